@@ -1,0 +1,204 @@
+"""Time our candidates beside torch's on this machine: one process, one timer, alternating, medians.
+
+Every candidate is checked against the float64 oracle before it is timed; a wrong one is named and not timed. Candidates
+alternate call by call, so that a slow stretch of the machine meets all of them.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from attention import reference, timings
+from attention.choose import Candidate, choose
+from attention.errors import EnvironmentLacks
+from attention.machine import machine_profile
+from attention.problem import AttentionProblem
+from attention.variant import by_path
+from microbench import stamp
+from microbench.host_cpu import host_slug
+from microbench.progress import watching
+
+CALLS = 11  # timed calls of each candidate
+LONGEST_S = 6.0  # a candidate whose calls would take longer than this together gets fewer, at least FEWEST
+FEWEST = 3
+REST_S = 0.005  # before each call: OpenMP's threads spin for some milliseconds after one, on the next one's cores
+ORACLE_ROWS = 256  # queries that the oracle checks, the last ones: under causal they see the most keys
+PACKAGES = ("smscope", "torch", "numba", "llvmlite", "numpy")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One candidate of one problem. `timing` is None where the result was wrong, and `failure` says how wrong."""
+
+    problem: AttentionProblem
+    candidate: Candidate
+    timing: timings.Timing | None
+    failure: str | None = None
+    picked: bool = False
+
+    @property
+    def name(self) -> str:
+        """Variant and configuration in one word each."""
+        return f"{self.candidate.variant.rpartition('/')[2]} {self.candidate.config}"
+
+
+def bench(problems: list[AttentionProblem], *, only: str | None = None, every: bool = False) -> list[Measured]:
+    """Time each problem's candidates on this CPU: the best predicted of each variant, or `every` configuration.
+
+    Appends what was measured to data/attention/<this machine>.jsonl. Raises EnvironmentLacks, UnsupportedError.
+    """
+    try:
+        import torch
+    except ImportError as error:
+        raise EnvironmentLacks("The bench times torch's kernel beside ours; `pip install torch` first.") from error
+    work = [(problem, _candidates(problem, only, every)) for problem in problems]
+    measured: list[Measured] = []
+    with watching(sum(len(candidates) for _, candidates in work)) as watcher, torch.no_grad():
+        for problem, candidates in work:
+            watcher.doing(str(problem), "checking and timing")
+            measured += _bench_one(problem, candidates, watcher.finished)
+    for each in measured:
+        if each.timing is not None:
+            timings.write(each.timing)
+    return measured
+
+
+def _candidates(problem: AttentionProblem, only: str | None, every: bool) -> list[tuple[Candidate, bool]]:
+    profile = machine_profile("cpu").profile
+    efficiencies = timings.of_machine(profile)
+    choice = choose(profile, problem, only=only, efficiencies=efficiencies)
+    wanted: dict[str, Candidate] = {}
+    for candidate in choice.candidates if every else (choice.pick, *choice.candidates):
+        wanted.setdefault(f"{candidate.variant} {candidate.config}" if every else candidate.variant, candidate)
+    return [(candidate, candidate == choice.pick) for candidate in wanted.values()]
+
+
+def _bench_one(
+    problem: AttentionProblem, candidates: list[tuple[Candidate, bool]], finished: Callable[[], None]
+) -> list[Measured]:
+    query, key, value = inputs(problem)
+    calls: dict[int, Callable[[], Any]] = {}
+    errors: dict[int, reference.Comparison] = {}
+    failures: dict[int, str] = {}
+    oracle, low = _oracle(problem, query, key, value)
+    for index, (candidate, _) in enumerate(candidates):
+        run, config = by_path(candidate.variant).load(), candidate.config
+
+        def call(run: Any = run, config: Any = config) -> Any:
+            return run(query, key, value, problem, config)
+
+        errors[index] = reference.compare(_checked_part(call()[0]), oracle, low, problem.dtype)
+        if errors[index].ok:
+            calls[index] = call
+        else:
+            failures[index] = f"wrong: {errors[index]}"
+    seconds = alternate(calls)
+    found = []
+    for index, (candidate, picked) in enumerate(candidates):
+        finished()
+        timing = _timing(problem, candidate, seconds[index], errors[index]) if index in seconds else None
+        found.append(Measured(problem, candidate, timing, failures.get(index), picked))
+    return found
+
+
+def inputs(problem: AttentionProblem, seed: int = 0) -> tuple[Any, Any, Any]:
+    """N(0, 1) query, key and value as torch tensors (B, H, S, D) in the problem's dtype."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    dtype = getattr(torch, problem.dtype)
+    shapes = (
+        (problem.batch, problem.heads_q, problem.seq_q, problem.head_dim),
+        (problem.batch, problem.heads_kv, problem.seq_kv, problem.head_dim),
+        (problem.batch, problem.heads_kv, problem.seq_kv, problem.head_dim_v),
+    )
+    q, k, v = (torch.randn(shape, generator=generator).to(dtype) for shape in shapes)
+    return q, k, v
+
+
+def alternate(calls: dict[int, Callable[[], Any]]) -> dict[int, list[float]]:
+    """Seconds of each call, in turns; the first, untimed turn compiles, loads and warms up."""
+    warm: dict[int, float] = {}
+    for index, call in calls.items():
+        call()
+        time.sleep(REST_S)
+        start = time.perf_counter()
+        call()
+        warm[index] = time.perf_counter() - start
+    seconds: dict[int, list[float]] = {index: [] for index in calls}
+    slowest = max(warm.values(), default=0.0)
+    repeats = max(FEWEST, min(CALLS, int(LONGEST_S / slowest))) if slowest else CALLS
+    for _ in range(repeats):
+        for index, call in calls.items():
+            time.sleep(REST_S)
+            start = time.perf_counter()
+            call()
+            seconds[index].append(time.perf_counter() - start)
+    return seconds
+
+
+def _checked_part(out: Any) -> Any:
+    """The last queries of the first and last head of the first batch, as float64."""
+    heads = [0, out.shape[1] - 1]
+    return out[0, heads, -ORACLE_ROWS:].double().numpy()
+
+
+def _oracle(problem: AttentionProblem, query: Any, key: Any, value: Any) -> tuple[Any, Any]:
+    """The oracle's and torch's own low-precision result of the checked part."""
+    import torch
+
+    group = problem.heads_q // problem.heads_kv
+    heads_q = [0, problem.heads_q - 1]
+    q = query[:1, heads_q, -ORACLE_ROWS:]
+    k, v = (tensor[:1, [head // group for head in heads_q]] for tensor in (key, value))
+    first = problem.seq_q - q.shape[2]
+    seen = np.tri(q.shape[2], problem.seq_kv, first, dtype=bool) if problem.causal else None
+    arrays = (tensor.double().numpy() for tensor in (q, k, v))
+    out, _ = reference.attention(*arrays, scale=problem.softmax_scale, mask=seen)
+    mask = None if seen is None else torch.from_numpy(seen)
+    low = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, scale=problem.softmax_scale)
+    return out[0], low[0].double().numpy()
+
+
+def _timing(
+    problem: AttentionProblem, candidate: Candidate, seconds: list[float], error: reference.Comparison
+) -> timings.Timing:
+    import torch
+
+    low, middle, high = statistics.quantiles(seconds, n=4, method="inclusive")
+    shape = (problem.batch, problem.heads_q, problem.heads_kv, problem.seq_q, problem.seq_kv)
+    return timings.Timing(
+        gpu=host_slug(),
+        measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        shape=(*shape, problem.head_dim, problem.head_dim_v),
+        dtype=problem.dtype,
+        causal=problem.causal,
+        variant=candidate.variant,
+        config=dict(candidate.config.values),
+        seconds=middle,
+        low=low,
+        high=high,
+        n=len(seconds),
+        predicted_seconds=candidate.prediction.seconds if candidate.prediction else None,
+        error=error.error,
+        allowed_error=error.allowed,
+        threads=torch.get_num_threads(),
+        source_sha256=timings.source_sha256(candidate.variant),
+        packages={name: metadata.version(name) for name in PACKAGES if _installed(name)},
+        commit=stamp.commit().sha,
+        dirty=stamp.commit().dirty,
+    )
+
+
+def _installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

@@ -1,0 +1,176 @@
+"""Legal -> predicted -> sorted, and a tie band: which kernel, with which configuration, and why.
+
+The same profile, problem and timings give the same Choice in every process: nothing is raced, nothing is random.
+"""
+
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
+
+from attention.errors import ProblemError, UnsupportedError
+from attention.model import Efficiency, Prediction, Unpredicted, predict
+from attention.problem import AttentionProblem
+from attention.variant import Config, Owner, Variant, shipped
+from microbench.arch import Arch, by_name
+from microbench.profile import Profile
+
+# Predictions this close are equal: a profile measured again moves by less than this, and must not move the pick.
+TIE_BAND = 0.02
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One legal configuration; `prediction` is None where the profile does not suffice, and `unpredicted` says why."""
+
+    variant: str  # its folder under kernels/
+    owner: Owner
+    config: Config
+    prediction: Prediction | None
+    unpredicted: str | None = None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A variant, or some of its configurations, that cannot serve, and the reason."""
+
+    variant: str
+    config: Config | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The pick, everything it beat (best first), and everything that could not take part.
+
+    `tied` are the candidates inside the tie band of the fastest prediction. `fallback` says why no tuned kernel serves.
+    """
+
+    problem: AttentionProblem
+    gpu: str
+    arch: str
+    pick: Candidate
+    tied: tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...]
+    refused: tuple[Refusal, ...]
+    fallback: str | None = None
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The whole choice as JSON."""
+        return CHOICE.dump_json(self, indent=indent).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Choice":
+        """A stored choice, validated."""
+        return CHOICE.validate_json(text)
+
+
+CHOICE: TypeAdapter[Choice] = TypeAdapter(Choice)
+
+
+def choose(
+    profile: Profile,
+    problem: AttentionProblem,
+    *,
+    only: str | None = None,
+    variants: tuple[Variant, ...] | None = None,
+    efficiencies: dict[str, Efficiency] | None = None,
+) -> Choice:
+    """Pick a kernel for one problem on the machine of `profile`.
+
+    only            'smscope' or 'torch' leaves the other's variants out; a variant's name leaves all others out
+    efficiencies    what timings on this machine showed, by variant path (attention.timings reads them)
+    Raises UnsupportedError where nothing can serve, with every reason.
+    """
+    variants = shipped() if variants is None else variants
+    arch = by_name(profile.arch)
+    if only and not any(_named(variant, only) for variant in variants):
+        names = ", ".join(dict.fromkeys(variant.name for variant in variants))
+        raise ProblemError(f"only={only!r} names no kernel; use smscope, torch, or one of {names}.")
+    candidates, refused = legal(problem, arch, variants, only)
+    if not candidates:
+        here = {variant.path for variant in variants if arch.name in variant.archs and _named(variant, only)}
+        reasons = "; ".join(f"{each.variant} {each.reason}" for each in refused if each.variant in here)
+        wanted = f" under only={only!r}" if only else ""
+        raise UnsupportedError(
+            f"No kernel on {profile.gpu} serves {problem}{wanted}: {reasons or f'there is none for {arch.name} yet'}."
+        )
+    ordered = predicted(profile, problem, candidates, efficiencies or {})
+    tied = ties(ordered)
+    pick = min(tied, key=_preference)
+    fallback = None if any(candidate.owner == "smscope" for candidate in ordered) else _why_fallback(refused, arch)
+    return Choice(problem, profile.gpu, profile.arch, pick, tied, ordered, refused, None if only else fallback)
+
+
+def legal(
+    problem: AttentionProblem, arch: Arch, variants: tuple[Variant, ...], only: str | None = None
+) -> tuple[list[tuple[Variant, Config]], tuple[Refusal, ...]]:
+    """Every (variant, configuration) that can serve, and every refusal with its reason."""
+    allowed: list[tuple[Variant, Config]] = []
+    refused: list[Refusal] = []
+    for variant in variants:
+        reason = _outside(variant, arch, only) or variant.refuses(problem, arch)
+        if reason:
+            refused.append(Refusal(variant.path, None, reason))
+            continue
+        for config in variant.configs():
+            against = variant.illegal(problem, config, arch) if variant.illegal else None
+            if against:
+                refused.append(Refusal(variant.path, config, against))
+            else:
+                allowed.append((variant, config))
+    return allowed, tuple(refused)
+
+
+def predicted(
+    profile: Profile,
+    problem: AttentionProblem,
+    candidates: list[tuple[Variant, Config]],
+    efficiencies: dict[str, Efficiency],
+) -> tuple[Candidate, ...]:
+    """Candidates with their predictions, fastest first; those without one last, in the order of their rank."""
+    judged: list[tuple[tuple[float, float, str, tuple[int, ...]], Candidate]] = []
+    for variant, config in candidates:
+        sizes = tuple(value for _, value in config.values)
+        try:
+            prediction = predict(profile, problem, variant, config, efficiencies.get(variant.path))
+            judged.append(
+                (
+                    (prediction.seconds, 0, variant.path, sizes),
+                    Candidate(variant.path, variant.owner, config, prediction),
+                )
+            )
+        except Unpredicted as reason:
+            candidate = Candidate(variant.path, variant.owner, config, None, str(reason))
+            judged.append(((float("inf"), variant.rank, variant.path, sizes), candidate))
+    return tuple(candidate for _, candidate in sorted(judged, key=lambda pair: pair[0]))
+
+
+def ties(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    """The candidates whose predictions lie within TIE_BAND of the fastest; the first alone where none is predicted."""
+    fastest = ordered[0].prediction
+    if fastest is None:
+        return ordered[:1]
+    limit = fastest.seconds * (1 + TIE_BAND)
+    return tuple(each for each in ordered if each.prediction is not None and each.prediction.seconds <= limit)
+
+
+def _preference(candidate: Candidate) -> tuple[bool, float, str, tuple[int, ...]]:
+    """Among equals: our own before torch's, then the one that relies least on overlap to hide its work."""
+    work = candidate.prediction.unhidden_seconds if candidate.prediction else 0.0
+    return candidate.owner != "smscope", work, candidate.variant, tuple(size for _, size in candidate.config.values)
+
+
+def _outside(variant: Variant, arch: Arch, only: str | None) -> str | None:
+    if arch.name not in variant.archs:
+        return f"runs on {', '.join(variant.archs)}, not on {arch.name}"
+    return None if _named(variant, only) else f"left out by only={only!r}"
+
+
+def _named(variant: Variant, only: str | None) -> bool:
+    return not only or only in (variant.owner, variant.name, variant.path)
+
+
+def _why_fallback(refused: tuple[Refusal, ...], arch: Arch) -> str:
+    here = [each for each in refused if each.variant.split("/")[0] == "host"] if arch.name == "host" else []
+    reasons = {f"{each.variant.rpartition('/')[2]} {each.reason}" for each in here if each.config is None}
+    return "; ".join(sorted(reasons)) or f"there is no tuned kernel for {arch.name} yet"

@@ -1,0 +1,173 @@
+"""`python -m attention explain|bench`: which kernel runs and why, and how fast it is here.
+
+Exit codes: 0 done; 1 it could not be done, or a kernel gave a wrong result; 2 an input that makes no sense; 130 Ctrl-C.
+"""
+
+import json as json_module
+import sys
+from typing import Annotated
+
+import typer
+
+from attention import bench as benchmark
+from attention.errors import AttentionError, ProblemError, UnsupportedError
+from attention.explain import Explanation, explain_on
+from attention.machine import machine_profile
+from attention.problem import AttentionProblem
+from microbench import console
+from microbench.errors import InputError, SmscopeError
+from microbench.profile import Profile
+from microbench.si import written
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Attention that is chosen by what was measured of this machine.",
+)
+
+# What `make bench` ends with: a short and a long prompt, and one token against a long cache.
+PICKS = (("4,16,16,1024,1024,64", False), ("1,32,8,4096,4096,128", True), ("8,32,8,1,4096,128", False))
+BENCHED = ("1,8,8,1024,1024,64", "1,8,2,2048,2048,128", "1,4,4,4096,4096,64")
+
+Json = Annotated[bool, typer.Option("--json", help="One line of JSON on stdout, and nothing else there.")]
+Dtype = Annotated[str | None, typer.Option("--dtype", help="float16, bfloat16, float32 or float64.")]
+Causal = Annotated[bool, typer.Option("--causal", help="Query i sees keys 0 to i (top-left, as torch's is_causal).")]
+Scale = Annotated[float | None, typer.Option("--scale", help="The factor before the softmax; 1/sqrt(D) by default.")]
+Only = Annotated[
+    str | None, typer.Option("--only", help="smscope or torch: kernels of that owner alone; or one variant's name.")
+]
+SHAPE_HELP = "B,Hq,Hkv,Sq,Skv,D, such as 1,8,8,1024,1024,64; a seventh number is Dv."
+
+
+@app.command()
+def explain(
+    shape: Annotated[str, typer.Option("--shape", help=SHAPE_HELP)],
+    dtype: Dtype = None,
+    causal: Causal = False,
+    scale: Scale = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", help="The name of a profile; this CPU's by default.")] = None,
+    only: Only = None,
+    json: Json = False,
+) -> None:
+    """Which kernel serves a problem, which measured constants decided, and why every other kernel does not."""
+    if gpu is None:
+        found = machine_profile("cpu")
+        profile, caution = found.profile, found.caution
+    else:
+        profile, caution = Profile.load(gpu), None
+    problem = AttentionProblem.parse_shape(shape, dtype=dtype or _usual_dtype(profile), causal=causal, scale=scale)
+    explanation = explain_on(profile, problem, only=only, caution=caution)
+    if json:
+        console.emit(json_module.loads(explanation.to_json()))
+    else:
+        console.draw(explanation)
+
+
+@app.command()
+def bench(
+    shape: Annotated[list[str] | None, typer.Option("--shape", help=SHAPE_HELP + " Repeatable.")] = None,
+    dtype: Dtype = None,
+    causal: Annotated[
+        bool | None, typer.Option("--causal/--full", help="Only with, or only without the triangle; both by default.")
+    ] = None,
+    only: Only = None,
+    every: Annotated[bool, typer.Option("--all", help="Every legal configuration, not the best predicted.")] = False,
+    json: Json = False,
+) -> None:
+    """Time our kernel beside torch's on this CPU, and keep the timings in data/attention."""
+    triangles = (False, True) if causal is None else (causal,)
+    problems = [
+        AttentionProblem.parse_shape(text, dtype=dtype or "float32", causal=triangle)
+        for text in shape or BENCHED
+        for triangle in triangles
+    ]
+    measured = benchmark.bench(problems, only=only, every=every)
+    if json:
+        console.emit([_row(each, measured) for each in measured])
+    else:
+        headings = ("problem", "candidate", "predicted", "measured", "middle half", "speed", "of torch's", "")
+        rows = [_cells(each, measured) for each in measured]
+        console.draw(console.table(f"{len(problems)} problems on this CPU", headings, rows))
+    if any(each.failure for each in measured):
+        raise typer.Exit(1)
+
+
+def picks(gpu: str) -> tuple[Explanation, ...]:
+    """Print, for three attention shapes, which kernel would run on `gpu` and why; returns the explanations.
+
+    Needs a profile and no torch. Raises UnknownGpu, DataError.
+    """
+    profile = Profile.load(gpu)
+    found = []
+    for shape, causal in PICKS:
+        problem = AttentionProblem.parse_shape(shape, dtype=_usual_dtype(profile), causal=causal)
+        found.append(explain_on(profile, problem))
+    console.draw("Which attention kernel would run, by this profile:", *(_one_line(each) for each in found))
+    console.draw(f"All candidates and reasons: python -m attention explain --shape {PICKS[0][0]} --gpu {gpu}")
+    return tuple(found)
+
+
+def _one_line(explanation: Explanation) -> str:
+    beaten = [each for each in explanation.choice.candidates if each.variant != explanation.choice.pick.variant]
+    runner_up = beaten[0] if beaten else None
+    second = ""
+    if runner_up is not None and runner_up.prediction is not None:
+        second = f"; next {runner_up.variant}, {written(runner_up.prediction.seconds, 's')}"
+    fallback = f" (fallback: {explanation.choice.fallback})" if explanation.choice.fallback else ""
+    return f"  {explanation.headline()}{second}{fallback}"
+
+
+def _usual_dtype(profile: Profile) -> str:
+    if profile.arch == "host":
+        return "float32"
+    return "float16" if profile.arch in ("sm70", "sm75") else "bfloat16"
+
+
+def _ratio(each: benchmark.Measured, measured: list[benchmark.Measured]) -> float | None:
+    """Torch's own kernel's seconds over this candidate's: above 1 is faster than torch."""
+    for other in measured:
+        if other.problem == each.problem and other.timing and other.candidate.variant.endswith("/torch_sdpa"):
+            return other.timing.seconds / each.timing.seconds if each.timing else None
+    return None
+
+
+def _row(each: benchmark.Measured, measured: list[benchmark.Measured]) -> dict[str, object]:
+    timing = each.timing.model_dump(mode="json", exclude_none=True) if each.timing else None
+    speed = each.timing.tflops if each.timing else None
+    return {
+        "problem": str(each.problem),
+        "candidate": each.name,
+        "picked": each.picked,
+        "failure": each.failure,
+        "torch_over_this": _ratio(each, measured),
+        "tflops": speed,
+        "timing": timing,
+    }
+
+
+def _cells(each: benchmark.Measured, measured: list[benchmark.Measured]) -> tuple[object, ...]:
+    if each.timing is None:
+        return (str(each.problem), each.name, None, None, None, None, None, each.failure)
+    predicted = each.timing.predicted_seconds
+    ratio = _ratio(each, measured)
+    return (
+        str(each.problem),
+        each.name,
+        written(predicted, "s") if predicted else None,
+        written(each.timing.seconds, "s"),
+        f"{written(each.timing.low, 's')} to {written(each.timing.high, 's')}",
+        written(each.problem.flops / each.timing.seconds, "FLOP/s"),
+        f"{ratio:.2f} x" if ratio else None,
+        "picked" if each.picked else None,
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one command and leave with its exit code; every failure is one sentence on stderr."""
+    try:
+        app(arguments, prog_name="python -m attention")
+    except (AttentionError, SmscopeError) as error:
+        print(error, file=sys.stderr)
+        sys.exit(2 if isinstance(error, (ProblemError, UnsupportedError, InputError)) else 1)

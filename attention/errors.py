@@ -1,0 +1,29 @@
+"""The exceptions of attention. Every message says what happened and what to do.
+
+AttentionError
+├── ProblemError        (a ValueError) shapes, dtypes or options that describe no attention problem
+├── UnsupportedError    (a NotImplementedError) a sound problem that the kernels asked for cannot serve
+└── EnvironmentLacks    (an ImportError) a package this call needs is not installed
+
+FallbackWarning         (a UserWarning) torch's own kernel serves a call that no tuned kernel can
+"""
+
+
+class AttentionError(Exception):
+    """Root of the tree: catch this to catch everything attention raises on purpose."""
+
+
+class ProblemError(AttentionError, ValueError):
+    """Shapes, dtypes or options that describe no attention problem."""
+
+
+class UnsupportedError(AttentionError, NotImplementedError):
+    """A sound problem that the kernels asked for cannot serve."""
+
+
+class EnvironmentLacks(AttentionError, ImportError):
+    """A package this call needs is not installed."""
+
+
+class FallbackWarning(UserWarning):
+    """Torch's own kernel serves a call that no tuned kernel can; the message names the reason."""

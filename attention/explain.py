@@ -1,0 +1,235 @@
+"""explain(): which kernel serves a problem, which measured constants decided, and why every other kernel does not.
+
+An Explanation prints itself (plain with str, in tables with rich) and goes to JSON and back.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from attention import timings
+from attention.choose import TIE_BAND, Candidate, Choice, choose
+from attention.errors import ProblemError
+from attention.machine import HOST, machine_profile
+from attention.problem import AttentionProblem
+from attention.variant import by_path
+from microbench.profile import Profile
+from microbench.si import digits, written
+
+SHOWN_CANDIDATES = 8
+LOG_COLUMNS = 140
+BACKWARD = "gradients are recomputed from out and lse in blocks of query rows, by torch matmuls: correct, not tuned"
+
+
+@dataclass(frozen=True)
+class ConstantUsed:
+    """A constant of the profile that a prediction stands on."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    unit: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A choice with what it stands on. `cautions` say what the reader must not overlook."""
+
+    choice: Choice
+    constants: tuple[ConstantUsed, ...]
+    notes: tuple[str, ...]
+    cautions: tuple[str, ...]
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Everything as JSON."""
+        return EXPLANATION.dump_json(self, indent=indent).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Explanation":
+        """A stored explanation, validated."""
+        return EXPLANATION.validate_json(text)
+
+    def headline(self) -> str:
+        """One sentence: the pick, its predicted time, and what bounds it."""
+        choice = self.choice
+        config = "" if not choice.pick.config.values else f" ({choice.pick.config})"
+        if choice.pick.prediction is None:
+            why = f"not predicted, because {choice.pick.unpredicted}"
+        else:
+            prediction = choice.pick.prediction
+            speed = choice.problem.flops / prediction.seconds
+            time = f"{written(prediction.seconds, 's')} ({written(speed, 'FLOP/s')})"
+            why = f"predicted {time}, bound by {prediction.bound_by}"
+        return f"{choice.problem} on {choice.gpu}: {choice.pick.variant}{config}, {why}"
+
+    def __str__(self) -> str:
+        console = Console(width=LOG_COLUMNS, highlight=False, color_system=None)
+        with console.capture() as captured:
+            console.print(self)
+        return captured.get().rstrip()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Group(*self._parts())
+
+    def _parts(self) -> Iterator[Text | Table]:
+        yield Text(self.headline() + ".")
+        for caution in self.cautions:
+            yield Text(f"Caution: {caution}.")
+        if self.choice.fallback:
+            yield Text(f"Fallback: {self.choice.fallback}; strict=True raises instead.")
+        for note in self.notes:
+            yield Text(f"Note: {note}.")
+        if self.choice.pick.prediction is not None:
+            yield _terms_table(self.choice.pick)
+            yield _constants_table(self.constants)
+        yield _candidates_table(self.choice)
+        if self.choice.refused:
+            yield _refusals_table(self.choice)
+
+
+EXPLANATION: TypeAdapter[Explanation] = TypeAdapter(Explanation)
+
+
+def explain(
+    query: Any,
+    key: Any = None,
+    value: Any = None,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    gpu: str | None = None,
+    only: str | None = None,
+) -> Explanation:
+    """Explain one call, with the arguments of sdpa, or one AttentionProblem.
+
+    Without `gpu`, the profile is this machine's own for the device of the tensors; a problem is judged on this CPU.
+    Raises ProblemError, UnsupportedError, microbench.errors.UnknownGpu.
+    """
+    caution: str | None = None
+    device = "cpu"
+    if isinstance(query, AttentionProblem):
+        problem = query
+    elif key is None or value is None:
+        raise ProblemError("explain needs query, key and value, or one AttentionProblem; give all three tensors.")
+    else:
+        problem = AttentionProblem.from_tensors(
+            query,
+            key,
+            value,
+            causal=is_causal,
+            scale=scale,
+            enable_gqa=enable_gqa,
+            mask=attn_mask,
+            dropout_p=dropout_p,
+            broadcast=True,
+        )
+        device = str(getattr(query, "device", "cpu"))
+    if gpu is None:
+        found = machine_profile(device if device.startswith("cuda") else "cpu")
+        profile, caution = found.profile, found.caution
+    else:
+        profile = Profile.load(gpu)
+    return explain_on(profile, problem, only=only, caution=caution)
+
+
+def explain_on(
+    profile: Profile, problem: AttentionProblem, *, only: str | None = None, caution: str | None = None
+) -> Explanation:
+    """Explain one problem on the machine of a profile, by its timings on file where there are some."""
+    choice = choose(profile, problem, only=only, efficiencies=timings.of_machine(profile))
+    pick = choice.pick
+    used = dict.fromkeys(term.constant for term in pick.prediction.terms) if pick.prediction else {}
+    constants = [profile[name] for name in used]
+    cautions = [caution] if caution else []
+    cautions += [
+        f"{constant.name} is a lower bound: its sweep was not flat at the end"
+        for constant in constants
+        if constant.label != "measured"
+    ]
+    return Explanation(
+        choice=choice,
+        constants=tuple(
+            ConstantUsed(each.name, each.value, each.low, each.high, each.unit, each.label) for each in constants
+        ),
+        notes=(
+            by_path(pick.variant).summary,
+            *by_path(pick.variant).notes(problem),
+            *([BACKWARD] if profile.arch == HOST else []),
+        ),
+        cautions=tuple(cautions),
+    )
+
+
+def _table(title: str, *headings: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def _terms_table(pick: Candidate) -> Table:
+    assert pick.prediction is not None
+    efficiency = pick.prediction.efficiency
+    title = "Predicted time by term (terms of a phase overlap, phases follow one another)"
+    if efficiency.timings:
+        title += f"; over the efficiency {digits(efficiency.value)} that {efficiency.timings} timings on file showed"
+    table = _table(title, "phase", "term", "time", "constant")
+    for term in pick.prediction.terms:
+        bound = " (the bound)" if term.term == pick.prediction.bound_by else ""
+        table.add_row(term.phase, term.term + bound, written(term.seconds, "s"), term.constant)
+    return table
+
+
+def _constants_table(constants: tuple[ConstantUsed, ...]) -> Table:
+    table = _table("Constants of the profile that it stands on", "constant", "value", "low", "high", "label")
+    for each in constants:
+        values = (written(number, each.unit) for number in (each.value, each.low, each.high))
+        table.add_row(each.name, *values, each.label)
+    return table
+
+
+def _candidates_table(choice: Choice) -> Table:
+    shown = choice.candidates[:SHOWN_CANDIDATES]
+    shown += tuple(each for each in _best_of_each_variant(choice) if each not in shown)
+    hidden = len(choice.candidates) - len(shown)
+    title = f"Candidates, fastest first (within {TIE_BAND:.0%} they tie: ours first, then the least work to hide)"
+    table = _table(
+        title + (f"; {hidden} slower ones not shown" if hidden else ""), "variant", "configuration", "time", ""
+    )
+    for each in shown:
+        if each.prediction is None:
+            time, remark = "", each.unpredicted or ""
+        else:
+            time, remark = written(each.prediction.seconds, "s"), f"bound by {each.prediction.bound_by}"
+        standing = "picked; " if each == choice.pick else "ties; " if each in choice.tied else ""
+        table.add_row(each.variant, str(each.config), time, standing + remark)
+    return table
+
+
+def _best_of_each_variant(choice: Choice) -> list[Candidate]:
+    best: dict[str, Candidate] = {}
+    for each in choice.candidates:
+        best.setdefault(each.variant, each)
+    return [*best.values(), choice.pick]
+
+
+def _refusals_table(choice: Choice) -> Table:
+    table = _table("Refused", "variant", "configurations", "reason")
+    configs: dict[tuple[str, str], list[str]] = {}
+    for refusal in choice.refused:
+        where = configs.setdefault((refusal.variant, refusal.reason), [])
+        if refusal.config is not None:
+            where.append(str(refusal.config))
+    for (variant, reason), which in configs.items():
+        table.add_row(variant, "; ".join(which) or "all", reason)
+    return table

@@ -1,0 +1,253 @@
+"""The tiled online softmax itself, in Numba: one call draws tiles until none is left.
+
+A tile is block_q queries of one head against all the keys they see, block_kv at a time. Inside, queries go in panels of
+as many as VECTORS registers hold, and everything of a panel is stored [row][lane], one lane a query:
+
+    queries [D]   outputs [Dv]   highest [1]   sums [1]           per panel
+    factors [1]   ones [1]   scores [block_kv]                    once per thread
+
+so that scores = K Q^T and outputs += V^T P both read K and V in place. Scores are in the log2 domain: scale * log2(e)
+is folded into the queries once, and every exponential is an exp2. Addresses are integers; sizes are elements unless
+named bytes.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numba
+import numpy as np
+
+from attention.kernels.host.forward.tiled_online_softmax.vector import (
+    PRODUCT_ROWS,
+    added_block,
+    added_half,
+    added_single,
+    exponentiate,
+    fresh_block,
+    fresh_single,
+    load,
+    raise_maximum,
+    store,
+    take_ticket,
+)
+
+LOG2_E = math.log2(math.e)
+LN_2 = math.log(2.0)
+HALF_ROWS = PRODUCT_ROWS // 2
+CACHE_LINE = 64
+# A register sums this many products before it is added to the long sum: rounding errors grow with the square root of
+# the longer of the two lengths, and stay those of a blocked BLAS.
+SUM_LENGTH = 64
+jit = numba.njit(nogil=True, error_model="numpy")
+
+
+class Operand(NamedTuple):
+    """Where a tensor (B, H, S, D) lies: its address, and the strides of B, H and S; D is contiguous."""
+
+    address: int
+    batch: int
+    head: int
+    row: int
+
+
+class Grid(NamedTuple):
+    """One launch. lse is contiguous (B, Hq, Sq)."""
+
+    query: Operand
+    key: Operand
+    value: Operand
+    out: Operand
+    lse: int
+    heads: int
+    group: int  # query heads per key head
+    seq_q: int
+    seq_kv: int
+    dim: int
+    dim_v: int
+    causal: int
+    block_q: int
+    block_kv: int
+    tiles: int  # per head
+    items: int  # tiles * B * Hq
+    lanes: int
+    element_bytes: int
+
+
+def scratch(grid: Grid, dtype: Any) -> Any:
+    """A thread's scratch memory, on a cache line: a vector that crosses one costs two loads."""
+    panels = grid.block_q // grid.lanes
+    elements = grid.lanes * (panels * (grid.dim + grid.dim_v + 2) + 2 + grid.block_kv)
+    memory = np.empty(elements + CACHE_LINE // grid.element_bytes, dtype)
+    start = (-memory.ctypes.data % CACHE_LINE) // grid.element_bytes
+    return memory[start : start + elements]
+
+
+@jit
+def one_tile(zero, grid, memory, scale, batch, head, first):  # type: ignore[no-untyped-def]
+    """Queries [first, first + block_q) of one head, against all keys that they see."""
+    size = grid.element_bytes
+    row_bytes = grid.lanes * size
+    panels = (min(grid.block_q, grid.seq_q - first) + grid.lanes - 1) // grid.lanes
+    panel_bytes = (grid.dim + grid.dim_v + 2) * row_bytes
+    factors = memory + panels * panel_bytes
+    ones = factors + row_bytes
+    scores = ones + row_bytes
+    for lane in range(grid.lanes):
+        store(zero, 1.0, ones + size * lane)
+
+    query = grid.query.address + size * (batch * grid.query.batch + head * grid.query.head)
+    key = grid.key.address + size * (batch * grid.key.batch + head // grid.group * grid.key.head)
+    value = grid.value.address + size * (batch * grid.value.batch + head // grid.group * grid.value.head)
+    for panel in range(panels):
+        begin(zero, grid, memory + panel * panel_bytes, query, scale, first + panel * grid.lanes)
+
+    seen = min(grid.seq_kv, first + grid.block_q) if grid.causal else grid.seq_kv
+    for start in range(0, seen, grid.block_kv):
+        for panel in range(panels):
+            row = first + panel * grid.lanes
+            keys = min(grid.block_kv, seen - start)
+            if grid.causal:
+                keys = min(keys, row + grid.lanes - start)  # keys past the panel's last query are not even computed
+            if keys <= 0:
+                continue
+            queries = memory + panel * panel_bytes
+            outputs = queries + grid.dim * row_bytes
+            highest = outputs + grid.dim_v * row_bytes
+            sums = highest + row_bytes
+            multiply_keys(zero, grid, scores, key + size * start * grid.key.row, queries, keys, ones)
+            if grid.causal and start + keys - 1 > row:
+                mask(zero, grid, scores, row - start, keys)
+            raise_maximum(zero, highest, factors, scores, keys)
+            exponentiate(zero, scores, highest, sums, factors, keys)
+            multiply_values(zero, grid, outputs, value + size * start * grid.value.row, scores, keys, factors, ones)
+
+    out = grid.out.address + size * (batch * grid.out.batch + head * grid.out.head)
+    lse = grid.lse + size * (batch * grid.heads + head) * grid.seq_q
+    for panel in range(panels):
+        finish(zero, grid, memory + panel * panel_bytes, out, lse, first + panel * grid.lanes)
+
+
+@jit
+def begin(zero, grid, panel, query, scale, row):  # type: ignore[no-untyped-def]
+    """Transpose one panel of queries, scaled, to [D][lane], with zeros past the last; empty its outputs and state."""
+    size = grid.element_bytes
+    row_bytes = grid.lanes * size
+    for lane in range(grid.lanes):
+        inside = row + lane < grid.seq_q
+        source = query + size * (row + lane) * grid.query.row
+        target = panel + size * lane
+        for column in range(grid.dim):
+            element = load(zero, source + size * column) * (scale * LOG2_E) if inside else 0.0
+            store(zero, element, target + row_bytes * column)
+    outputs = panel + grid.dim * row_bytes
+    highest = outputs + grid.dim_v * row_bytes
+    for cell in range(grid.dim_v * grid.lanes):
+        store(zero, 0.0, outputs + size * cell)
+    lowest = -np.finfo(zero).max  # finite, so that a row which sees nothing never subtracts two infinities
+    for lane in range(grid.lanes):
+        store(zero, lowest, highest + size * lane)
+        store(zero, 0.0, highest + row_bytes + size * lane)
+
+
+@jit
+def multiply_keys(zero, grid, scores, key, queries, keys, ones):  # type: ignore[no-untyped-def]
+    """scores[0:keys, lane] = K Q^T, SUM_LENGTH terms of the head dimension at a time."""
+    size, lanes, step = grid.element_bytes, grid.lanes, grid.key.row
+    for start in range(0, grid.dim, SUM_LENGTH):
+        depth = min(SUM_LENGTH, grid.dim - start)
+        some_queries = queries + size * start * lanes
+        done = 0
+        while done < keys:
+            block = keys - done >= PRODUCT_ROWS
+            target, source = scores + size * done * lanes, key + size * (done * step + start)
+            if start == 0 and block:
+                fresh_block(zero, target, source, step, 1, some_queries, depth, 0)
+            elif start == 0:
+                fresh_single(zero, target, source, step, 1, some_queries, depth, 0)
+            elif block:
+                added_block(zero, target, source, step, 1, some_queries, depth, ones)
+            else:
+                added_single(zero, target, source, step, 1, some_queries, depth, ones)
+            done += PRODUCT_ROWS if block else 1
+
+
+@jit
+def multiply_values(zero, grid, outputs, value, scores, keys, factors, ones):  # type: ignore[no-untyped-def]
+    """outputs[0:Dv, lane] = outputs * factors + V^T P, SUM_LENGTH keys at a time."""
+    size, lanes, step = grid.element_bytes, grid.lanes, grid.value.row
+    for start in range(0, keys, SUM_LENGTH):
+        depth = min(SUM_LENGTH, keys - start)
+        some_scores = scores + size * start * lanes
+        factor = factors if start == 0 else ones
+        done = 0
+        while done < grid.dim_v:
+            target, source = outputs + size * done * lanes, value + size * (start * step + done)
+            if grid.dim_v - done >= PRODUCT_ROWS:
+                added_block(zero, target, source, 1, step, some_scores, depth, factor)
+                done += PRODUCT_ROWS
+            elif grid.dim_v - done >= HALF_ROWS:
+                added_half(zero, target, source, 1, step, some_scores, depth, factor)
+                done += HALF_ROWS
+            else:
+                added_single(zero, target, source, 1, step, some_scores, depth, factor)
+                done += 1
+
+
+@jit
+def mask(zero, grid, scores, offset, keys):  # type: ignore[no-untyped-def]
+    """Query `lane` of the panel sees keys up to `offset + lane` of this tile; the rest become -inf."""
+    for key in range(max(0, offset + 1), keys):
+        for lane in range(min(grid.lanes, key - offset)):
+            store(zero, -np.inf, scores + grid.element_bytes * (key * grid.lanes + lane))
+
+
+@jit
+def finish(zero, grid, panel, out, lse, row):  # type: ignore[no-untyped-def]
+    """Divide by the sums, transpose back to (S, Dv), and write lse; a query that saw nothing gives 0 and -inf."""
+    size = grid.element_bytes
+    row_bytes = grid.lanes * size
+    outputs = panel + grid.dim * row_bytes
+    highest = outputs + grid.dim_v * row_bytes
+    for lane in range(min(grid.lanes, grid.seq_q - row)):
+        total = load(zero, highest + row_bytes + size * lane)
+        inverse = 0.0 if total == 0.0 else 1.0 / total
+        target = out + size * (row + lane) * grid.out.row
+        for column in range(grid.dim_v):
+            store(zero, load(zero, outputs + row_bytes * column + size * lane) * inverse, target + size * column)
+        store(zero, load(zero, highest + size * lane) * LN_2 + math.log(total), lse + size * (row + lane))
+
+
+def _entry(sources: str) -> Callable[[Grid, int, Any, float], None]:
+    """The function that is cached on disk. Numba's key sees its file and its closure: `sources` stands for the rest."""
+
+    def draw(grid, counter, memory, scale):  # type: ignore[no-untyped-def]
+        """Draw tiles from the shared counter until none is left, without the GIL; `memory` is this thread's scratch."""
+        _ = sources
+        memory[0] = 0
+        zero = memory[0]  # carries the element type into the vector code
+        while True:
+            item = take_ticket(counter)
+            if item >= grid.items:
+                return
+            # The longest tiles of a causal head come first, so that the last ones to be drawn are short.
+            tile = grid.tiles - 1 - item % grid.tiles
+            head = item // grid.tiles
+            one_tile(zero, grid, memory.ctypes.data, scale, head // grid.heads, head % grid.heads, tile * grid.block_q)
+
+    options = {"nogil": True, "error_model": "numpy"}
+    try:
+        compiled = numba.njit(draw, cache=True, **options)
+    except RuntimeError:  # no folder can be written: every process compiles for itself
+        compiled = numba.njit(draw, **options)
+    return cast("Callable[[Grid, int, Any, float], None]", compiled)
+
+
+def _sources() -> str:
+    folder = Path(__file__).parent
+    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(folder.glob("*.py")))).hexdigest()
+
+
+draw = _entry(_sources())

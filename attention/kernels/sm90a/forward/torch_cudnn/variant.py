@@ -1,0 +1,44 @@
+"""cuDNN's attention through torch on Hopper: wgmma, with two warpgroups that take turns at products and softmax.
+
+Tile and pipeline as in the SM90 kernel whose source cudnn-frontend publishes: 128 queries by 128 keys, K and V by TMA,
+P in registers. Turns overlap products with exponentials, so that the model takes the larger of the two.
+"""
+
+from attention.kernels.sm80.forward.torch_cudnn.variant import notes, refuses
+from attention.problem import AttentionProblem
+from attention.variant import Config, Demand, Tile, Variant
+
+ROWS, COLUMNS = 128, 128
+WARPGROUPS = 2
+
+
+def tile(problem: AttentionProblem, config: Config) -> Tile:
+    """Both warpgroups read K and V from shared memory, and Q as well for the first product."""
+    size = problem.element_bytes
+    width = problem.head_dim + problem.head_dim_v
+    kv_bytes = COLUMNS * width * size
+    operand_bytes = WARPGROUPS * kv_bytes + ROWS * problem.head_dim * size
+    return Tile(
+        rows=ROWS,
+        columns=COLUMNS,
+        row_step=ROWS,
+        column_step=COLUMNS,
+        demands=(
+            Demand("products on wgmma", "tile", 2 * ROWS * COLUMNS * width, "wgmma_bf16_flops_per_s"),
+            Demand("operands from shared memory", "tile", operand_bytes, "smem_bandwidth_bytes_per_clk_sm"),
+            Demand("exponentials", "tile", ROWS * COLUMNS, "mufu_ex2_per_clk_sm"),
+            Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
+        ),
+        edge=(Demand("Q and out", "edge", ROWS * width * size, "dram_bandwidth_bytes_per_s"),),
+    )
+
+
+VARIANT = Variant(
+    summary="torch: cuDNN attention on wgmma",
+    owner="torch",
+    archs=("sm90a",),
+    refuses=refuses,
+    tile=tile,
+    rank=0,
+    notes=notes,
+)

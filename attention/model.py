@@ -1,0 +1,153 @@
+"""predict(): demands of a variant's tiles over the measured rates of a profile give seconds, and what bounds them.
+
+    seconds = sum over phases of the longest of the phase's terms        (terms of a phase overlap, phases follow)
+    term    = demand of one full tile / rate x full tiles' worth of scores that the busiest unit works through
+
+A unit is an SM of a GPU or a logical core of a CPU. Every rate is a constant of the profile; none is typed here. What a
+profile lacks makes a variant unpredicted, with the constant's name: never a guess.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attention.problem import AttentionProblem
+from attention.variant import MEMORY, Config, Demand, Tile, Variant
+from microbench.profile import Profile
+
+LEVELS = ("l1", "l2", "l3")
+# On the host these bandwidths are one core's own; every other rate per second is that of the whole machine.
+ONE_CORE = frozenset({"l1_bandwidth_bytes_per_s", "l2_bandwidth_bytes_per_s"})
+
+
+@dataclass(frozen=True)
+class Term:
+    """One demand as time. `constant` of the profile had the value `rate`, in the constant's own unit."""
+
+    term: str
+    phase: str
+    seconds: float
+    constant: str
+    rate: float
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """What `timings` of a variant on this machine showed: predicted over measured seconds, their median."""
+
+    value: float = 1.0
+    timings: int = 0
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Predicted seconds of one configuration: its phases' sum over its efficiency. `bound_by` is the costliest term.
+
+    `unhidden_seconds` is the sum of all terms, as if nothing overlapped: what tells equals apart.
+    """
+
+    seconds: float
+    bound_by: str
+    terms: tuple[Term, ...]
+    cycles: float | None
+    efficiency: Efficiency
+    unhidden_seconds: float
+
+
+@dataclass(frozen=True)
+class Share:
+    """What the busiest unit works through: full tiles' worth of scores, and tile rows."""
+
+    tiles: float
+    rows: float
+    busy_units: int
+
+
+class Unpredicted(Exception):
+    """The profile lacks what a prediction needs; the message says what."""
+
+
+def predict(
+    profile: Profile,
+    problem: AttentionProblem,
+    variant: Variant,
+    config: Config,
+    efficiency: Efficiency | None = None,
+) -> Prediction:
+    """Predict one configuration on one machine. Raises Unpredicted with the reason."""
+    if variant.tile is None:
+        raise Unpredicted("nothing is known of the inside of this kernel")
+    efficiency = efficiency or Efficiency()
+    tile = variant.tile(problem, config)
+    share = share_of_busiest(problem, tile, profile.sm_count)
+    terms = [_term(profile, demand, share.tiles, share) for demand in tile.demands]
+    terms += [_term(profile, demand, share.rows, share) for demand in tile.edge]
+    phases = dict.fromkeys(term.phase for term in terms)
+    longest = (max(term.seconds for term in terms if term.phase == phase) for phase in phases)
+    seconds = sum(longest) / efficiency.value
+    bound = max(terms, key=lambda term: term.seconds)
+    clock_hz = _clock_hz(profile)
+    return Prediction(
+        seconds=seconds,
+        bound_by=bound.term,
+        terms=tuple(terms),
+        cycles=seconds * clock_hz if clock_hz else None,
+        efficiency=efficiency,
+        unhidden_seconds=sum(term.seconds for term in terms) / efficiency.value,
+    )
+
+
+def share_of_busiest(problem: AttentionProblem, tile: Tile, units: int) -> Share:
+    """Deal the tile rows of all heads to the units, longest first.
+
+    Equal tile rows come in whole rounds; unequal ones (causal) even out, but none is shorter than the longest of them.
+    """
+    padded = -(-problem.seq_q // tile.row_step) * tile.row_step
+    last_rows = np.arange(tile.row_step, padded + 1, tile.row_step)
+    seen = np.minimum(problem.seq_kv, last_rows) if problem.causal else np.full(len(last_rows), problem.seq_kv)
+    scores = tile.row_step * (-(-seen // tile.column_step) * tile.column_step).astype(np.float64)
+    starts = np.arange(0, len(scores), max(1, tile.rows // tile.row_step))
+    tile_rows = np.add.reduceat(scores, starts) / (tile.rows * tile.columns)
+    heads = problem.batch * problem.heads_q
+    count = heads * len(tile_rows)
+    rounds = -(-count // units)
+    longest, total = float(tile_rows.max()), float(tile_rows.sum()) * heads
+    even = longest == float(tile_rows.min())
+    return Share(rounds * longest if even else max(longest, total / units), float(rounds), min(units, count))
+
+
+def _term(profile: Profile, demand: Demand, times: float, share: Share) -> Term:
+    constant = _nearest_level(profile, demand.resident_bytes) if demand.rate == MEMORY else demand.rate
+    alone = constant.replace("_per_s", "_one_thread_per_s")
+    if share.busy_units == 1 and alone in profile:
+        constant = alone
+    if constant not in profile:
+        raise Unpredicted(f"the profile of {profile.gpu} holds no {constant}; `make bench` on it measures what it can")
+    value = profile.value(constant)
+    if constant.endswith("_per_clk_sm"):
+        rate = value * _needed_clock_hz(profile)
+    elif constant == alone or (profile.arch == "host" and constant in ONE_CORE):
+        rate = value
+    else:
+        rate = value / profile.sm_count
+    return Term(demand.term, demand.phase, demand.amount * times / rate, constant, value)
+
+
+def _nearest_level(profile: Profile, resident_bytes: float) -> str:
+    """The bandwidth of the smallest cache that holds this much; DRAM's where no cache does, or none was measured."""
+    for level in LEVELS:
+        size, bandwidth = f"{level}_size_bytes", f"{level}_bandwidth_bytes_per_s"
+        if size in profile and bandwidth in profile and resident_bytes <= profile.value(size):
+            return bandwidth
+    return "dram_bandwidth_bytes_per_s"
+
+
+def _clock_hz(profile: Profile) -> float | None:
+    return profile.value("sm_clock_mhz") * 1e6 if "sm_clock_mhz" in profile else profile.clock_hz
+
+
+def _needed_clock_hz(profile: Profile) -> float:
+    clock_hz = _clock_hz(profile)
+    if clock_hz is None:
+        raise Unpredicted(f"the profile of {profile.gpu} holds no SM clock")
+    return clock_hz

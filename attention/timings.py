@@ -1,0 +1,114 @@
+"""The file boundary of attention timings: data/attention/<gpu>.jsonl, one measured candidate a line, append-only.
+
+They also correct the model: predicted over measured, the median over all timings of a variant on this machine, is its
+efficiency. A timing of our own kernel counts only while the kernel's source is the one that was timed.
+"""
+
+import hashlib
+import statistics
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from attention.model import Efficiency, Unpredicted, predict
+from attention.problem import AttentionProblem
+from attention.variant import KERNELS, Config, Variant, shipped
+from microbench import paths
+from microbench.profile import Profile
+from microbench.record import Frozen, append
+
+
+class Timing(Frozen):
+    """One candidate of one problem: median seconds of `n` calls, and the range that holds the middle half of them."""
+
+    schema_version: Literal[1] = 1
+    gpu: str
+    measured_utc: str
+    shape: tuple[int, int, int, int, int, int, int]  # B, Hq, Hkv, Sq, Skv, D, Dv
+    dtype: str
+    causal: bool
+    variant: str
+    config: dict[str, int] = Field(default_factory=dict)
+    seconds: float = Field(gt=0)
+    low: float
+    high: float
+    n: int
+    predicted_seconds: float | None = None
+    error: float  # largest absolute error against the float64 oracle on the first and last head
+    allowed_error: float
+    threads: int
+    source_sha256: str
+    packages: dict[str, str] = Field(default_factory=dict)
+    commit: str | None = None
+    dirty: bool | None = None
+
+    @property
+    def problem(self) -> AttentionProblem:
+        """The problem that was timed."""
+        return AttentionProblem(*self.shape, dtype=self.dtype, causal=self.causal)
+
+    @property
+    def tflops(self) -> float:
+        """Speed in the field's convention (AttentionProblem.flops)."""
+        return self.problem.flops / self.seconds / 1e12
+
+
+def write(timing: Timing) -> Path:
+    """Append one timing to its machine's file, a whole line or nothing. Raises DataError."""
+    path = paths.writable_data() / "attention" / f"{timing.gpu}.jsonl"
+    append(path, timing)
+    return path
+
+
+def read(gpu: str) -> tuple[tuple[Timing, ...], tuple[str, ...]]:
+    """Every timing of a machine, and a sentence for each line that cannot be read."""
+    timings: list[Timing] = []
+    problems: list[str] = []
+    for root in paths.data_roots():
+        file = root / "attention" / f"{gpu}.jsonl"
+        if not file.is_file():
+            continue
+        for number, line in enumerate(file.read_text(errors="replace").splitlines(), start=1):
+            if not line.strip():
+                continue
+            try:
+                timings.append(Timing.model_validate_json(line))
+            except ValidationError as error:
+                why = error.errors()[0]["msg"]
+                problems.append(f"{file.name}, line {number}: {why}; this line is left out, the rest is loaded.")
+    return tuple(timings), tuple(problems)
+
+
+def efficiencies(
+    profile: Profile, timings: tuple[Timing, ...], variants: tuple[Variant, ...] | None = None
+) -> dict[str, Efficiency]:
+    """By variant path: the median of predicted over measured seconds, over the timings that still hold."""
+    ratios: dict[str, list[float]] = {}
+    known = {variant.path: variant for variant in (shipped() if variants is None else variants)}
+    for timing in timings:
+        variant = known.get(timing.variant)
+        if variant is None or (variant.owner == "smscope" and timing.source_sha256 != source_sha256(variant.path)):
+            continue
+        try:
+            promised = predict(profile, timing.problem, variant, Config(tuple(timing.config.items())))
+        except Unpredicted:
+            continue
+        ratios.setdefault(variant.path, []).append(promised.seconds / timing.seconds)
+    return {path: Efficiency(statistics.median(found), len(found)) for path, found in ratios.items()}
+
+
+def of_machine(profile: Profile) -> dict[str, Efficiency]:
+    """The efficiencies that the timings on file show for a profile's machine."""
+    return efficiencies(profile, read(profile.gpu)[0])
+
+
+@cache
+def source_sha256(variant: str) -> str:
+    """The hash of every source file of a variant's folder, by name and content."""
+    digest = hashlib.sha256()
+    for file in sorted((KERNELS / variant).iterdir()):
+        if file.suffix in (".py", ".cu", ".cuh"):
+            digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()

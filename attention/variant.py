@@ -1,0 +1,151 @@
+"""What a kernel variant is: frozen data plus short formulas, in a folder that is found because it is there.
+
+`kernels/<arch>/<pass>/<name>/variant.py` binds `VARIANT`. It states which problems it serves, its configuration space,
+what is legal, and what one tile asks of the machine. The model turns demands into time, and the chooser picks; a
+variant does neither.
+"""
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+from attention.errors import AttentionError
+from attention.problem import AttentionProblem
+from microbench.arch import Arch
+
+KERNELS = Path(__file__).parent / "kernels"
+MEMORY = "memory"  # a demand's rate: the bandwidth of the nearest memory level that holds `resident_bytes`
+
+Owner = Literal["smscope", "torch"]
+
+
+@dataclass(frozen=True)
+class Config:
+    """One point of a variant's configuration space, in the order its axes are declared."""
+
+    values: tuple[tuple[str, int], ...] = ()
+
+    def __getitem__(self, axis: str) -> int:
+        for name, value in self.values:
+            if name == axis:
+                return value
+        raise KeyError(axis)
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.values) or "-"
+
+
+@dataclass(frozen=True)
+class Demand:
+    """`amount` of something that the constant `rate` of a profile counts per second (or per SM and clock).
+
+    Demands of one `phase` overlap, so that the largest of them counts; the phases of a kernel follow one another.
+    """
+
+    term: str
+    phase: str
+    amount: float
+    rate: str
+    resident_bytes: float = 0.0
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What one full tile of rows x columns scores asks for, and how finely work on masked scores is left out.
+
+    `edge` is asked once for every tile row: reading Q, writing out and lse.
+    """
+
+    rows: int
+    columns: int
+    row_step: int
+    column_step: int
+    demands: tuple[Demand, ...]
+    edge: tuple[Demand, ...] = ()
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One kernel: `name` and `path` are filled in from where its file lies.
+
+    archs       the architectures it runs on
+    refuses     why it cannot serve a problem, in a sentence without a full stop, or None
+    space       axes of the configuration space
+    illegal     why one configuration cannot run (registers, shared memory, threads), or None
+    tile        the demands of one tile; None where nothing is known of the inside of the kernel
+    entry       'module:function' in the same folder: f(query, key, value, problem, config) -> (out, lse)
+    rank        order among candidates that no profile can predict
+    notes       what the caller should know of how a problem is served (conversions, copies, the backward)
+    """
+
+    summary: str
+    owner: Owner
+    archs: tuple[str, ...]
+    refuses: Callable[[AttentionProblem, Arch], str | None]
+    tile: Callable[[AttentionProblem, Config], Tile] | None = None
+    space: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    illegal: Callable[[AttentionProblem, Config, Arch], str | None] | None = None
+    entry: str = "kernel:forward"
+    rank: int = 0
+    notes: Callable[[AttentionProblem], tuple[str, ...]] = lambda _: ()
+    name: str = ""
+    path: str = ""
+    package: str = field(default="", compare=False, repr=False)
+
+    def configs(self) -> Iterator[Config]:
+        """Every point of the space, legal or not."""
+        names = [name for name, _ in self.space]
+        for combination in product(*(values for _, values in self.space)):
+            yield Config(tuple(zip(names, combination, strict=True)))
+
+    def load(self) -> Callable[..., tuple[Any, Any]]:
+        """The function behind `entry`; its libraries are imported here and not before."""
+        module, _, function = self.entry.partition(":")
+        loaded: Callable[..., tuple[Any, Any]] = getattr(importlib.import_module(f"{self.package}.{module}"), function)
+        return loaded
+
+
+def discover(root: Path = KERNELS, which: str = "forward") -> tuple[Variant, ...]:
+    """Every variant of one pass under `root`, in the order of its folders."""
+    return tuple(_read(root, file) for file in sorted(root.glob(f"*/{which}/*/variant.py")))
+
+
+@cache
+def shipped(which: str = "forward") -> tuple[Variant, ...]:
+    """The variants of this package."""
+    return discover(KERNELS, which)
+
+
+def by_path(path: str) -> Variant:
+    """The shipped variant that a Choice names. Raises AttentionError."""
+    for variant in shipped():
+        if variant.path == path:
+            return variant
+    raise AttentionError(f"No kernel variant lies at {path!r}; this choice was made by another version of attention.")
+
+
+def _read(root: Path, file: Path) -> Variant:
+    path = file.parent.relative_to(root).as_posix()
+    module = _module(root, file)
+    variant = getattr(module, "VARIANT", None)
+    if not isinstance(variant, Variant):
+        raise AttentionError(f"kernels/{path}/variant.py binds no VARIANT; see CONTRIBUTING, 'a new variant'.")
+    return replace(variant, name=file.parent.name, path=path, package=module.__name__.rpartition(".")[0])
+
+
+def _module(root: Path, file: Path) -> ModuleType:
+    if root == KERNELS:
+        return importlib.import_module(
+            ".".join(("attention", "kernels", *file.relative_to(root).with_suffix("").parts))
+        )
+    spec = importlib.util.spec_from_file_location(f"attention_variant_{file.parent.name}.variant", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,122 @@
+"""What the Python that runs this lacks for one step of one lane: `python lacking.py bench host`, one line per lack.
+
+Standard library, and the copy of `packaging` that pip carries: an existing environment may hold nothing else.
+"""
+
+import ctypes.util
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+else:
+    try:
+        from packaging.requirements import Requirement
+    except ImportError:
+        from pip._vendor.packaging.requirements import Requirement
+
+HERE = Path(__file__).resolve().parent
+
+
+def tables() -> dict[str, Any]:
+    """lanes.toml."""
+    return tomllib.loads((HERE / "lanes.toml").read_text())
+
+
+def project() -> dict[str, Any]:
+    """The [project] table of pyproject.toml."""
+    return dict(tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"])
+
+
+def steps() -> list[str]:
+    """The steps in order, each holding what the ones before it hold."""
+    return list(tables()["host"]["extras"])
+
+
+def extras(step: str, lane: str) -> list[str]:
+    """The extras that pip installs for one step of one lane."""
+    return list(tables()[lane]["extras"][step])
+
+
+def requirements(step: str, lane: str) -> Iterator[Requirement]:
+    """Every direct requirement of the step that applies to this Python, an extra within an extra opened up."""
+    facts = project()
+    waiting, seen = extras(step, lane), set[str]()
+    yield from _applying(facts["dependencies"])
+    while waiting:
+        extra = waiting.pop()
+        if extra in seen:
+            continue
+        seen.add(extra)
+        for requirement in _applying(facts["optional-dependencies"][extra]):
+            if requirement.name == facts["name"]:
+                waiting += sorted(requirement.extras)
+            else:
+                yield requirement
+
+
+def pins(lane: str) -> dict[str, str]:
+    """The exact version that constraints/<lane>.txt gives each distribution."""
+    lines = (line.split("#")[0].strip() for line in (HERE / f"{lane}.txt").read_text().splitlines())
+    return {_plain(name): version for name, _, version in (line.partition("==") for line in lines if line)}
+
+
+def lacking(step: str, lane: str, pinned: bool = False) -> list[str]:
+    """Each requirement that this Python does not meet, as one phrase; `pinned` asks for the lane's exact versions."""
+    exact = pins(lane) if pinned else {}
+    stand_in: dict[str, list[str]] = tables()["stand_in"]
+    lacks = []
+    for requirement in requirements(step, lane):
+        found = _version(requirement.name)
+        pin = exact.get(_plain(requirement.name))
+        if found is None:
+            if pinned or not any(_is_here(other) for other in stand_in.get(requirement.name, [])):
+                lacks.append(str(requirement).partition(";")[0].strip())
+        elif not requirement.specifier.contains(found, prereleases=True):
+            lacks.append(f"{requirement.name}{requirement.specifier} (it has {found})")
+        elif pin is not None and found.partition("+")[0] != pin:
+            lacks.append(f"{requirement.name}=={pin} (it has {found})")
+    return sorted(set(lacks))
+
+
+def _applying(lines: list[str]) -> Iterator[Requirement]:
+    for line in lines:
+        requirement = Requirement(line)
+        if requirement.marker is None or requirement.marker.evaluate():
+            yield requirement
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _is_here(other: str) -> bool:
+    kind, _, name = other.partition(":")
+    if kind == "distribution":
+        return _version(name) is not None
+    if kind == "module":
+        return importlib.util.find_spec(name) is not None
+    if kind == "library":
+        return ctypes.util.find_library(name) is not None
+    if kind == "program":
+        return shutil.which(name) is not None
+    roots = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    return any(Path(root, name).exists() for root in roots if root)
+
+
+if __name__ == "__main__":
+    print("\n".join(lacking(sys.argv[1], sys.argv[2], pinned=True)))

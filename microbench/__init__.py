@@ -1,0 +1,6 @@
+"""smscope's measurements: probes, runs and profiles of NVIDIA GPUs and of the CPU beside them."""
+
+from microbench.profile import Profile
+from microbench.record import load_runs
+
+__all__ = ["Profile", "load_runs"]

@@ -1,0 +1,152 @@
+"""`python -m microbench run|list|show|check|compare|profile|report`: one verb, one screen; `--json` on every one.
+
+Exit codes: 0 done; 1 it could not be done, or nothing was measured; 2 a name or option that does not exist; 130 Ctrl-C.
+"""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from microbench import console, derive, measuring
+from microbench.console import Folders, Gpu, Json
+from microbench.errors import InputError, SmscopeError
+from microbench.probe import Probe
+from microbench.probes import discover
+from microbench.profile import Profile, available
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Measure a GPU (or this CPU) down to its instructions.",
+)
+
+app.command()(measuring.run)
+app.command()(measuring.check)
+
+
+@app.command("list")
+def list_probes(probes: Folders = None, json: Json = False) -> None:
+    """Every probe, and the question it asks."""
+    found = discover(*(probes or ()))
+    if json:
+        console.emit([_about(probe) for probe in found])
+        return
+    headings = ("probe", "family", "asks", "archs", "second method")
+    rows = [(p.name, p.family, p.asks, " ".join(p.archs), "numba" if p.twin else "") for p in found]
+    console.draw(console.table(f"{len(rows)} probes", headings, rows))
+
+
+def _about(probe: Probe) -> dict[str, object]:
+    return {
+        "probe": probe.name,
+        "family": probe.family,
+        "asks": probe.asks,
+        "archs": list(probe.archs),
+        "second_method": probe.twin is not None,
+    }
+
+
+@app.command()
+def show(gpu: Gpu, json: Json = False) -> None:
+    """The profile of one machine."""
+    profile = Profile.load(gpu)
+    if json:
+        console.emit(profile.model_dump(mode="json"))
+        return
+    from microbench import report
+
+    console.draw(report.table(profile))
+
+
+@app.command()
+def compare(
+    gpu: Gpu,
+    other: Annotated[str | None, typer.Argument(help="Another profile.")] = None,
+    published: Annotated[bool, typer.Option("--published", help="Against the literature.")] = False,
+    json: Json = False,
+) -> None:
+    """One machine against the literature, or against another machine."""
+    if (other is None) != published:
+        raise InputError("Name what to compare with: either --published, or a second GPU.")
+    profile = Profile.load(gpu)
+    if other is not None:
+        from microbench.compare import pairs
+
+        both = pairs(profile, Profile.load(other))
+        if json:
+            console.emit([asdict(pair) for pair in both])
+        else:
+            console.draw(
+                console.table(
+                    f"{other} against {gpu}",
+                    ("constant", "unit", gpu, other, "ratio", ""),
+                    [(pair.constant, pair.unit, pair.here, pair.there, pair.ratio, pair.standing) for pair in both],
+                )
+            )
+        return
+    from microbench import report, verdict
+
+    if json:
+        console.emit([asdict(row) for row in verdict.compare(profile)])
+    else:
+        console.draw(report.table(profile))
+
+
+@app.command()
+def profile(
+    gpu: Annotated[str | None, typer.Argument(help="One machine; all that have runs by default.")] = None,
+    probes: Folders = None,
+    json: Json = False,
+) -> None:
+    """Write profiles again from the runs, byte for byte."""
+    found = discover(*(probes or ()))
+    derived = [derive.derive(name, found) for name in ([gpu] if gpu else derive.gpus())]
+    for one in derived:
+        if one.profile.constants:
+            derive.write(one.profile)
+    if json:
+        console.emit(
+            [
+                {"gpu": one.profile.gpu, "constants": len(one.profile.constants), "problems": one.problems}
+                for one in derived
+            ]
+        )
+        return
+    for one in derived:
+        console.draw(f"{one.profile.gpu}: {len(one.profile.constants)} constants.", *one.problems)
+
+
+@app.command()
+def report(
+    gpu: Annotated[str | None, typer.Argument(help="One machine; all that have a profile by default.")] = None,
+    output: Annotated[Path, typer.Option(help="The folder to write into.")] = Path("reports"),
+    json: Json = False,
+) -> None:
+    """Write a page and a figure of each machine."""
+    from microbench import plots
+    from microbench import report as pages
+
+    plots.style()
+    written = []
+    for machine in [Profile.load(name) for name in ([gpu] if gpu else available())]:
+        page, figure = pages.write(machine, output), output / f"{machine.gpu}.svg"
+        plots.share_of_bound(machine).savefig(figure)
+        written.append({"gpu": machine.gpu, "page": str(page), "figure": str(figure)})
+    if json:
+        console.emit(written)
+    else:
+        console.draw(*(f"Wrote {one['page']} and {one['figure']}." for one in written))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one command and leave with its exit code."""
+    try:
+        app(arguments, prog_name="python -m microbench")
+    except SmscopeError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2 if isinstance(error, InputError) else 1)

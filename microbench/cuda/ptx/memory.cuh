@@ -1,0 +1,79 @@
+// Loads and stores as single instructions, by width and cache operator. Addresses of shared memory are the 32-bit
+// addresses that LDS takes: a generic pointer would cost an instruction in every chain.
+#pragma once
+
+namespace ptx {
+
+using u32 = unsigned;
+using u64 = unsigned long long;
+
+struct vec4 {
+  u32 x, y, z, w;
+};
+
+// Cached in L1 and L2, the default: one bare LDG.E.64 (an explicit .ca becomes LDG.E.64.STRONG.SM). The loaded word is
+// the next address.
+__device__ __forceinline__ u64 load(u64 address) {
+  u64 value;
+  asm volatile("ld.global.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
+  return value;
+}
+
+__device__ __forceinline__ vec4 load4(u64 address) {
+  vec4 v;
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(address));
+  return v;
+}
+
+// Cached in the L2 only (LDG.E.128.STRONG.GPU), so that an L2 probe never sees its L1.
+__device__ __forceinline__ vec4 load4_cg(u64 address) {
+  vec4 v;
+  asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(address));
+  return v;
+}
+
+__device__ __forceinline__ void store4(u64 address, vec4 v) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+               : "memory");
+}
+
+// The 32-bit address of this block's dynamic shared memory.
+__device__ __forceinline__ u32 shared_base() {
+  extern __shared__ __align__(1024) unsigned char arena[];
+  u64 generic = (u64)arena;
+  u64 address;
+  asm("cvta.to.shared.u64 %0, %1;" : "=l"(address) : "l"(generic));
+  return (u32)address;
+}
+
+__device__ __forceinline__ void store_shared(u32 address, u32 value) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+
+// volatile: ptxas merges plain loads of one address, and a bandwidth probe then times its XORs. The SASS is a plain LDS.
+__device__ __forceinline__ u32 load_shared(u32 address) {
+  u32 value;
+  asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
+  return value;
+}
+
+__device__ __forceinline__ u64 load_shared2(u32 address) {
+  u64 value;
+  asm volatile("ld.volatile.shared.u64 %0, [%1];" : "=l"(value) : "r"(address) : "memory");
+  return value;
+}
+
+__device__ __forceinline__ vec4 load_shared4(u32 address) {
+  vec4 v;
+  asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(address)
+               : "memory");
+  return v;
+}
+
+}  // namespace ptx

@@ -1,0 +1,214 @@
+"""From a swept curve to the constants of a profile.
+
+A campaign's curve is the median at each point. A reducer turns the curves of all campaigns into one value per
+campaign, so that the interval is over campaigns: min to max for six or fewer (96.9 % for the median at n = 6), SciPy's
+percentile bootstrap beyond (BCa gives NaN on equal samples, and equal cycles are the normal case).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microbench.probe import Point, Value
+
+Floats = NDArray[np.float64]
+MIN_TO_MAX_CAMPAIGNS = 6
+FLAT = 0.01
+
+
+@dataclass(frozen=True)
+class Curves:
+    """values[c, p]: what campaign c measured at points[p]; NaN where that row failed."""
+
+    points: tuple[Point, ...]
+    values: Floats
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """One value per campaign, the point that gave it (where there is one), and how sure the sweep makes us."""
+
+    per_campaign: Floats
+    point: Point | None = None
+    label: str = "measured"
+    flags: tuple[str, ...] = field(default=())
+
+
+Reducer = Callable[[Curves], Reduced]
+
+
+class NoValue(ValueError):
+    """The curve does not hold the asked value: too few points, or no plateau."""
+
+
+def interval(per_campaign: Floats) -> tuple[float, float, float]:
+    """(median, low, high) over campaigns, as the module's docstring says."""
+    values = per_campaign[np.isfinite(per_campaign)]
+    if len(values) == 0:
+        raise NoValue("no campaign measured it")
+    centre = float(np.median(values))
+    if len(values) <= MIN_TO_MAX_CAMPAIGNS or np.ptp(values) == 0:
+        return centre, float(values.min()), float(values.max())
+    from scipy import stats  # half a second that no worker needs, and every worker would pay
+
+    result = stats.bootstrap((values,), np.median, method="percentile", random_state=np.random.default_rng(0))
+    # Percentiles of equal medians can differ from them in the last bit.
+    low, high = np.clip(result.confidence_interval, values.min(), values.max())
+    return centre, min(centre, float(low)), max(centre, float(high))
+
+
+def _medians(curves: Curves) -> Floats:
+    """The median over campaigns at each point; NaN where no campaign has a value."""
+    columns = [column[np.isfinite(column)] for column in curves.values.T]
+    return np.array([np.median(column) if len(column) else np.nan for column in columns])
+
+
+def at(**point: Value) -> Reducer:
+    """The value at the one point with these axis values (the only point where none is named)."""
+
+    def reduce(curves: Curves) -> Reduced:
+        hits = [i for i, candidate in enumerate(curves.points) if candidate.matches(**point)]
+        if len(hits) != 1:
+            raise NoValue(f"{len(hits)} points match {point}, one is needed")
+        return Reduced(curves.values[:, hits[0]], curves.points[hits[0]])
+
+    return reduce
+
+
+def over(axis: str, low: float, high: float) -> Reducer:
+    """The median over the points whose `axis` lies in [low, high]."""
+
+    def reduce(curves: Curves) -> Reduced:
+        inside = [low <= point[axis] <= high for point in curves.points]
+        if not any(inside):
+            raise NoValue(f"no point has {axis} in [{low:g}, {high:g}]")
+        return Reduced(np.nanmedian(curves.values[:, inside], axis=1))
+
+    return reduce
+
+
+def peak(axis: str, **where: Value) -> Reducer:
+    """The highest value along `axis`; a 'lower bound' where the sweep still rises by more than FLAT at its end.
+
+    A peak is a peak only if the sweep has gone flat (probes.md's plateau rule): either the curve came down again, or
+    its last two steps changed it by less than FLAT each.
+    """
+
+    def reduce(curves: Curves) -> Reduced:
+        keep = _along(curves, axis, where)
+        if len(keep) == 0:
+            raise NoValue(f"no value along {axis}")
+        medians = _medians(curves)[keep]
+        best = int(np.argmax(medians))
+        tail = medians[-3:]
+        rising = len(tail) < 3 or bool((np.diff(tail) > FLAT * tail[:-1]).any())
+        label = "lower bound" if rising and best >= len(medians) - 2 else "measured"
+        return Reduced(curves.values[:, keep[best]], curves.points[keep[best]], label)
+
+    return reduce
+
+
+def slope(axis: str, **where: Value) -> Reducer:
+    """The least-squares slope along `axis`: what one more of it costs."""
+
+    def reduce(curves: Curves) -> Reduced:
+        keep = _along(curves, axis, where)
+        x = np.array([float(curves.points[i][axis]) for i in keep])
+        fits = []
+        for row in curves.values[:, keep]:
+            good = np.isfinite(row)
+            if good.sum() < 3:
+                raise NoValue(f"a slope along {axis} needs three points")
+            fits.append(float(np.polyfit(x[good], row[good], 1)[0]))
+        return Reduced(np.array(fits))
+
+    return reduce
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """A flat stretch of a curve: points first..last (inclusive), and its level."""
+
+    first: int
+    last: int
+    level: float
+
+
+def plateaus(values: Sequence[float] | Floats, flat: float = 0.06, step: float = 0.12) -> tuple[Plateau, ...]:
+    """The flat stretches of a rising curve, by change-point detection on its logarithm.
+
+    PELT (the `ruptures` package) cuts the curve where its mean jumps; a piece counts as flat where it spans less than
+    `flat` (relative), and two neighbouring flat pieces within `step` of each other are one. Steep pieces between two
+    levels, the mixture of hits and misses, are no plateau.
+    """
+    logs = np.log(np.asarray(values, dtype=np.float64))
+    if len(logs) < 4 or not np.isfinite(logs).all():
+        raise NoValue("a plateau needs at least four finite points")
+    import ruptures
+
+    cuts = ruptures.Pelt(model="l2", min_size=2, jump=1).fit(logs.reshape(-1, 1)).predict(pen=4 * flat**2)
+    found: list[Plateau] = []
+    for first, end in zip([0, *cuts[:-1]], cuts, strict=True):
+        piece = logs[first:end]
+        if np.ptp(piece) > flat:
+            continue
+        level = float(np.exp(np.median(piece)))
+        if found and abs(np.log(level / found[-1].level)) < step:
+            start = found[-1].first
+            found[-1] = Plateau(start, end - 1, float(np.exp(np.median(logs[start:end]))))
+        else:
+            found.append(Plateau(first, end - 1, level))
+    return tuple(found)
+
+
+def level(number: int, axis: str, **where: Value) -> Reducer:
+    """The latency of the `number`-th plateau along `axis`, -1 for the last: the median over its points."""
+
+    def reduce(curves: Curves) -> Reduced:
+        order = _along(curves, axis, where)
+        flats = _plateaus(curves, order)
+        flat = _pick(flats, number)
+        inside = order[flat.first : flat.last + 1]
+        return Reduced(np.nanmedian(curves.values[:, inside], axis=1))
+
+    return reduce
+
+
+def knee(number: int, axis: str, **where: Value) -> Reducer:
+    """Where the `number`-th plateau ends: the largest `axis` value on it, found in each campaign by itself.
+
+    The true capacity lies between this point and the next one, which is the sweep's resolution.
+    """
+
+    def reduce(curves: Curves) -> Reduced:
+        order = _along(curves, axis, where)
+        size = np.array([float(curves.points[i][axis]) for i in order])
+        edge = _pick(_plateaus(curves, order), number)
+        ends = []
+        for row in curves.values[:, order]:
+            on_it: NDArray[np.bool_] = np.asarray(row <= edge.level * 1.03)
+            beyond = np.flatnonzero(~on_it[edge.first :])
+            last = edge.first + (int(beyond[0]) - 1 if len(beyond) else len(row) - 1 - edge.first)
+            ends.append(size[max(last, edge.first)])
+        return Reduced(np.array(ends))
+
+    return reduce
+
+
+def _along(curves: Curves, axis: str, where: dict[str, Value]) -> NDArray[np.intp]:
+    """The points with the wanted axis values that any campaign measured, sorted along `axis`."""
+    measured = np.asarray(np.isfinite(curves.values).any(axis=0))
+    keep = [i for i, point in enumerate(curves.points) if measured[i] and point.matches(**where)]
+    return np.array(sorted(keep, key=lambda i: float(curves.points[i][axis])), dtype=np.intp)
+
+
+def _plateaus(curves: Curves, order: NDArray[np.intp]) -> tuple[Plateau, ...]:
+    return plateaus(_medians(curves)[order])
+
+
+def _pick(flats: tuple[Plateau, ...], number: int) -> Plateau:
+    if not -len(flats) <= number < len(flats):
+        raise NoValue(f"the curve has {len(flats)} plateaus, number {number} is asked for")
+    return flats[number]

@@ -1,0 +1,205 @@
+"""Runs -> Profile: each probe's constants, reduced from its sweep, one value per campaign. Deterministic to the byte.
+
+For each probe the best run that holds it counts: a finished full run before a partial one (`--only`, fewer campaigns),
+that before a quick one, and an unfinished one last; the newest of equals. A constant from a lesser run carries a flag.
+"""
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from microbench import arch, paths, record
+from microbench.curves import Curves, NoValue, Reduced, interval
+from microbench.errors import DataError, UnknownGpu
+from microbench.plan import FULL_CAMPAIGNS
+from microbench.probe import Constant, Point, Probe
+from microbench.profile import Profile, ProfileConstant
+from microbench.record import Record, Run
+from microbench.wire import sentence
+
+TWIN_SUFFIX = "_numba"
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A profile, and one sentence for each constant that could not be had and each line that could not be read."""
+
+    profile: Profile
+    problems: tuple[str, ...]
+
+
+def gpus() -> list[str]:
+    """The slugs of all machines that have a run."""
+    return sorted({file.parent.name for file in record.run_files()})
+
+
+def derive(gpu: str, probes: Iterable[Probe]) -> Derived:
+    """The profile of `gpu` from its runs. Raises UnknownGpu where there is none, DataError where none is readable."""
+    if gpu not in gpus():
+        known = ", ".join(gpus()) or "none yet"
+        raise UnknownGpu(f"No run is of {gpu!r} (there are: {known}); run `make bench` on that machine.")
+    runs: list[Run] = []
+    problems: list[str] = []
+    for file in record.run_files(gpu):
+        try:
+            runs.append(record.read(file))
+        except DataError as error:
+            problems.append(str(error))
+            continue
+        problems.extend(runs[-1].problems)
+    if not runs:
+        raise DataError(f"No run of {gpu} can be read: {problems[0]}")
+    derived = reduce_runs(runs, probes)
+    return replace(derived, problems=(*problems, *derived.problems))
+
+
+def reduce_runs(runs: Sequence[Run], probes: Iterable[Probe]) -> Derived:
+    """The profile that these runs of one machine give."""
+    best_first = sorted(runs, key=lambda run: (_rank(run), run.environment.run_id), reverse=True)
+    machine = best_first[0].environment
+    constants: list[ProfileConstant] = []
+    problems: list[str] = []
+    for probe in sorted(probes, key=lambda probe: probe.name):
+        if not probe.runs_on(arch.by_name(machine.arch)):
+            continue
+        run = next((run for run in best_first if any(row.probe == probe.name for row in run.records)), None)
+        if run is None:
+            problems.extend([f"{probe.name} is in no run."] if probe.constants else [])
+            continue
+        for constant in (*probe.constants, *_twins(probe)):
+            try:
+                constants.append(_reduce(run, probe, constant))
+            except NoValue as why:
+                problems.append(f"{constant.name}, from {probe.name}: {why}.")
+    profile = Profile(
+        gpu=machine.gpu,
+        name=machine.name,
+        arch=machine.arch,
+        sm_count=machine.sm_count,
+        clock_hz=machine.clock_hz,
+        dram_bytes=machine.dram_bytes,
+        constants=tuple(sorted(constants, key=lambda constant: constant.name)),
+    )
+    return Derived(profile, tuple(problems))
+
+
+def write(profile: Profile) -> Path:
+    """Put the profile in its place, whole or not at all. Raises DataError."""
+    path = paths.writable_data() / "profiles" / f"{profile.gpu}.json"
+    part = path.with_suffix(".json.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(profile.model_dump_json(indent=2, exclude_none=True) + "\n", encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise DataError(f"Could not write {path.name}: {error.strerror}; `make profile` writes it again.") from error
+    return path
+
+
+def _rank(run: Run) -> int:
+    told = run.environment
+    if not run.finished:
+        return 0
+    if told.quick:
+        return 1
+    return 2 if told.only or told.campaigns < FULL_CAMPAIGNS else 3
+
+
+def _standing(run: Run) -> tuple[str, ...]:
+    """What a reader must know of the run that a constant comes from."""
+    told = run.environment
+    few = f"{told.campaigns} campaigns" if told.campaigns < FULL_CAMPAIGNS and not told.quick else ""
+    return tuple(filter(None, ("quick" if told.quick else "", few, "" if run.finished else "unfinished")))
+
+
+def _twins(probe: Probe) -> Iterator[Constant]:
+    """The second method's constants: every one of the first method that the probe does not declare twice itself."""
+    declared = {constant.name for constant in probe.constants if constant.method}
+    for constant in probe.constants:
+        if probe.twin is not None and not constant.method and constant.name not in declared:
+            yield replace(constant, method="numba")
+
+
+def _reduce(run: Run, probe: Probe, constant: Constant) -> ProfileConstant:
+    method = constant.method or probe.methods[0]
+    mine = [
+        row
+        for row in run.records
+        if (row.probe, row.method, row.metric) == (probe.name, method, constant.metric) and row.status != "unsupported"
+    ]
+    used = _same_clocks(mine)
+    curves = _curves(used)
+    reduced = _apply(constant, curves)
+    value, low, high = interval(reduced.per_campaign)
+    there = [row for row in used if reduced.point is None or _point(row) == reduced.point]
+    metric = probe.metric(constant.metric)
+    lower, upper = _bound(there) if constant.unit in ("", metric.unit) else (None, None)
+    gaps = len({_point(row) for row in mine}) - len(curves.points)
+    return ProfileConstant(
+        name=constant.name + (TWIN_SUFFIX if constant.method == "numba" else ""),
+        value=value,
+        low=low,
+        high=high,
+        unit=constant.unit or metric.unit,
+        n=int(np.isfinite(reduced.per_campaign).sum()),
+        runs=(run.environment.run_id,),
+        probe=probe.name,
+        method=method,
+        label="lower bound" if reduced.label == "lower bound" else "measured",
+        bound_lower=lower,
+        bound_upper=upper,
+        bound_why=metric.bound.why if (lower, upper) != (None, None) else "unknown",
+        flags=(
+            *_standing(run),
+            *sorted({*reduced.flags, *(flag for row in there for flag in row.flags)}),
+            *([f"{gaps} points failed"] if gaps else []),
+        ),
+    )
+
+
+def _apply(constant: Constant, curves: Curves) -> Reduced:
+    if not curves.points:
+        raise NoValue("no point of its sweep was measured")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's 'all-NaN slice': a campaign without a value
+            return constant.reduce(curves)
+    except NoValue:
+        raise
+    except Exception as error:  # a reducer may be a probe's own
+        raise NoValue(f"its reducer failed: {sentence(error)}") from error
+
+
+def _same_clocks(rows: Sequence[Record]) -> list[Record]:
+    """At each point the throttled campaigns or the others, whichever are more: two clocks are never averaged."""
+    kept: list[Record] = []
+    for point in dict.fromkeys(map(_point, rows)):
+        here = [row for row in rows if _point(row) == point]
+        ok = [row for row in here if row.status == "ok"]
+        throttled = [row for row in here if row.status == "throttled"]
+        kept.extend(ok if len(ok) >= len(throttled) else throttled)
+    return kept
+
+
+def _curves(rows: Sequence[Record]) -> Curves:
+    points = tuple(dict.fromkeys(map(_point, rows)))
+    campaigns = sorted({row.campaign for row in rows})
+    values = np.full((len(campaigns), len(points)), np.nan)
+    for row in rows:
+        values[campaigns.index(row.campaign), points.index(_point(row))] = row.value
+    return Curves(points, values)
+
+
+def _point(row: Record) -> Point:
+    return Point(tuple(row.point.items()))
+
+
+def _bound(rows: Sequence[Record]) -> tuple[float | None, float | None]:
+    """The bound that all these rows share; none where it changes from point to point."""
+    bounds = {(row.bound_lower, row.bound_upper) for row in rows}
+    return bounds.pop() if len(bounds) == 1 else (None, None)

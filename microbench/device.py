@@ -1,0 +1,87 @@
+"""One door to where a kernel runs: `cuda:N` through CuPy, `host` through Numba.
+
+`choose` looks without making a GPU context (NVML only), so that a supervisor may call it; `open_device` is for workers.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from microbench.arch import Machine
+from microbench.errors import InputError
+from microbench.probe import Probe
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """What a run's Environment keeps of the device; None where the machine does not say."""
+
+    driver: str | None = None
+    vbios: str | None = None
+    power_limit_w: float | None = None
+    ecc: bool | None = None
+    mig: bool | None = None
+    sm_clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    uuid_sha256: str | None = None
+    nvrtc: str | None = None
+    nvrtc_flags: tuple[str, ...] = ()
+    clock_overhead_cycles: float | None = None
+    globaltimer_tick_ns: float | None = None
+
+
+class Device(Protocol):
+    """A machine that is open for work, inside one worker process."""
+
+    machine: Machine
+
+    def facts(self) -> DeviceFacts:
+        """What the Environment records of it."""
+
+    def bench(self, probe: Probe, method: str, quick: bool) -> Any:
+        """What `probe.run` gets: CudaBench (methods nvrtc, numba) or HostBench (method host)."""
+
+    def flags(self) -> tuple[str, ...]:
+        """What was wrong with the device during the last point: 'busy', 'throttled:<reason>'. Clears itself."""
+
+    def close(self) -> None:
+        """Free everything; the device can be opened again."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What `choose` found: the device to open and one sentence that says why."""
+
+    device: str
+    why: str
+
+
+def choose(wanted: str | None = None) -> Found:
+    """The device to measure: `wanted` ('host', 'cuda:N') or the best there is. Raises InputError for another name."""
+    from microbench import clocks
+
+    gpus = clocks.visible_gpus()
+    if wanted == "host":
+        return Found("host", "the host lane was asked for")
+    if wanted is None:
+        if gpus:
+            return Found("cuda:0", f"found {gpus[0]}")
+        return Found("host", f"found no NVIDIA GPU ({clocks.why_no_gpu()}), so this CPU is measured")
+    kind, _, index = wanted.partition(":")
+    if kind != "cuda" or not (index or "0").isdecimal():
+        raise InputError(f"No device is called {wanted!r}; use 'host' or 'cuda:N'.")
+    if int(index or 0) >= len(gpus):
+        raise InputError(
+            f"Device {wanted!r} is not here: this machine shows {len(gpus)} NVIDIA GPUs. Use --device host."
+        )
+    return Found(f"cuda:{int(index or 0)}", f"found {gpus[int(index or 0)]}")
+
+
+def open_device(name: str) -> Device:
+    """Open 'host' or 'cuda:N' in this process. Raises DeviceError, EnvironmentLacks."""
+    if name == "host":
+        from microbench.device_host import HostDevice
+
+        return HostDevice()
+    from microbench.device_cuda import CudaDevice
+
+    return CudaDevice(int(name.partition(":")[2] or 0))

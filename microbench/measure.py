@@ -1,0 +1,244 @@
+"""The two ways to time a kernel on a GPU, and nothing else.
+
+`CudaBench.cycles`: inside the kernel, clock64 at both ends, the slope of a short and a long run, so that launch,
+prologue and the bracket itself cancel. `CudaBench.timed`: the whole kernel, CUDA events around a graph of launches,
+warm or cold. Both report the SM clock they ran at: clock64 over globaltimer across a window that brackets all repeats.
+
+The convention for kernels that read the clock: the last argument is `long long* clocks`, and every warp writes its
+start and end to clocks[2 * warp] and clocks[2 * warp + 1], warps numbered through all blocks.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microbench import sass
+from microbench.build import Cubin, compile_probe
+from microbench.errors import DeviceError
+from microbench.numba_build import compile_twin
+from microbench.probe import Build, Point, Probe, Sample
+
+if TYPE_CHECKING:
+    from microbench.device_cuda import CudaDevice
+
+# probes.md 1.3: a clock read needs a window of at least this many ticks of the timer to be better than 0.01 %.
+WINDOW_TICKS = 10_000
+MAX_REPEATS = 4000
+WARP = 32
+LATE = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A loaded kernel whose SASS kept its contract."""
+
+    cubin: Cubin
+    function: Any
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: blocks, threads a block, arguments (device arrays, NumPy scalars), dynamic shared memory in bytes."""
+
+    kernel: Kernel
+    grid: int
+    block: int
+    args: tuple[Any, ...]
+    smem_bytes: int = 0
+
+    @property
+    def warps(self) -> int:
+        """Warps in all blocks together."""
+        return self.grid * (self.block // WARP)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Median and spread over `n` repeats, in the unit the caller asked for, and the SM clock meanwhile."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    clock_mhz: float
+
+    def sample(self, metric: str, scale: float = 1.0, *flags: str) -> Sample:
+        """This times `scale`, as `metric`."""
+        return Sample(metric, self.value * scale, self.low * scale, self.high * scale, self.n, self.clock_mhz, flags)
+
+    def inverse(self, metric: str, work: float, *flags: str) -> Sample:
+        """`work` over this: a rate."""
+        return Sample(metric, work / self.value, work / self.high, work / self.low, self.n, self.clock_mhz, flags)
+
+    def latency(self, prefix: str = "latency") -> list[Sample]:
+        """Cycles, and the same in ns at the measured clock."""
+        return [self.sample(f"{prefix}_cycles"), self.sample(f"{prefix}_ns", 1e3 / self.clock_mhz)]
+
+
+def _spread(values: NDArray[np.float64], clock_mhz: float) -> Measured:
+    low, middle, high = np.quantile(values, [0.05, 0.5, 0.95])
+    return Measured(float(middle), float(low), float(high), len(values), clock_mhz)
+
+
+class CudaBench:
+    """What a CUDA probe measures with: one device, one probe, one method ('nvrtc' or 'numba')."""
+
+    def __init__(self, device: "CudaDevice", probe: Probe, method: str, quick: bool) -> None:
+        self.device, self.probe, self.method, self.quick = device, probe, method, quick
+        self.machine = device.machine
+        self.repeats = 9 if quick else 15
+        self.cupy = device.cupy
+        self._last: Cubin | None = None
+
+    # Kernels and data ------------------------------------------------------------------------------------------------
+
+    def kernels(self, point: Point) -> tuple[Kernel, ...]:
+        """The kernels that the probe builds for `point`, in order. Raises BuildError, ContractError."""
+        assert self.probe.builds is not None, f"{self.probe.name} measures with kernels and declares no builds"
+        cubins = [self._compile(build) for build in self.probe.builds(point)]
+        self._last = cubins[-1]
+        return tuple(Kernel(cubin, self.device.load(cubin)) for cubin in cubins)
+
+    def _compile(self, build: Build) -> Cubin:
+        compiler = compile_twin if self.method == "numba" else compile_probe
+        cubin = compiler(self.probe, build, self.machine.arch)
+        sass.require(build.contract, cubin.instructions(), self.machine.arch, cubin.resources, self.probe.name)
+        return cubin
+
+    def build_info(self) -> tuple[str, int] | None:
+        """(cubin hash, registers) of the last point's kernel, for its records."""
+        return (self._last.sha256, self._last.resources.registers) if self._last else None
+
+    def array(self, values: NDArray[Any]) -> Any:
+        """A device copy of a NumPy array."""
+        return self.cupy.asarray(values)
+
+    def empty(self, nbytes: int) -> Any:
+        """Uninitialised device memory, 8-byte elements."""
+        return self.cupy.empty(math.ceil(nbytes / 8), np.uint64)
+
+    def inputs(self, kind: str, count: int, dtype: Any = np.float32) -> Any:
+        """`count` values: 'zeros', 'normal' (N(0, 1)) or 'bits' (uniform random bits), as `dtype`."""
+        if kind == "zeros":
+            return self.cupy.zeros(count, dtype)
+        if kind == "normal":
+            return self.cupy.random.standard_normal(count, dtype=np.float32).astype(dtype)
+        nbytes = count * np.dtype(dtype).itemsize
+        return self.cupy.random.randint(0, 256, nbytes, dtype=np.uint8).view(dtype)
+
+    # Timing ----------------------------------------------------------------------------------------------------------
+
+    def cycles(self, short: Launch, long: Launch, operations: float) -> Measured:
+        """Cycles per operation: (long - short) / operations, each the span from a block's first start to its last end.
+
+        `operations` is how many more operations each block (or chain) does in `long`. The median over blocks of each
+        repeat counts, so a latency is the mean SM's, and its spread is over repeats.
+        """
+        self._prepare(short, long)
+
+        def batch(repeats: int) -> NDArray[np.float64]:
+            shape = (repeats, 2, short.grid, short.block // WARP, 2)
+            clocks = self.cupy.zeros(shape, np.int64)
+            for i in range(repeats):
+                self._launch(short, clocks[i, 0])
+                self._launch(long, clocks[i, 1])
+            start, end = np.moveaxis(clocks.get(), -1, 0)
+            spans = end.max(axis=3) - np.where(start > 0, start, LATE).min(axis=3)  # idle warps report nothing
+            slopes: NDArray[np.float64] = np.median(spans[:, 1] - spans[:, 0], axis=1) / operations
+            return slopes
+
+        return self._windowed(batch)
+
+    def timed(self, launch: Launch, cold: bool = False, inner: int = 1, spaced_s: float = 0.0) -> Measured:
+        """Seconds per launch, by events around a graph that holds `inner` launches.
+
+        cold       the L2 is flushed before each repeat (a memset of twice its size), and `inner` must be 1
+        spaced_s   idle seconds before each repeat, so that the chip cools; 0 is the sustained rate
+        """
+        cupy, stream = self.cupy, self.device.stream
+        scratch = self.empty(2 * (self.machine.l2_bytes or 2**26)) if cold else None
+        self._prepare(launch)
+        with self.device.guard(f"capture {self.probe.name}"):
+            self._launch(launch)
+            stream.synchronize()
+            stream.begin_capture()
+            for _ in range(inner):
+                self._launch(launch)
+            graph = stream.end_capture()
+
+        def batch(repeats: int) -> NDArray[np.float64]:
+            pairs = []
+            for _ in range(repeats):
+                if spaced_s:
+                    stream.synchronize()
+                    time.sleep(spaced_s)
+                if scratch is not None:
+                    scratch.fill(1)
+                begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+                begin.record(stream)
+                graph.launch(stream)
+                end.record(stream)
+                pairs.append((begin, end))
+            stream.synchronize()
+            return np.array([cupy.cuda.get_elapsed_time(*pair) * 1e-3 / inner for pair in pairs])
+
+        return self._windowed(batch)
+
+    def clocks(self, launch: Launch) -> Any:
+        """Room for the readings of one launch: the argument that `cycles` adds by itself."""
+        return self.cupy.zeros((launch.warps, 2), np.int64)
+
+    def launch(self, launch: Launch, *more: Any) -> None:
+        """Enqueue one launch on the device's stream, untimed."""
+        with self.device.guard(f"launch {self.probe.name}"):
+            self._launch(launch, *more)
+
+    def _launch(self, launch: Launch, *more: Any) -> None:
+        launch.kernel.function((launch.grid,), (launch.block,), (*launch.args, *more), shared_mem=launch.smem_bytes)
+
+    def _prepare(self, *launches: Launch) -> None:
+        """Set each kernel's carve-out: all L1 where it uses no shared memory, all shared memory where it does."""
+        for launch in launches:
+            function = launch.kernel.function
+            function.preferred_shared_memory_carveout = 100 if launch.smem_bytes else 0
+            if launch.smem_bytes > 48 * 1024:
+                function.max_dynamic_shared_size_bytes = launch.smem_bytes
+
+    def _windowed(self, batch: Callable[[int], NDArray[np.float64]]) -> Measured:
+        """Run `batch` long enough for the clock's window, with a clock stamp on either side."""
+        doing = f"measure {self.probe.name} ({self.method})"
+        with self.device.guard(doing):
+            batch(2)  # warm: instruction caches, TLBs, the clock's ramp
+            repeats = self.repeats
+            for _ in range(3):
+                before = self._stamp()
+                values = batch(repeats)
+                mhz, window_ns = _clock(before.get(), self._stamp().get())
+                needed = WINDOW_TICKS * self.device.calibration.globaltimer_tick_ns
+                if window_ns >= needed:
+                    return _spread(values, mhz)
+                repeats = min(MAX_REPEATS, math.ceil(1.3 * repeats * needed / max(window_ns, 1.0)))
+        raise DeviceError(
+            f"{self.machine.name} measured {self.probe.name} for {window_ns / 1e3:.0f} us only, too short for a clock "
+            f"reading over {WINDOW_TICKS} ticks of {self.device.calibration.globaltimer_tick_ns:g} ns; lengthen the "
+            "probe's chain."
+        )
+
+    def _stamp(self) -> Any:
+        stamps = self.cupy.zeros((1024, 2), np.int64)
+        self.device.clock_stamp((4 * self.machine.sm_count,), (1,), (stamps,))
+        return stamps
+
+
+def _clock(before: NDArray[np.int64], after: NDArray[np.int64]) -> tuple[float, float]:
+    """(SM MHz, window in ns): the median over the SMs that both stamps reached."""
+    seen = (before[:, 1] > 0) & (after[:, 1] > before[:, 1])
+    if not seen.any():
+        return math.nan, 0.0
+    cycles, ns = (after - before)[seen].T.astype(np.float64)
+    return float(np.median(cycles / ns) * 1e3), float(np.median(ns))

@@ -1,0 +1,212 @@
+"""What a probe is: frozen data plus three small functions. Imports no GPU library.
+
+A probe is two files, `probes/<family>/<name>.py` and `<name>.cu`; the stem is its name everywhere. The .py binds `PROBE`:
+
+    builds(point) -> Builds     which kernels the point needs, each with the SASS contract it must keep
+    run(bench, point) -> Sample what to launch and which number comes out
+    constants                   how a sweep becomes the constants of a profile
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from microbench.arch import Arch, Machine
+
+if TYPE_CHECKING:
+    from microbench.curves import Reducer
+
+Value = int | float | str
+
+# A bound rejects 1.05 times itself, and lets pass what the clock's own jitter can add.
+BOUND_SLACK = 1.02
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting of every axis, hashable and ordered as the axes are declared."""
+
+    values: tuple[tuple[str, Value], ...] = ()
+
+    def __getitem__(self, axis: str) -> Any:
+        for name, value in self.values:
+            if name == axis:
+                return value
+        raise KeyError(axis)
+
+    def matches(self, **wanted: Value) -> bool:
+        """True where every named axis has the named value."""
+        return all(self[name] == value for name, value in wanted.items())
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.values) or "-"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A swept parameter; `quick` is the subset that `--quick` keeps (all of them by default)."""
+
+    name: str
+    values: tuple[Value, ...]
+    quick: tuple[Value, ...] | None = None
+
+
+Limit = float | Callable[[Machine, Point], float | None] | None
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What physics allows. A limit is a number, a function of machine and point, or None where nobody can know."""
+
+    why: str
+    lower: Limit = None
+    upper: Limit = None
+
+    def at(self, machine: Machine, point: Point) -> tuple[float | None, float | None]:
+        """(lower, upper) for this machine and point, in the metric's unit."""
+
+        def resolve(limit: Limit) -> float | None:
+            return limit(machine, point) if callable(limit) else limit
+
+        return resolve(self.lower), resolve(self.upper)
+
+
+def breaks(value: float, lower: float | None, upper: float | None) -> bool:
+    """True where `value` lies outside the bound by more than the slack (so 1.05 times past it always does)."""
+    too_low = lower is not None and value * BOUND_SLACK < lower
+    too_high = upper is not None and value > upper * BOUND_SLACK
+    return too_low or too_high
+
+
+UNKNOWN = Bound("unknown")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A measured quantity. The name ends in its unit: latency_cycles, bandwidth_bytes_per_s."""
+
+    name: str
+    unit: str
+    bound: Bound = UNKNOWN
+
+
+@dataclass(frozen=True)
+class OpCount:
+    """`count` instructions whose opcode is `opcode`; LDG.64 matches LDG.E.64.SYS (same head, all parts present)."""
+
+    opcode: str
+    count: int
+
+
+@dataclass(frozen=True)
+class SassContract:
+    """What must stand between the two clock reads (or in the one timed loop), no more and no less.
+
+    region      'straight': the instructions between two clock reads, no branch; 'loop': the body of the one loop
+                that holds `ops` (between the clock reads, where the kernel reads the clock); 'kernel': all of it
+    distance    0: no dependence declared; d > 0: each op reads the result of the op d places before it
+    overhead    opcodes that may also stand there, at most `overhead_max` of them in all
+    """
+
+    ops: tuple[OpCount, ...]
+    region: str = "straight"
+    distance: int = 0
+    overhead: tuple[str, ...] = ()
+    overhead_max: int = 0
+
+
+@dataclass(frozen=True)
+class Build:
+    """One kernel to compile: NVRTC defines, and the contract its SASS must keep."""
+
+    defines: tuple[tuple[str, int | str], ...]
+    contract: SassContract
+    kernel: str = ""  # entry point; the probe's stem where empty
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The second method's kernel as a Python function, compiled for the same builds and held to the same contracts.
+
+    make        called with a build's defines in lower case, make(chain=32), returns the function. It imports numba and
+                microbench.numba_ptx inside itself: neither discovery nor a cached cubin needs them. The function may
+                use its own file, numba_ptx and those constants, and no other file: the cache's key knows of no other
+    signature   the arguments of the CUDA C++ kernel as scalars: addresses int64, counts int32, "void(int64, int32)"
+    """
+
+    make: Callable[..., Callable[..., None]]
+    signature: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one point gave in one campaign: the median of `n` repeats and their spread."""
+
+    metric: str
+    value: float
+    low: float
+    high: float
+    n: int
+    clock_mhz: float | None = None
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number that a profile keeps: one metric of the probe, reduced over its points."""
+
+    name: str
+    metric: str
+    reduce: "Reducer"
+    method: str = ""  # '' is the primary method
+    unit: str = ""  # the metric's own where empty; a knee is in the axis' unit
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One question to a machine. `name`, `family` and `source` are filled in from where the file lies."""
+
+    asks: str
+    archs: tuple[str, ...]
+    metrics: tuple[Metric, ...]
+    run: Callable[[Any, Point], list[Sample]]
+    axes: tuple[Axis, ...] = ()
+    builds: Callable[[Point], tuple[Build, ...]] | None = None
+    constants: tuple[Constant, ...] = ()
+    twin: Twin | None = None  # the Numba CUDA kernel of the second method
+    skip: Callable[[Machine, Point], str | None] | None = None  # the reason why a point cannot run here
+    time_limit_s: float = 60.0
+    name: str = ""
+    family: str = ""
+    source: Path = field(default=Path())
+
+    def found_at(self, path: Path) -> "Probe":
+        """The probe with its identity taken from its file: stem, folder, and the .cu beside it."""
+        return replace(self, name=path.stem, family=path.parent.name, source=path.with_suffix(".cu"))
+
+    def runs_on(self, arch: Arch) -> bool:
+        """True where the architecture is one the probe declares."""
+        return arch.name in self.archs
+
+    def points(self, quick: bool = False) -> Iterator[Point]:
+        """Every point of the sweep, the first axis slowest."""
+        names = [axis.name for axis in self.axes]
+        values = [axis.quick if quick and axis.quick is not None else axis.values for axis in self.axes]
+        for combination in product(*values):
+            yield Point(tuple(zip(names, combination, strict=True)))
+
+    def metric(self, name: str) -> Metric:
+        """The declared metric called `name`; KeyError where the probe measures something it did not declare."""
+        for metric in self.metrics:
+            if metric.name == name:
+                return metric
+        raise KeyError(f"{self.name} declares no metric {name!r}")
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """'host' on a CPU; 'nvrtc', and 'numba' where a twin exists, on a GPU."""
+        if self.archs == ("host",):
+            return ("host",)
+        return ("nvrtc", "numba") if self.twin else ("nvrtc",)

@@ -1,0 +1,10 @@
+"""FFMA throughput: fp32 lanes per SM, reached only with enough warps or independent chains."""
+
+from microbench.patterns import chain_throughput
+
+PROBE = chain_throughput(
+    asks="How many FFMA results does one SM give per clock, and how many warps does that take?",
+    opcode="FFMA",
+    rate=lambda limits: limits.fp32_lanes,
+    constant="ffma",
+)

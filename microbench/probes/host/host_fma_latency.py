@@ -1,0 +1,54 @@
+"""The latency of one f32 multiply-add: a chain in which each needs the result of the one before."""
+
+import numpy as np
+
+from microbench import host_cpu
+from microbench.arch import HOST
+from microbench.curves import at
+from microbench.host_asm import require_scalar
+from microbench.host_code import provable
+from microbench.measure_host import HostBench
+from microbench.probe import Bound, Constant, Metric, Point, Probe, Sample
+
+CHAIN = 64
+
+
+@provable()
+def chain(value: float, factor: float, add: float, laps: int) -> float:
+    """CHAIN dependent multiply-adds, `laps` times over."""
+    for _ in range(laps):
+        for _ in range(CHAIN):
+            value = value * factor + add
+    return value
+
+
+def run(bench: HostBench, _: Point) -> list[Sample]:
+    """Time per multiply-add of the chain; the loop's own counting runs beside it."""
+    value, factor, add = np.float32(0.5), np.float32(0.75), np.float32(0.25)
+
+    def work(laps: int) -> None:
+        nonlocal value
+        value = np.float32(chain(value, factor, add, laps))
+
+    work(1)
+    proof = require_scalar(chain, CHAIN)
+    return bench.alone(work).flagged(proof).latency(scale=1 / CHAIN)
+
+
+WHY = "a result takes at least two clocks, the quickest forwarding of any shipped multiply-add pipe"
+
+PROBE = Probe(
+    asks="How long after an f32 multiply-add can another one use its result on this CPU?",
+    archs=HOST,
+    metrics=(
+        Metric(
+            "latency_ns", "ns", Bound(f"{WHY}, at the highest clock", lower=lambda m, _: 2e9 / host_cpu.fastest_hz(m))
+        ),
+        Metric("latency_cycles", "cycles", Bound(WHY, lower=2.0)),
+    ),
+    run=run,
+    constants=(
+        Constant("host_fma_latency_ns", "latency_ns", at()),
+        Constant("host_fma_latency_cycles", "latency_cycles", at()),
+    ),
+)

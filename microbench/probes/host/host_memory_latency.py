@@ -1,0 +1,104 @@
+"""The latency ladder of a CPU: one pointer chase over growing footprints shows its caches, DRAM, and where each ends.
+
+Every line of 64 bytes is used once a lap, in random order. The ring is written in the order in which it is walked, so a
+footprint larger than every cache is met as a lap would leave it. Huge pages are asked for, and rows without them are
+flagged; a hypervisor may still back them with small ones, and page walks are then part of the curve.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from microbench import host_cpu
+from microbench.arch import HOST, KIB, Machine
+from microbench.host_code import compiled, load_word
+from microbench.measure_host import HostBench
+from microbench.probe import Axis, Bound, Constant, Metric, Point, Probe, Sample
+from microbench.shelves import cache_latency, cache_size, memory_latency
+
+LINE_BYTES = 64
+WARM_LINES = 2**17
+MIB = KIB * KIB
+AXIS = "footprint_bytes"
+
+
+def footprints() -> tuple[int, ...]:
+    """4 KiB to 512 MiB: four to the octave where caches end (16 KiB to 64 MiB), two beyond."""
+    fine = {round(16 * 2 ** (i / 4)) * KIB for i in range(4 * 12 + 1)}
+    coarse = {round(64 * 2 ** (i / 2)) * MIB for i in range(2 * 3 + 1)}
+    return tuple(sorted({4 * KIB, 8 * KIB} | fine | coarse))
+
+
+def too_large(machine: Machine, point: Point) -> str | None:
+    """A quarter of the memory is the most that a probe takes; four times the last cache is all that it needs."""
+    if point[AXIS] > machine.dram_bytes / 4:
+        return "larger than a quarter of this machine's memory"
+    last = host_cpu.caches().last_bytes or 64 * MIB
+    return (
+        "beyond four times the last cache, where the ladder has ended"
+        if point[AXIS] > max(4 * last, 64 * MIB)
+        else None
+    )
+
+
+@compiled()
+def link(words: Any, order: Any, base: int, step: int) -> None:
+    """Make lines order[0], order[1], ... a ring of addresses."""
+    for i in range(order.size):
+        after = order[i + 1] if i + 1 < order.size else order[0]
+        words[order[i] * step] = base + np.uint64(after) * np.uint64(8 * step)
+
+
+@compiled()
+def chase(address: int, loads: int) -> int:
+    """Follow `loads` addresses."""
+    for _ in range(loads):
+        address = load_word(address)
+    return address
+
+
+def run(bench: HostBench, point: Point) -> list[Sample]:
+    """Time per load. Each timed piece goes on where the last one stopped, so a lap meets every line once."""
+    memory = bench.empty(point[AXIS])
+    lines = point[AXIS] // LINE_BYTES
+    order = np.arange(lines, dtype=np.uint32)
+    bench.rng.shuffle(order)
+    link(memory.array(np.uint64), order, np.uint64(memory.address), LINE_BYTES // 8)
+    place = np.uint64(memory.address + LINE_BYTES * int(order[0]))
+
+    def walk(loads: int) -> None:
+        nonlocal place
+        place = np.uint64(chase(place, loads))
+
+    walk(min(lines, WARM_LINES))
+    return bench.alone(walk).flagged(*memory.page_flag()).latency()
+
+
+ONE_CLOCK = "a load takes at least one clock"
+
+PROBE = Probe(
+    asks="How long does a load take from each cache of this CPU and from DRAM, and how large is each?",
+    archs=HOST,
+    axes=(Axis(AXIS, footprints(), quick=footprints()[::2]),),
+    metrics=(
+        Metric(
+            "latency_ns",
+            "ns",
+            Bound(f"{ONE_CLOCK} at the highest clock", lower=lambda m, _: 1e9 / host_cpu.fastest_hz(m)),
+        ),
+        Metric("latency_cycles", "cycles", Bound(ONE_CLOCK, lower=1.0)),
+    ),
+    run=run,
+    skip=too_large,
+    constants=(
+        Constant("l1_latency_ns", "latency_ns", cache_latency(0, AXIS)),
+        Constant("l1_latency_cycles", "latency_cycles", cache_latency(0, AXIS)),
+        Constant("l2_latency_ns", "latency_ns", cache_latency(1, AXIS)),
+        Constant("l2_latency_cycles", "latency_cycles", cache_latency(1, AXIS)),
+        Constant("l3_latency_ns", "latency_ns", cache_latency(2, AXIS)),
+        Constant("dram_latency_ns", "latency_ns", memory_latency(AXIS)),
+        Constant("l1_size_bytes", "latency_cycles", cache_size(0, AXIS), unit="bytes"),
+        Constant("l2_size_bytes", "latency_cycles", cache_size(1, AXIS), unit="bytes"),
+        Constant("l3_size_bytes", "latency_cycles", cache_size(2, AXIS), unit="bytes"),
+    ),
+)

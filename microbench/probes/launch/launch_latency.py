@@ -1,0 +1,63 @@
+"""What it costs to run an empty kernel: as a node of a graph, alone, and seen from the host."""
+
+import time
+
+import numpy as np
+
+from microbench.arch import CUDA
+from microbench.curves import at
+from microbench.measure import CudaBench, Launch
+from microbench.probe import Bound, Build, Constant, Metric, Point, Probe, Sample, SassContract
+
+NODES = 256
+
+
+def builds(_: Point) -> tuple[Build, ...]:
+    """One kernel that only exits; ptxas may load the stack pointer first, which nothing uses."""
+    return (Build((), SassContract((), "kernel", overhead=("LDC", "MOV", "IMAD.MOV", "SHFL"), overhead_max=2)),)
+
+
+def run(bench: CudaBench, point: Point) -> list[Sample]:
+    """Per node of a 256-node graph; between two events around one node; launch and synchronise from the host."""
+    (kernel,) = bench.kernels(point)
+    launch = Launch(kernel, 1, 32, ())
+    node, alone = bench.timed(launch, inner=NODES), bench.timed(launch)
+    host = np.array([_round_trip_ns(bench, launch) for _ in range(200)])
+    low, middle, high = np.quantile(host, [0.05, 0.5, 0.95])
+    return [
+        node.sample("graph_node_ns", 1e9),
+        alone.sample("empty_kernel_ns", 1e9),
+        Sample("host_round_trip_ns", middle, low, high, len(host), node.clock_mhz, ("includes CuPy's call",)),
+    ]
+
+
+def _round_trip_ns(bench: CudaBench, launch: Launch) -> float:
+    begin = time.perf_counter_ns()
+    bench.launch(launch)
+    bench.device.stream.synchronize()
+    return float(time.perf_counter_ns() - begin)
+
+
+def _one_clock_ns(machine: object, _: Point) -> float | None:
+    hz = getattr(machine, "clock_hz", None)
+    return 1e9 / hz if hz else None
+
+
+FLOOR = Bound("no kernel takes less than one clock", lower=_one_clock_ns)
+
+PROBE = Probe(
+    asks="What does launching an empty kernel cost, in a graph and from the host?",
+    archs=CUDA,
+    metrics=(
+        Metric("graph_node_ns", "ns", FLOOR),
+        Metric("empty_kernel_ns", "ns", FLOOR),
+        Metric("host_round_trip_ns", "ns", FLOOR),
+    ),
+    builds=builds,
+    run=run,
+    constants=(
+        Constant("launch_graph_node_ns", "graph_node_ns", at()),
+        Constant("launch_empty_kernel_ns", "empty_kernel_ns", at()),
+        Constant("launch_host_round_trip_ns", "host_round_trip_ns", at()),
+    ),
+)

@@ -1,0 +1,81 @@
+"""What the pointer-chase probes share: the ring of raw addresses, its warm-up, and the build."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from microbench.arch import KIB, Machine
+from microbench.measure import CudaBench, Launch, Measured
+from microbench.patterns import loop
+from microbench.probe import Build, OpCount, Point, Twin
+
+LINE_BYTES = 128
+CHAIN = 32
+TRIPS = 64
+L1_AT_MOST = 512 * KIB
+# One thread chases, the others of its block exit at once: the driver sets shared memory aside for every block that
+# could be resident, 1 KiB each, and small blocks would cost up to 32 KiB of L1 (probe l1_size).
+BLOCK_THREADS = 1024
+
+
+def builds(_: Point) -> tuple[Build, ...]:
+    """One kernel serves every footprint: 32 dependent 64-bit loads a trip."""
+    return (Build((("CHAIN", CHAIN),), loop(OpCount("LDG.64", CHAIN), distance=1)),)
+
+
+def too_large(machine: Machine, point: Point) -> str | None:
+    """A quarter of the memory is the most that a probe takes."""
+    return "larger than a quarter of this GPU's memory" if point["footprint_bytes"] > machine.dram_bytes / 4 else None
+
+
+def chase(bench: CudaBench, point: Point, chasers: int, block_threads: int = BLOCK_THREADS) -> Measured:
+    """Cycles per load of `chasers` threads, one a block, that start evenly spaced on one ring.
+
+    The ring uses every 128-byte line of the footprint once, in random order.
+    """
+    (kernel,) = bench.kernels(point)
+    nbytes = point["footprint_bytes"]
+    lines = nbytes // LINE_BYTES
+    memory = bench.empty(nbytes)
+    order = bench.cupy.random.permutation(lines)
+    addresses = (order.astype(np.uint64) * LINE_BYTES) + np.uint64(memory.data.ptr)
+    memory.reshape(lines, LINE_BYTES // 8)[order, 0] = bench.cupy.roll(addresses, -1)
+    places = addresses[(bench.cupy.arange(chasers) * lines) // chasers].copy()
+
+    def launch(warm: int, trips: int) -> Launch:
+        return Launch(kernel, chasers, block_threads, (places, np.int32(warm), np.int32(trips)))
+
+    # The L1 forgets between launches, so a ring that fits is walked in each; a larger one is walked once, here.
+    in_l1 = nbytes <= L1_AT_MOST
+    bench.launch(launch(-(-lines // chasers) + CHAIN, 1), bench.clocks(launch(0, 1)))
+    warm = lines if in_l1 else CHAIN
+    return bench.cycles(launch(warm, TRIPS), launch(warm, 2 * TRIPS), operations=TRIPS * CHAIN)
+
+
+def chase_kernel(chain: int) -> Callable[..., None]:
+    """The same launch as a Numba kernel on raw addresses."""
+    from numba import cuda
+
+    from microbench.numba_ptx import chase_global, clock64, countdown, load_global, report, settle, store_global
+
+    def kernel(places, warm_steps, trips, clocks):  # type: ignore[no-untyped-def]
+        if cuda.threadIdx.x == 0:
+            place = places + 8 * cuda.blockIdx.x
+            address = load_global(place)
+            while warm_steps > 0:
+                address = chase_global(address, 1)
+                warm_steps = countdown(warm_steps)
+            settle(address)
+            start = clock64()
+            while trips > 0:
+                address = chase_global(address, chain)
+                trips = countdown(trips)
+            settle(address)
+            end = clock64()
+            store_global(place, address)
+            report(clocks, start, end)
+
+    return kernel
+
+
+TWIN = Twin(chase_kernel, "void(int64, int32, int32, int64)")

@@ -1,0 +1,100 @@
+"""DRAM bandwidth, reading, writing and copying 1 GiB, against the bytes that each SM keeps in flight."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from microbench.arch import CUDA, KIB, Machine
+from microbench.curves import peak
+from microbench.measure import CudaBench, Launch
+from microbench.patterns import loop
+from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin
+from microbench.probes.memory._streams import BYTES_IN_FLIGHT, STREAMS, XORS, defines
+
+MODES = {"read": 0, "write": 1, "copy": 2}
+FOOTPRINT_BYTES = KIB * KIB * KIB  # 20 times the largest L2 of the table, so that nothing is found there
+
+
+def builds(point: Point) -> tuple[Build, ...]:
+    """Loads, stores or both, FLIGHT of each; the modes are separate builds."""
+    stream, mode = STREAMS[point["bytes_in_flight"]], point["mode"]
+    loads = (OpCount("LDG.128", stream.flight),) if mode != "write" else ()
+    stores = (OpCount("STG.128", stream.flight),) if mode != "read" else ()
+    contract = loop(*loads, *stores, overhead=XORS, overhead_max=6 * stream.flight + 12)
+    return (Build((*defines(stream), ("MODE", MODES[mode])), contract),)
+
+
+def run(bench: CudaBench, point: Point) -> list[Sample]:
+    """Bytes moved per second: a copy counts what it reads and what it writes."""
+    (kernel,) = bench.kernels(point)
+    stream, mode = STREAMS[point["bytes_in_flight"]], point["mode"]
+    half = mode == "copy"
+    source = bench.inputs("bits", FOOTPRINT_BYTES, np.uint8)
+    target = bench.empty(FOOTPRINT_BYTES // (2 if half else 1)) if mode != "read" else source
+    grid = bench.machine.sm_count * stream.blocks
+    chunks = FOOTPRINT_BYTES // stream.chunk_bytes // (2 if half else 1)
+    out = bench.empty(4 * grid * stream.threads)
+    args = (np.uint64(source.data.ptr), np.uint64(target.data.ptr), np.int32(chunks), out)
+    seconds = bench.timed(Launch(kernel, grid, stream.threads, args))
+    return [seconds.inverse("bandwidth_bytes_per_s", FOOTPRINT_BYTES)]
+
+
+def bus(machine: Machine, _: Point) -> float | None:
+    """Bus width times data rate."""
+    return machine.dram_bytes_per_s
+
+
+def too_large(machine: Machine, _: Point) -> str | None:
+    """Source and target together must leave room for others."""
+    return "needs 8 GB of GPU memory" if machine.dram_bytes < 8 * FOOTPRINT_BYTES * 0.95 else None
+
+
+def twin(flight: int, threads: int, mode: int) -> Callable[..., None]:
+    """The same launch as a Numba kernel on raw addresses."""
+    from numba import cuda, int32
+
+    from microbench.numba_ptx import copy_global, fill_global, store_global, stream_global_cg
+
+    stride = 16 * threads
+    chunk_bytes = stride * flight
+
+    def read(source, target, chunks, out):  # type: ignore[no-untyped-def]
+        total = int32(0)
+        chunk = cuda.blockIdx.x
+        while chunk < chunks:
+            total = stream_global_cg(source + cuda.threadIdx.x * 16 + chunk * chunk_bytes, stride, flight, total)
+            chunk = int32(chunk + cuda.gridDim.x)
+        store_global(out + 4 * (cuda.blockIdx.x * threads + cuda.threadIdx.x), total)
+
+    def write(source, target, chunks, out):  # type: ignore[no-untyped-def]
+        chunk = cuda.blockIdx.x
+        while chunk < chunks:
+            mine = target + cuda.threadIdx.x * 16 + chunk * chunk_bytes
+            fill_global(mine, stride, flight, chunk, cuda.threadIdx.x, cuda.blockIdx.x)
+            chunk = int32(chunk + cuda.gridDim.x)
+
+    def copy(source, target, chunks, out):  # type: ignore[no-untyped-def]
+        chunk = cuda.blockIdx.x
+        while chunk < chunks:
+            offset = cuda.threadIdx.x * 16 + chunk * chunk_bytes
+            copy_global(source + offset, target + offset, stride, flight)
+            chunk = int32(chunk + cuda.gridDim.x)
+
+    return (read, write, copy)[mode]
+
+
+PROBE = Probe(
+    asks="How fast is DRAM read, written and copied, and how many bytes must be in flight?",
+    archs=CUDA,
+    axes=(Axis("mode", tuple(MODES)), BYTES_IN_FLIGHT),
+    metrics=(Metric("bandwidth_bytes_per_s", "B/s", Bound("bus width x data rate", upper=bus)),),
+    builds=builds,
+    run=run,
+    twin=Twin(twin, "void(int64, int64, int32, int64)"),
+    skip=too_large,
+    constants=(
+        Constant("dram_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", peak("bytes_in_flight", mode="read")),
+        Constant("dram_write_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", peak("bytes_in_flight", mode="write")),
+        Constant("dram_copy_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", peak("bytes_in_flight", mode="copy")),
+    ),
+)

@@ -1,0 +1,79 @@
+"""L1 read bandwidth: every SM reads its own 16 to 64 KiB again and again with 16-byte loads."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from microbench.arch import CUDA, KIB
+from microbench.curves import peak
+from microbench.measure import CudaBench, Launch
+from microbench.patterns import limit, loop
+from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin
+from microbench.probes.memory._streams import STREAMS, XORS, defines
+
+TRIPS = 64
+
+
+def builds(point: Point) -> tuple[Build, ...]:
+    """One build per number of loads in flight; four XORs a load keep every word alive."""
+    stream = STREAMS[point["bytes_in_flight"]]
+    contract = loop(OpCount("LDG.128", stream.flight), overhead=XORS, overhead_max=4 * stream.flight + 4)
+    return (Build(defines(stream), contract),)
+
+
+def run(bench: CudaBench, point: Point) -> list[Sample]:
+    """Bytes per clock and SM; the first lap, which misses, cancels in the slope."""
+    (kernel,) = bench.kernels(point)
+    stream = STREAMS[point["bytes_in_flight"]]
+    sms = bench.machine.sm_count
+    memory, out = bench.empty(sms * stream.chunk_bytes), bench.empty(4 * sms * stream.threads)
+    base = np.uint64(memory.data.ptr)
+    short, long = (
+        Launch(kernel, sms, stream.threads, (base, np.int32(0), np.int32(n), out)) for n in (TRIPS, 2 * TRIPS)
+    )
+    cycles = bench.cycles(short, long, operations=1)
+    return [cycles.inverse("bandwidth_bytes_per_clk_sm", TRIPS * stream.chunk_bytes)]
+
+
+def twin(flight: int, threads: int) -> Callable[..., None]:
+    """The same launch as a Numba kernel on raw addresses."""
+    from numba import cuda, int32
+
+    from microbench.numba_ptx import clock64, countdown, report, settle, store_global, stream_global
+
+    stride = 16 * threads
+
+    def kernel(base, step, trips, out, clocks):  # type: ignore[no-untyped-def]
+        mine = base + cuda.blockIdx.x * (stride * flight) + cuda.threadIdx.x * 16
+        total = int32(0)
+        start = clock64()
+        while trips > 0:
+            total = stream_global(mine, stride, flight, total)
+            mine += step
+            trips = countdown(trips)
+        settle(total)
+        end = clock64()
+        store_global(out + 4 * (cuda.blockIdx.x * threads + cuda.threadIdx.x), total)
+        report(clocks, start, end)
+
+    return kernel
+
+
+ONE_BLOCK = tuple(size for size in STREAMS if size <= 64 * KIB)
+
+PROBE = Probe(
+    asks="How many bytes does one SM read from its L1 per clock, and how many must be in flight?",
+    archs=CUDA,
+    axes=(Axis("bytes_in_flight", ONE_BLOCK),),
+    metrics=(
+        Metric(
+            "bandwidth_bytes_per_clk_sm",
+            "B/clk/SM",
+            Bound("one 128-byte line a clock", upper=limit(lambda sm: sm.l1_bytes_per_clk)),
+        ),
+    ),
+    builds=builds,
+    run=run,
+    twin=Twin(twin, "void(int64, int32, int32, int64, int64)"),
+    constants=(Constant("l1_bandwidth_bytes_per_clk_sm", "bandwidth_bytes_per_clk_sm", peak("bytes_in_flight")),),
+)

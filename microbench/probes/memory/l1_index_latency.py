@@ -1,0 +1,49 @@
+"""The chase that most published figures used, `i = a[i]`: its address arithmetic is part of every step."""
+
+import numpy as np
+
+from microbench.arch import CUDA
+from microbench.curves import at
+from microbench.measure import CudaBench, Launch
+from microbench.patterns import latency_metrics, loop
+from microbench.probe import Build, Constant, OpCount, Point, Probe, Sample
+
+CHAIN = 32
+TRIPS = 32
+FOOTPRINT_BYTES = 16 * 1024
+STRIDE_WORDS = 32  # one use per 128-byte line
+
+
+def builds(_: Point) -> tuple[Build, ...]:
+    """32 loads and the arithmetic between them: IMAD.WIDE on most, LEA pairs on some."""
+    arithmetic = ("IMAD.WIDE", "LEA", "LEA.HI", "IADD3.X", "IADD", "SHF", "IMAD", "LDC")
+    return (Build((), loop(OpCount("LDG", CHAIN), overhead=arithmetic, overhead_max=3 * CHAIN)),)
+
+
+def run(bench: CudaBench, point: Point) -> list[Sample]:
+    """Cycles per step of the index chase, warm in L1."""
+    (kernel,) = bench.kernels(point)
+    slots = np.arange(FOOTPRINT_BYTES // 4 // STRIDE_WORDS) * STRIDE_WORDS
+    order = np.random.default_rng(3).permutation(slots)
+    ring = np.zeros(FOOTPRINT_BYTES // 4, np.int32)
+    ring[order] = np.roll(order, -1)
+    ring[0] = ring[slots[0]]
+    data, out = bench.array(ring), bench.empty(4 * bench.machine.sm_count)
+    short, long = (
+        Launch(kernel, bench.machine.sm_count, 32, (data, np.int32(len(slots)), np.int32(n), out))
+        for n in (TRIPS, 2 * TRIPS)
+    )
+    return bench.cycles(short, long, operations=TRIPS * CHAIN).latency()
+
+
+PROBE = Probe(
+    asks="How much longer is an L1 hit when the address is computed from an index?",
+    archs=CUDA,
+    metrics=latency_metrics("a load's result comes at least one L1 pipeline later", 16),
+    builds=builds,
+    run=run,
+    constants=(
+        Constant("l1_index_latency_cycles", "latency_cycles", at()),
+        Constant("l1_index_latency_ns", "latency_ns", at()),
+    ),
+)

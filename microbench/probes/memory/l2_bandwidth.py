@@ -1,0 +1,125 @@
+"""L2 read bandwidth over footprint and bytes in flight, past the L1 (ld.cg).
+
+It falls as the footprint grows, so each constant names its own; the headline is 8 MiB. And it depends on who reads
+what: SMs that read the same lines at the same time are served at nearly twice the rate of SMs that read different ones
+(requests are merged on the way, before the L2 slices). The headline is `order=scattered`; `order=shared` is what
+kernels whose blocks share their operands may see.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from microbench.arch import CUDA, KIB, Machine
+from microbench.curves import peak
+from microbench.measure import CudaBench, Launch
+from microbench.patterns import loop
+from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin, Value
+from microbench.probes.memory._streams import BYTES_IN_FLIGHT, STREAMS, XORS, defines
+
+MIB = KIB * KIB
+HEADLINE = 8 * MIB
+CHUNK_STEPS = {"scattered": 37, "shared": 1}
+BYTES_PER_SM = 24 * MIB  # about 0.3 ms at 10 TB/s: far more than the launch's ramp
+
+
+def builds(point: Point) -> tuple[Build, ...]:
+    """One build per number of loads in flight; the footprint is a run-time mask."""
+    stream = STREAMS[point["bytes_in_flight"]]
+    contract = loop(OpCount("LDG.128", stream.flight), overhead=XORS, overhead_max=4 * stream.flight + 8)
+    return (Build(defines(stream), contract),)
+
+
+def run(bench: CudaBench, point: Point) -> list[Sample]:
+    """Bytes per second of the whole chip, and per clock and SM at the clock it ran at."""
+    (kernel,) = bench.kernels(point)
+    stream, footprint = STREAMS[point["bytes_in_flight"]], point["footprint_bytes"]
+    grid = bench.machine.sm_count * stream.blocks
+    memory, out = bench.inputs("bits", footprint, np.uint8), bench.empty(4 * grid * stream.threads)
+    trips = BYTES_PER_SM // (stream.blocks * stream.chunk_bytes)
+    mask = np.int32(footprint // stream.chunk_bytes - 1)
+    launch = Launch(
+        kernel,
+        grid,
+        stream.threads,
+        (np.uint64(memory.data.ptr), mask, np.int32(CHUNK_STEPS[point["order"]]), np.int32(trips), out),
+    )
+    seconds = bench.timed(launch)
+    total = grid * trips * stream.chunk_bytes
+    per_clock = total / (bench.machine.sm_count * seconds.clock_mhz * 1e6)
+    return [seconds.inverse("bandwidth_bytes_per_s", total), seconds.inverse("bandwidth_bytes_per_clk_sm", per_clock)]
+
+
+def port_bytes_per_s(machine: Machine, _: Point) -> float | None:
+    """Every SM's port to the crossbar at the highest clock."""
+    if machine.clock_hz is None or machine.arch.limits is None:
+        return None
+    return machine.sm_count * machine.arch.limits.l2_bytes_per_clk * machine.clock_hz
+
+
+def port_bytes(machine: Machine, _: Point) -> float | None:
+    """One SM's port to the crossbar."""
+    return machine.arch.limits.l2_bytes_per_clk if machine.arch.limits else None
+
+
+def refused(machine: Machine, point: Point) -> str | None:
+    """Half of the L2 is what one partition holds without copies from the other; two blocks would share an SM's port."""
+    if point["order"] == "shared" and STREAMS[point["bytes_in_flight"]].blocks > 1:
+        return "two blocks of one SM would read the same lines, and the SM itself merges them"
+    if machine.l2_bytes and point["footprint_bytes"] > machine.l2_bytes / 2:
+        return "larger than half of this GPU's L2"
+    return None
+
+
+def twin(flight: int, threads: int) -> Callable[..., None]:
+    """The same launch as a Numba kernel on raw addresses."""
+    from numba import cuda, int32
+
+    from microbench.numba_ptx import countdown, store_global, stream_global_cg
+
+    stride = 16 * threads
+
+    def kernel(base, chunk_mask, chunk_step, trips, out):  # type: ignore[no-untyped-def]
+        mine = base + cuda.threadIdx.x * 16
+        total = int32(0)
+        chunk = cuda.blockIdx.x
+        while trips > 0:
+            total = stream_global_cg(mine + (chunk & chunk_mask) * (stride * flight), stride, flight, total)
+            chunk = int32(chunk + chunk_step)
+            trips = countdown(trips)
+        store_global(out + 4 * (cuda.blockIdx.x * threads + cuda.threadIdx.x), total)
+
+    return kernel
+
+
+SCATTERED: dict[str, Value] = {"footprint_bytes": HEADLINE, "order": "scattered"}
+SHARED: dict[str, Value] = {"footprint_bytes": HEADLINE, "order": "shared"}
+
+PROBE = Probe(
+    asks="How fast do all SMs together read from the L2, by footprint and by bytes in flight?",
+    archs=CUDA,
+    axes=(
+        Axis("order", tuple(CHUNK_STEPS), quick=("scattered",)),
+        Axis("footprint_bytes", (2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB), quick=(HEADLINE,)),
+        BYTES_IN_FLIGHT,
+    ),
+    metrics=(
+        Metric(
+            "bandwidth_bytes_per_s",
+            "B/s",
+            Bound("64 bytes per clock and SM, at the highest clock", upper=port_bytes_per_s),
+        ),
+        Metric("bandwidth_bytes_per_clk_sm", "B/clk/SM", Bound("64 bytes per clock and SM", upper=port_bytes)),
+    ),
+    builds=builds,
+    run=run,
+    twin=Twin(twin, "void(int64, int32, int32, int32, int64)"),
+    skip=refused,
+    constants=(
+        Constant("l2_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", peak("bytes_in_flight", **SCATTERED)),
+        Constant("l2_bandwidth_bytes_per_clk_sm", "bandwidth_bytes_per_clk_sm", peak("bytes_in_flight", **SCATTERED)),
+        Constant(
+            "l2_shared_bandwidth_bytes_per_clk_sm", "bandwidth_bytes_per_clk_sm", peak("bytes_in_flight", **SHARED)
+        ),
+    ),
+)

@@ -1,0 +1,44 @@
+"""The latency ladder: one pointer chase over growing footprints shows L1, L2 and DRAM, and where each one ends.
+
+One thread on every SM follows the ring: so the L2 latency is the mean over all SMs and slices (near and far alike), and
+rings larger than the L2 are met cold. Pages are CUDA's own (2 MiB): beyond the TLB's reach its misses are part of the
+curve.
+"""
+
+from microbench.arch import CUDA, KIB
+from microbench.curves import knee, level
+from microbench.measure import CudaBench
+from microbench.patterns import latency_metrics
+from microbench.probe import Axis, Constant, Point, Probe, Sample
+from microbench.probes.memory._chase import LINE_BYTES, TWIN, builds, chase, too_large
+
+
+def footprints() -> tuple[int, ...]:
+    """4 KiB to 512 MiB, four to the octave, to whole lines."""
+    return tuple(round(2 ** (i / 4) * 4 * KIB / LINE_BYTES) * LINE_BYTES for i in range(69))
+
+
+def run(bench: CudaBench, point: Point) -> list[Sample]:
+    """Latency of one load, in cycles and ns."""
+    return chase(bench, point, chasers=bench.machine.sm_count).latency()
+
+
+PROBE = Probe(
+    asks="How long does a load take from L1, L2 and DRAM, and where does each end?",
+    archs=CUDA,
+    axes=(Axis("footprint_bytes", footprints(), quick=tuple(4 * KIB << i for i in range(18))),),
+    metrics=latency_metrics("a load's result comes at least one L1 pipeline later", 16),
+    builds=builds,
+    run=run,
+    twin=TWIN,
+    skip=too_large,
+    constants=(
+        Constant("l1_latency_cycles", "latency_cycles", level(0, "footprint_bytes")),
+        Constant("l1_latency_ns", "latency_ns", level(0, "footprint_bytes")),
+        Constant("l2_latency_cycles", "latency_cycles", level(1, "footprint_bytes")),
+        Constant("l2_latency_ns", "latency_ns", level(1, "footprint_bytes")),
+        Constant("l2_size_bytes", "latency_cycles", knee(1, "footprint_bytes"), unit="bytes"),
+        Constant("dram_latency_cycles", "latency_cycles", level(-1, "footprint_bytes")),
+        Constant("dram_latency_ns", "latency_ns", level(-1, "footprint_bytes")),
+    ),
+)

@@ -1,0 +1,89 @@
+"""Shared-memory bandwidth by access width, every SM full, no bank conflict."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from microbench.arch import CUDA
+from microbench.curves import at
+from microbench.measure import CudaBench, Launch
+from microbench.patterns import limit, loop
+from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin
+
+FLIGHT = 8
+THREADS = 1024
+TRIPS = 128
+SUFFIX = {4: "LDS", 8: "LDS.64", 16: "LDS.128"}
+
+
+def builds(point: Point) -> tuple[Build, ...]:
+    """8 loads of this width a trip, and the XORs that keep every word alive."""
+    width = point["width_bytes"]
+    contract = loop(OpCount(SUFFIX[width], FLIGHT), overhead=("LOP3",), overhead_max=FLIGHT * width // 4)
+    return (Build((("WIDTH", width), ("THREADS", THREADS), ("FLIGHT", FLIGHT)), contract),)
+
+
+def run(bench: CudaBench, point: Point) -> list[Sample]:
+    """Bytes per clock and SM."""
+    (kernel,) = bench.kernels(point)
+    sms, width = bench.machine.sm_count, point["width_bytes"]
+    out = bench.empty(4 * sms * THREADS)
+    short, long = (Launch(kernel, sms, THREADS, (np.int32(n), out), THREADS * width) for n in (TRIPS, 2 * TRIPS))
+    cycles = bench.cycles(short, long, operations=1)
+    return [cycles.inverse("bandwidth_bytes_per_clk_sm", TRIPS * FLIGHT * THREADS * width)]
+
+
+def twin(width: int, threads: int, flight: int) -> Callable[..., None]:
+    """The same launch as a Numba kernel on raw addresses."""
+    from numba import cuda, int32
+
+    from microbench.numba_ptx import (
+        clock64,
+        countdown,
+        report,
+        settle,
+        shared_base,
+        store_global,
+        store_shared,
+        stream_shared,
+    )
+
+    words = width // 4
+
+    def kernel(trips, out, clocks):  # type: ignore[no-untyped-def]
+        base = shared_base()
+        word = cuda.threadIdx.x
+        while word < threads * words:
+            store_shared(base + word * 4, word * 2654435761)
+            word = int32(word + threads)
+        cuda.syncthreads()
+        mine = int32(base + cuda.threadIdx.x * width)
+        total = int32(0)
+        start = clock64()
+        while trips > 0:
+            total = stream_shared(mine, width, words, flight, total)
+            trips = countdown(trips)
+        settle(total)
+        end = clock64()
+        store_global(out + 4 * (cuda.blockIdx.x * threads + cuda.threadIdx.x), total)
+        report(clocks, start, end)
+
+    return kernel
+
+
+PROBE = Probe(
+    asks="How many bytes does one SM read from shared memory per clock, by access width?",
+    archs=CUDA,
+    axes=(Axis("width_bytes", (4, 8, 16)),),
+    metrics=(
+        Metric(
+            "bandwidth_bytes_per_clk_sm",
+            "B/clk/SM",
+            Bound("32 banks of 4 bytes", upper=limit(lambda sm: sm.smem_bytes_per_clk)),
+        ),
+    ),
+    builds=builds,
+    run=run,
+    twin=Twin(twin, "void(int32, int64, int64)"),
+    constants=(Constant("smem_bandwidth_bytes_per_clk_sm", "bandwidth_bytes_per_clk_sm", at(width_bytes=16)),),
+)

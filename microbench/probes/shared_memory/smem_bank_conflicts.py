@@ -1,0 +1,121 @@
+"""What an n-way bank conflict costs, by access width: as latency, and as the interval between loads in a row."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from microbench.arch import CUDA, Machine
+from microbench.curves import slope
+from microbench.measure import CudaBench, Launch
+from microbench.patterns import loop
+from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin
+
+CHAIN = 32
+TRIPS = 16
+WARPS = 32
+BANKS_BYTES = 128
+SUFFIX = {4: "LDS", 8: "LDS.64", 16: "LDS.128"}
+
+
+def phases(point: Point) -> int:
+    """A warp's access of 4, 8 or 16 bytes a lane goes in 1, 2 or 4 phases of 128 bytes, each with its own conflicts."""
+    return int(point["width_bytes"]) // 4 * int(point["ways"])
+
+
+def builds(point: Point) -> tuple[Build, ...]:
+    """A dependent chain for the latency; independent loads, each kept alive by an XOR, for the interval."""
+    width, ways = point["width_bytes"], point["ways"]
+    load, xors = OpCount(SUFFIX[width], CHAIN), CHAIN * width // 4
+    shape = (("WIDTH", width), ("WAYS", ways), ("CHAIN", CHAIN))
+    return (
+        Build((*shape, ("DEPENDENT", 1)), loop(load, distance=1, overhead=("LOP3",), overhead_max=xors)),
+        Build((*shape, ("DEPENDENT", 0)), loop(load, overhead=("LOP3",), overhead_max=xors)),
+    )
+
+
+def run(bench: CudaBench, point: Point) -> list[Sample]:
+    """Cycles per warp's load: one warp's dependent chain, and 32 warps of independent loads, on every SM."""
+    sms = bench.machine.sm_count
+    out = bench.empty(4 * WARPS * 32 * sms)
+    samples = []
+    for kernel, metric, warps in zip(
+        bench.kernels(point), ("latency_cycles", "interval_cycles"), (1, WARPS), strict=True
+    ):
+        short, long = (
+            Launch(kernel, sms, 32 * warps, (np.int32(n), out), 32 * BANKS_BYTES) for n in (TRIPS, 2 * TRIPS)
+        )
+        samples.append(bench.cycles(short, long, operations=TRIPS * CHAIN * warps).sample(metric))
+    return samples
+
+
+def too_wide(_: Machine, point: Point) -> str | None:
+    """A phase of 16-byte accesses has 8 lanes: no more can meet in a bank."""
+    lanes = BANKS_BYTES // int(point["width_bytes"])
+    return f"a phase has only {lanes} lanes" if point["ways"] > lanes else None
+
+
+def one_phase_a_clock(_: Machine, point: Point) -> float:
+    """The pipe takes one phase a clock at best."""
+    return float(phases(point))
+
+
+def twin(width: int, ways: int, chain: int, dependent: int) -> Callable[..., None]:
+    """The same launch as a Numba kernel on raw addresses."""
+    from numba import cuda, int32
+
+    from microbench.numba_ptx import (
+        chase_shared,
+        clock64,
+        countdown,
+        report,
+        settle,
+        shared_base,
+        store_global,
+        store_shared,
+        stream_shared,
+    )
+
+    row = 128
+    columns, words = row // width // ways, width // 4
+
+    def kernel(trips, out, clocks):  # type: ignore[no-untyped-def]
+        lane = cuda.threadIdx.x % 32
+        at = int32(shared_base() + lane % columns * width + lane // columns * row)
+        for word in range(words):
+            store_shared(at + word * 4, at)
+        cuda.syncthreads()
+        total = int32(0)
+        settle(at)
+        start = clock64()
+        while trips > 0:
+            if dependent:
+                at = chase_shared(at, width, chain)
+            else:
+                total = stream_shared(at, width, 1, chain, total)
+            trips = countdown(trips)
+        settle(at)
+        settle(total)
+        end = clock64()
+        store_global(out + 4 * (cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x), int32(at ^ total))
+        report(clocks, start, end)
+
+    return kernel
+
+
+PROBE = Probe(
+    asks="What does an n-way bank conflict cost, in latency and in throughput, by access width?",
+    archs=CUDA,
+    axes=(Axis("width_bytes", (4, 8, 16), quick=(4,)), Axis("ways", (1, 2, 4, 8, 16, 32), quick=(1, 2, 8))),
+    metrics=(
+        Metric("latency_cycles", "cycles", Bound("one phase a clock", lower=one_phase_a_clock)),
+        Metric("interval_cycles", "cycles", Bound("one phase a clock", lower=one_phase_a_clock)),
+    ),
+    builds=builds,
+    run=run,
+    twin=Twin(twin, "void(int32, int64, int64)"),
+    skip=too_wide,
+    constants=(
+        Constant("smem_conflict_latency_cycles_per_way", "latency_cycles", slope("ways", width_bytes=4)),
+        Constant("smem_conflict_interval_cycles_per_way", "interval_cycles", slope("ways", width_bytes=4)),
+    ),
+)

@@ -1,0 +1,95 @@
+"""Shared-memory latency, by raw address and by index: the same memory, one LEA apart since Hopper."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from microbench.arch import CUDA
+from microbench.curves import at
+from microbench.measure import CudaBench, Launch
+from microbench.patterns import latency_metrics, loop
+from microbench.probe import Axis, Build, Constant, OpCount, Point, Probe, Sample, Twin
+
+CHAIN = 64
+TRIPS = 32
+SMEM_BYTES = 4096
+HOP_WORDS = 37  # coprime to the 1024 words of the ring: every bank is met
+
+
+def builds(point: Point) -> tuple[Build, ...]:
+    """64 LDS, each waiting for the one before; by index, at most one instruction of address arithmetic each."""
+    index = point["chase"] == "index"
+    contract = (
+        loop(OpCount("LDS", CHAIN), overhead=("LEA", "IMAD", "SHF"), overhead_max=CHAIN)
+        if index
+        else loop(OpCount("LDS", CHAIN), distance=1)
+    )
+    return (Build((("INDEX", int(index)),), contract),)
+
+
+def run(bench: CudaBench, point: Point) -> list[Sample]:
+    """Cycles per load of one thread on every SM."""
+    (kernel,) = bench.kernels(point)
+    sms = bench.machine.sm_count
+    out = bench.empty(4 * sms)
+    short, long = (
+        Launch(kernel, sms, 32, (np.int32(HOP_WORDS), np.int32(n), out), SMEM_BYTES) for n in (TRIPS, 2 * TRIPS)
+    )
+    return bench.cycles(short, long, operations=TRIPS * CHAIN).latency()
+
+
+def twin(index: int) -> Callable[..., None]:
+    """The same launch as a Numba kernel on raw addresses."""
+    from numba import cuda, int32
+
+    from microbench.numba_ptx import (
+        chase_shared,
+        chase_shared_index,
+        clock64,
+        countdown,
+        report,
+        settle,
+        shared_base,
+        store_global,
+        store_shared,
+    )
+
+    chain, words = 64, 1024
+
+    def kernel(hop, trips, out, clocks):  # type: ignore[no-untyped-def]
+        base = shared_base()
+        word = cuda.threadIdx.x
+        while word < words:
+            following = (word + hop) % words
+            store_shared(base + word * 4, following if index else base + following * 4)
+            word = int32(word + 32)
+        cuda.syncthreads()
+        if cuda.threadIdx.x == 0:
+            at = int32(0) if index else base
+            settle(at)
+            start = clock64()
+            while trips > 0:
+                at = chase_shared_index(base, at, chain) if index else chase_shared(at, 4, chain)
+                trips = countdown(trips)
+            settle(at)
+            end = clock64()
+            store_global(out + 4 * cuda.blockIdx.x, at)
+            report(clocks, start, end)
+
+    return kernel
+
+
+PROBE = Probe(
+    asks="How long does a load from shared memory take, by raw address and by index?",
+    archs=CUDA,
+    axes=(Axis("chase", ("raw", "index")),),
+    metrics=latency_metrics("a load's result comes at least one shared-memory pipeline later", 12),
+    builds=builds,
+    run=run,
+    twin=Twin(twin, "void(int32, int32, int64, int64)"),
+    constants=(
+        Constant("smem_latency_cycles", "latency_cycles", at(chase="raw")),
+        Constant("smem_latency_ns", "latency_ns", at(chase="raw")),
+        Constant("smem_index_latency_cycles", "latency_cycles", at(chase="index")),
+    ),
+)

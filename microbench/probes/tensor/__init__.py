@@ -1,0 +1,1 @@
+"""Tensor cores: mma.sync on every architecture since Ampere, wgmma on Hopper."""

@@ -1,0 +1,70 @@
+"""mma.sync throughput: what m16n8k16 reaches of the tensor cores' peak, over warps per SM and accumulators per warp.
+
+On Hopper it stays near two thirds of the peak (62 to 66 % on H100 and H800): only wgmma feeds the tensor cores in full.
+"""
+
+import numpy as np
+
+from microbench.arch import with_feature
+from microbench.curves import peak
+from microbench.measure import CudaBench, Launch
+from microbench.patterns import loop
+from microbench.probe import Axis, Build, Constant, OpCount, Point, Probe, Sample
+from microbench.probes.tensor._products import (
+    INPUTS,
+    PER_TRIP,
+    K,
+    mma_operands,
+    rate_metrics,
+    rates,
+    tensor_cycles,
+)
+
+FLOPS = 2 * 16 * 8 * K
+CYCLES_A_LAUNCH = 200_000  # of the in-kernel reading
+WARPS = (4, 8, 16, 32)
+ILP = 4
+
+
+def builds(point: Point) -> tuple[Build, ...]:
+    """Eight HMMA, each reading the accumulators of the one `ilp` before."""
+    defines = (("MAX_THREADS", 32 * WARPS[-1]), ("ILP", point["ilp"]))
+    contract = loop(OpCount("HMMA.16816.F32.BF16", PER_TRIP), distance=point["ilp"], overhead_max=PER_TRIP)
+    return (Build(defines, contract),)
+
+
+def run(bench: CudaBench, point: Point) -> list[Sample]:
+    """Every SM multiplies, `warps` warps each."""
+    (kernel,) = bench.kernels(point)
+    sms, warps, ilp = bench.machine.sm_count, point["warps"], point["ilp"]
+    threads = 32 * warps
+    operands = bench.array(mma_operands("bf16", point["inputs"], threads, ilp))
+    out = bench.empty(4 * threads * sms)
+    flops_a_trip = float(warps * PER_TRIP * FLOPS)
+    limits = bench.machine.arch.limits
+    assert limits is not None
+    trips = round(CYCLES_A_LAUNCH * limits.tensor_f16_flops_per_clk / flops_a_trip / 4)
+
+    def launch(n: int) -> Launch:
+        return Launch(kernel, sms, threads, (operands, np.int32(n), out))
+
+    return rates(bench, launch, trips, flops_a_trip)
+
+
+PROBE = Probe(
+    asks="How much of the tensor cores' peak does mma.sync m16n8k16 reach, and how many warps does that take?",
+    archs=with_feature("mma_m16n8k16"),
+    axes=(
+        Axis("warps", WARPS, quick=(8, 16, 32)),
+        Axis("ilp", (1, 2, ILP), quick=(ILP,)),
+        INPUTS,
+    ),
+    metrics=rate_metrics("dense peak of the tensor cores", lambda _: FLOPS, tensor_cycles(FLOPS)),
+    builds=builds,
+    run=run,
+    constants=(
+        Constant("mma_bf16_flops_per_clk_sm", "flops_per_clk_sm", peak("warps", ilp=ILP, inputs="normal")),
+        Constant("mma_bf16_flops_per_s", "flops_per_s", peak("warps", ilp=ILP, inputs="normal")),
+        Constant("mma_bf16_zeros_flops_per_s", "flops_per_s", peak("warps", ilp=ILP, inputs="zeros")),
+    ),
+)

@@ -1,0 +1,70 @@
+"""wgmma by N, one warpgroup alone: how long one takes from issue to completion, and how soon the next may follow it.
+
+latency    fence, wgmma, commit, wait, again and again: what a kernel pays that waits for each
+interval   a chain through the same accumulator with all its wgmma in flight: 128 cycles for N = 256 at full rate
+"""
+
+import numpy as np
+
+from microbench.arch import with_feature
+from microbench.curves import at
+from microbench.measure import CudaBench, Kernel, Launch, Measured
+from microbench.probe import Axis, Build, Constant, Point, Probe, Sample
+from microbench.probes.tensor._products import PER_TRIP, time_metrics, wgmma_operands, wgmma_smem_bytes
+from microbench.probes.tensor._wgmma import OPERANDS, contract, least_cycles
+
+TRIPS = 64
+THREADS = 128
+
+
+def builds(point: Point) -> tuple[Build, ...]:
+    """Two kernels: one waits for every wgmma, one only at its end."""
+    shape = (("N_COLUMNS", point["n"]), ("A_IN_REGISTERS", int(point["operands"] == "rs")))
+    return tuple(
+        Build((*shape, ("WAIT_EACH", int(waits))), contract(point["n"], wait_each=waits)) for waits in (True, False)
+    )
+
+
+def run(bench: CudaBench, point: Point) -> list[Sample]:
+    """Cycles per wgmma of one warpgroup on every SM, waited for one by one and in a chain."""
+    waiting, chained = bench.kernels(point)
+    sms = bench.machine.sm_count
+    a, b = map(bench.array, wgmma_operands("normal", 1, point["n"]))
+    out = bench.empty(4 * THREADS * sms)
+
+    def cycles(kernel: Kernel) -> Measured:
+        short, long = (
+            Launch(kernel, sms, THREADS, (a, b, np.int32(n), out), wgmma_smem_bytes(1, point["n"]))
+            for n in (TRIPS, 2 * TRIPS)
+        )
+        return bench.cycles(short, long, operations=TRIPS * PER_TRIP)
+
+    return [*cycles(waiting).latency(), *cycles(chained).latency("interval")]
+
+
+def constants(n: int, operands: str, name: str) -> tuple[Constant, ...]:
+    """Latency and interval of one shape, both units."""
+    return tuple(
+        Constant(f"{name}_{quantity}_{unit}", f"{quantity}_{unit}", at(n=n, operands=operands))
+        for quantity in ("latency", "interval")
+        for unit in ("cycles", "ns")
+    )
+
+
+WHY = "tensor-core rate, and the operands' way out of shared memory at 128 bytes per clock"
+PROBE = Probe(
+    asks="How long does a wgmma m64nNk16 take from issue to completion, and how soon may the next one follow?",
+    archs=with_feature("wgmma"),
+    axes=(Axis("n", (8, 16, 32, 64, 96, 128, 192, 256), quick=(64, 128, 256)), OPERANDS),
+    metrics=(*time_metrics("latency", WHY, least_cycles), *time_metrics("interval", WHY, least_cycles)),
+    builds=builds,
+    run=run,
+    constants=(
+        *constants(256, "ss", "wgmma_bf16"),
+        *constants(256, "rs", "wgmma_bf16_rs"),
+        *constants(128, "ss", "wgmma_n128_bf16"),
+        *constants(128, "rs", "wgmma_n128_bf16_rs"),
+        *constants(64, "ss", "wgmma_n64_bf16"),
+        *constants(64, "rs", "wgmma_n64_bf16_rs"),
+    ),
+)

@@ -1,0 +1,86 @@
+"""wgmma throughput by N, by where A comes from, and by data: the ceiling of every matrix product on Hopper.
+
+Nothing is loaded: operands stay in shared memory or registers, so this is above what any kernel with loads reaches. The
+rate per clock does not depend on the data; the rate per second does, through the power limit: zeros flatter.
+"""
+
+import numpy as np
+
+from microbench.arch import with_feature
+from microbench.curves import peak
+from microbench.measure import CudaBench, Launch
+from microbench.probe import Axis, Build, Constant, Point, Probe, Sample
+from microbench.probes.tensor._products import (
+    INPUTS,
+    PER_TRIP,
+    rate_metrics,
+    rates,
+    wgmma_operands,
+    wgmma_smem_bytes,
+)
+from microbench.probes.tensor._wgmma import OPERANDS, contract, flops, least_cycles
+
+CYCLES_A_LAUNCH = 200_000  # of the in-kernel reading
+WARPGROUPS = (1, 2, 3)  # the accumulators of a fourth do not fit the registers at N = 256
+SHAPES = (8, 32, 64, 96, 128, 192, 256)
+
+
+def builds(point: Point) -> tuple[Build, ...]:
+    """One chain per warpgroup, never waited for inside the loop."""
+    defines = (
+        ("N_COLUMNS", point["n"]),
+        ("A_IN_REGISTERS", int(point["operands"] == "rs")),
+        ("MAX_THREADS", 128 * WARPGROUPS[-1]),
+    )
+    return (Build(defines, contract(point["n"])),)
+
+
+def run(bench: CudaBench, point: Point) -> list[Sample]:
+    """Every SM multiplies, its warpgroups side by side."""
+    (kernel,) = bench.kernels(point)
+    sms, warpgroups, n = bench.machine.sm_count, point["warpgroups"], point["n"]
+    a, b = map(bench.array, wgmma_operands(point["inputs"], warpgroups, n))
+    out = bench.empty(4 * 128 * warpgroups * sms)
+    cycles_each = least_cycles(bench.machine, point)
+    assert cycles_each is not None
+    trips = round(CYCLES_A_LAUNCH / (cycles_each * warpgroups * PER_TRIP))
+
+    def launch(count: int) -> Launch:
+        smem = wgmma_smem_bytes(warpgroups, n)
+        return Launch(kernel, sms, 128 * warpgroups, (a, b, np.int32(count), out), smem)
+
+    return rates(bench, launch, trips, warpgroups * PER_TRIP * flops(point))
+
+
+def constants(n: int, operands: str, name: str) -> tuple[Constant, ...]:
+    """Per clock and per second, on N(0, 1) and on zeros."""
+    return tuple(
+        Constant(f"{name}{label}_{metric}", metric, peak("warpgroups", n=n, operands=operands, inputs=inputs))
+        for label, inputs in (("", "normal"), ("_zeros", "zeros"))
+        for metric in ("flops_per_clk_sm", "flops_per_s")
+    )
+
+
+PROBE = Probe(
+    asks="How many FLOP does wgmma do per clock and per second, by N, by where A comes from and by its data?",
+    archs=with_feature("wgmma"),
+    axes=(
+        Axis("n", SHAPES, quick=(64, 128, 256)),
+        OPERANDS,
+        INPUTS,
+        Axis("warpgroups", WARPGROUPS),
+    ),
+    metrics=rate_metrics(
+        "tensor-core rate, and the operands' way out of shared memory at 128 bytes per clock", flops, least_cycles
+    ),
+    builds=builds,
+    run=run,
+    constants=(
+        *constants(256, "ss", "wgmma_bf16"),
+        *constants(256, "rs", "wgmma_bf16_rs"),
+        *constants(128, "ss", "wgmma_n128_bf16"),
+        *constants(128, "rs", "wgmma_n128_bf16_rs"),
+        *constants(64, "ss", "wgmma_n64_bf16"),
+        *constants(64, "rs", "wgmma_n64_bf16_rs"),
+    ),
+)

@@ -1,0 +1,114 @@
+"""Records -> Profile: the constants of one machine, each with its interval and the runs it came from.
+
+A profile is derived: `make profile` writes it again, byte for byte, from data/runs.
+"""
+
+import warnings
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from microbench import paths
+from microbench.errors import DataError, UnknownGpu
+from microbench.host_cpu import host_slug
+from microbench.record import Frozen
+
+Label = Literal["measured", "lower bound"]
+
+
+class ProfileConstant(Frozen):
+    """value with its interval [low, high] over `n` campaigns; `label` is 'lower bound' where the sweep never went flat."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    unit: str
+    n: int
+    runs: tuple[str, ...]
+    probe: str
+    method: str
+    label: Label = "measured"
+    bound_lower: float | None = None
+    bound_upper: float | None = None
+    bound_why: str = "unknown"
+    flags: tuple[str, ...] = ()
+
+
+class Profile(Frozen):
+    """Everything that was measured of one GPU, as constants by name."""
+
+    schema_version: Literal[1] = 1
+    gpu: str
+    name: str
+    arch: str
+    sm_count: int
+    clock_hz: float | None = None
+    dram_bytes: int = 0
+    constants: tuple[ProfileConstant, ...] = Field(default=())
+
+    @classmethod
+    def load(cls, gpu: str) -> "Profile":
+        """The profile of `gpu`, a slug such as 'h100-sxm-80gb'. Raises UnknownGpu, DataError.
+
+        'host' is this CPU's own profile, or else that of another CPU, and a warning says whose.
+        """
+        for slug in (gpu, *_stand_ins(gpu)):
+            for root in reversed(paths.data_roots()):
+                file = root / "profiles" / f"{slug}.json"
+                if file.is_file():
+                    _say_whose(gpu, slug)
+                    return read(file)
+        known = ", ".join(available()) or "none yet"
+        raise UnknownGpu(f"No profile is called {gpu!r} (there are: {known}); run `make bench` on that machine.")
+
+    def __contains__(self, name: str) -> bool:
+        return any(constant.name == name for constant in self.constants)
+
+    def __getitem__(self, name: str) -> ProfileConstant:
+        """The constant called `name`; KeyError names the machine and what to run."""
+        for constant in self.constants:
+            if constant.name == name:
+                return constant
+        raise KeyError(f"The profile of {self.gpu} holds no constant {name!r}; run `make bench` there.")
+
+    def value(self, name: str) -> float:
+        """The constant's value in its own unit."""
+        return self[name].value
+
+    def peak(self, name: str) -> ProfileConstant:
+        """The measured peak rate of `name`: peak('dram_bandwidth') in B/s, peak('wgmma_bf16') in FLOP/s. Raises KeyError."""
+        for unit in ("_flops_per_s", "_bytes_per_s", "_per_s", ""):
+            if f"{name}{unit}" in self:
+                return self[f"{name}{unit}"]
+        raise KeyError(f"The profile of {self.gpu} holds no peak {name!r}; run `make bench` there, never guess.")
+
+
+def _stand_ins(gpu: str) -> list[str]:
+    """The slugs that the name 'host' may mean: this CPU's own first, then every CPU that has a profile."""
+    if gpu != "host":
+        return []
+    return [host_slug(), *(slug for slug in available() if slug.startswith("host-"))]
+
+
+def _say_whose(gpu: str, slug: str) -> None:
+    if gpu == "host" and slug not in (gpu, host_slug()):
+        text = f"This CPU ({host_slug()}) has no profile, so that of {slug} stands in; `make bench` measures this one."
+        warnings.warn(text, stacklevel=3)
+
+
+def read(file: Path) -> Profile:
+    """Load one profile file. Raises DataError."""
+    try:
+        return Profile.model_validate_json(file.read_text())
+    except (OSError, ValidationError) as error:
+        raise DataError(
+            f"{file.name} is no readable profile ({str(error).splitlines()[0]}); `make profile` writes it "
+            "again from data/runs."
+        ) from error
+
+
+def available() -> list[str]:
+    """The slugs of every profile on this machine."""
+    return sorted({file.stem for root in paths.data_roots() for file in (root / "profiles").glob("*.json")})

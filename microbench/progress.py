@@ -1,0 +1,72 @@
+"""Progress of long work on stderr: a bar on a terminal, a plain line per stage elsewhere."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+class Watcher(Protocol):
+    """What the runner tells while it works."""
+
+    def doing(self, stage: str, what: str) -> None:
+        """`what` of `stage` ('campaign 2/6') starts."""
+
+    def finished(self, tasks: int = 1) -> None:
+        """So many more are done."""
+
+    def say(self, line: str) -> None:
+        """One sentence for the person at the terminal."""
+
+
+class _Bar:
+    def __init__(self, bar: Progress, total: int) -> None:
+        self._bar = bar
+        self._id = bar.add_task("", total=total)
+
+    def doing(self, stage: str, what: str) -> None:
+        self._bar.update(self._id, description=f"{stage}  {what}")
+
+    def finished(self, tasks: int = 1) -> None:
+        self._bar.advance(self._id, tasks)
+
+    def say(self, line: str) -> None:
+        self._bar.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+class _Lines:
+    """Where nobody watches a cursor: what a log needs, and no more."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done, self._last = total, 0, ""
+
+    def doing(self, stage: str, what: str) -> None:
+        if stage != self._last:
+            self.say(f"{stage}: {self._done} of {self._total} done")
+        self._last = stage
+
+    def finished(self, tasks: int = 1) -> None:
+        self._done += tasks
+
+    def say(self, line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def watching(total: int) -> Iterator[Watcher]:
+    """A watcher for `total` pieces of work, fit for where stderr goes."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _Lines(total)
+        return
+    columns = (TextColumn("{task.description:<44}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console) as bar:
+        yield _Bar(bar, total)
+
+
+def say(line: str) -> None:
+    """One sentence on stderr, outside a run."""
+    _Lines(0).say(line)

@@ -1,0 +1,230 @@
+"""The file boundary of measurements: one JSONL file per run: the Environment, one Record a line, and Finished last.
+
+Append-only. A run without its last line was interrupted, and can be resumed. A line that cannot be read is named with
+file and line number, and the rest still loads.
+"""
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from microbench import paths
+from microbench.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA_VERSION: Final = 1
+
+Status = Literal["ok", "unsupported", "failed", "throttled"]
+BoundStatus = Literal["ok", "violated", "unknown"]
+
+
+class Frozen(BaseModel):
+    """Strict and immutable: an unknown field is an error, never dropped."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Environment(Frozen):
+    """Where and with what a run was measured. Never a host name, user name or path."""
+
+    kind: Literal["environment"] = "environment"
+    schema_version: Literal[1] = SCHEMA_VERSION
+    run_id: str
+    started_utc: str
+    gpu: str
+    name: str
+    arch: str
+    compute_capability: tuple[int, int]
+    sm_count: int
+    clock_hz: float | None = None
+    dram_bytes_per_s: float | None = None
+    dram_bytes: int
+    l2_bytes: int | None = None
+    driver: str | None = None
+    vbios: str | None = None
+    power_limit_w: float | None = None
+    ecc: bool | None = None
+    mig: bool | None = None
+    sm_clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    uuid_sha256: str | None = None
+    nvrtc: str | None = None
+    nvrtc_flags: tuple[str, ...] = ()
+    clock_overhead_cycles: float | None = None
+    globaltimer_tick_ns: float | None = None
+    python: str
+    packages: dict[str, str] = Field(default_factory=dict)
+    commit: str | None = None
+    dirty: bool | None = None
+    sources_sha256: str | None = None
+    quick: bool = False
+    only: tuple[str, ...] = ()  # the probes that --only named; empty for all
+    campaigns: int
+
+
+class Record(Frozen):
+    """One metric of one point in one campaign. It always exists: a reason stands where a value cannot."""
+
+    kind: Literal["record"] = "record"
+    run_id: str
+    campaign: int
+    probe: str
+    family: str
+    method: Literal["nvrtc", "numba", "host"]
+    point: dict[str, int | float | str] = Field(default_factory=dict)
+    metric: str
+    unit: str
+    status: Status
+    reason: str | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    clock_mhz: float | None = None
+    bound_lower: float | None = None
+    bound_upper: float | None = None
+    bound: BoundStatus = "unknown"
+    flags: tuple[str, ...] = ()
+    cubin_sha256: str | None = None
+    registers: int | None = None
+
+    @model_validator(mode="after")
+    def _value_or_reason(self) -> "Record":
+        if self.status in ("ok", "throttled") and self.value is None:
+            raise ValueError(f"a record with status {self.status} needs a value")
+        if self.status in ("unsupported", "failed") and not self.reason:
+            raise ValueError(f"a record with status {self.status} needs a reason")
+        return self
+
+
+class Finished(Frozen):
+    """The last line of a run in which every planned row was written."""
+
+    kind: Literal["finished"] = "finished"
+    run_id: str
+    finished_utc: str
+
+
+class Run(Frozen):
+    """One file: its environment, its records, and what could not be read of it."""
+
+    path: Path
+    environment: Environment
+    records: tuple[Record, ...]
+    problems: tuple[str, ...] = ()
+    finished: bool = False
+
+
+def append(path: Path, *rows: Frozen) -> None:
+    """Write all these lines or none: a failed write is cut back to the last whole line, and raised as DataError."""
+    lines = "".join(row.model_dump_json(exclude_none=True) + "\n" for row in rows).encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    except OSError as error:
+        raise DataError(f"Could not open {path.name} for writing: {error.strerror}.") from error
+    try:
+        whole = os.fstat(descriptor).st_size
+        # A power cut can leave half a line: it stays as it is, named by `read`, and must not swallow the next one.
+        if whole and os.pread(descriptor, 1, whole - 1) != b"\n":
+            lines = b"\n" + lines
+        try:
+            if os.write(descriptor, lines) != len(lines):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            os.ftruncate(descriptor, whole)
+            raise DataError(
+                f"Could not append to {path.name}: {error.strerror}. Free some space and run again; "
+                "what was measured before is kept."
+            ) from error
+    finally:
+        os.close(descriptor)
+
+
+def read(path: Path) -> Run:
+    """Load one run. Raises DataError only where the file has no readable environment."""
+    environment: Environment | None = None
+    records: list[Record] = []
+    problems: list[str] = []
+    finished = False
+    for number, row, problem in _lines(path):
+        if problem is None and row is not None:
+            try:
+                if row.get("kind") == "environment":
+                    environment = Environment.model_validate(row)
+                elif row.get("kind") == "finished":
+                    finished = bool(Finished.model_validate(row))
+                else:
+                    records.append(Record.model_validate(row))
+                continue
+            except ValidationError as error:
+                first = error.errors()[0]
+                where = ".".join(str(part) for part in first["loc"]) or "row"
+                problem = f"{where}: {first['msg']}"
+        problems.append(f"{path.name}, line {number}: {problem}; this line is left out, the rest is loaded.")
+    if environment is None:
+        raise DataError(
+            f"{path.name} has no readable environment line, so its {len(records)} records cannot be "
+            "placed; restore its first line or move the file out of data/runs."
+        )
+    return Run(path=path, environment=environment, records=tuple(records), problems=tuple(problems), finished=finished)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | None, str | None]]:
+    try:
+        text = path.read_bytes().decode("utf-8", errors="replace")
+    except OSError as error:
+        raise DataError(f"Cannot read {path.name}: {error.strerror}.") from error
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            yield number, None, f"not valid JSON ({error.msg} at column {error.colno})"
+            continue
+        yield (number, row, None) if isinstance(row, dict) else (number, None, "not a JSON object")
+
+
+def run_files(gpu: str | None = None) -> list[Path]:
+    """Every run file, the packaged or checked-out ones first, in order of time."""
+    folders = [root / "runs" for root in paths.data_roots()]
+    files = [file for folder in folders for file in sorted(folder.glob(f"{gpu or '*'}/*.jsonl"))]
+    return files
+
+
+def frame(runs: list[Run]) -> "pd.DataFrame":
+    """One row per record, the point's axes as columns `point.<axis>`, and the GPU's slug as `gpu`."""
+    import pandas as pd
+
+    rows = []
+    for run in runs:
+        for record in run.records:
+            row = record.model_dump(exclude={"kind", "point"})
+            row |= {f"point.{axis}": value for axis, value in record.point.items()}
+            rows.append({"gpu": run.environment.gpu, "quick": run.environment.quick, **row})
+    return pd.DataFrame(rows)
+
+
+def load_runs(gpu: str | None = None) -> "pd.DataFrame":
+    """Every record of every run (of one GPU) as a DataFrame. Unreadable lines are warned of, by file and line."""
+    import warnings
+
+    runs = []
+    for file in run_files(gpu):
+        try:
+            run = read(file)
+        except DataError as error:
+            warnings.warn(str(error), stacklevel=2)
+            continue
+        for problem in run.problems:
+            warnings.warn(problem, stacklevel=2)
+        runs.append(run)
+    return frame(runs)

@@ -1,0 +1,116 @@
+"""A worker process as its supervisor sees it: start, ask with a time limit, end.
+
+A process of its own for each campaign gives fresh allocations and a fresh context; a kernel that hangs can only be
+ended together with its process.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from multiprocessing import Pipe
+from pathlib import Path
+
+from microbench import errors, paths, wire
+from microbench.plan import Task
+
+# CuPy's import and context take 3 to 6 s on a cold disk; the first compile of the clock kernels 2 s more.
+START_LIMIT_S = 180.0
+
+
+class WorkerLost(Exception):
+    """The worker gave no answer: it hung, or it died. The message is a reason for a record."""
+
+
+class RemoteWorker:
+    """One worker with an open device. Raises what the worker met there: DeviceError, EnvironmentLacks."""
+
+    def __init__(self, device: str, quick: bool, folders: Sequence[Path] = ()) -> None:
+        self._pipe, theirs = Pipe()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the worker)
+        try:
+            self._process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "microbench.worker", str(theirs.fileno()), device),
+                    *("quick" if quick else "full", *map(str, folders)),
+                ],
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=self._output,
+                env=_environment(),
+                start_new_session=True,  # a Ctrl-C at the terminal is the supervisor's to handle
+            )
+        finally:
+            theirs.close()
+        try:
+            self.hello = self._greeting(device)
+        except BaseException:
+            self.kill()
+            raise
+
+    def _greeting(self, device: str) -> wire.Hello:
+        try:
+            hello = self._receive(START_LIMIT_S)
+        except WorkerLost as lost:
+            raise errors.DeviceError(f"The worker for {device} did not start: {lost}.{self._last_words()}") from lost
+        if isinstance(hello, wire.Refusal):
+            raise getattr(errors, hello.kind)(hello.message)
+        assert isinstance(hello, wire.Hello)
+        return hello
+
+    def ask(self, task: Task) -> wire.Answer:
+        """Measure one point within its probe's time limit. Raises WorkerLost, after which only `kill` is left."""
+        try:
+            self._pipe.send(wire.Ask(task.probe.name, task.method, task.point))
+        except OSError:
+            raise WorkerLost(self._cause_of_death()) from None
+        answer = self._receive(task.probe.time_limit_s)
+        assert isinstance(answer, wire.Answer)
+        return answer
+
+    def _receive(self, limit_s: float) -> object:
+        try:
+            if not self._pipe.poll(limit_s):
+                raise WorkerLost(f"no answer within {limit_s:g} s; its worker was ended")
+            return self._pipe.recv()
+        except (EOFError, OSError):
+            raise WorkerLost(self._cause_of_death()) from None
+
+    def _cause_of_death(self) -> str:
+        try:
+            code = self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            return "its worker closed the pipe"
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        return f"its worker {how}"
+
+    def _last_words(self) -> str:
+        self._output.seek(0)
+        lines = self._output.read().decode(errors="replace").split("\n")
+        return next((f" Its last line was: {line.strip()}" for line in reversed(lines) if line.strip()), "")
+
+    def close(self) -> None:
+        """Let it end by itself, or end it."""
+        try:
+            self._pipe.send(None)
+            self._process.wait(timeout=10)
+        except (OSError, subprocess.TimeoutExpired):
+            pass
+        self.kill()
+
+    def kill(self) -> None:
+        """End it and whatever it started, now."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._pipe.close()
+        self._output.close()
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with this package importable from whatever folder the run was started in."""
+    path = os.pathsep.join(filter(None, (str(paths.PACKAGE.parent), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path}

@@ -1,0 +1,189 @@
+"""A profile as a table: what was measured, what physics allows, and what others published.
+
+`rows` builds it, `table` draws it for a terminal, `markdown` for a page, `write` makes the page of one machine.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from microbench import si
+from microbench.errors import DataError
+from microbench.profile import Profile, ProfileConstant
+from microbench.published import Published
+from microbench.verdict import Acceptance, Comparison, accept, compare
+
+HEADINGS = ("quantity", "value", "95 % interval", "unit", "physical bound", "published", "verdict")
+_NUMBERS = ("value", "95 % interval", "physical bound")
+_WIDE_COLUMNS = 130
+_STYLES = {"agrees": "green", "disagrees": "red", "method differs": "yellow", "no published value": "dim"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table, as text. A value that is only a lower bound (no plateau) begins with '≥'."""
+
+    quantity: str
+    value: str
+    interval: str
+    unit: str
+    bound: str
+    published: str
+    source: str
+    verdict: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The texts in the order of HEADINGS."""
+        published = f"{self.published} ({self.source})" if self.published else ""
+        return self.quantity, self.value, self.interval, self.unit, self.bound, published, self.verdict
+
+
+def rows(profile: Profile, published: Published | None = None) -> tuple[Row, ...]:
+    """One row per constant of the profile, in its order. Raises DataError where data/published is damaged."""
+    comparisons = compare(profile, published)
+    return tuple(_row(constant, found) for constant, found in zip(profile.constants, comparisons, strict=True))
+
+
+def _row(constant: ProfileConstant, comparison: Comparison) -> Row:
+    value, unit = constant.value, constant.unit
+    by = si.scale(value, unit)
+    at_least = "≥ " if constant.label == "lower bound" else ""
+    return Row(
+        quantity=constant.name,
+        value=at_least + si.digits(value / by.divisor),
+        interval=si.interval(constant.low, constant.high, value, unit),
+        unit=by.unit,
+        bound=_bound(constant, by),
+        published=_published(comparison, by),
+        source=_source(comparison),
+        verdict=comparison.verdict,
+    )
+
+
+def _bound(constant: ProfileConstant, by: si.Scale) -> str:
+    ends = (("≥", constant.bound_lower), ("≤", constant.bound_upper))
+    written = [f"{sign} {si.digits(limit / by.divisor)}" for sign, limit in ends if limit is not None]
+    return " and ".join(written) or "unknown"
+
+
+def _published(comparison: Comparison, by: si.Scale) -> str:
+    if comparison.published is None or comparison.published_low is None or comparison.published_high is None:
+        return ""
+    low, high = (si.digits(end / by.divisor) for end in (comparison.published_low, comparison.published_high))
+    return low if low == high else f"{low} to {high}"
+
+
+def _source(comparison: Comparison) -> str:
+    """The best row's source and board, and how many more rows the range is of."""
+    if not comparison.rows:
+        return ""
+    more = f" and {comparison.rows - 1} more" if comparison.rows > 1 else ""
+    return f"{comparison.source.split()[0]}, {comparison.gpu}{more}"
+
+
+class ResultTable(Table):
+    """The rows on a terminal: one line each where seven columns fit, else two lines of four columns."""
+
+    def __init__(self, title: str, lines: tuple[Row, ...]) -> None:
+        super().__init__(title=title, title_justify="left")
+        self.lines = lines
+        for heading in HEADINGS:
+            self.add_column(heading, justify="right" if heading in _NUMBERS else "left", overflow="fold")
+        for line in lines:
+            self.add_row(*map(Text, line.cells[:-1]), Text(line.verdict, _STYLES[line.verdict]))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Fewer columns where the terminal is narrow."""
+        shown = self if options.max_width >= _WIDE_COLUMNS else self._narrow()
+        return Table.__rich_console__(shown, console, options)
+
+    def _narrow(self) -> Table:
+        drawn = Table(title=self.title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        drawn.add_column("quantity, published, verdict", overflow="fold")
+        for heading in _NUMBERS:
+            drawn.add_column(heading, justify="right", overflow="fold")
+        for line in self.lines:
+            verdict = Text(f"  {line.verdict}", _STYLES[line.verdict])
+            below = Text(f": {line.published}" if line.published else "", "dim")
+            first = Text.assemble(line.quantity, "\n", verdict, below)
+            drawn.add_row(first, Text(f"{line.value} {line.unit}"), Text(line.interval), Text(line.bound))
+        return drawn
+
+
+def table(profile: Profile, published: Published | None = None) -> ResultTable:
+    """The rows for a terminal (rich)."""
+    return ResultTable(f"{profile.name} ({profile.gpu})", rows(profile, published))
+
+
+def markdown(headings: tuple[str, ...], lines: tuple[tuple[str, ...], ...]) -> str:
+    """A Markdown table; a pipe inside a cell is escaped."""
+    body = [headings, tuple("---" for _ in headings), *lines]
+    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in body)
+
+
+def results(profile: Profile, published: Published | None = None) -> str:
+    """The rows as a Markdown table."""
+    return markdown(HEADINGS, tuple(row.cells for row in rows(profile, published)))
+
+
+def acceptance(profile: Profile, published: Published | None = None) -> str:
+    """What the profile must lie in (data/published/acceptance.csv), as a Markdown table."""
+    lines = tuple(_accepted(found) for found in accept(profile, published))
+    return markdown(("quantity", "value", "band", "unit", "verdict", "basis"), lines)
+
+
+def _accepted(found: Acceptance) -> tuple[str, ...]:
+    by = si.scale(next(v for v in (found.value, found.low, found.high) if v is not None), found.unit)
+    low, high = ("" if end is None else si.digits(end / by.divisor) for end in (found.low, found.high))
+    band = f"{low} to {high}" if low and high else f"≥ {low}" if low else f"≤ {high}"
+    value = "" if found.value is None else si.digits(found.value / by.divisor)
+    return found.constant, value, band, by.unit, found.verdict, found.basis
+
+
+def page(profile: Profile, published: Published | None = None) -> str:
+    """The whole report of one machine in Markdown."""
+    gigahertz = f", {profile.clock_hz / 1e9:.3g} GHz at most" if profile.clock_hz else ""
+    units = "cores" if profile.arch == "host" else "SMs"
+    head = f"# {profile.name}\n\n`{profile.gpu}`, {profile.arch}, {profile.sm_count} {units}{gigahertz}.\n"
+    parts = [head, "## Results\n", results(profile, published) + "\n"]
+    parts += ["## Bounds\n", _whys(profile) + "\n"]
+    bands = accept(profile, published)
+    if bands:
+        parts += ["## Acceptance\n", acceptance(profile, published) + "\n"]
+    differing = [found for found in compare(profile, published) if found.verdict in ("disagrees", "method differs")]
+    if differing:
+        parts += ["## Where publications say otherwise\n", "\n".join(map(_difference, differing)) + "\n"]
+    return "\n".join(parts)
+
+
+def _difference(found: Comparison) -> str:
+    where = f"{found.gpu} ({found.source}; {found.conditions or 'no conditions'})"
+    return f"- `{found.constant}` against {where}: {found.verdict}, {found.why}."
+
+
+def _whys(profile: Profile) -> str:
+    lines = tuple((c.name, c.bound_why, c.probe, c.method, str(c.n), ", ".join(c.flags)) for c in profile.constants)
+    return markdown(("quantity", "what limits it", "probe", "method", "campaigns", "flags"), lines)
+
+
+def write(profile: Profile, folder: Path, published: Published | None = None) -> Path:
+    """Write the page to `folder`/<gpu>.md, whole or not at all, and return its path. Raises DataError."""
+    file = folder / f"{profile.gpu}.md"
+    text = page(profile, published)
+    partial = file.with_suffix(".md.partial")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(file)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        text = f"Could not write {file.name}: {error.strerror}. Free some space or name another folder."
+        raise DataError(text) from error
+    return file

@@ -1,0 +1,188 @@
+"""The supervisor of a run. It never makes a GPU context: it asks one worker per campaign, judges, and writes.
+
+run -> lock -> worker (says which GPU it is) -> run file, new or resumed -> campaigns -> Finished
+
+A worker that hangs or dies costs the one point it was at: the row is `failed` with the reason, a fresh worker goes on.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from microbench import environment, judge, lock, paths, plan, record
+from microbench.arch import Machine
+from microbench.errors import DataError
+from microbench.plan import Task
+from microbench.probe import Probe
+from microbench.progress import Watcher, watching
+from microbench.progress import say as print_line
+from microbench.record import Environment, Finished, Record, Run
+from microbench.remote import RemoteWorker, WorkerLost
+from microbench.wire import sentence
+
+# A probe that takes its worker down so often will do so again: what is left of it is not tried.
+MAX_BREAKAGES = 3
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to measure, where and how often."""
+
+    device: str  # 'host' or 'cuda:N'
+    probes: tuple[Probe, ...]
+    folders: tuple[Path, ...] = ()  # more places where workers find probes
+    only: tuple[str, ...] = ()  # names; empty for all
+    quick: bool = False
+    campaigns: int = plan.FULL_CAMPAIGNS
+    fresh: bool = False  # never go on with an interrupted run
+    wait: bool = True  # for another run on this device
+
+    @property
+    def chosen(self) -> tuple[Probe, ...]:
+        """The probes that this run measures."""
+        return tuple(probe for probe in self.probes if not self.only or probe.name in self.only)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run that came to its end."""
+
+    run: Run
+    kept: int  # records that an interrupted run had left
+
+    @property
+    def statuses(self) -> dict[str, int]:
+        """How many records have which status."""
+        return dict(Counter(record.status for record in self.run.records))
+
+    @property
+    def measured(self) -> bool:
+        """True where at least one number came out."""
+        return any(record.status in ("ok", "throttled") for record in self.run.records)
+
+
+def run(options: Options) -> Outcome:
+    """Measure, from the beginning or from where the last run on this device was interrupted.
+
+    Raises BusyError, DataError, DeviceError, EnvironmentLacks; KeyboardInterrupt once what was measured is safe.
+    """
+    with lock.hold(options.device, options.wait, print_line):
+        worker = RemoteWorker(options.device, options.quick, options.folders)
+        try:
+            hello = worker.hello
+            wanted = environment.describe(hello, options.quick, options.only, options.campaigns, options.folders)
+            found = None if options.fresh else unfinished(wanted)
+            path = found.path if found else _new_file(wanted)
+            suite = Suite(options, path, (found.environment if found else wanted).run_id, hello.machine, worker)
+        except BaseException:
+            worker.kill()
+            raise
+        suite.go(plan.done(found) if found else set())
+    return Outcome(record.read(path), len(found.records) if found else 0)
+
+
+def unfinished(wanted: Environment) -> Run | None:
+    """The newest run like `wanted`, where it was interrupted; None where it came to its end, or there is none."""
+    folder = paths.writable_data() / "runs" / wanted.gpu
+    for file in sorted(folder.glob("*.jsonl"), reverse=True):
+        try:
+            candidate = record.read(file)
+        except DataError:
+            continue
+        if environment.same(candidate.environment, wanted):
+            return None if candidate.finished else candidate
+    return None
+
+
+def _new_file(wanted: Environment) -> Path:
+    path = paths.writable_data() / "runs" / wanted.gpu / f"{wanted.run_id}.jsonl"
+    record.append(path, wanted)
+    return path
+
+
+@dataclass
+class Suite:
+    """A run in progress: its file, its machine, and the worker of the moment."""
+
+    options: Options
+    path: Path
+    run_id: str
+    machine: Machine
+    worker: RemoteWorker | None
+    breakages: Counter[str] = field(default_factory=Counter)
+
+    def go(self, done: set[plan.Key]) -> None:
+        """Measure every task that is not done, then write that the run is finished."""
+        options = self.options
+        campaigns = [
+            list(plan.tasks(options.chosen, self.machine, number, options.quick)) for number in range(options.campaigns)
+        ]
+        try:
+            with watching(sum(map(len, campaigns))) as watcher:
+                if done:
+                    watcher.say(f"Going on with the interrupted run {self.run_id}; --fresh starts anew.")
+                self._write_unsupported(done)
+                for campaign in campaigns:
+                    self._campaign(campaign, done, watcher)
+        except KeyboardInterrupt:
+            print_line(
+                f"Interrupted; what was measured is kept in {self.path.name}, and the same command goes on with it."
+            )
+            raise
+        finally:
+            self._end_worker(kill=True)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        record.append(self.path, Finished(run_id=self.run_id, finished_utc=now))
+
+    def _write_unsupported(self, done: set[plan.Key]) -> None:
+        rows = [
+            judge.refused(self.run_id, task, "unsupported", reason)
+            for task, reason in plan.unsupported(self.options.chosen, self.machine)
+            if task.key not in done
+        ]
+        if rows:
+            record.append(self.path, *rows)
+
+    def _campaign(self, tasks: Iterable[Task], done: set[plan.Key], watcher: Watcher) -> None:
+        for task in tasks:
+            if task.key not in done:
+                watcher.doing(f"campaign {task.campaign + 1}/{self.options.campaigns}", task.probe.name)
+                record.append(self.path, *self._measure(task))
+            watcher.finished()
+        self._end_worker(kill=False)
+
+    def _measure(self, task: Task) -> list[Record]:
+        probe = task.probe
+        try:
+            reason = probe.skip(self.machine, task.point) if probe.skip else None
+        except Exception as error:  # a probe's own function
+            return judge.failed(self.run_id, task, f"its skip cannot be computed: {sentence(error)}")
+        if reason:
+            return [judge.refused(self.run_id, task, "unsupported", reason)]
+        if self.breakages[probe.name] >= MAX_BREAKAGES:
+            return judge.failed(self.run_id, task, f"not tried: {probe.name} ended {MAX_BREAKAGES} workers before")
+        if self.worker is None:
+            self.worker = RemoteWorker(self.options.device, self.options.quick, self.options.folders)
+        try:
+            answer = self.worker.ask(task)
+        except WorkerLost as lost:
+            self._broken_by(probe)
+            return judge.failed(self.run_id, task, str(lost))
+        if answer.broken:
+            self._broken_by(probe)
+        return judge.judged(self.run_id, task, self.machine, answer)
+
+    def _broken_by(self, probe: Probe) -> None:
+        self.breakages[probe.name] += 1
+        self._end_worker(kill=True)
+
+    def _end_worker(self, kill: bool) -> None:
+        if self.worker is None:
+            return
+        if kill:
+            self.worker.kill()
+        else:
+            self.worker.close()
+        self.worker = None

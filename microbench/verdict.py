@@ -1,0 +1,252 @@
+"""Our constants against the literature (`compare`) and against the bands they must lie in (`accept`).
+
+Which rows speak about a constant is decided by data/published/quantities.csv and by each row's own fields, never by
+whether the numbers fit:
+
+    board       a quantity in cycles, bytes or per clock compares over every board of one chip; one that depends on a
+                clock or on the memory fitted compares on the same board only
+    trust       rows that their own flags disown (facts.UNTRUSTED) decide nothing
+    method      rows whose flags say that something else was timed (facts.OTHER_METHOD) give 'method differs' at most
+    best row    same board before same chip, then exact before read-from-figure before secondary
+
+The verdict looks at all rows that remain: `agrees` where our interval meets their range, widened by the tolerance of
+quantities.csv (5 % for latencies in cycles), `disagrees` where it does not.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from microbench.arch import Arch, by_name
+from microbench.derive import TWIN_SUFFIX
+from microbench.errors import UnknownArch
+from microbench.facts import OTHER_METHOD, Band, Fact, Gpu, Quantity
+from microbench.profile import Profile, ProfileConstant
+from microbench.published import Published, load
+
+Verdict = Literal["agrees", "disagrees", "method differs", "no published value"]
+# After the model, a slug holds the memory (where the source did not say it) and the cut: '-80gb', '-mig-1g.10gb'.
+_BOARD = re.compile(r"(-\d+gb)?(?P<cut>-mig-.*)?")
+_CONFIDENCE = ("exact", "read-from-figure", "secondary")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One constant, what was published of it (in our unit), and the verdict; `rows` counts what is behind the range."""
+
+    constant: str
+    verdict: Verdict
+    value: float
+    low: float
+    high: float
+    unit: str
+    published: float | None = None
+    published_low: float | None = None
+    published_high: float | None = None
+    rows: int = 0
+    gpu: str = ""
+    source: str = ""
+    confidence: str = ""
+    conditions: str = ""
+    flags: tuple[str, ...] = ()
+    tolerance: float | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """One band and what was measured; value is None where the profile lacks the constant."""
+
+    constant: str
+    verdict: Literal["inside", "outside", "not measured"]
+    value: float | None
+    low: float | None
+    high: float | None
+    unit: str
+    basis: str
+
+
+@dataclass(frozen=True)
+class _Match:
+    value: float
+    fact: Fact
+    rule: Quantity
+    other_board: bool
+
+    @property
+    def method_differs(self) -> bool:
+        return bool(OTHER_METHOD.intersection(self.fact.flags) - {self.rule.needs})
+
+    def rank(self) -> tuple[bool, bool, int, str, float]:
+        """Sorts the best row first, and never leaves a tie to chance."""
+        return (
+            self.method_differs,
+            self.other_board,
+            _CONFIDENCE.index(self.fact.confidence),
+            self.fact.source,
+            self.value,
+        )
+
+
+def compare(profile: Profile, published: Published | None = None) -> tuple[Comparison, ...]:
+    """A verdict for every constant of the profile, in the profile's order. Raises DataError where a table is bad."""
+    tables = published or load()
+    machine = _Machine.of(profile, tables)
+    facts = tuple(fact for fact in (*tables.facts, *documented(tables)) if fact.trusted)
+    return tuple(_compare(c, _matches(_first_method(c), facts, machine, tables)) for c in profile.constants)
+
+
+def accept(profile: Profile, published: Published | None = None) -> tuple[Acceptance, ...]:
+    """Every band of acceptance.csv that is meant for this machine, in the file's order."""
+    bands = (published or load()).bands
+    return tuple(_accept(band, profile) for band in bands if band.arch == profile.arch and _for_gpu(band, profile))
+
+
+def _for_gpu(band: Band, profile: Profile) -> bool:
+    return not band.gpu or f"{profile.gpu}-".startswith(f"{band.gpu}-")
+
+
+def _accept(band: Band, profile: Profile) -> Acceptance:
+    if band.constant not in profile:
+        return Acceptance(band.constant, "not measured", None, band.low, band.high, band.unit, band.basis)
+    value = profile.value(band.constant)
+    inside = (band.low is None or value >= band.low) and (band.high is None or value <= band.high)
+    verdict: Literal["inside", "outside"] = "inside" if inside else "outside"
+    return Acceptance(band.constant, verdict, value, band.low, band.high, band.unit, band.basis)
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """The profile's place among the published boards; chip is empty where no source knows it."""
+
+    slug: str
+    chip: str
+    arch: Arch | None
+
+    @classmethod
+    def of(cls, profile: Profile, published: Published) -> "_Machine":
+        try:
+            arch = by_name(profile.arch)
+        except UnknownArch:
+            return cls(profile.gpu, "", None)
+        capability = "{}.{}".format(*arch.compute_capability)
+        same = [gpu for gpu in published.gpus if gpu.compute_capability == capability]
+        named = {gpu.chip for gpu in same if _BOARD.fullmatch(_rest(profile.gpu, gpu.slug))}
+        chips = named or {gpu.chip for gpu in same}
+        return cls(profile.gpu, chips.pop() if len(chips) == 1 else "", arch)
+
+    def is_board(self, gpu: Gpu) -> bool:
+        """The same model; a cut of it (MIG) has other bandwidths and is not."""
+        board = _BOARD.fullmatch(_rest(self.slug, gpu.slug))
+        return board is not None and not board["cut"]
+
+
+def _rest(slug: str, start: str) -> str:
+    """What follows `start` in `slug`; 'no' where it does not start so, or nobody knows how it starts."""
+    return slug.removeprefix(start) if start and slug.startswith(start) else "no"
+
+
+def _first_method(constant: ProfileConstant) -> str:
+    """The second method measures the same quantity, so the same rows speak about it."""
+    return constant.name.removesuffix(TWIN_SUFFIX) if constant.method == "numba" else constant.name
+
+
+def _compare(constant: ProfileConstant, matches: list[_Match]) -> Comparison:
+    ours = (constant.value, constant.low, constant.high, constant.unit)
+    if not matches:
+        return Comparison(
+            constant.name, "no published value", *ours, why="no trustworthy row speaks about this machine"
+        )
+    best = min(matches, key=_Match.rank)
+    peers = [match.value for match in matches if match.method_differs == best.method_differs]
+    low, high = min(peers), max(peers)
+    verdict, why = _judge(constant, best, low, high)
+    return Comparison(
+        constant.name,
+        verdict,
+        *ours,
+        published=best.value,
+        published_low=low,
+        published_high=high,
+        rows=len(peers),
+        gpu=best.fact.gpu,
+        source=f"{best.fact.source} {best.fact.locator}".strip(),
+        confidence=best.fact.confidence,
+        conditions=best.fact.conditions,
+        flags=best.fact.flags,
+        tolerance=best.rule.tolerance,
+        why=why,
+    )
+
+
+def _judge(constant: ProfileConstant, best: _Match, low: float, high: float) -> tuple[Verdict, str]:
+    tolerance = best.rule.tolerance
+    if best.method_differs:
+        return "method differs", f"the row's own flags say so: {', '.join(best.fact.flags)}"
+    if constant.low > high * (1 + tolerance):
+        return "disagrees", f"ours is {constant.low / high - 1:.0%} above the highest published value"
+    if constant.high < low * (1 - tolerance):
+        return "disagrees", f"ours is {1 - constant.high / low:.0%} below the lowest published value"
+    return "agrees", f"our interval meets the published range, widened by {tolerance:.0%}"
+
+
+def _matches(name: str, facts: tuple[Fact, ...], machine: _Machine, published: Published) -> list[_Match]:
+    found = []
+    for rule in (rule for rule in published.quantities if rule.constant == name):
+        for fact in (fact for fact in facts if fact.quantity == rule.quantity):
+            if rule.needs and rule.needs not in fact.flags and rule.needs not in fact.conditions:
+                continue
+            other_board = _other_board(fact.gpu, machine, published)
+            if other_board is None or (other_board and rule.scope == "sku"):
+                continue
+            value = _convert(fact, rule, machine, published)
+            if value is not None:
+                found.append(_Match(value, fact, rule, other_board))
+    return found
+
+
+def _other_board(gpu_name: str, machine: _Machine, published: Published) -> bool | None:
+    """False: the profile's own board; True: another one of its chip; None: another chip."""
+    if machine.arch is None:
+        return None
+    major, minor = machine.arch.compute_capability
+    if gpu_name in (f"compute capability {major}.{minor}", f"compute capability {major}.x"):
+        return True
+    gpu = published.gpu(gpu_name)
+    if gpu is None or not machine.chip or gpu.chip != machine.chip:
+        return None
+    return not machine.is_board(gpu)
+
+
+def _convert(fact: Fact, rule: Quantity, machine: _Machine, published: Published) -> float | None:
+    """The fact in our constant's unit; None where a specification that it takes was never read in a document."""
+    if fact.value is None:
+        return None
+    value, spec = fact.value * rule.factor, published.spec(fact.gpu)
+    if not rule.convert:
+        return value
+    if rule.convert == "per_sm":
+        sms = spec.read("sm_count") if spec else None
+        return value / sms if sms else None
+    rated = machine.arch.limits.tensor_f16_flops_per_clk if machine.arch and machine.arch.limits else None
+    if rule.convert == "fraction":
+        return value * rated if rated else None
+    peak_tflops = spec.read("tc_bf16_tflops") if spec else None
+    return value / peak_tflops * rated if peak_tflops and rated else None
+
+
+def documented(published: Published) -> tuple[Fact, ...]:
+    """The vendor's documented rates as facts, `documented_<operation>` of a 'compute capability'."""
+    return tuple(
+        Fact(
+            gpu=f"compute capability {rate.compute_capability}",
+            quantity=f"documented_{rate.operation}",
+            unit="thread-inst/clk/SM",
+            source=rate.source,
+            confidence=rate.confidence,
+            value=rate.results_per_clk_sm,
+            conditions=rate.note,
+            locator=rate.locator,
+        )
+        for rate in published.rates
+    )

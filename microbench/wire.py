@@ -1,0 +1,60 @@
+"""What a supervisor and its worker say to each other: three frozen dataclasses, pickled through a private pipe."""
+
+import re
+from dataclasses import dataclass
+
+from microbench.arch import Machine
+from microbench.device import DeviceFacts
+from microbench.errors import SmscopeError
+from microbench.probe import Point, Sample
+
+LONGEST_REASON = 600
+_FOLDERS = re.compile(r"(?<![\w.])(?:/[\w.@+-]+)+/")
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The worker's first word: the device is open."""
+
+    machine: Machine
+    facts: DeviceFacts
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Measure one point."""
+
+    probe: str
+    method: str
+    point: Point
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of one point: samples, or the reason why there are none."""
+
+    samples: tuple[Sample, ...] = ()
+    flags: tuple[str, ...] = ()
+    cubin_sha256: str | None = None
+    registers: int | None = None
+    reason: str | None = None
+    broken: bool = False  # the worker must not be used again: its GPU context may be broken
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The device could not be opened: the exception's class name in errors.py, and its sentence."""
+
+    kind: str
+    message: str
+
+
+def sentence(error: BaseException) -> str:
+    """An exception on one line, with its class where we did not raise it; folders are cut off file names.
+
+    Records travel: a reason must not carry the names of a machine's folders or users. A ContractError keeps its diff.
+    """
+    lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
+    ours = isinstance(error, SmscopeError)
+    text = "; ".join(lines) if ours else ": ".join([type(error).__name__, *lines[:1]])
+    return _FOLDERS.sub("", text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 3] + "...")

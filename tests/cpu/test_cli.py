@@ -1,0 +1,188 @@
+"""microbench.cli: what a person types, what comes back, and with which exit code."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from microbench import arch, check, derive, paths
+from microbench.cli import main
+from microbench.profile import Profile, ProfileConstant
+from tests.cpu import fake_probes
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of one command."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+def constant(name: str, value: float, **more: object) -> ProfileConstant:
+    fields = {"low": value, "high": value, "unit": "cycles", "n": 6, "runs": ("r1",), "probe": "p", "method": "nvrtc"}
+    return ProfileConstant.model_validate({"name": name, "value": value, **fields, **more})
+
+
+def save(gpu: str, *constants: ProfileConstant, arch_name: str = "sm90a") -> Profile:
+    profile = Profile(gpu=gpu, name=gpu.upper(), arch=arch_name, sm_count=132, constants=constants)
+    derive.write(profile)
+    return profile
+
+
+def test_a_probe_added_as_two_files_is_listed_run_and_in_the_profile(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table 'how much a change touches': a new probe is two new files, and no edited one."""
+    here = ("--probes", str(fake_probes.write(tmp_path, "steady")))
+
+    code, out, _ = call(capsys, "list", "--json", *here)
+    (listed,) = (probe for probe in json.loads(out) if probe["probe"] == "steady")
+    assert code == 0
+    assert listed == {
+        "probe": "steady",
+        "family": "fake",
+        "asks": "Is it steady?",
+        "archs": ["host"],
+        "second_method": False,
+    }
+
+    code, out, _ = call(capsys, "run", "--device", "host", "--only", "steady", "--campaigns", "1", "--json", *here)
+    told = json.loads(out.splitlines()[-1])
+    assert (code, told["records"], told["failed"], told["constants"]) == (0, {"ok": 3}, [], 2)
+
+    code, out, _ = call(capsys, "profile", told["gpu"], "--json", *here)
+    (written,) = json.loads(out)
+    assert (code, written["gpu"], written["constants"]) == (0, told["gpu"], 2)
+    code, out, _ = call(capsys, "show", told["gpu"], "--json")
+    values = {constant["name"]: constant["value"] for constant in json.loads(out)["constants"]}
+    assert (code, values) == (0, {"steady_cycles": 5.0, "steady_far_cycles": 7.0})
+
+
+def test_a_quick_run_says_so_in_its_table_and_skips_points(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_probes.write(tmp_path, "steady", "gpu_only")
+    only = ("--only", "steady", "--only", "gpu_only", "--probes", str(tmp_path))
+    code, out, err = call(capsys, "run", "--device", "host", "--quick", *only)
+    assert code == 0
+    assert "quick run, only 2 campaigns" in out
+    assert "unsupported, 1 row: needs an NVIDIA GPU" in out
+    assert "steady_far_cycles, from steady: 0 points match" in out
+    assert "Measuring host" in err
+
+
+def test_one_failed_row_passes_and_nothing_measured_does_not(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_probes.write(tmp_path, "steady", "raises")
+    run = ("run", "--device", "host", "--campaigns", "1", "--probes", str(tmp_path), "--json")
+    code, out, _ = call(capsys, *run, "--only", "raises", "--only", "steady")
+    assert (code, json.loads(out)["records"]) == (0, {"ok": 3, "failed": 1})
+    code, out, err = call(capsys, *run, "--only", "raises")
+    assert (code, json.loads(out)["records"]) == (1, {"failed": 1})
+    assert "Nothing could be measured" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("show", "b42"), "No profile is called 'b42'"),
+        (("compare", "b42", "--published"), "No profile is called 'b42'"),
+        (("report", "b42"), "No profile is called 'b42'"),
+        (("profile", "b42"), "No run is of 'b42'"),
+        (("run", "--only", "dram_latenzy"), "No probe is called 'dram_latenzy'"),
+        (("run", "--device", "cuda:99"), "is not here"),
+        (("run", "--device", "tpu"), "No device is called 'tpu'"),
+        (("check", "--arch", "sm42"), "No architecture is called 'sm42'"),
+        (("compare", "b42"), "either --published, or a second GPU"),
+        (("list", "--probes", "nowhere"), "No probe lies under nowhere/"),
+        (("run", "--campaigns", "0"), "campaigns"),
+        (("sing",), "sing"),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+def test_a_name_that_does_not_exist_is_one_sentence_and_exit_code_2(
+    data: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str, as_json: bool
+) -> None:
+    code, out, err = call(capsys, *arguments, *(["--json"] if as_json else []))
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "Traceback" not in err
+
+
+def test_two_machines_are_compared_constant_by_constant(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save("one", constant("a_cycles", 10.0), constant("b_cycles", 10.0, low=9.0, high=11.0), constant("c_cycles", 1.0))
+    save("two", constant("a_cycles", 20.0), constant("b_cycles", 10.5, low=10.4, high=12.0), constant("d_cycles", 1.0))
+    code, out, _ = call(capsys, "compare", "one", "two", "--json")
+    rows = {row["constant"]: (row["ratio"], row["standing"]) for row in json.loads(out)}
+    assert code == 0
+    assert rows == {
+        "a_cycles": (2.0, "higher"),
+        "b_cycles": (1.05, "same"),
+        "c_cycles": (None, "only here"),
+        "d_cycles": (None, "only there"),
+    }
+
+
+@pytest.mark.parametrize(("cycles", "verdict"), [(32.5, "agrees"), (68.0, "disagrees")])
+def test_the_literature_gives_a_verdict_per_constant(
+    data: Path, capsys: pytest.CaptureFixture[str], cycles: float, verdict: str
+) -> None:
+    save("h100-sxm-80gb", constant("l1_latency_cycles", cycles))
+    code, out, _ = call(capsys, "compare", "h100-sxm-80gb", "--published", "--json")
+    assert (code, [row["verdict"] for row in json.loads(out)]) == (0, [verdict])
+
+
+@pytest.mark.parametrize(("second", "code"), [(101.0, 0), (104.0, 1)])
+def test_two_methods_must_agree_within_3_percent(
+    data: Path, capsys: pytest.CaptureFixture[str], second: float, code: int
+) -> None:
+    save("one", constant("a_cycles", 100.0), constant("a_cycles_numba", second, method="numba"))
+    ended, out, _ = call(capsys, "check", "one", "--json")
+    (row,) = json.loads(out)
+    assert (ended, row["agrees"], row["deviation"]) == (code, code == 0, pytest.approx(second / 100 - 1))
+
+
+def test_every_distinct_build_of_every_point_is_checked_once_per_architecture() -> None:
+    from microbench.probes import discover
+
+    probes = [probe for probe in discover() if probe.builds is not None]
+    jobs = check.jobs(probes)
+    assert {job.probe for job in jobs} == {probe.name for probe in probes}
+    assert len(set(jobs)) == len(jobs)
+    assert {job.arch for job in check.jobs(probes, ["sm80"])} == {"sm80"}
+    for probe in probes:
+        builds = check.builds(probe, arch.by_name(probe.archs[-1]))
+        assert len(set(builds)) == len(builds) >= 1
+
+
+def test_the_table_of_a_machine_and_its_page_and_figure(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(
+        "h100-sxm-80gb",
+        constant("l1_latency_cycles", 32.5),
+        constant("dram_bandwidth_bytes_per_s", 3e12, bound_upper=3.35e12),
+    )
+    code, out, _ = call(capsys, "show", "h100-sxm-80gb")
+    assert code == 0
+    assert "l1_latency_cycles" in out
+    code, out, _ = call(capsys, "report", "h100-sxm-80gb", "--output", str(tmp_path / "out"), "--json")
+    (told,) = json.loads(out)
+    assert code == 0
+    assert "l1_latency_cycles" in Path(told["page"]).read_text()
+    assert "<svg" in Path(told["figure"]).read_text()
+
+
+def test_profiles_of_this_checkout_follow_from_its_runs(data: Path) -> None:
+    """`make profile` changes nothing: what is committed is what the committed runs give, byte for byte."""
+    from microbench.probes import discover
+
+    shutil.copytree(paths.SHIPPED / "runs", data / "runs", dirs_exist_ok=True)
+    profiles = sorted((paths.SHIPPED / "profiles").glob("*.json"))
+    assert profiles, "no profile is committed; run `make bench`"
+    for profile in profiles:
+        again = derive.write(derive.derive(profile.stem, discover()).profile)
+        assert again.read_bytes() == profile.read_bytes(), f"{profile.name} is stale; run `make profile`"

@@ -1,0 +1,181 @@
+"""For each kind of contract the right kernel passes; one op removed, one added and two fused fail."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microbench import sass
+from microbench.arch import by_name
+from microbench.errors import ContractError
+from microbench.instruction import Instruction
+from microbench.probe import OpCount, SassContract
+from tests.cpu.listing import FITS, assemble, bracket, looped, word
+
+ARCH = by_name("sm90a")
+COUNTER = ("IADD3", "ISETP")
+
+
+def violations(contract: SassContract, kernel: tuple[Instruction, ...]) -> tuple[str, ...]:
+    return sass.check(contract, kernel, ARCH, FITS)
+
+
+def chain(count: int, distance: int) -> list[str]:
+    """FADDs of which each reads the one `distance` before it: that many independent chains, in turn."""
+    return [f"FADD R{at % distance}, R{at % distance}, R70" for at in range(count)]
+
+
+def fused(lines: list[str]) -> list[str]:
+    return [lines[0].replace("FADD", "FADD3") + ", R70", *lines[2:]]
+
+
+def contract(region: str, count: int, distance: int) -> SassContract:
+    overhead = COUNTER if region == "loop" else ()
+    return SassContract((OpCount("FADD", count),), region, distance, overhead, len(overhead))
+
+
+WRAP = {"straight": bracket, "loop": looped}
+kinds = st.tuples(st.sampled_from(sorted(WRAP)), st.integers(1, 4), st.integers(1, 4), st.booleans())
+
+
+@given(kinds)
+def test_right_kernel_passes_and_every_other_fails(kind: tuple[str, int, int, bool]) -> None:
+    region, distance, laps, dependent = kind
+    count = distance * laps + (distance if laps == 1 else 0)
+    lines, wrap = chain(count, distance), WRAP[region]
+    declared = contract(region, count, distance if dependent else 0)
+    assert violations(declared, wrap(*lines)) == ()
+    assert violations(declared, wrap(*lines[:-1]))
+    assert violations(declared, wrap(*lines, lines[0]))
+    assert violations(declared, wrap(*fused(lines)))
+    assert violations(declared, wrap("MOV R71, R72", *lines))
+
+
+@given(st.sampled_from(sorted(WRAP)), st.integers(1, 4), st.integers(1, 4))
+def test_another_dependence_distance_fails(region: str, found: int, declared: int) -> None:
+    kernel = WRAP[region](*chain(12, found))
+    assert bool(violations(contract(region, 12, declared), kernel)) == (found != declared)
+
+
+def test_two_chained_minima_fused_into_one_fail() -> None:
+    declared = SassContract((OpCount("FMNMX", 4),), distance=1)
+    assert violations(declared, bracket(*["FMNMX R0, R0, R1, !PT"] * 4)) == ()
+    assert violations(declared, bracket(*["FMNMX3 R0, R0, R1, R2, !PT"] * 2)) == (
+        "0 FMNMX where 4 are declared",
+        "2 FMNMX3 not declared",
+    )
+
+
+def test_mixed_ops_are_counted_apart_and_chained_together() -> None:
+    index_chase = ["LEA R4, R4, UR4, 0x2", "LDS R4, [R4]"] * 3
+    declared = SassContract((OpCount("LEA", 3), OpCount("LDS", 3)), distance=1)
+    assert violations(declared, bracket(*index_chase)) == ()
+    assert violations(replace(declared, ops=(OpCount("LDS", 3),)), bracket(*index_chase))
+
+
+def test_width_and_form_are_part_of_the_opcode() -> None:
+    assert sass.matches(assemble("LDG.E.64.SYS R2, [R2]")[0], "LDG.64")
+    assert not sass.matches(assemble("LDG.E.SYS R2, [R2]")[0], "LDG.64")
+    assert not sass.matches(assemble("IMAD.MOV.U32 R2, RZ, RZ, R3")[0], "IMAD")
+    assert sass.matches(assemble("@!PT SHFL.IDX PT, RZ, RZ, RZ, RZ")[0], "NOP")
+    assert not sass.matches(assemble("@!PT SHFL.IDX PT, RZ, RZ, RZ, RZ")[0], "SHFL")
+
+
+def test_an_op_under_a_predicate_fails_unless_one_elected_thread_issues_it() -> None:
+    declared = SassContract((OpCount("FADD", 2),))
+    assert "may not run" in violations(declared, bracket("FADD R0, R0, R1", "@P0 FADD R0, R0, R1"))[0]
+    copy = SassContract((OpCount("UTMALDG", 1),))
+    assert violations(copy, bracket("@P0 UTMALDG.2D [UR12], [UR4]")) == ()
+
+
+def test_overhead_is_limited_in_kind_and_number() -> None:
+    declared = SassContract((OpCount("FADD", 1),), overhead=("NOP",), overhead_max=1)
+    assert violations(declared, bracket("FADD R0, R0, R1", "NOP")) == ()
+    assert "2 instructions of overhead" in violations(declared, bracket("FADD R0, R0, R1", "NOP", "NOP"))[0]
+
+
+def test_a_wait_for_a_scoreboard_from_outside_fails_and_one_from_inside_does_not() -> None:
+    load, add = ("LDG.E.64 R2, [R2.64]", word(write=0)), SassContract((OpCount("FADD", 1),))
+    late = assemble(load, "CS2R R90, SR_CLOCKLO", ("FADD R0, R2, R2", word(waits=(0,))), "CS2R R92, SR_CLOCKLO", "EXIT")
+    assert "waits for scoreboard 0" in violations(add, late)[0]
+    waited = ("CS2R R90, SR_CLOCKLO", word(waits=(0,)))
+    assert violations(add, assemble(load, waited, "FADD R0, R2, R2", "CS2R R92, SR_CLOCKLO", "EXIT")) == ()
+    inside = [load, ("LDG.E.64 R2, [R2.64]", word(write=0, waits=(0,)))]
+    assert violations(SassContract((OpCount("LDG.64", 2),), distance=1), bracket(*inside)) == ()
+
+
+def test_a_scoreboard_pending_from_outside_fails_even_where_it_is_raised_inside_too() -> None:
+    loads = [("LDG.E.64 R2, [R2.64]", word(write=0)), ("LDG.E.64 R2, [R2.64]", word(write=0, waits=(0,)))]
+    kernel = assemble(("LDG.E R8, [R6.64]", word(write=0)), *[(i.text, i.word) for i in bracket(*loads)])
+    assert "waits for scoreboard 0" in violations(SassContract((OpCount("LDG.64", 2),), distance=1), kernel)[0]
+
+
+@pytest.mark.parametrize("slow", ["S2UR UR4, SR_CLOCKLO", "S2R R90, SR_CLOCKLO"])
+def test_a_slow_clock_read_fails(slow: str) -> None:
+    kernel = assemble("CS2R R90, SR_CLOCKLO", "FADD R0, R0, R1", slow, "EXIT")
+    assert "slow path" in violations(SassContract((OpCount("FADD", 1),)), kernel)[0]
+
+
+def test_spills_and_local_memory_fail() -> None:
+    declared, kernel = SassContract((OpCount("FADD", 1),)), bracket("FADD R0, R0, R1")
+    assert "spilled 8 bytes" in sass.check(declared, kernel, ARCH, replace(FITS, spill_store_bytes=8))[0]
+    local = assemble("STL [R1], R4", *[i.text for i in kernel])
+    assert "local memory" in violations(declared, local)[0]
+
+
+def test_a_branch_in_or_into_a_straight_region_fails() -> None:
+    declared = SassContract((OpCount("FADD", 1),), overhead=("BRA",), overhead_max=9)
+    assert "leaves the straight line" in violations(declared, bracket("FADD R0, R0, R1", "@P0 BRA 0x10"))[0]
+    into = assemble("@P0 BRA 0x20", *[i.text for i in bracket("FADD R0, R0, R1")])
+    assert "jumps between" in violations(declared, into)[0]
+
+
+def test_a_straight_region_needs_two_clock_reads() -> None:
+    declared = SassContract((OpCount("FADD", 1),))
+    assert "has 1" in violations(declared, assemble("CS2R R90, SR_CLOCKLO", "FADD R0, R0, R1", "EXIT"))[0]
+
+
+def test_an_unrolled_a_split_and_a_peeled_loop_fail() -> None:
+    declared = contract("loop", 2, 1)
+    assert "no loop between the clock reads holds FADD" in violations(declared, bracket(*chain(2, 1)))[0]
+    twice = assemble("NOP", "FADD R0, R0, R1", "@P0 BRA 0x10", "FADD R0, R0, R1", "@P0 BRA 0x30", "EXIT")
+    assert "2 loops hold FADD" in violations(declared, twice)[0]
+    texts = [i.text for i in looped(*chain(2, 1))]
+    peeled = assemble(texts[0], *texts[1:-6], "@P0 BRA 0x10", "FADD R0, R0, R70", *texts[-5:])
+    assert any("beside the timed loop" in violation for violation in violations(declared, peeled))
+
+
+def test_a_loop_outside_the_clock_reads_fails_and_one_without_clock_reads_passes() -> None:
+    declared = contract("loop", 2, 1)
+    assert violations(declared, looped(*chain(2, 1), clocks=False)) == ()
+    late = [i.text for i in looped(*chain(2, 1), clocks=False)]
+    kernel = assemble(*late[:-4], "CS2R R90, SR_CLOCKLO", "CS2R R92, SR_CLOCKLO", "EXIT")
+    assert "no loop between the clock reads holds FADD" in violations(declared, kernel)[0]
+
+
+def test_a_loop_that_warms_up_before_the_clock_is_not_the_timed_one() -> None:
+    warm = ["NOP", *chain(3, 1), "@P1 BRA 0x10"]
+    timed = [i.text.replace("BRA 0x10", "BRA 0x60") for i in looped(*chain(2, 1))]
+    assert violations(contract("loop", 2, 1), assemble(*warm, *timed)) == ()
+
+
+def test_a_whole_kernel_is_a_region_without_exit_and_padding() -> None:
+    empty = SassContract((), "kernel", overhead=("MOV",), overhead_max=1)
+    assert violations(empty, assemble("MOV R1, c[0x0][0x28]", "EXIT", "BRA 0x20", "NOP", "NOP")) == ()
+    assert violations(empty, assemble("MOV R1, c[0x0][0x28]", "FADD R0, R0, R1", "EXIT", "BRA 0x30"))
+
+
+def test_require_shows_what_was_declared_and_what_was_found() -> None:
+    with pytest.raises(ContractError) as error:
+        sass.require(contract("straight", 3, 1), bracket(*chain(2, 1), "NOP"), ARCH, FITS, "fadd_latency")
+    message = str(error.value)
+    for part in (
+        "fadd_latency on sm90a",
+        "2 FADD where 3",
+        "declared: 3 FADD",
+        "found:    2 FADD, 1 NOP",
+        "0010  FADD",
+    ):
+        assert part in message
+    assert sass.require(contract("straight", 2, 1), bracket(*chain(2, 1)), ARCH, FITS) is None

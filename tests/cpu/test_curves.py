@@ -1,0 +1,115 @@
+"""microbench.curves: what a sweep says, and when it says nothing."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from microbench.curves import Curves, NoValue, at, interval, knee, level, over, peak, plateaus, slope
+from microbench.probe import Point
+
+finite = st.floats(min_value=-1e12, max_value=1e12)
+
+
+def curves(x: list[float], *campaigns: list[float], axis: str = "x") -> Curves:
+    return Curves(tuple(Point(((axis, value),)) for value in x), np.array(campaigns, dtype=float))
+
+
+@given(arrays(np.float64, st.integers(1, 6), elements=finite))
+def test_six_campaigns_or_fewer_span_from_least_to_most(values: np.ndarray) -> None:
+    assert interval(values) == (np.median(values), values.min(), values.max())
+
+
+@settings(max_examples=10, deadline=None)
+@given(arrays(np.float64, st.integers(7, 12), elements=finite))
+def test_more_campaigns_are_bootstrapped_and_hold_their_median(values: np.ndarray) -> None:
+    centre, low, high = interval(values)
+    assert values.min() <= low <= centre <= high <= values.max()
+    assert interval(values) == (centre, low, high), "the same samples give the same interval"
+
+
+def test_equal_campaigns_give_a_zero_width_and_no_nan() -> None:
+    assert interval(np.full(9, 32.0)) == (32.0, 32.0, 32.0)
+
+
+def test_a_failed_campaign_does_not_count() -> None:
+    assert interval(np.array([np.nan, 2.0, 4.0])) == (3.0, 2.0, 4.0)
+    with pytest.raises(NoValue, match="no campaign"):
+        interval(np.array([np.nan]))
+
+
+def test_at_takes_the_one_point_that_matches() -> None:
+    reduced = at(x=2)(curves([1, 2], [10.0, 20.0], [11.0, 21.0]))
+    assert list(reduced.per_campaign) == [20.0, 21.0]
+    assert reduced.point == Point((("x", 2),))
+    with pytest.raises(NoValue, match="0 points match"):
+        at(x=3)(curves([1, 2], [1.0, 2.0]))
+
+
+def test_over_is_the_median_of_a_range() -> None:
+    assert list(over("x", 2, 4)(curves([1, 2, 3, 4], [9.0, 1.0, 2.0, 3.0])).per_campaign) == [2.0]
+    with pytest.raises(NoValue, match="no point has x"):
+        over("x", 8, 9)(curves([1], [1.0]))
+
+
+@pytest.mark.parametrize(
+    ("values", "label"),
+    [
+        ([1.0, 5.0, 9.95, 10.0, 10.0], "measured"),
+        ([1.0, 2.0, 4.0, 8.0, 16.0], "lower bound"),
+        ([1.0, 10.0, 9.0, 8.0], "measured"),
+        ([1.0, 2.0], "lower bound"),
+    ],
+)
+def test_a_peak_that_still_rises_is_only_a_lower_bound(values: list[float], label: str) -> None:
+    reduced = peak("x")(curves(list(range(len(values))), values))
+    assert reduced.label == label
+    assert list(reduced.per_campaign) == [max(values)]
+
+
+def test_a_slope_is_the_cost_of_one_more() -> None:
+    assert slope("x")(curves([1, 2, 4], [7.0, 9.0, 13.0])).per_campaign == pytest.approx([2.0])
+    with pytest.raises(NoValue, match="three points"):
+        slope("x")(curves([1, 2], [1.0, 2.0]))
+
+
+STEPS = ((32.0, 8), (270.0, 8), (650.0, 8))
+
+
+def ladder(noise: float, seed: int) -> tuple[list[float], list[float]]:
+    """Three levels of eight points with a mixed point between each two, and relative noise."""
+    values: list[float] = []
+    for number, (value, count) in enumerate(STEPS):
+        values += [(STEPS[number - 1][0] + value) / 2] if number else []
+        values += [value] * count
+    jitter = np.random.default_rng(seed).uniform(1 - noise, 1 + noise, len(values))
+    return [float(2**i) for i in range(len(values))], list(np.array(values) * jitter)
+
+
+@settings(max_examples=25, deadline=None)
+@given(noise=st.floats(0, 0.01), seed=st.integers(0, 1000))
+def test_the_levels_and_ends_of_a_ladder_are_found_through_noise(noise: float, seed: int) -> None:
+    x, values = ladder(noise, seed)
+    sweep = curves(x, values, values)
+    assert len(plateaus(values)) == len(STEPS)
+    for number, (value, _) in enumerate(STEPS):
+        assert level(number, "x")(sweep).per_campaign == pytest.approx([value, value], rel=0.02)
+    assert list(knee(0, "x")(sweep).per_campaign) == [x[7], x[7]]
+    assert list(knee(1, "x")(sweep).per_campaign) == [x[16], x[16]]
+
+
+def test_points_may_come_in_any_order() -> None:
+    x, values = ladder(0.0, 0)
+    order = np.random.default_rng(1).permutation(len(x))
+    mixed = curves([x[i] for i in order], [values[i] for i in order])
+    assert list(level(1, "x")(mixed).per_campaign) == [270.0]
+    assert list(knee(0, "x")(mixed).per_campaign) == [x[7]]
+
+
+def test_a_plateau_that_is_not_there_is_no_value() -> None:
+    x, values = ladder(0.0, 0)
+    with pytest.raises(NoValue, match="has 3 plateaus, number 3"):
+        level(3, "x")(curves(x, values))
+    with pytest.raises(NoValue, match="four finite points"):
+        plateaus([1.0, 2.0, 3.0])

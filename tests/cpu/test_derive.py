@@ -1,0 +1,171 @@
+"""microbench.derive: which run counts, what a constant carries, and that a profile is the same to the byte."""
+
+from pathlib import Path
+
+import pytest
+
+from microbench import derive, record
+from microbench.arch import HOST
+from microbench.curves import at, knee, peak
+from microbench.errors import DataError, UnknownGpu
+from microbench.probe import Axis, Bound, Constant, Metric, Probe
+from microbench.profile import Profile
+from microbench.record import Environment, Finished, Record, Run
+from tests.cpu.test_record import ENVIRONMENT, row
+
+RATE = Metric("rate_per_s", "1/s", Bound("the pipe", upper=100.0))
+PROBE = Probe(
+    "How fast?",
+    HOST,
+    (RATE,),
+    lambda *_: [],
+    axes=(Axis("size", (1, 2, 4)),),
+    constants=(
+        Constant("rate_per_s", "rate_per_s", peak("size")),
+        Constant("first_per_s", "rate_per_s", at(size=1)),
+    ),
+    name="p",
+    family="f",
+)
+
+
+def measured(campaign: int, size: int, value: float | None, **more: object) -> Record:
+    return row(value, campaign=campaign, metric="rate_per_s", unit="1/s", point={"size": size}, **more)  # type: ignore[arg-type]
+
+
+def a_run(*rows: Record, run_id: str = "r1", finished: bool = True, **told: object) -> Run:
+    environment = Environment.model_validate({**ENVIRONMENT.model_dump(), "run_id": run_id, **told})
+    return Run(path=Path(f"{run_id}.jsonl"), environment=environment, records=rows, finished=finished)
+
+
+def sweep(factor: float = 1.0, campaigns: int = 6) -> list[Record]:
+    return [
+        measured(c, size, factor * value + c, bound_upper=100.0, bound="ok")
+        for c in range(campaigns)
+        for size, value in ((1, 10.0), (2, 20.0), (4, 20.0))
+    ]
+
+
+def test_a_constant_carries_its_interval_bound_and_runs() -> None:
+    profile = derive.reduce_runs([a_run(*sweep())], [PROBE]).profile
+    first = profile["first_per_s"]
+    assert (first.value, first.low, first.high, first.n) == (12.5, 10.0, 15.0, 6)
+    assert (first.unit, first.runs, first.probe, first.method) == ("1/s", ("r1",), "p", "host")
+    assert (first.bound_upper, first.bound_why, first.flags) == (100.0, "the pipe", ())
+
+
+def test_the_newest_full_run_counts_and_a_quick_one_only_where_there_is_none() -> None:
+    old, new = a_run(*sweep(1), run_id="a"), a_run(*sweep(2), run_id="b")
+    quick = a_run(*sweep(3, 2), run_id="c", quick=True, campaigns=2)
+    broken_off = a_run(*sweep(4, 2), run_id="d", finished=False)
+
+    def chosen(*runs: Run) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        constant = derive.reduce_runs(runs, [PROBE]).profile["first_per_s"]
+        return constant.runs, constant.flags
+
+    assert chosen(old, new, quick, broken_off) == (("b",), ())
+    assert chosen(quick, broken_off) == (("c",), ("quick",))
+    assert chosen(broken_off) == (("d",), ("unfinished",))
+
+
+def test_a_probe_that_only_a_partial_run_holds_is_taken_from_there_and_flagged() -> None:
+    other = Probe("?", HOST, (RATE,), lambda *_: [], constants=(Constant("q_per_s", "rate_per_s", at()),), name="q")
+    partial = a_run(row(7.0, probe="q", metric="rate_per_s"), run_id="z", only=("q",), campaigns=1)
+    profile = derive.reduce_runs([a_run(*sweep()), partial], [PROBE, other]).profile
+    assert profile["first_per_s"].runs == ("r1",)
+    assert profile["q_per_s"].runs == ("z",)
+    assert profile["q_per_s"].flags == ("1 campaigns",)
+
+
+def test_what_cannot_be_reduced_is_left_out_and_named() -> None:
+    failed = [measured(0, size, None, status="failed", reason="no") for size in (1, 2, 4)]
+    derived = derive.reduce_runs([a_run(*failed)], [PROBE])
+    assert derived.profile.constants == ()
+    assert derived.problems[1] == "first_per_s, from p: no point of its sweep was measured."
+
+
+def test_a_failed_point_leaves_a_gap_that_is_told() -> None:
+    rows = [r for r in sweep() if r.point["size"] != 2]
+    rows += [measured(c, 2, 400.0, status="failed", reason="breaks its bound", bound="violated") for c in range(6)]
+    constant = derive.reduce_runs([a_run(*rows)], [PROBE]).profile["rate_per_s"]
+    assert constant.value == 22.5, "a value past its bound never becomes a constant"
+    assert constant.flags == ("1 points failed",)
+
+
+@pytest.mark.parametrize(("throttled", "expected"), [(2, 10.0), (4, 5.0)])
+def test_throttled_campaigns_are_never_averaged_with_others(throttled: int, expected: float) -> None:
+    rows = [
+        measured(c, 1, 5.0, status="throttled", flags=("throttled:power-cap",))
+        if c < throttled
+        else measured(c, 1, 10.0)
+        for c in range(6)
+    ]
+    constant = derive.reduce_runs([a_run(*rows)], [PROBE]).profile["first_per_s"]
+    assert (constant.low, constant.value, constant.high) == (expected, expected, expected)
+    assert ("throttled:power-cap" in constant.flags) == (expected == 5.0)
+
+
+def test_a_second_method_gives_constants_of_its_own() -> None:
+    probe = Probe(
+        "?",
+        ("sm90a",),
+        (RATE,),
+        lambda *_: [],
+        twin=lambda *_: None,
+        constants=(Constant("rate_per_s", "rate_per_s", at()),),
+        name="p",
+    )
+    rows = [row(v, metric="rate_per_s", unit="1/s", method=m) for m, v in (("nvrtc", 1.0), ("numba", 1.01))]
+    profile = derive.reduce_runs([a_run(*rows, arch="sm90a")], [probe]).profile
+    assert {c.name: (c.value, c.method) for c in profile.constants} == {
+        "rate_per_s": (1.0, "nvrtc"),
+        "rate_per_s_numba": (1.01, "numba"),
+    }
+
+
+def test_a_size_has_its_own_unit_and_no_bound_of_the_latency() -> None:
+    latency = Metric("latency_cycles", "cycles", Bound("the pipe", lower=1.0))
+    probe = Probe(
+        "?",
+        HOST,
+        (latency,),
+        lambda *_: [],
+        constants=(Constant("l1_size_bytes", "latency_cycles", knee(0, "size"), unit="bytes"),),
+        name="p",
+    )
+    values = {1: 4.0, 2: 4.0, 4: 4.0, 8: 4.0, 16: 20.0, 32: 20.0, 64: 20.0, 128: 20.0}
+    rows = [row(v, metric="latency_cycles", point={"size": s}, bound_lower=1.0) for s, v in values.items()]
+    constant = derive.reduce_runs([a_run(*rows)], [probe]).profile["l1_size_bytes"]
+    assert (constant.value, constant.unit, constant.bound_lower, constant.bound_why) == (8.0, "bytes", None, "unknown")
+
+
+def test_a_profile_is_written_again_byte_for_byte(data: Path) -> None:
+    run = a_run(*sweep(campaigns=8), campaigns=8)
+    file = data / "runs" / "test-gpu" / "r1.jsonl"
+    record.append(file, run.environment, *run.records, Finished(run_id="r1", finished_utc="now"))
+    path = derive.write(derive.derive("test-gpu", [PROBE]).profile)
+    first = path.read_bytes()
+    path.unlink()
+    assert derive.write(derive.derive("test-gpu", [PROBE]).profile).read_bytes() == first
+    assert Profile.load("test-gpu").value("first_per_s") == 13.5
+    assert list(path.parent.iterdir()) == [path], "no part file stays behind"
+
+
+def test_a_machine_without_runs_is_named(data: Path) -> None:
+    with pytest.raises(UnknownGpu, match=r"'b42'.*make bench"):
+        derive.derive("b42", [PROBE])
+
+
+def test_a_profile_that_cannot_be_written_leaves_the_old_one(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = derive.reduce_runs([a_run(*sweep())], [PROBE]).profile
+    path = derive.write(profile)
+    before = path.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(DataError, match="No space left"):
+        derive.write(profile)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]

@@ -1,0 +1,61 @@
+"""microbench.measure_host: slopes from disturbed clocks."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microbench.device_host import HostDevice
+from microbench.errors import DeviceError
+from microbench.measure_host import HostBench, Timing
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[HostDevice]:
+    opened = HostDevice()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def bench(device: HostDevice) -> HostBench:
+    return HostBench(device, quick=True)
+
+
+class Clockwork:
+    """A team whose time is known: a call's cost, a unit's cost, and now and then a disturbance."""
+
+    def __init__(self, call: float, unit: float, disturbed: float = 0.0) -> None:
+        self.call, self.unit, self.disturbed, self.runs = call, unit, disturbed, 0
+
+    def run(self, works: list[Any], units: int) -> float:
+        self.runs += 1
+        return self.call + units * self.unit + (self.disturbed if self.runs % 3 else 0.0)
+
+
+@pytest.mark.parametrize("disturbed", [0.0, 1e-2])
+def test_neither_the_call_nor_a_disturbance_is_in_the_value(bench: HostBench, disturbed: float) -> None:
+    timing = bench._timed(Clockwork(50e-6, 3e-9, disturbed), [lambda _: None])  # type: ignore[arg-type]
+    assert timing.seconds == pytest.approx(3e-9, rel=1e-6)
+    assert timing.low <= timing.seconds <= timing.high
+    assert (timing.high > 1.5 * timing.seconds) == (disturbed > 0)
+
+
+def test_work_that_takes_no_time_is_an_error(bench: HostBench) -> None:
+    with pytest.raises(DeviceError, match="no more time"):
+        bench._timed(Clockwork(50e-6, 0.0), [lambda _: None])  # type: ignore[arg-type]
+
+
+@given(st.floats(1e-10, 1e-2), st.floats(1, 1e3), st.floats(100, 6000))
+def test_samples_hold_their_value_and_agree_in_both_units(seconds: float, spread: float, mhz: float) -> None:
+    timing = Timing(seconds, seconds, seconds * spread, 9, mhz, ("busy",))
+    ns, cycles = timing.latency()
+    rate, per_clock = timing.rate("a_per_s", 64), timing.per_clock("a_per_clk", 64)
+    for sample in (ns, cycles, rate, per_clock):
+        assert sample.low <= sample.value <= sample.high
+        assert (sample.n, sample.clock_mhz, sample.flags) == (9, mhz, ("busy",))
+    assert cycles.value / ns.value == pytest.approx(mhz / 1e3)
+    assert rate.value / per_clock.value == pytest.approx(mhz * 1e6)
+    assert rate.value * ns.value == pytest.approx(64e9)

@@ -1,0 +1,93 @@
+"""A profile as a table: the numbers are written shortly and truly, and the page is whole or not there."""
+
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from microbench import report, si
+from microbench.errors import DataError
+from tests.data.profiles import constant, profile
+
+H100 = profile(
+    constant("l1_latency_cycles", 32.1, 0.003, bound_lower=16.0, bound_why="one pipeline"),
+    constant("dram_bandwidth_bytes_per_s", 3.05e12, 0.002, unit="B/s", bound_upper=3.352e12, label="lower bound"),
+    constant("l1_size_bytes", 237568, 0.0, unit="bytes"),
+    constant("dram_latency_ns", 354.4, unit="ns"),
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (3.05e12, "B/s", "3.05 TB/s"),
+        (32.1, "cycles", "32.1 cycles"),
+        (237568, "bytes", "232 KiB"),
+        (512, "bytes", "512 B"),
+        (1300, "ns", "1.30 µs"),
+        (354.4, "ns", "354 ns"),
+        (999.96, "ns", "1.00 µs"),
+        (2600, "FLOP/clk/SM", "2600 FLOP/clk/SM"),
+        (0, "B/s", "0 B/s"),
+    ],
+)
+def test_a_number_is_written_with_three_digits_and_a_prefix(value: float, unit: str, text: str) -> None:
+    assert si.written(value, unit) == text
+
+
+@given(st.floats(1e-8, 1e17), st.sampled_from(["B/s", "bytes", "s", "FLOP/s"]))
+def test_what_is_written_reads_back(value: float, unit: str) -> None:
+    by = si.scale(value, unit)
+    assert float(si.digits(value / by.divisor)) * by.divisor == pytest.approx(value, rel=0.006, abs=1e-9 * by.divisor)
+
+
+def test_a_row_holds_value_interval_bound_publication_and_verdict() -> None:
+    l1, dram, size, latency = report.rows(H100)
+    assert (l1.value, l1.interval, l1.unit, l1.bound) == ("32.1", "[32.0, 32.2]", "cycles", "≥ 16.0")
+    assert l1.verdict == "agrees" and (l1.published, l1.source) == ("32.0 to 32.2", "HPMLL, H800 PCIe and 2 more")
+    assert (dram.value, dram.interval, dram.unit, dram.bound) == ("≥ 3.05", "[3.04, 3.06]", "TB/s", "≤ 3.35")
+    assert (size.value, size.interval, size.unit, size.bound) == ("232", "[232, 232]", "KiB", "unknown")
+    assert latency.published == "" and latency.verdict == "no published value"
+
+
+def drawn(width: int) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    with console.capture() as capture:
+        console.print(report.table(H100))
+    return capture.get()
+
+
+def test_the_terminal_table_shows_every_cell() -> None:
+    text = drawn(200)
+    assert all(cell in text for row in report.rows(H100) for cell in row.cells)
+    assert all(heading in text for heading in report.HEADINGS)
+
+
+def test_a_narrow_terminal_gets_whole_names_and_numbers() -> None:
+    text = drawn(80)
+    assert all(len(line) <= 80 for line in text.splitlines())
+    for row in report.rows(H100):
+        assert all(cell in text for cell in (row.quantity, row.value, row.interval, row.unit, row.bound, row.verdict))
+
+
+def test_a_pipe_in_a_cell_does_not_break_a_table() -> None:
+    assert report.markdown(("a",), (("x|y",),)).splitlines()[-1] == r"| x\|y |"
+
+
+def test_the_page_names_machine_bounds_bands_and_disagreements() -> None:
+    page = report.page(H100)
+    assert page.startswith("# H100-SXM-80GB\n") and "132 SMs, 1.98 GHz" in page
+    assert "one pipeline" in page and "## Acceptance" in page and "`dram_bandwidth_bytes_per_s` against" in page
+    assert "## Acceptance" not in report.page(profile(constant("x", 1.0), gpu="host", arch="host"))
+
+
+def test_the_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    file = report.write(H100, tmp_path / "new")
+    assert file.name == "h100-sxm-80gb.md" and file.read_text() == report.page(H100)
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(DataError, match=r"Could not write h100-sxm-80gb\.md"):
+        report.write(H100, tmp_path / "taken")
+    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["h100-sxm-80gb.md"]

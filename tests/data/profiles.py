@@ -1,0 +1,14 @@
+"""Profiles with made-up numbers, for tests that need one: no GPU was measured for them."""
+
+from microbench.profile import Profile, ProfileConstant
+
+
+def constant(name: str, value: float, spread: float = 0.001, unit: str = "cycles", **more: object) -> ProfileConstant:
+    """A constant of six campaigns whose interval is `value` give or take `spread` of it."""
+    cell = {"low": value * (1 - spread), "high": value * (1 + spread), "n": 6, "runs": ("run",), "probe": "probe"}
+    return ProfileConstant.model_validate({"name": name, "value": value, "unit": unit, "method": "nvrtc"} | cell | more)
+
+
+def profile(*constants: ProfileConstant, gpu: str = "h100-sxm-80gb", arch: str = "sm90a") -> Profile:
+    """A profile of a machine with this slug and architecture."""
+    return Profile(gpu=gpu, name=gpu.upper(), arch=arch, sm_count=132, clock_hz=1.98e9, constants=constants)

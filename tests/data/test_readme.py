@@ -1,0 +1,51 @@
+"""Figures in prose are generated from data/, and stay as data/ has them."""
+
+from pathlib import Path
+
+import pytest
+
+from microbench import readme
+from microbench.errors import InputError, UnknownGpu
+
+END = "<!-- /generated -->\n"
+TEXT = f"before\n<!-- generated: a -->\nold\n{END}between\n<!-- generated: b -->\n{END}after\n"
+
+
+@pytest.mark.parametrize("file", readme.pages(), ids=lambda file: str(file.relative_to(file.parents[2])))
+def test_the_blocks_of_a_page_are_current(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert text.count("<!-- generated:") == text.count("<!-- /generated -->") == len(readme.blocks(text))
+    assert readme.stale(text) == (), "run `python -m microbench.readme`"
+
+
+def test_the_pages_hold_generated_blocks() -> None:
+    assert any(readme.blocks(file.read_text(encoding="utf-8")) for file in readme.pages())
+
+
+def test_only_the_named_block_is_filled() -> None:
+    filled = readme.fill(TEXT, "a", "new\\1")
+    assert filled == TEXT.replace("old", "new\\1")
+    assert readme.fill(filled, "a", "old") == TEXT
+    assert readme.blocks(TEXT) == ("a", "b")
+
+
+def test_a_missing_or_unknown_block_is_named() -> None:
+    with pytest.raises(InputError, match="No block is called 'c'"):
+        readme.fill(TEXT, "c", "")
+    with pytest.raises(InputError, match="Nothing generates a block called 'a'"):
+        readme.stale(TEXT)
+    with pytest.raises(UnknownGpu, match="no-such-gpu"):
+        readme.generated("results-no-such-gpu")
+
+
+def test_an_edited_block_is_stale_until_it_is_refreshed() -> None:
+    text = "<!-- generated: published-files -->\ntyped by hand\n<!-- /generated -->\n"
+    assert readme.stale(text) == ("published-files",)
+    fresh = readme.refreshed(text)
+    assert readme.stale(fresh) == () and "measurements.csv" in fresh
+
+
+def test_every_generator_gives_a_table() -> None:
+    for name in ("architectures", "published-coverage", "published-sources", "published-bands", "published-rejected"):
+        lines = readme.generated(name).splitlines()
+        assert len(lines) > 2 and all(line.startswith("| ") and line.endswith(" |") for line in lines)
