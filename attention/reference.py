@@ -81,9 +81,9 @@ def compare(result: Any, oracle: Any, low: Any, dtype: str) -> Comparison:
         raise ProblemError(f"The result has shape {got.shape} and the oracle {want.shape}; compare the same problem.")
     places = all(np.array_equal(test(got), test(want)) for test in (np.isnan, np.isposinf, np.isneginf))
     finite = np.isfinite(got) & np.isfinite(want)
-    error = np.abs(got - want, where=finite, out=np.zeros_like(want))
+    error = np.abs(np.subtract(got, want, where=finite, out=np.zeros_like(want)))
     both = finite & np.isfinite(other)
-    low_error = np.abs(other - want, where=both, out=np.zeros_like(want))
+    low_error = np.abs(np.subtract(other, want, where=both, out=np.zeros_like(want)))
     largest = float(np.abs(want, where=np.isfinite(want), out=np.zeros_like(want)).max(initial=0.0))
     return Comparison(
         positions_agree=places,

@@ -62,10 +62,10 @@ class Environment:
             return [sys.executable, "-m", "pip", "--python", str(self.python)]
         raise SetupError("This Python has no pip; install your system's python3-pip or python3-venv package.")
 
-    def lacks(self, step: str, lane: str) -> list[str]:
-        """What it lacks for a step of a lane, with the lane's exact versions; all of it where it has no pip yet."""
-        script = Path(__file__).with_name("lacking.py")
-        answer = subprocess.run([str(self.python), str(script), step, lane], capture_output=True, text=True)
+    def lacks(self, extras: list[str], lane: str) -> list[str]:
+        """What it lacks of these extras, with the lane's exact versions; all of it where it has no pip yet."""
+        ask = [str(self.python), str(Path(__file__).with_name("lacking.py")), lane, ",".join(extras)]
+        answer = subprocess.run(ask, capture_output=True, text=True)
         return answer.stdout.splitlines() if answer.returncode == 0 else ["everything"]
 
     def finds(self, name: str, version: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the Python that runs this lacks for one step of one lane: `python lacking.py bench host`, one line per lack.
+"""What the Python that runs this lacks of a lane's pinned set: `python lacking.py host dev,twins`, one line per lack.
 
 Standard library, and the copy of `packaging` that pip carries: an existing environment may hold nothing else.
 """
@@ -40,15 +40,10 @@ def steps() -> list[str]:
     return list(tables()["host"]["extras"])
 
 
-def extras(step: str, lane: str) -> list[str]:
-    """The extras that pip installs for one step of one lane."""
-    return list(tables()[lane]["extras"][step])
-
-
-def requirements(step: str, lane: str) -> Iterator[Requirement]:
-    """Every direct requirement of the step that applies to this Python, an extra within an extra opened up."""
+def requirements(extras: list[str]) -> Iterator[Requirement]:
+    """Every direct requirement of these extras that applies to this Python, an extra within an extra opened up."""
     facts = project()
-    waiting, seen = extras(step, lane), set[str]()
+    waiting, seen = list(extras), set[str]()
     yield from _applying(facts["dependencies"])
     while waiting:
         extra = waiting.pop()
@@ -68,12 +63,12 @@ def pins(lane: str) -> dict[str, str]:
     return {_plain(name): version for name, _, version in (line.partition("==") for line in lines if line)}
 
 
-def lacking(step: str, lane: str, pinned: bool = False) -> list[str]:
+def lacking(extras: list[str], lane: str, pinned: bool = False) -> list[str]:
     """Each requirement that this Python does not meet, as one phrase; `pinned` asks for the lane's exact versions."""
     exact = pins(lane) if pinned else {}
     stand_in: dict[str, list[str]] = tables()["stand_in"]
     lacks = []
-    for requirement in requirements(step, lane):
+    for requirement in requirements(extras):
         found = _version(requirement.name)
         pin = exact.get(_plain(requirement.name))
         if found is None:
@@ -119,4 +114,4 @@ def _is_here(other: str) -> bool:
 
 
 if __name__ == "__main__":
-    print("\n".join(lacking(sys.argv[1], sys.argv[2], pinned=True)))
+    print("\n".join(lacking([extra for extra in sys.argv[2].split(",") if extra], sys.argv[1], pinned=True)))

@@ -38,7 +38,7 @@ class State:
     asked: str  # the lane that LANE= named, '' where the hardware chose
     hardware: list[str]
     inputs: str  # digest of everything that says what to install
-    steps: list[str]
+    step: str  # the furthest one; it holds those before it
 
 
 def main() -> int:
@@ -66,7 +66,7 @@ def main() -> int:
 def check(step: str, asked: str) -> int:
     """Name what this Python lacks for `step`; it stays as it is."""
     choice = _choose(asked)
-    lacks = lacking.lacking(step, choice.lane)
+    lacks = lacking.lacking(lacking.tables()[choice.lane]["extras"][step], choice.lane)
     found = f"{choice.why} -> lane {choice.lane}; Python {sys.version.split()[0]} as it is"
     if lacks:
         _say(f"{found} lacks {', '.join(lacks)}; install that there, or leave PYTHON= out to have .venv made.")
@@ -93,40 +93,35 @@ def prepare(step: str, asked: str) -> None:
         state = None
     else:
         _say(f"{chosen}; using .venv.")
-    held = state.steps if state is not None and state.inputs == inputs else []
-    if step not in held:
-        steps = sorted({step, *(state.steps if state is not None else [])}, key=lacking.steps().index)
-        _install(steps, held, choice.lane)
-        held = steps
-    decision = state if state is not None and decided else State(choice.lane, choice.why, asked, hardware, "", [])
-    _write(replace(decision, inputs=inputs, steps=held))
+    held = state.step if state is not None and state.inputs == inputs else ""
+    if _order(step) > _order(held):
+        furthest = max(step, state.step if state is not None else "", key=_order)
+        _install(furthest, held, choice.lane)
+        held = furthest
+    decision = state if state is not None and decided else State(choice.lane, choice.why, asked, hardware, "", "")
+    _write(replace(decision, inputs=inputs, step=held))
 
 
-def _install(steps: list[str], held: list[str], name: str) -> None:
-    lacks = VENV.lacks(steps[-1], name)
+def _install(step: str, held: str, name: str) -> None:
+    table = lacking.tables()[name]
+    extras, megabytes, note = table["extras"], table["megabytes"], ""
+    if step in table.get("extras_with_cuda_torch", {}) and sys.platform == "linux":
+        if VENV.finds("torch", f"{lacking.pins(name)['torch']}+cpu"):
+            note = ", torch as its CPU wheel"
+        else:
+            extras, megabytes = (table[key] | table[f"{key}_with_cuda_torch"] for key in ("extras", "megabytes"))
+            note = ", most of it CUDA for torch (pip's configuration names no index of CPU wheels)"
+    if VENV.lacks(extras[step], name):
+        # What pip's own cache holds is not fetched again, and is not known beforehand.
+        download = megabytes[step] - megabytes.get(held, 0)
+        _say(f"installing for `{step}`: up to {download} MB to download{note}.")
+    else:
+        _say(f"installing for `{step}`: nothing to download, everything is there.")
     began = time.monotonic()
-    _say(f"installing for `{steps[-1]}`: {_download(steps[-1], held, name, lacks)}.")
     STATE.unlink(missing_ok=True)
-    extras = ",".join(sorted({extra for step in steps for extra in lacking.extras(step, name)}))
-    project = f"{CHECKOUT}[{extras}]" if extras else str(CHECKOUT)
+    project = f"{CHECKOUT}[{','.join(extras[step])}]" if extras[step] else str(CHECKOUT)
     VENV.install(["--constraint", str(HERE / f"{name}.txt"), "--editable", project])
     _say(f".venv is ready ({time.monotonic() - began:.0f} s).")
-
-
-def _download(step: str, held: list[str], name: str, lacks: list[str]) -> str:
-    """How much pip will fetch, from the sizes in lanes.toml; what pip's own cache holds makes it less."""
-    if not lacks:
-        return "nothing to download, everything is there"
-    table = lacking.tables()[name]
-    megabytes: int = table["megabytes"][step] - max((table["megabytes"][other] for other in held), default=0)
-    torch = any(lack.startswith("torch") or lack == "everything" for lack in lacks)
-    if name == "host" and sys.platform == "linux" and step in ("dev", "lab") and torch:
-        wheel = f"{lacking.pins(name)['torch']}+cpu"
-        if VENV.finds("torch", wheel):
-            return f"about {megabytes} MB to download, torch as its CPU wheel"
-        megabytes += table["torch_cuda_megabytes"]
-        return f"about {megabytes} MB to download (most of it CUDA for torch; pip's configuration names no CPU wheels)"
-    return f"about {megabytes} MB to download"
 
 
 def _choose(asked: str) -> lane.Choice:
@@ -164,6 +159,11 @@ def _alone() -> Iterator[None]:
             _say("another make is setting up .venv; waiting for it.")
             fcntl.flock(script, fcntl.LOCK_EX)
         yield
+
+
+def _order(step: str) -> int:
+    """Place of a step among the steps; -1 where nothing is installed."""
+    return lacking.steps().index(step) if step else -1
 
 
 def _parts(version: str) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """The table of architectures, and the description of one concrete machine.
 
-Rates are per SM and clock. Sources: CUDA Programming Guide 13.x, compute-capability tables (data/published/cc_limits.csv
-and cc_op_throughput.csv), the architecture whitepapers (data/published/specs.csv).
+Rates are per SM and clock. Sources: CUDA Programming Guide 13.x, compute-capability tables (cc_limits.csv and
+cc_op_throughput.csv in data/published), the architecture whitepapers (specs.csv there).
 """
 
 from dataclasses import dataclass

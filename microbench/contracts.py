@@ -154,8 +154,8 @@ def _miscounts(contract: SassContract, region: Instructions) -> Iterator[str]:
         count = sum(found is op for found in declared)
         if count != op.count:
             yield f"{count} {op.opcode} where {op.count} are declared"
-    for instruction, op in zip(region, declared, strict=True):
-        if op is not None and instruction.predicate and not instruction.head.startswith(_ELECTED):
+    for instruction, found in zip(region, declared, strict=True):
+        if found is not None and instruction.predicate and not instruction.head.startswith(_ELECTED):
             yield f"{_at(instruction)} stands under a predicate, so it may not run"
             break
     others = [i for i, found in zip(region, declared, strict=True) if found is None]

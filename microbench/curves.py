@@ -16,6 +16,8 @@ from microbench.probe import Point, Value
 Floats = NDArray[np.float64]
 MIN_TO_MAX_CAMPAIGNS = 6
 FLAT = 0.01
+# A point is still on its plateau up to 3 % above the level: the first misses of a cache add more than that.
+KNEE = 1.03
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,7 @@ def over(axis: str, low: float, high: float) -> Reducer:
 def peak(axis: str, **where: Value) -> Reducer:
     """The highest value along `axis`; a 'lower bound' where the sweep still rises by more than FLAT at its end.
 
-    A peak is a peak only if the sweep has gone flat (probes.md's plateau rule): either the curve came down again, or
-    its last two steps changed it by less than FLAT each.
+    A peak is a peak only if the sweep has gone flat: the curve came down again, or its last step added less than FLAT.
     """
 
     def reduce(curves: Curves) -> Reduced:
@@ -102,9 +103,8 @@ def peak(axis: str, **where: Value) -> Reducer:
             raise NoValue(f"no value along {axis}")
         medians = _medians(curves)[keep]
         best = int(np.argmax(medians))
-        tail = medians[-3:]
-        rising = len(tail) < 3 or bool((np.diff(tail) > FLAT * tail[:-1]).any())
-        label = "lower bound" if rising and best >= len(medians) - 2 else "measured"
+        rising = len(medians) < 2 or medians[-1] > (1 + FLAT) * medians[-2]
+        label = "lower bound" if rising and best == len(medians) - 1 else "measured"
         return Reduced(curves.values[:, keep[best]], curves.points[keep[best]], label)
 
     return reduce
@@ -177,7 +177,7 @@ def level(number: int, axis: str, **where: Value) -> Reducer:
 
 
 def knee(number: int, axis: str, **where: Value) -> Reducer:
-    """Where the `number`-th plateau ends: the largest `axis` value on it, found in each campaign by itself.
+    """Where the `number`-th plateau ends: the largest `axis` value that each campaign still measured at its level.
 
     The true capacity lies between this point and the next one, which is the sweep's resolution.
     """
@@ -185,13 +185,11 @@ def knee(number: int, axis: str, **where: Value) -> Reducer:
     def reduce(curves: Curves) -> Reduced:
         order = _along(curves, axis, where)
         size = np.array([float(curves.points[i][axis]) for i in order])
-        edge = _pick(_plateaus(curves, order), number)
+        flat = _pick(_plateaus(curves, order), number)
         ends = []
         for row in curves.values[:, order]:
-            on_it: NDArray[np.bool_] = np.asarray(row <= edge.level * 1.03)
-            beyond = np.flatnonzero(~on_it[edge.first :])
-            last = edge.first + (int(beyond[0]) - 1 if len(beyond) else len(row) - 1 - edge.first)
-            ends.append(size[max(last, edge.first)])
+            level = np.nanmedian(row[flat.first : flat.last + 1])
+            ends.append(size[np.flatnonzero(row <= level * KNEE)].max(initial=np.nan))
         return Reduced(np.array(ends))
 
     return reduce

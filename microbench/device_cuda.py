@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from microbench import arch, clocks
 from microbench.build import Cubin, compile_source
 from microbench.device import DeviceFacts
 from microbench.errors import DeviceError, EnvironmentLacks
-from microbench.probe import Probe
+from microbench.probe import Build, Probe
+
+if TYPE_CHECKING:
+    from microbench.measure import Kernel
 
 STAMP_SOURCE = Path(__file__).resolve().parent / "cuda" / "clock_stamp.cu"
 
@@ -50,6 +53,7 @@ class CudaDevice:
             self.stream = cupy.cuda.Stream(non_blocking=True)
             self.stream.use()
         self.machine = self._machine()
+        self.kernels: dict[tuple[str, str, Build], Kernel] = {}
 
     def _machine(self) -> arch.Machine:
         sm_hz, memory_hz = clocks.max_clocks_hz(self.gpu)

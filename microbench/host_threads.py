@@ -17,6 +17,7 @@ CLOCKS_PER_STEP = 2
 CLOCK_STEPS = 50_000
 
 Work = Callable[[int], object]
+Prelude = Callable[[], object]
 
 
 class Pool:
@@ -55,13 +56,16 @@ class Team:
         self._workers = workers
         self._gate = threading.Barrier(len(workers))
 
-    def run(self, works: list[Work], units: int) -> float:
-        """Seconds from the first worker's start to the last one's end."""
-        stamps = [worker.submit(self._one, work, units) for worker, work in zip(self._workers, works, strict=True)]
-        starts, ends = zip(*(stamp.result() for stamp in stamps), strict=True)
-        return (max(ends) - min(starts)) * 1e-9
+    def run(self, works: list[Work], units: int, prelude: Prelude | None = None) -> float:
+        """Seconds from the first worker's start to the last one's end; each does the `prelude` before, untimed."""
+        pairs = zip(self._workers, works, strict=True)
+        stamps = [worker.submit(self._one, work, units, prelude) for worker, work in pairs]
+        spans: list[tuple[int, int]] = [stamp.result() for stamp in stamps]
+        return (max(end for _, end in spans) - min(start for start, _ in spans)) * 1e-9
 
-    def _one(self, work: Work, units: int) -> tuple[int, int]:
+    def _one(self, work: Work, units: int, prelude: Prelude | None) -> tuple[int, int]:
+        if prelude is not None:
+            prelude()
         self._gate.wait()
         start = time.perf_counter_ns()
         work(units)

@@ -100,15 +100,19 @@ class CudaBench:
     def kernels(self, point: Point) -> tuple[Kernel, ...]:
         """The kernels that the probe builds for `point`, in order. Raises BuildError, ContractError."""
         assert self.probe.builds is not None, f"{self.probe.name} measures with kernels and declares no builds"
-        cubins = [self._compile(build) for build in self.probe.builds(point)]
-        self._last = cubins[-1]
-        return tuple(Kernel(cubin, self.device.load(cubin)) for cubin in cubins)
+        kernels = tuple(self._kernel(build) for build in self.probe.builds(point))
+        self._last = kernels[-1].cubin
+        return kernels
 
-    def _compile(self, build: Build) -> Cubin:
-        compiler = compile_twin if self.method == "numba" else compile_probe
-        cubin = compiler(self.probe, build, self.machine.arch)
-        sass.require(build.contract, cubin.instructions(), self.machine.arch, cubin.resources, self.probe.name)
-        return cubin
+    def _kernel(self, build: Build) -> Kernel:
+        """Compiled, checked and loaded once per worker: a sweep of a hundred points often shares one build."""
+        key = (self.probe.name, self.method, build)
+        if key not in self.device.kernels:
+            compiler = compile_twin if self.method == "numba" else compile_probe
+            cubin = compiler(self.probe, build, self.machine.arch)
+            sass.require(build.contract, cubin.instructions(), self.machine.arch, cubin.resources, self.probe.name)
+            self.device.kernels[key] = Kernel(cubin, self.device.load(cubin))
+        return self.device.kernels[key]
 
     def build_info(self) -> tuple[str, int] | None:
         """(cubin hash, registers) of the last point's kernel, for its records."""

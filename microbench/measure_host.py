@@ -15,7 +15,7 @@ import numpy as np
 from microbench import host_cpu
 from microbench.errors import DeviceError
 from microbench.host_memory import Memory
-from microbench.host_threads import Team, Work
+from microbench.host_threads import Prelude, Team, Work
 from microbench.probe import Sample
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ WINDOW_S = 0.4e-3
 TEAM_WINDOW_S = 1e-3
 WAKE_S = 1e-4
 # Repeats end early where each is long; but never before this many.
-BUDGET_S = 0.08
+BUDGET_S = 0.06
 FEWEST = 3
 MOST_UNITS = 2**40
 
@@ -72,7 +72,7 @@ class HostBench:
         self.machine, self.quick = device.machine, quick
         self.caches = host_cpu.caches()
         self.threads = device.machine.sm_count
-        self.repeats = 8 if quick else 15
+        self.repeats = 8 if quick else 11
         self.rng = np.random.default_rng()
         self._pool = device.pool
 
@@ -87,9 +87,12 @@ class HostBench:
         """Write each memory once, from the core whose thread will use it, so that its pages lie near that core."""
         self._pool.team(len(memories)).run([memory.touch for memory in memories], 1)
 
-    def alone(self, work: Work) -> Timing:
-        """Time `work(n)`, which does n units, on one core."""
-        return self.together([work])
+    def alone(self, work: Work, prelude: Prelude | None = None) -> Timing:
+        """Time `work(n)`, which does n units, on one core; the `prelude`, untimed, restores what strangers undid.
+
+        A process that shares the core for a few milliseconds leaves no line of ours in its caches.
+        """
+        return self._timed(self._pool.team(1), [work], prelude=prelude)
 
     def library(self, work: Work) -> Timing:
         """Time `work(n)` of a library that brings its own threads, from a thread that is not pinned."""
@@ -104,7 +107,7 @@ class HostBench:
         """
         return self._timed(self._pool.team(len(works)), works)
 
-    def _timed(self, team: Team, works: list[Work], patience: int = 1) -> Timing:
+    def _timed(self, team: Team, works: list[Work], patience: int = 1, prelude: Prelude | None = None) -> Timing:
         # Threads of a team wake one after another, tens of microseconds apart; a longer window makes that small.
         window = WINDOW_S if len(works) == 1 else max(TEAM_WINDOW_S, WAKE_S * len(works))
         team.run(works, 1)  # compiles or loads, and touches the data
@@ -114,7 +117,7 @@ class HostBench:
         spans: list[float] = []
         end = time.monotonic() + patience * BUDGET_S
         while len(spans) < FEWEST or (len(spans) < patience * self.repeats and time.monotonic() < end):
-            spans.append(team.run(works, units))
+            spans.append(team.run(works, units, prelude))
         after = self._pool.clock_mhz()
         seconds = np.maximum(np.array(spans) - empty, 0) / units
         value, high = float(seconds.min()), float(np.quantile(seconds, 0.95))

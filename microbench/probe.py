@@ -1,6 +1,6 @@
 """What a probe is: frozen data plus three small functions. Imports no GPU library.
 
-A probe is two files, `probes/<family>/<name>.py` and `<name>.cu`; the stem is its name everywhere. The .py binds `PROBE`:
+A probe is two files, `probes/<family>/<name>.py` and `<name>.cu`; the stem is its name everywhere. The .py binds PROBE:
 
     builds(point) -> Builds     which kernels the point needs, each with the SASS contract it must keep
     run(bench, point) -> Sample what to launch and which number comes out

@@ -18,7 +18,7 @@ Label = Literal["measured", "lower bound"]
 
 
 class ProfileConstant(Frozen):
-    """value with its interval [low, high] over `n` campaigns; `label` is 'lower bound' where the sweep never went flat."""
+    """A value with its interval [low, high] over `n` campaigns; 'lower bound' where the sweep never went flat."""
 
     name: str
     value: float
@@ -78,7 +78,7 @@ class Profile(Frozen):
         return self[name].value
 
     def peak(self, name: str) -> ProfileConstant:
-        """The measured peak rate of `name`: peak('dram_bandwidth') in B/s, peak('wgmma_bf16') in FLOP/s. Raises KeyError."""
+        """The measured peak of 'dram_bandwidth' (B/s), 'wgmma_bf16' (FLOP/s) and so on. Raises KeyError, never guesses."""
         for unit in ("_flops_per_s", "_bytes_per_s", "_per_s", ""):
             if f"{name}{unit}" in self:
                 return self[f"{name}{unit}"]

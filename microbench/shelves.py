@@ -15,6 +15,9 @@ from microbench.curves import Curves, Floats, NoValue, Reduced, Reducer
 
 RISE_PER_OCTAVE = 1.3
 MERGE = 1.5
+# A cache ends where the curve has risen to this many times its level: the geometric mean of two levels that are four
+# times apart. Not more, or the end of a cache would be sought in the next one's where that one does not show.
+END_RISE = 2.0
 SHORTEST_POINTS = 3
 
 
@@ -76,11 +79,15 @@ def memory_latency(axis: str) -> Reducer:
 
 
 def cache_size(number: int, axis: str) -> Reducer:
-    """Where each campaign's curve crosses the geometric mean of the `number`-th shelf and the next, interpolated."""
+    """Where each campaign's curve leaves the `number`-th shelf, interpolated between two points of the sweep.
+
+    It leaves where it crosses the geometric mean of this level and the next, or END_RISE times this level if less.
+    """
 
     def reduce(curves: Curves) -> Reduced:
         order, found = _found(curves, axis)
-        middle = np.log(_cache(found, number).level * found[number + 1].level) / 2
+        here, beyond = _cache(found, number).level, found[number + 1].level
+        middle = np.log(here * min(END_RISE, np.sqrt(beyond / here)))
         sizes = np.log2([float(curves.points[i][axis]) for i in order])
         ends = np.full(len(curves.values), np.nan)
         for campaign, row in enumerate(curves.values[:, order]):

@@ -1,5 +1,6 @@
 """microbench.measure_host: slopes from disturbed clocks."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,9 +31,23 @@ class Clockwork:
     def __init__(self, call: float, unit: float, disturbed: float = 0.0) -> None:
         self.call, self.unit, self.disturbed, self.runs = call, unit, disturbed, 0
 
-    def run(self, works: list[Any], units: int) -> float:
+    def run(self, works: list[Any], units: int, prelude: Any = None) -> float:
         self.runs += 1
         return self.call + units * self.unit + (self.disturbed if self.runs % 3 else 0.0)
+
+
+def test_the_prelude_runs_before_each_timed_piece_on_its_thread(bench: HostBench) -> None:
+    calls: list[tuple[str, int]] = []
+
+    def work(units: int) -> None:
+        calls.append(("work", threading.get_ident()))
+        sum(range(200 * units))
+
+    bench.alone(work, prelude=lambda: calls.append(("prelude", threading.get_ident())))
+    prepared = [i for i, (name, _) in enumerate(calls) if name == "prelude"]
+    assert len(prepared) >= 3
+    assert all(calls[i + 1][0] == "work" for i in prepared)
+    assert len({thread for _, thread in calls}) == 1
 
 
 @pytest.mark.parametrize("disturbed", [0.0, 1e-2])

@@ -66,6 +66,7 @@ def test_a_cache_that_does_not_show_is_left_out_and_memory_is_not_taken_for_it()
     with pytest.raises(NoValue, match="cannot be told from memory"):
         cache_latency(2, "footprint_bytes")(curves(two))
     assert memory_latency("footprint_bytes")(curves(two)).per_campaign == pytest.approx(LATENCY_NS[3])
+    assert cache_size(1, "footprint_bytes")(curves(two)).per_campaign == pytest.approx(CACHES[1], rel=0.2)
 
 
 def test_a_ladder_of_one_level_says_nothing_of_memory() -> None:

@@ -6,7 +6,7 @@ curve.
 """
 
 from microbench.arch import CUDA, KIB
-from microbench.curves import knee, level
+from microbench.curves import level
 from microbench.measure import CudaBench
 from microbench.patterns import latency_metrics
 from microbench.probe import Axis, Constant, Point, Probe, Sample
@@ -37,7 +37,6 @@ PROBE = Probe(
         Constant("l1_latency_ns", "latency_ns", level(0, "footprint_bytes")),
         Constant("l2_latency_cycles", "latency_cycles", level(1, "footprint_bytes")),
         Constant("l2_latency_ns", "latency_ns", level(1, "footprint_bytes")),
-        Constant("l2_size_bytes", "latency_cycles", knee(1, "footprint_bytes"), unit="bytes"),
         Constant("dram_latency_cycles", "latency_cycles", level(-1, "footprint_bytes")),
         Constant("dram_latency_ns", "latency_ns", level(-1, "footprint_bytes")),
     ),

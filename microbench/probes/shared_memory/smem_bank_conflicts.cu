@@ -22,7 +22,8 @@ __device__ __forceinline__ words load(unsigned address) {
   return {v.x, v.y ^ v.z ^ v.w};
 }
 
-extern "C" __global__ void smem_bank_conflicts(int trips, unsigned* out, long long* clocks) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+    smem_bank_conflicts(int trips, unsigned* out, long long* clocks) {
   unsigned lane = threadIdx.x % 32;
   unsigned address = ptx::shared_base() + (lane % COLUMNS) * WIDTH + (lane / COLUMNS) * ROW;
   for (int i = 0; i < WIDTH / 4; ++i) ptx::store_shared(address + i * 4, address);
@@ -42,6 +43,6 @@ extern "C" __global__ void smem_bank_conflicts(int trips, unsigned* out, long lo
   ptx::settle(at);
   ptx::settle(sum);
   long long end = ptx::clock64();
-  out[blockIdx.x * blockDim.x + threadIdx.x] = at ^ sum;
+  out[blockIdx.x * THREADS + threadIdx.x] = at ^ sum;
   report(clocks, start, end);
 }

@@ -28,8 +28,10 @@ def builds(point: Point) -> tuple[Build, ...]:
     load, xors = OpCount(SUFFIX[width], CHAIN), CHAIN * width // 4
     shape = (("WIDTH", width), ("WAYS", ways), ("CHAIN", CHAIN))
     return (
-        Build((*shape, ("DEPENDENT", 1)), loop(load, distance=1, overhead=("LOP3",), overhead_max=xors)),
-        Build((*shape, ("DEPENDENT", 0)), loop(load, overhead=("LOP3",), overhead_max=xors)),
+        Build(
+            (*shape, ("DEPENDENT", 1), ("THREADS", 32)), loop(load, distance=1, overhead=("LOP3",), overhead_max=xors)
+        ),
+        Build((*shape, ("DEPENDENT", 0), ("THREADS", 32 * WARPS)), loop(load, overhead=("LOP3",), overhead_max=xors)),
     )
 
 
@@ -59,7 +61,7 @@ def one_phase_a_clock(_: Machine, point: Point) -> float:
     return float(phases(point))
 
 
-def twin(width: int, ways: int, chain: int, dependent: int) -> Callable[..., None]:
+def twin(width: int, ways: int, chain: int, dependent: int, threads: int) -> Callable[..., None]:
     """The same launch as a Numba kernel on raw addresses."""
     from numba import cuda, int32
 
@@ -96,7 +98,7 @@ def twin(width: int, ways: int, chain: int, dependent: int) -> Callable[..., Non
         settle(at)
         settle(total)
         end = clock64()
-        store_global(out + 4 * (cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x), int32(at ^ total))
+        store_global(out + 4 * (cuda.blockIdx.x * threads + cuda.threadIdx.x), int32(at ^ total))
         report(clocks, start, end)
 
     return kernel

@@ -40,7 +40,7 @@ HALF_ROWS = PRODUCT_ROWS // 2
 CACHE_LINE = 64
 # A register sums this many products before it is added to the long sum: rounding errors grow with the square root of
 # the longer of the two lengths, and stay those of a blocked BLAS.
-SUM_LENGTH = 64
+SUM_LENGTH = 32
 jit = numba.njit(nogil=True, error_model="numpy")
 
 

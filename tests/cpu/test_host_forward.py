@@ -1,0 +1,208 @@
+import math
+import os
+import threading
+
+import numpy as np
+import pytest
+import torch
+from attention import reference
+from attention.layout import empty_lse, empty_out
+from attention.problem import AttentionProblem
+from attention.variant import Config, by_path
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attention.kernels.host.forward.tiled_online_softmax.vector import exp2_polynomial
+
+OURS = by_path("host/forward/tiled_online_softmax")
+VARIANTS = [OURS, by_path("host/forward/torch_sdpa"), by_path("host/forward/torch_math")]
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "float16": torch.float16, "bfloat16": torch.bfloat16}
+SMALL = Config((("block_q", 32), ("block_kv", 32)))
+
+
+def config(block_q, block_kv):
+    return Config((("block_q", block_q), ("block_kv", block_kv)))
+
+
+def laid_out(shape, layout, dtype, generator):
+    """A random tensor (B, H, S, D) in one of the memory layouts that callers have; what it does not own is NaN."""
+    batch, heads, rows, dim = shape
+    if layout == "packed":
+        tensor = torch.empty(shape)
+    elif layout == "rows before heads":
+        tensor = torch.empty(batch, rows, heads, dim).transpose(1, 2)
+    elif layout == "slice of qkv":
+        tensor = torch.full((batch, rows, 3, heads, dim), math.nan)[:, :, 1].transpose(1, 2)
+    elif layout == "padded":
+        tensor = torch.full((batch, heads, rows + 3, dim + 5), math.nan)[:, :, 1:-2, 2:-3]
+    else:
+        tensor = torch.empty(batch, heads, dim, rows).transpose(2, 3)
+    # .to() keeps padding away, so the cast comes before the values
+    cast = torch.empty_strided(tensor.size(), tensor.stride(), dtype=dtype)
+    cast.copy_(torch.randn(shape, generator=generator))
+    return cast
+
+
+def checked(variant, q, k, v, problem, settings_):
+    """Run a variant and hold out and lse against the oracle by the project's rule."""
+    out, lse = variant.load()(q, k, v, problem, settings_)
+    assert out.dtype == q.dtype and out.stride() == empty_out(q, v.shape[-1]).stride()
+    assert lse.dtype == empty_lse(q).dtype and lse.stride() == empty_lse(q).stride()
+    oracle, oracle_lse = reference.attention(
+        *(t.double().numpy() for t in (q, k, v)), causal=problem.causal, scale=problem.softmax_scale
+    )
+    low = torch.nn.functional.scaled_dot_product_attention(
+        q, k, v, is_causal=problem.causal, scale=problem.softmax_scale, enable_gqa=True
+    )
+    found = reference.compare(out.double().numpy(), oracle, low.double().numpy(), problem.dtype)
+    if problem.dtype == "float64":  # the oracle is no better than the result: allow what 60 roundings of a score make
+        assert found.positions_agree and found.error < 60 * np.finfo(np.float64).eps * max(
+            1.0, np.abs(oracle_lse).max()
+        )
+    else:
+        assert found.ok, str(found)
+    eps = np.finfo(np.float64 if problem.dtype == "float64" else np.float32).eps
+    if variant.owner == "torch" and q.element_size() == 2:
+        eps = 2.0**-17  # torch's exp for 16-bit inputs is approximate
+    np.testing.assert_allclose(lse.double().numpy(), oracle_lse, rtol=16 * eps, atol=32 * eps)
+    return out, lse
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    batch=st.integers(1, 2),
+    kv_heads=st.integers(1, 2),
+    group=st.integers(1, 3),
+    seq_q=st.integers(1, 150),
+    seq_kv=st.integers(1, 150),
+    dim=st.integers(1, 256),
+    dim_v=st.one_of(st.none(), st.integers(1, 256)),
+    block_q=st.sampled_from([32, 64, 128]),
+    block_kv=st.sampled_from([32, 64, 256]),
+    dtype=st.sampled_from(sorted(DTYPES)),
+    layouts=st.tuples(
+        *[st.sampled_from(["packed", "rows before heads", "slice of qkv", "padded", "columns"])] * 3  #
+    ),
+    causal=st.booleans(),
+)
+def test_random_problems_agree_with_the_oracle(
+    seed, batch, kv_heads, group, seq_q, seq_kv, dim, dim_v, block_q, block_kv, dtype, layouts, causal
+):
+    generator = torch.Generator().manual_seed(seed)
+    heads, width = kv_heads * group, dim if dim_v is None else dim_v
+    shapes = ((batch, heads, seq_q, dim), (batch, kv_heads, seq_kv, dim), (batch, kv_heads, seq_kv, width))
+    q, k, v = (laid_out(shape, layout, DTYPES[dtype], generator) for shape, layout in zip(shapes, layouts, strict=True))
+    problem = AttentionProblem(batch, heads, kv_heads, seq_q, seq_kv, dim, width, dtype=dtype, causal=causal)
+    checked(OURS, q, k, v, problem, config(block_q, block_kv))
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("layout", ["packed", "rows before heads", "columns"])
+def test_every_host_variant_keeps_the_same_contract(variant, causal, dtype, layout):
+    generator = torch.Generator().manual_seed(3)
+    problem = AttentionProblem(2, 4, 2, 70, 90, 48, dtype=dtype, causal=causal, scale=0.3)
+    shapes = ((2, 4, 70, 48), (2, 2, 90, 48), (2, 2, 90, 48))
+    q, k, v = (laid_out(shape, layout, DTYPES[dtype], generator) for shape in shapes)
+    checked(variant, q, k, v, problem, next(variant.configs()))
+
+
+@pytest.mark.parametrize(("seq_q", "seq_kv"), [(1, 1), (64, 128), (239, 1), (799, 3), (1023, 1024), (1024, 1023)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_shapes_that_flash_attention_tests(seq_q, seq_kv, causal):
+    generator = torch.Generator().manual_seed(5)
+    q = torch.randn(1, 2, seq_q, 40, generator=generator)
+    k, v = torch.randn(2, 1, 1, seq_kv, 40, generator=generator)
+    problem = AttentionProblem(1, 2, 1, seq_q, seq_kv, 40, causal=causal)
+    checked(OURS, q, k, v, problem, config(64, 128))
+
+
+def test_long_sums_stay_within_the_rule():
+    generator = torch.Generator().manual_seed(7)
+    q, k, v = (torch.randn(1, 1, rows, 64, generator=generator) for rows in (64, 16384, 16384))
+    checked(OURS, q, k, v, AttentionProblem(1, 1, 1, 64, 16384, 64), config(64, 64))
+
+
+@pytest.mark.parametrize("size", [30.0, 300.0])
+def test_scores_far_apart_neither_overflow_nor_lose_the_largest(size):
+    generator = torch.Generator().manual_seed(9)
+    q, k, v = (torch.randn(1, 2, 65, 32, generator=generator) for _ in range(3))
+    checked(OURS, q * size, k, v, AttentionProblem(1, 2, 2, 65, 65, 32), SMALL)
+
+
+def test_a_nan_reaches_exactly_the_rows_that_see_it():
+    q, k, v = torch.randn(3, 1, 1, 70, 16, generator=torch.Generator().manual_seed(1))
+    k[0, 0, 40, 3] = math.nan
+    problem = AttentionProblem(1, 1, 1, 70, 70, 16, causal=True)
+    out, lse = OURS.load()(q, k, v, problem, SMALL)
+    bad = torch.isnan(out).all(-1)[0, 0]
+    assert bad[40:].all() and not torch.isnan(out[0, 0, :40]).any()
+    assert torch.equal(torch.isnan(lse)[0, 0], bad)
+
+
+def test_a_key_that_nobody_may_see_yet_is_not_read():
+    q, k, v = torch.randn(3, 1, 1, 64, 16, generator=torch.Generator().manual_seed(1))
+    problem = AttentionProblem(1, 1, 1, 32, 64, 16, causal=True)
+    clean = OURS.load()(q[:, :, :32], k, v, problem, SMALL)
+    k[:, :, 32:], v[:, :, 32:] = math.nan, math.nan
+    poisoned = OURS.load()(q[:, :, :32], k, v, problem, SMALL)
+    assert all(torch.equal(one, other) for one, other in zip(clean, poisoned, strict=True))
+
+
+def test_the_number_of_threads_and_the_tile_rows_change_no_bit():
+    q, k, v = torch.randn(3, 2, 3, 300, 24, generator=torch.Generator().manual_seed(2))
+    problem = AttentionProblem(2, 3, 3, 300, 300, 24, causal=True)
+    before = torch.get_num_threads()
+    try:
+        results = []
+        for threads, block_q in ((1, 32), (2, 32), (3, 64), (2, 128)):
+            torch.set_num_threads(threads)
+            results.append(OURS.load()(q, k, v, problem, config(block_q, 64)))
+    finally:
+        torch.set_num_threads(before)
+    for out, lse in results[1:]:
+        assert torch.equal(out, results[0][0]) and torch.equal(lse, results[0][1])
+
+
+def test_two_threads_may_call_at_once():
+    q, k, v = torch.randn(3, 1, 4, 200, 32, generator=torch.Generator().manual_seed(4))
+    problem = AttentionProblem(1, 4, 4, 200, 200, 32)
+    expected, _ = OURS.load()(q, k, v, problem, SMALL)
+    results: list[torch.Tensor] = []
+
+    def call():
+        for _ in range(20):
+            results.append(OURS.load()(q, k, v, problem, SMALL)[0])
+
+    threads = [threading.Thread(target=call) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 40 and all(torch.equal(result, expected) for result in results)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_gets_threads_of_its_own():
+    q, k, v = torch.randn(3, 1, 4, 200, 32, generator=torch.Generator().manual_seed(4))
+    problem = AttentionProblem(1, 4, 4, 200, 200, 32)
+    expected, _ = OURS.load()(q, k, v, problem, SMALL)
+    child = os.fork()
+    if child == 0:
+        same = torch.equal(OURS.load()(q, k, v, problem, SMALL)[0], expected)
+        os._exit(0 if same else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_maximum_that_did_not_move_scales_older_sums_by_exactly_one():
+    assert exp2_polynomial(7)[0] == 1.0
+
+
+@pytest.mark.parametrize(("degree", "half_unit"), [(7, 2.0**-24), (13, 2.0**-53)])
+def test_the_exp2_polynomial_is_closer_than_a_rounding(degree, half_unit):
+    f = np.linspace(-0.5, 0.5, 4001).astype(np.longdouble)
+    value = sum(np.longdouble(c) * f**power for power, c in enumerate(exp2_polynomial(degree)))
+    assert np.abs(value / np.exp2(f) - 1).max() < 0.5 * half_unit

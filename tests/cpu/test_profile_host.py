@@ -1,0 +1,36 @@
+"""Profile.load('host'): this CPU's own profile, or another CPU's, said aloud."""
+
+from pathlib import Path
+
+import pytest
+
+from microbench.errors import UnknownGpu
+from microbench.host_cpu import host_slug
+from microbench.profile import Profile
+
+
+def put(data: Path, slug: str) -> None:
+    (data / "profiles").mkdir(exist_ok=True)
+    profile = Profile(gpu=slug, name=slug, arch="host", sm_count=2)
+    (data / "profiles" / f"{slug}.json").write_text(profile.model_dump_json())
+
+
+def test_host_is_this_cpu_where_it_was_measured(data: Path) -> None:
+    put(data, "host-another-8c")
+    put(data, host_slug())
+    assert Profile.load("host").gpu == host_slug()
+
+
+def test_another_cpu_stands_in_and_is_named(data: Path) -> None:
+    put(data, "host-another-8c")
+    put(data, "h100-sxm-80gb")
+    with pytest.warns(UserWarning, match="host-another-8c stands in; `make bench` measures this one"):
+        assert Profile.load("host").gpu == "host-another-8c"
+
+
+def test_a_gpu_never_stands_in_for_a_cpu(data: Path) -> None:
+    put(data, "h100-sxm-80gb")
+    with pytest.raises(UnknownGpu, match="'host'"):
+        Profile.load("host")
+    with pytest.raises(UnknownGpu, match="'host-another-8c'"):
+        Profile.load("host-another-8c")
