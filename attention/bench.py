@@ -21,8 +21,8 @@ from attention.machine import machine_profile
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from microbench import stamp
-from microbench.host_cpu import host_slug
-from microbench.progress import watching
+from microbench.device.cpu import host_slug
+from microbench.report.progress import watching
 
 CALLS = 11  # timed calls of each candidate
 LONGEST_S = 6.0  # a candidate whose calls would take longer than this together gets fewer, at least FEWEST

@@ -14,10 +14,10 @@ from attention.errors import AttentionError, ProblemError, UnsupportedError
 from attention.explain import Explanation, explain_on
 from attention.machine import machine_profile
 from attention.problem import AttentionProblem
-from microbench import console
 from microbench.errors import InputError, SmscopeError
 from microbench.profile import Profile
-from microbench.si import written
+from microbench.report import console
+from microbench.report.si import written
 
 app = typer.Typer(
     add_completion=False,

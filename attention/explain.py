@@ -19,7 +19,7 @@ from attention.machine import HOST, machine_profile
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from microbench.profile import Profile
-from microbench.si import digits, written
+from microbench.report.si import digits, written
 
 SHOWN_CANDIDATES = 8
 LOG_COLUMNS = 140

@@ -26,7 +26,7 @@ def machine_profile(device: str = "cpu") -> MachineProfile:
     """
     if device.startswith("cuda"):
         return MachineProfile(_of_gpu(device))
-    from microbench.host_cpu import host_slug
+    from microbench.device.cpu import host_slug
 
     return _of_host(host_slug())
 

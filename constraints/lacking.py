@@ -114,4 +114,5 @@ def _is_here(other: str) -> bool:
 
 
 if __name__ == "__main__":
-    print("\n".join(lacking([extra for extra in sys.argv[2].split(",") if extra], sys.argv[1], pinned=True)))
+    for lack in lacking([extra for extra in sys.argv[2].split(",") if extra], sys.argv[1], pinned=True):
+        print(lack)

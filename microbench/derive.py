@@ -15,11 +15,11 @@ import numpy as np
 from microbench import arch, paths, record
 from microbench.curves import Curves, NoValue, Reduced, interval
 from microbench.errors import DataError, UnknownGpu
-from microbench.plan import FULL_CAMPAIGNS
 from microbench.probe import Constant, Point, Probe
 from microbench.profile import Profile, ProfileConstant
 from microbench.record import Record, Run
-from microbench.wire import sentence
+from microbench.runner.plan import FULL_CAMPAIGNS
+from microbench.runner.wire import sentence
 
 TWIN_SUFFIX = "_numba"
 

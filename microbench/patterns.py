@@ -10,7 +10,7 @@ import numpy as np
 
 from microbench.arch import CUDA, Limits, Machine
 from microbench.curves import at, peak
-from microbench.measure import CudaBench, Launch
+from microbench.measure.cuda import CudaBench, Launch
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, SassContract
 
 CHAIN = 128

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from microbench import host_cpu
 from microbench.arch import HOST, Machine
 from microbench.curves import Curves, NoValue, Reduced, Reducer
-from microbench.host_asm import LoopContract, require_loop
-from microbench.host_code import Kernel
-from microbench.host_threads import Work
-from microbench.measure_host import HostBench
+from microbench.device import cpu as host_cpu
+from microbench.measure.host import HostBench
+from microbench.measure.host_asm import LoopContract, require_loop
+from microbench.measure.host_code import Kernel
+from microbench.measure.host_threads import Work
 from microbench.probe import Axis, Bound, Constant, Metric, Point, Probe, Sample, Value
 
 Arrays = tuple[Any, ...]

@@ -131,8 +131,8 @@ class Twin:
     """The second method's kernel as a Python function, compiled for the same builds and held to the same contracts.
 
     make        called with a build's defines in lower case, make(chain=32), returns the function. It imports numba and
-                microbench.numba_ptx inside itself: neither discovery nor a cached cubin needs them. The function may
-                use its own file, numba_ptx and those constants, and no other file: the cache's key knows of no other
+                build.numba_ptx inside itself: neither discovery nor a cached cubin needs them. The function may use its
+                own file, numba_ptx and those constants, and no other file: the cache's key knows of no other
     signature   the arguments of the CUDA C++ kernel as scalars: addresses int64, counts int32, "void(int64, int32)"
     """
 

@@ -10,8 +10,8 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from microbench import paths
+from microbench.device.cpu import host_slug
 from microbench.errors import DataError, UnknownGpu
-from microbench.host_cpu import host_slug
 from microbench.record import Frozen
 
 Label = Literal["measured", "lower bound"]
@@ -78,7 +78,7 @@ class Profile(Frozen):
         return self[name].value
 
     def peak(self, name: str) -> ProfileConstant:
-        """The measured peak of 'dram_bandwidth' (B/s), 'wgmma_bf16' (FLOP/s) and so on. Raises KeyError, never guesses."""
+        """The measured peak of 'dram_bandwidth' (B/s), 'wgmma_bf16' (FLOP/s) and so on. Raises KeyError."""
         for unit in ("_flops_per_s", "_bytes_per_s", "_per_s", ""):
             if f"{name}{unit}" in self:
                 return self[f"{name}{unit}"]

@@ -23,9 +23,10 @@
 from IPython.display import Markdown, display
 
 import microbench
-from microbench import arch, build, plots, probes, report, verdict
+from microbench import arch, build, plots, probes, report
 from microbench.plots import Curve, pick
 from microbench.probe import Point
+from microbench.published import verdict
 
 plots.style()
 GPU = "h100-sxm-80gb"
@@ -62,6 +63,7 @@ print("...")
 # The footprint grows; every line is used once a lap, in random order. Where the curve is flat, a level of memory answers; where it
 # rises, the level is full. The dashes are published values for the same chip.
 
+
 # %%
 def ladder_of(gpu: str, probe: str, **where: object):
     return pick(runs, probe, "latency_ns", gpu=gpu, **where)
@@ -80,4 +82,4 @@ plots.ladder(
         Curve(host_rows, f"{host.name}"),
     ],
     tuple(published.items()),
-);
+)

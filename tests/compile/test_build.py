@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from microbench import build, nvrtc, paths, sass
+from microbench import build, paths, sass
 from microbench.arch import by_name
-from microbench.build import Cubin, compile_probe, compile_source
+from microbench.build import Cubin, compile_probe, compile_source, nvrtc
 from microbench.errors import BuildError, DataError, EnvironmentLacks
 from microbench.probe import Build, OpCount, Probe, SassContract
 

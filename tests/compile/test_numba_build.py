@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from microbench import cache, numba_build, paths, sass
+from microbench import paths, sass
 from microbench.arch import by_name
-from microbench.build import Cubin
+from microbench.build import Cubin, cache
+from microbench.build import twin as numba_build
+from microbench.build.twin import compile_twin
 from microbench.errors import BuildError, ContractError, EnvironmentLacks
-from microbench.numba_build import compile_twin
 from microbench.patterns import loop
 from microbench.probe import Build, OpCount, Probe, Twin
 from microbench.probes import discover, named
@@ -183,7 +184,7 @@ def test_a_stand_in_is_used_and_flagged_where_it_is_not(empty_cache: Path, monke
 def many_in_flight() -> Callable[..., None]:
     from numba import int32
 
-    from microbench.numba_ptx import smid, store_global, stream_global_cg
+    from microbench.build.numba_ptx import smid, store_global, stream_global_cg
 
     def kernel(address, out):  # type: ignore[no-untyped-def]
         store_global(out + 4 * smid(), stream_global_cg(address, 16, 64, int32(0)))
@@ -206,7 +207,7 @@ def untyped() -> Callable[..., None]:
 
 
 def counted_at_run_time() -> Callable[..., None]:
-    from microbench.numba_ptx import chase_global, store_global
+    from microbench.build.numba_ptx import chase_global, store_global
 
     def kernel(out, count):  # type: ignore[no-untyped-def]
         store_global(out, chase_global(out, count))

@@ -10,7 +10,7 @@ from microbench import sass
 from microbench.arch import by_name
 from microbench.build import Cubin, compile_source
 from microbench.errors import EnvironmentLacks, InputError
-from microbench.instruction import Control
+from microbench.sass.instruction import Control
 
 ARCHS = ("sm70", "sm75", "sm80", "sm89", "sm90a", "sm100a", "sm120a")
 

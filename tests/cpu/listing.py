@@ -1,7 +1,7 @@
 """SASS written by hand: instructions for tests that need no compiler."""
 
-from microbench.cubin import Resources
-from microbench.instruction import Instruction
+from microbench.sass.cubin import Resources
+from microbench.sass.instruction import Instruction
 
 FITS = Resources(
     registers=32, smem_bytes=0, local_bytes=0, spill_store_bytes=0, spill_load_bytes=0, barriers=0, code_bytes=0

@@ -2,16 +2,16 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from attention.choose import TIE_BAND, Choice, choose
 from attention.errors import ProblemError, UnsupportedError
 from attention.model import Efficiency
 from attention.problem import AttentionProblem
 from attention.variant import Variant, discover, shipped
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from microbench.profile import Profile
-
-from tests.cpu.attention_profiles import HOST, host_profile, hopper_profile
+from tests.cpu.attention_profiles import HOST, hopper_profile, host_profile
 
 LONG = AttentionProblem(1, 8, 8, 2048, 2048, 128)
 OURS, TORCH = "host/forward/tiled_online_softmax", "host/forward/torch_sdpa"

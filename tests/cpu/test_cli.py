@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from microbench import arch, check, derive, paths
-from microbench.cli import main
+from microbench import arch, derive, paths
+from microbench.cli import check, main
 from microbench.profile import Profile, ProfileConstant
 from tests.cpu import fake_probes
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from microbench import sass
 from microbench.arch import by_name
 from microbench.errors import ContractError
-from microbench.instruction import Instruction
 from microbench.probe import OpCount, SassContract
+from microbench.sass.instruction import Instruction
 from tests.cpu.listing import FITS, assemble, bracket, looped, word
 
 ARCH = by_name("sm90a")

@@ -1,10 +1,10 @@
-"""microbench.device_host: this CPU as a device, and who else has its cores."""
+"""microbench.device.host: this CPU as a device, and who else has its cores."""
 
 import pytest
 
 from microbench.device import Device, open_device
-from microbench.device_host import HostDevice, Usage, trouble, usage
-from microbench.measure_host import HostBench
+from microbench.device.host import HostDevice, Usage, trouble, usage
+from microbench.measure.host import HostBench
 from microbench.probes import named
 
 BEFORE = Usage(at=10.0, everyone=100.0, own=50.0, stolen=5.0)

@@ -1,4 +1,4 @@
-"""microbench.host_asm: the compiled loop holds what its probe says, or the probe fails."""
+"""microbench.measure.host_asm: the compiled loop holds what its probe says, or the probe fails."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from microbench.errors import ContractError
-from microbench.host_asm import LoopContract, check_loop, innermost_loops, require_loop, require_scalar
-from microbench.host_code import REORDERED, provable
+from microbench.measure.host_asm import LoopContract, check_loop, innermost_loops, require_loop, require_scalar
+from microbench.measure.host_code import REORDERED, provable
 
 X = np.linspace(0.5, 0.9, 256, dtype=np.float32)
 

@@ -1,4 +1,4 @@
-"""microbench.host_cpu: what the operating system says of a CPU."""
+"""microbench.device.cpu: what the operating system says of a CPU."""
 
 import re
 from dataclasses import replace
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microbench import host_cpu
 from microbench.arch import KIB, by_name
+from microbench.device import cpu as host_cpu
 
 
 @pytest.mark.parametrize(

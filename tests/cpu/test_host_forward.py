@@ -5,14 +5,14 @@ import threading
 import numpy as np
 import pytest
 import torch
-from attention import reference
-from attention.layout import empty_lse, empty_out
-from attention.problem import AttentionProblem
-from attention.variant import Config, by_path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from attention import reference
 from attention.kernels.host.forward.tiled_online_softmax.vector import exp2_polynomial
+from attention.layout import empty_lse, empty_out
+from attention.problem import AttentionProblem
+from attention.variant import Config, by_path
 
 OURS = by_path("host/forward/tiled_online_softmax")
 VARIANTS = [OURS, by_path("host/forward/torch_sdpa"), by_path("host/forward/torch_math")]
@@ -68,7 +68,7 @@ def checked(variant, q, k, v, problem, settings_):
     return out, lse
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 2**31),
     batch=st.integers(1, 2),

@@ -1,9 +1,9 @@
-"""microbench.host_memory: aligned, fresh memory."""
+"""microbench.measure.host_memory: aligned, fresh memory."""
 
 import numpy as np
 import pytest
 
-from microbench.host_memory import HUGE_PAGE, Memory
+from microbench.measure.host_memory import HUGE_PAGE, Memory
 
 
 @pytest.mark.parametrize("nbytes", [64, 5000, HUGE_PAGE, 3 * HUGE_PAGE + 64])

@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microbench.arch import HOST
-from microbench.device_host import HostDevice
-from microbench.host_cpu import Caches
-from microbench.host_memory import Memory
-from microbench.judge import judged
-from microbench.plan import Task
+from microbench.device.cpu import Caches
+from microbench.device.host import HostDevice
+from microbench.measure.host_memory import Memory
 from microbench.probe import Point, Probe, breaks
 from microbench.probes import discover
 from microbench.probes.host import host_bandwidth, host_dot, host_exp, host_memory_latency
-from microbench.wire import Answer
+from microbench.runner.judge import judged
+from microbench.runner.plan import Task
+from microbench.runner.wire import Answer
 
 HOST_PROBES = [probe for probe in discover() if probe.archs == HOST]
 KIB = 1024

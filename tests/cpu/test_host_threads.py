@@ -1,4 +1,4 @@
-"""microbench.host_threads: pinned threads that start together, and the measured clock."""
+"""microbench.measure.host_threads: pinned threads that start together, and the measured clock."""
 
 import os
 import threading
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from microbench.device_host import HostDevice
+from microbench.device.host import HostDevice
 from microbench.errors import DeviceError
-from microbench.measure_host import HostBench
+from microbench.measure.host import HostBench
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microbench import instruction
+from microbench.sass import instruction
 from tests.cpu.listing import assemble, word
 
 

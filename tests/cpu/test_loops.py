@@ -1,6 +1,6 @@
 """Which backward branches are loops."""
 
-from microbench.loops import loops
+from microbench.sass.loops import loops
 from tests.cpu.listing import assemble
 
 

@@ -1,4 +1,4 @@
-"""microbench.measure_host: slopes from disturbed clocks."""
+"""microbench.measure.host: slopes from disturbed clocks."""
 
 import threading
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microbench.device_host import HostDevice
+from microbench.device.host import HostDevice
 from microbench.errors import DeviceError
-from microbench.measure_host import HostBench, Timing
+from microbench.measure.host import HostBench, Timing
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,13 @@
 import math
 
 import pytest
-from attention.model import Efficiency, Unpredicted, predict, share_of_busiest
-from attention.problem import AttentionProblem
-from attention.variant import Config, Demand, Tile, Variant, by_path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cpu.attention_profiles import host_profile, hopper_profile
+from attention.model import Efficiency, Unpredicted, predict, share_of_busiest
+from attention.problem import AttentionProblem
+from attention.variant import Config, Demand, Tile, Variant, by_path
+from tests.cpu.attention_profiles import hopper_profile, host_profile
 
 OURS = by_path("host/forward/tiled_online_softmax")
 TILE = Config((("block_q", 64), ("block_kv", 64)))

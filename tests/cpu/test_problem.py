@@ -2,10 +2,11 @@ import math
 
 import numpy as np
 import pytest
-from attention.errors import AttentionError, ProblemError
-from attention.problem import AttentionProblem, normalise_dtype
 from hypothesis import given
 from hypothesis import strategies as st
+
+from attention.errors import AttentionError, ProblemError
+from attention.problem import AttentionProblem, normalise_dtype
 
 SIZE = st.integers(1, 40)
 

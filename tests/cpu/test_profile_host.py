@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from microbench.device.cpu import host_slug
 from microbench.errors import UnknownGpu
-from microbench.host_cpu import host_slug
 from microbench.profile import Profile
 
 

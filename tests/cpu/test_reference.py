@@ -3,10 +3,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from attention import reference
-from attention.errors import ProblemError
 from hypothesis import given
 from hypothesis import strategies as st
+
+from attention import reference
+from attention.errors import ProblemError
 
 SIZE = st.integers(1, 9)
 

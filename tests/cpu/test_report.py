@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from microbench import report, si
+from microbench import report
 from microbench.errors import DataError
+from microbench.report import si
 from tests.data.profiles import constant, profile
 
 H100 = profile(

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from microbench import lock, plan, record, runner
+from microbench import record, runner
 from microbench.arch import Machine, by_name
 from microbench.errors import BusyError, DataError
-from microbench.judge import judged
-from microbench.plan import Task
 from microbench.probe import Point, Sample
 from microbench.probes import discover
 from microbench.record import Record, Run
-from microbench.wire import Answer, sentence
+from microbench.runner import lock, plan
+from microbench.runner.judge import judged
+from microbench.runner.plan import Task
+from microbench.runner.wire import Answer, sentence
 from tests.cpu import fake_probes
 
 MACHINE = Machine("cpu", "CPU", by_name("host"), 2, None, None, 1 << 30, None)

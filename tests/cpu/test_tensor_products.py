@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from microbench.arch import Machine, by_name
-from microbench.measure import Launch, Measured
+from microbench.measure.cuda import Launch, Measured
 from microbench.probe import Point, Probe, breaks
 from microbench.probes import named
 from microbench.probes.tensor._products import bits16, mma_operands, wgmma_operands

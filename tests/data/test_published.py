@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from microbench import paths
 from microbench.arch import Machine, by_name
 from microbench.errors import DataError
-from microbench.facts import Fact, Flag, Rejected
-from microbench.plausible import problems, reasons
 from microbench.probe import Point, breaks
 from microbench.probes.memory.dram_bandwidth import PROBE
 from microbench.published import load
-from microbench.verdict import accept, compare
+from microbench.published.facts import Fact, Flag, Rejected
+from microbench.published.plausible import problems, reasons
+from microbench.published.verdict import accept, compare
 from tests.data.profiles import constant, profile
 
 TABLES = load()

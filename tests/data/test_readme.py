@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from microbench import readme
 from microbench.errors import InputError, UnknownGpu
+from microbench.report import readme
 
 END = "<!-- /generated -->\n"
 TEXT = f"before\n<!-- generated: a -->\nold\n{END}between\n<!-- generated: b -->\n{END}after\n"
@@ -15,7 +15,7 @@ TEXT = f"before\n<!-- generated: a -->\nold\n{END}between\n<!-- generated: b -->
 def test_the_blocks_of_a_page_are_current(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     assert text.count("<!-- generated:") == text.count("<!-- /generated -->") == len(readme.blocks(text))
-    assert readme.stale(text) == (), "run `python -m microbench.readme`"
+    assert readme.stale(text) == (), "run `python -m microbench.report.readme`"
 
 
 def test_the_pages_hold_generated_blocks() -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microbench.facts import OTHER_METHOD, UNTRUSTED, Fact, Gpu
 from microbench.published import Published, load
-from microbench.verdict import Comparison, accept, compare
+from microbench.published.facts import OTHER_METHOD, UNTRUSTED, Fact, Gpu
+from microbench.published.verdict import Comparison, accept, compare
 from tests.data.profiles import constant, profile
 
 TABLES = load()

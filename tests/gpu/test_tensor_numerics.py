@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from microbench import clocks
 from microbench.build import compile_source
-from microbench.device_cuda import CudaDevice
+from microbench.device.cuda import CudaDevice
 from microbench.probes.tensor._products import bits16, wgmma_smem_bytes
 
 pytestmark = pytest.mark.gpu

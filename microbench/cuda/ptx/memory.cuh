@@ -21,9 +21,7 @@ __device__ __forceinline__ u64 load(u64 address) {
 
 __device__ __forceinline__ vec4 load4(u64 address) {
   vec4 v;
-  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "l"(address));
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(address));
   return v;
 }
 
@@ -54,7 +52,8 @@ __device__ __forceinline__ void store_shared(u32 address, u32 value) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
 
-// volatile: ptxas merges plain loads of one address, and a bandwidth probe then times its XORs. The SASS is a plain LDS.
+// volatile: ptxas merges plain loads of one address, and a bandwidth probe then times its XORs. The SASS is a plain
+// LDS.
 __device__ __forceinline__ u32 load_shared(u32 address) {
   u32 value;
   asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from microbench import host_cpu
 from microbench.arch import HOST, KIB, Machine
 from microbench.curves import peak
-from microbench.host_code import FUSED, compiled
-from microbench.measure_host import HostBench
+from microbench.device import cpu as host_cpu
+from microbench.measure.host import HostBench
+from microbench.measure.host_code import FUSED, compiled
 from microbench.patterns_host import at_least, at_most, threads_axis
 from microbench.probe import Axis, Bound, Constant, Metric, Point, Probe, Sample
 
@@ -113,7 +113,7 @@ PROBE = Probe(
     metrics=(
         Metric(
             "bandwidth_bytes_per_s",
-            "bytes/s",
+            "B/s",
             Bound("load and store ports of the cores at the highest clock", upper=ports),
         ),
     ),

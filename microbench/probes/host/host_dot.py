@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from microbench.arch import Machine
-from microbench.host_asm import LoopContract
-from microbench.host_code import REORDERED, provable
-from microbench.measure_host import HostBench
+from microbench.measure.host import HostBench
+from microbench.measure.host_asm import LoopContract
+from microbench.measure.host_code import REORDERED, provable
 from microbench.patterns_host import Lap, throughput, uniform
 from microbench.probe import Axis, Point
 

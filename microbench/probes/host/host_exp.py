@@ -11,9 +11,9 @@ import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 
 from microbench.arch import Machine
-from microbench.host_asm import LoopContract
-from microbench.host_code import compiled, provable
-from microbench.measure_host import HostBench
+from microbench.measure.host import HostBench
+from microbench.measure.host_asm import LoopContract
+from microbench.measure.host_code import compiled, provable
 from microbench.patterns_host import Lap, fma_per_clk, throughput, uniform
 from microbench.probe import Axis, Point
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from microbench.host_asm import LoopContract
-from microbench.host_code import provable
-from microbench.measure_host import HostBench
+from microbench.measure.host import HostBench
+from microbench.measure.host_asm import LoopContract
+from microbench.measure.host_code import provable
 from microbench.patterns_host import Lap, fma_per_clk, throughput, uniform
 
 ELEMENTS = 1024

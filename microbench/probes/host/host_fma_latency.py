@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from microbench import host_cpu
 from microbench.arch import HOST
 from microbench.curves import at
-from microbench.host_asm import require_scalar
-from microbench.host_code import provable
-from microbench.measure_host import HostBench
+from microbench.device import cpu as host_cpu
+from microbench.measure.host import HostBench
+from microbench.measure.host_asm import require_scalar
+from microbench.measure.host_code import provable
 from microbench.probe import Bound, Constant, Metric, Point, Probe, Sample
 
 CHAIN = 64

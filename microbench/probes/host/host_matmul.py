@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from microbench import host_cpu
 from microbench.arch import HOST, Machine
 from microbench.curves import peak
-from microbench.measure_host import HostBench
+from microbench.device import cpu as host_cpu
+from microbench.measure.host import HostBench
 from microbench.patterns_host import fma_per_clk, uniform
 from microbench.probe import Axis, Bound, Constant, Metric, Point, Probe, Sample
 
@@ -37,7 +37,7 @@ PROBE = Probe(
     archs=HOST,
     axes=(Axis("n", (256, 512, 1024)),),
     metrics=(
-        Metric("flops_per_s", "flop/s", Bound("multiply-add lanes of all cores at the highest clock", upper=flops)),
+        Metric("flops_per_s", "FLOP/s", Bound("multiply-add lanes of all cores at the highest clock", upper=flops)),
     ),
     run=run,
     constants=(Constant("matmul_f32_flops_per_s", "flops_per_s", peak("n")),),

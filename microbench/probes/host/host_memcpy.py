@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from microbench import host_cpu
 from microbench.arch import HOST, KIB, Machine
-from microbench.measure_host import HostBench
+from microbench.device import cpu as host_cpu
+from microbench.measure.host import HostBench
 from microbench.patterns_host import at_most
 from microbench.probe import Axis, Bound, Constant, Metric, Point, Probe, Sample
 
@@ -41,7 +41,7 @@ PROBE = Probe(
     metrics=(
         Metric(
             "copied_bytes_per_s",
-            "bytes/s",
+            "B/s",
             Bound(
                 "one 64-byte store a clock at the highest clock",
                 upper=lambda machine, _: STORED_BYTES_PER_CLK * host_cpu.fastest_hz(machine),

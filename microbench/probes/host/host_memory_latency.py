@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from microbench import host_cpu
 from microbench.arch import HOST, KIB, Machine
-from microbench.host_code import compiled, load_word
-from microbench.measure_host import HostBench
+from microbench.device import cpu as host_cpu
+from microbench.measure.host import HostBench
+from microbench.measure.host_code import compiled, load_word
 from microbench.probe import Axis, Bound, Constant, Metric, Point, Probe, Sample
 from microbench.shelves import cache_latency, cache_size, memory_latency
 

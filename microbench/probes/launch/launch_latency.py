@@ -6,7 +6,7 @@ import numpy as np
 
 from microbench.arch import CUDA
 from microbench.curves import at
-from microbench.measure import CudaBench, Launch
+from microbench.measure.cuda import CudaBench, Launch
 from microbench.probe import Bound, Build, Constant, Metric, Point, Probe, Sample, SassContract
 
 NODES = 256

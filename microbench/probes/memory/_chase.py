@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from microbench.arch import KIB, Machine
-from microbench.measure import CudaBench, Launch, Measured
+from microbench.measure.cuda import CudaBench, Launch, Measured
 from microbench.patterns import loop
 from microbench.probe import Build, OpCount, Point, Twin
 
@@ -56,7 +56,7 @@ def chase_kernel(chain: int) -> Callable[..., None]:
     """The same launch as a Numba kernel on raw addresses."""
     from numba import cuda
 
-    from microbench.numba_ptx import chase_global, clock64, countdown, load_global, report, settle, store_global
+    from microbench.build.numba_ptx import chase_global, clock64, countdown, load_global, report, settle, store_global
 
     def kernel(places, warm_steps, trips, clocks):  # type: ignore[no-untyped-def]
         if cuda.threadIdx.x == 0:

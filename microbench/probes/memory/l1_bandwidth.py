@@ -6,7 +6,7 @@ import numpy as np
 
 from microbench.arch import CUDA, KIB
 from microbench.curves import peak
-from microbench.measure import CudaBench, Launch
+from microbench.measure.cuda import CudaBench, Launch
 from microbench.patterns import limit, loop
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin
 from microbench.probes.memory._streams import STREAMS, XORS, defines
@@ -39,7 +39,7 @@ def twin(flight: int, threads: int) -> Callable[..., None]:
     """The same launch as a Numba kernel on raw addresses."""
     from numba import cuda, int32
 
-    from microbench.numba_ptx import clock64, countdown, report, settle, store_global, stream_global
+    from microbench.build.numba_ptx import clock64, countdown, report, settle, store_global, stream_global
 
     stride = 16 * threads
 

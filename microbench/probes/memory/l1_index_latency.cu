@@ -1,6 +1,6 @@
 // The chase most published figures used: an index, i = a[i]. The address arithmetic of every step stands in the chain.
-#include "timing.cuh"
 #include "ptx/memory.cuh"
+#include "timing.cuh"
 
 #define CHAIN 32
 

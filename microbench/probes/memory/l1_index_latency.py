@@ -4,7 +4,7 @@ import numpy as np
 
 from microbench.arch import CUDA
 from microbench.curves import at
-from microbench.measure import CudaBench, Launch
+from microbench.measure.cuda import CudaBench, Launch
 from microbench.patterns import latency_metrics, loop
 from microbench.probe import Build, Constant, OpCount, Point, Probe, Sample
 

@@ -7,7 +7,7 @@ blocks of 1024 (two to an SM) cost 8.
 
 from microbench.arch import CUDA, KIB
 from microbench.curves import knee
-from microbench.measure import CudaBench
+from microbench.measure.cuda import CudaBench
 from microbench.patterns import latency_metrics
 from microbench.probe import Axis, Constant, Point, Probe, Sample
 from microbench.probes.memory._chase import TWIN, builds, chase

@@ -1,11 +1,12 @@
-// Every SM reads all of a footprint that fits the L2, past its own L1 (ld.cg), a chunk a trip. Block b starts at chunk b.
-// With an odd step the blocks that run together read different chunks; with step 1 they soon read what a neighbour has
-// just asked for.
+// Every SM reads all of a footprint that fits the L2, past its own L1 (ld.cg), a chunk a trip. Block b starts at chunk
+// b. With an odd step the blocks that run together read different chunks; with step 1 they soon read what a neighbour
+// has just asked for.
 #include "ptx/memory.cuh"
 
 #define CHUNK_BYTES (THREADS * 16 * FLIGHT)
 
-extern "C" __global__ void __launch_bounds__(THREADS) l2_bandwidth(ptx::u64 base, int chunk_mask, int chunk_step, int trips, unsigned* out) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+    l2_bandwidth(ptx::u64 base, int chunk_mask, int chunk_step, int trips, unsigned* out) {
   ptx::u64 mine = base + threadIdx.x * 16;
   unsigned sum = 0;
   int chunk = blockIdx.x;

@@ -12,7 +12,7 @@ import numpy as np
 
 from microbench.arch import CUDA, KIB, Machine
 from microbench.curves import peak
-from microbench.measure import CudaBench, Launch
+from microbench.measure.cuda import CudaBench, Launch
 from microbench.patterns import loop
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin, Value
 from microbench.probes.memory._streams import BYTES_IN_FLIGHT, STREAMS, XORS, defines
@@ -75,7 +75,7 @@ def twin(flight: int, threads: int) -> Callable[..., None]:
     """The same launch as a Numba kernel on raw addresses."""
     from numba import cuda, int32
 
-    from microbench.numba_ptx import countdown, store_global, stream_global_cg
+    from microbench.build.numba_ptx import countdown, store_global, stream_global_cg
 
     stride = 16 * threads
 

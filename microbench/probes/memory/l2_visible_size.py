@@ -6,7 +6,7 @@ the other partition holds are fetched from there; beyond, from DRAM.
 
 from microbench.arch import CUDA, KIB, Machine
 from microbench.curves import knee
-from microbench.measure import CudaBench
+from microbench.measure.cuda import CudaBench
 from microbench.patterns import latency_metrics
 from microbench.probe import Axis, Constant, Point, Probe, Sample
 from microbench.probes.memory._chase import LINE_BYTES, TWIN, builds, chase

@@ -7,7 +7,7 @@ curve.
 
 from microbench.arch import CUDA, KIB
 from microbench.curves import level
-from microbench.measure import CudaBench
+from microbench.measure.cuda import CudaBench
 from microbench.patterns import latency_metrics
 from microbench.probe import Axis, Constant, Point, Probe, Sample
 from microbench.probes.memory._chase import LINE_BYTES, TWIN, builds, chase, too_large

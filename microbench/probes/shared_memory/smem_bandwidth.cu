@@ -1,7 +1,6 @@
 // Every thread of a full SM loads its own WIDTH bytes, neighbours side by side: no bank conflict at any width.
-#include "timing.cuh"
 #include "ptx/memory.cuh"
-
+#include "timing.cuh"
 
 __device__ __forceinline__ unsigned load(unsigned address) {
   if (WIDTH == 4) return ptx::load_shared(address);

@@ -6,7 +6,7 @@ import numpy as np
 
 from microbench.arch import CUDA
 from microbench.curves import at
-from microbench.measure import CudaBench, Launch
+from microbench.measure.cuda import CudaBench, Launch
 from microbench.patterns import limit, loop
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin
 
@@ -37,7 +37,7 @@ def twin(width: int, threads: int, flight: int) -> Callable[..., None]:
     """The same launch as a Numba kernel on raw addresses."""
     from numba import cuda, int32
 
-    from microbench.numba_ptx import (
+    from microbench.build.numba_ptx import (
         clock64,
         countdown,
         report,

@@ -1,7 +1,8 @@
-// WAYS lanes of every phase in the same bank. DEPENDENT: each lane's word holds its own address, so the chain of one warp
-// gives the latency under the conflict; else a full SM of independent loads gives the interval at which the pipe takes them.
-#include "timing.cuh"
+// WAYS lanes of every phase in the same bank. DEPENDENT: each lane's word holds its own address, so the chain of one
+// warp gives the latency under the conflict; else a full SM of independent loads gives the interval at which the pipe
+// takes them.
 #include "ptx/memory.cuh"
+#include "timing.cuh"
 
 #define ROW 128                       // 32 banks of 4 bytes
 #define PHASE_LANES (ROW / WIDTH)     // a warp's 8- and 16-byte accesses go in two and four phases of 16 and 8 lanes
@@ -22,8 +23,7 @@ __device__ __forceinline__ words load(unsigned address) {
   return {v.x, v.y ^ v.z ^ v.w};
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-    smem_bank_conflicts(int trips, unsigned* out, long long* clocks) {
+extern "C" __global__ void __launch_bounds__(THREADS) smem_bank_conflicts(int trips, unsigned* out, long long* clocks) {
   unsigned lane = threadIdx.x % 32;
   unsigned address = ptx::shared_base() + (lane % COLUMNS) * WIDTH + (lane / COLUMNS) * ROW;
   for (int i = 0; i < WIDTH / 4; ++i) ptx::store_shared(address + i * 4, address);

@@ -6,7 +6,7 @@ import numpy as np
 
 from microbench.arch import CUDA, Machine
 from microbench.curves import slope
-from microbench.measure import CudaBench, Launch
+from microbench.measure.cuda import CudaBench, Launch
 from microbench.patterns import loop
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin
 
@@ -65,7 +65,7 @@ def twin(width: int, ways: int, chain: int, dependent: int, threads: int) -> Cal
     """The same launch as a Numba kernel on raw addresses."""
     from numba import cuda, int32
 
-    from microbench.numba_ptx import (
+    from microbench.build.numba_ptx import (
         chase_shared,
         clock64,
         countdown,

@@ -1,7 +1,7 @@
-// A chase in shared memory. Raw: the loaded word is the next 32-bit address, and the chain is LDS alone. INDEX: the word
-// is an index, and since sm_90 has no scaled shared address ([R.X4] of sm_80), a LEA stands before every LDS.
-#include "timing.cuh"
+// A chase in shared memory. Raw: the loaded word is the next 32-bit address, and the chain is LDS alone. INDEX: the
+// word is an index, and since sm_90 has no scaled shared address ([R.X4] of sm_80), a LEA stands before every LDS.
 #include "ptx/memory.cuh"
+#include "timing.cuh"
 
 #define CHAIN 64
 #define WORDS 1024

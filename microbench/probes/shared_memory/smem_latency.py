@@ -6,7 +6,7 @@ import numpy as np
 
 from microbench.arch import CUDA
 from microbench.curves import at
-from microbench.measure import CudaBench, Launch
+from microbench.measure.cuda import CudaBench, Launch
 from microbench.patterns import latency_metrics, loop
 from microbench.probe import Axis, Build, Constant, OpCount, Point, Probe, Sample, Twin
 
@@ -42,7 +42,7 @@ def twin(index: int) -> Callable[..., None]:
     """The same launch as a Numba kernel on raw addresses."""
     from numba import cuda, int32
 
-    from microbench.numba_ptx import (
+    from microbench.build.numba_ptx import (
         chase_shared,
         chase_shared_index,
         clock64,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microbench.arch import Machine
-from microbench.measure import CudaBench, Launch
+from microbench.measure.cuda import CudaBench, Launch
 from microbench.probe import Axis, Bound, Metric, Point, Sample
 
 Floats = NDArray[np.float32]

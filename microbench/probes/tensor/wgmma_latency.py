@@ -8,7 +8,7 @@ import numpy as np
 
 from microbench.arch import with_feature
 from microbench.curves import at
-from microbench.measure import CudaBench, Kernel, Launch, Measured
+from microbench.measure.cuda import CudaBench, Kernel, Launch, Measured
 from microbench.probe import Axis, Build, Constant, Point, Probe, Sample
 from microbench.probes.tensor._products import PER_TRIP, time_metrics, wgmma_operands, wgmma_smem_bytes
 from microbench.probes.tensor._wgmma import OPERANDS, contract, least_cycles

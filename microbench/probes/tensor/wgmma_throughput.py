@@ -8,7 +8,7 @@ import numpy as np
 
 from microbench.arch import with_feature
 from microbench.curves import peak
-from microbench.measure import CudaBench, Launch
+from microbench.measure.cuda import CudaBench, Launch
 from microbench.probe import Axis, Build, Constant, Point, Probe, Sample
 from microbench.probes.tensor._products import (
     INPUTS,

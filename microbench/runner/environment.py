@@ -12,7 +12,7 @@ from pathlib import Path
 from microbench import paths, stamp
 from microbench.device import DeviceFacts
 from microbench.record import Environment
-from microbench.wire import Hello
+from microbench.runner.wire import Hello
 
 # Everything whose version can move a number, whichever of them is installed.
 PACKAGES = (

@@ -9,12 +9,14 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from microbench import arch as archs
-from microbench import check as matrix
-from microbench import console, derive, device, plan, report, runner
-from microbench.console import Folders, Json
+from microbench import derive, device, report, runner
+from microbench.cli import check as matrix
 from microbench.probes import discover, named
 from microbench.profile import Profile
-from microbench.progress import say, watching
+from microbench.report import console
+from microbench.report.console import Folders, Json
+from microbench.report.progress import say, watching
+from microbench.runner import plan
 
 
 def run(

@@ -11,11 +11,12 @@ import subprocess
 import tempfile
 from functools import lru_cache
 
-from microbench import cubin, instruction, toolkit
+from microbench import toolkit
 from microbench.arch import Arch
-from microbench.contracts import check, matches, require, timed_region
 from microbench.errors import BuildError, EnvironmentLacks, InputError
-from microbench.instruction import STALL_BIT, STALL_MAX, Control, Instruction
+from microbench.sass import cubin, instruction
+from microbench.sass.contracts import check, matches, require, timed_region
+from microbench.sass.instruction import STALL_BIT, STALL_MAX, Control, Instruction
 
 __all__ = [
     "Control",

@@ -79,9 +79,9 @@ def choose(wanted: str | None = None) -> Found:
 def open_device(name: str) -> Device:
     """Open 'host' or 'cuda:N' in this process. Raises DeviceError, EnvironmentLacks."""
     if name == "host":
-        from microbench.device_host import HostDevice
+        from microbench.device.host import HostDevice
 
         return HostDevice()
-    from microbench.device_cuda import CudaDevice
+    from microbench.device.cuda import CudaDevice
 
     return CudaDevice(int(name.partition(":")[2] or 0))

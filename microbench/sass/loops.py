@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from microbench.instruction import Instruction
+from microbench.sass.instruction import Instruction
 
 _ENDS = ("EXIT", "RET", "BRX", "JMX", "KILL")
 

@@ -4,7 +4,7 @@
     ...
     <!-- /generated -->
 
-`python -m microbench.readme` writes every block of README.md and data/published/README.md again.
+`python -m microbench.report.readme` writes every block of README.md and data/published/README.md again.
 """
 
 import re
@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from microbench import paths, si
+from microbench import paths
 from microbench.arch import ARCHS
 from microbench.errors import DataError, InputError
 from microbench.profile import Profile, available
 from microbench.published import Published, load
-from microbench.report import acceptance, markdown, results
+from microbench.report import acceptance, markdown, results, si
 
 _BLOCK = re.compile(r"<!-- generated: (?P<name>[\w.-]+) -->\n(?P<body>.*?)<!-- /generated -->", re.DOTALL)
 

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from microbench import host_cpu
+from microbench.device import cpu as host_cpu
 from microbench.errors import DeviceError
-from microbench.host_code import compiled
+from microbench.measure.host_code import compiled
 
 # Two dependent integer operations a step, one clock each on every 64-bit core since Core 2 and Cortex-A57.
 CLOCKS_PER_STEP = 2

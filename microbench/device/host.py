@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import psutil
 
-from microbench import host_cpu
 from microbench.device import DeviceFacts
-from microbench.host_threads import Pool
-from microbench.measure_host import HostBench
+from microbench.device import cpu as host_cpu
+from microbench.measure.host import HostBench
+from microbench.measure.host_threads import Pool
 from microbench.probe import Probe
 
 # More of the usable cores' time than this gone to others during a point makes its rows 'busy' or 'stolen'.

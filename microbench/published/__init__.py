@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from microbench import paths
 from microbench.errors import DataError
-from microbench.facts import AttentionFact, Band, CcLimit, CcRate, Fact, Gpu, Quantity, Rejected, Source, Spec
+from microbench.published.facts import AttentionFact, Band, CcLimit, CcRate, Fact, Gpu, Quantity, Rejected, Source, Spec
 
 
 @dataclass(frozen=True)

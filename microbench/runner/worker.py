@@ -1,6 +1,6 @@
 """The process that measures: it opens the device, answers one question at a time, and may be killed at any moment.
 
-Started by remote.py as `python -m microbench.worker <pipe> <device> <full|quick> [probe folders]`.
+Started by remote.py as `python -m microbench.runner.worker <pipe> <device> <full|quick> [probe folders]`.
 """
 
 import ctypes
@@ -9,11 +9,11 @@ import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from microbench import wire
 from microbench.device import Device, open_device
 from microbench.errors import DeviceError, SmscopeError
 from microbench.probe import Probe
 from microbench.probes import discover
+from microbench.runner import wire
 
 PR_SET_PDEATHSIG = 1
 

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from microbench import operands
+from microbench.sass import operands
 
 STALL_BIT, STALL_MAX = 105, 15
 _NO_BARRIER = 7

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 
 from microbench.arch import Arch, by_compute_capability
-from microbench.facts import Fact, Rejected
 from microbench.published import Published
+from microbench.published.facts import Fact, Rejected
 
 # A board may run above the clock that its specification is written at.
 SPEC_SLACK = 1.05

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from microbench.arch import Machine
-from microbench.plan import Task
 from microbench.probe import Metric, Sample, breaks
 from microbench.record import BoundStatus, Record, Status
-from microbench.wire import Answer, sentence
+from microbench.runner.plan import Task
+from microbench.runner.wire import Answer, sentence
 
 
 def refused(run_id: str, task: Task, status: Status, reason: str) -> Record:

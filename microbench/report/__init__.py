@@ -12,11 +12,11 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from microbench import si
 from microbench.errors import DataError
 from microbench.profile import Profile, ProfileConstant
 from microbench.published import Published
-from microbench.verdict import Acceptance, Comparison, accept, compare
+from microbench.published.verdict import Acceptance, Comparison, accept, compare
+from microbench.report import si
 
 HEADINGS = ("quantity", "value", "95 % interval", "unit", "physical bound", "published", "verdict")
 _NUMBERS = ("value", "95 % interval", "physical bound")

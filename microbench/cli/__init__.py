@@ -10,12 +10,14 @@ from typing import Annotated
 
 import typer
 
-from microbench import console, derive, measuring
-from microbench.console import Folders, Gpu, Json
+from microbench import derive
+from microbench.cli import measuring
 from microbench.errors import InputError, SmscopeError
 from microbench.probe import Probe
 from microbench.probes import discover
 from microbench.profile import Profile, available
+from microbench.report import console
+from microbench.report.console import Folders, Gpu, Json
 
 app = typer.Typer(
     add_completion=False,
@@ -75,7 +77,7 @@ def compare(
         raise InputError("Name what to compare with: either --published, or a second GPU.")
     profile = Profile.load(gpu)
     if other is not None:
-        from microbench.compare import pairs
+        from microbench.cli.compare import pairs
 
         both = pairs(profile, Profile.load(other))
         if json:
@@ -89,7 +91,8 @@ def compare(
                 )
             )
         return
-    from microbench import report, verdict
+    from microbench import report
+    from microbench.published import verdict
 
     if json:
         console.emit([asdict(row) for row in verdict.compare(profile)])

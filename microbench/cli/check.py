@@ -9,12 +9,12 @@ from pathlib import Path
 from microbench import arch as archs
 from microbench.arch import Arch, Machine
 from microbench.build import compile_probe
-from microbench.contracts import check
 from microbench.errors import SmscopeError
 from microbench.probe import Build, Probe
 from microbench.probes import discover
 from microbench.profile import Profile
-from microbench.wire import sentence
+from microbench.runner.wire import sentence
+from microbench.sass.contracts import check
 
 # NVRTC compiles in one thread; more processes than this would starve whatever else the machine does.
 PROCESSES = 2

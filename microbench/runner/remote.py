@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from multiprocessing import Pipe
 from pathlib import Path
 
-from microbench import errors, paths, wire
-from microbench.plan import Task
+from microbench import errors, paths
+from microbench.runner import wire
+from microbench.runner.plan import Task
 
 # CuPy's import and context take 3 to 6 s on a cold disk; the first compile of the clock kernels 2 s more.
 START_LIMIT_S = 180.0
@@ -33,7 +34,7 @@ class RemoteWorker:
         try:
             self._process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "microbench.worker", str(theirs.fileno()), device),
+                    *(sys.executable, "-m", "microbench.runner.worker", str(theirs.fileno()), device),
                     *("quick" if quick else "full", *map(str, folders)),
                 ],
                 pass_fds=(theirs.fileno(),),

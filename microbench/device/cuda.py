@@ -6,21 +6,20 @@ CuPy loads finished cubins, allocates and launches; it never compiles here (its 
 import os
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from microbench import arch, clocks
-from microbench.build import Cubin, compile_source
+from microbench.build import HEADERS, Cubin, compile_source
 from microbench.device import DeviceFacts
 from microbench.errors import DeviceError, EnvironmentLacks
 from microbench.probe import Build, Probe
 
 if TYPE_CHECKING:
-    from microbench.measure import Kernel
+    from microbench.measure.cuda import Kernel
 
-STAMP_SOURCE = Path(__file__).resolve().parent / "cuda" / "clock_stamp.cu"
+STAMP_SOURCE = HEADERS / "clock_stamp.cu"
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ class CudaDevice:
 
     def bench(self, probe: Probe, method: str, quick: bool) -> Any:
         """The bench that `probe.run` measures with."""
-        from microbench.measure import CudaBench
+        from microbench.measure.cuda import CudaBench
 
         return CudaBench(self, probe, method, quick)
 

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from microbench import sass
 from microbench.build import Cubin, compile_probe
+from microbench.build.twin import compile_twin
 from microbench.errors import DeviceError
-from microbench.numba_build import compile_twin
 from microbench.probe import Build, Point, Probe, Sample
 
 if TYPE_CHECKING:
-    from microbench.device_cuda import CudaDevice
+    from microbench.device.cuda import CudaDevice
 
 # probes.md 1.3: a clock read needs a window of at least this many ticks of the timer to be better than 0.01 %.
 WINDOW_TICKS = 10_000

@@ -15,7 +15,8 @@ _STEPS = (
     (1e-9, "n"),
 )
 _BINARY = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
-_PREFIXED = {"B/s": ("B/s", 1.0), "FLOP/s": ("FLOP/s", 1.0), "Hz": ("Hz", 1.0), "s": ("s", 1.0), "ns": ("s", 1e-9)}
+# Rates take a prefix whatever they count (B/s, FLOP/s, multiply-adds/s); per clock they do not.
+_PREFIXED = {"Hz": ("Hz", 1.0), "s": ("s", 1.0), "ns": ("s", 1e-9)}
 _SIZES = ("bytes", "B")
 
 
@@ -33,9 +34,9 @@ def scale(value: float, unit: str) -> Scale:
     if unit in _SIZES:
         divisor, name = next((step for step in _BINARY if size >= step[0]), _BINARY[-1])
         return Scale(divisor, name)
-    if unit not in _PREFIXED or size == 0 or not math.isfinite(size):
+    if not (unit in _PREFIXED or unit.endswith("/s")) or size == 0 or not math.isfinite(size):
         return Scale(1.0, unit)
-    base, factor = _PREFIXED[unit]
+    base, factor = _PREFIXED.get(unit, (unit, 1.0))
     # 999.6 would be written 1000: it belongs to the next prefix
     step, prefix = next((s for s in _STEPS if float(f"{size * factor:.3g}") >= s[0]), _STEPS[-1])
     return Scale(step / factor, prefix + base)

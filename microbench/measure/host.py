@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from microbench import host_cpu
+from microbench.device import cpu as host_cpu
 from microbench.errors import DeviceError
-from microbench.host_memory import Memory
-from microbench.host_threads import Prelude, Team, Work
+from microbench.measure.host_memory import Memory
+from microbench.measure.host_threads import Prelude, Team, Work
 from microbench.probe import Sample
 
 if TYPE_CHECKING:
-    from microbench.device_host import HostDevice
+    from microbench.device.host import HostDevice
 
 # The shorter of the two runs; thousands of times the resolution of perf_counter (some 50 ns) on every system we know.
 WINDOW_S = 0.4e-3

@@ -20,9 +20,9 @@ from typing import Literal
 from microbench.arch import Arch, by_name
 from microbench.derive import TWIN_SUFFIX
 from microbench.errors import UnknownArch
-from microbench.facts import OTHER_METHOD, Band, Fact, Gpu, Quantity
 from microbench.profile import Profile, ProfileConstant
 from microbench.published import Published, load
+from microbench.published.facts import OTHER_METHOD, Band, Fact, Gpu, Quantity
 
 Verdict = Literal["agrees", "disagrees", "method differs", "no published value"]
 # After the model, a slug holds the memory (where the source did not say it) and the cut: '-80gb', '-mig-1g.10gb'.

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from microbench.arch import Arch
-from microbench.cubin import Resources
 from microbench.errors import ContractError
-from microbench.instruction import Instruction
-from microbench.loops import Loop, loops
 from microbench.probe import OpCount, SassContract
+from microbench.sass.cubin import Resources
+from microbench.sass.instruction import Instruction
+from microbench.sass.loops import Loop, loops
 
 Instructions = Sequence[Instruction]
 

@@ -11,16 +11,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from microbench import environment, judge, lock, paths, plan, record
+from microbench import paths, record
 from microbench.arch import Machine
 from microbench.errors import DataError
-from microbench.plan import Task
 from microbench.probe import Probe
-from microbench.progress import Watcher, watching
-from microbench.progress import say as print_line
 from microbench.record import Environment, Finished, Record, Run
-from microbench.remote import RemoteWorker, WorkerLost
-from microbench.wire import sentence
+from microbench.report.progress import Watcher, watching
+from microbench.report.progress import say as print_line
+from microbench.runner import environment, judge, lock, plan
+from microbench.runner.plan import Task
+from microbench.runner.remote import RemoteWorker, WorkerLost
+from microbench.runner.wire import sentence
 
 # A probe that takes its worker down so often will do so again: what is left of it is not tried.
 MAX_BREAKAGES = 3
