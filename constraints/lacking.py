@@ -20,7 +20,10 @@ else:
     try:
         from packaging.requirements import Requirement
     except ImportError:
-        from pip._vendor.packaging.requirements import Requirement
+        try:
+            from pip._vendor.packaging.requirements import Requirement
+        except ImportError:
+            sys.exit("smscope: this Python has neither pip nor packaging; install pip there, or leave PYTHON= out.")
 
 HERE = Path(__file__).resolve().parent
 

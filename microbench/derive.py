@@ -16,12 +16,9 @@ from microbench import arch, paths, record
 from microbench.curves import Curves, NoValue, Reduced, interval
 from microbench.errors import DataError, UnknownGpu
 from microbench.probe import Constant, Point, Probe
-from microbench.profile import Profile, ProfileConstant
-from microbench.record import Record, Run
-from microbench.runner.plan import FULL_CAMPAIGNS
+from microbench.profile import TWIN_SUFFIX, Profile, ProfileConstant
+from microbench.record import FULL_CAMPAIGNS, Record, Run
 from microbench.runner.wire import sentence
-
-TWIN_SUFFIX = "_numba"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,9 @@ from microbench.device.cpu import host_slug
 from microbench.errors import DataError, UnknownGpu
 from microbench.record import Frozen
 
+# What the second method's constants add to the first one's name.
+TWIN_SUFFIX = "_numba"
+
 Label = Literal["measured", "lower bound"]
 
 

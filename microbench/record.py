@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 1
 
+# Repeats inside one process are not independent: a run counts as full from six fresh processes on.
+FULL_CAMPAIGNS = 6
+QUICK_CAMPAIGNS = 2
+
 Status = Literal["ok", "unsupported", "failed", "throttled"]
 BoundStatus = Literal["ok", "violated", "unknown"]
 

@@ -1,7 +1,8 @@
 """Which commit this code is: from git where the tree is a checkout, else from the stamp that `make` or a build left.
 
 A tree copied without .git (to a GPU machine, into a wheel) keeps its stamp, microbench/commit.json. The stamp holds a
-digest of the sources, so that a file edited after it was written makes the commit dirty, never wrong.
+digest of the sources, so that a file edited after it was written makes the commit dirty, never wrong. An archive that
+git made (a downloaded zip) carries its commit in microbench/archive.json, which `git archive` fills in.
 Standard library only and no import of ours: the wheel's build runs this file by itself.
 """
 
@@ -15,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 STAMP = "microbench/commit.json"
+ARCHIVE = "microbench/archive.json"
 PACKAGES = ("microbench", "attention")
 SOURCES = (".py", ".cu", ".cuh", ".hpp")
 GIT_SECONDS = 20
@@ -44,14 +46,14 @@ def commit() -> Commit:
 
 
 def commit_of(root: Path) -> Commit:
-    """The commit of the tree at `root`: git's answer, else the stamp's, else unknown."""
+    """The commit of the tree at `root`: git's answer, else the stamp's, else the archive's, else unknown."""
     found = from_git(root)
     if found is not None:
         return found
     stamp = read(root)
-    if stamp is None:
-        return Commit(None, None)
-    return Commit(stamp.sha, stamp.dirty or digest(root) != stamp.sources)
+    if stamp is not None:
+        return Commit(stamp.sha, stamp.dirty or digest(root) != stamp.sources)
+    return Commit(_archived(root), None)
 
 
 def write(root: Path) -> Path | None:
@@ -96,6 +98,14 @@ def digest(root: Path) -> str:
         total.update(f"{file.relative_to(root).as_posix()}\0{len(content)}\0".encode())
         total.update(content)
     return total.hexdigest()
+
+
+def _archived(root: Path) -> str | None:
+    try:
+        sha = str(json.loads((root / ARCHIVE).read_text())["sha"])
+    except (OSError, ValueError, KeyError):
+        return None
+    return None if sha.startswith("$") else sha  # in a checkout, the placeholder itself
 
 
 def _git(root: Path, *arguments: str) -> str | None:

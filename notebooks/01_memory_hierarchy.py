@@ -20,13 +20,11 @@
 # Everything below is drawn from `data/`: it executes on any CPU. The numbers were measured by `make bench`.
 
 # %%
-from IPython.display import Markdown, display
 
 import microbench
-from microbench import arch, build, plots, probes, report
+from microbench import arch, build, plots, probes
 from microbench.plots import Curve, pick
 from microbench.probe import Point
-from microbench.published import verdict
 
 plots.style()
 GPU = "h100-sxm-80gb"

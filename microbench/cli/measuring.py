@@ -13,10 +13,10 @@ from microbench import derive, device, report, runner
 from microbench.cli import check as matrix
 from microbench.probes import discover, named
 from microbench.profile import Profile
+from microbench.record import FULL_CAMPAIGNS, QUICK_CAMPAIGNS
 from microbench.report import console
 from microbench.report.console import Folders, Json
 from microbench.report.progress import say, watching
-from microbench.runner import plan
 
 
 def run(
@@ -40,7 +40,7 @@ def run(
         folders=folders,
         only=chosen,
         quick=quick,
-        campaigns=campaigns or (plan.QUICK_CAMPAIGNS if quick else plan.FULL_CAMPAIGNS),
+        campaigns=campaigns or (QUICK_CAMPAIGNS if quick else FULL_CAMPAIGNS),
         fresh=fresh,
         wait=not no_wait,
     )

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from microbench.arch import Arch, by_name
-from microbench.derive import TWIN_SUFFIX
 from microbench.errors import UnknownArch
-from microbench.profile import Profile, ProfileConstant
+from microbench.profile import TWIN_SUFFIX, Profile, ProfileConstant
 from microbench.published import Published, load
 from microbench.published.facts import OTHER_METHOD, Band, Fact, Gpu, Quantity
 

@@ -15,7 +15,7 @@ from microbench import paths, record
 from microbench.arch import Machine
 from microbench.errors import DataError
 from microbench.probe import Probe
-from microbench.record import Environment, Finished, Record, Run
+from microbench.record import FULL_CAMPAIGNS, Environment, Finished, Record, Run
 from microbench.report.progress import Watcher, watching
 from microbench.report.progress import say as print_line
 from microbench.runner import environment, judge, lock, plan
@@ -36,7 +36,7 @@ class Options:
     folders: tuple[Path, ...] = ()  # more places where workers find probes
     only: tuple[str, ...] = ()  # names; empty for all
     quick: bool = False
-    campaigns: int = plan.FULL_CAMPAIGNS
+    campaigns: int = FULL_CAMPAIGNS
     fresh: bool = False  # never go on with an interrupted run
     wait: bool = True  # for another run on this device
 

@@ -12,9 +12,6 @@ from microbench.arch import CUDA, HOST, Machine
 from microbench.probe import Point, Probe
 from microbench.record import Record, Run
 
-FULL_CAMPAIGNS = 6
-QUICK_CAMPAIGNS = 2
-
 Key = tuple[int, str, str, tuple[tuple[str, int | float | str], ...]]
 
 

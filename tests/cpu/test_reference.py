@@ -69,7 +69,7 @@ def test_heads_that_cannot_be_shared_are_refused():
 def test_the_rule_allows_twice_the_low_precision_error_and_one_rounding_unit():
     oracle, low = np.array([1.0, -4.0]), np.array([1.0, -4.01])
     allowed = 2 * 0.01 + 4 * reference.ROUNDING_UNIT["float32"]
-    inside, outside = oracle + [0, 0.999 * allowed], oracle + [0, 1.001 * allowed]
+    inside, outside = (oracle + np.array([0, share * allowed]) for share in (0.999, 1.001))
     assert reference.compare(inside, oracle, low, "float32").ok
     assert not reference.compare(outside, oracle, low, "float32").ok
 

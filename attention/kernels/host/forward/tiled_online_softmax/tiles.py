@@ -38,9 +38,10 @@ LOG2_E = math.log2(math.e)
 LN_2 = math.log(2.0)
 HALF_ROWS = PRODUCT_ROWS // 2
 CACHE_LINE = 64
-# A register sums this many products before it is added to the long sum: rounding errors grow with the square root of
-# the longer of the two lengths, and stay those of a blocked BLAS.
-SUM_LENGTH = 32
+# A register sums this many products before they are added to the long sum. The rounding errors of n products in runs of L
+# grow as sqrt(n L + n^2 / L): least at L = sqrt(n), for head dims to 256 and for some thousand keys.
+DIM_RUN = 32
+KEY_RUN = 64
 jit = numba.njit(nogil=True, error_model="numpy")
 
 
@@ -154,10 +155,10 @@ def begin(zero, grid, panel, query, scale, row):  # type: ignore[no-untyped-def]
 
 @jit
 def multiply_keys(zero, grid, scores, key, queries, keys, ones):  # type: ignore[no-untyped-def]
-    """scores[0:keys, lane] = K Q^T, SUM_LENGTH terms of the head dimension at a time."""
+    """scores[0:keys, lane] = K Q^T, DIM_RUN terms of the head dimension at a time."""
     size, lanes, step = grid.element_bytes, grid.lanes, grid.key.row
-    for start in range(0, grid.dim, SUM_LENGTH):
-        depth = min(SUM_LENGTH, grid.dim - start)
+    for start in range(0, grid.dim, DIM_RUN):
+        depth = min(DIM_RUN, grid.dim - start)
         some_queries = queries + size * start * lanes
         done = 0
         while done < keys:
@@ -176,10 +177,10 @@ def multiply_keys(zero, grid, scores, key, queries, keys, ones):  # type: ignore
 
 @jit
 def multiply_values(zero, grid, outputs, value, scores, keys, factors, ones):  # type: ignore[no-untyped-def]
-    """outputs[0:Dv, lane] = outputs * factors + V^T P, SUM_LENGTH keys at a time."""
+    """outputs[0:Dv, lane] = outputs * factors + V^T P, KEY_RUN keys at a time."""
     size, lanes, step = grid.element_bytes, grid.lanes, grid.value.row
-    for start in range(0, keys, SUM_LENGTH):
-        depth = min(SUM_LENGTH, keys - start)
+    for start in range(0, keys, KEY_RUN):
+        depth = min(KEY_RUN, keys - start)
         some_scores = scores + size * start * lanes
         factor = factors if start == 0 else ones
         done = 0

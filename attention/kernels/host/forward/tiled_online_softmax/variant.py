@@ -39,7 +39,7 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
         return f"block_q must be a whole number of {WIDEST_PANEL}-query panels"
     if config["block_q"] >= 2 * max(problem.seq_q, WIDEST_PANEL):
         return f"half of block_q={config['block_q']} already holds all {problem.seq_q} queries"
-    if config["block_kv"] >= 2 * max(problem.seq_kv, 32):
+    if config["block_kv"] >= 2 * max(problem.seq_kv, 64):
         return f"half of block_kv={config['block_kv']} already holds all {problem.seq_kv} keys"
     return None
 
@@ -90,7 +90,7 @@ VARIANT = Variant(
     owner="smscope",
     archs=("host",),
     refuses=refuses,
-    space=(("block_q", (32, 64, 128, 256)), ("block_kv", (32, 64, 128, 256))),
+    space=(("block_q", (32, 64, 128, 256)), ("block_kv", (64, 128, 256))),
     illegal=illegal,
     tile=tile,
     rank=2,  # on a CPU that nobody measured, torch's own kernel goes first

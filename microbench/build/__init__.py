@@ -1,0 +1,190 @@
+"""CUDA C++ to a cubin that carries its proof: NVRTC's log, the resources, and the SASS. No GPU and no driver needed.
+
+What is verified is what is measured: the cache key holds the requested toolchain, the flags and every line of source,
+so a hit is the cubin that was checked, on machines without NVRTC as well.
+"""
+
+import json
+import re
+import time
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from microbench import sass
+from microbench.arch import Arch, by_name
+from microbench.build import cache
+from microbench.build.nvrtc import DEFAULT, choose, installed, matches
+from microbench.errors import BuildError, DataError
+from microbench.paths import PACKAGE
+from microbench.probe import Build, Probe
+from microbench.sass import cubin
+from microbench.sass.cubin import Resources
+from microbench.sass.instruction import Instruction
+
+HEADERS = PACKAGE / "cuda"
+Defines = tuple[tuple[str, int | str], ...]
+
+# No fast-math and no -ftz: an instruction probe measures what its source says. -v puts spills into the log.
+_FLAGS = ("--std=c++17", "-default-device", "--ptxas-options=-v")
+
+# Counts up when the key or the entry changes its meaning.
+_LAYOUT = 1
+
+# ptxas goes on after these, with other code than the source asks for: setmaxnreg ignored (C7508), wgmma serialised
+# (C7509 to C7516; C7512 for want of registers), a wgmma wait injected (C7517).
+_FATAL_NOTE = re.compile(r"[^\n]*\(C75(?:0[89]|1[0-7])\)[^\n]*")
+_ERROR = re.compile(r"[^\n]*\berror\b[^\n]*", re.IGNORECASE)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """One compiled kernel. `path` is the image in the cache, for cupy.RawModule(path=...)."""
+
+    image: bytes
+    sha256: str
+    arch: str
+    kernel: str
+    nvrtc: str  # the one that compiled it: '12.9.86' from a wheel, '12.9' from elsewhere
+    requested_nvrtc: str
+    flags: tuple[str, ...]
+    log: str
+    resources: Resources
+    listing: str  # nvdisasm's, one instruction a line
+    compile_seconds: float  # what it took when it was compiled
+    path: Path
+    from_cache: bool
+
+    @property
+    def other_toolchain(self) -> bool:
+        """True where the requested NVRTC was absent and another one compiled: a record says so."""
+        return not matches(self.nvrtc, self.requested_nvrtc)
+
+    def instructions(self) -> tuple[Instruction, ...]:
+        """The SASS with its control bits, from the stored listing."""
+        return sass.parse(self.image, self.kernel, self.listing)
+
+
+def compile_probe(probe: Probe, build: Build, arch: Arch) -> Cubin:
+    """The kernel of one build of a probe. Raises BuildError, EnvironmentLacks, DataError.
+
+    The contract is not checked here: sass.require(build.contract, cubin.instructions(), arch, cubin.resources).
+    """
+    try:
+        source = probe.source.read_text()
+    except OSError as error:
+        raise DataError(f"The source {probe.source.name} of {probe.name} cannot be read: {error.strerror}.") from error
+    return compile_source(source, probe.source.name, arch, build.defines, kernel=build.kernel or probe.name)
+
+
+def compile_source(
+    source: str,
+    name: str,
+    arch: Arch | str,
+    defines: Defines = (),
+    include: tuple[Path, ...] = (HEADERS,),
+    *,
+    kernel: str,
+    nvrtc: str | None = None,
+) -> Cubin:
+    """Compile `source`, or take it from the cache.
+
+    Includes are written from the root of an `include` folder ("ptx/clock.cuh") and travel in memory. `nvrtc` pins a
+    toolchain ('13.2'); where it is absent another one compiles, and Cubin.other_toolchain says so.
+
+    Raises BuildError where NVRTC refuses the source or the log holds a fatal note, EnvironmentLacks where NVRTC or
+    nvdisasm is needed and absent, DataError where the cache cannot be written.
+    """
+    arch = by_name(arch) if isinstance(arch, str) else arch
+    if "cuda" not in arch.features:
+        raise BuildError(f"{name} is CUDA code, and {arch.name} is no GPU; the host lane compiles nothing.")
+    requested = nvrtc or DEFAULT
+    flags = (f"-arch={arch.nvrtc}", *_FLAGS, *(f"-D{key}={value}" for key, value in defines))
+    headers = _headers(source, include)
+    key = _key(requested, flags, name, source, headers, kernel)
+    kept = cache.read(key)
+    if kept is not None and not _outdated(kept[1], requested):
+        image, entry = kept
+    else:
+        image, entry = _compile(source, name, arch, headers, flags, kernel, requested)
+        cache.write(key, image, entry)
+    return Cubin(
+        image=image,
+        sha256=entry.sha256,
+        arch=arch.name,
+        kernel=kernel,
+        nvrtc=entry.nvrtc,
+        requested_nvrtc=requested,
+        flags=flags,
+        log=entry.log,
+        resources=Resources(**{field.name: getattr(entry, field.name) for field in fields(Resources)}),
+        listing=entry.listing,
+        compile_seconds=entry.compile_seconds,
+        path=cache.image_path(entry.sha256),
+        from_cache=kept is not None and kept[1] is entry,
+    )
+
+
+def _compile(
+    source: str,
+    name: str,
+    arch: Arch,
+    headers: tuple[tuple[str, str], ...],
+    flags: tuple[str, ...],
+    kernel: str,
+    requested: str,
+) -> tuple[bytes, cache.Entry]:
+    major, minor = arch.compute_capability
+    compiler = choose(requested, major * 10 + minor)
+    started = time.perf_counter()
+    outcome = compiler.compile(source, name, headers, flags)
+    seconds = time.perf_counter() - started
+    fatal = _FATAL_NOTE.search(outcome.log) if outcome.image else _ERROR.search(outcome.log)
+    if outcome.image is None or fatal:
+        reason = fatal[0].strip() if fatal else "no reason given"
+        error = BuildError(f"NVRTC {compiler.version} does not build {name} for {arch.name}: {reason}")
+        error.add_note(outcome.log)
+        raise error
+    used = cubin.resources(outcome.image, kernel, outcome.log)
+    entry = cache.Entry(
+        sha256=cache.digest(outcome.image),
+        nvrtc=compiler.version,
+        log=outcome.log,
+        listing=sass.disassemble(outcome.image, kernel, arch),
+        compile_seconds=seconds,
+        **{field.name: getattr(used, field.name) for field in fields(Resources)},
+    )
+    return outcome.image, entry
+
+
+def _outdated(entry: cache.Entry, requested: str) -> bool:
+    """True where another NVRTC stood in when this was compiled, and the requested one has been installed since."""
+    return not matches(entry.nvrtc, requested) and installed(requested)
+
+
+def _key(
+    requested: str,
+    flags: tuple[str, ...],
+    name: str,
+    source: str,
+    headers: tuple[tuple[str, str], ...],
+    kernel: str,
+) -> str:
+    """Every text that decides the cubin; the architecture and the defines are among the flags."""
+    return cache.digest(json.dumps([_LAYOUT, requested, flags, name, source, headers, kernel]).encode())
+
+
+def _headers(source: str, roots: tuple[Path, ...]) -> tuple[tuple[str, str], ...]:
+    """(name as included, text) of every header that `source` reaches, in order of name.
+
+    A name that no root holds is left for NVRTC to complain about, with its line.
+    """
+    found: dict[str, str] = {}
+    waiting = [source]
+    while waiting:
+        for name in _INCLUDE.findall(waiting.pop()):
+            file = next((root / name for root in roots if (root / name).is_file()), None)
+            if file is not None and name not in found:
+                found[name] = file.read_text()
+                waiting.append(found[name])
+    return tuple(sorted(found.items()))

@@ -1,0 +1,98 @@
+import json
+
+import pytest
+
+from attention import bench, cli
+from attention.machine import machine_profile
+from tests.cpu.attention_profiles import hopper_profile, host_profile
+
+
+@pytest.fixture(autouse=True)
+def _profiles(data):
+    (data / "profiles").mkdir()
+    for profile in (host_profile(), hopper_profile()):
+        (data / "profiles" / f"{profile.gpu}.json").write_text(profile.model_dump_json())
+    machine_profile.cache_clear()
+    yield
+    machine_profile.cache_clear()
+
+
+def run(capsys, *arguments):
+    """Exit code, stdout and stderr of `python -m attention ...`."""
+    with pytest.raises(SystemExit) as left:
+        cli.main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return left.value.code or 0, captured.out, captured.err
+
+
+SHAPE = ("--shape", "1,16,16,4096,4096,128")
+
+
+def test_explain_prints_the_choice(capsys):
+    code, out, err = run(capsys, "explain", *SHAPE, "--gpu", "h100-test", "--causal")
+    assert code == 0 and not err
+    assert "causal on h100-test: sm90a/forward/torch_cudnn" in out and "wgmma_bf16_flops_per_s" in out
+
+
+def test_explain_json_is_one_line(capsys):
+    code, out, err = run(capsys, "explain", *SHAPE, "--gpu", "h100-test", "--dtype", "bfloat16", "--causal", "--json")
+    assert code == 0 and not err and out.count("\n") == 1
+    choice = json.loads(out)["choice"]
+    assert choice["problem"]["dtype"] == "bfloat16" and choice["problem"]["causal"]
+    assert choice["refused"] and choice["candidates"]
+
+
+def test_the_dtype_defaults_to_what_the_machine_is_used_with(capsys):
+    for gpu, dtype in (("h100-test", "bfloat16"), ("host-test-4c", "float32")):
+        _, out, _ = run(capsys, "explain", *SHAPE, "--gpu", gpu, "--json")
+        assert json.loads(out)["choice"]["problem"]["dtype"] == dtype
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--shape", "1,8,8,16,16,0"), "head_dim is 0"),
+        (("--shape", "1,8,3,16,16,64"), "whole number of query heads"),
+        (("--shape", "eight"), "six whole numbers"),
+        ((*SHAPE, "--dtype", "int8"), "bfloat16"),
+        ((*SHAPE, "--scale", "nan"), "finite"),
+        ((*SHAPE, "--gpu", "h900"), "h100-test"),
+        ((*SHAPE, "--only", "nobody"), "names no kernel"),
+        ((*SHAPE, "--gpu", "h100-test", "--only", "smscope"), "there is none for sm90a yet"),
+    ],
+)
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+def test_bad_input_is_one_sentence_on_stderr_and_exit_code_2(capsys, arguments, says, as_json):
+    code, out, err = run(capsys, "explain", *arguments, *as_json)
+    assert code == 2 and not out
+    assert says in err and err.count("\n") == 1 and "Traceback" not in err
+
+
+@pytest.mark.parametrize("arguments", [("explain",), ("explain", "--nothing"), ("measure",), ("bench", "--shape")])
+def test_an_option_or_verb_that_does_not_exist_is_exit_code_2(capsys, arguments):
+    code, out, err = run(capsys, *arguments)
+    assert code == 2 and not out and err
+
+
+def test_picks_prints_three_shapes_with_the_reason(capsys):
+    found = cli.picks("host-test-4c")
+    out = capsys.readouterr().out
+    assert len(found) == 3 and out.count("bound by") == 3
+    assert "causal" in out and "python -m attention explain" in out
+
+
+def test_bench_prints_ratios_and_json_holds_them(capsys, monkeypatch):
+    monkeypatch.setattr(bench, "CALLS", 3)
+    code, out, _ = run(capsys, "bench", "--shape", "1,2,2,40,40,16", "--shape", "1,2,1,8,40,16", "--full", "--json")
+    rows = json.loads(out)
+    assert code == 0 and len(rows) == 6 and out.count("\n") == 1
+    torch_rows = [row for row in rows if row["candidate"].startswith("torch_sdpa")]
+    assert [row["torch_over_this"] for row in torch_rows] == [1.0, 1.0]
+    assert all(row["timing"]["seconds"] > 0 and row["failure"] is None for row in rows)
+    code, out, _ = run(capsys, "bench", "--shape", "1,2,2,40,40,16", "--causal", "--only", "smscope")
+    assert code == 0 and "tiled_online_softmax" in out and "torch_sdpa" not in out
+
+
+def test_bench_refuses_a_shape_that_makes_no_sense(capsys):
+    code, _, err = run(capsys, "bench", "--shape", "1,2,2,40,40,0")
+    assert code == 2 and "head_dim is 0" in err

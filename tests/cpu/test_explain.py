@@ -1,0 +1,134 @@
+import importlib
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import attention
+from attention import AttentionProblem, Explanation, ProblemError, explain
+from attention.explain import explain_on
+from attention.machine import machine_profile
+from microbench.errors import UnknownGpu
+from tests.cpu.attention_profiles import hopper_profile, host_profile
+
+LONG = AttentionProblem(1, 8, 8, 2048, 2048, 64)
+
+
+@pytest.fixture(autouse=True)
+def _fresh(data):
+    """Profiles and timings of a folder of the test's own."""
+    machine_profile.cache_clear()
+    yield data
+    machine_profile.cache_clear()
+
+
+def save(folder, profile):
+    (folder / "profiles").mkdir(exist_ok=True)
+    (folder / "profiles" / f"{profile.gpu}.json").write_text(profile.model_dump_json())
+
+
+def test_an_explanation_says_pick_time_bound_constants_candidates_and_refusals():
+    text = str(explain_on(host_profile(), LONG))
+    assert "tiled_online_softmax" in text and "predicted" in text and "(the bound)" in text
+    for word in ("fma_f32_per_s", "exp_f32_per_s", "torch_sdpa", "picked", "not on host", "gradients"):
+        assert word in text
+
+
+def test_every_variant_appears_with_a_reason_or_a_time():
+    from attention.variant import shipped
+
+    for profile, dtype in ((host_profile(), "float32"), (hopper_profile(), "bfloat16")):
+        text = str(explain_on(profile, AttentionProblem(1, 8, 8, 512, 512, 64, dtype=dtype)))
+        assert all(variant.path in text for variant in shipped())
+
+
+def test_an_explanation_survives_json():
+    found = explain_on(host_profile(), LONG)
+    assert Explanation.from_json(found.to_json()) == found
+    document = json.loads(found.to_json())
+    assert document["choice"]["pick"]["variant"] == "host/forward/tiled_online_softmax"
+    assert {constant["name"] for constant in document["constants"]} >= {"fma_f32_per_s", "exp_f32_per_s"}
+
+
+def test_a_lower_bound_among_the_constants_is_a_caution():
+    profile = host_profile()
+    soft = [
+        c.model_copy(update={"label": "lower bound"}) if c.name == "fma_f32_per_s" else c for c in profile.constants
+    ]
+    found = explain_on(profile.model_copy(update={"constants": tuple(soft)}), LONG)
+    assert any("fma_f32_per_s is a lower bound" in caution for caution in found.cautions)
+
+
+def test_a_fallback_and_strict_are_named():
+    text = str(explain_on(host_profile(), AttentionProblem(1, 2, 2, 64, 64, 300)))
+    assert "Fallback" in text and "256" in text and "strict=True" in text
+
+
+def test_conversions_are_named():
+    assert "converted to float32" in str(
+        explain_on(host_profile(), AttentionProblem(1, 2, 2, 64, 64, 64, dtype="bf16"))
+    )
+
+
+def test_explain_takes_the_arguments_of_sdpa_and_arrays_too(data):
+    save(data, host_profile())
+    array = np.zeros((1, 4, 32, 16), np.float32)
+    found = explain(array, array[:, :2], array[:, :2], is_causal=True, enable_gqa=True, gpu="host-test-4c")
+    assert (found.choice.problem.heads_kv, found.choice.problem.causal) == (2, True)
+    masked = explain(array, array, array, attn_mask=np.ones((32, 32), bool), gpu="host-test-4c")
+    assert masked.choice.problem.mask == "bool" and "mask" in masked.choice.fallback
+
+
+def test_a_problem_or_three_tensors_and_nothing_between():
+    with pytest.raises(ProblemError, match="three tensors"):
+        explain(np.zeros((1, 1, 2, 2), np.float32))
+
+
+def test_a_gpu_without_profile_is_named_with_those_that_have_one(data):
+    save(data, hopper_profile())
+    with pytest.raises(UnknownGpu, match="h100-test"):
+        explain(LONG, gpu="h900")
+
+
+def test_a_cpu_without_profile_is_judged_by_a_shipped_one_and_says_so(data):
+    save(data, host_profile())
+    found = explain(LONG)
+    assert found.choice.gpu == "host-test-4c"
+    assert any("has no profile" in caution and "make bench" in caution for caution in found.cautions)
+
+
+def test_a_cpu_where_nothing_was_ever_measured_gets_torch_and_a_caution():
+    found = explain(LONG)
+    assert found.choice.pick.owner == "torch" and found.choice.pick.prediction is None
+    assert any("none is shipped" in caution for caution in found.cautions)
+
+
+def test_explain_and_its_command_need_no_torch(data):
+    save(data, hopper_profile())
+    script = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from pathlib import Path\n"
+        "from microbench import paths\n"
+        f"paths.data_roots = lambda: [Path({str(data)!r})]\n"
+        "import attention\n"
+        "from attention import cli\n"
+        "print(attention.explain(attention.AttentionProblem(1, 8, 8, 512, 512, 64, dtype='bf16'), gpu='h100-test'))\n"
+        "assert len(cli.picks('h100-test')) == 3\n"
+        "try:\n"
+        "    attention.sdpa\n"
+        "except attention.EnvironmentLacks as error:\n"
+        "    print('lacks:', error)\n"
+        "cli.main(['explain', '--shape', '1,8,8,512,512,64', '--gpu', 'h100-test', '--json'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=dict(os.environ))
+    assert done.returncode == 0, done.stderr
+    assert "sm90a/forward/torch_cudnn" in done.stdout and "lacks: attention.sdpa needs torch" in done.stdout
+    assert json.loads(done.stdout.splitlines()[-1])["choice"]["gpu"] == "h100-test"
+
+
+def test_the_package_gives_the_function_also_after_the_module_of_its_name_was_imported():
+    module = importlib.import_module("attention.explain")
+    assert attention.explain is module.explain

@@ -1,0 +1,134 @@
+import pytest
+from pydantic import ValidationError
+
+from attention import bench, timings
+from attention.machine import machine_profile
+from attention.model import predict
+from attention.problem import AttentionProblem
+from attention.timings import Timing
+from attention.variant import Config, by_path
+from microbench import paths
+from tests.cpu.attention_profiles import host_profile
+
+OURS = "host/forward/tiled_online_softmax"
+TILE = {"block_q": 64, "block_kv": 64}
+
+
+def timing(seconds, variant=OURS, **changes):
+    fields = {
+        "gpu": "host-test-4c",
+        "measured_utc": "2026-01-01T00:00:00+00:00",
+        "shape": (1, 8, 8, 1024, 1024, 64, 64),
+        "dtype": "float32",
+        "causal": False,
+        "variant": variant,
+        "config": TILE if variant == OURS else {},
+        "seconds": seconds,
+        "low": seconds,
+        "high": seconds,
+        "n": 11,
+        "error": 0.0,
+        "allowed_error": 1.0,
+        "threads": 4,
+        "source_sha256": timings.source_sha256(variant),
+    }
+    return Timing(**(fields | changes))
+
+
+def test_a_timing_survives_the_file(data):
+    path = timings.write(timing(0.01))
+    timings.write(timing(0.02))
+    assert path == data / "attention" / "host-test-4c.jsonl"
+    found, problems = timings.read("host-test-4c")
+    assert [each.seconds for each in found] == [0.01, 0.02] and not problems
+
+
+def test_a_corrupt_line_is_named_and_the_rest_loads(data):
+    path = timings.write(timing(0.01))
+    with path.open("a") as file:
+        file.write('{"gpu": "half\n')
+    timings.write(timing(0.03))
+    found, problems = timings.read("host-test-4c")
+    assert [each.seconds for each in found] == [0.01, 0.03]
+    assert len(problems) == 1 and "host-test-4c.jsonl, line 2" in problems[0]
+
+
+def test_an_unknown_field_or_a_time_of_zero_is_no_timing():
+    with pytest.raises(ValidationError):
+        timing(0.0)
+    with pytest.raises(ValidationError):
+        timing(0.1, speed=3)
+
+
+def test_efficiency_is_the_median_of_predicted_over_measured():
+    profile, problem = host_profile(), AttentionProblem(1, 8, 8, 1024, 1024, 64)
+    promised = predict(profile, problem, by_path(OURS), Config(tuple(TILE.items()))).seconds
+    rows = tuple(timing(promised * factor) for factor in (2.0, 4.0, 5.0))
+    found = timings.efficiencies(profile, rows)[OURS]
+    assert (found.value, found.timings) == (pytest.approx(0.25), 3)
+
+
+def test_a_timing_of_other_source_or_of_a_vanished_variant_does_not_count():
+    stale, gone = timing(1.0, source_sha256="0" * 64), timing(1.0).model_copy(update={"variant": "host/forward/gone"})
+    assert timings.efficiencies(host_profile(), (stale, gone)) == {}
+
+
+def test_the_source_hash_covers_every_file_of_the_variant(tmp_path, monkeypatch):
+    folder = tmp_path / "host/forward/one"
+    folder.mkdir(parents=True)
+    (folder / "variant.py").write_text("1")
+    monkeypatch.setattr(timings, "KERNELS", tmp_path)
+    hashes = []
+    for name, text in (("variant.py", "1"), ("part.cuh", "2"), ("part.cuh", "3")):
+        (folder / name).write_text(text)
+        timings.source_sha256.cache_clear()
+        hashes.append(timings.source_sha256("host/forward/one"))
+    timings.source_sha256.cache_clear()
+    assert len(set(hashes)) == 3
+
+
+def test_the_bench_checks_times_and_keeps_each_candidate(data, monkeypatch):
+    machine_profile.cache_clear()
+    monkeypatch.setattr(bench, "CALLS", 3)
+    problem = AttentionProblem(1, 4, 2, 70, 90, 16, causal=True)
+    measured = bench.bench([problem])
+    machine_profile.cache_clear()
+    assert {each.candidate.variant for each in measured} == {
+        f"host/forward/{name}" for name in ("tiled_online_softmax", "torch_sdpa", "torch_math")
+    }
+    assert sum(each.picked for each in measured) == 1
+    assert all(each.timing and each.timing.error <= each.timing.allowed_error for each in measured)
+    kept, problems = timings.read(measured[0].timing.gpu)
+    assert len(kept) == 3 and not problems
+    assert all(each.problem == problem and each.low <= each.seconds <= each.high for each in kept)
+    assert str(paths.writable_data()) == str(data)
+
+
+def test_a_wrong_kernel_is_named_and_not_timed(data, monkeypatch):
+    machine_profile.cache_clear()
+    real = bench.by_path
+
+    def broken(path):
+        variant = real(path)
+
+        class Broken:
+            def load(self):
+                run = variant.load()
+                return lambda *a: (run(*a)[0] * 1.5, None) if path == OURS else run(*a)
+
+        return Broken()
+
+    monkeypatch.setattr(bench, "by_path", broken)
+    measured = bench.bench([AttentionProblem(1, 2, 2, 40, 40, 16)])
+    machine_profile.cache_clear()
+    ours = next(each for each in measured if each.candidate.variant == OURS)
+    assert ours.timing is None and "wrong" in ours.failure
+    assert all(each.variant != OURS for each in timings.read(bench.host_slug())[0])
+
+
+def test_candidates_alternate():
+    order = []
+    calls = {0: lambda: order.append(0), 1: lambda: order.append(1)}
+    seconds = bench.alternate(calls)
+    timed = order[4:]
+    assert timed == [0, 1] * (len(timed) // 2) and len(seconds[0]) == len(seconds[1]) == len(timed) // 2
