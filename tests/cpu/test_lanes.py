@@ -1,4 +1,4 @@
-"""constraints/: which lane a machine gets, and that each lane is pinned. Its scripts run before anything is installed."""
+"""constraints/: which lane a machine gets, what that lane installs, and what an existing environment is told."""
 
 import importlib
 import os
@@ -151,7 +151,7 @@ def test_an_existing_environment_with_everything_is_used_as_it_is() -> None:
     assert (told.returncode, told.stderr) == (0, "")
 
 
-def test_make_without_a_new_enough_python_says_so(tmp_path: Path) -> None:
+def test_make_without_a_new_enough_python_says_so() -> None:
     told = subprocess.run(["make", "bench", "PYTHON=no-such-python"], capture_output=True, text=True, cwd=ROOT)
     assert told.returncode != 0
     assert "no-such-python is no Python 3.11 or newer" in told.stderr

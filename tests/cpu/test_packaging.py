@@ -1,0 +1,154 @@
+"""The wheel, as a user gets it: what it holds, and that it explains a choice from its own shipped profile."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SHAPE = ("--shape", "1,8,8,1024,1024,64", "--dtype", "float32")
+SHIPPED = ("profiles", "published", "schema")
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy of the tree, so that the build's stamp does not touch the checkout."""
+    tree, target = tmp_path_factory.mktemp("tree") / "smscope", tmp_path_factory.mktemp("wheel")
+    unwanted = shutil.ignore_patterns(".git", ".venv", "runs", "__pycache__", ".*_cache")
+    shutil.copytree(ROOT, tree, ignore=unwanted)
+    (tree / "README.md").touch()
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
+    subprocess.run(build, cwd=tree, check=True, capture_output=True)
+    (built,) = target.glob("smscope-*-py3-none-any.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def names(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+class Installed:
+    """An environment that holds the wheel; the other packages are those of the environment under test."""
+
+    def __init__(self, folder: Path, wheel: Path) -> None:
+        self.folder = folder
+        self.python = folder / "env" / "bin" / "python"
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
+        pip = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--no-index", "--no-deps"]
+        subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
+        # A plain path in a .pth file adds the packages, not the .pth files beside them: no editable smscope comes along.
+        (site,) = (folder / "env" / "lib").glob("python*/site-packages")
+        (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """`python ...` away from the checkout, with a user's data and cache folders of its own."""
+        homes = {f"XDG_{kind}_HOME": str(self.folder / kind) for kind in ("DATA", "CACHE")}
+        inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SMSCOPE_CACHE")}
+        command = [str(self.python), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, cwd=self.folder, env={**inherited, **homes})
+
+    def json(self, *arguments: str) -> Any:
+        told = self.run(*arguments)
+        assert told.returncode == 0, told.stderr
+        return json.loads(told.stdout)
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return Installed(tmp_path_factory.mktemp("installed"), wheel)
+
+
+def sources(*suffixes: str) -> Iterator[str]:
+    for package in ("microbench", "attention"):
+        for file in (ROOT / package).rglob("*"):
+            if file.suffix in suffixes:
+                yield file.relative_to(ROOT).as_posix()
+
+
+def test_the_wheel_holds_every_source_of_both_packages(names: set[str]) -> None:
+    expected = set(sources(".py", ".cu", ".cuh", ".hpp"))
+    assert any(name.endswith(".cu") for name in expected)
+    assert expected <= names
+    assert {"microbench/py.typed", "attention/py.typed"} <= names
+
+
+@pytest.mark.parametrize("folder", SHIPPED)
+def test_the_wheel_ships_facts_profiles_and_schemas(names: set[str], folder: str) -> None:
+    expected = {
+        f"microbench/data/{folder}/{file.relative_to(ROOT / 'data' / folder).as_posix()}"
+        for file in (ROOT / "data" / folder).rglob("*")
+        if file.suffix in (".csv", ".json")
+    }
+    assert expected
+    assert expected <= names
+
+
+def test_the_wheel_holds_nothing_else(names: set[str]) -> None:
+    heads = {name.split("/")[0] for name in names}
+    assert {head for head in heads if not head.endswith(".dist-info")} == {"microbench", "attention"}
+    assert not [name for name in names if name.startswith("microbench/data/runs")]
+
+
+def test_the_licence_travels_with_the_wheel(names: set[str]) -> None:
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+
+
+def test_the_installed_package_is_the_wheels(installed: Installed) -> None:
+    code = "import json, attention, microbench; print(json.dumps([attention.__file__, microbench.__file__]))"
+    for file in installed.json("-c", code):
+        assert Path(file).is_relative_to(installed.folder)
+
+
+def test_the_wheel_explains_a_choice_from_each_shipped_profile(installed: Installed) -> None:
+    shipped = sorted(file.stem for file in (ROOT / "data" / "profiles").glob("*.json"))
+    assert shipped, "no profile is committed; run `make bench`"
+    for gpu in shipped:
+        choice = installed.json("-m", "attention", "explain", *SHAPE, "--gpu", gpu, "--json")
+        assert choice, gpu
+
+
+def test_the_wheel_lists_its_probes(installed: Installed) -> None:
+    probes = installed.json("-m", "microbench", "list", "--json")
+    assert {probe["probe"] for probe in probes} == {
+        Path(name).stem
+        for name in sources(".py")
+        if name.startswith("microbench/probes/") and not Path(name).stem.startswith("_")
+    }
+
+
+def test_an_unknown_gpu_is_one_sentence_and_exit_code_2(installed: Installed) -> None:
+    told = installed.run("-m", "attention", "explain", *SHAPE, "--gpu", "no-such-gpu", "--json")
+    assert told.returncode == 2
+    assert "no-such-gpu" in told.stderr + told.stdout
+    assert "Traceback" not in told.stderr
+
+
+def test_new_runs_of_an_installed_wheel_go_to_the_users_folder(installed: Installed) -> None:
+    code = "import json; from microbench import paths; print(json.dumps(str(paths.writable_data())))"
+    assert Path(installed.json("-c", code)) == installed.folder / "DATA" / "smscope"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_fresh_copy_sets_itself_up_measures_and_explains(tmp_path: Path) -> None:
+    """Needs pip's index: what a person does first, with Python, make and pip only."""
+    tree = tmp_path / "smscope"
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache"))
+    make = ["make", "bench", "LANE=host", "ARGS=--quick"]
+    inherited = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "VIRTUAL_ENV")}
+    first = subprocess.run(make, cwd=tree, env=inherited, capture_output=True, text=True)
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert "MB to download" in first.stdout
+    second = subprocess.run(["make", "check", "LANE=host"], cwd=tree, env=inherited, capture_output=True, text=True)
+    assert "using .venv" in second.stdout
+    assert "to download" not in second.stdout
