@@ -119,9 +119,9 @@ def slope(axis: str, **where: Value) -> Reducer:
         fits = []
         for row in curves.values[:, keep]:
             good = np.isfinite(row)
-            if good.sum() < 3:
-                raise NoValue(f"a slope along {axis} needs three points")
-            fits.append(float(np.polyfit(x[good], row[good], 1)[0]))
+            fits.append(float(np.polyfit(x[good], row[good], 1)[0]) if good.sum() >= 3 else np.nan)
+        if not np.isfinite(fits).any():
+            raise NoValue(f"a slope along {axis} needs three points")
         return Reduced(np.array(fits))
 
     return reduce
@@ -139,9 +139,10 @@ class Plateau:
 def plateaus(values: Sequence[float] | Floats, flat: float = 0.06, step: float = 0.12) -> tuple[Plateau, ...]:
     """The flat stretches of a rising curve, by change-point detection on its logarithm.
 
-    PELT (the `ruptures` package) cuts the curve where its mean jumps; a piece counts as flat where it spans less than
-    `flat` (relative), and two neighbouring flat pieces within `step` of each other are one. Steep pieces between two
-    levels, the mixture of hits and misses, are no plateau.
+    PELT (the `ruptures` package) cuts the curve where its mean jumps. The plateau of a piece is its longest run of
+    points that span less than `flat` (relative) around its median: a fine sweep leaves some points of the rise at its
+    ends. A piece of which less than half is flat is a rise, the mixture of hits and misses, and no plateau. Neighbours
+    within `step` of each other are one.
     """
     logs = np.log(np.asarray(values, dtype=np.float64))
     if len(logs) < 4 or not np.isfinite(logs).all():
@@ -150,17 +151,29 @@ def plateaus(values: Sequence[float] | Floats, flat: float = 0.06, step: float =
 
     cuts = ruptures.Pelt(model="l2", min_size=2, jump=1).fit(logs.reshape(-1, 1)).predict(pen=4 * flat**2)
     found: list[Plateau] = []
-    for first, end in zip([0, *cuts[:-1]], cuts, strict=True):
-        piece = logs[first:end]
-        if np.ptp(piece) > flat:
+    for begin, stop in zip([0, *cuts[:-1]], cuts, strict=True):
+        core = _longest_run(np.abs(logs[begin:stop] - np.median(logs[begin:stop])) <= flat / 2)
+        if len(core) < max(2, (stop - begin) / 2):
             continue
-        level = float(np.exp(np.median(piece)))
+        first, end = begin + core.start, begin + core.stop
+        level = float(np.exp(np.median(logs[first:end])))
         if found and abs(np.log(level / found[-1].level)) < step:
             start = found[-1].first
             found[-1] = Plateau(start, end - 1, float(np.exp(np.median(logs[start:end]))))
         else:
             found.append(Plateau(first, end - 1, level))
     return tuple(found)
+
+
+def _longest_run(holds: NDArray[np.bool_]) -> range:
+    """The longest stretch of True, as positions."""
+    best = range(0)
+    start = 0
+    for position, true in enumerate([*holds, False]):
+        if not true:
+            best = max(best, range(start, position), key=len)
+            start = position + 1
+    return best
 
 
 def level(number: int, axis: str, **where: Value) -> Reducer:
@@ -188,8 +201,8 @@ def knee(number: int, axis: str, **where: Value) -> Reducer:
         flat = _pick(_plateaus(curves, order), number)
         ends = []
         for row in curves.values[:, order]:
-            level = np.nanmedian(row[flat.first : flat.last + 1])
-            ends.append(size[np.flatnonzero(row <= level * KNEE)].max(initial=np.nan))
+            on_it = row <= np.nanmedian(row[flat.first : flat.last + 1]) * KNEE
+            ends.append(size[on_it].max() if on_it.any() else np.nan)
         return Reduced(np.array(ends))
 
     return reduce

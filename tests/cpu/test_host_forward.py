@@ -1,5 +1,8 @@
 import math
 import os
+import platform
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -194,6 +197,23 @@ def test_a_forked_child_gets_threads_of_its_own():
         same = torch.equal(OURS.load()(q, k, v, problem, SMALL)[0], expected)
         os._exit(0 if same else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names instruction sets of x86")
+@pytest.mark.parametrize(("features", "vector_bytes"), [("+sse4.1", 16), ("+avx,+avx2,+fma", 32)])
+def test_narrower_vectors_give_the_same(features, vector_bytes):
+    script = (
+        "import torch\n"
+        "from attention.kernels.host.forward.tiled_online_softmax.vector import VECTOR_BYTES\n"
+        "from tests.cpu.test_host_forward import OURS, SMALL, checked\n"
+        "from attention.problem import AttentionProblem\n"
+        f"assert VECTOR_BYTES == {vector_bytes}\n"
+        "q, k, v = torch.randn(3, 1, 2, 75, 43, generator=torch.Generator().manual_seed(1))\n"
+        "checked(OURS, q, k, v, AttentionProblem(1, 2, 2, 75, 75, 43, causal=True), SMALL)\n"
+    )
+    environment = os.environ | {"NUMBA_CPU_FEATURES": features, "NUMBA_CPU_NAME": "x86-64"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_maximum_that_did_not_move_scales_older_sums_by_exactly_one():

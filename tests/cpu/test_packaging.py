@@ -46,7 +46,7 @@ class Installed:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
         pip = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--no-index", "--no-deps"]
         subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
-        # A plain path in a .pth file adds the packages, not the .pth files beside them: no editable smscope comes along.
+        # A path in a .pth file adds the packages there, not the .pth files beside them: no editable smscope comes too.
         (site,) = (folder / "env" / "lib").glob("python*/site-packages")
         (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
@@ -149,6 +149,6 @@ def test_a_fresh_copy_sets_itself_up_measures_and_explains(tmp_path: Path) -> No
     first = subprocess.run(make, cwd=tree, env=inherited, capture_output=True, text=True)
     assert first.returncode == 0, first.stdout + first.stderr
     assert "MB to download" in first.stdout
-    second = subprocess.run(["make", "check", "LANE=host"], cwd=tree, env=inherited, capture_output=True, text=True)
+    second = subprocess.run(["make", "profile", "LANE=host"], cwd=tree, env=inherited, capture_output=True, text=True)
     assert "using .venv" in second.stdout
     assert "to download" not in second.stdout

@@ -8,9 +8,10 @@ from microbench.arch import CUDA, Machine
 from microbench.curves import slope
 from microbench.measure.cuda import CudaBench, Launch
 from microbench.patterns import loop
-from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin
+from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, SassContract, Twin
 
-CHAIN = 32
+# Dependent loads, and independent ones: more of those in flight than 8 of 16 bytes would not fit 64 registers.
+CHAINS = (32, 8)
 TRIPS = 16
 WARPS = 32
 BANKS_BYTES = 128
@@ -25,13 +26,17 @@ def phases(point: Point) -> int:
 def builds(point: Point) -> tuple[Build, ...]:
     """A dependent chain for the latency; independent loads, each kept alive by an XOR, for the interval."""
     width, ways = point["width_bytes"], point["ways"]
-    load, xors = OpCount(SUFFIX[width], CHAIN), CHAIN * width // 4
-    shape = (("WIDTH", width), ("WAYS", ways), ("CHAIN", CHAIN))
+    shape = (("WIDTH", width), ("WAYS", ways))
+
+    def contract(loads: int, distance: int) -> SassContract:
+        return loop(
+            OpCount(SUFFIX[width], loads), distance=distance, overhead=("LOP3",), overhead_max=loads * width // 4
+        )
+
+    dependent, independent = CHAINS
     return (
-        Build(
-            (*shape, ("DEPENDENT", 1), ("THREADS", 32)), loop(load, distance=1, overhead=("LOP3",), overhead_max=xors)
-        ),
-        Build((*shape, ("DEPENDENT", 0), ("THREADS", 32 * WARPS)), loop(load, overhead=("LOP3",), overhead_max=xors)),
+        Build((*shape, ("CHAIN", dependent), ("DEPENDENT", 1), ("THREADS", 32)), contract(dependent, 1)),
+        Build((*shape, ("CHAIN", independent), ("DEPENDENT", 0), ("THREADS", 32 * WARPS)), contract(independent, 0)),
     )
 
 
@@ -40,13 +45,12 @@ def run(bench: CudaBench, point: Point) -> list[Sample]:
     sms = bench.machine.sm_count
     out = bench.empty(4 * WARPS * 32 * sms)
     samples = []
-    for kernel, metric, warps in zip(
-        bench.kernels(point), ("latency_cycles", "interval_cycles"), (1, WARPS), strict=True
-    ):
+    metrics = ("latency_cycles", "interval_cycles")
+    for kernel, metric, chain, warps in zip(bench.kernels(point), metrics, CHAINS, (1, WARPS), strict=True):
         short, long = (
             Launch(kernel, sms, 32 * warps, (np.int32(n), out), 32 * BANKS_BYTES) for n in (TRIPS, 2 * TRIPS)
         )
-        samples.append(bench.cycles(short, long, operations=TRIPS * CHAIN * warps).sample(metric))
+        samples.append(bench.cycles(short, long, operations=TRIPS * chain * warps).sample(metric))
     return samples
 
 

@@ -15,7 +15,7 @@ import hashlib
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -33,13 +33,14 @@ from attention.kernels.host.forward.tiled_online_softmax.vector import (
     store,
     take_ticket,
 )
+from microbench.measure.host_code import compiled
 
 LOG2_E = math.log2(math.e)
 LN_2 = math.log(2.0)
 HALF_ROWS = PRODUCT_ROWS // 2
 CACHE_LINE = 64
-# A register sums this many products before they are added to the long sum. The rounding errors of n products in runs of L
-# grow as sqrt(n L + n^2 / L): least at L = sqrt(n), for head dims to 256 and for some thousand keys.
+# A register sums this many products before they are added to the long sum. The rounding errors of n products in runs of
+# L grow as sqrt(n L + n^2 / L): least at L = sqrt(n), for head dims to 256 and for some thousand keys.
 DIM_RUN = 32
 KEY_RUN = 64
 jit = numba.njit(nogil=True, error_model="numpy")
@@ -136,13 +137,14 @@ def begin(zero, grid, panel, query, scale, row):  # type: ignore[no-untyped-def]
     """Transpose one panel of queries, scaled, to [D][lane], with zeros past the last; empty its outputs and state."""
     size = grid.element_bytes
     row_bytes = grid.lanes * size
-    for lane in range(grid.lanes):
-        inside = row + lane < grid.seq_q
-        source = query + size * (row + lane) * grid.query.row
-        target = panel + size * lane
-        for column in range(grid.dim):
-            element = load(zero, source + size * column) * (scale * LOG2_E) if inside else 0.0
-            store(zero, element, target + row_bytes * column)
+    rows = min(grid.lanes, grid.seq_q - row)
+    for column in range(grid.dim):
+        source = query + size * (row * grid.query.row + column)
+        target = panel + row_bytes * column
+        for lane in range(rows):
+            store(zero, load(zero, source + size * grid.query.row * lane) * (scale * LOG2_E), target + size * lane)
+        for lane in range(rows, grid.lanes):
+            store(zero, 0.0, target + size * lane)
     outputs = panel + grid.dim * row_bytes
     highest = outputs + grid.dim_v * row_bytes
     for cell in range(grid.dim_v * grid.lanes):
@@ -222,8 +224,9 @@ def finish(zero, grid, panel, out, lse, row):  # type: ignore[no-untyped-def]
 
 
 def _entry(sources: str) -> Callable[[Grid, int, Any, float], None]:
-    """The function that is cached on disk. Numba's key sees its file and its closure: `sources` stands for the rest."""
+    """The function that is kept on disk. Numba's key sees its file and its closure: `sources` stands for the rest."""
 
+    @compiled()
     def draw(grid, counter, memory, scale):  # type: ignore[no-untyped-def]
         """Draw tiles from the shared counter until none is left, without the GIL; `memory` is this thread's scratch."""
         _ = sources
@@ -238,12 +241,7 @@ def _entry(sources: str) -> Callable[[Grid, int, Any, float], None]:
             head = item // grid.tiles
             one_tile(zero, grid, memory.ctypes.data, scale, head // grid.heads, head % grid.heads, tile * grid.block_q)
 
-    options = {"nogil": True, "error_model": "numpy"}
-    try:
-        compiled = numba.njit(draw, cache=True, **options)
-    except RuntimeError:  # no folder can be written: every process compiles for itself
-        compiled = numba.njit(draw, **options)
-    return cast("Callable[[Grid, int, Any, float], None]", compiled)
+    return draw
 
 
 def _sources() -> str:

@@ -16,6 +16,7 @@ import math
 from typing import Any
 
 import llvmlite.binding
+import numba
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -27,11 +28,18 @@ I64 = ir.IntType(64)
 
 
 def vector_bytes() -> int:
-    """Bytes of the widest vector register of this CPU: 64 (AVX-512), 32 (AVX2) or 16 (SSE, NEON)."""
-    features = llvmlite.binding.get_host_cpu_features()
-    if features.get("avx512f"):
+    """Bytes of the widest vector register that Numba compiles for: 64 (AVX-512), 32 (AVX2) or 16 (SSE, NEON).
+
+    That is this CPU's, unless the user narrowed it with Numba's own NUMBA_CPU_FEATURES.
+    """
+    asked: Any = numba.config
+    features = asked.CPU_FEATURES
+    if features is None:
+        features = llvmlite.binding.get_host_cpu_features().flatten()
+    present = set(features.split(","))
+    if "+avx512f" in present:
         return 64
-    return 32 if features.get("avx2") and features.get("fma") else 16
+    return 32 if {"+avx2", "+fma"} <= present else 16
 
 
 VECTOR_BYTES = vector_bytes()

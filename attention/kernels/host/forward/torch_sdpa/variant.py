@@ -33,6 +33,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
     width = 2 * problem.head_dim
     wide = max(1, problem.element_bytes // 4)
     score_bytes = rows * columns * SCORE_BYTES * wide
+    keys_seen = problem.scores / (problem.batch * problem.heads_q * problem.seq_q)
     kv_row_bytes = width * problem.element_bytes
     heads = 1 if problem.seq_q > rows else problem.batch * problem.heads_kv  # read in a call before a key comes again
     return Tile(
@@ -46,7 +47,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
             Demand("scores through cache", "scores", SCORE_PASSES * score_bytes, MEMORY, score_bytes),
         ),
         edge=(
-            Demand("K and V", "K and V", problem.seq_kv * kv_row_bytes, MEMORY, problem.seq_kv * kv_row_bytes * heads),
+            Demand("K and V", "K and V", keys_seen * kv_row_bytes, MEMORY, keys_seen * kv_row_bytes * heads),
             Demand("Q and out", "edge", rows * kv_row_bytes, "dram_bandwidth_bytes_per_s"),
         ),
     )
