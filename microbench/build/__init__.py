@@ -7,6 +7,7 @@ so a hit is the cubin that was checked, on machines without NVRTC as well.
 import json
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from microbench import sass
 from microbench.arch import Arch, by_name
 from microbench.build import cache
 from microbench.build.nvrtc import DEFAULT, choose, installed, matches
-from microbench.errors import BuildError, DataError
+from microbench.errors import BuildError, DataError, SmscopeError
 from microbench.paths import PACKAGE
 from microbench.probe import Build, Probe
 from microbench.sass import cubin
@@ -65,16 +66,42 @@ class Cubin:
         return sass.parse(self.image, self.kernel, self.listing)
 
 
+@dataclass(frozen=True)
+class Source:
+    """What decides a cubin. Includes are written from the root of an `include` folder ("ptx/clock.cuh").
+
+    `nvrtc` pins a toolchain ('13.2'); where it is absent another one compiles, and Cubin.other_toolchain says so.
+    """
+
+    text: str
+    name: str
+    arch: Arch
+    kernel: str
+    defines: Defines = ()
+    include: tuple[Path, ...] = (HEADERS,)
+    nvrtc: str = DEFAULT
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """NVRTC's command line."""
+        return (f"-arch={self.arch.nvrtc}", *_FLAGS, *(f"-D{key}={value}" for key, value in self.defines))
+
+
+def source_of(probe: Probe, build: Build, arch: Arch) -> Source:
+    """The source of one build of a probe. Raises DataError where its file cannot be read."""
+    try:
+        text = probe.source.read_text()
+    except OSError as error:
+        raise DataError(f"The source {probe.source.name} of {probe.name} cannot be read: {error.strerror}.") from error
+    return Source(text, probe.source.name, arch, build.kernel or probe.name, build.defines)
+
+
 def compile_probe(probe: Probe, build: Build, arch: Arch) -> Cubin:
     """The kernel of one build of a probe. Raises BuildError, EnvironmentLacks, DataError.
 
     The contract is not checked here: sass.require(build.contract, cubin.instructions(), arch, cubin.resources).
     """
-    try:
-        source = probe.source.read_text()
-    except OSError as error:
-        raise DataError(f"The source {probe.source.name} of {probe.name} cannot be read: {error.strerror}.") from error
-    return compile_source(source, probe.source.name, arch, build.defines, kernel=build.kernel or probe.name)
+    return _compile_one(source_of(probe, build, arch))
 
 
 def compile_source(
@@ -87,70 +114,92 @@ def compile_source(
     kernel: str,
     nvrtc: str | None = None,
 ) -> Cubin:
-    """Compile `source`, or take it from the cache.
-
-    Includes are written from the root of an `include` folder ("ptx/clock.cuh") and travel in memory. `nvrtc` pins a
-    toolchain ('13.2'); where it is absent another one compiles, and Cubin.other_toolchain says so.
+    """Compile `source`, or take it from the cache; the arguments are those of Source.
 
     Raises BuildError where NVRTC refuses the source or the log holds a fatal note, EnvironmentLacks where NVRTC or
     nvdisasm is needed and absent, DataError where the cache cannot be written.
     """
     arch = by_name(arch) if isinstance(arch, str) else arch
-    if "cuda" not in arch.features:
-        raise BuildError(f"{name} is CUDA code, and {arch.name} is no GPU; the host lane compiles nothing.")
-    requested = nvrtc or DEFAULT
-    flags = (f"-arch={arch.nvrtc}", *_FLAGS, *(f"-D{key}={value}" for key, value in defines))
-    headers = _headers(source, include)
-    key = _key(requested, flags, name, source, headers, kernel)
-    kept = cache.read(key)
-    if kept is not None and not _outdated(kept[1], requested):
-        image, entry = kept
-    else:
-        image, entry = _compile(source, name, arch, headers, flags, kernel, requested)
-        cache.write(key, image, entry)
+    return _compile_one(Source(source, name, arch, kernel, defines, include, nvrtc or DEFAULT))
+
+
+def _compile_one(source: Source) -> Cubin:
+    (made,) = compile_all((source,))
+    if isinstance(made, SmscopeError):
+        raise made
+    return made
+
+
+def compile_all(sources: Sequence[Source]) -> tuple[Cubin | SmscopeError, ...]:
+    """Every source compiled, or taken from the cache; in its place the error where one cannot be.
+
+    One nvdisasm reads what is new of each architecture: starting it takes longer than compiling a small kernel.
+    """
+    made: dict[int, Cubin | SmscopeError] = {}
+    fresh: dict[Arch, list[tuple[int, str, bytes, cache.Entry]]] = {}
+    for at, source in enumerate(sources):
+        try:
+            key = _key(source, _headers(source.text, source.include))
+            kept = cache.read(key)
+            if kept is not None and not _outdated(kept[1], source.nvrtc):
+                made[at] = _cubin(source, *kept, from_cache=True)
+            else:
+                fresh.setdefault(source.arch, []).append((at, key, *_compile(source)))
+        except SmscopeError as error:
+            made[at] = error
+    for arch, compiled in fresh.items():
+        try:
+            codes = [cubin.text(image, sources[at].kernel).code for at, _, image, _ in compiled]
+            for (at, key, image, entry), listing in zip(compiled, sass.disassemble_all(codes, arch), strict=True):
+                whole = entry.model_copy(update={"listing": listing})
+                cache.write(key, image, whole)
+                made[at] = _cubin(sources[at], image, whole, from_cache=False)
+        except SmscopeError as error:
+            made.update({at: error for at, *_ in compiled if at not in made})
+    return tuple(made[at] for at in range(len(sources)))
+
+
+def _cubin(source: Source, image: bytes, entry: cache.Entry, from_cache: bool) -> Cubin:
     return Cubin(
         image=image,
         sha256=entry.sha256,
-        arch=arch.name,
-        kernel=kernel,
+        arch=source.arch.name,
+        kernel=source.kernel,
         nvrtc=entry.nvrtc,
-        requested_nvrtc=requested,
-        flags=flags,
+        requested_nvrtc=source.nvrtc,
+        flags=source.flags,
         log=entry.log,
         resources=Resources(**{field.name: getattr(entry, field.name) for field in fields(Resources)}),
         listing=entry.listing,
         compile_seconds=entry.compile_seconds,
         path=cache.image_path(entry.sha256),
-        from_cache=kept is not None and kept[1] is entry,
+        from_cache=from_cache,
     )
 
 
-def _compile(
-    source: str,
-    name: str,
-    arch: Arch,
-    headers: tuple[tuple[str, str], ...],
-    flags: tuple[str, ...],
-    kernel: str,
-    requested: str,
-) -> tuple[bytes, cache.Entry]:
-    major, minor = arch.compute_capability
-    compiler = choose(requested, major * 10 + minor)
+def _compile(source: Source) -> tuple[bytes, cache.Entry]:
+    """The image, and its entry but for the listing."""
+    if "cuda" not in source.arch.features:
+        raise BuildError(
+            f"{source.name} is CUDA code, and {source.arch.name} is no GPU; the host lane compiles nothing."
+        )
+    major, minor = source.arch.compute_capability
+    compiler = choose(source.nvrtc, major * 10 + minor)
     started = time.perf_counter()
-    outcome = compiler.compile(source, name, headers, flags)
+    outcome = compiler.compile(source.text, source.name, _headers(source.text, source.include), source.flags)
     seconds = time.perf_counter() - started
     fatal = _FATAL_NOTE.search(outcome.log) if outcome.image else _ERROR.search(outcome.log)
     if outcome.image is None or fatal:
         reason = fatal[0].strip() if fatal else "no reason given"
-        error = BuildError(f"NVRTC {compiler.version} does not build {name} for {arch.name}: {reason}")
+        error = BuildError(f"NVRTC {compiler.version} does not build {source.name} for {source.arch.name}: {reason}")
         error.add_note(outcome.log)
         raise error
-    used = cubin.resources(outcome.image, kernel, outcome.log)
+    used = cubin.resources(outcome.image, source.kernel, outcome.log)
     entry = cache.Entry(
         sha256=cache.digest(outcome.image),
         nvrtc=compiler.version,
         log=outcome.log,
-        listing=sass.disassemble(outcome.image, kernel, arch),
+        listing="",
         compile_seconds=seconds,
         **{field.name: getattr(used, field.name) for field in fields(Resources)},
     )
@@ -162,16 +211,10 @@ def _outdated(entry: cache.Entry, requested: str) -> bool:
     return not matches(entry.nvrtc, requested) and installed(requested)
 
 
-def _key(
-    requested: str,
-    flags: tuple[str, ...],
-    name: str,
-    source: str,
-    headers: tuple[tuple[str, str], ...],
-    kernel: str,
-) -> str:
+def _key(source: Source, headers: tuple[tuple[str, str], ...]) -> str:
     """Every text that decides the cubin; the architecture and the defines are among the flags."""
-    return cache.digest(json.dumps([_LAYOUT, requested, flags, name, source, headers, kernel]).encode())
+    decides = [_LAYOUT, source.nvrtc, source.flags, source.name, source.text, headers, source.kernel]
+    return cache.digest(json.dumps(decides).encode())
 
 
 def _headers(source: str, roots: tuple[Path, ...]) -> tuple[tuple[str, str], ...]:

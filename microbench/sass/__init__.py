@@ -6,10 +6,13 @@ patch_stall(image, kernel, index, stall)        the same cubin with one instruct
 """
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate, islice
 
 from microbench import toolkit
 from microbench.arch import Arch
@@ -24,6 +27,7 @@ __all__ = [
     "check",
     "decode",
     "disassemble",
+    "disassemble_all",
     "matches",
     "parse",
     "patch_stall",
@@ -35,6 +39,9 @@ __all__ = [
 _DECODED_AS = {"SM70": "SM75"}
 _REMEDY = "pip install nvidia-cuda-nvdisasm"
 
+_BASE = 0x7ACE_0000_0000  # beyond 32 bits, and 4 GiB away from any other number that begins alike
+_ADDRESS = re.compile(r"(?P<mark>0x|/\*)(?P<address>7ace[0-9a-f]{8})\b")
+
 
 def decode(image: bytes, kernel: str, arch: Arch) -> tuple[Instruction, ...]:
     """Every instruction of `kernel` in order of address. Raises EnvironmentLacks without nvdisasm, BuildError."""
@@ -43,18 +50,42 @@ def decode(image: bytes, kernel: str, arch: Arch) -> tuple[Instruction, ...]:
 
 def disassemble(image: bytes, kernel: str, arch: Arch) -> str:
     """The listing of `kernel` by nvdisasm, one instruction a line. Raises EnvironmentLacks, BuildError."""
+    return disassemble_all((cubin.text(image, kernel).code,), arch)[0]
+
+
+def disassemble_all(codes: Sequence[bytes], arch: Arch) -> tuple[str, ...]:
+    """One listing for each piece of code, by one nvdisasm: it takes 0.14 s to start, and 1 ms for a small kernel.
+
+    The pieces stand one behind the other at an address that no immediate reaches, so every number above it is the
+    address of an instruction, and moves back to where its own kernel starts at 0. Raises EnvironmentLacks.
+    """
+    if not codes:
+        return ()
     target = arch.name.upper().replace("A", "a")
     with tempfile.NamedTemporaryFile(prefix="smscope-", suffix=".bin") as raw:
-        raw.write(cubin.text(image, kernel).code)
+        raw.write(b"".join(codes))
         raw.flush()
-        command = [_nvdisasm(), "-ndf", "-b", _DECODED_AS.get(target, target), raw.name]
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        place = ["--base-address", hex(_BASE), "-b", _DECODED_AS.get(target, target)]
+        ran = subprocess.run([_nvdisasm(), "-ndf", *place, raw.name], capture_output=True, text=True, check=False)
     if ran.returncode:
         reason = next(iter(ran.stderr.strip().splitlines()), f"exit {ran.returncode}")
-        raise EnvironmentLacks(
-            f"nvdisasm cannot decode {kernel} for {arch.name} ({reason}); get a newer one: {_REMEDY}."
-        )
-    return "".join(line + "\n" for line in map(str.strip, ran.stdout.splitlines()) if line.startswith("/*"))
+        raise EnvironmentLacks(f"nvdisasm cannot decode {arch.name} ({reason}); get a newer one: {_REMEDY}.")
+    lines = iter([line for line in map(str.strip, ran.stdout.splitlines()) if line.startswith("/*")])
+    starts = accumulate((len(code) for code in codes), initial=_BASE)
+    return tuple(
+        "".join(_moved(line, start) + "\n" for line in islice(lines, len(code) // 16))
+        for code, start in zip(codes, starts, strict=False)
+    )
+
+
+def _moved(line: str, start: int) -> str:
+    """A line of the listing with every address counted from `start`: its own, and those it jumps to."""
+
+    def counted(found: re.Match[str]) -> str:
+        address = int(found["address"], 16) - start
+        return f"{found['mark']}{address:x}" if found["mark"] == "0x" else f"{found['mark']}{address:04x}"
+
+    return _ADDRESS.sub(counted, line)
 
 
 def parse(image: bytes, kernel: str, listing: str) -> tuple[Instruction, ...]:

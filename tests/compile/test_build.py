@@ -9,7 +9,7 @@ import pytest
 
 from microbench import build, paths, sass
 from microbench.arch import by_name
-from microbench.build import Cubin, compile_probe, compile_source, nvrtc
+from microbench.build import Cubin, Source, compile_all, compile_probe, compile_source, nvrtc
 from microbench.errors import BuildError, DataError, EnvironmentLacks
 from microbench.probe import Build, OpCount, Probe, SassContract
 
@@ -71,6 +71,23 @@ def test_a_hit_needs_neither_nvrtc_nor_nvdisasm(empty_cache: Path, monkeypatch: 
     assert again.image == first.image and again.instructions() == first.instructions()
     with pytest.raises(EnvironmentLacks, match="nvidia-cuda-nvrtc-cu12"):
         add(n=3)
+
+
+def test_sources_compiled_together_are_those_compiled_alone_and_an_error_stays_with_its_own(empty_cache: Path) -> None:
+    def source(arch: str, n: int, text: str = ADD) -> Source:
+        return Source(text, "add.cu", by_name(arch), "add", (("N", n),))
+
+    kept = add("sm80", 3)
+    wanted = [source("sm70", 1), source("sm80", 3), source("sm70", 5, "nonsense"), source("sm70", 2), source("host", 1)]
+    first, again, refused, second, host = compile_all(wanted)
+    assert isinstance(refused, BuildError) and "nonsense" in refused.__notes__[0]
+    assert isinstance(host, BuildError)
+    assert isinstance(again, Cubin) and again.from_cache and again.image == kept.image
+    for made, n in ((first, 1), (second, 2)):
+        assert isinstance(made, Cubin) and not made.from_cache
+        alone = add("sm70", n)
+        assert alone.from_cache and alone.instructions() == made.instructions()
+        assert made.instructions() == sass.decode(made.image, "add", by_name("sm70"))
 
 
 def test_a_damaged_entry_or_image_is_compiled_again(empty_cache: Path) -> None:
@@ -139,26 +156,6 @@ def test_another_nvrtc_stands_in_until_the_requested_one_is_there(
 def test_versions_are_compared_by_number() -> None:
     assert nvrtc.matches("12.9.86", "12.9") and nvrtc.matches("12.9", "12.9")
     assert not nvrtc.matches("12.90", "12.9") and not nvrtc.matches("13.0.88", "12.9")
-
-
-REFUSED = {
-    "wgmma on sm80": ("sm80", "wgmma.fence.sync.aligned;"),
-    "wgmma on sm100a": ("sm100a", "wgmma.fence.sync.aligned;"),
-    "tcgen05 on sm90a": ("sm90a", "tcgen05.wait::ld.sync.aligned;"),
-    "tcgen05 on sm120a": ("sm120a", "tcgen05.wait::ld.sync.aligned;"),
-    "setmaxnreg on sm89": ("sm89", "setmaxnreg.dec.sync.aligned.u32 40;"),
-    "cp.async on sm75": ("sm75", "cp.async.wait_all;"),
-    "ldmatrix on sm70": ("sm70", "{.reg .b32 r; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {r}, [0];}"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_an_instruction_that_the_architecture_lacks_is_refused(case: str) -> None:
-    arch, ptx = REFUSED[case]
-    source = f'extern "C" __global__ void k() {{ asm volatile("{ptx}"); }}'
-    with pytest.raises(BuildError, match=f"does not build k.cu for {arch}: .*(error|Error)") as error:
-        compile_source(source, "k.cu", arch, kernel="k")
-    assert error.value.__notes__
 
 
 def test_a_source_error_names_its_line_and_an_unknown_kernel_the_known_ones() -> None:

@@ -41,6 +41,31 @@ def mixed(arch: str) -> Cubin:
     return compile_source(MIXED, "mixed.cu", arch, kernel="mixed")
 
 
+def disassembled_alone(code: bytes, arch: str, folder: Path) -> list[str]:
+    """The words of each line as nvdisasm prints them of one kernel at address 0."""
+    raw = folder / "kernel.bin"
+    raw.write_bytes(code)
+    target = {"sm70": "SM75"}.get(arch, arch.upper().replace("A", "a"))
+    command = [sass._nvdisasm(), "-ndf", "-b", target, str(raw)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [" ".join(line.split()) for line in printed.splitlines() if line.strip().startswith("/*")]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_kernels_disassembled_together_read_as_each_does_alone(arch: str, tmp_path: Path) -> None:
+    cubin = mixed(arch)
+    other = compile_source(MIXED.replace("__popc(a[2])", "a[3]"), "m.cu", arch, kernel="mixed")
+    codes = [sass.cubin.text(image, "mixed").code for image in (cubin.image, other.image, cubin.image)]
+    together = sass.disassemble_all(codes, by_name(arch))
+    for code, listing in zip(codes, together, strict=True):
+        lines = [" ".join(line.split()) for line in listing.splitlines()]
+        assert lines == disassembled_alone(code, arch, tmp_path)
+    # Branches, calls, returns and convergence barriers are where an address is printed.
+    heads = {i.head for i in sass.parse(cubin.image, "mixed", together[2]) if "0x" in i.text}
+    assert {"BRA", "CALL", "RET", "BSSY"} <= heads
+    assert sass.disassemble_all((), by_name(arch)) == ()
+
+
 @pytest.mark.parametrize("arch", ARCHS)
 def test_reuse_bits_are_the_reuse_words_of_nvdisasm(arch: str) -> None:
     decoded = mixed(arch).instructions()

@@ -1,0 +1,52 @@
+"""What an architecture lacks stays refused, in the same words that another architecture compiles."""
+
+import pytest
+
+from microbench.arch import Arch, by_name
+from microbench.build import Cubin, Source, compile_all
+from microbench.errors import BuildError
+
+# The plain target is no row of arch.py: nobody would compile for it, as it lacks what makes Hopper.
+HOPPER_WITHOUT_A = Arch("sm90", "Hopper", (9, 0), frozenset({"cuda"}))
+
+MMA_BF16 = (
+    "{.reg .b32 r; .reg .f32 d; mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+    "{d,d,d,d}, {r,r,r,r}, {r,r}, {d,d,d,d};}"
+)
+MMA_FP8 = MMA_BF16.replace("m16n8k16", "m16n8k32").replace("bf16.bf16", "e4m3.e4m3")
+
+# PTX, an architecture that has it, and those that must not.
+CASES = {
+    "wgmma": ("wgmma.fence.sync.aligned;", "sm90a", ("sm80", "sm90", "sm100a", "sm120a")),
+    "setmaxnreg": ("setmaxnreg.dec.sync.aligned.u32 40;", "sm90a", ("sm89", "sm90")),
+    "tcgen05": ("tcgen05.wait::ld.sync.aligned;", "sm100a", ("sm90a", "sm120a")),
+    "cp.async": ("cp.async.wait_all;", "sm80", ("sm70", "sm75")),
+    "bf16 mma": (MMA_BF16, "sm80", ("sm70", "sm75")),
+    "fp8 mma": (MMA_FP8, "sm89", ("sm80", "sm86")),
+    "ldmatrix": ("{.reg .b32 r, p; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {r}, [p];}", "sm75", ("sm70",)),
+    "bulk copy": ("cp.async.bulk.commit_group;", "sm90a", ("sm80", "sm89")),
+    "cluster": ("barrier.cluster.arrive.aligned;", "sm90a", ("sm80", "sm89")),
+    "packed f32x2": ("{.reg .b64 x; add.rn.f32x2 x, x, x;}", "sm100a", ("sm89", "sm90a")),
+}
+
+
+def compiled(ptx: str, arch: str) -> object:
+    text = f'extern "C" __global__ void __launch_bounds__(128, 1) k() {{ asm volatile("{ptx}"); }}'
+    target = HOPPER_WITHOUT_A if arch == "sm90" else by_name(arch)
+    (made,) = compile_all((Source(text, "k.cu", target, "k"),))
+    return made
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_instruction_compiles_where_it_exists(case: str) -> None:
+    ptx, home, _ = CASES[case]
+    assert isinstance(made := compiled(ptx, home), Cubin), made
+
+
+@pytest.mark.parametrize(("case", "arch"), [(case, arch) for case, (*_, lacking) in CASES.items() for arch in lacking])
+def test_the_instruction_is_refused_where_it_does_not(case: str, arch: str) -> None:
+    error = compiled(CASES[case][0], arch)
+    assert isinstance(error, BuildError), f"{case} compiles for {arch}"
+    assert f"does not build k.cu for {arch}: " in str(error) and "error" in str(error).lower()
+    # Refused for want of the feature, and not for a slip in the PTX.
+    assert any(words in error.__notes__[0] for words in ("not supported on .target", "requires .target sm_")), error
