@@ -40,7 +40,7 @@ help: ## This list
 bench: ready-bench ## Measure this machine: one run, its profile, and the kernels it picks
 	@$(RUN) -m microbench run $(DEVICE) $(ARGS)
 
-check: ready-dev ## Compile every probe for every architecture and check its SASS contract
+check: ready-dev ## Compile every probe for every architecture and check its SASS; ARGS=<gpu> compares its two methods
 	@$(RUN) -m microbench check $(ARGS)
 
 report: ready-report ## Write the report of this machine's profile

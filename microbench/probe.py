@@ -118,12 +118,25 @@ class SassContract:
 
 
 @dataclass(frozen=True)
+class Budget:
+    """What a kernel may occupy at most, so that its launch fits the SM as planned; None where nothing is planned."""
+
+    registers: int | None = None  # per thread
+    smem_bytes: int | None = None  # static, per block
+
+
+@dataclass(frozen=True)
 class Build:
-    """One kernel to compile: NVRTC defines, and the contract its SASS must keep."""
+    """One kernel to compile: NVRTC defines, the contract its SASS must keep, and what it may occupy.
+
+    software_mma    m8n8k4 wanted where no tensor core has it: sm_80 and later run Volta's code by a routine of ptxas
+    """
 
     defines: tuple[tuple[str, int | str], ...]
     contract: SassContract
     kernel: str = ""  # entry point; the probe's stem where empty
+    budget: Budget = Budget()
+    software_mma: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from microbench import derive
-from microbench.cli import measuring
+from microbench.cli import check, measuring
 from microbench.errors import InputError, SmscopeError
 from microbench.probe import Probe
 from microbench.probes import discover
@@ -28,7 +28,7 @@ app = typer.Typer(
 )
 
 app.command()(measuring.run)
-app.command()(measuring.check)
+app.command()(check.check)
 
 
 @app.command("list")

@@ -1,49 +1,25 @@
-"""Every probe, compiled for every architecture it declares, against its SASS contract. Needs NVRTC, and no GPU."""
+"""The verb `check`: what can be known of every kernel without a GPU, and whether the two methods of a profile agree."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from multiprocessing import get_context
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
 
 from microbench import arch as archs
-from microbench.arch import Arch, Machine
-from microbench.build import compile_probe
-from microbench.errors import SmscopeError
-from microbench.probe import Build, Probe
-from microbench.probes import discover
+from microbench.errors import InputError
+from microbench.probes import discover, named
 from microbench.profile import Profile
-from microbench.runner.wire import sentence
-from microbench.sass.contracts import check
+from microbench.report import console
+from microbench.report.console import Folders, Json
+from microbench.report.progress import say, watching
+from microbench.verification import latencies as ptxas
+from microbench.verification import matrix, tables
 
-# NVRTC compiles in one thread; more processes than this would starve whatever else the machine does.
-PROCESSES = 2
 AGREEMENT = 0.03  # probes.md 1.11: what a second method may differ by
-
-
-@dataclass(frozen=True)
-class Job:
-    """One kernel to compile: a probe's `index`-th distinct build on an architecture."""
-
-    probe: str
-    arch: str
-    index: int
-
-
-@dataclass(frozen=True)
-class Checked:
-    """One compiled kernel; `problems` is empty where it keeps its contract."""
-
-    probe: str
-    arch: str
-    build: str  # its defines
-    problems: tuple[str, ...]
-    registers: int | None = None
-    smem_bytes: int | None = None  # static; dynamic shared memory is the launch's
-    spill_bytes: int | None = None
-    compile_seconds: float | None = None
-    nvrtc: str | None = None
-    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,59 +34,110 @@ class Agreement:
     agrees: bool
 
 
-def jobs(probes: Iterable[Probe], wanted: Sequence[str] = ()) -> list[Job]:
-    """Every distinct build of every probe, on the wanted architectures (all that the probe declares by default)."""
-    return [
-        Job(probe.name, arch.name, index)
-        for probe in probes
-        if probe.builds is not None
-        for arch in archs.ARCHS
-        if arch.name in probe.archs and (not wanted or arch.name in wanted)
-        for index in range(len(builds(probe, arch)))
+def check(
+    gpu: Annotated[str | None, typer.Argument(help="Compare both methods in this profile instead.")] = None,
+    arch: Annotated[
+        list[str] | None, typer.Option("--arch", help="sm70 ... sm120a; repeatable; all by default.")
+    ] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="A probe's name; repeatable.")] = None,
+    latencies: Annotated[
+        bool,
+        typer.Option("--latencies", help="The stalls that ptxas schedules between dependent instructions instead."),
+    ] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the table in data/verification again.")] = False,
+    probes: Folders = None,
+    json: Json = False,
+) -> None:
+    """Compile every probe for every architecture against its SASS contract; with GPU, compare its two methods."""
+    if write and (gpu or arch or only or probes):
+        raise InputError("A table of data/verification is of all probes and architectures; --write takes no choice.")
+    if gpu is not None:
+        _methods(Profile.load(gpu), json)
+    elif latencies:
+        _latencies(write, json)
+    else:
+        wanted = tuple(archs.by_name(name).name for name in arch or ())
+        folders = tuple(probes or ())
+        chosen = [named(name, *folders) for name in only or ()] or discover(*folders)
+        _matrix(matrix.jobs(chosen, wanted), folders, write, json)
+
+
+def _matrix(todo: list[matrix.Job], folders: tuple[Path, ...], write: bool, json: bool) -> None:
+    rows = []
+    with watching(len(todo)) as watcher:
+        for row in matrix.run(todo, folders):
+            watcher.doing(row.arch, row.probe)
+            watcher.finished()
+            rows.append(row)
+    if json:
+        console.emit([asdict(row) | {"ok": not row.problems} for row in rows])
+    else:
+        console.draw(_kernels(rows), *_broken(rows))
+    if any(row.problems for row in rows):
+        raise typer.Exit(1)
+    if write:
+        say(f"Wrote {tables.write(tables.BuildRow, matrix.table(rows)).name}.")
+
+
+def _kernels(rows: list[matrix.Checked]) -> Table:
+    """One line per probe and architecture: the largest of its builds, and what they took to compile."""
+    seconds = defaultdict[tuple[str, str], float](float)
+    for row in rows:
+        seconds[row.probe, row.arch] += row.compile_seconds or 0.0
+    headings = ("probe", "arch", "kernels", "registers", "static smem B", "spill B", "compile s", "NVRTC", "contracts")
+    lines = [
+        (
+            *(row.probe, row.arch, row.builds, row.registers_max, row.smem_bytes_max, row.spill_bytes_max),
+            *(seconds[row.probe, row.arch], row.nvrtc),
+            "kept" if row.kept == row.builds else f"{row.builds - row.kept} broken",
+        )
+        for row in matrix.table(rows)
     ]
+    return console.table(f"{len(rows)} kernels", headings, lines)
 
 
-def builds(probe: Probe, arch: Arch) -> tuple[Build, ...]:
-    """The distinct builds of a probe over all points that some GPU of this architecture can run."""
-    if probe.builds is None:
-        return ()
-    roomy = Machine(arch.name, arch.generation, arch, 132, None, None, 1 << 40, 1 << 26)
-    points = (point for point in probe.points() if not (probe.skip and probe.skip(roomy, point)))
-    return tuple(dict.fromkeys(build for point in points for build in probe.builds(point)))
+def _broken(rows: list[matrix.Checked]) -> Iterator[str]:
+    for row in rows:
+        yield from (f"{row.probe} {row.arch} {row.build}: {problem}" for problem in row.problems)
 
 
-def run(todo: Sequence[Job], folders: Sequence[Path] = ()) -> Iterator[Checked]:
-    """Compile and check, in two processes; results in the order of `todo`."""
-    if len(todo) <= PROCESSES:
-        yield from (check_one(job, folders) for job in todo)
-        return
-    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(check_one, todo, [folders] * len(todo))
+def _latencies(write: bool, json: bool) -> None:
+    rows = ptxas.golden()
+    if json:
+        console.emit([row.model_dump() for row in rows])
+    else:
+        headings = ("instruction", "arch", "SASS", "cycles", "scoreboard", "NVRTC")
+        lines = [(row.instruction, row.arch, row.opcode, row.cycles, row.scoreboard, row.nvrtc) for row in rows]
+        console.draw(console.table("What ptxas leaves between two dependent instructions", headings, lines))
+    if write:
+        say(f"Wrote {tables.write(tables.LatencyRow, rows).name}.")
 
 
-def check_one(job: Job, folders: Sequence[Path] = ()) -> Checked:
-    """Compile one kernel and hold it against its contract; every failure is a problem, none is raised."""
-    arch = archs.by_name(job.arch)
-    probe = next(probe for probe in discover(*folders) if probe.name == job.probe)
-    build = builds(probe, arch)[job.index]
-    name = " ".join(f"{key}={value}" for key, value in build.defines) or "-"
-    try:
-        cubin = compile_probe(probe, build, arch)
-        problems = check(build.contract, cubin.instructions(), arch, cubin.resources)
-    except SmscopeError as error:
-        return Checked(probe.name, arch.name, name, (sentence(error),))
-    return Checked(
-        probe.name,
-        arch.name,
-        name,
-        tuple(problems),
-        cubin.resources.registers,
-        cubin.resources.smem_bytes,
-        cubin.resources.spill_store_bytes + cubin.resources.spill_load_bytes,
-        cubin.compile_seconds,
-        cubin.nvrtc,
-        ("other toolchain",) if cubin.other_toolchain else (),
-    )
+def _methods(profile: Profile, json: bool) -> None:
+    rows = agreements(profile)
+    if json:
+        console.emit([asdict(row) for row in rows])
+    else:
+        title = f"{profile.gpu}: {len(rows)} constants by two methods, which must agree within {AGREEMENT:.0%}"
+        console.draw(
+            console.table(
+                title,
+                ("constant", "unit", "first", "numba", "deviation", "agree"),
+                [
+                    (
+                        row.constant,
+                        row.unit,
+                        row.first,
+                        row.second,
+                        f"{row.deviation:+.2%}",
+                        "yes" if row.agrees else "NO",
+                    )
+                    for row in rows
+                ],
+            )
+        )
+    if not all(row.agrees for row in rows):
+        raise typer.Exit(1)
 
 
 def agreements(profile: Profile) -> tuple[Agreement, ...]:

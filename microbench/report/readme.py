@@ -4,7 +4,7 @@
     ...
     <!-- /generated -->
 
-`python -m microbench.report.readme` writes every block of README.md and data/published/README.md again.
+`python -m microbench.report.readme` writes every block of README.md and of the README files in data/ again.
 """
 
 import re
@@ -18,7 +18,7 @@ from microbench.arch import ARCHS
 from microbench.errors import DataError, InputError
 from microbench.profile import Profile, available
 from microbench.published import Published, load
-from microbench.report import acceptance, markdown, results, si
+from microbench.report import acceptance, markdown, results, si, verified
 
 _BLOCK = re.compile(r"<!-- generated: (?P<name>[\w.-]+) -->\n(?P<body>.*?)<!-- /generated -->", re.DOTALL)
 
@@ -144,6 +144,8 @@ def published_rejected() -> str:
 
 _GENERATORS: dict[str, Callable[[], str]] = {
     "architectures": architectures,
+    "build-matrix": verified.build_matrix,
+    "static-latency": verified.static_latency,
     "published-files": published_files,
     "published-coverage": published_coverage,
     "published-sources": published_sources,
@@ -160,6 +162,7 @@ def pages() -> tuple[Path, ...]:
         paths.CHECKOUT / "README.md",
         paths.CHECKOUT / "CONTRIBUTING.md",
         paths.SHIPPED / "published" / "README.md",
+        paths.SHIPPED / "verification" / "README.md",
     )
     return tuple(file for file in candidates if file.is_file())
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from microbench.errors import BuildError
 
@@ -54,6 +55,13 @@ def text(image: bytes, kernel: str) -> Text:
         found = ", ".join(kernels(image)) or "none"
         raise BuildError(f'The cubin holds no kernel {kernel!r} (it has: {found}); declare it extern "C" __global__.')
     return Text(section["sh_offset"], section.data())
+
+
+def routines(image: bytes) -> tuple[str, ...]:
+    """Subroutines of ptxas in a cubin: __cuda_sm_8x_mma_row_col_f32_f16_f16_f32. Raises BuildError."""
+    symbols = _open(image).get_section_by_name(".symtab")
+    names = [symbol.name for symbol in symbols.iter_symbols()] if isinstance(symbols, SymbolTableSection) else []
+    return tuple(sorted(name[name.index("__cuda_") :] for name in names if "$__cuda_" in name))
 
 
 def resources(image: bytes, kernel: str, log: str) -> Resources:

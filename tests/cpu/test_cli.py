@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from microbench import arch, derive, paths
-from microbench.cli import check, main
+from microbench.cli import main
 from microbench.profile import Profile, ProfileConstant
+from microbench.verification import matrix
 from tests.cpu import fake_probes
 
 
@@ -149,12 +150,12 @@ def test_every_distinct_build_of_every_point_is_checked_once_per_architecture() 
     from microbench.probes import discover
 
     probes = [probe for probe in discover() if probe.builds is not None]
-    jobs = check.jobs(probes)
+    jobs = matrix.jobs(probes)
     assert {job.probe for job in jobs} == {probe.name for probe in probes}
     assert len(set(jobs)) == len(jobs)
-    assert {job.arch for job in check.jobs(probes, ["sm80"])} == {"sm80"}
+    assert {job.arch for job in matrix.jobs(probes, ["sm80"])} == {"sm80"}
     for probe in probes:
-        builds = check.builds(probe, arch.by_name(probe.archs[-1]))
+        builds = matrix.builds(probe, arch.by_name(probe.archs[-1]))
         assert len(set(builds)) == len(builds) >= 1
 
 
