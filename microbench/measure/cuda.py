@@ -10,15 +10,15 @@ start and end to clocks[2 * warp] and clocks[2 * warp + 1], warps numbered throu
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microbench import sass
-from microbench.build import Cubin, compile_probe
+from microbench.build import Cubin, cache, compile_probe
 from microbench.build.twin import compile_twin
 from microbench.errors import DeviceError
 from microbench.probe import Build, Point, Probe, Sample
@@ -113,6 +113,17 @@ class CudaBench:
             sass.require(build.contract, cubin.instructions(), self.machine.arch, cubin.resources, self.probe.name)
             self.device.kernels[key] = Kernel(cubin, self.device.load(cubin))
         return self.device.kernels[key]
+
+    def patched(self, kernel: Kernel, stalls: Sequence[tuple[int, int]]) -> Kernel:
+        """`kernel` with other stall counts: (instruction number, cycles) each. Raises InputError, DeviceError.
+
+        Opcodes and operands stay, so the contract that was checked still holds; the result may not.
+        """
+        image = kernel.cubin.image
+        for index, stall in stalls:
+            image = sass.patch_stall(image, kernel.cubin.kernel, index, stall)
+        cubin = replace(kernel.cubin, image=image, sha256=cache.digest(image), path=cache.write_image(image))
+        return Kernel(cubin, self.device.load(cubin))
 
     def build_info(self) -> tuple[str, int] | None:
         """(cubin hash, registers) of the last point's kernel, for its records."""

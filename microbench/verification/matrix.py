@@ -1,6 +1,5 @@
 """Every probe, compiled for every architecture it declares, against its SASS contract. Needs NVRTC, and no GPU."""
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -13,6 +12,7 @@ from microbench import arch as archs
 from microbench import sass
 from microbench.arch import Arch, Machine
 from microbench.build import Cubin, Source, compile_all, source_of
+from microbench.device.cpu import cores
 from microbench.errors import ContractError, SmscopeError
 from microbench.probe import Build, Probe
 from microbench.probes import discover
@@ -82,7 +82,7 @@ def run(todo: Sequence[Job], folders: Sequence[Path] = ()) -> Iterator[Checked]:
         for of_arch in [list(group)]
         for start in range(0, len(of_arch), BATCH)
     ]
-    processes = min(len(os.sched_getaffinity(0)), len(batches))
+    processes = min(len(cores()), len(batches))
     if processes < 2:
         for batch in batches:
             yield from check_batch(batch, folders)

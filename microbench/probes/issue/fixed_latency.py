@@ -1,0 +1,107 @@
+"""Fixed latency without a clock: the stall count is lowered in the cubin until the result is wrong.
+
+An FFMA, FADD or IMAD raises no scoreboard: whether its result stands when the next one reads it is up to the stall
+count that ptxas wrote. Four everywhere; on an H100 a chain is right at four and wrong at three. A latency measured by
+the clock says what the schedule took; this says what the hardware needs.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microbench import sass
+from microbench.arch import CUDA
+from microbench.build import Cubin
+from microbench.curves import at
+from microbench.errors import DeviceError
+from microbench.measure.cuda import CudaBench, Kernel, Launch
+from microbench.patterns import SETTLE, SETTLE_MAX
+from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, SassContract
+
+CHAIN = 64
+REPEATS = 20
+OPERATIONS = {"FFMA": ("Ffma", "float"), "FADD": ("Fadd", "float"), "IMAD": ("Imad", "unsigned")}
+
+
+def builds(point: Point) -> tuple[Build, ...]:
+    """One chain, each operation reading the result of the one before."""
+    functor, kind = OPERATIONS[point["operation"]]
+    ops = (OpCount(point["operation"], CHAIN),)
+    defines = (("OPERATION", functor), ("TYPE", kind), ("CHAIN", CHAIN))
+    return (Build(defines, SassContract(ops, "straight", 1, SETTLE, SETTLE_MAX)),)
+
+
+def chain(cubin: Cubin, contract: SassContract) -> tuple[tuple[int, int], ...]:
+    """(instruction number, stall) of every operation that another one of the chain reads.
+
+    The last one is left as it is: its result goes to a compare and a store, whose needs are other ones.
+    """
+    (op,) = contract.ops
+    region = sass.timed_region(contract, cubin.instructions())
+    places = [(i.address // 16, i.control.stall) for i in region if sass.matches(i, op.opcode)]
+    return tuple(places[:-1])
+
+
+def smallest_right(scheduled: int, right: Callable[[int], bool]) -> int:
+    """The smallest stall from `scheduled` down to 1 at which everything above it and itself is right; 0 for none."""
+    smallest = 0
+    for stall in range(scheduled, 0, -1):
+        if not right(stall):
+            break
+        smallest = stall
+    return smallest
+
+
+def operands(operation: str) -> NDArray[Any]:
+    """Three rows of a warp, x, a, b, by which a chain neither overflows nor comes to rest."""
+    rng = np.random.default_rng(11)
+    if operation == "IMAD":
+        return rng.integers(1, 2**20, (3, 32), dtype=np.uint32) | np.uint32(1)
+    rows = (rng.uniform(1, 2, 32), rng.uniform(0.99, 1.01, 32), rng.uniform(0.01, 0.1, 32))
+    return np.stack(rows).astype(np.float32)
+
+
+def run(bench: CudaBench, point: Point) -> list[Sample]:
+    """Every SM runs the chain; one wrong lane of one block in one repeat is enough."""
+    (kernel,), (build,) = bench.kernels(point), builds(point)
+    places = chain(kernel.cubin, build.contract)
+    inputs, sms = bench.array(operands(point["operation"])), bench.machine.sm_count
+    out = bench.array(np.zeros(32 * sms, np.uint32))
+
+    def results(tested: Kernel) -> NDArray[np.uint32]:
+        launch = Launch(tested, sms, 32, (inputs, out))
+        rows = []
+        for _ in range(REPEATS):
+            bench.launch(launch, bench.clocks(launch))
+            rows.append(out.get())
+        return np.stack(rows)
+
+    expected = results(kernel)
+
+    def right(stall: int) -> bool:
+        patched = bench.patched(kernel, tuple((index, stall) for index, _ in places))
+        return bool((results(patched) == expected).all())
+
+    found = smallest_right(min(stall for _, stall in places), right)
+    if found == 0 or (expected != expected[0]).any():
+        raise DeviceError(
+            f"{bench.machine.name} computes a chain of {point['operation']} differently from launch to launch at the "
+            "stalls that ptxas wrote; look at `nvidia-smi` for ECC errors."
+        )
+    return [Sample("latency_cycles", found, found, found, REPEATS)]
+
+
+PROBE = Probe(
+    asks="How few cycles may stand between two dependent instructions of fixed latency before the result is wrong?",
+    archs=CUDA,
+    axes=(Axis("operation", tuple(OPERATIONS)),),
+    metrics=(Metric("latency_cycles", "cycles", Bound("one cycle between two issues, and ptxas leaves four", 1, 4)),),
+    builds=builds,
+    run=run,
+    constants=tuple(
+        Constant(f"{operation.lower()}_fixed_latency_cycles", "latency_cycles", at(operation=operation))
+        for operation in OPERATIONS
+    ),
+)
