@@ -54,6 +54,8 @@ CHAINS = (
     _mma("m16n8k16 bf16", "MmaM16n8k16Bf16", "HMMA", "mma_m16n8k16"),
     _mma("m16n8k8 tf32", "MmaM16n8k8Tf32", "HMMA", "mma_m16n8k16"),
     _mma("m16n8k32 s8", "MmaM16n8k32S8", "IMMA", "mma_m16n8k16"),
+    # Hopper and sm_100a unpack fp8 into two HMMA; only these have an instruction of their own.
+    Chain("m16n8k32 e4m3", "MmaM16n8k32E4m3", ("QMMA",), ("sm89", "sm120a")),
     _mma("m8n8k4 f64", "MmaM8n8k4F64", "DMMA", "mma_m16n8k16"),
 )
 

@@ -36,7 +36,7 @@ CHAIN(Shfl, unsigned, 1, unsigned, 1, "shfl.sync.bfly.b32 %0, %0, 1, 0x1f, 0xfff
 
 #define D4(LETTER) "+" LETTER(d[0]), "+" LETTER(d[1]), "+" LETTER(d[2]), "+" LETTER(d[3])
 #define D8(LETTER) D4(LETTER), "+" LETTER(d[4]), "+" LETTER(d[5]), "+" LETTER(d[6]), "+" LETTER(d[7])
-// Two, three or four 32-bit words of A and B each; the accumulator is four words a lane.
+// A lane holds three or six 32-bit words of A and B together, and four of the accumulator.
 #define MMA_3(NAME, STATE, LETTER, SHAPE, TYPES)                                   \
   CHAIN(NAME, STATE, 4, unsigned, 3,                                               \
         "mma.sync.aligned." SHAPE ".row.col." TYPES                                \
