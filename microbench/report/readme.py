@@ -18,7 +18,7 @@ from microbench.arch import ARCHS
 from microbench.errors import DataError, InputError
 from microbench.profile import Profile, available
 from microbench.published import Published, load
-from microbench.report import acceptance, markdown, results, si
+from microbench.report import acceptance, headline, markdown, results, si
 
 _BLOCK = re.compile(r"<!-- generated: (?P<name>[\w.-]+) -->\n(?P<body>.*?)<!-- /generated -->", re.DOTALL)
 
@@ -50,9 +50,11 @@ def generated(name: str) -> str:
     kind, _, gpu = name.partition("-")
     if kind == "results" and gpu:
         return results(Profile.load(gpu))
+    if kind == "headline" and gpu:
+        return headline(Profile.load(gpu))
     if kind == "acceptance" and gpu:
         return acceptance(Profile.load(gpu))
-    known = ", ".join([*_GENERATORS, "results-<gpu>", "acceptance-<gpu>"])
+    known = ", ".join([*_GENERATORS, "headline-<gpu>", "results-<gpu>", "acceptance-<gpu>"])
     raise InputError(f"Nothing generates a block called {name!r}; there are {known}.")
 
 
