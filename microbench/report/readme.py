@@ -71,7 +71,7 @@ def stale(text: str) -> tuple[str, ...]:
 
 
 def architectures() -> str:
-    """Every row of arch.py: how many probes run on it, and the machines that were measured."""
+    """Every row of arch.py: how many probes it has, and how far they are verified there."""
     from microbench.probes import discover
 
     probes, profiles = discover(), [Profile.load(gpu) for gpu in available()]
@@ -80,10 +80,10 @@ def architectures() -> str:
         major, minor = arch.compute_capability
         measured = ", ".join(profile.gpu for profile in profiles if profile.arch == arch.name)
         count = sum(probe.runs_on(arch) for probe in probes)
-        lines.append(
-            (arch.name, arch.generation, f"{major}.{minor}" if major else "", str(count), measured or "not yet")
-        )
-    return markdown(("architecture", "generation", "compute capability", "probes", "measured on"), tuple(lines))
+        built = "compiled, SASS contracts kept" if "cuda" in arch.features else "compiled by Numba"
+        ran = f"run on {measured}" if measured else "never run"
+        lines.append((arch.name, arch.generation, f"{major}.{minor}" if major else "", str(count), f"{built}; {ran}"))
+    return markdown(("architecture", "generation", "compute capability", "probes", "verified"), tuple(lines))
 
 
 def published_files() -> str:
