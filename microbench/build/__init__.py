@@ -108,6 +108,14 @@ def compile_source(
     else:
         image, entry = _compile(source, name, arch, headers, flags, kernel, requested)
         cache.write(key, image, entry)
+    from_cache = kept is not None and kept[1] is entry
+    return cached(image, entry, arch, kernel, requested, flags, from_cache)
+
+
+def cached(
+    image: bytes, entry: cache.Entry, arch: Arch, kernel: str, requested: str, flags: tuple[str, ...], from_cache: bool
+) -> Cubin:
+    """A Cubin from what the cache keeps of it; the second method's cubins are made by it too."""
     return Cubin(
         image=image,
         sha256=entry.sha256,
@@ -121,7 +129,7 @@ def compile_source(
         listing=entry.listing,
         compile_seconds=entry.compile_seconds,
         path=cache.image_path(entry.sha256),
-        from_cache=kept is not None and kept[1] is entry,
+        from_cache=from_cache,
     )
 
 
