@@ -59,5 +59,9 @@ class BoundError(SmscopeError):
     """A value that physics does not allow."""
 
 
+class MeasureError(SmscopeError):
+    """A sample too short or too odd to be believed; the device itself is well."""
+
+
 class DeviceError(SmscopeError):
     """A launch failed, or the context is broken."""

@@ -12,7 +12,7 @@ from microbench.probe import Axis, Build, Metric, OpCount, Point, Probe, Sample
 
 def builds(_: Point) -> tuple[Build, ...]:
     """One load of the flag a trip."""
-    return (Build((), loop(OpCount("LDG", 1))),)
+    return (Build((), loop(OpCount("LDG", 1), overhead=("IMAD.MOV", "ULDC"), overhead_max=2)),)
 
 
 def run(bench: CudaBench, point: Point) -> list[Sample]:

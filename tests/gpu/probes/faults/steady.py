@@ -17,7 +17,7 @@ def run(bench: CudaBench, point: Point) -> list[Sample]:
     """Nanoseconds of one launch, and as a flag the worker's process number."""
     (kernel,) = bench.kernels(point)
     measured = bench.timed(Launch(kernel, 1, 32, ()))
-    time.sleep(0.1)
+    time.sleep(0.25)
     return [measured.sample("kernel_ns", 1e9, f"worker:{os.getpid()}")]
 
 
