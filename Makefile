@@ -40,10 +40,10 @@ help: ## This list
 bench: ready-bench ## Measure this machine: one run, its profile, and the kernels it picks
 	@$(RUN) -m microbench run $(DEVICE) $(ARGS)
 
-check: ready-dev ## Compile every probe for every architecture and check its SASS; ARGS=<gpu> compares its two methods
+check: ready-dev ## Compile every kernel for every architecture and read its SASS; ARGS=<gpu> compares its methods
 	@$(RUN) -m microbench check $(ARGS)
 
-report: ready-report ## Write the report of this machine's profile
+report: ready-report ## A page and a figure of every profile, in reports/
 	@$(RUN) -m microbench report $(ARGS)
 
 profile: ready-bench ## Derive every profile again from data/runs

@@ -1,4 +1,4 @@
-"""`python -m attention explain|bench`: which kernel runs and why, and how fast it is here.
+"""`python -m attention explain|bench|picks`: which kernel runs and why, and how fast it is here.
 
 Exit codes: 0 done; 1 it could not be done, or a kernel gave a wrong result; 2 an input that makes no sense; 130 Ctrl-C.
 """
@@ -14,6 +14,7 @@ from attention.errors import AttentionError, ProblemError, UnsupportedError
 from attention.explain import Explanation, explain_on
 from attention.machine import machine_profile
 from attention.problem import AttentionProblem
+from microbench.clocks import visible_gpus
 from microbench.errors import InputError, SmscopeError
 from microbench.profile import Profile
 from microbench.report import console
@@ -94,19 +95,28 @@ def bench(
         raise typer.Exit(1)
 
 
-def picks(gpu: str) -> tuple[Explanation, ...]:
-    """Print, for three attention shapes, which kernel would run on `gpu` and why; returns the explanations.
-
-    Needs a profile and no torch. Raises UnknownGpu, DataError.
-    """
-    profile = Profile.load(gpu)
-    found = []
-    for shape, causal in PICKS:
-        problem = AttentionProblem.parse_shape(shape, dtype=_usual_dtype(profile), causal=causal)
-        found.append(explain_on(profile, problem))
+@app.command()
+def picks(
+    gpu: Annotated[str | None, typer.Option("--gpu", help="A profile's name; this machine's own by default.")] = None,
+    json: Json = False,
+) -> None:
+    """Say for three attention shapes which kernel would run and why. Needs a profile, and no torch."""
+    profile = Profile.load(gpu or _this_machine())
+    problems = (
+        AttentionProblem.parse_shape(shape, dtype=_usual_dtype(profile), causal=causal) for shape, causal in PICKS
+    )
+    found = [explain_on(profile, problem) for problem in problems]
+    if json:
+        console.emit([json_module.loads(each.to_json()) for each in found])
+        return
     console.draw("Which attention kernel would run, by this profile:", *(_one_line(each) for each in found))
-    console.draw(f"All candidates and reasons: python -m attention explain --shape {PICKS[0][0]} --gpu {gpu}")
-    return tuple(found)
+    console.draw(f"All candidates and reasons: python -m attention explain --shape {PICKS[0][0]} --gpu {profile.gpu}")
+
+
+def _this_machine() -> str:
+    """The slug that a run on this machine has: its first GPU's, else its CPU's."""
+    gpus = visible_gpus()
+    return gpus[0].slug if gpus else "host"
 
 
 def _one_line(explanation: Explanation) -> str:

@@ -56,6 +56,24 @@ class Machine:
     l2_bytes: int | None
 
 
+@dataclass(frozen=True)
+class DeviceFacts:
+    """What a run's Environment keeps of the device; None where the machine does not say."""
+
+    driver: str | None = None
+    vbios: str | None = None
+    power_limit_w: float | None = None
+    ecc: bool | None = None
+    mig: bool | None = None
+    sm_clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    uuid_sha256: str | None = None
+    nvrtc: str | None = None
+    nvrtc_flags: tuple[str, ...] = ()
+    clock_overhead_cycles: float | None = None
+    globaltimer_tick_ns: float | None = None
+
+
 _VOLTA = frozenset({"cuda", "mma_m8n8k4"})
 _TURING = frozenset({"cuda", "ldmatrix", "mma_m16n8k8"})
 _AMPERE = _TURING | {"cp_async", "mma_m16n8k16", "bf16"}

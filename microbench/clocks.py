@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from microbench.device import DeviceFacts
+from microbench.arch import DeviceFacts
 
 # Reasons that slow a clock down; idle and application-clock settings are no throttle (nvml.h, nvmlClocksEventReason*).
 _THROTTLE = {

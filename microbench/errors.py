@@ -11,6 +11,7 @@ SmscopeError
 ├── BuildError          NVRTC refused the source, or its log holds a fatal note
 ├── ContractError       the SASS is not what the probe says it timed
 ├── BoundError          a value that physics does not allow
+├── MeasureError        a sample too short or too odd to be believed
 └── DeviceError         a launch failed, or the context is broken
 """
 
@@ -57,6 +58,10 @@ class ContractError(SmscopeError):
 
 class BoundError(SmscopeError):
     """A value that physics does not allow."""
+
+
+class MeasureError(SmscopeError):
+    """A sample too short or too odd to be believed; the device itself is well."""
 
 
 class DeviceError(SmscopeError):

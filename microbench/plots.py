@@ -93,7 +93,7 @@ def ladder(curves: Sequence[Curve], levels: Sequence[tuple[str, float]] = (), un
         )
     log_bytes(axes, "footprint of the chase")
     axes.set_ylabel(f"latency [{unit}]")
-    axes.legend(loc="upper left")
+    axes.legend(loc="lower right")
     axes.set_title("One pointer chase, every level of memory")
     return figure
 

@@ -160,14 +160,21 @@ def compile_all(sources: Sequence[Source]) -> tuple[Cubin | SmscopeError, ...]:
 
 
 def _cubin(source: Source, image: bytes, entry: cache.Entry, from_cache: bool) -> Cubin:
+    return cached(image, entry, source.arch, source.kernel, source.nvrtc, source.flags, from_cache)
+
+
+def cached(
+    image: bytes, entry: cache.Entry, arch: Arch, kernel: str, requested: str, flags: tuple[str, ...], from_cache: bool
+) -> Cubin:
+    """A Cubin from what the cache keeps of it; the second method's cubins are made by it too."""
     return Cubin(
         image=image,
         sha256=entry.sha256,
-        arch=source.arch.name,
-        kernel=source.kernel,
+        arch=arch.name,
+        kernel=kernel,
         nvrtc=entry.nvrtc,
-        requested_nvrtc=source.nvrtc,
-        flags=source.flags,
+        requested_nvrtc=requested,
+        flags=flags,
         log=entry.log,
         resources=Resources(**{field.name: getattr(entry, field.name) for field in fields(Resources)}),
         listing=entry.listing,

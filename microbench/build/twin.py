@@ -16,7 +16,7 @@ from typing import Any
 
 from microbench import sass
 from microbench.arch import Arch
-from microbench.build import Cubin, cache
+from microbench.build import Cubin, cache, cached
 from microbench.build.nvrtc import DEFAULT, matches
 from microbench.errors import BuildError, DataError, EnvironmentLacks
 from microbench.paths import PACKAGE
@@ -54,21 +54,7 @@ def compile_twin(probe: Probe, build: Build, arch: Arch) -> Cubin:
     image, entry = kept or _compile(probe.twin, build, name, arch)
     if kept is None:
         cache.write(key, image, entry)
-    return Cubin(
-        image=image,
-        sha256=entry.sha256,
-        arch=arch.name,
-        kernel=name,
-        nvrtc=entry.nvrtc,
-        requested_nvrtc=DEFAULT,
-        flags=flags,
-        log=entry.log,
-        resources=Resources(**{field.name: getattr(entry, field.name) for field in fields(Resources)}),
-        listing=entry.listing,
-        compile_seconds=entry.compile_seconds,
-        path=cache.image_path(entry.sha256),
-        from_cache=kept is not None,
-    )
+    return cached(image, entry, arch, name, DEFAULT, flags, kept is not None)
 
 
 def _outdated(entry: cache.Entry) -> bool:

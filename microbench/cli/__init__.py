@@ -12,7 +12,7 @@ import typer
 
 from microbench import derive
 from microbench.cli import check, measuring
-from microbench.errors import InputError, SmscopeError
+from microbench.errors import EnvironmentLacks, InputError, SmscopeError
 from microbench.probe import Probe
 from microbench.probes import discover
 from microbench.profile import Profile, available
@@ -131,8 +131,14 @@ def report(
     json: Json = False,
 ) -> None:
     """Write a page and a figure of each machine."""
-    from microbench import plots
     from microbench import report as pages
+
+    try:
+        from microbench import plots
+    except ImportError as error:
+        raise EnvironmentLacks(
+            f"A report has a figure, and {error.name} is not installed; `make report` installs it, or pip does."
+        ) from error
 
     plots.style()
     written = []

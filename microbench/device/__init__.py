@@ -6,27 +6,10 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from microbench.arch import Machine
+from microbench import clocks
+from microbench.arch import DeviceFacts, Machine
 from microbench.errors import InputError
 from microbench.probe import Probe
-
-
-@dataclass(frozen=True)
-class DeviceFacts:
-    """What a run's Environment keeps of the device; None where the machine does not say."""
-
-    driver: str | None = None
-    vbios: str | None = None
-    power_limit_w: float | None = None
-    ecc: bool | None = None
-    mig: bool | None = None
-    sm_clock_mhz: float | None = None
-    memory_clock_mhz: float | None = None
-    uuid_sha256: str | None = None
-    nvrtc: str | None = None
-    nvrtc_flags: tuple[str, ...] = ()
-    clock_overhead_cycles: float | None = None
-    globaltimer_tick_ns: float | None = None
 
 
 class Device(Protocol):
@@ -57,8 +40,6 @@ class Found:
 
 def choose(wanted: str | None = None) -> Found:
     """The device to measure: `wanted` ('host', 'cuda:N') or the best there is. Raises InputError for another name."""
-    from microbench import clocks
-
     gpus = clocks.visible_gpus()
     if wanted == "host":
         return Found("host", "the host lane was asked for")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from microbench import arch, clocks
+from microbench.arch import DeviceFacts
 from microbench.build import HEADERS, Cubin, compile_source
-from microbench.device import DeviceFacts
 from microbench.errors import DeviceError, EnvironmentLacks
 from microbench.probe import Build, Probe
 

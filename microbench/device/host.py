@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from microbench.device import DeviceFacts
+from microbench.arch import DeviceFacts
 from microbench.device import cpu as host_cpu
 from microbench.measure.host import HostBench
 from microbench.measure.host_threads import Pool

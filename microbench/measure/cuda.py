@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from microbench import sass
 from microbench.build import Cubin, cache, compile_probe
 from microbench.build.twin import compile_twin
-from microbench.errors import DeviceError
+from microbench.errors import MeasureError
 from microbench.probe import Build, Point, Probe, Sample
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # probes.md 1.3: a clock read needs a window of at least this many ticks of the timer to be better than 0.01 %.
 WINDOW_TICKS = 10_000
 MAX_REPEATS = 4000
+ATTEMPTS = 6
 WARP = 32
 LATE = np.iinfo(np.int64).max
 
@@ -218,11 +219,12 @@ class CudaBench:
 
     def _prepare(self, *launches: Launch) -> None:
         """Set each kernel's carve-out: all L1 where it uses no shared memory, all shared memory where it does."""
-        for launch in launches:
-            function = launch.kernel.function
-            function.preferred_shared_memory_carveout = 100 if launch.smem_bytes else 0
-            if launch.smem_bytes > 48 * 1024:
-                function.max_dynamic_shared_size_bytes = launch.smem_bytes
+        with self.device.guard(f"prepare {self.probe.name}"):
+            for launch in launches:
+                function = launch.kernel.function
+                function.preferred_shared_memory_carveout = 100 if launch.smem_bytes else 0
+                if launch.smem_bytes > 48 * 1024:
+                    function.max_dynamic_shared_size_bytes = launch.smem_bytes
 
     def _windowed(self, batch: Callable[[int], NDArray[np.float64]]) -> Measured:
         """Run `batch` long enough for the clock's window, with a clock stamp on either side."""
@@ -230,15 +232,16 @@ class CudaBench:
         with self.device.guard(doing):
             batch(2)  # warm: instruction caches, TLBs, the clock's ramp
             repeats = self.repeats
-            for _ in range(3):
+            for _ in range(ATTEMPTS):
                 before = self._stamp()
                 values = batch(repeats)
                 mhz, window_ns = _clock(before.get(), self._stamp().get())
                 needed = WINDOW_TICKS * self.device.calibration.globaltimer_tick_ns
                 if window_ns >= needed:
                     return _spread(values, mhz)
-                repeats = min(MAX_REPEATS, math.ceil(1.3 * repeats * needed / max(window_ns, 1.0)))
-        raise DeviceError(
+                longer = math.ceil(1.3 * repeats * needed / max(window_ns, 1.0))
+                repeats = min(MAX_REPEATS, max(2 * repeats, longer))
+        raise MeasureError(
             f"{self.machine.name} measured {self.probe.name} for {window_ns / 1e3:.0f} us only, too short for a clock "
             f"reading over {WINDOW_TICKS} ticks of {self.device.calibration.globaltimer_tick_ns:g} ns; lengthen the "
             "probe's chain."

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from microbench.errors import DataError
-from microbench.profile import Profile, ProfileConstant
+from microbench.profile import TWIN_SUFFIX, Profile, ProfileConstant
 from microbench.published import Published
 from microbench.published.verdict import Acceptance, Comparison, accept, compare
 from microbench.report import si
@@ -130,6 +130,16 @@ def markdown(headings: tuple[str, ...], lines: tuple[tuple[str, ...], ...]) -> s
 def results(profile: Profile, published: Published | None = None) -> str:
     """The rows as a Markdown table."""
     return markdown(HEADINGS, tuple(row.cells for row in rows(profile, published)))
+
+
+def headline(profile: Profile, published: Published | None = None) -> str:
+    """The rows that a reader looks for first: rates, and what somebody else has published, by the first method."""
+    shown = (
+        row.cells
+        for row in rows(profile, published)
+        if not row.quantity.endswith(TWIN_SUFFIX) and (row.published or row.quantity.endswith("_per_s"))
+    )
+    return markdown(HEADINGS, tuple(shown))
 
 
 def acceptance(profile: Profile, published: Published | None = None) -> str:

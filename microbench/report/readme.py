@@ -18,7 +18,7 @@ from microbench.arch import ARCHS
 from microbench.errors import DataError, InputError
 from microbench.profile import Profile, available
 from microbench.published import Published, load
-from microbench.report import acceptance, markdown, results, si, verified
+from microbench.report import acceptance, headline, markdown, results, si, verified
 
 _BLOCK = re.compile(r"<!-- generated: (?P<name>[\w.-]+) -->\n(?P<body>.*?)<!-- /generated -->", re.DOTALL)
 
@@ -50,9 +50,11 @@ def generated(name: str) -> str:
     kind, _, gpu = name.partition("-")
     if kind == "results" and gpu:
         return results(Profile.load(gpu))
+    if kind == "headline" and gpu:
+        return headline(Profile.load(gpu))
     if kind == "acceptance" and gpu:
         return acceptance(Profile.load(gpu))
-    known = ", ".join([*_GENERATORS, "results-<gpu>", "acceptance-<gpu>"])
+    known = ", ".join([*_GENERATORS, "headline-<gpu>", "results-<gpu>", "acceptance-<gpu>"])
     raise InputError(f"Nothing generates a block called {name!r}; there are {known}.")
 
 
@@ -69,7 +71,7 @@ def stale(text: str) -> tuple[str, ...]:
 
 
 def architectures() -> str:
-    """Every row of arch.py: how many probes run on it, and the machines that were measured."""
+    """Every row of arch.py: how many probes it has, and how far they are verified there."""
     from microbench.probes import discover
 
     probes, profiles = discover(), [Profile.load(gpu) for gpu in available()]
@@ -78,10 +80,10 @@ def architectures() -> str:
         major, minor = arch.compute_capability
         measured = ", ".join(profile.gpu for profile in profiles if profile.arch == arch.name)
         count = sum(probe.runs_on(arch) for probe in probes)
-        lines.append(
-            (arch.name, arch.generation, f"{major}.{minor}" if major else "", str(count), measured or "not yet")
-        )
-    return markdown(("architecture", "generation", "compute capability", "probes", "measured on"), tuple(lines))
+        built = "compiled, SASS contracts kept" if "cuda" in arch.features else "compiled by Numba"
+        ran = f"run on {measured}" if measured else "never run"
+        lines.append((arch.name, arch.generation, f"{major}.{minor}" if major else "", str(count), f"{built}; {ran}"))
+    return markdown(("architecture", "generation", "compute capability", "probes", "verified"), tuple(lines))
 
 
 def published_files() -> str:

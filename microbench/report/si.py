@@ -15,7 +15,7 @@ _STEPS = (
     (1e-9, "n"),
 )
 _BINARY = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
-# Rates take a prefix whatever they count (B/s, FLOP/s, multiply-adds/s); per clock they do not.
+# Rates take a prefix whatever they count (B/s, FLOP/s, FMA/s); per clock they do not.
 _PREFIXED = {"Hz": ("Hz", 1.0), "s": ("s", 1.0), "ns": ("s", 1e-9)}
 _SIZES = ("bytes", "B")
 

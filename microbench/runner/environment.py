@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from microbench import paths, stamp
-from microbench.device import DeviceFacts
+from microbench.arch import DeviceFacts
 from microbench.record import Environment
 from microbench.runner.wire import Hello
 

@@ -3,8 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from microbench.arch import Machine
-from microbench.device import DeviceFacts
+from microbench.arch import DeviceFacts, Machine
 from microbench.errors import SmscopeError
 from microbench.probe import Point, Sample
 

@@ -75,10 +75,11 @@ def test_an_option_or_verb_that_does_not_exist_is_exit_code_2(capsys, arguments)
 
 
 def test_picks_prints_three_shapes_with_the_reason(capsys):
-    found = cli.picks("host-test-4c")
-    out = capsys.readouterr().out
-    assert len(found) == 3 and out.count("bound by") == 3
+    code, out, _ = run(capsys, "picks", "--gpu", "host-test-4c")
+    assert code == 0 and out.count("bound by") == 3
     assert "causal" in out and "python -m attention explain" in out
+    code, out, _ = run(capsys, "picks", "--gpu", "host-test-4c", "--json")
+    assert code == 0 and len(json.loads(out)) == 3
 
 
 def test_bench_prints_ratios_and_json_holds_them(capsys, monkeypatch):

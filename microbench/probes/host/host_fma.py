@@ -39,7 +39,7 @@ PROBE = throughput(
     asks="How many f32 multiply-adds does this CPU do per second, on one core and on all?",
     lap=lambda _: Lap(horner, arrays, ELEMENTS * CHAIN, LoopContract(fma=CHAIN, memory=3)),
     metric="fma",
-    unit="multiply-adds",
+    unit="FMA",
     per_clk=fma_per_clk(),
     why="lanes of a core's multiply-add pipes",
     constants={"fma_f32": {}},

@@ -1,0 +1,34 @@
+"""A kernel that never ends at its second point: the flag it waits for stays down."""
+
+import os
+
+import numpy as np
+
+from microbench.arch import CUDA
+from microbench.measure.cuda import CudaBench, Launch
+from microbench.patterns import loop
+from microbench.probe import Axis, Build, Metric, OpCount, Point, Probe, Sample
+
+
+def builds(_: Point) -> tuple[Build, ...]:
+    """One load of the flag a trip."""
+    return (Build((), loop(OpCount("LDG", 1), overhead=("IMAD.MOV", "ULDC"), overhead_max=2)),)
+
+
+def run(bench: CudaBench, point: Point) -> list[Sample]:
+    """Nanoseconds of one launch, and as a flag the worker's process number."""
+    (kernel,) = bench.kernels(point)
+    flag = bench.array(np.array([point["step"] != "fault"], np.int32))
+    measured = bench.timed(Launch(kernel, 1, 32, (flag,)))
+    return [measured.sample("kernel_ns", 1e9, f"worker:{os.getpid()}")]
+
+
+PROBE = Probe(
+    asks="Is the worker ended when a kernel does not come back?",
+    archs=CUDA,
+    axes=(Axis("step", ("before", "fault", "after")),),
+    metrics=(Metric("kernel_ns", "ns"),),
+    builds=builds,
+    run=run,
+    time_limit_s=8.0,  # NVRTC and the disassembler have to answer within it as well
+)

@@ -1,0 +1,2 @@
+// Nothing: only its launch asks for too much.
+extern "C" __global__ void oversized() {}

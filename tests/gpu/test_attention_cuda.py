@@ -1,0 +1,219 @@
+"""attention.sdpa on CUDA tensors: no tuned kernel runs there yet, so torch's own serves, said aloud and unaltered."""
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from attention import AttentionProblem, FallbackWarning, ProblemError, UnsupportedError, explain, machine, op, sdpa
+from microbench import clocks
+from microbench.errors import UnknownGpu
+from microbench.profile import Profile, available
+
+# Warnings of torch itself are torch's affair; ours are asserted where they are promised.
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.filterwarnings("ignore::attention.errors.FallbackWarning"),
+]
+
+DEVICE = "cuda"
+F = torch.nn.functional.scaled_dot_product_attention
+# Torch's fused backward adds with atomics, in another order each time.
+GRADIENTS = {
+    torch.float32: {"rtol": 1e-4, "atol": 1e-5},
+    torch.float16: {"rtol": 1e-2, "atol": 1e-2},
+    torch.bfloat16: {"rtol": 5e-2, "atol": 5e-2},
+}
+
+
+@pytest.fixture(autouse=True)
+def _every_reason_is_new(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(op, "_announced", set())
+    machine.machine_profile.cache_clear()
+    yield
+    machine.machine_profile.cache_clear()
+
+
+def random(*shapes: tuple[int, ...], dtype: torch.dtype = torch.float32, grad: bool = False) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(shape, generator=generator).to(DEVICE, dtype).requires_grad_(grad) for shape in shapes]
+
+
+def same(ours: torch.Tensor, theirs: torch.Tensor) -> None:
+    """Bit for bit: it is the same kernel."""
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+    assert ours.stride() == theirs.stride()
+
+
+SHAPES = [
+    ((2, 4, 65, 64), (2, 4, 130, 64), {}),
+    ((2, 4, 65, 64), (2, 4, 65, 64), {"is_causal": True}),
+    ((2, 8, 65, 64), (2, 2, 130, 64), {"enable_gqa": True, "scale": 0.3}),
+    ((4, 65, 64), (4, 130, 64), {"scale": -0.25}),
+    ((1, 2, 16, 300), (1, 2, 16, 300), {}),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize(("query", "key", "options"), SHAPES)
+def test_the_result_is_torchs_own(
+    query: tuple[int, ...], key: tuple[int, ...], options: dict[str, Any], dtype: torch.dtype
+) -> None:
+    q, k, v = random(query, key, key, dtype=dtype)
+    same(sdpa(q, k, v, **options), F(q, k, v, **options))
+
+
+def test_a_mask_goes_to_torch_as_well() -> None:
+    q, k, v = random(*[(2, 4, 64, 64)] * 3, dtype=torch.float16)
+    mask = torch.ones(64, 64, dtype=torch.bool, device=DEVICE).tril(3)
+    same(sdpa(q, k, v, mask), F(q, k, v, mask))
+
+
+def test_dropout_draws_the_numbers_that_torch_draws() -> None:
+    q, k, v = random(*[(2, 4, 64, 64)] * 3, dtype=torch.float16)
+    torch.manual_seed(3)
+    ours = sdpa(q, k, v, dropout_p=0.5)
+    torch.manual_seed(3)
+    same(ours, F(q, k, v, dropout_p=0.5))
+
+
+def test_autocast_casts_as_torch_does() -> None:
+    q, k, v = random(*[(2, 4, 64, 64)] * 3)
+    with torch.autocast(DEVICE, dtype=torch.bfloat16):
+        ours, theirs = sdpa(q, k, v), F(q, k, v)
+    assert ours.dtype == theirs.dtype == torch.bfloat16
+    same(ours, theirs)
+
+
+def test_one_warning_per_distinct_reason() -> None:
+    q, k, v = random(*[(1, 2, 32, 64)] * 3, dtype=torch.float16)
+    mask = torch.ones(32, 32, dtype=torch.bool, device=DEVICE)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            sdpa(q, k, v)
+            sdpa(q.float(), k.float(), v.float(), is_causal=True)
+            sdpa(q, k, v, attn_mask=mask)
+            sdpa(q, k, v, dropout_p=0.1)
+    said = [str(warning.message) for warning in caught if warning.category is FallbackWarning]
+    assert len(said) == 3
+    for words in (f"runs on {DEVICE}", "attention mask", "dropout"):
+        assert sum(words in line for line in said) == 1, said
+    assert all("torch's own kernel serves" in line for line in said)
+
+
+@pytest.mark.parametrize("options", [{"strict": True}, {"only": "smscope"}])
+def test_who_wants_no_fallback_gets_an_exception(options: dict[str, Any]) -> None:
+    q, k, v = random(*[(1, 2, 32, 64)] * 3, dtype=torch.float16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        with pytest.raises(UnsupportedError, match=f"No tuned kernel runs on {DEVICE} yet"):
+            sdpa(q, k, v, **options)
+
+
+def test_inputs_that_make_no_sense_are_refused_before_torch_sees_them() -> None:
+    q, k, v = random((1, 4, 8, 16), (1, 2, 8, 16), (1, 2, 8, 16))
+    with pytest.raises(ProblemError, match="enable_gqa=True"):
+        sdpa(q, k, v)
+    with pytest.raises(ProblemError, match="move them to one device"):
+        sdpa(q, q.to("meta"), q)
+
+
+@pytest.mark.parametrize("dtype", list(GRADIENTS))
+@pytest.mark.parametrize("causal", [False, True])
+def test_gradients_are_torchs_own(dtype: torch.dtype, causal: bool) -> None:
+    inputs = random(*[(2, 4, 96, 64)] * 3, dtype=dtype, grad=True)
+    (seed,) = random((2, 4, 96, 64), dtype=dtype)
+    ours, theirs = (torch.autograd.grad(function(*inputs, is_causal=causal), inputs, seed) for function in (sdpa, F))
+    for mine, expected in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, expected, **GRADIENTS[dtype])
+
+
+def test_work_goes_to_the_current_stream_forward_and_backward() -> None:
+    """The inputs arrive late on a stream of their own: on any other stream the call would meet zeros."""
+    sources = random(*[(2, 4, 128, 64)] * 3, dtype=torch.float16)
+    expected_inputs = [source.clone().requires_grad_() for source in sources]
+    expected = F(*expected_inputs)
+    wanted = torch.autograd.grad(expected.float().sum(), expected_inputs)
+    inputs = [torch.zeros_like(source, requires_grad=True) for source in sources]
+    side = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(200_000_000)  # clocks, about a tenth of a second
+        with torch.no_grad():
+            for late, source in zip(inputs, sources, strict=True):
+                late.copy_(source)
+        out = sdpa(*inputs)
+        grads = torch.autograd.grad(out.float().sum(), inputs)
+    side.synchronize()
+    same(out, expected)
+    for mine, theirs in zip(grads, wanted, strict=True):
+        torch.testing.assert_close(mine, theirs, **GRADIENTS[torch.float16])
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_compiled_graph_has_no_break_and_gives_the_same(dynamic: bool) -> None:
+    torch.compiler.reset()
+
+    def model(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return sdpa(2 * q, k, v, is_causal=True) + 1
+
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager", dynamic=dynamic)
+    for rows in (64, 96):
+        inputs = random(*[(1, 4, rows, 64)] * 3, dtype=torch.float16, grad=True)
+        theirs = F(2 * inputs[0], *inputs[1:], is_causal=True) + 1
+        ours = compiled(*inputs)
+        tolerance = GRADIENTS[torch.float16]
+        torch.testing.assert_close(ours, theirs, **tolerance)
+        for mine, expected in zip(
+            *(torch.autograd.grad(out.float().sum(), inputs) for out in (ours, theirs)), strict=True
+        ):
+            torch.testing.assert_close(mine, expected, **tolerance)
+
+
+def test_a_compiled_graph_warns_while_it_is_traced() -> None:
+    torch.compiler.reset()
+    q, k, v = random(*[(1, 2, 32, 64)] * 3, dtype=torch.float16)
+    with pytest.warns(FallbackWarning, match=f"runs on {DEVICE}"):
+        torch.compile(sdpa, fullgraph=True, backend="aot_eager")(q, k, v)
+
+
+# explain --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def profile(gpu: clocks.Gpu) -> Profile:
+    """The committed profile of this GPU."""
+    if gpu.slug not in available():
+        pytest.skip(f"no profile of {gpu.slug} is committed yet; `make bench` measures it")
+    return Profile.load(gpu.slug)
+
+
+def test_explain_names_the_profile_of_the_gpu_that_the_tensors_are_on(profile: Profile) -> None:
+    q, k, v = random(*[(1, 8, 256, 128)] * 3, dtype=torch.bfloat16)
+    found = explain(q, k, v, is_causal=True)
+    choice = found.choice
+    assert (choice.gpu, choice.arch, choice.problem.device) == (profile.gpu, profile.arch, "cuda")
+    assert found.headline().startswith(f"B=1 Hq=8 Hkv=8 Sq=256 Skv=256 D=128 bfloat16 causal on {profile.gpu}: ")
+    assert found.cautions == () or all("lower bound" in caution for caution in found.cautions)
+    assert all(profile[used.name].value == used.value for used in found.constants)
+    assert choice.pick.owner == "torch"
+    assert choice.fallback == f"there is no tuned kernel for {profile.arch} yet"
+    assert "Fallback: " in str(found)
+
+
+def test_explain_chooses_for_tensors_as_for_the_problem_they_pose(profile: Profile) -> None:
+    q, k, v = random((2, 8, 64, 64), (2, 2, 192, 64), (2, 2, 192, 64), dtype=torch.float16)
+    problem = AttentionProblem(2, 8, 2, 64, 192, 64, dtype="float16", device="cuda")
+    assert explain(q, k, v, enable_gqa=True).choice.pick == explain(problem, gpu=profile.gpu).choice.pick
+
+
+def test_a_gpu_that_nobody_measured_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "available", list)
+    q, k, v = random(*[(1, 2, 32, 64)] * 3)
+    with pytest.raises(UnknownGpu, match="make bench") as raised:
+        explain(q, k, v)
+    assert torch.cuda.get_device_name(DEVICE) in str(raised.value)
