@@ -39,6 +39,7 @@ help: ## This list
 
 bench: ready-bench ## Measure this machine: one run, its profile, and the kernels it picks
 	@$(RUN) -m microbench run $(DEVICE) $(ARGS)
+	$(if $(findstring --json,$(ARGS)),,@$(RUN) -m attention picks $(if $(findstring host,$(DEVICE) $(ARGS)),--gpu host))
 
 check: ready-dev ## Compile every kernel for every architecture and read its SASS; ARGS=<gpu> compares its methods
 	@$(RUN) -m microbench check $(ARGS)
@@ -75,7 +76,7 @@ lab: ready-lab ## JupyterLab on the notebooks
 
 notebooks: ready-dev ## Execute every notebook from data/, on the CPU
 	$(BIN)jupytext --to ipynb --update $(NOTEBOOKS)
-	$(BIN)jupyter execute --inplace --NotebookClient.record_timing=False $(NOTEBOOKS:.py=.ipynb)
+	@$(RUN) notebooks/execute.py $(NOTEBOOKS:.py=.ipynb)
 
 wheel: ready-dev ## The wheel, in dist/
 	@$(RUN) -m hatchling build -t wheel

@@ -4,6 +4,7 @@ A profile is derived: `make profile` writes it again, byte for byte, from data/r
 """
 
 import warnings
+from functools import reduce
 from pathlib import Path
 from typing import Literal
 
@@ -58,11 +59,11 @@ class Profile(Frozen):
         'host' is this CPU's own profile, or else that of another CPU, and a warning says whose.
         """
         for slug in (gpu, *_stand_ins(gpu)):
-            for root in reversed(paths.data_roots()):
-                file = root / "profiles" / f"{slug}.json"
-                if file.is_file():
-                    _say_whose(gpu, slug)
-                    return read(file)
+            files = [root / "profiles" / f"{slug}.json" for root in paths.data_roots()]
+            found = [read(file) for file in files if file.is_file()]
+            if found:
+                _say_whose(gpu, slug)
+                return reduce(_over, found)
         known = ", ".join(available()) or "none yet"
         raise UnknownGpu(f"No profile is called {gpu!r} (there are: {known}); run `make bench` on that machine.")
 
@@ -99,6 +100,25 @@ def _say_whose(gpu: str, slug: str) -> None:
     if gpu == "host" and slug not in (gpu, host_slug()):
         text = f"This CPU ({host_slug()}) has no profile, so that of {slug} stands in; `make bench` measures this one."
         warnings.warn(text, stacklevel=3)
+
+
+def _is_lesser(constant: ProfileConstant) -> bool:
+    """True where it comes from a quick, short or unfinished run; derive.py flags those."""
+    return any(flag in ("quick", "unfinished") or flag.endswith(" campaigns") for flag in constant.flags)
+
+
+def _over(shipped: Profile, own: Profile) -> Profile:
+    """The user's own profile over a shipped one, constant by constant; a quick one goes over none or its like only.
+
+    So that a wheel's profile is not hidden by `run --quick --only` on the same kind of machine.
+    """
+    constants = {constant.name: constant for constant in shipped.constants}
+    for constant in own.constants:
+        there = constants.get(constant.name)
+        if there is None or _is_lesser(there) or not _is_lesser(constant):
+            constants[constant.name] = constant
+    merged = tuple(constants[name] for name in sorted(constants))
+    return own.model_copy(update={"constants": merged})
 
 
 def read(file: Path) -> Profile:

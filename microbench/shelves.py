@@ -18,7 +18,10 @@ MERGE = 1.5
 # A cache ends where the curve has risen to this many times its level: the geometric mean of two levels that are four
 # times apart. Not more, or the end of a cache would be sought in the next one's where that one does not show.
 END_RISE = 2.0
-SHORTEST_POINTS = 3
+# A shelf is half an octave long at least, less what rounding takes from a sweep's steps (128 over 91 MiB).
+SHORTEST_OCTAVES = 0.45
+# Of the memory's shelf, what lies in the sweep's last two octaves counts: nearer to the last cache a part still hits.
+MEMORY_OCTAVES = 2.0
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,33 @@ class Shelf:
     level: float
 
 
+@dataclass(frozen=True)
+class Ladder:
+    """A sweep's shelves; which of the curves' points it holds, in ascending order; their sizes; its highest value."""
+
+    order: tuple[int, ...]
+    sizes: Floats
+    shelves: tuple[Shelf, ...]
+    end: float
+
+    def cache(self, number: int) -> Shelf:
+        """The `number`-th shelf from below. Raises NoValue where the curve does not leave it: it may be memory."""
+        if number < len(self.shelves) - 1:
+            return self.shelves[number]
+        if number == len(self.shelves) - 1 and self.end >= END_RISE * self.shelves[number].level:
+            return self.shelves[number]
+        told = f"the ladder shows {len(self.shelves)} levels"
+        raise NoValue(f"{told}, so cache number {number + 1} cannot be told from memory")
+
+    def memory(self) -> Shelf:
+        """The last shelf. Raises NoValue where the curve rises beyond it, or where it is the only one."""
+        if not self.shelves or self.shelves[-1].last < len(self.order) - 1:
+            raise NoValue("the ladder still rises where it ends, so its last level need not be memory")
+        if len(self.shelves) < 2:
+            raise NoValue("the ladder shows one level only, so its last one need not be memory")
+        return self.shelves[-1]
+
+
 def shelves(sizes: Floats, values: Floats) -> tuple[Shelf, ...]:
     """The shelves of one curve over ascending `sizes` in bytes. Raises NoValue below four finite points.
 
@@ -37,14 +67,12 @@ def shelves(sizes: Floats, values: Floats) -> tuple[Shelf, ...]:
     so what falls is noise.
     """
     octaves, logs = np.log2(sizes), np.log(values)
-    if len(logs) < 4 or not np.isfinite(logs).all():
-        raise NoValue("a ladder needs at least four finite points")
-    fit = isotonic_regression(logs).x
+    fit = _monotone(values)
     left, right = np.maximum(octaves - 0.5, octaves[0]), np.minimum(octaves + 0.5, octaves[-1])
     rise = (np.interp(right, octaves, fit) - np.interp(left, octaves, fit)) / (right - left)
     found: list[Shelf] = []
     for first, last in _runs(rise < np.log(RISE_PER_OCTAVE)):
-        if last - first + 1 < SHORTEST_POINTS:
+        if octaves[last] - octaves[first] < SHORTEST_OCTAVES:
             continue
         level = float(np.exp(np.median(logs[first : last + 1])))
         if found and level < MERGE * found[-1].level:
@@ -55,25 +83,28 @@ def shelves(sizes: Floats, values: Floats) -> tuple[Shelf, ...]:
 
 
 def cache_latency(number: int, axis: str) -> Reducer:
-    """The value on the `number`-th shelf from below, which must not be the last one: that is memory."""
+    """The value on the `number`-th shelf from below, which the curve must leave: where it does not, that is memory."""
 
     def reduce(curves: Curves) -> Reduced:
-        order, found = _found(curves, axis)
-        shelf = _cache(found, number)
-        return Reduced(np.nanmedian(curves.values[:, order[shelf.first : shelf.last + 1]], axis=1))
+        ladder = _ladder(curves, axis)
+        shelf = ladder.cache(number)
+        return Reduced(np.nanmedian(curves.values[:, ladder.order[shelf.first : shelf.last + 1]], axis=1))
 
     return reduce
 
 
 def memory_latency(axis: str) -> Reducer:
-    """The value on the last shelf. Raises NoValue where the ladder has one shelf only, and so never left a cache."""
+    """The value on the last shelf, within the sweep's last MEMORY_OCTAVES.
+
+    The sweep must go on for those octaves beyond the last cache. Raises NoValue unless the last shelf reaches the
+    sweep's end, and where it is the only one: such a ladder may never have left a cache.
+    """
 
     def reduce(curves: Curves) -> Reduced:
-        order, found = _found(curves, axis)
-        if len(found) < 2:
-            raise NoValue("the ladder shows one level only, so its last one need not be memory")
-        shelf = found[-1]
-        return Reduced(np.nanmedian(curves.values[:, order[shelf.first : shelf.last + 1]], axis=1))
+        ladder = _ladder(curves, axis)
+        inside = range(ladder.memory().first, len(ladder.order))
+        far = [ladder.order[i] for i in inside if ladder.sizes[i] * 2**MEMORY_OCTAVES >= ladder.sizes[-1]]
+        return Reduced(np.nanmedian(curves.values[:, far], axis=1))
 
     return reduce
 
@@ -85,12 +116,13 @@ def cache_size(number: int, axis: str) -> Reducer:
     """
 
     def reduce(curves: Curves) -> Reduced:
-        order, found = _found(curves, axis)
-        here, beyond = _cache(found, number).level, found[number + 1].level
+        ladder = _ladder(curves, axis)
+        here = ladder.cache(number).level
+        beyond = ladder.shelves[number + 1].level if number + 1 < len(ladder.shelves) else np.inf
         middle = np.log(here * min(END_RISE, np.sqrt(beyond / here)))
-        sizes = np.log2([float(curves.points[i][axis]) for i in order])
+        sizes = np.log2(ladder.sizes)
         ends = np.full(len(curves.values), np.nan)
-        for campaign, row in enumerate(curves.values[:, order]):
+        for campaign, row in enumerate(curves.values[:, ladder.order]):
             there = np.isfinite(row)
             fit = isotonic_regression(np.log(row[there])).x if there.any() else np.array([])
             above = int(np.searchsorted(fit, middle))
@@ -102,18 +134,21 @@ def cache_size(number: int, axis: str) -> Reducer:
     return reduce
 
 
-def _cache(found: tuple[Shelf, ...], number: int) -> Shelf:
-    if number >= len(found) - 1:
-        raise NoValue(f"the ladder shows {len(found)} levels, so cache number {number + 1} cannot be told from memory")
-    return found[number]
-
-
-def _found(curves: Curves, axis: str) -> tuple[list[int], tuple[Shelf, ...]]:
-    """The points in ascending order of `axis` (those that no campaign measured are left out), and their shelves."""
+def _ladder(curves: Curves, axis: str) -> Ladder:
+    """The median curve's ladder along `axis`, without the points that no campaign measured."""
     measured = np.flatnonzero(np.isfinite(curves.values).any(axis=0))
-    order = sorted((int(i) for i in measured), key=lambda i: float(curves.points[i][axis]))
+    order = tuple(sorted((int(i) for i in measured), key=lambda i: float(curves.points[i][axis])))
     sizes = np.array([float(curves.points[i][axis]) for i in order])
-    return order, shelves(sizes, np.nanmedian(curves.values[:, order], axis=0))
+    values = np.nanmedian(curves.values[:, order], axis=0)
+    return Ladder(order, sizes, shelves(sizes, values), float(np.exp(_monotone(values)[-1])))
+
+
+def _monotone(values: Floats) -> Floats:
+    """The logarithm of a curve, made monotone: latency cannot fall as a footprint grows, so what falls is noise."""
+    logs = np.log(values)
+    if len(logs) < 4 or not np.isfinite(logs).all():
+        raise NoValue("a ladder needs at least four finite points")
+    return np.asarray(isotonic_regression(logs).x, dtype=np.float64)
 
 
 def _runs(flags: np.typing.NDArray[np.bool_]) -> list[tuple[int, int]]:

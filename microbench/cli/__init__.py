@@ -91,13 +91,15 @@ def compare(
                 )
             )
         return
-    from microbench import report
+    from microbench.cli.compare import published_rows
     from microbench.published import verdict
 
+    compared = verdict.compare(profile)
     if json:
-        console.emit([asdict(row) for row in verdict.compare(profile)])
+        console.emit([asdict(row) for row in compared])
     else:
-        console.draw(report.table(profile))
+        headings = ("constant", "unit", "ours", "published", "rows", "best row", "verdict", "why")
+        console.draw(console.table(f"{gpu} against the literature", headings, published_rows(compared)))
 
 
 @app.command()

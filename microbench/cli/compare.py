@@ -1,9 +1,12 @@
-"""Two machines side by side, constant by constant."""
+"""Two machines side by side, constant by constant; and one machine beside the literature."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from microbench.profile import Profile, ProfileConstant
+from microbench.published.verdict import Comparison
+from microbench.report import si
 
 # Medians closer than this are one number; nvbench ties at the same distance.
 TIE = 0.01
@@ -46,3 +49,18 @@ def _standing(one: ProfileConstant, other: ProfileConstant) -> Standing:
     if overlap or abs(other.value - one.value) <= TIE * abs(one.value):
         return "same"
     return "higher" if other.value > one.value else "lower"
+
+
+def published_rows(compared: Sequence[Comparison]) -> list[tuple[str, ...]]:
+    """One line for each constant that somebody has published: the range, its best row, and why the verdict is that."""
+    lines: list[tuple[str, ...]] = []
+    for found in compared:
+        if found.published_low is None or found.published_high is None:
+            continue
+        by = si.scale(found.value, found.unit)
+        ours = f"{si.digits(found.value / by.divisor)} {si.interval(found.low, found.high, found.value, found.unit)}"
+        low, high = (si.digits(end / by.divisor) for end in (found.published_low, found.published_high))
+        span = low if low == high else f"{low} to {high}"
+        where = ", ".join(filter(None, (found.gpu, found.source, found.confidence)))
+        lines.append((found.constant, by.unit, ours, span, str(found.rows), where, found.verdict, found.why))
+    return lines

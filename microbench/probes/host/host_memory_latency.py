@@ -2,8 +2,8 @@
 
 Every line of 64 bytes is used once a lap, in random order. The ring is written in the order in which it is walked, so a
 footprint larger than every cache is met as a lap would leave it; one of up to 16 MiB is walked once before each timed
-piece. Huge pages are asked for, and rows without them are
-flagged; a hypervisor may still back them with small ones, and page walks are then part of the curve.
+piece. Huge pages are asked for, and rows without them are flagged; a hypervisor may still back them with small ones,
+and page walks are then part of the curve.
 """
 
 from typing import Any
@@ -23,23 +23,28 @@ MIB = KIB * KIB
 AXIS = "footprint_bytes"
 
 
-def footprints() -> tuple[int, ...]:
-    """4 KiB to 512 MiB: four to the octave where caches end (16 KiB to 64 MiB), two beyond."""
-    fine = {round(16 * 2 ** (i / 4)) * KIB for i in range(4 * 12 + 1)}
-    coarse = {round(64 * 2 ** (i / 2)) * MIB for i in range(2 * 3 + 1)}
-    return tuple(sorted({4 * KIB, 8 * KIB} | fine | coarse))
+def footprints(inside: int = 4) -> tuple[int, ...]:
+    """4 KiB to 2 GiB: `inside` to the octave where caches end (16 KiB to 32 MiB), four up to 64 MiB, two beyond."""
+    caches = {round(16 * 2 ** (i / inside)) * KIB for i in range(inside * 11 + 1)}
+    edge = {round(32 * 1024 * 2 ** (i / 4)) * KIB for i in range(4 + 1)}
+    memory = {round(64 * 2 ** (i / 2)) * MIB for i in range(2 * 5 + 1)}
+    return tuple(sorted({4 * KIB} | ({8 * KIB} if inside > 2 else set()) | caches | edge | memory))
 
 
 def too_large(machine: Machine, point: Point) -> str | None:
-    """A quarter of the memory is the most that a probe takes; four times the last cache is all that it needs."""
-    if point[AXIS] > machine.dram_bytes / 4:
-        return "larger than a quarter of this machine's memory"
+    """A quarter of the memory is the most that a probe takes; eight times the last cache is all that it needs.
+
+    The last two octaves of the sweep are then memory. Where the memory is too small for even one, no point runs: the
+    ladder would end on a cache, and nothing in it would say so.
+    """
     last = host_cpu.caches().last_bytes or 64 * MIB
-    return (
-        "beyond four times the last cache, where the ladder has ended"
-        if point[AXIS] > max(4 * last, 64 * MIB)
-        else None
-    )
+    most = machine.dram_bytes / 4
+    if most < 2 * last:
+        return "a quarter of this machine's memory holds less than twice its last cache, so no ladder would reach DRAM"
+    if point[AXIS] > most:
+        return "larger than a quarter of this machine's memory"
+    enough = max(8 * last, 64 * MIB)
+    return "beyond eight times the last cache, where the ladder has ended" if point[AXIS] > enough else None
 
 
 @compiled()
@@ -80,7 +85,7 @@ ONE_CLOCK = "a load takes at least one clock"
 PROBE = Probe(
     asks="How long does a load take from each cache of this CPU and from DRAM, and how large is each?",
     archs=HOST,
-    axes=(Axis(AXIS, footprints(), quick=footprints()[::2]),),
+    axes=(Axis(AXIS, footprints(), quick=footprints(inside=2)),),
     metrics=(
         Metric(
             "latency_ns",
