@@ -26,6 +26,10 @@ void copies_reset() {
   stores.resize(block.threads);
 }
 
+void copies_thread_finished() {
+  if (!stores[running->thread].all_waited_for()) fail("the thread ended before it waited for its bulk stores");
+}
+
 void start_load(u32 shared, u32 bytes, u32 mbarrier, std::function<void()> action, const char* what) {
   Moment moment = copy_joins(mbarrier);
   note_write(shared, bytes, moment, clock_of(running->thread), Proxy::async, what);

@@ -20,6 +20,8 @@ class CopyGroups {
     open_.clear();
   }
 
+  bool all_waited_for() const { return open_.empty() && committed_.empty(); }
+
   // Finish the oldest groups until `pending` are left; `settle` learns of each copy.
   template <class Function>
   void wait(u32 pending, Function settle) {

@@ -14,6 +14,7 @@ void barriers_reset();
 void warps_reset();
 void copies_reset();
 void wgmma_reset();
+void copies_thread_finished();
 void wgmma_thread_finished();
 void setmaxnreg_reset();
 
@@ -114,7 +115,10 @@ std::string run_guarded() {
 
 }  // namespace
 
-void thread_finished() { wgmma_thread_finished(); }
+void thread_finished() {
+  wgmma_thread_finished();
+  copies_thread_finished();
+}
 
 int run(Launch& launch, void (*call)(void* const*), const u32* parameter_bytes, u32 parameter_count) {
   std::string error;

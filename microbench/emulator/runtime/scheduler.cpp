@@ -39,7 +39,7 @@ std::string who_waits() {
       at += "finished";
     else
       at += std::string("at ") + (fiber.waits_for ? fiber.waits_for : "a polling loop") +
-            (fiber.waits_at ? " " + std::to_string(fiber.waits_at) : "");
+            (fiber.waits_at ? " " + hex(fiber.waits_at) : "");
     ++counts[at];
   }
   std::string text;
