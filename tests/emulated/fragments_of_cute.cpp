@@ -26,16 +26,17 @@ void print_mma(const std::string& name, int threads) {
   print_fragment((name + ".c").c_str(), C{}, threads, size<1>(C{}));
 }
 
-// Byte of element (i, k) of a tile of 64 x 16 cut from one of 64 x 64, and the strides of its descriptor.
+// Strides of the descriptor, then the byte of element (i, k), of a tile of 64 x 16 cut from one of 64 x 64.
+// Building a descriptor on a CPU prints a complaint that it has no shared address: a line of its own.
 template <GMMA::Major Major, class Atom>
 void print_tile(const char* name, Atom atom) {
   auto tile = tile_to_shape(atom, Shape<_64, _64>{});
   auto plain = as_position_independent_swizzle_layout(tile);
-  std::printf("%s", name);
   alignas(1024) static half_t memory[64 * 64];
   auto tensor = make_tensor(make_smem_ptr(memory), tile);
   auto descriptor = SM90::GMMA::make_gmma_desc<Major>(local_tile(tensor, Shape<_64, _16>{}, make_coord(0, 0)));
-  std::printf(" %d %d", descriptor.bitfield.leading_byte_offset_ * 16, descriptor.bitfield.stride_byte_offset_ * 16);
+  std::printf("\n%s %d %d", name, descriptor.bitfield.leading_byte_offset_ * 16,
+              descriptor.bitfield.stride_byte_offset_ * 16);
   for (int i = 0; i < 64; ++i)
     for (int k = 0; k < 16; ++k) std::printf(" %d", static_cast<int>(plain(i, k)) * 2);
   std::printf("\n");
