@@ -19,7 +19,7 @@ Limits. Linux on x86-64, with g++ or clang++. Shared memory only through ptx:: w
 through C++ pointers. Races: shared memory only, at four bytes' grain; blocks run one after another, so blocks that
 wait for each other deadlock here, and what they race for in global memory is not seen. Memory is sequentially
 consistent otherwise. A plain global pointer is checked by guard pages: past a buffer's end (to within 256 bytes where
-its size is no multiple of that) and for 1 MiB on either side. A fragment that a wgmma reads from registers is read at
+its size is no multiple of that) and for 1 GiB on either side. A fragment that a wgmma reads from registers is read at
 issue. No bank conflicts, no time, no registers, no occupancy. Sums are in f32 in order of k, and differ from a tensor
 core's in the last bits.
 """

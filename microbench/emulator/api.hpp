@@ -120,7 +120,7 @@ struct Caller<Kernel> {
     (void)next;
   }
   static int launch(Launch& launch) {
-    static const u32 bytes[] = {sizeof(Parameters)..., 0};
+    const u32 bytes[] = {sizeof(Parameters)..., 0};
     return run(launch, &call, bytes, sizeof...(Parameters));
   }
 };

@@ -86,7 +86,10 @@ def build_kernel(source: str, name: str, kernel: str, defines: Sequence[tuple[st
                 f'#line 1 "{name}"\n{source}\nextern "C" int smscope_launch(emulator::Launch& launch) '
                 f"{{ return emulator::Caller<&{kernel}>::launch(launch); }}\n"
             )
-            command = [compiler(), *_flags(), *words, "-DSMSCOPE_EMULATED", "-include", "emulator/builtins.hpp"]
+            # Hidden: statics of inline functions would be one for all libraries of the process (STB_GNU_UNIQUE).
+            command = [compiler(), *_flags(), *words, "-fvisibility-inlines-hidden", "-DSMSCOPE_EMULATED"]
+            # A frame larger than the guard page below a stack touches that page all the same.
+            command += ["-fstack-clash-protection", "-include", "emulator/builtins.hpp"]
             _link([*command, "-shared", str(text), str(machine)], library, name)
     return library
 

@@ -11,8 +11,8 @@ namespace emulator {
 
 namespace {
 
-// Wide enough that an index which runs over by a tile still lands in it.
-constexpr std::size_t kPage = 4096, kGuard = 1 << 20;
+// Address space costs nothing: wide enough for an index that is wrong by a whole tensor.
+constexpr std::size_t kPage = 4096, kGuard = std::size_t{1} << 30;
 
 struct Allocation {
   u64 bytes;
