@@ -20,6 +20,12 @@ INCLUDES = (paths.PACKAGE, paths.PACKAGE / "cuda")
 # -O2 with the loops of the tensor cores vectorised. -fno-strict-aliasing: kernels read one memory as many types.
 _FLAGS = ("-std=c++17", "-O2", "-ftree-vectorize", "-fPIC", "-fno-strict-aliasing", "-Wno-unknown-pragmas")
 _AVX2 = "-march=x86-64-v3"
+# Hidden: statics of inline functions would be one for all libraries of the process (STB_GNU_UNIQUE). Stack clash: a
+# frame larger than the guard page below a stack touches that page all the same.
+_KERNEL_FLAGS = (
+    *("-fvisibility-inlines-hidden", "-fstack-clash-protection"),
+    *("-DSMSCOPE_EMULATED", "-include", "emulator/builtins.hpp"),
+)
 
 
 @cache
@@ -77,7 +83,7 @@ def build_kernel(source: str, name: str, kernel: str, defines: Sequence[tuple[st
     """The library that launches `kernel`, from the cache where nothing changed. Raises BuildError."""
     headers = [file.read_text() for root in (*INCLUDES[1:], HERE) for file in sorted(root.rglob("*.[ch][up][hp]"))]
     machine = runtime()
-    words = [f"-D{key}={value}" for key, value in defines]
+    words = [*_KERNEL_FLAGS, *(f"-D{key}={value}" for key, value in defines)]
     library = _folder() / f"{_digest(*_identity(), machine.name, *words, kernel, name, source, *headers)[:32]}.so"
     if not library.exists():
         with tempfile.TemporaryDirectory() as folder:
@@ -86,11 +92,7 @@ def build_kernel(source: str, name: str, kernel: str, defines: Sequence[tuple[st
                 f'#line 1 "{name}"\n{source}\nextern "C" int smscope_launch(emulator::Launch& launch) '
                 f"{{ return emulator::Caller<&{kernel}>::launch(launch); }}\n"
             )
-            # Hidden: statics of inline functions would be one for all libraries of the process (STB_GNU_UNIQUE).
-            command = [compiler(), *_flags(), *words, "-fvisibility-inlines-hidden", "-DSMSCOPE_EMULATED"]
-            # A frame larger than the guard page below a stack touches that page all the same.
-            command += ["-fstack-clash-protection", "-include", "emulator/builtins.hpp"]
-            _link([*command, "-shared", str(text), str(machine)], library, name)
+            _link([compiler(), *_flags(), *words, "-shared", str(text), str(machine)], library, name)
     return library
 
 
