@@ -86,6 +86,31 @@ def test_bytes_go_there_and_back(mode: Mode) -> None:
     np.testing.assert_array_equal(found, given)
 
 
+@pytest.mark.parametrize("element", ["f16", "u32"])
+def test_an_addition_is_that_of_its_elements(element: Element) -> None:
+    kind = {"f16": np.float16, "u32": np.uint32}[element]
+    device = EmulatedDevice()
+    values = device.asarray(np.arange(1, 129).reshape(4, 32).astype(kind))
+    total = device.full((4, 32), 7, kind)
+    maps = [TensorMap(array, (4, 32), element).emulated() for array in (values, device.empty((4, 32), kind), total)]
+    kernel = device.load(SOURCE, NAME, kernel="copy_box", defines=[("COORDINATES", "0,0")])
+    size = values.nbytes // 4
+    kernel((1,), (32,), (*maps, device.empty(size, np.uint32), size), shared_mem=SMEM_BYTES)
+    np.testing.assert_array_equal(total, values + kind(7))
+
+
+def test_outside_may_read_as_nan() -> None:
+    device = EmulatedDevice()
+    tensor = device.full((4, 32), 1, np.float32)
+    opaque = TensorMap(tensor, (4, 32), "f32", nan_outside=True).emulated()
+    image = device.full(128, 0, np.float32)
+    kernel = device.load(SOURCE, NAME, kernel="copy_box", defines=[("COORDINATES", "0,2")])
+    kernel((1,), (32,), (opaque, opaque, opaque, image, image.size), shared_mem=SMEM_BYTES)
+    np.testing.assert_array_equal(
+        np.isnan(image.reshape(4, 32)), np.repeat([False, False, True, True], 32).reshape(4, 32)
+    )
+
+
 BROKEN: list[tuple[tuple[int, ...], tuple[int, ...], Element, Swizzle, str]] = [
     ((8, 64), (8, 64), "f16", 0, "an element of f16 has 2 bytes"),
     ((8, 64), (8, 2), "f32", 0, "multiple of 16 bytes"),

@@ -147,6 +147,8 @@ COMPILED = [
     ("sm90a", "store_matrices", {"MATRICES": 4}),
     ("sm90a", "copy_box", {"COORDINATES": "0,1,2,3,4"}),
     ("sm90a", "copy_bytes", {"COORDINATES": "0"}),
+    ("sm100a", "copy_box", {"COORDINATES": "0,1,2"}),
+    ("sm120a", "store_matrices", {"MATRICES": 1}),
     ("sm90a", "wgmma", {"COLUMNS": 64, "SWIZZLE": 64, "WGMMA": "wgmma_f16_ss", "A_MAJOR": "MN", "B_MAJOR": "MN"}),
     ("sm90a", "wgmma", {"COLUMNS": 96, "WGMMA": "wgmma_bf16_rs", "B_MAJOR": "MN", "FROM_REGISTERS": 1}),
 ]
