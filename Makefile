@@ -24,7 +24,7 @@ PREPARE = $(if $(OLD),$(error PYTHON=$(PYTHON) is no Python 3.11 or newer; name 
 endif
 
 DEVICE := $(if $(filter host,$(LANE)),--device host)
-KERNELS = $(shell find microbench attention -name '*.cu' -o -name '*.cuh' -o -name '*.hpp')
+KERNELS = $(shell find microbench attention -name '*.cu' -o -name '*.cuh' -o -name '*.hpp' -o -name '*.cpp')
 NOTEBOOKS = $(wildcard notebooks/[0-9]*.py)
 
 .PHONY: help bench check report profile test test-all test-gpu lint format lab notebooks wheel stamp clean

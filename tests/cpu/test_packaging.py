@@ -76,7 +76,7 @@ def sources(*suffixes: str) -> Iterator[str]:
 
 
 def test_the_wheel_holds_every_source_of_both_packages(names: set[str]) -> None:
-    expected = set(sources(".py", ".cu", ".cuh", ".hpp"))
+    expected = set(sources(".py", ".cu", ".cuh", ".hpp", ".cpp"))
     assert any(name.endswith(".cu") for name in expected)
     assert expected <= names
     assert {"microbench/py.typed", "attention/py.typed"} <= names

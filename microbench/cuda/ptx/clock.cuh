@@ -10,6 +10,10 @@
 // What ptxas makes of each was read from SASS of NVRTC 12.9 for sm_70, sm_80, sm_90a and sm_100a; tests/compile keeps
 // it so.
 
+#ifdef SMSCOPE_EMULATED
+#include "emulator/ptx/clock.hpp"
+#else
+
 namespace ptx {
 
 // Cycles of this SM since some moment of its own: comparable on one SM only. CS2R at both ends: a fixed-latency read
@@ -62,3 +66,5 @@ __device__ __forceinline__ void settle(Values... values) {
 }
 
 }  // namespace ptx
+
+#endif

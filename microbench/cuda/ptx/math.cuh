@@ -1,6 +1,10 @@
 // Arithmetic as single instructions: what the probe names is what ptxas must emit.
 #pragma once
 
+#ifdef SMSCOPE_EMULATED
+#include "emulator/ptx/math.hpp"
+#else
+
 namespace ptx {
 
 __device__ __forceinline__ float ffma(float a, float b, float c) {
@@ -17,3 +21,5 @@ __device__ __forceinline__ float ex2(float x) {
 }
 
 }  // namespace ptx
+
+#endif

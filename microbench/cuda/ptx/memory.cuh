@@ -11,6 +11,14 @@ struct vec4 {
   u32 x, y, z, w;
 };
 
+}  // namespace ptx
+
+#ifdef SMSCOPE_EMULATED
+#include "emulator/ptx/memory.hpp"
+#else
+
+namespace ptx {
+
 // Cached in L1 and L2, the default: one bare LDG.E.64 (an explicit .ca becomes LDG.E.64.STRONG.SM). The loaded word is
 // the next address.
 __device__ __forceinline__ u64 load(u64 address) {
@@ -52,6 +60,11 @@ __device__ __forceinline__ void store_shared(u32 address, u32 value) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
 
+__device__ __forceinline__ void store_shared4(u32 address, vec4 v) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+               : "memory");
+}
+
 // volatile: ptxas merges plain loads of one address, and a bandwidth probe then times its XORs. The SASS is a plain
 // LDS.
 __device__ __forceinline__ u32 load_shared(u32 address) {
@@ -76,3 +89,5 @@ __device__ __forceinline__ vec4 load_shared4(u32 address) {
 }
 
 }  // namespace ptx
+
+#endif

@@ -1,5 +1,7 @@
 // wgmma m64nNk16, f32 accumulators (sm_90a): four warps multiply A (64 x 16) by B (16 x N) and need no result until
-// they wait for it. B comes from shared memory, A from shared memory (ss) or registers (rs); both K-major here.
+// they wait for it. B comes from shared memory, A from shared memory (ss) or registers (rs). A matrix in shared memory
+// is K-major (k contiguous) or MN-major (its other index contiguous), said by the template: wgmma_bf16_ss<Major::K,
+// Major::MN>(...); K-major unless said.
 //
 // Fragments, with w = warp of the warpgroup, g = lane / 4, t = lane % 4 (PTX ISA, 'Register fragments for wgmma'):
 //   d[4j], d[4j+1]    row 16w + g,      columns 8j + 2t, 8j + 2t + 1
@@ -9,21 +11,11 @@
 // Rules of the instruction: fence before the first wgmma and after any other write of its registers; commit closes a
 // group; until a wait has covered that group, neither d nor a may be touched, nor the shared memory be overwritten.
 #pragma once
+#include "ptx/barrier.cuh"
 
 namespace ptx {
 
-__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-
-__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-
-// Wait until at most Pending of this warp's groups are unfinished.
-template <int Pending>
-__device__ __forceinline__ void wgmma_wait() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
-}
-
-// The writer of shared memory that wgmma reads calls this before the barrier: wgmma reads through the async proxy.
-__device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+enum class Major { K, MN };
 
 // Where byte `offset` of a tile of 128-byte rows lies under the 128-byte swizzle: the 16-byte chunk's number is xored
 // with the row's number modulo 8. The tile starts at a multiple of 1024 bytes.
@@ -37,6 +29,39 @@ __device__ __forceinline__ unsigned long long wgmma_descriptor(unsigned address)
 }
 
 __device__ __forceinline__ unsigned long long wgmma_slice(int k) { return k * (32 >> 4); }
+
+// Any descriptor. `swizzle` is the span in bytes: 0, 32, 64 or 128. With S = swizzle / 2 elements, 16-bit element
+// (i, k), where i is the row of A or the column of B, lies before the swizzle at byte
+//   K-major, swizzled      i % 8 * swizzle + i / 8 * stride + 2k                     leading unused
+//   K-major, none          i % 8 * 16 + i / 8 * stride + k % 8 * 2 + k / 8 * leading
+//   MN-major, swizzled     i % S * 2 + i / S * leading + k % 8 * swizzle + k / 8 * stride
+//   MN-major, none         i % 8 * 2 + i / 8 * stride + k % 8 * 16 + k / 8 * leading
+// (PTX ISA, 'Strides' and 'Canonical layouts'); then address bits 4 to 6 are xored with bits 7 to 9, one bit for a span
+// of 32 bytes, two for 64, three for 128. A tile starts at a multiple of eight spans.
+__device__ __forceinline__ unsigned long long matrix_descriptor(unsigned address, unsigned leading, unsigned stride,
+                                                                unsigned swizzle) {
+  unsigned long long mode = swizzle == 128 ? 1 : swizzle == 64 ? 2 : swizzle == 32 ? 3 : 0;
+  return mode << 62 | static_cast<unsigned long long>(stride >> 4 & 0x3FFF) << 32 |
+         static_cast<unsigned long long>(leading >> 4 & 0x3FFF) << 16 | (address & 0x3FFFF) >> 4;
+}
+
+}  // namespace ptx
+
+#ifdef SMSCOPE_EMULATED
+#include "emulator/ptx/wgmma.hpp"
+#else
+
+namespace ptx {
+
+__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+// Wait until at most Pending of this warp's groups are unfinished.
+template <int Pending>
+__device__ __forceinline__ void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+}
 
 // Inline PTX takes neither loops nor named operands, so the accumulators are written out once: as text (PTX_D, each
 // list the one before and its own) and as operands (PTX_R). Another N is its list and one line of PTX_WGMMA_SHAPES.
@@ -67,34 +92,38 @@ __device__ __forceinline__ unsigned long long wgmma_slice(int k) { return k * (3
   "{ .reg .pred p; setp.ne.b32 p, %" #P ", 0; wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #TYPE "." #TYPE \
   " {" PTX_D##D "}, " A ", %" #B ", p, 1, 1, "
 
-// d = a * b, plus d where `accumulate` is not 0. N follows from the length of d. I0 to I5 number the operands after d.
-#define PTX_WGMMA(TYPE, N, I0, I1, I2, I3, I4, I5)                                                                   \
+// d = a * b, plus d where `accumulate` is not 0. N follows from the length of d. I0 to I6 number the operands after d.
+#define PTX_WGMMA(TYPE, N, I0, I1, I2, I3, I4, I5, I6)                                                               \
+  template <Major A = Major::K, Major B = Major::K>                                                                  \
   __device__ __forceinline__ void wgmma_##TYPE##_ss(float (&d)[N / 2], unsigned long long a, unsigned long long b,   \
                                                     int accumulate) {                                                \
-    asm volatile(PTX_WGMMA_TEXT(TYPE, N, I0, "%" #I0, I1, I2) "0, 0; }"                                              \
+    asm volatile(PTX_WGMMA_TEXT(TYPE, N, I0, "%" #I0, I1, I2) "%" #I3 ", %" #I4 "; }"                                \
                  : PTX_R##I0                                                                                         \
-                 : "l"(a), "l"(b), "r"(accumulate)                                                                   \
+                 : "l"(a), "l"(b), "r"(accumulate), "n"(A == Major::MN), "n"(B == Major::MN)                         \
                  : "memory");                                                                                        \
   }                                                                                                                  \
+  template <Major B = Major::K>                                                                                      \
   __device__ __forceinline__ void wgmma_##TYPE##_rs(float (&d)[N / 2], const unsigned (&a)[4], unsigned long long b, \
                                                     int accumulate) {                                                \
-    asm volatile(PTX_WGMMA_TEXT(TYPE, N, I0, "{%" #I0 ", %" #I1 ", %" #I2 ", %" #I3 "}", I4, I5) "0; }"              \
+    asm volatile(PTX_WGMMA_TEXT(TYPE, N, I0, "{%" #I0 ", %" #I1 ", %" #I2 ", %" #I3 "}", I4, I5) "%" #I6 "; }"       \
                  : PTX_R##I0                                                                                         \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)                               \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(B == Major::MN)          \
                  : "memory");                                                                                        \
   }
 
-#define PTX_WGMMA_SHAPES(TYPE)                   \
-  PTX_WGMMA(TYPE, 8, 4, 5, 6, 7, 8, 9)           \
-  PTX_WGMMA(TYPE, 16, 8, 9, 10, 11, 12, 13)      \
-  PTX_WGMMA(TYPE, 32, 16, 17, 18, 19, 20, 21)    \
-  PTX_WGMMA(TYPE, 64, 32, 33, 34, 35, 36, 37)    \
-  PTX_WGMMA(TYPE, 96, 48, 49, 50, 51, 52, 53)    \
-  PTX_WGMMA(TYPE, 128, 64, 65, 66, 67, 68, 69)   \
-  PTX_WGMMA(TYPE, 192, 96, 97, 98, 99, 100, 101) \
-  PTX_WGMMA(TYPE, 256, 128, 129, 130, 131, 132, 133)
+#define PTX_WGMMA_SHAPES(TYPE)                        \
+  PTX_WGMMA(TYPE, 8, 4, 5, 6, 7, 8, 9, 10)            \
+  PTX_WGMMA(TYPE, 16, 8, 9, 10, 11, 12, 13, 14)       \
+  PTX_WGMMA(TYPE, 32, 16, 17, 18, 19, 20, 21, 22)     \
+  PTX_WGMMA(TYPE, 64, 32, 33, 34, 35, 36, 37, 38)     \
+  PTX_WGMMA(TYPE, 96, 48, 49, 50, 51, 52, 53, 54)     \
+  PTX_WGMMA(TYPE, 128, 64, 65, 66, 67, 68, 69, 70)    \
+  PTX_WGMMA(TYPE, 192, 96, 97, 98, 99, 100, 101, 102) \
+  PTX_WGMMA(TYPE, 256, 128, 129, 130, 131, 132, 133, 134)
 
 PTX_WGMMA_SHAPES(bf16)
 PTX_WGMMA_SHAPES(f16)
 
 }  // namespace ptx
+
+#endif

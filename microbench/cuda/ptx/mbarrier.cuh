@@ -1,0 +1,60 @@
+// mbarrier (sm_80; bytes and phases by parity as here: sm_90): eight bytes of shared memory that count arrivals, and
+// bytes that copies bring. A phase is complete where all arrivals have come and every expected byte has landed; the
+// next one begins at once. Phases alternate in parity, the first one has 0: whoever waits keeps the parity in mind.
+//
+//   one thread    mbarrier_init(bar, arrivals); fence_mbarrier_init();   then a barrier of the block
+//   a producer    mbarrier_arrive_expect(bar, bytes); tensor_load(..., bar);
+//   consumers     mbarrier_wait(bar, phase & 1);
+#pragma once
+
+#ifdef SMSCOPE_EMULATED
+#include "emulator/ptx/mbarrier.hpp"
+#else
+
+namespace ptx {
+
+__device__ __forceinline__ void mbarrier_init(unsigned bar, unsigned arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(arrivals) : "memory");
+}
+
+// The eight bytes become ordinary memory again.
+__device__ __forceinline__ void mbarrier_invalidate(unsigned bar) {
+  asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
+}
+
+// Makes the inits of this thread visible to the async proxy, where copies complete.
+__device__ __forceinline__ void fence_mbarrier_init() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+__device__ __forceinline__ void mbarrier_arrive(unsigned bar) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
+}
+
+// Expect `bytes` more in this phase, and arrive.
+__device__ __forceinline__ void mbarrier_arrive_expect(unsigned bar, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
+}
+
+__device__ __forceinline__ void mbarrier_expect(unsigned bar, unsigned bytes) {
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
+}
+
+// Whether the phase of this parity is complete. May sleep for a while before it says no.
+__device__ __forceinline__ bool mbarrier_test(unsigned bar, unsigned parity) {
+  unsigned done;
+  asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+               : "=r"(done)
+               : "r"(bar), "r"(parity)
+               : "memory");
+  return done;
+}
+
+__device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity) {
+  while (!mbarrier_test(bar, parity)) {
+  }
+}
+
+}  // namespace ptx
+
+#endif

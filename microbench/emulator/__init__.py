@@ -1,0 +1,31 @@
+"""CUDA kernels on a CPU: the source that runs on the GPU, executed by a C++ compiler's code, checked at every access.
+
+    device = EmulatedDevice(mode="lazy")
+    kernel = device.load(source, "attention.cu", kernel="attention")
+    out = device.full((256, 64), np.nan, np.float32)
+    kernel((4,), (128,), (device.asarray(q), out, 256), shared_mem=40960)
+
+Every wrapper of cuda/ptx has a second body here. A CUDA thread is a fiber, a block runs on one OS thread, warp
+collectives are meetings of 32 lanes. What a GPU leaves undefined is made to show:
+
+- Shared memory, fresh buffers, and the destination of a copy in flight hold NaN; so do wgmma accumulators until their
+  wait. Copies and wgmma happen at issue (`eager`), as late as the program allows (`lazy`) or at seeded moments
+  (`random`): a kernel is right where it is right in all three.
+- Reported with block and thread: a deadlock and who waits for what; a race in shared memory; a shared or global access
+  out of bounds or misaligned; lanes of a warp in different collectives; a write that the async proxy reads without
+  fence.proxy.async; misuse of an mbarrier, of groups, of descriptors.
+
+Limits. Linux on x86-64, with g++ or clang++. No clusters, no multicast, no tcgen05. Shared memory only through ptx::
+wrappers (`ptx::shared_base()`), never through C++ pointers. Races: shared memory only, at four bytes' grain, and not a
+copy that lands on what a thread stored where a barrier stands between but no proxy fence; of a block's mbarriers the
+first 63 have a clock of their own, later ones share one. Blocks run one after another: those that wait for each other
+deadlock here, and what they race for in global memory is not seen. Memory is sequentially consistent otherwise. A plain
+global pointer is checked by guard pages: past a buffer's end (to within 256 bytes where its size is no multiple of
+that) and for 1 GiB on either side. A fragment that a wgmma reads from registers is read at issue. No bank conflicts, no
+time, no registers, no occupancy. Sums are in f32 in order of k, and differ from a tensor core's in the last bits.
+"""
+
+from microbench.emulator.device import MODES, EmulatedDevice, EmulatedKernel, Mode
+from microbench.emulator.tensor_map import Swizzle, TensorMap
+
+__all__ = ["MODES", "EmulatedDevice", "EmulatedKernel", "Mode", "Swizzle", "TensorMap"]

@@ -1,0 +1,128 @@
+// What a kernel's translation unit sees of the emulator: plain declarations, no standard library, so that a kernel
+// builds in about a second. runtime/ holds the other side. Addresses of shared memory are the 32-bit ones of PTX.
+#pragma once
+
+namespace emulator {
+
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned;
+using u64 = unsigned long long;
+
+struct Dim3 {
+  u32 x, y, z;
+};
+
+// Where the running CUDA thread stands; the scheduler moves the pointer.
+struct Place {
+  Dim3 thread, block;
+};
+extern Place* place;
+extern Dim3 block_dim, grid_dim;
+
+// Memory. Every access is checked: bounds, alignment, races, and which proxy wrote last.
+u32 shared_base();
+void load_shared(u32 address, void* value, u32 bytes);
+void store_shared(u32 address, const void* value, u32 bytes);
+void load_global(u64 address, void* value, u32 bytes);
+void store_global(u64 address, const void* value, u32 bytes);
+
+// Synchronisation. `threads` 0 means all of the block.
+void barrier_sync(u32 id, u32 threads);
+void barrier_arrive(u32 id, u32 threads);
+void syncwarp(u32 mask);
+void fence_proxy_async();
+void fence_mbarrier_init();
+
+// Exchange within a warp: `source` maps a lane to the lane that it reads.
+enum class Shuffle { index, up, down, exclusive_or };
+u32 shuffle(Shuffle kind, u32 mask, u32 value, u32 operand, u32 width);
+u32 ballot(u32 mask, bool predicate);
+bool elect();
+
+// Tensor cores and matrix moves of one warp.
+enum class Type { f16, bf16, tf32 };
+void mma_m8n8k4(void* d, const u32* a, const u32* b, bool a_column, bool b_row, bool f32);
+void mma_m16n8k8(float* d, const u32* a, const u32* b, Type type);
+void mma_m16n8k16(float* d, const u32* a, const u32* b, Type type);
+void ldmatrix(u32* registers, u32 count, u32 address, bool transposed);
+void stmatrix(const u32* registers, u32 count, u32 address, bool transposed);
+
+// Asynchronous copies. cp.async: `used` bytes are read, the rest of `bytes` becomes zero.
+void cp_async(u32 shared, u64 global, u32 bytes, u32 used);
+void cp_async_commit();
+void cp_async_wait(u32 pending);
+void bulk_load(u32 shared, u64 global, u32 bytes, u32 mbarrier);
+void bulk_store(u64 global, u32 shared, u32 bytes);
+enum class Reduce { none, add };
+void tensor_load(u32 shared, const void* map, u32 mbarrier, const int* at, u32 rank);
+void tensor_store(const void* map, u32 shared, const int* at, u32 rank, Reduce reduce);
+void bulk_commit();
+void bulk_wait(u32 pending, bool only_read);
+
+void mbarrier_init(u32 address, u32 arrivals);
+void mbarrier_invalidate(u32 address);
+void mbarrier_arrive(u32 address, u32 arrivals, u32 expected_bytes);
+void mbarrier_expect(u32 address, u32 bytes);
+bool mbarrier_test(u32 address, u32 parity);
+void mbarrier_wait(u32 address, u32 parity);
+
+// wgmma: `count` accumulators a thread, N = 2 * count. `registers` is A in registers, or null: then `a` describes it.
+void wgmma(float* d, u32 count, Type type, u64 a, const u32* registers, u64 b, bool accumulate, bool a_mn, bool b_mn);
+void wgmma_fence();
+void wgmma_commit();
+void wgmma_wait(u32 pending);
+void setmaxnreg(u32 count, bool increase);
+
+// Cycles are counted as scheduling steps, nanoseconds by the host's clock: neither is a time of any GPU.
+long long clock64();
+u64 globaltimer();
+[[noreturn]] void fail(const char* message);
+
+float widen(u16 bits, Type type);
+u16 narrow(float value, Type type);
+
+struct Launch {
+  u32 grid[3], block[3];
+  u32 smem_bytes, mode, races, argument_count;
+  u64 seed, switches;
+  const u32* argument_bytes;
+  void* const* arguments;
+  char* error;
+  u32 error_bytes;
+};
+int run(Launch& launch, void (*call)(void* const*), const u32* parameter_bytes, u32 parameter_count);
+
+// Unpacks the arguments and calls the kernel as one CUDA thread.
+template <auto Kernel>
+struct Caller;
+template <class... Parameters, void (*Kernel)(Parameters...)>
+struct Caller<Kernel> {
+  template <class P>
+  struct Bare {
+    using type = P;
+  };
+  template <class P>
+  struct Bare<const P> {
+    using type = P;
+  };
+  template <class P>
+  static const P& argument(void* const* arguments, u32& next) {
+    return *static_cast<const P*>(arguments[next++]);
+  }
+  static void call(void* const* arguments) {
+    u32 next = 0;
+    // Braces fix the order of evaluation.
+    struct Run {
+      Run(typename Bare<Parameters>::type... values) { Kernel(values...); }
+    } run{argument<typename Bare<Parameters>::type>(arguments, next)...};
+    (void)run;
+    (void)next;
+  }
+  static int launch(Launch& launch) {
+    const u32 bytes[] = {sizeof(Parameters)..., 0};
+    return run(launch, &call, bytes, sizeof...(Parameters));
+  }
+};
+
+}  // namespace emulator

@@ -1,0 +1,102 @@
+// The words of CUDA C++ that kernels use, for a C++ compiler on the host. Included before every emulated source.
+#pragma once
+#include <math.h>
+#include <string.h>
+
+#include "emulator/api.hpp"
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __grid_constant__
+#define __align__(bytes) alignas(bytes)
+#define __CUDA_ARCH_FEAT_SM90_ALL 1
+#define threadIdx (emulator::place->thread)
+#define blockIdx (emulator::place->block)
+#define blockDim (emulator::block_dim)
+#define gridDim (emulator::grid_dim)
+
+struct uint2 {
+  unsigned x, y;
+};
+struct uint4 {
+  unsigned x, y, z, w;
+};
+struct float2 {
+  float x, y;
+};
+struct float4 {
+  float x, y, z, w;
+};
+
+inline void __syncthreads() { emulator::barrier_sync(0, 0); }
+inline void __syncwarp(unsigned mask = ~0u) { emulator::syncwarp(mask); }
+inline void __trap() { emulator::fail("__trap() was reached"); }
+
+namespace emulator {
+
+template <class To, class From>
+inline To bits_as(From from) {
+  static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the size");
+  To to;
+  memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+template <class T>
+inline T shuffle_any(Shuffle kind, unsigned mask, T value, unsigned operand, int width) {
+  static_assert(sizeof(T) == 4, "shuffles move 32 bits");
+  return bits_as<T>(shuffle(kind, mask, bits_as<u32>(value), operand, static_cast<u32>(width)));
+}
+
+}  // namespace emulator
+
+template <class T>
+inline T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
+  return emulator::shuffle_any(emulator::Shuffle::index, mask, value, lane, width);
+}
+template <class T>
+inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+  return emulator::shuffle_any(emulator::Shuffle::up, mask, value, delta, width);
+}
+template <class T>
+inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+  return emulator::shuffle_any(emulator::Shuffle::down, mask, value, delta, width);
+}
+template <class T>
+inline T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32) {
+  return emulator::shuffle_any(emulator::Shuffle::exclusive_or, mask, value, lanes, width);
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate) { return emulator::ballot(mask, predicate != 0); }
+inline int __any_sync(unsigned mask, int predicate) { return emulator::ballot(mask, predicate != 0) != 0; }
+inline int __all_sync(unsigned mask, int predicate) { return emulator::ballot(mask, predicate == 0) == 0; }
+
+inline unsigned __float_as_uint(float x) { return emulator::bits_as<unsigned>(x); }
+inline int __float_as_int(float x) { return emulator::bits_as<int>(x); }
+inline float __uint_as_float(unsigned x) { return emulator::bits_as<float>(x); }
+inline float __int_as_float(int x) { return emulator::bits_as<float>(x); }
+inline long long __double_as_longlong(double x) { return emulator::bits_as<long long>(x); }
+inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __clz(int x) { return x ? __builtin_clz(static_cast<unsigned>(x)) : 32; }
+
+// Blocks run one after another and threads switch only where they wait: a plain update is atomic.
+template <class T>
+inline T atomicAdd(T* address, T value) {
+  T old = *address;
+  *address = old + value;
+  return old;
+}
+
+template <class T>
+inline T min(T a, T b) {
+  return b < a ? b : a;
+}
+template <class T>
+inline T max(T a, T b) {
+  return a < b ? b : a;
+}

@@ -1,0 +1,185 @@
+"""EmulatedDevice: launches a kernel with the call that CudaDevice's kernels take; buffers are NumPy arrays."""
+
+import ctypes
+import weakref
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from microbench.emulator import toolchain
+from microbench.errors import DeviceError, InputError
+
+Mode = Literal["eager", "lazy", "random"]
+MODES: tuple[Mode, ...] = ("eager", "lazy", "random")
+Array = NDArray[Any]
+
+_ERROR_BYTES = 4096
+
+
+class _Launch(ctypes.Structure):
+    """`emulator::Launch` of api.hpp."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("smem_bytes", ctypes.c_uint32),
+        ("mode", ctypes.c_uint32),
+        ("races", ctypes.c_uint32),
+        ("argument_count", ctypes.c_uint32),
+        ("seed", ctypes.c_uint64),
+        ("switches", ctypes.c_uint64),
+        ("argument_bytes", ctypes.c_void_p),
+        ("arguments", ctypes.c_void_p),
+        ("error", ctypes.c_char_p),
+        ("error_bytes", ctypes.c_uint32),
+    )
+
+
+@cache
+def _runtime(path: str) -> ctypes.PyDLL:
+    library = ctypes.PyDLL(path)
+    library.smscope_allocate.restype = ctypes.c_void_p
+    library.smscope_allocate.argtypes = [ctypes.c_uint64]
+    library.smscope_free.argtypes = [ctypes.c_void_p]
+    return library
+
+
+class EmulatedDevice:
+    """The CPU as a GPU, one block at a time. Raises EnvironmentLacks where there is no C++ compiler.
+
+    Args:
+        mode: when asynchronous work happens: at issue, as late as allowed, or at random.
+        seed: of the random mode, which also picks the next thread at random.
+        races: whether to watch for races and missing proxy fences in shared memory; costs about half of the time.
+    """
+
+    def __init__(self, mode: Mode = "lazy", seed: int = 1, *, races: bool = True) -> None:
+        if mode not in MODES:
+            raise InputError(f"No asynchronous mode is called {mode!r}; choose one of {', '.join(MODES)}.")
+        self.mode: Mode = mode
+        self.seed = seed
+        self.races = races
+        # PyDLL keeps the interpreter's lock: the emulated machine is one per process.
+        self._library = _runtime(str(toolchain.runtime()))
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
+        """A buffer of global memory that ends at a guard page, filled with 0xFF: NaN as floating point."""
+        kind = np.dtype(dtype)
+        size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+        address = self._library.smscope_allocate(size)
+        if not address:
+            raise DeviceError(f"The emulator has no memory for a buffer of {size} bytes; use smaller ones.")
+        memory = (ctypes.c_uint8 * size).from_address(address)
+        weakref.finalize(memory, self._library.smscope_free, address)
+        array: Array = np.frombuffer(memoryview(memory), kind).reshape(shape)
+        return array
+
+    def full(self, shape: int | tuple[int, ...], value: complex, dtype: DTypeLike) -> Array:
+        """Such a buffer, filled with one value."""
+        array = self.empty(shape, dtype)
+        array[...] = value
+        return array
+
+    def asarray(self, values: ArrayLike) -> Array:
+        """A copy in such a buffer, in row-major order."""
+        given = np.asarray(values)
+        array = self.empty(given.shape, given.dtype)
+        array[...] = given
+        return array
+
+    def load(
+        self, source: str, name: str, *, kernel: str, defines: Sequence[tuple[str, int | str]] = ()
+    ) -> "EmulatedKernel":
+        """Build a CUDA source for the emulator, or take it from the cache. `name` stands in messages of the compiler.
+
+        Raises BuildError where the compiler refuses it.
+        """
+        return EmulatedKernel(self, kernel, ctypes.PyDLL(str(toolchain.build_kernel(source, name, kernel, defines))))
+
+
+class EmulatedKernel:
+    """One kernel, ready to launch with the call of a CuPy kernel."""
+
+    def __init__(self, device: EmulatedDevice, name: str, library: ctypes.PyDLL) -> None:
+        self.device = device
+        self.name = name
+        self.switches = 0  # between threads, in the last block of the last launch
+        self._launch = library.smscope_launch
+        self._launch.argtypes = [ctypes.POINTER(_Launch)]
+
+    def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared_mem: int = 0) -> None:
+        """Run every block. Arrays that are not the device's own are copied to it and back.
+
+        Args:
+            grid: blocks, in up to three dimensions.
+            block: threads, likewise.
+            args: arrays, tensor maps, and scalars: int is an int, float a float; NumPy scalars are what they are.
+            shared_mem: dynamic shared memory in bytes.
+
+        Raises DeviceError with the report where the kernel did what it may not.
+        """
+        copies = [(arg, self.device.asarray(arg)) for arg in args if isinstance(arg, np.ndarray) and _foreign(arg)]
+        own = {id(given): copy for given, copy in copies}
+        values = [_bytes_of(own.get(id(arg), arg)) for arg in args]
+        sizes = (ctypes.c_uint32 * (len(values) + 1))(*(len(value) for value in values))
+        # Parameters are read in place: 64-byte alignment, as a tensor map needs.
+        room = ctypes.create_string_buffer(sum(len(value) + 128 for value in values) + 64)
+        pointers = (ctypes.c_void_p * (len(values) + 1))()
+        at = ctypes.addressof(room)
+        for index, value in enumerate(values):
+            at = (at + 63) // 64 * 64
+            ctypes.memmove(at, value, len(value))
+            pointers[index] = at
+            at += len(value)
+        error = ctypes.create_string_buffer(_ERROR_BYTES)
+        launch = _Launch(
+            grid=_three(grid),
+            block=_three(block),
+            smem_bytes=shared_mem,
+            mode=MODES.index(self.device.mode),
+            races=int(self.device.races),
+            argument_count=len(values),
+            seed=self.device.seed,
+            argument_bytes=ctypes.addressof(sizes),
+            arguments=ctypes.addressof(pointers),
+            error=ctypes.cast(error, ctypes.c_char_p),
+            error_bytes=_ERROR_BYTES,
+        )
+        failed = self._launch(ctypes.byref(launch))
+        self.switches = launch.switches
+        if failed:
+            raise DeviceError(f"The emulator stopped {self.name}: {error.value.decode()}")
+        for given, copy in copies:
+            if given.flags.writeable:
+                given[...] = copy
+
+
+def _foreign(array: Array) -> bool:
+    """True where an array does not lie in a buffer that a device made."""
+    base: Any = array
+    while isinstance(base, np.ndarray) and base.base is not None:
+        base = base.base
+    owner = base.obj if isinstance(base, memoryview) else base
+    return not isinstance(owner, ctypes.Array)
+
+
+def _three(size: tuple[int, ...]) -> Any:
+    if not 1 <= len(size) <= 3 or min(size) < 1:
+        raise InputError(f"A launch has one to three positive dimensions, not {size}.")
+    return (ctypes.c_uint32 * 3)(*(*size, 1, 1)[:3])
+
+
+def _bytes_of(arg: Any) -> bytes:
+    """An argument as the kernel's parameter holds it."""
+    if isinstance(arg, np.ndarray):
+        return int(arg.ctypes.data).to_bytes(8, "little")
+    if isinstance(arg, np.generic):
+        return arg.tobytes()
+    if isinstance(arg, int):
+        return np.int32(arg).tobytes()
+    if isinstance(arg, float):
+        return np.float32(arg).tobytes()
+    raise InputError(f"A kernel takes arrays, tensor maps and scalars, not a {type(arg).__name__}.")

@@ -1,0 +1,13 @@
+// The C++ bodies of cuda/ptx/clock.cuh. No time of a GPU: clock64 counts scheduling steps.
+#pragma once
+
+namespace ptx {
+
+inline long long clock64() { return emulator::clock64(); }
+inline unsigned long long globaltimer() { return emulator::globaltimer(); }
+inline unsigned smid() { return 0; }  // blocks run one after another, as on one SM
+
+template <class... Values>
+inline void settle(Values...) {}
+
+}  // namespace ptx

@@ -1,0 +1,46 @@
+// The C++ bodies of cuda/ptx/memory.cuh.
+#pragma once
+
+namespace ptx {
+
+inline u64 load(u64 address) {
+  u64 value;
+  emulator::load_global(address, &value, sizeof value);
+  return value;
+}
+
+inline vec4 load4(u64 address) {
+  vec4 v;
+  emulator::load_global(address, &v, sizeof v);
+  return v;
+}
+
+inline vec4 load4_cg(u64 address) { return load4(address); }
+
+inline void store4(u64 address, vec4 v) { emulator::store_global(address, &v, sizeof v); }
+
+inline u32 shared_base() { return emulator::shared_base(); }
+
+inline void store_shared(u32 address, u32 value) { emulator::store_shared(address, &value, sizeof value); }
+
+inline void store_shared4(u32 address, vec4 v) { emulator::store_shared(address, &v, sizeof v); }
+
+inline u32 load_shared(u32 address) {
+  u32 value;
+  emulator::load_shared(address, &value, sizeof value);
+  return value;
+}
+
+inline u64 load_shared2(u32 address) {
+  u64 value;
+  emulator::load_shared(address, &value, sizeof value);
+  return value;
+}
+
+inline vec4 load_shared4(u32 address) {
+  vec4 v;
+  emulator::load_shared(address, &v, sizeof v);
+  return v;
+}
+
+}  // namespace ptx

@@ -1,0 +1,85 @@
+// Global memory: allocations that end at an inaccessible page, so that a kernel's plain pointers are checked too.
+#include <sys/mman.h>
+
+#include <cstring>
+#include <map>
+
+#include "emulator/runtime/block.hpp"
+#include "emulator/runtime/global_memory.hpp"
+
+namespace emulator {
+
+namespace {
+
+// Address space costs nothing: wide enough for an index that is wrong by a whole tensor.
+constexpr std::size_t kPage = 4096, kGuard = std::size_t{1} << 30;
+
+struct Allocation {
+  u64 bytes;
+  char* mapped;
+  std::size_t mapped_bytes;
+};
+std::map<u64, Allocation> allocations;  // by address
+
+// The allocation whose guards or bytes hold `address`.
+const std::pair<const u64, Allocation>* around(u64 address) {
+  for (const auto& entry : allocations) {
+    u64 first = reinterpret_cast<u64>(entry.second.mapped);
+    if (address >= first && address < first + entry.second.mapped_bytes) return &entry;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string global_trouble(u64 address, u64 bytes) {
+  const auto* near = around(address);
+  if (!near) return "global address " + hex(address) + " belongs to no buffer";
+  long long offset = static_cast<long long>(address - near->first);
+  return "global access at byte " + std::to_string(offset) + (bytes ? " of " + std::to_string(bytes) + " bytes" : "") +
+         ", in a buffer of " + std::to_string(near->second.bytes) + " bytes";
+}
+
+u8* global_at(u64 address, u32 bytes, u32 alignment, const char* what) {
+  if (address % alignment)
+    fail(std::string(what) + ": global address " + hex(address) + " is not a multiple of " + std::to_string(alignment));
+  auto after = allocations.upper_bound(address);
+  if (after != allocations.begin()) {
+    const auto& [start, allocation] = *--after;
+    if (address + bytes <= start + allocation.bytes) return reinterpret_cast<u8*>(address);
+  }
+  fail("out of bounds: " + std::string(what) + ": " + global_trouble(address, bytes));
+}
+
+void load_global(u64 address, void* value, u32 bytes) {
+  std::memcpy(value, global_at(address, bytes, bytes, "ld.global"), bytes);
+}
+
+void store_global(u64 address, const void* value, u32 bytes) {
+  std::memcpy(global_at(address, bytes, bytes, "st.global"), value, bytes);
+}
+
+}  // namespace emulator
+
+// A buffer of `bytes`, filled with 0xFF, that ends at a guard page (at most 255 bytes before it: it is aligned to 256,
+// as cudaMalloc does, wherever its size allows). Null where there is no memory.
+extern "C" void* smscope_allocate(unsigned long long bytes) {
+  using namespace emulator;
+  std::size_t body = (bytes + kPage - 1) / kPage * kPage, total = body + 2 * kGuard;
+  void* mapped = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  char* start = static_cast<char*>(mapped) + kGuard;
+  if (body && mprotect(start, body, PROT_READ | PROT_WRITE)) return nullptr;
+  std::memset(start, 0xFF, body);
+  char* buffer = start + (body - bytes) / 256 * 256;
+  allocations[reinterpret_cast<u64>(buffer)] = {bytes, static_cast<char*>(mapped), total};
+  return buffer;
+}
+
+extern "C" void smscope_free(void* buffer) {
+  using namespace emulator;
+  auto found = allocations.find(reinterpret_cast<u64>(buffer));
+  if (found == allocations.end()) return;
+  munmap(found->second.mapped, found->second.mapped_bytes);
+  allocations.erase(found);
+}

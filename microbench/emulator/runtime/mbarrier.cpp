@@ -1,0 +1,139 @@
+// mbarrier: a phase is complete where every arrival has come and the bytes that were expected have landed.
+#include "emulator/runtime/mbarrier.hpp"
+
+#include <map>
+
+namespace emulator {
+
+namespace {
+
+// The range of the transaction count (PTX ISA, 'Contents of the mbarrier object').
+constexpr long long kMostBytes = (1 << 20) - 1;
+constexpr u32 kMostArrivals = (1 << 20) - 1;
+
+struct Mbarrier {
+  u32 address, expected, pending, number;
+  u32 phase = 0;  // completed so far
+  long long bytes = 0;
+  Clock arrived, released;  // of the current phase, of the last complete one
+  Waiters waiters;
+  Moment initialised;
+  u32 initialiser_fences;
+};
+std::map<u32, Mbarrier> mbarriers;
+std::vector<u32> fences;  // that make an init visible, by thread
+
+Mbarrier& find(u32 address, const char* what) {
+  auto found = mbarriers.find(address);
+  if (found == mbarriers.end()) fail(std::string(what) + ": no mbarrier was initialised at " + hex(address));
+  Mbarrier& mbarrier = found->second;
+  if (race_reports && mbarrier.initialised.actor != running->thread &&
+      !ordered(mbarrier.initialised, clock_of(running->thread)))
+    fail(std::string("race: ") + what + " at " + hex(address) + " is not ordered after mbarrier.init by " +
+         actor_name(mbarrier.initialised.actor));
+  return mbarrier;
+}
+
+void expect(Mbarrier& mbarrier, long long bytes) {
+  mbarrier.bytes += bytes;
+  if (mbarrier.bytes > kMostBytes || mbarrier.bytes < -kMostBytes)
+    fail("mbarrier at " + hex(mbarrier.address) + ": the count of bytes left its range");
+}
+
+void complete_phase(Mbarrier& mbarrier) {
+  if (mbarrier.pending || mbarrier.bytes) return;
+  ++mbarrier.phase;
+  mbarrier.pending = mbarrier.expected;
+  mbarrier.released = mbarrier.arrived;
+  if (race_reports) mbarrier.released[mbarrier_actor(mbarrier.number)] = mbarrier.phase;
+  wake(mbarrier.waiters);
+}
+
+}  // namespace
+
+void mbarriers_reset() {
+  mbarriers.clear();
+  fences.assign(block.threads, 0);
+}
+
+void fence_mbarrier_init() { ++fences[running->thread]; }
+
+void fence_proxy_async() {
+  ++proxy_fences[running->thread];
+  ++fences[running->thread];
+}
+
+void mbarrier_init(u32 address, u32 arrivals) {
+  u32 thread = running->thread;
+  shared_at(address, 8, 8, "mbarrier.init");
+  if (arrivals < 1 || arrivals > kMostArrivals) fail("mbarrier.init of " + std::to_string(arrivals) + " arrivals");
+  if (mbarriers.count(address)) fail("mbarrier.init at " + hex(address) + ", which holds an mbarrier already");
+  note_write(address, 8, now(thread), clock_of(thread), Proxy::generic, "mbarrier.init");
+  mark_mbarrier(address, true);
+  Mbarrier made{};
+  made.address = address;
+  made.expected = made.pending = arrivals;
+  made.number = static_cast<u32>(mbarriers.size());
+  made.initialised = now(thread);
+  made.initialiser_fences = fences[thread];
+  mbarriers.emplace(address, std::move(made));
+}
+
+void mbarrier_invalidate(u32 address) {
+  find(address, "mbarrier.inval");
+  mark_mbarrier(address, false);
+  mbarriers.erase(address);
+}
+
+void mbarrier_arrive(u32 address, u32 arrivals, u32 expected_bytes) {
+  Mbarrier& mbarrier = find(address, "mbarrier.arrive");
+  if (mbarrier.pending < arrivals)
+    fail("mbarrier.arrive at " + hex(address) + ": more arrivals than the " + std::to_string(mbarrier.expected) +
+         " of its phase");
+  expect(mbarrier, expected_bytes);
+  release(running->thread, mbarrier.arrived);
+  mbarrier.pending -= arrivals;
+  complete_phase(mbarrier);
+}
+
+void mbarrier_expect(u32 address, u32 bytes) {
+  Mbarrier& mbarrier = find(address, "mbarrier.expect_tx");
+  expect(mbarrier, bytes);
+}
+
+bool mbarrier_test(u32 address, u32 parity) {
+  Mbarrier& mbarrier = find(address, "mbarrier.test_wait");
+  if (mbarrier.phase % 2 == parity % 2) {
+    poll();
+    return false;
+  }
+  acquire(running->thread, mbarrier.released);
+  return true;
+}
+
+void mbarrier_wait(u32 address, u32 parity) {
+  Mbarrier& mbarrier = find(address, "mbarrier.try_wait");
+  while (mbarrier.phase % 2 == parity % 2) wait_in(mbarrier.waiters, "mbarrier", address);
+  acquire(running->thread, mbarrier.released);
+}
+
+Moment copy_joins(u32 address) {
+  Mbarrier& mbarrier = find(address, "a bulk copy");
+  if (race_reports && fences[mbarrier.initialised.actor] <= mbarrier.initialiser_fences)
+    fail("proxy: a bulk copy completes on the mbarrier at " + hex(address) + ", but " +
+         actor_name(mbarrier.initialised.actor) + " initialised it without fence.mbarrier_init");
+  return {mbarrier_actor(mbarrier.number), mbarrier.phase + 1};
+}
+
+void complete_bytes(u32 address, u32 bytes, Moment joined) {
+  auto found = mbarriers.find(address);
+  if (found == mbarriers.end()) fail("a bulk copy completes on the mbarrier at " + hex(address) + ", which is gone");
+  Mbarrier& mbarrier = found->second;
+  if (mbarrier.phase + 1 != joined.clock)
+    fail("mbarrier at " + hex(address) + ": " + std::to_string(bytes) +
+         " bytes of a copy land after its phase was complete; more bytes were copied than expected");
+  expect(mbarrier, -static_cast<long long>(bytes));
+  complete_phase(mbarrier);
+}
+
+}  // namespace emulator

@@ -1,0 +1,13 @@
+// What asynchronous copies need of an mbarrier.
+#pragma once
+#include "emulator/runtime/shared_memory.hpp"
+
+namespace emulator {
+
+// The phase that a copy issued now by the running thread completes in, as a moment of the mbarrier. Fails where the
+// mbarrier does not exist, or its init was not made visible to the async proxy.
+Moment copy_joins(u32 mbarrier);
+// `bytes` of such a copy have arrived.
+void complete_bytes(u32 mbarrier, u32 bytes, Moment joined);
+
+}  // namespace emulator

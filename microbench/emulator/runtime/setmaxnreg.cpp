@@ -1,0 +1,38 @@
+// setmaxnreg changes nothing here but is checked: its operand, that all warps of a warpgroup agree, and that the
+// block's warpgroups never ask for more registers together than an SM has.
+#include "emulator/runtime/block.hpp"
+#include "emulator/runtime/warp.hpp"
+
+namespace emulator {
+
+namespace {
+constexpr u32 kRegisters = 65536, kWarpgroup = 128;
+std::vector<std::vector<u32>> requests;  // by warp, in order
+}  // namespace
+
+void setmaxnreg_reset() {
+  requests.clear();
+  requests.resize(block.warps());
+}
+
+void setmaxnreg(u32 count, bool) {
+  if (count < 24 || count > 256 || count % 8)
+    fail("setmaxnreg " + std::to_string(count) + ": a multiple of 8 from 24 to 256 is needed");
+  struct Nothing {
+  } nothing;
+  collective("setmaxnreg", kFullMask, nothing, [count](Nothing**) {
+    u32 warp = running->warp(), first = warp / 4 * 4;
+    requests[warp].push_back(count);
+    std::size_t turn = requests[warp].size() - 1;
+    for (u32 other = first; other < first + 4 && other < block.warps(); ++other)
+      if (requests[other].size() > turn && requests[other][turn] != count)
+        fail("setmaxnreg: warps of one warpgroup ask for " + std::to_string(count) + " and " +
+             std::to_string(requests[other][turn]) + " registers");
+    u32 sum = 0;
+    for (u32 leader = 0; leader < block.warps(); leader += 4)
+      if (!requests[leader].empty()) sum += requests[leader].back() * kWarpgroup;
+    if (sum > kRegisters) fail("setmaxnreg: the warpgroups ask for " + std::to_string(sum) + " of 65536 registers");
+  });
+}
+
+}  // namespace emulator

@@ -1,0 +1,145 @@
+// TMA: boxes of a tensor of one to five dimensions, loaded, stored and added, under every swizzle.
+#include "emulator/runtime/tensor_copy.hpp"
+
+#include <cstring>
+
+#include "emulator/runtime/global_memory.hpp"
+#include "emulator/runtime/shared_memory.hpp"
+
+namespace emulator {
+
+namespace {
+
+constexpr u32 kChunk = 16;
+
+struct Box {
+  TensorMap map;
+  int at[5];
+  u32 shared;
+
+  u32 row_bytes() const { return map.box[0] * map.element_bytes; }
+  u32 rows() const {
+    u32 rows = 1;
+    for (u32 d = 1; d < map.rank; ++d) rows *= map.box[d];
+    return rows;
+  }
+  u32 bytes() const { return rows() * row_bytes(); }
+
+  // The address of column 0 of a row of the box; false where the row lies outside of the tensor.
+  bool row_address(u32 row, long long& address) const {
+    address = static_cast<long long>(map.address);
+    for (u32 d = 1; d < map.rank; ++d) {
+      long long index = at[d] + static_cast<long long>(row % map.box[d]);
+      row /= map.box[d];
+      if (index < 0 || index >= static_cast<long long>(map.extents[d])) return false;
+      address += index * static_cast<long long>(map.strides[d - 1]);
+    }
+    return true;
+  }
+  bool column_inside(u32 column) const {
+    long long index = at[0] + static_cast<long long>(column);
+    return index >= 0 && index < static_cast<long long>(map.extents[0]);
+  }
+  u8* shared_element(u32 row, u32 column) const {
+    u32 offset = row * row_bytes() + column * map.element_bytes;
+    u32 inside = offset % kChunk;
+    return shared_at(swizzled(shared + offset - inside, map.swizzle ? map.swizzle : 1), kChunk, kChunk,
+                     "cp.async.bulk.tensor") +
+           inside;
+  }
+};
+
+Box box_of(const void* map, u32 shared, const int* at, u32 rank) {
+  Box box{};
+  std::memcpy(&box.map, map, sizeof box.map);
+  const TensorMap& m = box.map;
+  if (m.magic != kTensorMapMagic) fail("cp.async.bulk.tensor: this is no tensor map of the emulator");
+  if (m.rank != rank)
+    fail("cp.async.bulk.tensor." + std::to_string(rank) + "d of a map of " + std::to_string(m.rank) + " dimensions");
+  u64 last = m.extents[0] * m.element_bytes;
+  for (u32 d = 1; d < rank; ++d) last += (m.extents[d] - 1) * m.strides[d - 1];
+  global_at(m.address, static_cast<u32>(last), 16, "cp.async.bulk.tensor");
+  std::memcpy(box.at, at, rank * sizeof(int));
+  box.shared = shared;
+  shared_at(shared, box.bytes(), 128, "cp.async.bulk.tensor");
+  return box;
+}
+
+void load_box(const Box& box) {
+  u32 size = box.map.element_bytes;
+  for (u32 row = 0; row < box.rows(); ++row) {
+    long long address;
+    bool inside = box.row_address(row, address);
+    for (u32 column = 0; column < box.map.box[0]; ++column) {
+      u8* to = box.shared_element(row, column);
+      long long from = address + (box.at[0] + static_cast<long long>(column)) * size;
+      if (inside && box.column_inside(column))
+        std::memcpy(to, reinterpret_cast<const u8*>(from), size);
+      else
+        std::memset(to, box.map.nan_outside ? 0xFF : 0, size);
+    }
+  }
+}
+
+template <class T>
+void add_as(u8* to, const u8* from) {
+  T a, b;
+  std::memcpy(&a, to, sizeof a);
+  std::memcpy(&b, from, sizeof b);
+  a = static_cast<T>(a + b);
+  std::memcpy(to, &a, sizeof a);
+}
+
+void add_16(u8* to, const u8* from, Type type) {
+  u16 a, b;
+  std::memcpy(&a, to, sizeof a);
+  std::memcpy(&b, from, sizeof b);
+  a = narrow(widen(a, type) + widen(b, type), type);
+  std::memcpy(to, &a, sizeof a);
+}
+
+void add(u8* to, const u8* from, Element element) {
+  switch (element) {
+    case Element::f32:
+      return add_as<float>(to, from);
+    case Element::u32:
+      return add_as<u32>(to, from);
+    case Element::f16:
+      return add_16(to, from, Type::f16);
+    case Element::bf16:
+      return add_16(to, from, Type::bf16);
+    default:
+      fail("cp.reduce.async.bulk.tensor: no addition of 8-bit or plain 16-bit elements");
+  }
+}
+
+void store_box(const Box& box, Reduce reduce) {
+  u32 size = box.map.element_bytes;
+  for (u32 row = 0; row < box.rows(); ++row) {
+    long long address;
+    if (!box.row_address(row, address)) continue;
+    for (u32 column = 0; column < box.map.box[0]; ++column) {
+      if (!box.column_inside(column)) continue;
+      const u8* from = box.shared_element(row, column);
+      u8* to = reinterpret_cast<u8*>(address + (box.at[0] + static_cast<long long>(column)) * size);
+      if (reduce == Reduce::add)
+        add(to, from, box.map.element);
+      else
+        std::memcpy(to, from, size);
+    }
+  }
+}
+
+}  // namespace
+
+void tensor_load(u32 shared, const void* map, u32 mbarrier, const int* at, u32 rank) {
+  Box box = box_of(map, shared, at, rank);
+  start_load(shared, box.bytes(), mbarrier, [box] { load_box(box); }, "cp.async.bulk.tensor load");
+}
+
+void tensor_store(const void* map, u32 shared, const int* at, u32 rank, Reduce reduce) {
+  Box box = box_of(map, shared, at, rank);
+  start_store(shared, box.bytes(), [box, reduce] { store_box(box, reduce); }, "cp.async.bulk.tensor store");
+}
+
+}  // namespace emulator

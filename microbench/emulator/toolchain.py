@@ -1,0 +1,135 @@
+"""The C++ compiler of the emulator, and its shared libraries in the cache."""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+from microbench import paths
+from microbench.errors import BuildError, DataError, EnvironmentLacks
+
+HERE = Path(__file__).resolve().parent
+INCLUDES = (paths.PACKAGE, paths.PACKAGE / "cuda")
+# -O2 with the loops of the tensor cores vectorised. -fno-strict-aliasing: kernels read one memory as many types.
+_FLAGS = ("-std=c++17", "-O2", "-ftree-vectorize", "-fPIC", "-fno-strict-aliasing", "-Wno-unknown-pragmas")
+_AVX2 = "-march=x86-64-v3"
+# Hidden: statics of inline functions would be one for all libraries of the process (STB_GNU_UNIQUE). Stack clash: a
+# frame larger than the guard page below a stack touches that page all the same.
+_KERNEL_FLAGS = (
+    *("-fvisibility-inlines-hidden", "-fstack-clash-protection"),
+    *("-DSMSCOPE_EMULATED", "-include", "emulator/builtins.hpp"),
+)
+
+
+@cache
+def compiler() -> str:
+    """Path of g++ or clang++. Raises EnvironmentLacks where this machine cannot run the emulator."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        raise EnvironmentLacks("The emulator switches stacks by hand and runs on x86-64 Linux only.")
+    found = shutil.which("g++") or shutil.which("clang++")
+    if found is None:
+        raise EnvironmentLacks("The emulator needs a C++ compiler, and neither g++ nor clang++ is here; install one.")
+    return found
+
+
+@cache
+def _identity() -> tuple[str, ...]:
+    """What decides the code beside the source: the compiler's version and the flags for this CPU."""
+    version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=True).stdout
+    cpu = Path("/proc/cpuinfo").read_text()
+    target = (_AVX2,) if " avx2 " in cpu and " f16c " in cpu else ()
+    return (version.splitlines()[0], *_FLAGS, *target)
+
+
+def _flags() -> list[str]:
+    return [*_identity()[1:], *(f"-I{folder}" for folder in INCLUDES)]
+
+
+def _digest(*texts: str | bytes) -> str:
+    hashed = hashlib.sha256()
+    for text in texts:
+        data = text.encode() if isinstance(text, str) else text
+        hashed.update(len(data).to_bytes(8, "little") + data)
+    return hashed.hexdigest()
+
+
+@cache
+def runtime() -> Path:
+    """The library of the machine itself: built once, some ten seconds. Raises EnvironmentLacks, BuildError."""
+    sources = sorted((HERE / "runtime").glob("*.cpp"))
+    texts = [file.read_text() for file in [*sources, *sorted((HERE / "runtime").glob("*.hpp")), HERE / "api.hpp"]]
+    library = _folder() / f"runtime-{_digest(*_identity(), *texts)[:32]}.so"
+    if not library.exists():
+        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+            objects = [Path(folder) / f"{source.stem}.o" for source in sources]
+            jobs = [
+                pool.submit(_run, [compiler(), *_flags(), "-c", str(source), "-o", str(target)], source.name)
+                for source, target in zip(sources, objects, strict=True)
+            ]
+            for job in jobs:
+                job.result()
+            _link([compiler(), "-shared", *map(str, objects)], library, "the emulator")
+    return library
+
+
+def build_kernel(source: str, name: str, kernel: str, defines: Sequence[tuple[str, int | str]]) -> Path:
+    """The library that launches `kernel`, from the cache where nothing changed. Raises BuildError."""
+    headers = [file.read_text() for root in (*INCLUDES[1:], HERE) for file in sorted(root.rglob("*.[ch][up][hp]"))]
+    machine = runtime()
+    words = [*_KERNEL_FLAGS, *(f"-D{key}={value}" for key, value in defines)]
+    library = _folder() / f"{_digest(*_identity(), machine.name, *words, kernel, name, source, *headers)[:32]}.so"
+    if not library.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            text = Path(folder) / "kernel.cpp"
+            text.write_text(
+                f'#line 1 "{name}"\n{source}\nextern "C" int smscope_launch(emulator::Launch& launch) '
+                f"{{ return emulator::Caller<&{kernel}>::launch(launch); }}\n"
+            )
+            _link([compiler(), *_flags(), *words, "-shared", str(text), str(machine)], library, name)
+    return library
+
+
+def _link(command: list[str], library: Path, name: str) -> None:
+    """Write the library under another name first: processes that build at the same time never see half of one."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=library.parent, prefix=".new-", suffix=".so")
+    except OSError as error:
+        raise _refused(error) from error
+    os.close(handle)
+    try:
+        _run([*command, "-o", temporary], name)
+        os.replace(temporary, library)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _run(command: list[str], name: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        first = next((line for line in done.stderr.splitlines() if "error" in line), "no reason given")
+        error = BuildError(f"{Path(command[0]).name} does not build {name} for the emulator: {first.strip()}")
+        error.add_note(done.stderr)
+        raise error
+
+
+def _folder() -> Path:
+    folder = paths.cache() / "emulator"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _refused(error) from error
+    return folder
+
+
+def _refused(error: OSError) -> DataError:
+    return DataError(
+        f"The emulator's cache cannot be written ({error.strerror}); free some space, or point {paths.CACHE_VARIABLE} "
+        "at a folder of your own."
+    )

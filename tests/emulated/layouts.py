@@ -1,0 +1,88 @@
+"""Where each lane's registers lie in the matrices, as the PTX ISA's tables say, for the tests to pack and unpack.
+
+Every function gives, for (lane, i), the (row, column) of element i of that lane's fragment, as arrays.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Places = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows, columns
+
+
+def grid(lanes: int, elements: int) -> Places:
+    lane, i = np.indices((lanes, elements))
+    return lane, i
+
+
+def mma_accumulator() -> Places:
+    """d of m16n8k8 and m16n8k16."""
+    lane, i = grid(32, 4)
+    return lane // 4 + i // 2 * 8, lane % 4 * 2 + i % 2
+
+
+def mma_a(k: int, per_word: int = 2) -> Places:
+    """a of m16n8k16 and m16n8k8: halves of words that hold `per_word` neighbours in k."""
+    lane, i = grid(32, 16 * k // 32)
+    word, half = i // per_word, i % per_word
+    return lane // 4 + word % 2 * 8, lane % 4 * per_word + word // 2 * 4 * per_word + half
+
+
+def mma_b(k: int, per_word: int = 2) -> Places:
+    """b of the same, as (k, column)."""
+    lane, i = grid(32, 8 * k // 32)
+    word, half = i // per_word, i % per_word
+    return lane % 4 * per_word + word * 4 * per_word + half, lane // 4
+
+
+def volta_operand(along_k: bool) -> Places:
+    """a of m8n8k4 as (row, k), b as (column, k), for one quad pair: element i of a lane runs along k, or across."""
+    lane, i = grid(32, 4)
+    t, half = lane % 4, lane // 16
+    return (t + 4 * half, i) if along_k else (i + 4 * half, t)
+
+
+def volta_accumulator(f32: bool) -> Places:
+    """d of m8n8k4 in one quad pair."""
+    lane, i = grid(32, 8)
+    t, half = lane % 4, lane // 16
+    if not f32:
+        return t + 4 * half, i
+    return (t & 1) + (i & 2) + 4 * half, (i & 4) + (t & 2) + (i & 1)
+
+
+def quad_pair() -> NDArray[np.int64]:
+    """The product of m8n8k4 that a lane works for, (32, 1)."""
+    return grid(32, 1)[0] % 16 // 4
+
+
+def wgmma_accumulator(columns: int) -> Places:
+    """d of wgmma m64nNk16, 128 threads."""
+    thread, i = grid(128, columns // 2)
+    lane, warp = thread % 32, thread // 32
+    return warp * 16 + lane // 4 + i // 2 % 2 * 8, i // 4 * 8 + lane % 4 * 2 + i % 2
+
+
+def wgmma_a() -> Places:
+    """a of wgmma from registers: that of m16n8k16 in each warp."""
+    rows, ks = mma_a(16)
+    return np.concatenate([rows + 16 * warp for warp in range(4)]), np.tile(ks, (4, 1))
+
+
+def descriptor_offset(i: Any, k: Any, mn_major: bool, swizzle: int, leading: int, stride: int) -> Any:
+    """Byte of 16-bit element (i, k) of a matrix in shared memory, before the swizzle."""
+    if not swizzle:
+        across, along = (k, i) if mn_major else (i, k)
+        groups = i // 8 * stride + k // 8 * leading
+        return across % 8 * 16 + along % 8 * 2 + groups
+    if mn_major:
+        span = swizzle // 2
+        return i % span * 2 + i // span * leading + k % 8 * swizzle + k // 8 * stride
+    return i % 8 * swizzle + i // 8 * stride + 2 * k
+
+
+def swizzled(offset: Any, span: int) -> Any:
+    """Where a byte lies under a swizzle of `span` bytes, 0 for none; tiles start at multiples of eight spans."""
+    bits = {0: 0, 32: 1, 64: 2, 128: 3}[span]
+    return offset ^ ((offset >> 7 & ((1 << bits) - 1)) << 4)

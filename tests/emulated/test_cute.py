@@ -1,0 +1,117 @@
+"""The emulator against layouts that nobody here wrote: those of the CuTe headers in the package nvidia-cutlass.
+
+Fragments and tiles are laid out as CuTe says; the emulated instruction must then multiply exactly.
+"""
+
+import importlib.util
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from microbench.emulator import EmulatedDevice, toolchain
+from tests.emulated.test_wrappers import integers, load, mma_defines, words
+
+pytestmark = pytest.mark.slow
+
+Indices = NDArray[np.int64]
+SOURCE = Path(__file__).with_name("fragments_of_cute.cpp")
+
+
+def packaged(*parts: str) -> Path | None:
+    """A folder inside an installed package."""
+    spec = importlib.util.find_spec(parts[0])
+    for root in (spec.submodule_search_locations or []) if spec else []:
+        if (found := Path(root).joinpath(*parts[1:])).is_dir():
+            return found
+    return None
+
+
+@pytest.fixture(scope="session")
+def cute(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Indices]:
+    """What CuTe prints, by name."""
+    folders = [packaged("cutlass_library", "source", "include")]
+    folders += [packaged("nvidia", name, "include") for name in ("cuda_runtime", "cuda_cccl", "cuda_nvcc")]
+    if None in folders:
+        pytest.skip("needs the headers of CUTLASS and CUDA: pip install 'smscope[oracles]'")
+    program = tmp_path_factory.mktemp("cute") / "fragments"
+    includes = [f"-I{folder}" for folder in folders]
+    subprocess.run([toolchain.compiler(), "-std=c++17", "-w", *includes, str(SOURCE), "-o", str(program)], check=True)
+    printed = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
+    lines = [line.split() for line in printed.splitlines() if "." in line and not line.startswith("ERROR")]
+    return {name: np.array(values, np.int64) for name, *values in lines}
+
+
+def fragment(cute: dict[str, Indices], name: str, threads: int, extent: int) -> tuple[Indices, Indices]:
+    """(index in the first mode, in the second) of (thread, element): CuTe counts the first mode fastest."""
+    linear = cute[name].reshape(threads, -1)
+    return linear % extent, linear // extent
+
+
+MMA = [
+    ("m16n8k16", 16, "f16", ("mma_m16n8k16_f16", "mma_m16n8k16_bf16")),
+    ("m16n8k8", 8, "f16", ("mma_m16n8k8_f16", "mma_m16n8k8_bf16")),
+    ("m16n8k8.tf32", 8, "tf32", ("mma_m16n8k8_tf32",)),
+]
+
+
+@pytest.mark.parametrize(("name", "k", "kind", "wrappers"), MMA)
+def test_mma_sync_agrees_with_cute(
+    cute: dict[str, Indices], name: str, k: int, kind: str, wrappers: tuple[str, ...]
+) -> None:
+    places = [fragment(cute, f"{name}.{operand}", 32, extent) for operand, extent in (("a", 16), ("b", 8), ("c", 16))]
+    for wrapper in wrappers:
+        rng = np.random.default_rng(k)
+        a, b, c = integers(rng, 16, k), integers(rng, 8, k), integers(rng, 16, 8)
+        held = wrapper.rpartition("_")[2]
+        fa, fb, d = words(a[places[0]], held), words(b[places[1]], held), np.ascontiguousarray(c[places[2]])
+        load(EmulatedDevice(), "mma", **mma_defines(wrapper, fa, fb, d))((1,), (32,), (fa, fb, d))
+        np.testing.assert_array_equal(d, (a @ b.T + c)[places[2]])
+
+
+VOLTA = ["row.col.f32", "col.row.f32", "col.col.f32", "row.row.f32", "row.col.f16"]
+
+
+@pytest.mark.parametrize("name", VOLTA)
+def test_m8n8k4_agrees_with_cute(cute: dict[str, Indices], name: str) -> None:
+    a_order, b_order, sums = name.split(".")
+    rng = np.random.default_rng(len(name))
+    a, b, c = integers(rng, 4, 8, 4), integers(rng, 4, 8, 4), integers(rng, 4, 8, 8)
+    # CuTe numbers the eight threads of a quad pair: the lower quad, then the upper one.
+    lane = np.arange(32)
+    pair, thread = (lane % 16 // 4)[:, None], lane % 4 + lane // 16 * 4
+    of = {operand: [x[thread] for x in fragment(cute, f"m8n8k4.{name}.{operand}", 8, 8)] for operand in "abc"}
+    fa, fb = (words(m[(pair, *of[operand])], "f16") for m, operand in ((a, "a"), (b, "b")))
+    expected = (a @ b.transpose(0, 2, 1) + c)[(pair, *of["c"])]
+    begin = np.ascontiguousarray(c[(pair, *of["c"])])
+    d: Any = begin if sums == "f32" else words(begin, "f16")
+    wrapper = f"mma_m8n8k4<ptx::Order::{a_order},ptx::Order::{b_order}>"
+    load(EmulatedDevice(), "mma", **mma_defines(wrapper, fa, fb, d))((1,), (32,), (fa, fb, d))
+    np.testing.assert_array_equal(d if sums == "f32" else d.view(np.float16).astype(np.float32), expected)
+
+
+@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+@pytest.mark.parametrize("a_major", ["K", "MN"])
+@pytest.mark.parametrize("b_major", ["K", "MN"])
+@pytest.mark.parametrize("source", ["ss", "rs"])
+def test_wgmma_agrees_with_cute(
+    cute: dict[str, Indices], source: str, b_major: str, a_major: str, swizzle: int
+) -> None:
+    rng = np.random.default_rng(swizzle)
+    a, b, c = integers(rng, 64, 16), integers(rng, 64, 16), integers(rng, 64, 64)
+    images = []
+    for matrix, major in ((a, a_major), (b, b_major)):
+        leading, stride, *places = cute[f"tile.{major}.{swizzle}"]
+        image = np.full(64 * 64, 0x7FFF, np.uint16)
+        image[np.array(places) // 2] = words(matrix, "f16").view(np.uint16).ravel()
+        images += [image.view(np.uint32), image.size // 2, int(leading), int(stride)]
+    places_c = fragment(cute, "wgmma.c.64", 128, 64)
+    registers = words(a[fragment(cute, "wgmma.a", 128, 64)], "f16")
+    d = np.ascontiguousarray(c[places_c])
+    defines: dict[str, int | str] = {"COLUMNS": 64, "SWIZZLE": swizzle, "WGMMA": f"wgmma_f16_{source}"}
+    defines |= {"A_MAJOR": a_major, "B_MAJOR": b_major, **({"FROM_REGISTERS": 1} if source == "rs" else {})}
+    load(EmulatedDevice(), "wgmma", **defines)((1,), (128,), (*images, registers, d), shared_mem=65536)
+    np.testing.assert_array_equal(d, (a @ b.T + c)[places_c])

@@ -1,0 +1,255 @@
+"""What the emulator reports, and how it is launched: each rule by the smallest kernel that breaks it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from microbench import paths
+from microbench.emulator import EmulatedDevice, toolchain
+from microbench.errors import BuildError, DeviceError, EnvironmentLacks, InputError
+from tests.emulated.attention_case import bf16_bits, from_bf16
+from tests.emulated.test_wrappers import integers
+
+HEADERS = "".join(
+    f'#include "ptx/{name}.cuh"\n'
+    for name in ("barrier", "clock", "cp_async", "mbarrier", "memory", "setmaxnreg", "tma", "wgmma")
+)
+
+
+def launch(body: str, *args: Any, threads: int = 64, smem: int = 1024, device: EmulatedDevice | None = None) -> None:
+    """Run `body` as a kernel of `int* out`, or of what `args` needs."""
+    parameters = "int* out" if len(args) < 2 else "int* out, int given"
+    source = f'{HEADERS}extern "C" __global__ void small({parameters}) {{\n  const int t = threadIdx.x;\n{body}\n}}\n'
+    given = args or (np.zeros(64, np.int32),)
+    (device or EmulatedDevice()).load(source, "small.cu", kernel="small")((1,), (threads,), given, smem)
+
+
+BASE = "const unsigned at = ptx::shared_base();\n"
+
+REPORTS = {
+    "a thread that misses the barrier": (
+        "if (t != 5) __syncthreads();",
+        r"deadlock: warp 0 at bar.sync x31; warp 0 finished x1; warp 1 at bar.sync x32",
+    ),
+    "two barriers that wait for each other": (
+        "ptx::barrier_sync(1 + t / 32, 64);",
+        r"deadlock: warp 0 at bar.sync 0x1 x32; warp 1 at bar.sync 0x2 x32",
+    ),
+    "a barrier that two counts disagree on": ("ptx::barrier_sync(1, t < 32 ? 32 : 64);", None),
+    "a barrier of a part of a warp": ("ptx::barrier_sync(1, 33);", "a barrier counts whole warps, not 33"),
+    "a barrier that no block has": ("ptx::barrier_sync(16, 64);", "a block has 0 to 15"),
+    "a loop that nothing ends": (
+        BASE + "if (!t) ptx::mbarrier_init(at, 1); __syncthreads(); while (!ptx::mbarrier_test(at, 0)) {}",
+        "livelock",
+    ),
+    "lanes in two collectives": (
+        "out[t] = t % 2 ? __shfl_xor_sync(~0u, t, 1) : __shfl_up_sync(~0u, t, 1);",
+        "mismatched collective: this lane is in shfl.bfly, others of its warp in shfl.up",
+    ),
+    "a mask without the caller": ("__syncwarp(1);", "does not name the calling lane"),
+    "neighbours who share without a barrier": (
+        BASE + "ptx::store_shared(at + 4 * t, t); out[t] = ptx::load_shared(at + 4 * (t ^ 1));",
+        r"race: (ld|st).shared by thread \d+ at shared .* is not ordered after the (read|write) by thread \d+",
+    ),
+    "a shuffle taken for a barrier": (
+        BASE
+        + "ptx::store_shared(at + 4 * t, t); __shfl_xor_sync(~0u, t, 1); out[t] = ptx::load_shared(at + 4 * (t ^ 1));",
+        "race: ld.shared",
+    ),
+    "shared memory past its end": (BASE + "ptx::store_shared(at + 1024, 0);", "shared offset 1024 of 1024"),
+    "shared memory before its start": ("ptx::store_shared(0, 0);", "shared offset -1024 of 1024"),
+    "a misaligned vector": (BASE + "ptx::load_shared4(at + 8);", "is not a multiple of 16"),
+    "a plain store past a buffer": ("out[64 + t] = 1;", "global access at byte 256, in a buffer of 256 bytes"),
+    "a plain load before a buffer": ("out[t] = out[-1025];", "global access at byte -4100, in a buffer"),
+    "a wrapped load of nothing": ("ptx::load4(64);", "global address 0x40 belongs to no buffer"),
+    "arrays that no stack holds": (
+        "volatile float big[100000]; for (int i = 0; i < 100000; ++i) big[i] = i; out[t] = big[t];",
+        "the stack of thread 0 overflowed",
+    ),
+    "data that overwrites an mbarrier": (
+        BASE + "if (!t) { ptx::mbarrier_init(at, 1); ptx::store_shared(at + 4, 0); }",
+        "touches an mbarrier",
+    ),
+    "too many arrivals": (
+        BASE + "if (!t) { ptx::mbarrier_init(at, 1); ptx::mbarrier_expect(at, 16); ptx::mbarrier_arrive(at);"
+        " ptx::mbarrier_arrive(at); }",
+        "more arrivals than the 1 of its phase",
+    ),
+    "an mbarrier made twice": (
+        BASE + "if (!t) { ptx::mbarrier_init(at, 1); ptx::mbarrier_init(at, 1); }",
+        "holds an mbarrier already",
+    ),
+    "registers of one warp alone": (
+        "if (t < 32) ptx::setmaxnreg_increase<64>(); else ptx::setmaxnreg_increase<72>();",
+        "warps of one warpgroup ask for",
+    ),
+    "a register count in between": ("ptx::setmaxnreg_increase<100>();", "multiple of 8 from 24 to 256"),
+    "a trap": ("if (t == 3) __trap();", r"__trap\(\) was reached \[block 0,0,0 thread 3\]"),
+    "a cp.async read at once by its own thread": (
+        BASE + "ptx::cp_async<4>(at + 4 * t, out + t); ptx::cp_async_commit(); out[t] = ptx::load_shared(at + 4 * t);",
+        "a copy that has not been waited for",
+    ),
+    "an odd bulk copy": (
+        BASE + "if (!t) { ptx::mbarrier_init(at, 1); ptx::bulk_load(at + 16, out, 24, at); }",
+        "a multiple of 16 is needed",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REPORTS)
+def test_a_broken_rule_is_reported(what: str) -> None:
+    body, report = REPORTS[what]
+    if report is None:
+        report = "barrier 1 expects 64 threads, and this thread says 32|barrier 1 expects 32"
+        body = body.replace("t < 32", "t % 2")
+    with pytest.raises(DeviceError, match=report):
+        launch(body)
+
+
+def test_a_failed_launch_leaves_the_machine_usable() -> None:
+    for _ in range(2):
+        with pytest.raises(DeviceError, match="out of bounds"):
+            launch("out[1000000] = 1;")
+        out = np.zeros(64, np.int32)
+        launch("out[t] = t;", out)
+        np.testing.assert_array_equal(out, np.arange(64))
+
+
+def test_warps_of_a_ring_hand_over_by_named_barriers() -> None:
+    out = np.zeros(64, np.int32)
+    body = BASE + (
+        "if (t < 32) { ptx::store_shared(at + 4 * t, t * t); ptx::barrier_arrive(3, 64); }\n"
+        "else { ptx::barrier_sync(3, 64); out[t] = ptx::load_shared(at + 4 * (t - 32)); }"
+    )
+    launch(body, out)
+    np.testing.assert_array_equal(out[32:], np.arange(32) ** 2)
+
+
+def test_fresh_memory_is_not_a_number() -> None:
+    out = np.zeros(64, np.int32)
+    launch("out[t] = ptx::load_shared(ptx::shared_base() + 4 * t);", out)
+    assert np.isnan(out.view(np.float32)).all()
+    assert np.isnan(EmulatedDevice().empty((3, 5), np.float16)).all()
+
+
+def test_shuffles_and_votes_are_those_of_the_manual() -> None:
+    out = np.zeros((6, 64), np.int32)
+    body = (
+        "out[t] = __shfl_sync(~0u, t, 3, 8); out[64 + t] = __shfl_up_sync(~0u, t, 2, 16);\n"
+        "out[128 + t] = __shfl_down_sync(~0u, t, 5); out[192 + t] = __shfl_xor_sync(~0u, t, 9);\n"
+        "out[256 + t] = __ballot_sync(~0u, t % 3 == 0); out[320 + t] = __all_sync(~0u, t < 40);"
+    )
+    launch(body, out)
+    t = np.arange(64)
+    np.testing.assert_array_equal(out[0], t // 8 * 8 + 3)
+    np.testing.assert_array_equal(out[1], np.where(t % 16 < 2, t, t - 2))
+    np.testing.assert_array_equal(out[2], np.where(t % 32 + 5 > 31, t, t + 5))
+    np.testing.assert_array_equal(out[3], t ^ 9)
+    votes = [sum(1 << lane for lane in range(32) if (lane + first) % 3 == 0) for first in (0, 32)]
+    np.testing.assert_array_equal(out[4].view(np.uint32), np.repeat(votes, 32))
+    np.testing.assert_array_equal(out[5], np.repeat([1, 0], 32))
+
+
+@pytest.mark.parametrize(
+    ("args", "report"),
+    [
+        ((np.zeros(64, np.int32), 1, 2), "takes 2 arguments, and 3 were given"),
+        ((np.zeros(64, np.int32), np.float64(1)), "argument 1 is of 8 bytes, and the kernel takes 4"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(args: tuple[Any, ...], report: str) -> None:
+    with pytest.raises(DeviceError, match=report):
+        launch("out[t] = given;", *args)
+
+
+def test_the_launch_itself_is_checked() -> None:
+    with pytest.raises(DeviceError, match="1 to 1024 threads"):
+        launch("", threads=2048)
+    with pytest.raises(DeviceError, match="227 KiB"):
+        launch("", smem=1 << 20)
+    with pytest.raises(InputError, match="not a str"):
+        launch("", "text")
+    with pytest.raises(InputError, match="one of eager, lazy, random"):
+        EmulatedDevice("late")  # type: ignore[arg-type]
+
+
+def test_a_mistake_in_the_source_is_shown_with_its_line() -> None:
+    with pytest.raises(BuildError, match=r"small\.cu.*no_such_name"):
+        launch("out[t] = no_such_name;")
+
+
+def test_a_library_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = toolchain.runtime()
+    monkeypatch.setattr(toolchain, "runtime", lambda: built)
+    monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path))
+    source = 'extern "C" __global__ void nothing() {}'
+    first = toolchain.build_kernel(source, "nothing.cu", "nothing", ())
+    written = first.stat().st_mtime_ns
+    assert toolchain.build_kernel(source, "nothing.cu", "nothing", ()) == first
+    assert first.stat().st_mtime_ns == written
+    assert toolchain.build_kernel(source + "\n", "nothing.cu", "nothing", ()) != first
+
+
+def test_without_a_compiler_the_emulator_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(EnvironmentLacks, match=r"neither g\+\+ nor clang\+\+"):
+        toolchain.compiler.__wrapped__()
+
+
+def test_clocks_go_forward_and_the_sm_is_the_only_one() -> None:
+    out = np.zeros(4, np.int32)
+    body = (
+        "const long long start = ptx::clock64(); const unsigned long long begin = ptx::globaltimer();\n"
+        "__syncthreads();\n"
+        "if (!t) { out[0] = ptx::clock64() > start; out[1] = ptx::globaltimer() >= begin; out[2] = ptx::smid(); }"
+    )
+    launch(body, out)
+    np.testing.assert_array_equal(out[:3], [1, 1, 0])
+
+
+SPECIAL = (0, -0.0, 1, -2.5, 1e-8, 6e-5, 65504, 65520, 1e6, 3.3e38, np.inf, -np.inf, np.nan, 1 / 3)
+
+
+def test_conversions_round_as_numpy_does() -> None:
+    rng = np.random.default_rng(3)
+    spread = rng.standard_normal(114) * 10.0 ** rng.integers(-9, 9, 114)
+    given = np.concatenate([SPECIAL, spread]).astype(np.float32)
+    source = (
+        '#include "ptx/convert.cuh"\n#include "ptx/math.cuh"\n'
+        'extern "C" __global__ void convert(const float* x, unsigned* f16, unsigned* bf16, float* power) {\n'
+        "  const float *two = x + 2 * threadIdx.x;\n"
+        "  f16[threadIdx.x] = ptx::pack_f16(two[0], two[1]);\n"
+        "  bf16[threadIdx.x] = ptx::pack_bf16(two[0], two[1]);\n"
+        "  for (int i = 0; i < 2; ++i) power[2 * threadIdx.x + i] = ptx::ex2(ptx::ffma(two[i], 1.f, 0.f));\n}\n"
+    )
+    f16, bf16, power = np.zeros(128, np.uint16), np.zeros(128, np.uint16), np.zeros(128, np.float32)
+    EmulatedDevice().load(source, "convert.cu", kernel="convert")((1,), (64,), (given, f16, bf16, power))
+    number = ~np.isnan(given)
+    with np.errstate(over="ignore", under="ignore"):
+        np.testing.assert_array_equal(f16.view(np.float16), given.astype(np.float16))
+        np.testing.assert_array_equal(bf16[number], bf16_bits(given)[number])
+        expected = np.exp2(given.astype(np.float64)).astype(np.float32)
+    expected[expected < np.finfo(np.float32).tiny] = 0
+    np.testing.assert_allclose(power, expected, rtol=1e-6)
+    assert np.isnan(from_bf16(bf16)[~number]).all()
+
+
+GPU_SOURCE = Path(__file__).parents[1] / "gpu" / "tensor_numerics.cu"
+
+
+@pytest.mark.parametrize("registers", [0, 1])
+def test_the_kernel_of_the_gpu_tests_runs_here_as_well(registers: int) -> None:
+    rng = np.random.default_rng(registers)
+    a, b = bf16_bits(integers(rng, 64, 64)), bf16_bits(integers(rng, 96, 64))
+    d = np.full((64, 96), np.nan, np.float32)
+    wrappers = (("WGMMA_SS", "wgmma_bf16_ss"), ("WGMMA_RS", "wgmma_bf16_rs"))
+    kernel = EmulatedDevice().load(
+        GPU_SOURCE.read_text(),
+        GPU_SOURCE.name,
+        kernel="wgmma_tile",
+        defines=(("N_COLUMNS", 96), ("A_IN_REGISTERS", registers), *wrappers),
+    )
+    kernel((1,), (128,), (a, b, d), shared_mem=(64 + 96) * 128 + 1024)
+    np.testing.assert_array_equal(d, from_bf16(a) @ from_bf16(b).T)

@@ -1,0 +1,43 @@
+"""Why there are three modes: with the race report off, which of them shows a planted bug in its results."""
+
+import pytest
+
+from microbench.emulator import MODES, EmulatedDevice, Mode
+from tests.emulated import test_attention_sm80 as sm80
+from tests.emulated import test_attention_sm90a as sm90a
+from tests.emulated.attention_case import TOLERANCE, attention_case
+from tests.emulated.planted import bug_numbers, outcome
+
+# Nothing: only the rules on fences, and the vector clocks, know of these. No one mode finds what all three find.
+FOUND_BY: dict[tuple[str, str], tuple[Mode, ...]] = {
+    ("sm80", "MISSING_WAIT"): ("lazy", "random"),
+    ("sm80", "TOO_FEW_COMMITS"): ("lazy", "random"),
+    ("sm80", "MISSING_BARRIER_AFTER_LOAD"): ("eager", "lazy", "random"),
+    ("sm80", "MISSING_BARRIER_BEFORE_REUSE"): ("random",),
+    ("sm90a", "MISSING_INIT_FENCE"): (),
+    ("sm90a", "MISSING_EMPTY_WAIT"): ("eager", "lazy", "random"),
+    ("sm90a", "MISSING_FULL_WAIT"): ("lazy",),
+    ("sm90a", "TOO_FEW_EXPECTED"): ("lazy", "random"),
+    ("sm90a", "EARLY_RELEASE"): (),
+    ("sm90a", "MISSING_WGMMA_WAIT"): ("eager", "lazy", "random"),
+    ("sm90a", "MISSING_PROXY_FENCE"): (),
+}
+
+
+@pytest.mark.parametrize(("family", "bug"), FOUND_BY)
+def test_a_bug_shows_in_these_modes(family: str, bug: str) -> None:
+    module, case = {"sm80": sm80, "sm90a": sm90a}[family], attention_case(256)
+    number = bug_numbers(module.SOURCE)[bug]
+    found = tuple(
+        mode
+        for mode in MODES
+        if outcome(
+            lambda device, bug: module.run(EmulatedDevice(device.mode, races=False), case, bug),
+            mode,
+            number,
+            case.expected,
+            TOLERANCE,
+        )[0]
+        != "missed"
+    )
+    assert found == FOUND_BY[family, bug]
