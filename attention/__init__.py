@@ -9,16 +9,19 @@ Nothing here imports torch before a tensor comes in.
 
 from typing import TYPE_CHECKING, Any
 
-from attention.choose import Choice, choose
-from attention.errors import (
-    AttentionError,
-    EnvironmentLacks,
-    FallbackWarning,
-    ProblemError,
-    UnsupportedError,
-)
-from attention.explain import Explanation, explain
-from attention.problem import AttentionProblem
+from microbench import needs
+
+with needs.one_sentence():
+    from attention.choose import Choice, choose
+    from attention.errors import (
+        AttentionError,
+        EnvironmentLacks,
+        FallbackWarning,
+        ProblemError,
+        UnsupportedError,
+    )
+    from attention.explain import Explanation, explain
+    from attention.problem import AttentionProblem
 
 if TYPE_CHECKING:
     from attention.op import sdpa

@@ -1,6 +1,9 @@
 """`python -m attention`."""
 
-from attention.cli import main
+from microbench import needs
 
 if __name__ == "__main__":
-    main()
+    with needs.one_sentence(program=True):
+        from attention.cli import main
+
+        main()

@@ -146,6 +146,7 @@ def explain_on(
     profile: Profile, problem: AttentionProblem, *, only: str | None = None, caution: str | None = None
 ) -> Explanation:
     """Explain one problem on the machine of a profile, by its timings on file where there are some."""
+    problem = problem.on("cpu" if profile.arch == HOST else "cuda")
     choice = choose(profile, problem, only=only, efficiencies=timings.of_machine(profile))
     pick = choice.pick
     used = dict.fromkeys(term.constant for term in pick.prediction.terms) if pick.prediction else {}

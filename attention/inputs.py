@@ -12,6 +12,15 @@ from attention.problem import AttentionProblem
 Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
+def require_tensors(query: Any, key: Any, value: Any, attn_mask: Any) -> None:
+    """Raise ProblemError for what is no torch tensor: an array, a list, None."""
+    for name, given in (("query", query), ("key", key), ("value", value), ("attn_mask", attn_mask)):
+        if not isinstance(given, torch.Tensor) and not (name == "attn_mask" and given is None):
+            kind = type(given)
+            what = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+            raise ProblemError(f"{name} is a {what}; pass a torch.Tensor, such as torch.as_tensor({name}).")
+
+
 def autocast(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> Triple:
     """Under torch.autocast, what torch's own function does: all three in the autocast dtype, float64 left alone."""
     device = query.device.type

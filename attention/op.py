@@ -18,7 +18,7 @@ import torch
 from attention import gradient, timings
 from attention.choose import choose
 from attention.errors import FallbackWarning, UnsupportedError
-from attention.inputs import Described, Triple, autocast, four_dimensions, validate
+from attention.inputs import Described, Triple, autocast, four_dimensions, require_tensors, validate
 from attention.layout import empty_lse, empty_out
 from attention.machine import machine_profile
 from attention.problem import AttentionProblem
@@ -56,6 +56,7 @@ def sdpa(
     only: 'smscope' or 'torch' narrows the choice to kernels of that owner.
     Raises ProblemError for inputs that describe no attention problem.
     """
+    require_tensors(query, key, value, attn_mask)
     query, key, value = autocast(query, key, value)
     if not torch.compiler.is_compiling():
         validate(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)

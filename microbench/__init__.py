@@ -1,6 +1,9 @@
 """smscope's measurements: probes, runs and profiles of NVIDIA GPUs and of the CPU beside them."""
 
-from microbench.profile import Profile
-from microbench.record import load_runs
+from microbench import needs
+
+with needs.one_sentence():
+    from microbench.profile import Profile
+    from microbench.record import load_runs
 
 __all__ = ["Profile", "load_runs"]

@@ -14,6 +14,7 @@ import numpy as np
 
 from microbench import arch, paths, record
 from microbench.curves import Curves, NoValue, Reduced, interval
+from microbench.device.cpu import host_slug
 from microbench.errors import DataError, UnknownGpu
 from microbench.probe import Constant, Point, Probe
 from microbench.profile import TWIN_SUFFIX, Profile, ProfileConstant
@@ -35,7 +36,11 @@ def gpus() -> list[str]:
 
 
 def derive(gpu: str, probes: Iterable[Probe]) -> Derived:
-    """The profile of `gpu` from its runs. Raises UnknownGpu where there is none, DataError where none is readable."""
+    """The profile of `gpu` from its runs. Raises UnknownGpu where there is none, DataError where none is readable.
+
+    'host' is this CPU, or else another CPU that has runs, as Profile.load has it.
+    """
+    gpu = _meant(gpu)
     if gpu not in gpus():
         known = ", ".join(gpus()) or "none yet"
         raise UnknownGpu(f"No run is of {gpu!r} (there are: {known}); run `make bench` on that machine.")
@@ -52,6 +57,14 @@ def derive(gpu: str, probes: Iterable[Probe]) -> Derived:
         raise DataError(f"No run of {gpu} can be read: {problems[0]}")
     derived = reduce_runs(runs, probes)
     return replace(derived, problems=(*problems, *derived.problems))
+
+
+def _meant(gpu: str) -> str:
+    known = gpus()
+    if gpu != "host" or gpu in known:
+        return gpu
+    cpus = [host_slug(), *(slug for slug in known if slug.startswith("host-"))]
+    return next((slug for slug in cpus if slug in known), gpu)
 
 
 def reduce_runs(runs: Sequence[Run], probes: Iterable[Probe]) -> Derived:
@@ -131,7 +144,7 @@ def _reduce(run: Run, probe: Probe, constant: Constant) -> ProfileConstant:
     ]
     used = _same_clocks(mine)
     curves = _curves(used)
-    reduced = _apply(constant, curves)
+    reduced = _apply(constant, curves, probe.file)
     value, low, high = interval(reduced.per_campaign)
     there = [row for row in used if reduced.point is None or _point(row) == reduced.point]
     metric = probe.metric(constant.metric)
@@ -159,7 +172,7 @@ def _reduce(run: Run, probe: Probe, constant: Constant) -> ProfileConstant:
     )
 
 
-def _apply(constant: Constant, curves: Curves) -> Reduced:
+def _apply(constant: Constant, curves: Curves, file: Path) -> Reduced:
     if not curves.points:
         raise NoValue("no point of its sweep was measured")
     try:
@@ -169,7 +182,7 @@ def _apply(constant: Constant, curves: Curves) -> Reduced:
     except NoValue:
         raise
     except Exception as error:  # a reducer may be a probe's own
-        raise NoValue(f"its reducer failed: {sentence(error)}") from error
+        raise NoValue(f"its reducer failed: {sentence(error, file)}") from error
 
 
 def _same_clocks(rows: Sequence[Record]) -> list[Record]:

@@ -199,6 +199,11 @@ class Probe:
         """The probe with its identity taken from its file: stem, folder, and the .cu beside it."""
         return replace(self, name=path.stem, family=path.parent.name, source=path.with_suffix(".cu"))
 
+    @property
+    def file(self) -> Path:
+        """The .py that binds it."""
+        return self.source.parent / f"{self.name}.py"
+
     def runs_on(self, arch: Arch) -> bool:
         """True where the architecture is one the probe declares."""
         return arch.name in self.archs

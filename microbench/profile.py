@@ -124,11 +124,15 @@ def _over(shipped: Profile, own: Profile) -> Profile:
 def read(file: Path) -> Profile:
     """Load one profile file. Raises DataError."""
     try:
-        return Profile.model_validate_json(file.read_text())
+        return Profile.model_validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]
+            why = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+        else:
+            why = error.strerror or str(error)
         raise DataError(
-            f"{file.name} is no readable profile ({str(error).splitlines()[0]}); `make profile` writes it "
-            "again from data/runs."
+            f"{file.name} is no readable profile ({why}); `make profile` writes it again from data/runs."
         ) from error
 
 

@@ -1,7 +1,8 @@
 """The file boundary of measurements: one JSONL file per run: the Environment, one Record a line, and Finished last.
 
-Append-only. A run without its last line was interrupted, and can be resumed. A line that cannot be read is named with
-file and line number, and the rest still loads.
+Append-only. A run without its last line was interrupted, and can be resumed: a row that failed without a number is then
+tried again, and `read` leaves it out where a later line answers it. A line that cannot be read is named with file and
+line number, and the rest still loads.
 """
 
 import errno
@@ -99,6 +100,11 @@ class Record(Frozen):
     cubin_sha256: str | None = None
     registers: int | None = None
 
+    @property
+    def empty(self) -> bool:
+        """True where it failed before there was any number; a number that was refused is no reason to try again."""
+        return self.status == "failed" and self.value is None
+
     @model_validator(mode="after")
     def _value_or_reason(self) -> "Record":
         if self.status in ("ok", "throttled") and self.value is None:
@@ -178,7 +184,19 @@ def read(path: Path) -> Run:
             f"{path.name} has no readable environment line, so its {len(records)} records cannot be "
             "placed; restore its first line or move the file out of data/runs."
         )
-    return Run(path=path, environment=environment, records=tuple(records), problems=tuple(problems), finished=finished)
+    return Run(
+        path=path, environment=environment, records=_answered(records), problems=tuple(problems), finished=finished
+    )
+
+
+def _answered(records: list[Record]) -> tuple[Record, ...]:
+    """Without the empty rows that a later row of the same key answers."""
+    last = {_key(row): at for at, row in enumerate(records)}
+    return tuple(row for at, row in enumerate(records) if not row.empty or last[_key(row)] == at)
+
+
+def _key(row: Record) -> tuple[object, ...]:
+    return row.campaign, row.probe, row.method, tuple(row.point.items()), row.metric
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | None, str | None]]:

@@ -45,6 +45,15 @@ def image_path(sha256: str) -> Path:
     return _folder() / f"{sha256}.cubin"
 
 
+def require_writable() -> None:
+    """Raise DataError where nothing can be kept: said once, before hundreds of kernels would each say it."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=_folder(), prefix=".new-"):
+            pass
+    except OSError as error:
+        raise _refused(error) from error
+
+
 def read(key: str) -> tuple[bytes, Entry] | None:
     """(image, entry) of a key; None where either is absent, damaged, or of another layout."""
     try:

@@ -12,7 +12,7 @@ import typer
 
 from microbench import derive
 from microbench.cli import check, measuring
-from microbench.errors import EnvironmentLacks, InputError, SmscopeError
+from microbench.errors import DataError, EnvironmentLacks, InputError, SmscopeError
 from microbench.probe import Probe
 from microbench.probes import discover
 from microbench.profile import Profile, available
@@ -143,8 +143,13 @@ def report(
         ) from error
 
     plots.style()
-    written = []
-    for machine in [Profile.load(name) for name in ([gpu] if gpu else available())]:
+    written, unread = [], []
+    for name in [gpu] if gpu else available():
+        try:
+            machine = Profile.load(name)
+        except DataError as error:
+            unread.append(str(error))
+            continue
         page, figure = pages.write(machine, output), output / f"{machine.gpu}.svg"
         plots.share_of_bound(machine).savefig(figure)
         written.append({"gpu": machine.gpu, "page": str(page), "figure": str(figure)})
@@ -152,6 +157,9 @@ def report(
         console.emit(written)
     else:
         console.draw(*(f"Wrote {one['page']} and {one['figure']}." for one in written))
+    if unread:
+        print(*unread, sep="\n", file=sys.stderr)
+        raise typer.Exit(1)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from microbench import arch as archs
+from microbench.build import cache
 from microbench.errors import InputError
 from microbench.probes import discover, named
 from microbench.profile import Profile
@@ -63,6 +64,7 @@ def check(
 
 
 def _matrix(todo: list[matrix.Job], folders: tuple[Path, ...], write: bool, json: bool) -> None:
+    cache.require_writable()
     rows = []
     with watching(len(todo)) as watcher:
         for row in matrix.run(todo, folders):
@@ -82,23 +84,37 @@ def _matrix(todo: list[matrix.Job], folders: tuple[Path, ...], write: bool, json
 def _kernels(rows: list[matrix.Checked]) -> Table:
     """One line per probe and architecture: the largest of its builds, and what they took to compile."""
     seconds = defaultdict[tuple[str, str], float](float)
+    absent = defaultdict[tuple[str, str], int](int)
     for row in rows:
         seconds[row.probe, row.arch] += row.compile_seconds or 0.0
+        absent[row.probe, row.arch] += not row.compiled
     headings = ("probe", "arch", "kernels", "registers", "static smem B", "spill B", "compile s", "NVRTC", "contracts")
     lines = [
         (
             *(row.probe, row.arch, row.builds, row.registers_max, row.smem_bytes_max, row.spill_bytes_max),
             *(seconds[row.probe, row.arch], row.nvrtc),
-            "kept" if row.kept == row.builds else f"{row.builds - row.kept} broken",
+            _standing(row.builds - row.kept, absent[row.probe, row.arch]),
         )
         for row in matrix.table(rows)
     ]
     return console.table(f"{len(rows)} kernels", headings, lines)
 
 
+def _standing(failed: int, absent: int) -> str:
+    parts = ((failed - absent, "broken"), (absent, "not compiled"))
+    return ", ".join(f"{count} {what}" for count, what in parts if count) or "kept"
+
+
 def _broken(rows: list[matrix.Checked]) -> Iterator[str]:
+    """One line per broken contract, and one per reason why kernels did not compile."""
+    absent = defaultdict[str, list[str]](list)
     for row in rows:
+        if not row.compiled:
+            absent[row.problems[0]].append(row.probe)
+            continue
         yield from (f"{row.probe} {row.arch} {row.build}: {problem}" for problem in row.problems)
+    for reason, probes in absent.items():
+        yield f"not compiled, {len(probes)} of {len(rows)} kernels: {reason} ({', '.join(sorted(set(probes)))})"
 
 
 def _latencies(write: bool, json: bool) -> None:

@@ -45,6 +45,13 @@ def run(
         raise typer.Exit(130) from None
     mine = derive.reduce_runs([outcome.run], options.chosen)
     gpu = outcome.run.environment.gpu
+    if outcome.unsupported:
+        if json:
+            console.emit(_summary(outcome, mine, 0))
+        else:
+            console.draw(*console.troubles(outcome.run.records))
+        say(f"Nothing of this can be measured on {gpu}, so no run was kept.")
+        raise typer.Exit(1)
     whole = derive.derive(gpu, options.probes)
     if whole.profile.constants:
         derive.write(whole.profile)
@@ -60,6 +67,7 @@ def run(
 def _summary(outcome: runner.Outcome, mine: derive.Derived, constants: int) -> dict[str, object]:
     told = outcome.run.environment
     failed = [row.model_dump(mode="json", exclude_none=True) for row in outcome.run.records if row.status == "failed"]
+    unsupported = {row.probe: row.reason for row in outcome.run.records if row.status == "unsupported"}
     return {
         "gpu": told.gpu,
         "run": told.run_id,
@@ -69,6 +77,7 @@ def _summary(outcome: runner.Outcome, mine: derive.Derived, constants: int) -> d
         "resumed_records": outcome.kept,
         "records": outcome.statuses,
         "failed": failed,
+        "unsupported": unsupported,
         "problems": (*outcome.run.problems, *mine.problems),
         "constants": constants,
     }
@@ -79,7 +88,8 @@ def _results(outcome: runner.Outcome, mine: derive.Derived) -> Iterator[Renderab
     told = outcome.run.environment
     drawn = report.table(mine.profile)
     drawn.title = f"{drawn.title}, {'quick run, only ' if told.quick else ''}{told.campaigns} campaigns"
-    yield drawn
+    if mine.profile.constants:
+        yield drawn
     yield from console.troubles(outcome.run.records)
     yield from (*outcome.run.problems, *mine.problems)
     counts = ", ".join(f"{count} {status}" for status, count in sorted(outcome.statuses.items()))

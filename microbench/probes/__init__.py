@@ -36,8 +36,9 @@ def named(name: str, *extra: Path) -> Probe:
     probes = {probe.name: probe for probe in discover(*extra)}
     if name in probes:
         return probes[name]
-    near = get_close_matches(name, probes) or sorted(probes)
-    raise UnknownProbe(f"No probe is called {name!r}; did you mean {', '.join(near)}?")
+    near = get_close_matches(name, probes)
+    hint = f"did you mean {', '.join(near)}?" if near else "`python -m microbench list` shows them."
+    raise UnknownProbe(f"No probe is called {name!r}; {hint}")
 
 
 @cache

@@ -73,14 +73,17 @@ def stale(text: str) -> tuple[str, ...]:
 def architectures() -> str:
     """Every row of arch.py: how many probes it has, and how far they are verified there."""
     from microbench.probes import discover
+    from microbench.verification.tables import BuildRow, read
 
-    probes, profiles = discover(), [Profile.load(gpu) for gpu in available()]
+    probes, profiles, matrix = discover(), [Profile.load(gpu) for gpu in available()], read(BuildRow)
     lines = []
     for arch in ARCHS:
         major, minor = arch.compute_capability
         measured = ", ".join(profile.gpu for profile in profiles if profile.arch == arch.name)
         count = sum(probe.runs_on(arch) for probe in probes)
-        built = "compiled, SASS contracts kept" if "cuda" in arch.features else "compiled by Numba"
+        rows = [row for row in matrix if row.arch == arch.name]
+        kernels, kept = sum(row.builds for row in rows), sum(row.kept for row in rows)
+        built = f"{kernels} kernels compiled, {kept} SASS contracts kept" if rows else "compiled by Numba"
         ran = f"run on {measured}" if measured else "never run"
         lines.append((arch.name, arch.generation, f"{major}.{minor}" if major else "", str(count), f"{built}; {ran}"))
     return markdown(("architecture", "generation", "compute capability", "probes", "verified"), tuple(lines))

@@ -18,7 +18,7 @@ from microbench.probe import Probe
 from microbench.record import FULL_CAMPAIGNS, Environment, Finished, Record, Run
 from microbench.report.progress import Watcher, watching
 from microbench.report.progress import say as print_line
-from microbench.runner import environment, judge, lock, plan
+from microbench.runner import environment, judge, lock, plan, remote
 from microbench.runner.plan import Task
 from microbench.runner.remote import RemoteWorker, WorkerLost
 from microbench.runner.wire import sentence
@@ -63,14 +63,21 @@ class Outcome:
         """True where at least one number came out."""
         return any(record.status in ("ok", "throttled") for record in self.run.records)
 
+    @property
+    def unsupported(self) -> bool:
+        """True where nothing was tried, because this machine has nothing that the probes ask for: no file is kept."""
+        return all(record.status == "unsupported" for record in self.run.records)
+
 
 def run(options: Options) -> Outcome:
     """Measure, from the beginning or from where the last run on this device was interrupted.
 
+    An interrupted run's failures without a number are tried again: the machine may have been at fault, not the probe.
+
     Raises BusyError, DataError, DeviceError, EnvironmentLacks; KeyboardInterrupt once what was measured is safe.
     """
     with lock.hold(options.device, options.wait, print_line):
-        worker = RemoteWorker(options.device, options.quick, options.folders)
+        worker = remote.start(options.device, options.quick, options.folders)
         try:
             hello = worker.hello
             wanted = environment.describe(hello, options.quick, options.only, options.campaigns, options.folders)
@@ -80,8 +87,12 @@ def run(options: Options) -> Outcome:
         except BaseException:
             worker.kill()
             raise
-        suite.go(plan.done(found) if found else set())
-    return Outcome(record.read(path), len(found.records) if found else 0)
+        done = plan.done(found) if found else set()
+        suite.go(done)
+    outcome = Outcome(record.read(path), sum(plan.key_of(row) in done for row in found.records) if found else 0)
+    if outcome.unsupported:
+        path.unlink(missing_ok=True)
+    return outcome
 
 
 def unfinished(wanted: Environment) -> Run | None:
@@ -159,13 +170,13 @@ class Suite:
         try:
             reason = probe.skip(self.machine, task.point) if probe.skip else None
         except Exception as error:  # a probe's own function
-            return judge.failed(self.run_id, task, f"its skip cannot be computed: {sentence(error)}")
+            return judge.failed(self.run_id, task, f"its skip cannot be computed: {sentence(error, probe.file)}")
         if reason:
             return [judge.refused(self.run_id, task, "unsupported", reason)]
         if self.breakages[probe.name] >= MAX_BREAKAGES:
             return judge.failed(self.run_id, task, f"not tried: {probe.name} ended {MAX_BREAKAGES} workers before")
         if self.worker is None:
-            self.worker = RemoteWorker(self.options.device, self.options.quick, self.options.folders)
+            self.worker = remote.start(self.options.device, self.options.quick, self.options.folders)
         try:
             answer = self.worker.ask(task)
         except WorkerLost as lost:

@@ -43,7 +43,7 @@ def _judge(run_id: str, task: Task, machine: Machine, answer: Answer, metric: Me
     try:
         lower, upper = metric.bound.at(machine, task.point)
     except Exception as error:  # a bound is a probe's own function of machine and point
-        text = f"the bound of {metric.name} cannot be computed: {sentence(error)}"
+        text = f"the bound of {metric.name} cannot be computed: {sentence(error, task.probe.file)}"
         return _record(run_id, task, metric, status="failed", reason=text, flags=flags)
     reason = _reason(metric, sample, lower, upper)
     throttled = any(flag.startswith("throttled") for flag in flags)

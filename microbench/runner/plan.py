@@ -55,8 +55,8 @@ def _needed(probe: Probe) -> str:
 
 
 def done(run: Run) -> set[Key]:
-    """The keys of the tasks that a run already holds records of."""
-    return {key_of(record) for record in run.records}
+    """The tasks that a run has done: what failed without a number is tried again, a number that was refused is not."""
+    return {key_of(record) for record in run.records if not record.empty}
 
 
 def key_of(record: Record) -> Key:

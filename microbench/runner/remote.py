@@ -25,12 +25,30 @@ class WorkerLost(Exception):
     """The worker gave no answer: it hung, or it died. The message is a reason for a record."""
 
 
+def start(device: str, quick: bool, folders: Sequence[Path] = ()) -> "RemoteWorker":
+    """A worker with an open device; one that dies at its start gets a second try. Raises DeviceError and its kin."""
+    try:
+        try:
+            return RemoteWorker(device, quick, folders)
+        except WorkerLost:
+            return RemoteWorker(device, quick, folders)
+    except WorkerLost as lost:
+        raise errors.DeviceError(
+            f"The worker for {device} died twice at its start: {lost} Run again; an interrupted run goes on."
+        ) from lost
+    except OSError as error:  # no process, pipe or temporary file to be had
+        raise errors.DeviceError(
+            f"The worker for {device} could not be started: {error.strerror or error}; free processes, files "
+            f"or memory, or let {Path(sys.executable).name} be executed, and run again."
+        ) from error
+
+
 class RemoteWorker:
-    """One worker with an open device. Raises what the worker met there: DeviceError, EnvironmentLacks."""
+    """One worker with an open device. Raises what it met there (DeviceError, EnvironmentLacks), OSError, WorkerLost."""
 
     def __init__(self, device: str, quick: bool, folders: Sequence[Path] = ()) -> None:
-        self._pipe, theirs = Pipe()
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the worker)
+        self._pipe, theirs = Pipe()
         try:
             self._process = subprocess.Popen(
                 [
@@ -44,6 +62,10 @@ class RemoteWorker:
                 env=_environment(),
                 start_new_session=True,  # a Ctrl-C at the terminal is the supervisor's to handle
             )
+        except BaseException:
+            self._pipe.close()
+            self._output.close()
+            raise
         finally:
             theirs.close()
         try:
@@ -56,6 +78,8 @@ class RemoteWorker:
         try:
             hello = self._receive(START_LIMIT_S)
         except WorkerLost as lost:
+            if self._process.poll() is not None:
+                raise WorkerLost(f"{lost}.{self._last_words()}") from lost
             raise errors.DeviceError(f"The worker for {device} did not start: {lost}.{self._last_words()}") from lost
         if isinstance(hello, wire.Refusal):
             raise getattr(errors, hello.kind)(hello.message)

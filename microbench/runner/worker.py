@@ -48,7 +48,7 @@ def answer(device: Device, probe: Probe, ask: wire.Ask, quick: bool) -> wire.Ans
         cubin, registers = built or (None, None)
         return wire.Answer(samples, device.flags(), cubin, registers)
     except Exception as error:  # a probe may raise anything, and the suite must go on
-        return wire.Answer(reason=wire.sentence(error), broken=_breaks_context(error))
+        return wire.Answer(reason=wire.sentence(error, probe.file), broken=_breaks_context(error))
 
 
 def _breaks_context(error: Exception) -> bool:

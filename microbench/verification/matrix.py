@@ -42,6 +42,7 @@ class Checked:
     arch: str
     build: str  # its defines
     problems: tuple[str, ...]
+    compiled: bool = True  # False: there is no cubin, the one problem says why, and its contract was not looked at
     registers: int = 0
     smem_bytes: int = 0  # static; dynamic shared memory is the launch's
     spill_bytes: int = 0
@@ -112,9 +113,9 @@ def check_batch(batch: Sequence[Job], folders: Sequence[Path] = ()) -> tuple[Che
 
 
 def _checked(row: Checked, build: Build, cubin: Cubin | SmscopeError) -> Checked:
+    if isinstance(cubin, SmscopeError):
+        return replace(row, problems=(sentence(cubin),), compiled=False)
     try:
-        if isinstance(cubin, SmscopeError):
-            raise cubin
         instructions = cubin.instructions()
         problems = violations(build, cubin)
         length = max(at for at, instruction in enumerate(instructions, 1) if instruction.head != "NOP")

@@ -50,6 +50,18 @@ BODIES = {
 
         PROBE = Probe("Does it work?", HOST, (CYCLES,), run)
     """,
+    "recovers": """
+        MARK = os.path.join(os.path.dirname(__file__), "repaired")
+
+        def run(bench, point):
+            if point["size"] == 2 and not os.path.exists(MARK):
+                raise OSError(28, "No space left on device")
+            if point["size"] == 3:
+                return sample(1.0)
+            return sample(5.0)
+
+        PROBE = Probe("Does it recover?", HOST, (CYCLES,), run, axes=(Axis("size", (1, 2, 3)),))
+    """,
     "gives_nan": """
         def run(bench, point):
             return sample(math.nan)

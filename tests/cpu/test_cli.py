@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,76 @@ def test_one_failed_row_passes_and_nothing_measured_does_not(
     code, out, err = call(capsys, *run, "--only", "raises")
     assert (code, json.loads(out)["records"]) == (1, {"failed": 1})
     assert "Nothing could be measured" in err
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+def test_where_nothing_can_be_measured_the_reason_is_said_and_no_file_kept(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], as_json: bool
+) -> None:
+    fake_probes.write(tmp_path, "gpu_only")
+    run = ("run", "--device", "host", "--campaigns", "1", "--probes", str(tmp_path), "--only", "gpu_only")
+    code, out, err = call(capsys, *run, *(["--json"] if as_json else []))
+    assert code == 1
+    assert "needs an NVIDIA GPU" in out
+    assert "so no run was kept" in err
+    assert "quantity" not in out
+    assert derive.gpus() == []
+
+
+def test_the_profile_of_host_is_derived_from_this_cpus_runs(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = ("--probes", str(fake_probes.write(tmp_path, "steady")))
+    _, out, _ = call(capsys, "run", "--device", "host", "--only", "steady", "--campaigns", "1", "--json", *here)
+    code, derived, _ = call(capsys, "profile", "host", "--json", *here)
+    assert (code, json.loads(derived)[0]["gpu"]) == (0, json.loads(out)["gpu"])
+
+
+def test_a_corrupt_profile_does_not_take_the_others_reports(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save("whole", constant("a_cycles", 10.0))
+    (data / "profiles" / "broken.json").write_text('{"gpu": "broken"}')
+    code, out, err = call(capsys, "report", "--output", str(tmp_path), "--json")
+    assert (code, [one["gpu"] for one in json.loads(out)]) == (1, ["whole"])
+    assert err.startswith("broken.json is no readable profile")
+    assert err.count("no readable profile") == 1
+
+
+def test_an_unusable_cache_is_one_sentence_before_anything_is_compiled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cache").touch()
+    monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path / "cache"))
+    code, out, err = call(capsys, "check", "--json")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "cubin cache cannot be used" in err
+
+
+def test_a_kernel_that_does_not_compile_is_no_broken_contract(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        matrix.Checked("p", "sm80", "N=1", ("NVRTC is not installed",), compiled=False),
+        matrix.Checked("p", "sm80", "N=2", ("NVRTC is not installed",), compiled=False),
+        matrix.Checked("p", "sm80", "N=3", ("0 FADD where 1 are declared",)),
+    ]
+    monkeypatch.setattr(matrix, "run", lambda *_: rows)
+    code, out, _ = call(capsys, "check", "--arch", "sm80")
+    assert code == 1
+    assert "1 broken, 2 not compiled" in out
+    assert out.count("NVRTC is not installed") == 1
+    _, out, _ = call(capsys, "check", "--arch", "sm80", "--json")
+    assert [row["compiled"] for row in json.loads(out)] == [False, False, True]
+
+
+@pytest.mark.parametrize("package", ["microbench", "attention"])
+def test_a_python_without_the_dependencies_is_told_so_in_one_sentence(package: str) -> None:
+    command = [sys.executable, "-S", "-m", package, "list"]  # -S: no site-packages
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
+    assert "lacks pydantic" in ended.stderr
+    assert "make bench" in ended.stderr
 
 
 @pytest.mark.parametrize(

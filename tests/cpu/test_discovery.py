@@ -23,6 +23,11 @@ def test_an_unknown_name_is_answered_with_near_ones(tmp_path: Path) -> None:
         named("stedy", fake_probes.write(tmp_path, "steady"))
 
 
+def test_a_name_near_no_probe_is_sent_to_the_list() -> None:
+    with pytest.raises(UnknownProbe, match=r"'zzzz'; `python -m microbench list` shows them\.$"):
+        named("zzzz")
+
+
 def test_two_probes_of_one_name_are_refused(tmp_path: Path) -> None:
     fake_probes.write(tmp_path, "steady")
     other = tmp_path / "other"

@@ -2,6 +2,7 @@ import math
 import threading
 import warnings
 
+import numpy
 import pytest
 import torch
 from hypothesis import given, settings
@@ -245,3 +246,10 @@ def test_a_large_scale_of_threads_makes_the_same_plan():
     assert len(found) == 4
     for out in found:
         torch.testing.assert_close(out, expected, **CLOSE)
+
+
+@pytest.mark.parametrize("given", [numpy.zeros((1, 1, 2, 4), numpy.float32), [[0.0]], None])
+def test_what_is_no_tensor_is_named_with_what_to_pass(given):
+    (q,) = random((1, 1, 2, 4))
+    with pytest.raises(ProblemError, match=rf"key is a .*{type(given).__name__}; pass a torch.Tensor, .*as_tensor"):
+        sdpa(q, given, q)

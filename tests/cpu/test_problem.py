@@ -116,3 +116,12 @@ def test_scores_counts_what_the_triangle_leaves(seq_q, seq_kv, causal):
 def test_flops_follow_the_convention_of_the_field():
     assert AttentionProblem(2, 3, 3, 10, 20, 64).flops == 4 * 2 * 3 * 10 * 20 * 64
     assert AttentionProblem(2, 3, 3, 10, 20, 64, causal=True).flops == 2 * 2 * 3 * 10 * 20 * 64
+
+
+def test_a_problem_is_explained_on_the_device_of_the_profile():
+    from attention.explain import explain_on
+    from tests.cpu.attention_profiles import hopper_profile, host_profile
+
+    asked = AttentionProblem(1, 8, 8, 512, 512, 64)
+    assert explain_on(hopper_profile(), asked).choice.problem.device == "cuda"
+    assert explain_on(host_profile(), asked.on("cuda")).choice.problem.device == "cpu"

@@ -147,3 +147,13 @@ def test_an_unreadable_line_is_warned_of_when_runs_load(data: Path) -> None:
         stream.write("{\n")
     with pytest.warns(UserWarning, match=r"r1\.jsonl, line 3"):
         assert len(record.load_runs("test-gpu")) == 1
+
+
+def test_a_later_row_answers_one_that_failed_without_a_number_and_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl"
+    lost = row(None, status="failed", reason="its worker was ended by SIGKILL")  # type: ignore[arg-type]
+    refused = row(1.0, status="failed", reason="breaks its bound", point={"size": 1})
+    record.append(file, ENVIRONMENT, lost, refused, lost, row(4.0), row(5.0, point={"size": 1}))
+    assert record.read(file).records == (refused, row(4.0), row(5.0, point={"size": 1}))
+    record.append(file, lost)
+    assert record.read(file).records[-1] == lost

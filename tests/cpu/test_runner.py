@@ -54,7 +54,7 @@ def rows(run: Run, probe: str) -> list[Record]:
     [
         ("hangs", "failed", "no answer within 0.3 s; its worker was ended"),
         ("crashes", "failed", "its worker ended with exit code 7"),
-        ("raises", "failed", "ValueError: no file list.txt"),
+        ("raises", "failed", "ValueError: no file list.txt (raises.py:15)"),
         ("gives_nan", "failed", "latency_cycles is not a number: nan in [nan, nan]"),
         ("too_fast", "failed", "1.90476 cycles breaks its bound (at least 2 cycles: a load takes two clocks)"),
         ("throttled", "throttled", None),
@@ -140,6 +140,23 @@ def test_folders_are_cut_from_reasons_and_rates_are_not() -> None:
     assert sentence(DataError("124 B/clk/SM, and '/home/me/x.py'")) == "124 B/clk/SM, and 'x.py'"
 
 
+def test_a_foreign_exception_names_the_innermost_line_of_the_probes_own_file() -> None:
+    def inner() -> None:
+        iter(None)  # type: ignore[call-overload]
+
+    with pytest.raises(TypeError) as caught:
+        inner()
+    line = inner.__code__.co_firstlineno + 1
+    assert sentence(caught.value, Path(__file__)).endswith(f"not iterable (test_runner.py:{line})")
+    assert sentence(caught.value, Path("elsewhere.py")).endswith("not iterable")
+
+
+def test_a_run_of_which_nothing_is_supported_keeps_no_file(data: Path, tmp_path: Path) -> None:
+    outcome = runner.run(options(tmp_path, "gpu_only"))
+    assert (outcome.unsupported, outcome.statuses) == (True, {"unsupported": 1})
+    assert not list(data.glob("runs/*/*.jsonl"))
+
+
 # Interruption, on the command line as a person meets it -----------------------------------------------------------
 
 DRIVER = """
@@ -215,6 +232,22 @@ def test_only_the_same_measurement_is_gone_on_with(data: Path, tmp_path: Path) -
     assert runner.unfinished(told) is not None
     for change in ({"quick": True}, {"commit": "another"}, {"campaigns": 6}, {"sources_sha256": "another"}):
         assert runner.unfinished(told.model_copy(update=change)) is None, change
+
+
+def test_what_failed_without_a_number_is_tried_again_and_a_refused_number_is_not(data: Path, tmp_path: Path) -> None:
+    wanted = options(tmp_path, "recovers")
+    first = runner.run(wanted)
+    assert [row.status for row in first.run.records] == ["ok", "failed", "failed"]
+    unfinished(first.run.path)
+    (tmp_path / "fake" / "repaired").touch()
+    second = runner.run(wanted)
+    assert (second.kept, second.run.path) == (2, first.run.path)
+    assert {row.point["size"]: (row.status, row.value) for row in second.run.records} == {
+        1: ("ok", 5.0),
+        2: ("ok", 5.0),
+        3: ("failed", 1.0),
+    }
+    assert len(second.run.records) == 3
 
 
 def test_fresh_starts_anew(data: Path, tmp_path: Path) -> None:
