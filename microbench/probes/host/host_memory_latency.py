@@ -34,8 +34,8 @@ def footprints(inside: int = 4) -> tuple[int, ...]:
 def too_large(machine: Machine, point: Point) -> str | None:
     """A quarter of the memory is the most that a probe takes; eight times the last cache is all that it needs.
 
-    The last two octaves of the sweep are then memory. Where the memory is too small for even one, no point runs: the
-    ladder would end on a cache, and nothing in it would say so.
+    The last octave of the sweep then lies beyond four times that cache. Where the memory is too small for twice the
+    cache, no point runs: the ladder would end on a cache, and nothing in it would say so.
     """
     last = host_cpu.caches().last_bytes or 64 * MIB
     most = machine.dram_bytes / 4
