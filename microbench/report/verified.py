@@ -49,10 +49,10 @@ def differential() -> str:
         for group in groups:
             here = [row for row in rows if (row.gpu, row.wrapper, row.values, row.tolerance) == group]
             gpu, wrapper, values, tolerance = group
-            worst = [row.worst_error for row in here if row.worst_error is not None]
+            error_max = max((row.worst_error or 0.0 for row in here), default=0.0)
             agreeing = sum(row.verdict == "agrees" for row in here)
             within = f"{tolerance:.1e}" if tolerance else "exact"
-            error = f"{max(worst):.1e}" if worst and max(worst) else "0" if agreeing == len(here) else ""
+            error = f"{error_max:.1e}" if error_max else "0" if agreeing == len(here) else ""
             cells = (str(len(here)), str(min(row.seeds for row in here)), within, error, str(agreeing))
             lines.append((gpu, f"`{wrapper}`", values, *cells))
     headings = ("GPU", "wrapper", "values", "layouts", "seeds each", "tolerance", "worst error", "layouts that agree")

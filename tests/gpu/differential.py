@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from microbench import clocks
 from microbench.arch import by_name
 from microbench.build import Cubin, Source, compile_all
 from microbench.emulator import EmulatedDevice, TensorMap, toolchain
@@ -142,7 +143,8 @@ def tensor_map(address: int, shape: tuple[int, ...], itemsize: int, given: Maps)
         128: spans.CU_TENSOR_MAP_SWIZZLE_128B,
     }[given.swizzle]
     sides = shape[::-1]
-    strides = [int(np.prod(sides[:i], dtype=np.int64)) * itemsize for i in range(1, len(sides))]
+    # One stride also where one dimension needs none: an empty list would become a null pointer.
+    strides = [int(np.prod(sides[:i], dtype=np.int64)) * itemsize for i in range(1, max(2, len(sides)))]
     status, made = driver.cuTensorMapEncodeTiled(
         kind,
         len(shape),
@@ -210,6 +212,7 @@ def compare(given: Mapping[str, Array] | None, seeds: int = SEEDS) -> Iterator[D
         jobs = itertools.product(everything, chunks(seeds))
         stream = ((i, part, given[f"{cases()[i].key} {part.start}"]) for i, part in jobs)
     cubins, device = fill(), CudaDevice(0)
+    driver = clocks.facts(device.gpu).driver or ""
     for number, parts in itertools.groupby(stream, key=lambda each: each[0]):
         case = cases()[number]
         source = Source(case.source.read_text(), case.source.name, by_name("sm90a"), case.kernel, case.defines)
@@ -228,7 +231,7 @@ def compare(given: Mapping[str, Array] | None, seeds: int = SEEDS) -> Iterator[D
             wrong, worst = wrong + more, max(worst, off)
         yield DifferentialRow(
             gpu=device.machine.gpu,
-            driver=device.facts().driver or "",
+            driver=driver,
             wrapper=case.wrapper,
             layout=case.layout,
             values=case.values,

@@ -29,8 +29,8 @@ Array = NDArray[Any]
 # Tensor cores align products and truncate. Of up to 16 products of N(0, 1) and a start value, the largest is below 32,
 # so each of the 17 terms loses less than 2^-19 where 24 bits are kept; the emulator's own rounding is smaller.
 F32_TOLERANCE = 2.0**-14
-# An f16 of 16 to 32 has units of 2^-6, and either side may round to another neighbour.
-F16_TOLERANCE = 2.0**-5
+# An f16 has 11 bits; either side may round to another neighbour, of a sum that was cut off before.
+F16_TOLERANCE = 2.0**-9
 EX2_TOLERANCE = 2.0**-21  # relative; 2 units in the last place on the GPU (PTX ISA, 'ex2'), one here
 # Weights are rounded to bf16: one that falls to the other neighbour moves an average of N(0, 1) by 2^-9 of its weight.
 ATTENTION_TOLERANCE = 4e-3
@@ -69,7 +69,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Case:
-    """A wrapper in one layout. `tolerance` 0 asks for equality; of `relative` values it is one of the value."""
+    """A wrapper in one layout. `tolerance` 0 asks for equality; else absolute up to values of 1, relative above."""
 
     wrapper: str
     layout: str
@@ -112,8 +112,8 @@ def operands(
             tops = 2**left, 2 ** min(widest, room - left), 2 ** (23 if f32 else 10)
             x, y, z = (rng.integers(-top, top + 1, s).astype(float) for top, s in zip(tops, (a, b, c), strict=True))
         drawn.append((x, y, z))
-    x, y, z = (np.stack(each).astype(np.float32) for each in zip(*drawn, strict=True))
-    return x, y, z
+    first, second, start = (np.stack(each).astype(np.float32) for each in zip(*drawn, strict=True))
+    return first, second, start
 
 
 def product(values: Values, a: Array, b: Array, c: Array) -> Array | None:
@@ -264,7 +264,7 @@ def arithmetic(output: int, seeds: range) -> list[Launch]:
         for _ in range(3)
     )
     arrays = *(each.astype(np.float32) for each in (x, y, z)), *np.zeros((4, len(seeds), 128), np.float32)
-    words = tuple(each.view(np.uint32) if i > 4 else each for i, each in enumerate(arrays))
+    words: tuple[Array, ...] = tuple(each.view(np.uint32) if i > 4 else each for i, each in enumerate(arrays))
     return [Launch((len(seeds),), (128,), 0, words, tuple(map(Buffer, range(7))), (output,))]
 
 
