@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from microbench.emulator import Swizzle
 from microbench.emulator.tensor_map import Element
 from tests.emulated import layouts
-from tests.emulated.attention_case import SCALE_LOG2, attention_case, bf16_bits, from_bf16
+from tests.emulated.attention_case import SCALE_LOG2, attention_case, bf16_bits
 
 HERE = Path(__file__).parent
 SOURCE = HERE / "differential.cu"
@@ -31,7 +31,9 @@ Array = NDArray[Any]
 F32_TOLERANCE = 2.0**-14
 # An f16 has 11 bits; either side may round to another neighbour, of a sum that was cut off before.
 F16_TOLERANCE = 2.0**-9
-EX2_TOLERANCE = 2.0**-21  # relative; 2 units in the last place on the GPU (PTX ISA, 'ex2'), one here
+EX2_TOLERANCE = (
+    2.0**-21
+)  # relative above 1, absolute below; 2 units in the last place on the GPU (PTX ISA, 'ex2'), one here
 # Weights are rounded to bf16: one that falls to the other neighbour moves an average of N(0, 1) by 2^-9 of its weight.
 ATTENTION_TOLERANCE = 4e-3
 
@@ -263,7 +265,8 @@ def arithmetic(output: int, seeds: range) -> list[Launch]:
         np.stack([rng.standard_normal(128) * (scale if output == 4 else 2.0 ** rng.integers(-12, 13)) for rng in rngs])
         for _ in range(3)
     )
-    arrays = *(each.astype(np.float32) for each in (x, y, z)), *np.zeros((4, len(seeds), 128), np.float32)
+    floats = [each.astype(np.float32) for each in (x, y, z)]
+    arrays: tuple[Array, ...] = (*floats, *np.zeros((4, len(seeds), 128), np.float32))
     words: tuple[Array, ...] = tuple(each.view(np.uint32) if i > 4 else each for i, each in enumerate(arrays))
     return [Launch((len(seeds),), (128,), 0, words, tuple(map(Buffer, range(7))), (output,))]
 
@@ -274,8 +277,8 @@ def gemm_sm70(a_order: str, b_order: str, f16: bool, seeds: range) -> list[Launc
         rng = np.random.default_rng(seed)
         top = 3 if f16 else 64
         a, b = (rng.integers(-top, top + 1, shape).astype(np.float16) for shape in ((32, 48), (48, 64)))
-        stored = (np.ascontiguousarray(m if o == "row" else m.T) for m, o in ((a, a_order), (b, b_order)))
-        arrays = *stored, np.zeros((32, 64), np.float32)
+        stored = [np.ascontiguousarray(m if o == "row" else m.T) for m, o in ((a, a_order), (b, b_order))]
+        arrays: tuple[Array, ...] = (*stored, np.zeros((32, 64), np.float32))
         exact = a.astype(np.float32) @ b.astype(np.float32)
         # With f16 sums the kernel writes the bits of each f16 as a number.
         expected = exact.astype(np.float16).view(np.uint16).astype(np.float32) if f16 else exact
@@ -377,6 +380,3 @@ def _wgmmas(numbers: tuple[tuple[str, float], ...]) -> list[Case]:
                 run = partial(wgmma, kind, n, a, b, span, values)  # type: ignore[arg-type]
                 made.append(Case(name, layout, values, "wgmma", defines, run, off))  # type: ignore[arg-type]
     return made
-
-
-__all__ = ["Buffer", "Case", "Launch", "Maps", "cases", "from_bf16"]
