@@ -151,6 +151,7 @@ _GENERATORS: dict[str, Callable[[], str]] = {
     "architectures": architectures,
     "build-matrix": verified.build_matrix,
     "static-latency": verified.static_latency,
+    "differential": verified.differential,
     "published-files": published_files,
     "published-coverage": published_coverage,
     "published-sources": published_sources,

@@ -1,7 +1,8 @@
-"""The tables of data/verification as text: what was compiled for each architecture, and ptxas' own latencies."""
+"""The tables of data/verification as text: what was compiled, ptxas' own latencies, and GPUs against the emulator."""
 
 from microbench.arch import ARCHS
 from microbench.report import markdown
+from microbench.verification import differential as differentials
 from microbench.verification.tables import BuildRow, LatencyRow, read
 
 
@@ -37,6 +38,25 @@ def static_latency() -> str:
         for name in dict.fromkeys(row.instruction for row in rows)
     )
     return markdown(("instruction", *columns), lines)
+
+
+def differential() -> str:
+    """One line per wrapper and GPU: layouts, how many agree, exactly or within which tolerance, and the worst error."""
+    lines = []
+    for file in differentials.files():
+        rows = differentials.read(file)
+        groups = dict.fromkeys((row.gpu, row.wrapper, row.values, row.tolerance) for row in rows)
+        for group in groups:
+            here = [row for row in rows if (row.gpu, row.wrapper, row.values, row.tolerance) == group]
+            gpu, wrapper, values, tolerance = group
+            error_max = max((row.worst_error or 0.0 for row in here), default=0.0)
+            agreeing = sum(row.verdict == "agrees" for row in here)
+            within = f"{tolerance:.1e}" if tolerance else "exact"
+            error = f"{error_max:.1e}" if error_max else "0" if agreeing == len(here) else ""
+            cells = (str(len(here)), str(min(row.seeds for row in here)), within, error, str(agreeing))
+            lines.append((gpu, f"`{wrapper}`", values, *cells))
+    headings = ("GPU", "wrapper", "values", "layouts", "seeds each", "tolerance", "worst error", "layouts that agree")
+    return markdown(headings, tuple(lines)) if lines else "No GPU was held against the emulator yet."
 
 
 def _cycles(row: LatencyRow) -> str:

@@ -1,0 +1,29 @@
+"""The GPU and the emulator make the same of the same inputs: every wrapper, layout and swizzle, 200 seeds each.
+
+Where the GPU's machine has no C++ compiler, SMSCOPE_EMULATED names the file that `differential emulate` wrote
+elsewhere; without either the tests fail.
+"""
+
+import os
+
+import pytest
+
+from microbench import clocks
+from microbench.verification.differential import DifferentialRow
+from tests.gpu import differential
+from tests.gpu.differential_cases import cases
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[DifferentialRow]:
+    if (found := clocks.visible_gpus()[0].compute_capability) != (9, 0):
+        pytest.skip(f"needs a Hopper GPU; this one has compute capability {found[0]}.{found[1]}")
+    with differential.results(os.environ.get("SMSCOPE_EMULATED")) as given:
+        return list(differential.compare(given))
+
+
+@pytest.mark.parametrize("wrapper", dict.fromkeys(case.wrapper for case in cases()))
+def test_gpu_and_emulator_agree(rows: list[DifferentialRow], wrapper: str) -> None:
+    assert not [row for row in rows if row.wrapper == wrapper and row.verdict == "differs"]
