@@ -69,13 +69,9 @@ def emulated(index: int, seeds: range) -> Array:
         def given(arg: Buffer | Maps | int | float, arrays: list[Array] = arrays) -> Any:
             if isinstance(arg, Buffer):
                 return arrays[arg.index]
-            if not isinstance(arg, Maps):
-                return arg
-            whole = arrays[arg.index]
-            maps = [TensorMap(e, arg.box, arg.element, arg.swizzle) for e in (whole if arg.blocks else [whole])]
-            if not arg.blocks:
-                return maps[0].emulated()
-            return device.asarray(np.frombuffer(b"".join(each.emulated().tobytes() for each in maps), np.uint8))
+            if isinstance(arg, Maps):
+                return TensorMap(arrays[arg.index], arg.box, arg.element, arg.swizzle).emulated()
+            return arg
 
         kernel(launch.grid, launch.block, tuple(map(given, launch.args)), shared_mem=launch.smem_bytes)
         found += [np.array(arrays[i]).ravel() for i in launch.outputs]
@@ -171,14 +167,9 @@ def measured(cupy: Any, kernel: Any, launch: Launch) -> list[Array]:
         if isinstance(arg, Buffer):
             return arrays[arg.index]
         if isinstance(arg, Maps):
-            whole = arrays[arg.index]
-            maps = [
-                tensor_map(int(each.data.ptr), each.shape, each.itemsize, arg)
-                for each in (whole if arg.blocks else [whole])
-            ]
-            if arg.blocks:
-                return cupy.asarray(np.frombuffer(b"".join(maps), np.uint8))
-            return np.frombuffer(maps[0], np.dtype((np.void, 128)))[0]
+            of = arrays[arg.index]
+            opaque = tensor_map(int(of.data.ptr), of.shape, of.itemsize, arg)
+            return np.frombuffer(opaque, np.dtype((np.void, 128)))[0]
         return np.int32(arg) if isinstance(arg, int) else np.float32(arg)
 
     args = tuple(map(given, launch.args))  # kept until the launch has ended: maps lie in arrays of their own

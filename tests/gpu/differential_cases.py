@@ -47,13 +47,12 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Maps:
-    """An argument: tensor maps of an array. With `blocks`, in global memory, map i on array[i]; else one parameter."""
+    """An argument: a tensor map of the launch's array of this number."""
 
     index: int
     box: tuple[int, ...]
     element: Element
     swizzle: Swizzle
-    blocks: bool
 
 
 @dataclass(frozen=True)
@@ -223,26 +222,29 @@ _TENSORS = {1: (24,), 2: (40, 16), 3: (5, 24, 16), 4: (3, 5, 12, 16), 5: (2, 3, 
 
 
 def copy_box(rank: int, element: Element, swizzle: Swizzle, seeds: range) -> list[Launch]:
-    """Boxes that start anywhere, also outside of the tensor; the additions are of integers."""
+    """Boxes that start anywhere, also outside of the tensor; the additions are of integers.
+
+    Along the innermost dimension a box starts at a multiple of 16 bytes: elsewhere a Hopper GPU ends in
+    cudaErrorIllegalInstruction (and the emulator says why).
+    """
     dtype = np.dtype(_NUMPY[element])
     chunk = 16 // dtype.itemsize
     shape = (*_TENSORS[rank][:-1], _TENSORS[rank][-1] * chunk)
     box = (*_BOXES[rank][:-1], (swizzle // 16 if swizzle else _BOXES[rank][-1]) * chunk)
-    starts, tensors = [], []
+    one = bf16_bits(np.ones(1))[0] if element == "bf16" else 1
+    maps = tuple(Maps(i, box, element, swizzle) for i in range(3))
+    made = []
     for seed in seeds:
         rng = np.random.default_rng(seed)
-        low = [-(side // 2) for side in box]
-        starts.append([int(rng.integers(at, n - side // 2 + 1)) for at, n, side in zip(low, shape, box, strict=True)])
+        start = [int(rng.integers(-(side // 2), n - side // 2 + 1)) for n, side in zip(shape, box, strict=True)]
+        start[-1] = start[-1] // chunk * chunk
         whole = rng.integers(1, 128, shape)
-        tensors.append(bf16_bits(whole) if element == "bf16" else whole.astype(dtype))
-    source = np.stack(tensors)
-    one = bf16_bits(np.ones(1))[0] if element == "bf16" else 1
-    image = np.zeros((len(seeds), math.prod(box)), dtype)
-    at = np.array(starts, np.int32)[:, ::-1].copy()
-    arrays = source, np.zeros_like(source), np.full_like(source, one), at, image
-    maps = tuple(Maps(i, box, element, swizzle, True) for i in range(3))
-    words = image[0].nbytes // 4
-    return [Launch((len(seeds),), (32,), 32776, arrays, (*maps, Buffer(3), Buffer(4), words), (1, 2, 4))]
+        source = bf16_bits(whole) if element == "bf16" else whole.astype(dtype)
+        image = np.zeros(math.prod(box), dtype)
+        arrays = source, np.zeros_like(source), np.full_like(source, one), np.array(start[::-1], np.int32), image
+        args = (*maps, Buffer(3), Buffer(4), image.nbytes // 4)
+        made.append(Launch((1,), (32,), 32776, arrays, args, (1, 2, 4)))
+    return made
 
 
 def copy_bytes(seeds: range) -> list[Launch]:
@@ -295,8 +297,8 @@ def attention(arch: str, seeds: range) -> list[Launch]:
         args: tuple[Buffer | Maps | int | float, ...] = tuple(map(Buffer, range(4)))
         smem_bytes, threads = 5 * 8192, 128
         if arch == "sm90a":
-            inputs = (Maps(i, (64, 64), "bf16", 128, False) for i in range(3))
-            args, threads = (*inputs, Maps(3, (64, 64), "f32", 0, False)), 256
+            inputs = (Maps(i, (64, 64), "bf16", 128) for i in range(3))
+            args, threads = (*inputs, Maps(3, (64, 64), "f32", 0)), 256
             smem_bytes += 64 * 64 * 4 + 40
         args = (*args, 128, float(SCALE_LOG2), 0)
         expected = (case.expected.astype(np.float32),)
