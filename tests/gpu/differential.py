@@ -169,7 +169,8 @@ def measured(cupy: Any, kernel: Any, launch: Launch) -> list[Array]:
         if isinstance(arg, Maps):
             of = arrays[arg.index]
             opaque = tensor_map(int(of.data.ptr), of.shape, of.itemsize, arg)
-            return np.frombuffer(opaque, np.dtype((np.void, 128)))[0]
+            # An array of one item: CuPy hands on its memory, while a scalar of 128 bytes is too large for CuPy 14.0.
+            return np.frombuffer(opaque, np.dtype((np.void, 128)))
         return np.int32(arg) if isinstance(arg, int) else np.float32(arg)
 
     args = tuple(map(given, launch.args))  # kept until the launch has ended: maps lie in arrays of their own
