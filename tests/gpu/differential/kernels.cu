@@ -1,5 +1,5 @@
 // One wrapper a kernel, one seed a block: registers and shared memory as they are, so that a GPU and the emulator can
-// be given the same bytes. Group by group, chosen by a define; differential_cases.py lays the inputs out.
+// be given the same bytes. Group by group, chosen by a define; the files beside this one lay the inputs out.
 #include "ptx/memory.cuh"
 
 template <unsigned Count, class T>
