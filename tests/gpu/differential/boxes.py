@@ -46,7 +46,7 @@ def copy_box(rank: int, element: Element, swizzle: Swizzle, seeds: range) -> lis
         source = bf16_bits(whole) if element == "bf16" else whole.astype(dtype)
         image = np.zeros(math.prod(box), dtype)
         arrays = source, np.zeros_like(source), np.full_like(source, one), np.array(start[::-1], np.int32), image
-        args = (*maps, Buffer(3), Buffer(4), image.nbytes // 4)
+        args: tuple[Buffer | Map | int | float, ...] = (*maps, Buffer(3), Buffer(4), image.nbytes // 4)
         made.append(Launch((1,), (32,), 32776, arrays, args, (1, 2, 4)))
     return made
 
