@@ -58,6 +58,8 @@ extern "C" __global__ void __launch_bounds__(128)
   }
 }
 
+#if defined(SMSCOPE_EMULATED) || __CUDA_ARCH__ >= 800
+
 constexpr int kSlice = 16, kStages = 3, kStageBytes = (32 + 8) * kSlice * 2;
 
 // Every thread brings a chunk of the 32 rows of A, the first 16 one of the 8 rows of B.
@@ -115,6 +117,9 @@ extern "C" __global__ void __launch_bounds__(64)
     c[i] = __uint_as_float(ptx::load_shared(out + i / 8 * pitch + i % 8 * 4));
 }
 
+#endif
+#if defined(SMSCOPE_EMULATED) || __CUDA_ARCH__ >= 900
+
 // sm90a. out[i] = the sum over tiles of x[tile][i], 64 wide. Warp 2 keeps two stages filled by bulk copies.
 extern "C" __global__ void __launch_bounds__(96) stream(const float* x, float* out, int tiles, int planted) {
   BUG;
@@ -171,3 +176,5 @@ extern "C" __global__ void __launch_bounds__(128) tile(const unsigned* a, const 
     c[row * 16 + column] = d[i];
   }
 }
+
+#endif

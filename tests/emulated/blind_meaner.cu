@@ -38,6 +38,10 @@ enum Bug {
 #define BUG constexpr int bug = NONE
 #endif
 
+#ifdef SMSCOPE_EMULATED
+static void __threadfence() {}
+#endif
+
 // sm70. Sums x[block][i] over blocks twice: out[i] by atomics, out[64 + i] by the block that finishes last.
 extern "C" __global__ void __launch_bounds__(64)
     split(const float* x, float* out, float* partial, unsigned* finished, int planted) {
@@ -71,6 +75,8 @@ extern "C" __global__ void __launch_bounds__(64) smooth(float* x, int planted) {
   if (bug != IN_PLACE) __syncthreads();
   x[threadIdx.x] = sum;
 }
+
+#if defined(SMSCOPE_EMULATED) || __CUDA_ARCH__ >= 900
 
 constexpr int kConsumers = 128, kTileBytesA = 64 * 128, kTileBytesB = 16 * 128;
 
@@ -109,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(160)
   }
   if (thread >= kConsumers) return;
 
-  float d[8] = {};
+  float d[8];
   ptx::mbarrier_wait(a_arrived, 0);
   const unsigned long long da = ptx::wgmma_descriptor(a_tile);
   for (int tile = 0; tile < tiles; ++tile) {
@@ -117,11 +123,11 @@ extern "C" __global__ void __launch_bounds__(160)
     ptx::mbarrier_wait(full + stage * 8, use & 1);
     const unsigned long long db = ptx::wgmma_descriptor(ring + stage * kTileBytesB);
     ptx::wgmma_fence();
-    for (int k = 0; k < 4; ++k) ptx::wgmma_bf16_ss(d, da + ptx::wgmma_slice(k), db + ptx::wgmma_slice(k), 1);
+    for (int k = 0; k < 4; ++k) ptx::wgmma_bf16_ss(d, da + ptx::wgmma_slice(k), db + ptx::wgmma_slice(k), tile + k > 0);
     ptx::wgmma_commit();
     ptx::wgmma_wait<1>();
     const int over = bug == RELEASES_THE_WRONG_STAGE ? stage : stage ^ 1;
-    if (thread % 32 == 0 && tile > 0) ptx::mbarrier_arrive(empty + over * 8);
+    if (thread % 32 == 0 && (tile > 0 || bug == RELEASES_THE_WRONG_STAGE)) ptx::mbarrier_arrive(empty + over * 8);
   }
   ptx::wgmma_wait<0>();
   write_out(c, d);
@@ -244,3 +250,5 @@ extern "C" __global__ void __launch_bounds__(64) padded(const float* x, float* o
   ptx::mbarrier_wait(full, 0);
   out[thread] = __uint_as_float(ptx::load_shared(buffer + (63 - thread) * 4));
 }
+
+#endif
