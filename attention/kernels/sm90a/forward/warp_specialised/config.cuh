@@ -38,11 +38,12 @@ struct Launch {
   int right, left;  // query i sees keys j with i + left <= j <= i + right
   int row_tiles, tiles, section;
   float scale_log2, scale;
+  int* counters;  // {tiles taken, blocks that are done}, both 0 before and after a launch
 };
 
 // Where everything lies in shared memory.
 struct Rooms {
-  unsigned q, k, v, q_full, q_empty, k_full, k_empty, v_full, v_empty;
+  unsigned q, k, v, q_full, q_empty, k_full, k_empty, v_full, v_empty, tile_full, tile_empty, tile;
 
   __device__ __forceinline__ explicit Rooms(unsigned base) {
     q = base;
@@ -54,5 +55,8 @@ struct Rooms {
     k_empty = k_full + 8 * kStages;
     v_full = k_empty + 8 * kStages;
     v_empty = v_full + 8 * kStages;
+    tile_full = v_empty + 8 * kStages;
+    tile_empty = tile_full + 8 * 2;
+    tile = tile_empty + 8 * 2;
   }
 };

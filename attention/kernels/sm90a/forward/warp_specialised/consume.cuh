@@ -106,6 +106,9 @@ struct Consumer {
     if constexpr (Masked) hide(row, tile);
     online_softmax<false, Masked>(s, state, correction, launch.scale_log2);
     if constexpr (kOverlap) {
+      // ptxas moves the wait up, above the exponentials that should run beside the product. No sum is negative, but
+      // it cannot know, and a store stays before the wait.
+      if (state.sum[0] + state.sum[1] < 0.f) ptx::store_shared(at.tile, 0);
       ptx::wgmma_wait<0>();
       release(at.v_empty + 8 * v.stage);
     }
@@ -156,8 +159,9 @@ __device__ __forceinline__ void consume(const Launch& launch, const Rooms& at) {
   const int thread = threadIdx.x - 128;
   Consumer self{launch, at, thread / 128, thread % 128 / 32, thread % 32};
   if (kPingpong && self.group == kWarpgroups - 1) self.pass_turn();
-  for (int round = 0; tile_of_round(round) < launch.tiles; ++round) {
-    const Work work = work_of(launch, tile_of_round(round));
+  Slot slot;
+  for (int tile; (tile = receive_tile(at, slot, self.lane)) < launch.tiles;) {
+    const Work work = work_of(launch, tile);
     const KeyTiles keys = keys_of(launch, work);
     if (keys.first == keys.last)
       store_nothing(launch, work, work.row + self.group * kGroupRows + self.warp * 16 + self.lane / 4, self.lane);

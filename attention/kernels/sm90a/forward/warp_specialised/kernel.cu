@@ -21,6 +21,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       ptx::mbarrier_init(at.k_empty + 8 * stage, 4 * kWarpgroups);
       ptx::mbarrier_init(at.v_empty + 8 * stage, 4 * kWarpgroups);
     }
+    for (int slot = 0; slot < 2; ++slot) {
+      ptx::mbarrier_init(at.tile_full + 8 * slot, 1);
+      ptx::mbarrier_init(at.tile_empty + 8 * slot, 4 * kWarpgroups);
+    }
     ptx::fence_mbarrier_init();
   }
   __syncthreads();

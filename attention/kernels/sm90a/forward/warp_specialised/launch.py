@@ -32,7 +32,8 @@ class Launch(ctypes.Structure):
         ("section", ctypes.c_int),
         ("scale_log2", ctypes.c_float),
         ("scale", ctypes.c_float),
-        ("_padding", ctypes.c_uint8 * 36),  # sizeof is a multiple of the 64 bytes that a tensor map is aligned to
+        ("counters", ctypes.c_void_p),
+        ("_padding", ctypes.c_uint8 * 24),  # sizeof is a multiple of the 64 bytes that a tensor map is aligned to
     )
 
 
@@ -62,6 +63,6 @@ class Shape:
 
     @property
     def smem_bytes(self) -> int:
-        """Q, the rings of K and V, and their mbarriers."""
+        """Q, the rings of K and V, their mbarriers, and the tile numbers."""
         tiles = self.tile_rows + 2 * self.stages * self.tile_keys
-        return tiles * self.head_dim * 2 + 8 * (2 * self.warpgroups + 4 * self.stages)
+        return tiles * self.head_dim * 2 + 8 * (2 * self.warpgroups + 4 * self.stages + 5)

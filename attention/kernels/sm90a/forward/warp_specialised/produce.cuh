@@ -34,8 +34,14 @@ __device__ __forceinline__ void load_tile(unsigned to, const ptx::TensorMap* map
 __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
   Ring k, v;
   unsigned q_parity = 1;
-  for (int round = 0; tile_of_round(round) < launch.tiles; ++round) {
-    const Work work = work_of(launch, tile_of_round(round));
+  Slot slot;
+  int next = blockIdx.x;
+  while (true) {
+    const int taken = next;
+    publish_tile(at, slot, taken);
+    if (taken >= launch.tiles) break;
+    next = take_tile(launch);
+    const Work work = work_of(launch, taken);
     const KeyTiles keys = keys_of(launch, work);
     if (keys.first == keys.last) continue;
     const int kv_head = work.head / launch.heads_per_kv;
@@ -57,4 +63,5 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
     load_tile(at.v, &launch.v, at.v_full, at.v_empty, v, keys.first, kv_head, work.batch);
     v.advance();
   }
+  put_counters_back(launch);
 }
