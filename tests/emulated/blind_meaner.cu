@@ -9,25 +9,17 @@
 
 enum Bug {
   NONE,
-  // split
   BLOCKS_RACE,
   BLOCK_ORDER,
-  // smooth
   IN_PLACE,
-  // pipelined
   RELEASES_THE_WRONG_STAGE,
   TOO_FEW_ARRIVALS_COUNTED,
-  // decay
   SCALED_WITHOUT_FENCE,
   FRAGMENT_REUSED,
-  // emit
   SOURCE_OVERWRITTEN,
   READ_BACK_TOO_SOON,
-  // turn
   STMATRIX_UNORDERED,
-  // boxes
   EXPECTS_CLIPPED_BOX,
-  // padded
   ZEROED_WITHOUT_FENCE,
 };
 
@@ -36,10 +28,6 @@ enum Bug {
 #define BUG const int bug = planted
 #else
 #define BUG constexpr int bug = NONE
-#endif
-
-#ifdef SMSCOPE_EMULATED
-static void __threadfence() {}
 #endif
 
 // sm70. Sums x[block][i] over blocks twice: out[i] by atomics, out[64 + i] by the block that finishes last.
