@@ -38,6 +38,7 @@ struct Launch {
   int right, left;  // query i sees keys j with i + left <= j <= i + right
   int row_tiles, tiles, section;
   float scale_log2, scale;
+  float slack;    // 8 / scale_log2: by so much may a score exceed its row's maximum before outputs are rescaled
   int* counters;  // {tiles taken, blocks that are done}, both 0 before and after a launch
 };
 

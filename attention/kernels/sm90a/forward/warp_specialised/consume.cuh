@@ -104,16 +104,21 @@ struct Consumer {
     release(at.k_empty + 8 * k.stage);
     k.advance();
     if constexpr (Masked) hide(row, tile);
-    online_softmax<false, Masked>(s, state, correction, launch.scale_log2);
+    constexpr int kBlocks = kKeys / 8, kBeforeWait = kOverlap ? kBlocks * HOLD / 4 : kBlocks;
+    bool grown = true;
+    if constexpr (LAZY && !Masked) grown = __any_sync(~0u, exceeds(s, state, launch.slack));
+    if (grown) raise_maxima<false, Masked>(s, state, correction, launch.scale_log2);
+    exponentials<0, kBeforeWait>(s, state, launch.scale_log2);
     if constexpr (kOverlap) {
       // ptxas moves the wait up, above the exponentials that should run beside the product. No sum is negative, but
       // it cannot know, and a store stays before the wait.
-      if (state.sum[0] + state.sum[1] < 0.f) ptx::store_shared(at.tile, 0);
+      if (HOLD && state.sum[0] + state.sum[1] < 0.f) ptx::store_shared(at.tile, 0);
       ptx::wgmma_wait<0>();
       release(at.v_empty + 8 * v.stage);
     }
+    exponentials<kBeforeWait, kBlocks>(s, state, launch.scale_log2);
     v.advance();
-    rescale(o, correction);
+    if (grown) rescale(o, correction);
     pack();
   }
 
@@ -131,7 +136,8 @@ struct Consumer {
     release(at.k_empty + 8 * k.stage);
     k.advance();
     hide(row, tile);
-    online_softmax<true, true>(s, state, correction, launch.scale_log2);
+    raise_maxima<true, true>(s, state, correction, launch.scale_log2);
+    exponentials<0, kKeys / 8>(s, state, launch.scale_log2);
     pack();
 
     bool accumulate = false;

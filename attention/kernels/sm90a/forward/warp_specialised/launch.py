@@ -32,6 +32,7 @@ class Launch(ctypes.Structure):
         ("section", ctypes.c_int),
         ("scale_log2", ctypes.c_float),
         ("scale", ctypes.c_float),
+        ("slack", ctypes.c_float),
         ("counters", ctypes.c_void_p),
         ("_padding", ctypes.c_uint8 * 24),  # sizeof is a multiple of the 64 bytes that a tensor map is aligned to
     )
