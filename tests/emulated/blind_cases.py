@@ -48,7 +48,8 @@ def kernel(file: str, arch: str, *bugs: str) -> Callable[[Run], Run]:
 def integers(*shape: int) -> Floats:
     """Never 0: what is left out or counted twice shows."""
     rng = np.random.default_rng(shape)
-    return (rng.integers(1, 5, shape) * rng.choice((-1, 1), shape)).astype(np.float32)
+    values: Floats = (rng.integers(1, 5, shape) * rng.choice((-1, 1), shape)).astype(np.float32)
+    return values
 
 
 def swizzled(rows: NDArray[np.uint16]) -> NDArray[np.uint16]:
