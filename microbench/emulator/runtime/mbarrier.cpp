@@ -43,7 +43,8 @@ Mbarrier& find(u32 address, const char* what) {
   std::string at = " at " + hex(address);
   if (!knows(running->thread, mbarrier.initialised))
     fail(std::string("race: ") + what + at + " is not ordered after mbarrier.init by " +
-         thread_name(mbarrier.initialiser));
+         thread_name(mbarrier.initialiser) +
+         (mbarrier.fenced.clock == kPending ? ", which came without fence.mbarrier_init" : ""));
   if (resident_of(address) != running->resident() && !knows(running->thread, mbarrier.fenced))
     fail(std::string("fence: ") + what + at + of_rank(resident_of(address)) + ", but " +
          thread_name(mbarrier.initialiser) + " initialised it without fence.mbarrier_init before the cluster barrier");
