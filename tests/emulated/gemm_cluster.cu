@@ -1,6 +1,6 @@
-// C = A * B transposed, bf16 in, f32 out, by pairs of blocks in the manner of sm90a. The blocks of a cluster share their
-// columns of C: each loads half of the tile of B and multicasts it to both, and its own tile of A. A buffer is free
-// where the warps of both blocks have released it, for a peer's copy lands there too.
+// C = A * B transposed, bf16 in, f32 out, by pairs of blocks in the manner of sm90a. The blocks of a cluster share
+// their columns of C: each loads half of the tile of B and multicasts it to both, and its own tile of A. A buffer is
+// free where the warps of both blocks have released it, for a peer's copy lands there too.
 //
 // `planted` is one mistake, so that the emulator's tests can see it found. 0 is the right kernel.
 #include "ptx/cluster.cuh"
@@ -94,8 +94,8 @@ __device__ __forceinline__ void consume(const Rooms& at, float* c, int tiles, in
 }
 
 extern "C" __global__ void __launch_bounds__(160, 1)
-    gemm_cluster(const __grid_constant__ ptx::TensorMap a, const __grid_constant__ ptx::TensorMap b, float* c, int depth,
-                 int pitch, int planted) {
+    gemm_cluster(const __grid_constant__ ptx::TensorMap a, const __grid_constant__ ptx::TensorMap b, float* c,
+                 int depth, int pitch, int planted) {
 #ifdef SMSCOPE_EMULATED
   const int bug = planted;
 #else

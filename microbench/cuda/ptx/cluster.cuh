@@ -68,7 +68,8 @@ __device__ __forceinline__ unsigned map_shared(unsigned address, unsigned rank) 
   return mapped;
 }
 
-// Loads and stores in the cluster's window; the address is a mapped one.
+// Loads and stores in the cluster's window; the address is a mapped one. SASS has generic LD and ST for them. The loads
+// are weak, and ptxas may merge or narrow them: as volatile or relaxed ones they would become LD.STRONG.
 __device__ __forceinline__ unsigned load_cluster(unsigned address) {
   unsigned value;
   asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
