@@ -1,4 +1,4 @@
-"""Every way from one block's shared memory to another's, in every mode and size of cluster; a histogram of all of it."""
+"""Every way from one block's shared memory to another's, in every mode and size of cluster; a histogram of it all."""
 
 import re
 from typing import Any
