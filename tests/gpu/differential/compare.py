@@ -53,7 +53,7 @@ def opened(file: Path | None, seeds: int) -> Callable[[int], Score]:
 
     def scored(number: int) -> Score:
         case, total = cases()[number], Score()
-        kernel = gpu.kernel(case)
+        kernel = gpu.kernel(case.compiled)
         for part in chunks(seeds):
             found = gpu.results(kernel, case.launches(part), f"run {case.key}")
             total += score(found, expected(number, part), case.tolerance)

@@ -12,7 +12,7 @@ import numpy as np
 
 from microbench.emulator import EmulatedDevice, TensorMap, toolchain
 from microbench.report.progress import watching
-from tests.gpu.differential.case import Array, Buffer, Launch, Map
+from tests.gpu.differential.case import Array, Buffer, Defines, Launch, Map
 from tests.gpu.differential.catalogue import SEEDS, cases, chunks
 from tests.gpu.differential.score import Kept, kept
 
@@ -46,9 +46,13 @@ def build(numbers: Iterable[int]) -> int:
     once = {(cases()[i].source, cases()[i].kernel, cases()[i].defines) for i in numbers}
     with watching(len(once)) as watcher, ThreadPoolExecutor(os.cpu_count()) as pool:
         watcher.doing("the emulator's kernels", "")
-        for _ in pool.map(lambda of: toolchain.build_kernel(of[0].read_text(), of[0].name, *of[1:]), once):
+        for _ in pool.map(lambda of: _build(*of), once):
             watcher.finished()
     return len(once)
+
+
+def _build(source: Path, kernel: str, defines: Defines) -> None:
+    toolchain.build_kernel(source.read_text(), source.name, kernel, defines, watched=False)  # as without races
 
 
 class Saved:

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from microbench.build import Cubin, compile_all
+from microbench.build import Source, compile_all
 from microbench.device.cuda import CudaDevice
+from microbench.device.cuda_kernel import CudaKernel
 from microbench.errors import DeviceError, SmscopeError
-from tests.gpu.differential.case import Array, Buffer, Case, Launch, Map
+from tests.gpu.differential.case import Array, Buffer, Launch, Map
 
 
 class Gpu:
@@ -17,26 +18,19 @@ class Gpu:
     def __init__(self) -> None:
         self.device = CudaDevice(0)
 
-    def kernel(self, case: Case) -> Any:
-        """Its kernel, with as much shared memory as it asks for."""
-        (cubin,) = compile_all((case.compiled,))
+    def kernel(self, source: Source) -> CudaKernel:
+        """Its kernel, ready to launch. Raises BuildError, DeviceError."""
+        (cubin,) = compile_all((source,))
         if isinstance(cubin, SmscopeError):
             raise cubin
-        return self.load(cubin, case.launches(range(1))[0].smem_bytes)
+        return self.device.load(cubin)
 
-    def load(self, cubin: Cubin, smem_bytes: int) -> Any:
-        """A kernel, ready to launch."""
-        kernel = self.device.load(cubin)
-        if smem_bytes > 48 * 1024:  # more has to be asked for
-            kernel.max_dynamic_shared_size_bytes = smem_bytes
-        return kernel
-
-    def results(self, kernel: Any, launches: list[Launch], doing: str) -> Array:
+    def results(self, kernel: CudaKernel, launches: list[Launch], doing: str) -> Array:
         """All outputs of all launches, flat and one after another. Raises DeviceError."""
         with self.device.guard(doing):
             return np.concatenate([found for launch in launches for found in self._run(kernel, launch)])
 
-    def _run(self, kernel: Any, launch: Launch) -> list[Array]:
+    def _run(self, kernel: CudaKernel, launch: Launch) -> list[Array]:
         arrays = [self.device.cupy.asarray(each) for each in launch.arrays]
 
         def one(arg: Buffer | Map | int | float) -> Any:

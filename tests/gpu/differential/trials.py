@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from microbench.arch import by_name
-from microbench.build import Cubin, Source, compile_all
+from microbench.build import Source, compile_all
 from microbench.emulator import EmulatedDevice, Swizzle, TensorMap
 from microbench.emulator.tensor_map import Element
 from microbench.errors import SmscopeError
@@ -126,9 +126,7 @@ def opened() -> Callable[[Trial], bool]:
     cupy = gpu.device.cupy
 
     def right(trial: Trial) -> bool:
-        (cubin,) = compile_all((trial.compiled,))
-        assert isinstance(cubin, Cubin), cubin
-        kernel, launch = gpu.load(cubin, SMEM_BYTES), trial.launch
+        kernel, launch = gpu.kernel(trial.compiled), trial.launch
         tensor, image = (cupy.asarray(each) for each in launch.arrays)
         assert isinstance(launch.args[0], Map)
         opaque: Any = tensor_map(tensor, launch.args[0])
