@@ -8,7 +8,7 @@ import numpy as np
 
 from microbench import clocks
 from microbench.build import compile_all
-from microbench.errors import SmscopeError
+from microbench.errors import EnvironmentLacks, SmscopeError
 from microbench.report.progress import watching
 from microbench.verification.differential import DifferentialRow
 from tests.gpu.differential import emulated, processes
@@ -26,7 +26,12 @@ def build() -> int:
 
 
 def compare(file: Path | None = None, seeds: int = SEEDS) -> list[DifferentialRow]:
-    """A row for every case, also where it failed. `file`: the emulator's results; without one it runs here."""
+    """A row for every case, also where it failed. `file`: the emulator's results; without one it runs here.
+
+    Raises EnvironmentLacks where there is no GPU, or neither a file nor a C++ compiler; BuildError.
+    """
+    if not clocks.visible_gpus():
+        raise EnvironmentLacks(f"There is no GPU to hold against the emulator: {clocks.why_no_gpu()}.")
     everything = families()
     build()
     if file is None:
