@@ -13,7 +13,7 @@ class Graphed:
     def __init__(self, call: Callable[[], Any]) -> None:
         import torch
 
-        side = torch.cuda.Stream()
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(3):
