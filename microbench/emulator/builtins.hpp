@@ -46,6 +46,12 @@ inline To bits_as(From from) {
   return to;
 }
 
+// Through a register that the compiler does not see into, so that it fuses nothing across.
+inline float rounded(float x) {
+  asm("" : "+x"(x));
+  return x;
+}
+
 template <class T>
 inline T shuffle_any(Shuffle kind, unsigned mask, T value, unsigned operand, int width) {
   static_assert(sizeof(T) == 4, "shuffles move 32 bits");
@@ -79,6 +85,8 @@ inline int __float_as_int(float x) { return emulator::bits_as<int>(x); }
 inline float __uint_as_float(unsigned x) { return emulator::bits_as<float>(x); }
 inline float __int_as_float(int x) { return emulator::bits_as<float>(x); }
 inline long long __double_as_longlong(double x) { return emulator::bits_as<long long>(x); }
+inline float __fadd_rn(float a, float b) { return emulator::rounded(emulator::rounded(a) + emulator::rounded(b)); }
+inline float __fmul_rn(float a, float b) { return emulator::rounded(a * b); }
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }

@@ -1,0 +1,99 @@
+"""wgmma on tf32, fp8 and 8-bit integers: every N, both sources, every swizzle."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from microbench.emulator import MODES, EmulatedDevice, Mode
+from microbench.errors import BuildError
+from tests.emulated import layouts
+from tests.emulated.formats import (
+    NAME,
+    SOURCE,
+    SUMS,
+    WGMMA,
+    Wrapper,
+    bits_of,
+    columns_of,
+    integer_sum,
+    registers,
+    values_of,
+    wgmma_defines,
+)
+
+Bits = NDArray[Any]
+
+
+def drawn(rng: np.random.Generator, wrapper: Wrapper, columns: int) -> tuple[Bits, Bits, NDArray[Any]]:
+    """a (64, k) and b (columns, k) as bits, c (64, columns): any integers of 8 bits; floats that sum exactly."""
+    sides = (64, wrapper.k), (columns, wrapper.k)
+    if wrapper.sums == "s32":
+        a, b = (rng.integers(0, 256, side, np.uint8) for side in sides)
+        return a, b, rng.integers(-(2**31), 2**31, (64, columns)).astype(np.int32)
+    a, b = (bits_of(rng.integers(-4, 5, side), kind) for side, kind in zip(sides, (wrapper.a, wrapper.b), strict=True))
+    return a, b, rng.integers(-100, 100, (64, columns)).astype(SUMS[wrapper.sums])
+
+
+def expected_of(wrapper: Wrapper, a: Bits, b: Bits, c: NDArray[Any]) -> NDArray[Any]:
+    x, y = values_of(a, wrapper.a), values_of(b, wrapper.b).T
+    return integer_sum(x, y, c, wrapper.saturates) if wrapper.sums == "s32" else x @ y + c
+
+
+def image_of(matrix: Bits, swizzle: int) -> tuple[NDArray[np.uint32], int, int]:
+    """Shared memory that holds a K-major `matrix`, (extent, 32 bytes), and the strides of its descriptor."""
+    leading, stride = (16, 8 * swizzle) if swizzle else (128, 256)
+    rows = np.ascontiguousarray(matrix).view(np.uint8)
+    i, byte = np.indices(rows.shape)
+    at = layouts.swizzled(layouts.k_major_offset(i, byte, swizzle, leading, stride), swizzle)
+    image = np.full((int(at.max()) + 1024) // 1024 * 1024, 0x7F, np.uint8)
+    image[at] = rows
+    return image.view(np.uint32), leading, stride
+
+
+def multiplied(
+    device: EmulatedDevice, wrapper: Wrapper, a: Bits, b: Bits, c: NDArray[Any], swizzle: int, from_registers: bool
+) -> NDArray[Any]:
+    columns = len(b)
+    places = layouts.wgmma_accumulator(columns)
+    d = np.ascontiguousarray(c[places])
+    a_image, *a_strides = image_of(a, swizzle)
+    b_image, *b_strides = image_of(b, swizzle)
+    fragments = registers(a[layouts.wgmma_a(wrapper.k, wrapper.per_word)])
+    matrices = (a_image, a_image.size, *a_strides, b_image, b_image.size, *b_strides)
+    kernel = device.load(SOURCE, NAME, kernel="wgmma", defines=wgmma_defines(wrapper))
+    kernel((1,), (128,), (columns, int(from_registers), swizzle, *matrices, fragments, d), shared_mem=65536)
+    found = np.empty_like(c)
+    found[places] = d
+    return found
+
+
+@pytest.mark.parametrize("from_registers", [False, True], ids=["ss", "rs"])
+@pytest.mark.parametrize("wrapper", WGMMA, ids=lambda wrapper: wrapper.name)
+def test_every_n_multiplies(wrapper: Wrapper, from_registers: bool) -> None:
+    for columns in columns_of(wrapper):
+        a, b, c = drawn(np.random.default_rng(columns), wrapper, columns)
+        found = multiplied(EmulatedDevice("lazy"), wrapper, a, b, c, 128, from_registers)
+        np.testing.assert_array_equal(found, expected_of(wrapper, a, b, c))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+def test_every_swizzle_is_read_in_every_mode(swizzle: int, mode: Mode) -> None:
+    for wrapper in WGMMA:
+        a, b, c = drawn(np.random.default_rng(swizzle), wrapper, 64)
+        for from_registers in (False, True):
+            found = multiplied(EmulatedDevice(mode), wrapper, a, b, c, swizzle, from_registers)
+            np.testing.assert_array_equal(found, expected_of(wrapper, a, b, c))
+
+
+@pytest.mark.parametrize(("header", "call"), [("wgmma_int8", "wgmma_s8_ss"), ("wgmma_tf32", "wgmma_tf32_ss")])
+def test_an_n_that_the_instruction_lacks_does_not_build(header: str, call: str) -> None:
+    kind, count = ("int", 20) if "s8" in call else ("float", 130)
+    source = (
+        f'#include "ptx/{header}.cuh"\nextern "C" __global__ void k() '
+        f"{{ {kind} d[{count}] = {{}}; ptx::{call}(d, 0ull, 0ull, 1); }}"
+    )
+    with pytest.raises(BuildError, match="has no such N"):
+        EmulatedDevice().load(source, "k.cu", kernel="k")
