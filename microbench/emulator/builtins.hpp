@@ -18,6 +18,8 @@
 #define blockIdx (emulator::place->block)
 #define blockDim (emulator::block_dim)
 #define gridDim (emulator::grid_dim)
+#define fmaxf emulator::larger
+#define fminf emulator::smaller
 
 struct uint2 {
   unsigned x, y;
@@ -51,6 +53,13 @@ inline float rounded(float x) {
   asm("" : "+x"(x));
   return x;
 }
+
+// FMNMX: any NaN loses to a number, also a signalling one, which the C library would return; +0 is larger than -0.
+inline float larger(float a, float b) {
+  if (a != a) return b != b ? bits_as<float>(0x7FFFFFFFu) : b;
+  return b < a || b != b || (a == b && !signbit(a)) ? a : b;
+}
+inline float smaller(float a, float b) { return -larger(-a, -b); }
 
 template <class T>
 inline T shuffle_any(Shuffle kind, unsigned mask, T value, unsigned operand, int width) {

@@ -28,7 +28,7 @@ __device__ __forceinline__ float ex2(float x) {
     return y;                                            \
   }
 
-// Two 16-bit floats in a word: 2^x to 2^-9.9 relative (f16, sm_75), 2^-7 (bf16, sm_90).
+// Two 16-bit floats in a word, one after the other (two MUFU and a PRMT): 2^x to 2^-9.9 relative (f16, sm_75), 2^-7 (bf16, sm_90).
 PTX_PACKED(ex2_f16x2, "ex2.approx.f16x2")
 PTX_PACKED(ex2_bf16x2, "ex2.approx.ftz.bf16x2")
 
@@ -42,7 +42,8 @@ PTX_PACKED(tanh_f16x2, "tanh.approx.f16x2")
 PTX_PACKED(tanh_bf16x2, "tanh.approx.bf16x2")
 #undef PTX_PACKED
 
-// Two f32 at once, each rounded as the scalar is: one instruction from sm_100 on, two before.
+// Two f32 at once, each rounded as the scalar is: one instruction on sm_100a and sm_103a, two elsewhere. PTX has it for
+// sm_120a as well, where ptxas writes two.
 #if __CUDA_ARCH__ >= 1000
 #define PTX_TWO(NAME, TEXT)                                                          \
   __device__ __forceinline__ float2 NAME(float2 a, float2 b) {                       \
@@ -76,7 +77,7 @@ __device__ __forceinline__ float2 ffma2(float2 a, float2 b, float2 c) {
 }
 #endif
 
-// The largest and smallest of three; a NaN loses to a number. FMNMX3 from sm_100 on, two FMNMX before.
+// The largest and smallest of three; a NaN loses to a number. FMNMX3 on sm_100a and sm_103a, two FMNMX elsewhere.
 #if __CUDA_ARCH__ >= 1000
 #define PTX_OF_THREE(NAME, TEXT)                                              \
   __device__ __forceinline__ float NAME(float a, float b, float c) {          \

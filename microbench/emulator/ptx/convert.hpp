@@ -14,11 +14,12 @@ inline float2 unpack_f16(unsigned word) {
 }
 inline float2 unpack_bf16(unsigned word) { return {__uint_as_float(word << 16), __uint_as_float(word & 0xFFFF0000)}; }
 
-// Half of the last place is added to the size: ties go away from zero.
+// As ptxas writes it out for sm_90a: half of the last place is added to the size, so that ties go away from zero; what is
+// no finite number is only cut.
 inline unsigned round_tf32(float x) {
   unsigned word = __float_as_uint(x);
-  if ((word & 0x7FFFFFFF) > 0x7F800000) return 0x7FFFFFFF;
-  return (word + 0x1000) & ~0x1FFFu;
+  if ((word & 0x7FFFFFFF) < 0x7F800000) word += 0x1000;
+  return word & ~0x1FFFu;
 }
 
 #define PTX_FP8(TYPE)                                                                         \

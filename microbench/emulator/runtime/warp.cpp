@@ -18,7 +18,8 @@ Rendezvous& join(const char* name, u32 mask, void* payload) {
   if (!(mask & mine)) fail(std::string(name) + ": the mask " + hex(mask) + " does not name the calling lane");
   Rendezvous* found = nullptr;
   for (auto& meeting : meetings[running->warp()]) {
-    if (meeting->arrived && meeting->mask != mask && (meeting->mask & mask))
+    // Each waits for the other. Meetings of other masks may go on side by side.
+    if (meeting->mask != mask && (meeting->mask & mine) && (meeting->arrived & mask))
       fail(std::string("mismatched collective: ") + name + " with mask " + hex(mask) + " where others are in " +
            meeting->name + " with mask " + hex(meeting->mask));
     if (meeting->mask == mask) found = meeting.get();
