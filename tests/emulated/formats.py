@@ -65,6 +65,7 @@ MMA = (
     *_eight_bit(16),
 )
 WGMMA = (
+    *(Wrapper(kind, 16, kind, kind, "f32") for kind in ("f16", "bf16")),
     Wrapper("tf32", 8, "tf32", "tf32", "f32"),
     *(each for each in _eight_bit(32) if each.sums != "f16"),
 )
@@ -87,10 +88,10 @@ def columns_of(wrapper: Wrapper) -> tuple[int, ...]:
     return INTEGER_N if wrapper.sums == "s32" else FLOAT_N
 
 
-def wgmma_defines(wrapper: Wrapper) -> Defines:
-    """The build of one wgmma in all its sizes, numbered by N."""
+def wgmma_defines(wrapper: Wrapper, columns: tuple[int, ...] | None = None) -> Defines:
+    """The build of one wgmma, numbered by N: in all its sizes unless said."""
     c_type = _C_TYPES[wrapper.sums][0]
-    made = (f"TRY({n},{wrapper.name},{c_type},{n})" for n in columns_of(wrapper))
+    made = (f"TRY({n},{wrapper.name},{c_type},{n})" for n in columns or columns_of(wrapper))
     return ("WGMMA", 1), ("WRAPPERS", " ".join(made))
 
 
