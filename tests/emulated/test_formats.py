@@ -9,19 +9,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from microbench.emulator import EmulatedDevice
 from tests.emulated import layouts
 from tests.emulated.formats import (
     DTYPES,
     MMA,
-    NAME,
-    SOURCE,
     SUMS,
     Wrapper,
     bits_of,
     integer_sum,
-    mma_defines,
     registers,
+    run_mma,
     values_of,
 )
 
@@ -43,8 +40,7 @@ def multiplied(wrapper: Wrapper, a: Bits, b: Bits, c: Any) -> Any:
     fa = registers(a[layouts.mma_a(wrapper.k, wrapper.per_word)])
     fb = registers(b[layouts.mma_b(wrapper.k, wrapper.per_word)])
     d = np.ascontiguousarray(c[places])
-    kernel = EmulatedDevice().load(SOURCE, NAME, kernel="mma", defines=mma_defines())
-    kernel((1,), (32,), (MMA.index(wrapper), fa, fb, d))
+    run_mma(wrapper, fa, fb, d)
     found = np.empty_like(c)
     found[places] = d
     return found

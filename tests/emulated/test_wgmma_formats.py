@@ -10,17 +10,16 @@ from microbench.emulator import MODES, EmulatedDevice, Mode
 from microbench.errors import BuildError
 from tests.emulated import layouts
 from tests.emulated.formats import (
-    NAME,
-    SOURCE,
     SUMS,
     WGMMA,
+    Image,
     Wrapper,
     bits_of,
     columns_of,
     integer_sum,
     registers,
+    run_wgmma,
     values_of,
-    wgmma_defines,
 )
 
 Bits = NDArray[Any]
@@ -41,29 +40,25 @@ def expected_of(wrapper: Wrapper, a: Bits, b: Bits, c: NDArray[Any]) -> NDArray[
     return integer_sum(x, y, c, wrapper.saturates) if wrapper.sums == "s32" else x @ y + c
 
 
-def image_of(matrix: Bits, swizzle: int) -> tuple[NDArray[np.uint32], int, int]:
-    """Shared memory that holds a K-major `matrix`, (extent, 32 bytes), and the strides of its descriptor."""
+def image_of(matrix: Bits, swizzle: int) -> Image:
+    """A K-major `matrix`, (extent, 32 bytes)."""
     leading, stride = (16, 8 * swizzle) if swizzle else (128, 256)
     rows = np.ascontiguousarray(matrix).view(np.uint8)
     i, byte = np.indices(rows.shape)
     at = layouts.swizzled(layouts.k_major_offset(i, byte, swizzle, leading, stride), swizzle)
     image = np.full((int(at.max()) + 1024) // 1024 * 1024, 0x7F, np.uint8)
     image[at] = rows
-    return image.view(np.uint32), leading, stride
+    return Image(image.view(np.uint32), leading, stride)
 
 
 def multiplied(
     device: EmulatedDevice, wrapper: Wrapper, a: Bits, b: Bits, c: NDArray[Any], swizzle: int, from_registers: bool
 ) -> NDArray[Any]:
-    columns = len(b)
-    places = layouts.wgmma_accumulator(columns)
+    places = layouts.wgmma_accumulator(len(b))
     d = np.ascontiguousarray(c[places])
-    a_image, *a_strides = image_of(a, swizzle)
-    b_image, *b_strides = image_of(b, swizzle)
     fragments = registers(a[layouts.wgmma_a(wrapper.k, wrapper.per_word)])
-    matrices = (a_image, a_image.size, *a_strides, b_image, b_image.size, *b_strides)
-    kernel = device.load(SOURCE, NAME, kernel="wgmma", defines=wgmma_defines(wrapper))
-    kernel((1,), (128,), (columns, int(from_registers), swizzle, *matrices, fragments, d), shared_mem=65536)
+    source = fragments if from_registers else image_of(a, swizzle)
+    run_wgmma(device, wrapper, source, image_of(b, swizzle), d, swizzle)
     found = np.empty_like(c)
     found[places] = d
     return found
