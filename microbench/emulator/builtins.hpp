@@ -63,8 +63,15 @@ inline float smaller(float a, float b) { return -larger(-a, -b); }
 
 template <class T>
 inline T shuffle_any(Shuffle kind, unsigned mask, T value, unsigned operand, int width) {
-  static_assert(sizeof(T) == 4, "shuffles move 32 bits");
-  return bits_as<T>(shuffle(kind, mask, bits_as<u32>(value), operand, static_cast<u32>(width)));
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "shuffles move 32 or 64 bits");
+  if constexpr (sizeof(T) == 4) {
+    return bits_as<T>(shuffle(kind, mask, bits_as<u32>(value), operand, static_cast<u32>(width)));
+  } else {
+    u64 word = bits_as<u64>(value);
+    u64 low = shuffle(kind, mask, static_cast<u32>(word), operand, static_cast<u32>(width));
+    u64 high = shuffle(kind, mask, static_cast<u32>(word >> 32), operand, static_cast<u32>(width));
+    return bits_as<T>(high << 32 | low);
+  }
 }
 
 }  // namespace emulator

@@ -131,6 +131,16 @@ def test_warps_of_a_ring_hand_over_by_named_barriers() -> None:
     np.testing.assert_array_equal(out[32:], np.arange(32) ** 2)
 
 
+def test_a_shuffle_moves_64_bits() -> None:
+    out = np.zeros((2, 64), np.int32)
+    body = (
+        "const unsigned long long both = __shfl_xor_sync(~0u, (t + 1ull) << 32 | t, 5);"
+        "out[t] = static_cast<int>(both); out[64 + t] = static_cast<int>(both >> 32);"
+    )
+    launch(body, out)
+    np.testing.assert_array_equal(out, [np.arange(64) ^ 5, (np.arange(64) ^ 5) + 1])
+
+
 def test_parts_of_a_warp_meet_apart_and_then_together() -> None:
     out = np.zeros(64, np.int32)
     launch(

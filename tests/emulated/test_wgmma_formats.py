@@ -83,6 +83,30 @@ def test_every_swizzle_is_read_in_every_mode(swizzle: int, mode: Mode) -> None:
             np.testing.assert_array_equal(found, expected_of(wrapper, a, b, c))
 
 
+def test_integers_that_were_not_waited_for_are_absurd() -> None:
+    source = """
+#include "ptx/memory.cuh"
+#include "ptx/wgmma_int8.cuh"
+extern "C" __global__ void early(int* out) {
+  const unsigned tile = ptx::shared_base();
+  for (int i = threadIdx.x; i < 1024; i += 128) ptx::store_shared(tile + 4 * i, 0);
+  ptx::fence_proxy_async();
+  __syncthreads();
+  int d[4] = {};
+  const unsigned long long at = ptx::matrix_descriptor(tile, 128, 256, 0);
+  ptx::wgmma_fence();
+  ptx::wgmma_s8_ss(d, at, at, 1);
+  ptx::wgmma_commit();
+  out[threadIdx.x] = d[0];
+  ptx::wgmma_wait<0>();
+  out[128 + threadIdx.x] = d[0];
+}"""
+    out = np.ones((2, 128), np.int32)
+    EmulatedDevice("lazy").load(source, "early.cu", kernel="early")((1,), (128,), (out,), shared_mem=4096)
+    assert (out[0] < -(2**30)).all()
+    assert (out[1] == 0).all()
+
+
 @pytest.mark.parametrize(("header", "call"), [("wgmma_int8", "wgmma_s8_ss"), ("wgmma_tf32", "wgmma_tf32_ss")])
 def test_an_n_that_the_instruction_lacks_does_not_build(header: str, call: str) -> None:
     kind, count = ("int", 20) if "s8" in call else ("float", 130)
