@@ -155,10 +155,13 @@ def random_words(seed: int) -> Words:
 
 
 SEEDS = st.integers(0, 2**32 - 1)
+# Each half-way between two tf32.
+TIES = np.full((3, 1), 0x3F801000, np.uint32) + np.arange(32, dtype=np.uint32) * 0x2000
 
 
 @settings(max_examples=60, deadline=None)
 @given(SEEDS.map(spread) | SEEDS.map(random_words) | hnp.arrays(np.uint32, (3, 32)))
+@example(TIES)
 @example(np.arange(96, dtype=np.uint32).reshape(3, 32) * 0x02A3F1B7)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_small_instructions_are_those_of_the_manual(words: Words) -> None:
