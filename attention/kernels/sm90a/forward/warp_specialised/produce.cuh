@@ -25,10 +25,10 @@ __device__ __forceinline__ void load_rows(unsigned to, const ptx::TensorMap* map
 }
 
 __device__ __forceinline__ void load_tile(unsigned to, const ptx::TensorMap* map, unsigned full, unsigned empty,
-                                          const Ring& ring, int tile, int head, int batch) {
+                                          const Ring& ring, int row, int head, int plane) {
   ptx::mbarrier_wait(empty + 8 * ring.stage, ring.parity ^ 1);
   ptx::mbarrier_arrive_expect(full + 8 * ring.stage, kTileBytes);
-  load_rows(to + ring.stage * kTileBytes, map, full + 8 * ring.stage, kKeys, tile * kKeys, head, batch);
+  load_rows(to + ring.stage * kTileBytes, map, full + 8 * ring.stage, kKeys, row, head, plane);
 }
 
 __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
@@ -42,25 +42,25 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
     if (taken >= launch.tiles) break;
     next = take_tile(launch);
     const Work work = work_of(launch, taken);
-    const KeyTiles keys = keys_of(launch, work);
+    const KeyTiles keys = keys_of(work);
     if (keys.first == keys.last) continue;
     const int kv_head = work.head / launch.heads_per_kv;
-    load_tile(at.k, &launch.k, at.k_full, at.k_empty, k, keys.last - 1, kv_head, work.batch);
+    load_tile(at.k, &launch.k, at.k_full, at.k_empty, k, work.key_start + (keys.last - 1) * kKeys, kv_head, work.plane);
     k.advance();
     for (int group = 0; group < kWarpgroups; ++group) {
       ptx::mbarrier_wait(at.q_empty + 8 * group, q_parity);
       ptx::mbarrier_arrive_expect(at.q_full + 8 * group, kQBytes);
-      load_rows(at.q + group * kQBytes, &launch.q, at.q_full + 8 * group, kGroupRows, work.row + group * kGroupRows,
-                work.head, work.batch);
+      load_rows(at.q + group * kQBytes, &launch.q, at.q_full + 8 * group, kGroupRows,
+                work.query_start + work.row + group * kGroupRows, work.head, work.plane);
     }
     q_parity ^= 1;
     for (int tile = keys.last - 2; tile >= keys.first; --tile) {
-      load_tile(at.k, &launch.k, at.k_full, at.k_empty, k, tile, kv_head, work.batch);
+      load_tile(at.k, &launch.k, at.k_full, at.k_empty, k, work.key_start + tile * kKeys, kv_head, work.plane);
       k.advance();
-      load_tile(at.v, &launch.v, at.v_full, at.v_empty, v, tile + 1, kv_head, work.batch);
+      load_tile(at.v, &launch.v, at.v_full, at.v_empty, v, work.key_start + (tile + 1) * kKeys, kv_head, work.plane);
       v.advance();
     }
-    load_tile(at.v, &launch.v, at.v_full, at.v_empty, v, keys.first, kv_head, work.batch);
+    load_tile(at.v, &launch.v, at.v_full, at.v_empty, v, work.key_start + keys.first * kKeys, kv_head, work.plane);
     v.advance();
   }
   put_counters_back(launch);

@@ -10,11 +10,15 @@
 #include "ptx/mbarrier.cuh"
 #include "ptx/memory.cuh"
 
+// A tile of query rows: its first row, and the sequence it belongs to. `query_start` and `key_start` are where that
+// sequence lies in its tensors, `plane` is the maps' last coordinate.
 struct Work {
-  int row, head, batch;  // `row`: the first query row of the tile
+  int row, head, batch, plane;
+  int queries, keys, query_start, key_start;
+  int right, left;
 };
 
-// Tiles of keys [first, last), of which those from `masked` on need a mask for some row of the tile.
+// Tiles of keys [first, last).
 struct KeyTiles {
   int first, last;
 };
@@ -67,13 +71,21 @@ __device__ __forceinline__ Work work_of(const Launch& launch, int tile) {
     row_tile = tile % launch.row_tiles;
     pair = tile / launch.row_tiles;
   }
-  return {row_tile * kTileRows, pair % launch.heads, pair / launch.heads};
+  Work work{row_tile * kTileRows, pair % launch.heads, pair / launch.heads};
+  work.plane = kVarlen ? 0 : work.batch;
+  work.query_start = kVarlen ? launch.query_starts[work.batch] : 0;
+  work.key_start = kVarlen ? launch.key_starts[work.batch] : 0;
+  work.queries = kVarlen ? launch.query_starts[work.batch + 1] - work.query_start : launch.queries;
+  work.keys = kVarlen ? launch.key_starts[work.batch + 1] - work.key_start : launch.keys;
+  work.right = launch.right + (kVarlen ? work.keys - work.queries : 0);
+  work.left = launch.left + (kVarlen ? work.keys - work.queries : 0);
+  return work;
 }
 
-__device__ __forceinline__ KeyTiles keys_of(const Launch& launch, const Work& work) {
-  int end = launch.keys, begin = 0;
-  if (kCausal) end = min(end, work.row + kTileRows + launch.right);
-  if (kWindow) begin = max(0, work.row + launch.left);
-  if (end <= begin) return {0, 0};
+__device__ __forceinline__ KeyTiles keys_of(const Work& work) {
+  int end = work.keys, begin = 0;
+  if (kCausal) end = min(end, work.row + kTileRows + work.right);
+  if (kWindow) begin = max(0, work.row + work.left);
+  if (end <= begin || (kVarlen && work.row >= work.queries)) return {0, 0};
   return {begin / kKeys, (end + kKeys - 1) / kKeys};
 }
