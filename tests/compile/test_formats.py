@@ -122,7 +122,7 @@ NAMED = ("MUFU", "FFMA", "FFMA2", "FADD", "FADD2", "FMUL", "FMUL2", "FMNMX", "FM
 def test_a_small_instruction_is_one_instruction_where_the_gpu_has_it(call: str) -> None:
     text, name = source_of("arithmetic.cu")
     wanted = ARITHMETIC[call]
-    defines = (("CALLS", f"OUT({call})"),)
+    defines = (("CALLS", f"OUT({call})"), ("ROWS", 2))
     sources = tuple(Source(text, name, by_name(arch), "arithmetic", defines) for arch in wanted)
     for arch, cubin in zip(wanted, compile_all(sources), strict=True):
         assert isinstance(cubin, Cubin), cubin

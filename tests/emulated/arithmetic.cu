@@ -9,7 +9,7 @@ struct Rows {
   unsigned* out;
   int row;
 
-  __device__ __forceinline__ void put(unsigned word) { out[row++ * 32 + threadIdx.x] = word; }
+  __device__ __forceinline__ void put(unsigned word) { out[row++ * 32] = word; }
   __device__ __forceinline__ void put(int word) { put(static_cast<unsigned>(word)); }
   __device__ __forceinline__ void put(unsigned short word) { put(static_cast<unsigned>(word)); }
   __device__ __forceinline__ void put(float value) { put(__float_as_uint(value)); }
@@ -22,8 +22,10 @@ struct Rows {
 // CALLS is the row of instructions, each OUT(...).
 #define OUT(...) rows.put(__VA_ARGS__);
 extern "C" __global__ void arithmetic(const unsigned* in, unsigned* out) {
-  const unsigned x = in[threadIdx.x], y = in[32 + threadIdx.x], z = in[64 + threadIdx.x];
+  const unsigned* mine = in + blockIdx.x * 96 + threadIdx.x;
+  const unsigned x = mine[0], y = mine[32], z = mine[64];
   const float fx = __uint_as_float(x), fy = __uint_as_float(y), fz = __uint_as_float(z);
-  Rows rows{out, 0};
+  // A pair of f32 makes two rows.
+  Rows rows{out + blockIdx.x * ROWS * 32 + threadIdx.x, 0};
   CALLS
 }

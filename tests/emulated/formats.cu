@@ -5,12 +5,14 @@
 
 template <unsigned Count, class T>
 __device__ __forceinline__ void take(T (&registers)[Count], const T* from) {
-  for (unsigned i = 0; i < Count; ++i) registers[i] = from[threadIdx.x * Count + i];
+  const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+  for (unsigned i = 0; i < Count; ++i) registers[i] = from[thread * Count + i];
 }
 
 template <unsigned Count, class T>
 __device__ __forceinline__ void give(T* to, const T (&registers)[Count]) {
-  for (unsigned i = 0; i < Count; ++i) to[threadIdx.x * Count + i] = registers[i];
+  const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+  for (unsigned i = 0; i < Count; ++i) to[thread * Count + i] = registers[i];
 }
 
 #ifdef MMA_SYNC
@@ -36,7 +38,8 @@ extern "C" __global__ void mma(int which, const unsigned* a, const unsigned* b, 
 #include "ptx/wgmma_tf32.cuh"
 
 __device__ __forceinline__ void fill_shared(unsigned address, const unsigned* from, int words) {
-  for (int i = threadIdx.x; i < words; i += blockDim.x) ptx::store_shared(address + 4 * i, from[i]);
+  for (int i = threadIdx.x; i < words; i += blockDim.x)
+    ptx::store_shared(address + 4 * i, from[blockIdx.x * words + i]);
 }
 
 // d += a * b of one slice, with a from shared memory or, where `registers`, from there.

@@ -137,7 +137,7 @@ CALLS = (*EXACT, *FLOATS, *PAIRS, *CLOSE)
 def results(words: Words) -> dict[str, Words]:
     """Every instruction of three words a lane, (3, 32)."""
     out = np.zeros((len(CALLS), 32), np.uint32)
-    defines = (("CALLS", " ".join(f"OUT({call})" for call in CALLS)),)
+    defines = (("CALLS", " ".join(f"OUT({call})" for call in CALLS)), ("ROWS", len(CALLS)))
     EmulatedDevice().load(SOURCE, NAME, kernel="arithmetic", defines=defines)((1,), (32,), (words, out))
     return dict(zip(CALLS, out, strict=True))
 
@@ -187,7 +187,7 @@ def test_every_code_of_fp8_survives_the_way_there_and_back() -> None:
         for first in range(0, 256, 32):
             given_codes = codes[first : first + 32]
             out = np.zeros(32, np.uint32)
-            defines = (("CALLS", f"OUT(ptx::{back}(ptx::{to}((unsigned short)x)))"),)
+            defines = (("CALLS", f"OUT(ptx::{back}(ptx::{to}((unsigned short)x)))"), ("ROWS", 1))
             kernel = EmulatedDevice().load(SOURCE, NAME, kernel="arithmetic", defines=defines)
             kernel((1,), (32,), (np.tile(given_codes, (3, 1)), out))
             values = given_codes.astype(np.uint8).view(kind).astype(float)

@@ -14,8 +14,8 @@ inline float2 unpack_f16(unsigned word) {
 }
 inline float2 unpack_bf16(unsigned word) { return {__uint_as_float(word << 16), __uint_as_float(word & 0xFFFF0000)}; }
 
-// As ptxas writes it out for sm_90a: half of the last place is added to the size, so that ties go away from zero; what is
-// no finite number is only cut.
+// As ptxas writes it out for sm_90a: half of the last place is added to the size, so that ties go away from zero; what
+// is no finite number is only cut.
 inline unsigned round_tf32(float x) {
   unsigned word = __float_as_uint(x);
   if ((word & 0x7FFFFFFF) < 0x7F800000) word += 0x1000;
