@@ -42,8 +42,8 @@ __device__ __forceinline__ float2 unpack_bf16(unsigned word) {
   return {__uint_as_float(word << 16), __uint_as_float(word & 0xFFFF0000)};
 }
 
-// tf32 as mma reads it, 10 bits of mantissa, in PTX from sm_80 on. To nearest, ties away from zero. No instruction of its
-// own: ptxas adds half of the last place where the number is finite, and cuts.
+// tf32 as mma reads it, 10 bits of mantissa, in PTX from sm_80 on. To nearest, ties away from zero. No instruction of
+// its own: ptxas adds half of the last place where the number is finite, and cuts.
 __device__ __forceinline__ unsigned round_tf32(float x) {
   unsigned word;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(word) : "f"(x));

@@ -28,7 +28,8 @@ __device__ __forceinline__ float ex2(float x) {
     return y;                                            \
   }
 
-// Two 16-bit floats in a word, one after the other (two MUFU and a PRMT): 2^x to 2^-9.9 relative (f16, sm_75), 2^-7 (bf16, sm_90).
+// Two 16-bit floats in a word, one after the other (two MUFU and a PRMT): 2^x to 2^-9.9 relative (f16, sm_75), 2^-7
+// (bf16, sm_90).
 PTX_PACKED(ex2_f16x2, "ex2.approx.f16x2")
 PTX_PACKED(ex2_bf16x2, "ex2.approx.ftz.bf16x2")
 

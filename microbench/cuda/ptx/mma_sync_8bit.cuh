@@ -6,6 +6,9 @@
 //   mma_m16n8k32_s8_sat(d, a, b)     a sum that leaves s32 stays at its end; without _sat it wraps
 //   mma_m16n8k32_e4m3(d, a, b)       a and b alike;  _e5m2;  _e4m3_e5m2 and _e5m2_e4m3 mixed, A named first
 //   mma_m16n8k16_...                 the same with a of two words and b of one
+//
+// Integers are one IMMA from sm_80 to sm_120a. fp8 is one QMMA on sm_89 and sm_120a; sm_90a, sm_100a and sm_103a unpack
+// it to f16 and run two HMMA, as their own fp8 is that of wgmma and tcgen05 (SASS of NVRTC 12.9).
 #pragma once
 
 #ifdef SMSCOPE_EMULATED
@@ -42,7 +45,7 @@ PTX_MMA_INTEGER(s8_u8, s8, u8)
 PTX_MMA_INTEGER(u8_s8, u8, s8)
 #undef PTX_MMA_INTEGER
 
-// Accumulators of f16, two to a word. m16n8k16, and f16 sums of either shape, came with PTX ISA 8.7 (CUDA 12.8).
+// Accumulators of f16, two to a word.
 #define PTX_MMA_F16_SUMS(NAME, A, B)                                                                           \
   __device__ __forceinline__ void mma_m16n8k16_##NAME(unsigned (&d)[2], const unsigned (&a)[2],                \
                                                       const unsigned (&b)[1]) {                                \

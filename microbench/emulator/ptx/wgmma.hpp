@@ -40,13 +40,15 @@ PTX_WGMMA(f16)
 #define PTX_WGMMA_K_MAJOR(NAME, A, B, D_TYPE, SUMS)                                                                    \
   template <unsigned Count>                                                                                            \
   inline void wgmma_##NAME##_ss(D_TYPE(&d)[Count], unsigned long long a, unsigned long long b, int accumulate) {       \
-    static_assert(is_wgmma_n<Count>(emulator::Sums::SUMS != emulator::Sums::f32), "this wgmma has no such N: see its header");                   \
+    static_assert(is_wgmma_n<Count>(emulator::Sums::SUMS != emulator::Sums::f32),                                      \
+                  "this wgmma has no such N: see its header");                                                         \
     emulator::wgmma({emulator::Type::A, emulator::Type::B, emulator::Sums::SUMS, 2 * Count, false, false}, d, a,       \
                     nullptr, b, accumulate != 0);                                                                      \
   }                                                                                                                    \
   template <unsigned Count>                                                                                            \
   inline void wgmma_##NAME##_rs(D_TYPE(&d)[Count], const unsigned (&a)[4], unsigned long long b, int accumulate) {     \
-    static_assert(is_wgmma_n<Count>(emulator::Sums::SUMS != emulator::Sums::f32), "this wgmma has no such N: see its header");                   \
+    static_assert(is_wgmma_n<Count>(emulator::Sums::SUMS != emulator::Sums::f32),                                      \
+                  "this wgmma has no such N: see its header");                                                         \
     emulator::wgmma({emulator::Type::A, emulator::Type::B, emulator::Sums::SUMS, 2 * Count, false, false}, d, 0, a, b, \
                     accumulate != 0);                                                                                  \
   }
