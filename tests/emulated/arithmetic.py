@@ -82,6 +82,13 @@ def nearest_tf32(x: Words, y: Words, z: Words) -> NDArray[Any]:
     return np.copysign(np.floor(scaled + 0.5) * 2.0 ** (exponent - kept), mantissa).astype(np.float32)
 
 
+def largest(values: NDArray[np.float32], axis: int | None = 0) -> NDArray[Any]:
+    """Of the numbers among them. np.fmax takes a signalling NaN for a number."""
+    most = np.where(np.isnan(values), -np.inf, values).max(axis)
+    chosen: NDArray[Any] = np.where(np.isnan(values).all(axis), np.nan, most)
+    return chosen
+
+
 # Values in f32: a NaN for a NaN, and either zero.
 FLOATS: dict[str, Model] = {
     "ptx::fadd2({fx, fy}, {fz, fx}).x": lambda x, y, z: f32(x) + f32(z),
@@ -89,10 +96,10 @@ FLOATS: dict[str, Model] = {
     "ptx::fmul2({fx, fy}, {fz, fx}).x": lambda x, y, z: f32(x) * f32(z),
     "ptx::fmul2({fx, fy}, {fz, fx}).y": lambda x, y, z: f32(y) * f32(x),
     "ptx::fadd2(ptx::fmul2({fx, fy}, {fz, fx}), {fy, fz}).x": lambda x, y, z: f32(x) * f32(z) + f32(y),
-    "ptx::fmax3(fx, fy, fz)": lambda x, y, z: np.fmax(np.fmax(f32(x), f32(y)), f32(z)),
-    "ptx::fmin3(fx, fy, fz)": lambda x, y, z: np.fmin(np.fmin(f32(x), f32(y)), f32(z)),
-    "ptx::redux_max(fx)": lambda x, y, z: everywhere(np.fmax.reduce(f32(x))),
-    "ptx::redux_min(fx)": lambda x, y, z: everywhere(np.fmin.reduce(f32(x))),
+    "ptx::fmax3(fx, fy, fz)": lambda x, y, z: largest(np.stack([f32(x), f32(y), f32(z)])),
+    "ptx::fmin3(fx, fy, fz)": lambda x, y, z: -largest(-np.stack([f32(x), f32(y), f32(z)])),
+    "ptx::redux_max(fx)": lambda x, y, z: everywhere(largest(f32(x), None)),
+    "ptx::redux_min(fx)": lambda x, y, z: everywhere(-largest(-f32(x), None)),
     "ptx::unpack_f16(x).x": lambda x, y, z: halves(x, np.float16)[:, 0].astype(np.float32),
     "ptx::unpack_f16(x).y": lambda x, y, z: halves(x, np.float16)[:, 1].astype(np.float32),
     "ptx::unpack_bf16(x).x": lambda x, y, z: halves(x, BF16)[:, 0].astype(np.float32),
