@@ -26,6 +26,20 @@ CASES = {
     "ldmatrix": ("{.reg .b32 r, p; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {r}, [p];}", "sm75", ("sm70",)),
     "bulk copy": ("cp.async.bulk.commit_group;", "sm90a", ("sm80", "sm89")),
     "cluster": ("barrier.cluster.arrive.aligned;", "sm90a", ("sm80", "sm89")),
+    "mapa": ("{.reg .b32 r; mapa.shared::cluster.u32 r, r, r;}", "sm90a", ("sm80", "sm89")),
+    "multicast": (
+        "{.reg .b32 r; .reg .b64 g; .reg .b16 m; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [r], [g], r, [r], m;}",
+        "sm90a",
+        ("sm80", "sm89"),
+    ),
+    "st.async": (
+        "{.reg .b32 r; st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [r], r, [r];}",
+        "sm90a",
+        ("sm80", "sm89"),
+    ),
+    "elect": ("{.reg .pred p; elect.sync _|p, -1;}", "sm90a", ("sm80", "sm89")),
+    "dependent grid": ("griddepcontrol.wait;", "sm90a", ("sm80", "sm89")),
     "packed f32x2": ("{.reg .b64 x; add.rn.f32x2 x, x, x;}", "sm100a", ("sm89", "sm90a")),
 }
 

@@ -86,11 +86,18 @@ ORDERED = {
         "if (t == 0) for (int i = 0; i < 6 * 32; ++i) out[0] += out[64 + i];",
         np.array([15 * 32]),
     ),
+    "the last block puts the counters back": (
+        "if (t) return;\natomicAdd(out, 1); if (atomicAdd(out + 1, 1) == 5) { out[0] = -1; out[1] = -1; }",
+        np.array([-1, -1]),
+    ),
     "a barrier between threads": (
         "out[512 + 32 * b + t] = t; __syncthreads(); out[32 * b + t] = out[512 + 32 * b + (t + 1) % 32];",
         np.tile((np.arange(32) + 1) % 32, BLOCKS),
     ),
-    "one kernel after another": ("ptx::grid_wait(); atomicAdd(out, 1); ptx::grid_launch_dependents();", np.array([192])),
+    "one kernel after another": (
+        "ptx::grid_wait(); atomicAdd(out, 1); ptx::grid_launch_dependents();",
+        np.array([192]),
+    ),
     "one elected lane": ("if (ptx::elect_one()) out[b] = t + 1;", np.ones(BLOCKS)),
 }
 
@@ -134,5 +141,7 @@ def test_the_random_mode_interleaves_blocks() -> None:
 def test_a_dependent_grid_compiles_to_its_instructions() -> None:
     source = HEADERS + 'extern "C" __global__ void k() { ptx::grid_wait(); ptx::grid_launch_dependents(); }'
     for arch in ("sm90a", "sm100a"):
-        opcodes = {instruction.opcode for instruction in compile_source(source, "k.cu", arch, kernel="k").instructions()}
+        opcodes = {
+            instruction.opcode for instruction in compile_source(source, "k.cu", arch, kernel="k").instructions()
+        }
         assert {"ACQBULK", "PREEXIT"} <= opcodes, sorted(opcodes)

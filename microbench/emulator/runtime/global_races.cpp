@@ -21,13 +21,14 @@ using Epochs = std::unordered_map<u32, u32>;
 
 // What an atomic word hands on: between clusters, and to the threads of the cluster that wrote it last.
 struct Word {
-  Epochs epochs;
+  Epochs epochs, updates;
   u32 cluster = 0;
   Clock clock;
 };
 
-std::vector<u32> epoch;             // of every cluster: counts its fences
-std::vector<Epochs> known, fenced;  // by cluster: whom it has heard of, and what its last fence covers
+// By cluster: how many fences and atomic updates it has made; whose it has heard of; what its last fence covers.
+std::vector<u32> epoch, updates;
+std::vector<Epochs> known, known_updates, fenced;
 std::unordered_map<u32, Clock> thread_fences;
 std::unordered_map<u64, Word> words;
 
@@ -35,12 +36,13 @@ void join(Epochs& into, const Epochs& from) {
   for (const auto& [cluster, count] : from) into[cluster] = std::max(into[cluster], count);
 }
 
-bool is_ordered(const GlobalTouch& earlier, u32 cluster) {
+bool is_ordered(const GlobalTouch& earlier, u32 cluster, bool update) {
   if (earlier.who == cluster + 1)
     return earlier.actor == thread_actor(running->thread) ||
            ordered({earlier.actor, earlier.clock}, clock_of(running->thread));
-  auto heard = known[cluster].find(earlier.who - 1);
-  return heard != known[cluster].end() && heard->second >= earlier.epoch;
+  const Epochs& epochs = update ? known_updates[cluster] : known[cluster];
+  auto heard = epochs.find(earlier.who - 1);
+  return heard != epochs.end() && heard->second >= (update ? earlier.update : earlier.epoch);
 }
 
 std::string name_of(const GlobalTouch& earlier, u32 cluster) {
@@ -66,8 +68,8 @@ struct Touching {
          (within ? "" : "; a GPU runs blocks in any order"));
   }
 
-  void check(const GlobalTouch& earlier, u32 mask, const char* kind) const {
-    if ((earlier.mask & mask) && !is_ordered(earlier, cluster())) report(earlier, kind);
+  void check(const GlobalTouch& earlier, u32 mask, bool update, const char* kind) const {
+    if ((earlier.mask & mask) && !is_ordered(earlier, cluster(), update)) report(earlier, kind);
   }
 
   void put(GlobalTouch& into, u32 mask) const {
@@ -77,14 +79,15 @@ struct Touching {
   }
 
   void operator()(GlobalCell& cell, u32 mask) const {
-    if (access != Access::update || !cell.updated) check(cell.writer, mask, cell.updated ? "atomic update" : "write");
+    if (access != Access::update || !cell.updated)
+      check(cell.writer, mask, cell.updated, cell.updated ? "atomic update" : "write");
     if (access == Access::read) {
       // The first reader, and the last other one: where every thread reads, a writer races with one of them.
       GlobalTouch& first = cell.readers[0];
       bool same = !first.who || (first.who == mine.who && first.actor == mine.actor);
       return put(cell.readers[same ? 0 : 1], mask);
     }
-    for (const GlobalTouch& reader : cell.readers) check(reader, mask, "read");
+    for (const GlobalTouch& reader : cell.readers) check(reader, mask, false, "read");
     cell.readers[0] = cell.readers[1] = {};
     put(cell.writer, mask);
     cell.updated = access == Access::update;
@@ -122,6 +125,8 @@ void global_races_reset(u32 clusters) {
   epoch.assign(race_reports ? clusters : 0, 1);
   known.assign(epoch.size(), {});
   fenced.assign(epoch.size(), {});
+  updates.assign(epoch.size(), 0);
+  known_updates.assign(epoch.size(), {});
   words.clear();
   thread_fences.clear();
   global_cells_reset();
@@ -133,7 +138,8 @@ void note_global(u64 address, u64 bytes, Access access) {
   if (!cells) return;
   Moment moment = now(running->thread);
   u32 cluster = running->cluster;
-  Touching touching{address, bytes, access, {cluster + 1, epoch[cluster], moment.actor, moment.clock, 0}};
+  Touching touching{
+      address, bytes, access, {cluster + 1, epoch[cluster], updates[cluster], moment.actor, moment.clock, 0}};
   for (u64 at = address - start, end = at + bytes; at < end;) {
     u64 next = std::min(end, (at / 4 + 1) * 4);
     touching(cells[at / 4], ((1u << (next - at)) - 1) << at % 4);
@@ -149,6 +155,9 @@ void atomic_access(const void* address, u32 bytes) {
   if (word.cluster == cluster + 1) acquire(thread, word.clock);
   join(known[cluster], word.epochs);
   join(word.epochs, fenced[cluster]);
+  join(known_updates[cluster], word.updates);
+  known_updates[cluster][cluster] = ++updates[cluster];
+  join(word.updates, known_updates[cluster]);
   if (auto fence = thread_fences.find(thread); fence != thread_fences.end()) {
     if (word.cluster != cluster + 1) word.clock.clear();
     word.cluster = cluster + 1;
