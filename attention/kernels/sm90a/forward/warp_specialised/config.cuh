@@ -68,6 +68,6 @@ struct Rooms {
     v_empty = v_full + 8 * kStages;
     tile_full = v_empty + 8 * kStages;
     tile_empty = tile_full + 8 * 2;
-    tile = tile_empty + 8 * 2;
+    tile = (tile_empty + 8 * 2 + 15) / 16 * 16;
   }
 };

@@ -103,8 +103,16 @@ struct Consumer {
     v.advance();
   }
 
-  __device__ __forceinline__ void first(const Work& work, int row, int tile) {
+  // The first tile of keys that one of these rows sees.
+  __device__ __forceinline__ int first(const Work& work, int row) {
+    int tile = work.last - 1;
+    if constexpr (kCausal) {
+      const int mine = (min(work.keys, row + kGroupRows + work.right) - 1) / kKeys;
+      for (; tile > max(mine, work.first); --tile) skip();
+    }
     float correction[2];
+    ptx::mbarrier_wait(at.q_full + 8 * group, q_parity);
+    q_parity ^= 1;
     ptx::mbarrier_wait(at.k_full + 8 * k.stage, k.parity);
     await_turn();
     multiply_scores();
@@ -116,6 +124,7 @@ struct Consumer {
     raise_maxima<true, true>(s, state, correction, launch.scale_log2);
     exponentials<0, kKeys / 8>(s, state, launch.scale_log2);
     pack();
+    return tile;
   }
 
   // One tile of keys after the first: its scores, and p * V of the tile before it.
@@ -160,15 +169,11 @@ struct Consumer {
     pack();
   }
 
-  __device__ __forceinline__ void run(const Work& work, const KeyTiles& keys) {
+  // All tiles of keys of a tile of rows.
+  __device__ __forceinline__ void run(const Work& work) {
     const int row = work.row + group * kGroupRows;
-    int tile = keys.last - 1, last = tile, least = keys.first;
-    if constexpr (kCausal) last = (min(work.keys, row + kGroupRows + work.right) - 1) / kKeys;
+    int tile = first(work, row), least = work.first;
     if constexpr (kWindow) least = max(least, min(tile, (row + work.left) / kKeys));
-    ptx::mbarrier_wait(at.q_full + 8 * group, q_parity);
-    q_parity ^= 1;
-    for (; tile > max(last, least); --tile) skip();
-    first(work, row, tile);
 
     bool accumulate = false;
     --tile;
@@ -187,9 +192,8 @@ struct Consumer {
     ptx::wgmma_wait<0>();
     release(at.v_empty + 8 * v.stage);
     v.advance();
-    store_rows(launch, work, row + warp * 16 + lane / 4, lane, o, state);
     if constexpr (kWindow)
-      for (; tile >= keys.first; --tile) skip();
+      for (; tile >= work.first; --tile) skip();
   }
 };
 
@@ -198,12 +202,16 @@ __device__ __forceinline__ void consume(const Launch& launch, const Rooms& at) {
   Consumer self{launch, at, thread / 128, thread % 128 / 32, thread % 32};
   if (kPingpong && self.group == kWarpgroups - 1) self.pass_turn();
   Slot slot;
-  for (int tile; (tile = receive_tile(at, slot, self.lane)) < launch.tiles;) {
+  while (true) {
+    const ptx::vec4 tile = receive(at, slot, self.lane);
+    if (tile.x == kNoTile) break;
     const Work work = work_of(launch, tile);
-    const KeyTiles keys = keys_of(work);
-    if (keys.first == keys.last)
-      store_nothing(launch, work, work.row + self.group * kGroupRows + self.warp * 16 + self.lane / 4, self.lane);
-    else
-      self.run(work, keys);
+    const int row = work.row + self.group * kGroupRows + self.warp * 16 + self.lane / 4;
+    if (work.sees_nothing()) {
+      store_nothing(launch, work, row, self.lane);
+    } else {
+      self.run(work);
+      store_rows(launch, work, row, self.lane, self.o, self.state);
+    }
   }
 }

@@ -78,9 +78,9 @@ class Shape:
 
     @property
     def smem_bytes(self) -> int:
-        """Q, the rings of K and V, their mbarriers, and the tile numbers."""
+        """Q, the rings of K and V, their mbarriers, and two slots of 16 bytes that carry tiles."""
         tiles = self.tile_rows + 2 * self.stages * self.tile_keys
-        return tiles * self.head_dim * 2 + 8 * (2 * self.warpgroups + 4 * self.stages + 5)
+        return tiles * self.head_dim * 2 + 8 * (2 * self.warpgroups + 4 * self.stages + 4) + 16 * 2
 
 
 def padded_head_dim(head_dim: int) -> int:

@@ -37,15 +37,14 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
   Slot slot;
   int next = blockIdx.x;
   while (true) {
-    const int taken = next;
-    publish_tile(at, slot, taken);
-    if (taken >= launch.tiles) break;
+    const ptx::vec4 tile_at = divided(launch, next);
+    publish(at, slot, tile_at);
+    if (tile_at.x == kNoTile) break;
     next = take_tile(launch);
-    const Work work = work_of(launch, taken);
-    const KeyTiles keys = keys_of(work);
-    if (keys.first == keys.last) continue;
+    const Work work = work_of(launch, tile_at);
+    if (work.sees_nothing()) continue;
     const int kv_head = work.head / launch.heads_per_kv;
-    load_tile(at.k, &launch.k, at.k_full, at.k_empty, k, work.key_start + (keys.last - 1) * kKeys, kv_head, work.plane);
+    load_tile(at.k, &launch.k, at.k_full, at.k_empty, k, work.key_start + (work.last - 1) * kKeys, kv_head, work.plane);
     k.advance();
     for (int group = 0; group < kWarpgroups; ++group) {
       ptx::mbarrier_wait(at.q_empty + 8 * group, q_parity);
@@ -54,13 +53,13 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
                 work.query_start + work.row + group * kGroupRows, work.head, work.plane);
     }
     q_parity ^= 1;
-    for (int tile = keys.last - 2; tile >= keys.first; --tile) {
+    for (int tile = work.last - 2; tile >= work.first; --tile) {
       load_tile(at.k, &launch.k, at.k_full, at.k_empty, k, work.key_start + tile * kKeys, kv_head, work.plane);
       k.advance();
       load_tile(at.v, &launch.v, at.v_full, at.v_empty, v, work.key_start + (tile + 1) * kKeys, kv_head, work.plane);
       v.advance();
     }
-    load_tile(at.v, &launch.v, at.v_full, at.v_empty, v, work.key_start + keys.first * kKeys, kv_head, work.plane);
+    load_tile(at.v, &launch.v, at.v_full, at.v_empty, v, work.key_start + work.first * kKeys, kv_head, work.plane);
     v.advance();
   }
   put_counters_back(launch);

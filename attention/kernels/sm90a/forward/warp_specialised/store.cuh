@@ -74,9 +74,10 @@ __device__ __forceinline__ void store_rows(const Launch& launch, const Work& wor
       }
       transpose_quad(words, t);
       const int column = 32 * quad + 8 * t;
-      if (inside && column < launch.head_dim) ptx::store4(out + 2 * column, {words[0], words[1], words[2], words[3]});
+      ptx::store4_if(inside && column < launch.head_dim, out + 2 * column, {words[0], words[1], words[2], words[3]});
     }
-    if (inside && t == 0) *lse_of(launch, work, row + 8 * h) = finished.lse;
+    ptx::store_if(inside && t == 0, reinterpret_cast<ptx::u64>(lse_of(launch, work, row + 8 * h)),
+                  __float_as_uint(finished.lse));
   }
 }
 
