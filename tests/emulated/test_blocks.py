@@ -133,6 +133,14 @@ def test_a_block_that_waits_for_one_that_has_not_run_is_reported() -> None:
             launch(WAITS.format(first=first), mode)
 
 
+def test_volatile_reads_of_many_words_are_no_livelock() -> None:
+    body = "for (int i = 0; i < 4000; ++i) *out += in[i];"
+    source = f'extern "C" __global__ void sum(const volatile char* in, int* out) {{ {body} }}'
+    out = np.zeros(1, np.int32)
+    EmulatedDevice().load(source, "sum.cu", kernel="sum")((1,), (1,), (np.ones(4000, np.int8), out))
+    assert out[0] == 4000
+
+
 def test_the_random_mode_interleaves_blocks() -> None:
     body = "for (int i = 0; i < 8; ++i) { if (t == 0) out[1 + atomicAdd(out, 1)] = b; __syncwarp(); }"
     assert any((np.diff(launch(body, "random", seed)[1:49]) != 0).sum() > 8 for seed in range(8))

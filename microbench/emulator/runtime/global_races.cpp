@@ -6,6 +6,7 @@
 // At plain accesses a kernel calls the __tsan_ hooks at the end: -fsanitize=thread makes the compiler write the calls,
 // and nothing of that sanitizer's own library is linked.
 #include <algorithm>
+#include <cstring>
 #include <unordered_map>
 
 #include "emulator/runtime/fiber.hpp"
@@ -31,6 +32,7 @@ std::vector<u32> epoch, updates;
 std::vector<Epochs> known, known_updates, fenced;
 std::unordered_map<u32, Clock> thread_fences;
 std::unordered_map<u64, Word> words;
+std::unordered_map<u64, u64> volatile_reads;  // by thread and address: what was found there
 
 void join(Epochs& into, const Epochs& from) {
   for (const auto& [cluster, count] : from) into[cluster] = std::max(into[cluster], count);
@@ -111,11 +113,19 @@ void plain(const void* address, u64 bytes, Access access) {
   in_a_hook(address, [=] { note_global(reinterpret_cast<u64>(address), bytes, access); });
 }
 
-// A volatile read is how one block looks out for another: let the others run.
+// A volatile read is how one block looks out for another: let the others run. It is idle where it finds what this
+// thread found there before.
 void strong(const void* address, u64 bytes, bool reads) {
   in_a_hook(address, [=] {
     atomic_access(address, static_cast<u32>(bytes));
-    if (reads) poll();
+    if (!reads) return;
+    u64 value = 0;
+    std::memcpy(&value, address, std::min<u64>(bytes, sizeof value));
+    auto [place, fresh] =
+        volatile_reads.try_emplace(reinterpret_cast<u64>(address) ^ u64{running->thread} << 48, value);
+    if (fresh || place->second != value) machine.idle_polls = 0;
+    place->second = value;
+    poll();
   });
 }
 
@@ -128,6 +138,7 @@ void global_races_reset(u32 clusters) {
   updates.assign(epoch.size(), 0);
   known_updates.assign(epoch.size(), {});
   words.clear();
+  volatile_reads.clear();
   thread_fences.clear();
   global_cells_reset();
 }
