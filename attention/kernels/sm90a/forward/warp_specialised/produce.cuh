@@ -4,19 +4,6 @@
 #include "ptx/mbarrier.cuh"
 #include "schedule.cuh"
 
-// A ring position: the stage, and the parity of the phase that fills it.
-struct Ring {
-  int stage = 0;
-  unsigned parity = 0;
-
-  __device__ __forceinline__ void advance() {
-    if (++stage == kStages) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
-};
-
 __device__ __forceinline__ void load_rows(unsigned to, const ptx::TensorMap* map, unsigned full, int rows, int row,
                                           int head, int batch) {
 #pragma unroll
@@ -25,14 +12,14 @@ __device__ __forceinline__ void load_rows(unsigned to, const ptx::TensorMap* map
 }
 
 __device__ __forceinline__ void load_tile(unsigned to, const ptx::TensorMap* map, unsigned full, unsigned empty,
-                                          const Ring& ring, int row, int head, int plane) {
-  ptx::mbarrier_wait(empty + 8 * ring.stage, ring.parity ^ 1);
-  ptx::mbarrier_arrive_expect(full + 8 * ring.stage, kTileBytes);
-  load_rows(to + ring.stage * kTileBytes, map, full + 8 * ring.stage, kKeys, row, head, plane);
+                                          const Ring<kStages>& ring, int row, int head, int plane) {
+  ptx::mbarrier_wait(empty + 8 * ring.stage(), ring.parity() ^ 1);
+  ptx::mbarrier_arrive_expect(full + 8 * ring.stage(), kTileBytes);
+  load_rows(to + ring.stage() * kTileBytes, map, full + 8 * ring.stage(), kKeys, row, head, plane);
 }
 
 __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
-  Ring k, v;
+  Ring<kStages> k, v;
   unsigned q_parity = 1;
   Slot slot;
   int next = blockIdx.x;

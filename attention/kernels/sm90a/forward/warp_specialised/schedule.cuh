@@ -21,16 +21,17 @@ struct Work {
   __device__ __forceinline__ bool sees_nothing() const { return first == last; }
 };
 
-// One of the two slots that carry tiles, and the parity of its phase.
-struct Slot {
-  int index = 0;
-  unsigned parity = 0;
+// A position in a ring: how many have gone before. One register, where registers are short.
+template <unsigned Length>
+struct Ring {
+  unsigned count = 0;
 
-  __device__ __forceinline__ void advance() {
-    parity ^= index;
-    index ^= 1;
-  }
+  __device__ __forceinline__ unsigned stage() const { return count % Length; }
+  __device__ __forceinline__ unsigned parity() const { return count / Length & 1; }
+  __device__ __forceinline__ void advance() { ++count; }
 };
+
+using Slot = Ring<2>;  // of the two that carry tiles
 
 constexpr unsigned kNoTile = ~0u;
 
@@ -38,7 +39,9 @@ __device__ __forceinline__ int take_tile(const Launch& launch) { return gridDim.
 
 // The last block leaves the counters as the next launch on this stream expects them.
 __device__ __forceinline__ void put_counters_back(const Launch& launch) {
+  __threadfence();
   if (atomicAdd(launch.counters + 1, 1) != gridDim.x - 1) return;
+  __threadfence();
   launch.counters[0] = 0;
   launch.counters[1] = 0;
 }
@@ -68,8 +71,8 @@ __device__ __forceinline__ Work work_of(const Launch& launch, const ptx::vec4& t
   work.key_start = kVarlen ? launch.key_starts[work.batch] : 0;
   work.queries = kVarlen ? launch.query_starts[work.batch + 1] - work.query_start : launch.queries;
   work.keys = kVarlen ? launch.key_starts[work.batch + 1] - work.key_start : launch.keys;
-  work.right = launch.right + (kVarlen ? work.keys - work.queries : 0);
-  work.left = launch.left + (kVarlen ? work.keys - work.queries : 0);
+  work.right = launch.right + (kVarlen ? launch.moves * (work.keys - work.queries) : 0);
+  work.left = launch.left + (kVarlen ? launch.moves * (work.keys - work.queries) : 0);
   int end = work.keys, begin = 0;
   if (kCausal) end = min(end, work.row + kTileRows + work.right);
   if (kWindow) begin = max(0, work.row + work.left);
@@ -80,19 +83,19 @@ __device__ __forceinline__ Work work_of(const Launch& launch, const ptx::vec4& t
 }
 
 __device__ __forceinline__ void publish(const Rooms& at, Slot& slot, const ptx::vec4& tile) {
-  ptx::mbarrier_wait(at.tile_empty + 8 * slot.index, slot.parity ^ 1);
-  ptx::store_shared4(at.tile + 16 * slot.index, tile);
-  ptx::mbarrier_arrive(at.tile_full + 8 * slot.index);
+  ptx::mbarrier_wait(at.tile_empty + 8 * slot.stage(), slot.parity() ^ 1);
+  ptx::store_shared4(at.tile + 16 * slot.stage(), tile);
+  ptx::mbarrier_arrive(at.tile_full + 8 * slot.stage());
   slot.advance();
 }
 
 // By a whole warp.
 __device__ __forceinline__ ptx::vec4 receive(const Rooms& at, Slot& slot, int lane) {
-  ptx::mbarrier_wait(at.tile_full + 8 * slot.index, slot.parity);
+  ptx::mbarrier_wait(at.tile_full + 8 * slot.stage(), slot.parity());
   ptx::vec4 tile{0, 0, 0, 0};
-  if (lane == 0) tile = ptx::load_shared4(at.tile + 16 * slot.index);
+  if (lane == 0) tile = ptx::load_shared4(at.tile + 16 * slot.stage());
   tile = {__shfl_sync(~0u, tile.x, 0), __shfl_sync(~0u, tile.y, 0), __shfl_sync(~0u, tile.z, 0), 0};
-  if (lane == 0) ptx::mbarrier_arrive(at.tile_empty + 8 * slot.index);
+  if (lane == 0) ptx::mbarrier_arrive(at.tile_empty + 8 * slot.stage());
   slot.advance();
   return tile;
 }

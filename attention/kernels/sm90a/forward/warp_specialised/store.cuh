@@ -44,8 +44,9 @@ struct Finish {
 };
 
 // A row that saw no key gives 0 and -inf. A sink is one more logit, which has no value.
-__device__ __forceinline__ Finish finish(float sum, float offset, float sink) {
-  constexpr float kLn2 = 0.693147181f;
+__device__ __forceinline__ Finish finish(float sum, float offset, float logit) {
+  constexpr float kLn2 = 0.693147181f, kLog2e = 1.44269504f;
+  const float sink = logit * kLog2e;
   const bool saw = !(sum == 0.f);
   if (!kSinks) return {saw ? 1.f / sum : 0.f, saw ? kLn2 * offset + __logf(sum) : minus_infinity()};
   const float before = saw ? offset : minus_infinity(), most = fmaxf(before, sink);
