@@ -55,6 +55,20 @@ CASES = {
     "redux": ("{.reg .b32 r; redux.sync.add.u32 r, r, -1;}", "sm80", ("sm70", "sm75")),
     "redux of f32": ("{.reg .f32 f; redux.sync.max.f32 f, f, -1;}", "sm100a", ("sm90a", "sm120a")),
     "max of three": ("{.reg .f32 f; max.f32 f, f, f, f;}", "sm100a", ("sm89", "sm90a")),
+    "mapa": ("{.reg .b32 r; mapa.shared::cluster.u32 r, r, r;}", "sm90a", ("sm80", "sm89")),
+    "multicast": (
+        "{.reg .b32 r; .reg .b64 g; .reg .b16 m; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [r], [g], r, [r], m;}",
+        "sm90a",
+        ("sm80", "sm89"),
+    ),
+    "st.async": (
+        "{.reg .b32 r; st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [r], r, [r];}",
+        "sm90a",
+        ("sm80", "sm89"),
+    ),
+    "elect": ("{.reg .pred p; elect.sync _|p, -1;}", "sm90a", ("sm80", "sm89")),
+    "dependent grid": ("griddepcontrol.wait;", "sm90a", ("sm80", "sm89")),
     "packed f32x2": ("{.reg .b64 x; add.rn.f32x2 x, x, x;}", "sm100a", ("sm89", "sm90a")),
 }
 
