@@ -1,0 +1,166 @@
+"""The sm90a forward kernel on the emulator: the launch that its launcher makes, of one ForwardCase."""
+
+import ctypes
+import math
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from attention.kernels.sm90a.forward.warp_specialised.launch import Launch, Shape, shape_of
+from attention.variant import KERNELS, Config
+from microbench.build import Defines
+from microbench.emulator import EmulatedDevice, TensorMap
+from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs, inputs_of, placed
+
+FOLDER, COMMON = KERNELS / "sm90a/forward/warp_specialised", KERNELS / "common"
+KERNEL, SOURCE = "attention_forward_sm90a", (FOLDER / "kernel.cu").read_text()
+LOG2_E = math.log2(math.e)
+OPEN = 1 << 20  # an edge of the band that hides nothing
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a kernel is compiled with; a case may leave any of it unused but the softcap."""
+
+    causal: bool = False
+    window: bool = False
+    varlen: bool = False
+    softcap: bool = False
+    alibi: bool = False
+    sinks: bool = False
+    mask: bool = False
+
+    @classmethod
+    def of(cls, case: ForwardCase) -> "Features":
+        """No more than the case needs."""
+        asked = (case.right is not None, case.left is not None, case.lengths, case.softcap, case.alibi, case.sinks)
+        return cls(*map(bool, (*asked, case.mask)))
+
+    @property
+    def defines(self) -> Defines:
+        """Of config.cuh."""
+        return tuple((each.name.upper(), int(getattr(self, each.name))) for each in fields(self))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A compiled configuration. `source` holds another text of kernel.cu, with its headers inlined."""
+
+    config: Config
+    features: Features
+    head_dim: int
+    dtype: str = "bfloat16"
+    overlap: bool = True
+    source: str = SOURCE
+
+    @property
+    def defines(self) -> Defines:
+        """All that config.cuh asks for."""
+        shape = tuple((axis.upper(), size) for axis, size in self.config.values)
+        kind = (("HEAD_DIM", self.head_dim), ("BF16", int(self.dtype == "bfloat16")), ("OVERLAP", int(self.overlap)))
+        return (*shape, *kind, *self.features.defines)
+
+    @property
+    def include(self) -> tuple[Path, ...]:
+        """Where its headers lie."""
+        return (COMMON, FOLDER)
+
+
+def config_of(tile_keys: int, warpgroups: int = 2, pingpong: int = 1, stages: int = 2) -> Config:
+    """A point of the variant's space."""
+    sizes = (tile_keys, warpgroups, stages, pingpong)
+    return Config(tuple(zip(("tile_keys", "warpgroups", "stages", "pingpong"), sizes, strict=True)))
+
+
+def run(
+    device: EmulatedDevice,
+    case: ForwardCase,
+    kernel: Kernel,
+    *,
+    blocks: int = 2,
+    section: int = 2,
+    inputs: Inputs | None = None,
+) -> Outputs:
+    """Launch it with so many blocks, and heads of a section of the causal schedule. Raises DeviceError."""
+    inputs = inputs or inputs_of(case)
+    shape = shape_of(case.problem, kernel.config)
+    held = {name: placed(device, case, getattr(inputs, name).shape) for name in "qkv"}
+    for name, place in held.items():
+        place.array[...] = getattr(inputs, name)
+    out, lse, counters = placed(device, case, inputs.q.shape), _lse(device, inputs), device.full(2, 0, np.int32)
+    launch = _launch(case, kernel.features, shape, section)
+    rows = {"q": 64, "k": shape.tile_keys, "v": shape.tile_keys}
+    for name, place in held.items():
+        box = (1, 1, rows[name], shape.panel_width)
+        element = "bf16" if case.dtype == "bfloat16" else "f16"
+        encoded = TensorMap(place.array, box, element, swizzle=128 if shape.panel_width == 64 else 64).emulated()
+        ctypes.memmove(ctypes.addressof(getattr(launch, name)), encoded.tobytes(), len(encoded.tobytes()))
+    launch.out, launch.lse, launch.counters = out.array.ctypes.data, lse[1].ctypes.data, counters.ctypes.data
+    launch.out_batch, launch.out_head, launch.out_row = (stride // 2 for stride in out.array.strides[:3])
+    kept = _features(device, case, kernel.features, inputs, launch)
+    loaded = device.load(kernel.source, "kernel.cu", kernel=KERNEL, defines=kernel.defines, include=kernel.include)
+    loaded((blocks,), (shape.threads,), (np.void(bytes(launch)),), shared_mem=shape.smem_bytes)
+    strays = (
+        (not out.untouched, "wrote beside out"),
+        (not np.isnan(lse[::2]).all(), "wrote beside lse"),
+        (counters.any(), f"left the counters at {counters}"),
+        (not all(place.untouched for place in held.values()), "wrote beside its inputs"),
+    )
+    del kept
+    return Outputs(out.array.copy(), lse[1].copy(), next((said for strayed, said in strays if strayed), ""))
+
+
+def _lse(device: EmulatedDevice, inputs: Inputs) -> Array:
+    """Three of them: the middle one is the kernel's."""
+    return device.full((3, *inputs.q.shape[:3]), np.nan, np.float32)
+
+
+def _launch(case: ForwardCase, features: Features, shape: Shape, section: int) -> Launch:
+    queries, keys = case.longest
+    row_tiles, count = -(-queries // shape.tile_rows), len(case.sequences)
+    scale_log2 = (case.softcap or case.scale) * LOG2_E
+    return Launch(
+        batch=count,
+        heads=case.heads_q,
+        heads_per_kv=case.heads_q // case.heads_kv,
+        queries=queries,
+        keys=keys,
+        head_dim=case.head_dim,
+        right=(OPEN if features.causal else keys - 1) if case.right is None else case.right,
+        left=(-OPEN if features.window else 1 - queries) if case.left is None else case.left,
+        row_tiles=row_tiles,
+        tiles=row_tiles * count * case.heads_q,
+        section=section,
+        scale_log2=scale_log2,
+        slack=8 / scale_log2,
+        softcap=case.scale / case.softcap if case.softcap else 0.0,
+    )
+
+
+def _features(
+    device: EmulatedDevice, case: ForwardCase, features: Features, inputs: Inputs, launch: Launch
+) -> list[Array]:
+    """Fill in what the compiled features read, neutral where the case does not ask; the arrays must outlive the run."""
+    assert features.softcap == bool(case.softcap) and features.varlen == bool(case.lengths)
+    kept: list[Array] = []
+
+    def held(array: Array) -> int:
+        kept.append(device.asarray(array))
+        return int(kept[-1].ctypes.data)
+
+    if features.varlen:
+        starts = np.cumsum([(0, 0), *case.lengths], 0).astype(np.int32)
+        launch.query_starts, launch.key_starts = held(starts[:, 0]), held(starts[:, 1])
+    if features.alibi:
+        slopes = inputs.slopes if case.alibi else np.zeros((1, case.heads_q), np.float32)
+        launch.alibi = held(slopes * np.float32(LOG2_E / launch.scale_log2))
+        launch.alibi_batch = case.heads_q if case.alibi == "batch" else 0
+    if features.sinks:
+        launch.sinks = held(inputs.sinks * np.float32(LOG2_E) if case.sinks else np.full(case.heads_q, -np.inf, "f4"))
+    if features.mask:
+        mask = inputs.mask if case.mask else np.ones((1, 1, 1, case.longest[1]), np.uint8)
+        launch.mask = held(mask)
+        strides = (0 if size == 1 else stride for size, stride in zip(mask.shape, mask.strides, strict=True))
+        launch.mask_batch, launch.mask_head, launch.mask_row, launch.mask_key = strides
+    return kept
