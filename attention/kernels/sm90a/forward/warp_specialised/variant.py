@@ -60,6 +60,8 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
             Demand("exponentials", "tile", rows * columns, "mufu_ex2_per_clk_sm"),
             Demand("operands from shared memory", "tile", operand_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
+            # Products of a step are taken in turns, and the first of a turn starts behind the last of the one before.
+            Demand("turns", "turns", 2, "wgmma_n128_bf16_latency_cycles"),
         ),
         edge=(Demand("Q and out", "edge", 4 * rows * width, "dram_bandwidth_bytes_per_s"),),
     )
@@ -88,7 +90,6 @@ VARIANT = Variant(
         ("tile_keys", (64, 80, 96, 112, 128, 144, 160, 176)),
         ("warpgroups", (2, 3)),
         ("stages", (2,)),
-        ("pingpong", (0, 1)),
     ),
     illegal=illegal,
     tile=tile,
