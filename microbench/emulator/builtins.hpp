@@ -85,6 +85,7 @@ inline float __int_as_float(int x) { return emulator::bits_as<float>(x); }
 inline long long __double_as_longlong(double x) { return emulator::bits_as<long long>(x); }
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 inline float __logf(float x) { return logf(x); }
+inline float __fdividef(float x, float y) { return x / y; }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return x ? __builtin_clz(static_cast<unsigned>(x)) : 32; }

@@ -3,14 +3,14 @@
 import ctypes
 import math
 from dataclasses import dataclass, fields
-from pathlib import Path
 
 import numpy as np
 
-from attention.kernels.sm90a.forward.warp_specialised.launch import Launch, Shape, shape_of
+from attention.kernels.sm90a.forward.warp_specialised.launch import Launch, Shape, padded_head_dim, shape_of
 from attention.variant import KERNELS, Config
 from microbench.build import Defines
 from microbench.emulator import EmulatedDevice, TensorMap
+from microbench.emulator.device import EmulatedKernel
 from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs, inputs_of, placed
 
 FOLDER, COMMON = KERNELS / "sm90a/forward/warp_specialised", KERNELS / "common"
@@ -52,25 +52,30 @@ class Kernel:
     head_dim: int
     dtype: str = "bfloat16"
     overlap: bool = True
+    pingpong: bool = True
     source: str = SOURCE
 
     @property
     def defines(self) -> Defines:
         """All that config.cuh asks for."""
         shape = tuple((axis.upper(), size) for axis, size in self.config.values)
-        kind = (("HEAD_DIM", self.head_dim), ("BF16", int(self.dtype == "bfloat16")), ("OVERLAP", int(self.overlap)))
-        return (*shape, *kind, *self.features.defines)
+        kind = (("HEAD_DIM", padded_head_dim(self.head_dim)), ("BF16", int(self.dtype == "bfloat16")))
+        order = (("OVERLAP", int(self.overlap)), ("PINGPONG", int(self.pingpong)))
+        return (*shape, *kind, *order, *self.features.defines)
 
-    @property
-    def include(self) -> tuple[Path, ...]:
-        """Where its headers lie."""
-        return (COMMON, FOLDER)
+    @classmethod
+    def of(cls, case: ForwardCase, config: Config) -> "Kernel":
+        """The one that serves a case."""
+        return cls(config, Features.of(case), case.head_dim, case.dtype)
+
+    def load(self, device: EmulatedDevice) -> EmulatedKernel:
+        """Built for the emulator, or taken from the cache."""
+        return device.load(self.source, "kernel.cu", kernel=KERNEL, defines=self.defines, include=(COMMON, FOLDER))
 
 
-def config_of(tile_keys: int, warpgroups: int = 2, pingpong: int = 1, stages: int = 2) -> Config:
+def config_of(tile_keys: int, warpgroups: int = 2, stages: int = 2) -> Config:
     """A point of the variant's space."""
-    sizes = (tile_keys, warpgroups, stages, pingpong)
-    return Config(tuple(zip(("tile_keys", "warpgroups", "stages", "pingpong"), sizes, strict=True)))
+    return Config((("tile_keys", tile_keys), ("warpgroups", warpgroups), ("stages", stages)))
 
 
 def run(
@@ -99,8 +104,7 @@ def run(
     launch.out, launch.lse, launch.counters = out.array.ctypes.data, lse[1].ctypes.data, counters.ctypes.data
     launch.out_batch, launch.out_head, launch.out_row = (stride // 2 for stride in out.array.strides[:3])
     kept = _features(device, case, kernel.features, inputs, launch)
-    loaded = device.load(kernel.source, "kernel.cu", kernel=KERNEL, defines=kernel.defines, include=kernel.include)
-    loaded((blocks,), (shape.threads,), (np.void(bytes(launch)),), shared_mem=shape.smem_bytes)
+    kernel.load(device)((blocks,), (shape.threads,), (np.void(bytes(launch)),), shared_mem=shape.smem_bytes)
     strays = (
         (not out.untouched, "wrote beside out"),
         (not np.isnan(lse[::2]).all(), "wrote beside lse"),
