@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from attention.band import Alignment
 from attention.problem import AttentionProblem
 from attention.reference import compare
 from microbench.emulator import EmulatedDevice
@@ -31,8 +32,9 @@ LSE_TOLERANCE = 2.0**-20
 class ForwardCase:
     """A problem with random inputs. Query i sees keys i + left <= j <= i + right; None leaves a side open.
 
-    lengths     (queries, keys) of packed sequences, whose band moves by keys - queries; batch and lengths above are
-                ignored, and `spare` rows that belong to no sequence follow them
+    aligned     where the band lies as it says, or further right by keys - queries
+    lengths     (queries, keys) of packed sequences; batch and lengths above are ignored, and `spare` rows that belong
+                to no sequence follow them
     alibi       'heads': one slope a head; 'batch': one for each batch and head
     mask        'full': a byte for every score; 'keys': one for each batch and key, broadcast
     memory      the order in which dimensions lie in memory
@@ -48,6 +50,7 @@ class ForwardCase:
     dtype: Literal["bfloat16", "float16"] = "bfloat16"
     left: int | None = None
     right: int | None = None
+    aligned: Alignment = "top_left"
     softcap: float = 0.0
     alibi: Literal["", "heads", "batch"] = ""
     sinks: bool = False
@@ -76,10 +79,20 @@ class ForwardCase:
 
     @property
     def problem(self) -> AttentionProblem:
-        """Its sizes, for what is legal."""
-        queries, keys = self.longest
-        sizes = (len(self.sequences), self.heads_q, self.heads_kv, max(1, queries), max(1, keys), self.head_dim)
-        return AttentionProblem(*sizes, dtype=self.dtype, device="cuda", causal=self.right == 0)
+        """What the kernel is compiled for: the features, and sizes of which no edge hides nothing."""
+        (queries, keys), count = self.longest, len(self.sequences)
+        return AttentionProblem(
+            *(count, self.heads_q, self.heads_kv, max(2, queries), max(2, keys), self.head_dim),
+            dtype=self.dtype,
+            device="cuda",
+            causal=self.right is not None,
+            window=(-1 if self.left is None else 0, -1),
+            softcap=self.softcap,
+            alibi=bool(self.alibi),
+            sinks=self.sinks,
+            mask="bool" if self.mask else "none",
+            varlen=bool(self.lengths),
+        )
 
     def bits(self, values: Array) -> NDArray[np.uint16]:
         """Values rounded to the dtype."""
@@ -162,7 +175,7 @@ def _attend(
     scores = (q @ k.mT).to(softmax) * case.scale
     queries, keys = scores.shape[-2:]
     ahead = torch.arange(keys)[None] - torch.arange(queries)[:, None]
-    moved = keys - queries if case.lengths else 0
+    moved = keys - queries if case.aligned == "bottom_right" else 0
     terms = (q.abs() @ k.abs().mT).to(softmax) * case.scale  # a sum is as wrong as its summands are large
     if case.softcap:
         scores = case.softcap * torch.tanh(scores / case.softcap)

@@ -2,11 +2,12 @@
 
 import ctypes
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
-from attention.kernels.sm90a.forward.warp_specialised.launch import Launch, Shape, padded_head_dim, shape_of
+from attention.kernels.sm90a.forward.warp_specialised.launch import GROUP_ROWS, Launch, Shape, defines_of, shape_of
+from attention.problem import AttentionProblem
 from attention.variant import KERNELS, Config
 from microbench.build import Defines
 from microbench.emulator import EmulatedDevice, TensorMap
@@ -20,57 +21,27 @@ OPEN = 1 << 20  # an edge of the band that hides nothing
 
 
 @dataclass(frozen=True)
-class Features:
-    """What a kernel is compiled with; a case may leave any of it unused but the softcap."""
-
-    causal: bool = False
-    window: bool = False
-    varlen: bool = False
-    softcap: bool = False
-    alibi: bool = False
-    sinks: bool = False
-    mask: bool = False
-
-    @classmethod
-    def of(cls, case: ForwardCase) -> "Features":
-        """No more than the case needs."""
-        asked = (case.right is not None, case.left is not None, case.lengths, case.softcap, case.alibi, case.sinks)
-        return cls(*map(bool, (*asked, case.mask)))
-
-    @property
-    def defines(self) -> Defines:
-        """Of config.cuh."""
-        return tuple((each.name.upper(), int(getattr(self, each.name))) for each in fields(self))
-
-
-@dataclass(frozen=True)
 class Kernel:
-    """A compiled configuration. `source` holds another text of kernel.cu, with its headers inlined."""
+    """A configuration, compiled for a problem; a case of that head dim may leave any of its features unused.
+
+    changes     defines to override
+    source      another text of kernel.cu, with its headers inlined
+    """
 
     config: Config
-    features: Features
-    head_dim: int
-    dtype: str = "bfloat16"
-    overlap: bool = True
-    pingpong: bool = True
+    problem: AttentionProblem
+    changes: Defines = ()
     source: str = SOURCE
 
     @property
-    def defines(self) -> Defines:
-        """All that config.cuh asks for."""
-        shape = tuple((axis.upper(), size) for axis, size in self.config.values)
-        kind = (("HEAD_DIM", padded_head_dim(self.head_dim)), ("BF16", int(self.dtype == "bfloat16")))
-        order = (("OVERLAP", int(self.overlap)), ("PINGPONG", int(self.pingpong)))
-        return (*shape, *kind, *order, *self.features.defines)
-
-    @classmethod
-    def of(cls, case: ForwardCase, config: Config) -> "Kernel":
-        """The one that serves a case."""
-        return cls(config, Features.of(case), case.head_dim, case.dtype)
+    def defines(self) -> dict[str, int | str]:
+        """What the launcher gives NVRTC."""
+        return dict(defines_of(self.problem, self.config)) | dict(self.changes)
 
     def load(self, device: EmulatedDevice) -> EmulatedKernel:
         """Built for the emulator, or taken from the cache."""
-        return device.load(self.source, "kernel.cu", kernel=KERNEL, defines=self.defines, include=(COMMON, FOLDER))
+        defines = tuple(self.defines.items())
+        return device.load(self.source, "kernel.cu", kernel=KERNEL, defines=defines, include=(COMMON, FOLDER))
 
 
 def config_of(tile_keys: int, warpgroups: int = 2, stages: int = 2) -> Config:
@@ -89,13 +60,13 @@ def run(
 ) -> Outputs:
     """Launch it with so many blocks, and heads of a section of the causal schedule. Raises DeviceError."""
     inputs = inputs or inputs_of(case)
-    shape = shape_of(case.problem, kernel.config)
+    shape = shape_of(kernel.problem, kernel.config)
     held = {name: placed(device, case, getattr(inputs, name).shape) for name in "qkv"}
     for name, place in held.items():
         place.array[...] = getattr(inputs, name)
     out, lse, counters = placed(device, case, inputs.q.shape), _lse(device, inputs), device.full(2, 0, np.int32)
-    launch = _launch(case, kernel.features, shape, section)
-    rows = {"q": 64, "k": shape.tile_keys, "v": shape.tile_keys}
+    launch = _launch(case, shape, section)
+    rows = {"q": GROUP_ROWS, "k": shape.tile_keys, "v": shape.tile_keys}
     for name, place in held.items():
         box = (1, 1, rows[name], shape.panel_width)
         element = "bf16" if case.dtype == "bfloat16" else "f16"
@@ -103,7 +74,7 @@ def run(
         ctypes.memmove(ctypes.addressof(getattr(launch, name)), encoded.tobytes(), len(encoded.tobytes()))
     launch.out, launch.lse, launch.counters = out.array.ctypes.data, lse[1].ctypes.data, counters.ctypes.data
     launch.out_batch, launch.out_head, launch.out_row = (stride // 2 for stride in out.array.strides[:3])
-    kept = _features(device, case, kernel.features, inputs, launch)
+    kept = _features(device, case, kernel, inputs, launch)
     kernel.load(device)((blocks,), (shape.threads,), (np.void(bytes(launch)),), shared_mem=shape.smem_bytes)
     strays = (
         (not out.untouched, "wrote beside out"),
@@ -120,10 +91,11 @@ def _lse(device: EmulatedDevice, inputs: Inputs) -> Array:
     return device.full((3, *inputs.q.shape[:3]), np.nan, np.float32)
 
 
-def _launch(case: ForwardCase, features: Features, shape: Shape, section: int) -> Launch:
-    queries, keys = case.longest
-    row_tiles, count = -(-queries // shape.tile_rows), len(case.sequences)
-    scale_log2 = (case.softcap or case.scale) * LOG2_E
+def _launch(case: ForwardCase, shape: Shape, section: int) -> Launch:
+    """All but addresses, as kernel.py has it."""
+    (queries, keys), count = case.longest, len(case.sequences)
+    row_tiles, scale_log2 = -(-queries // shape.tile_rows), (case.softcap or case.scale) * LOG2_E
+    ahead = keys - queries if case.aligned == "bottom_right" and not case.lengths else 0
     return Launch(
         batch=count,
         heads=case.heads_q,
@@ -131,38 +103,39 @@ def _launch(case: ForwardCase, features: Features, shape: Shape, section: int) -
         queries=queries,
         keys=keys,
         head_dim=case.head_dim,
-        right=(OPEN if features.causal else keys - 1) if case.right is None else case.right,
-        left=(-OPEN if features.window else 1 - queries) if case.left is None else case.left,
+        right=OPEN if case.right is None else case.right + ahead,
+        left=-OPEN if case.left is None else case.left + ahead,
+        moves=int(case.aligned == "bottom_right"),
         row_tiles=row_tiles,
         tiles=row_tiles * count * case.heads_q,
         section=section,
         scale_log2=scale_log2,
         slack=8 / scale_log2,
         softcap=case.scale / case.softcap if case.softcap else 0.0,
+        alibi_scale=LOG2_E / scale_log2,
     )
 
 
 def _features(
-    device: EmulatedDevice, case: ForwardCase, features: Features, inputs: Inputs, launch: Launch
+    device: EmulatedDevice, case: ForwardCase, kernel: Kernel, inputs: Inputs, launch: Launch
 ) -> list[Array]:
     """Fill in what the compiled features read, neutral where the case does not ask; the arrays must outlive the run."""
-    assert features.softcap == bool(case.softcap) and features.varlen == bool(case.lengths)
-    kept: list[Array] = []
+    compiled, kept = kernel.defines, list[Array]()
+    assert bool(compiled["SOFTCAP"]) == bool(case.softcap) and bool(compiled["VARLEN"]) == bool(case.lengths)
 
     def held(array: Array) -> int:
         kept.append(device.asarray(array))
         return int(kept[-1].ctypes.data)
 
-    if features.varlen:
+    if compiled["VARLEN"]:
         starts = np.cumsum([(0, 0), *case.lengths], 0).astype(np.int32)
         launch.query_starts, launch.key_starts = held(starts[:, 0]), held(starts[:, 1])
-    if features.alibi:
-        slopes = inputs.slopes if case.alibi else np.zeros((1, case.heads_q), np.float32)
-        launch.alibi = held(slopes * np.float32(LOG2_E / launch.scale_log2))
-        launch.alibi_batch = case.heads_q if case.alibi == "batch" else 0
-    if features.sinks:
-        launch.sinks = held(inputs.sinks * np.float32(LOG2_E) if case.sinks else np.full(case.heads_q, -np.inf, "f4"))
-    if features.mask:
+    if compiled["ALIBI"]:
+        launch.alibi = held(inputs.slopes if case.alibi else np.zeros((1, case.heads_q), np.float32))
+        launch.alibi_batch, launch.alibi_head = case.heads_q if case.alibi == "batch" else 0, 1
+    if compiled["SINKS"]:
+        launch.sinks = held(inputs.sinks if case.sinks else np.full(case.heads_q, -np.inf, np.float32))
+    if compiled["MASK"]:
         mask = inputs.mask if case.mask else np.ones((1, 1, 1, case.longest[1]), np.uint8)
         launch.mask = held(mask)
         strides = (0 if size == 1 else stride for size, stride in zip(mask.shape, mask.strides, strict=True))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from microbench.device.cpu import cores
 from microbench.emulator import MODES, EmulatedDevice, Mode
 from tests.emulated.forward_case import ForwardCase, inputs_of, judge
-from tests.emulated.forward_sm90a import Features, Kernel, config_of, run
+from tests.emulated.forward_sm90a import Kernel, config_of, run
 
 # Two tiles of rows, the second one cut short, and three of keys or more; a block works on several.
 WIDTHS = {
@@ -22,15 +22,16 @@ WIDTHS = {
     256: (ForwardCase(seq_q=130, seq_kv=170, head_dim=256, heads_q=1, dtype="float16"), config_of(64)),
 }
 # Two builds serve all features: what a case does not ask for is given a neutral value.
-FEATURED = Kernel(config_of(64), Features(causal=True, window=True, alibi=True, sinks=True, mask=True), 64)
-PACKED = replace(FEATURED, features=Features(True, True, varlen=True, softcap=True, alibi=True, sinks=True))
+EVERY = ForwardCase(seq_q=512, seq_kv=512, left=0, right=0, alibi="heads", sinks=True)
+FEATURED = Kernel(config_of(64), replace(EVERY, mask="full").problem)
+PACKED = Kernel(config_of(64), replace(EVERY, softcap=1.0, lengths=((512, 512),)).problem)
 
 SOME = ForwardCase(batch=2, heads_q=4, heads_kv=2, seq_q=140, seq_kv=203)
 SEQUENCES = ((100, 100), (1, 133), (0, 5), (5, 0), (140, 64), (65, 150))
 MANY = ForwardCase(heads_q=2, lengths=SEQUENCES, softcap=30.0)
 FEATURES = {
     "causal": replace(SOME, right=0),
-    "causal from the bottom right": replace(SOME, right=63),
+    "causal from the bottom right": replace(SOME, right=0, aligned="bottom_right"),
     "rows that see nothing": replace(SOME, right=-70),
     "a window": replace(SOME, left=-40, right=20),
     "a window behind": replace(SOME, left=-40),
@@ -47,7 +48,8 @@ FEATURES = {
     "softcap": replace(MANY, softcap=2.0, spread=4.0),
     "packed sequences": MANY,
     "packed and causal": replace(MANY, right=0, memory="bshd"),
-    "packed and a window": replace(MANY, left=-30, right=30, sinks=True, alibi="batch"),
+    "packed and causal from the bottom right": replace(MANY, right=0, aligned="bottom_right"),
+    "packed and a window": replace(MANY, left=-30, right=30, aligned="bottom_right", sinks=True, alibi="batch"),
 }
 
 
@@ -68,7 +70,7 @@ def _built(emulator: None) -> Iterator[None]:
     """All of this module's builds, in as many compilers as there are cores."""
     device = EmulatedDevice()
     with ThreadPoolExecutor(len(cores())) as pool:
-        kernels = (FEATURED, PACKED, *(Kernel.of(*width) for width in WIDTHS.values()))
+        kernels = (FEATURED, PACKED, *(Kernel(config, case.problem) for case, config in WIDTHS.values()))
         for done in [pool.submit(kernel.load, device) for kernel in kernels]:
             done.result()
     yield
@@ -78,7 +80,7 @@ def _built(emulator: None) -> Iterator[None]:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_each_head_dim_is_right_in_every_mode(width: int, mode: Mode) -> None:
     case, config = WIDTHS[width]
-    assert not why_wrong(mode, case, Kernel.of(case, config))
+    assert not why_wrong(mode, case, Kernel(config, case.problem))
 
 
 @pytest.mark.parametrize("feature", FEATURES)
@@ -118,6 +120,7 @@ def cases(draw: st.DrawFn) -> ForwardCase:
         head_dim=draw(st.sampled_from([8, 40, 56, 64])),
         left=left,
         right=right,
+        aligned=draw(st.sampled_from(["top_left", "bottom_right"])),
         softcap=draw(st.sampled_from([1.0, 20.0])) if packed else 0.0,
         alibi=draw(st.sampled_from(["", "heads", "batch"])),
         sinks=draw(st.booleans()),

@@ -95,17 +95,14 @@ struct Consumer {
                             kCausal || kWindow ? 8 : 0);
   }
 
-  // A tile of keys that none of these rows sees: the producer and the other warpgroups count on every consumer. Lane 0
-  // releases for its warp, so that all lanes must have seen the phase: one that is late would wait for the next but one.
+  // A tile of keys that none of these rows sees: the producer and the other warpgroups count on every consumer.
   __device__ __forceinline__ void skip() {
     ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
-    __syncwarp();
     release(at.k_empty + 8 * k.stage());
     k.advance();
     await_turn();
     pass_turn();
     ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
-    __syncwarp();
     release(at.v_empty + 8 * v.stage());
     v.advance();
   }
