@@ -10,7 +10,7 @@ from attention.kernels.sm90a.forward.warp_specialised.launch import GROUP_ROWS, 
 from attention.problem import AttentionProblem
 from attention.variant import KERNELS, Config
 from microbench.build import Defines
-from microbench.emulator import EmulatedDevice, TensorMap
+from microbench.emulator import EmulatedDevice, TensorMap, toolchain
 from microbench.emulator.device import EmulatedKernel
 from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs, inputs_of, placed
 
@@ -42,6 +42,11 @@ class Kernel:
         """Built for the emulator, or taken from the cache."""
         defines = tuple(self.defines.items())
         return device.load(self.source, "kernel.cu", kernel=KERNEL, defines=defines, include=(COMMON, FOLDER))
+
+    def library(self) -> ctypes.PyDLL:
+        """What it is built into: one for all launches of this process."""
+        built = toolchain.build_kernel(self.source, "kernel.cu", KERNEL, tuple(self.defines.items()), (COMMON, FOLDER))
+        return ctypes.PyDLL(str(built))
 
 
 def config_of(tile_keys: int, warpgroups: int = 2, stages: int = 2) -> Config:
@@ -116,9 +121,7 @@ def _launch(case: ForwardCase, shape: Shape, section: int) -> Launch:
     )
 
 
-def _features(
-    device: EmulatedDevice, case: ForwardCase, kernel: Kernel, inputs: Inputs, launch: Launch
-) -> list[Array]:
+def _features(device: EmulatedDevice, case: ForwardCase, kernel: Kernel, inputs: Inputs, launch: Launch) -> list[Array]:
     """Fill in what the compiled features read, neutral where the case does not ask; the arrays must outlive the run."""
     compiled, kept = kernel.defines, list[Array]()
     assert bool(compiled["SOFTCAP"]) == bool(case.softcap) and bool(compiled["VARLEN"]) == bool(case.lengths)
