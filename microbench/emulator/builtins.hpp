@@ -109,6 +109,7 @@ inline float __fadd_rn(float a, float b) { return emulator::rounded(emulator::ro
 inline float __fmul_rn(float a, float b) { return emulator::rounded(a * b); }
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 inline float __logf(float x) { return logf(x); }
+inline float __fdividef(float x, float y) { return x / y; }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return x ? __builtin_clz(static_cast<unsigned>(x)) : 32; }
