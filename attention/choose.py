@@ -78,7 +78,7 @@ def choose(
     """Pick a kernel for one problem on the machine of `profile`.
 
     only            'smscope' or 'torch' leaves the other's variants out; a variant's name leaves all others out
-    efficiencies    what timings on this machine showed, by variant path, and by timed_key where a configuration was timed
+    efficiencies    what timings on this machine showed, by variant path and by timed_key
     Raises UnsupportedError where nothing can serve, with every reason.
     """
     variants = shipped() if variants is None else variants
