@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from tests.gpu.differential import boxes, matrices, programs, tensor_cores, warpgroups, words
+from tests.gpu.differential import boxes, formats, matrices, programs, small, tensor_cores, warpgroups, words
 from tests.gpu.differential.case import Case
 
 SEEDS = 200
@@ -12,7 +12,7 @@ CHUNK = 50  # seeds that are compared at a time
 @cache
 def cases() -> tuple[Case, ...]:
     """All of them, in the order of the report."""
-    rooms = (tensor_cores, matrices, words, boxes, warpgroups, programs)
+    rooms = (tensor_cores, formats, matrices, words, small, boxes, warpgroups, programs)
     made = tuple(case for room in rooms for case in room.cases())
     assert len({case.key for case in made}) == len(made)
     return made

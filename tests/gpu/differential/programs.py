@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.emulated.attention_case import SCALE_LOG2, attention_case
+from tests.emulated.attention_case import attention_case, scale_log2
 from tests.gpu.differential.case import ATTENTION_TOLERANCE, Array, Buffer, Case, Defines, Launch, Map
 from tests.gpu.differential.tensor_cores import ORDERS
 
@@ -29,18 +29,20 @@ def gemm_sm70(a_order: str, b_order: str, f16: bool, seeds: range) -> list[Launc
     return made
 
 
-def attention(arch: str, seeds: range) -> list[Launch]:
+def attention(arch: str, dim: int, seeds: range) -> list[Launch]:
     made = []
     for seed in seeds:
-        case = attention_case(128, seed)
-        arrays = case.q, case.k, case.v, np.zeros((128, 64), np.float32)
+        case = attention_case(128, seed, dim, "f16" if arch == "sm70" else "bf16")
+        arrays = case.q, case.k, case.v, np.zeros((128, dim), np.float32)
         args: tuple[Buffer | Map | int | float, ...] = tuple(map(Buffer, range(4)))
-        smem_bytes, threads = 5 * 8192, 128
+        smem_bytes, threads = 5 * 128 * dim, 128
+        if arch == "sm70":
+            smem_bytes = 3 * 64 * (2 * dim + 16) + 64 * (2 * 64 + 16)
         if arch == "sm90a":
             inputs = (Map(i, (64, 64), "bf16", 128) for i in range(3))
-            args, threads = (*inputs, Map(3, (64, 64), "f32", 0)), 256
-            smem_bytes += 64 * 64 * 4 + 40
-        args = (*args, 128, float(SCALE_LOG2), 0)
+            args, threads = (*inputs, Map(3, (64, dim), "f32", 0)), 256
+            smem_bytes += 64 * dim * 4 + 40
+        args = (*args, 128, scale_log2(dim), 0)
         expected = (case.expected.astype(np.float32),)
         made.append(Launch((2,), (threads,), smem_bytes, arrays, args, (3,), expected))
     return made
@@ -54,8 +56,9 @@ def cases() -> list[Case]:
         layout, run = f"{a}.{b} {'f16' if f16 else 'f32'} sums", partial(gemm_sm70, a, b, f16)
         file = EMULATED / "gemm_sm70.cu"
         made.append(Case("gemm_sm70", layout, "integers", "gemm_sm70", defines, run, source=file))
-    for arch in ("sm80", "sm90a"):
-        name = f"attention_{arch}"
-        run = partial(attention, arch)
-        made.append(Case(name, "", "normal", name, (), run, ATTENTION_TOLERANCE, EMULATED / f"{name}.cu"))
+    for arch, dim in itertools.product(("sm70", "sm80", "sm90a"), (64, 128)):
+        name, run, head = f"attention_{arch}", partial(attention, arch, dim), (("HEAD_DIM", dim),)
+        made.append(
+            Case(name, f"head of {dim}", "normal", name, head, run, ATTENTION_TOLERANCE, EMULATED / f"{name}.cu")
+        )
     return made
