@@ -66,7 +66,7 @@ std::string actor_name(u32 actor) {
   if (actor < block.threads) return "thread " + std::to_string(actor);
   actor -= block.threads;
   if (actor < block.warps()) return "a collective of warp " + std::to_string(actor);
-  if (actor >= block.warps() + kMbarriers) return "tcgen05.mma or tcgen05.cp";
+  if (actor >= block.warps() + kMbarriers) return "the tensor cores";
   return "a copy that completes on mbarrier number " + std::to_string(actor - block.warps());
 }
 

@@ -178,7 +178,11 @@ void tcgen05_alloc(u32 shared, u32 columns, u32 group) {
     if (!find_free(all, columns, column)) fail("tcgen05.alloc by two warps at once");
     std::fill_n(all.taken + column, columns, true);
     all.owned[column] = columns;
-    store_shared(shared, &column, sizeof column);
+    u32 warp = running->warp();
+    Moment moment = warp_moment(warp);
+    note_write(shared, sizeof column, moment, clock_of(running->thread), Proxy::generic, "tcgen05.alloc");
+    warp_knows(warp, moment);
+    std::memcpy(shared_at(shared, sizeof column, sizeof column, "tcgen05.alloc"), &column, sizeof column);
   });
 }
 

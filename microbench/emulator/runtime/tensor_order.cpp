@@ -99,8 +99,9 @@ void require_order(const TensorWork& earlier, const TensorWork& later, const Kno
     fail("fence: " + who + ", which was waited for without tcgen05.fence::after_thread_sync");
   if (reaches(knowledge.waited, earlier) || pipelined(knowledge.waited, earlier, later))
     fail("fence: " + who + ", which did not execute tcgen05.fence::before_thread_sync before the barrier");
+  bool open = earlier.queue != Queue::done && !reaches(known[earlier.thread], earlier);
   fail("race: " + name(later) + " at " + where + " is not ordered after " + name(earlier) +
-       (earlier.owner == later.owner && earlier.queue != Queue::done ? ", which has not been waited for" : ""));
+       (open ? ", which its warp has not waited for" : ""));
 }
 
 bool waited_for(const TensorWork& earlier, const Knowledge& knowledge) {
