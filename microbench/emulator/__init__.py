@@ -18,11 +18,14 @@ collectives are meetings of 32 lanes. What a GPU leaves undefined is made to sho
 Limits. Linux on x86-64, with g++ or clang++. No clusters, no multicast, no tcgen05. Shared memory only through ptx::
 wrappers (`ptx::shared_base()`), never through C++ pointers. Races: shared memory only, at four bytes' grain, and not a
 copy that lands on what a thread stored where a barrier stands between but no proxy fence; of a block's mbarriers the
-first 63 have a clock of their own, later ones share one. Blocks run one after another: those that wait for each other
-deadlock here, and what they race for in global memory is not seen. Memory is sequentially consistent otherwise. A plain
-global pointer is checked by guard pages: past a buffer's end (to within 256 bytes where its size is no multiple of
-that) and for 1 GiB on either side. A fragment that a wgmma reads from registers is read at issue. No bank conflicts, no
-time, no registers, no occupancy. Sums are in f32 in order of k, and differ from a tensor core's in the last bits.
+first 63 have a clock of their own, later ones share one. Blocks run one after another, in the order of their numbers:
+those that wait for each other deadlock here, and what they race for in global memory, or rely on that order for, is
+not seen. Memory is sequentially consistent otherwise: a missing __threadfence cannot show. Waiting for the reads of a
+bulk store finishes its writes too, so that global memory read back too soon is right. A plain global pointer is checked
+by guard pages: past a buffer's end (to within 256 bytes where its size is no multiple of that) and for 1 GiB on either
+side. A fragment that a wgmma reads from registers is read at issue, and one that was written since wgmma.fence is not
+reported. No bank conflicts, no time, no registers, no occupancy. Sums are in f32 in order of k, and differ from a
+tensor core's in the last bits.
 """
 
 from microbench.emulator.device import MODES, EmulatedDevice, EmulatedKernel, Mode

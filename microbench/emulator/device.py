@@ -4,6 +4,7 @@ import ctypes
 import weakref
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -91,13 +92,20 @@ class EmulatedDevice:
         return array
 
     def load(
-        self, source: str, name: str, *, kernel: str, defines: Sequence[tuple[str, int | str]] = ()
+        self,
+        source: str,
+        name: str,
+        *,
+        kernel: str,
+        defines: Sequence[tuple[str, int | str]] = (),
+        include: Sequence[Path] = (),
     ) -> "EmulatedKernel":
         """Build a CUDA source for the emulator, or take it from the cache. `name` stands in messages of the compiler.
 
-        Raises BuildError where the compiler refuses it.
+        `include` names folders of headers beside the wrappers' own. Raises BuildError where the compiler refuses it.
         """
-        return EmulatedKernel(self, kernel, ctypes.PyDLL(str(toolchain.build_kernel(source, name, kernel, defines))))
+        library = toolchain.build_kernel(source, name, kernel, defines, include)
+        return EmulatedKernel(self, kernel, ctypes.PyDLL(str(library)))
 
 
 class EmulatedKernel:

@@ -79,11 +79,14 @@ def runtime() -> Path:
     return library
 
 
-def build_kernel(source: str, name: str, kernel: str, defines: Sequence[tuple[str, int | str]]) -> Path:
+def build_kernel(
+    source: str, name: str, kernel: str, defines: Sequence[tuple[str, int | str]], include: Sequence[Path] = ()
+) -> Path:
     """The library that launches `kernel`, from the cache where nothing changed. Raises BuildError."""
-    headers = [file.read_text() for root in (*INCLUDES[1:], HERE) for file in sorted(root.rglob("*.[ch][up][hp]"))]
+    roots = (*INCLUDES[1:], HERE, *include)
+    headers = [file.read_text() for root in roots for file in sorted(root.rglob("*.[ch][up][hp]"))]
     machine = runtime()
-    words = [*_KERNEL_FLAGS, *(f"-D{key}={value}" for key, value in defines)]
+    words = [*_KERNEL_FLAGS, *(f"-D{key}={value}" for key, value in defines), *(f"-I{root}" for root in include)]
     library = _folder() / f"{_digest(*_identity(), machine.name, *words, kernel, name, source, *headers)[:32]}.so"
     if not library.exists():
         with tempfile.TemporaryDirectory() as folder:

@@ -69,9 +69,13 @@ __device__ __forceinline__ void wgmma_wait() {
 #define PTX_D8 PTX_D4 ", %4, %5, %6, %7"
 #define PTX_D16 PTX_D8 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define PTX_D32 PTX_D16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define PTX_D40 PTX_D32 ", %32, %33, %34, %35, %36, %37, %38, %39"
 #define PTX_D48 PTX_D32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define PTX_D56 PTX_D48 ", %48, %49, %50, %51, %52, %53, %54, %55"
 #define PTX_D64 PTX_D48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define PTX_D72 PTX_D64 ", %64, %65, %66, %67, %68, %69, %70, %71"
 #define PTX_D80 PTX_D64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+#define PTX_D88 PTX_D80 ", %80, %81, %82, %83, %84, %85, %86, %87"
 #define PTX_D96 PTX_D80 ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define PTX_D112 PTX_D96 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111"
 #define PTX_D128 \
@@ -83,9 +87,14 @@ __device__ __forceinline__ void wgmma_wait() {
 #define PTX_R8 PTX_R4, PTX_R(4)
 #define PTX_R16 PTX_R16_AT(0)
 #define PTX_R32 PTX_R16, PTX_R16_AT(16)
+#define PTX_R40 PTX_R32, PTX_R(32), PTX_R(36)
 #define PTX_R48 PTX_R32, PTX_R16_AT(32)
+#define PTX_R56 PTX_R48, PTX_R(48), PTX_R(52)
 #define PTX_R64 PTX_R48, PTX_R16_AT(48)
-#define PTX_R96 PTX_R64, PTX_R16_AT(64), PTX_R16_AT(80)
+#define PTX_R72 PTX_R64, PTX_R(64), PTX_R(68)
+#define PTX_R80 PTX_R64, PTX_R16_AT(64)
+#define PTX_R88 PTX_R80, PTX_R(80), PTX_R(84)
+#define PTX_R96 PTX_R80, PTX_R16_AT(80)
 #define PTX_R128 PTX_R96, PTX_R16_AT(96), PTX_R16_AT(112)
 
 #define PTX_WGMMA_TEXT(TYPE, N, D, A, B, P)                                                                    \
@@ -116,8 +125,13 @@ __device__ __forceinline__ void wgmma_wait() {
   PTX_WGMMA(TYPE, 16, 8, 9, 10, 11, 12, 13, 14)       \
   PTX_WGMMA(TYPE, 32, 16, 17, 18, 19, 20, 21, 22)     \
   PTX_WGMMA(TYPE, 64, 32, 33, 34, 35, 36, 37, 38)     \
+  PTX_WGMMA(TYPE, 80, 40, 41, 42, 43, 44, 45, 46)     \
   PTX_WGMMA(TYPE, 96, 48, 49, 50, 51, 52, 53, 54)     \
+  PTX_WGMMA(TYPE, 112, 56, 57, 58, 59, 60, 61, 62)    \
   PTX_WGMMA(TYPE, 128, 64, 65, 66, 67, 68, 69, 70)    \
+  PTX_WGMMA(TYPE, 144, 72, 73, 74, 75, 76, 77, 78)    \
+  PTX_WGMMA(TYPE, 160, 80, 81, 82, 83, 84, 85, 86)    \
+  PTX_WGMMA(TYPE, 176, 88, 89, 90, 91, 92, 93, 94)    \
   PTX_WGMMA(TYPE, 192, 96, 97, 98, 99, 100, 101, 102) \
   PTX_WGMMA(TYPE, 256, 128, 129, 130, 131, 132, 133, 134)
 

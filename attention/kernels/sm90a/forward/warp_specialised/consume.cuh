@@ -1,0 +1,209 @@
+// A consumer warpgroup: 64 query rows, whose scores and outputs live in its registers.
+//
+// With OVERLAP a step issues the scores of tile n and then p * V of tile n + 1 (keys run downwards), and the softmax of
+// n runs on the other units while that second product is still under way. With PINGPONG warpgroups issue in turn, so
+// that one's softmax runs under the other's products.
+#pragma once
+#include "masks.cuh"
+#include "produce.cuh"
+#include "ptx/barrier.cuh"
+#include "ptx/convert.cuh"
+#include "ptx/wgmma.cuh"
+#include "scores.cuh"
+#include "store.cuh"
+
+struct Consumer {
+  const Launch& launch;
+  const Rooms& at;
+  const int group, warp, lane;  // warp of the warpgroup
+  Ring k{}, v{};
+  unsigned q_parity = 0;
+  Softmax state{};
+  float o[kHeadDim / 2], s[kKeys / 2];
+  unsigned p[kKeys / 16][4];
+
+  __device__ __forceinline__ void release(unsigned bar) const {
+    if (lane == 0) ptx::mbarrier_arrive(bar);
+  }
+
+  __device__ __forceinline__ void await_turn() const {
+    if (kPingpong) ptx::barrier_sync(1 + group, 256);
+  }
+
+  __device__ __forceinline__ void pass_turn() const {
+    if (kPingpong) ptx::barrier_arrive(1 + (group + 1) % kWarpgroups, 256);
+  }
+
+  // s = Q K^T
+  __device__ __forceinline__ void multiply_scores() {
+    const unsigned long long q_tile = ptx::matrix_descriptor(at.q + group * kQBytes, 16, 8 * kSpan, kSpan);
+    const unsigned long long k_tile = ptx::matrix_descriptor(at.k + k.stage * kTileBytes, 16, 8 * kSpan, kSpan);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < kHeadDim / 16; ++i) {
+      const int panel = i * 16 / kPanelWidth, within = i * 16 % kPanelWidth * 2;
+      const unsigned long long q_step = (panel * kGroupRows * kSpan + within) >> 4;
+      const unsigned long long k_step = (panel * kKeys * kSpan + within) >> 4;
+      if constexpr (kBf16)
+        ptx::wgmma_bf16_ss(s, q_tile + q_step, k_tile + k_step, i > 0);
+      else
+        ptx::wgmma_f16_ss(s, q_tile + q_step, k_tile + k_step, i > 0);
+    }
+    ptx::wgmma_commit();
+  }
+
+  // o += p V. V lies as keys x head dim: B is MN-major, 16 keys are two groups of eight rows.
+  __device__ __forceinline__ void multiply_values(bool accumulate) {
+    const unsigned long long v_tile =
+        ptx::matrix_descriptor(at.v + v.stage * kTileBytes, kKeys * kSpan, 8 * kSpan, kSpan);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < kKeys / 16; ++i) {
+      const unsigned long long step = (i * 16 * kSpan) >> 4;
+      if constexpr (kBf16)
+        ptx::wgmma_bf16_rs<ptx::Major::MN>(o, p[i], v_tile + step, accumulate || i > 0);
+      else
+        ptx::wgmma_f16_rs<ptx::Major::MN>(o, p[i], v_tile + step, accumulate || i > 0);
+    }
+    ptx::wgmma_commit();
+  }
+
+  __device__ __forceinline__ void pack() {
+#pragma unroll
+    for (int i = 0; i < kKeys / 4; ++i)
+      p[i / 4][i % 4] = kBf16 ? ptx::pack_bf16(s[2 * i], s[2 * i + 1]) : ptx::pack_f16(s[2 * i], s[2 * i + 1]);
+  }
+
+  // Scores of keys from `tile` on, as the softmax takes them.
+  template <bool Masked>
+  __device__ __forceinline__ void adjust(const Work& work, int row, int tile) {
+    const int mine = row + warp * 16 + lane / 4, column = tile * kKeys + lane % 4 * 2;
+    if constexpr (kSoftcap) softcap(s, launch.softcap);
+    if constexpr (kAlibi)
+      add_alibi(s, launch.alibi[work.batch * launch.alibi_batch + work.head], mine + work.keys - work.queries - column);
+    if constexpr (kMask)
+      hide_masked(s,
+                  {launch.mask + work.batch * launch.mask_batch + work.head * launch.mask_head, launch.mask_row,
+                   launch.mask_key, work.queries, work.keys},
+                  mine, column);
+    if constexpr (Masked)
+      hide_outside<kWindow>(s, column, mine + work.left, kCausal ? mine + work.right + 1 : work.keys, work.keys,
+                            kCausal || kWindow ? 8 : 0);
+  }
+
+  // A tile of keys that none of these rows sees: the producer and the other warpgroups count on every consumer.
+  __device__ __forceinline__ void skip() {
+    ptx::mbarrier_wait(at.k_full + 8 * k.stage, k.parity);
+    release(at.k_empty + 8 * k.stage);
+    k.advance();
+    await_turn();
+    pass_turn();
+    ptx::mbarrier_wait(at.v_full + 8 * v.stage, v.parity);
+    release(at.v_empty + 8 * v.stage);
+    v.advance();
+  }
+
+  __device__ __forceinline__ void first(const Work& work, int row, int tile) {
+    float correction[2];
+    ptx::mbarrier_wait(at.k_full + 8 * k.stage, k.parity);
+    await_turn();
+    multiply_scores();
+    pass_turn();
+    ptx::wgmma_wait<0>();
+    release(at.k_empty + 8 * k.stage);
+    k.advance();
+    adjust<true>(work, row, tile);
+    raise_maxima<true, true>(s, state, correction, launch.scale_log2);
+    exponentials<0, kKeys / 8>(s, state, launch.scale_log2);
+    pack();
+  }
+
+  // One tile of keys after the first: its scores, and p * V of the tile before it.
+  template <bool Masked>
+  __device__ __forceinline__ void step(const Work& work, int row, int tile, bool accumulate) {
+    constexpr int kBlocks = kKeys / 8, kBeforeWait = kOverlap ? kBlocks / 2 : 0;
+    float correction[2];
+    if constexpr (kOverlap) {
+      ptx::mbarrier_wait(at.k_full + 8 * k.stage, k.parity);
+      await_turn();
+      multiply_scores();
+      ptx::mbarrier_wait(at.v_full + 8 * v.stage, v.parity);
+      multiply_values(accumulate);
+      pass_turn();
+      ptx::wgmma_wait<1>();
+    } else {
+      ptx::mbarrier_wait(at.v_full + 8 * v.stage, v.parity);
+      await_turn();
+      multiply_values(accumulate);
+      ptx::mbarrier_wait(at.k_full + 8 * k.stage, k.parity);
+      multiply_scores();
+      pass_turn();
+      ptx::wgmma_wait<0>();
+      release(at.v_empty + 8 * v.stage);
+    }
+    release(at.k_empty + 8 * k.stage);
+    k.advance();
+    adjust<Masked>(work, row, tile);
+    const bool grown = Masked || kMask || __any_sync(~0u, exceeds(s, state, launch.slack));
+    if (grown) raise_maxima<false, Masked || kMask>(s, state, correction, launch.scale_log2);
+    exponentials<0, kBeforeWait>(s, state, launch.scale_log2);
+    if constexpr (kOverlap) {
+      // ptxas would move the wait up, above exponentials that should run beside the product. No sum is negative, but it
+      // cannot know, and a store stays before the wait.
+      if (state.sum[0] + state.sum[1] < 0.f) ptx::store_shared(at.tile, 0);
+      ptx::wgmma_wait<0>();
+      release(at.v_empty + 8 * v.stage);
+    }
+    exponentials<kBeforeWait, kBlocks>(s, state, launch.scale_log2);
+    v.advance();
+    if (grown) rescale(o, correction);
+    pack();
+  }
+
+  __device__ __forceinline__ void run(const Work& work, const KeyTiles& keys) {
+    const int row = work.row + group * kGroupRows;
+    int tile = keys.last - 1, last = tile, least = keys.first;
+    if constexpr (kCausal) last = (min(work.keys, row + kGroupRows + work.right) - 1) / kKeys;
+    if constexpr (kWindow) least = max(least, min(tile, (row + work.left) / kKeys));
+    ptx::mbarrier_wait(at.q_full + 8 * group, q_parity);
+    q_parity ^= 1;
+    for (; tile > max(last, least); --tile) skip();
+    first(work, row, tile);
+
+    bool accumulate = false;
+    --tile;
+    if constexpr (kCausal) {
+      const int whole = (row + work.right + 1) / kKeys;  // tiles below this one are seen in full by every row
+      for (; tile >= max(least, whole); --tile, accumulate = true) step<true>(work, row, tile, accumulate);
+    }
+    const int seen = kWindow ? max(least, (row + kGroupRows - 1 + work.left + kKeys - 1) / kKeys) : least;
+    for (; tile >= seen; --tile, accumulate = true) step<false>(work, row, tile, accumulate);
+    if constexpr (kWindow)
+      for (; tile >= least; --tile, accumulate = true) step<true>(work, row, tile, accumulate);
+
+    release(at.q_empty + 8 * group);
+    ptx::mbarrier_wait(at.v_full + 8 * v.stage, v.parity);
+    multiply_values(accumulate);
+    ptx::wgmma_wait<0>();
+    release(at.v_empty + 8 * v.stage);
+    v.advance();
+    store_rows(launch, work, row + warp * 16 + lane / 4, lane, o, state);
+    if constexpr (kWindow)
+      for (; tile >= keys.first; --tile) skip();
+  }
+};
+
+__device__ __forceinline__ void consume(const Launch& launch, const Rooms& at) {
+  const int thread = threadIdx.x - 128;
+  Consumer self{launch, at, thread / 128, thread % 128 / 32, thread % 32};
+  if (kPingpong && self.group == kWarpgroups - 1) self.pass_turn();
+  Slot slot;
+  for (int tile; (tile = receive_tile(at, slot, self.lane)) < launch.tiles;) {
+    const Work work = work_of(launch, tile);
+    const KeyTiles keys = keys_of(work);
+    if (keys.first == keys.last)
+      store_nothing(launch, work, work.row + self.group * kGroupRows + self.warp * 16 + self.lane / 4, self.lane);
+    else
+      self.run(work, keys);
+  }
+}

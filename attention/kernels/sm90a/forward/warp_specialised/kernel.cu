@@ -1,0 +1,39 @@
+// Attention forward for sm90a: one producer warpgroup fetches by TMA, two or three consumer warpgroups multiply by
+// wgmma and keep the softmax in registers. Blocks are persistent: while consumers finish a tile of rows, the producer
+// has the first keys of the next one under way.
+#include "config.cuh"
+#include "consume.cuh"
+#include "produce.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/setmaxnreg.cuh"
+
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
+    attention_forward_sm90a(const __grid_constant__ Launch launch) {
+  const Rooms at(ptx::shared_base());
+  if (threadIdx.x == 0) {
+    for (int group = 0; group < kWarpgroups; ++group) {
+      ptx::mbarrier_init(at.q_full + 8 * group, 1);
+      ptx::mbarrier_init(at.q_empty + 8 * group, 4);
+    }
+    for (int stage = 0; stage < kStages; ++stage) {
+      ptx::mbarrier_init(at.k_full + 8 * stage, 1);
+      ptx::mbarrier_init(at.v_full + 8 * stage, 1);
+      ptx::mbarrier_init(at.k_empty + 8 * stage, 4 * kWarpgroups);
+      ptx::mbarrier_init(at.v_empty + 8 * stage, 4 * kWarpgroups);
+    }
+    for (int slot = 0; slot < 2; ++slot) {
+      ptx::mbarrier_init(at.tile_full + 8 * slot, 1);
+      ptx::mbarrier_init(at.tile_empty + 8 * slot, 4 * kWarpgroups);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();
+
+  if (threadIdx.x < 128) {
+    ptx::setmaxnreg_decrease<kProducerRegisters>();
+    if (threadIdx.x == 0) produce(launch, at);
+  } else {
+    ptx::setmaxnreg_increase<kConsumerRegisters>();
+    consume(launch, at);
+  }
+}

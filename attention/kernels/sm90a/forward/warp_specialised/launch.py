@@ -1,0 +1,121 @@
+"""The argument of kernel.cu, laid out as config.cuh's `Launch`, and the sizes that follow from a problem."""
+
+import ctypes
+from dataclasses import dataclass
+
+from attention.problem import AttentionProblem
+from attention.variant import Config
+from microbench.build import Defines
+
+GROUP_ROWS = 64
+HEAD_DIMS = (64, 96, 128, 192, 256)
+
+
+class Launch(ctypes.Structure):
+    """`Launch` of config.cuh: three tensor maps of 128 bytes, then pointers, strides in elements, and sizes."""
+
+    _fields_ = (
+        ("q", ctypes.c_uint8 * 128),
+        ("k", ctypes.c_uint8 * 128),
+        ("v", ctypes.c_uint8 * 128),
+        ("out", ctypes.c_void_p),
+        ("lse", ctypes.c_void_p),
+        ("out_row", ctypes.c_longlong),
+        ("out_head", ctypes.c_longlong),
+        ("out_batch", ctypes.c_longlong),
+        ("counters", ctypes.c_void_p),
+        ("query_starts", ctypes.c_void_p),
+        ("key_starts", ctypes.c_void_p),
+        ("alibi", ctypes.c_void_p),
+        ("sinks", ctypes.c_void_p),
+        ("mask", ctypes.c_void_p),
+        ("mask_row", ctypes.c_longlong),
+        ("mask_key", ctypes.c_longlong),
+        ("mask_head", ctypes.c_longlong),
+        ("mask_batch", ctypes.c_longlong),
+        ("batch", ctypes.c_int),
+        ("heads", ctypes.c_int),
+        ("heads_per_kv", ctypes.c_int),
+        ("queries", ctypes.c_int),
+        ("keys", ctypes.c_int),
+        ("head_dim", ctypes.c_int),
+        ("right", ctypes.c_int),
+        ("left", ctypes.c_int),
+        ("row_tiles", ctypes.c_int),
+        ("tiles", ctypes.c_int),
+        ("section", ctypes.c_int),
+        ("alibi_batch", ctypes.c_int),
+        ("scale_log2", ctypes.c_float),
+        ("slack", ctypes.c_float),
+        ("softcap", ctypes.c_float),
+        ("_padding", ctypes.c_uint8 * 12),  # sizeof is a multiple of the 64 bytes that a tensor map is aligned to
+    )
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One compiled kernel's tile: head dim as padded, keys of a tile, consumer warpgroups, stages."""
+
+    head_dim: int
+    tile_keys: int
+    warpgroups: int
+    stages: int
+
+    @property
+    def tile_rows(self) -> int:
+        """Query rows of one tile."""
+        return GROUP_ROWS * self.warpgroups
+
+    @property
+    def panel_width(self) -> int:
+        """Elements of one panel: the swizzle's span, 128 bytes where it divides the row, else 64."""
+        return 32 if self.head_dim % 64 else 64
+
+    @property
+    def threads(self) -> int:
+        """Consumers and the producer warpgroup."""
+        return 128 * (self.warpgroups + 1)
+
+    @property
+    def smem_bytes(self) -> int:
+        """Q, the rings of K and V, their mbarriers, and the tile numbers."""
+        tiles = self.tile_rows + 2 * self.stages * self.tile_keys
+        return tiles * self.head_dim * 2 + 8 * (2 * self.warpgroups + 4 * self.stages + 5)
+
+
+def padded_head_dim(head_dim: int) -> int:
+    """The head dim that shared memory holds."""
+    return next(size for size in HEAD_DIMS if head_dim <= size)
+
+
+def shape_of(problem: AttentionProblem, config: Config) -> Shape:
+    """The tile of one configuration."""
+    return Shape(
+        padded_head_dim(problem.head_dim), config["tile_keys"], config["warpgroups"], config["stages"]
+    )
+
+
+def defines_of(problem: AttentionProblem, config: Config) -> Defines:
+    """What config.cuh asks of NVRTC."""
+    left, right = problem.band
+    return (
+        ("HEAD_DIM", padded_head_dim(problem.head_dim)),
+        ("TILE_KEYS", config["tile_keys"]),
+        ("WARPGROUPS", config["warpgroups"]),
+        ("STAGES", config["stages"]),
+        ("BF16", int(problem.dtype == "bfloat16")),
+        ("CAUSAL", int(right < problem.seq_kv - 1)),
+        ("WINDOW", int(left > -(problem.seq_q - 1))),
+        ("OVERLAP", 1),
+        ("PINGPONG", 1),
+    )
+
+
+def section_of(problem: AttentionProblem, shape: Shape) -> int:
+    """Heads that a section of the causal schedule takes together.
+
+    Their K and V should stay in the L2; but a section of few tiles leaves blocks idle at the end of the last one, so
+    that long sequences want larger ones (measured on an H100: 16 MB at 1024 keys, 64 MB from 4096 on).
+    """
+    budget = 16 << 20 if problem.seq_kv < 2048 else 64 << 20
+    return max(1, min(problem.batch * problem.heads_q, budget // (4 * problem.seq_kv * shape.head_dim)))

@@ -1,0 +1,92 @@
+// The outputs of a warpgroup, from registers to global memory: no shared memory, no barrier, any stride.
+//
+// Four lanes hold the four pairs of columns in every eight. They trade words so that each has eight neighbouring
+// columns of one row: 16 bytes a lane, 64 a quad, whole sectors.
+#pragma once
+#include "online_softmax.cuh"
+#include "ptx/convert.cuh"
+#include "ptx/memory.cuh"
+#include "schedule.cuh"
+
+// Lane t's words[i] becomes lane i's words[t], t and i below 4.
+__device__ __forceinline__ void transpose_quad(unsigned (&words)[4], int t) {
+#pragma unroll
+  for (int bit = 1; bit <= 2; bit *= 2)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (i & bit) continue;
+      const bool upper = t & bit;
+      const unsigned got = __shfl_xor_sync(~0u, upper ? words[i] : words[i | bit], bit);
+      words[i] = upper ? got : words[i];
+      words[i | bit] = upper ? words[i | bit] : got;
+    }
+}
+
+__device__ __forceinline__ unsigned pack_pair(float low, float high) {
+  return kBf16 ? ptx::pack_bf16(low, high) : ptx::pack_f16(low, high);
+}
+
+// `row` counts within the sequence.
+__device__ __forceinline__ unsigned long long row_address(const Launch& launch, const Work& work, int row) {
+  const long long element =
+      work.plane * launch.out_batch + work.head * launch.out_head + (work.query_start + row) * launch.out_row;
+  return reinterpret_cast<unsigned long long>(launch.out) + 2 * element;
+}
+
+__device__ __forceinline__ float* lse_of(const Launch& launch, const Work& work, int row) {
+  const long long all = kVarlen ? launch.query_starts[launch.batch] : launch.queries;
+  return launch.lse + (static_cast<long long>(work.plane) * launch.heads + work.head) * all + work.query_start + row;
+}
+
+// What a row's outputs are multiplied by, and its lse.
+struct Finish {
+  float inverse, lse;
+};
+
+// A row that saw no key gives 0 and -inf. A sink is one more logit, which has no value.
+__device__ __forceinline__ Finish finish(float sum, float offset, float sink) {
+  constexpr float kLn2 = 0.693147181f;
+  const bool saw = !(sum == 0.f);
+  if (!kSinks) return {saw ? 1.f / sum : 0.f, saw ? kLn2 * offset + __logf(sum) : minus_infinity()};
+  const float before = saw ? offset : minus_infinity(), most = fmaxf(before, sink);
+  if (most == minus_infinity()) return {0.f, minus_infinity()};
+  const float scale = ptx::ex2(before - most), total = sum * scale + ptx::ex2(sink - most);
+  return {scale / total, kLn2 * most + __logf(total)};
+}
+
+// `row` is the row of o[0].
+__device__ __forceinline__ void store_rows(const Launch& launch, const Work& work, int row, int lane,
+                                           const float (&o)[kHeadDim / 2], const Softmax& state) {
+  const int t = lane % 4;
+  const float sink = kSinks ? launch.sinks[work.head] : 0.f;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const Finish finished = finish(quad_sum(state.sum[h]), state.offset[h], sink);
+    const bool inside = row + 8 * h < work.queries;
+    const unsigned long long out = row_address(launch, work, row + 8 * h);
+#pragma unroll
+    for (int quad = 0; quad < kHeadDim / 32; ++quad) {
+      unsigned words[4];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const int i = 4 * (4 * quad + j) + 2 * h;
+        words[j] = pack_pair(o[i] * finished.inverse, o[i + 1] * finished.inverse);
+      }
+      transpose_quad(words, t);
+      const int column = 32 * quad + 8 * t;
+      if (inside && column < launch.head_dim) ptx::store4(out + 2 * column, {words[0], words[1], words[2], words[3]});
+    }
+    if (inside && t == 0) *lse_of(launch, work, row + 8 * h) = finished.lse;
+  }
+}
+
+// A tile of rows that sees no key at all.
+__device__ __forceinline__ void store_nothing(const Launch& launch, const Work& work, int row, int lane) {
+  for (int h = 0; h < 2; ++h) {
+    if (row + 8 * h >= work.queries) continue;
+    const unsigned long long out = row_address(launch, work, row + 8 * h);
+    for (int column = lane % 4 * 8; column < launch.head_dim; column += 32) ptx::store4(out + 2 * column, {0, 0, 0, 0});
+    if (lane % 4 == 0)
+      *lse_of(launch, work, row + 8 * h) = finish(0.f, 0.f, kSinks ? launch.sinks[work.head] : 0.f).lse;
+  }
+}
