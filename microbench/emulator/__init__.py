@@ -15,7 +15,7 @@ collectives are meetings of 32 lanes. What a GPU leaves undefined is made to sho
   out of bounds or misaligned; lanes of a warp in different collectives; a write that the async proxy reads without
   fence.proxy.async; misuse of an mbarrier, of groups, of descriptors.
 
-Limits. Linux on x86-64, with g++ or clang++. No clusters, no multicast, no tcgen05. Shared memory only through ptx::
+Limits. Linux on x86-64, with g++ or clang++. No clusters, no multicast. Shared memory only through ptx::
 wrappers (`ptx::shared_base()`), never through C++ pointers. Races: shared memory only, at four bytes' grain, and not a
 copy that lands on what a thread stored where a barrier stands between but no proxy fence; of a block's mbarriers the
 first 63 have a clock of their own, later ones share one. Blocks run one after another, in the order of their numbers:
@@ -26,6 +26,16 @@ by guard pages: past a buffer's end (to within 256 bytes where its size is no mu
 side. A fragment that a wgmma reads from registers is read at issue, and one that was written since wgmma.fence is not
 reported. No bank conflicts, no time, no registers, no occupancy. Sums are in f32 in order of k, and differ from a
 tensor core's in the last bits.
+
+Tensor memory (tcgen05). 128 lanes of 512 columns to a block, NaN until written and while a write is on its way. Loads,
+stores, products and copies are ordered as the PTX ISA's memory model for tcgen05 says: by wait::ld and wait::st, by
+commits, and by both fences around any other barrier; what is not ordered is a race, also between two columns' users
+that overlap by mistake, and where only a fence is missing the report names it. Checked besides: allocation and its end,
+the lanes that a warp reaches, every bit of both descriptors. Where the ISA and NVIDIA's kernels differ, this is how:
+products and copies of one thread execute in the order of their issue, whatever their accumulators; a register that is
+loaded holds NaN until wait::ld, where the ISA would honour its use before; a product needs no fence after a barrier
+that orders shared memory alone. Not modelled: sums that are not f32, types of 6 and 4 bits, tf32, integers, block
+scales, sparsity, .ws, tcgen05.shift, 4x256b copies, packing to 16 bits.
 """
 
 from microbench.emulator.device import MODES, EmulatedDevice, EmulatedKernel, Mode
