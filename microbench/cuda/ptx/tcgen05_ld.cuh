@@ -21,23 +21,21 @@ namespace ptx {
 __device__ __forceinline__ void tcgen05_wait_ld() { asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void tcgen05_wait_st() { asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory"); }
 
-// The registers as text and as operands, written out once: inline PTX takes no loop. Each list is half of the next.
+// The registers as text and as operands, written out once: inline PTX takes no loop. Each list begins with the one
+// before.
 #define PTX_T1 "%0"
 #define PTX_T2 PTX_T1 ", %1"
 #define PTX_T4 PTX_T2 ", %2, %3"
 #define PTX_T8 PTX_T4 ", %4, %5, %6, %7"
 #define PTX_T16 PTX_T8 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define PTX_T32 PTX_T16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define PTX_T64                                                                                           \
-  PTX_T32                                                                                                 \
-      ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, " \
-      "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define PTX_T128                                                                                          \
-  PTX_T64                                                                                                 \
-      ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, " \
-      "%83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, " \
-      "%102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, "  \
-      "%118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define PTX_T48 PTX_T32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define PTX_T64 PTX_T48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define PTX_T80 PTX_T64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+#define PTX_T96 PTX_T80 ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define PTX_T112 PTX_T96 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111"
+#define PTX_T128 \
+  PTX_T112 ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
 #define PTX_W1(C, i) C(d[i])
 #define PTX_W2(C, i) PTX_W1(C, i), PTX_W1(C, i + 1)
