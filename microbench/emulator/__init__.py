@@ -11,11 +11,13 @@ collectives are meetings of 32 lanes. What a GPU leaves undefined is made to sho
 - Shared memory, fresh buffers, and the destination of a copy in flight hold NaN; so do wgmma accumulators until their
   wait. Copies and wgmma happen at issue (`eager`), as late as the program allows (`lazy`) or at seeded moments
   (`random`): a kernel is right where it is right in all three.
+- Blocks of a cluster run together; in the random mode several clusters do, and they come in any order.
 - Reported with block and thread: a deadlock and who waits for what; a race in shared memory; a shared or global access
   out of bounds or misaligned; lanes of a warp in different collectives; a write that the async proxy reads without
-  fence.proxy.async; misuse of an mbarrier, of groups, of descriptors.
+  fence.proxy.async; misuse of an mbarrier, of groups, of descriptors; a block that
+  ends while another one of its cluster may still use its shared memory.
 
-Limits. Linux on x86-64, with g++ or clang++. No clusters, no multicast. Shared memory only through ptx::
+Limits. Linux on x86-64, with g++ or clang++. Shared memory only through ptx::
 wrappers (`ptx::shared_base()`), never through C++ pointers. Races: shared memory only, at four bytes' grain, and not a
 copy that lands on what a thread stored where a barrier stands between but no proxy fence; of a block's mbarriers the
 first 63 have a clock of their own, later ones share one. Blocks run one after another, in the order of their numbers:

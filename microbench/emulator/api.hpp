@@ -15,10 +15,12 @@ struct Dim3 {
 
 // Where the running CUDA thread stands; the scheduler moves the pointer.
 struct Place {
-  Dim3 thread, block;
+  Dim3 thread, block, cluster, in_cluster;
+  u32 rank;  // in the cluster
 };
 extern Place* place;
-extern Dim3 block_dim, grid_dim;
+extern Dim3 block_dim, grid_dim, cluster_dim;
+extern u32 cluster_blocks;
 
 // Memory. Every access is checked: bounds, alignment, races, and which proxy wrote last.
 u32 shared_base();
@@ -52,10 +54,11 @@ void stmatrix(const u32* registers, u32 count, u32 address, bool transposed);
 void cp_async(u32 shared, u64 global, u32 bytes, u32 used);
 void cp_async_commit();
 void cp_async_wait(u32 pending);
-void bulk_load(u32 shared, u64 global, u32 bytes, u32 mbarrier);
+// Loads: `ranks` is the mask of a multicast, 0 where there is none.
+void bulk_load(u32 shared, u64 global, u32 bytes, u32 mbarrier, u32 ranks = 0);
 void bulk_store(u64 global, u32 shared, u32 bytes);
 enum class Reduce { none, add };
-void tensor_load(u32 shared, const void* map, u32 mbarrier, const int* at, u32 rank);
+void tensor_load(u32 shared, const void* map, u32 mbarrier, const int* at, u32 rank, u32 ranks = 0);
 void tensor_store(const void* map, u32 shared, const int* at, u32 rank, Reduce reduce);
 void bulk_commit();
 void bulk_wait(u32 pending, bool only_read);
@@ -66,6 +69,16 @@ void mbarrier_arrive(u32 address, u32 arrivals, u32 expected_bytes);
 void mbarrier_expect(u32 address, u32 bytes);
 bool mbarrier_test(u32 address, u32 parity);
 void mbarrier_wait(u32 address, u32 parity);
+
+// Clusters: the barrier of all their threads, and shared memory of another block.
+void cluster_arrive(bool relaxed);
+void cluster_wait();
+u32 map_shared(u32 address, u32 rank);
+void load_cluster(u32 address, void* value, u32 bytes);
+void store_cluster(u32 address, const void* value, u32 bytes);
+u32 add_cluster(u32 address, u32 value);
+void store_async(u32 address, const void* value, u32 bytes, u32 mbarrier);
+void bulk_send(u32 to, u32 from, u32 bytes, u32 mbarrier);
 
 // wgmma: `count` accumulators a thread, N = 2 * count. `registers` is A in registers, or null: then `a` describes it.
 void wgmma(float* d, u32 count, Type type, u64 a, const u32* registers, u64 b, bool accumulate, bool a_mn, bool b_mn);
@@ -93,6 +106,7 @@ struct TensorCopy {
 };
 void tcgen05_cp(TensorCopy copy, u32 address, u64 from);
 void tcgen05_commit(u32 mbarrier, u32 group);
+void tcgen05_commit_multicast(u32 mbarrier, u32 ranks, u32 group);
 enum class DataShape { of_32x32b, of_16x64b, of_16x128b, of_16x256b };
 void tcgen05_ld(u32* registers, u32 count, DataShape shape, u32 address);
 void tcgen05_st(const u32* registers, u32 count, DataShape shape, u32 address);
@@ -108,7 +122,7 @@ float widen(u16 bits, Type type);
 u16 narrow(float value, Type type);
 
 struct Launch {
-  u32 grid[3], block[3];
+  u32 grid[3], block[3], cluster[3];
   u32 smem_bytes, mode, races, argument_count;
   u64 seed, switches;
   const u32* argument_bytes;

@@ -24,6 +24,7 @@ ONE_THREAD = {
     "tcgen05_cp_64x128b_01_23<GROUP>(t, a)": "UTCCP.T.S.2x64dp128bit_lw01_lw23",
     "tcgen05_cp_32x128b<GROUP>(t, a)": "UTCCP.T.S.4x32dp128bit",
     "tcgen05_commit<GROUP>(s)": "UTCBAR",
+    "tcgen05_commit_multicast<GROUP>(s, 3)": "UTCBAR.MULTICAST",
     "tcgen05_alloc<GROUP>(s, 128)": "UTCATOMSWS.FIND_AND_SET.ALIGN",
     "tcgen05_dealloc<GROUP>(t, 128)": "UTCATOMSWS.AND",
 }

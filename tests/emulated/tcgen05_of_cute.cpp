@@ -109,6 +109,8 @@ int main() {
   print_tiles<float_e4m3_t>();
   print_operand<UMMA::tmem_frg_1sm<float>, float, 64, 16>("d");
   print_operand<UMMA::tmem_frg_1sm<float>, float, 128, 16>("d");
+  print_operand<UMMA::tmem_frg_2sm<float>, float, 64, 32>("pair_d");
+  print_operand<UMMA::tmem_frg_2sm<float>, float, 128, 32>("pair_d");
   print_operand<UMMA::tmem_frg_1sm<half_t, half_t>, half_t, 64, 16>("a16");
   print_operand<UMMA::tmem_frg_1sm<half_t, half_t>, half_t, 128, 16>("a16");
   print_operand<UMMA::tmem_frg_1sm<uint8_t, uint8_t>, uint8_t, 128, 32>("a8");

@@ -23,7 +23,7 @@ PLANTED = {
     "MISSING_FENCE_BEFORE_P": "fence: tcgen05.mma.* after tcgen05.st .* not execute tcgen05.fence::before_thread_sync",
     "MISSING_FENCE_AFTER_P": "fence: tcgen05.mma.* after tcgen05.st .* without tcgen05.fence::after_thread_sync",
     "MISSING_SCORES_WAIT": "race: tcgen05.* of tensor memory is not ordered after tcgen05",
-    "WRONG_SCORES_PHASE": "race: tcgen05.* of tensor memory is not ordered after tcgen05",
+    "WRONG_SCORES_PHASE": "race: tcgen05.* of tensor memory is not ordered after tcgen05|deadlock: .*mbarrier",
     "MISSING_OUTPUT_WAIT": "race: tcgen05.ld .* column 256 .* is not ordered after tcgen05.mma",
     "MISSING_LD_WAIT": "race: tcgen05.st .* not ordered after tcgen05.ld by warp ., which its warp has not waited for",
     "MISSING_ST_WAIT": "race: tcgen05.mma.* not ordered after tcgen05.st by warp ., which its warp has not waited for",

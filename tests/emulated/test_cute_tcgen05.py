@@ -76,6 +76,16 @@ def test_rows_lie_in_the_lanes_of_cute(cute: dict[str, Indices], name: str, m: i
     np.testing.assert_array_equal(column, np.tile(np.arange(n), (m, 1)))
 
 
+@pytest.mark.parametrize("rows", [64, 128])
+def test_a_pair_folds_64_rows_as_cute_does(cute: dict[str, Indices], rows: int) -> None:
+    """What gemm_pair_sm100a.cu takes out: lanes from 64 on hold the second half of the columns."""
+    lane, column = cute[f"operand.pair_d.{rows}"].reshape(rows, 32, 2).transpose(2, 0, 1)
+    row, n = np.indices((rows, 32))
+    half = 16 if rows == 64 else 32
+    np.testing.assert_array_equal(lane, row + n // half * 64)
+    np.testing.assert_array_equal(column, n % half)
+
+
 def test_registers_are_loaded_from_where_cute_says(cute: dict[str, Indices]) -> None:
     names = [name for name in cute if name.startswith("load.")]
     assert len(names) == 8

@@ -220,8 +220,6 @@ def compare(given: Mapping[str, Array] | None, seeds: int = SEEDS) -> Iterator[D
         digests = given is not None and not case.tolerance
         for _, part, expected in parts:
             launches = case.launches(part)
-            if launches[0].smem_bytes > 48 * 1024:
-                kernel.max_dynamic_shared_size_bytes = launches[0].smem_bytes
             with device.guard(f"run {case.key}"):
                 found = np.concatenate([each for launch in launches for each in measured(device.cupy, kernel, launch)])
             if digests:

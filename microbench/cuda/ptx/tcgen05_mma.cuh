@@ -92,6 +92,21 @@ __device__ __forceinline__ void tcgen05_commit(unsigned bar) {
     asm volatile("tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(bar) : "memory");
 }
 
+// The same at the mbarrier at this offset in every block of the cluster whose rank is a set bit of `ranks`.
+template <int Group = 1>
+__device__ __forceinline__ void tcgen05_commit_multicast(unsigned bar, unsigned short ranks) {
+  if constexpr (Group == 1)
+    asm volatile(
+        "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;" ::"r"(bar),
+        "h"(ranks)
+        : "memory");
+  else
+    asm volatile(
+        "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;" ::"r"(bar),
+        "h"(ranks)
+        : "memory");
+}
+
 }  // namespace ptx
 
 #endif

@@ -39,5 +39,9 @@ template <int Group = 1>
 inline void tcgen05_commit(unsigned bar) {
   emulator::tcgen05_commit(bar, Group);
 }
+template <int Group = 1>
+inline void tcgen05_commit_multicast(unsigned bar, unsigned short ranks) {
+  emulator::tcgen05_commit_multicast(bar, ranks, Group);
+}
 
 }  // namespace ptx

@@ -24,7 +24,7 @@ struct Matrix {
 
   u32 element(u32 mn, u32 k, const char* what) const {
     u32 word = 0;
-    const u8* from = shared_at(address(mn, k), bytes, bytes, what);
+    const u8* from = landing_at(address(mn, k), bytes, bytes, what);
     for (u32 i = 0; i < bytes; ++i) word |= u32{from[i]} << 8 * i;
     return word;
   }
@@ -35,7 +35,7 @@ struct Matrix {
     for (u32 mn = 0; mn < rows; mn += mn_major ? neighbours : 1)
       for (u32 k = 0; k < depth; k += mn_major ? 1 : neighbours) {
         u32 chunk = address(mn, k);
-        shared_at(chunk, 16, 16, what);
+        cluster_at(chunk, 16, 16, what);
         note_read(chunk, 16, moment, seen, Proxy::async, what);
       }
   }

@@ -10,7 +10,7 @@ constexpr u32 kWarpLanes = 32;
 
 struct Move {
   DataShape shape;
-  u32 count, lane, column;  // registers of a thread; where the address points
+  u32 resident, count, lane, column;  // registers of a thread; where the address points
 
   bool narrow() const { return shape != DataShape::of_32x32b; }
 
@@ -23,7 +23,7 @@ struct Move {
     }
   }
 
-  Region region() const { return {(narrow() ? 1u : 3u) << lane / kGrain, column, columns()}; }
+  Region region() const { return {resident, (narrow() ? 1u : 3u) << lane / kGrain, column, columns()}; }
 
   void place(u32 thread, u32 i, u32& to_lane, u32& to_column) const {
     switch (shape) {
@@ -64,10 +64,11 @@ Move checked(Lane** lanes, u32 count, DataShape shape, const char* what) {
   u32 address = lanes[0]->address, quarter = running->warp() % 4 * kWarpLanes;
   for (u32 lane = 1; lane < kWarp; ++lane)
     if (lanes[lane]->address != address) fail(std::string(what) + ": the lanes of a warp give different addresses");
-  Move move{shape, count, address >> 16, address & 0xFFFF};
+  Move move{shape, running->resident(), count, address >> 16, address & 0xFFFF};
   if (move.lane != quarter && !(move.narrow() && move.lane == quarter + kGrain))
-    fail(std::string(what) + " at lane " + std::to_string(move.lane) + ": warp " + std::to_string(running->warp()) +
-         " of the block reaches lanes " + std::to_string(quarter) + " to " + std::to_string(quarter + 31));
+    fail(std::string(what) + " at lane " + std::to_string(move.lane) + ": warp " +
+         std::to_string(running->warp() % block.warp_slots()) + " of the block reaches lanes " +
+         std::to_string(quarter) + " to " + std::to_string(quarter + 31));
   require_allocated(move.region(), what);
   return move;
 }
@@ -92,7 +93,7 @@ void load(Lane** lanes, u32 count, DataShape shape) {
         for (u32 thread = 0; thread < kWarp; ++thread)
           for (u32 i = 0, lane, column; i < count; ++i) {
             move.place(thread, i, lane, column);
-            to[thread][i] = tensor_word(lane, column, number);
+            to[thread][i] = tensor_word(move.resident, lane, column, number);
           }
       },
       false));
@@ -105,13 +106,14 @@ void store(Lane** lanes, u32 count, DataShape shape) {
   std::vector<u32> words;
   for (u32 thread = 0; thread < kWarp; ++thread)
     words.insert(words.end(), lanes[thread]->registers, lanes[thread]->registers + count);
-  u64 number = announce(move.region());
+  u64 number = next_number();
+  announce(move.region(), number);
   stores[running->warp()].open.push_back(start(
       [=, words = std::move(words)] {
         for (u32 thread = 0; thread < kWarp; ++thread)
           for (u32 i = 0, lane, column; i < count; ++i) {
             move.place(thread, i, lane, column);
-            set_tensor_word(lane, column, words[thread * count + i]);
+            set_tensor_word(move.resident, lane, column, words[thread * count + i]);
           }
         finish_write(move.region(), number);
       },
@@ -134,8 +136,8 @@ void wait(const char* what, Queue queue, std::vector<Moves>& all) {
 }  // namespace
 
 void tensor_moves_reset() {
-  loads.assign(block.warps(), Moves{});
-  stores.assign(block.warps(), Moves{});
+  loads.assign(machine.warp_slots(), Moves{});
+  stores.assign(machine.warp_slots(), Moves{});
 }
 
 void tensor_moves_thread_finished() {

@@ -43,8 +43,8 @@ struct Box {
   u8* shared_element(u32 row, u32 column) const {
     u32 offset = row * row_bytes() + column * map.element_bytes;
     u32 inside = offset % kChunk;
-    return shared_at(swizzled(shared + offset - inside, map.swizzle ? map.swizzle : 1), kChunk, kChunk,
-                     "cp.async.bulk.tensor") +
+    return landing_at(swizzled(shared + offset - inside, map.swizzle ? map.swizzle : 1), kChunk, kChunk,
+                      "cp.async.bulk.tensor") +
            inside;
   }
 };
@@ -61,7 +61,7 @@ Box box_of(const void* map, u32 shared, const int* at, u32 rank) {
   global_at(m.address, static_cast<u32>(last), 16, "cp.async.bulk.tensor");
   std::memcpy(box.at, at, rank * sizeof(int));
   box.shared = shared;
-  shared_at(shared, box.bytes(), 128, "cp.async.bulk.tensor");
+  cluster_at(shared, box.bytes(), 128, "cp.async.bulk.tensor");
   return box;
 }
 
@@ -132,9 +132,14 @@ void store_box(const Box& box, Reduce reduce) {
 
 }  // namespace
 
-void tensor_load(u32 shared, const void* map, u32 mbarrier, const int* at, u32 rank) {
+void tensor_load(u32 shared, const void* map, u32 mbarrier, const int* at, u32 rank, u32 ranks) {
   Box box = box_of(map, shared, at, rank);
-  start_load(shared, box.bytes(), mbarrier, [box] { load_box(box); }, "cp.async.bulk.tensor load");
+  auto land = [box](u32 to) {
+    Box there = box;
+    there.shared = to;
+    load_box(there);
+  };
+  start_load(shared, box.bytes(), mbarrier, ranks, land, "cp.async.bulk.tensor load");
 }
 
 void tensor_store(const void* map, u32 shared, const int* at, u32 rank, Reduce reduce) {

@@ -20,30 +20,32 @@ bool pipelined(const Clock& counts, const TensorWork& earlier, const TensorWork&
 
 std::string name(const TensorWork& work) {
   return std::string(work.what) + " by " +
-         (work.queue == Queue::done ? "thread " + std::to_string(work.thread) : "warp " + std::to_string(work.owner));
+         (work.queue == Queue::done
+              ? thread_name(work.thread)
+              : "warp " + std::to_string(work.owner % block.warp_slots()) + of_rank(work.owner / block.warp_slots()));
 }
 
 }  // namespace
 
-u32 tensor_works() { return 2 * block.warps() + 2 * kPipes; }
+u32 tensor_works() { return 2 * cluster_blocks * (block.warp_slots() + kPipes); }
 
 u32 tensor_index(Queue queue, u32 owner) {
-  u32 warps = block.warps();
+  u32 warps = cluster_blocks * block.warp_slots(), pipes = cluster_blocks * kPipes;
   switch (queue) {
     case Queue::ld:
-      return owner;
+      return owner % warps;
     case Queue::st:
-      return warps + owner;
+      return warps + owner % warps;
     case Queue::done:
-      return 2 * warps + owner;
+      return 2 * warps + owner % pipes;
     default:
-      return 2 * warps + kPipes + owner;
+      return 2 * warps + pipes + owner % pipes;
   }
 }
 
 u32 pipe_actor(u32 pipe) { return tensor_actors() + tensor_index(Queue::done, pipe); }
 
-void tensor_order_reset() { known.assign(block.threads, Clock(tensor_works(), 0)); }
+void tensor_order_reset() { known.assign(machine.thread_slots(), Clock(tensor_works(), 0)); }
 
 Knowledge knowledge_of(u32 first_thread, u32 lanes) {
   u32 works = tensor_works();

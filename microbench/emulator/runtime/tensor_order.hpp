@@ -15,7 +15,7 @@
 
 namespace emulator {
 
-constexpr u32 kPipes = 8;
+constexpr u32 kPipes = 8;  // of a block
 
 enum class Queue { ld, st, done, issued };  // of a pipe: completed works, and works whose order is settled
 
@@ -23,7 +23,7 @@ struct TensorWork {
   const char* what;
   u32 thread;  // that issued it; of a warp the first
   Queue queue;
-  u32 owner, count;  // a warp's or a pipe's number, and which of its works this is
+  u32 owner, count;  // a warp's or a pipe's number in the machine, and which of its works this is
 };
 
 // Counts by queue; the least of all lanes where a warp acts as one.
@@ -31,7 +31,7 @@ struct Knowledge {
   Clock waited, fenced, known;
 };
 
-u32 tensor_works();  // how many counts there are
+u32 tensor_works();  // how many counts a cluster has
 u32 tensor_index(Queue queue, u32 owner);
 // The actor for shared memory that a product or copy reads.
 u32 pipe_actor(u32 pipe);

@@ -1,5 +1,5 @@
-// tcgen05.mma and tcgen05.cp queue where their thread issues them, and execute in that order at some moment before a
-// commit's arrival. The PTX ISA promises the order only of products with one accumulator and of copies before products;
+// tcgen05.mma, tcgen05.cp and the arrivals of commits queue where their thread issues them, and happen in that order at
+// some moment. The PTX ISA promises the order only of products with one accumulator and of copies before products;
 // NVIDIA's own kernels rely on all of it, since one unit executes them (Triton, Gluon tutorial 'TCGen05 copy').
 #pragma once
 #include "emulator/runtime/tensor_memory.hpp"

@@ -9,7 +9,7 @@ std::vector<std::vector<std::unique_ptr<Rendezvous>>> meetings;
 
 void warps_reset() {
   meetings.clear();
-  meetings.resize(block.warps());
+  meetings.resize(machine.warp_slots());
 }
 
 Rendezvous& join(const char* name, u32 mask, void* payload) {

@@ -36,7 +36,7 @@ Matrix describe(u64 bits, bool mn_major) {
   static const u32 spans[] = {0, 128, 64, 32};
   if (bits >> 49 & 7) fail("wgmma: a descriptor with a base offset is not modelled; align its tile to 1024 bytes");
   auto field = [bits](u32 shift) { return static_cast<u32>(bits >> shift & 0x3FFF) << 4; };
-  return {field(0), field(16), field(32), spans[bits >> 62], mn_major};
+  return {field(0) | window(), field(16), field(32), spans[bits >> 62], mn_major};
 }
 
 using Values = std::vector<float>;
@@ -175,7 +175,7 @@ void issue(Lane** lanes, u32 count, Product product, u32 warp) {
   Operation operation{lanes[0]->d, moment, product};
   state.open.push_back({lanes[0]->d, moment, nullptr});
   state.waiting.push_back(std::move(operation));
-  if (block.mode == Mode::eager || (block.mode == Mode::random && chance(2))) execute_next(state);
+  if (machine.mode == Mode::eager || (machine.mode == Mode::random && chance(2))) execute_next(state);
 }
 
 void give_back(WarpState& state, float* key) {
@@ -204,7 +204,7 @@ struct Nothing {
 
 void wgmma_reset() {
   warps.clear();
-  warps.resize(block.warps());
+  warps.resize(machine.warp_slots());
 }
 
 void wgmma_thread_finished() {
