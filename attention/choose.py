@@ -108,7 +108,7 @@ def legal(
     allowed: list[tuple[Variant, Config]] = []
     refused: list[Refusal] = []
     for variant in variants:
-        reason = _outside(variant, arch, only) or variant.refuses(problem, arch)
+        reason = _outside(variant, arch, only) or variant.refusal(problem, arch)
         if reason:
             refused.append(Refusal(variant.path, None, reason))
             continue

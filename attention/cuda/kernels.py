@@ -1,7 +1,7 @@
 """Cubins of variants, compiled at first use, kept on disk, and loaded once per device."""
 
 import threading
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -32,7 +32,7 @@ def function_of(device: torch.device, folder: Path, kernel: str, defines: Define
         return _function(device.index or 0, folder, kernel, defines, smem_bytes)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _function(index: int, folder: Path, kernel: str, defines: Defines, smem_bytes: int) -> Function:
     if torch.cuda.is_current_stream_capturing():
         raise LaunchError(

@@ -28,6 +28,9 @@ void load_shared(u32 address, void* value, u32 bytes);
 void store_shared(u32 address, const void* value, u32 bytes);
 void load_global(u64 address, void* value, u32 bytes);
 void store_global(u64 address, const void* value, u32 bytes);
+// Tell of an atomic update of global memory, which the caller makes next; and of __threadfence.
+void atomic_access(const void* address, u32 bytes);
+void threadfence();
 
 // Synchronisation. `threads` 0 means all of the block.
 void barrier_sync(u32 id, u32 threads);

@@ -34,10 +34,10 @@ struct float4 {
 
 inline void __syncthreads() { emulator::barrier_sync(0, 0); }
 inline void __syncwarp(unsigned mask = ~0u) { emulator::syncwarp(mask); }
-// Every access is in order here already: a fence that is missing cannot show.
+// What came before a fence is what an atomic update hands on to other blocks.
 inline void __threadfence_block() {}
-inline void __threadfence() {}
-inline void __threadfence_system() {}
+inline void __threadfence() { emulator::threadfence(); }
+inline void __threadfence_system() { emulator::threadfence(); }
 inline void __trap() { emulator::fail("__trap() was reached"); }
 
 namespace emulator {
@@ -89,9 +89,10 @@ inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return x ? __builtin_clz(static_cast<unsigned>(x)) : 32; }
 
-// Blocks run one after another and threads switch only where they wait: a plain update is atomic.
+// Threads switch only where they wait: a plain update is atomic.
 template <class T>
-inline T atomicAdd(T* address, T value) {
+__attribute__((noinline, no_sanitize("thread"))) T atomicAdd(T* address, T value) {
+  emulator::atomic_access(address, sizeof value);
   T old = *address;
   *address = old + value;
   return old;

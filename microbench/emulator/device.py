@@ -50,12 +50,12 @@ def _runtime(path: str) -> ctypes.PyDLL:
 
 
 class EmulatedDevice:
-    """The CPU as a GPU, one block at a time. Raises EnvironmentLacks where there is no C++ compiler.
+    """The CPU as a GPU. Raises EnvironmentLacks where there is no C++ compiler.
 
     Args:
         mode: when asynchronous work happens: at issue, as late as allowed, or at random.
-        seed: of the random mode, which also picks the next thread at random.
-        races: whether to watch for races and missing proxy fences in shared memory; costs about half of the time.
+        seed: of the random mode, which also picks the next thread and the next blocks at random.
+        races: whether to watch for races, and for missing fences between proxies; costs more than half of the time.
     """
 
     def __init__(self, mode: Mode = "lazy", seed: int = 1, *, races: bool = True) -> None:
@@ -105,7 +105,7 @@ class EmulatedDevice:
 
         `include` names folders of headers beside the wrappers' own. Raises BuildError where the compiler refuses it.
         """
-        library = toolchain.build_kernel(source, name, kernel, defines, include)
+        library = toolchain.build_kernel(source, name, kernel, defines, include, watched=self.races)
         return EmulatedKernel(self, kernel, ctypes.PyDLL(str(library)))
 
 

@@ -61,13 +61,13 @@ def test_blocks_read_each_others_shared_memory(mode: Mode, size: int) -> None:
 
 REPORTS = {
     "a peer's memory read before it was written": (
-        "ptx::store_shared(at + 4 * t, t); out[t] = ptx::load_cluster(ptx::map_shared(at + 4 * t, rank ^ 1));\n"
+        "ptx::store_shared(at + 4 * t, t); out[64 * rank + t] = ptx::load_cluster(ptx::map_shared(at + 4 * t, rank ^ 1));\n"
         "ptx::cluster_sync();",
         "race: ",
     ),
     "a block that ends while a peer reads": (
         "ptx::store_shared(at + 4 * t, t); ptx::cluster_sync();\n"
-        "out[t] = ptx::load_cluster(ptx::map_shared(at + 4 * t, rank ^ 1));",
+        "out[64 * rank + t] = ptx::load_cluster(ptx::map_shared(at + 4 * t, rank ^ 1));",
         "ended: the block of rank . ends while thread .* of the block of rank . may still use its shared memory",
     ),
     "a rank that the cluster lacks": ("out[t] = ptx::map_shared(at, 2);", "mapa: rank 2 of a cluster of 2"),

@@ -136,12 +136,11 @@ def test_what_the_isa_allows_is_right_and_silent(case: str, mode: Mode) -> None:
 
 
 def test_an_allocation_may_begin_anywhere() -> None:
-    found = {int(run(f"{OPEN} r[0] = memory; {CLOSE}", "random")[0])}
-    device = EmulatedDevice("random", 5)
-    kernel = device.load(f"{HEAD} {OPEN} out[0] = memory; {CLOSE} }}", "k.cu", kernel="k")
+    source = f"{HEAD} {OPEN} out[threadIdx.x] = memory; {CLOSE} }}"
+    found = set()
     for seed in range(8):
-        device.seed = seed
-        out = np.zeros(1, np.uint32)
-        kernel((1,), (128,), (out,), shared_mem=16384)
+        device = EmulatedDevice("random", seed)
+        out = np.zeros(128, np.uint32)
+        device.load(source, "k.cu", kernel="k")((1,), (128,), (out,), shared_mem=16384)
         found.add(int(out[0]))
     assert len(found) > 1 and all(place % 64 == 0 for place in found)

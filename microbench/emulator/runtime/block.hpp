@@ -48,7 +48,8 @@ extern u32 cluster_blocks;
 struct Fiber {
   void* stack_pointer = nullptr;
   Place place{};
-  u32 thread = 0;  // of the machine; place.thread is the number within the block
+  u32 cluster = 0;  // number in the grid
+  u32 thread = 0;   // of the machine; place.thread is the number within the block
   bool finished = false;
   const char* waits_for = nullptr;
   u32 waits_at = 0;  // which barrier, where there are several
@@ -96,6 +97,8 @@ extern Fiber* running;
 
 // Throws Failure: the message, then block and thread.
 [[noreturn]] void fail(const std::string& message);
+// The same where nothing may be thrown: the running fiber is never resumed.
+[[noreturn]] void abandon(const std::string& error);
 
 // Run the resident blocks to their end; what was reported is in machine.error.
 void run_blocks();

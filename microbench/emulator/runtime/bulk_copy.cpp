@@ -75,6 +75,7 @@ void bulk_load(u32 shared, u64 global, u32 bytes, u32 mbarrier, u32 ranks) {
   const char* what = "cp.async.bulk";
   check_bytes(bytes);
   const u8* from = global_at(global, bytes, 16, what);
+  note_global(global, bytes, Access::read);
   auto land = [=](u32 to) { std::memcpy(landing_at(to, bytes, 16, what), from, bytes); };
   start_load(shared, bytes, mbarrier, ranks, land, what);
 }
@@ -83,6 +84,7 @@ void bulk_store(u64 global, u32 shared, u32 bytes) {
   check_bytes(bytes);
   const u8* from = shared_at(shared, bytes, 16, "cp.async.bulk");
   u8* to = global_at(global, bytes, 16, "cp.async.bulk");
+  note_global(global, bytes, Access::write);
   start_store(shared, bytes, [=] { std::memcpy(to, from, bytes); }, "cp.async.bulk");
 }
 

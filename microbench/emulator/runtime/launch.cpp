@@ -114,10 +114,11 @@ void prepare(const Launch& launch) {
 
 Dim3 place_in(Dim3 size, u32 number) { return {number % size.x, number / size.x % size.y, number / (size.x * size.y)}; }
 
-// Every cluster of the grid by number, in the order in which they run.
+// Every cluster of the grid by number, in the order in which they run: no GPU promises any.
 std::vector<u32> order_of_clusters() {
   std::vector<u32> order(grid_dim.x * grid_dim.y * grid_dim.z / cluster_blocks);
   std::iota(order.begin(), order.end(), 0u);
+  if (machine.mode == Mode::lazy) std::reverse(order.begin(), order.end());
   if (machine.mode == Mode::random) std::shuffle(order.begin(), order.end(), machine.random);
   return order;
 }
@@ -137,6 +138,7 @@ void admit(u32 number) {
     Dim3 index{at.x * cluster_dim.x + in.x, at.y * cluster_dim.y + in.y, at.z * cluster_dim.z + in.z};
     for (u32 t = 0; t < block.threads; ++t) {
       Fiber fiber;
+      fiber.cluster = number;
       fiber.thread = machine.blocks * block.thread_slots() + t;
       fiber.place = {place_in(block_dim, t), index, at, in, rank};
       machine.fibers.push_back(fiber);
@@ -186,6 +188,7 @@ int run(Launch& launch, void (*call)(void* const*), const u32* parameter_bytes, 
     machine.call = call;
     machine.arguments = launch.arguments;
     std::vector<u32> order = order_of_clusters();
+    global_races_reset(static_cast<u32>(order.size()));
     for (std::size_t done = 0; done < order.size() && error.empty();) {
       std::size_t count = next_batch(order.size() - done);
       prepare_blocks(&order[done], count);

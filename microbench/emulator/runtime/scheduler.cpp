@@ -82,7 +82,7 @@ void switch_away() {
   smscope_switch(&from->stack_pointer, to->stack_pointer);
 }
 
-void to_main() {
+[[noreturn]] void to_main() {
   void* abandoned;
   smscope_switch(&abandoned, machine.main_stack_pointer);
   __builtin_unreachable();
@@ -127,6 +127,11 @@ void run_blocks() {
   if (machine.error.empty() && in_flight)
     machine.error = "the block ended with " + std::to_string(in_flight) + " asynchronous operations in flight";
   running = nullptr;
+}
+
+void abandon(const std::string& error) {
+  machine.error = error;
+  to_main();
 }
 
 void wait_in(Waiters& waiters, const char* what, u32 which) {

@@ -1,6 +1,7 @@
 // TMA: boxes of a tensor of one to five dimensions, loaded, stored and added, under every swizzle.
 #include "emulator/runtime/tensor_copy.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "emulator/runtime/global_memory.hpp"
@@ -63,6 +64,18 @@ Box box_of(const void* map, u32 shared, const int* at, u32 rank) {
   box.shared = shared;
   cluster_at(shared, box.bytes(), 128, "cp.async.bulk.tensor");
   return box;
+}
+
+// Tell of what the copy touches in the tensor, when it is asked for.
+void note_box(const Box& box, Access access) {
+  long long first = std::max(box.at[0], 0);
+  long long last = std::min<long long>(box.at[0] + box.map.box[0], static_cast<long long>(box.map.extents[0]));
+  for (u32 row = 0; row < box.rows() && first < last; ++row) {
+    long long address;
+    if (!box.row_address(row, address)) continue;
+    u32 size = box.map.element_bytes;
+    note_global(static_cast<u64>(address + first * size), static_cast<u64>(last - first) * size, access);
+  }
 }
 
 void load_box(const Box& box) {
@@ -134,6 +147,7 @@ void store_box(const Box& box, Reduce reduce) {
 
 void tensor_load(u32 shared, const void* map, u32 mbarrier, const int* at, u32 rank, u32 ranks) {
   Box box = box_of(map, shared, at, rank);
+  note_box(box, Access::read);
   auto land = [box](u32 to) {
     Box there = box;
     there.shared = to;
@@ -144,6 +158,7 @@ void tensor_load(u32 shared, const void* map, u32 mbarrier, const int* at, u32 r
 
 void tensor_store(const void* map, u32 shared, const int* at, u32 rank, Reduce reduce) {
   Box box = box_of(map, shared, at, rank);
+  note_box(box, reduce == Reduce::add ? Access::update : Access::write);
   start_store(shared, box.bytes(), [box, reduce] { store_box(box, reduce); }, "cp.async.bulk.tensor store");
 }
 

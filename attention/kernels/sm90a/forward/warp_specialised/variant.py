@@ -1,7 +1,7 @@
 """Attention on Hopper: one producer warpgroup, two or three consumers on wgmma; what it serves and what a tile asks."""
 
 from attention.kernels.sm90a.forward.warp_specialised.launch import GROUP_ROWS, HEAD_DIMS, padded_head_dim, shape_of
-from attention.problem import AttentionProblem
+from attention.problem import AttentionProblem, Feature
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.arch import Arch
 
@@ -9,6 +9,10 @@ from microbench.arch import Arch
 CONSUMER_REGISTERS = {2: 240, 3: 160}
 # Addresses, ring positions, softmax state and temporaries: ptxas spills where less is left (build matrix).
 OTHER_REGISTERS = 32
+
+FEATURES: frozenset[Feature] = frozenset(
+    {"bool mask", "bottom-right causality", "sliding window", "softcap", "ALiBi", "attention sinks", "variable lengths"}
+)
 
 
 def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
@@ -19,18 +23,15 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
         return f"needs one head dim for all, not {problem.head_dim} and {problem.head_dim_v}"
     if problem.head_dim > HEAD_DIMS[-1]:
         return f"serves head dims up to {HEAD_DIMS[-1]}, not {problem.head_dim}"
-    if problem.mask == "float":
-        return "takes no float mask; a boolean mask, ALiBi slopes or a window it does"
-    if problem.dropout_p > 0:
-        return "has no dropout"
-    if problem.softmax_scale < 0:
-        return f"needs a softmax scale of 0 or more, not {problem.softmax_scale:g}"
+    if problem.softmax_scale < 0 or (problem.alibi and problem.softmax_scale == 0):
+        return f"needs a positive softmax scale, not {problem.softmax_scale:g}"
     return None
 
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
     """Registers of a consumer thread, shared memory of the block, and warpgroups that would have no rows."""
     shape = shape_of(problem, config)
+    assert arch.limits is not None
     if shape.smem_bytes > arch.limits.smem_bytes_per_block:
         return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
     held = shape.head_dim // 2 + shape.tile_keys * 3 // 4  # out, scores, and p packed by two
@@ -85,6 +86,7 @@ VARIANT = Variant(
     summary="TMA producer, wgmma consumers, softmax of one tile beside the products of another",
     owner="smscope",
     archs=("sm90a",),
+    features=FEATURES,
     refuses=refuses,
     space=(
         ("tile_keys", (64, 80, 96, 112, 128, 144, 160, 176)),
