@@ -64,6 +64,12 @@ def test_a_move_names_its_shape_and_its_registers(shape: str) -> None:
     assert moves == [name + each for each in times for name in ("LDTM", "STTM")]
 
 
+def test_the_wrappers_compile_for_sm103a_too() -> None:
+    body = "".join(f"ptx::{call};" for call in ONE_THREAD)
+    body += "unsigned r[32]; ptx::tcgen05_ld_32x32b(r, t); ptx::tcgen05_wait_ld(); ptx::tcgen05_st_16x256b(t, r);"
+    assert {"UTCHMMA", "UTCQMMA", "UTCBAR", "LDTM"} <= {each.split(".")[0] for each in opcodes(body, arch="sm103a")}
+
+
 def test_waits_and_fences_compile_and_hopper_refuses_them() -> None:
     calls = ("fence_before()", "fence_after()", "relinquish<GROUP>()", "wait_ld()", "wait_st()")
     for call in calls:

@@ -40,10 +40,13 @@ PLANTED = {
     "TOO_MANY_EXPECTED": "deadlock: .*mbarrier",
     "MISSING_PROXY_FENCE": "proxy: tcgen05.mma.* through the async proxy, but thread .* without fence.proxy.async",
     "ALLOC_AFTER_RELINQUISH": "tcgen05.alloc after tcgen05.relinquish_alloc_permit",
+    "ONE_FACTOR_BARRIER": "deadlock: .*mbarrier",
     "EARLY_DEALLOC": "race: tcgen05.dealloc .* not ordered after tcgen05",
     "MISSING_DEALLOC": "the block ended without tcgen05.dealloc of 512 columns",
 }
 ONLY_IN_SHARED = {"MISSING_PROXY_FENCE"}  # where P goes to shared memory
+# Found by the other modes alone: here the reader of a phase is never a phase behind.
+MISSED: set[tuple[str, Mode]] = {("ONE_FACTOR_BARRIER", "lazy")}
 
 
 def run(device: EmulatedDevice, case: AttentionCase, bug: int = 0, p_in_shared: int = 0) -> Floats:
@@ -103,5 +106,5 @@ def test_a_planted_bug_is_found(bug: str, mode: Mode) -> None:
     case = attention_case(512)
     number, p_in_shared = bug_numbers(SOURCE)[bug], int(bug in ONLY_IN_SHARED)
     how, said = outcome(lambda device, bug: run(device, case, bug, p_in_shared), mode, number, case.expected, TOLERANCE)
-    assert how == ("report" if PLANTED[bug] else "result"), said
-    assert re.search(PLANTED[bug], said), said
+    assert how == ("missed" if (bug, mode) in MISSED else "report" if PLANTED[bug] else "result"), said
+    assert how == "missed" or re.search(PLANTED[bug], said), said
