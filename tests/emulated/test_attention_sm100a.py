@@ -1,6 +1,5 @@
 """Attention in the manner of sm100a: right in every mode, and every planted bug is found."""
 
-import math
 import re
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 
 from microbench.build import compile_source
 from microbench.emulator import MODES, EmulatedDevice, Mode, TensorMap
-from tests.emulated.attention_case import TOLERANCE, AttentionCase, Floats, attention_case, source_of
+from tests.emulated.attention_case import TOLERANCE, AttentionCase, Floats, attention_case, scale_log2, source_of
 from tests.emulated.planted import bug_numbers, outcome
 
 SOURCE, NAME = source_of("attention_sm100a.cu")
@@ -57,8 +56,7 @@ def run(device: EmulatedDevice, case: AttentionCase, bug: int = 0, p_in_shared: 
     inputs = [device.asarray(each) for each in (case.q, case.k, case.v)]
     maps = [TensorMap(each, (128, 64), "bf16", swizzle=128).emulated() for each in inputs]
     smem_bytes = 5 * 128 * head_dim * 2 + p_in_shared * 128 * 256 + 3 * 128 * 4 + 18 * 8 + 4
-    scale_log2 = head_dim**-0.5 * math.log2(math.e)
-    arguments = (*maps, out, sequence, scale_log2, bug)
+    arguments = (*maps, out, sequence, scale_log2(head_dim), bug)
     kernel((sequence // 128,), (THREADS,), arguments, shared_mem=smem_bytes)
     return out
 
