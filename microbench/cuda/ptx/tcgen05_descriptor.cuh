@@ -5,8 +5,9 @@
 //   0-2    sparsity, 0 here          4-5    type of D: 0 f16, 1 f32         7-9    type of A: see Operand
 //   10-12  type of B                 13, 14 negate A, B                     15, 16 A, B is MN-major
 //   17-22  N / 8                     24-28  M / 16                          30-31  shift of .ws, 0 here
-// M is 64 or 128 with one block, 128 or 256 with a pair of blocks; N is a multiple of 16 up to 256, of 8 where M is 64,
-// of 32 with a pair. K of one instruction is 32 bytes: 16 elements of 16 bits, 32 elements of 8.
+// M is 64 or 128 with one block, 128 or 256 with a pair of blocks. N is a multiple of 16 up to 256, of 8 where M is 64;
+// where B has 8 bits and is MN-major, of 16 for each block. K of one instruction is 32 bytes: 16 elements of 16 bits,
+// 32 of 8.
 #pragma once
 #include "ptx/wgmma.cuh"  // Major, swizzle128
 

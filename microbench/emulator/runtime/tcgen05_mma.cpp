@@ -70,7 +70,8 @@ Instruction read_instruction(u32 bits, bool fp8, u32 group) {
   if (field(0, 3) || field(6, 6) || field(23, 23) || field(29, 31))
     fail(says + "bits 0 to 3, 6, 23 and 29 to 31 are zero for dense products");
   if (field(4, 5) != 1) fail(says + "sums that are not f32 are not modelled");
-  u32 most = 128 * group, least = 64 * group, step = group == 2 ? 32 : made.m == 64 ? 8 : 16;
+  u32 most = 128 * group, least = 64 * group, step = made.m == 64 ? 8 : 16;
+  if (fp8 && made.b_mn) step = 16 * group;  // each block reads whole chunks of 16 bytes
   if (made.m != least && made.m != most)
     fail(says + "M is " + std::to_string(made.m) + ", and may be " + std::to_string(least) + " or " +
          std::to_string(most));
