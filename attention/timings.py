@@ -43,11 +43,29 @@ class Timing(Frozen):
     packages: dict[str, str] = Field(default_factory=dict)
     commit: str | None = None
     dirty: bool | None = None
+    # Comparisons on a GPU (attention.peers); a peer's variant is 'peer/<name>', without a source of ours.
+    window: tuple[int, int] = (-1, -1)
+    lengths: tuple[int, ...] = ()  # of packed sequences, queries and keys alike
+    run: str | None = None  # what was timed in one process, alternating
+    grid: bool = False
+    picked: bool = False  # by the chooser, among ours
+    captured: bool | None = None  # in a CUDA graph
+    cubin_sha256: str | None = None
 
     @property
     def problem(self) -> AttentionProblem:
         """The problem that was timed."""
-        return AttentionProblem(*self.shape, dtype=self.dtype, causal=self.causal)
+        rows = sum(self.lengths)
+        return AttentionProblem(
+            *self.shape,
+            dtype=self.dtype,
+            causal=self.causal,
+            window=self.window,
+            alignment="bottom_right" if rows else "top_left",
+            varlen=rows > 0,
+            tokens_q=rows,
+            tokens_kv=rows,
+        )
 
     @property
     def tflops(self) -> float:

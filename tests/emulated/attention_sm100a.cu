@@ -94,7 +94,7 @@ __device__ __forceinline__ void multiply_scores(const Rooms& at, unsigned memory
     const unsigned box = i / 4 * kBoxBytes;
     const unsigned long long q = ptx::tcgen05_tile(at.q + box) + ptx::tcgen05_slice(i % 4);
     unsigned long long k = ptx::tcgen05_tile(at.k + stage * kTileBytes + box) + ptx::tcgen05_slice(i % 4);
-    if (bug == DESCRIPTOR_OF_WGMMA) k = ptx::wgmma_descriptor(at.k + stage * kTileBytes + box);
+    if (bug == DESCRIPTOR_OF_WGMMA) k &= ~(1ull << 46);
     ptx::tcgen05_mma_f16_ss(scores_at(memory, tile), q, k, instruction, i > 0);
   }
   if (bug == EARLY_RELEASE)

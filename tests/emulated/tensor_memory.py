@@ -5,8 +5,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.emulated.attention_case import bf16_bits
-from tests.emulated.fp8 import narrowed
+from tests.emulated.formats import DTYPES
 from tests.emulated.layouts import Places, grid, swizzled
 
 Shape = Literal["32x32b", "16x64b", "16x128b", "16x256b"]
@@ -40,9 +39,9 @@ def lanes_of_rows(m: int) -> NDArray[np.int64]:
 
 def element_bits(values: NDArray[np.float32], kind: Kind) -> NDArray[Any]:
     """Elements as the tensor cores read them: uint16 or uint8."""
-    if kind == "f16":
-        return values.astype(np.float16).view(np.uint16)
-    return bf16_bits(values) if kind == "bf16" else narrowed(values, kind)
+    narrow = values.astype(DTYPES[kind])
+    bits: NDArray[Any] = narrow.view(np.uint16 if narrow.itemsize == 2 else np.uint8)
+    return bits
 
 
 def strides(mn_major: bool, swizzle: int) -> tuple[int, int]:

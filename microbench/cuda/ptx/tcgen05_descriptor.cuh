@@ -9,7 +9,7 @@
 // where B has 8 bits and is MN-major, of 16 for each block. K of one instruction is 32 bytes: 16 elements of 16 bits,
 // 32 of 8.
 #pragma once
-#include "ptx/wgmma.cuh"  // Major, swizzle128
+#include "ptx/matrix.cuh"
 
 namespace ptx {
 

@@ -1,6 +1,8 @@
 // A matrix in shared memory as a descriptor states it: 'Canonical layouts' of the PTX ISA, the same for wgmma and
 // tcgen05. cuda/ptx/tcgen05_descriptor.cuh writes them out.
 #pragma once
+#include <cstring>
+
 #include "emulator/runtime/shared_memory.hpp"
 #include "emulator/runtime/tensor_copy.hpp"
 
@@ -25,14 +27,14 @@ struct Matrix {
   u32 element(u32 mn, u32 k, const char* what) const {
     u32 word = 0;
     const u8* from = landing_at(address(mn, k), bytes, bytes, what);
-    for (u32 i = 0; i < bytes; ++i) word |= u32{from[i]} << 8 * i;
+    std::memcpy(&word, from, bytes);
     return word;
   }
 
-  // Tell the shadow of shared memory that rows 0 to `rows` - 1 are read.
-  void note(u32 rows, u32 depth, Moment moment, const Clock& seen, const char* what) const {
+  // Tell the shadow of shared memory that `rows` rows from `first` on are read.
+  void note(u32 first, u32 rows, u32 depth, Moment moment, const Clock& seen, const char* what) const {
     u32 neighbours = 16 / bytes;  // one chunk whatever the layout
-    for (u32 mn = 0; mn < rows; mn += mn_major ? neighbours : 1)
+    for (u32 mn = first; mn < first + rows; mn += mn_major ? neighbours : 1)
       for (u32 k = 0; k < depth; k += mn_major ? 1 : neighbours) {
         u32 chunk = address(mn, k);
         cluster_at(chunk, 16, 16, what);

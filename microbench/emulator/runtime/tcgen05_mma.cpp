@@ -1,10 +1,9 @@
 // tcgen05.mma and tcgen05.cp: what their descriptors say, and the arithmetic. Layouts are those that
 // cuda/ptx/tcgen05_mma.cuh and tcgen05_descriptor.cuh state.
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "emulator/runtime/matrix.hpp"
+#include "emulator/runtime/number.hpp"
 #include "emulator/runtime/tensor_pipe.hpp"
 
 namespace emulator {
@@ -13,45 +12,21 @@ namespace {
 
 constexpr u32 kDepthBytes = 32, kMostColumns = 256;
 
-float f32_of(u32 word) {
-  float value;
-  std::memcpy(&value, &word, sizeof value);
-  return value;
-}
-
-u32 bits_of(float value) {
-  u32 word;
-  std::memcpy(&word, &value, sizeof word);
-  return word;
-}
-
-// e4m3 has no infinity, and NaN where all bits are set; e5m2 is the upper half of an f16.
-float from_e4m3(u32 bits) {
-  int exponent = bits >> 3 & 15, mantissa = bits & 7;
-  float size = exponent ? std::ldexp(1.f + mantissa / 8.f, exponent - 7) : std::ldexp(mantissa / 8.f, -6);
-  if ((bits & 0x7F) == 0x7F) size = f32_of(kNaN);
-  return bits & 0x80 ? -size : size;
-}
-float from_e5m2(u32 bits) { return widen(static_cast<u16>(bits << 8), Type::f16); }
-float from_f16(u32 bits) { return widen(static_cast<u16>(bits), Type::f16); }
-float from_bf16(u32 bits) { return widen(static_cast<u16>(bits), Type::bf16); }
-
-using Decode = float (*)(u32);
-
 struct Instruction {
   u32 m, n, bytes;  // `bytes`: of an element
-  Decode a, b;
+  Type a, b;
   bool a_mn, b_mn, a_negative, b_negative;
 
   u32 depth() const { return kDepthBytes / bytes; }
 };
 
-Decode decode_of(u32 type, bool fp8) {
-  static const Decode types[2][2] = {{from_f16, from_bf16}, {from_e4m3, from_e5m2}};
-  if (type > 1)
-    fail("tcgen05.mma: type " + std::to_string(type) + " of A or B in the instruction descriptor is none of this kind" +
+Type type_of(u32 field, bool fp8) {
+  if (field > 1)
+    fail("tcgen05.mma: type " + std::to_string(field) +
+         " of A or B in the instruction descriptor is none of this kind" +
          (fp8 ? ", or one of 6 or 4 bits, which is not modelled" : ""));
-  return types[fp8][type];
+  if (fp8) return field ? Type::e5m2 : Type::e4m3;
+  return field ? Type::bf16 : Type::f16;
 }
 
 Instruction read_instruction(u32 bits, bool fp8, u32 group) {
@@ -60,8 +35,8 @@ Instruction read_instruction(u32 bits, bool fp8, u32 group) {
   made.m = field(24, 28) * 16;
   made.n = field(17, 22) * 8;
   made.bytes = fp8 ? 1 : 2;
-  made.a = decode_of(field(7, 9), fp8);
-  made.b = decode_of(field(10, 12), fp8);
+  made.a = type_of(field(7, 9), fp8);
+  made.b = type_of(field(10, 12), fp8);
   made.a_negative = field(13, 13);
   made.b_negative = field(14, 14);
   made.a_mn = field(15, 15);
@@ -130,7 +105,7 @@ struct Product {
     for (u32 row = 0; row < rows(); ++row) {
       std::fill_n(sums, shape.n, 0.f);
       for (u32 k = 0; k < shape.depth(); ++k) {
-        const float factor = sign * shape.a(a_element(home, row, k));
+        const float factor = sign * widen(a_element(home, row, k), shape.a);
         for (u32 n = 0; n < shape.n; ++n) sums[n] += factor * tile[k][n];
       }
       for (u32 n = 0; n < shape.n; ++n) {
@@ -149,7 +124,7 @@ struct Product {
     for (u32 n = 0; n < shape.n; ++n) {
       const Matrix matrix = in_resident(b, first_block() + n / columns);
       for (u32 k = 0; k < shape.depth(); ++k)
-        tile[k][n] = sign * shape.b(matrix.element(n % columns, k, "tcgen05.mma"));
+        tile[k][n] = sign * widen(matrix.element(n % columns, k, "tcgen05.mma"), shape.b);
     }
     for (u32 each = 0; each < group; ++each) multiply(first_block() + each, tile);
   }
@@ -177,10 +152,10 @@ void note_product(const Product& product, u32 home, const Ticket& ticket) {
     if (overlap(a, d)) fail(std::string(what) + ": A overlaps D at " + region_name(d));
     note_tensor_read(a, ticket.work, ticket.knowledge);
   } else {
-    in_resident(product.a, home).note(product.rows(), shape.depth(), ticket_moment(ticket), seen, what);
+    in_resident(product.a, home).note(0, product.rows(), shape.depth(), ticket_moment(ticket), seen, what);
   }
   u32 columns = shape.n / product.group;
-  in_resident(product.b, home).note(columns, shape.depth(), ticket_moment(ticket), seen, what);
+  in_resident(product.b, home).note(0, columns, shape.depth(), ticket_moment(ticket), seen, what);
   note_tensor_write(d, ticket.work, ticket.knowledge);
 }
 
@@ -234,7 +209,7 @@ void tcgen05_cp(TensorCopy given, u32 address, u64 from) {
   for (u32 home = first; home < first + given.group; ++home) {
     Region to{home, kAllGroups, column, words};
     require_allocated(to, what);
-    in_resident(matrix, home).note(given.rows, words, ticket_moment(ticket), clock_of(running->thread), what);
+    in_resident(matrix, home).note(0, given.rows, words, ticket_moment(ticket), clock_of(running->thread), what);
     note_tensor_write(to, ticket.work, ticket.knowledge);
     announce(to, number);
   }

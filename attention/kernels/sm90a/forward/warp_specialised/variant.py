@@ -1,6 +1,12 @@
 """Attention on Hopper: one producer warpgroup, two or three consumers on wgmma; what it serves and what a tile asks."""
 
-from attention.kernels.sm90a.forward.warp_specialised.launch import GROUP_ROWS, HEAD_DIMS, padded_head_dim, shape_of
+from attention.kernels.sm90a.forward.warp_specialised.launch import (
+    GROUP_ROWS,
+    HEAD_DIMS,
+    build_of,
+    padded_head_dim,
+    shape_of,
+)
 from attention.problem import AttentionProblem, Feature
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.arch import Arch
@@ -95,6 +101,7 @@ VARIANT = Variant(
     ),
     illegal=illegal,
     tile=tile,
+    build=build_of,
     rank=-1,
     notes=notes,
 )
