@@ -1,7 +1,11 @@
 // tcgen05.mma and tcgen05.cp (sm_100a): one thread asks, the tensor cores multiply. D (M x N, f32) lies in tensor
 // memory, row i in lane i (M = 64: in lane i / 16 * 32 + i % 16), column j in column j. B comes from shared memory, A
-// from shared memory (ss) or from tensor memory (ts): row i in lane i, two 16-bit or four 8-bit neighbours in k to a
-// column.
+// from shared memory (ss) or from tensor memory (ts): its rows in the lanes of D, two 16-bit or four 8-bit neighbours
+// in k to a column.
+//
+// With a pair of blocks (Group 2) one thread asks for both. Each block has half of the rows of A and of D and half of
+// the columns of B, the lower halves in the block of even rank, at the same addresses. M = 256: 128 rows a block, as
+// above. M = 128: 64 rows a block, row i in lane i; lanes 64 to 127 hold the second half of the columns of D.
 //
 // Both instructions are asynchronous. Those of one thread execute in the order of their issue; for anybody else, and
 // for tcgen05.ld, they are done where an mbarrier says so that a tcgen05_commit arrived at:
