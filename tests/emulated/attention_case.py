@@ -29,7 +29,7 @@ def from_bf16(bits: NDArray[np.uint16]) -> Floats:
 
 @dataclass(frozen=True)
 class AttentionCase:
-    """q, k and v as bits of bf16, (sequence, 64) each, and the expected output."""
+    """q, k and v as bits of bf16, (sequence, head_dim) each, and the expected output."""
 
     q: NDArray[np.uint16]
     k: NDArray[np.uint16]
@@ -37,10 +37,10 @@ class AttentionCase:
     expected: NDArray[np.float64]
 
 
-def attention_case(sequence: int, seed: int = 0) -> AttentionCase:
+def attention_case(sequence: int, seed: int = 0, head_dim: int = HEAD_DIM) -> AttentionCase:
     rng = np.random.default_rng(seed)
-    q, k, v = (bf16_bits(rng.standard_normal((sequence, HEAD_DIM))) for _ in range(3))
-    scores = from_bf16(q).astype(np.float64) @ from_bf16(k).T.astype(np.float64) * HEAD_DIM**-0.5
+    q, k, v = (bf16_bits(rng.standard_normal((sequence, head_dim))) for _ in range(3))
+    scores = from_bf16(q).astype(np.float64) @ from_bf16(k).T.astype(np.float64) * head_dim**-0.5
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     expected = weights / weights.sum(axis=1, keepdims=True) @ from_bf16(v).astype(np.float64)
     return AttentionCase(q, k, v, expected)

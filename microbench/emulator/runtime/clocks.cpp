@@ -1,7 +1,8 @@
-// The vector clocks of one block: threads, then warps, then mbarriers.
+// The vector clocks of one block: threads, then warps, then mbarriers, then what tensor memory adds.
 #include <algorithm>
 
 #include "emulator/runtime/shared_memory.hpp"
+#include "emulator/runtime/tensor_order.hpp"
 
 namespace emulator {
 
@@ -16,7 +17,7 @@ std::vector<u32> warp_counts;
 }  // namespace
 
 void clocks_reset() {
-  u32 actors = block.threads + block.warps() + kMbarriers;
+  u32 actors = tensor_actors() + 2 * tensor_works();
   clocks.assign(block.threads, Clock(actors, 0));
   for (u32 t = 0; t < block.threads; ++t) clocks[t][t] = 1;
   warp_counts.assign(block.warps(), 0);
@@ -27,6 +28,8 @@ u32 warp_actor(u32 warp) { return block.threads + warp; }
 
 u32 mbarrier_actor(u32 number) { return block.threads + block.warps() + std::min(number, kMbarriers - 1); }
 
+u32 tensor_actors() { return block.threads + block.warps() + kMbarriers; }
+
 Clock& clock_of(u32 thread) { return clocks[thread]; }
 
 Moment now(u32 thread) { return {thread, clocks[thread][thread]}; }
@@ -34,15 +37,18 @@ Moment now(u32 thread) { return {thread, clocks[thread][thread]}; }
 void release(u32 thread, Clock& into) {
   if (!race_reports) return;
   Clock& mine = clocks[thread];
-  if (into.size() != mine.size()) into.assign(mine.size(), 0);
-  for (std::size_t i = 0; i < mine.size(); ++i) into[i] = std::max(into[i], mine[i]);
+  join(into, mine);
   ++mine[thread];
 }
 
 void acquire(u32 thread, const Clock& from) {
-  if (!race_reports || from.empty()) return;
-  Clock& mine = clocks[thread];
-  for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = std::max(mine[i], from[i]);
+  if (race_reports) join(clocks[thread], from);
+}
+
+void join(Clock& into, const Clock& from) {
+  if (from.empty()) return;
+  if (into.size() != from.size()) into.assign(from.size(), 0);
+  for (std::size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
 }
 
 Moment warp_moment(u32 warp) { return {warp_actor(warp), ++warp_counts[warp]}; }
@@ -60,6 +66,7 @@ std::string actor_name(u32 actor) {
   if (actor < block.threads) return "thread " + std::to_string(actor);
   actor -= block.threads;
   if (actor < block.warps()) return "a collective of warp " + std::to_string(actor);
+  if (actor >= block.warps() + kMbarriers) return "the tensor cores";
   return "a copy that completes on mbarrier number " + std::to_string(actor - block.warps());
 }
 

@@ -14,8 +14,10 @@ void barriers_reset();
 void warps_reset();
 void copies_reset();
 void wgmma_reset();
+void tcgen05_reset();
 void copies_thread_finished();
 void wgmma_thread_finished();
+void tcgen05_thread_finished();
 void setmaxnreg_reset();
 
 namespace {
@@ -102,6 +104,7 @@ void prepare_block(Dim3 index) {
   warps_reset();
   copies_reset();
   wgmma_reset();
+  tcgen05_reset();
   setmaxnreg_reset();
 }
 
@@ -117,6 +120,7 @@ std::string run_guarded() {
 
 void thread_finished() {
   wgmma_thread_finished();
+  tcgen05_thread_finished();
   copies_thread_finished();
 }
 

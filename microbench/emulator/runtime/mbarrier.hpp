@@ -9,5 +9,7 @@ namespace emulator {
 Moment copy_joins(u32 mbarrier);
 // `bytes` of such a copy have arrived.
 void complete_bytes(u32 mbarrier, u32 bytes, Moment joined);
+// The tensor cores arrive, once what was committed is done: whoever waits knows `done`.
+void arrive_later(u32 mbarrier, const Clock& done);
 
 }  // namespace emulator

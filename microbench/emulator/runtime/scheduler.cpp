@@ -117,7 +117,7 @@ void run_block() {
   u32 in_flight = 0;
   for (const Async& work : block.work) in_flight += work->must_run && !work->done;
   if (block.error.empty() && in_flight)
-    block.error = "the block ended with " + std::to_string(in_flight) + " bulk copies in flight";
+    block.error = "the block ended with " + std::to_string(in_flight) + " asynchronous operations in flight";
   running = nullptr;
 }
 

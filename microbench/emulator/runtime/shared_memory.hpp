@@ -39,11 +39,14 @@ void mark_mbarrier(u32 address, bool is_mbarrier);
 // Clocks.
 u32 warp_actor(u32 warp);
 u32 mbarrier_actor(u32 number);
+// Where the actors of tensor memory begin in a clock: tensor_order.hpp.
+u32 tensor_actors();
 Clock& clock_of(u32 thread);
 Moment now(u32 thread);
 // What `thread` has done so far becomes part of `into`.
 void release(u32 thread, Clock& into);
 void acquire(u32 thread, const Clock& from);
+void join(Clock& into, const Clock& from);
 // A moment of the warp as one actor, which all of its lanes then know.
 Moment warp_moment(u32 warp);
 void warp_knows(u32 warp, Moment moment);
