@@ -66,9 +66,7 @@ def forward(
     base = ctypes.addressof(launch)
     rows = (GROUP_ROWS, prepared.shape.tile_keys, prepared.shape.tile_keys)
     for at, (tensor, box) in enumerate(zip((query, key, value), rows, strict=True)):
-        encoded = tensor_map.encode(
-            tensor.data_ptr(), tensor.shape, tensor.stride(), bfloat16, (box, span // 2), span
-        )
+        encoded = tensor_map.encode(tensor.data_ptr(), tensor.shape, tensor.stride(), bfloat16, (box, span // 2), span)
         ctypes.memmove(base + at * tensor_map.MAP_BYTES, encoded, tensor_map.MAP_BYTES)
     stream = torch.cuda.current_stream().cuda_stream
     launch.out, launch.lse = out.data_ptr(), lse.data_ptr()

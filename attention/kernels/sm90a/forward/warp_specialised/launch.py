@@ -90,9 +90,7 @@ def padded_head_dim(head_dim: int) -> int:
 
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     """The tile of one configuration."""
-    return Shape(
-        padded_head_dim(problem.head_dim), config["tile_keys"], config["warpgroups"], config["stages"]
-    )
+    return Shape(padded_head_dim(problem.head_dim), config["tile_keys"], config["warpgroups"], config["stages"])
 
 
 def defines_of(problem: AttentionProblem, config: Config) -> Defines:
