@@ -126,6 +126,8 @@ def _term(profile: Profile, demand: Demand, times: float, share: Share) -> Term:
     value = profile.value(constant)
     if constant.endswith("_per_clk_sm"):
         rate = value * _needed_clock_hz(profile)
+    elif constant.endswith("_cycles"):
+        rate = _needed_clock_hz(profile) / value  # a latency that nothing hides, `amount` times over
     elif constant == alone or (profile.arch == "host" and constant in ONE_CORE):
         rate = value
     else:

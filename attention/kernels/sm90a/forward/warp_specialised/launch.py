@@ -105,7 +105,7 @@ def defines_of(problem: AttentionProblem, config: Config) -> Defines:
         ("CAUSAL", int(right < problem.seq_kv - 1)),
         ("WINDOW", int(left > -(problem.seq_q - 1))),
         ("OVERLAP", 1),
-        ("PINGPONG", config["pingpong"]),
+        ("PINGPONG", 1),
     )
 
 
