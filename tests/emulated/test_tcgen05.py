@@ -61,7 +61,9 @@ def product(mode: Mode, kinds: tuple[Kind, Kind], shape: tuple[int, int, int, st
     a, b = (rng.integers(-4, 5, (side, 16 if wide else 32)).astype(np.float32) for side in (m, n))
     a_bits, b_bits = (element_bits(each, kind) for each, kind in zip((a, b), kinds, strict=True))
     packed = np.ascontiguousarray(a_bits).view(np.uint32)
-    a_image = (packed, 16, 16) if source == "ts" else image_of(a_bits, a_major == "MN", swizzle)
+    in_lanes = np.zeros((128, 8), np.uint32)
+    in_lanes[lanes_of_rows(m)] = packed
+    a_image = (in_lanes, 16, 16) if source == "ts" else image_of(a_bits, a_major == "MN", swizzle)
     b_image = image_of(b_bits, b_major == "MN", swizzle)
     defines = {"KIND": "f16" if wide else "f8", "A_TYPE": kinds[0], "B_TYPE": kinds[1], "M": m, "N": n}
     defines |= {"SWIZZLE": swizzle, "A_MAJOR": a_major, "B_MAJOR": b_major, "FROM_TENSOR_MEMORY": int(source == "ts")}
@@ -84,9 +86,10 @@ def test_a_product_reads_what_its_descriptors_say(shape: tuple[int, int, int, st
 
 @pytest.mark.parametrize("kinds", TYPES)
 @pytest.mark.parametrize("b_major", ["K", "MN"])
+@pytest.mark.parametrize("m", [64, 128])
 @pytest.mark.parametrize("source", ["ss", "ts"])
-def test_a_product_takes_every_type(kinds: tuple[Kind, Kind], b_major: str, source: str) -> None:
-    product("random", kinds, (128, 32, 64, "K", b_major), source)
+def test_a_product_takes_every_type(kinds: tuple[Kind, Kind], b_major: str, m: int, source: str) -> None:
+    product("random", kinds, (m, 32, 64, "K", b_major), source)
 
 
 COPIES = {  # bytes of a row, and the row of each lane

@@ -97,7 +97,7 @@ struct Product {
 
   u32 a_element(u32 row, u32 k) const {
     if (!a_in_tensor_memory) return a.element(row, k, "tcgen05.mma");
-    u32 to_a_word = 4 / shape.bytes, word = tensor_word(row, a_column + k / to_a_word, number);
+    u32 to_a_word = 4 / shape.bytes, word = tensor_word(lane_of(row, shape.m), a_column + k / to_a_word, number);
     return word >> k % to_a_word * 8 * shape.bytes & (shape.bytes == 1 ? 0xFF : 0xFFFF);
   }
 
@@ -148,10 +148,9 @@ void tcgen05_mma(TensorProduct given, u32 d, u64 a, u64 b) {
   Ticket ticket = take_ticket(what);
   const Clock& seen = clock_of(running->thread);
   if (given.a_in_tensor_memory) {
-    if (shape.m != 128 || shape.a_mn)
-      fail(std::string(what) + ": A in tensor memory is modelled K-major, with M = 128");
+    if (shape.a_mn) fail(std::string(what) + ": A in tensor memory is K-major");
     product.a_column = first_column(static_cast<u32>(a), what);
-    Region region{kAllGroups, product.a_column, kDepthBytes / 4};
+    Region region{product.d.groups, product.a_column, kDepthBytes / 4};
     require_allocated(region, what);
     if (overlap(region, product.d)) fail(std::string(what) + ": A overlaps D at " + region_name(product.d));
     note_tensor_read(region, ticket.work, ticket.knowledge);
