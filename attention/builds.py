@@ -69,8 +69,13 @@ def _all(variant: Variant, arch: Arch) -> Iterator[tuple[AttentionProblem, Confi
     """Every legal configuration, for each head dim and everything that may be asked for."""
     for head_dim in HEAD_DIMS:
         for asked in (LONG, replace(LONG, causal=True), *FEATURES):
-            problem = replace(asked, head_dim=head_dim, head_dim_v=head_dim, scale=None)
+            problem = at(asked, head_dim)
             yield from ((problem, config) for config in legal(variant, problem, arch))
+
+
+def at(problem: AttentionProblem, head_dim: int) -> AttentionProblem:
+    """The problem with another head dim."""
+    return replace(problem, head_dim=head_dim, head_dim_v=head_dim, scale=None)
 
 
 def _picked(variant: Variant, arch: Arch) -> Iterator[tuple[AttentionProblem, Config]]:
