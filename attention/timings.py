@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from attention.model import Efficiency, Unpredicted, predict
+from attention.model import Efficiency, Unpredicted, predict, timed_key
 from attention.problem import AttentionProblem
 from attention.variant import KERNELS, Config, Variant, shipped
 from microbench import paths
@@ -102,18 +102,23 @@ def read(gpu: str) -> tuple[tuple[Timing, ...], tuple[str, ...]]:
 def efficiencies(
     profile: Profile, timings: tuple[Timing, ...], variants: tuple[Variant, ...] | None = None
 ) -> dict[str, Efficiency]:
-    """By variant path: the median of predicted over measured seconds, over the timings that still hold."""
+    """The median of predicted over measured seconds, over the timings that still hold.
+
+    By variant path, and by timed_key: tiles differ in what keeps them from their bound, and so do head dims.
+    """
     ratios: dict[str, list[float]] = {}
     known = {variant.path: variant for variant in (shipped() if variants is None else variants)}
     for timing in timings:
         variant = known.get(timing.variant)
         if variant is None or (variant.owner == "smscope" and timing.source_sha256 != source_sha256(variant.path)):
             continue
+        problem, config = timing.problem, Config(tuple(timing.config.items()))
         try:
-            promised = predict(profile, timing.problem, variant, Config(tuple(timing.config.items())))
+            promised = predict(profile, problem, variant, config)
         except Unpredicted:
             continue
-        ratios.setdefault(variant.path, []).append(promised.seconds / timing.seconds)
+        for key in (variant.path, timed_key(variant.path, config, problem.head_dim)):
+            ratios.setdefault(key, []).append(promised.seconds / timing.seconds)
     return {path: Efficiency(statistics.median(found), len(found)) for path, found in ratios.items()}
 
 

@@ -101,20 +101,20 @@ def _entries(problem: AttentionProblem, every: bool, flex: bool) -> Iterator[_En
     """Peers, then the configurations of ours: the best predicted of each variant, or all."""
     yield from (_Entry(candidate) for candidate in peers(flex))
     profile = machine_profile("cuda").profile
+    efficiencies = timings.of_machine(profile)
     arch = by_name(profile.arch)
     own = tuple(variant for variant in shipped() if variant.owner == "smscope" and arch.name in variant.archs)
     picked = ""
     try:
-        pick = choose(profile, problem, only="smscope").pick
+        pick = choose(profile, problem, only="smscope", efficiencies=efficiencies).pick
         picked = f"{pick.variant} {pick.config}"
     except (UnsupportedError, AttentionError):
         return
     for variant in own:
         if variant.refusal(problem, arch):
             continue
-        ordered = choose(profile, problem, variants=(variant,)).candidates
-        best = choose(profile, problem, variants=(variant,)).pick
-        for each in ordered if every else (best,):
+        choice = choose(profile, problem, variants=(variant,), efficiencies=efficiencies)
+        for each in choice.candidates if every else (choice.pick,):
             seconds = each.prediction.seconds if each.prediction else None
             yield _Entry(
                 ours(variant, each.config),

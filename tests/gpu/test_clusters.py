@@ -11,8 +11,8 @@ from microbench.device.cuda import CudaDevice
 from tests.emulated import test_cluster_copies as copies
 from tests.emulated import test_gemm_cluster as gemm
 from tests.emulated.attention_case import bf16_bits
-from tests.gpu.differential import tensor_map
-from tests.gpu.differential_cases import Maps
+from tests.gpu.differential.case import Map
+from tests.gpu.differential.gpu import tensor_map
 
 pytestmark = pytest.mark.gpu
 
@@ -53,7 +53,7 @@ def test_words_reach_other_blocks(device: CudaDevice, way: str, size: int) -> No
 def test_a_tensor_multicast_brings_boxes(device: CudaDevice, box: tuple[int, ...]) -> None:
     given = copies.words(4).reshape(4, *box[1:])
     source, out = device.cupy.asarray(given), device.cupy.zeros((2, 2, 2, copies.WORDS), np.uint32)
-    encoded = tensor_map(int(source.data.ptr), given.shape, 4, Maps(0, box, "u32", 0, False))
+    encoded = tensor_map(source, Map(0, box, "u32", 0))
     kernel = load(device, copies.SOURCE, copies.NAME, "by_tensor_multicast", COORDINATES=copies.BOXES[box])
     kernel((4,), (64,), (np.frombuffer(encoded, np.dtype((np.void, 128)))[0], out), copies.SMEM_BYTES, cluster=(2,))
     assert (out.get() == given.reshape(2, 1, 2, copies.WORDS)).all()
@@ -77,8 +77,8 @@ def test_the_product_of_pairs_is_exact(device: CudaDevice) -> None:
     for seed in range(20):
         a, b = gemm.operands(seed)
         inputs = [device.cupy.asarray(bf16_bits(each)) for each in (a, b)]
-        box = Maps(0, (64, 64), "bf16", 128, False)
-        maps = [tensor_map(int(each.data.ptr), each.shape, 2, box) for each in inputs]
+        box = Map(0, (64, 64), "bf16", 128)
+        maps = [tensor_map(each, box) for each in inputs]
         c = device.cupy.full((gemm.ROWS, gemm.COLUMNS), np.nan, np.float32)
         voids = (np.frombuffer(each, np.dtype((np.void, 128)))[0] for each in maps)
         scalars = (np.int32(gemm.DEPTH), np.int32(gemm.COLUMNS), np.int32(0))
