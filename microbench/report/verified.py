@@ -34,7 +34,13 @@ def attention_matrix() -> str:
     """One line per attention kernel, head dim and architecture: what was built, and what it occupies."""
     lines = tuple(
         (
-            *(f"`{row.kernel}`", f"`{row.arch}`", str(row.builds), str(row.kept), _span(row.registers_min, row.registers_max)),
+            *(
+                f"`{row.kernel}`",
+                f"`{row.arch}`",
+                str(row.builds),
+                str(row.kept),
+                _span(row.registers_min, row.registers_max),
+            ),
             *(str(row.smem_bytes_max), str(row.spill_bytes_max), _span(row.instructions_min, row.instructions_max)),
             *(row.signature, row.nvrtc),
         )

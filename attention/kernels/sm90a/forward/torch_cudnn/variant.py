@@ -1,8 +1,8 @@
 """cuDNN's attention through torch on Hopper: wgmma, with two warpgroups that take turns at products and softmax.
 
 Tile and pipeline as in the SM90 kernel whose source cudnn-frontend publishes: 128 queries by 128 keys, K and V by TMA,
-P in registers. Turns overlap products with exponentials, so that the model takes the larger of the two; each turn starts
-behind the last product of the one before.
+P in registers. Turns overlap products with exponentials, so that the model takes the larger of the two; each turn
+starts behind the last product of the one before.
 """
 
 from attention.kernels.sm80.forward.torch_cudnn.variant import notes, refuses
