@@ -103,6 +103,7 @@ VARIANT = Variant(
     illegal=illegal,
     tile=tile,
     build=build_of,
+    signature=("HGMMA", "UTMALDG", "SYNCS", "USETMAXREG"),
     rank=-1,
     notes=notes,
 )
