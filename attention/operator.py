@@ -120,9 +120,8 @@ def _backward(
             wanted=(wanted[0], wanted[1], wanted[2]),
             nothing_seen=plan.run is nothing_seen,
         )
-    none = query.new_empty(0)
-    others = (found.mask, found.alibi, found.sinks)
-    return found.query, found.key, found.value, *(none if each is None else each for each in others)
+    others = (query.new_empty(0) if each is None else each for each in (found.mask, found.alibi, found.sinks))
+    return found.query, found.key, found.value, *others
 
 
 def _backward_fake(
