@@ -52,6 +52,9 @@ def flash_attn_func(
     require_tensors(("q", q), ("k", k), ("v", v))
     q, k, v = autocast(q, k, v)
     left, right = _edges(window_size)
+    for name, tensor in (("alibi_slopes", alibi_slopes), ("sinks", sinks)):
+        if tensor is not None:
+            require_tensors((name, tensor))
     if torch.compiler.is_compiling():
         refuse_dropout(dropout_p)
     else:
@@ -100,6 +103,9 @@ def flash_attn_varlen_func(
     require_tensors(("q", q), ("k", k), ("v", v), ("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k))
     q, k, v = autocast(q, k, v)
     left, right = _edges(window_size)
+    for name, tensor in (("alibi_slopes", alibi_slopes), ("sinks", sinks)):
+        if tensor is not None:
+            require_tensors((name, tensor))
     if torch.compiler.is_compiling():
         refuse_dropout(dropout_p)
     else:
@@ -128,7 +134,7 @@ def _facts(tensor: torch.Tensor | None) -> Facts | None:
     return None if tensor is None else (tensor.shape, tensor.dtype, tensor.device)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096, typed=True)  # 1 and True are equal, and not the same argument
 def _judge(
     q: Facts,
     k: Facts,

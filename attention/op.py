@@ -110,7 +110,7 @@ def _traced(query: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: floa
     return Route(to_torch=lacks is not None, lacks=lacks)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096, typed=True)  # 1 and True are equal, and not the same argument
 def _route(
     query: torch.Size,
     key: torch.Size,
