@@ -4,6 +4,7 @@ AttentionError
 ├── ProblemError        (a ValueError) shapes, dtypes or options that describe no attention problem
 │   └── ArgumentError   (a TypeError as well) an argument of a type that is none of its own
 ├── UnsupportedError    (a NotImplementedError) a sound problem that the kernels asked for cannot serve
+├── LaunchError         (a RuntimeError) the GPU refused a kernel, or a cold kernel met a graph capture
 └── EnvironmentLacks    (an ImportError) a package this call needs is not installed
 
 FallbackWarning         (a UserWarning) torch's own kernel serves a call that no tuned kernel can
@@ -24,6 +25,10 @@ class ArgumentError(ProblemError, TypeError):
 
 class UnsupportedError(AttentionError, NotImplementedError):
     """A sound problem that the kernels asked for cannot serve."""
+
+
+class LaunchError(AttentionError, RuntimeError):
+    """The GPU refused a kernel, or a kernel that is not loaded yet was called while a CUDA graph is captured."""
 
 
 class EnvironmentLacks(AttentionError, ImportError):

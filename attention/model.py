@@ -63,6 +63,11 @@ class Share:
     busy_units: int
 
 
+def timed_key(variant: str, config: Config, head_dim: int) -> str:
+    """Under which efficiencies hold what timings of one configuration showed, apart from its variant's other ones."""
+    return f"{variant} {config} D={head_dim}"
+
+
 class Unpredicted(Exception):
     """The profile lacks what a prediction needs; the message says what."""
 
@@ -128,6 +133,8 @@ def _term(profile: Profile, demand: Demand, times: float, share: Share) -> Term:
     value = profile.value(constant)
     if constant.endswith("_per_clk_sm"):
         rate = value * _needed_clock_hz(profile)
+    elif constant.endswith("_cycles"):
+        rate = _needed_clock_hz(profile) / value  # a latency that nothing hides, `amount` times over
     elif constant == alone or (profile.arch == "host" and constant in ONE_CORE):
         rate = value
     else:

@@ -85,7 +85,9 @@ def architectures() -> str:
         kernels, kept = sum(row.builds for row in rows), sum(row.kept for row in rows)
         built = f"{kernels} kernels compiled, {kept} SASS contracts kept" if rows else "compiled by Numba"
         ran = f"run on {measured}" if measured else "never run"
-        lines.append((arch.name, arch.generation, f"{major}.{minor}" if major else "", str(count), f"{built}; {ran}"))
+        rate = verified.blind_rate(arch.name)
+        how_far = "; ".join((built, *([f"emulated, {rate}"] if rate else []), ran))
+        lines.append((arch.name, arch.generation, f"{major}.{minor}" if major else "", str(count), how_far))
     return markdown(("architecture", "generation", "compute capability", "probes", "verified"), tuple(lines))
 
 
@@ -152,6 +154,7 @@ _GENERATORS: dict[str, Callable[[], str]] = {
     "build-matrix": verified.build_matrix,
     "static-latency": verified.static_latency,
     "differential": verified.differential,
+    "blind-bugs": verified.blind_bugs,
     "published-files": published_files,
     "published-coverage": published_coverage,
     "published-sources": published_sources,

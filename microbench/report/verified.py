@@ -1,9 +1,11 @@
-"""The tables of data/verification as text: what was compiled, ptxas' own latencies, and GPUs against the emulator."""
+"""The tables of data/verification as text: what was compiled, ptxas' own latencies, GPUs against the emulator, bugs."""
 
 from microbench.arch import ARCHS
 from microbench.report import markdown
 from microbench.verification import differential as differentials
-from microbench.verification.tables import BuildRow, LatencyRow, read
+from microbench.verification.tables import BlindRow, BuildRow, LatencyRow, read
+
+_MODES = ("eager", "lazy", "random")
 
 
 def build_matrix() -> str:
@@ -57,6 +59,26 @@ def differential() -> str:
             lines.append((gpu, f"`{wrapper}`", values, *cells))
     headings = ("GPU", "wrapper", "values", "layouts", "seeds each", "tolerance", "worst error", "layouts that agree")
     return markdown(headings, tuple(lines)) if lines else "No GPU was held against the emulator yet."
+
+
+def blind_bugs() -> str:
+    """One line per source and architecture: how many of the bugs planted in it each mode found at first, and finds."""
+    rows = read(BlindRow)
+    lines = []
+    for file, arch in dict.fromkeys((row.file, row.arch) for row in rows):
+        here = [row for row in rows if (row.file, row.arch) == (file, arch)]
+        first = (sum(modes) for modes in zip(*(row.found_first for row in here), strict=True))
+        today = (sum(modes) for modes in zip(*(row.found_today for row in here), strict=True))
+        missed = ", ".join(f"`{row.bug}`" for row in here if not any(row.found_today))
+        lines.append((f"`{file}`", arch, str(len(here)), *map(str, first), *map(str, today), missed))
+    headings = ("source", "written for", "bugs", *(f"{when}, {m}" for when in ("first run", "today") for m in _MODES))
+    return markdown((*headings, "found by none today"), tuple(lines))
+
+
+def blind_rate(arch: str) -> str:
+    """How many of the bugs planted in kernels of this architecture every mode finds, in words; empty where none is."""
+    here = [row for row in read(BlindRow) if row.arch == arch]
+    return f"{sum(all(row.found_today) for row in here)} of {len(here)} blind bugs found" if here else ""
 
 
 def _cycles(row: LatencyRow) -> str:

@@ -42,8 +42,44 @@ class LatencyRow(Frozen):
     nvrtc: str
 
 
-Row = TypeVar("Row", BuildRow, LatencyRow)
-FILES: dict[type[Frozen], str] = {BuildRow: "build_matrix.csv", LatencyRow: "static_latency.csv"}
+MISSED = "missed"  # what a mode says of a bug that neither a report nor the result shows
+
+
+class BlindRow(Frozen):
+    """One bug that was planted, by someone who had not read the emulator, in a kernel that runs on it."""
+
+    file: str  # of tests/emulated
+    kernel: str
+    arch: str  # what the kernel is written for
+    bug: str
+    first_run: str  # the modes that found it before anything was altered: never written again
+    eager: str  # what each mode says today: the head of its report, 'wrong result', or 'missed'
+    lazy: str
+    random: str
+
+    @property
+    def today(self) -> tuple[str, str, str]:
+        """What eager, lazy and random say."""
+        return self.eager, self.lazy, self.random
+
+    @property
+    def found_first(self) -> tuple[bool, bool, bool]:
+        """Whether eager, lazy and random found it at the first run."""
+        modes = self.first_run.split()
+        return "eager" in modes, "lazy" in modes, "random" in modes
+
+    @property
+    def found_today(self) -> tuple[bool, bool, bool]:
+        """Whether they find it now."""
+        return self.eager != MISSED, self.lazy != MISSED, self.random != MISSED
+
+
+Row = TypeVar("Row", BuildRow, LatencyRow, BlindRow)
+FILES: dict[type[Frozen], str] = {
+    BuildRow: "build_matrix.csv",
+    LatencyRow: "static_latency.csv",
+    BlindRow: "blind_bugs.csv",
+}
 
 
 def path(kind: type[Row]) -> Path:

@@ -8,11 +8,14 @@
 //   CAUSAL, WINDOW    1 where keys right, or left, of a band about the diagonal are hidden
 //   OVERLAP           1: scores of a tile are multiplied before p * V of the tile before, and softmax runs beside it
 //   PINGPONG          1: warpgroups take turns at issuing products
+//   VARLEN            1: sequences of many lengths, packed one after another
+//   SOFTCAP, ALIBI, SINKS, MASK    1 where scores are capped, biased by distance, joined by a sink, masked by bytes
 #pragma once
 #include "ptx/tma.cuh"
 
 constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kWarpgroups = WARPGROUPS, kStages = STAGES;
 constexpr bool kBf16 = BF16, kCausal = CAUSAL, kWindow = WINDOW, kOverlap = OVERLAP, kPingpong = PINGPONG;
+constexpr bool kVarlen = VARLEN, kSoftcap = SOFTCAP, kAlibi = ALIBI, kSinks = SINKS, kMask = MASK;
 
 constexpr int kGroupRows = 64, kTileRows = kGroupRows * kWarpgroups;
 constexpr int kConsumerThreads = 128 * kWarpgroups, kThreads = kConsumerThreads + 128;
@@ -27,19 +30,27 @@ constexpr int kProducerRegisters = kWarpgroups == 2 ? 24 : 32, kConsumerRegister
 static_assert(kHeadDim % 32 == 0 && kHeadDim <= 256 && kKeys % 16 == 0 && kKeys <= 256);
 static_assert(kWarpgroups == 2 || kWarpgroups == 3);
 
-// Everything that a launch says, as one argument. Strides of out are in elements; those of Q, K and V are in the maps,
-// whose dimensions are (head dim, sequence, head, batch).
+// Everything that a launch says, as one argument. Strides are in elements; those of Q, K and V are in the maps, whose
+// dimensions are (head dim, sequence, head, batch).
 struct Launch {
   ptx::TensorMap q, k, v;
   void* out;
-  float* lse;  // (batch, heads, queries) in natural logarithm
+  float* lse;  // (batch, heads, queries), or (heads, all queries) where packed; natural logarithm
   long long out_row, out_head, out_batch;
-  int batch, heads, heads_per_kv, queries, keys, head_dim;
-  int right, left;  // query i sees keys j with i + left <= j <= i + right
-  int row_tiles, tiles, section;
-  float scale_log2, scale;
-  float slack;    // 8 / scale_log2: by so much may a score exceed its row's maximum before outputs are rescaled
-  int* counters;  // {tiles taken, blocks that are done}, both 0 before and after a launch
+  int* counters;                         // {tiles taken, blocks that are done}, both 0 before and after a launch
+  const int *query_starts, *key_starts;  // of each sequence and the end of the last; null unless VARLEN
+  const float* alibi;                    // slope of each (batch, head)
+  const float* sinks;                    // logit of each head
+  const unsigned char* mask;             // 0 hides
+  long long mask_row, mask_key, mask_head, mask_batch;
+  int batch, heads, heads_per_kv, queries, keys, head_dim;  // lengths: the largest ones where packed
+  // Query i sees keys j with i + left <= j <= i + right; where packed, moves * (keys - queries) is added to both.
+  int right, left, moves;
+  int row_tiles, tiles, section, alibi_batch, alibi_head;
+  float scale_log2;   // of scores as SOFTCAP left them
+  float slack;        // 8 / scale_log2: by so much may a score exceed its row's maximum before outputs are rescaled
+  float softcap;      // softmax scale / cap
+  float alibi_scale;  // log2(e) / scale_log2: what a slope is worth among raw scores
 };
 
 // Where everything lies in shared memory.
@@ -58,6 +69,6 @@ struct Rooms {
     v_empty = v_full + 8 * kStages;
     tile_full = v_empty + 8 * kStages;
     tile_empty = tile_full + 8 * 2;
-    tile = tile_empty + 8 * 2;
+    tile = (tile_empty + 8 * 2 + 15) / 16 * 16;
   }
 };

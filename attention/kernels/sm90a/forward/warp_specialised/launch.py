@@ -3,12 +3,19 @@
 import ctypes
 from dataclasses import dataclass
 
+from attention.problem import AttentionProblem
+from attention.variant import Config, CudaBuild
+
+KERNEL = "attention_forward_sm90a"
 GROUP_ROWS = 64
-UNBOUNDED = 1 << 29  # a band edge that hides nothing; twice of it still fits an int
+HEAD_DIMS = (64, 96, 128, 192, 256)
 
 
 class Launch(ctypes.Structure):
-    """`Launch` of config.cuh: three tensor maps of 128 bytes, then pointers, strides in elements, and sizes."""
+    """`Launch` of config.cuh: three tensor maps of 128 bytes, then pointers, strides in elements, and sizes.
+
+    Its size is a multiple of the 64 bytes that a tensor map is aligned to, as C++ has it: see the test of both layouts.
+    """
 
     _fields_ = (
         ("q", ctypes.c_uint8 * 128),
@@ -19,6 +26,16 @@ class Launch(ctypes.Structure):
         ("out_row", ctypes.c_longlong),
         ("out_head", ctypes.c_longlong),
         ("out_batch", ctypes.c_longlong),
+        ("counters", ctypes.c_void_p),
+        ("query_starts", ctypes.c_void_p),
+        ("key_starts", ctypes.c_void_p),
+        ("alibi", ctypes.c_void_p),
+        ("sinks", ctypes.c_void_p),
+        ("mask", ctypes.c_void_p),
+        ("mask_row", ctypes.c_longlong),
+        ("mask_key", ctypes.c_longlong),
+        ("mask_head", ctypes.c_longlong),
+        ("mask_batch", ctypes.c_longlong),
         ("batch", ctypes.c_int),
         ("heads", ctypes.c_int),
         ("heads_per_kv", ctypes.c_int),
@@ -27,14 +44,16 @@ class Launch(ctypes.Structure):
         ("head_dim", ctypes.c_int),
         ("right", ctypes.c_int),
         ("left", ctypes.c_int),
+        ("moves", ctypes.c_int),
         ("row_tiles", ctypes.c_int),
         ("tiles", ctypes.c_int),
         ("section", ctypes.c_int),
+        ("alibi_batch", ctypes.c_int),
+        ("alibi_head", ctypes.c_int),
         ("scale_log2", ctypes.c_float),
-        ("scale", ctypes.c_float),
         ("slack", ctypes.c_float),
-        ("counters", ctypes.c_void_p),
-        ("_padding", ctypes.c_uint8 * 24),  # sizeof is a multiple of the 64 bytes that a tensor map is aligned to
+        ("softcap", ctypes.c_float),
+        ("alibi_scale", ctypes.c_float),
     )
 
 
@@ -64,6 +83,48 @@ class Shape:
 
     @property
     def smem_bytes(self) -> int:
-        """Q, the rings of K and V, their mbarriers, and the tile numbers."""
+        """Q, the rings of K and V, their mbarriers, and two slots of 16 bytes that carry tiles."""
         tiles = self.tile_rows + 2 * self.stages * self.tile_keys
-        return tiles * self.head_dim * 2 + 8 * (2 * self.warpgroups + 4 * self.stages + 5)
+        return tiles * self.head_dim * 2 + 8 * (2 * self.warpgroups + 4 * self.stages + 4) + 16 * 2
+
+
+def padded_head_dim(head_dim: int) -> int:
+    """The head dim that shared memory holds."""
+    return next(size for size in HEAD_DIMS if head_dim <= size)
+
+
+def shape_of(problem: AttentionProblem, config: Config) -> Shape:
+    """The tile of one configuration."""
+    return Shape(padded_head_dim(problem.head_dim), config["tile_keys"], config["warpgroups"], config["stages"])
+
+
+def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
+    """What config.cuh asks of NVRTC, and what a launch takes."""
+    edges, shape = problem.edges, shape_of(problem, config)
+    defines = (
+        ("HEAD_DIM", padded_head_dim(problem.head_dim)),
+        ("TILE_KEYS", config["tile_keys"]),
+        ("WARPGROUPS", config["warpgroups"]),
+        ("STAGES", config["stages"]),
+        ("BF16", int(problem.dtype == "bfloat16")),
+        ("CAUSAL", int(edges.right is not None)),
+        ("WINDOW", int(edges.left is not None)),
+        ("OVERLAP", 1),
+        ("PINGPONG", 1),
+        ("VARLEN", int(problem.varlen)),
+        ("SOFTCAP", int(problem.softcap > 0)),
+        ("ALIBI", int(problem.alibi)),
+        ("SINKS", int(problem.sinks)),
+        ("MASK", int(problem.mask == "bool")),
+    )
+    return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)
+
+
+def section_of(problem: AttentionProblem, shape: Shape) -> int:
+    """Heads that a section of the causal schedule takes together.
+
+    Their K and V should stay in the L2; but a section of few tiles leaves blocks idle at the end of the last one, so
+    that long sequences want larger ones (measured on an H100: 16 MB at 1024 keys, 64 MB from 4096 on).
+    """
+    budget = 16 << 20 if problem.seq_kv < 2048 else 64 << 20
+    return max(1, min(problem.batch * problem.heads_q, budget // (4 * problem.seq_kv * shape.head_dim)))

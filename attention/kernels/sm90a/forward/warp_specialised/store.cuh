@@ -26,25 +26,44 @@ __device__ __forceinline__ unsigned pack_pair(float low, float high) {
   return kBf16 ? ptx::pack_bf16(low, high) : ptx::pack_f16(low, high);
 }
 
+// `row` counts within the sequence.
 __device__ __forceinline__ unsigned long long row_address(const Launch& launch, const Work& work, int row) {
-  const long long element = work.batch * launch.out_batch + work.head * launch.out_head + row * launch.out_row;
+  const long long element =
+      work.plane * launch.out_batch + work.head * launch.out_head + (work.query_start + row) * launch.out_row;
   return reinterpret_cast<unsigned long long>(launch.out) + 2 * element;
 }
 
 __device__ __forceinline__ float* lse_of(const Launch& launch, const Work& work, int row) {
-  return launch.lse + (static_cast<long long>(work.batch) * launch.heads + work.head) * launch.queries + row;
+  const long long all = kVarlen ? launch.query_starts[launch.batch] : launch.queries;
+  return launch.lse + (static_cast<long long>(work.plane) * launch.heads + work.head) * all + work.query_start + row;
 }
 
-// `row` is the row of o[0]; a row that saw no key gives 0 and -inf.
+// What a row's outputs are multiplied by, and its lse.
+struct Finish {
+  float inverse, lse;
+};
+
+// A row that saw no key gives 0 and -inf. A sink is one more logit, which has no value.
+__device__ __forceinline__ Finish finish(float sum, float offset, float logit) {
+  constexpr float kLn2 = 0.693147181f, kLog2e = 1.44269504f;
+  const float sink = logit * kLog2e;
+  const bool saw = !(sum == 0.f);
+  if (!kSinks) return {saw ? 1.f / sum : 0.f, saw ? kLn2 * offset + __logf(sum) : minus_infinity()};
+  const float before = saw ? offset : minus_infinity(), most = fmaxf(before, sink);
+  if (most == minus_infinity()) return {0.f, minus_infinity()};
+  const float scale = ptx::ex2(before - most), total = sum * scale + ptx::ex2(sink - most);
+  return {scale / total, kLn2 * most + __logf(total)};
+}
+
+// `row` is the row of o[0].
 __device__ __forceinline__ void store_rows(const Launch& launch, const Work& work, int row, int lane,
                                            const float (&o)[kHeadDim / 2], const Softmax& state) {
   const int t = lane % 4;
+  const float sink = kSinks ? launch.sinks[work.head] : 0.f;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    const float sum = quad_sum(state.sum[h]);
-    const bool saw = sum > 0.f || sum != sum;
-    const float inverse = saw ? 1.f / sum : 0.f;
-    const bool inside = row + 8 * h < launch.queries;
+    const Finish finished = finish(quad_sum(state.sum[h]), state.offset[h], sink);
+    const bool inside = row + 8 * h < work.queries;
     const unsigned long long out = row_address(launch, work, row + 8 * h);
 #pragma unroll
     for (int quad = 0; quad < kHeadDim / 32; ++quad) {
@@ -52,23 +71,24 @@ __device__ __forceinline__ void store_rows(const Launch& launch, const Work& wor
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const int i = 4 * (4 * quad + j) + 2 * h;
-        words[j] = pack_pair(o[i] * inverse, o[i + 1] * inverse);
+        words[j] = pack_pair(o[i] * finished.inverse, o[i + 1] * finished.inverse);
       }
       transpose_quad(words, t);
       const int column = 32 * quad + 8 * t;
-      if (inside && column < launch.head_dim) ptx::store4(out + 2 * column, {words[0], words[1], words[2], words[3]});
+      ptx::store4_if(inside && column < launch.head_dim, out + 2 * column, {words[0], words[1], words[2], words[3]});
     }
-    if (inside && t == 0)
-      *lse_of(launch, work, row + 8 * h) = saw ? state.most[h] * launch.scale + __logf(sum) : minus_infinity();
+    ptx::store_if(inside && t == 0, reinterpret_cast<ptx::u64>(lse_of(launch, work, row + 8 * h)),
+                  __float_as_uint(finished.lse));
   }
 }
 
 // A tile of rows that sees no key at all.
 __device__ __forceinline__ void store_nothing(const Launch& launch, const Work& work, int row, int lane) {
   for (int h = 0; h < 2; ++h) {
-    if (row + 8 * h >= launch.queries) continue;
+    if (row + 8 * h >= work.queries) continue;
     const unsigned long long out = row_address(launch, work, row + 8 * h);
     for (int column = lane % 4 * 8; column < launch.head_dim; column += 32) ptx::store4(out + 2 * column, {0, 0, 0, 0});
-    if (lane % 4 == 0) *lse_of(launch, work, row + 8 * h) = minus_infinity();
+    if (lane % 4 == 0)
+      *lse_of(launch, work, row + 8 * h) = finish(0.f, 0.f, kSinks ? launch.sinks[work.head] : 0.f).lse;
   }
 }

@@ -1,0 +1,63 @@
+"""The CUDA driver, through cuda.bindings: load a cubin, encode a tensor map, launch. Errors name call and GPU."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+
+from attention.errors import EnvironmentLacks, LaunchError
+
+
+@cache
+def bindings() -> Any:
+    """cuda.bindings.driver. Raises EnvironmentLacks where it is not installed."""
+    try:
+        from cuda.bindings import driver
+    except ImportError as error:
+        raise EnvironmentLacks(
+            "cuda-bindings is not installed, and tuned GPU kernels are launched through it; `make bench` installs it, "
+            "or `pip install cuda-bindings`."
+        ) from error
+    return driver
+
+
+def check(result: tuple[Any, ...], doing: str) -> Any:
+    """What a driver call returned beside its status. Raises LaunchError where the status is not success."""
+    status, *values = result
+    if int(status) != 0:
+        named = bindings().cuGetErrorName(status)[1]
+        name = named.decode() if isinstance(named, bytes) else str(status)
+        raise LaunchError(
+            f"{torch.cuda.get_device_name()} could not {doing}: {name}; set CUDA_LAUNCH_BLOCKING=1 to find the call."
+        )
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A loaded kernel: its handle, and the module that must outlive it."""
+
+    handle: int
+    module: Any
+    smem_bytes: int
+
+
+def load(image: bytes, kernel: str, smem_bytes: int) -> Function:
+    """Load a cubin into the current device's context, allowing `smem_bytes` of dynamic shared memory."""
+    driver = bindings()
+    torch.cuda.current_stream()  # torch makes the primary context current before the driver is asked for anything
+    module = check(driver.cuModuleLoadData(image), f"load {kernel}")
+    function = check(driver.cuModuleGetFunction(module, kernel.encode()), f"find {kernel}")
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    check(driver.cuFuncSetAttribute(function, attribute, smem_bytes), f"give {kernel} {smem_bytes} bytes of memory")
+    return Function(int(function), module, smem_bytes)
+
+
+def launch(function: Function, blocks: int, threads: int, stream: int, arguments: int) -> None:
+    """Launch `blocks` of `threads` on `stream`; `arguments` is the address of an array of pointers to arguments."""
+    status = bindings().cuLaunchKernel(
+        function.handle, blocks, 1, 1, threads, 1, 1, function.smem_bytes, stream, arguments, 0
+    )[0]
+    if int(status) != 0:
+        check((status,), "launch an attention kernel")
