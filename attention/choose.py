@@ -97,7 +97,9 @@ def choose(
     ordered = predicted(profile, problem, candidates, efficiencies or {})
     tied = ties(ordered)
     pick = min(tied, key=_preference)
-    fallback = None if any(candidate.owner == "smscope" for candidate in ordered) else _why_fallback(refused, arch, variants)
+    fallback = (
+        None if any(candidate.owner == "smscope" for candidate in ordered) else _why_fallback(refused, arch, variants)
+    )
     return Choice(problem, profile.gpu, profile.arch, pick, tied, ordered, refused, None if only else fallback)
 
 

@@ -64,7 +64,9 @@ def four_dimensional_mask(mask: torch.Tensor, leading: Shape) -> torch.Tensor:
 def mask_that_fits(mask: Shape, dtype: torch.dtype, whole: Shape) -> None:
     """Raise ProblemError for a mask that does not broadcast to (..., Hq, Sq, Skv), or holds neither bool nor floats."""
     if dtype != torch.bool and not dtype.is_floating_point:
-        raise ArgumentError(f"attn_mask is {dtype}; pass a bool mask (True may be seen) or a float one, which is added.")
+        raise ArgumentError(
+            f"attn_mask is {dtype}; pass a bool mask (True may be seen) or a float one, which is added."
+        )
     stretches = (have in (1, want) for have, want in zip(reversed(mask), reversed(whole), strict=False))
     if len(mask) > len(whole) or not all(stretches):
         raise ProblemError(f"attn_mask has shape {mask}; it must broadcast to (..., heads, Sq, Skv) = {whole}.")

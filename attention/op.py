@@ -152,8 +152,6 @@ def _route(
         return Route(lacks is not None, lacks, fold)
     folded = (torch.Size((shape[:-3].numel(), *shape[-3:])) for shape in map(torch.Size, (q, k, v)))
     none_packed = (False, False, -1, 0, 0)
-    plan = plan_of(
-        *(*folded, query_dtype, query_device, mask_dtype, *none_packed, is_causal, *NO_WINDOW, scale, only)
-    )
+    plan = plan_of(*(*folded, query_dtype, query_device, mask_dtype, *none_packed, is_causal, *NO_WINDOW, scale, only))
     lacks = f"No tuned kernel serves this problem: {plan.fallback}" if plan.fallback else None
     return Route(plan.owner == "torch", lacks, fold)

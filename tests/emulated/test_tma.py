@@ -164,7 +164,8 @@ def test_a_load_before_the_tensor_brings_zeros(mode: Mode) -> None:
 
 def test_a_store_before_the_tensor_is_refused_as_an_h100_does() -> None:
     device = EmulatedDevice()
-    opaque = TensorMap(device.full((8, 32), 1, np.float32), (8, 16), "f32").emulated()
+    tensor = device.full((8, 32), 1, np.float32)
+    opaque = TensorMap(tensor, (8, 16), "f32").emulated()
     kernel = device.load(SOURCE, NAME, kernel="copy_box", defines=[("COORDINATES", "0,0"), ("STORED", "-4,0")])
     with pytest.raises(DeviceError, match="before the tensor"):
         kernel((1,), (32,), (opaque, opaque, opaque, device.empty(128, np.float32), 128), shared_mem=SMEM_BYTES)

@@ -14,7 +14,7 @@ from microbench.arch import Arch
 # setmaxnreg's shares of 64 Ki registers among 384 and 512 threads, as in config.cuh.
 CONSUMER_REGISTERS = {2: 240, 3: 160}
 # Addresses, ring positions, softmax state and temporaries: ptxas spills where less is left (build matrix).
-OTHER_REGISTERS = 32
+OTHER_REGISTERS, CAUSAL_REGISTERS, WINDOW_REGISTERS = 32, 4, 12
 
 FEATURES: frozenset[Feature] = frozenset(
     {"bool mask", "bottom-right causality", "sliding window", "softcap", "ALiBi", "attention sinks", "variable lengths"}
@@ -41,10 +41,11 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     if shape.smem_bytes > arch.limits.smem_bytes_per_block:
         return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
     held = shape.head_dim // 2 + shape.tile_keys * 3 // 4  # out, scores, and p packed by two
-    if held + OTHER_REGISTERS > CONSUMER_REGISTERS[shape.warpgroups]:
+    others = OTHER_REGISTERS
+    others += CAUSAL_REGISTERS * (problem.edges.right is not None) + WINDOW_REGISTERS * (problem.edges.left is not None)
+    if held + others > CONSUMER_REGISTERS[shape.warpgroups]:
         return (
-            f"holds {held} registers of tiles a thread and {OTHER_REGISTERS} others, "
-            f"of {CONSUMER_REGISTERS[shape.warpgroups]}"
+            f"holds {held} registers of tiles a thread and {others} others, of {CONSUMER_REGISTERS[shape.warpgroups]}"
         )
     if shape.warpgroups == 3 and problem.seq_q <= 2 * GROUP_ROWS:
         return f"two warpgroups already hold all {problem.seq_q} queries"
