@@ -12,7 +12,7 @@ class Extras:
     """Tensors on the device of the query; None where the problem has no such feature.
 
     mask          (B, Hq, Sq, Skv), expanded (strides may be 0): bool, True may be seen; or floats added to the scores
-    alibi         (B, Hq), expanded: slopes, of lse's dtype; the score of query i and key j gets -slope*|i + Skv - Sq - j|
+    alibi         (B, Hq), expanded: slopes, of lse's dtype; query i and key j get -slope*|i + Skv - Sq - j|
     sinks         (Hq,), contiguous, of lse's dtype: one more logit in the denominator of each query, and in lse
     cu_seqlens_q  (B + 1,), int32: the rows where each sequence begins in packed queries (1, Hq, Tq, D), and their end
     cu_seqlens_k  (B + 1,), int32: likewise for keys and values (1, Hkv, Tkv, D)

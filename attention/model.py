@@ -63,6 +63,11 @@ class Share:
     busy_units: int
 
 
+def timed_key(variant: str, config: Config, head_dim: int) -> str:
+    """Under which efficiencies hold what timings of one configuration showed, apart from its variant's other ones."""
+    return f"{variant} {config} D={head_dim}"
+
+
 class Unpredicted(Exception):
     """The profile lacks what a prediction needs; the message says what."""
 

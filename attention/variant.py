@@ -71,6 +71,16 @@ class Tile:
 
 
 @dataclass(frozen=True)
+class CudaBuild:
+    """What NVRTC is asked for, and what a launch of it takes: kernel.cu of the variant's folder with these defines."""
+
+    kernel: str
+    defines: tuple[tuple[str, int | str], ...]
+    threads: int
+    smem_bytes: int
+
+
+@dataclass(frozen=True)
 class Variant:
     """One kernel: `name` and `path` are filled in from where its file lies.
 
@@ -82,6 +92,7 @@ class Variant:
     tile        the demands of one tile; None where nothing is known of the inside of the kernel
     entry       'module:function' in the same folder: f(query, key, value, problem, config, extras) -> (out, lse)
                 query (B, Hq, Sq, D) in any strides; packed sequences are (1, Hq, Tq, D), and lse (1, Hq, Tq)
+    build       the cubin behind a configuration, for a variant that is a CUDA kernel of ours
     rank        order among candidates that no profile can predict
     notes       what the caller should know of how a problem is served (conversions, copies, the backward)
     """
@@ -95,6 +106,7 @@ class Variant:
     illegal: Callable[[AttentionProblem, Config, Arch], str | None] | None = None
     features: frozenset[Feature] = frozenset()
     entry: str = "kernel:forward"
+    build: Callable[[AttentionProblem, Config], CudaBuild] | None = None
     rank: int = 0
     notes: Callable[[AttentionProblem], tuple[str, ...]] = lambda _: ()
     name: str = ""
@@ -105,6 +117,11 @@ class Variant:
         """Why it cannot serve a problem: a feature it has not, else what `refuses` says."""
         lacks = [feature for feature in problem.features if feature not in self.features]
         return f"has no {', no '.join(lacks)}" if lacks else self.refuses(problem, arch)
+
+    @property
+    def folder(self) -> Path:
+        """Where its files lie."""
+        return KERNELS / self.path
 
     def configs(self) -> Iterator[Config]:
         """Every point of the space, legal or not."""

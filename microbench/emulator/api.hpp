@@ -44,12 +44,16 @@ enum class Shuffle { index, up, down, exclusive_or };
 u32 shuffle(Shuffle kind, u32 mask, u32 value, u32 operand, u32 width);
 u32 ballot(u32 mask, bool predicate);
 bool elect();
+enum class Reduction { add, min, max, min_signed, max_signed, bit_and, bit_or, bit_xor };
+u32 reduce(Reduction how, u32 mask, u32 value);
 
-// Tensor cores and matrix moves of one warp.
-enum class Type { f16, bf16, tf32 };
+// What an operand of the tensor cores holds, and what they add up in. s32_sat stays at the ends of its range.
+enum class Type { f16, bf16, tf32, e4m3, e5m2, s8, u8 };
+enum class Sums { f32, f16, s32, s32_sat };
+
+// Tensor cores and matrix moves of one warp. `name` stands in reports.
 void mma_m8n8k4(void* d, const u32* a, const u32* b, bool a_column, bool b_row, bool f32);
-void mma_m16n8k8(float* d, const u32* a, const u32* b, Type type);
-void mma_m16n8k16(float* d, const u32* a, const u32* b, Type type);
+void mma_m16n8(const char* name, void* d, const u32* a, const u32* b, u32 k, Type a_type, Type b_type, Sums sums);
 void ldmatrix(u32* registers, u32 count, u32 address, bool transposed);
 void stmatrix(const u32* registers, u32 count, u32 address, bool transposed);
 
@@ -83,8 +87,14 @@ u32 add_cluster(u32 address, u32 value);
 void store_async(u32 address, const void* value, u32 bytes, u32 mbarrier);
 void bulk_send(u32 to, u32 from, u32 bytes, u32 mbarrier);
 
-// wgmma: `count` accumulators a thread, N = 2 * count. `registers` is A in registers, or null: then `a` describes it.
-void wgmma(float* d, u32 count, Type type, u64 a, const u32* registers, u64 b, bool accumulate, bool a_mn, bool b_mn);
+// wgmma. `registers` is A in registers, or null: then `a` describes it.
+struct Wgmma {
+  Type a_type, b_type;
+  Sums sums;
+  u32 columns;
+  bool a_mn, b_mn;
+};
+void wgmma(const Wgmma& shape, void* d, u64 a, const u32* registers, u64 b, bool accumulate);
 void wgmma_fence();
 void wgmma_commit();
 void wgmma_wait(u32 pending);
@@ -95,7 +105,8 @@ long long clock64();
 u64 globaltimer();
 [[noreturn]] void fail(const char* message);
 
-float widen(u16 bits, Type type);
+// Bits of a type of 8 or 16 bits, in the lower ones of the word. Too large for fp8 is its largest number.
+float widen(u32 bits, Type type);
 u16 narrow(float value, Type type);
 
 struct Launch {

@@ -86,11 +86,18 @@ ORDERED = {
         "if (t == 0) for (int i = 0; i < 6 * 32; ++i) out[0] += out[64 + i];",
         np.array([15 * 32]),
     ),
+    "the last block puts the counters back": (
+        "if (t) return;\natomicAdd(out, 1); if (atomicAdd(out + 1, 1) == 5) { out[0] = -1; out[1] = -1; }",
+        np.array([-1, -1]),
+    ),
     "a barrier between threads": (
         "out[512 + 32 * b + t] = t; __syncthreads(); out[32 * b + t] = out[512 + 32 * b + (t + 1) % 32];",
         np.tile((np.arange(32) + 1) % 32, BLOCKS),
     ),
-    "one kernel after another": ("ptx::grid_wait(); atomicAdd(out, 1); ptx::grid_launch_dependents();", np.array([192])),
+    "one kernel after another": (
+        "ptx::grid_wait(); atomicAdd(out, 1); ptx::grid_launch_dependents();",
+        np.array([192]),
+    ),
     "one elected lane": ("if (ptx::elect_one()) out[b] = t + 1;", np.ones(BLOCKS)),
 }
 
@@ -126,6 +133,14 @@ def test_a_block_that_waits_for_one_that_has_not_run_is_reported() -> None:
             launch(WAITS.format(first=first), mode)
 
 
+def test_volatile_reads_of_many_words_are_no_livelock() -> None:
+    body = "for (int i = 0; i < 4000; ++i) *out += in[i];"
+    source = f'extern "C" __global__ void sum(const volatile char* in, int* out) {{ {body} }}'
+    out = np.zeros(1, np.int32)
+    EmulatedDevice().load(source, "sum.cu", kernel="sum")((1,), (1,), (np.ones(4000, np.int8), out))
+    assert out[0] == 4000
+
+
 def test_the_random_mode_interleaves_blocks() -> None:
     body = "for (int i = 0; i < 8; ++i) { if (t == 0) out[1 + atomicAdd(out, 1)] = b; __syncwarp(); }"
     assert any((np.diff(launch(body, "random", seed)[1:49]) != 0).sum() > 8 for seed in range(8))
@@ -134,5 +149,7 @@ def test_the_random_mode_interleaves_blocks() -> None:
 def test_a_dependent_grid_compiles_to_its_instructions() -> None:
     source = HEADERS + 'extern "C" __global__ void k() { ptx::grid_wait(); ptx::grid_launch_dependents(); }'
     for arch in ("sm90a", "sm100a"):
-        opcodes = {instruction.opcode for instruction in compile_source(source, "k.cu", arch, kernel="k").instructions()}
+        opcodes = {
+            instruction.opcode for instruction in compile_source(source, "k.cu", arch, kernel="k").instructions()
+        }
         assert {"ACQBULK", "PREEXIT"} <= opcodes, sorted(opcodes)

@@ -61,8 +61,8 @@ def test_blocks_read_each_others_shared_memory(mode: Mode, size: int) -> None:
 
 REPORTS = {
     "a peer's memory read before it was written": (
-        "ptx::store_shared(at + 4 * t, t); out[64 * rank + t] = ptx::load_cluster(ptx::map_shared(at + 4 * t, rank ^ 1));\n"
-        "ptx::cluster_sync();",
+        "ptx::store_shared(at + 4 * t, t);\n"
+        "out[64 * rank + t] = ptx::load_cluster(ptx::map_shared(at + 4 * t, rank ^ 1)); ptx::cluster_sync();",
         "race: ",
     ),
     "a block that ends while a peer reads": (
@@ -74,6 +74,46 @@ REPORTS = {
     "a mapped address for a plain load": (
         "out[t] = ptx::load_shared(ptx::map_shared(at, rank ^ 1));",
         "ld.shared at shared address .*, of another block: it needs shared::cluster",
+    ),
+    "a copy that completes in another block": (
+        "if (t == 0) { ptx::mbarrier_init(at, 1); ptx::fence_mbarrier_init(); } ptx::cluster_sync();\n"
+        "if (t == 0) ptx::bulk_load(ptx::map_shared(at + 16, rank ^ 1), out, 16, at);",
+        "the destination .* and the mbarrier .* lie in two blocks",
+    ),
+    "a multicast to nobody": (
+        "if (t == 0) { ptx::mbarrier_init(at, 1); ptx::fence_mbarrier_init();\n"
+        "ptx::bulk_load_multicast(at + 16, out, 16, at, 0); }",
+        "a multicast whose mask names no block",
+    ),
+    "a wait at another block's mbarrier": (
+        "if (t == 0) { ptx::mbarrier_init(at, 1); ptx::fence_mbarrier_init(); } ptx::cluster_sync();\n"
+        "ptx::mbarrier_wait(ptx::map_shared(at, rank ^ 1), 0);",
+        "mbarrier.try_wait at shared address .*, of another block",
+    ),
+    "an arrival in another block without the init's fence": (
+        "if (t == 0) ptx::mbarrier_init(at, 1); ptx::cluster_sync();\n"
+        "if (t == 0) ptx::mbarrier_arrive_remote(ptx::map_shared(at, rank ^ 1)); ptx::cluster_sync();",
+        "fence: mbarrier.arrive .* initialised it without fence.mbarrier_init before the cluster barrier",
+    ),
+    "a peer's data behind a relaxed barrier": (
+        "ptx::store_shared(at + 4 * t, t); ptx::cluster_arrive_relaxed(); ptx::cluster_wait();\n"
+        "out[64 * rank + t] = ptx::load_cluster(ptx::map_shared(at + 4 * t, rank ^ 1)); ptx::cluster_sync();",
+        "race: ld.shared::cluster .* not ordered after the write",
+    ),
+    "data sent without a proxy fence": (
+        "const unsigned bar = at + 512, there = ptx::map_shared(at, rank ^ 1);\n"
+        "if (t == 0) { ptx::mbarrier_init(bar, 1); ptx::fence_mbarrier_init(); } ptx::cluster_sync();\n"
+        "ptx::store_shared(at + 4 * t, t); __syncthreads();\n"
+        "if (t == 0) ptx::bulk_send(there + 256, at, 256, ptx::map_shared(bar, rank ^ 1));",
+        "proxy: cp.async.bulk between blocks reads shared address .* without fence.proxy.async",
+    ),
+    "a sender that ends before its copy has been read": (
+        "const unsigned bar = at + 512;\n"
+        "if (!t) { ptx::mbarrier_init(bar, 1); ptx::fence_mbarrier_init(); ptx::mbarrier_arrive_expect(bar, 256); }\n"
+        "ptx::store_shared(at + 4 * t, t); ptx::fence_proxy_async(); ptx::cluster_sync();\n"
+        "if (rank == 0 && t == 0) ptx::bulk_send(ptx::map_shared(at + 256, 1), at, 256, ptx::map_shared(bar, 1));\n"
+        "if (rank == 1) ptx::mbarrier_wait(bar, 0);",
+        "ended: the block of rank 0 ends while a copy that completes on mbarrier number 0 of the block of rank 1",
     ),
     "half of a cluster at the barrier": (
         "if (rank == 0) ptx::cluster_wait(); else ptx::cluster_arrive();",
@@ -91,7 +131,7 @@ REPORTS = {
 }
 
 
-@pytest.mark.parametrize("mode", ["eager", "lazy"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("what", REPORTS)
 def test_a_broken_rule_is_reported(what: str, mode: Mode) -> None:
     body, report = REPORTS[what]

@@ -19,9 +19,9 @@ void global_races_reset(u32 clusters);
 
 // Who wrote or read some of four bytes last. `who` is the number of a cluster, from 1 on; 0 is nobody.
 struct GlobalTouch {
-  u32 who, epoch;    // what other clusters may have heard of
-  u32 actor, clock;  // the same for those of the cluster itself
-  u32 mask;          // of the bytes
+  u32 who, epoch, update;  // what other clusters may have heard of
+  u32 actor, clock;        // the same for those of the cluster itself
+  u32 mask;                // of the bytes
 };
 struct GlobalCell {
   GlobalTouch writer, readers[2];

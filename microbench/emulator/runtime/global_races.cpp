@@ -6,6 +6,7 @@
 // At plain accesses a kernel calls the __tsan_ hooks at the end: -fsanitize=thread makes the compiler write the calls,
 // and nothing of that sanitizer's own library is linked.
 #include <algorithm>
+#include <cstring>
 #include <unordered_map>
 
 #include "emulator/runtime/fiber.hpp"
@@ -21,26 +22,29 @@ using Epochs = std::unordered_map<u32, u32>;
 
 // What an atomic word hands on: between clusters, and to the threads of the cluster that wrote it last.
 struct Word {
-  Epochs epochs;
+  Epochs epochs, updates;
   u32 cluster = 0;
   Clock clock;
 };
 
-std::vector<u32> epoch;             // of every cluster: counts its fences
-std::vector<Epochs> known, fenced;  // by cluster: whom it has heard of, and what its last fence covers
+// By cluster: how many fences and atomic updates it has made; whose it has heard of; what its last fence covers.
+std::vector<u32> epoch, updates;
+std::vector<Epochs> known, known_updates, fenced;
 std::unordered_map<u32, Clock> thread_fences;
 std::unordered_map<u64, Word> words;
+std::unordered_map<u64, u64> volatile_reads;  // by thread and address: what was found there
 
 void join(Epochs& into, const Epochs& from) {
   for (const auto& [cluster, count] : from) into[cluster] = std::max(into[cluster], count);
 }
 
-bool is_ordered(const GlobalTouch& earlier, u32 cluster) {
+bool is_ordered(const GlobalTouch& earlier, u32 cluster, bool update) {
   if (earlier.who == cluster + 1)
     return earlier.actor == thread_actor(running->thread) ||
            ordered({earlier.actor, earlier.clock}, clock_of(running->thread));
-  auto heard = known[cluster].find(earlier.who - 1);
-  return heard != known[cluster].end() && heard->second >= earlier.epoch;
+  const Epochs& epochs = update ? known_updates[cluster] : known[cluster];
+  auto heard = epochs.find(earlier.who - 1);
+  return heard != epochs.end() && heard->second >= (update ? earlier.update : earlier.epoch);
 }
 
 std::string name_of(const GlobalTouch& earlier, u32 cluster) {
@@ -66,8 +70,8 @@ struct Touching {
          (within ? "" : "; a GPU runs blocks in any order"));
   }
 
-  void check(const GlobalTouch& earlier, u32 mask, const char* kind) const {
-    if ((earlier.mask & mask) && !is_ordered(earlier, cluster())) report(earlier, kind);
+  void check(const GlobalTouch& earlier, u32 mask, bool update, const char* kind) const {
+    if ((earlier.mask & mask) && !is_ordered(earlier, cluster(), update)) report(earlier, kind);
   }
 
   void put(GlobalTouch& into, u32 mask) const {
@@ -77,14 +81,15 @@ struct Touching {
   }
 
   void operator()(GlobalCell& cell, u32 mask) const {
-    if (access != Access::update || !cell.updated) check(cell.writer, mask, cell.updated ? "atomic update" : "write");
+    if (access != Access::update || !cell.updated)
+      check(cell.writer, mask, cell.updated, cell.updated ? "atomic update" : "write");
     if (access == Access::read) {
       // The first reader, and the last other one: where every thread reads, a writer races with one of them.
       GlobalTouch& first = cell.readers[0];
       bool same = !first.who || (first.who == mine.who && first.actor == mine.actor);
       return put(cell.readers[same ? 0 : 1], mask);
     }
-    for (const GlobalTouch& reader : cell.readers) check(reader, mask, "read");
+    for (const GlobalTouch& reader : cell.readers) check(reader, mask, false, "read");
     cell.readers[0] = cell.readers[1] = {};
     put(cell.writer, mask);
     cell.updated = access == Access::update;
@@ -108,11 +113,19 @@ void plain(const void* address, u64 bytes, Access access) {
   in_a_hook(address, [=] { note_global(reinterpret_cast<u64>(address), bytes, access); });
 }
 
-// A volatile read is how one block looks out for another: let the others run.
+// A volatile read is how one block looks out for another: let the others run. It is idle where it finds what this
+// thread found there before.
 void strong(const void* address, u64 bytes, bool reads) {
   in_a_hook(address, [=] {
     atomic_access(address, static_cast<u32>(bytes));
-    if (reads) poll();
+    if (!reads) return;
+    u64 value = 0;
+    std::memcpy(&value, address, std::min<u64>(bytes, sizeof value));
+    auto [place, fresh] =
+        volatile_reads.try_emplace(reinterpret_cast<u64>(address) ^ u64{running->thread} << 48, value);
+    if (fresh || place->second != value) machine.idle_polls = 0;
+    place->second = value;
+    poll();
   });
 }
 
@@ -122,7 +135,10 @@ void global_races_reset(u32 clusters) {
   epoch.assign(race_reports ? clusters : 0, 1);
   known.assign(epoch.size(), {});
   fenced.assign(epoch.size(), {});
+  updates.assign(epoch.size(), 0);
+  known_updates.assign(epoch.size(), {});
   words.clear();
+  volatile_reads.clear();
   thread_fences.clear();
   global_cells_reset();
 }
@@ -133,7 +149,8 @@ void note_global(u64 address, u64 bytes, Access access) {
   if (!cells) return;
   Moment moment = now(running->thread);
   u32 cluster = running->cluster;
-  Touching touching{address, bytes, access, {cluster + 1, epoch[cluster], moment.actor, moment.clock, 0}};
+  Touching touching{
+      address, bytes, access, {cluster + 1, epoch[cluster], updates[cluster], moment.actor, moment.clock, 0}};
   for (u64 at = address - start, end = at + bytes; at < end;) {
     u64 next = std::min(end, (at / 4 + 1) * 4);
     touching(cells[at / 4], ((1u << (next - at)) - 1) << at % 4);
@@ -149,6 +166,9 @@ void atomic_access(const void* address, u32 bytes) {
   if (word.cluster == cluster + 1) acquire(thread, word.clock);
   join(known[cluster], word.epochs);
   join(word.epochs, fenced[cluster]);
+  join(known_updates[cluster], word.updates);
+  known_updates[cluster][cluster] = ++updates[cluster];
+  join(word.updates, known_updates[cluster]);
   if (auto fence = thread_fences.find(thread); fence != thread_fences.end()) {
     if (word.cluster != cluster + 1) word.clock.clear();
     word.cluster = cluster + 1;

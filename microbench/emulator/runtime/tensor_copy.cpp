@@ -61,6 +61,10 @@ Box box_of(const void* map, u32 shared, const int* at, u32 rank) {
   for (u32 d = 1; d < rank; ++d) last += (m.extents[d] - 1) * m.strides[d - 1];
   global_at(m.address, static_cast<u32>(last), 16, "cp.async.bulk.tensor");
   std::memcpy(box.at, at, rank * sizeof(int));
+  // Not in the PTX ISA; a Hopper GPU traps: cudaErrorIllegalInstruction.
+  if (at[0] * static_cast<long long>(m.element_bytes) % kChunk)
+    fail("cp.async.bulk.tensor: a box starts at element " + std::to_string(at[0]) +
+         " of the innermost dimension, which is no multiple of 16 bytes");
   box.shared = shared;
   cluster_at(shared, box.bytes(), 128, "cp.async.bulk.tensor");
   return box;

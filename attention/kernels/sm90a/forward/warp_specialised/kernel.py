@@ -17,7 +17,7 @@ from attention.kernels.sm90a.forward.warp_specialised.launch import (
     GROUP_ROWS,
     Launch,
     Shape,
-    defines_of,
+    build_of,
     section_of,
     shape_of,
 )
@@ -25,7 +25,6 @@ from attention.layout import empty_lse, empty_out
 from attention.problem import AttentionProblem
 from attention.variant import Config
 
-KERNEL = "attention_forward_sm90a"
 FOLDER = Path(__file__).parent
 LOG2_E = math.log2(math.e)
 # A score may exceed its row's maximum by 8 in log2 before outputs are rescaled: p below 2^8 (FlashAttention-4's rule).
@@ -116,7 +115,7 @@ def _prepared(
     shape = shape_of(problem, config)
     device = torch.device("cuda", index)
     sm_count = torch.cuda.get_device_properties(device).multi_processor_count
-    function = function_of(device, FOLDER, KERNEL, defines_of(problem, config), shape.smem_bytes)
+    function = function_of(device, FOLDER, build_of(problem, config))
     row_tiles = -(-problem.seq_q // shape.tile_rows)
     tiles = row_tiles * problem.batch * problem.heads_q
     edges = problem.edges if problem.varlen else problem.band()

@@ -4,9 +4,9 @@ import ctypes
 from dataclasses import dataclass
 
 from attention.problem import AttentionProblem
-from attention.variant import Config
-from microbench.build import Defines
+from attention.variant import Config, CudaBuild
 
+KERNEL = "attention_forward_sm90a"
 GROUP_ROWS = 64
 HEAD_DIMS = (64, 96, 128, 192, 256)
 
@@ -98,10 +98,10 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     return Shape(padded_head_dim(problem.head_dim), config["tile_keys"], config["warpgroups"], config["stages"])
 
 
-def defines_of(problem: AttentionProblem, config: Config) -> Defines:
-    """What config.cuh asks of NVRTC."""
-    edges = problem.edges
-    return (
+def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
+    """What config.cuh asks of NVRTC, and what a launch takes."""
+    edges, shape = problem.edges, shape_of(problem, config)
+    defines = (
         ("HEAD_DIM", padded_head_dim(problem.head_dim)),
         ("TILE_KEYS", config["tile_keys"]),
         ("WARPGROUPS", config["warpgroups"]),
@@ -117,6 +117,7 @@ def defines_of(problem: AttentionProblem, config: Config) -> Defines:
         ("SINKS", int(problem.sinks)),
         ("MASK", int(problem.mask == "bool")),
     )
+    return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)
 
 
 def section_of(problem: AttentionProblem, shape: Shape) -> int:
