@@ -13,7 +13,8 @@ from microbench import paths
 from microbench.errors import DataError
 from microbench.record import Frozen
 
-PLAIN = "none"  # the feature of problems without any
+# What stands in the place of a feature: every problem, and those without any.
+ALL, PLAIN = "all", "none"
 
 
 class ForwardProblemRow(Frozen):

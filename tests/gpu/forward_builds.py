@@ -85,8 +85,9 @@ class Build:
 
     @property
     def source(self) -> Source:
-        module = kernel_module(self.variant)
-        return source_of(module.FOLDER, module.KERNEL, by_name(ARCH), self.defines)
+        variant = by_path(self.variant)
+        assert variant.build is not None
+        return source_of(variant.folder, variant.build(self.problem, self.config), by_name(ARCH))
 
 
 def kernel_module(variant: str) -> Any:
@@ -97,14 +98,14 @@ def kernel_module(variant: str) -> Any:
 
 def defines_of(variant: str, problem: AttentionProblem, config: Config) -> Defines:
     """What its kernel is compiled with for one problem."""
-    defines: Defines = importlib.import_module(f"{by_path(variant).package}.launch").defines_of(problem, config)
-    return defines
+    build = by_path(variant).build
+    assert build is not None
+    return build(problem, config).defines
 
 
 def tuned() -> tuple[str, ...]:
     """Paths of our CUDA forward kernels that a device of ARCH can run."""
-    ours = (variant for variant in shipped() if variant.owner == "smscope" and ARCH in variant.archs)
-    return tuple(variant.path for variant in ours)
+    return tuple(variant.path for variant in shipped() if variant.build is not None and ARCH in variant.archs)
 
 
 @lru_cache

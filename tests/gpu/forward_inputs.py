@@ -110,7 +110,8 @@ def _placed(values: torch.Tensor, where: str, exact: bool) -> torch.Tensor:
     # Eight elements are 16 bytes, which keeps a slice's rows where TMA wants them.
     margin = (0, FAR, FAR, 8) if sliced else (0, 0, 0, 0)
     step = 2 if where == "strided" else 1
-    sizes = [(size + extra) * (step if at == 3 else 1) for at, (size, extra) in enumerate(zip(values.shape, margin))]
+    sizes = [size + extra for size, extra in zip(values.shape, margin, strict=True)]
+    sizes[3] *= step
     total = sizes[0] * sizes[1] * sizes[2] * sizes[3]
     room = _room(total, values.dtype, values.device, exact, 1 if where == "misaligned" else 0)
     whole = room.view([sizes[at] for at in order]).permute(order)  # each of these orders is its own inverse

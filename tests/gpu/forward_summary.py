@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 
 from microbench import clocks
-from microbench.verification.forward import PLAIN, ForwardProblemRow, ForwardRow
+from microbench.verification.forward import ALL, PLAIN, ForwardProblemRow, ForwardRow
 
 
 def summary(rows: Sequence[ForwardProblemRow]) -> tuple[ForwardRow, ...]:
@@ -16,7 +16,7 @@ def summary(rows: Sequence[ForwardProblemRow]) -> tuple[ForwardRow, ...]:
 
 
 def summed(rows: Sequence[ForwardProblemRow], gpu: str, driver: str, version: str) -> tuple[ForwardRow, ...]:
-    """One row for each variant, range of head dims and feature; one of all head dims' features comes to `PLAIN`."""
+    """One row for each variant, range of head dims and feature."""
     found = []
     for variant in dict.fromkeys(row.variant for row in rows):
         mine = [row for row in rows if row.variant == variant]
@@ -24,8 +24,8 @@ def summed(rows: Sequence[ForwardProblemRow], gpu: str, driver: str, version: st
         for head_dims in sorted({row.head_dims for row in mine}, key=lambda text: int(text.partition("-")[0])):
             here = [row for row in mine if row.head_dims == head_dims]
             features = sorted({feature for row in here for feature in row.features})
-            for feature in (PLAIN, *features):
-                these = [row for row in here if (feature in row.features if feature != PLAIN else not row.features)]
+            for feature in (ALL, PLAIN, *features):
+                these = [row for row in here if feature in (ALL, *(row.features or (PLAIN,)))]
                 if these:
                     found.append(_row(these, gpu, driver, version, cubins, feature))
     return tuple(found)

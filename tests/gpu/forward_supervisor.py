@@ -19,6 +19,9 @@ START_SECONDS, HANG_SECONDS = 240.0, 60.0
 FAULTS_MAX = 25  # a kernel that is broken altogether need not be met two thousand times
 
 
+WORKER = (sys.executable, "-m", "tests.gpu.random_forward", "work")
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a worker came to its end: rows that it wrote, and why it stopped before the last one."""
@@ -29,14 +32,14 @@ class Ended:
     said: str
 
 
-def supervise(cases: Sequence[Case], out: Path, options: list[str]) -> None:
+def supervise(cases: Sequence[Case], out: Path, options: list[str], worker: Sequence[str] = WORKER) -> None:
     """Run every case in worker processes, in order. Raises RuntimeError where no worker starts."""
     at = faults = 0
     with watching(len(cases)) as watch:
         while at < len(cases):
             last = min(at + CHUNK, len(cases))
             span = _span(cases, at, last)
-            command = [sys.executable, "-m", "tests.gpu.random_forward", "work", str(out), *options, *span]
+            command = [*worker, str(out), *options, *span]
             ended = watched(command, last - at, watch)
             if not ended.started:
                 raise RuntimeError(f"no worker starts: {ended.said}")
@@ -61,20 +64,22 @@ def _span(cases: Sequence[Case], at: int, last: int) -> list[str]:
     return ["--first", str(at), "--last", str(last)]
 
 
-def watched(command: list[str], rows: int, watch: Watcher) -> Ended:
+def watched(command: Sequence[str], rows: int, watch: Watcher) -> Ended:
     """Run a worker, and end it where it says nothing for long."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
-        worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    done, started, status = 0, False, None
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as worker,
+    ):
         lines: queue.Queue[str | None] = queue.Queue()
         assert worker.stdout is not None
-        threading.Thread(target=_listen, args=(worker.stdout, lines), daemon=True).start()
-        done, started, status = 0, False, None
+        listener = threading.Thread(target=_listen, args=(worker.stdout, lines))
+        listener.start()
         while True:
             try:
                 line = lines.get(timeout=HANG_SECONDS if started else START_SECONDS)
             except queue.Empty:
                 worker.kill()
-                worker.wait()
                 break
             if line is None:
                 status = worker.wait()
@@ -85,9 +90,10 @@ def watched(command: list[str], rows: int, watch: Watcher) -> Ended:
             done += 1
             watch.doing("campaign", f"problem {line}")
             watch.finished()
+        listener.join()
         errors.seek(0)
         said = " ".join(errors.read().strip().splitlines()[-3:])
-        return Ended(min(done, rows), started, status, said)
+    return Ended(min(done, rows), started, status, said)
 
 
 def _listen(stream: IO[str], lines: "queue.Queue[str | None]") -> None:

@@ -1,9 +1,9 @@
 """Thousands of random attention problems on a GPU, each held against a float64 oracle.
 
-    python -m tests.gpu.random_forward build                         every kernel into the cache; needs NVRTC, no GPU
-    python -m tests.gpu.random_forward run OUT.jsonl                 a row for each problem; exit status 1 where one fails
-    python -m tests.gpu.random_forward sanitize FOLDER               compute-sanitizer over a few small problems
-    python -m tests.gpu.random_forward summarise OUT.jsonl SUM.jsonl what data/verification/forward-<gpu>.jsonl holds
+    python -m tests.gpu.random_forward build                 every kernel into the cache; needs NVRTC, no GPU
+    python -m tests.gpu.random_forward run OUT.jsonl         a row for each problem; exit status 1 where one fails
+    python -m tests.gpu.random_forward sanitize FOLDER       compute-sanitizer over a few small problems
+    python -m tests.gpu.random_forward summarise OUT.jsonl SUMMARY.jsonl     for data/verification, on the same machine
 
 A problem is drawn from the seed and its number alone: `run --only N` runs one again.
 """
