@@ -1,43 +1,24 @@
 """The campaign of random attention problems judges rightly: right results pass, wrong ones fail. On the CPU."""
 
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from attention import reference
+from attention.extras import Extras
 from attention.layout import empty_lse, empty_out
-from microbench.verification.forward import ALL, PLAIN, ForwardProblemRow, ForwardRow, read, text
-from tests.gpu import forward_inputs, forward_oracle, forward_supervisor, forward_worker
-from tests.gpu.forward_builds import BUCKETS, builds_of, tuned
-from tests.gpu.forward_builds import PLAIN as PLAIN_BUILDS
-from tests.gpu.forward_problems import Case, described, drawn
-from tests.gpu.forward_summary import summed
-
-CPU = torch.device("cpu")
-VARIANTS = tuned()
-CASES = drawn(VARIANTS, 60, seed=1, small=True)
-Pair = tuple[torch.Tensor, torch.Tensor]
+from tests.cpu.forward_cases import CASES, CPU, VARIANTS, low
+from tests.gpu import forward_inputs, forward_oracle
+from tests.gpu.forward_builds import BUCKETS, PLAIN, builds_of
+from tests.gpu.forward_problems import Case, drawn
 
 
 def identity(case: Case) -> str:
     return f"{case.index}"
-
-
-def low(case: Case, tensors: forward_inputs.Tensors) -> Pair:
-    """Out and lse as torch's low-precision operations have them: right by definition."""
-    results = forward_inputs.Results(exact=False)
-    out, lse = results.empty_out(tensors.query, case.problem.head_dim), results.empty_lse(tensors.query)
-    for piece in forward_oracle.pieces(case, tensors, out, lse):
-        piece.out.copy_(piece.low.out)
-        piece.lse.copy_(piece.low.lse)
-    assert not results.strayed()
-    return out, lse
 
 
 def test_a_sample_of_builds_has_every_configuration_feature_and_head_dim() -> None:
@@ -46,7 +27,7 @@ def test_a_sample_of_builds_has_every_configuration_feature_and_head_dim() -> No
         assert len(builds) <= 300 // max(2, len(VARIANTS)) and len({build.defines for build in builds}) == len(builds)
         for bucket in BUCKETS:
             here = [build for build in builds if build.bucket == bucket]
-            assert {build.asked for build in here} >= set(PLAIN_BUILDS)
+            assert {build.asked for build in here} >= set(PLAIN)
             assert {build.dtype for build in here} == {"bfloat16", "float16"}
 
 
@@ -121,28 +102,33 @@ def test_a_wrong_result_fails(spoil: Callable[[torch.Tensor, torch.Tensor], None
     assert forward_oracle.judge(case, tensors, out, lse).reason != ""
 
 
-@pytest.mark.parametrize("field", ["window", "softcap", "alibi", "sinks", "mask", "alignment"])
-def test_a_kernel_that_overlooks_a_feature_fails(field: str) -> None:
-    overlooked = 0
+def overlooking(
+    feature: str, case: Case, tensors: forward_inputs.Tensors
+) -> tuple[Case, forward_inputs.Tensors] | None:
+    """What a kernel sees that does not know the feature; None where the problem has not got it."""
+    problem, extras = case.problem, tensors.extras
+    if feature == "window":
+        without = replace(problem, window=(-1, problem.window[1]))
+    elif feature == "softcap":
+        without = replace(problem, softcap=0.0)
+    elif feature == "alignment":
+        without = replace(problem, alignment="top_left")
+    else:
+        seen = {name: value for name, value in vars(extras).items() if name != feature}
+        return None if getattr(extras, feature) is None else (case, replace(tensors, extras=Extras(**seen)))
+    return None if without == problem else (replace(case, problem=without), tensors)
+
+
+@pytest.mark.parametrize("feature", ["window", "softcap", "alibi", "sinks", "mask", "alignment"])
+def test_a_kernel_that_overlooks_a_feature_fails(feature: str) -> None:
+    caught = 0
     for case in CASES:
-        problem, plain = case.problem, {"softcap": 0.0, "alignment": "top_left"}.get(field)
-        if field == "window" and problem.edges.left is not None:
-            other = replace(problem, window=(-1, problem.edges.right or -1))
-        elif plain is not None and getattr(problem, field) != plain:
-            other = replace(problem, **{field: plain})
-        else:
-            tensors = forward_inputs.tensors_of(case, CPU)
-            if (
-                getattr(tensors.extras, {"sinks": "sinks", "alibi": "alibi", "mask": "mask"}.get(field, ""), None)
-                is None
-            ):
-                continue
-            without = replace(tensors, extras=replace(tensors.extras, **{field: None}))
-            overlooked += bool(forward_oracle.judge(case, tensors, *low(case, without)).reason)
-            continue
         tensors = forward_inputs.tensors_of(case, CPU)
-        overlooked += bool(forward_oracle.judge(case, tensors, *low(replace(case, problem=other), tensors)).reason)
-    assert overlooked >= 3
+        less = overlooking(feature, case, tensors)
+        caught += less is not None and bool(forward_oracle.judge(case, tensors, *low(*less)).reason)
+        if caught == 3:
+            return
+    pytest.fail(f"only {caught} of these cases show that a kernel does not know {feature}")
 
 
 def test_tensors_lie_where_their_layout_says_amid_nan() -> None:
@@ -176,73 +162,3 @@ def test_a_write_outside_of_the_results_is_seen() -> None:
     assert lse.shape == empty_lse(out).shape and not results.strayed()
     torch.as_strided(out, (1,), (1,), out.storage_offset() + out.numel()).fill_(0.0)
     assert results.strayed()
-
-
-def row(case: Case, ok: bool) -> ForwardProblemRow:
-    reason, cubin = "" if ok else "wrong", case.build.dtype
-    return ForwardProblemRow(
-        cubin=cubin,
-        index=case.index,
-        seed=0,
-        head_dims="1-64",
-        ok=ok,
-        reason=reason,
-        error=1.0,
-        allowed=4.0,
-        block_ratio=0.5 if ok else 2.0,
-        lse_ratio=0.25,
-        **described(case),
-    )
-
-
-def test_a_campaign_is_summed_up_by_head_dim_and_feature(tmp_path: Path) -> None:
-    rows = [row(case, ok=case.index != 3) for case in CASES[:8]]
-    file = tmp_path / "rows.jsonl"
-    file.write_text(text(rows))
-    assert list(read(file, ForwardProblemRow)) == rows
-    summary = summed(read(file, ForwardProblemRow), "some-gpu", "1", "2")
-    for feature in {feature for each in rows for feature in each.features}:
-        (found,) = [each for each in summary if each.feature == feature]
-        assert found.problems == sum(feature in each.features for each in rows)
-        assert found.failed == sum(feature in each.features and not each.ok for each in rows)
-        assert (found.worst_ratio, found.worst_lse_ratio) == (0.25, 0.25)
-    assert sum(each.problems for each in summary if each.feature == PLAIN) == sum(not each.features for each in rows)
-    assert [each.problems for each in summary if each.feature == ALL] == [len(rows)]
-    file.write_text(text(summary))
-    assert read(file, ForwardRow) == summary
-
-
-# Answers as the campaign's workers do: it dies at problem 3, hangs at 5, and at 6 loses the GPU, but not the row.
-FAKE = """
-import sys, time
-out, first, last = sys.argv[1], int(sys.argv[3]), int(sys.argv[5])
-print("ready", flush=True)
-for index in range(first, last):
-    if index == 3:
-        sys.exit("segmentation fault")
-    if index == 5:
-        time.sleep(60)
-    with open(out, "a") as file:
-        file.write(f"row {index}\\n")
-    print(index, flush=True)
-    if index == 6:
-        sys.exit(3)
-"""
-
-
-def test_a_worker_that_dies_or_hangs_costs_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forward_supervisor, "HANG_SECONDS", 2.0)
-    monkeypatch.setattr(forward_supervisor, "CHUNK", 4)
-    monkeypatch.setattr(forward_worker, "_cubin", lambda build: "")
-    out = tmp_path / "rows.jsonl"
-    forward_supervisor.supervise(CASES[:10], out, [], [sys.executable, "-c", FAKE])
-    lines = out.read_text().splitlines()
-    assert [line for line in lines if line.startswith("row")] == [f"row {index}" for index in (0, 1, 2, 4, 6, 7, 8, 9)]
-    died, hung = (ForwardProblemRow.model_validate_json(line) for line in lines if not line.startswith("row"))
-    assert (died.index, died.ok) == (3, False) and "segmentation fault" in died.reason
-    assert (hung.index, hung.ok) == (5, False) and "no result" in hung.reason
-
-
-def test_a_worker_that_cannot_start_is_no_result(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="no such GPU"):
-        forward_supervisor.supervise(CASES[:3], tmp_path / "rows", [], [sys.executable, "-c", "exit('no such GPU')"])

@@ -47,10 +47,10 @@ def tensors_of(case: Case, device: torch.device, exact: bool = False) -> Tensors
         key *= (growth if case.values == "rising" else growth.flip(0))[:, None]
     elif case.values == "offset":
         key, value = key + 1, value + 2
-    placed = (
+    q, k, v = (
         _placed(each.to(dtype), where, exact) for each, where in zip((query, key, value), case.layouts, strict=True)
     )
-    return Tensors(*placed, _extras(case, device, random, exact))
+    return Tensors(q, k, v, _extras(case, device, random, exact))
 
 
 def _extras(case: Case, device: torch.device, random: torch.Generator, exact: bool) -> Extras:

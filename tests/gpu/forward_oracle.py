@@ -98,23 +98,23 @@ class Piece:
 def pieces(case: Case, tensors: Tensors, out: torch.Tensor, lse: torch.Tensor) -> Iterator[Piece]:
     """Results beside what they should be. Rows of packed tensors that belong to no sequence are left out."""
     problem, extras = case.problem, tensors.extras
+
+    def piece(at: slice, q: slice, k: slice, mask: torch.Tensor | None, band: Band) -> Piece:
+        alibi = None if extras.alibi is None else extras.alibi[at]
+        given = tensors.query[:, :, q], tensors.key[:, :, k], tensors.value[:, :, k]
+        exact, low = (attention(*given, problem, band, alibi, extras.sinks, mask, exact) for exact in (True, False))
+        return Piece(out[:, :, q], lse[:, :, q], exact, low)
+
     if not case.lengths:
-        given = (tensors.query, tensors.key, tensors.value, problem, problem.band())
-        found = [attention(*given, extras.alibi, extras.sinks, extras.mask, exact) for exact in (True, False)]
-        yield Piece(out, lse, *found)
+        yield piece(slice(None), slice(None), slice(None), extras.mask, problem.band())
         return
     first_row = first_key = 0
-    for at, (rows, keys) in enumerate(case.lengths):
-        q, k = slice(first_row, first_row + rows), slice(first_key, first_key + keys)
+    for number, (rows, keys) in enumerate(case.lengths):
+        at, q, k = slice(number, number + 1), slice(first_row, first_row + rows), slice(first_key, first_key + keys)
         first_row, first_key = q.stop, k.stop
-        if not rows:
-            continue
-        alibi = None if extras.alibi is None else extras.alibi[at : at + 1]
-        mask = None if extras.mask is None else extras.mask[at : at + 1, :, :rows, :keys]
-        given = (tensors.query[:, :, q], tensors.key[:, :, k], tensors.value[:, :, k], problem)
-        band = problem.band(rows, keys)
-        found = [attention(*given, band, alibi, extras.sinks, mask, exact) for exact in (True, False)]
-        yield Piece(out[:, :, q], lse[:, :, q], *found)
+        if rows:
+            mask = None if extras.mask is None else extras.mask[at, :, :rows, :keys]
+            yield piece(at, q, k, mask, problem.band(rows, keys))
 
 
 @dataclass(frozen=True)

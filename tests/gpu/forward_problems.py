@@ -23,7 +23,11 @@ PAIRS_MAX = 4 * 10**7  # score elements: 320 MB in double precision, a few ms of
 ELEMENTS_MAX = 2**24  # of Q, K or V
 SMALL = {"longest": 300, "pairs": 2 * 10**5, "elements": 2**20}  # what a checking tool finishes in time
 
-HEAD_DIMS = (*(1, 2, 7, 8, 16, 24, 32, 33, 40, 48, 59, 63), *(72, 80, 81, 88), *(100, 104, 111, 112, 120, 127))
+HEAD_DIMS: tuple[int, ...] = (
+    *(1, 2, 7, 8, 16, 24, 32, 33, 40, 48, 59, 63),
+    *(72, 80, 81, 88),
+    *(100, 104, 111, 112, 120, 127),
+)
 HEAD_DIMS = (*HEAD_DIMS, *(136, 144, 160, 181), *(200, 208, 224, 255))
 # Where a tensor lies: 'sliced' and 'sliced bshd' leave out parts of larger ones, 'misaligned' begins 2 bytes late,
 # 'strided' has every second element of a row, 'transposed' rows as columns, 'expanded' one batch or head for all.

@@ -58,20 +58,20 @@ def calls() -> Iterator[tuple[str, str, Callable[[], Any]]]:
     import attention
 
     torch_sdpa = torch.nn.functional.scaled_dot_product_attention
-    plain = [torch.randn(1, 2, 64, 128, device="cuda", dtype=torch.bfloat16) for _ in range(3)]
-    graded = [each.clone().requires_grad_() for each in plain]
+    q, k, v = (torch.randn(1, 2, 64, 128, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    gq, gk, gv = (each.clone().requires_grad_() for each in (q, k, v))
     for path in tuned():
         forward, config = by_path(path).load(), _first(path).config
-        yield f"forward of {path}", path, lambda f=forward, c=config: f(*plain, SMALL, c)  # type: ignore[misc]
+        yield f"forward of {path}", path, lambda f=forward, c=config: f(q, k, v, SMALL, c)  # type: ignore[misc]
     try:
-        attention.sdpa(*plain, strict=True, only="smscope")
+        attention.sdpa(q, k, v, strict=True, only="smscope")
         server = "smscope"
     except AttentionError as error:
         server = f"torch: {error}"
-    yield "attention.sdpa", server, lambda: attention.sdpa(*plain)
-    yield "attention.sdpa with grad", server, lambda: attention.sdpa(*graded)
-    yield "torch sdpa", "torch", lambda: torch_sdpa(*plain)
-    yield "torch sdpa with grad", "torch", lambda: torch_sdpa(*graded)
+    yield "attention.sdpa", server, lambda: attention.sdpa(q, k, v)
+    yield "attention.sdpa with grad", server, lambda: attention.sdpa(gq, gk, gv)
+    yield "torch sdpa", "torch", lambda: torch_sdpa(q, k, v)
+    yield "torch sdpa with grad", "torch", lambda: torch_sdpa(gq, gk, gv)
 
 
 def microseconds(call: Callable[[], Any]) -> tuple[float, float, float]:

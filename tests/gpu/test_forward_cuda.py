@@ -64,7 +64,9 @@ def make_cold(build: Build) -> None:
     """As in a new process: nothing is loaded, though its cubin is on disk."""
     torch.cuda.synchronize()
     kernels._function.cache_clear()
-    kernel_module(build.variant)._prepared.cache_clear()
+    for each in vars(kernel_module(build.variant)).values():
+        if hasattr(each, "cache_clear"):
+            each.cache_clear()
 
 
 def here() -> torch.device:
