@@ -37,6 +37,10 @@ class Config:
                 return value
         raise KeyError(axis)
 
+    def get(self, axis: str, default: int) -> int:
+        """The value of an axis, which this configuration may leave out."""
+        return next((value for name, value in self.values if name == axis), default)
+
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self.values) or "-"
 

@@ -158,6 +158,7 @@ _GENERATORS: dict[str, Callable[[], str]] = {
     "attention-matrix": verified.attention_matrix,
     "static-latency": verified.static_latency,
     "differential": verified.differential,
+    "forward": verified.forward,
     "blind-bugs": verified.blind_bugs,
     "published-files": published_files,
     "published-coverage": published_coverage,

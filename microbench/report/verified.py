@@ -1,8 +1,9 @@
-"""The tables of data/verification as text: what was compiled, ptxas' own latencies, GPUs against the emulator, bugs."""
+"""The tables of data/verification as text: kernels compiled, ptxas' latencies, GPUs held against others, bugs."""
 
 from microbench.arch import ARCHS
 from microbench.report import markdown
 from microbench.verification import differential as differentials
+from microbench.verification import forward as forwards
 from microbench.verification.tables import AttentionRow, BlindRow, BuildRow, LatencyRow, read
 
 _MODES = ("eager", "lazy", "random")
@@ -79,6 +80,33 @@ def differential() -> str:
             lines.append((gpu, f"`{wrapper}`", values, *cells))
     headings = ("GPU", "wrapper", "values", "layouts", "seeds each", "tolerance", "worst error", "layouts that agree")
     return markdown(headings, tuple(lines)) if lines else "No GPU was held against the emulator yet."
+
+
+def forward() -> str:
+    """A table for each GPU and variant: features down, head dims across; problems and the worst error in each cell."""
+    tables = []
+    for file in forwards.files():
+        rows = forwards.read(file, forwards.ForwardRow)
+        for gpu, variant in dict.fromkeys((row.gpu, row.variant) for row in rows):
+            here = [row for row in rows if (row.gpu, row.variant) == (gpu, variant)]
+            columns = dict.fromkeys(row.head_dims for row in here)
+            cells = {(row.feature, row.head_dims): _forward_cell(row) for row in here}
+            lines = tuple(
+                (feature, *(cells.get((feature, column), "") for column in columns))
+                for feature in dict.fromkeys(row.feature for row in here)
+            )
+            every = [row for row in here if row.feature == forwards.ALL]
+            total, failed = sum(row.problems for row in every), sum(row.failed for row in every)
+            kernels, worst = sum(row.cubins for row in every), max(row.worst_lse_ratio for row in every)
+            said = f"`{variant}` on {gpu}: {total - failed} of {total} problems right, with {kernels} kernels"
+            headings = ("feature", *(f"head dim {column.replace('-', ' to ')}" for column in columns))
+            tables.append(f"{said}; lse at most {worst:.2f} of what it may err.\n\n{markdown(headings, lines)}")
+    return "\n\n".join(tables) if tables else "No GPU ran these problems yet."
+
+
+def _forward_cell(row: forwards.ForwardRow) -> str:
+    failed = f", {row.failed} wrong" if row.failed else ""
+    return f"{row.problems}: {max(row.worst_ratio, row.worst_block_ratio):.2f}{failed}"
 
 
 def blind_bugs() -> str:
