@@ -15,5 +15,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
     return;
   }
   Pipeline self(launch, work, keys, warp, lane);
-  self.run();
+  if (!self.run(false)) self.run(true);
+  self.store();
 }

@@ -4,9 +4,10 @@
 // the other units under the second. Keys run downwards. Tiles of keys come in by cp.async one tile ahead, with one
 // barrier a tile.
 //
-// No step looks for a maximum. p is taken against the largest score of the first slices, and as long as its sum over a
+// No step looks for a maximum. p is taken against the largest score of the first keys, and as long as its sum over a
 // slice stays small, that serves as well as the true maximum: the last division takes it out again. Where it does not,
-// the slice's scores are multiplied once more, and offsets rise to the maximum. Masked slices always go that way.
+// p, sums and outputs are divided by a power of two. Masked slices take the true maximum. Should a score ever exceed the
+// first ones by 2^128, sums are infinite at the end, and the rows start again with all slices masked.
 #pragma once
 #include "fragments.cuh"
 #include "load.cuh"
@@ -30,7 +31,7 @@ struct Pipeline {
   const Loader loader;
   const unsigned short *k_from, *v_from;  // the next tile to load
   unsigned k_now, v_now, v_before;        // stages of the tile at hand, and of the one whose last slice is under way
-  bool pending = false;                   // whether p holds a slice
+  bool pending;                           // whether p holds a slice
   float o[kPanels][kHeadDim / 2], s[kPanels][kSlice / 2];
   unsigned q[kPanels][kQInRegisters ? kDepth : 2][4], p[kPanels][kBlocks][4];
   unsigned f[kRing][4];
@@ -197,26 +198,36 @@ struct Pipeline {
     float most = 0.f;
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) most += sums[m][0] + sums[m][1];
-    if (__any_sync(~0u, !(most <= kRoom))) {
-      multiply_scores(k);
-      adjust<false>(key);
-      raise();
-      if (prime)
+    if (__any_sync(~0u, !(most <= kRoom))) make_room(sums);
 #pragma unroll
-        for (int i = 0; i < AHEAD; ++i) fetch(i, k_next, 0, 0);
-    } else {
+    for (int m = 0; m < kPanels; ++m)
 #pragma unroll
-      for (int m = 0; m < kPanels; ++m)
+      for (int h = 0; h < 2; ++h) state[m].sum[h] += sums[m][h];
+    pack();
+  }
+
+  // Divide p, its sums and the outputs of rows whose p grew large by the power of two that makes it small again.
+  __device__ __forceinline__ void make_room(float (&sums)[kPanels][2]) {
 #pragma unroll
-        for (int h = 0; h < 2; ++h) state[m].sum[h] += sums[m][h];
-      pack();
+    for (int m = 0; m < kPanels; ++m) {
+      float factor[2];
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int exponent = max(0, (__float_as_int(quad_max(sums[m][h])) >> 23) - 127);
+        factor[h] = __int_as_float((127 - min(exponent, 126)) << 23);
+        state[m].offset[h] += static_cast<float>(exponent);
+        state[m].sum[h] *= factor[h];
+        sums[m][h] *= factor[h];
+      }
+      rescale(s[m], factor);
+      rescale(o[m], factor);
     }
   }
 
   // Likewise where some row may not see some key.
   __device__ __forceinline__ void masked_step(int key, unsigned k, unsigned v) {
     const bool seen = key < work.keys && (!kCausal || key < row + kWarpRows + work.right) &&
-                      (!kWindow || key + kSlice > row + work.left) && row < work.queries;
+                      (!kWindow || key + kSlice > row + work.left);
     if (seen) multiply_scores(k);
     if (pending) multiply_values(v);
     pending = seen;
@@ -250,6 +261,7 @@ struct Pipeline {
       const unsigned k = k_now + i * kSlice * kRowBytes;
       const unsigned v = i == kSlices - 1 ? v_before : v_now + (i + 1) * kSlice * kRowBytes;
       const int key = tile * kKeys + i * kSlice;
+      if (row >= work.queries) continue;
       if constexpr (Masked)
         masked_step(key, k, v);
       else
@@ -277,6 +289,7 @@ struct Pipeline {
     v_from = first_row(launch.v, launch.v_batch, kv_head * launch.v_head, key * launch.v_row);
     k_now = at.k + kTileBytes;
     v_now = v_before = at.v;
+    pending = false;
     loader.load<false, kTileRows>(at.q, q_from, launch.q_row, work.queries - work.row, launch.head_dim);
     loader.load<false, kKeys>(k_now, k_from, launch.k_row, work.keys - tile * kKeys, launch.head_dim);
     loader.load<false, kKeys>(v_now, v_from, launch.v_row, work.keys - tile * kKeys, launch.head_dim);
@@ -300,25 +313,40 @@ struct Pipeline {
     }
   }
 
-  __device__ __forceinline__ void run() {
+  // Whether a condition holds in all warps of the block. The rings are free before and after.
+  __device__ __forceinline__ bool in_all_warps(bool condition) const {
+    const bool mine = __all_sync(~0u, condition);
+    __syncthreads();
+    if (lane == 0) ptx::store_shared(at.v + (row - work.row) / kWarpRows * 4, mine);
+    __syncthreads();
+    bool all = true;
+#pragma unroll
+    for (int warp = 0; warp < kWarps; ++warp) all &= ptx::load_shared(at.v + 4 * warp) != 0;
+    __syncthreads();
+    return all;
+  }
+
+  // `exact`: take all slices for masked ones. Whether every sum of the block is finite.
+  __device__ __forceinline__ bool run(bool exact) {
     begin();
     int tile = keys.last - 1;
     advance<true, true>(tile--);
-    if constexpr (kCausal) {
-      const int whole = (work.row + work.right + 1) / kKeys;  // tiles below this one are seen in full by every row
-      for (; tile >= max(keys.first, whole); --tile) advance<false, true>(tile);
-    }
-    if (!pending) {
-#pragma unroll
-      for (int m = 0; m < kPanels; ++m)
-        for (int i = 0; i < kBlocks * 4; ++i) p[m][i / 4][i % 4] = 0;
-    }
+    // Tiles below `whole` are seen in full by every row, and every row has seen a key before.
+    int whole = kCausal ? (work.row + work.right) / kKeys : keys.last;
+    if (kMask || exact) whole = keys.first;
+    for (; tile >= max(keys.first, whole); --tile) advance<false, true>(tile);
     const int seen = kWindow ? max(keys.first, (work.row + kTileRows - 1 + work.left + kKeys - 1) / kKeys) : keys.first;
-    if (tile >= seen) pending = true;
     for (; tile >= seen; --tile) advance<false, false>(tile);
     if constexpr (kWindow)
       for (; tile >= keys.first; --tile) advance<false, true>(tile);
     if (pending) multiply_values(v_now);
+    bool finite = true;
+#pragma unroll
+    for (int m = 0; m < kPanels; ++m) finite &= state[m].sum[0] + state[m].sum[1] < __uint_as_float(0x7f800000u);
+    return in_all_warps(finite);
+  }
+
+  __device__ __forceinline__ void store() const {
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) store_rows(launch, work, row + m * 16 + lane / 4, lane, o[m], state[m]);
   }
