@@ -261,7 +261,6 @@ struct Pipeline {
       const unsigned k = k_now + i * kSlice * kRowBytes;
       const unsigned v = i == kSlices - 1 ? v_before : v_now + (i + 1) * kSlice * kRowBytes;
       const int key = tile * kKeys + i * kSlice;
-      if (row >= work.queries) continue;
       if constexpr (Masked)
         masked_step(key, k, v);
       else
