@@ -236,36 +236,51 @@ struct Pipeline {
     raise();
   }
 
-  // One tile of keys.
-  template <bool First, bool Masked>
-  __device__ __forceinline__ void advance(int tile) {
-    if (!First) {
-      ptx::cp_async_wait<0>();
-      __syncthreads();
-      v_before = v_now;
-      v_now = next_v(v_now);
-      k_now = next_k(k_now);
-    }
+  // After a tile of keys: the next one, under way since, takes its place.
+  __device__ __forceinline__ void turn(int tile) {
+    v_before = v_now;
+    v_now = next_v(v_now);
+    k_now = next_k(k_now);
+    if (tile == keys.first) return;
+    ptx::cp_async_wait<0>();
+    __syncthreads();
+  }
+
+  __device__ __forceinline__ void load_next_k() {
+    loader.load<true, kKeys>(next_k(k_now), k_from, launch.k_row, 0, launch.head_dim);
+    k_from -= kKeys * launch.k_row;
+  }
+
+  __device__ __forceinline__ void load_next_v() {
+    loader.load<true, kKeys>(next_v(v_now), v_from, launch.v_row, 0, launch.head_dim);
+    v_from -= kKeys * launch.v_row;
+    ptx::cp_async_commit();
+  }
+
+  // Where V of the slice above slice i lies: its p * V goes with the scores of slice i.
+  __device__ __forceinline__ unsigned v_above(int i) const {
+    return i == kSlices - 1 ? v_before : v_now + (i + 1) * kSlice * kRowBytes;
+  }
+
+  __device__ __forceinline__ void seen_tile(int tile) {
     const bool more = tile > keys.first;
 #pragma unroll
     for (int i = kSlices - 1; i >= 0; --i) {
-      if (i == kSlices - 1 && more) {
-        loader.load<true, kKeys>(next_k(k_now), k_from, launch.k_row, 0, launch.head_dim);
-        k_from -= kKeys * launch.k_row;
-      }
-      if (i == (kSlices > 1 ? kSlices - 2 : 0) && more) {
-        loader.load<true, kKeys>(next_v(v_now), v_from, launch.v_row, 0, launch.head_dim);
-        v_from -= kKeys * launch.v_row;
-        ptx::cp_async_commit();
-      }
+      if (i == kSlices - 1 && more) load_next_k();
+      if (i == (kSlices > 1 ? kSlices - 2 : 0) && more) load_next_v();
       const unsigned k = k_now + i * kSlice * kRowBytes;
-      const unsigned v = i == kSlices - 1 ? v_before : v_now + (i + 1) * kSlice * kRowBytes;
-      const int key = tile * kKeys + i * kSlice;
-      if constexpr (Masked)
-        masked_step(key, k, v);
-      else
-        step(key, k, v, k - kSlice * kRowBytes, i < kSlices - 1, i > 0);
+      step(tile * kKeys + i * kSlice, k, v_above(i), k - kSlice * kRowBytes, i < kSlices - 1, i > 0);
     }
+  }
+
+  __device__ __forceinline__ void masked_tile(int tile) {
+    if (tile > keys.first) {
+      load_next_k();
+      load_next_v();
+    }
+#pragma unroll 1
+    for (int i = kSlices - 1; i >= 0; --i)
+      masked_step(tile * kKeys + i * kSlice, k_now + i * kSlice * kRowBytes, v_above(i));
   }
 
   __device__ __forceinline__ unsigned next_k(unsigned stage) const { return stage ^ at.k ^ (at.k + kTileBytes); }
@@ -328,17 +343,25 @@ struct Pipeline {
   // `exact`: take all slices for masked ones. Whether every sum of the block is finite.
   __device__ __forceinline__ bool run(bool exact) {
     begin();
-    int tile = keys.last - 1;
-    advance<true, true>(tile--);
     // Tiles below `whole` are seen in full by every row, and every row has seen a key before.
-    int whole = kCausal ? (work.row + work.right) / kKeys : keys.last;
-    if (kMask || exact) whole = keys.first;
-    for (; tile >= max(keys.first, whole); --tile) advance<false, true>(tile);
-    const int seen = kWindow ? max(keys.first, (work.row + kTileRows - 1 + work.left + kKeys - 1) / kKeys) : keys.first;
-    for (; tile >= seen; --tile) advance<false, false>(tile);
+    int whole = kCausal ? (work.row + work.right) / kKeys : keys.last - 1;
+    if (kMask || exact) whole = 0;
+    int tile = keys.last - 1, lowest = max(keys.first, min(whole, tile));
+    for (; tile >= lowest; --tile) {
+      masked_tile(tile);
+      turn(tile);
+    }
+    lowest = kWindow ? max(keys.first, (work.row + kTileRows - 1 + work.left + kKeys - 1) / kKeys) : keys.first;
+    for (; tile >= lowest; --tile) {
+      seen_tile(tile);
+      turn(tile);
+    }
     if constexpr (kWindow)
-      for (; tile >= keys.first; --tile) advance<false, true>(tile);
-    if (pending) multiply_values(v_now);
+      for (; tile >= keys.first; --tile) {
+        masked_tile(tile);
+        turn(tile);
+      }
+    if (pending) multiply_values(v_before);
     bool finite = true;
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) finite &= state[m].sum[0] + state[m].sum[1] < __uint_as_float(0x7f800000u);
