@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter
 
 from attention.errors import ProblemError, UnsupportedError
-from attention.model import Efficiency, Prediction, Unpredicted, predict
+from attention.model import Efficiency, Prediction, Unpredicted, predict, timed_key
 from attention.problem import AttentionProblem
 from attention.variant import Config, Owner, Variant, shipped
 from microbench.arch import Arch, by_name
@@ -78,7 +78,7 @@ def choose(
     """Pick a kernel for one problem on the machine of `profile`.
 
     only            'smscope' or 'torch' leaves the other's variants out; a variant's name leaves all others out
-    efficiencies    what timings on this machine showed, by variant path (attention.timings reads them)
+    efficiencies    what timings on this machine showed, by variant path and by timed_key
     Raises UnsupportedError where nothing can serve, with every reason.
     """
     variants = shipped() if variants is None else variants
@@ -108,7 +108,7 @@ def legal(
     allowed: list[tuple[Variant, Config]] = []
     refused: list[Refusal] = []
     for variant in variants:
-        reason = _outside(variant, arch, only) or variant.refuses(problem, arch)
+        reason = _outside(variant, arch, only) or variant.refusal(problem, arch)
         if reason:
             refused.append(Refusal(variant.path, None, reason))
             continue
@@ -132,7 +132,8 @@ def predicted(
     for variant, config in candidates:
         sizes = tuple(value for _, value in config.values)
         try:
-            prediction = predict(profile, problem, variant, config, efficiencies.get(variant.path))
+            timed = efficiencies.get(timed_key(variant.path, config, problem.head_dim), efficiencies.get(variant.path))
+            prediction = predict(profile, problem, variant, config, timed)
             judged.append(
                 (
                     (prediction.seconds, 0, variant.path, sizes),

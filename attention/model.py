@@ -63,6 +63,11 @@ class Share:
     busy_units: int
 
 
+def timed_key(variant: str, config: Config, head_dim: int) -> str:
+    """Under which efficiencies hold what timings of one configuration showed, apart from its variant's other ones."""
+    return f"{variant} {config} D={head_dim}"
+
+
 class Unpredicted(Exception):
     """The profile lacks what a prediction needs; the message says what."""
 
@@ -102,10 +107,12 @@ def share_of_busiest(problem: AttentionProblem, tile: Tile, units: int) -> Share
 
     Equal tile rows come in whole rounds; unequal ones (causal) even out, but none is shorter than the longest of them.
     """
-    padded = -(-problem.seq_q // tile.row_step) * tile.row_step
+    queries, keys = problem.mean_lengths
+    padded = -(-queries // tile.row_step) * tile.row_step
     last_rows = np.arange(tile.row_step, padded + 1, tile.row_step)
-    seen = np.minimum(problem.seq_kv, last_rows) if problem.causal else np.full(len(last_rows), problem.seq_kv)
-    scores = tile.row_step * (-(-seen // tile.column_step) * tile.column_step).astype(np.float64)
+    begin, end = problem.band(queries, keys).keys(last_rows - tile.row_step, last_rows - 1, keys)
+    steps = np.where(end > begin, -(-end // tile.column_step) - begin // tile.column_step, 0)
+    scores = tile.row_step * tile.column_step * steps.astype(np.float64)
     starts = np.arange(0, len(scores), max(1, tile.rows // tile.row_step))
     tile_rows = np.add.reduceat(scores, starts) / (tile.rows * tile.columns)
     heads = problem.batch * problem.heads_q
@@ -126,6 +133,8 @@ def _term(profile: Profile, demand: Demand, times: float, share: Share) -> Term:
     value = profile.value(constant)
     if constant.endswith("_per_clk_sm"):
         rate = value * _needed_clock_hz(profile)
+    elif constant.endswith("_cycles"):
+        rate = _needed_clock_hz(profile) / value  # a latency that nothing hides, `amount` times over
     elif constant == alone or (profile.arch == "host" and constant in ONE_CORE):
         rate = value
     else:

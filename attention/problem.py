@@ -1,22 +1,38 @@
 """AttentionProblem: what is asked, apart from who answers. Its errors are what users see.
 
-    out = softmax(scale * Q K^T + mask) V        Q (B, Hq, Sq, D)   K (B, Hkv, Skv, D)   V (B, Hkv, Skv, Dv)
-    lse = log(sum(exp(scale * Q K^T + mask)))    (B, Hq, Sq), natural logarithm
+    s   = scale * Q K^T                          Q (B, Hq, Sq, D)   K (B, Hkv, Skv, D)   V (B, Hkv, Skv, Dv)
+    s   = softcap * tanh(s / softcap)            where softcap > 0
+    s   = s - slope * |i + Skv - Sq - j|         with ALiBi, a slope for each head (or batch and head)
+    s   = s + mask, or -inf outside of a boolean mask and of the band
+    out = softmax(s) V                           with sinks, one more logit in the denominator: rows sum to less than 1
+    lse = log(sum(exp(s)) + exp(sink))           (B, Hq, Sq), natural logarithm: it holds the sink where there is one
 
-Causal is aligned top-left, as torch's `is_causal` is: query i sees keys 0 to i, whatever the two lengths are.
+A query that sees nothing has out = 0 and lse = -inf (its sink, where there is one). Causal is aligned top-left as
+torch's `is_causal` is, query i seeing keys 0 to i, or bottom-right as flash-attn's, the last query seeing the last key.
 No torch here: dtypes and devices are words.
 """
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, get_args
 
-import numpy as np
-
+from attention.band import Alignment, Band
 from attention.errors import ProblemError
+from attention.shapes import checked, same_device, same_dtype, shapes_of, stretched
 
-Shape = tuple[int, ...]
 Mask = Literal["none", "bool", "float"]
+Feature = Literal[
+    "dropout",
+    "bool mask",
+    "float mask",
+    "bottom-right causality",
+    "sliding window",
+    "softcap",
+    "ALiBi",
+    "attention sinks",
+    "variable lengths",
+]
+FEATURES: tuple[Feature, ...] = get_args(Feature)
 
 DTYPE_BYTES: dict[str, int] = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 SHORT_DTYPES = {"f16": "float16", "half": "float16", "bf16": "bfloat16", "f32": "float32", "float": "float32"}
@@ -27,7 +43,11 @@ SHORT_DTYPES |= {"fp16": "float16", "fp32": "float32", "f64": "float64", "fp64":
 class AttentionProblem:
     """One attention forward: sizes, dtype and features. Hashable, so that a choice can be cached by it.
 
-    Raises ProblemError where the fields describe no problem.
+    Packed sequences (`varlen`) have batch sequences of at most seq_q queries and seq_kv keys; tokens_q and tokens_kv
+    are the rows of the packed tensors. Raises ProblemError where the fields describe no problem.
+
+    What two ways of saying have in common is kept in one: a window without keys to the right is causal, an edge that
+    hides nothing is -1 (or causal=False), and alignment is 'top_left' where both alignments are the same.
     """
 
     batch: int
@@ -44,19 +64,59 @@ class AttentionProblem:
     enable_gqa: bool = True
     mask: Mask = "none"
     dropout_p: float = 0.0
+    alignment: Alignment = "top_left"
+    window: tuple[int, int] = (-1, -1)  # keys left and right of the diagonal that are seen; -1 is all
+    softcap: float = 0.0  # 0 is none
+    alibi: bool = False
+    sinks: bool = False
+    varlen: bool = False
+    tokens_q: int = 0  # of packed tensors; 0 stands for batch * seq_q, and is replaced by it
+    tokens_kv: int = 0
 
     def __post_init__(self) -> None:
-        """Fill in what a default stands for, and refuse what makes no sense."""
-        object.__setattr__(self, "dtype", normalise_dtype(self.dtype))
+        """Fill in what a default stands for, refuse what makes no sense, and write the rest in one way."""
+        self._set("dtype", normalise_dtype(self.dtype))
         if self.head_dim_v == 0:
-            object.__setattr__(self, "head_dim_v", self.head_dim)
+            self._set("head_dim_v", self.head_dim)
         _check_sizes(self)
         _check_heads(self.heads_q, self.heads_kv, self.enable_gqa)
         if self.scale is None:
-            object.__setattr__(self, "scale", 1.0 / math.sqrt(self.head_dim))
-        object.__setattr__(self, "scale", _finite_scale(self.scale))
+            self._set("scale", 1.0 / math.sqrt(self.head_dim))
+        self._set("scale", _finite("scale", self.scale, "a finite number, or None for 1/sqrt(head_dim)"))
+        self._set("softcap", _finite("softcap", self.softcap, "a finite number, or 0.0 for none"))
+        if self.softcap < 0:
+            raise ProblemError(f"softcap is {self.softcap}; give a positive number, or 0.0 for none.")
         if not 0.0 <= self.dropout_p <= 1.0:
             raise ProblemError(f"dropout_p is {self.dropout_p}; give a probability from 0 to 1.")
+        if self.varlen:
+            self._set("tokens_q", self.tokens_q or self.batch * self.seq_q)
+            self._set("tokens_kv", self.tokens_kv or self.batch * self.seq_kv)
+        self._write_band_in_one_way()
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _write_band_in_one_way(self) -> None:
+        left, right = _window(self.window)
+        right = 0 if self.causal else right
+        edges = Band(-left if left >= 0 else None, right if right >= 0 else None)
+        tight = edges.tightened(self.alignment, self.seq_q, self.seq_kv)
+        self._set("causal", tight.right == 0)
+        self._set("window", (-1 if tight.left is None else -tight.left, tight.right or -1))
+        if tight.open or (self.seq_q == self.seq_kv and not self.varlen):
+            self._set("alignment", "top_left")
+
+    def __hash__(self) -> int:
+        """Computed once: a problem is the key of every cache of a call."""
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            known = hash(tuple(getattr(self, each.name) for each in fields(self)))
+            self._set("_hash", known)
+        return known
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the hash, which another process would compute otherwise."""
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
     @property
     def softmax_scale(self) -> float:
@@ -70,28 +130,77 @@ class AttentionProblem:
         return DTYPE_BYTES[self.dtype]
 
     @property
+    def edges(self) -> Band:
+        """The band relative to the diagonal of its alignment: what a kernel of packed sequences moves for each."""
+        left, right = self.window
+        return Band(-left if left >= 0 else None, 0 if self.causal else right if right >= 0 else None)
+
+    def band(self, seq_q: int | None = None, seq_kv: int | None = None) -> Band:
+        """Query i sees keys j with i + left <= j <= i + right, of one sequence (by default the longest's lengths)."""
+        rows, keys = self.seq_q if seq_q is None else seq_q, self.seq_kv if seq_kv is None else seq_kv
+        return self.edges.moved(keys - rows if self.alignment == "bottom_right" else 0)
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """What is asked beyond softmax(scale Q K^T) V, full or causal from the top left."""
+        asked: dict[Feature, bool] = {
+            "dropout": self.dropout_p > 0,
+            "bool mask": self.mask == "bool",
+            "float mask": self.mask == "float",
+            "bottom-right causality": self.alignment == "bottom_right",
+            "sliding window": self.window != (-1, -1),
+            "softcap": self.softcap > 0,
+            "ALiBi": self.alibi,
+            "attention sinks": self.sinks,
+            "variable lengths": self.varlen,
+        }
+        return tuple(feature for feature in FEATURES if asked[feature])
+
+    @property
     def scores(self) -> int:
-        """Score elements that are not masked away by causality, over all batches and heads."""
-        if not self.causal:
-            return self.batch * self.heads_q * self.seq_q * self.seq_kv
-        square = min(self.seq_q, self.seq_kv)
-        visible = square * (square + 1) // 2 + max(0, self.seq_q - self.seq_kv) * self.seq_kv
-        return self.batch * self.heads_q * visible
+        """Score elements that the band lets through, over all batches and heads; a mask is not counted.
+
+        Exact, except for packed sequences, whose lengths lie on the device: as if each had the mean of them.
+        """
+        rows, keys = self.mean_lengths
+        return self.batch * self.heads_q * self.band(rows, keys).scores(rows, keys)
+
+    @property
+    def mean_lengths(self) -> tuple[int, int]:
+        """Queries and keys of one sequence: seq_q and seq_kv, or for packed sequences the mean, at least 1."""
+        if not self.varlen:
+            return self.seq_q, self.seq_kv
+        return max(1, round(self.tokens_q / self.batch)), max(1, round(self.tokens_kv / self.batch))
 
     @property
     def flops(self) -> float:
-        """The convention of the field: 4*B*H*Sq*Skv*D (2*(D+Dv) where they differ), halved for causal."""
-        full = 2.0 * self.batch * self.heads_q * self.seq_q * self.seq_kv * (self.head_dim + self.head_dim_v)
+        """The convention of the field: 4*B*H*Sq*Skv*D (2*(D+Dv) where they differ), halved for causal.
+
+        With a window, which has no convention, the scores that are seen.
+        """
+        width = 2.0 * (self.head_dim + self.head_dim_v)
+        if self.window != (-1, -1):
+            return width * self.scores
+        rows, keys = self.mean_lengths
+        full = width * self.batch * self.heads_q * rows * keys
         return full / 2 if self.causal else full
 
     def __str__(self) -> str:
         shape = f"B={self.batch} Hq={self.heads_q} Hkv={self.heads_kv} Sq={self.seq_q} Skv={self.seq_kv}"
         width = f"D={self.head_dim}" + (f" Dv={self.head_dim_v}" if self.head_dim_v != self.head_dim else "")
-        return f"{shape} {width} {self.dtype} {'causal' if self.causal else 'full'}"
+        words = ["causal" if self.causal else "full"]
+        words += ["bottom-right"] if self.alignment == "bottom_right" else []
+        words += [f"window={self.window[0]},{self.window[1]}"] if self.window != (-1, -1) else []
+        words += [f"softcap={self.softcap:g}"] if self.softcap else []
+        words += ["alibi"] if self.alibi else []
+        words += ["sinks"] if self.sinks else []
+        words += [f"{self.mask} mask"] if self.mask != "none" else []
+        words += [f"varlen={self.tokens_q},{self.tokens_kv}"] if self.varlen else []
+        return f"{shape} {width} {self.dtype} {' '.join(words)}"
 
     def on(self, device: str) -> "AttentionProblem":
         """The same problem on another kind of device ('cpu' or 'cuda')."""
-        return replace(self, device=device)
+        return self if device == self.device else replace(self, device=device)
 
     @classmethod
     def parse_shape(cls, text: str, **features: Any) -> "AttentionProblem":
@@ -111,37 +220,30 @@ class AttentionProblem:
         key: Any,
         value: Any,
         *,
-        causal: bool = False,
         scale: float | None = None,
         enable_gqa: bool = False,
         mask: Any = None,
-        dropout_p: float = 0.0,
         broadcast: bool = False,
+        **features: Any,
     ) -> "AttentionProblem":
         """Read a problem off three tensors (torch's, or anything with shape and dtype), (..., H, S, D).
 
         Leading dimensions before the heads fold into `batch`; 3 dimensions have one batch, 2 have one head as well.
         `broadcast` stretches those before the sequence as torch's own function does (heads only without enable_gqa).
+        `features` are fields of the problem: causal, window, softcap and so on.
         Raises ProblemError, whose sentence names the tensors as torch's signature does.
         """
-        shapes = [tuple(int(size) for size in tensor.shape) for tensor in (query, key, value)]
-        shapes = _checked(_broadcast(shapes, 3 if enable_gqa else 2) if broadcast else shapes)
-        dtypes = [str(tensor.dtype).removeprefix("torch.") for tensor in (query, key, value)]
-        if len(set(dtypes)) > 1:
-            raise ProblemError(f"query, key and value are {', '.join(dtypes)}; cast them to one dtype.")
-        devices = [_device(tensor) for tensor in (query, key, value)]
-        if len(set(devices)) > 1:
-            raise ProblemError(f"query, key and value lie on {', '.join(devices)}; move them to one device.")
+        shapes = shapes_of(query, key, value)
+        shapes = checked(stretched(shapes, 3 if enable_gqa else 2) if broadcast else shapes)
         (*batch, heads_q, seq_q, head_dim), (*_, heads_kv, seq_kv, _), (*_, head_dim_v) = shapes
         return cls(
             *(math.prod(batch), heads_q, heads_kv, seq_q, seq_kv, head_dim, head_dim_v),
-            dtype=dtypes[0],
-            device=devices[0].split(":")[0],
-            causal=bool(causal),
+            dtype=same_dtype(query, key, value),
+            device=same_device(query, key, value).split(":")[0],
             scale=scale,
             enable_gqa=bool(enable_gqa),
             mask="none" if mask is None else "bool" if "bool" in str(mask.dtype) else "float",
-            dropout_p=float(dropout_p),
+            **features,
         )
 
 
@@ -151,40 +253,6 @@ def normalise_dtype(name: str) -> str:
     if full not in DTYPE_BYTES:
         raise ProblemError(f"The dtype {name!r} has no attention kernel; use one of {', '.join(DTYPE_BYTES)}.")
     return full
-
-
-def _broadcast(shapes: list[Shape], keep: int) -> list[Shape]:
-    """Stretch everything before the last `keep` dimensions, where that works; what does not is named by _checked."""
-    try:
-        leading = np.broadcast_shapes(*(shape[:-keep] for shape in shapes))
-    except ValueError:
-        return shapes
-    return [(*leading, *shape[-keep:]) for shape in shapes]
-
-
-def _checked(shapes: list[Shape]) -> list[Shape]:
-    names = ("query", "key", "value")
-    for name, shape in zip(names, shapes, strict=True):
-        if len(shape) < 2:
-            raise ProblemError(f"{name} has shape {shape}; give it the layout (batch, heads, sequence, head_dim).")
-    ranks = [len(shape) for shape in shapes]
-    if len(set(ranks)) > 1:
-        raise ProblemError(
-            f"query, key and value have {ranks[0]}, {ranks[1]} and {ranks[2]} dimensions; give all the same."
-        )
-    q, k, v = shapes = [(1,) * max(0, 3 - len(shape)) + shape for shape in shapes]
-    if len({shape[:-3] for shape in shapes}) > 1:
-        raise ProblemError(f"The batches differ: query {q}, key {k}, value {v}; give all the same leading dimensions.")
-    if q[-1] != k[-1]:
-        raise ProblemError(f"query has head_dim {q[-1]} and key {k[-1]}; they must be equal.")
-    if k[-3:-1] != v[-3:-1]:
-        raise ProblemError(f"key {k} and value {v} must have the same heads and sequence length.")
-    return shapes
-
-
-def _device(tensor: Any) -> str:
-    device = getattr(tensor, "device", "cpu")
-    return str(device) if hasattr(device, "type") else "cpu"
 
 
 def _check_sizes(problem: AttentionProblem) -> None:
@@ -208,14 +276,21 @@ def _check_heads(heads_q: int, heads_kv: int, enable_gqa: bool) -> None:
         )
 
 
-def _finite_scale(scale: float | None) -> float:
+def _finite(name: str, given: Any, wanted: str) -> float:
     try:
-        number = float(scale)  # type: ignore[arg-type]
+        number = float(given)
     except (TypeError, ValueError):
-        raise ProblemError(f"scale is {scale!r}; give a finite number, or None for 1/sqrt(head_dim).") from None
+        raise ProblemError(f"{name} is {given!r}; give {wanted}.") from None
     if not math.isfinite(number):
-        raise ProblemError(f"scale is {number}; give a finite number, or None for 1/sqrt(head_dim).")
+        raise ProblemError(f"{name} is {number}; give {wanted}.")
     return number
+
+
+def _window(given: Any) -> tuple[int, int]:
+    pair = tuple(given) if isinstance(given, (tuple, list)) else ()
+    if len(pair) != 2 or not all(isinstance(size, int) and size >= -1 for size in pair):
+        raise ProblemError(f"window is {given!r}; give two whole numbers, keys to the left and right, -1 for all.")
+    return pair
 
 
 def _is_whole(text: str) -> bool:

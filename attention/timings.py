@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from attention.model import Efficiency, Unpredicted, predict
+from attention.model import Efficiency, Unpredicted, predict, timed_key
 from attention.problem import AttentionProblem
 from attention.variant import KERNELS, Config, Variant, shipped
 from microbench import paths
@@ -43,11 +43,29 @@ class Timing(Frozen):
     packages: dict[str, str] = Field(default_factory=dict)
     commit: str | None = None
     dirty: bool | None = None
+    # Comparisons on a GPU (attention.peers); a peer's variant is 'peer/<name>', without a source of ours.
+    window: tuple[int, int] = (-1, -1)
+    lengths: tuple[int, ...] = ()  # of packed sequences, queries and keys alike
+    run: str | None = None  # what was timed in one process, alternating
+    grid: bool = False
+    picked: bool = False  # by the chooser, among ours
+    captured: bool | None = None  # in a CUDA graph
+    cubin_sha256: str | None = None
 
     @property
     def problem(self) -> AttentionProblem:
         """The problem that was timed."""
-        return AttentionProblem(*self.shape, dtype=self.dtype, causal=self.causal)
+        rows = sum(self.lengths)
+        return AttentionProblem(
+            *self.shape,
+            dtype=self.dtype,
+            causal=self.causal,
+            window=self.window,
+            alignment="bottom_right" if rows else "top_left",
+            varlen=rows > 0,
+            tokens_q=rows,
+            tokens_kv=rows,
+        )
 
     @property
     def tflops(self) -> float:
@@ -84,18 +102,23 @@ def read(gpu: str) -> tuple[tuple[Timing, ...], tuple[str, ...]]:
 def efficiencies(
     profile: Profile, timings: tuple[Timing, ...], variants: tuple[Variant, ...] | None = None
 ) -> dict[str, Efficiency]:
-    """By variant path: the median of predicted over measured seconds, over the timings that still hold."""
+    """The median of predicted over measured seconds, over the timings that still hold.
+
+    By variant path, and by timed_key: tiles differ in what keeps them from their bound, and so do head dims.
+    """
     ratios: dict[str, list[float]] = {}
     known = {variant.path: variant for variant in (shipped() if variants is None else variants)}
     for timing in timings:
         variant = known.get(timing.variant)
         if variant is None or (variant.owner == "smscope" and timing.source_sha256 != source_sha256(variant.path)):
             continue
+        problem, config = timing.problem, Config(tuple(timing.config.items()))
         try:
-            promised = predict(profile, timing.problem, variant, Config(tuple(timing.config.items())))
+            promised = predict(profile, problem, variant, config)
         except Unpredicted:
             continue
-        ratios.setdefault(variant.path, []).append(promised.seconds / timing.seconds)
+        for key in (variant.path, timed_key(variant.path, config, problem.head_dim)):
+            ratios.setdefault(key, []).append(promised.seconds / timing.seconds)
     return {path: Efficiency(statistics.median(found), len(found)) for path, found in ratios.items()}
 
 

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 from attention.errors import AttentionError
-from attention.problem import AttentionProblem
+from attention.problem import AttentionProblem, Feature
 from microbench.arch import Arch
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -71,15 +71,28 @@ class Tile:
 
 
 @dataclass(frozen=True)
+class CudaBuild:
+    """What NVRTC is asked for, and what a launch of it takes: kernel.cu of the variant's folder with these defines."""
+
+    kernel: str
+    defines: tuple[tuple[str, int | str], ...]
+    threads: int
+    smem_bytes: int
+
+
+@dataclass(frozen=True)
 class Variant:
     """One kernel: `name` and `path` are filled in from where its file lies.
 
     archs       the architectures it runs on
     refuses     why it cannot serve a problem, in a sentence without a full stop, or None
+    features    what it serves beyond full and top-left causal attention; a problem that asks for more is refused
     space       axes of the configuration space
     illegal     why one configuration cannot run (registers, shared memory, threads), or None
     tile        the demands of one tile; None where nothing is known of the inside of the kernel
-    entry       'module:function' in the same folder: f(query, key, value, problem, config) -> (out, lse)
+    entry       'module:function' in the same folder: f(query, key, value, problem, config, extras) -> (out, lse)
+                query (B, Hq, Sq, D) in any strides; packed sequences are (1, Hq, Tq, D), and lse (1, Hq, Tq)
+    build       the cubin behind a configuration, for a variant that is a CUDA kernel of ours
     rank        order among candidates that no profile can predict
     notes       what the caller should know of how a problem is served (conversions, copies, the backward)
     """
@@ -91,12 +104,24 @@ class Variant:
     tile: Callable[[AttentionProblem, Config], Tile] | None = None
     space: tuple[tuple[str, tuple[int, ...]], ...] = ()
     illegal: Callable[[AttentionProblem, Config, Arch], str | None] | None = None
+    features: frozenset[Feature] = frozenset()
     entry: str = "kernel:forward"
+    build: Callable[[AttentionProblem, Config], CudaBuild] | None = None
     rank: int = 0
     notes: Callable[[AttentionProblem], tuple[str, ...]] = lambda _: ()
     name: str = ""
     path: str = ""
     package: str = field(default="", compare=False, repr=False)
+
+    def refusal(self, problem: AttentionProblem, arch: Arch) -> str | None:
+        """Why it cannot serve a problem: a feature it has not, else what `refuses` says."""
+        lacks = [feature for feature in problem.features if feature not in self.features]
+        return f"has no {', no '.join(lacks)}" if lacks else self.refuses(problem, arch)
+
+    @property
+    def folder(self) -> Path:
+        """Where its files lie."""
+        return KERNELS / self.path
 
     def configs(self) -> Iterator[Config]:
         """Every point of the space, legal or not."""

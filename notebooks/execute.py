@@ -3,15 +3,26 @@
 `make notebooks` runs this: an unchanged notebook over unchanged data gives the same file again.
 """
 
+import base64
+import io
 import os
 import sys
 from pathlib import Path
 
 import nbclient
 import nbformat
+from PIL import Image
 
 FOLDER = Path(__file__).resolve().parent
 SECONDS_A_CELL = 300
+
+
+def compact(png: str) -> str:
+    """The picture, in base64, with a palette of 256 colours: a third of the bytes, and no difference to be seen."""
+    picture = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB")
+    written = io.BytesIO()
+    picture.quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(written, "png", optimize=True)
+    return base64.b64encode(written.getvalue()).decode()
 
 
 def execute(path: Path) -> None:
@@ -23,6 +34,9 @@ def execute(path: Path) -> None:
     client.execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                output["data"]["image/png"] = compact(output["data"]["image/png"])
     nbformat.write(notebook, path)
 
 

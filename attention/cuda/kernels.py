@@ -1,7 +1,7 @@
 """Cubins of variants, compiled at first use, kept on disk, and loaded once per device."""
 
 import threading
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -9,39 +9,44 @@ import torch
 from attention.cuda import driver
 from attention.cuda.driver import Function
 from attention.errors import LaunchError
-from attention.variant import KERNELS
+from attention.variant import KERNELS, CudaBuild
 from microbench.arch import Arch, by_compute_capability
-from microbench.build import HEADERS, Defines, Source, compile_all
+from microbench.build import HEADERS, Cubin, Source, compile_all
 
 COMMON = KERNELS / "common"
 _loading = threading.Lock()
 
 
-def source_of(folder: Path, kernel: str, arch: Arch, defines: Defines) -> Source:
-    """The source of one variant with one configuration; its includes are the wrappers, common/ and its own folder."""
+def source_of(folder: Path, build: CudaBuild, arch: Arch) -> Source:
+    """The source of one build of a variant; its includes are the wrappers, common/ and its own folder."""
     file = folder / "kernel.cu"
-    return Source(file.read_text(), file.name, arch, kernel, defines, (HEADERS, COMMON, folder))
+    return Source(file.read_text(), file.name, arch, build.kernel, build.defines, (HEADERS, COMMON, folder))
 
 
-def function_of(device: torch.device, folder: Path, kernel: str, defines: Defines, smem_bytes: int) -> Function:
+def cubin_of(folder: Path, build: CudaBuild, arch: Arch) -> Cubin:
+    """The compiled kernel, from the cache on disk or by NVRTC. Raises BuildError where it does not compile."""
+    (cubin,) = compile_all([source_of(folder, build, arch)])
+    if isinstance(cubin, Exception):
+        raise cubin
+    return cubin
+
+
+def function_of(device: torch.device, folder: Path, build: CudaBuild) -> Function:
     """The loaded kernel for `device`; the first call compiles it, or takes it from the cache on disk.
 
     Raises BuildError where it does not compile, LaunchError where the GPU refuses it.
     """
     with _loading:
-        return _function(device.index or 0, folder, kernel, defines, smem_bytes)
+        return _function(device.index or 0, folder, build)
 
 
-@lru_cache(maxsize=None)
-def _function(index: int, folder: Path, kernel: str, defines: Defines, smem_bytes: int) -> Function:
+@cache
+def _function(index: int, folder: Path, build: CudaBuild) -> Function:
     if torch.cuda.is_current_stream_capturing():
         raise LaunchError(
-            f"{kernel} is not loaded on {torch.cuda.get_device_name(index)} yet, and cannot be while a CUDA graph is "
-            "captured; call it once with these shapes before."
+            f"{build.kernel} is not loaded on {torch.cuda.get_device_name(index)} yet, and cannot be while a CUDA "
+            "graph is captured; call it once with these shapes before."
         )
-    arch = by_compute_capability(*torch.cuda.get_device_capability(index))
-    (cubin,) = compile_all([source_of(folder, kernel, arch, defines)])
-    if isinstance(cubin, Exception):
-        raise cubin
+    cubin = cubin_of(folder, build, by_compute_capability(*torch.cuda.get_device_capability(index)))
     with torch.cuda.device(index):
-        return driver.load(cubin.image, kernel, smem_bytes)
+        return driver.load(cubin.image, build.kernel, build.smem_bytes)

@@ -40,7 +40,9 @@ def encode(
     batch, heads, rows, width = shape
     # A dimension of one element may carry any stride; the map wants a legal one all the same.
     dense = (heads * rows * width, rows * width, width)
-    outer = [2 * (own if count > 1 else -(-d // 8) * 8) for own, count, d in zip(strides[:3], shape[:3], dense, strict=True)]
+    outer = [
+        2 * (own if count > 1 else -(-d // 8) * 8) for own, count, d in zip(strides[:3], shape[:3], dense, strict=True)
+    ]
     types = driver.CUtensorMapDataType
     kind = types.CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 if bfloat16 else types.CU_TENSOR_MAP_DATA_TYPE_FLOAT16
     swizzles = driver.CUtensorMapSwizzle

@@ -32,8 +32,8 @@ _FLAGS = ("--std=c++17", "-default-device", "--ptxas-options=-v")
 _LAYOUT = 1
 
 # ptxas goes on after these, with other code than the source asks for: setmaxnreg ignored (C7508), wgmma serialised
-# (C7509 to C7516; C7512 for want of registers), a wgmma wait injected (C7517).
-_FATAL_NOTE = re.compile(r"[^\n]*\(C75(?:0[89]|1[0-7])\)[^\n]*")
+# (C7509 to C7516, C7518; C7512 for want of registers), a wgmma wait injected (C7517).
+_FATAL_NOTE = re.compile(r"[^\n]*\(C75(?:0[89]|1[0-8])\)[^\n]*")
 _ERROR = re.compile(r"[^\n]*\berror\b[^\n]*", re.IGNORECASE)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
 

@@ -13,6 +13,7 @@ import numpy as np
 from microbench import arch, clocks
 from microbench.arch import DeviceFacts
 from microbench.build import HEADERS, Cubin, compile_source
+from microbench.device.cuda_kernel import CudaKernel
 from microbench.errors import DeviceError, EnvironmentLacks
 from microbench.probe import Build, Probe
 
@@ -74,10 +75,11 @@ class CudaDevice:
         """Turn CuPy's errors into DeviceError: the context may be broken, the worker must end."""
         return _Guard(self.machine.name if hasattr(self, "machine") else self.gpu.name, doing)
 
-    def load(self, cubin: Cubin) -> Any:
+    def load(self, cubin: Cubin) -> CudaKernel:
         """The kernel of a cubin, ready to launch."""
         with self.guard(f"load {cubin.kernel}"):
-            return self.cupy.RawModule(path=str(cubin.path)).get_function(cubin.kernel)
+            function = self.cupy.RawModule(path=str(cubin.path)).get_function(cubin.kernel)
+        return CudaKernel(function, self.stream)
 
     @cached_property
     def clock_stamp(self) -> Any:

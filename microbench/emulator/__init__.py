@@ -9,23 +9,30 @@ Every wrapper of cuda/ptx has a second body here. A CUDA thread is a fiber, a bl
 collectives are meetings of 32 lanes. What a GPU leaves undefined is made to show:
 
 - Shared memory, fresh buffers, and the destination of a copy in flight hold NaN; so do wgmma accumulators until their
-  wait. Copies and wgmma happen at issue (`eager`), as late as the program allows (`lazy`) or at seeded moments
-  (`random`): a kernel is right where it is right in all three.
-- Reported with block and thread: a deadlock and who waits for what; a race in shared memory; a shared or global access
+  wait (those of integers an absurd one). Copies and wgmma happen at issue (`eager`), as late as the program allows
+  (`lazy`) or at seeded moments (`random`): a kernel is right where it is right in all three.
+- Blocks run by number, the blocks of a cluster together; from the last one on where the mode is lazy; in any order,
+  and those of up to four clusters interleaved, where it is random.
+- Reported with block and thread: a deadlock and who waits for what; a race in shared memory, a cluster's included; a
+  race in global memory between threads of a block, or between blocks whatever their order; a shared or global access
   out of bounds or misaligned; lanes of a warp in different collectives; a write that the async proxy reads without
-  fence.proxy.async; misuse of an mbarrier, of groups, of descriptors.
+  fence.proxy.async; misuse of an mbarrier, of groups, of descriptors; a block that ends while another one of its
+  cluster may still use its shared memory.
 
-Limits. Linux on x86-64, with g++ or clang++. No clusters, no multicast, no tcgen05. Shared memory only through ptx::
-wrappers (`ptx::shared_base()`), never through C++ pointers. Races: shared memory only, at four bytes' grain, and not a
-copy that lands on what a thread stored where a barrier stands between but no proxy fence; of a block's mbarriers the
-first 63 have a clock of their own, later ones share one. Blocks run one after another, in the order of their numbers:
-those that wait for each other deadlock here, and what they race for in global memory, or rely on that order for, is
-not seen. Memory is sequentially consistent otherwise: a missing __threadfence cannot show. Waiting for the reads of a
-bulk store finishes its writes too, so that global memory read back too soon is right. A plain global pointer is checked
-by guard pages: past a buffer's end (to within 256 bytes where its size is no multiple of that) and for 1 GiB on either
-side. A fragment that a wgmma reads from registers is read at issue, and one that was written since wgmma.fence is not
-reported. No bank conflicts, no time, no registers, no occupancy. Sums are in f32 in order of k, and differ from a
-tensor core's in the last bits.
+Limits. Linux on x86-64, with g++ or clang++. No tcgen05. Shared memory only through ptx:: wrappers
+(`ptx::shared_base()`), never through C++ pointers. Races: at four bytes' grain in shared memory, and not a copy that
+lands on what a thread stored where a barrier stands between but no proxy fence; of a block's mbarriers the first 63
+have a clock of their own, later ones share one. In global memory the last write and two of the reads since are kept,
+and two writes of the same value race as well; blocks of one cluster are one actor to other clusters; what a memcpy
+moves is not seen. Atomics order what __threadfence made ready, in the order in which they happened here: a block that
+relies on being last by number, and orders itself by an atomic as well, is found where the mode changes the order.
+Blocks that wait for each other without being a cluster deadlock here, but for those that the random mode happens to run
+together. Scopes of acquire and release are one, and a wait for the reads of a bulk store finishes its writes too, so
+that global memory read back too soon is right. A plain global pointer is checked by guard pages: past a buffer's end
+(to within 256 bytes where its size is no multiple of that) and for 1 GiB on either side. A fragment that a wgmma reads
+from registers is read at issue, and one that was written since wgmma.fence is not reported. No bank conflicts, no time,
+no registers, no occupancy. Sums are in f32 in order of k, and differ from a tensor core's in the last bits; those of
+fp8 in wgmma by more (wgmma_fp8.cuh). Approximations (ex2, tanh) are the exact value rounded once.
 """
 
 from microbench.emulator.device import MODES, EmulatedDevice, EmulatedKernel, Mode

@@ -15,10 +15,12 @@ struct Dim3 {
 
 // Where the running CUDA thread stands; the scheduler moves the pointer.
 struct Place {
-  Dim3 thread, block;
+  Dim3 thread, block, cluster, in_cluster;
+  u32 rank;  // in the cluster
 };
 extern Place* place;
-extern Dim3 block_dim, grid_dim;
+extern Dim3 block_dim, grid_dim, cluster_dim;
+extern u32 cluster_blocks;
 
 // Memory. Every access is checked: bounds, alignment, races, and which proxy wrote last.
 u32 shared_base();
@@ -26,6 +28,9 @@ void load_shared(u32 address, void* value, u32 bytes);
 void store_shared(u32 address, const void* value, u32 bytes);
 void load_global(u64 address, void* value, u32 bytes);
 void store_global(u64 address, const void* value, u32 bytes);
+// Tell of an atomic update of global memory, which the caller makes next; and of __threadfence.
+void atomic_access(const void* address, u32 bytes);
+void threadfence();
 
 // Synchronisation. `threads` 0 means all of the block.
 void barrier_sync(u32 id, u32 threads);
@@ -39,12 +44,16 @@ enum class Shuffle { index, up, down, exclusive_or };
 u32 shuffle(Shuffle kind, u32 mask, u32 value, u32 operand, u32 width);
 u32 ballot(u32 mask, bool predicate);
 bool elect();
+enum class Reduction { add, min, max, min_signed, max_signed, bit_and, bit_or, bit_xor };
+u32 reduce(Reduction how, u32 mask, u32 value);
 
-// Tensor cores and matrix moves of one warp.
-enum class Type { f16, bf16, tf32 };
+// What an operand of the tensor cores holds, and what they add up in. s32_sat stays at the ends of its range.
+enum class Type { f16, bf16, tf32, e4m3, e5m2, s8, u8 };
+enum class Sums { f32, f16, s32, s32_sat };
+
+// Tensor cores and matrix moves of one warp. `name` stands in reports.
 void mma_m8n8k4(void* d, const u32* a, const u32* b, bool a_column, bool b_row, bool f32);
-void mma_m16n8k8(float* d, const u32* a, const u32* b, Type type);
-void mma_m16n8k16(float* d, const u32* a, const u32* b, Type type);
+void mma_m16n8(const char* name, void* d, const u32* a, const u32* b, u32 k, Type a_type, Type b_type, Sums sums);
 void ldmatrix(u32* registers, u32 count, u32 address, bool transposed);
 void stmatrix(const u32* registers, u32 count, u32 address, bool transposed);
 
@@ -52,10 +61,11 @@ void stmatrix(const u32* registers, u32 count, u32 address, bool transposed);
 void cp_async(u32 shared, u64 global, u32 bytes, u32 used);
 void cp_async_commit();
 void cp_async_wait(u32 pending);
-void bulk_load(u32 shared, u64 global, u32 bytes, u32 mbarrier);
+// Loads: `ranks` is the mask of a multicast, 0 where there is none.
+void bulk_load(u32 shared, u64 global, u32 bytes, u32 mbarrier, u32 ranks = 0);
 void bulk_store(u64 global, u32 shared, u32 bytes);
 enum class Reduce { none, add };
-void tensor_load(u32 shared, const void* map, u32 mbarrier, const int* at, u32 rank);
+void tensor_load(u32 shared, const void* map, u32 mbarrier, const int* at, u32 rank, u32 ranks = 0);
 void tensor_store(const void* map, u32 shared, const int* at, u32 rank, Reduce reduce);
 void bulk_commit();
 void bulk_wait(u32 pending, bool only_read);
@@ -67,8 +77,24 @@ void mbarrier_expect(u32 address, u32 bytes);
 bool mbarrier_test(u32 address, u32 parity);
 void mbarrier_wait(u32 address, u32 parity);
 
-// wgmma: `count` accumulators a thread, N = 2 * count. `registers` is A in registers, or null: then `a` describes it.
-void wgmma(float* d, u32 count, Type type, u64 a, const u32* registers, u64 b, bool accumulate, bool a_mn, bool b_mn);
+// Clusters: the barrier of all their threads, and shared memory of another block.
+void cluster_arrive(bool relaxed);
+void cluster_wait();
+u32 map_shared(u32 address, u32 rank);
+void load_cluster(u32 address, void* value, u32 bytes);
+void store_cluster(u32 address, const void* value, u32 bytes);
+u32 add_cluster(u32 address, u32 value);
+void store_async(u32 address, const void* value, u32 bytes, u32 mbarrier);
+void bulk_send(u32 to, u32 from, u32 bytes, u32 mbarrier);
+
+// wgmma. `registers` is A in registers, or null: then `a` describes it.
+struct Wgmma {
+  Type a_type, b_type;
+  Sums sums;
+  u32 columns;
+  bool a_mn, b_mn;
+};
+void wgmma(const Wgmma& shape, void* d, u64 a, const u32* registers, u64 b, bool accumulate);
 void wgmma_fence();
 void wgmma_commit();
 void wgmma_wait(u32 pending);
@@ -79,11 +105,12 @@ long long clock64();
 u64 globaltimer();
 [[noreturn]] void fail(const char* message);
 
-float widen(u16 bits, Type type);
+// Bits of a type of 8 or 16 bits, in the lower ones of the word. Too large for fp8 is its largest number.
+float widen(u32 bits, Type type);
 u16 narrow(float value, Type type);
 
 struct Launch {
-  u32 grid[3], block[3];
+  u32 grid[3], block[3], cluster[3];
   u32 smem_bytes, mode, races, argument_count;
   u64 seed, switches;
   const u32* argument_bytes;

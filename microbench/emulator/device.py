@@ -26,6 +26,7 @@ class _Launch(ctypes.Structure):
     _fields_ = (
         ("grid", ctypes.c_uint32 * 3),
         ("block", ctypes.c_uint32 * 3),
+        ("cluster", ctypes.c_uint32 * 3),
         ("smem_bytes", ctypes.c_uint32),
         ("mode", ctypes.c_uint32),
         ("races", ctypes.c_uint32),
@@ -49,12 +50,12 @@ def _runtime(path: str) -> ctypes.PyDLL:
 
 
 class EmulatedDevice:
-    """The CPU as a GPU, one block at a time. Raises EnvironmentLacks where there is no C++ compiler.
+    """The CPU as a GPU. Raises EnvironmentLacks where there is no C++ compiler.
 
     Args:
         mode: when asynchronous work happens: at issue, as late as allowed, or at random.
-        seed: of the random mode, which also picks the next thread at random.
-        races: whether to watch for races and missing proxy fences in shared memory; costs about half of the time.
+        seed: of the random mode, which also picks the next thread and the next blocks at random.
+        races: whether to watch for races, and for missing fences between proxies; costs more than half of the time.
     """
 
     def __init__(self, mode: Mode = "lazy", seed: int = 1, *, races: bool = True) -> None:
@@ -104,7 +105,7 @@ class EmulatedDevice:
 
         `include` names folders of headers beside the wrappers' own. Raises BuildError where the compiler refuses it.
         """
-        library = toolchain.build_kernel(source, name, kernel, defines, include)
+        library = toolchain.build_kernel(source, name, kernel, defines, include, watched=self.races)
         return EmulatedKernel(self, kernel, ctypes.PyDLL(str(library)))
 
 
@@ -118,7 +119,15 @@ class EmulatedKernel:
         self._launch = library.smscope_launch
         self._launch.argtypes = [ctypes.POINTER(_Launch)]
 
-    def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared_mem: int = 0) -> None:
+    def __call__(
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        args: Sequence[Any],
+        shared_mem: int = 0,
+        *,
+        cluster: tuple[int, ...] = (1,),
+    ) -> None:
         """Run every block. Arrays that are not the device's own are copied to it and back.
 
         Args:
@@ -126,6 +135,7 @@ class EmulatedKernel:
             block: threads, likewise.
             args: arrays, tensor maps, and scalars: int is an int, float a float; NumPy scalars are what they are.
             shared_mem: dynamic shared memory in bytes.
+            cluster: blocks of a thread-block cluster, at most eight in all; the grid is a multiple of it.
 
         Raises DeviceError with the report where the kernel did what it may not.
         """
@@ -146,6 +156,7 @@ class EmulatedKernel:
         launch = _Launch(
             grid=_three(grid),
             block=_three(block),
+            cluster=_three(cluster),
             smem_bytes=shared_mem,
             mode=MODES.index(self.device.mode),
             races=int(self.device.races),

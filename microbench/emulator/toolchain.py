@@ -26,6 +26,13 @@ _KERNEL_FLAGS = (
     *("-fvisibility-inlines-hidden", "-fstack-clash-protection"),
     *("-DSMSCOPE_EMULATED", "-include", "emulator/builtins.hpp"),
 )
+# Calls of the emulator's own __tsan_ functions at plain accesses (runtime/global_races.cpp): only to compile with, for
+# the linker would add the sanitizer's library.
+_WATCHED = "-fsanitize=thread"
+_WATCHED_BY = {
+    "g++": ("--param=tsan-instrument-func-entry-exit=0", "--param=tsan-distinguish-volatile=1"),
+    "clang++": ("-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-distinguish-volatile=1"),
+}
 
 
 @cache
@@ -80,22 +87,34 @@ def runtime() -> Path:
 
 
 def build_kernel(
-    source: str, name: str, kernel: str, defines: Sequence[tuple[str, int | str]], include: Sequence[Path] = ()
+    source: str,
+    name: str,
+    kernel: str,
+    defines: Sequence[tuple[str, int | str]],
+    include: Sequence[Path] = (),
+    *,
+    watched: bool = True,
 ) -> Path:
-    """The library that launches `kernel`, from the cache where nothing changed. Raises BuildError."""
+    """The library that launches `kernel`, from the cache where nothing changed. Raises BuildError.
+
+    `watched`: plain accesses of global memory are reported to the runtime, for its report of races.
+    """
     roots = (*INCLUDES[1:], HERE, *include)
     headers = [file.read_text() for root in roots for file in sorted(root.rglob("*.[ch][up][hp]"))]
     machine = runtime()
     words = [*_KERNEL_FLAGS, *(f"-D{key}={value}" for key, value in defines), *(f"-I{root}" for root in include)]
+    if watched:
+        words += [_WATCHED, *_WATCHED_BY[Path(compiler()).name]]
     library = _folder() / f"{_digest(*_identity(), machine.name, *words, kernel, name, source, *headers)[:32]}.so"
     if not library.exists():
         with tempfile.TemporaryDirectory() as folder:
-            text = Path(folder) / "kernel.cpp"
+            text, made = Path(folder) / "kernel.cpp", Path(folder) / "kernel.o"
             text.write_text(
                 f'#line 1 "{name}"\n{source}\nextern "C" int smscope_launch(emulator::Launch& launch) '
                 f"{{ return emulator::Caller<&{kernel}>::launch(launch); }}\n"
             )
-            _link([compiler(), *_flags(), *words, "-shared", str(text), str(machine)], library, name)
+            _run([compiler(), *_flags(), *words, "-c", str(text), "-o", str(made)], name)
+            _link([compiler(), "-shared", str(made), str(machine)], library, name)
     return library
 
 

@@ -112,7 +112,7 @@ class CudaBench:
             compiler = compile_twin if self.method == "numba" else compile_probe
             cubin = compiler(self.probe, build, self.machine.arch)
             sass.require(build.contract, cubin.instructions(), self.machine.arch, cubin.resources, self.probe.name)
-            self.device.kernels[key] = Kernel(cubin, self.device.load(cubin))
+            self.device.kernels[key] = Kernel(cubin, self.device.load(cubin).function)
         return self.device.kernels[key]
 
     def patched(self, kernel: Kernel, stalls: Sequence[tuple[int, int]]) -> Kernel:
@@ -124,7 +124,7 @@ class CudaBench:
         for index, stall in stalls:
             image = sass.patch_stall(image, kernel.cubin.kernel, index, stall)
         cubin = replace(kernel.cubin, image=image, sha256=cache.digest(image), path=cache.write_image(image))
-        return Kernel(cubin, self.device.load(cubin))
+        return Kernel(cubin, self.device.load(cubin).function)
 
     def build_info(self) -> tuple[str, int] | None:
         """(cubin hash, registers) of the last point's kernel, for its records."""

@@ -22,9 +22,10 @@ class DifferentialRow(Frozen):
     seeds: int
     comparison: Literal["exact", "tolerance"]
     tolerance: float  # absolute up to values of 1, relative above
-    differing: int  # results beyond the tolerance
-    worst_error: float | None  # None where the emulator's results were at hand as digests only, or one is no number
-    verdict: Literal["agrees", "differs"]
+    differing: int | None  # results beyond the tolerance; None where it failed
+    worst_error: float | None  # None where it failed, or a result is no number
+    verdict: Literal["agrees", "differs", "failed"]
+    reason: str | None = None  # of a failure: the GPU's or the driver's own words
 
 
 def path(gpu: str) -> Path:

@@ -14,6 +14,22 @@ MMA_BF16 = (
     "{d,d,d,d}, {r,r,r,r}, {r,r}, {d,d,d,d};}"
 )
 MMA_FP8 = MMA_BF16.replace("m16n8k16", "m16n8k32").replace("bf16.bf16", "e4m3.e4m3")
+MMA_S8 = (
+    "{.reg .b32 r; mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32 {r,r,r,r}, {r,r,r,r}, {r,r}, {r,r,r,r};}"
+)
+MMA_F16_SUMS = "{.reg .b32 r; mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {r,r}, {r,r,r,r}, {r,r}, {r,r};}"
+MMA_K8 = "{.reg .b32 r; mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {r,r}, {r,r}, {r}, {r,r};}"
+MMA_TF32 = (
+    "{.reg .b32 r; .reg .f32 d; mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {d,d,d,d}, {r,r}, {r}, {d,d,d,d};}"
+)
+
+
+def wgmma(kind: str, sums: str, signs: str) -> str:
+    return (
+        f"{{.reg .b64 x; .reg .b32 d; .reg .pred p; wgmma.mma_async.sync.aligned.m64n8k32.{sums}.{kind}.{kind} "
+        f"{{d,d,d,d}}, x, x, p{signs};}}"
+    )
+
 
 # PTX, an architecture that has it, and those that must not.
 CASES = {
@@ -26,6 +42,33 @@ CASES = {
     "ldmatrix": ("{.reg .b32 r, p; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {r}, [p];}", "sm75", ("sm70",)),
     "bulk copy": ("cp.async.bulk.commit_group;", "sm90a", ("sm80", "sm89")),
     "cluster": ("barrier.cluster.arrive.aligned;", "sm90a", ("sm80", "sm89")),
+    "int8 mma": (MMA_S8, "sm80", ("sm70", "sm75")),
+    "f16 sums": (MMA_F16_SUMS, "sm80", ("sm70", "sm75")),
+    "m16n8k8": (MMA_K8, "sm75", ("sm70",)),
+    "tf32 mma": (MMA_TF32, "sm80", ("sm70", "sm75")),
+    "fp8 wgmma": (wgmma("e4m3", "f32", ", 1, 1"), "sm90a", ("sm89", "sm90", "sm100a", "sm120a")),
+    "int8 wgmma": (wgmma("s8", "s32", ""), "sm90a", ("sm80", "sm90", "sm100a", "sm120a")),
+    "fp8 conversion": ("{.reg .b16 h; .reg .f32 f; cvt.rn.satfinite.e4m3x2.f32 h, f, f;}", "sm89", ("sm80", "sm86")),
+    "tanh": ("{.reg .f32 f; tanh.approx.f32 f, f;}", "sm75", ("sm70",)),
+    "tanh of bf16": ("{.reg .b32 r; tanh.approx.bf16x2 r, r;}", "sm90a", ("sm80", "sm89")),
+    "ex2 of bf16": ("{.reg .b32 r; ex2.approx.ftz.bf16x2 r, r;}", "sm90a", ("sm75", "sm89")),
+    "redux": ("{.reg .b32 r; redux.sync.add.u32 r, r, -1;}", "sm80", ("sm70", "sm75")),
+    "redux of f32": ("{.reg .f32 f; redux.sync.max.f32 f, f, -1;}", "sm100a", ("sm90a", "sm120a")),
+    "max of three": ("{.reg .f32 f; max.f32 f, f, f, f;}", "sm100a", ("sm89", "sm90a")),
+    "mapa": ("{.reg .b32 r; mapa.shared::cluster.u32 r, r, r;}", "sm90a", ("sm80", "sm89")),
+    "multicast": (
+        "{.reg .b32 r; .reg .b64 g; .reg .b16 m; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [r], [g], r, [r], m;}",
+        "sm90a",
+        ("sm80", "sm89"),
+    ),
+    "st.async": (
+        "{.reg .b32 r; st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [r], r, [r];}",
+        "sm90a",
+        ("sm80", "sm89"),
+    ),
+    "elect": ("{.reg .pred p; elect.sync _|p, -1;}", "sm90a", ("sm80", "sm89")),
+    "dependent grid": ("griddepcontrol.wait;", "sm90a", ("sm80", "sm89")),
     "packed f32x2": ("{.reg .b64 x; add.rn.f32x2 x, x, x;}", "sm100a", ("sm89", "sm90a")),
 }
 

@@ -3,14 +3,21 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 HERE = Path(__file__).parent
 HEAD_DIM = 64
-SCALE_LOG2 = HEAD_DIM**-0.5 * math.log2(math.e)
+
+
+def scale_log2(head_dim: int) -> float:
+    """What a kernel that exponentiates to base 2 multiplies scores by."""
+    return float(head_dim**-0.5 * math.log2(math.e))
+
+
+SCALE_LOG2 = scale_log2(HEAD_DIM)
 # p is rounded to bf16 (2^-9) and averages values of N(0, 1): the worst of 16,000 outputs stays below.
 TOLERANCE = 8e-3
 
@@ -29,7 +36,7 @@ def from_bf16(bits: NDArray[np.uint16]) -> Floats:
 
 @dataclass(frozen=True)
 class AttentionCase:
-    """q, k and v as bits of bf16, (sequence, 64) each, and the expected output."""
+    """q, k and v as bits of a 16-bit float, (sequence, head dimension) each, and the expected output."""
 
     q: NDArray[np.uint16]
     k: NDArray[np.uint16]
@@ -37,12 +44,20 @@ class AttentionCase:
     expected: NDArray[np.float64]
 
 
-def attention_case(sequence: int, seed: int = 0) -> AttentionCase:
+def attention_case(
+    sequence: int, seed: int = 0, head_dim: int = HEAD_DIM, kind: Literal["bf16", "f16"] = "bf16"
+) -> AttentionCase:
     rng = np.random.default_rng(seed)
-    q, k, v = (bf16_bits(rng.standard_normal((sequence, HEAD_DIM))) for _ in range(3))
-    scores = from_bf16(q).astype(np.float64) @ from_bf16(k).T.astype(np.float64) * HEAD_DIM**-0.5
+    drawn = [rng.standard_normal((sequence, head_dim)) for _ in range(3)]
+    if kind == "bf16":
+        q, k, v = (bf16_bits(each) for each in drawn)
+        x, y, z = (from_bf16(each).astype(np.float64) for each in (q, k, v))
+    else:
+        q, k, v = (each.astype(np.float16).view(np.uint16) for each in drawn)
+        x, y, z = (each.view(np.float16).astype(np.float64) for each in (q, k, v))
+    scores = x @ y.T * head_dim**-0.5
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    expected = weights / weights.sum(axis=1, keepdims=True) @ from_bf16(v).astype(np.float64)
+    expected = weights / weights.sum(axis=1, keepdims=True) @ z
     return AttentionCase(q, k, v, expected)
 
 

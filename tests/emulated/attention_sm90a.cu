@@ -1,5 +1,6 @@
-// Attention forward of one head, D = 64, bf16 in, f32 out, in the manner of sm90a: a producer thread keeps a ring of
-// two stages filled by TMA, a warpgroup multiplies by wgmma, p stays in registers, the output leaves by TMA.
+// Attention forward of one head, D = 64 or 128 (HEAD_DIM), bf16 in, f32 out, in the manner of sm90a: a producer thread
+// keeps a ring of two stages filled by TMA, a warpgroup multiplies by wgmma, p stays in registers, the output leaves by
+// TMA. A tile of 128 columns is two of 64, the width of the 128-byte swizzle, one after the other.
 //
 // `bug` plants one mistake, so that the emulator's tests can see it found. 0 is the right kernel.
 #include "ptx/barrier.cuh"
@@ -10,6 +11,10 @@
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/tma.cuh"
 #include "ptx/wgmma.cuh"
+
+#ifndef HEAD_DIM
+#define HEAD_DIM 64
+#endif
 
 enum Bug {
   NONE,
@@ -34,17 +39,22 @@ enum Bug {
   TILE_OUT_OF_BOUNDS,
 };
 
-constexpr int kTile = 64, kTileBytes = kTile * 128, kStages = 2, kConsumers = 128;
+constexpr int kDim = HEAD_DIM, kTile = 64, kHalfBytes = kTile * 128, kTileBytes = kDim / 64 * kHalfBytes;
+constexpr int kStages = 2, kConsumers = 128;
 
 struct Rooms {
   unsigned q = ptx::shared_base(), k = q + kTileBytes, v = k + kStages * kTileBytes, out = v + kStages * kTileBytes;
-  unsigned full = out + kTile * 64 * 4, empty = full + 8 * kStages, q_arrived = empty + 8 * kStages;
+  unsigned full = out + kTile * kDim * 4, empty = full + 8 * kStages, q_arrived = empty + 8 * kStages;
 };
+
+__device__ __forceinline__ void load_tile(unsigned tile, const ptx::TensorMap* map, unsigned bar, int row) {
+  for (int half = 0; half < kDim / 64; ++half) ptx::tensor_load(tile + half * kHalfBytes, map, bar, 64 * half, row);
+}
 
 __device__ __forceinline__ void produce(const Rooms& at, const ptx::TensorMap* q, const ptx::TensorMap* k,
                                         const ptx::TensorMap* v, int tiles, int bug) {
   ptx::mbarrier_arrive_expect(at.q_arrived, kTileBytes);
-  ptx::tensor_load(at.q, q, at.q_arrived, 0, static_cast<int>(blockIdx.x) * kTile);
+  load_tile(at.q, q, at.q_arrived, static_cast<int>(blockIdx.x) * kTile);
   for (int tile = 0; tile < tiles; ++tile) {
     const int stage = tile % kStages;
     const unsigned full = at.full + 8 * stage;
@@ -52,9 +62,8 @@ __device__ __forceinline__ void produce(const Rooms& at, const ptx::TensorMap* q
       ptx::mbarrier_wait(at.empty + 8 * stage, (tile / kStages - 1) & 1);
     const int expected = bug == TOO_FEW_EXPECTED ? 1 : bug == TOO_MANY_EXPECTED ? 3 : 2;
     ptx::mbarrier_arrive_expect(full, expected * kTileBytes);
-    ptx::tensor_load(at.k + stage * kTileBytes, k, full, 0, tile * kTile);
-    ptx::tensor_load(at.v + stage * kTileBytes + (bug == TILE_OUT_OF_BOUNDS) * 4 * kTileBytes, v, full, 0,
-                     tile * kTile);
+    load_tile(at.k + stage * kTileBytes, k, full, tile * kTile);
+    load_tile(at.v + stage * kTileBytes + (bug == TILE_OUT_OF_BOUNDS) * 4 * kTileBytes, v, full, tile * kTile);
   }
 }
 
@@ -71,7 +80,7 @@ __device__ __forceinline__ float row_sum(float x) {
 __device__ __forceinline__ void consume(const Rooms& at, const ptx::TensorMap* out, int tiles, float scale_log2,
                                         int bug) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  float o[32] = {}, s[32] = {}, most[2] = {-1e30f, -1e30f}, sum[2] = {0.f, 0.f};
+  float o[kDim / 2] = {}, s[32] = {}, most[2] = {-1e30f, -1e30f}, sum[2] = {0.f, 0.f};
   ptx::mbarrier_wait(at.q_arrived, 0);
   for (int tile = 0; tile < tiles; ++tile) {
     const int stage = tile % kStages;
@@ -83,7 +92,10 @@ __device__ __forceinline__ void consume(const Rooms& at, const ptx::TensorMap* o
     if (bug == DESCRIPTOR_OFF_BY_ONE) dk += 1;
     if (bug == WRONG_SWIZZLE) dk = ptx::matrix_descriptor(k_tile, 16, 1024, 64);
     if (bug != MISSING_WGMMA_FENCE) ptx::wgmma_fence();
-    for (int i = 0; i < 4; ++i) ptx::wgmma_bf16_ss(s, dq + ptx::wgmma_slice(i), dk + ptx::wgmma_slice(i), i > 0);
+    for (int i = 0; i < kDim / 16; ++i) {
+      const unsigned long long slice = i / 4 * (kHalfBytes >> 4) + ptx::wgmma_slice(i % 4);
+      ptx::wgmma_bf16_ss(s, dq + slice, dk + slice, i > 0);
+    }
     if (bug != TOO_FEW_COMMITS) ptx::wgmma_commit();
     if (bug != MISSING_WGMMA_WAIT) ptx::wgmma_wait<0>();
 
@@ -99,17 +111,20 @@ __device__ __forceinline__ void consume(const Rooms& at, const ptx::TensorMap* o
         float left = ptx::ex2(s[4 * n + 2 * h] * scale_log2 - m);
         float right = ptx::ex2(s[4 * n + 2 * h + 1] * scale_log2 - m);
         tile_sum += left + right;
-        o[4 * n + 2 * h] *= correction;
-        o[4 * n + 2 * h + 1] *= correction;
         p[n / 2][n % 2 * 2 + h] = ptx::pack_bf16(left, right);
       }
       sum[h] = sum[h] * correction + tile_sum;
+      for (int n = 0; n < kDim / 8; ++n) {
+        o[4 * n + 2 * h] *= correction;
+        o[4 * n + 2 * h + 1] *= correction;
+      }
     }
 
-    // V lies as keys x D, so D is contiguous: B is MN-major, and 16 keys are two groups of eight rows.
+    // V lies as keys x D, so D is contiguous: B is MN-major, 16 keys are two groups of eight rows, and the next 64
+    // columns lie in the other half.
     ptx::wgmma_fence();
     for (int i = 0; i < 4; ++i) {
-      const unsigned long long dv = ptx::matrix_descriptor(v_tile + i * 2048, 1024, 1024, 128);
+      const unsigned long long dv = ptx::matrix_descriptor(v_tile + i * 2048, kHalfBytes, 1024, 128);
       if (bug == WRONG_MAJOR)
         ptx::wgmma_bf16_rs(o, p[i], dv, 1);
       else
@@ -123,8 +138,8 @@ __device__ __forceinline__ void consume(const Rooms& at, const ptx::TensorMap* o
 
   for (int h = 0; h < 2; ++h) {
     const float inverse = 1.f / row_sum(sum[h]);
-    const unsigned row = at.out + (warp * 16 + lane / 4 + 8 * h) * 256 + lane % 4 * 8;
-    for (int n = 0; n < 8; ++n)
+    const unsigned row = at.out + (warp * 16 + lane / 4 + 8 * h) * (4 * kDim) + lane % 4 * 8;
+    for (int n = 0; n < kDim / 8; ++n)
       for (int j = 0; j < 2; ++j)
         ptx::store_shared(row + n * 32 + 4 * j, __float_as_uint(o[4 * n + 2 * h + j] * inverse));
   }

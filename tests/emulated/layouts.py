@@ -17,13 +17,13 @@ def grid(lanes: int, elements: int) -> Places:
 
 
 def mma_accumulator() -> Places:
-    """d of m16n8k8 and m16n8k16."""
+    """d of m16n8 of every depth."""
     lane, i = grid(32, 4)
     return lane // 4 + i // 2 * 8, lane % 4 * 2 + i % 2
 
 
 def mma_a(k: int, per_word: int = 2) -> Places:
-    """a of m16n8k16 and m16n8k8: halves of words that hold `per_word` neighbours in k."""
+    """a of m16n8 of depth k, in words that hold `per_word` neighbours in k."""
     lane, i = grid(32, 16 * k // 32)
     word, half = i // per_word, i % per_word
     return lane // 4 + word % 2 * 8, lane % 4 * per_word + word // 2 * 4 * per_word + half
@@ -58,15 +58,15 @@ def quad_pair() -> NDArray[np.int64]:
 
 
 def wgmma_accumulator(columns: int) -> Places:
-    """d of wgmma m64nNk16, 128 threads."""
+    """d of wgmma m64nN of every depth, 128 threads."""
     thread, i = grid(128, columns // 2)
     lane, warp = thread % 32, thread // 32
     return warp * 16 + lane // 4 + i // 2 % 2 * 8, i // 4 * 8 + lane % 4 * 2 + i % 2
 
 
-def wgmma_a() -> Places:
-    """a of wgmma from registers: that of m16n8k16 in each warp."""
-    rows, ks = mma_a(16)
+def wgmma_a(k: int = 16, per_word: int = 2) -> Places:
+    """a of wgmma from registers: that of mma.sync of the same depth in each warp."""
+    rows, ks = mma_a(k, per_word)
     return np.concatenate([rows + 16 * warp for warp in range(4)]), np.tile(ks, (4, 1))
 
 
@@ -80,6 +80,13 @@ def descriptor_offset(i: Any, k: Any, mn_major: bool, swizzle: int, leading: int
         span = swizzle // 2
         return i % span * 2 + i // span * leading + k % 8 * swizzle + k // 8 * stride
     return i % 8 * swizzle + i // 8 * stride + 2 * k
+
+
+def k_major_offset(i: Any, byte: Any, swizzle: int, leading: int, stride: int) -> Any:
+    """Where byte `byte` of row i of a K-major matrix lies before the swizzle, whatever its type."""
+    if swizzle:
+        return i % 8 * swizzle + i // 8 * stride + byte
+    return i % 8 * 16 + i // 8 * stride + byte % 16 + byte // 16 * leading
 
 
 def swizzled(offset: Any, span: int) -> Any:

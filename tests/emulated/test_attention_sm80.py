@@ -7,12 +7,11 @@ import pytest
 
 from microbench.build import compile_source
 from microbench.emulator import MODES, EmulatedDevice, Mode
-from tests.emulated.attention_case import SCALE_LOG2, TOLERANCE, AttentionCase, Floats, attention_case, source_of
+from tests.emulated.attention_case import TOLERANCE, AttentionCase, Floats, attention_case, scale_log2, source_of
 from tests.emulated.planted import bug_numbers, outcome
 
 SOURCE, NAME = source_of("attention_sm80.cu")
 KERNEL = "attention_sm80"
-SMEM_BYTES = 5 * 64 * 128
 
 # What each mistake is reported as. Wrong numbers alone show a wrong layout, which breaks no rule.
 PLANTED = {
@@ -29,18 +28,19 @@ PLANTED = {
 
 
 def run(device: EmulatedDevice, case: AttentionCase, bug: int = 0) -> Floats:
-    sequence = len(case.q)
-    kernel = device.load(SOURCE, NAME, kernel=KERNEL)
+    sequence, dim = case.q.shape
+    kernel = device.load(SOURCE, NAME, kernel=KERNEL, defines=(("HEAD_DIM", dim),))
     out = device.full(case.q.shape, np.nan, np.float32)
     inputs = (device.asarray(case.q), device.asarray(case.k), device.asarray(case.v))
-    kernel((sequence // 64,), (128,), (*inputs, out, sequence, SCALE_LOG2, bug), shared_mem=SMEM_BYTES)
+    kernel((sequence // 64,), (128,), (*inputs, out, sequence, scale_log2(dim), bug), shared_mem=5 * 64 * 2 * dim)
     return out
 
 
+@pytest.mark.parametrize("head_dim", [64, 128])
 @pytest.mark.parametrize("races", [True, False])
 @pytest.mark.parametrize("mode", MODES)
-def test_attention_is_right_in_every_mode(mode: Mode, races: bool) -> None:
-    case = attention_case(256)
+def test_attention_is_right_in_every_mode(mode: Mode, races: bool, head_dim: int) -> None:
+    case = attention_case(256, head_dim=head_dim)
     np.testing.assert_allclose(run(EmulatedDevice(mode, races=races), case), case.expected, rtol=0, atol=TOLERANCE)
 
 
@@ -56,8 +56,9 @@ def test_a_long_head_is_right() -> None:
 
 
 @pytest.mark.parametrize("arch", ["sm80", "sm90a"])
-def test_the_same_source_compiles_for_its_gpu(arch: str) -> None:
-    cubin = compile_source(SOURCE, NAME, arch, kernel=KERNEL)
+@pytest.mark.parametrize("head_dim", [64, 128])
+def test_the_same_source_compiles_for_its_gpu(arch: str, head_dim: int) -> None:
+    cubin = compile_source(SOURCE, NAME, arch, (("HEAD_DIM", head_dim),), kernel=KERNEL)
     opcodes = {instruction.opcode.split(".")[0] for instruction in cubin.instructions()}
     assert {"HMMA", "LDSM", "LDGSTS"} <= opcodes
     assert cubin.resources.spill_store_bytes == 0

@@ -7,12 +7,11 @@ import pytest
 
 from microbench.build import compile_source
 from microbench.emulator import MODES, EmulatedDevice, Mode, TensorMap
-from tests.emulated.attention_case import SCALE_LOG2, TOLERANCE, AttentionCase, Floats, attention_case, source_of
+from tests.emulated.attention_case import TOLERANCE, AttentionCase, Floats, attention_case, scale_log2, source_of
 from tests.emulated.planted import bug_numbers, outcome
 
 SOURCE, NAME = source_of("attention_sm90a.cu")
 KERNEL = "attention_sm90a"
-SMEM_BYTES = 5 * 64 * 128 + 64 * 64 * 4 + 5 * 8
 
 # What each mistake is reported as. Wrong numbers alone show a wrong layout, which breaks no rule, and a result that
 # was not waited for: accumulators hold NaN until then. A wrong layout that reaches into the next stage is a race.
@@ -40,20 +39,22 @@ PLANTED = {
 
 
 def run(device: EmulatedDevice, case: AttentionCase, bug: int = 0) -> Floats:
-    sequence = len(case.q)
-    kernel = device.load(SOURCE, NAME, kernel=KERNEL)
+    sequence, dim = case.q.shape
+    kernel = device.load(SOURCE, NAME, kernel=KERNEL, defines=(("HEAD_DIM", dim),))
     out = device.full(case.q.shape, np.nan, np.float32)
     inputs = [device.asarray(each) for each in (case.q, case.k, case.v)]
     maps = [TensorMap(each, (64, 64), "bf16", swizzle=128).emulated() for each in inputs]
-    stored = TensorMap(out, (64, 64), "f32").emulated()
-    kernel((sequence // 64,), (256,), (*maps, stored, sequence, SCALE_LOG2, bug), shared_mem=SMEM_BYTES)
+    stored = TensorMap(out, (64, dim), "f32").emulated()
+    smem_bytes = 5 * 64 * 2 * dim + 64 * dim * 4 + 5 * 8
+    kernel((sequence // 64,), (256,), (*maps, stored, sequence, scale_log2(dim), bug), shared_mem=smem_bytes)
     return out
 
 
+@pytest.mark.parametrize("head_dim", [64, 128])
 @pytest.mark.parametrize("races", [True, False])
 @pytest.mark.parametrize("mode", MODES)
-def test_attention_is_right_in_every_mode(mode: Mode, races: bool) -> None:
-    case = attention_case(256)
+def test_attention_is_right_in_every_mode(mode: Mode, races: bool, head_dim: int) -> None:
+    case = attention_case(256, head_dim=head_dim)
     np.testing.assert_allclose(run(EmulatedDevice(mode, races=races), case), case.expected, rtol=0, atol=TOLERANCE)
 
 
@@ -68,8 +69,9 @@ def test_a_long_head_is_right() -> None:
     np.testing.assert_allclose(run(EmulatedDevice("lazy"), case), case.expected, rtol=0, atol=TOLERANCE)
 
 
-def test_the_same_source_compiles_for_its_gpu() -> None:
-    cubin = compile_source(SOURCE, NAME, "sm90a", kernel=KERNEL)
+@pytest.mark.parametrize("head_dim", [64, 128])
+def test_the_same_source_compiles_for_its_gpu(head_dim: int) -> None:
+    cubin = compile_source(SOURCE, NAME, "sm90a", (("HEAD_DIM", head_dim),), kernel=KERNEL)
     opcodes = {instruction.opcode.split(".")[0] for instruction in cubin.instructions()}
     assert {"HGMMA", "UTMALDG", "UTMASTG", "SYNCS", "USETMAXREG"} <= opcodes
     assert cubin.resources.spill_store_bytes == 0

@@ -24,10 +24,9 @@ from tests.emulated.planted import bug_numbers
 
 ROWS = {row.bug: row for row in tables.read(BlindRow)}
 
-# Known limits: what no mode finds, and why. Whoever lifts one takes its line away.
+# Known limits: what a mode does not find, and why. Whoever lifts one takes its line away.
 LIMITS = {
-    "BLOCKS_RACE": "Blocks run one after another, so none comes between another's load and its store.",
-    "BLOCK_ORDER": "They run in the order of their numbers, so the last of them is also the last to finish.",
+    "BLOCK_ORDER": "The eager mode runs blocks by number: the last one finishes last, and an atomic orders the two.",
     "FRAGMENT_REUSED": "wgmma.fence is asked for after writes of the accumulators, not of a fragment in registers.",
     "READ_BACK_TOO_SOON": "Where the reads of a bulk store are waited for, its writes are finished as well.",
     "ZEROED_WITHOUT_FENCE": "A proxy fence is asked for before a read through the async proxy, not before a write.",

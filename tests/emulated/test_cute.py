@@ -13,6 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from microbench.emulator import EmulatedDevice, toolchain
+from tests.emulated import formats
+from tests.emulated.formats import Wrapper
 from tests.emulated.test_wrappers import integers, load, mma_defines, words
 
 pytestmark = pytest.mark.slow
@@ -115,3 +117,53 @@ def test_wgmma_agrees_with_cute(
     defines |= {"A_MAJOR": a_major, "B_MAJOR": b_major, **({"FROM_REGISTERS": 1} if source == "rs" else {})}
     load(EmulatedDevice(), "wgmma", **defines)((1,), (128,), (*images, registers, d), shared_mem=65536)
     np.testing.assert_array_equal(d, (a @ b.T + c)[places_c])
+
+
+FORMATS = [
+    "m16n8k16.f16.f16",
+    "m16n8k4.tf32.f32",
+    "m16n8k16.s8.s32",
+    "m16n8k32.s8.s32",
+    "m16n8k32.u8_s8.s32",
+    "m16n8k32.e4m3_e5m2.f32",
+    "m16n8k32.e4m3.f16",
+]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_of_mma_sync_agrees_with_cute(cute: dict[str, Indices], name: str) -> None:
+    shape, kind, sums = name.split(".")
+    wrapper = next(w for w in formats.MMA if (f"m16n8k{w.k}", w.name, w.sums) == (shape, kind, sums))
+    places = [fragment(cute, f"{name}.{operand}", 32, extent) for operand, extent in (("a", 16), ("b", 8), ("c", 16))]
+    rng = np.random.default_rng(wrapper.k)
+    low = 0 if "u8" in kind else -4
+    a, b, c = (rng.integers(low, 5, side) for side in ((16, wrapper.k), (8, wrapper.k), (16, 8)))
+    fa, fb = (
+        formats.registers(formats.bits_of(m[at], of))
+        for m, at, of in ((a, places[0], wrapper.a), (b, places[1], wrapper.b))
+    )
+    d = np.ascontiguousarray(c[places[2]].astype(formats.SUMS[sums]))
+    formats.run_mma(wrapper, fa, fb, d)
+    np.testing.assert_array_equal(d, (a @ b.T + c)[places[2]])
+
+
+@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+@pytest.mark.parametrize("wrapper", formats.WGMMA[2:], ids=lambda wrapper: wrapper.name)
+def test_every_format_of_wgmma_agrees_with_cute(cute: dict[str, Indices], wrapper: Wrapper, swizzle: int) -> None:
+    size = "tf32" if wrapper.a == "tf32" else "8bit"
+    rng = np.random.default_rng(swizzle)
+    a, b = (rng.integers(0, 5, (64, wrapper.k)) for _ in range(2))
+    c = rng.integers(-100, 100, (64, 64)).astype(formats.SUMS[wrapper.sums])
+    images = []
+    for matrix, kind in ((a, wrapper.a), (b, wrapper.b)):
+        leading, stride, *places = cute[f"tile.{size}.{swizzle}"]
+        elements = formats.bits_of(matrix, kind).ravel()
+        memory = np.full(64 * 128 // elements.itemsize, 0x7F, elements.dtype)
+        memory[np.array(places) // elements.itemsize] = elements
+        images.append(formats.Image(memory.view(np.uint32), int(leading), int(stride)))
+    places_c = fragment(cute, "wgmma.c.64", 128, 64)
+    from_registers = formats.registers(formats.bits_of(a[fragment(cute, f"wgmma.a.{size}", 128, 64)], wrapper.a))
+    for source in (images[0], from_registers):
+        d = np.ascontiguousarray(c[places_c])
+        formats.run_wgmma(EmulatedDevice(), wrapper, source, images[1], d, swizzle)
+        np.testing.assert_array_equal(d, (a @ b.T + c)[places_c])

@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from tests.gpu import differential
-from tests.gpu.differential_cases import Case, cases
+from microbench.errors import DeviceError
+from tests.gpu.differential.case import Case
+from tests.gpu.differential.catalogue import SEEDS, cases, families
+from tests.gpu.differential.emulated import emulated
+from tests.gpu.differential.score import Score, kept, score
+from tests.gpu.differential.trials import TRIALS, Trial
+from tests.gpu.differential.trials import emulated as tried
 
 # One of each kernel and kind of layout; the rest differ by a number. Cases without NumPy's answer only have to run.
 CHOSEN = [
@@ -19,25 +24,48 @@ CHOSEN = [
 def test_the_emulator_makes_of_a_case_what_numpy_says(index: int) -> None:
     case: Case = cases()[index]
     seeds = range(3) if not case.kernel.startswith("attention") else range(1)
-    found = differential.emulated(index, seeds)
+    found = emulated(index, seeds)
     expected = [each.ravel() for launch in case.launches(seeds) for each in launch.expected]
     if expected:
-        wrong, worst = differential.differing(found, np.concatenate(expected), 2 * case.tolerance)
-        assert not wrong, worst
+        counted = score(found, np.concatenate(expected), 2 * case.tolerance)
+        assert not counted.differing, counted.worst
     assert found.size
 
 
 def test_a_wrong_result_is_counted() -> None:
     expected = np.array([1.0, 0.0, np.nan, 1000.0], np.float32)
     found = np.array([1.0, -0.0, np.nan, 1001.0], np.float32)
-    assert differential.differing(found, expected, 0.0) == (1, 0.001)
-    assert differential.differing(found, expected, 0.002) == (0, 0.001)
-    assert differential.differing(np.array([np.nan]), np.array([1.0]), 1.0)[0] == 1
+    assert score(found, expected, 0.0) == Score(1, 0.001)
+    assert score(found, expected, 0.002) == Score(0, 0.001)
+    assert score(np.array([np.nan]), np.array([1.0]), 1.0) == Score(1, np.inf)
+
+
+def test_a_wrong_result_is_counted_against_a_file_too() -> None:
+    expected = np.arange(10_000, dtype=np.float32)
+    outside_of_the_sample = expected.copy()
+    outside_of_the_sample[np.flatnonzero(~np.isin(expected, kept(expected).sample))[0]] += 1
+    assert score(expected * -1 * -1, kept(expected), 0.0) == Score()
+    assert score(outside_of_the_sample, kept(expected), 0.0).differing == 1
+    assert score(expected + 1, kept(expected), 0.0).differing == 256
+    assert score(expected * np.float32(1.01), kept(expected), 0.001).differing > 250
+
+
+def test_every_case_is_in_one_family() -> None:
+    assert sorted(number for family in families() for number in family) == list(range(len(cases())))
 
 
 def test_seeds_cover_the_whole_exact_range() -> None:
     case = next(case for case in cases() if case.key == "mma_m16n8k16_f16 row.col integers")
-    (launch,) = case.launches(range(differential.SEEDS))
+    (launch,) = case.launches(range(SEEDS))
     a, b = (each.view(np.float16).astype(np.float32) for each in launch.arrays[:2])
     assert abs(a).max() == abs(b).max() == 2048
     assert 2**22 < abs(launch.expected[0]).max() <= 2**24
+
+
+@pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.name)
+def test_the_emulator_refuses_the_copies_that_a_hopper_gpu_refuses(trial: Trial) -> None:
+    if trial.legal:
+        np.testing.assert_array_equal(tried(trial), trial.expected)
+    else:
+        with pytest.raises(DeviceError, match="no multiple of 16 bytes"):
+            tried(trial)

@@ -48,6 +48,10 @@ REPORTS = {
         "out[t] = t % 2 ? __shfl_xor_sync(~0u, t, 1) : __shfl_up_sync(~0u, t, 1);",
         "mismatched collective: this lane is in shfl.bfly, others of its warp in shfl.up",
     ),
+    "lanes that wait for each other under two masks": (
+        "out[t] = t % 2 ? __shfl_sync(~0u, t, 0) : __shfl_sync(~0u >> 1, t, 0);",
+        "mismatched collective: shfl.idx with mask 0xffffffff where others are in shfl.idx with mask 0x7fffffff",
+    ),
     "a mask without the caller": ("__syncwarp(1);", "does not name the calling lane"),
     "neighbours who share without a barrier": (
         BASE + "ptx::store_shared(at + 4 * t, t); out[t] = ptx::load_shared(at + 4 * (t ^ 1));",
@@ -125,6 +129,26 @@ def test_warps_of_a_ring_hand_over_by_named_barriers() -> None:
     )
     launch(body, out)
     np.testing.assert_array_equal(out[32:], np.arange(32) ** 2)
+
+
+def test_a_shuffle_moves_64_bits() -> None:
+    out = np.zeros((2, 64), np.int32)
+    body = (
+        "const unsigned long long both = __shfl_xor_sync(~0u, (t + 1ull) << 32 | t, 5);"
+        "out[t] = static_cast<int>(both); out[64 + t] = static_cast<int>(both >> 32);"
+    )
+    launch(body, out)
+    np.testing.assert_array_equal(out, [np.arange(64) ^ 5, (np.arange(64) ^ 5) + 1])
+
+
+def test_parts_of_a_warp_meet_apart_and_then_together() -> None:
+    out = np.zeros(64, np.int32)
+    launch(
+        "int sum = t % 32 < 8 ? __shfl_sync(0xFFu, t, 7) : __shfl_sync(~0xFFu, t, 9); __syncwarp();"
+        " out[t] = __shfl_sync(~0u, sum, 31 - t % 32);",
+        out,
+    )
+    np.testing.assert_array_equal(out[:32], np.repeat([9, 7], [24, 8]))
 
 
 def test_fresh_memory_is_not_a_number() -> None:

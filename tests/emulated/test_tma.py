@@ -13,13 +13,14 @@ from tests.emulated.attention_case import source_of
 SOURCE, NAME = source_of("wrappers.cu")
 SMEM_BYTES = 32768 + 8
 
-# Tensor, box, and where the box starts, outermost first. Boxes reach over either end of a dimension.
+# Tensor, box, and where the box starts, outermost first. Boxes reach over either end of a dimension; along the
+# innermost they start at a multiple of 16 bytes.
 SHAPES = [
     ((96,), (32,), (48,)),
     ((96,), (32,), (80,)),
     ((40, 64), (16, 32), (8, 32)),
-    ((40, 64), (16, 32), (-5, -3)),
-    ((40, 64), (16, 32), (30, 50)),
+    ((40, 64), (16, 32), (-5, -4)),
+    ((40, 64), (16, 32), (30, 52)),
     ((5, 24, 64), (2, 8, 32), (4, 20, 32)),
     ((3, 5, 24, 32), (2, 3, 4, 32), (-1, 3, 2, 0)),
     ((2, 3, 5, 8, 32), (2, 2, 2, 4, 32), (1, -1, 4, 6, 0)),
@@ -136,3 +137,14 @@ def test_a_copy_of_another_rank_is_refused() -> None:
         opaque = TensorMap(tensor, (8, 32), "f32").emulated()
         kernel = device.load(SOURCE, NAME, kernel="copy_box", defines=[("COORDINATES", "0")])
         kernel((1,), (32,), (opaque, opaque, opaque, device.empty(256, np.float32), 256), shared_mem=SMEM_BYTES)
+
+
+@pytest.mark.parametrize(("element", "kind", "start"), [("f32", np.float32, 2), ("f16", np.float16, -4)])
+def test_a_box_that_starts_between_chunks_of_16_bytes_is_refused(element: Element, kind: type, start: int) -> None:
+    device = EmulatedDevice()
+    tensor = device.full((8, 32), 1, kind)
+    opaque = TensorMap(tensor, (8, 16), element).emulated()
+    kernel = device.load(SOURCE, NAME, kernel="copy_box", defines=[("COORDINATES", f"{start},0")])
+    size = 8 * 16 * np.dtype(kind).itemsize // 4
+    with pytest.raises(DeviceError, match=rf"starts at element {start} of the innermost dimension"):
+        kernel((1,), (32,), (opaque, opaque, opaque, device.empty(size, np.uint32), size), shared_mem=SMEM_BYTES)

@@ -45,8 +45,9 @@ struct Finish {
 };
 
 // A row that saw no key gives 0 and -inf. A sink is one more logit, which has no value.
-__device__ __forceinline__ Finish finish(float sum, float offset, float sink) {
-  constexpr float kLn2 = 0.693147181f;
+__device__ __forceinline__ Finish finish(float sum, float offset, float logit) {
+  constexpr float kLn2 = 0.693147181f, kLog2e = 1.44269504f;
+  const float sink = logit * kLog2e;
   const bool saw = !(sum == 0.f);
   if (!kSinks) return {saw ? 1.f / sum : 0.f, saw ? kLn2 * offset + __logf(sum) : minus_infinity()};
   const float before = saw ? offset : minus_infinity(), most = fmaxf(before, sink);
@@ -75,9 +76,10 @@ __device__ __forceinline__ void store_rows(const Launch& launch, const Work& wor
       }
       transpose_quad(words, t);
       const int column = 32 * quad + 8 * t;
-      if (inside && column < launch.head_dim) ptx::store4(out + 2 * column, {words[0], words[1], words[2], words[3]});
+      ptx::store4_if(inside && column < launch.head_dim, out + 2 * column, {words[0], words[1], words[2], words[3]});
     }
-    if (inside && t == 0) *lse_of(launch, work, row + 8 * h) = finished.lse;
+    ptx::store_if(inside && t == 0, reinterpret_cast<ptx::u64>(lse_of(launch, work, row + 8 * h)),
+                  __float_as_uint(finished.lse));
   }
 }
 

@@ -5,6 +5,9 @@
 //   one thread    mbarrier_init(bar, arrivals); fence_mbarrier_init();   then a barrier of the block
 //   a producer    mbarrier_arrive_expect(bar, bytes); tensor_load(..., bar);
 //   consumers     mbarrier_wait(bar, phase & 1);
+//
+// In a cluster, a thread also arrives at another block's mbarrier, by its mapped address (cluster.cuh); it waits at its
+// own block's only. Its inits become known to other blocks by fence_mbarrier_init and the cluster's barrier.
 #pragma once
 
 #ifdef SMSCOPE_EMULATED
@@ -53,6 +56,32 @@ __device__ __forceinline__ bool mbarrier_test(unsigned bar, unsigned parity) {
 __device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity) {
   while (!mbarrier_test(bar, parity)) {
   }
+}
+
+// Arrivals at another block's mbarrier. The plain one says that this block's threads and tensor cores are done with a
+// buffer. What an ordinary store to the peer's memory wrote is sure to be seen only where the arrival releases to the
+// whole cluster (two MEMBARs) and the peer waits with mbarrier_wait_cluster (a CCTL.IVALL).
+__device__ __forceinline__ void mbarrier_arrive_remote(unsigned mapped) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(mapped) : "memory");
+}
+
+__device__ __forceinline__ void mbarrier_arrive_expect_remote(unsigned mapped, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cluster.b64 _, [%0], %1;" ::"r"(mapped), "r"(bytes) : "memory");
+}
+
+__device__ __forceinline__ void mbarrier_arrive_cluster(unsigned mapped) {
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(mapped) : "memory");
+}
+
+__device__ __forceinline__ void mbarrier_wait_cluster(unsigned bar, unsigned parity) {
+  unsigned done;
+  do {
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+        : "=r"(done)
+        : "r"(bar), "r"(parity)
+        : "memory");
+  } while (!done);
 }
 
 }  // namespace ptx

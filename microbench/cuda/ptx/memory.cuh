@@ -47,6 +47,19 @@ __device__ __forceinline__ void store4(u64 address, vec4 v) {
                : "memory");
 }
 
+// Stores under a predicate, without a branch.
+__device__ __forceinline__ void store4_if(bool really, u64 address, vec4 v) {
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %0, 0; @p st.global.v4.u32 [%1], {%2, %3, %4, %5}; }" ::"r"((u32)really),
+               "l"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+               : "memory");
+}
+
+__device__ __forceinline__ void store_if(bool really, u64 address, u32 value) {
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %0, 0; @p st.global.u32 [%1], %2; }" ::"r"((u32)really), "l"(address),
+               "r"(value)
+               : "memory");
+}
+
 // The 32-bit address of this block's dynamic shared memory.
 __device__ __forceinline__ u32 shared_base() {
   extern __shared__ __align__(1024) unsigned char arena[];

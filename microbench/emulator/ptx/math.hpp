@@ -1,4 +1,5 @@
-// The C++ bodies of cuda/ptx/math.cuh.
+// The C++ bodies of cuda/ptx/math.cuh. Approximations are the exact value rounded once: the GPU's lie within the errors
+// that the header states.
 #pragma once
 
 namespace ptx {
@@ -10,5 +11,25 @@ inline float ex2(float x) {
   float y = exp2f(fabsf(x) < 0x1p-126f ? 0.f : x);
   return y < 0x1p-126f ? 0.f : y;
 }
+
+inline float tanh(float x) { return tanhf(x); }
+
+// `function` of both halves of a word.
+template <class Function>
+inline unsigned of_both(unsigned x, emulator::Type type, Function function) {
+  return emulator::narrow(function(emulator::widen(x & 0xFFFF, type)), type) |
+         static_cast<unsigned>(emulator::narrow(function(emulator::widen(x >> 16, type)), type)) << 16;
+}
+inline unsigned ex2_f16x2(unsigned x) { return of_both(x, emulator::Type::f16, exp2f); }
+inline unsigned ex2_bf16x2(unsigned x) { return of_both(x, emulator::Type::bf16, ex2); }
+inline unsigned tanh_f16x2(unsigned x) { return of_both(x, emulator::Type::f16, tanhf); }
+inline unsigned tanh_bf16x2(unsigned x) { return of_both(x, emulator::Type::bf16, tanhf); }
+
+inline float2 fadd2(float2 a, float2 b) { return {__fadd_rn(a.x, b.x), __fadd_rn(a.y, b.y)}; }
+inline float2 fmul2(float2 a, float2 b) { return {__fmul_rn(a.x, b.x), __fmul_rn(a.y, b.y)}; }
+inline float2 ffma2(float2 a, float2 b, float2 c) { return {fmaf(a.x, b.x, c.x), fmaf(a.y, b.y, c.y)}; }
+
+inline float fmax3(float a, float b, float c) { return fmaxf(fmaxf(a, b), c); }
+inline float fmin3(float a, float b, float c) { return fminf(fminf(a, b), c); }
 
 }  // namespace ptx

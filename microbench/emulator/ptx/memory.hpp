@@ -19,6 +19,14 @@ inline vec4 load4_cg(u64 address) { return load4(address); }
 
 inline void store4(u64 address, vec4 v) { emulator::store_global(address, &v, sizeof v); }
 
+inline void store4_if(bool really, u64 address, vec4 v) {
+  if (really) store4(address, v);
+}
+
+inline void store_if(bool really, u64 address, u32 value) {
+  if (really) emulator::store_global(address, &value, sizeof value);
+}
+
 inline u32 shared_base() { return emulator::shared_base(); }
 
 inline void store_shared(u32 address, u32 value) { emulator::store_shared(address, &value, sizeof value); }

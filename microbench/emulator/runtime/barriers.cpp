@@ -16,15 +16,18 @@ struct Barrier {
   std::vector<u32> syncing;
 };
 
-Barrier barriers[16];
+constexpr u32 kBarriers = 16;
+std::vector<Barrier> barriers;  // of every resident block
+
+Barrier& barrier_of(u32 id) { return barriers[running->resident() * kBarriers + id]; }
 
 // Returns true where this arrival completed the barrier.
 bool arrive(u32 id, u32 threads, bool syncs) {
-  if (id > 15) fail("barrier " + std::to_string(id) + ": a block has 0 to 15");
+  if (id >= kBarriers) fail("barrier " + std::to_string(id) + ": a block has 0 to 15");
   if (!threads) threads = block.threads;
   if (threads % kWarp && threads != block.threads) fail("a barrier counts whole warps, not " + std::to_string(threads));
   if (threads > block.threads) fail("a barrier of more threads than the block has: " + std::to_string(threads));
-  Barrier& barrier = barriers[id];
+  Barrier& barrier = barrier_of(id);
   if (barrier.arrived && barrier.expected != threads)
     fail("barrier " + std::to_string(id) + " expects " + std::to_string(barrier.expected) +
          " threads, and this thread says " + std::to_string(threads));
@@ -44,11 +47,12 @@ bool arrive(u32 id, u32 threads, bool syncs) {
 }  // namespace
 
 void barriers_reset() {
-  for (Barrier& barrier : barriers) barrier = Barrier{};
+  barriers.clear();
+  barriers.resize(machine.blocks * kBarriers);
 }
 
 void barrier_sync(u32 id, u32 threads) {
-  if (!arrive(id, threads, true)) wait_in(barriers[id].waiters, "bar.sync", id);
+  if (!arrive(id, threads, true)) wait_in(barrier_of(id).waiters, "bar.sync", id);
 }
 
 void barrier_arrive(u32 id, u32 threads) { arrive(id, threads, false); }

@@ -1,5 +1,10 @@
-// The state of one emulated block, and the scheduler's verbs. One CUDA thread is one fiber; the block runs on one OS
-// thread, so nothing here needs a lock.
+// The blocks that are resident together, and the scheduler's verbs. One CUDA thread is one fiber; all of them run on
+// one OS thread, so nothing here needs a lock.
+//
+// Resident are the blocks of one cluster, in the random mode of several. Threads are numbered through all of them, each
+// block's from a multiple of a warpgroup on: `thread % 32` is the lane, `thread / 32` a warp of the whole machine, and
+// `warp % 4` its place in its warpgroup. What is kept for every thread or warp has machine.thread_slots() or
+// machine.warp_slots() entries.
 #pragma once
 #include <cstddef>
 #include <cstdio>
@@ -21,18 +26,37 @@ struct Failure : std::runtime_error {
 // eager: at issue. lazy: as late as the program allows. random: at seeded moments, in any order that is allowed.
 enum class Mode : u32 { eager, lazy, random };
 
-constexpr u32 kWarp = 32, kStackBytes = 128 * 1024;
+constexpr u32 kWarp = 32, kWarpgroup = 128, kStackBytes = 128 * 1024;
+
+// What the blocks of a launch have in common.
+struct Shape {
+  u32 threads = 0, smem_bytes = 0;
+
+  u32 thread_slots() const { return (threads + kWarpgroup - 1) / kWarpgroup * kWarpgroup; }
+  u32 warp_slots() const { return thread_slots() / kWarp; }
+  u32 warps() const { return (threads + kWarp - 1) / kWarp; }
+  // Of a warp of the machine: the last one of a block may have fewer.
+  u32 lanes(u32 warp) const {
+    u32 first = warp % warp_slots() * kWarp;
+    return threads - first < kWarp ? threads - first : kWarp;
+  }
+};
+extern Shape block;
+// Blocks of a cluster; 1 where the launch asks for none.
+extern u32 cluster_blocks;
 
 struct Fiber {
   void* stack_pointer = nullptr;
   Place place{};
-  u32 thread = 0;
+  u32 cluster = 0;  // number in the grid
+  u32 thread = 0;   // of the machine; place.thread is the number within the block
   bool finished = false;
   const char* waits_for = nullptr;
   u32 waits_at = 0;  // which barrier, where there are several
 
   u32 lane() const { return thread % kWarp; }
   u32 warp() const { return thread / kWarp; }
+  u32 resident() const { return thread / block.thread_slots(); }  // its block, among those of the machine
 };
 
 using Waiters = std::vector<Fiber*>;
@@ -50,10 +74,10 @@ struct AsyncWork {
 };
 using Async = std::shared_ptr<AsyncWork>;
 
-struct Block {
+struct Machine {
   Mode mode = Mode::lazy;
-  u32 threads = 0, smem_bytes = 0;
   u64 switches = 0;
+  u32 blocks = 0;  // resident, cluster after cluster, by rank within
   std::vector<Fiber> fibers;
   Waiters ready;            // round robin: taken from the front, see `next`
   std::size_t next = 0;     // first of `ready` that has not been taken
@@ -65,17 +89,19 @@ struct Block {
   void (*call)(void* const*) = nullptr;
   void* const* arguments = nullptr;
 
-  u32 warps() const { return (threads + kWarp - 1) / kWarp; }
-  u32 lanes(u32 warp) const { return threads - warp * kWarp < kWarp ? threads - warp * kWarp : kWarp; }
+  u32 thread_slots() const { return blocks * block.thread_slots(); }
+  u32 warp_slots() const { return blocks * block.warp_slots(); }
 };
-
-extern Block block;
+extern Machine machine;
 extern Fiber* running;
 
 // Throws Failure: the message, then block and thread.
 [[noreturn]] void fail(const std::string& message);
+// The same where nothing may be thrown: the running fiber is never resumed.
+[[noreturn]] void abandon(const std::string& error);
 
-void run_block();
+// Run the resident blocks to their end; what was reported is in machine.error.
+void run_blocks();
 // A thread returned from the kernel: what it must not leave behind is checked.
 void thread_finished();
 void wait_in(Waiters& waiters, const char* what, u32 which = 0);
@@ -87,5 +113,8 @@ Async start(std::function<void()> action, bool must_run);
 u64 chance(u64 below);
 
 std::string hex(u64 value);
+// "thread 5", and in a cluster "thread 5 of the block of rank 1".
+std::string thread_name(u32 thread);
+std::string of_rank(u32 resident);
 
 }  // namespace emulator

@@ -16,7 +16,7 @@ std::vector<CopyGroups> pipelines;  // by thread
 
 void cp_async_reset() {
   pipelines.clear();
-  pipelines.resize(block.threads);
+  pipelines.resize(machine.thread_slots());
 }
 
 void cp_async(u32 shared, u64 global, u32 bytes, u32 used) {
@@ -24,7 +24,8 @@ void cp_async(u32 shared, u64 global, u32 bytes, u32 used) {
   u32 thread = running->thread;
   u8* to = shared_at(shared, bytes, bytes, "cp.async");
   const u8* from = used ? global_at(global, used, bytes, "cp.async") : nullptr;
-  note_write(shared, bytes, {thread, kPending}, clock_of(thread), Proxy::generic, "cp.async");
+  if (used) note_global(global, used, Access::read);
+  note_write(shared, bytes, {thread_actor(thread), kPending}, clock_of(thread), Proxy::generic, "cp.async");
   std::memset(to, 0xFF, bytes);  // not there yet, and no longer what was there
   auto copy = [=] {
     if (used) std::memcpy(to, from, used);

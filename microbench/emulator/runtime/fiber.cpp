@@ -55,6 +55,11 @@ char* stacks(std::size_t count) {
   return memory;
 }
 
+bool on_a_stack(const void* address) {
+  auto offset = static_cast<const char*>(address) - memory;
+  return offset >= 0 && static_cast<std::size_t>(offset) < slots * kSlot;
+}
+
 void* fresh_stack(char* base, void (*entry)()) {
   // Zero registers, the entry as return address, and a null one above it: `entry` finds the alignment of a call.
   void** top = reinterpret_cast<void**>(base + kSlot - 64);
@@ -65,8 +70,8 @@ void* fresh_stack(char* base, void (*entry)()) {
 }
 
 long stack_overflow(const void* address) {
+  if (!on_a_stack(address)) return -1;
   auto offset = static_cast<const char*>(address) - memory;
-  if (!memory || offset < 0 || static_cast<std::size_t>(offset) >= slots * kSlot) return -1;
   return static_cast<std::size_t>(offset) % kSlot < kPage ? offset / static_cast<long>(kSlot) : -1;
 }
 

@@ -9,6 +9,8 @@ extern "C" void smscope_switch(void** save, void* resume);
 
 // Memory for `count` stacks, an inaccessible page below each. Kept between launches.
 char* stacks(std::size_t count);
+// Whether `address` lies on one of them.
+bool on_a_stack(const void* address);
 // The saved stack pointer of a fiber that begins in `entry`.
 void* fresh_stack(char* base, void (*entry)());
 // The number of the stack whose guard page holds `address`, or -1.

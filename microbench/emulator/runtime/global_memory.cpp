@@ -18,8 +18,13 @@ struct Allocation {
   u64 bytes;
   char* mapped;
   std::size_t mapped_bytes;
+  GlobalCell* cells;  // of the race report; null until the first access
 };
 std::map<u64, Allocation> allocations;  // by address
+Allocation* latest = nullptr;           // most accesses come to the buffer of the last one
+u64 latest_start = 0;
+
+std::size_t cells_bytes(const Allocation& allocation) { return (allocation.bytes / 4 + 1) * sizeof(GlobalCell); }
 
 // The allocation whose guards or bytes hold `address`.
 const std::pair<const u64, Allocation>* around(u64 address) {
@@ -40,6 +45,28 @@ std::string global_trouble(u64 address, u64 bytes) {
          ", in a buffer of " + std::to_string(near->second.bytes) + " bytes";
 }
 
+GlobalCell* global_cells(u64 address, u64& start) {
+  if (!latest || address - latest_start >= latest->bytes) {
+    auto after = allocations.upper_bound(address);
+    if (after == allocations.begin() || address - (--after)->first >= after->second.bytes) return nullptr;
+    latest = &after->second;
+    latest_start = after->first;
+  }
+  start = latest_start;
+  if (latest->cells) return latest->cells;
+  void* mapped =
+      mmap(nullptr, cells_bytes(*latest), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) throw Failure("no memory to watch " + std::to_string(latest->bytes) + " bytes for races");
+  return latest->cells = static_cast<GlobalCell*>(mapped);
+}
+
+void global_cells_reset() {
+  for (auto& [start, allocation] : allocations) {
+    if (allocation.cells) munmap(allocation.cells, cells_bytes(allocation));
+    allocation.cells = nullptr;
+  }
+}
+
 u8* global_at(u64 address, u32 bytes, u32 alignment, const char* what) {
   if (address % alignment)
     fail(std::string(what) + ": global address " + hex(address) + " is not a multiple of " + std::to_string(alignment));
@@ -52,11 +79,15 @@ u8* global_at(u64 address, u32 bytes, u32 alignment, const char* what) {
 }
 
 void load_global(u64 address, void* value, u32 bytes) {
-  std::memcpy(value, global_at(address, bytes, bytes, "ld.global"), bytes);
+  const u8* from = global_at(address, bytes, bytes, "ld.global");
+  note_global(address, bytes, Access::read);
+  std::memcpy(value, from, bytes);
 }
 
 void store_global(u64 address, const void* value, u32 bytes) {
-  std::memcpy(global_at(address, bytes, bytes, "st.global"), value, bytes);
+  u8* to = global_at(address, bytes, bytes, "st.global");
+  note_global(address, bytes, Access::write);
+  std::memcpy(to, value, bytes);
 }
 
 }  // namespace emulator
@@ -72,7 +103,7 @@ extern "C" void* smscope_allocate(unsigned long long bytes) {
   if (body && mprotect(start, body, PROT_READ | PROT_WRITE)) return nullptr;
   std::memset(start, 0xFF, body);
   char* buffer = start + (body - bytes) / 256 * 256;
-  allocations[reinterpret_cast<u64>(buffer)] = {bytes, static_cast<char*>(mapped), total};
+  allocations[reinterpret_cast<u64>(buffer)] = {bytes, static_cast<char*>(mapped), total, nullptr};
   return buffer;
 }
 
@@ -81,5 +112,7 @@ extern "C" void smscope_free(void* buffer) {
   auto found = allocations.find(reinterpret_cast<u64>(buffer));
   if (found == allocations.end()) return;
   munmap(found->second.mapped, found->second.mapped_bytes);
+  if (found->second.cells) munmap(found->second.cells, cells_bytes(found->second));
+  latest = nullptr;
   allocations.erase(found);
 }

@@ -1,8 +1,11 @@
-// One launch: the grid's blocks one after another, and what a plain pointer that left its buffer turns into.
+// One launch: the grid's clusters one after another, in the random mode some of them together and in any order; and
+// what a plain pointer that left its buffer turns into.
+#include <algorithm>
 #include <chrono>
 #include <csetjmp>
 #include <csignal>
 #include <cstring>
+#include <numeric>
 
 #include "emulator/runtime/fiber.hpp"
 #include "emulator/runtime/global_memory.hpp"
@@ -14,11 +17,19 @@ void barriers_reset();
 void warps_reset();
 void copies_reset();
 void wgmma_reset();
+void clusters_reset();
 void copies_thread_finished();
+void clusters_thread_finished();
 void wgmma_thread_finished();
 void setmaxnreg_reset();
 
 namespace {
+
+constexpr u32 kMostClusterBlocks = 8;  // what every GPU with clusters can launch
+// In the random mode: clusters that run together, and the threads beyond which there is only one.
+constexpr u32 kMostClusters = 4, kMostTogether = 2048;
+
+std::vector<u32> living;  // threads that have not ended, by resident block
 
 sigjmp_buf fault_exit;
 void* fault_address;
@@ -57,8 +68,11 @@ class FaultGuard {
 
 std::string describe_fault() {
   try {
-    long thread = stack_overflow(fault_address);
-    if (thread >= 0) fail("the stack of thread " + std::to_string(thread) + " overflowed: its arrays are too large");
+    long stack = stack_overflow(fault_address);
+    if (stack >= 0) {
+      u32 thread = machine.fibers[static_cast<std::size_t>(stack)].thread;
+      fail("the stack of " + thread_name(thread) + " overflowed: its arrays are too large");
+    }
     fail("out of bounds: " + global_trouble(reinterpret_cast<u64>(fault_address), 0));
   } catch (const Failure& failure) {
     return failure.what();
@@ -82,25 +96,65 @@ void prepare(const Launch& launch) {
   if (threads < 1 || threads > 1024) throw Failure("a block has 1 to 1024 threads, not " + std::to_string(threads));
   if (launch.smem_bytes > 227 * 1024)
     throw Failure("a block has at most 227 KiB of shared memory, not " + std::to_string(launch.smem_bytes) + " bytes");
-  block.mode = static_cast<Mode>(launch.mode);
+  cluster_dim = {launch.cluster[0], launch.cluster[1], launch.cluster[2]};
+  cluster_blocks = cluster_dim.x * cluster_dim.y * cluster_dim.z;
+  if (cluster_blocks > kMostClusterBlocks)
+    throw Failure("a cluster has at most 8 blocks, not " + std::to_string(cluster_blocks));
+  if (grid_dim.x % cluster_dim.x || grid_dim.y % cluster_dim.y || grid_dim.z % cluster_dim.z)
+    throw Failure("the grid is no multiple of the cluster in every dimension");
   block.threads = static_cast<u32>(threads);
   block.smem_bytes = launch.smem_bytes;
-  block.random.seed(launch.seed);
-  block.switches = 0;
+  machine.mode = static_cast<Mode>(launch.mode);
+  machine.random.seed(launch.seed);
+  machine.switches = 0;
   race_reports = launch.races != 0;
 }
 
-void prepare_block(Dim3 index) {
-  block.fibers.assign(block.threads, Fiber{});
-  for (u32 t = 0; t < block.threads; ++t) {
-    Dim3 at{t % block_dim.x, t / block_dim.x % block_dim.y, t / (block_dim.x * block_dim.y)};
-    block.fibers[t].thread = t;
-    block.fibers[t].place = {at, index};
+Dim3 place_in(Dim3 size, u32 number) { return {number % size.x, number / size.x % size.y, number / (size.x * size.y)}; }
+
+// Every cluster of the grid by number, in the order in which they run: no GPU promises any.
+std::vector<u32> order_of_clusters() {
+  std::vector<u32> order(grid_dim.x * grid_dim.y * grid_dim.z / cluster_blocks);
+  std::iota(order.begin(), order.end(), 0u);
+  if (machine.mode == Mode::lazy) std::reverse(order.begin(), order.end());
+  if (machine.mode == Mode::random) std::shuffle(order.begin(), order.end(), machine.random);
+  return order;
+}
+
+// How many of the clusters that are left become resident together.
+std::size_t next_batch(std::size_t left) {
+  if (machine.mode != Mode::random) return 1;
+  std::size_t room = std::max(1u, kMostTogether / (cluster_blocks * block.thread_slots()));
+  return std::min<std::size_t>({left, room, 1 + chance(kMostClusters)});
+}
+
+void admit(u32 number) {
+  Dim3 clusters{grid_dim.x / cluster_dim.x, grid_dim.y / cluster_dim.y, grid_dim.z / cluster_dim.z};
+  Dim3 at = place_in(clusters, number);
+  for (u32 rank = 0; rank < cluster_blocks; ++rank) {
+    Dim3 in = place_in(cluster_dim, rank);
+    Dim3 index{at.x * cluster_dim.x + in.x, at.y * cluster_dim.y + in.y, at.z * cluster_dim.z + in.z};
+    for (u32 t = 0; t < block.threads; ++t) {
+      Fiber fiber;
+      fiber.cluster = number;
+      fiber.thread = machine.blocks * block.thread_slots() + t;
+      fiber.place = {place_in(block_dim, t), index, at, in, rank};
+      machine.fibers.push_back(fiber);
+    }
+    ++machine.blocks;
   }
+}
+
+void prepare_blocks(const u32* numbers, std::size_t count) {
+  machine.fibers.clear();
+  machine.blocks = 0;
+  for (std::size_t i = 0; i < count; ++i) admit(numbers[i]);
+  living.assign(machine.blocks, block.threads);
   shared_reset();
   barriers_reset();
   warps_reset();
   copies_reset();
+  clusters_reset();
   wgmma_reset();
   setmaxnreg_reset();
 }
@@ -109,8 +163,8 @@ void prepare_block(Dim3 index) {
 std::string run_guarded() {
   FaultGuard guard;
   if (sigsetjmp(fault_exit, 1)) return describe_fault();
-  run_block();
-  return block.error;
+  run_blocks();
+  return machine.error;
 }
 
 }  // namespace
@@ -118,6 +172,8 @@ std::string run_guarded() {
 void thread_finished() {
   wgmma_thread_finished();
   copies_thread_finished();
+  if (!--living[running->resident()]) arena_finished(running->resident());
+  clusters_thread_finished();
 }
 
 int run(Launch& launch, void (*call)(void* const*), const u32* parameter_bytes, u32 parameter_count) {
@@ -125,25 +181,27 @@ int run(Launch& launch, void (*call)(void* const*), const u32* parameter_bytes, 
   try {
     check_arguments(launch, parameter_bytes, parameter_count);
     prepare(launch);
-    block.call = call;
-    block.arguments = launch.arguments;
-    for (u32 z = 0; z < grid_dim.z && error.empty(); ++z)
-      for (u32 y = 0; y < grid_dim.y && error.empty(); ++y)
-        for (u32 x = 0; x < grid_dim.x && error.empty(); ++x) {
-          prepare_block({x, y, z});
-          error = run_guarded();
-        }
+    machine.call = call;
+    machine.arguments = launch.arguments;
+    std::vector<u32> order = order_of_clusters();
+    global_races_reset(static_cast<u32>(order.size()));
+    for (std::size_t done = 0; done < order.size() && error.empty();) {
+      std::size_t count = next_batch(order.size() - done);
+      prepare_blocks(&order[done], count);
+      error = run_guarded();
+      done += count;
+    }
   } catch (const std::exception& failure) {
     error = failure.what();
   }
   running = nullptr;
-  block.work.clear();
-  launch.switches = block.switches;
+  machine.work.clear();
+  launch.switches = machine.switches;
   std::snprintf(launch.error, launch.error_bytes, "%s", error.c_str());
   return error.empty() ? 0 : 1;
 }
 
-long long clock64() { return static_cast<long long>(block.switches); }
+long long clock64() { return static_cast<long long>(machine.switches); }
 
 u64 globaltimer() {
   auto since = std::chrono::steady_clock::now().time_since_epoch();

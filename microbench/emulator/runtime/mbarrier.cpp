@@ -1,6 +1,7 @@
 // mbarrier: a phase is complete where every arrival has come and the bytes that were expected have landed.
 #include "emulator/runtime/mbarrier.hpp"
 
+#include <algorithm>
 #include <map>
 
 namespace emulator {
@@ -12,26 +13,55 @@ constexpr long long kMostBytes = (1 << 20) - 1;
 constexpr u32 kMostArrivals = (1 << 20) - 1;
 
 struct Mbarrier {
-  u32 address, expected, pending, number;
-  u32 phase = 0;  // completed so far
+  u32 address, expected, pending, number;  // `number`: within its block
+  u32 phase = 0;                           // completed so far
   long long bytes = 0;
   Clock arrived, released;  // of the current phase, of the last complete one
   Waiters waiters;
+  u32 initialiser;  // thread
   Moment initialised;
-  u32 initialiser_fences;
+  Moment fenced{0, kPending};  // the first fence after it: what another block must have waited for
 };
 std::map<u32, Mbarrier> mbarriers;
-std::vector<u32> fences;  // that make an init visible, by thread
+std::vector<u32> made_in;  // by resident block
+
+// Cluster barriers order inits by fence.mbarrier_init alone where arrivals are relaxed.
+std::vector<Clock> known_inits;  // by thread
+
+bool knows(u32 thread, Moment init) {
+  const Clock& inits = known_inits[thread];
+  return init.actor == thread_actor(thread) || ordered(init, clock_of(thread)) ||
+         (!inits.empty() && ordered(init, inits));
+}
 
 Mbarrier& find(u32 address, const char* what) {
+  cluster_at(address, 8, 8, what);
   auto found = mbarriers.find(address);
   if (found == mbarriers.end()) fail(std::string(what) + ": no mbarrier was initialised at " + hex(address));
   Mbarrier& mbarrier = found->second;
-  if (race_reports && mbarrier.initialised.actor != running->thread &&
-      !ordered(mbarrier.initialised, clock_of(running->thread)))
-    fail(std::string("race: ") + what + " at " + hex(address) + " is not ordered after mbarrier.init by " +
-         actor_name(mbarrier.initialised.actor));
+  if (!race_reports) return mbarrier;
+  std::string at = " at " + hex(address);
+  if (!knows(running->thread, mbarrier.initialised))
+    fail(std::string("race: ") + what + at + " is not ordered after mbarrier.init by " +
+         thread_name(mbarrier.initialiser) +
+         (mbarrier.fenced.clock == kPending ? ", which came without fence.mbarrier_init" : ""));
+  if (resident_of(address) != running->resident() && !knows(running->thread, mbarrier.fenced))
+    fail(std::string("fence: ") + what + at + of_rank(resident_of(address)) + ", but " +
+         thread_name(mbarrier.initialiser) + " initialised it without fence.mbarrier_init before the cluster barrier");
+  visit(address, now(running->thread));
   return mbarrier;
+}
+
+// Waits, inits and ends are the block's own affair.
+Mbarrier& find_own(u32 address, const char* what) {
+  shared_at(address, 8, 8, what);
+  return find(address, what);
+}
+
+void fence_inits(u32 thread) {
+  if (!race_reports) return;
+  for (auto& [address, mbarrier] : mbarriers)
+    if (mbarrier.initialiser == thread && mbarrier.fenced.clock == kPending) mbarrier.fenced = now(thread);
 }
 
 void expect(Mbarrier& mbarrier, long long bytes) {
@@ -45,7 +75,7 @@ void complete_phase(Mbarrier& mbarrier) {
   ++mbarrier.phase;
   mbarrier.pending = mbarrier.expected;
   mbarrier.released = mbarrier.arrived;
-  if (race_reports) mbarrier.released[mbarrier_actor(mbarrier.number)] = mbarrier.phase;
+  if (race_reports) mbarrier.released[mbarrier_actor(resident_of(mbarrier.address), mbarrier.number)] = mbarrier.phase;
   wake(mbarrier.waiters);
 }
 
@@ -53,14 +83,28 @@ void complete_phase(Mbarrier& mbarrier) {
 
 void mbarriers_reset() {
   mbarriers.clear();
-  fences.assign(block.threads, 0);
+  made_in.assign(machine.blocks, 0);
+  known_inits.assign(machine.thread_slots(), Clock());
 }
 
-void fence_mbarrier_init() { ++fences[running->thread]; }
+void fence_mbarrier_init() { fence_inits(running->thread); }
 
 void fence_proxy_async() {
   ++proxy_fences[running->thread];
-  ++fences[running->thread];
+  fence_inits(running->thread);
+}
+
+void release_inits(u32 thread, Clock& into) {
+  if (!race_reports) return;
+  if (into.empty()) into.assign(clock_of(thread).size(), 0);
+  for (auto& [address, mbarrier] : mbarriers)
+    if (mbarrier.initialiser == thread && mbarrier.fenced.clock != kPending)
+      into[mbarrier.fenced.actor] = std::max(into[mbarrier.fenced.actor], mbarrier.fenced.clock);
+  tick(thread);
+}
+
+void acquire_inits(u32 thread, const Clock& from) {
+  if (race_reports) join(known_inits[thread], from);
 }
 
 void mbarrier_init(u32 address, u32 arrivals) {
@@ -73,14 +117,14 @@ void mbarrier_init(u32 address, u32 arrivals) {
   Mbarrier made{};
   made.address = address;
   made.expected = made.pending = arrivals;
-  made.number = static_cast<u32>(mbarriers.size());
+  made.number = made_in[resident_of(address)]++;
+  made.initialiser = thread;
   made.initialised = now(thread);
-  made.initialiser_fences = fences[thread];
   mbarriers.emplace(address, std::move(made));
 }
 
 void mbarrier_invalidate(u32 address) {
-  find(address, "mbarrier.inval");
+  find_own(address, "mbarrier.inval");
   mark_mbarrier(address, false);
   mbarriers.erase(address);
 }
@@ -102,7 +146,7 @@ void mbarrier_expect(u32 address, u32 bytes) {
 }
 
 bool mbarrier_test(u32 address, u32 parity) {
-  Mbarrier& mbarrier = find(address, "mbarrier.test_wait");
+  Mbarrier& mbarrier = find_own(address, "mbarrier.test_wait");
   if (mbarrier.phase % 2 == parity % 2) {
     poll();
     return false;
@@ -112,20 +156,21 @@ bool mbarrier_test(u32 address, u32 parity) {
 }
 
 void mbarrier_wait(u32 address, u32 parity) {
-  Mbarrier& mbarrier = find(address, "mbarrier.try_wait");
+  Mbarrier& mbarrier = find_own(address, "mbarrier.try_wait");
   while (mbarrier.phase % 2 == parity % 2) wait_in(mbarrier.waiters, "mbarrier", address);
   acquire(running->thread, mbarrier.released);
 }
 
 Moment copy_joins(u32 address) {
   Mbarrier& mbarrier = find(address, "a bulk copy");
-  if (race_reports && fences[mbarrier.initialised.actor] <= mbarrier.initialiser_fences)
+  if (race_reports && mbarrier.fenced.clock == kPending)
     fail("proxy: a bulk copy completes on the mbarrier at " + hex(address) + ", but " +
-         actor_name(mbarrier.initialised.actor) + " initialised it without fence.mbarrier_init");
-  return {mbarrier_actor(mbarrier.number), mbarrier.phase + 1};
+         thread_name(mbarrier.initialiser) + " initialised it without fence.mbarrier_init");
+  return {mbarrier_actor(resident_of(address), mbarrier.number), mbarrier.phase + 1};
 }
 
 void complete_bytes(u32 address, u32 bytes, Moment joined) {
+  landing_at(address, 8, 8, "the completion of a bulk copy");
   auto found = mbarriers.find(address);
   if (found == mbarriers.end()) fail("a bulk copy completes on the mbarrier at " + hex(address) + ", which is gone");
   Mbarrier& mbarrier = found->second;

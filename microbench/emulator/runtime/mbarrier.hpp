@@ -10,4 +10,8 @@ Moment copy_joins(u32 mbarrier);
 // `bytes` of such a copy have arrived.
 void complete_bytes(u32 mbarrier, u32 bytes, Moment joined);
 
+// What a cluster barrier with relaxed arrivals hands on: the inits of this thread that a fence.mbarrier_init followed.
+void release_inits(u32 thread, Clock& into);
+void acquire_inits(u32 thread, const Clock& from);
+
 }  // namespace emulator

@@ -1,31 +1,86 @@
-// 16-bit floating point, as the conversions of PTX round it: to nearest, ties to even.
-#include <cstring>
+// Floating point of 8, 16 and 19 bits, as the conversions of PTX round it: to nearest, ties to even.
+#include "emulator/runtime/number.hpp"
 
-#include "emulator/api.hpp"
+#include <array>
 
 namespace emulator {
 
-float widen(u16 bits, Type type) {
-  if (type == Type::f16) {
-    _Float16 half;
-    std::memcpy(&half, &bits, sizeof half);
-    return static_cast<float>(half);
+namespace {
+
+float half_value(u16 bits) {
+  _Float16 half;
+  std::memcpy(&half, &bits, sizeof half);
+  return static_cast<float>(half);
+}
+
+u16 half_bits(float value) {
+  auto half = static_cast<_Float16>(value);
+  u16 bits;
+  std::memcpy(&bits, &half, sizeof bits);
+  return bits;
+}
+
+// e4m3 has 4 bits of exponent, bias 7, and no infinity: the last code is the NaN. e5m2 is the upper half of an f16.
+float fp8_value(u8 bits, Type type) {
+  if (type == Type::e5m2) return half_value(static_cast<u16>(bits << 8));
+  u32 exponent = bits >> 3 & 15, mantissa = bits & 7;
+  if ((bits & 0x7F) == 0x7F) return f32_of(0x7FFFFFFF);
+  float size = exponent ? f32_of((exponent + 127 - 7) << 23 | mantissa << 20) : static_cast<float>(mantissa) * 0x1p-9f;
+  return bits & 0x80 ? -size : size;
+}
+
+using Table = std::array<float, 256>;
+Table table_of(Type type) {
+  Table table;
+  for (u32 bits = 0; bits < 256; ++bits) table[bits] = fp8_value(static_cast<u8>(bits), type);
+  return table;
+}
+const Table e4m3_values = table_of(Type::e4m3), e5m2_values = table_of(Type::e5m2);
+
+// A float's size as an integer: its bits grow with it, so a mantissa cut to fewer bits rounds as an integer does.
+u8 fp8_bits(float value, Type type) {
+  u32 word = bits_of(value), size = word & 0x7FFFFFFF, sign = word >> 24 & 0x80;
+  if (size > 0x7F800000) return 0x7F;  // every NaN becomes this one
+  u32 kept = type == Type::e4m3 ? 3 : 2, bias = type == Type::e4m3 ? 7 : 15;
+  u32 largest = type == Type::e4m3 ? 0x7E : 0x7B;
+  u32 least_normal = (127 - bias + 1) << 23, code;
+  if (size < least_normal) {
+    // A multiple of the least denormal: adding 2^23 of those leaves the count in the mantissa, rounded to even.
+    float one = f32_of((127 + 23 - bias + 1 - kept) << 23);
+    code = bits_of(f32_of(size) + one) - bits_of(one);
+  } else {
+    u32 cut = 23 - kept, rounded = size + (1u << (cut - 1)) - 1 + (size >> cut & 1);
+    code = (rounded >> cut) - ((127 - bias) << kept);
   }
-  u32 word = u32{bits} << 16;
-  float value;
-  std::memcpy(&value, &word, sizeof value);
-  return value;
+  return static_cast<u8>(sign | (code < largest ? code : largest));
+}
+
+}  // namespace
+
+float widen(u32 bits, Type type) {
+  switch (type) {
+    case Type::f16:
+      return half_value(static_cast<u16>(bits));
+    case Type::bf16:
+      return f32_of(bits << 16);
+    case Type::tf32:
+      return f32_of(bits & ~0x1FFFu);  // the lower 13 bits of its register are ignored
+    case Type::e4m3:
+      return e4m3_values[bits & 0xFF];
+    case Type::e5m2:
+      return e5m2_values[bits & 0xFF];
+    case Type::s8:
+      return static_cast<signed char>(bits);
+    case Type::u8:
+      break;
+  }
+  return static_cast<u8>(bits);
 }
 
 u16 narrow(float value, Type type) {
-  if (type == Type::f16) {
-    auto half = static_cast<_Float16>(value);
-    u16 bits;
-    std::memcpy(&bits, &half, sizeof bits);
-    return bits;
-  }
-  u32 word;
-  std::memcpy(&word, &value, sizeof word);
+  if (type == Type::f16) return half_bits(value);
+  if (type == Type::e4m3 || type == Type::e5m2) return fp8_bits(value, type);
+  u32 word = bits_of(value);
   if ((word & 0x7FFFFFFF) > 0x7F800000) return 0x7FFF;  // cvt.rn.bf16 gives the one NaN
   return static_cast<u16>((word + 0x7FFF + (word >> 16 & 1)) >> 16);
 }

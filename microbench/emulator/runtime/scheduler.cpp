@@ -1,5 +1,5 @@
 // Who runs next. Fibers wait in the queue of what they wait for; where nobody is ready, asynchronous work runs; where
-// there is none either, the block is deadlocked, and the report says who waits for what.
+// there is none either, the blocks are deadlocked, and the report says who waits for what.
 #include <map>
 
 #include "emulator/runtime/block.hpp"
@@ -7,10 +7,12 @@
 
 namespace emulator {
 
-Block block;
+Shape block;
+u32 cluster_blocks = 1;
+Machine machine;
 Fiber* running = nullptr;
 Place* place = nullptr;
-Dim3 block_dim{}, grid_dim{};
+Dim3 block_dim{}, grid_dim{}, cluster_dim{};
 
 namespace {
 
@@ -21,20 +23,25 @@ constexpr u32 kIdleTurns = 1000;
 void resume(Fiber* fiber) {
   running = fiber;
   place = &fiber->place;
-  ++block.switches;
+  ++machine.switches;
 }
 
 void run_work(std::size_t index) {
-  Async work = block.work[index];
-  block.work.erase(block.work.begin() + static_cast<std::ptrdiff_t>(index));
-  block.idle_polls = 0;
+  Async work = machine.work[index];
+  machine.work.erase(machine.work.begin() + static_cast<std::ptrdiff_t>(index));
+  machine.idle_polls = 0;
   work->finish();
+}
+
+std::string coordinates(Dim3 at) {
+  return std::to_string(at.x) + "," + std::to_string(at.y) + "," + std::to_string(at.z);
 }
 
 std::string who_waits() {
   std::map<std::string, u32> counts;
-  for (const Fiber& fiber : block.fibers) {
-    std::string at = "warp " + std::to_string(fiber.warp()) + " ";
+  for (const Fiber& fiber : machine.fibers) {
+    std::string at = machine.blocks > 1 ? "block " + coordinates(fiber.place.block) + " " : "";
+    at += "warp " + std::to_string(fiber.warp() % block.warp_slots()) + " ";
     if (fiber.finished)
       at += "finished";
     else
@@ -48,21 +55,21 @@ std::string who_waits() {
 }
 
 Fiber* take_ready() {
-  std::size_t left = block.ready.size() - block.next;
-  if (block.mode == Mode::random) std::swap(block.ready[block.next], block.ready[block.next + chance(left)]);
-  Fiber* fiber = block.ready[block.next++];
-  if (block.next == block.ready.size()) {
-    block.ready.clear();
-    block.next = 0;
+  std::size_t left = machine.ready.size() - machine.next;
+  if (machine.mode == Mode::random) std::swap(machine.ready[machine.next], machine.ready[machine.next + chance(left)]);
+  Fiber* fiber = machine.ready[machine.next++];
+  if (machine.next == machine.ready.size()) {
+    machine.ready.clear();
+    machine.next = 0;
   }
   return fiber;
 }
 
 Fiber* choose() {
-  if (block.mode == Mode::random && !block.work.empty() && chance(4) == 0) run_work(chance(block.work.size()));
-  while (block.next == block.ready.size()) {
-    if (block.work.empty()) fail("deadlock: " + who_waits());
-    run_work(block.mode == Mode::random ? chance(block.work.size()) : 0);
+  if (machine.mode == Mode::random && !machine.work.empty() && chance(4) == 0) run_work(chance(machine.work.size()));
+  while (machine.next == machine.ready.size()) {
+    if (machine.work.empty()) fail("deadlock: " + who_waits());
+    run_work(machine.mode == Mode::random ? chance(machine.work.size()) : 0);
   }
   return take_ready();
 }
@@ -75,21 +82,21 @@ void switch_away() {
   smscope_switch(&from->stack_pointer, to->stack_pointer);
 }
 
-void to_main() {
+[[noreturn]] void to_main() {
   void* abandoned;
-  smscope_switch(&abandoned, block.main_stack_pointer);
+  smscope_switch(&abandoned, machine.main_stack_pointer);
   __builtin_unreachable();
 }
 
 void fiber_main() {
   Fiber* next = nullptr;
   try {
-    block.call(block.arguments);
+    machine.call(machine.arguments);
     thread_finished();
     running->finished = true;
-    if (++block.finished < block.threads) next = choose();
+    if (++machine.finished < machine.fibers.size()) next = choose();
   } catch (const std::exception& error) {
-    block.error = error.what();
+    machine.error = error.what();
     next = nullptr;
   }
   if (!next) to_main();
@@ -101,24 +108,30 @@ void fiber_main() {
 
 }  // namespace
 
-void run_block() {
-  char* memory = stacks(block.threads);
-  block.ready.clear();
-  block.next = 0;
-  block.work.clear();
-  block.finished = block.idle_polls = 0;
-  block.error.clear();
-  for (Fiber& fiber : block.fibers) {
-    fiber.stack_pointer = fresh_stack(memory + fiber.thread * kSlot, fiber_main);
-    block.ready.push_back(&fiber);
+void run_blocks() {
+  char* memory = stacks(machine.fibers.size());
+  machine.ready.clear();
+  machine.next = 0;
+  machine.work.clear();
+  machine.finished = machine.idle_polls = 0;
+  machine.error.clear();
+  for (Fiber& fiber : machine.fibers) {
+    fiber.stack_pointer = fresh_stack(memory, fiber_main);
+    memory += kSlot;
+    machine.ready.push_back(&fiber);
   }
   resume(take_ready());
-  smscope_switch(&block.main_stack_pointer, running->stack_pointer);
+  smscope_switch(&machine.main_stack_pointer, running->stack_pointer);
   u32 in_flight = 0;
-  for (const Async& work : block.work) in_flight += work->must_run && !work->done;
-  if (block.error.empty() && in_flight)
-    block.error = "the block ended with " + std::to_string(in_flight) + " bulk copies in flight";
+  for (const Async& work : machine.work) in_flight += work->must_run && !work->done;
+  if (machine.error.empty() && in_flight)
+    machine.error = "the block ended with " + std::to_string(in_flight) + " bulk copies in flight";
   running = nullptr;
+}
+
+void abandon(const std::string& error) {
+  machine.error = error;
+  to_main();
 }
 
 void wait_in(Waiters& waiters, const char* what, u32 which) {
@@ -130,15 +143,15 @@ void wait_in(Waiters& waiters, const char* what, u32 which) {
 }
 
 void wake(Waiters& waiters) {
-  block.idle_polls = 0;
-  block.ready.insert(block.ready.end(), waiters.begin(), waiters.end());
+  machine.idle_polls = 0;
+  machine.ready.insert(machine.ready.end(), waiters.begin(), waiters.end());
   waiters.clear();
 }
 
 void poll() {
-  if (++block.idle_polls % (2 * block.threads) == 0 && !block.work.empty()) run_work(0);
-  if (block.idle_polls > kIdleTurns * block.threads) fail("livelock: polled without end; " + who_waits());
-  block.ready.push_back(running);
+  if (++machine.idle_polls % (2 * static_cast<u32>(machine.fibers.size())) == 0 && !machine.work.empty()) run_work(0);
+  if (machine.idle_polls > kIdleTurns * machine.fibers.size()) fail("livelock: polled without end; " + who_waits());
+  machine.ready.push_back(running);
   switch_away();
 }
 
@@ -146,27 +159,34 @@ Async start(std::function<void()> action, bool must_run) {
   auto work = std::make_shared<AsyncWork>();
   work->action = std::move(action);
   work->must_run = must_run;
-  if (block.mode == Mode::eager)
+  if (machine.mode == Mode::eager)
     work->finish();
-  else if (must_run || block.mode == Mode::random)
-    block.work.push_back(work);
+  else if (must_run || machine.mode == Mode::random)
+    machine.work.push_back(work);
   return work;
 }
 
-u64 chance(u64 below) { return block.random() % below; }
+u64 chance(u64 below) { return machine.random() % below; }
 
 void fail(const std::string& message) {
   std::string where = " [block";
   if (running) {
-    const Dim3 &b = running->place.block, &t = running->place.thread;
-    where += " " + std::to_string(b.x) + "," + std::to_string(b.y) + "," + std::to_string(b.z) + " thread " +
-             std::to_string(t.x);
+    const Dim3& t = running->place.thread;
+    where += " " + coordinates(running->place.block) + " thread " + std::to_string(t.x);
     if (block_dim.y * block_dim.z > 1) where += "," + std::to_string(t.y) + "," + std::to_string(t.z);
   }
   throw Failure(message + where + "]");
 }
 
 void fail(const char* message) { fail(std::string(message)); }
+
+std::string of_rank(u32 resident) {
+  return cluster_blocks > 1 ? " of the block of rank " + std::to_string(resident % cluster_blocks) : "";
+}
+
+std::string thread_name(u32 thread) {
+  return "thread " + std::to_string(thread % block.thread_slots()) + of_rank(thread / block.thread_slots());
+}
 
 std::string hex(u64 value) {
   char text[24];

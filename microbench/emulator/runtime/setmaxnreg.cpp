@@ -6,13 +6,13 @@
 namespace emulator {
 
 namespace {
-constexpr u32 kRegisters = 65536, kWarpgroup = 128;
+constexpr u32 kRegisters = 65536;
 std::vector<std::vector<u32>> requests;  // by warp, in order
 }  // namespace
 
 void setmaxnreg_reset() {
   requests.clear();
-  requests.resize(block.warps());
+  requests.resize(machine.warp_slots());
 }
 
 void setmaxnreg(u32 count, bool) {
@@ -24,12 +24,12 @@ void setmaxnreg(u32 count, bool) {
     u32 warp = running->warp(), first = warp / 4 * 4;
     requests[warp].push_back(count);
     std::size_t turn = requests[warp].size() - 1;
-    for (u32 other = first; other < first + 4 && other < block.warps(); ++other)
+    for (u32 other = first; other < first + 4; ++other)
       if (requests[other].size() > turn && requests[other][turn] != count)
         fail("setmaxnreg: warps of one warpgroup ask for " + std::to_string(count) + " and " +
              std::to_string(requests[other][turn]) + " registers");
-    u32 sum = 0;
-    for (u32 leader = 0; leader < block.warps(); leader += 4)
+    u32 sum = 0, mine = running->resident() * block.warp_slots();
+    for (u32 leader = mine; leader < mine + block.warps(); leader += 4)
       if (!requests[leader].empty()) sum += requests[leader].back() * kWarpgroup;
     if (sum > kRegisters) fail("setmaxnreg: the warpgroups ask for " + std::to_string(sum) + " of 65536 registers");
   });

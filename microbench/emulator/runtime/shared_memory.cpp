@@ -1,3 +1,4 @@
+// The arenas of the resident blocks: their bytes, who may touch them, and until when.
 #include "emulator/runtime/shared_memory.hpp"
 
 #include <algorithm>
@@ -6,152 +7,93 @@
 namespace emulator {
 
 void clocks_reset();
+void shadow_reset();
 void mbarriers_reset();
 
 namespace {
 
-constexpr u32 kCellBytes = 4, kFew = 3, kNobody = ~0u;
-
-// What happened last to four bytes. Readers since the last write: a few here, more of them in `many`.
-struct Cell {
-  u32 writer = kNobody, write_clock = 0, writer_fences = 0;
-  bool async_write = false, mbarrier = false;
-  u32 readers = 0;
-  Moment few[kFew];
-  std::unique_ptr<std::vector<Moment>> many;
+struct Arena {
+  std::unique_ptr<u8[]> bytes{new u8[kSharedMost]};
+  Clock visitors;  // by actor: the last moment at which one of another block had business here
+  bool ended = false;
 };
+std::vector<Arena> arenas;  // by resident block
 
-alignas(1024) u8 memory[kSharedMost];
-std::vector<Cell> cells;
-
-[[noreturn]] void report(u32 address, Moment by, const char* what, const char* earlier_kind, Moment earlier) {
-  std::string text = std::string("race: ") + what + " by " + actor_name(by.actor) + " at shared address " +
-                     hex(address) + " is not ordered after the " + earlier_kind + " by " + actor_name(earlier.actor);
-  if (earlier.clock == kPending) text += ", a copy that has not been waited for";
-  fail(text);
-}
-
-// An actor is in order with itself, except with its own pending copies.
-bool unordered(Moment earlier, Moment by, const Clock& seen) {
-  return (earlier.actor != by.actor || earlier.clock == kPending) && !ordered(earlier, seen);
-}
-
-void check_writer(Cell& cell, u32 address, Moment by, const Clock& seen, const char* what) {
-  if (cell.mbarrier) fail(std::string(what) + " at shared address " + hex(address) + " touches an mbarrier");
-  Moment last{cell.writer, cell.write_clock};
-  if (cell.writer != kNobody && unordered(last, by, seen)) report(address, by, what, "write", last);
-}
-
-Moment* readers_of(Cell& cell, u32& count) {
-  count = cell.many ? static_cast<u32>(cell.many->size()) : cell.readers;
-  return cell.many ? cell.many->data() : cell.few;
-}
-
-void add_reader(Cell& cell, Moment by, const Clock& seen) {
-  u32 count;
-  Moment* readers = readers_of(cell, count);
-  // Whoever is ordered before this read is ordered before all that follows it.
-  u32 kept = 0;
-  for (u32 i = 0; i < count; ++i)
-    if (unordered(readers[i], by, seen)) readers[kept++] = readers[i];
-  if (cell.many) {
-    cell.many->resize(kept);
-    cell.many->push_back(by);
-  } else if (kept < kFew) {
-    cell.few[kept] = by;
-    cell.readers = kept + 1;
-  } else {
-    cell.many = std::make_unique<std::vector<Moment>>(cell.few, cell.few + kept);
-    cell.many->push_back(by);
-  }
-}
-
-template <class Function>
-void each_cell(u32 address, u32 bytes, Function function) {
-  u32 first = (address - kSharedBase) / kCellBytes, last = (address + bytes - 1 - kSharedBase) / kCellBytes;
-  for (u32 i = first; i <= last; ++i) function(cells[i], kSharedBase + i * kCellBytes);
-}
-
-void require_fence(const Cell& cell, u32 address, const char* what) {
-  if (cell.writer >= block.threads || cell.async_write) return;
-  if (proxy_fences[cell.writer] <= cell.writer_fences)
-    fail(std::string("proxy: ") + what + " reads shared address " + hex(address) + " through the async proxy, but " +
-         actor_name(cell.writer) + " wrote it without fence.proxy.async before the barrier");
-}
+std::string rank_text(u32 resident) { return "the block of rank " + std::to_string(resident % cluster_blocks); }
 
 }  // namespace
 
-bool ordered(Moment earlier, const Clock& seen) {
-  return earlier.clock != kPending && seen[earlier.actor] >= earlier.clock;
-}
-
 void shared_reset() {
-  std::memset(memory, 0xFF, block.smem_bytes);  // NaN in f16, bf16 and f32
-  cells.clear();
-  if (race_reports) cells.resize(block.smem_bytes / kCellBytes + 1);
+  if (arenas.size() < machine.blocks) arenas.resize(machine.blocks);
+  for (Arena& arena : arenas) {
+    std::memset(arena.bytes.get(), 0xFF, block.smem_bytes);  // NaN in f16, bf16 and f32
+    arena.visitors.clear();
+    arena.ended = false;
+  }
   clocks_reset();
+  shadow_reset();
   mbarriers_reset();
 }
 
-u32 shared_base() { return kSharedBase; }
+u32 shared_base() { return kSharedBase | window(); }
 
-u8* shared_at(u32 address, u32 bytes, u32 alignment, const char* what) {
+u32 peer(u32 rank, const char* what) {
+  if (rank >= cluster_blocks)
+    fail(std::string(what) + ": rank " + std::to_string(rank) + " of a cluster of " + std::to_string(cluster_blocks));
+  return running->resident() / cluster_blocks * cluster_blocks + rank;
+}
+
+u8* landing_at(u32 address, u32 bytes, u32 alignment, const char* what) {
+  u32 resident = resident_of(address), offset = in_block(address, 0);
   if (address % alignment)
     fail(std::string(what) + ": shared address " + hex(address) + " is not a multiple of " + std::to_string(alignment));
-  if (address < kSharedBase || u64{address} + bytes > u64{kSharedBase} + block.smem_bytes)
+  if (resident >= machine.blocks)
+    fail("out of bounds: " + std::string(what) + " at shared address " + hex(address) + ", which no block has");
+  if (offset < kSharedBase || u64{offset} + bytes > u64{kSharedBase} + block.smem_bytes)
     fail("out of bounds: " + std::string(what) + " of " + std::to_string(bytes) + " bytes at shared offset " +
-         std::to_string(static_cast<long long>(address) - kSharedBase) + " of " + std::to_string(block.smem_bytes));
-  return memory + (address - kSharedBase);
+         std::to_string(static_cast<long long>(offset) - kSharedBase) + " of " + std::to_string(block.smem_bytes));
+  if (arenas[resident].ended)
+    fail("ended: " + std::string(what) + " at shared address " + hex(address) + " of " + rank_text(resident) +
+         ", which has ended; a cluster barrier keeps it");
+  return arenas[resident].bytes.get() + (offset - kSharedBase);
 }
 
-void note_read(u32 address, u32 bytes, Moment by, const Clock& seen, Proxy proxy, const char* what) {
-  if (!race_reports) return;
-  each_cell(address, bytes, [&](Cell& cell, u32 at) {
-    check_writer(cell, at, by, seen, what);
-    if (proxy == Proxy::async && cell.writer != kNobody) require_fence(cell, at, what);
-    add_reader(cell, by, seen);
-  });
+u8* cluster_at(u32 address, u32 bytes, u32 alignment, const char* what) {
+  if (resident_of(address) / cluster_blocks != running->resident() / cluster_blocks)
+    fail("out of bounds: " + std::string(what) + " at shared address " + hex(address) +
+         ", of no block of this cluster");
+  return landing_at(address, bytes, alignment, what);
 }
 
-void note_write(u32 address, u32 bytes, Moment by, const Clock& seen, Proxy proxy, const char* what) {
-  if (!race_reports) return;
-  each_cell(address, bytes, [&](Cell& cell, u32 at) {
-    check_writer(cell, at, by, seen, what);
-    u32 count;
-    Moment* readers = readers_of(cell, count);
-    for (u32 i = 0; i < count; ++i)
-      if (unordered(readers[i], by, seen)) report(at, by, what, "read", readers[i]);
-    cell.many.reset();
-    cell.readers = 0;
-    cell.writer = by.actor;
-    cell.write_clock = by.clock;
-    cell.async_write = proxy == Proxy::async;
-    cell.writer_fences = by.actor < block.threads ? proxy_fences[by.actor] : 0;
-  });
+u8* shared_at(u32 address, u32 bytes, u32 alignment, const char* what) {
+  if (resident_of(address) != running->resident() && resident_of(address) < machine.blocks)
+    fail("out of bounds: " + std::string(what) + " at shared address " + hex(address) +
+         ", of another block: it needs " + "shared::cluster");
+  return landing_at(address, bytes, alignment, what);
 }
 
-void settle_write(u32 address, u32 bytes, u32 thread) {
-  if (!race_reports) return;
-  each_cell(address, bytes, [&](Cell& cell, u32) {
-    if (cell.writer != thread || cell.write_clock != kPending) return;
-    cell.write_clock = now(thread).clock;
-    cell.writer_fences = proxy_fences[thread];
-  });
+void visit(u32 address, Moment by) {
+  if (resident_of(address) != running->resident()) keep_until(address, by);
 }
 
-void settle_read(u32 address, u32 bytes, u32 thread) {
+void keep_until(u32 address, Moment by) {
   if (!race_reports) return;
-  each_cell(address, bytes, [&](Cell& cell, u32) {
-    u32 count;
-    Moment* readers = readers_of(cell, count);
-    for (u32 i = 0; i < count; ++i)
-      if (readers[i].actor == thread && readers[i].clock == kPending) readers[i] = now(thread);
-  });
+  Clock& visitors = arenas[resident_of(address)].visitors;
+  if (visitors.empty()) visitors.assign(clock_of(running->thread).size(), 0);
+  visitors[by.actor] = std::max(visitors[by.actor], by.clock);
 }
 
-void mark_mbarrier(u32 address, bool is_mbarrier) {
-  if (!race_reports) return;
-  each_cell(address, 8, [&](Cell& cell, u32) { cell.mbarrier = is_mbarrier; });
+void arena_finished(u32 resident) {
+  Arena& arena = arenas[resident];
+  arena.ended = true;
+  if (arena.visitors.empty()) return;
+  // It is enough that one thread, the last perhaps, has waited for the visitor.
+  Clock seen;
+  for (u32 t = 0; t < block.threads; ++t) join(seen, clock_of(resident * block.thread_slots() + t));
+  for (u32 actor = 0; actor < seen.size(); ++actor)
+    if (seen[actor] < arena.visitors[actor])
+      fail("ended: " + rank_text(resident) + " ends while " + actor_name(actor) +
+           " may still use its shared memory; a cluster barrier keeps it");
 }
 
 void load_shared(u32 address, void* value, u32 bytes) {

@@ -1,6 +1,7 @@
 // TMA: boxes of a tensor of one to five dimensions, loaded, stored and added, under every swizzle.
 #include "emulator/runtime/tensor_copy.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "emulator/runtime/global_memory.hpp"
@@ -43,8 +44,8 @@ struct Box {
   u8* shared_element(u32 row, u32 column) const {
     u32 offset = row * row_bytes() + column * map.element_bytes;
     u32 inside = offset % kChunk;
-    return shared_at(swizzled(shared + offset - inside, map.swizzle ? map.swizzle : 1), kChunk, kChunk,
-                     "cp.async.bulk.tensor") +
+    return landing_at(swizzled(shared + offset - inside, map.swizzle ? map.swizzle : 1), kChunk, kChunk,
+                      "cp.async.bulk.tensor") +
            inside;
   }
 };
@@ -60,9 +61,25 @@ Box box_of(const void* map, u32 shared, const int* at, u32 rank) {
   for (u32 d = 1; d < rank; ++d) last += (m.extents[d] - 1) * m.strides[d - 1];
   global_at(m.address, static_cast<u32>(last), 16, "cp.async.bulk.tensor");
   std::memcpy(box.at, at, rank * sizeof(int));
+  // Not in the PTX ISA; a Hopper GPU traps: cudaErrorIllegalInstruction.
+  if (at[0] * static_cast<long long>(m.element_bytes) % kChunk)
+    fail("cp.async.bulk.tensor: a box starts at element " + std::to_string(at[0]) +
+         " of the innermost dimension, which is no multiple of 16 bytes");
   box.shared = shared;
-  shared_at(shared, box.bytes(), 128, "cp.async.bulk.tensor");
+  cluster_at(shared, box.bytes(), 128, "cp.async.bulk.tensor");
   return box;
+}
+
+// Tell of what the copy touches in the tensor, when it is asked for.
+void note_box(const Box& box, Access access) {
+  long long first = std::max(box.at[0], 0);
+  long long last = std::min<long long>(box.at[0] + box.map.box[0], static_cast<long long>(box.map.extents[0]));
+  for (u32 row = 0; row < box.rows() && first < last; ++row) {
+    long long address;
+    if (!box.row_address(row, address)) continue;
+    u32 size = box.map.element_bytes;
+    note_global(static_cast<u64>(address + first * size), static_cast<u64>(last - first) * size, access);
+  }
 }
 
 void load_box(const Box& box) {
@@ -132,13 +149,20 @@ void store_box(const Box& box, Reduce reduce) {
 
 }  // namespace
 
-void tensor_load(u32 shared, const void* map, u32 mbarrier, const int* at, u32 rank) {
+void tensor_load(u32 shared, const void* map, u32 mbarrier, const int* at, u32 rank, u32 ranks) {
   Box box = box_of(map, shared, at, rank);
-  start_load(shared, box.bytes(), mbarrier, [box] { load_box(box); }, "cp.async.bulk.tensor load");
+  note_box(box, Access::read);
+  auto land = [box](u32 to) {
+    Box there = box;
+    there.shared = to;
+    load_box(there);
+  };
+  start_load(shared, box.bytes(), mbarrier, ranks, land, "cp.async.bulk.tensor load");
 }
 
 void tensor_store(const void* map, u32 shared, const int* at, u32 rank, Reduce reduce) {
   Box box = box_of(map, shared, at, rank);
+  note_box(box, reduce == Reduce::add ? Access::update : Access::write);
   start_store(shared, box.bytes(), [box, reduce] { store_box(box, reduce); }, "cp.async.bulk.tensor store");
 }
 

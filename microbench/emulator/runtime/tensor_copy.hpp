@@ -4,8 +4,11 @@
 
 namespace emulator {
 
-// A copy into shared memory that completes `bytes` on an mbarrier, and one out of it that a bulk group waits for.
-void start_load(u32 shared, u32 bytes, u32 mbarrier, std::function<void()> action, const char* what);
+// A copy into shared memory that completes `bytes` on an mbarrier of the same block, and one out of it that a bulk
+// group waits for. `ranks`: the blocks of the cluster that get the copy, each at the same offset and with its own
+// mbarrier there; 0: the one that the address names. `action` gets the address to write to.
+void start_load(u32 shared, u32 bytes, u32 mbarrier, u32 ranks, const std::function<void(u32)>& action,
+                const char* what);
 void start_store(u32 shared, u32 bytes, std::function<void()> action, const char* what);
 
 enum class Element : u8 { u8, u16, u32, f16, bf16, f32 };

@@ -9,7 +9,7 @@ std::vector<std::vector<std::unique_ptr<Rendezvous>>> meetings;
 
 void warps_reset() {
   meetings.clear();
-  meetings.resize(block.warps());
+  meetings.resize(machine.warp_slots());
 }
 
 Rendezvous& join(const char* name, u32 mask, void* payload) {
@@ -18,7 +18,8 @@ Rendezvous& join(const char* name, u32 mask, void* payload) {
   if (!(mask & mine)) fail(std::string(name) + ": the mask " + hex(mask) + " does not name the calling lane");
   Rendezvous* found = nullptr;
   for (auto& meeting : meetings[running->warp()]) {
-    if (meeting->arrived && meeting->mask != mask && (meeting->mask & mask))
+    // Each waits for the other. Meetings of other masks may go on side by side.
+    if (meeting->mask != mask && (meeting->mask & mine) && (meeting->arrived & mask))
       fail(std::string("mismatched collective: ") + name + " with mask " + hex(mask) + " where others are in " +
            meeting->name + " with mask " + hex(meeting->mask));
     if (meeting->mask == mask) found = meeting.get();
@@ -70,6 +71,53 @@ u32 ballot(u32 mask, bool predicate) {
       if (lanes[i]) lanes[i]->result = votes;
   });
   return mine.result;
+}
+
+namespace {
+
+u32 reduced(Reduction how, u32 a, u32 b) {
+  int x = static_cast<int>(a), y = static_cast<int>(b);
+  switch (how) {
+    case Reduction::add:
+      return a + b;
+    case Reduction::min:
+      return a < b ? a : b;
+    case Reduction::max:
+      return a < b ? b : a;
+    case Reduction::min_signed:
+      return x < y ? a : b;
+    case Reduction::max_signed:
+      return x < y ? b : a;
+    case Reduction::bit_and:
+      return a & b;
+    case Reduction::bit_or:
+      return a | b;
+    case Reduction::bit_xor:
+      break;
+  }
+  return a ^ b;
+}
+
+}  // namespace
+
+u32 reduce(Reduction how, u32 mask, u32 value) {
+  struct Lane {
+    u32 value;
+  } mine{value};
+  static const char* const names[] = {"redux.add",     "redux.min.u32", "redux.max.u32", "redux.min.s32",
+                                      "redux.max.s32", "redux.and",     "redux.or",      "redux.xor"};
+  collective(names[static_cast<int>(how)], mask, mine, [how](Lane** lanes) {
+    u32 result = 0;
+    bool first = true;
+    for (u32 i = 0; i < kWarp; ++i) {
+      if (!lanes[i]) continue;
+      result = first ? lanes[i]->value : reduced(how, result, lanes[i]->value);
+      first = false;
+    }
+    for (u32 i = 0; i < kWarp; ++i)
+      if (lanes[i]) lanes[i]->value = result;
+  });
+  return mine.value;
 }
 
 bool elect() {

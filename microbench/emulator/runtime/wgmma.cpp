@@ -1,9 +1,10 @@
 // wgmma: each warp of a warpgroup multiplies its 16 rows of A by B, at some moment between issue and wait. Until the
-// wait its accumulators hold NaN, and its reads of shared memory are unfinished. Fragments and descriptors are those
-// that cuda/ptx/wgmma.cuh states.
+// wait its accumulators hold NaN (integers: an absurd one), and its reads of shared memory are unfinished. Fragments
+// and descriptors are those that cuda/ptx/wgmma.cuh states.
 #include <algorithm>
 #include <deque>
 
+#include "emulator/runtime/number.hpp"
 #include "emulator/runtime/shared_memory.hpp"
 #include "emulator/runtime/tensor_copy.hpp"
 #include "emulator/runtime/warp.hpp"
@@ -12,46 +13,47 @@ namespace emulator {
 
 namespace {
 
-constexpr u32 kDepth = 16, kRows = 16;
+// An instruction multiplies 32 bytes of k.
+constexpr u32 kDepthBytes = 32, kRows = 16;
 
-// A matrix in shared memory, as a descriptor states it.
+// A matrix in shared memory, as a descriptor states it. MN-major: of 16 bits only.
 struct Matrix {
-  u32 start, leading, stride, span;
+  u32 start, leading, stride, span, bytes;
   bool mn_major;
 
   u32 address(u32 mn, u32 k) const {
     u32 offset;
     if (!span)  // 8 x 8 cores of 128 contiguous bytes
       offset = mn_major ? mn % 8 * 2 + mn / 8 * stride + k % 8 * 16 + k / 8 * leading
-                        : mn % 8 * 16 + mn / 8 * stride + k % 8 * 2 + k / 8 * leading;
+                        : mn % 8 * 16 + mn / 8 * stride + k * bytes % 16 + k * bytes / 16 * leading;
     else if (mn_major)
       offset = mn % (span / 2) * 2 + mn / (span / 2) * leading + k % 8 * span + k / 8 * stride;
     else
-      offset = mn % 8 * span + mn / 8 * stride + k * 2;
+      offset = mn % 8 * span + mn / 8 * stride + k * bytes;
     return span ? swizzled(start + offset, span) : start + offset;
   }
 };
 
-Matrix describe(u64 bits, bool mn_major) {
+Matrix describe(u64 bits, Type type, bool mn_major) {
   static const u32 spans[] = {0, 128, 64, 32};
   if (bits >> 49 & 7) fail("wgmma: a descriptor with a base offset is not modelled; align its tile to 1024 bytes");
   auto field = [bits](u32 shift) { return static_cast<u32>(bits >> shift & 0x3FFF) << 4; };
-  return {field(0), field(16), field(32), spans[bits >> 62], mn_major};
+  return {field(0) | window(), field(16), field(32), spans[bits >> 62], bytes_of(type), mn_major};
 }
 
-using Values = std::vector<float>;
+using Values = std::vector<u32>;  // words of f32 or s32
 
 struct Operation {
-  float* key;
+  u32* key;
   Moment moment;
   std::function<void(std::vector<Values>&)> action;
 };
 
 // Accumulators that the tensor cores own: where they return to, and what they hold, by lane.
 struct Accumulators {
-  float* key;
+  u32* key;
   u32 count, unfinished;
-  std::vector<float*> home;
+  std::vector<u32*> home;
   std::vector<Values> values;
 };
 
@@ -64,28 +66,29 @@ struct WarpState {
 };
 std::vector<WarpState> warps;
 
-Accumulators* find(std::deque<Accumulators>& among, const float* key) {
+Accumulators* find(std::deque<Accumulators>& among, const u32* key) {
   for (Accumulators& each : among)
     if (each.key == key) return &each;
   return nullptr;
 }
 
 struct Lane {
-  float* d;
+  u32* d;
   const u32* a;
   u64 a_descriptor, b_descriptor;
 };
 
 float element_at(const Matrix& matrix, u32 mn, u32 k, Type type) {
-  u16 bits;
-  std::memcpy(&bits, shared_at(matrix.address(mn, k), 2, 2, "wgmma"), sizeof bits);
+  u32 bits = 0;
+  std::memcpy(&bits, shared_at(matrix.address(mn, k), matrix.bytes, matrix.bytes, "wgmma"), matrix.bytes);
   return widen(bits, type);
 }
 
 void note(const Matrix& matrix, u32 first, u32 count, Moment moment, const Clock& seen) {
-  // Eight neighbours are one chunk of 16 bytes whatever the layout.
-  for (u32 mn = 0; mn < count; mn += matrix.mn_major ? 8 : 1)
-    for (u32 k = 0; k < kDepth; k += matrix.mn_major ? 1 : 8) {
+  // 16 bytes of neighbours are one chunk whatever the layout.
+  u32 chunk_of = 16 / matrix.bytes;
+  for (u32 mn = 0; mn < count; mn += matrix.mn_major ? chunk_of : 1)
+    for (u32 k = 0; k < kDepthBytes / matrix.bytes; k += matrix.mn_major ? 1 : chunk_of) {
       u32 chunk = matrix.address(first + mn, k);
       shared_at(chunk, 16, 16, "wgmma");
       note_read(chunk, 16, moment, seen, Proxy::async, "wgmma");
@@ -95,12 +98,12 @@ void note(const Matrix& matrix, u32 first, u32 count, Moment moment, const Clock
 void check_fence(const WarpState& state, const Accumulators* returned, Lane** lanes, u32 count, bool from_registers) {
   bool same = returned != nullptr && !from_registers;
   for (u32 lane = 0; same && lane < kWarp; ++lane)
-    same = std::memcmp(lanes[lane]->d, returned->values[lane].data(), count * sizeof(float)) == 0;
+    same = std::memcmp(lanes[lane]->d, returned->values[lane].data(), count * sizeof(u32)) == 0;
   if (!state.fenced && !same) fail("wgmma: its registers were written since the last wgmma, without wgmma.fence");
 }
 
-Accumulators& own(WarpState& state, Lane** lanes, u32 count, bool from_registers) {
-  float* key = lanes[0]->d;
+Accumulators& own(WarpState& state, Lane** lanes, u32 count, bool from_registers, Sums sums) {
+  u32* key = lanes[0]->d;
   Accumulators* owned = find(state.owned, key);
   if (owned && !from_registers) return *owned;
   check_fence(state, find(state.returned, key), lanes, count, from_registers);
@@ -110,44 +113,55 @@ Accumulators& own(WarpState& state, Lane** lanes, u32 count, bool from_registers
   for (u32 lane = 0; lane < kWarp; ++lane) {
     made.home.push_back(lanes[lane]->d);
     made.values.emplace_back(lanes[lane]->d, lanes[lane]->d + count);
-    std::memset(lanes[lane]->d, 0xFF, count * sizeof(float));
+    // NaN, or an integer that is nobody's.
+    std::memset(lanes[lane]->d, sums == Sums::f32 ? 0xFF : 0x81, count * sizeof(u32));
   }
   return made;
 }
 
 struct Product {
-  Type type;
-  u32 columns, first_row;
+  Wgmma shape;
+  u32 first_row;
   bool from_registers, accumulate;
   Matrix a, b;
   u32 fragments[kWarp][4];
 
-  void load_a(float (&rows)[kRows][kDepth]) const {
-    for (u32 row = 0; row < kRows && !from_registers; ++row)
-      for (u32 k = 0; k < kDepth; ++k) rows[row][k] = element_at(a, first_row + row, k, type);
-    for (u32 lane = 0; lane < kWarp && from_registers; ++lane)
-      for (u32 i = 0; i < 4; ++i) {
-        float* pair = &rows[lane / 4 + i % 2 * 8][lane % 4 * 2 + i / 2 * 8];
-        pair[0] = widen(static_cast<u16>(fragments[lane][i]), type);
-        pair[1] = widen(static_cast<u16>(fragments[lane][i] >> 16), type);
-      }
+  u32 depth() const { return kDepthBytes / bytes_of(shape.a_type); }
+
+  void load_a(float (&rows)[kRows][kDepthBytes]) const {
+    if (!from_registers) {
+      for (u32 row = 0; row < kRows; ++row)
+        for (u32 k = 0; k < depth(); ++k) rows[row][k] = element_at(a, first_row + row, k, shape.a_type);
+      return;
+    }
+    // As a of mma.sync: a word holds P neighbours in k.
+    const u32 p = depth() / 8;
+    for (u32 lane = 0; lane < kWarp; ++lane)
+      for (u32 word = 0; word < 4; ++word)
+        for (u32 e = 0; e < p; ++e)
+          rows[lane / 4 + word % 2 * 8][word / 2 * 4 * p + lane % 4 * p + e] =
+              widen(fragments[lane][word] >> e * (32 / p), shape.a_type);
+  }
+
+  u32 added(u32 old, float sum) const {
+    if (shape.sums == Sums::f32) return bits_of(accumulate ? f32_of(old) + sum : sum);
+    return add_s32(accumulate ? old : 0, sum, shape.sums);
   }
 
   void operator()(std::vector<Values>& d) const {
-    static float rows[kRows][kDepth], tile[kDepth][256], sums[kRows][256];
+    static float rows[kRows][kDepthBytes], tile[kDepthBytes][256], sums[kRows][256];
+    const u32 columns = shape.columns;
     load_a(rows);
-    for (u32 k = 0; k < kDepth; ++k)
-      for (u32 n = 0; n < columns; ++n) tile[k][n] = element_at(b, n, k, type);
+    for (u32 k = 0; k < depth(); ++k)
+      for (u32 n = 0; n < columns; ++n) tile[k][n] = element_at(b, n, k, shape.b_type);
     for (u32 row = 0; row < kRows; ++row) {
       std::fill_n(sums[row], columns, 0.f);
-      for (u32 k = 0; k < kDepth; ++k)
+      for (u32 k = 0; k < depth(); ++k)
         for (u32 n = 0; n < columns; ++n) sums[row][n] += rows[row][k] * tile[k][n];
     }
     for (u32 lane = 0; lane < kWarp; ++lane)
-      for (u32 i = 0; i < columns / 2; ++i) {
-        float sum = sums[lane / 4 + i % 4 / 2 * 8][i / 4 * 8 + lane % 4 * 2 + i % 2];
-        d[lane][i] = accumulate ? d[lane][i] + sum : sum;
-      }
+      for (u32 i = 0; i < columns / 2; ++i)
+        d[lane][i] = added(d[lane][i], sums[lane / 4 + i % 4 / 2 * 8][i / 4 * 8 + lane % 4 * 2 + i % 2]);
   }
 };
 
@@ -163,26 +177,26 @@ void issue(Lane** lanes, u32 count, Product product, u32 warp) {
     if (lanes[lane]->a_descriptor != lanes[0]->a_descriptor || lanes[lane]->b_descriptor != lanes[0]->b_descriptor)
       fail("wgmma: the lanes of a warp give different descriptors");
   WarpState& state = warps[warp];
-  Accumulators& accumulators = own(state, lanes, count, product.from_registers);
+  Accumulators& accumulators = own(state, lanes, count, product.from_registers, product.shape.sums);
   if (accumulators.count != count) fail("wgmma: two shapes in flight on the same accumulators");
   ++accumulators.unfinished;
   Moment moment = warp_moment(warp);
   const Clock& seen = clock_of(running->thread);
   if (!product.from_registers) note(product.a, product.first_row, kRows, moment, seen);
-  note(product.b, 0, product.columns, moment, seen);
+  note(product.b, 0, product.shape.columns, moment, seen);
   if (product.from_registers)
     for (u32 lane = 0; lane < kWarp; ++lane) std::memcpy(product.fragments[lane], lanes[lane]->a, 4 * sizeof(u32));
   Operation operation{lanes[0]->d, moment, product};
   state.open.push_back({lanes[0]->d, moment, nullptr});
   state.waiting.push_back(std::move(operation));
-  if (block.mode == Mode::eager || (block.mode == Mode::random && chance(2))) execute_next(state);
+  if (machine.mode == Mode::eager || (machine.mode == Mode::random && chance(2))) execute_next(state);
 }
 
-void give_back(WarpState& state, float* key) {
+void give_back(WarpState& state, u32* key) {
   auto owned =
       std::find_if(state.owned.begin(), state.owned.end(), [key](const auto& each) { return each.key == key; });
   for (u32 lane = 0; lane < kWarp; ++lane)
-    std::memcpy(owned->home[lane], owned->values[lane].data(), owned->count * sizeof(float));
+    std::memcpy(owned->home[lane], owned->values[lane].data(), owned->count * sizeof(u32));
   for (auto old = state.returned.begin(); old != state.returned.end();)
     old = old->key == key ? state.returned.erase(old) : old + 1;
   state.returned.push_back(std::move(*owned));
@@ -204,7 +218,7 @@ struct Nothing {
 
 void wgmma_reset() {
   warps.clear();
-  warps.resize(block.warps());
+  warps.resize(machine.warp_slots());
 }
 
 void wgmma_thread_finished() {
@@ -212,18 +226,18 @@ void wgmma_thread_finished() {
   if (!state.open.empty() || !state.committed.empty()) fail("the thread ended before wgmma.wait_group");
 }
 
-void wgmma(float* d, u32 count, Type type, u64 a, const u32* registers, u64 b, bool accumulate, bool a_mn, bool b_mn) {
+void wgmma(const Wgmma& shape, void* d, u64 a, const u32* registers, u64 b, bool accumulate) {
   u32 warp = running->warp();
   Product product{};
-  product.type = type;
-  product.columns = 2 * count;
+  product.shape = shape;
   product.first_row = warp % 4 * kRows;
   product.from_registers = registers != nullptr;
   product.accumulate = accumulate;
-  if (!registers) product.a = describe(a, a_mn);
-  product.b = describe(b, b_mn);
-  Lane mine{d, registers, a, b};
-  collective("wgmma.mma_async", kFullMask, mine, [&](Lane** lanes) { issue(lanes, count, product, running->warp()); });
+  if (!registers) product.a = describe(a, shape.a_type, shape.a_mn);
+  product.b = describe(b, shape.b_type, shape.b_mn);
+  Lane mine{static_cast<u32*>(d), registers, a, b};
+  collective("wgmma.mma_async", kFullMask, mine,
+             [&](Lane** lanes) { issue(lanes, shape.columns / 2, product, running->warp()); });
 }
 
 void wgmma_fence() {

@@ -39,16 +39,17 @@ struct Launch {
   float* lse;  // (batch, heads, queries), or (heads, all queries) where packed; natural logarithm
   long long q_row, q_head, q_batch, k_row, k_head, k_batch, v_row, v_head, v_batch, out_row, out_head, out_batch;
   const int *query_starts, *key_starts;  // of each sequence and the end of the last; null unless VARLEN
-  const float* alibi;                    // slope of (batch, head), times log2(e) / scale_log2
-  const float* sinks;                    // logit of each head, times log2(e)
-  const unsigned char* mask;
+  const float* alibi;                    // slope of each (batch, head)
+  const float* sinks;                    // logit of each head
+  const unsigned char* mask;             // 0 hides
   long long mask_row, mask_key, mask_head, mask_batch;
   int batch, heads, heads_per_kv, queries, keys, head_dim;  // lengths: the largest ones where packed
-  // Query i sees keys j with i + left <= j <= i + right; where packed, keys - queries is added to both.
-  int right, left;
-  int row_tiles, tiles, section, alibi_batch;
-  float scale_log2;  // of scores as SOFTCAP left them
-  float softcap;     // softmax scale / cap
+  // Query i sees keys j with i + left <= j <= i + right; where packed, moves * (keys - queries) is added to both.
+  int right, left, moves;
+  int row_tiles, tiles, section, alibi_batch, alibi_head;
+  float scale_log2;   // of scores as SOFTCAP left them
+  float softcap;      // softmax scale / cap
+  float alibi_scale;  // log2(e) / scale_log2: what a slope is worth among raw scores
 };
 
 // Where everything lies in shared memory: rings of two tiles of K and three of V (the last slice of one tile's p * V

@@ -7,14 +7,13 @@
 extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
     attention_forward_sm80(const __grid_constant__ Launch launch) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const Work work = work_of(launch, blockIdx.x);
-  const KeyTiles keys = keys_of(work);
-  if (keys.first == keys.last) {
+  const Work work = work_of(launch, divided(launch, blockIdx.x));
+  if (work.sees_nothing()) {
     for (int panel = 0; panel < kPanels; ++panel)
       store_nothing(launch, work, work.row + warp * kWarpRows + panel * 16 + lane / 4, lane);
     return;
   }
-  Pipeline self(launch, work, keys, warp, lane);
+  Pipeline self(launch, work, warp, lane);
   if (!self.run(false)) self.run(true);
   self.store();
 }

@@ -45,12 +45,15 @@ class Launch(ctypes.Structure):
         ("head_dim", ctypes.c_int),
         ("right", ctypes.c_int),
         ("left", ctypes.c_int),
+        ("moves", ctypes.c_int),
         ("row_tiles", ctypes.c_int),
         ("tiles", ctypes.c_int),
         ("section", ctypes.c_int),
         ("alibi_batch", ctypes.c_int),
+        ("alibi_head", ctypes.c_int),
         ("scale_log2", ctypes.c_float),
         ("softcap", ctypes.c_float),
+        ("alibi_scale", ctypes.c_float),
     )
 
 

@@ -24,7 +24,6 @@ struct Pipeline {
 
   const Launch& launch;
   const Work& work;
-  const KeyTiles keys;
   const int row, lane;
   const Rooms at;
   const Address by_rows, by_columns;
@@ -37,10 +36,9 @@ struct Pipeline {
   unsigned f[kRing][4];
   Softmax state[kPanels];
 
-  __device__ __forceinline__ Pipeline(const Launch& launch, const Work& work, const KeyTiles& keys, int warp, int lane)
+  __device__ __forceinline__ Pipeline(const Launch& launch, const Work& work, int warp, int lane)
       : launch(launch),
         work(work),
-        keys(keys),
         row(work.row + warp * kWarpRows),
         lane(lane),
         at(ptx::shared_base()),
@@ -123,9 +121,10 @@ struct Pipeline {
     for (int m = 0; m < kPanels; ++m) {
       const int mine = row + m * 16 + lane / 4, column = key + lane % 4 * 2;
       if constexpr (kSoftcap) softcap(s[m], launch.softcap);
-      if constexpr (kAlibi)
-        add_alibi(s[m], launch.alibi[work.batch * launch.alibi_batch + work.head],
-                  mine + work.keys - work.queries - column);
+      if constexpr (kAlibi) {
+        const float slope = launch.alibi[work.batch * launch.alibi_batch + work.head * launch.alibi_head];
+        add_alibi(s[m], slope * launch.alibi_scale, mine + work.keys - work.queries - column);
+      }
       if constexpr (kMask)
         hide_masked(s[m],
                     {launch.mask + work.batch * launch.mask_batch + work.head * launch.mask_head, launch.mask_row,
@@ -241,7 +240,7 @@ struct Pipeline {
     v_before = v_now;
     v_now = next_v(v_now);
     k_now = next_k(k_now);
-    if (tile == keys.first) return;
+    if (tile == work.first) return;
     ptx::cp_async_wait<0>();
     __syncthreads();
   }
@@ -263,7 +262,7 @@ struct Pipeline {
   }
 
   __device__ __forceinline__ void seen_tile(int tile) {
-    const bool more = tile > keys.first;
+    const bool more = tile > work.first;
 #pragma unroll
     for (int i = kSlices - 1; i >= 0; --i) {
       if (i == kSlices - 1 && more) load_next_k();
@@ -274,7 +273,7 @@ struct Pipeline {
   }
 
   __device__ __forceinline__ void masked_tile(int tile) {
-    if (tile > keys.first) {
+    if (tile > work.first) {
       load_next_k();
       load_next_v();
     }
@@ -295,7 +294,7 @@ struct Pipeline {
 
   // Q, and the last tile of keys, whose end may lie outside of the sequence.
   __device__ __forceinline__ void begin() {
-    const int kv_head = work.head / launch.heads_per_kv, tile = keys.last - 1;
+    const int kv_head = work.head / launch.heads_per_kv, tile = work.last - 1;
     const unsigned short* q_from = first_row(launch.q, launch.q_batch, work.head * launch.q_head,
                                              (work.query_start + work.row + loader.row) * launch.q_row);
     const int key = work.key_start + tile * kKeys + loader.row;
@@ -344,20 +343,20 @@ struct Pipeline {
   __device__ __forceinline__ bool run(bool exact) {
     begin();
     // Tiles below `whole` are seen in full by every row, and every row has seen a key before.
-    int whole = kCausal ? (work.row + work.right) / kKeys : keys.last - 1;
+    int whole = kCausal ? (work.row + work.right) / kKeys : work.last - 1;
     if (kMask || exact) whole = 0;
-    int tile = keys.last - 1, lowest = max(keys.first, min(whole, tile));
+    int tile = work.last - 1, lowest = max(work.first, min(whole, tile));
     for (; tile >= lowest; --tile) {
       masked_tile(tile);
       turn(tile);
     }
-    lowest = kWindow ? max(keys.first, (work.row + kTileRows - 1 + work.left + kKeys - 1) / kKeys) : keys.first;
+    lowest = kWindow ? max(work.first, (work.row + kTileRows - 1 + work.left + kKeys - 1) / kKeys) : work.first;
     for (; tile >= lowest; --tile) {
       seen_tile(tile);
       turn(tile);
     }
     if constexpr (kWindow)
-      for (; tile >= keys.first; --tile) {
+      for (; tile >= work.first; --tile) {
         masked_tile(tile);
         turn(tile);
       }

@@ -39,17 +39,18 @@ struct Launch {
   long long out_row, out_head, out_batch;
   int* counters;                         // {tiles taken, blocks that are done}, both 0 before and after a launch
   const int *query_starts, *key_starts;  // of each sequence and the end of the last; null unless VARLEN
-  const float* alibi;                    // slope of (batch, head), times log2(e) / scale_log2
-  const float* sinks;                    // logit of each head, times log2(e)
-  const unsigned char* mask;
+  const float* alibi;                    // slope of each (batch, head)
+  const float* sinks;                    // logit of each head
+  const unsigned char* mask;             // 0 hides
   long long mask_row, mask_key, mask_head, mask_batch;
   int batch, heads, heads_per_kv, queries, keys, head_dim;  // lengths: the largest ones where packed
-  // Query i sees keys j with i + left <= j <= i + right; where packed, keys - queries is added to both.
-  int right, left;
-  int row_tiles, tiles, section, alibi_batch;
-  float scale_log2;  // of scores as SOFTCAP left them
-  float slack;       // 8 / scale_log2: by so much may a score exceed its row's maximum before outputs are rescaled
-  float softcap;     // softmax scale / cap
+  // Query i sees keys j with i + left <= j <= i + right; where packed, moves * (keys - queries) is added to both.
+  int right, left, moves;
+  int row_tiles, tiles, section, alibi_batch, alibi_head;
+  float scale_log2;   // of scores as SOFTCAP left them
+  float slack;        // 8 / scale_log2: by so much may a score exceed its row's maximum before outputs are rescaled
+  float softcap;      // softmax scale / cap
+  float alibi_scale;  // log2(e) / scale_log2: what a slope is worth among raw scores
 };
 
 // Where everything lies in shared memory.
@@ -68,6 +69,6 @@ struct Rooms {
     v_empty = v_full + 8 * kStages;
     tile_full = v_empty + 8 * kStages;
     tile_empty = tile_full + 8 * 2;
-    tile = tile_empty + 8 * 2;
+    tile = (tile_empty + 8 * 2 + 15) / 16 * 16;
   }
 };

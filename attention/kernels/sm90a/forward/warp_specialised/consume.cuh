@@ -8,6 +8,7 @@
 #include "produce.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/convert.cuh"
+#include "ptx/elect.cuh"
 #include "ptx/wgmma.cuh"
 #include "scores.cuh"
 #include "store.cuh"
@@ -15,15 +16,15 @@
 struct Consumer {
   const Launch& launch;
   const Rooms& at;
-  const int group, warp, lane;  // warp of the warpgroup
-  Ring k{}, v{};
-  unsigned q_parity = 0;
+  const int group;
+  Ring<kStages> k{}, v{};
+  Ring<1> q{};
   Softmax state{};
   float o[kHeadDim / 2], s[kKeys / 2];
   unsigned p[kKeys / 16][4];
 
   __device__ __forceinline__ void release(unsigned bar) const {
-    if (lane == 0) ptx::mbarrier_arrive(bar);
+    if (ptx::elect_one()) ptx::mbarrier_arrive(bar);
   }
 
   __device__ __forceinline__ void await_turn() const {
@@ -37,7 +38,7 @@ struct Consumer {
   // s = Q K^T
   __device__ __forceinline__ void multiply_scores() {
     const unsigned long long q_tile = ptx::matrix_descriptor(at.q + group * kQBytes, 16, 8 * kSpan, kSpan);
-    const unsigned long long k_tile = ptx::matrix_descriptor(at.k + k.stage * kTileBytes, 16, 8 * kSpan, kSpan);
+    const unsigned long long k_tile = ptx::matrix_descriptor(at.k + k.stage() * kTileBytes, 16, 8 * kSpan, kSpan);
     ptx::wgmma_fence();
 #pragma unroll
     for (int i = 0; i < kHeadDim / 16; ++i) {
@@ -55,7 +56,7 @@ struct Consumer {
   // o += p V. V lies as keys x head dim: B is MN-major, 16 keys are two groups of eight rows.
   __device__ __forceinline__ void multiply_values(bool accumulate) {
     const unsigned long long v_tile =
-        ptx::matrix_descriptor(at.v + v.stage * kTileBytes, kKeys * kSpan, 8 * kSpan, kSpan);
+        ptx::matrix_descriptor(at.v + v.stage() * kTileBytes, kKeys * kSpan, 8 * kSpan, kSpan);
     ptx::wgmma_fence();
 #pragma unroll
     for (int i = 0; i < kKeys / 16; ++i) {
@@ -77,10 +78,13 @@ struct Consumer {
   // Scores of keys from `tile` on, as the softmax takes them.
   template <bool Masked>
   __device__ __forceinline__ void adjust(const Work& work, int row, int tile) {
-    const int mine = row + warp * 16 + lane / 4, column = tile * kKeys + lane % 4 * 2;
+    const int lane = threadIdx.x % 32, mine = row + threadIdx.x / 32 % 4 * 16 + lane / 4,
+              column = tile * kKeys + lane % 4 * 2;
     if constexpr (kSoftcap) softcap(s, launch.softcap);
-    if constexpr (kAlibi)
-      add_alibi(s, launch.alibi[work.batch * launch.alibi_batch + work.head], mine + work.keys - work.queries - column);
+    if constexpr (kAlibi) {
+      const float slope = launch.alibi[work.batch * launch.alibi_batch + work.head * launch.alibi_head];
+      add_alibi(s, slope * launch.alibi_scale, mine + work.keys - work.queries - column);
+    }
     if constexpr (kMask)
       hide_masked(s,
                   {launch.mask + work.batch * launch.mask_batch + work.head * launch.mask_head, launch.mask_row,
@@ -93,29 +97,38 @@ struct Consumer {
 
   // A tile of keys that none of these rows sees: the producer and the other warpgroups count on every consumer.
   __device__ __forceinline__ void skip() {
-    ptx::mbarrier_wait(at.k_full + 8 * k.stage, k.parity);
-    release(at.k_empty + 8 * k.stage);
+    ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
+    release(at.k_empty + 8 * k.stage());
     k.advance();
     await_turn();
     pass_turn();
-    ptx::mbarrier_wait(at.v_full + 8 * v.stage, v.parity);
-    release(at.v_empty + 8 * v.stage);
+    ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
+    release(at.v_empty + 8 * v.stage());
     v.advance();
   }
 
-  __device__ __forceinline__ void first(const Work& work, int row, int tile) {
+  // The first tile of keys that one of these rows sees.
+  __device__ __forceinline__ int first(const Work& work, int row) {
+    int tile = work.last - 1;
+    if constexpr (kCausal) {
+      const int mine = (min(work.keys, row + kGroupRows + work.right) - 1) / kKeys;
+      for (; tile > max(mine, work.first); --tile) skip();
+    }
     float correction[2];
-    ptx::mbarrier_wait(at.k_full + 8 * k.stage, k.parity);
+    ptx::mbarrier_wait(at.q_full + 8 * group, q.parity());
+    q.advance();
+    ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
     await_turn();
     multiply_scores();
     pass_turn();
     ptx::wgmma_wait<0>();
-    release(at.k_empty + 8 * k.stage);
+    release(at.k_empty + 8 * k.stage());
     k.advance();
     adjust<true>(work, row, tile);
     raise_maxima<true, true>(s, state, correction, launch.scale_log2);
     exponentials<0, kKeys / 8>(s, state, launch.scale_log2);
     pack();
+    return tile;
   }
 
   // One tile of keys after the first: its scores, and p * V of the tile before it.
@@ -124,24 +137,24 @@ struct Consumer {
     constexpr int kBlocks = kKeys / 8, kBeforeWait = kOverlap ? kBlocks / 2 : 0;
     float correction[2];
     if constexpr (kOverlap) {
-      ptx::mbarrier_wait(at.k_full + 8 * k.stage, k.parity);
+      ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
       await_turn();
       multiply_scores();
-      ptx::mbarrier_wait(at.v_full + 8 * v.stage, v.parity);
+      ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
       multiply_values(accumulate);
       pass_turn();
       ptx::wgmma_wait<1>();
     } else {
-      ptx::mbarrier_wait(at.v_full + 8 * v.stage, v.parity);
+      ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
       await_turn();
       multiply_values(accumulate);
-      ptx::mbarrier_wait(at.k_full + 8 * k.stage, k.parity);
+      ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
       multiply_scores();
       pass_turn();
       ptx::wgmma_wait<0>();
-      release(at.v_empty + 8 * v.stage);
+      release(at.v_empty + 8 * v.stage());
     }
-    release(at.k_empty + 8 * k.stage);
+    release(at.k_empty + 8 * k.stage());
     k.advance();
     adjust<Masked>(work, row, tile);
     const bool grown = Masked || kMask || __any_sync(~0u, exceeds(s, state, launch.slack));
@@ -152,7 +165,7 @@ struct Consumer {
       // cannot know, and a store stays before the wait.
       if (state.sum[0] + state.sum[1] < 0.f) ptx::store_shared(at.tile, 0);
       ptx::wgmma_wait<0>();
-      release(at.v_empty + 8 * v.stage);
+      release(at.v_empty + 8 * v.stage());
     }
     exponentials<kBeforeWait, kBlocks>(s, state, launch.scale_log2);
     v.advance();
@@ -160,15 +173,11 @@ struct Consumer {
     pack();
   }
 
-  __device__ __forceinline__ void run(const Work& work, const KeyTiles& keys) {
+  // All tiles of keys of a tile of rows.
+  __device__ __forceinline__ void run(const Work& work) {
     const int row = work.row + group * kGroupRows;
-    int tile = keys.last - 1, last = tile, least = keys.first;
-    if constexpr (kCausal) last = (min(work.keys, row + kGroupRows + work.right) - 1) / kKeys;
+    int tile = first(work, row), least = work.first;
     if constexpr (kWindow) least = max(least, min(tile, (row + work.left) / kKeys));
-    ptx::mbarrier_wait(at.q_full + 8 * group, q_parity);
-    q_parity ^= 1;
-    for (; tile > max(last, least); --tile) skip();
-    first(work, row, tile);
 
     bool accumulate = false;
     --tile;
@@ -182,28 +191,31 @@ struct Consumer {
       for (; tile >= least; --tile, accumulate = true) step<true>(work, row, tile, accumulate);
 
     release(at.q_empty + 8 * group);
-    ptx::mbarrier_wait(at.v_full + 8 * v.stage, v.parity);
+    ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
     multiply_values(accumulate);
     ptx::wgmma_wait<0>();
-    release(at.v_empty + 8 * v.stage);
+    release(at.v_empty + 8 * v.stage());
     v.advance();
-    store_rows(launch, work, row + warp * 16 + lane / 4, lane, o, state);
     if constexpr (kWindow)
-      for (; tile >= keys.first; --tile) skip();
+      for (; tile >= work.first; --tile) skip();
   }
 };
 
 __device__ __forceinline__ void consume(const Launch& launch, const Rooms& at) {
   const int thread = threadIdx.x - 128;
-  Consumer self{launch, at, thread / 128, thread % 128 / 32, thread % 32};
+  Consumer self{launch, at, thread / 128};
   if (kPingpong && self.group == kWarpgroups - 1) self.pass_turn();
   Slot slot;
-  for (int tile; (tile = receive_tile(at, slot, self.lane)) < launch.tiles;) {
+  while (true) {
+    const ptx::vec4 tile = receive(at, slot, threadIdx.x % 32);
+    if (tile.x == kNoTile) break;
     const Work work = work_of(launch, tile);
-    const KeyTiles keys = keys_of(work);
-    if (keys.first == keys.last)
-      store_nothing(launch, work, work.row + self.group * kGroupRows + self.warp * 16 + self.lane / 4, self.lane);
-    else
-      self.run(work, keys);
+    const int row = work.row + self.group * kGroupRows + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
+    if (work.sees_nothing()) {
+      store_nothing(launch, work, row, threadIdx.x % 32);
+    } else {
+      self.run(work);
+      store_rows(launch, work, row, threadIdx.x % 32, self.o, self.state);
+    }
   }
 }

@@ -12,20 +12,19 @@ from attention.cuda import driver, tensor_map
 from attention.cuda.counters import counters
 from attention.cuda.driver import Function
 from attention.cuda.kernels import function_of
+from attention.extras import NO_EXTRAS, Extras
 from attention.kernels.sm90a.forward.warp_specialised.launch import (
     GROUP_ROWS,
     Launch,
     Shape,
-    defines_of,
+    build_of,
     section_of,
     shape_of,
 )
 from attention.layout import empty_lse, empty_out
 from attention.problem import AttentionProblem
 from attention.variant import Config
-from microbench.build import Defines
 
-KERNEL = "attention_forward_sm90a"
 FOLDER = Path(__file__).parent
 LOG2_E = math.log2(math.e)
 # A score may exceed its row's maximum by 8 in log2 before outputs are rescaled: p below 2^8 (FlashAttention-4's rule).
@@ -46,36 +45,60 @@ class Prepared:
 
 
 def forward(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, problem: AttentionProblem, config: Config
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    problem: AttentionProblem,
+    config: Config,
+    extras: Extras = NO_EXTRAS,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Out (B, Hq, Sq, D) and lse (B, Hq, Sq), float32, of (B, Hq, Sq, D) and twice (B, Hkv, Skv, D), f16 or bf16.
 
-    Inputs that TMA cannot read in place are copied first: see attention.cuda.tensor_map.fits.
-    Raises BuildError or LaunchError where the kernel cannot be built or run.
+    Packed sequences are one batch of all their rows. Inputs that TMA cannot read in place are copied first: see
+    attention.cuda.tensor_map.fits. Raises BuildError or LaunchError where the kernel cannot be built or run.
     """
     index = query.device.index
     if index != torch.cuda.current_device():
         with torch.cuda.device(index):
-            return forward(query, key, value, problem, config)
+            return forward(query, key, value, problem, config, extras)
     width = query.shape[-1]
+    out, lse = empty_out(query, width), empty_lse(query)
+    written = out
+    if width % 8 or out.stride(-1) != 1 or any(stride % 8 for stride in out.stride()[:-1]):
+        written = out.new_empty((*out.shape[:-1], -(-width // 8) * 8))
     query, key, value = (_readable(tensor) for tensor in (query, key, value))
-    out, lse = empty_out(query, query.shape[-1]), empty_lse(query)
-    prepared = _prepared(index, query.shape, key.shape, out.stride(), problem, config)
+    prepared = _prepared(index, query.shape, key.shape, written.stride(), problem, config)
     bfloat16, span = query.dtype == torch.bfloat16, prepared.swizzle
     launch = Launch.from_buffer_copy(prepared.template)
     base = ctypes.addressof(launch)
     rows = (GROUP_ROWS, prepared.shape.tile_keys, prepared.shape.tile_keys)
     for at, (tensor, box) in enumerate(zip((query, key, value), rows, strict=True)):
-        encoded = tensor_map.encode(
-            tensor.data_ptr(), tensor.shape, tensor.stride(), bfloat16, (box, span // 2), span
-        )
+        encoded = tensor_map.encode(tensor.data_ptr(), tensor.shape, tensor.stride(), bfloat16, (box, span // 2), span)
         ctypes.memmove(base + at * tensor_map.MAP_BYTES, encoded, tensor_map.MAP_BYTES)
     stream = torch.cuda.current_stream().cuda_stream
-    launch.out, launch.lse = out.data_ptr(), lse.data_ptr()
+    launch.out, launch.lse = written.data_ptr(), lse.data_ptr()
     launch.counters = counters(index).address(stream, torch.cuda.is_current_stream_capturing())
+    if extras is not NO_EXTRAS:
+        _bring(launch, extras)
     pointer = ctypes.c_void_p(base)
     driver.launch(prepared.function, prepared.blocks, prepared.shape.threads, stream, ctypes.addressof(pointer))
-    return (out if out.shape[-1] == width else out[..., :width]), lse
+    if written is not out:
+        out.copy_(written[..., :width])
+    return out, lse
+
+
+def _bring(launch: Launch, extras: Extras) -> None:
+    """Addresses and strides of the tensors that features bring."""
+    if extras.cu_seqlens_q is not None and extras.cu_seqlens_k is not None:
+        launch.query_starts, launch.key_starts = extras.cu_seqlens_q.data_ptr(), extras.cu_seqlens_k.data_ptr()
+    if extras.alibi is not None:
+        launch.alibi = extras.alibi.data_ptr()
+        launch.alibi_batch, launch.alibi_head = extras.alibi.stride()
+    if extras.sinks is not None:
+        launch.sinks = extras.sinks.data_ptr()
+    if extras.mask is not None:
+        launch.mask = extras.mask.data_ptr()
+        launch.mask_batch, launch.mask_head, launch.mask_row, launch.mask_key = extras.mask.stride()
 
 
 def _readable(tensor: torch.Tensor) -> torch.Tensor:
@@ -92,30 +115,30 @@ def _prepared(
     shape = shape_of(problem, config)
     device = torch.device("cuda", index)
     sm_count = torch.cuda.get_device_properties(device).multi_processor_count
-    defines: Defines = defines_of(problem, config)
-    function = function_of(device, FOLDER, KERNEL, defines, shape.smem_bytes)
-    batch, heads, queries, head_dim = query
-    keys, heads_kv = key[2], key[1]
-    row_tiles = -(-queries // shape.tile_rows)
-    left, right = problem.band
-    scale_log2 = problem.softmax_scale * LOG2_E
+    function = function_of(device, FOLDER, build_of(problem, config))
+    row_tiles = -(-problem.seq_q // shape.tile_rows)
+    tiles = row_tiles * problem.batch * problem.heads_q
+    edges = problem.edges if problem.varlen else problem.band()
+    scale_log2 = (problem.softcap or problem.softmax_scale) * LOG2_E
     template = Launch(
         out_batch=out_strides[0],
         out_head=out_strides[1],
         out_row=out_strides[2],
-        batch=batch,
-        heads=heads,
-        heads_per_kv=heads // heads_kv,
-        queries=queries,
-        keys=keys,
-        head_dim=head_dim,
-        left=left,
-        right=right,
+        batch=problem.batch,
+        heads=problem.heads_q,
+        heads_per_kv=problem.heads_q // problem.heads_kv,
+        queries=problem.seq_q,
+        keys=problem.seq_kv,
+        head_dim=query[-1],
+        left=edges.left or 0,
+        right=edges.right or 0,
+        moves=int(problem.alignment == "bottom_right"),
         row_tiles=row_tiles,
-        tiles=row_tiles * batch * heads,
+        tiles=tiles,
         section=section_of(problem, shape),
         scale_log2=scale_log2,
-        scale=problem.softmax_scale,
         slack=SLACK_LOG2 / scale_log2 if scale_log2 > 0 else math.inf,
+        softcap=problem.softmax_scale / problem.softcap if problem.softcap else 0.0,
+        alibi_scale=LOG2_E / scale_log2 if scale_log2 > 0 else 0.0,
     )
-    return Prepared(function, shape, bytes(template), min(sm_count, row_tiles * batch * heads), 2 * shape.panel_width)
+    return Prepared(function, shape, bytes(template), min(sm_count, tiles), 2 * shape.panel_width)

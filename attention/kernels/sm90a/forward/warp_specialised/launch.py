@@ -4,15 +4,18 @@ import ctypes
 from dataclasses import dataclass
 
 from attention.problem import AttentionProblem
-from attention.variant import Config
-from microbench.build import Defines
+from attention.variant import Config, CudaBuild
 
+KERNEL = "attention_forward_sm90a"
 GROUP_ROWS = 64
 HEAD_DIMS = (64, 96, 128, 192, 256)
 
 
 class Launch(ctypes.Structure):
-    """`Launch` of config.cuh: three tensor maps of 128 bytes, then pointers, strides in elements, and sizes."""
+    """`Launch` of config.cuh: three tensor maps of 128 bytes, then pointers, strides in elements, and sizes.
+
+    Its size is a multiple of the 64 bytes that a tensor map is aligned to, as C++ has it: see the test of both layouts.
+    """
 
     _fields_ = (
         ("q", ctypes.c_uint8 * 128),
@@ -41,14 +44,16 @@ class Launch(ctypes.Structure):
         ("head_dim", ctypes.c_int),
         ("right", ctypes.c_int),
         ("left", ctypes.c_int),
+        ("moves", ctypes.c_int),
         ("row_tiles", ctypes.c_int),
         ("tiles", ctypes.c_int),
         ("section", ctypes.c_int),
         ("alibi_batch", ctypes.c_int),
+        ("alibi_head", ctypes.c_int),
         ("scale_log2", ctypes.c_float),
         ("slack", ctypes.c_float),
         ("softcap", ctypes.c_float),
-        ("_padding", ctypes.c_uint8 * 12),  # sizeof is a multiple of the 64 bytes that a tensor map is aligned to
+        ("alibi_scale", ctypes.c_float),
     )
 
 
@@ -78,9 +83,9 @@ class Shape:
 
     @property
     def smem_bytes(self) -> int:
-        """Q, the rings of K and V, their mbarriers, and the tile numbers."""
+        """Q, the rings of K and V, their mbarriers, and two slots of 16 bytes that carry tiles."""
         tiles = self.tile_rows + 2 * self.stages * self.tile_keys
-        return tiles * self.head_dim * 2 + 8 * (2 * self.warpgroups + 4 * self.stages + 5)
+        return tiles * self.head_dim * 2 + 8 * (2 * self.warpgroups + 4 * self.stages + 4) + 16 * 2
 
 
 def padded_head_dim(head_dim: int) -> int:
@@ -90,25 +95,29 @@ def padded_head_dim(head_dim: int) -> int:
 
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     """The tile of one configuration."""
-    return Shape(
-        padded_head_dim(problem.head_dim), config["tile_keys"], config["warpgroups"], config["stages"]
-    )
+    return Shape(padded_head_dim(problem.head_dim), config["tile_keys"], config["warpgroups"], config["stages"])
 
 
-def defines_of(problem: AttentionProblem, config: Config) -> Defines:
-    """What config.cuh asks of NVRTC."""
-    left, right = problem.band
-    return (
+def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
+    """What config.cuh asks of NVRTC, and what a launch takes."""
+    edges, shape = problem.edges, shape_of(problem, config)
+    defines = (
         ("HEAD_DIM", padded_head_dim(problem.head_dim)),
         ("TILE_KEYS", config["tile_keys"]),
         ("WARPGROUPS", config["warpgroups"]),
         ("STAGES", config["stages"]),
         ("BF16", int(problem.dtype == "bfloat16")),
-        ("CAUSAL", int(right < problem.seq_kv - 1)),
-        ("WINDOW", int(left > -(problem.seq_q - 1))),
+        ("CAUSAL", int(edges.right is not None)),
+        ("WINDOW", int(edges.left is not None)),
         ("OVERLAP", 1),
-        ("PINGPONG", config["pingpong"]),
+        ("PINGPONG", 1),
+        ("VARLEN", int(problem.varlen)),
+        ("SOFTCAP", int(problem.softcap > 0)),
+        ("ALIBI", int(problem.alibi)),
+        ("SINKS", int(problem.sinks)),
+        ("MASK", int(problem.mask == "bool")),
     )
+    return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)
 
 
 def section_of(problem: AttentionProblem, shape: Shape) -> int:

@@ -1,7 +1,13 @@
 """Attention on Hopper: one producer warpgroup, two or three consumers on wgmma; what it serves and what a tile asks."""
 
-from attention.kernels.sm90a.forward.warp_specialised.launch import GROUP_ROWS, HEAD_DIMS, padded_head_dim, shape_of
-from attention.problem import AttentionProblem
+from attention.kernels.sm90a.forward.warp_specialised.launch import (
+    GROUP_ROWS,
+    HEAD_DIMS,
+    build_of,
+    padded_head_dim,
+    shape_of,
+)
+from attention.problem import AttentionProblem, Feature
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.arch import Arch
 
@@ -9,6 +15,10 @@ from microbench.arch import Arch
 CONSUMER_REGISTERS = {2: 240, 3: 160}
 # Addresses, ring positions, softmax state and temporaries: ptxas spills where less is left (build matrix).
 OTHER_REGISTERS = 32
+
+FEATURES: frozenset[Feature] = frozenset(
+    {"bool mask", "bottom-right causality", "sliding window", "softcap", "ALiBi", "attention sinks", "variable lengths"}
+)
 
 
 def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
@@ -19,18 +29,15 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
         return f"needs one head dim for all, not {problem.head_dim} and {problem.head_dim_v}"
     if problem.head_dim > HEAD_DIMS[-1]:
         return f"serves head dims up to {HEAD_DIMS[-1]}, not {problem.head_dim}"
-    if problem.mask == "float":
-        return "takes no float mask; a boolean mask, ALiBi slopes or a window it does"
-    if problem.dropout_p > 0:
-        return "has no dropout"
-    if problem.softmax_scale < 0:
-        return f"needs a softmax scale of 0 or more, not {problem.softmax_scale:g}"
+    if problem.softmax_scale < 0 or (problem.alibi and problem.softmax_scale == 0):
+        return f"needs a positive softmax scale, not {problem.softmax_scale:g}"
     return None
 
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
     """Registers of a consumer thread, shared memory of the block, and warpgroups that would have no rows."""
     shape = shape_of(problem, config)
+    assert arch.limits is not None
     if shape.smem_bytes > arch.limits.smem_bytes_per_block:
         return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
     held = shape.head_dim // 2 + shape.tile_keys * 3 // 4  # out, scores, and p packed by two
@@ -53,13 +60,16 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
     return Tile(
         rows=rows,
         columns=columns,
-        row_step=GROUP_ROWS,
+        # A warpgroup passes over tiles that causality hides from it, but works on rows beyond the end.
+        row_step=GROUP_ROWS if problem.causal else rows,
         column_step=columns,
         demands=(
             Demand("products on wgmma", "tile", 4 * rows * columns * width, "wgmma_bf16_flops_per_s"),
             Demand("exponentials", "tile", rows * columns, "mufu_ex2_per_clk_sm"),
             Demand("operands from shared memory", "tile", operand_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
+            # Products of a step are taken in turns, and the first of a turn starts behind the last of the one before.
+            Demand("turns", "turns", 2, "wgmma_n128_bf16_latency_cycles"),
         ),
         edge=(Demand("Q and out", "edge", 4 * rows * width, "dram_bandwidth_bytes_per_s"),),
     )
@@ -83,15 +93,16 @@ VARIANT = Variant(
     summary="TMA producer, wgmma consumers, softmax of one tile beside the products of another",
     owner="smscope",
     archs=("sm90a",),
+    features=FEATURES,
     refuses=refuses,
     space=(
         ("tile_keys", (64, 80, 96, 112, 128, 144, 160, 176)),
         ("warpgroups", (2, 3)),
         ("stages", (2,)),
-        ("pingpong", (0, 1)),
     ),
     illegal=illegal,
     tile=tile,
+    build=build_of,
     rank=-1,
     notes=notes,
 )

@@ -1,5 +1,5 @@
 // One wrapper a kernel, one seed a block: registers and shared memory as they are, so that a GPU and the emulator can
-// be given the same bytes. Group by group, chosen by a define; differential_cases.py lays the inputs out.
+// be given the same bytes. Group by group, chosen by a define; the files beside this one lay the inputs out.
 #include "ptx/memory.cuh"
 
 template <unsigned Count, class T>
@@ -69,12 +69,13 @@ extern "C" __global__ void store_matrices(const unsigned* s, const unsigned* row
 
 #ifdef RANK
 #include "ptx/tma.cuh"
-// Load a box, show its image in shared memory, store it through a second map, and add it through a third. Maps lie in
-// global memory, one of each for a block; starts: RANK coordinates for a block, innermost first.
-extern "C" __global__ void copy_box(const ptx::TensorMap* from, const ptx::TensorMap* to, const ptx::TensorMap* sum,
-                                    const int* starts, unsigned* image, int words) {
+// Load a box, show its image in shared memory, store it through a second map, and add it through a third. One seed a
+// launch: the maps are parameters. at: RANK coordinates, innermost first.
+extern "C" __global__ void copy_box(const __grid_constant__ ptx::TensorMap from,
+                                    const __grid_constant__ ptx::TensorMap to,
+                                    const __grid_constant__ ptx::TensorMap sum, const int* at, unsigned* image,
+                                    int words) {
   const unsigned box = ptx::shared_base(), bar = box + 32768;
-  const int* at = starts + RANK * blockIdx.x;
 #if RANK == 1
 #define COORDINATES at[0]
 #elif RANK == 2
@@ -90,15 +91,15 @@ extern "C" __global__ void copy_box(const ptx::TensorMap* from, const ptx::Tenso
     ptx::mbarrier_init(bar, 1);
     ptx::fence_mbarrier_init();
     ptx::mbarrier_arrive_expect(bar, words * 4);
-    ptx::tensor_load(box, from + blockIdx.x, bar, COORDINATES);
+    ptx::tensor_load(box, &from, bar, COORDINATES);
   }
   __syncthreads();
   ptx::mbarrier_wait(bar, 0);
   read_shared(image, box, words);
   __syncthreads();
   if (threadIdx.x == 0) {
-    ptx::tensor_store(to + blockIdx.x, box, COORDINATES);
-    if (ADDS) ptx::tensor_add(sum + blockIdx.x, box, COORDINATES);
+    ptx::tensor_store(&to, box, COORDINATES);
+    if (ADDS) ptx::tensor_add(&sum, box, COORDINATES);
     ptx::bulk_commit();
     ptx::bulk_wait<0>();
   }

@@ -1,0 +1,49 @@
+"""GPU time of calls that alternate: each captured in a CUDA graph, one replay between two events, after an L2 flush."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+FLUSH_BYTES = 256 << 20  # five times the L2 of an H100
+REPEATS = 15
+
+
+class Graphed:
+    """A call captured in a CUDA graph; `captured` is False where that was refused and the call runs eagerly."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        import torch
+
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                call()
+        torch.cuda.current_stream().wait_stream(side)
+        torch.cuda.synchronize()
+        self.captured = True
+        self._graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(self._graph):
+                self._kept = call()
+            self.replay: Callable[[], Any] = self._graph.replay
+        except RuntimeError:
+            torch.cuda.synchronize()
+            self.captured, self.replay = False, call
+
+
+def alternate(calls: Mapping[str, Graphed], repeats: int = REPEATS) -> dict[str, list[float]]:
+    """Seconds of each call, `repeats` times, in turns."""
+    import torch
+
+    flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            flush.zero_()
+            start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+            start.record()
+            call.replay()
+            stop.record()
+            stop.synchronize()
+            seconds[name].append(start.elapsed_time(stop) * 1e-3)
+    return seconds

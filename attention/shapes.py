@@ -1,0 +1,68 @@
+"""What three tensors' shapes, dtypes and devices say together, or the sentence that names which do not fit.
+
+No torch here: anything with shape and dtype will do.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from attention.errors import ProblemError
+
+Shape = tuple[int, ...]
+
+
+def same_dtype(*tensors: Any) -> str:
+    """The one dtype of query, key and value, as a word. Raises ProblemError."""
+    dtypes = [str(tensor.dtype).removeprefix("torch.") for tensor in tensors]
+    if len(set(dtypes)) > 1:
+        raise ProblemError(f"query, key and value are {', '.join(dtypes)}; cast them to one dtype.")
+    return dtypes[0]
+
+
+def same_device(*tensors: Any) -> str:
+    """The one device of query, key and value; an array without one lies on the CPU. Raises ProblemError."""
+    devices = [_device(tensor) for tensor in tensors]
+    if len(set(devices)) > 1:
+        raise ProblemError(f"query, key and value lie on {', '.join(devices)}; move them to one device.")
+    return devices[0]
+
+
+def shapes_of(query: Any, key: Any, value: Any) -> list[Shape]:
+    """Three shapes as tuples of whole numbers."""
+    return [tuple(int(size) for size in tensor.shape) for tensor in (query, key, value)]
+
+
+def stretched(shapes: list[Shape], keep: int) -> list[Shape]:
+    """Stretch everything before the last `keep` dimensions, where that works; what does not is named by checked."""
+    try:
+        leading = np.broadcast_shapes(*(shape[:-keep] for shape in shapes))
+    except ValueError:
+        return shapes
+    return [(*leading, *shape[-keep:]) for shape in shapes]
+
+
+def checked(shapes: list[Shape]) -> list[Shape]:
+    """The shapes with at least three dimensions, (..., H, S, D). Raises ProblemError with those that do not fit."""
+    names = ("query", "key", "value")
+    for name, shape in zip(names, shapes, strict=True):
+        if len(shape) < 2:
+            raise ProblemError(f"{name} has shape {shape}; give it the layout (batch, heads, sequence, head_dim).")
+    ranks = [len(shape) for shape in shapes]
+    if len(set(ranks)) > 1:
+        raise ProblemError(
+            f"query, key and value have {ranks[0]}, {ranks[1]} and {ranks[2]} dimensions; give all the same."
+        )
+    q, k, v = shapes = [(1,) * max(0, 3 - len(shape)) + shape for shape in shapes]
+    if len({shape[:-3] for shape in shapes}) > 1:
+        raise ProblemError(f"The batches differ: query {q}, key {k}, value {v}; give all the same leading dimensions.")
+    if q[-1] != k[-1]:
+        raise ProblemError(f"query has head_dim {q[-1]} and key {k[-1]}; they must be equal.")
+    if k[-3:-1] != v[-3:-1]:
+        raise ProblemError(f"key {k} and value {v} must have the same heads and sequence length.")
+    return shapes
+
+
+def _device(tensor: Any) -> str:
+    device = getattr(tensor, "device", "cpu")
+    return str(device) if hasattr(device, "type") else "cpu"

@@ -1,0 +1,128 @@
+"""Every way from one block's shared memory to another's, in every mode and size of cluster; a histogram of it all."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from microbench.build import compile_source
+from microbench.emulator import MODES, EmulatedDevice, Mode, TensorMap
+from tests.emulated.attention_case import source_of
+from tests.emulated.planted import bug_numbers, outcome
+
+SOURCE, NAME = source_of("clusters.cu")
+WORDS, SMEM_BYTES = 256, 9 * 1024 + 8
+# What a box of WORDS looks like, and the coordinates of a block's.
+BOXES = {
+    (1, 256): "0, number",
+    (1, 4, 64): "0, 0, number",
+    (1, 2, 4, 32): "0, 0, 0, number",
+    (1, 2, 2, 2, 32): "0, 0, 0, 0, number",
+}
+Words = NDArray[np.uint32]
+
+
+def load(device: EmulatedDevice, kernel: str, **defines: str) -> Any:
+    return device.load(SOURCE, NAME, kernel=kernel, defines=tuple(defines.items()))
+
+
+def words(blocks: int) -> Words:
+    return np.random.default_rng(blocks).integers(0, 1 << 32, (blocks, WORDS), dtype=np.uint32)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("way", ["by_stores", "by_loads", "by_async_stores", "by_bulk_copy"])
+def test_words_reach_the_next_block(way: str, size: int, mode: Mode) -> None:
+    given = words(3 * size)
+    found = np.zeros_like(given)
+    load(EmulatedDevice(mode), way)((3 * size,), (64,), (given, found), SMEM_BYTES, cluster=(size,))
+    np.testing.assert_array_equal(found.reshape(3, size, WORDS), np.roll(given.reshape(3, size, WORDS), 1, axis=1))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("size", [1, 2, 8])
+def test_a_bulk_multicast_brings_every_blocks_words_to_all(size: int, mode: Mode) -> None:
+    given = words(2 * size)
+    found = np.zeros((2, size, size, WORDS), np.uint32)
+    load(EmulatedDevice(mode), "by_bulk_multicast")((2 * size,), (64,), (given, found), SMEM_BYTES, cluster=(size,))
+    assert (found == given.reshape(2, 1, size, WORDS)).all()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("box", BOXES)
+def test_a_tensor_multicast_does_so_with_boxes(box: tuple[int, ...], mode: Mode) -> None:
+    device = EmulatedDevice(mode)
+    given = device.asarray(words(4).reshape(4, *box[1:]))
+    found = np.zeros((2, 2, 2, WORDS), np.uint32)
+    kernel = load(device, "by_tensor_multicast", COORDINATES=BOXES[box])
+    kernel((4,), (64,), (TensorMap(given, box, "u32").emulated(), found), SMEM_BYTES, cluster=(2,))
+    assert (found == given.reshape(2, 1, 2, WORDS)).all()
+
+
+def test_one_dimension_is_multicast_as_well() -> None:
+    device = EmulatedDevice()
+    given = device.asarray(words(2).ravel())
+    found = np.zeros((2, 2, WORDS), np.uint32)
+    kernel = load(device, "by_tensor_multicast", COORDINATES="number * 256")
+    kernel((2,), (64,), (TensorMap(given, (256,), "u32").emulated(), found), SMEM_BYTES, cluster=(2,))
+    assert (found == given.reshape(1, 2, WORDS)).all()
+
+
+# The histogram's planted bugs, as they are reported in every mode; a bin in the wrong block breaks no rule.
+PLANTED = {
+    "MISSING_CLEAR_BARRIER": "race: (atom|st).shared",
+    "MISSING_COUNT_BARRIER": "race: (ld.shared|atom.shared::cluster) .* not ordered after the|ended: ",
+    "BLOCK_BARRIERS": "race: |ended: ",
+    "ADDITION_IN_THREE_STEPS": "race: (ld|st).shared::cluster .* not ordered after the (read|write)",
+    "WRONG_OWNER": "",
+}
+BINS, EACH = 64, 500
+
+
+def histogram(device: EmulatedDevice, bug: int = 0, size: int = 4) -> NDArray[Any]:
+    values = np.random.default_rng(7).integers(0, BINS, (8, EACH), dtype=np.uint32)
+    counts = np.zeros(BINS, np.uint32)
+    load(device, "histogram")((8,), (96,), (values, counts, EACH, BINS, bug), 4 * BINS, cluster=(size,))
+    return counts - np.bincount(values.ravel(), minlength=BINS)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_histogram_counts_every_value_once(mode: Mode, size: int) -> None:
+    assert not histogram(EmulatedDevice(mode), size=size).any()
+
+
+def test_every_planted_bug_is_listed() -> None:
+    assert set(bug_numbers(SOURCE)) - {"NONE"} == set(PLANTED)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_found(bug: str, mode: Mode) -> None:
+    nothing = np.zeros(BINS, np.float32)
+    how, said = outcome(histogram, mode, bug_numbers(SOURCE)[bug], nothing, 0)
+    assert how == ("report" if PLANTED[bug] else "result"), said
+    assert re.search(PLANTED[bug], said), said
+
+
+# What ptxas makes of each way; SYNCS is every mbarrier's unit, PRMT the mapping of an address.
+SIGNATURES = {
+    "by_stores": {"UCGABAR_ARV", "UCGABAR_WAIT", "PRMT", "ST.E.128", "SYNCS.ARRIVE.TRANS64.RED.A1T0", "ELECT"},
+    "by_loads": {"UCGABAR_ARV", "UCGABAR_WAIT", "LD.E.128", "LD.E"},
+    "by_async_stores": {"STAS", "STAS.128"},
+    "by_bulk_copy": {"UBLKCP.S.S", "SYNCS.ARRIVE.TRANS64.RED"},
+    "by_bulk_multicast": {"UBLKCP.S.G.MULTICAST"},
+    "by_tensor_multicast": {"UTMALDG.2D.MULTICAST"},
+    "histogram": {"ATOM.E.ADD.STRONG.GPU"},
+}
+
+
+@pytest.mark.parametrize("arch", ["sm90a", "sm100a"])
+@pytest.mark.parametrize("kernel", SIGNATURES)
+def test_the_same_source_compiles_for_its_gpu(kernel: str, arch: str) -> None:
+    cubin = compile_source(SOURCE, NAME, arch, (("COORDINATES", "0, number"),), kernel=kernel)
+    opcodes = {instruction.opcode for instruction in cubin.instructions()}
+    assert SIGNATURES[kernel] <= opcodes, sorted(opcodes)

@@ -1,0 +1,161 @@
+"""Mistakes planted in the source of the sm90a forward kernel: each is found, by the emulator's report or by the oracle.
+
+All of them stand in one build: what is altered stays beside what replaces it, and a number chooses.
+"""
+
+import ctypes
+import re
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+
+from microbench.emulator import MODES, EmulatedDevice, Mode
+from microbench.errors import DeviceError
+from tests.emulated.forward_case import ForwardCase, inputs_of, judge
+from tests.emulated.forward_sm90a import COMMON, FOLDER, Kernel, config_of, run
+
+# Three tiles of rows, the last one cut short, and four of keys, for one block: rings go round, tiles of rows follow one
+# another, and one warpgroup skips what the other sees.
+CASE = ForwardCase(heads_q=1, heads_kv=1, seq_q=300, seq_kv=250, right=0, spread=12.0)
+# Four tiles of rows in a row that see nothing: the producer has no loads to wait for.
+IDLE = ForwardCase(heads_q=4, seq_q=140, seq_kv=20, right=-130)
+
+WRONG = "^out: "
+LOST = "deadlock: .*mbarrier"
+UNORDERED = "race: wgmma .* not ordered after the write by a copy"
+OVERWRITTEN = "race: cp.async.bulk.tensor load .* not ordered after the read by a collective"
+
+
+@dataclass(frozen=True)
+class Bug:
+    """`right`, at its first place behind `after` in `file`, becomes `wrong`: a statement, or an expression.
+
+    `says` is found in the emulator's report or, where the kernel breaks none of its rules, in what the oracle says.
+    """
+
+    file: str
+    after: str
+    right: str
+    wrong: str = ";"
+    says: str = WRONG
+    case: ForwardCase = CASE
+
+
+BUGS = {
+    "mbarriers are not fenced": Bug("kernel.cu", "", "ptx::fence_mbarrier_init();", says="without fence.mbarrier_init"),
+    "too few bytes are expected": Bug(
+        "produce.cuh",
+        "void load_tile",
+        "ptx::mbarrier_arrive_expect(full + 8 * ring.stage(), kTileBytes);",
+        "ptx::mbarrier_arrive_expect(full + 8 * ring.stage(), kTileBytes - 16);",
+        f"{LOST}|{UNORDERED}",
+    ),
+    "K is not waited for": Bug(
+        "consume.cuh", "void step(", "ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());", says=UNORDERED
+    ),
+    "K is waited for with the wrong parity": Bug(
+        "consume.cuh",
+        "void step(",
+        "ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());",
+        "ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity() ^ 1);",
+        f"{UNORDERED}|{LOST}",
+    ),
+    "V is multiplied from the stage of K": Bug(
+        "consume.cuh", "void multiply_values", "v.stage() * kTileBytes", "k.stage() * kTileBytes", UNORDERED
+    ),
+    "scores are not waited for": Bug("consume.cuh", "void step(", "ptx::wgmma_wait<1>();", says=OVERWRITTEN),
+    "the last p V is not waited for": Bug(
+        "consume.cuh", "release(at.q_empty", "ptx::wgmma_wait<0>();", says=OVERWRITTEN
+    ),
+    "registers are not fenced": Bug(
+        "consume.cuh", "void multiply_values", "ptx::wgmma_fence();", says="without wgmma.fence"
+    ),
+    "V is never released": Bug(
+        "consume.cuh", "state.sum[0] + state.sum[1] < 0.f", "release(at.v_empty + 8 * v.stage());", says=LOST
+    ),
+    "a skipped tile is not released": Bug(
+        "consume.cuh", "void skip()", "release(at.k_empty + 8 * k.stage());", says=LOST
+    ),
+    "Q is overwritten while it is read": Bug(
+        "produce.cuh",
+        "for (int group",
+        "ptx::mbarrier_wait(at.q_empty + 8 * group, q_parity);",
+        says=f"{OVERWRITTEN}|{UNORDERED}",
+    ),
+    "a tile's place is overwritten": Bug(
+        "schedule.cuh",
+        "void publish",
+        "ptx::mbarrier_wait(at.tile_empty + 8 * slot.stage(), slot.parity() ^ 1);",
+        says=f"{WRONG}|the block ended with .* in flight",
+        case=IDLE,
+    ),
+    "nobody has the first turn": Bug(
+        "consume.cuh",
+        "void consume(",
+        "if (kPingpong && self.group == kWarpgroups - 1) self.pass_turn();",
+        says="deadlock: .*bar.sync",
+    ),
+    "counters are not put back": Bug(
+        "produce.cuh", "load_tile(at.v", "put_counters_back(launch);", says="left the counters"
+    ),
+    "keys past the end are not hidden": Bug(
+        "consume.cuh", "int first(", "adjust<true>(work, row, tile);", "adjust<false>(work, row, tile);"
+    ),
+    "the diagonal is hidden": Bug("consume.cuh", "void adjust(", "mine + work.right + 1", "mine + work.right"),
+    "outputs are not rescaled": Bug("consume.cuh", "void step(", "if (grown) rescale(o, correction);"),
+    "outputs are not cleared": Bug("consume.cuh", "void multiply_values", "accumulate || i > 0", "true"),
+    "rows past the end are stored": Bug(
+        "store.cuh", "void store_rows(", "row + 8 * h < work.queries", "true", "out of bounds: st.global"
+    ),
+}
+
+
+def inlined(name: str, seen: set[str]) -> str:
+    """A file of the kernel with its own headers written out, and the mistakes planted in it."""
+    text = next(folder / name for folder in (FOLDER, COMMON) if (folder / name).exists()).read_text()
+    for number, bug in enumerate(BUGS.values(), 1):
+        if bug.file == name:
+            at = text.index(bug.right, text.index(bug.after))
+            choice = (
+                "if (planted == {}) {{ {} }} else {{ {} }}" if bug.right.endswith(";") else "(planted == {} ? {} : {})"
+            )
+            text = text[:at] + choice.format(number, bug.wrong, bug.right) + text[at + len(bug.right) :]
+
+    def included(match: re.Match[str]) -> str:
+        header = match[1]
+        if header.startswith("ptx/"):
+            return match[0]
+        return "" if header in seen else (seen.add(header) or inlined(header, seen))
+
+    return re.sub(r'^#include "([^"]+)"$', included, text.replace("#pragma once\n", ""), flags=re.MULTILINE)
+
+
+@cache
+def planted() -> Kernel:
+    """The kernel with all of them; `plant` arms one."""
+    switch = 'static int planted;\nextern "C" void plant(int bug) { planted = bug; }\n'
+    return Kernel(config_of(64), CASE.problem, source=switch + inlined("kernel.cu", set()))
+
+
+def outcome(mode: Mode, case: ForwardCase, number: int) -> str:
+    """What the emulator reports, or else what is wrong with the outputs; empty where nothing is."""
+    device, inputs = EmulatedDevice(mode), inputs_of(case)
+    planted().library().plant(ctypes.c_int(number))
+    try:
+        return judge(case, inputs, run(device, case, planted(), blocks=1, section=4, inputs=inputs))
+    except DeviceError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("case", [CASE, IDLE], ids=["case", "idle"])
+def test_nothing_is_found_where_no_mistake_is_armed(case: ForwardCase, mode: Mode) -> None:
+    assert outcome(mode, case, 0) == ""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", BUGS)
+def test_a_planted_mistake_is_found(name: str, mode: Mode) -> None:
+    bug = BUGS[name]
+    assert re.search(bug.says, outcome(mode, bug.case, 1 + list(BUGS).index(name)))

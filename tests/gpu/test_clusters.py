@@ -1,0 +1,87 @@
+"""Clusters on the GPU: every way between blocks, the histogram and the GEMM of pairs that the emulator's tests run."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from microbench import clocks
+from microbench.build import compile_source
+from microbench.device.cuda import CudaDevice
+from tests.emulated import test_cluster_copies as copies
+from tests.emulated import test_gemm_cluster as gemm
+from tests.emulated.attention_case import bf16_bits
+from tests.gpu.differential.case import Map
+from tests.gpu.differential.gpu import tensor_map
+
+pytestmark = pytest.mark.gpu
+
+SIZES = (1, 2, 4, 8)
+
+
+@pytest.fixture(scope="module")
+def device() -> CudaDevice:
+    """The first GPU, where it has clusters."""
+    if not clocks.visible_gpus():
+        pytest.skip(f"needs a GPU: {clocks.why_no_gpu()}")
+    device = CudaDevice(0)
+    if device.machine.arch.compute_capability < (9, 0):
+        pytest.skip(f"{device.machine.name} has no clusters; sm_90 and later have")
+    return device
+
+
+def load(device: CudaDevice, source: str, name: str, kernel: str, **defines: str) -> Any:
+    return device.load(compile_source(source, name, device.machine.arch, tuple(defines.items()), kernel=kernel))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("way", ["by_stores", "by_loads", "by_async_stores", "by_bulk_copy", "by_bulk_multicast"])
+def test_words_reach_other_blocks(device: CudaDevice, way: str, size: int) -> None:
+    given = copies.words(30 * size)
+    multicast = way == "by_bulk_multicast"
+    out = device.cupy.zeros((30, size, size if multicast else 1, copies.WORDS), np.uint32)
+    kernel = load(device, copies.SOURCE, copies.NAME, way)
+    for _ in range(20):
+        out[...] = 0
+        kernel((30 * size,), (64,), (device.cupy.asarray(given), out), copies.SMEM_BYTES, cluster=(size,))
+        clusters = given.reshape(30, size, copies.WORDS)
+        expected = clusters[:, None] if multicast else np.roll(clusters, 1, axis=1)[:, :, None]
+        np.testing.assert_array_equal(out.get(), np.broadcast_to(expected, out.shape))
+
+
+@pytest.mark.parametrize("box", copies.BOXES)
+def test_a_tensor_multicast_brings_boxes(device: CudaDevice, box: tuple[int, ...]) -> None:
+    given = copies.words(4).reshape(4, *box[1:])
+    source, out = device.cupy.asarray(given), device.cupy.zeros((2, 2, 2, copies.WORDS), np.uint32)
+    encoded = tensor_map(source, Map(0, box, "u32", 0))
+    kernel = load(device, copies.SOURCE, copies.NAME, "by_tensor_multicast", COORDINATES=copies.BOXES[box])
+    kernel((4,), (64,), (np.frombuffer(encoded, np.dtype((np.void, 128)))[0], out), copies.SMEM_BYTES, cluster=(2,))
+    assert (out.get() == given.reshape(2, 1, 2, copies.WORDS)).all()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_histogram_counts_every_value_once(device: CudaDevice, size: int) -> None:
+    values = np.random.default_rng(7).integers(0, copies.BINS, (64, copies.EACH), dtype=np.uint32)
+    counts = device.cupy.zeros(copies.BINS, np.uint32)
+    kernel = load(device, copies.SOURCE, copies.NAME, "histogram")
+    scalars = (np.int32(copies.EACH), np.int32(copies.BINS), np.int32(0))
+    args = (device.cupy.asarray(values), counts, *scalars)
+    kernel((64,), (96,), args, 4 * copies.BINS, cluster=(size,))
+    np.testing.assert_array_equal(counts.get(), np.bincount(values.ravel(), minlength=copies.BINS))
+
+
+def test_the_product_of_pairs_is_exact(device: CudaDevice) -> None:
+    if "wgmma" not in device.machine.arch.features:
+        pytest.skip(f"{device.machine.name} has no wgmma; a Hopper GPU has")
+    kernel = load(device, gemm.SOURCE, gemm.NAME, gemm.KERNEL)
+    for seed in range(20):
+        a, b = gemm.operands(seed)
+        inputs = [device.cupy.asarray(bf16_bits(each)) for each in (a, b)]
+        box = Map(0, (64, 64), "bf16", 128)
+        maps = [tensor_map(each, box) for each in inputs]
+        c = device.cupy.full((gemm.ROWS, gemm.COLUMNS), np.nan, np.float32)
+        voids = (np.frombuffer(each, np.dtype((np.void, 128)))[0] for each in maps)
+        scalars = (np.int32(gemm.DEPTH), np.int32(gemm.COLUMNS), np.int32(0))
+        grid = (gemm.ROWS // 64, gemm.COLUMNS // 128)
+        kernel(grid, (160,), (*voids, c, *scalars), gemm.SMEM_BYTES, cluster=(2,))
+        np.testing.assert_array_equal(c.get(), a @ b.T)
