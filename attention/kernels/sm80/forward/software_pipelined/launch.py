@@ -1,9 +1,13 @@
-"""The argument of kernel.cu, laid out as config.cuh's `Launch`, and the sizes that follow from a tile."""
+"""The argument of kernel.cu, laid out as config.cuh's `Launch`, and the sizes that follow from a problem."""
 
 import ctypes
 from dataclasses import dataclass
 
+from attention.problem import AttentionProblem
+from attention.variant import Config, CudaBuild
+
 HEAD_DIMS = (64, 96, 128, 192, 256)
+KERNEL = "attention_forward_sm80"
 K_STAGES, V_STAGES = 2, 3
 
 
@@ -83,3 +87,44 @@ class Shape:
         passes = self.q_in_registers and self.tile_rows <= 3 * self.tile_keys
         rows = (K_STAGES + V_STAGES) * self.tile_keys + (0 if passes else self.tile_rows)
         return rows * self.head_dim * 2
+
+
+def padded_head_dim(head_dim: int) -> int:
+    """The head dim that shared memory holds."""
+    return next(size for size in HEAD_DIMS if head_dim <= size)
+
+
+def shape_of(problem: AttentionProblem, config: Config) -> Shape:
+    """The tile of one configuration."""
+    return Shape(
+        padded_head_dim(problem.head_dim),
+        config["warps"],
+        config["warp_rows"],
+        config["tile_keys"],
+        bool(config["q_in_registers"]),
+    )
+
+
+def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
+    """What config.cuh asks of NVRTC, and what a launch takes."""
+    edges, shape = problem.edges, shape_of(problem, config)
+    defines = (
+        ("HEAD_DIM", shape.head_dim),
+        ("WARPS", shape.warps),
+        ("ROWS_PER_WARP", shape.warp_rows),
+        ("TILE_KEYS", shape.tile_keys),
+        ("SLICE_KEYS", config["slice_keys"]),
+        ("BLOCKS", config["blocks"]),
+        ("Q_IN_REGISTERS", config["q_in_registers"]),
+        ("AHEAD", config["ahead"]),
+        ("FENCE", config["fence"]),
+        ("BF16", int(problem.dtype == "bfloat16")),
+        ("CAUSAL", int(edges.right is not None)),
+        ("WINDOW", int(edges.left is not None)),
+        ("VARLEN", int(problem.varlen)),
+        ("SOFTCAP", int(problem.softcap > 0)),
+        ("ALIBI", int(problem.alibi)),
+        ("SINKS", int(problem.sinks)),
+        ("MASK", int(problem.mask == "bool")),
+    )
+    return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)
