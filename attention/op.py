@@ -139,7 +139,7 @@ def _route(
         Described(value, value_dtype, value_device),
     )
     q, k, v = checked(stretched(shapes_of(*tensors), 3 if enable_gqa else 2))
-    if not 0 in (*q[:-1], *k[:-1]):
+    if 0 not in (*q[:-1], *k[:-1]):
         AttentionProblem.from_tensors(
             *tensors, causal=is_causal, scale=scale, enable_gqa=enable_gqa, dropout_p=dropout_p, broadcast=True
         )
