@@ -25,8 +25,19 @@ from tests.cpu.attention_features import Case, cases
 pytestmark = [pytest.mark.usefixtures("host_machine"), pytest.mark.filterwarnings("ignore::attention.FallbackWarning")]
 CLOSE = {"rtol": 0, "atol": 5e-6}
 EVERYTHING = Case(
-    **{"seed": 3, "lengths": ((5, 9), (7, 0), (6, 3)), "packed": True, "heads_kv": 2, "group": 2, "dim": 4, "dim_v": 3},
-    **{"dtype": "float64", "causal": True, "window": (4, 2), "softcap": 2.0, "alibi": "batch", "sinks": True},
+    seed=3,
+    lengths=((5, 9), (7, 0), (6, 3)),
+    packed=True,
+    heads_kv=2,
+    group=2,
+    dim=4,
+    dim_v=3,
+    dtype="float64",
+    causal=True,
+    window=(4, 2),
+    softcap=2.0,
+    alibi="batch",
+    sinks=True,
 )
 
 
@@ -123,7 +134,15 @@ def test_opcheck_passes_with_every_feature(packed, grad):
 def test_opcheck_passes_for_the_backward_of_every_feature():
     arguments = operator_arguments(EVERYTHING, False)
     out, lse = torch.ops.smscope.attention_forward(*arguments, "", False)
-    given_ = (torch.ones_like(out), torch.zeros_like(lse), *arguments[:3], out, lse, *arguments[3:], [False, True, True])
+    given_ = (
+        torch.ones_like(out),
+        torch.zeros_like(lse),
+        *arguments[:3],
+        out,
+        lse,
+        *arguments[3:],
+        [False, True, True],
+    )
     assert set(opcheck(torch.ops.smscope.attention_backward.default, given_).values()) == {"SUCCESS"}
 
 
