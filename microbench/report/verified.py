@@ -1,9 +1,10 @@
-"""The tables of data/verification as text: what was compiled, ptxas' own latencies, GPUs against the emulator, bugs."""
+"""The tables of data/verification as text: kernels compiled, ptxas' latencies, GPUs held against others, bugs."""
 
 from microbench.arch import ARCHS
 from microbench.report import markdown
 from microbench.verification import differential as differentials
-from microbench.verification.tables import BlindRow, BuildRow, LatencyRow, read
+from microbench.verification import forward as forwards
+from microbench.verification.tables import AttentionRow, BlindRow, BuildRow, LatencyRow, read
 
 _MODES = ("eager", "lazy", "random")
 
@@ -28,6 +29,26 @@ def build_matrix() -> str:
             lines.append((f"{arch.generation} `{arch.name}`", *map(str, cells), compilers))
     headings = ("architecture", "probes", "kernels compiled", "contracts kept", "most registers")
     return markdown((*headings, "static smem B", "spilled B", "most instructions", "NVRTC"), tuple(lines))
+
+
+def attention_matrix() -> str:
+    """One line per attention kernel, head dim and architecture: what was built, and what it occupies."""
+    lines = tuple(
+        (
+            *(
+                f"`{row.kernel}`",
+                f"`{row.arch}`",
+                str(row.builds),
+                str(row.kept),
+                _span(row.registers_min, row.registers_max),
+            ),
+            *(str(row.smem_bytes_max), str(row.spill_bytes_max), _span(row.instructions_min, row.instructions_max)),
+            *(row.signature, row.nvrtc),
+        )
+        for row in read(AttentionRow)
+    )
+    headings = ("kernel", "architecture", "kernels compiled", "rules kept", "registers", "smem B", "spilled B")
+    return markdown((*headings, "instructions", "holds", "NVRTC"), lines)
 
 
 def static_latency() -> str:
@@ -61,6 +82,33 @@ def differential() -> str:
     return markdown(headings, tuple(lines)) if lines else "No GPU was held against the emulator yet."
 
 
+def forward() -> str:
+    """A table for each GPU and variant: features down, head dims across; problems and the worst error in each cell."""
+    tables = []
+    for file in forwards.files():
+        rows = forwards.read(file, forwards.ForwardRow)
+        for gpu, variant in dict.fromkeys((row.gpu, row.variant) for row in rows):
+            here = [row for row in rows if (row.gpu, row.variant) == (gpu, variant)]
+            columns = dict.fromkeys(row.head_dims for row in here)
+            cells = {(row.feature, row.head_dims): _forward_cell(row) for row in here}
+            lines = tuple(
+                (feature, *(cells.get((feature, column), "") for column in columns))
+                for feature in dict.fromkeys(row.feature for row in here)
+            )
+            every = [row for row in here if row.feature == forwards.ALL]
+            total, failed = sum(row.problems for row in every), sum(row.failed for row in every)
+            kernels, worst = sum(row.cubins for row in every), max(row.worst_lse_ratio for row in every)
+            said = f"`{variant}` on {gpu}: {total - failed} of {total} problems right, with {kernels} kernels"
+            headings = ("feature", *(f"head dim {column.replace('-', ' to ')}" for column in columns))
+            tables.append(f"{said}; lse at most {worst:.2f} of what it may err.\n\n{markdown(headings, lines)}")
+    return "\n\n".join(tables) if tables else "No GPU ran these problems yet."
+
+
+def _forward_cell(row: forwards.ForwardRow) -> str:
+    failed = f", {row.failed} wrong" if row.failed else ""
+    return f"{row.problems}: {max(row.worst_ratio, row.worst_block_ratio):.2f}{failed}"
+
+
 def blind_bugs() -> str:
     """One line per source and architecture: how many of the bugs planted in it each mode found at first, and finds."""
     rows = read(BlindRow)
@@ -79,6 +127,10 @@ def blind_rate(arch: str) -> str:
     """How many of the bugs planted in kernels of this architecture every mode finds, in words; empty where none is."""
     here = [row for row in read(BlindRow) if row.arch == arch]
     return f"{sum(all(row.found_today) for row in here)} of {len(here)} blind bugs found" if here else ""
+
+
+def _span(least: int, most: int) -> str:
+    return str(most) if least == most else f"{least} to {most}"
 
 
 def _cycles(row: LatencyRow) -> str:

@@ -1,0 +1,23 @@
+"""Random attention problems on the CPU, and results that are right: those of torch's low-precision operations."""
+
+import torch
+
+from tests.gpu import forward_inputs, forward_oracle
+from tests.gpu.forward_builds import tuned
+from tests.gpu.forward_problems import Case, drawn
+
+CPU = torch.device("cpu")
+VARIANTS = tuned()
+CASES = drawn(VARIANTS, 60, seed=1, small=True)
+Pair = tuple[torch.Tensor, torch.Tensor]
+
+
+def low(case: Case, tensors: forward_inputs.Tensors) -> Pair:
+    """Out and lse as torch's low-precision operations have them: right by definition."""
+    results = forward_inputs.Results(exact=False)
+    out, lse = results.empty_out(tensors.query, case.problem.head_dim), results.empty_lse(tensors.query)
+    for piece in forward_oracle.pieces(case, tensors, out, lse):
+        piece.out.copy_(piece.low.out)
+        piece.lse.copy_(piece.low.lse)
+    assert not results.strayed()
+    return out, lse

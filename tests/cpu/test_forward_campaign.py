@@ -1,0 +1,145 @@
+"""The campaign goes on where a worker dies or hangs, and its rows come to the table of data/verification."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from attention.extras import Extras
+from microbench.report import verified
+from microbench.verification import forward as forwards
+from microbench.verification.forward import ALL, PLAIN, ForwardProblemRow, ForwardRow, read, text
+from tests.cpu.forward_cases import CASES, CPU, VARIANTS, Pair
+from tests.gpu import forward_inputs, forward_oracle, forward_supervisor, forward_worker
+from tests.gpu.forward_builds import kernel_module
+from tests.gpu.forward_problems import Case, described
+from tests.gpu.forward_summary import summed
+
+
+def row(case: Case, ok: bool) -> ForwardProblemRow:
+    reason, cubin = "" if ok else "wrong", case.build.dtype
+    return ForwardProblemRow(
+        cubin=cubin,
+        index=case.index,
+        seed=0,
+        head_dims="1-64",
+        ok=ok,
+        reason=reason,
+        error=1.0,
+        allowed=4.0,
+        block_ratio=0.5 if ok else 2.0,
+        lse_ratio=0.25,
+        **described(case),
+    )
+
+
+def test_a_campaign_is_summed_up_by_head_dim_and_feature(tmp_path: Path) -> None:
+    rows = [row(case, ok=case.index != 3) for case in CASES[:8]]
+    file = tmp_path / "rows.jsonl"
+    file.write_text(text(rows))
+    assert list(read(file, ForwardProblemRow)) == rows
+    summary = summed(read(file, ForwardProblemRow), "some-gpu", "1", "2")
+    for feature in {feature for each in rows for feature in each.features}:
+        (found,) = [each for each in summary if each.feature == feature]
+        assert found.problems == sum(feature in each.features for each in rows)
+        assert found.failed == sum(feature in each.features and not each.ok for each in rows)
+        assert (found.worst_ratio, found.worst_lse_ratio) == (0.25, 0.25)
+    assert sum(each.problems for each in summary if each.feature == PLAIN) == sum(not each.features for each in rows)
+    assert [each.problems for each in summary if each.feature == ALL] == [len(rows)]
+    file.write_text(text(summary))
+    assert read(file, ForwardRow) == summary
+
+
+# Answers as the campaign's workers do: it dies at problem 3, hangs at 5, and at 6 loses the GPU, but not the row.
+FAKE = """
+import sys, time
+out, first, last = sys.argv[1], int(sys.argv[3]), int(sys.argv[5])
+print("ready", flush=True)
+for index in range(first, last):
+    if index == 3:
+        sys.exit("segmentation fault")
+    if index == 5:
+        time.sleep(60)
+    with open(out, "a") as file:
+        file.write(f"row {index}\\n")
+    print(index, flush=True)
+    if index == 6:
+        sys.exit(3)
+"""
+
+
+def test_a_worker_that_dies_or_hangs_costs_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forward_supervisor, "HANG_SECONDS", 2.0)
+    monkeypatch.setattr(forward_supervisor, "CHUNK", 4)
+    monkeypatch.setattr(forward_worker, "_cubin", lambda build: "")
+    out = tmp_path / "rows.jsonl"
+    forward_supervisor.supervise(CASES[:10], out, [], [sys.executable, "-c", FAKE])
+    lines = out.read_text().splitlines()
+    assert [line for line in lines if line.startswith("row")] == [f"row {index}" for index in (0, 1, 2, 4, 6, 7, 8, 9)]
+    died, hung = (ForwardProblemRow.model_validate_json(line) for line in lines if not line.startswith("row"))
+    assert (died.index, died.ok) == (3, False) and "segmentation fault" in died.reason
+    assert (hung.index, hung.ok) == (5, False) and "no result" in hung.reason
+
+
+def test_a_worker_that_cannot_start_is_no_result(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="no such GPU"):
+        forward_supervisor.supervise(CASES[:3], tmp_path / "rows", [], [sys.executable, "-c", "exit('no such GPU')"])
+
+
+def served(spoil: Callable[[Pair], None]) -> Callable[..., Pair]:
+    """A variant's entry that gives low-precision results, then spoiled."""
+
+    def forward(
+        q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, problem: object, config: object, extras: Extras
+    ) -> Pair:
+        case = next(case for case in CASES if case.problem is problem)
+        module = kernel_module(case.build.variant)
+        results = module.empty_out(q, q.shape[-1]), module.empty_lse(q)
+        assert all(bool(torch.isnan(each).all()) for each in results)
+        for piece in forward_oracle.pieces(case, forward_inputs.Tensors(q, k, v, extras), *results):
+            piece.out.copy_(piece.low.out)
+            piece.lse.copy_(piece.low.lse)
+        spoil(results)
+        return results
+
+    return forward
+
+
+def stray(results: Pair) -> None:
+    out = results[0]
+    torch.as_strided(out, (1,), (1,), out.storage_offset() + out.numel()).fill_(0.0)
+
+
+def leave_unwritten(results: Pair) -> None:
+    results[0][..., -1, :] = torch.nan
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [(lambda _: None, ""), (stray, "wrote outside of out or lse"), (leave_unwritten, "out is not finite")],
+)
+def test_a_worker_calls_the_variant_and_judges_what_it_wrote(
+    spoil: Callable[[Pair], None], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forward_worker, "by_path", lambda path: SimpleNamespace(load=lambda: served(spoil)))
+    monkeypatch.setattr(forward_worker, "counting", lambda device: False)
+    monkeypatch.setattr(forward_worker, "_cubin", lambda build: "")
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
+    for case in [case for case in CASES if case.spare == (0, 0)][::12]:
+        found = forward_worker.examined(case, CPU)
+        assert found.ok == (not reason) and reason in found.reason
+        assert (found.error is None) == (reason == "out is not finite")
+
+
+def test_the_verification_page_has_a_table_of_each_gpu_and_variant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [row(case, ok=case.index != 3) for case in CASES[:8]]
+    (tmp_path / "forward-some-gpu.jsonl").write_text(text(summed(rows, "some-gpu", "1", "2")))
+    monkeypatch.setattr(forwards, "files", lambda: tuple(tmp_path.iterdir()))
+    page = verified.forward()
+    assert f"`{VARIANTS[0]}` on some-gpu: 7 of 8 problems right" in page
+    assert "| all | 8: 2.00, 1 wrong |" in page

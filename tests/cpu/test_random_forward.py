@@ -1,0 +1,164 @@
+"""The campaign of random attention problems judges rightly: right results pass, wrong ones fail. On the CPU."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from attention import reference
+from attention.extras import Extras
+from attention.layout import empty_lse, empty_out
+from tests.cpu.forward_cases import CASES, CPU, VARIANTS, low
+from tests.gpu import forward_inputs, forward_oracle
+from tests.gpu.forward_builds import BUCKETS, PLAIN, builds_of
+from tests.gpu.forward_problems import Case, drawn
+
+
+def identity(case: Case) -> str:
+    return f"{case.index}"
+
+
+def test_a_sample_of_builds_has_every_configuration_feature_and_head_dim() -> None:
+    for variant in VARIANTS:
+        builds = builds_of(variant)
+        assert len(builds) <= 300 // max(2, len(VARIANTS)) and len({build.defines for build in builds}) == len(builds)
+        for bucket in BUCKETS:
+            here = [build for build in builds if build.bucket == bucket]
+            assert {build.asked for build in here} >= set(PLAIN)
+            assert {build.dtype for build in here} == {"bfloat16", "float16"}
+
+
+def test_a_campaign_is_the_same_wherever_it_is_drawn_and_compiled_to_the_sample() -> None:
+    assert drawn(VARIANTS, 60, seed=1, small=True) == CASES
+    assert drawn(VARIANTS, 60, seed=2, small=True) != CASES
+    sample = {build.defines for variant in VARIANTS for build in builds_of(variant)}
+    assert all(case.build.defines in sample for case in CASES)
+    assert len({case.build for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.lengths][:12], ids=identity)
+def test_the_oracle_on_a_device_is_that_of_the_reference(case: Case) -> None:
+    """The reference knows neither ALiBi nor caps nor sinks: its mask is given the band."""
+    problem = replace(case.problem, softcap=0.0, alibi=False, sinks=False)
+    tensors = forward_inputs.tensors_of(replace(case, problem=problem, alibi=""), CPU)
+    band = problem.band()
+    found = forward_oracle.attention(
+        tensors.query, tensors.key, tensors.value, problem, band, None, None, tensors.extras.mask, True
+    )
+    i, j = np.arange(problem.seq_q)[:, None], np.arange(problem.seq_kv)
+    seen = (j >= i + (-math.inf if band.left is None else band.left)) & (
+        j <= i + (math.inf if band.right is None else band.right)
+    )
+    if tensors.extras.mask is not None:
+        seen = seen & tensors.extras.mask.numpy()
+    arrays = (each.double().numpy() for each in (tensors.query, tensors.key, tensors.value))
+    out, lse = reference.attention(*arrays, scale=problem.softmax_scale, mask=seen)
+    np.testing.assert_allclose(found.out, out, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.lse, lse, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", CASES[::4], ids=identity)
+def test_a_right_result_passes(case: Case) -> None:
+    tensors = forward_inputs.tensors_of(case, CPU)
+    verdict = forward_oracle.judge(case, tensors, *low(case, tensors))
+    assert verdict.reason == "" and verdict.error <= verdict.allowed and verdict.block_ratio <= 0.5
+
+
+def wrong_row(out: torch.Tensor, lse: torch.Tensor) -> None:
+    out[0, -1, -1] *= 1.25
+
+
+def unwritten(out: torch.Tensor, lse: torch.Tensor) -> None:
+    out[0, 0, -1, -1] = torch.nan
+
+
+def infinite(out: torch.Tensor, lse: torch.Tensor) -> None:
+    out[0, 0, 0, 0] = torch.inf
+
+
+def wrong_lse(out: torch.Tensor, lse: torch.Tensor) -> None:
+    lse[0, 0, -1] += 2e-3
+
+
+def unwritten_lse(out: torch.Tensor, lse: torch.Tensor) -> None:
+    lse[0, 0, 0] = torch.nan
+
+
+@pytest.mark.parametrize("spoil", [wrong_row, unwritten, infinite, wrong_lse, unwritten_lse])
+def test_a_wrong_result_fails(spoil: Callable[[torch.Tensor, torch.Tensor], None]) -> None:
+    """In a causal problem of many rows, whose last ones are small beside the first."""
+    case = next(
+        case for case in CASES if case.problem.causal and not case.problem.sinks and case.problem.mask == "none"
+    )
+    problem = replace(case.problem, batch=1, seq_q=300, seq_kv=300, scale=0.05, softcap=0.0, alibi=False, varlen=False)
+    case = replace(case, problem=replace(problem, window=(-1, -1)), values="normal", lengths=(), spare=(0, 0), alibi="")
+    tensors = forward_inputs.tensors_of(case, CPU)
+    out, lse = low(case, tensors)
+    assert forward_oracle.judge(case, tensors, out, lse).reason == ""
+    spoil(out, lse)
+    assert forward_oracle.judge(case, tensors, out, lse).reason != ""
+
+
+def overlooking(
+    feature: str, case: Case, tensors: forward_inputs.Tensors
+) -> tuple[Case, forward_inputs.Tensors] | None:
+    """What a kernel sees that does not know the feature; None where the problem has not got it."""
+    problem, extras = case.problem, tensors.extras
+    if feature == "window":
+        without = replace(problem, window=(-1, problem.window[1]))
+    elif feature == "softcap":
+        without = replace(problem, softcap=0.0)
+    elif feature == "alignment":
+        without = replace(problem, alignment="top_left")
+    else:
+        seen = {name: value for name, value in vars(extras).items() if name != feature}
+        return None if getattr(extras, feature) is None else (case, replace(tensors, extras=Extras(**seen)))
+    return None if without == problem else (replace(case, problem=without), tensors)
+
+
+@pytest.mark.parametrize("feature", ["window", "softcap", "alibi", "sinks", "mask", "alignment"])
+def test_a_kernel_that_overlooks_a_feature_fails(feature: str) -> None:
+    caught = 0
+    for case in CASES:
+        tensors = forward_inputs.tensors_of(case, CPU)
+        less = overlooking(feature, case, tensors)
+        caught += less is not None and bool(forward_oracle.judge(case, tensors, *low(*less)).reason)
+        if caught == 3:
+            return
+    pytest.fail(f"only {caught} of these cases show that a kernel does not know {feature}")
+
+
+def test_tensors_lie_where_their_layout_says_amid_nan() -> None:
+    values = torch.arange(2 * 3 * 5 * 8, dtype=torch.float16).view(2, 3, 5, 8)
+    strides = {
+        "bhsd": (120, 40, 8, 1),
+        "bshd": (120, 8, 24, 1),
+        "sliced": (5 * 7 * 16, 7 * 16, 16, 1),
+        "sliced bshd": (7 * 5 * 16, 16, 5 * 16, 1),
+        "misaligned": (120, 40, 8, 1),
+        "strided": (240, 80, 16, 2),
+        "transposed": (120, 40, 1, 5),
+    }
+    for where, wanted in strides.items():
+        placed = forward_inputs._placed(values, where, exact=False)
+        assert placed.stride() == wanted and torch.equal(placed, values)
+        assert placed.data_ptr() % 16 == (2 if where == "misaligned" else 0)
+        storage = torch.tensor([], dtype=torch.float16).set_(placed.untyped_storage())
+        assert int((~torch.isnan(storage)).sum()) == values.numel()
+    assert forward_inputs._placed(values, "expanded", exact=False).stride(0) == 0
+    assert forward_inputs._placed(values[:1], "expanded", exact=False).stride(1) == 0
+
+
+def test_a_write_outside_of_the_results_is_seen() -> None:
+    results = forward_inputs.Results(exact=False)
+    out = results.empty_out(torch.zeros(1, 2, 3, 8, dtype=torch.float16).transpose(1, 2), 8)
+    assert out.stride() == empty_out(torch.zeros(1, 2, 3, 8).transpose(1, 2), 8).stride()
+    assert bool(torch.isnan(out).all()) and not results.strayed()
+    out.fill_(1.0)
+    lse = results.empty_lse(out)
+    assert lse.shape == empty_lse(out).shape and not results.strayed()
+    torch.as_strided(out, (1,), (1,), out.storage_offset() + out.numel()).fill_(0.0)
+    assert results.strayed()

@@ -1,0 +1,145 @@
+"""Which kernels the random campaign runs: a fixed sample of every variant's builds, compiled before a GPU is at hand.
+
+Every head dim gets the same number of builds, and within it every legal configuration in both dtypes and every feature,
+alone and in company. The sample does not depend on the campaign's seed: any problem drawn meets a compiled kernel.
+"""
+
+import importlib
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from attention.cuda.kernels import source_of
+from attention.problem import AttentionProblem
+from attention.variant import Config, Variant, by_path, shipped
+from microbench.arch import Arch, by_name
+from microbench.build import Defines, Source
+
+ARCH = "sm90a"  # kernels of older generations are compiled for the device's own architecture
+BUCKETS = ((1, 64), (65, 96), (97, 128), (129, 192), (193, 256))  # head dims that share a padded size
+PER_BUCKET = 30  # builds: 150 a variant, so that two variants stay within 300
+DTYPES = ("bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The features that decide which code is compiled: edges of the band, not where they lie."""
+
+    right: bool = False
+    left: bool = False
+    softcap: bool = False
+    alibi: bool = False
+    sinks: bool = False
+    mask: bool = False
+    varlen: bool = False
+
+
+# Each feature by itself, where it is commonly met, before any mixture.
+PLAIN = (
+    Asked(),
+    Asked(right=True),
+    Asked(right=True, left=True),
+    Asked(left=True),
+    Asked(softcap=True),
+    Asked(right=True, alibi=True),
+    Asked(right=True, sinks=True),
+    Asked(mask=True),
+    Asked(varlen=True),
+    Asked(right=True, varlen=True),
+    Asked(right=True, left=True, sinks=True, varlen=True),
+)
+
+
+@dataclass(frozen=True)
+class Build:
+    """One kernel of the sample."""
+
+    variant: str
+    bucket: tuple[int, int]
+    dtype: str
+    config: Config
+    asked: Asked
+
+    @property
+    def problem(self) -> AttentionProblem:
+        """One problem that needs this build."""
+        asked = self.asked
+        return AttentionProblem(
+            *(2, 4, 2, 500, 500, self.bucket[1]),
+            dtype=self.dtype,
+            device="cuda",
+            window=(100 if asked.left else -1, 0 if asked.right else -1),
+            softcap=30.0 if asked.softcap else 0.0,
+            alibi=asked.alibi,
+            sinks=asked.sinks,
+            mask="bool" if asked.mask else "none",
+            varlen=asked.varlen,
+        )
+
+    @property
+    def defines(self) -> Defines:
+        return defines_of(self.variant, self.problem, self.config)
+
+    @property
+    def source(self) -> Source:
+        variant = by_path(self.variant)
+        assert variant.build is not None
+        return source_of(variant.folder, variant.build(self.problem, self.config), by_name(ARCH))
+
+
+def kernel_module(variant: str) -> Any:
+    """The module of a variant's entry."""
+    found = by_path(variant)
+    return importlib.import_module(f"{found.package}.{found.entry.partition(':')[0]}")
+
+
+def defines_of(variant: str, problem: AttentionProblem, config: Config) -> Defines:
+    """What its kernel is compiled with for one problem."""
+    build = by_path(variant).build
+    assert build is not None
+    return build(problem, config).defines
+
+
+def tuned() -> tuple[str, ...]:
+    """Paths of our CUDA forward kernels that a device of ARCH can run."""
+    return tuple(variant.path for variant in shipped() if variant.build is not None and ARCH in variant.archs)
+
+
+@lru_cache
+def builds_of(path: str) -> tuple[Build, ...]:
+    """The sample of one variant: at most PER_BUCKET builds for each bucket of head dims, no two of the same code."""
+    variant, arch = by_path(path), by_name(ARCH)
+    found: dict[Defines, Build] = {}
+    for number, bucket in enumerate(BUCKETS):
+        rng = np.random.default_rng([number, 1])
+        here: dict[Defines, Build] = {}
+        wanted = list(PLAIN)
+        pairs: list[tuple[str, Config]] = []
+        for _ in range(100 * PER_BUCKET):  # a variant of few configurations has fewer builds than that
+            if len(here) == PER_BUCKET:
+                break
+            asked = wanted.pop(0) if wanted else _mixture(rng)
+            if not pairs:
+                pairs = _pairs(variant, bucket, arch, rng)
+            dtype, config = pairs.pop()
+            build = Build(path, bucket, dtype, config, asked)
+            if variant.refusal(build.problem, arch) is None:
+                here.setdefault(build.defines, build)
+        found |= here
+    return tuple(found.values())
+
+
+def _pairs(variant: Variant, bucket: tuple[int, int], arch: Arch, rng: np.random.Generator) -> list[tuple[str, Config]]:
+    """Every dtype with every legal configuration, shuffled."""
+    plain = AttentionProblem(2, 4, 2, 500, 500, bucket[1], dtype=DTYPES[0], device="cuda")
+    legal = [c for c in variant.configs() if variant.illegal is None or variant.illegal(plain, c, arch) is None]
+    pairs = list(product(DTYPES, legal))
+    return [pairs[at] for at in rng.permutation(len(pairs))]
+
+
+def _mixture(rng: np.random.Generator) -> Asked:
+    right, left, softcap, alibi, sinks, mask, varlen = rng.random(7) < (0.6, 0.3, 0.25, 0.25, 0.25, 0.15, 0.35)
+    return Asked(*map(bool, (right, left, softcap, alibi, sinks, mask, varlen)))

@@ -1,0 +1,132 @@
+"""What a call costs the host: microseconds of an eager call, where the GPU's part is shorter.
+
+python -m tests.gpu.host_time OUT.json
+"""
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from attention.choose import choose
+from attention.errors import AttentionError
+from attention.problem import AttentionProblem
+from attention.variant import by_path
+from microbench.arch import by_name
+from microbench.build import Source
+from microbench.profile import Profile
+from tests.gpu.forward_builds import ARCH, Asked, Build, tuned
+
+# A few microseconds of any GPU.
+SMALL = AttentionProblem(1, 2, 2, 64, 64, 128, dtype="bfloat16", device="cuda")
+PROFILE = "h100-sxm-80gb"
+CALLS, ROUNDS = 200, 25  # a stream takes about a thousand launches before the host waits
+
+
+def sources() -> tuple[Source, ...]:
+    """Kernels that these calls need: those of forward(), and those that attention.sdpa picks."""
+    picked = [_picked(replace(SMALL, causal=causal)) for causal in (False, True)]
+    found = [*(_first(path) for path in tuned()), *(build for build in picked if build is not None)]
+    return tuple(build.source for build in found)
+
+
+def _first(path: str) -> Build:
+    """A variant's first legal configuration."""
+    variant, arch = by_path(path), by_name(ARCH)
+    legal = (c for c in variant.configs() if variant.illegal is None or variant.illegal(SMALL, c, arch) is None)
+    return Build(path, (97, 128), SMALL.dtype, next(legal), Asked())
+
+
+def _picked(problem: AttentionProblem) -> Build | None:
+    try:
+        pick = choose(Profile.load(PROFILE), problem, only="smscope").pick
+    except AttentionError:
+        return None
+    if pick.variant not in tuned():
+        return None
+    return Build(pick.variant, (97, 128), problem.dtype, pick.config, Asked(right=problem.causal))
+
+
+def calls() -> Iterator[tuple[str, str, Callable[[], Any]]]:
+    """(what, who serves, the call) of everything timed."""
+    import torch
+
+    import attention
+
+    torch_sdpa = torch.nn.functional.scaled_dot_product_attention
+    q, k, v = (torch.randn(1, 2, 64, 128, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    gq, gk, gv = (each.clone().requires_grad_() for each in (q, k, v))
+    for path in tuned():
+        forward, config = by_path(path).load(), _first(path).config
+        yield f"forward of {path}", path, lambda f=forward, c=config: f(q, k, v, SMALL, c)  # type: ignore[misc]
+    try:
+        attention.sdpa(q, k, v, strict=True, only="smscope")
+        server = "smscope"
+    except AttentionError as error:
+        server = f"torch: {error}"
+    yield "attention.sdpa", server, lambda: attention.sdpa(q, k, v)
+    yield "attention.sdpa with grad", server, lambda: attention.sdpa(gq, gk, gv)
+    yield "torch sdpa", "torch", lambda: torch_sdpa(q, k, v)
+    yield "torch sdpa with grad", "torch", lambda: torch_sdpa(gq, gk, gv)
+
+
+def microseconds(call: Callable[[], Any]) -> tuple[float, float, float]:
+    """(median, least, most) over rounds of calls that nothing waits for."""
+    import torch
+
+    for _ in range(CALLS):
+        call()
+    found = []
+    for _ in range(ROUNDS):
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        for _ in range(CALLS):
+            call()
+        found.append((time.perf_counter() - started) / CALLS * 1e6)
+    return statistics.median(found), min(found), max(found)
+
+
+def gpu_microseconds(call: Callable[[], Any]) -> float:
+    """What the GPU takes for one call: calls that wait in its queue behind a long sleep, by events."""
+    import torch
+
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda.synchronize()
+    torch.cuda._sleep(40_000_000)  # clocks: the host is ahead by then
+    begin.record()
+    for _ in range(CALLS):
+        call()
+    end.record()
+    torch.cuda.synchronize()
+    return float(begin.elapsed_time(end)) / CALLS * 1e3
+
+
+def main(out: str) -> int:
+    """Time every call, and write what came of it."""
+    import torch
+
+    rows = []
+    for what, server, call in calls():
+        median, least, most = microseconds(call)
+        row = {
+            "call": what,
+            "served_by": server,
+            "host_us": round(median, 2),
+            "host_us_least": round(least, 2),
+            "host_us_most": round(most, 2),
+            "gpu_us": round(gpu_microseconds(call), 2),
+            "device": torch.cuda.get_device_name(),
+            "torch": torch.__version__,
+        }
+        rows.append(row)
+        sys.stdout.write(f"{what}: {median:.1f} us ({least:.1f} to {most:.1f}), GPU {row['gpu_us']} us; {server}\n")
+    Path(out).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
