@@ -43,6 +43,7 @@ bench: ready-bench ## Measure this machine: one run, its profile, and the kernel
 
 check: ready-dev ## Compile every kernel for every architecture and read its SASS; ARGS=<gpu> compares its methods
 	@$(RUN) -m microbench check $(ARGS)
+	$(if $(ARGS),,@$(RUN) -m attention check)
 
 report: ready-report ## A page and a figure of every profile, in reports/
 	@$(RUN) -m microbench report $(ARGS)

@@ -14,6 +14,7 @@ from microbench import needs
 with needs.one_sentence():
     from attention.choose import Choice, choose
     from attention.errors import (
+        ArgumentError,
         AttentionError,
         EnvironmentLacks,
         FallbackWarning,
@@ -24,9 +25,11 @@ with needs.one_sentence():
     from attention.problem import AttentionProblem
 
 if TYPE_CHECKING:
+    from attention.flash import flash_attn_func, flash_attn_varlen_func
     from attention.op import sdpa
 
 __all__ = [
+    "ArgumentError",
     "AttentionError",
     "AttentionProblem",
     "Choice",
@@ -37,20 +40,23 @@ __all__ = [
     "UnsupportedError",
     "choose",
     "explain",
+    "flash_attn_func",
+    "flash_attn_varlen_func",
     "sdpa",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name != "sdpa":
+    if name not in ("sdpa", "flash_attn_func", "flash_attn_varlen_func"):
         raise AttributeError(f"module 'attention' has no attribute {name!r}")
     try:
         import torch  # noqa: F401
     except ImportError as error:
         raise EnvironmentLacks(
-            "attention.sdpa needs torch, which is not installed here; `pip install torch` adds it, as `make lab` does."
+            f"attention.{name} needs torch, which is not installed here; `pip install torch` adds it, as `make lab` does."
         ) from error
-    from attention.op import sdpa
+    from attention import flash, op
 
-    globals()["sdpa"] = sdpa
-    return sdpa
+    found = getattr(op if name == "sdpa" else flash, name)
+    globals()[name] = found
+    return found

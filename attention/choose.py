@@ -97,7 +97,9 @@ def choose(
     ordered = predicted(profile, problem, candidates, efficiencies or {})
     tied = ties(ordered)
     pick = min(tied, key=_preference)
-    fallback = None if any(candidate.owner == "smscope" for candidate in ordered) else _why_fallback(refused, arch)
+    fallback = (
+        None if any(candidate.owner == "smscope" for candidate in ordered) else _why_fallback(refused, arch, variants)
+    )
     return Choice(problem, profile.gpu, profile.arch, pick, tied, ordered, refused, None if only else fallback)
 
 
@@ -171,7 +173,10 @@ def _named(variant: Variant, only: str | None) -> bool:
     return not only or only in (variant.owner, variant.name, variant.path)
 
 
-def _why_fallback(refused: tuple[Refusal, ...], arch: Arch) -> str:
-    here = [each for each in refused if each.variant.split("/")[0] == "host"] if arch.name == "host" else []
-    reasons = {f"{each.variant.rpartition('/')[2]} {each.reason}" for each in here if each.config is None}
-    return "; ".join(sorted(reasons)) or f"there is no tuned kernel for {arch.name} yet"
+def _why_fallback(refused: tuple[Refusal, ...], arch: Arch, variants: tuple[Variant, ...]) -> str:
+    ours = {variant.path: variant for variant in variants if variant.owner == "smscope" and arch.name in variant.archs}
+    if not ours:
+        return f"there is no tuned kernel for {arch.name} yet"
+    whole = (each for each in refused if each.variant in ours and each.config is None)
+    said = {f"{ours[each.variant].name} {each.reason}" for each in whole}
+    return "; ".join(sorted(said)) or "no configuration of a tuned kernel is legal"

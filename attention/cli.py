@@ -1,4 +1,4 @@
-"""`python -m attention explain|bench|picks`: which kernel runs and why, and how fast it is here.
+"""`python -m attention explain|bench|check|picks`: which kernel runs and why, and how fast it is here.
 
 Exit codes: 0 done; 1 it could not be done, or a kernel gave a wrong result; 2 an input that makes no sense; 130 Ctrl-C.
 """
@@ -10,15 +10,19 @@ from typing import Annotated
 import typer
 
 from attention import bench as benchmark
+from attention import builds
 from attention.errors import AttentionError, ProblemError, UnsupportedError
 from attention.explain import Explanation, explain_on
 from attention.machine import machine_profile
 from attention.problem import AttentionProblem
+from microbench.arch import by_name
 from microbench.clocks import visible_gpus
 from microbench.errors import InputError, SmscopeError
 from microbench.profile import Profile
 from microbench.report import console
+from microbench.report.progress import say
 from microbench.report.si import written
+from microbench.verification import matrix, show, tables
 
 app = typer.Typer(
     add_completion=False,
@@ -93,6 +97,26 @@ def bench(
         console.draw(console.table(f"{len(problems)} problems on this CPU", headings, rows))
     if any(each.failure for each in measured):
         raise typer.Exit(1)
+
+
+@app.command()
+def check(
+    arch: Annotated[
+        list[str] | None, typer.Option("--arch", help="sm70 ... sm120a; repeatable; all by default.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every legal configuration with every feature.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the table in data/verification again.")] = False,
+    json: Json = False,
+) -> None:
+    """Compile our CUDA kernels without a GPU: no spill, no fatal note, every instruction they were written for."""
+    if write and (arch or every):
+        raise InputError(
+            "The table of data/verification is of the picks on all architectures; --write takes no choice."
+        )
+    rows = show.watched(builds.jobs(wanted=tuple(by_name(name).name for name in arch or ()), every=every))
+    show.say_all(rows, json)
+    if write:
+        say(f"Wrote {tables.write(tables.AttentionRow, matrix.table(rows, tables.AttentionRow)).name}.")
 
 
 @app.command()

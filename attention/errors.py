@@ -2,6 +2,7 @@
 
 AttentionError
 ├── ProblemError        (a ValueError) shapes, dtypes or options that describe no attention problem
+│   └── ArgumentError   (a TypeError as well) an argument of a type that is none of its own
 ├── UnsupportedError    (a NotImplementedError) a sound problem that the kernels asked for cannot serve
 ├── LaunchError         (a RuntimeError) the GPU refused a kernel, or a cold kernel met a graph capture
 └── EnvironmentLacks    (an ImportError) a package this call needs is not installed
@@ -16,6 +17,10 @@ class AttentionError(Exception):
 
 class ProblemError(AttentionError, ValueError):
     """Shapes, dtypes or options that describe no attention problem."""
+
+
+class ArgumentError(ProblemError, TypeError):
+    """An argument of a type that is none of its own: a list for a tensor, a string for a flag."""
 
 
 class UnsupportedError(AttentionError, NotImplementedError):

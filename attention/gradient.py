@@ -1,14 +1,31 @@
-"""The backward: correct on every device, from out and lse alone, in torch matmuls; slow beside a fused kernel.
+"""The backward: correct on every device and for every feature, in torch operations; slow beside a fused kernel.
 
-    P = exp(scale Q K^T - lse)    dV = P^T dO    dP = dO V^T    D = rowsum(dO * out) - dlse
-    dS = P * (dP - D)             dQ = scale dS K               dK = scale dS^T Q
+    P = exp(S - lse)      dV = P^T dO     dP = dO V^T    D = rowsum(dO * out) - dlse     dS = P * (dP - D)
+    dmask = dS            dslope = -sum(dS * |i + Skv - Sq - j|)                          dsink = -sum(exp(sink - lse) * D)
+    dT = dS * (1 - tanh^2) with softcap, else dS              dQ = scale dT K             dK = scale dT^T Q
 
-Scores are recomputed for a block of query rows at a time, so that memory grows with the sequence, not with its square.
+Scores are recomputed piece by piece, so that memory grows with the sequence, not with its square.
 """
+
+from dataclasses import dataclass
 
 import torch
 
-BLOCK_SCORES = 1 << 22  # score elements of one block, over all heads
+from attention.extras import Extras
+from attention.pieces import Piece, pieces, scores_of
+from attention.problem import AttentionProblem
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Laid out as `torch.empty_like` of the inputs; None where none was wanted of a mask, slopes or sinks."""
+
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    mask: torch.Tensor | None
+    alibi: torch.Tensor | None
+    sinks: torch.Tensor | None
 
 
 def backward(
@@ -19,41 +36,73 @@ def backward(
     value: torch.Tensor,
     out: torch.Tensor,
     lse: torch.Tensor,
-    causal: bool,
-    scale: float,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Gradients of (B, Hq, Sq, D), (B, Hkv, Skv, D) and (B, Hkv, Skv, Dv), laid out as `torch.empty_like` of each.
+    problem: AttentionProblem,
+    extras: Extras,
+    wanted: tuple[bool, bool, bool],
+    nothing_seen: bool = False,
+) -> Gradients:
+    """Gradients of every input. `extras` are not expanded here; `wanted`: of mask, alibi and sinks.
 
-    Works in float32, or float64 for float64 inputs. Group heads share their key head: its gradients are summed.
+    `nothing_seen`: there are no queries, or no keys, and sizes of 0 that a problem cannot say.
     """
-    working = torch.float64 if query.dtype == torch.float64 else torch.float32
-    batch, heads, seq_q, dim = query.shape
-    kv_heads, seq_kv = key.shape[1], key.shape[2]
-    group = heads // kv_heads
-    k, v = key.to(working), value.to(working)
-    delta = (grad_out.to(working) * out.to(working)).sum(-1) - grad_lse.to(working)
-    grad_q = torch.empty_like(query)
-    grad_k, grad_v = torch.zeros_like(k), torch.zeros_like(v)
-    rows = max(1, BLOCK_SCORES // (batch * heads * seq_kv))
+    working = lse.dtype
+    sums = Gradients(
+        torch.zeros_like(query),
+        torch.zeros_like(key, dtype=working),
+        torch.zeros_like(value, dtype=working),
+        *(
+            torch.zeros_like(tensor, dtype=working) if tensor is not None and want else None
+            for tensor, want in zip((extras.mask, extras.alibi, extras.sinks), wanted, strict=True)
+        ),
+    )
+    delta = (grad_out.to(working) * out.to(working)).sum(-1) - grad_lse
+    # A row that saw nothing has lse = -inf; its weights are 0, not exp(-inf + inf).
+    base = lse.masked_fill(lse == -torch.inf, 0.0)
+    if sums.sinks is not None and extras.sinks is not None:
+        weights = (extras.sinks[:, None] - base).exp().masked_fill_(lse == -torch.inf, 0.0)
+        sums.sinks.sub_((weights * delta).sum((0, 2)))
+    for piece in () if nothing_seen else pieces(problem, extras):
+        if piece.keys.start < piece.keys.stop:
+            _add_piece(sums, grad_out, query, key, value, base, delta, problem, extras, piece)
+    return Gradients(
+        sums.query,
+        torch.empty_like(key).copy_(sums.key),
+        torch.empty_like(value).copy_(sums.value),
+        None if sums.mask is None or extras.mask is None else sums.mask.to(extras.mask.dtype),
+        sums.alibi,  # slopes and sinks have lse's dtype
+        sums.sinks,
+    )
 
-    def grouped(tensor: torch.Tensor) -> torch.Tensor:
-        """(B, Hq, rows, ...) -> (B, Hkv, group * rows, ...): the heads of a group become rows of their key head."""
-        return tensor.to(working).reshape(batch, kv_heads, -1, *tensor.shape[3:])
 
-    for start in range(0, seq_q, rows):
-        block = slice(start, min(start + rows, seq_q))
-        count = block.stop - block.start
-        q, d_out = grouped(query[:, :, block]), grouped(grad_out[:, :, block])
-        row_lse, row_delta = grouped(lse[:, :, block]), grouped(delta[:, :, block])
-        scores = (q @ k.transpose(-1, -2)).mul_(scale)
-        if causal:
-            position = torch.arange(block.start, block.stop, device=query.device).repeat(group)
-            hidden = torch.arange(seq_kv, device=query.device) > position[:, None]
-            scores.masked_fill_(hidden, -torch.inf)
-        # A row that saw nothing has lse = -inf; its weights are 0, not exp(-inf + inf).
-        weights = (scores - row_lse.masked_fill(row_lse == -torch.inf, 0.0)[..., None]).exp_()
-        grad_v += weights.transpose(-1, -2) @ d_out
-        grad_scores = weights * (d_out @ v.transpose(-1, -2) - row_delta[..., None])
-        grad_k += (grad_scores.transpose(-1, -2) @ q).mul_(scale)
-        grad_q[:, :, block] = (grad_scores @ k).mul_(scale).reshape(batch, heads, count, dim).to(query.dtype)
-    return grad_q, torch.empty_like(key).copy_(grad_k), torch.empty_like(value).copy_(grad_v)
+def _add_piece(
+    sums: Gradients,
+    grad_out: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    base: torch.Tensor,
+    delta: torch.Tensor,
+    problem: AttentionProblem,
+    extras: Extras,
+    piece: Piece,
+) -> None:
+    working = base.dtype
+    scores = scores_of(query, key, problem, extras, piece, working)
+    shape = scores.values.shape
+    weights = scores.values.sub_(piece.grouped(base, working)[..., None]).exp_()
+    d_out = piece.grouped(grad_out, working).flatten(2, 3)
+    sums.value[piece.columns] += weights.flatten(2, 3).transpose(-1, -2) @ d_out
+    d_weights = (d_out @ piece.keyed(value, working)[:, :, 0].transpose(-1, -2)).view(shape)
+    d_scores = weights * (d_weights - piece.grouped(delta, working)[..., None])
+    if sums.mask is not None:
+        part = piece.of_mask(sums.mask)
+        part += d_scores.flatten(1, 2).sum_to_size(part.shape)
+    if sums.alibi is not None and scores.distance is not None:
+        part = piece.of_slopes(sums.alibi)
+        part -= (d_scores * scores.distance).sum((-1, -2)).flatten(1, 2).sum_to_size(part.shape)
+    if scores.tanh is not None:
+        d_scores = d_scores * (1.0 - scores.tanh.square())
+    d_products = d_scores.flatten(2, 3).mul_(problem.softmax_scale)
+    sums.key[piece.columns] += d_products.transpose(-1, -2) @ piece.grouped(query, working).flatten(2, 3)
+    d_query = (d_products @ piece.keyed(key, working)[:, :, 0]).view(*shape[:4], -1)
+    sums.query[piece.rows] = d_query.flatten(1, 2).to(query.dtype)

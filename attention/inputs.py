@@ -1,24 +1,30 @@
 """Tensors as a caller gives them, made ready for the operator: judged, cast, and folded to four dimensions."""
 
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import torch
 
-from attention.errors import ProblemError
-from attention.problem import AttentionProblem
+from attention.errors import ArgumentError, ProblemError
 
 Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+Shape = tuple[int, ...]
 
 
-def require_tensors(query: Any, key: Any, value: Any, attn_mask: Any) -> None:
-    """Raise ProblemError for what is no torch tensor: an array, a list, None."""
-    for name, given in (("query", query), ("key", key), ("value", value), ("attn_mask", attn_mask)):
-        if not isinstance(given, torch.Tensor) and not (name == "attn_mask" and given is None):
-            kind = type(given)
-            what = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-            raise ProblemError(f"{name} is a {what}; pass a torch.Tensor, such as torch.as_tensor({name}).")
+def require_tensors(*given: tuple[str, Any]) -> None:
+    """Raise ArgumentError for what is no torch tensor: an array, a list, None."""
+    for name, value in given:
+        if not isinstance(value, torch.Tensor):
+            raise ArgumentError(f"{name} is a {_kind(value)}; pass a torch.Tensor, such as torch.as_tensor({name}).")
+
+
+def require_plain(*, flags: dict[str, Any], numbers: dict[str, Any]) -> None:
+    """Raise ArgumentError for a flag that is no bool and a number that is none."""
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise ArgumentError(f"{name} is a {_kind(value)}; pass True or False.")
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ArgumentError(f"{name} is a {_kind(value)}; pass a number.")
 
 
 def autocast(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> Triple:
@@ -42,46 +48,30 @@ def four_dimensions(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
     if not leading[0] == leading[1] == leading[2]:
         shape = torch.broadcast_shapes(*leading)  # type: ignore[no-untyped-call]
         tensors = [t.expand(shape + t.shape[-keep:]) for t in tensors]
-    q, k, v = (t if t.dim() == 4 else t.reshape((-1, *t.shape[-3:])) for t in tensors)
+    q, k, v = (t if t.dim() == 4 else t.reshape(t.shape[:-3].numel(), *t.shape[-3:]) for t in tensors)
     return q, k, v
 
 
-def validate(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_mask: torch.Tensor | None,
-    dropout_p: float,
-    is_causal: bool,
-    scale: float | None,
-    enable_gqa: bool,
-) -> None:
-    """Raise ProblemError where the inputs make no sense. What was sound once is not looked at again."""
-    if query.is_nested or key.is_nested or value.is_nested:
-        return
-    mask_dtype = None if attn_mask is None else attn_mask.dtype
-    if attn_mask is not None and is_causal:
-        raise ProblemError("attn_mask and is_causal=True exclude each other; put the triangle into the mask.")
-    tensors = tuple(Described(t.shape, t.dtype, t.device) for t in (query, key, value))
-    _sound(tensors, mask_dtype, dropout_p, is_causal, scale, enable_gqa)
+def four_dimensional_mask(mask: torch.Tensor, leading: Shape) -> torch.Tensor:
+    """A mask that broadcasts to (*leading, Hq, Sq, Skv), as one that broadcasts to (B, Hq, Sq, Skv)."""
+    if mask.dim() < 4 or len(leading) == 1:
+        return mask.reshape((1,) * (4 - mask.dim()) + mask.shape)
+    # Several leading dimensions fold into one batch, in which no broadcast of a part of them can be said.
+    mask = mask.expand(*leading, *mask.shape[-3:])
+    return mask.reshape(torch.Size(leading).numel(), *mask.shape[-3:])
 
 
-@dataclass(frozen=True)
-class Described:
-    """What a problem reads of a tensor."""
+def mask_that_fits(mask: Shape, dtype: torch.dtype, whole: Shape) -> None:
+    """Raise ProblemError for a mask that does not broadcast to (..., Hq, Sq, Skv), or holds neither bool nor floats."""
+    if dtype != torch.bool and not dtype.is_floating_point:
+        raise ArgumentError(
+            f"attn_mask is {dtype}; pass a bool mask (True may be seen) or a float one, which is added."
+        )
+    stretches = (have in (1, want) for have, want in zip(reversed(mask), reversed(whole), strict=False))
+    if len(mask) > len(whole) or not all(stretches):
+        raise ProblemError(f"attn_mask has shape {mask}; it must broadcast to (..., heads, Sq, Skv) = {whole}.")
 
-    shape: torch.Size
-    dtype: torch.dtype
-    device: torch.device
 
-
-@lru_cache(maxsize=4096)
-def _sound(
-    tensors: tuple[Described, ...], mask_dtype: Any, dropout_p: float, causal: bool, scale: float | None, gqa: bool
-) -> None:
-    if any(0 in tensor.shape[:-1] for tensor in tensors):
-        return  # torch knows what comes out of nothing
-    mask = None if mask_dtype is None else Described(torch.Size(), mask_dtype, tensors[0].device)
-    AttentionProblem.from_tensors(
-        *tensors, causal=causal, scale=scale, enable_gqa=gqa, mask=mask, dropout_p=dropout_p, broadcast=True
-    )
+def _kind(value: Any) -> str:
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

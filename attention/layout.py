@@ -4,15 +4,26 @@ import torch
 
 
 def empty_out(query: torch.Tensor, head_dim_v: int, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """An empty out (B, Hq, Sq, Dv), laid out in memory as a dense `query` of the same width is, else contiguous."""
+    """An empty out (B, Hq, Sq, Dv), laid out in memory as a dense `query` of the same width is, else contiguous.
+
+    A query whose heads lie inside a row, (B, S, H, D) in memory, has an out of the same kind whatever its width is.
+    """
     dtype = dtype or query.dtype
     if query.shape[-1] == head_dim_v:
         like = torch.empty_like(query, dtype=dtype)
         if like.stride(-1) == 1:
             return like
-    return query.new_empty(*query.shape[:-1], head_dim_v, dtype=dtype)
+    batch, heads, rows, _ = query.shape
+    if heads > 1 and rows > 1 and query.stride(-1) == 1 and query.stride(1) < query.stride(2):
+        return query.new_empty(batch, rows, heads, head_dim_v, dtype=dtype).transpose(1, 2)
+    return query.new_empty(batch, heads, rows, head_dim_v, dtype=dtype)
 
 
 def empty_lse(query: torch.Tensor) -> torch.Tensor:
     """An empty, contiguous lse (B, Hq, Sq): float32, or float64 for float64 inputs."""
-    return query.new_empty(query.shape[:-1], dtype=torch.float64 if query.dtype == torch.float64 else torch.float32)
+    return query.new_empty(query.shape[:-1], dtype=lse_dtype(query))
+
+
+def lse_dtype(query: torch.Tensor) -> torch.dtype:
+    """What lse, slopes and sinks are in, and what the slow path computes in."""
+    return torch.float64 if query.dtype == torch.float64 else torch.float32

@@ -1,39 +1,41 @@
-"""attention.sdpa and the torch operators behind it.
+"""attention.sdpa: torch's function, by the kernel that this machine's measurements choose.
 
-    smscope::attention_forward(query, key, value, ...) -> (out, lse)      chooses at run time: no graph holds a choice
-    smscope::attention_backward(...) -> (dquery, dkey, dvalue)
-
-A call that no tuned kernel can serve goes to torch's own function, with one FallbackWarning per distinct reason.
+An eager call whose chosen kernel is torch's is handed to torch's function whole, with its own backward; where no tuned
+kernel could serve, with one FallbackWarning per distinct reason. A compiled graph holds the operator, which chooses when
+it runs.
 """
 
-import math
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import torch
 
-from attention import gradient, timings
-from attention.choose import choose
-from attention.errors import FallbackWarning, UnsupportedError
-from attention.inputs import Described, Triple, autocast, four_dimensions, require_tensors, validate
-from attention.layout import empty_lse, empty_out
-from attention.machine import machine_profile
+from attention.errors import ProblemError, UnsupportedError
+from attention.inputs import (
+    autocast,
+    four_dimensional_mask,
+    four_dimensions,
+    mask_that_fits,
+    require_plain,
+    require_tensors,
+)
+from attention.operator import SERVED_DEVICES
+from attention.plan import announce, plan_of
 from attention.problem import AttentionProblem
-from attention.variant import Config, by_path
+from attention.shapes import Described, checked, shapes_of, stretched
 
-FORWARD = (
-    "attention_forward(Tensor query, Tensor key, Tensor value, bool causal, float? scale, bool enable_gqa, "
-    "str only, bool strict) -> (Tensor out, Tensor lse)"
-)
-BACKWARD = (
-    "attention_backward(Tensor grad_out, Tensor grad_lse, Tensor query, Tensor key, Tensor value, Tensor out, "
-    "Tensor lse, bool causal, float? scale) -> (Tensor, Tensor, Tensor)"
-)
-SERVED_DEVICES = ("cpu", "meta")
-_announced: set[str] = set()
+# The operator's arguments that torch's function has not: slopes, sinks, cu_seqlens and longest lengths.
+NOTHING_PACKED = (None, None, None, None, 0, 0)
+NO_WINDOW = (False, -1, -1, 0.0)
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where a call goes: to torch's function or to the operator, and why no tuned kernel serves."""
+
+    to_torch: bool = False
+    lacks: str | None = None
+    fold: bool = True
 
 
 def sdpa(
@@ -52,157 +54,104 @@ def sdpa(
     """`torch.nn.functional.scaled_dot_product_attention`, by the kernel that this machine's measurements choose.
 
     query (..., Hq, Sq, D), key (..., Hkv, Skv, D), value (..., Hkv, Skv, Dv) -> (..., Hq, Sq, Dv), top-left causal.
+    attn_mask broadcasts to (..., Hq, Sq, Skv): bool, True may be seen; or floats, which are added to the scores.
     strict: where no tuned kernel can serve, raise UnsupportedError instead of warning and calling torch.
     only: 'smscope' or 'torch' narrows the choice to kernels of that owner.
-    Raises ProblemError for inputs that describe no attention problem.
+    Raises ProblemError for inputs that describe no attention problem; ArgumentError, a TypeError, for a wrong type.
     """
-    require_tensors(query, key, value, attn_mask)
+    require_tensors(("query", query), ("key", key), ("value", value))
+    if attn_mask is not None:
+        require_tensors(("attn_mask", attn_mask))
     query, key, value = autocast(query, key, value)
-    if not torch.compiler.is_compiling():
-        validate(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-    reason = _unserved(query, key, value, attn_mask, dropout_p)
-    if reason is not None:
+    if query.is_nested or key.is_nested or value.is_nested:
+        route = Route(to_torch=True, lacks="No tuned kernel takes nested tensors")
+    elif torch.compiler.is_compiling():
+        route = _traced(query, attn_mask, dropout_p)
+    else:
+        route = _route(
+            *(query.shape, key.shape, value.shape, query.dtype, key.dtype, value.dtype),
+            *(query.device, key.device, value.device),
+            *((None, None) if attn_mask is None else (attn_mask.shape, attn_mask.dtype)),
+            *(dropout_p, is_causal, scale, enable_gqa, only or ""),
+        )
+    if route.lacks is not None:
         if strict or only == "smscope":
-            raise UnsupportedError(f"{reason}; call without strict and only='smscope', and torch's own kernel serves.")
-        _announce(reason)
+            raise UnsupportedError(f"{route.lacks}; call without strict and only='smscope', and torch serves.")
+        announce(route.lacks)
+    if route.to_torch:
         return torch.nn.functional.scaled_dot_product_attention(
             query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
         )
-    q, k, v = four_dimensions(query, key, value, enable_gqa)
-    out, _ = torch.ops.smscope.attention_forward(q, k, v, is_causal, scale, enable_gqa, only or "", strict)
-    result: torch.Tensor = out if query.dim() == 4 else out.reshape(query.shape[:-1] + value.shape[-1:])
+    q, k, v, mask = query, key, value, attn_mask
+    if route.fold:
+        q, k, v = four_dimensions(query, key, value, enable_gqa)
+        leading = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])  # type: ignore[no-untyped-call]
+        mask = None if attn_mask is None else four_dimensional_mask(attn_mask, leading)
+    operator = torch.ops.smscope.attention_forward
+    out, _ = operator(q, k, v, mask, *NOTHING_PACKED, is_causal, *NO_WINDOW, scale, only or "", strict)
+    if route.fold and query.dim() != 4:
+        out = out.reshape(query.shape[:-1] + value.shape[-1:] if query.dim() < 4 else leading + out.shape[1:])
+    result: torch.Tensor = out
     return result
 
 
-def _unserved(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float
-) -> str | None:
-    """Why the operator cannot take this call at all: what it has no argument for, or no device."""
-    if attn_mask is not None:
-        return "No tuned kernel takes an attention mask"
+def _unserved(device: str, dropout_p: float) -> str | None:
+    """What the operator has no argument for, or no device."""
     if dropout_p > 0:
         return "No tuned kernel has dropout"
-    if query.is_nested or key.is_nested or value.is_nested:
-        return "No tuned kernel takes nested tensors"
-    if query.device.type not in SERVED_DEVICES:
-        return f"No tuned kernel runs on {query.device.type} yet"
-    if 0 in query.shape or 0 in key.shape or 0 in value.shape:
-        return "No tuned kernel takes a tensor without elements"
-    return None
+    return None if device in SERVED_DEVICES else f"No tuned kernel runs on {device} yet"
 
 
-def _warn_once(reason: str) -> bool:
-    """Warn of a fallback, once per process and reason."""
-    if reason not in _announced:
-        warnings.warn(f"{reason}; torch's own kernel serves this call.", FallbackWarning, stacklevel=3)
-        _announced.add(reason)
-    return True
+def _traced(query: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float) -> Route:
+    """In a graph shapes may be symbols, so that nothing is looked up by them: only what no kernel has is torch's."""
+    lacks = _unserved(query.device.type, dropout_p)
+    if lacks is None and attn_mask is not None and attn_mask.is_floating_point():
+        lacks = "No tuned kernel takes a float mask"
+    return Route(to_torch=lacks is not None, lacks=lacks)
 
 
-# In a compiled graph it runs while that is traced, and leaves nothing behind.
-_announce: Callable[[str], bool] = torch.compiler.assume_constant_result(_warn_once)  # type: ignore[no-untyped-call]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A choice made ready to run."""
-
-    problem: AttentionProblem
-    config: Config
-    run: Callable[..., tuple[torch.Tensor, torch.Tensor]]
-    fallback: str | None
-
-
-@lru_cache(maxsize=4096)
-def _plan(
+@lru_cache(maxsize=4096, typed=True)  # 1 and True are equal, and not the same argument
+def _route(
     query: torch.Size,
     key: torch.Size,
     value: torch.Size,
-    dtype: torch.dtype,
-    causal: bool,
+    query_dtype: torch.dtype,
+    key_dtype: torch.dtype,
+    value_dtype: torch.dtype,
+    query_device: torch.device,
+    key_device: torch.device,
+    value_device: torch.device,
+    mask: torch.Size | None,
+    mask_dtype: torch.dtype | None,
+    dropout_p: float,
+    is_causal: bool,
     scale: float | None,
     enable_gqa: bool,
     only: str,
-) -> Plan:
-    cpu = torch.device("cpu")
-    tensors = (Described(shape, dtype, cpu) for shape in (query, key, value))
-    problem = AttentionProblem.from_tensors(*tensors, causal=causal, scale=scale, enable_gqa=enable_gqa)
-    profile = machine_profile("cpu").profile
-    choice = choose(profile, problem, only=only or None, efficiencies=timings.of_machine(profile))
-    return Plan(problem, choice.pick.config, by_path(choice.pick.variant).load(), choice.fallback)
-
-
-def _forward(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    causal: bool,
-    scale: float | None,
-    enable_gqa: bool,
-    only: str,
-    strict: bool,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    plan = _plan(query.shape, key.shape, value.shape, query.dtype, causal, scale, enable_gqa, only)
-    if plan.fallback is not None:
-        if strict:
-            raise UnsupportedError(
-                f"No tuned kernel serves {plan.problem}: {plan.fallback}; strict=False lets torch serve."
-            )
-        _announce(f"No tuned kernel serves this problem: {plan.fallback}")
-    return plan.run(query, key, value, plan.problem, plan.config)
-
-
-def _forward_fake(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: Any
-) -> tuple[torch.Tensor, torch.Tensor]:
-    return empty_out(query, value.shape[-1]), empty_lse(query)
-
-
-def _backward(
-    grad_out: torch.Tensor,
-    grad_lse: torch.Tensor,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    out: torch.Tensor,
-    lse: torch.Tensor,
-    causal: bool,
-    scale: float | None,
-) -> Triple:
-    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
-    with torch.autocast(query.device.type, enabled=False):
-        return gradient.backward(grad_out, grad_lse, query, key, value, out, lse, causal, factor)
-
-
-def _backward_fake(
-    grad_out: torch.Tensor, grad_lse: torch.Tensor, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: Any
-) -> Triple:
-    return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
-
-
-def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-    query, key, value, ctx.causal, ctx.scale, *_ = inputs
-    ctx.save_for_backward(query, key, value, *output)
-
-
-def _differentiate(ctx: Any, grad_out: torch.Tensor, grad_lse: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    saved = ctx.saved_tensors
-    grads = torch.ops.smscope.attention_backward(grad_out, grad_lse, *saved, ctx.causal, ctx.scale)
-    return (*grads, None, None, None, None, None)
-
-
-def _register() -> Any:
-    """Define both operators: with `Library`, whose empty call costs 22 us in torch 2.11 where `custom_op` costs 50."""
-    library: Any = torch.library
-    ours = library.Library("smscope", "DEF")
-    ours.define(FORWARD)
-    ours.define(BACKWARD)
-    ours.impl("attention_forward", _forward, "CPU")
-    ours.impl("attention_backward", _backward, "CompositeExplicitAutograd")
-    library.register_fake("smscope::attention_forward", _forward_fake, lib=ours)
-    library.register_fake("smscope::attention_backward", _backward_fake, lib=ours)
-    library.register_autograd("smscope::attention_forward", _differentiate, setup_context=_save, lib=ours)
-    return ours
-
-
-LIBRARY = _register()  # the operators live as long as this does
+) -> Route:
+    """Judge a call and route it; what was sound once is not looked at again. Raises ProblemError, UnsupportedError."""
+    require_plain(flags={"is_causal": is_causal, "enable_gqa": enable_gqa}, numbers={"dropout_p": dropout_p})
+    if mask is not None and is_causal:
+        raise ProblemError("attn_mask and is_causal=True exclude each other; put the triangle into the mask.")
+    tensors = (
+        Described(query, query_dtype, query_device),
+        Described(key, key_dtype, key_device),
+        Described(value, value_dtype, value_device),
+    )
+    q, k, v = checked(stretched(shapes_of(*tensors), 3 if enable_gqa else 2))
+    if not 0 in (*q[:-1], *k[:-1]):
+        AttentionProblem.from_tensors(
+            *tensors, causal=is_causal, scale=scale, enable_gqa=enable_gqa, dropout_p=dropout_p, broadcast=True
+        )
+    if mask is not None and mask_dtype is not None:
+        mask_that_fits(mask, mask_dtype, (*q[:-1], k[-2]))
+    lacks = _unserved(query_device.type, dropout_p)
+    fold = not (len(query) == len(key) == len(value) == 4 and query[0] == key[0] == value[0])
+    fold = fold or (not enable_gqa and query[1] != key[1]) or (mask is not None and len(mask) != 4)
+    if lacks is not None or query_device.type == "meta":
+        return Route(lacks is not None, lacks, fold)
+    folded = (torch.Size((shape[:-3].numel(), *shape[-3:])) for shape in map(torch.Size, (q, k, v)))
+    none_packed = (False, False, -1, 0, 0)
+    plan = plan_of(*(*folded, query_dtype, query_device, mask_dtype, *none_packed, is_causal, *NO_WINDOW, scale, only))
+    lacks = f"No tuned kernel serves this problem: {plan.fallback}" if plan.fallback else None
+    return Route(plan.owner == "torch", lacks, fold)

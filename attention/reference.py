@@ -6,11 +6,13 @@ that of a low-precision result of the same problem (torch's own) plus one roundi
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from attention.band import Alignment
 from attention.errors import ProblemError
 
 Array = npt.NDArray[np.float64]
@@ -21,12 +23,24 @@ ERROR_FACTOR = 2.0
 
 
 def attention(
-    query: Any, key: Any, value: Any, *, causal: bool = False, scale: float | None = None, mask: Any = None
+    query: Any,
+    key: Any,
+    value: Any,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    mask: Any = None,
+    alignment: Alignment = "top_left",
+    window: tuple[int, int] = (-1, -1),
+    softcap: float = 0.0,
+    alibi: Any = None,
+    sinks: Any = None,
 ) -> tuple[Array, Array]:
     """Attention of arrays (..., H, S, D) in float64: out (..., Hq, Sq, Dv) and lse (..., Hq, Sq), natural logarithm.
 
     Fewer key than query heads are shared by groups. `mask` is boolean (True: may be seen) or added to the scores, and
-    broadcasts to (..., Hq, Sq, Skv). Causal is top-left. A query that sees nothing gives 0 and -inf.
+    broadcasts to (..., Hq, Sq, Skv). `alibi` are slopes (Hq,) or (..., Hq), `sinks` logits (Hq,), and the rest as in
+    AttentionProblem, whose docstring has the formulas. A query that sees nothing gives 0 and -inf, or its sink.
     """
     q, k, v = (np.asarray(array, dtype=np.float64) for array in (query, key, value))
     if q.shape[-3] % k.shape[-3]:
@@ -34,19 +48,49 @@ def attention(
     group = q.shape[-3] // k.shape[-3]
     k, v = np.repeat(k, group, axis=-3), np.repeat(v, group, axis=-3)
     scores = q @ np.swapaxes(k, -1, -2) * (1.0 / math.sqrt(q.shape[-1]) if scale is None else scale)
-    if causal:
-        seen = np.tri(q.shape[-2], k.shape[-2], dtype=bool)
-        scores = np.where(seen, scores, -np.inf)
+    scores = softcap * np.tanh(scores / softcap) if softcap else scores
+    diagonal = k.shape[-2] - q.shape[-2]
+    # How far right of the diagonal that ends bottom-right a key lies.
+    ahead = np.arange(k.shape[-2]) - np.arange(q.shape[-2])[:, None] - diagonal
+    if alibi is not None:
+        scores = scores - np.asarray(alibi, np.float64)[..., None, None] * np.abs(ahead)
+    ahead = ahead if alignment == "bottom_right" else ahead + diagonal
+    left, right = window[0], 0 if causal else window[1]
+    hidden = ((ahead > right) if right >= 0 else False) | ((ahead < -left) if left >= 0 else False)
+    scores = np.where(hidden, -np.inf, scores)
     if mask is not None:
         mask = np.asarray(mask)
         scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + mask
     with np.errstate(divide="ignore", invalid="ignore"):
         highest = scores.max(axis=-1, keepdims=True, initial=-np.inf)
-        weights = np.exp(scores - np.where(np.isneginf(highest), 0.0, highest))
-        sums = weights.sum(axis=-1, keepdims=True)
+        sink = np.full((q.shape[-3], 1, 1), -np.inf) if sinks is None else np.asarray(sinks, np.float64)[:, None, None]
+        highest = np.maximum(highest, sink)
+        base = np.where(np.isneginf(highest), 0.0, highest)
+        weights = np.exp(scores - base)
+        sums = weights.sum(axis=-1, keepdims=True) + np.exp(sink - base)
         out = np.where(sums == 0.0, 0.0, (weights @ v) / np.where(sums == 0.0, 1.0, sums))
         lse = np.where(np.isneginf(highest), -np.inf, highest + np.log(sums))
     return out, lse[..., 0]
+
+
+def packed(
+    query: Any, key: Any, value: Any, starts_q: Any, starts_k: Any, *, alibi: Any = None, **features: Any
+) -> tuple[Array, Array]:
+    """Attention of packed sequences (H, T, D), of which b has rows starts[b] to starts[b + 1]; `alibi` is (H,) or (B, H).
+
+    Out (Hq, Tq, Dv) and lse (Hq, Tq); a row of no sequence gives 0 and -inf.
+    """
+    q, k, v = (np.asarray(array, dtype=np.float64) for array in (query, key, value))
+    out, lse = np.zeros((*q.shape[:2], v.shape[-1])), np.full(q.shape[:2], -np.inf)
+    for at, (rows, keys) in enumerate(zip(_ranges(starts_q), _ranges(starts_k), strict=True)):
+        slopes = alibi if alibi is None or np.ndim(alibi) == 1 else alibi[at]
+        found = attention(q[:, rows], k[:, keys], v[:, keys], alibi=slopes, **features)
+        out[:, rows], lse[:, rows] = found
+    return out, lse
+
+
+def _ranges(starts: Any) -> list[slice]:
+    return [slice(int(begin), int(end)) for begin, end in pairwise(starts)]
 
 
 @dataclass(frozen=True)

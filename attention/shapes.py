@@ -3,6 +3,7 @@
 No torch here: anything with shape and dtype will do.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,15 @@ import numpy as np
 from attention.errors import ProblemError
 
 Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a problem reads of a tensor."""
+
+    shape: Any
+    dtype: Any
+    device: Any
 
 
 def same_dtype(*tensors: Any) -> str:
@@ -58,6 +68,8 @@ def checked(shapes: list[Shape]) -> list[Shape]:
         raise ProblemError(f"The batches differ: query {q}, key {k}, value {v}; give all the same leading dimensions.")
     if q[-1] != k[-1]:
         raise ProblemError(f"query has head_dim {q[-1]} and key {k[-1]}; they must be equal.")
+    if v[-1] < 1:
+        raise ProblemError("value has head_dim 0; every size of an attention problem is at least 1.")
     if k[-3:-1] != v[-3:-1]:
         raise ProblemError(f"key {k} and value {v} must have the same heads and sequence length.")
     return shapes

@@ -73,9 +73,12 @@ class Timing(Frozen):
         return self.problem.flops / self.seconds / 1e12
 
 
-def write(timing: Timing) -> Path:
-    """Append one timing to its machine's file, a whole line or nothing. Raises DataError."""
-    path = paths.writable_data() / "attention" / f"{timing.gpu}.jsonl"
+def write(timing: Timing, kind: str = "") -> Path:
+    """Append one timing to its machine's file, a whole line or nothing. Raises DataError.
+
+    `kind` names another file of the same machine ('ladder'), which corrects no prediction.
+    """
+    path = paths.writable_data() / "attention" / f"{timing.gpu}{kind and '-'}{kind}.jsonl"
     append(path, timing)
     return path
 

@@ -37,6 +37,10 @@ class Config:
                 return value
         raise KeyError(axis)
 
+    def get(self, axis: str, default: int) -> int:
+        """The value of an axis, which this configuration may leave out."""
+        return next((value for name, value in self.values if name == axis), default)
+
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self.values) or "-"
 
@@ -93,6 +97,7 @@ class Variant:
     entry       'module:function' in the same folder: f(query, key, value, problem, config, extras) -> (out, lse)
                 query (B, Hq, Sq, D) in any strides; packed sequences are (1, Hq, Tq, D), and lse (1, Hq, Tq)
     build       the cubin behind a configuration, for a variant that is a CUDA kernel of ours
+    signature   opcodes that each such cubin holds: without one of them it is not the kernel that was written
     rank        order among candidates that no profile can predict
     notes       what the caller should know of how a problem is served (conversions, copies, the backward)
     """
@@ -107,6 +112,7 @@ class Variant:
     features: frozenset[Feature] = frozenset()
     entry: str = "kernel:forward"
     build: Callable[[AttentionProblem, Config], CudaBuild] | None = None
+    signature: tuple[str, ...] = ()
     rank: int = 0
     notes: Callable[[AttentionProblem], tuple[str, ...]] = lambda _: ()
     name: str = ""

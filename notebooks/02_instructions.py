@@ -160,12 +160,18 @@ assert all(len(set(banks[:, k])) == len(cells) for k in range(cells.shape[1]))
 # ### Blackwell: D in a memory of its own
 #
 # `tcgen05.mma` is issued by one thread; A and B lie in shared memory and D in tensor memory, 128 lanes by 512 columns.
-# This picture is **not derived**: it is the rule of the PTX ISA (`tcgen05.ld`, shape `.32x32b`; data path layout D).
+# The experiments are the same, with D brought to registers by `tcgen05.ld.32x32b`; one more lets each of eight warps
+# read each quarter of the lanes, and notes where it is stopped. No Blackwell GPU was at hand: this picture is the
+# emulator's reading of the PTX ISA.
 
 # %%
-tensor_memory = layouts.tensor_memory(128)
+blackwell = layouts.blackwell(COLUMNS)
 figure = draw.tensor_memory(
-    tensor_memory, 512, "Blackwell: tensor memory, and who may touch it (documented, not derived)", mark=37
+    blackwell.d,
+    layouts.tensor_memory_reach(),
+    512,
+    f"Blackwell, m128n{COLUMNS}k16: tensor memory, by the warps that reach it",
+    mark=37,
 )
 
 # %% [markdown]
@@ -178,7 +184,7 @@ SHOWN = (
     ("Volta", "m8n8k4", pairs[0].d),
     ("Ampere", "m16n8k16", ampere.d),
     ("Hopper", f"wgmma.m64n{COLUMNS}k16", hopper.d),
-    ("Blackwell", "tcgen05.mma, M = 128", tensor_memory),
+    ("Blackwell", f"tcgen05.mma.m128n{COLUMNS}k16", blackwell.d),
 )
 
 
@@ -278,8 +284,6 @@ Markdown(
 
 # %% [markdown]
 # ### Blackwell
-#
-# This kernel spells its `tcgen05` out.
 
 # %%
 show("sm100a")
@@ -391,7 +395,7 @@ def shape(m: int, n: int, k: int = 16) -> int:
     return 2 * m * n * k
 
 
-assert hopper.flops == shape(64, COLUMNS)
+assert hopper.flops == shape(64, COLUMNS) and blackwell.flops == shape(128, COLUMNS)
 FLOPS = {
     "sm70": sum(pair.flops for pair in pairs),
     "sm80": ampere.flops,
@@ -468,7 +472,7 @@ Markdown(
   and SM, {reached:.0%}. A Hopper kernel that keeps Ampere's instruction gives away the rest, however well it is
   scheduled.
 - **The softmax moves, not changes.** Ampere's code serves Hopper, because their accumulators lie alike; on Blackwell a
-  thread owns {sharing(tensor_memory)[0]} row and needs no shuffle, but the row must come through `tcgen05.ld` first.
+  thread owns {sharing(blackwell.d)[0]} row and needs no shuffle, but the row must come through `tcgen05.ld` first.
 - **Who waits for what moves into memory.** Stall counts and scoreboards on Volta and Ampere, one group counter on
   Hopper, an mbarrier on Blackwell: fewer of the waits are ptxas' to place, and more are the kernel's to get right."""
 )

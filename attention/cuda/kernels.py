@@ -8,19 +8,13 @@ import torch
 
 from attention.cuda import driver
 from attention.cuda.driver import Function
+from attention.cuda.source import source_of
 from attention.errors import LaunchError
-from attention.variant import KERNELS, CudaBuild
+from attention.variant import CudaBuild
 from microbench.arch import Arch, by_compute_capability
-from microbench.build import HEADERS, Cubin, Source, compile_all
+from microbench.build import Cubin, compile_all
 
-COMMON = KERNELS / "common"
 _loading = threading.Lock()
-
-
-def source_of(folder: Path, build: CudaBuild, arch: Arch) -> Source:
-    """The source of one build of a variant; its includes are the wrappers, common/ and its own folder."""
-    file = folder / "kernel.cu"
-    return Source(file.read_text(), file.name, arch, build.kernel, build.defines, (HEADERS, COMMON, folder))
 
 
 def cubin_of(folder: Path, build: CudaBuild, arch: Arch) -> Cubin:

@@ -1,7 +1,7 @@
 """Run the comparison on this GPU: check every candidate against the oracle, time them in turns, keep each timing."""
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -36,7 +36,9 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class _Entry:
+class Entry:
+    """A candidate, and which configuration of which variant it is where it is ours."""
+
     candidate: Candidate
     variant: Variant | None = None
     config: Config = field(default_factory=Config)
@@ -45,6 +47,7 @@ class _Entry:
 
     @property
     def key(self) -> str:
+        """Name and configuration."""
         return f"{self.candidate.name} {self.config}"
 
 
@@ -72,13 +75,24 @@ def compare(
 
 
 def _one(cell: Cell, run: str, every: bool, flex: bool) -> Iterator[Outcome]:
+    yield from time_entries(cell, _entries(cell.problem, every, flex), run)
+
+
+def entry_of(variant: Variant, config: Config) -> Entry:
+    """One configuration of a variant of ours, picked or not."""
+    return Entry(ours(variant, config), variant, config)
+
+
+def time_entries(cell: Cell, entries: Iterable[Entry], run: str | None = None) -> Iterator[Outcome]:
+    """Check each entry, then time all that are right in turns."""
     import torch
 
+    run = run or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     given = cells.tensors(cell, "cuda")
     oracle, low = _oracle(cell, given)
     calls: dict[str, timer.Graphed] = {}
-    ready: dict[str, tuple[_Entry, reference.Comparison]] = {}
-    for entry in _entries(cell.problem, every, flex):
+    ready: dict[str, tuple[Entry, reference.Comparison]] = {}
+    for entry in entries:
         try:
             with torch.no_grad():
                 call = entry.candidate.prepare(cell, given)
@@ -97,9 +111,9 @@ def _one(cell: Cell, run: str, every: bool, flex: bool) -> Iterator[Outcome]:
         yield Outcome(cell, key, _timing(cell, run, entry, seconds, error, calls[key].captured))
 
 
-def _entries(problem: AttentionProblem, every: bool, flex: bool) -> Iterator[_Entry]:
+def _entries(problem: AttentionProblem, every: bool, flex: bool) -> Iterator[Entry]:
     """Peers, then the configurations of ours: the best predicted of each variant, or all."""
-    yield from (_Entry(candidate) for candidate in peers(flex))
+    yield from (Entry(candidate) for candidate in peers(flex))
     profile = machine_profile("cuda").profile
     efficiencies = timings.of_machine(profile)
     arch = by_name(profile.arch)
@@ -116,7 +130,7 @@ def _entries(problem: AttentionProblem, every: bool, flex: bool) -> Iterator[_En
         choice = choose(profile, problem, variants=(variant,), efficiencies=efficiencies)
         for each in choice.candidates if every else (choice.pick,):
             seconds = each.prediction.seconds if each.prediction else None
-            yield _Entry(
+            yield Entry(
                 ours(variant, each.config),
                 variant,
                 each.config,
@@ -164,7 +178,7 @@ def _oracle(cell: Cell, given: Tensors) -> tuple[Any, Any]:
 
 
 def _timing(
-    cell: Cell, run: str, entry: _Entry, seconds: list[float], error: reference.Comparison, captured: bool
+    cell: Cell, run: str, entry: Entry, seconds: list[float], error: reference.Comparison, captured: bool
 ) -> timings.Timing:
     import torch
 

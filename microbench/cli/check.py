@@ -1,24 +1,19 @@
 """The verb `check`: what can be known of every kernel without a GPU, and whether the two methods of a profile agree."""
 
-from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from microbench import arch as archs
-from microbench.build import cache
 from microbench.errors import InputError
 from microbench.probes import discover, named
 from microbench.profile import Profile
 from microbench.report import console
 from microbench.report.console import Folders, Json
-from microbench.report.progress import say, watching
+from microbench.report.progress import say
 from microbench.verification import latencies as ptxas
-from microbench.verification import matrix, tables
+from microbench.verification import matrix, show, tables
 
 AGREEMENT = 0.03  # probes.md 1.11: what a second method may differ by
 
@@ -60,61 +55,14 @@ def check(
         wanted = tuple(archs.by_name(name).name for name in arch or ())
         folders = tuple(probes or ())
         chosen = [named(name, *folders) for name in only or ()] or discover(*folders)
-        _matrix(matrix.jobs(chosen, wanted), folders, write, json)
+        _matrix(matrix.jobs(chosen, wanted), write, json)
 
 
-def _matrix(todo: list[matrix.Job], folders: tuple[Path, ...], write: bool, json: bool) -> None:
-    cache.require_writable()
-    rows = []
-    with watching(len(todo)) as watcher:
-        for row in matrix.run(todo, folders):
-            watcher.doing(row.arch, row.probe)
-            watcher.finished()
-            rows.append(row)
-    if json:
-        console.emit([asdict(row) | {"ok": not row.problems} for row in rows])
-    else:
-        console.draw(_kernels(rows), *_broken(rows))
-    if any(row.problems for row in rows):
-        raise typer.Exit(1)
+def _matrix(todo: list[matrix.Job], write: bool, json: bool) -> None:
+    rows = show.watched(todo)
+    show.say_all(rows, json)
     if write:
-        say(f"Wrote {tables.write(tables.BuildRow, matrix.table(rows)).name}.")
-
-
-def _kernels(rows: list[matrix.Checked]) -> Table:
-    """One line per probe and architecture: the largest of its builds, and what they took to compile."""
-    seconds = defaultdict[tuple[str, str], float](float)
-    absent = defaultdict[tuple[str, str], int](int)
-    for row in rows:
-        seconds[row.probe, row.arch] += row.compile_seconds or 0.0
-        absent[row.probe, row.arch] += not row.compiled
-    headings = ("probe", "arch", "kernels", "registers", "static smem B", "spill B", "compile s", "NVRTC", "contracts")
-    lines = [
-        (
-            *(row.probe, row.arch, row.builds, row.registers_max, row.smem_bytes_max, row.spill_bytes_max),
-            *(seconds[row.probe, row.arch], row.nvrtc),
-            _standing(row.builds - row.kept, absent[row.probe, row.arch]),
-        )
-        for row in matrix.table(rows)
-    ]
-    return console.table(f"{len(rows)} kernels", headings, lines)
-
-
-def _standing(failed: int, absent: int) -> str:
-    parts = ((failed - absent, "broken"), (absent, "not compiled"))
-    return ", ".join(f"{count} {what}" for count, what in parts if count) or "kept"
-
-
-def _broken(rows: list[matrix.Checked]) -> Iterator[str]:
-    """One line per broken contract, and one per reason why kernels did not compile."""
-    absent = defaultdict[str, list[str]](list)
-    for row in rows:
-        if not row.compiled:
-            absent[row.problems[0]].append(row.probe)
-            continue
-        yield from (f"{row.probe} {row.arch} {row.build}: {problem}" for problem in row.problems)
-    for reason, probes in absent.items():
-        yield f"not compiled, {len(probes)} of {len(rows)} kernels: {reason} ({', '.join(sorted(set(probes)))})"
+        say(f"Wrote {tables.write(tables.BuildRow, matrix.table(rows, tables.BuildRow)).name}.")
 
 
 def _latencies(write: bool, json: bool) -> None:

@@ -19,7 +19,7 @@ collectives are meetings of 32 lanes. What a GPU leaves undefined is made to sho
   fence.proxy.async; misuse of an mbarrier, of groups, of descriptors; a block that ends while another one of its
   cluster may still use its shared memory.
 
-Limits. Linux on x86-64, with g++ or clang++. No tcgen05. Shared memory only through ptx:: wrappers
+Limits. Linux on x86-64, with g++ or clang++. Shared memory only through ptx:: wrappers
 (`ptx::shared_base()`), never through C++ pointers. Races: at four bytes' grain in shared memory, and not a copy that
 lands on what a thread stored where a barrier stands between but no proxy fence; of a block's mbarriers the first 63
 have a clock of their own, later ones share one. In global memory the last write and two of the reads since are kept,
@@ -33,6 +33,16 @@ that global memory read back too soon is right. A plain global pointer is checke
 from registers is read at issue, and one that was written since wgmma.fence is not reported. No bank conflicts, no time,
 no registers, no occupancy. Sums are in f32 in order of k, and differ from a tensor core's in the last bits; those of
 fp8 in wgmma by more (wgmma_fp8.cuh). Approximations (ex2, tanh) are the exact value rounded once.
+
+Tensor memory (tcgen05), also of pairs of blocks. 128 lanes of 512 columns to a block, NaN until written and while a
+write is on its way. Loads, stores, products and copies are ordered as the PTX ISA's memory model for tcgen05 says: by
+wait::ld and wait::st, by commits, and by both fences around any other barrier; what is not ordered is a race, also
+between two columns' users that overlap by mistake, and where only a fence is missing the report names it. Checked
+besides: allocation and its end, the lanes that a warp reaches, every bit of both descriptors. Where the ISA and
+NVIDIA's kernels differ, this is how: products and copies of one thread execute in the order of their issue, whatever
+their accumulators; a register that is loaded holds NaN until wait::ld, where the ISA would honour its use before; a
+product needs no fence after a barrier that orders shared memory alone. Not modelled: sums that are not f32, types of 6
+and 4 bits, tf32, integers, block scales, sparsity, .ws, tcgen05.shift, 4x256b copies, packing to 16 bits.
 """
 
 from microbench.emulator.device import MODES, EmulatedDevice, EmulatedKernel, Mode

@@ -100,6 +100,32 @@ void wgmma_commit();
 void wgmma_wait(u32 pending);
 void setmaxnreg(u32 count, bool increase);
 
+// tcgen05. `group` is the number of blocks that work together. Addresses of tensor memory are lane << 16 | column.
+void tcgen05_alloc(u32 shared, u32 columns, u32 group);
+void tcgen05_dealloc(u32 address, u32 columns, u32 group);
+void tcgen05_relinquish(u32 group);
+void tcgen05_fence_before();
+void tcgen05_fence_after();
+struct TensorProduct {
+  bool fp8, a_in_tensor_memory, accumulate;
+  u32 group, instruction;
+};
+void tcgen05_mma(TensorProduct product, u32 d, u64 a, u64 b);
+enum class Spread { once, warps_02_13, warps_01_23, warps_all };
+struct TensorCopy {
+  u32 rows, row_bytes;
+  Spread spread;
+  u32 group;
+};
+void tcgen05_cp(TensorCopy copy, u32 address, u64 from);
+void tcgen05_commit(u32 mbarrier, u32 group);
+void tcgen05_commit_multicast(u32 mbarrier, u32 ranks, u32 group);
+enum class DataShape { of_32x32b, of_16x64b, of_16x128b, of_16x256b };
+void tcgen05_ld(u32* registers, u32 count, DataShape shape, u32 address);
+void tcgen05_st(const u32* registers, u32 count, DataShape shape, u32 address);
+void tcgen05_wait_ld();
+void tcgen05_wait_st();
+
 // Cycles are counted as scheduling steps, nanoseconds by the host's clock: neither is a time of any GPU.
 long long clock64();
 u64 globaltimer();

@@ -3,10 +3,10 @@
     (product,) = ampere()          product.a.thread[m, k], product.d.register[m, n]
     pairs = volta("row", "col")    four products, one for each quad pair
     hopper(32), swizzle()          accumulators of a warpgroup; B in shared memory under the 128-byte swizzle
-    tensor_memory(8)               Blackwell
+    blackwell(32)                  D in tensor memory, and tensor_memory_reach(): which warp reads which lanes
 
-Volta to Hopper are found by experiment (derive.py) on the wrappers of cuda/ptx in the emulator, whose kernel also
-compiles for a GPU. Rows, columns and k are numbered in the order of the fragments' warps, registers, lanes and halves.
+All are found by experiment (derive.py) on the wrappers of cuda/ptx in the emulator; its kernel also compiles for a GPU.
+Rows, columns and k are numbered in the order of the fragments' warps, registers, lanes and halves.
 """
 
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from microbench.emulator import EmulatedDevice, EmulatedKernel
+from microbench.errors import DeviceError
 from microbench.layouts.derive import Numbers, Values, numbered_like, solve
 
 HERE = Path(__file__).resolve().parent
@@ -194,14 +195,49 @@ def swizzle() -> Numbers:
     return np.concatenate([hopper(8, k_slice).b.element.T for k_slice in range(SLICES)], axis=1)
 
 
-def tensor_memory(columns: int) -> Fragment:
-    """tcgen05.ld.32x32b.xN of an accumulator of 128 rows: row i is lane i of tensor memory, column j its column j.
+@cache
+def blackwell(columns: int = 32) -> Product:
+    """tcgen05.mma of M = 128, D read by tcgen05.ld.32x32b; A and B are cells of K-major tiles without swizzle.
 
-    Not derived: the rule of the PTX ISA ('tcgen05.ld', shape .32x32b; 'Data path layout D' of cta_group::1, M = 128).
-    Thread t of a warpgroup reads lane t, so warp w reaches lanes 32 w to 32 w + 31 and no others.
+    `columns` is N, a power of two from 16 to 32.
     """
-    lane, column = np.indices((128, columns))
-    return Fragment("D, in tensor memory", np.asarray(lane, np.int64), np.asarray(column, np.int64), 1)
+    threads = 128
+    kernel = _kernel("BLACKWELL", COLUMNS=columns)
+
+    def multiply(a: Values, b: Values) -> Values:
+        images = [np.ascontiguousarray(cells.astype(np.float16)).view(np.uint32) for cells in (a, b)]
+        d = np.empty((len(a), threads * columns), np.uint32)
+        kernel((len(a),), (threads,), (*images, d), shared_mem=4096 + 32 * columns + 16)
+        return d.view(np.float32)
+
+    (one,) = solve(multiply, threads * 16, columns * 16)
+    operands = [Fragment(name, np.zeros_like(cells), cells, 2) for name, cells in (("A", one.a), ("B", one.b))]
+    return Product(*operands, _accumulators("D, f32", one.d, columns))
 
 
-__all__ = ["Fragment", "Product", "ampere", "hopper", "ldmatrix", "swizzle", "tensor_memory", "volta"]
+@cache
+def tensor_memory_reach(warps: int = 8) -> Numbers:
+    """(warps, 4): 1 where a warp of a block may read that quarter of the lanes of tensor memory, 0 where it may not."""
+    kernel = _kernel("BLACKWELL", "reach", COLUMNS=32)
+    found = np.ones((warps, 4), np.int64)
+    for warp, quarter in np.ndindex(found.shape):
+        try:
+            kernel((1,), (WARP * warps,), (warp, quarter, np.empty(WARP * warps, np.uint32)), shared_mem=16)
+        except DeviceError as error:
+            if "reaches lanes" not in str(error):
+                raise
+            found[warp, quarter] = 0
+    return found
+
+
+__all__ = [
+    "Fragment",
+    "Product",
+    "ampere",
+    "blackwell",
+    "hopper",
+    "ldmatrix",
+    "swizzle",
+    "tensor_memory_reach",
+    "volta",
+]

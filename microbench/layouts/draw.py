@@ -190,32 +190,34 @@ def swizzled_tile(cells: Numbers, title: str) -> Figure:
     return figure
 
 
-def tensor_memory(d: Fragment, columns: int, title: str, mark: int) -> Figure:
-    """Every lane and column of tensor memory, tinted by the warp that reaches them; `d` and a thread's row framed.
+def tensor_memory(d: Fragment, reach: Numbers, columns: int, title: str, mark: int) -> Figure:
+    """Every lane and column of tensor memory, tinted by the warps that reach them; `d` and a thread's row framed.
 
     Args:
         d: an accumulator that starts at lane 0 and column 0.
+        reach: (warps, quarters), 1 where the warp reaches that quarter of the lanes.
         columns: of tensor memory.
         title: of the figure.
         mark: the thread of a warpgroup whose elements are framed.
     """
     lanes, width = d.shape
     figure, axes = plt.subplots(figsize=(8.6, 3.9))
-    for warp in np.unique(d.thread // 32):
-        mine = np.argwhere(d.thread[:, 0] // 32 == warp)
-        first, count = int(mine.min()), len(mine)
-        axes.add_patch(Rectangle((0, first), columns, count, facecolor=_tint(int(warp)), edgecolor="white"))
-        label = f"warp {warp} of each warpgroup: lanes {first} to {first + count - 1}"
-        axes.text((width + columns) / 2, first + count / 2, label, ha="center", va="center", fontsize=9.5)
+    height = lanes // reach.shape[1]
+    for quarter in range(reach.shape[1]):
+        first = quarter * height
+        axes.add_patch(Rectangle((0, first), columns, height, facecolor=_tint(quarter), edgecolor="white"))
+        warps = " and ".join(map(str, np.flatnonzero(reach[:, quarter])))
+        label = f"warps {warps}: lanes {first} to {first + height - 1}"
+        axes.text((width + columns) / 2, first + height / 2, label, ha="center", va="center", fontsize=9.5)
     (lane,) = np.unique(np.argwhere(d.thread == mark)[:, 0])
     axes.add_patch(Rectangle((0, lane), width, 1, facecolor=INK, edgecolor=INK))
-    axes.text(width / 2, lane + 3, f"thread {mark}: one row", ha="center", va="top", fontsize=8.5)
+    axes.text(width + 4, lane + 0.5, f"thread {mark}: one row", ha="left", va="center", fontsize=8.5)
     axes.add_patch(Rectangle((0, 0), width, lanes, facecolor="none", edgecolor=INK, linewidth=2))
-    axes.text(width / 2, 16, f"D, {lanes} x {width}", ha="center", va="center", fontsize=9.5, weight="bold")
+    axes.text(width + 4, height / 2, f"D, {lanes} x {width}", ha="left", va="center", fontsize=9.5, weight="bold")
     axes.set_xlim(-2, columns)
     axes.set_ylim(lanes, -2)
     axes.set_xticks(range(0, columns + 1, 64), [str(n) for n in range(0, columns + 1, 64)], fontsize=9)
-    axes.set_yticks(range(0, lanes + 1, 32), [str(n) for n in range(0, lanes + 1, 32)], fontsize=9)
+    axes.set_yticks(range(0, lanes + 1, height), [str(n) for n in range(0, lanes + 1, height)], fontsize=9)
     axes.set_xlabel("column (32 bits)", fontsize=9)
     axes.set_ylabel("lane", fontsize=9)
     axes.grid(False)

@@ -79,3 +79,60 @@ extern "C" __global__ void __launch_bounds__(128, 1)
   give(d, fd);
 }
 #endif
+
+#ifdef BLACKWELL
+#include "ptx/memory.cuh"
+#include "ptx/tcgen05.cuh"
+// a, b: images of K-major tiles without swizzle, 128 and COLUMNS rows of 16 elements, for each block.
+extern "C" __global__ void __launch_bounds__(128) product(const unsigned* a, const unsigned* b, unsigned* d) {
+  const unsigned a_tile = ptx::shared_base(), b_tile = a_tile + 4096, bar = b_tile + 32 * COLUMNS, where = bar + 8;
+  const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0);
+  for (unsigned i = threadIdx.x; i < 1024; i += 128) ptx::store_shared(a_tile + 4 * i, a[blockIdx.x * 1024 + i]);
+  for (unsigned i = threadIdx.x; i < 8 * COLUMNS; i += 128)
+    ptx::store_shared(b_tile + 4 * i, b[blockIdx.x * 8 * COLUMNS + i]);
+  ptx::fence_proxy_async();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(bar, 1);
+    ptx::fence_mbarrier_init();
+  }
+  if (warp == 0) ptx::tcgen05_alloc(where, 32);
+  ptx::tcgen05_fence_before();
+  __syncthreads();
+  ptx::tcgen05_fence_after();
+  const unsigned memory = ptx::load_shared(where);
+  if (threadIdx.x == 0) {
+    const unsigned kind = ptx::tcgen05_instruction(ptx::Operand::f16, ptx::Operand::f16, 128, COLUMNS);
+    ptx::tcgen05_mma_f16_ss(memory, ptx::tcgen05_matrix(a_tile, 128, 256, 0), ptx::tcgen05_matrix(b_tile, 128, 256, 0),
+                            kind, 0);
+    ptx::tcgen05_commit(bar);
+  }
+  ptx::mbarrier_wait(bar, 0);
+  ptx::tcgen05_fence_after();
+  unsigned fd[COLUMNS];
+  ptx::tcgen05_ld_32x32b(fd, memory + (warp * 32 << 16));
+  ptx::tcgen05_wait_ld();
+  give(d, fd);
+  ptx::tcgen05_fence_before();
+  __syncthreads();
+  if (warp == 0) ptx::tcgen05_dealloc(memory, 32);
+}
+
+// One warp of the block reads one quarter of the lanes.
+extern "C" __global__ void reach(int reader, int quarter, unsigned* d) {
+  const unsigned where = ptx::shared_base(), warp = __shfl_sync(~0u, threadIdx.x / 32, 0);
+  if (warp == 0) ptx::tcgen05_alloc(where, 32);
+  ptx::tcgen05_fence_before();
+  __syncthreads();
+  ptx::tcgen05_fence_after();
+  const unsigned memory = ptx::load_shared(where);
+  unsigned fd[1] = {};
+  if (warp == static_cast<unsigned>(reader)) {
+    ptx::tcgen05_ld_32x32b(fd, memory + (quarter * 32 << 16));
+    ptx::tcgen05_wait_ld();
+  }
+  give(d, fd);
+  ptx::tcgen05_fence_before();
+  __syncthreads();
+  if (warp == 0) ptx::tcgen05_dealloc(memory, 32);
+}
+#endif

@@ -73,9 +73,10 @@ def stale(text: str) -> tuple[str, ...]:
 def architectures() -> str:
     """Every row of arch.py: how many probes it has, and how far they are verified there."""
     from microbench.probes import discover
-    from microbench.verification.tables import BuildRow, read
+    from microbench.verification.tables import AttentionRow, BuildRow, read
 
-    probes, profiles, matrix = discover(), [Profile.load(gpu) for gpu in available()], read(BuildRow)
+    probes, profiles = discover(), [Profile.load(gpu) for gpu in available()]
+    matrix, attention = read(BuildRow), read(AttentionRow)
     lines = []
     for arch in ARCHS:
         major, minor = arch.compute_capability
@@ -84,6 +85,8 @@ def architectures() -> str:
         rows = [row for row in matrix if row.arch == arch.name]
         kernels, kept = sum(row.builds for row in rows), sum(row.kept for row in rows)
         built = f"{kernels} kernels compiled, {kept} SASS contracts kept" if rows else "compiled by Numba"
+        ours = sum(row.kept for row in attention if row.arch == arch.name)
+        built += f", and {ours} of attention" if ours else ""
         ran = f"run on {measured}" if measured else "never run"
         rate = verified.blind_rate(arch.name)
         how_far = "; ".join((built, *([f"emulated, {rate}"] if rate else []), ran))
@@ -152,6 +155,7 @@ def published_rejected() -> str:
 _GENERATORS: dict[str, Callable[[], str]] = {
     "architectures": architectures,
     "build-matrix": verified.build_matrix,
+    "attention-matrix": verified.attention_matrix,
     "static-latency": verified.static_latency,
     "differential": verified.differential,
     "forward": verified.forward,

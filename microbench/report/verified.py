@@ -4,7 +4,7 @@ from microbench.arch import ARCHS
 from microbench.report import markdown
 from microbench.verification import differential as differentials
 from microbench.verification import forward as forwards
-from microbench.verification.tables import BlindRow, BuildRow, LatencyRow, read
+from microbench.verification.tables import AttentionRow, BlindRow, BuildRow, LatencyRow, read
 
 _MODES = ("eager", "lazy", "random")
 
@@ -29,6 +29,26 @@ def build_matrix() -> str:
             lines.append((f"{arch.generation} `{arch.name}`", *map(str, cells), compilers))
     headings = ("architecture", "probes", "kernels compiled", "contracts kept", "most registers")
     return markdown((*headings, "static smem B", "spilled B", "most instructions", "NVRTC"), tuple(lines))
+
+
+def attention_matrix() -> str:
+    """One line per attention kernel, head dim and architecture: what was built, and what it occupies."""
+    lines = tuple(
+        (
+            *(
+                f"`{row.kernel}`",
+                f"`{row.arch}`",
+                str(row.builds),
+                str(row.kept),
+                _span(row.registers_min, row.registers_max),
+            ),
+            *(str(row.smem_bytes_max), str(row.spill_bytes_max), _span(row.instructions_min, row.instructions_max)),
+            *(row.signature, row.nvrtc),
+        )
+        for row in read(AttentionRow)
+    )
+    headings = ("kernel", "architecture", "kernels compiled", "rules kept", "registers", "smem B", "spilled B")
+    return markdown((*headings, "instructions", "holds", "NVRTC"), lines)
 
 
 def static_latency() -> str:
@@ -107,6 +127,10 @@ def blind_rate(arch: str) -> str:
     """How many of the bugs planted in kernels of this architecture every mode finds, in words; empty where none is."""
     here = [row for row in read(BlindRow) if row.arch == arch]
     return f"{sum(all(row.found_today) for row in here)} of {len(here)} blind bugs found" if here else ""
+
+
+def _span(least: int, most: int) -> str:
+    return str(most) if least == most else f"{least} to {most}"
 
 
 def _cycles(row: LatencyRow) -> str:

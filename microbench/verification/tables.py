@@ -14,21 +14,25 @@ from microbench.record import Frozen
 
 
 class BuildRow(Frozen):
-    """One probe on one architecture, over all its builds; compile times vary, and stand in no file."""
+    """One kernel on one architecture, over all its builds; compile times vary, and stand in no file."""
 
-    probe: str
+    kernel: str  # the probe's name; of attention the variant's, and the head dim
     arch: str
     builds: int
-    kept: int  # builds that keep their contract, budget and log; fewer than `builds` is a failure
+    kept: int  # builds that keep their rules; fewer than `builds` is a failure
     registers_min: int  # per thread
     registers_max: int
-    smem_bytes_max: int  # static, per block
+    smem_bytes_max: int  # per block: static, and of attention what its launches add
     spill_bytes_max: int  # per thread, stores and loads
     instructions_min: int  # of the whole kernel, without the padding behind it
     instructions_max: int
-    signature: str  # the contract's operations as they are spelled on this architecture
+    signature: str  # the operations that it was compiled for, as they are spelled on this architecture
     notes: str  # C75xx notes of ptxas that are not fatal
     nvrtc: str
+
+
+class AttentionRow(BuildRow):
+    """One attention kernel of one head dim: the configurations and features that `python -m attention check` builds."""
 
 
 class LatencyRow(Frozen):
@@ -74,9 +78,11 @@ class BlindRow(Frozen):
         return self.eager != MISSED, self.lazy != MISSED, self.random != MISSED
 
 
-Row = TypeVar("Row", BuildRow, LatencyRow, BlindRow)
+Summary = TypeVar("Summary", BuildRow, AttentionRow)
+Row = TypeVar("Row", BuildRow, AttentionRow, LatencyRow, BlindRow)
 FILES: dict[type[Frozen], str] = {
     BuildRow: "build_matrix.csv",
+    AttentionRow: "attention_matrix.csv",
     LatencyRow: "static_latency.csv",
     BlindRow: "blind_bugs.csv",
 }

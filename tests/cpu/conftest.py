@@ -1,5 +1,6 @@
 """Runs of these tests write into a folder of their own, never into data/."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,3 +16,22 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(paths, "writable_data", lambda: folder)
     monkeypatch.setattr(paths, "data_roots", lambda: [folder])
     return folder
+
+
+@pytest.fixture
+def host_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every choice of attention by one made-up profile without timings, and every reason to warn new."""
+    from attention import op, plan
+    from attention.machine import MachineProfile
+    from tests.cpu.attention_profiles import host_profile
+
+    def forget() -> None:
+        plan.plan_of.cache_clear()
+        op._route.cache_clear()
+
+    monkeypatch.setattr(plan, "machine_profile", lambda _device: MachineProfile(host_profile()))
+    monkeypatch.setattr(plan.timings, "of_machine", lambda _profile: {})
+    monkeypatch.setattr(plan, "_announced", set())
+    forget()
+    yield
+    forget()

@@ -223,7 +223,7 @@ def test_every_distinct_build_of_every_point_is_checked_once_per_architecture() 
 
     probes = [probe for probe in discover() if probe.builds is not None]
     jobs = matrix.jobs(probes)
-    assert {job.probe for job in jobs} == {probe.name for probe in probes}
+    assert {job.kernel for job in jobs} == {probe.name for probe in probes}
     assert len(set(jobs)) == len(jobs)
     assert {job.arch for job in matrix.jobs(probes, ["sm80"])} == {"sm80"}
     for probe in probes:

@@ -56,9 +56,10 @@ def test_a_swizzled_tile_shows_where_each_chunk_lies() -> None:
 
 def test_tensor_memory_names_the_lanes_of_every_warp() -> None:
     lane, column = np.indices((128, 4))
-    figure = draw.tensor_memory(Fragment("D", lane, column, 1), 512, "", mark=37)
+    reach = np.tile(np.eye(4, dtype=np.int64), (2, 1))
+    figure = draw.tensor_memory(Fragment("D", lane, column, 1), reach, 512, "", mark=37)
     assert [text for text in texts(figure.axes[0]) if "lanes" in text] == [
-        f"warp {w} of each warpgroup: lanes {32 * w} to {32 * w + 31}" for w in range(4)
+        f"warps {w} and {w + 4}: lanes {32 * w} to {32 * w + 31}" for w in range(4)
     ]
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.library import opcheck
 
-from attention import FallbackWarning, ProblemError, UnsupportedError, op, sdpa
+from attention import ArgumentError, FallbackWarning, ProblemError, UnsupportedError, pieces, plan, sdpa
 from attention.machine import MachineProfile
 from tests.cpu.attention_profiles import host_profile
 
@@ -17,15 +17,7 @@ F = torch.nn.functional.scaled_dot_product_attention
 CLOSE = {"rtol": 0, "atol": 5e-6}
 
 
-@pytest.fixture(autouse=True)
-def _one_machine(monkeypatch):
-    """Every choice by one made-up profile without timings, and every reason new."""
-    monkeypatch.setattr(op, "machine_profile", lambda _device: MachineProfile(host_profile()))
-    monkeypatch.setattr(op.timings, "of_machine", lambda _profile: {})
-    monkeypatch.setattr(op, "_announced", set())
-    op._plan.cache_clear()
-    yield
-    op._plan.cache_clear()
+pytestmark = pytest.mark.usefixtures("host_machine")
 
 
 def random(*shapes, dtype=torch.float32, seed=0, grad=False):
@@ -55,6 +47,15 @@ def test_sdpa_takes_and_gives_what_torch_does(only, query, key, options):
     (seed,) = random(theirs.shape, seed=1)
     for mine, expected in zip(*(torch.autograd.grad(out, (q, k, v), seed) for out in (ours, theirs)), strict=True):
         torch.testing.assert_close(mine, expected, **CLOSE)
+
+
+def forward_op(q, k, v, causal=False, scale=None, only=""):
+    """The operator itself, with no feature but those of torch's function."""
+    return torch.ops.smscope.attention_forward(*plain(q, k, v, causal, scale), only, False)
+
+
+def plain(q, k, v, causal, scale):
+    return (q, k, v, None, None, None, None, None, 0, 0, causal, False, -1, -1, 0.0, scale)
 
 
 def test_positional_arguments_have_torchs_order():
@@ -87,16 +88,16 @@ def test_gradients_of_out_and_lse_are_those_of_finite_differences(seed, group, s
     inputs = random(*shapes, dtype=torch.float64, seed=seed, grad=True)
 
     def forward(q, k, v):
-        return torch.ops.smscope.attention_forward(q, k, v, causal, 0.7, True, "smscope", False)
+        return forward_op(q, k, v, causal, 0.7, "smscope")
 
     assert torch.autograd.gradcheck(forward, inputs, eps=1e-6, atol=1e-6)
 
 
 def test_the_backward_in_blocks_is_the_backward_in_one(monkeypatch):
     q, k, v = random((2, 4, 50, 16), (2, 2, 30, 16), (2, 2, 30, 16), grad=True)
-    whole = torch.autograd.grad(sdpa(q, k, v, is_causal=True, enable_gqa=True).sum(), (q, k, v))
-    monkeypatch.setattr(op.gradient, "BLOCK_SCORES", 2 * 4 * 30 * 7)
-    parts = torch.autograd.grad(sdpa(q, k, v, is_causal=True, enable_gqa=True).sum(), (q, k, v))
+    whole = torch.autograd.grad(sdpa(q, k, v, is_causal=True, enable_gqa=True, only="smscope").sum(), (q, k, v))
+    monkeypatch.setattr(pieces, "PIECE_SCORES", 2 * 30 * 7)
+    parts = torch.autograd.grad(sdpa(q, k, v, is_causal=True, enable_gqa=True, only="smscope").sum(), (q, k, v))
     for one, other in zip(whole, parts, strict=True):
         torch.testing.assert_close(one, other, **CLOSE)
 
@@ -111,15 +112,16 @@ def test_opcheck_passes(only, grad, layout):
         tensors = [t.expand(2, 2, 20, 8) for t in random(*[(1, 1, 20, 8)] * 3)]
     else:
         tensors = random(*[(1, 2, 20, 8)] * 3)
-    arguments = (*(t.detach().requires_grad_(grad) for t in tensors), True, None, False, only, False)
+    arguments = (*plain(*(t.detach().requires_grad_(grad) for t in tensors), True, None), only, False)
     found = opcheck(torch.ops.smscope.attention_forward.default, arguments)
     assert set(found.values()) == {"SUCCESS"}
 
 
 def test_opcheck_passes_for_the_backward():
     q, k, v = random((1, 4, 20, 8), (1, 2, 30, 8), (1, 2, 30, 8))
-    out, lse = torch.ops.smscope.attention_forward(q, k, v, False, None, True, "", False)
-    arguments = (torch.ones_like(out), torch.zeros_like(lse), q, k, v, out, lse, False, None)
+    out, lse = forward_op(q, k, v)
+    features = plain(q, k, v, False, None)[3:]
+    arguments = (torch.ones_like(out), torch.zeros_like(lse), q, k, v, out, lse, *features, [False] * 3)
     assert set(opcheck(torch.ops.smscope.attention_backward.default, arguments).values()) == {"SUCCESS"}
 
 
@@ -142,9 +144,9 @@ def test_a_compiled_graph_has_no_break_and_gives_the_same(dynamic):
 def test_a_fallback_inside_a_compiled_graph_warns_while_it_is_traced():
     torch.compiler.reset()
     q, k, v = random(*[(1, 2, 8, 4)] * 3)
-    mask = torch.ones(8, 8, dtype=torch.bool).tril()
+    mask = torch.zeros(8, 8).masked_fill(torch.ones(8, 8, dtype=torch.bool).triu(1), -torch.inf)
     compiled = torch.compile(lambda *a: sdpa(*a, attn_mask=mask), fullgraph=True, backend="aot_eager")
-    with pytest.warns(FallbackWarning, match="mask"):
+    with pytest.warns(FallbackWarning, match="float mask"):
         out = compiled(q, k, v)
     torch.testing.assert_close(out, F(q, k, v, mask), **CLOSE)
 
@@ -179,7 +181,7 @@ def test_strict_raises_where_torch_would_have_served(options, dim, says):
 
 def test_strict_does_not_mind_that_torchs_kernel_is_predicted_faster(monkeypatch):
     fast_torch = MachineProfile(host_profile(matmul_f32_flops_per_s=5e12))
-    monkeypatch.setattr(op, "machine_profile", lambda _device: fast_torch)
+    monkeypatch.setattr(plan, "machine_profile", lambda _device: fast_torch)
     q, k, v = random(*[(1, 2, 64, 16)] * 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -211,14 +213,16 @@ def test_integers_and_mixed_dtypes_are_refused():
         sdpa(q, k.half(), v)
 
 
+@pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize(
     "shapes", [[(1, 2, 0, 4), (1, 2, 8, 4)], [(0, 2, 8, 4), (0, 2, 8, 4)], [(1, 2, 8, 4), (1, 2, 0, 4)]]
 )
-def test_tensors_without_elements_give_what_torch_gives(shapes):
-    q, k, v = random(shapes[0], shapes[1], shapes[1])
-    with pytest.warns(FallbackWarning, match="without elements"):
-        ours = sdpa(q, k, v)
+def test_tensors_without_elements_give_what_torch_gives(shapes, grad):
+    q, k, v = random(shapes[0], shapes[1], shapes[1], grad=grad)
+    ours = sdpa(q, k, v, strict=True)
     torch.testing.assert_close(ours, F(q, k, v))
+    if grad:
+        assert all(each.eq(0).all() for each in torch.autograd.grad(ours.sum(), (q, k, v)))
 
 
 def test_autocast_casts_as_torch_does():
@@ -251,5 +255,5 @@ def test_a_large_scale_of_threads_makes_the_same_plan():
 @pytest.mark.parametrize("given", [numpy.zeros((1, 1, 2, 4), numpy.float32), [[0.0]], None])
 def test_what_is_no_tensor_is_named_with_what_to_pass(given):
     (q,) = random((1, 1, 2, 4))
-    with pytest.raises(ProblemError, match=rf"key is a .*{type(given).__name__}; pass a torch.Tensor, .*as_tensor"):
+    with pytest.raises(ArgumentError, match=rf"key is a .*{type(given).__name__}; pass a torch.Tensor, .*as_tensor"):
         sdpa(q, given, q)

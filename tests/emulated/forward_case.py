@@ -15,15 +15,12 @@ from numpy.typing import NDArray
 from attention.band import Alignment
 from attention.problem import AttentionProblem
 from attention.reference import compare
-from microbench.emulator import EmulatedDevice
 from tests.emulated.attention_case import bf16_bits, from_bf16
+from tests.emulated.poisoned import Memory
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
-# Room around every tensor: rows before and behind each sequence, columns behind each row; all of it NaN.
-ROWS, COLUMNS = 3, 8
-POISON = 0xFFFF  # a NaN of either 16-bit type, as EmulatedDevice.empty leaves it
 # Of the largest term that enters a row's lse: float32 rounding, found at 2^-22 of it.
 LSE_TOLERANCE = 2.0**-20
 
@@ -57,7 +54,7 @@ class ForwardCase:
     mask: Literal["", "full", "keys"] = ""
     lengths: tuple[tuple[int, int], ...] = ()
     spare: int = 0
-    memory: Literal["bhsd", "bshd"] = "bhsd"
+    memory: Memory = "bhsd"
     spread: float = 1.0
     seed: int = 0
 
@@ -200,37 +197,6 @@ def _attend(
     lse = torch.logsumexp(scores, -1)
     weights = torch.exp(scores - lse.where(lse > -math.inf, 0)[..., None])[..., :keys]
     return (weights.to(kind) @ v).double().numpy(), lse.double().numpy(), largest.double().numpy()
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A tensor inside a larger buffer of device memory, with poison around every sequence and behind every row."""
-
-    buffer: Array
-    memory: Literal["bhsd", "bshd"]
-
-    @property
-    def array(self) -> Array:
-        """(batch, heads, sequence, head dim), strided."""
-        return self._inside(self.buffer)
-
-    @property
-    def untouched(self) -> bool:
-        """Whether all that lies around the tensor is as it was."""
-        around = self.buffer.copy()
-        self._inside(around)[...] = POISON
-        return bool((around == POISON).all())
-
-    def _inside(self, buffer: Array) -> Array:
-        tensor = buffer if self.memory == "bhsd" else buffer.swapaxes(1, 2)
-        return tensor[:, :, ROWS:-ROWS, :-COLUMNS]
-
-
-def placed(device: EmulatedDevice, case: ForwardCase, shape: tuple[int, ...]) -> Placed:
-    """Room for a 16-bit tensor of this shape, laid out as the case says; all of it NaN."""
-    batch, heads, rows, width = shape
-    order = (heads, rows + 2 * ROWS) if case.memory == "bhsd" else (rows + 2 * ROWS, heads)
-    return Placed(device.empty((batch, *order, width + COLUMNS), np.uint16), case.memory)
 
 
 @dataclass(frozen=True)

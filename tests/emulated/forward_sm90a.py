@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attention.kernels.sm90a.forward.warp_specialised.launch import GROUP_ROWS, Launch, Shape, defines_of, shape_of
+from attention.kernels.sm90a.forward.warp_specialised.launch import GROUP_ROWS, Launch, Shape, build_of, shape_of
 from attention.problem import AttentionProblem
 from attention.variant import KERNELS, Config
 from microbench.build import Defines
 from microbench.emulator import EmulatedDevice, TensorMap, toolchain
 from microbench.emulator.device import EmulatedKernel
-from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs, inputs_of, placed
+from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs, inputs_of
+from tests.emulated.poisoned import placed
 
 FOLDER, COMMON = KERNELS / "sm90a/forward/warp_specialised", KERNELS / "common"
 KERNEL, SOURCE = "attention_forward_sm90a", (FOLDER / "kernel.cu").read_text()
@@ -36,7 +37,7 @@ class Kernel:
     @property
     def defines(self) -> dict[str, int | str]:
         """What the launcher gives NVRTC."""
-        return dict(defines_of(self.problem, self.config)) | dict(self.changes)
+        return dict(build_of(self.problem, self.config).defines) | dict(self.changes)
 
     def load(self, device: EmulatedDevice) -> EmulatedKernel:
         """Built for the emulator, or taken from the cache."""
@@ -66,10 +67,10 @@ def run(
     """Launch it with so many blocks, and heads of a section of the causal schedule. Raises DeviceError."""
     inputs = inputs or inputs_of(case)
     shape = shape_of(kernel.problem, kernel.config)
-    held = {name: placed(device, case, getattr(inputs, name).shape) for name in "qkv"}
+    held = {name: placed(device, case.memory, getattr(inputs, name).shape) for name in "qkv"}
     for name, place in held.items():
         place.array[...] = getattr(inputs, name)
-    out, lse, counters = placed(device, case, inputs.q.shape), _lse(device, inputs), device.full(2, 0, np.int32)
+    out, lse, counters = placed(device, case.memory, inputs.q.shape), _lse(device, inputs), device.full(2, 0, np.int32)
     launch = _launch(case, shape, section)
     rows = {"q": GROUP_ROWS, "k": shape.tile_keys, "v": shape.tile_keys}
     for name, place in held.items():

@@ -32,19 +32,23 @@ def packaged(*parts: str) -> Path | None:
     return None
 
 
-@pytest.fixture(scope="session")
-def cute(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Indices]:
-    """What CuTe prints, by name."""
+def cute_says(source: Path, folder: Path) -> dict[str, Indices]:
+    """The numbers that a program against CuTe's headers prints, by the name that begins each line."""
     folders = [packaged("cutlass_library", "source", "include")]
     folders += [packaged("nvidia", name, "include") for name in ("cuda_runtime", "cuda_cccl", "cuda_nvcc")]
     if None in folders:
         pytest.skip("needs the headers of CUTLASS and CUDA: pip install 'smscope[oracles]'")
-    program = tmp_path_factory.mktemp("cute") / "fragments"
+    program = folder / source.stem
     includes = [f"-I{folder}" for folder in folders]
-    subprocess.run([toolchain.compiler(), "-std=c++17", "-w", *includes, str(SOURCE), "-o", str(program)], check=True)
+    subprocess.run([toolchain.compiler(), "-std=c++17", "-w", *includes, str(source), "-o", str(program)], check=True)
     printed = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
     lines = [line.split() for line in printed.splitlines() if "." in line and not line.startswith("ERROR")]
-    return {name: np.array(values, np.int64) for name, *values in lines}
+    return {name: np.array(values, np.uint64).astype(np.int64) for name, *values in lines}
+
+
+@pytest.fixture(scope="session")
+def cute(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Indices]:
+    return cute_says(SOURCE, tmp_path_factory.mktemp("cute"))
 
 
 def fragment(cute: dict[str, Indices], name: str, threads: int, extent: int) -> tuple[Indices, Indices]:

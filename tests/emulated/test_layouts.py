@@ -66,10 +66,20 @@ def test_wgmma_reads_b_where_the_swizzle_puts_it() -> None:
     np.testing.assert_array_equal(2 * layouts.swizzle(), tables.swizzled(128 * n + 2 * k, 128))
 
 
+@pytest.mark.parametrize("columns", [16, 32])
+def test_blackwell_gives_a_thread_a_row(columns: int) -> None:
+    found = layouts.blackwell(columns)
+    lane, column = np.indices((128, columns))
+    np.testing.assert_array_equal(found.d.thread, lane)
+    np.testing.assert_array_equal(found.d.register, column)
+    for operand, rows in ((found.a.element, 128), (found.b.element.T, columns)):
+        i, k = np.indices((rows, 16))
+        np.testing.assert_array_equal(2 * operand, tables.descriptor_offset(i, k, False, 0, 128, 256))
+
+
 def test_a_warp_reaches_a_quarter_of_tensor_memory() -> None:
-    found = layouts.tensor_memory(16)
-    np.testing.assert_array_equal(found.thread // 32 * 32 + found.thread % 32, np.indices((128, 16))[0])
-    np.testing.assert_array_equal(found.register[5], np.arange(16))
+    warp, quarter = np.indices((8, 4))
+    np.testing.assert_array_equal(layouts.tensor_memory_reach(), warp % 4 == quarter)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +89,10 @@ def test_a_warp_reaches_a_quarter_of_tensor_memory() -> None:
         ("sm80", "AMPERE", "product"),
         ("sm80", "LOADED", "load"),
         ("sm90a", "HOPPER", "product"),
+        ("sm100a", "BLACKWELL", "product"),
+        ("sm100a", "BLACKWELL", "reach"),
     ],
 )
 def test_the_experiments_compile_for_their_gpu(name: str, define: str, kernel: str) -> None:
-    defines = ((define, 1), ("COLUMNS", 8))
+    defines = ((define, 1), ("COLUMNS", 16))
     compile_source(layouts.SOURCE.read_text(), layouts.SOURCE.name, name, defines, kernel=kernel)

@@ -5,6 +5,7 @@ import pytest
 from microbench.emulator import MODES, EmulatedDevice, Mode
 from tests.emulated import test_attention_sm80 as sm80
 from tests.emulated import test_attention_sm90a as sm90a
+from tests.emulated import test_attention_sm100a as sm100a
 from tests.emulated.attention_case import TOLERANCE, attention_case
 from tests.emulated.planted import bug_numbers, outcome
 
@@ -21,12 +22,20 @@ FOUND_BY: dict[tuple[str, str], tuple[Mode, ...]] = {
     ("sm90a", "EARLY_RELEASE"): (),
     ("sm90a", "MISSING_WGMMA_WAIT"): ("eager", "lazy", "random"),
     ("sm90a", "MISSING_PROXY_FENCE"): (),
+    ("sm100a", "MISSING_FENCE_AFTER_SCORES"): (),
+    ("sm100a", "MISSING_SCORES_WAIT"): ("eager", "lazy", "random"),
+    ("sm100a", "MISSING_OUTPUT_WAIT"): ("eager", "lazy", "random"),
+    ("sm100a", "MISSING_LD_WAIT"): ("eager", "lazy", "random"),
+    ("sm100a", "MISSING_ST_WAIT"): ("eager", "lazy", "random"),
+    ("sm100a", "EARLY_RELEASE"): ("lazy", "random"),
+    ("sm100a", "OUTPUT_OVER_SCORES"): ("eager", "lazy", "random"),
 }
 
 
 @pytest.mark.parametrize(("family", "bug"), FOUND_BY)
 def test_a_bug_shows_in_these_modes(family: str, bug: str) -> None:
-    module, case = {"sm80": sm80, "sm90a": sm90a}[family], attention_case(256)
+    module = {"sm80": sm80, "sm90a": sm90a, "sm100a": sm100a}[family]
+    case = attention_case(512 if family == "sm100a" else 256)  # tiles of 128 keys, or of 64: four
     number = bug_numbers(module.SOURCE)[bug]
     found = tuple(
         mode

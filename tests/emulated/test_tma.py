@@ -14,12 +14,12 @@ SOURCE, NAME = source_of("wrappers.cu")
 SMEM_BYTES = 32768 + 8
 
 # Tensor, box, and where the box starts, outermost first. Boxes reach over either end of a dimension; along the
-# innermost they start at a multiple of 16 bytes.
+# innermost they start at a multiple of 16 bytes, and stores not before the tensor.
 SHAPES = [
     ((96,), (32,), (48,)),
     ((96,), (32,), (80,)),
     ((40, 64), (16, 32), (8, 32)),
-    ((40, 64), (16, 32), (-5, -4)),
+    ((40, 64), (16, 32), (-5, 4)),
     ((40, 64), (16, 32), (30, 52)),
     ((5, 24, 64), (2, 8, 32), (4, 20, 32)),
     ((3, 5, 24, 32), (2, 3, 4, 32), (-1, 3, 2, 0)),
@@ -148,3 +148,24 @@ def test_a_box_that_starts_between_chunks_of_16_bytes_is_refused(element: Elemen
     size = 8 * 16 * np.dtype(kind).itemsize // 4
     with pytest.raises(DeviceError, match=rf"starts at element {start} of the innermost dimension"):
         kernel((1,), (32,), (opaque, opaque, opaque, device.empty(size, np.uint32), size), shared_mem=SMEM_BYTES)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_load_before_the_tensor_brings_zeros(mode: Mode) -> None:
+    device = EmulatedDevice(mode)
+    tensor = device.asarray(np.arange(1, 1 + 40 * 64, dtype=np.float32).reshape(40, 64))
+    spare = device.full(tensor.shape, 0, np.float32)
+    maps = [TensorMap(array, (16, 32), "f32").emulated() for array in (tensor, spare, spare)]
+    image = device.empty(16 * 32, np.float32)
+    kernel = device.load(SOURCE, NAME, kernel="copy_box", defines=[("COORDINATES", "-4,-5"), ("STORED", "0,0")])
+    kernel((1,), (32,), (*maps, image, 16 * 32), shared_mem=SMEM_BYTES)
+    np.testing.assert_array_equal(image.reshape(16, 32), box_of(np.asarray(tensor), (16, 32), (-5, -4)))
+
+
+def test_a_store_before_the_tensor_is_refused_as_an_h100_does() -> None:
+    device = EmulatedDevice()
+    tensor = device.full((8, 32), 1, np.float32)
+    opaque = TensorMap(tensor, (8, 16), "f32").emulated()
+    kernel = device.load(SOURCE, NAME, kernel="copy_box", defines=[("COORDINATES", "0,0"), ("STORED", "-4,0")])
+    with pytest.raises(DeviceError, match="before the tensor"):
+        kernel((1,), (32,), (opaque, opaque, opaque, device.empty(128, np.float32), 128), shared_mem=SMEM_BYTES)

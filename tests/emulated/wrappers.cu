@@ -64,7 +64,11 @@ extern "C" __global__ void store_matrices(const unsigned* s, const unsigned* row
 
 #ifdef COORDINATES
 #include "ptx/tma.cuh"
-// Load a box, show its image in shared memory, store it through a second map, and add it through a third.
+// Load a box, show its image in shared memory, store it through a second map, and add it through a third, at the
+// same place or at STORED.
+#ifndef STORED
+#define STORED COORDINATES
+#endif
 extern "C" __global__ void copy_box(const __grid_constant__ ptx::TensorMap from,
                                     const __grid_constant__ ptx::TensorMap to,
                                     const __grid_constant__ ptx::TensorMap sum, unsigned* image, int words) {
@@ -80,8 +84,8 @@ extern "C" __global__ void copy_box(const __grid_constant__ ptx::TensorMap from,
   read_shared(image, box, words);
   __syncthreads();
   if (threadIdx.x == 0) {
-    ptx::tensor_store(&to, box, COORDINATES);
-    ptx::tensor_add(&sum, box, COORDINATES);
+    ptx::tensor_store(&to, box, STORED);
+    ptx::tensor_add(&sum, box, STORED);
     ptx::bulk_commit();
     ptx::bulk_wait<0>();
   }

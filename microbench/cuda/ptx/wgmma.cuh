@@ -13,14 +13,9 @@
 // group; until a wait has covered that group, neither d nor a may be touched, nor the shared memory be overwritten.
 #pragma once
 #include "ptx/barrier.cuh"
+#include "ptx/matrix.cuh"
 
 namespace ptx {
-
-enum class Major { K, MN };
-
-// Where byte `offset` of a tile of 128-byte rows lies under the 128-byte swizzle: the 16-byte chunk's number is xored
-// with the row's number modulo 8. The tile starts at a multiple of 1024 bytes.
-__device__ __forceinline__ unsigned swizzle128(unsigned offset) { return offset ^ ((offset >> 3) & 0x70); }
 
 // Descriptor of a K-major tile of 128-byte rows (64 elements of 16 bits) under that swizzle, at a multiple of 1024
 // bytes. Bits 0-13 address / 16; 16-29 leading offset (unused by this layout); 32-45 offset of the next eight rows /

@@ -1,8 +1,9 @@
-// The vector clocks of each resident cluster. Its actors are its threads, then its warps, then its mbarriers; an
-// actor's number is one within its cluster.
+// The vector clocks of each resident cluster. Its actors are its threads, then its warps, then its mbarriers, then
+// what tensor memory adds; an actor's number is one within its cluster.
 #include <algorithm>
 
 #include "emulator/runtime/shared_memory.hpp"
+#include "emulator/runtime/tensor_order.hpp"
 
 namespace emulator {
 
@@ -20,7 +21,7 @@ u32 first_mbarrier() { return first_warp() + cluster_blocks * block.warp_slots()
 }  // namespace
 
 void clocks_reset() {
-  u32 actors = first_mbarrier() + cluster_blocks * kMbarriers;
+  u32 actors = tensor_actors() + 2 * tensor_works();
   clocks.assign(machine.thread_slots(), Clock(race_reports ? actors : 0, 0));
   for (u32 t = 0; t < machine.thread_slots() && race_reports; ++t) clocks[t][thread_actor(t)] = 1;
   warp_counts.assign(machine.warp_slots(), 0);
@@ -34,6 +35,8 @@ u32 warp_actor(u32 warp) { return first_warp() + warp % (cluster_blocks * block.
 u32 mbarrier_actor(u32 resident, u32 number) {
   return first_mbarrier() + resident % cluster_blocks * kMbarriers + std::min(number, kMbarriers - 1);
 }
+
+u32 tensor_actors() { return first_mbarrier() + cluster_blocks * kMbarriers; }
 
 bool is_thread(u32 actor) { return actor < first_warp(); }
 
@@ -79,6 +82,7 @@ std::string actor_name(u32 actor) {
   u32 number = actor - first_warp(), slots = block.warp_slots();
   if (actor < first_mbarrier())
     return "a collective of warp " + std::to_string(number % slots) + of_rank(number / slots);
+  if (actor >= tensor_actors()) return "the tensor cores";
   number = actor - first_mbarrier();
   return "a copy that completes on mbarrier number " + std::to_string(number % kMbarriers) +
          of_rank(number / kMbarriers);

@@ -17,10 +17,12 @@ void barriers_reset();
 void warps_reset();
 void copies_reset();
 void wgmma_reset();
+void tcgen05_reset();
 void clusters_reset();
 void copies_thread_finished();
 void clusters_thread_finished();
 void wgmma_thread_finished();
+void tcgen05_thread_finished();
 void setmaxnreg_reset();
 
 namespace {
@@ -156,6 +158,7 @@ void prepare_blocks(const u32* numbers, std::size_t count) {
   copies_reset();
   clusters_reset();
   wgmma_reset();
+  tcgen05_reset();
   setmaxnreg_reset();
 }
 
@@ -171,6 +174,7 @@ std::string run_guarded() {
 
 void thread_finished() {
   wgmma_thread_finished();
+  tcgen05_thread_finished();
   copies_thread_finished();
   if (!--living[running->resident()]) arena_finished(running->resident());
   clusters_thread_finished();

@@ -181,4 +181,17 @@ void complete_bytes(u32 address, u32 bytes, Moment joined) {
   complete_phase(mbarrier);
 }
 
+void arrive_later(u32 address, const Clock& done) {
+  landing_at(address, 8, 8, "the arrival of tcgen05.commit");
+  auto found = mbarriers.find(address);
+  if (found == mbarriers.end()) fail("a tcgen05.commit arrives at the mbarrier at " + hex(address) + ", which is gone");
+  Mbarrier& mbarrier = found->second;
+  if (!mbarrier.pending)
+    fail("tcgen05.commit at " + hex(address) + ": more arrivals than the " + std::to_string(mbarrier.expected) +
+         " of its phase");
+  join(mbarrier.arrived, done);
+  --mbarrier.pending;
+  complete_phase(mbarrier);
+}
+
 }  // namespace emulator

@@ -9,6 +9,8 @@ namespace emulator {
 Moment copy_joins(u32 mbarrier);
 // `bytes` of such a copy have arrived.
 void complete_bytes(u32 mbarrier, u32 bytes, Moment joined);
+// The tensor cores arrive, once what was committed is done: whoever waits knows `done`.
+void arrive_later(u32 mbarrier, const Clock& done);
 
 // What a cluster barrier with relaxed arrivals hands on: the inits of this thread that a fence.mbarrier_init followed.
 void release_inits(u32 thread, Clock& into);

@@ -125,7 +125,7 @@ void run_blocks() {
   u32 in_flight = 0;
   for (const Async& work : machine.work) in_flight += work->must_run && !work->done;
   if (machine.error.empty() && in_flight)
-    machine.error = "the block ended with " + std::to_string(in_flight) + " bulk copies in flight";
+    machine.error = "the block ended with " + std::to_string(in_flight) + " asynchronous operations in flight";
   running = nullptr;
 }
 

@@ -67,6 +67,8 @@ u32 thread_actor(u32 thread);
 u32 warp_actor(u32 warp);
 u32 mbarrier_actor(u32 resident, u32 number);
 bool is_thread(u32 actor);
+// Where the actors of tensor memory begin in a clock: tensor_order.hpp.
+u32 tensor_actors();
 Clock& clock_of(u32 thread);
 Moment now(u32 thread);
 // What `thread` has done so far becomes part of `into`.

@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <deque>
 
+#include "emulator/runtime/matrix.hpp"
 #include "emulator/runtime/number.hpp"
-#include "emulator/runtime/shared_memory.hpp"
-#include "emulator/runtime/tensor_copy.hpp"
 #include "emulator/runtime/warp.hpp"
 
 namespace emulator {
@@ -15,24 +14,6 @@ namespace {
 
 // An instruction multiplies 32 bytes of k.
 constexpr u32 kDepthBytes = 32, kRows = 16;
-
-// A matrix in shared memory, as a descriptor states it. MN-major: of 16 bits only.
-struct Matrix {
-  u32 start, leading, stride, span, bytes;
-  bool mn_major;
-
-  u32 address(u32 mn, u32 k) const {
-    u32 offset;
-    if (!span)  // 8 x 8 cores of 128 contiguous bytes
-      offset = mn_major ? mn % 8 * 2 + mn / 8 * stride + k % 8 * 16 + k / 8 * leading
-                        : mn % 8 * 16 + mn / 8 * stride + k * bytes % 16 + k * bytes / 16 * leading;
-    else if (mn_major)
-      offset = mn % (span / 2) * 2 + mn / (span / 2) * leading + k % 8 * span + k / 8 * stride;
-    else
-      offset = mn % 8 * span + mn / 8 * stride + k * bytes;
-    return span ? swizzled(start + offset, span) : start + offset;
-  }
-};
 
 Matrix describe(u64 bits, Type type, bool mn_major) {
   static const u32 spans[] = {0, 128, 64, 32};
@@ -78,21 +59,10 @@ struct Lane {
   u64 a_descriptor, b_descriptor;
 };
 
-float element_at(const Matrix& matrix, u32 mn, u32 k, Type type) {
-  u32 bits = 0;
-  std::memcpy(&bits, shared_at(matrix.address(mn, k), matrix.bytes, matrix.bytes, "wgmma"), matrix.bytes);
-  return widen(bits, type);
-}
+float element_at(const Matrix& matrix, u32 mn, u32 k, Type type) { return widen(matrix.element(mn, k, "wgmma"), type); }
 
 void note(const Matrix& matrix, u32 first, u32 count, Moment moment, const Clock& seen) {
-  // 16 bytes of neighbours are one chunk whatever the layout.
-  u32 chunk_of = 16 / matrix.bytes;
-  for (u32 mn = 0; mn < count; mn += matrix.mn_major ? chunk_of : 1)
-    for (u32 k = 0; k < kDepthBytes / matrix.bytes; k += matrix.mn_major ? 1 : chunk_of) {
-      u32 chunk = matrix.address(first + mn, k);
-      shared_at(chunk, 16, 16, "wgmma");
-      note_read(chunk, 16, moment, seen, Proxy::async, "wgmma");
-    }
+  matrix.note(first, count, kDepthBytes / matrix.bytes, moment, seen, "wgmma");
 }
 
 void check_fence(const WarpState& state, const Accumulators* returned, Lane** lanes, u32 count, bool from_registers) {

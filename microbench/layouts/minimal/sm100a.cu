@@ -1,20 +1,7 @@
 // One thread multiplies twice into the same accumulators, which lie in tensor memory: no register holds any of the
-// three matrices. Every warp then reads the 32 lanes that it may touch (PTX ISA, 'Tensorcore 5th Generation').
-#include "ptx/mbarrier.cuh"
+// three matrices. Every warp then reads the 32 lanes that it may touch.
 #include "ptx/memory.cuh"
-
-// 128-byte swizzle as in wgmma.cuh, but the layout is bits 61 to 63 (2 = 128 bytes), and bit 46 is the version.
-__device__ unsigned long long descriptor(unsigned address) {
-  return 2ull << 61 | 1ull << 46 | (1024ull >> 4) << 32 | 1ull << 16 | (address & 0x3FFFF) >> 4;
-}
-
-__device__ void multiply(unsigned tensor_memory, unsigned long long a, unsigned long long b, int accumulate) {
-  const unsigned m = 128, n = 16, f32 = 1;  // of the instruction descriptor; types of A and B: 0 is f16
-  asm volatile("{ .reg .pred p; setp.ne.b32 p, %4, 0; tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, p; }" ::"r"(
-                   tensor_memory),
-               "l"(a), "l"(b), "r"(f32 << 4 | (n >> 3) << 17 | (m >> 4) << 24), "r"(accumulate)
-               : "memory");
-}
+#include "ptx/tcgen05.cuh"
 
 // One lane of a converged warp: to ptxas the branch is uniform, and the descriptors stay in uniform registers.
 __device__ bool elect() {
@@ -27,25 +14,24 @@ extern "C" __global__ void __launch_bounds__(128) minimal(unsigned* d) {
   const unsigned a = ptx::shared_base(), b = a + 16384, bar = b + 2048, where = bar + 8;
   const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0);  // uniform, as ptxas then knows
   if (threadIdx.x == 0) ptx::mbarrier_init(bar, 1);
-  if (warp == 0)
-    asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 32;" ::"r"(where) : "memory");
-  asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
+  if (warp == 0) ptx::tcgen05_alloc(where, 32);
+  ptx::tcgen05_fence_before();
   __syncthreads();
-  asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
-  const unsigned tensor_memory = ptx::load_shared(where);
+  ptx::tcgen05_fence_after();
+  const unsigned memory = ptx::load_shared(where);
   if (warp == 0 && elect()) {
-    multiply(tensor_memory, descriptor(a), descriptor(b), 0);
-    multiply(tensor_memory, descriptor(a) + (32 >> 4), descriptor(b) + (32 >> 4), 1);
-    asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(bar) : "memory");
+    const unsigned kind = ptx::tcgen05_instruction(ptx::Operand::f16, ptx::Operand::f16, 128, 16);
+    for (int k = 0; k < 2; ++k)
+      ptx::tcgen05_mma_f16_ss(memory, ptx::tcgen05_tile(a) + ptx::tcgen05_slice(k),
+                              ptx::tcgen05_tile(b) + ptx::tcgen05_slice(k), kind, k);
+    ptx::tcgen05_commit(bar);
   }
   ptx::mbarrier_wait(bar, 0);
-  asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+  ptx::tcgen05_fence_after();
   unsigned fd[4];
-  asm volatile("tcgen05.ld.sync.aligned.32x32b.x4.b32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(fd[0]), "=r"(fd[1]), "=r"(fd[2]), "=r"(fd[3])
-               : "r"(tensor_memory + (warp * 32 << 16)));
-  asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
+  ptx::tcgen05_ld_32x32b(fd, memory + (warp * 32 << 16));
+  ptx::tcgen05_wait_ld();
   for (unsigned i = 0; i < 4; ++i) d[128 * i + threadIdx.x] = fd[i];
   __syncthreads();
-  if (warp == 0) asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, 32;" ::"r"(tensor_memory));
+  if (warp == 0) ptx::tcgen05_dealloc(memory, 32);
 }

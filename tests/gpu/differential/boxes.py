@@ -28,8 +28,8 @@ _TENSORS = {1: (24,), 2: (40, 16), 3: (5, 24, 16), 4: (3, 5, 12, 16), 5: (2, 3, 
 def copy_box(rank: int, element: Element, swizzle: Swizzle, seeds: range) -> list[Launch]:
     """Boxes that start anywhere, also outside of the tensor; the additions are of integers.
 
-    Along the innermost dimension a box starts at a multiple of 16 bytes: elsewhere a Hopper GPU ends in
-    cudaErrorIllegalInstruction (and the emulator says why).
+    Along the innermost dimension a box starts at a multiple of 16 bytes, and what is stored not before the tensor:
+    elsewhere a Hopper GPU ends in cudaErrorIllegalInstruction (and the emulator says why).
     """
     dtype = np.dtype(_NUMPY[element])
     chunk = 16 // dtype.itemsize
@@ -40,12 +40,20 @@ def copy_box(rank: int, element: Element, swizzle: Swizzle, seeds: range) -> lis
     made = []
     for seed in seeds:
         rng = np.random.default_rng(seed)
-        start = [int(rng.integers(-(side // 2), n - side // 2 + 1)) for n, side in zip(shape, box, strict=True)]
-        start[-1] = start[-1] // chunk * chunk
+        sides = list(zip(shape, box, strict=True))
+        loaded = [int(rng.integers(-(side // 2), n - side // 2 + 1)) for n, side in sides]
+        stored = [int(rng.integers(0, n - side // 2 + 1)) for n, side in sides]
+        loaded[-1], stored[-1] = (start[-1] // chunk * chunk for start in (loaded, stored))
         whole = rng.integers(1, 128, shape)
         source = bf16_bits(whole) if element == "bf16" else whole.astype(dtype)
         image = np.zeros(math.prod(box), dtype)
-        arrays = source, np.zeros_like(source), np.full_like(source, one), np.array(start[::-1], np.int32), image
+        arrays = (
+            source,
+            np.zeros_like(source),
+            np.full_like(source, one),
+            np.array([*loaded[::-1], *stored[::-1]], np.int32),
+            image,
+        )
         args: tuple[Buffer | Map | int | float, ...] = (*maps, Buffer(3), Buffer(4), image.nbytes // 4)
         made.append(Launch((1,), (32,), 32776, arrays, args, (1, 2, 4)))
     return made

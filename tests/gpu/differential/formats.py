@@ -12,6 +12,8 @@ from tests.emulated.formats import FLOAT_N, INTEGER_N, MMA, WGMMA, Wrapper, bits
 from tests.gpu.differential.case import F16_TOLERANCE, F32_TOLERANCE, Array, Buffer, Case, Launch, Values
 from tests.gpu.differential.operands import answers
 
+FP8_F16_TOLERANCE = 2.0**-7
+
 SOURCE = HERE / formats.NAME
 # Hopper's wgmma keeps 13 bits of an fp8 product below the largest of its 33 terms (DeepSeek-V3, section 3.5.2, arXiv
 # 2412.19437), here below 32: each loses up to 2^-9.
@@ -108,7 +110,9 @@ def _mma() -> list[Case]:
     for each in MMA:
         if each.sums == "f32" and each.per_word < 4 and each.k > 4:
             continue  # in tensor_cores.py
-        tolerance = F16_TOLERANCE if each.sums == "f16" else F32_TOLERANCE
+        # fp8 with f16 sums is two products of halves: the sum is rounded to f16 in between (seen on an H100: 0.0044).
+        coarse = FP8_F16_TOLERANCE if each.per_word == 4 else F16_TOLERANCE
+        tolerance = coarse if each.sums == "f16" else F32_TOLERANCE
         for values, off in _kinds(each, tolerance):
             name, run = f"mma_m16n8k{each.k}_{each.name}", partial(mma, each, values)
             defines = formats.mma_defines()

@@ -70,36 +70,36 @@ extern "C" __global__ void store_matrices(const unsigned* s, const unsigned* row
 #ifdef RANK
 #include "ptx/tma.cuh"
 // Load a box, show its image in shared memory, store it through a second map, and add it through a third. One seed a
-// launch: the maps are parameters. at: RANK coordinates, innermost first.
+// launch: the maps are parameters. at: RANK coordinates for the load, and as many for the others, innermost first.
 extern "C" __global__ void copy_box(const __grid_constant__ ptx::TensorMap from,
                                     const __grid_constant__ ptx::TensorMap to,
                                     const __grid_constant__ ptx::TensorMap sum, const int* at, unsigned* image,
                                     int words) {
   const unsigned box = ptx::shared_base(), bar = box + 32768;
 #if RANK == 1
-#define COORDINATES at[0]
+#define COORDINATES(at) (at)[0]
 #elif RANK == 2
-#define COORDINATES at[0], at[1]
+#define COORDINATES(at) (at)[0], (at)[1]
 #elif RANK == 3
-#define COORDINATES at[0], at[1], at[2]
+#define COORDINATES(at) (at)[0], (at)[1], (at)[2]
 #elif RANK == 4
-#define COORDINATES at[0], at[1], at[2], at[3]
+#define COORDINATES(at) (at)[0], (at)[1], (at)[2], (at)[3]
 #else
-#define COORDINATES at[0], at[1], at[2], at[3], at[4]
+#define COORDINATES(at) (at)[0], (at)[1], (at)[2], (at)[3], (at)[4]
 #endif
   if (threadIdx.x == 0) {
     ptx::mbarrier_init(bar, 1);
     ptx::fence_mbarrier_init();
     ptx::mbarrier_arrive_expect(bar, words * 4);
-    ptx::tensor_load(box, &from, bar, COORDINATES);
+    ptx::tensor_load(box, &from, bar, COORDINATES(at));
   }
   __syncthreads();
   ptx::mbarrier_wait(bar, 0);
   read_shared(image, box, words);
   __syncthreads();
   if (threadIdx.x == 0) {
-    ptx::tensor_store(&to, box, COORDINATES);
-    if (ADDS) ptx::tensor_add(&sum, box, COORDINATES);
+    ptx::tensor_store(&to, box, COORDINATES(at + RANK));
+    if (ADDS) ptx::tensor_add(&sum, box, COORDINATES(at + RANK));
     ptx::bulk_commit();
     ptx::bulk_wait<0>();
   }

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from attention.kernels.host.forward.tiled_online_softmax.tiles import Grid, Operand, draw, scratch
+from attention.extras import NO_EXTRAS, Extras
+from attention.kernels.host.forward.tiled_online_softmax.tiles import UNBOUNDED, Grid, Operand, draw, scratch
 from attention.kernels.host.forward.tiled_online_softmax.vector import panel_lanes
 from attention.layout import empty_lse, empty_out
 from attention.problem import AttentionProblem
@@ -17,7 +18,12 @@ _pool: ThreadPoolExecutor | None = None
 
 
 def forward(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, problem: AttentionProblem, config: Config
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    problem: AttentionProblem,
+    config: Config,
+    extras: Extras = NO_EXTRAS,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Out (B, Hq, Sq, Dv) and lse (B, Hq, Sq) of (B, Hq, Sq, D), (B, Hkv, Skv, D) and (B, Hkv, Skv, Dv).
 
@@ -28,6 +34,7 @@ def forward(
     batch, heads, seq_q, _ = q.shape
     out, lse = empty_out(query, v.shape[-1], working), empty_lse(query)
     tiles = -(-seq_q // config["block_q"])
+    band = problem.band()
     grid = Grid(
         query=_operand(q),
         key=_operand(k),
@@ -40,7 +47,8 @@ def forward(
         seq_kv=k.shape[2],
         dim=q.shape[-1],
         dim_v=v.shape[-1],
-        causal=int(problem.causal),
+        left=-UNBOUNDED if band.left is None else band.left,
+        right=UNBOUNDED if band.right is None else band.right,
         block_q=config["block_q"],
         block_kv=config["block_kv"],
         tiles=tiles,

@@ -39,6 +39,7 @@ LOG2_E = math.log2(math.e)
 LN_2 = math.log(2.0)
 HALF_ROWS = PRODUCT_ROWS // 2
 CACHE_LINE = 64
+UNBOUNDED = 1 << 40  # an edge of the band that hides nothing
 # A register sums this many products before they are added to the long sum. The rounding errors of n products in runs of
 # L grow as sqrt(n L + n^2 / L): least at L = sqrt(n), for head dims to 256 and for some thousand keys.
 DIM_RUN = 32
@@ -69,7 +70,8 @@ class Grid(NamedTuple):
     seq_kv: int
     dim: int
     dim_v: int
-    causal: int
+    left: int  # query i sees keys i + left to i + right
+    right: int
     block_q: int
     block_kv: int
     tiles: int  # per head
@@ -106,22 +108,23 @@ def one_tile(zero, grid, memory, scale, batch, head, first):  # type: ignore[no-
     for panel in range(panels):
         begin(zero, grid, memory + panel * panel_bytes, query, scale, first + panel * grid.lanes)
 
-    seen = min(grid.seq_kv, first + grid.block_q) if grid.causal else grid.seq_kv
-    for start in range(0, seen, grid.block_kv):
+    seen = min(grid.seq_kv, first + grid.block_q + grid.right)
+    for start in range(max(0, first + grid.left), seen, grid.block_kv):
         for panel in range(panels):
             row = first + panel * grid.lanes
-            keys = min(grid.block_kv, seen - start)
-            if grid.causal:
-                keys = min(keys, row + grid.lanes - start)  # keys past the panel's last query are not even computed
-            if keys <= 0:
+            # Keys past what the panel's last query sees are not even computed.
+            keys = min(grid.block_kv, seen - start, row + grid.lanes + grid.right - start)
+            if keys <= 0 or start + keys <= row + grid.left:
                 continue
             queries = memory + panel * panel_bytes
             outputs = queries + grid.dim * row_bytes
             highest = outputs + grid.dim_v * row_bytes
             sums = highest + row_bytes
             multiply_keys(zero, grid, scores, key + size * start * grid.key.row, queries, keys, ones)
-            if grid.causal and start + keys - 1 > row:
-                mask(zero, grid, scores, row - start, keys)
+            if start + keys - 1 > row + grid.right:
+                mask_right(zero, grid, scores, row + grid.right - start, keys)
+            if start < row + grid.lanes - 1 + grid.left:
+                mask_left(zero, grid, scores, row + grid.left - start, keys)
             raise_maximum(zero, highest, factors, scores, keys)
             exponentiate(zero, scores, highest, sums, factors, keys)
             multiply_values(zero, grid, outputs, value + size * start * grid.value.row, scores, keys, factors, ones)
@@ -200,7 +203,15 @@ def multiply_values(zero, grid, outputs, value, scores, keys, factors, ones):  #
 
 
 @jit
-def mask(zero, grid, scores, offset, keys):  # type: ignore[no-untyped-def]
+def mask_left(zero, grid, scores, offset, keys):  # type: ignore[no-untyped-def]
+    """Query `lane` of the panel sees keys from `offset + lane` of this tile; those before become -inf."""
+    for key in range(min(keys, offset + grid.lanes - 1)):
+        for lane in range(max(0, key - offset + 1), grid.lanes):
+            store(zero, -np.inf, scores + grid.element_bytes * (key * grid.lanes + lane))
+
+
+@jit
+def mask_right(zero, grid, scores, offset, keys):  # type: ignore[no-untyped-def]
     """Query `lane` of the panel sees keys up to `offset + lane` of this tile; the rest become -inf."""
     for key in range(max(0, offset + 1), keys):
         for lane in range(min(grid.lanes, key - offset)):

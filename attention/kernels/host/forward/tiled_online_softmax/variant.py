@@ -22,11 +22,7 @@ def rows_of_product(vector_bytes: int) -> int:
 
 
 def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
-    """Masks, dropout and head dims above 256 are not written here."""
-    if problem.mask != "none":
-        return f"takes no {problem.mask} mask"
-    if problem.dropout_p > 0:
-        return "has no dropout"
+    """Head dims above 256 are not written here."""
     widest = max(problem.head_dim, problem.head_dim_v)
     if widest > HEAD_DIM_MAX:
         return f"serves head dims up to {HEAD_DIM_MAX}, not {widest}"
@@ -90,6 +86,7 @@ VARIANT = Variant(
     owner="smscope",
     archs=("host",),
     refuses=refuses,
+    features=frozenset({"bottom-right causality", "sliding window"}),
     space=(("block_q", (32, 64, 128, 256)), ("block_kv", (64, 128, 256))),
     illegal=illegal,
     tile=tile,

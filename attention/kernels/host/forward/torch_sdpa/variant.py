@@ -17,10 +17,6 @@ SCORE_BYTES = 4
 
 def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
     """The kernel behind `_scaled_dot_product_flash_attention_for_cpu`, which returns lse."""
-    if problem.mask != "none":
-        return f"returns no lse with a {problem.mask} mask"
-    if problem.dropout_p > 0:
-        return "has no dropout"
     if problem.head_dim != problem.head_dim_v:
         return f"needs one head dim for all, not {problem.head_dim} and {problem.head_dim_v}"
     return None
@@ -66,6 +62,7 @@ VARIANT = Variant(
     owner="torch",
     archs=("host",),
     refuses=refuses,
+    features=frozenset({"bool mask", "float mask"}),
     tile=tile,
     rank=1,
     notes=notes,

@@ -24,6 +24,7 @@ VARIANT = Variant(
     owner="torch",
     archs=("sm70", "sm75", "sm80", "sm86", "sm89", "sm90a", "sm100a", "sm103a", "sm120a"),
     refuses=refuses,
+    features=frozenset({"bool mask", "float mask"}),
     rank=3,
     notes=notes,
 )

@@ -1,9 +1,9 @@
-"""Torch's attention in single operations on a GPU: serves everything, with all scores in memory, several times over.
+"""The slow path on a GPU: torch operations, piece by piece, with every feature.
 
 Nothing is predicted: it runs where nothing else can, and a bound of its traffic would flatter it.
 """
 
-from attention.problem import AttentionProblem
+from attention.problem import FEATURES, AttentionProblem
 from attention.variant import Variant
 from microbench.arch import Arch
 
@@ -13,10 +13,22 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
     return None
 
 
+def notes(problem: AttentionProblem) -> tuple[str, ...]:
+    """Who draws random numbers, and what waits for the device."""
+    said = ["scores are computed in pieces of at most 4 Mi, each with about ten passes over memory"]
+    if problem.dropout_p > 0:
+        said.append("with dropout, torch.nn.functional.scaled_dot_product_attention itself serves the call")
+    if problem.varlen:
+        said.append("the lengths of packed sequences are read on the host, which waits for the device")
+    return tuple(said)
+
+
 VARIANT = Variant(
-    summary="torch: single operations, all scores in memory; runs where nothing else can",
+    summary="the slow path: torch operations in float32, piece by piece; runs where nothing else can",
     owner="torch",
     archs=("sm70", "sm75", "sm80", "sm86", "sm89", "sm90a", "sm100a", "sm103a", "sm120a"),
     refuses=refuses,
+    features=frozenset(FEATURES),
     rank=4,
+    notes=notes,
 )

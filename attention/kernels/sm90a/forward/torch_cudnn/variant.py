@@ -1,7 +1,8 @@
 """cuDNN's attention through torch on Hopper: wgmma, with two warpgroups that take turns at products and softmax.
 
 Tile and pipeline as in the SM90 kernel whose source cudnn-frontend publishes: 128 queries by 128 keys, K and V by TMA,
-P in registers. Turns overlap products with exponentials, so that the model takes the larger of the two.
+P in registers. Turns overlap products with exponentials, so that the model takes the larger of the two; each turn
+starts behind the last product of the one before.
 """
 
 from attention.kernels.sm80.forward.torch_cudnn.variant import notes, refuses
@@ -28,6 +29,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
             Demand("operands from shared memory", "tile", operand_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("exponentials", "tile", ROWS * COLUMNS, "mufu_ex2_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
+            Demand("turns", "turns", WARPGROUPS, "wgmma_n128_bf16_latency_cycles"),
         ),
         edge=(Demand("Q and out", "edge", ROWS * width * size, "dram_bandwidth_bytes_per_s"),),
     )

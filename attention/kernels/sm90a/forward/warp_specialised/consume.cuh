@@ -134,7 +134,7 @@ struct Consumer {
   // One tile of keys after the first: its scores, and p * V of the tile before it.
   template <bool Masked>
   __device__ __forceinline__ void step(const Work& work, int row, int tile, bool accumulate) {
-    constexpr int kBlocks = kKeys / 8, kBeforeWait = kOverlap ? kBlocks / 2 : 0;
+    constexpr int kBlocks = kKeys / 8, kBeforeWait = kOverlap && kLateWait ? kBlocks / 2 : 0;
     float correction[2];
     if constexpr (kOverlap) {
       ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
@@ -157,13 +157,13 @@ struct Consumer {
     release(at.k_empty + 8 * k.stage());
     k.advance();
     adjust<Masked>(work, row, tile);
-    const bool grown = Masked || kMask || __any_sync(~0u, exceeds(s, state, launch.slack));
+    const bool grown = Masked || kMask || !kLazy || __any_sync(~0u, exceeds(s, state, launch.slack));
     if (grown) raise_maxima<false, Masked || kMask>(s, state, correction, launch.scale_log2);
     exponentials<0, kBeforeWait>(s, state, launch.scale_log2);
     if constexpr (kOverlap) {
       // ptxas would move the wait up, above exponentials that should run beside the product. No sum is negative, but it
       // cannot know, and a store stays before the wait.
-      if (state.sum[0] + state.sum[1] < 0.f) ptx::store_shared(at.tile, 0);
+      if (kLateWait && state.sum[0] + state.sum[1] < 0.f) ptx::store_shared(at.tile, 0);
       ptx::wgmma_wait<0>();
       release(at.v_empty + 8 * v.stage());
     }

@@ -27,7 +27,7 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
     const ptx::vec4 tile_at = divided(launch, next);
     publish(at, slot, tile_at);
     if (tile_at.x == kNoTile) break;
-    next = take_tile(launch);
+    next = kDynamic ? take_tile(launch) : next + gridDim.x;
     const Work work = work_of(launch, tile_at);
     if (work.sees_nothing()) continue;
     const int kv_head = work.head / launch.heads_per_kv;
@@ -49,5 +49,5 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
     load_tile(at.v, &launch.v, at.v_full, at.v_empty, v, work.key_start + work.first * kKeys, kv_head, work.plane);
     v.advance();
   }
-  put_counters_back(launch);
+  if (kDynamic) put_counters_back(launch);
 }

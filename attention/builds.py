@@ -1,0 +1,119 @@
+"""Our CUDA kernels as jobs of the build matrix: which builds there are, and what each must keep. No GPU, no torch.
+
+By default these are the builds that the committed profiles make the chooser pick, one for each head dim, causality,
+length and feature; `every` legal configuration with every feature takes minutes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+
+from attention.choose import choose
+from attention.cuda.source import source_of
+from attention.problem import AttentionProblem
+from attention.variant import Config, CudaBuild, Variant, shipped
+from microbench import arch as archs
+from microbench.arch import Arch
+from microbench.probe import Budget
+from microbench.profile import Profile, available
+from microbench.verification.matrix import Job
+from microbench.verification.rules import Whole
+
+HEAD_DIMS = (64, 96, 128, 192, 256)
+CELLS = ((16, 1024), (4, 4096), (1, 16384))  # batch and length: 16 Ki tokens, as FlashAttention's benchmark has it
+LONG = AttentionProblem(1, 16, 16, 4096, 4096, 128, dtype="bfloat16", device="cuda")
+# A causal problem with one thing more; the last two have all that may be asked for together.
+FEATURES: tuple[AttentionProblem, ...] = (
+    replace(LONG, dtype="float16", causal=True),
+    replace(LONG, window=(1024, 0)),
+    replace(LONG, causal=True, varlen=True, alignment="bottom_right"),
+    replace(LONG, causal=True, softcap=50.0),
+    replace(LONG, causal=True, alibi=True),
+    replace(LONG, causal=True, sinks=True),
+    replace(LONG, causal=True, mask="bool"),
+    replace(LONG, window=(1024, 1024), varlen=True, softcap=50.0, alibi=True, sinks=True),
+    replace(LONG, window=(1024, 1024), mask="bool", softcap=50.0, alibi=True, sinks=True),
+)
+
+
+def jobs(variants: Sequence[Variant] | None = None, wanted: Sequence[str] = (), every: bool = False) -> list[Job]:
+    """Builds of each variant that is a CUDA kernel of ours, on the wanted architectures (all of its own by default)."""
+    return [
+        job
+        for variant in (shipped() if variants is None else variants)
+        if variant.build is not None
+        for arch in archs.ARCHS
+        if arch.name in variant.archs and (not wanted or arch.name in wanted)
+        for job in _jobs(variant, arch, every)
+    ]
+
+
+def _jobs(variant: Variant, arch: Arch, every: bool) -> Iterator[Job]:
+    assert variant.build is not None
+    seen: set[tuple[str, CudaBuild]] = set()
+    for problem, config in _all(variant, arch) if every else _picked(variant, arch):
+        build, kernel = variant.build(problem, config), f"{variant.path} d={problem.head_dim}"
+        if (kernel, build) not in seen:
+            seen.add((kernel, build))
+            source = source_of(variant.folder, build, arch)
+            yield Job(kernel, arch.name, f"{_asked(problem)} {config}", source, _rules(variant, build, arch))
+
+
+def _rules(variant: Variant, build: CudaBuild, arch: Arch) -> Whole:
+    assert arch.limits is not None
+    registers = arch.limits.registers // build.threads // 8 * 8  # a warp's registers come in steps of 8 a thread
+    budget = Budget(min(255, registers), arch.limits.smem_bytes_per_block)
+    return Whole(variant.signature, budget, build.smem_bytes)
+
+
+def _all(variant: Variant, arch: Arch) -> Iterator[tuple[AttentionProblem, Config]]:
+    """Every legal configuration, for each head dim and everything that may be asked for."""
+    for head_dim in HEAD_DIMS:
+        for asked in (LONG, replace(LONG, causal=True), *FEATURES):
+            problem = at(asked, head_dim)
+            yield from ((problem, config) for config in legal(variant, problem, arch))
+
+
+def at(problem: AttentionProblem, head_dim: int) -> AttentionProblem:
+    """The problem with another head dim."""
+    return replace(problem, head_dim=head_dim, head_dim_v=head_dim, scale=None)
+
+
+def _picked(variant: Variant, arch: Arch) -> Iterator[tuple[AttentionProblem, Config]]:
+    for head_dim in HEAD_DIMS:
+        for batch, length in CELLS:
+            for causal in (False, True):
+                problem = AttentionProblem(batch, 16, 16, length, length, head_dim, dtype="bfloat16", causal=causal)
+                yield from ((problem, config) for config in _picks(variant, problem, arch))
+    for problem in FEATURES:
+        yield from ((problem, config) for config in _picks(variant, problem, arch))
+
+
+def _picks(variant: Variant, problem: AttentionProblem, arch: Arch) -> tuple[Config, ...]:
+    """What the chooser picks on each GPU of this architecture that was measured; else the largest tile."""
+    able = legal(variant, problem, arch)
+    if not able or variant.tile is None:
+        return able[:1]
+    profiles = [profile for profile in _profiles() if profile.arch == arch.name]
+    if profiles:
+        return tuple(choose(profile, problem, variants=(variant,)).pick.config for profile in profiles)
+    sizes = {config: variant.tile(problem, config) for config in able}
+    return (max(able, key=lambda config: sizes[config].rows * sizes[config].columns),)
+
+
+def legal(variant: Variant, problem: AttentionProblem, arch: Arch) -> tuple[Config, ...]:
+    """The configurations that may serve a problem; none where the variant refuses it."""
+    if variant.refusal(problem, arch):
+        return ()
+    illegal = variant.illegal
+    return tuple(config for config in variant.configs() if illegal is None or not illegal(problem, config, arch))
+
+
+@cache
+def _profiles() -> tuple[Profile, ...]:
+    return tuple(Profile.load(gpu) for gpu in available())
+
+
+def _asked(problem: AttentionProblem) -> str:
+    """What tells one build of a head dim from another, in words."""
+    return " ".join((problem.dtype, "causal" if problem.causal else "full", *problem.features))

@@ -1,0 +1,5 @@
+"""The slow path, which serves everything."""
+
+from attention.slow import forward
+
+__all__ = ["forward"]

@@ -1,0 +1,116 @@
+"""From what the operator is called with to a kernel made ready: chosen once, then looked up.
+
+Nothing of a plan depends on addresses or values: whatever has the same shapes, dtype and device has the same plan.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+
+from attention import timings
+from attention.choose import choose
+from attention.errors import FallbackWarning
+from attention.extras import NO_EXTRAS, Extras
+from attention.layout import empty_lse, empty_out
+from attention.machine import machine_profile
+from attention.problem import AttentionProblem
+from attention.variant import Config, Owner, by_path
+
+Run = Callable[..., tuple[torch.Tensor, torch.Tensor]]
+_announced: set[str] = set()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A choice made ready to run. `fallback` says why no tuned kernel serves."""
+
+    problem: AttentionProblem
+    config: Config
+    run: Run
+    owner: Owner
+    fallback: str | None
+
+
+@lru_cache(maxsize=4096)
+def plan_of(
+    query: torch.Size,
+    key: torch.Size,
+    value: torch.Size,
+    dtype: torch.dtype,
+    device: torch.device,
+    mask: torch.dtype | None,
+    alibi: bool,
+    sinks: bool,
+    sequences: int,
+    max_seqlen_q: int,
+    max_seqlen_k: int,
+    causal: bool,
+    bottom_right: bool,
+    window_left: int,
+    window_right: int,
+    softcap: float,
+    scale: float | None,
+    only: str,
+) -> Plan:
+    """The plan for tensors (B, H, S, D), or, where `sequences` is not -1, for packed ones (1, H, T, D).
+
+    Raises ProblemError, UnsupportedError.
+    """
+    packed = sequences >= 0
+    lengths = (max_seqlen_q, max_seqlen_k) if packed else (query[2], key[2])
+    problem = AttentionProblem(
+        batch=max(1, sequences if packed else query[0]),
+        heads_q=query[1],
+        heads_kv=key[1],
+        seq_q=max(1, lengths[0]),  # a problem has no size of 0; nothing is computed of it, but the rest is judged
+        seq_kv=max(1, lengths[1]),
+        head_dim=query[3],
+        head_dim_v=value[3] or -1,
+        dtype=str(dtype).removeprefix("torch."),
+        device=device.type,
+        causal=causal,
+        scale=scale,
+        mask="none" if mask is None else "bool" if mask == torch.bool else "float",
+        alignment="bottom_right" if bottom_right else "top_left",
+        window=(window_left, window_right),
+        softcap=softcap,
+        alibi=alibi,
+        sinks=sinks,
+        varlen=packed,
+        tokens_q=query[2] if packed else 0,
+        tokens_kv=key[2] if packed else 0,
+    )
+    if 0 in (query[0], query[2], key[2], *lengths):
+        return Plan(problem, Config(), nothing_seen, "smscope", None)
+    profile = machine_profile(str(device) if device.type == "cuda" else "cpu").profile
+    choice = choose(profile, problem, only=only or None, efficiencies=timings.of_machine(profile))
+    pick = choice.pick
+    return Plan(problem, pick.config, by_path(pick.variant).load(), pick.owner, choice.fallback)
+
+
+def nothing_seen(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    problem: AttentionProblem,
+    config: Config,
+    extras: Extras = NO_EXTRAS,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where there are no queries, or no keys to see: out is 0, and lse -inf or the sink."""
+    out, lse = empty_out(query, value.shape[-1]).zero_(), empty_lse(query).fill_(-torch.inf)
+    return out, lse if extras.sinks is None else lse.copy_(extras.sinks[:, None].expand_as(lse))
+
+
+def warn_once(reason: str) -> bool:
+    """Warn of a fallback, once per process and reason."""
+    if reason not in _announced:
+        warnings.warn(f"{reason}; torch serves this call.", FallbackWarning, stacklevel=3)
+        _announced.add(reason)
+    return True
+
+
+# In a compiled graph it runs while that is traced, and leaves nothing behind.
+announce: Callable[[str], bool] = torch.compiler.assume_constant_result(warn_once)  # type: ignore[no-untyped-call]

@@ -1,0 +1,53 @@
+// What a tcgen05.mma (sm_100a) is told of its matrices: the instruction descriptor, 32 bits that give types and shape,
+// and the descriptor of a matrix in shared memory, 64 bits. Plain arithmetic, the same for the GPU and the emulator.
+//
+// Instruction descriptor of kind::f16 and kind::f8f6f4 (PTX ISA, 'Instruction descriptor'):
+//   0-2    sparsity, 0 here          4-5    type of D: 0 f16, 1 f32         7-9    type of A: see Operand
+//   10-12  type of B                 13, 14 negate A, B                     15, 16 A, B is MN-major
+//   17-22  N / 8                     24-28  M / 16                          30-31  shift of .ws, 0 here
+// M is 64 or 128 with one block, 128 or 256 with a pair of blocks. N is a multiple of 16 up to 256, of 8 where M is 64;
+// where B has 8 bits and is MN-major, of 16 for each block. K of one instruction is 32 bytes: 16 elements of 16 bits,
+// 32 of 8.
+#pragma once
+#include "ptx/matrix.cuh"
+
+namespace ptx {
+
+// Types of A and B. Those of kind::f16 and of kind::f8f6f4 are numbered alike, and the instruction's kind tells which.
+enum class Operand { f16 = 0, bf16 = 1, e4m3 = 0, e5m2 = 1 };
+
+// f32 sums. A and B may differ in type where their kind has several.
+__device__ __forceinline__ constexpr unsigned tcgen05_instruction(Operand a, Operand b, unsigned m, unsigned n,
+                                                                  Major a_major = Major::K, Major b_major = Major::K) {
+  return 1u << 4 | static_cast<unsigned>(a) << 7 | static_cast<unsigned>(b) << 10 |
+         static_cast<unsigned>(a_major == Major::MN) << 15 | static_cast<unsigned>(b_major == Major::MN) << 16 |
+         n >> 3 << 17 | m >> 4 << 24;
+}
+
+// Any matrix in shared memory. `swizzle` is the span in bytes: 0, 32, 64 or 128. Bits 0-13 address / 16; 16-29 leading
+// offset / 16; 32-45 stride / 16; 46-48 the constant 1; 49-51 base offset, 0 for tiles at multiples of eight spans;
+// 61-63 swizzle: 0 none, 2 of 128 bytes, 4 of 64, 6 of 32 (PTX ISA, 'Shared memory descriptor').
+//
+// With S the span and e the element in bytes, element (i, k), where i is the row of A or the column of B, lies before
+// the swizzle at byte
+//   K-major, swizzled     i % 8 * S + i / 8 * stride + e * k                                     leading unused
+//   K-major, none         i % 8 * 16 + i / 8 * stride + e * k % 16 + e * k / 16 * leading
+//   MN-major, swizzled    e * i % S + e * i / S * leading + k % 8 * S + k / 8 * stride
+//   MN-major, none        e * i % 16 + e * i / 16 * stride + k % 8 * 16 + k / 8 * leading
+// ('Canonical layouts'); the swizzle is that of wgmma: address bits 4 to 6 are xored with bits 7 to 9.
+__device__ __forceinline__ constexpr unsigned long long tcgen05_matrix(unsigned address, unsigned leading,
+                                                                       unsigned stride, unsigned swizzle) {
+  unsigned long long mode = swizzle == 128 ? 2 : swizzle == 64 ? 4 : swizzle == 32 ? 6 : 0;
+  return mode << 61 | 1ull << 46 | static_cast<unsigned long long>(stride >> 4 & 0x3FFF) << 32 |
+         static_cast<unsigned long long>(leading >> 4 & 0x3FFF) << 16 | (address & 0x3FFFF) >> 4;
+}
+
+// A K-major tile of 128-byte rows under the 128-byte swizzle, at a multiple of 1024 bytes: what TMA writes of a box 128
+// bytes wide. Slice k of one instruction starts 32 bytes further on: add tcgen05_slice(k).
+__device__ __forceinline__ constexpr unsigned long long tcgen05_tile(unsigned address) {
+  return tcgen05_matrix(address, 16, 1024, 128);
+}
+
+__device__ __forceinline__ constexpr unsigned long long tcgen05_slice(int k) { return k * (32 >> 4); }
+
+}  // namespace ptx

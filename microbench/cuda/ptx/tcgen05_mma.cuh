@@ -1,0 +1,116 @@
+// tcgen05.mma and tcgen05.cp (sm_100a): one thread asks, the tensor cores multiply. D (M x N, f32) lies in tensor
+// memory, row i in lane i (M = 64: in lane i / 16 * 32 + i % 16), column j in column j. B comes from shared memory, A
+// from shared memory (ss) or from tensor memory (ts): its rows in the lanes of D, two 16-bit or four 8-bit neighbours
+// in k to a column.
+//
+// With a pair of blocks (Group 2) one thread asks for both. Each block has half of the rows of A and of D and half of
+// the columns of B, the lower halves in the block of even rank, at the same addresses. M = 256: 128 rows a block, as
+// above. M = 128: 64 rows a block, row i in lane i; lanes 64 to 127 hold the second half of the columns of D.
+//
+// Both instructions are asynchronous. Those of one thread execute in the order of their issue; for anybody else, and
+// for tcgen05.ld, they are done where an mbarrier says so that a tcgen05_commit arrived at:
+//   issuer   tcgen05_mma_f16_ss(d, ...); tcgen05_commit(bar);
+//   reader   mbarrier_wait(bar, phase); tcgen05_fence_after(); tcgen05_ld_32x32b(...)
+// Around any other barrier both fences are needed: tcgen05_fence_before by whoever arrives, after what it did to tensor
+// memory is complete; tcgen05_fence_after by whoever waited, before it touches tensor memory (PTX ISA, 'Memory
+// consistency model for 5th generation of tensor core operations'). Shared memory that ordinary stores wrote is read
+// through the async proxy: fence_proxy_async by the writer.
+#pragma once
+#include "ptx/barrier.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/tcgen05_descriptor.cuh"
+
+#ifdef SMSCOPE_EMULATED
+#include "emulator/ptx/tcgen05_mma.hpp"
+#else
+
+namespace ptx {
+
+__device__ __forceinline__ void tcgen05_fence_before() {
+  asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
+}
+
+__device__ __forceinline__ void tcgen05_fence_after() {
+  asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+}
+
+// d = a * b, plus d where `accumulate` is not 0. `instruction` is tcgen05_instruction(...), a and b
+// tcgen05_matrix(...); a of _ts is an address of tensor memory.
+#define PTX_TCGEN05_MMA_TEXT(GROUP, KIND, A) \
+  "{ .reg .pred p; setp.ne.b32 p, %4, 0; tcgen05.mma.cta_group::" GROUP ".kind::" KIND " [%0], " A ", %2, %3, p; }"
+
+#define PTX_TCGEN05_MMA_BODY(KIND, TEXT, CONSTRAINT)                                                     \
+  if constexpr (Group == 1)                                                                              \
+    asm volatile(PTX_TCGEN05_MMA_TEXT("1", KIND, TEXT)::"r"(d), CONSTRAINT(a), "l"(b), "r"(instruction), \
+                 "r"(accumulate)                                                                         \
+                 : "memory");                                                                            \
+  else                                                                                                   \
+    asm volatile(PTX_TCGEN05_MMA_TEXT("2", KIND, TEXT)::"r"(d), CONSTRAINT(a), "l"(b), "r"(instruction), \
+                 "r"(accumulate)                                                                         \
+                 : "memory");
+
+#define PTX_TCGEN05_MMA(NAME, KIND)                                                                               \
+  template <int Group = 1>                                                                                        \
+  __device__ __forceinline__ void tcgen05_mma_##NAME##_ss(unsigned d, unsigned long long a, unsigned long long b, \
+                                                          unsigned instruction, int accumulate) {                 \
+    PTX_TCGEN05_MMA_BODY(KIND, "%1", "l")                                                                         \
+  }                                                                                                               \
+  template <int Group = 1>                                                                                        \
+  __device__ __forceinline__ void tcgen05_mma_##NAME##_ts(unsigned d, unsigned a, unsigned long long b,           \
+                                                          unsigned instruction, int accumulate) {                 \
+    PTX_TCGEN05_MMA_BODY(KIND, "[%1]", "r")                                                                       \
+  }
+
+PTX_TCGEN05_MMA(f16, "f16")    // f16 and bf16
+PTX_TCGEN05_MMA(f8, "f8f6f4")  // e4m3 and e5m2
+#undef PTX_TCGEN05_MMA
+#undef PTX_TCGEN05_MMA_BODY
+#undef PTX_TCGEN05_MMA_TEXT
+
+// Copy a K-major matrix of shared memory to tensor memory, row i to lane i from column `address` on:
+//   128x256b, 128x128b       32 or 16 bytes a row: eight or four columns
+//   64x128b_02_13, _01_23    rows 0-31 to two quarters of the lanes, as named, rows 32-63 to the other two
+//   32x128b                  the rows to all four quarters
+#define PTX_TCGEN05_CP(NAME, SHAPE)                                                                     \
+  template <int Group = 1>                                                                              \
+  __device__ __forceinline__ void tcgen05_cp_##NAME(unsigned address, unsigned long long from) {        \
+    if constexpr (Group == 1)                                                                           \
+      asm volatile("tcgen05.cp.cta_group::1." SHAPE " [%0], %1;" ::"r"(address), "l"(from) : "memory"); \
+    else                                                                                                \
+      asm volatile("tcgen05.cp.cta_group::2." SHAPE " [%0], %1;" ::"r"(address), "l"(from) : "memory"); \
+  }
+
+PTX_TCGEN05_CP(128x256b, "128x256b")
+PTX_TCGEN05_CP(128x128b, "128x128b")
+PTX_TCGEN05_CP(64x128b_02_13, "64x128b.warpx2::02_13")
+PTX_TCGEN05_CP(64x128b_01_23, "64x128b.warpx2::01_23")
+PTX_TCGEN05_CP(32x128b, "32x128b.warpx4")
+#undef PTX_TCGEN05_CP
+
+// One arrival at the mbarrier, once every mma and cp that this thread has issued so far is complete.
+template <int Group = 1>
+__device__ __forceinline__ void tcgen05_commit(unsigned bar) {
+  if constexpr (Group == 1)
+    asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(bar) : "memory");
+  else
+    asm volatile("tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(bar) : "memory");
+}
+
+// The same at the mbarrier at this offset in every block of the cluster whose rank is a set bit of `ranks`.
+template <int Group = 1>
+__device__ __forceinline__ void tcgen05_commit_multicast(unsigned bar, unsigned short ranks) {
+  if constexpr (Group == 1)
+    asm volatile(
+        "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;" ::"r"(bar),
+        "h"(ranks)
+        : "memory");
+  else
+    asm volatile(
+        "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;" ::"r"(bar),
+        "h"(ranks)
+        : "memory");
+}
+
+}  // namespace ptx
+
+#endif

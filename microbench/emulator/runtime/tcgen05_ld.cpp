@@ -1,0 +1,162 @@
+// tcgen05.ld and tcgen05.st: a warp's registers and its quarter of the lanes, at some moment between issue and wait.
+#include "emulator/runtime/tensor_memory.hpp"
+#include "emulator/runtime/warp.hpp"
+
+namespace emulator {
+
+namespace {
+
+constexpr u32 kWarpLanes = 32;
+
+struct Move {
+  DataShape shape;
+  u32 resident, count, lane, column;  // registers of a thread; where the address points
+
+  bool narrow() const { return shape != DataShape::of_32x32b; }
+
+  u32 columns() const {
+    switch (shape) {
+      case DataShape::of_32x32b:
+        return count;
+      default:
+        return 2 * count;  // of sixteen lanes: twice the columns
+    }
+  }
+
+  Region region() const { return {resident, (narrow() ? 1u : 3u) << lane / kGrain, column, columns()}; }
+
+  void place(u32 thread, u32 i, u32& to_lane, u32& to_column) const {
+    switch (shape) {
+      case DataShape::of_32x32b:
+        to_lane = thread;
+        to_column = i;
+        break;
+      case DataShape::of_16x64b:
+        to_lane = thread / 4 + 8 * (thread % 2);
+        to_column = thread / 2 % 2 + 2 * i;
+        break;
+      case DataShape::of_16x128b:
+        to_lane = thread / 4 + 8 * (i % 2);
+        to_column = thread % 4 + 4 * (i / 2);
+        break;
+      case DataShape::of_16x256b:
+        to_lane = thread / 4 + 8 * (i / 2 % 2);
+        to_column = 2 * (thread % 4) + i % 2 + 8 * (i / 4);
+        break;
+    }
+    to_lane += lane;
+    to_column += column;
+  }
+};
+
+struct Moves {
+  u32 issued = 0, waited = 0;
+  std::vector<Async> open;
+};
+std::vector<Moves> loads, stores;  // by warp
+
+struct Lane {
+  u32* registers;
+  u32 address;
+};
+
+Move checked(Lane** lanes, u32 count, DataShape shape, const char* what) {
+  u32 address = lanes[0]->address, quarter = running->warp() % 4 * kWarpLanes;
+  for (u32 lane = 1; lane < kWarp; ++lane)
+    if (lanes[lane]->address != address) fail(std::string(what) + ": the lanes of a warp give different addresses");
+  Move move{shape, running->resident(), count, address >> 16, address & 0xFFFF};
+  if (move.lane != quarter && !(move.narrow() && move.lane == quarter + kGrain))
+    fail(std::string(what) + " at lane " + std::to_string(move.lane) + ": warp " +
+         std::to_string(running->warp() % block.warp_slots()) + " of the block reaches lanes " +
+         std::to_string(quarter) + " to " + std::to_string(quarter + 31));
+  require_allocated(move.region(), what);
+  return move;
+}
+
+TensorWork work_of(const char* what, Queue queue, std::vector<Moves>& all) {
+  u32 warp = running->warp();
+  return {what, warp * kWarp, queue, warp, ++all[warp].issued};
+}
+
+void load(Lane** lanes, u32 count, DataShape shape) {
+  Move move = checked(lanes, count, shape, "tcgen05.ld");
+  u32 first = running->warp() * kWarp;
+  note_tensor_read(move.region(), work_of("tcgen05.ld", Queue::ld, loads), knowledge_of(first, kWarp));
+  std::vector<u32*> to;
+  for (u32 thread = 0; thread < kWarp; ++thread) {
+    to.push_back(lanes[thread]->registers);
+    std::memset(to.back(), 0xFF, count * sizeof(u32));
+  }
+  u64 number = next_number();
+  loads[running->warp()].open.push_back(start(
+      [=] {
+        for (u32 thread = 0; thread < kWarp; ++thread)
+          for (u32 i = 0, lane, column; i < count; ++i) {
+            move.place(thread, i, lane, column);
+            to[thread][i] = tensor_word(move.resident, lane, column, number);
+          }
+      },
+      false));
+}
+
+void store(Lane** lanes, u32 count, DataShape shape) {
+  Move move = checked(lanes, count, shape, "tcgen05.st");
+  u32 first = running->warp() * kWarp;
+  note_tensor_write(move.region(), work_of("tcgen05.st", Queue::st, stores), knowledge_of(first, kWarp));
+  std::vector<u32> words;
+  for (u32 thread = 0; thread < kWarp; ++thread)
+    words.insert(words.end(), lanes[thread]->registers, lanes[thread]->registers + count);
+  u64 number = next_number();
+  announce(move.region(), number);
+  stores[running->warp()].open.push_back(start(
+      [=, words = std::move(words)] {
+        for (u32 thread = 0; thread < kWarp; ++thread)
+          for (u32 i = 0, lane, column; i < count; ++i) {
+            move.place(thread, i, lane, column);
+            set_tensor_word(move.resident, lane, column, words[thread * count + i]);
+          }
+        finish_write(move.region(), number);
+      },
+      false));
+}
+
+void wait(const char* what, Queue queue, std::vector<Moves>& all) {
+  struct Nothing {
+  } nothing;
+  collective(what, kFullMask, nothing, [&all, queue](Nothing**) {
+    u32 warp = running->warp();
+    Moves& moves = all[warp];
+    for (Async& each : moves.open) each->finish();
+    moves.open.clear();
+    moves.waited = moves.issued;
+    for (u32 lane = 0; lane < kWarp; ++lane) tensor_knows(warp * kWarp + lane, queue, warp, moves.issued);
+  });
+}
+
+}  // namespace
+
+void tensor_moves_reset() {
+  loads.assign(machine.warp_slots(), Moves{});
+  stores.assign(machine.warp_slots(), Moves{});
+}
+
+void tensor_moves_thread_finished() {
+  u32 warp = running->warp();
+  if (loads[warp].waited != loads[warp].issued) fail("the thread ended before tcgen05.wait::ld");
+  if (stores[warp].waited != stores[warp].issued) fail("the thread ended before tcgen05.wait::st");
+}
+
+void tcgen05_ld(u32* registers, u32 count, DataShape shape, u32 address) {
+  Lane mine{registers, address};
+  collective("tcgen05.ld", kFullMask, mine, [=](Lane** lanes) { load(lanes, count, shape); });
+}
+
+void tcgen05_st(const u32* registers, u32 count, DataShape shape, u32 address) {
+  Lane mine{const_cast<u32*>(registers), address};
+  collective("tcgen05.st", kFullMask, mine, [=](Lane** lanes) { store(lanes, count, shape); });
+}
+
+void tcgen05_wait_ld() { wait("tcgen05.wait::ld", Queue::ld, loads); }
+void tcgen05_wait_st() { wait("tcgen05.wait::st", Queue::st, stores); }
+
+}  // namespace emulator

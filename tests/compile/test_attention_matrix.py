@@ -1,0 +1,111 @@
+"""Our attention kernels for every architecture they run on: none spills, none lost what it was written for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from attention import builds
+from attention.problem import AttentionProblem
+from attention.variant import shipped
+from microbench import arch as archs
+from microbench import paths
+from microbench.build import Source
+from microbench.probe import Budget
+from microbench.verification import matrix, tables
+from microbench.verification.matrix import Checked, Job
+from microbench.verification.rules import Whole
+from microbench.verification.tables import AttentionRow
+
+OURS = tuple(variant for variant in shipped() if (variant.folder / "kernel.cu").exists())
+
+
+@pytest.fixture(scope="module")
+def rows(shared_cache: Path) -> Iterator[list[Checked]]:
+    """What the chooser picks, compiled once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(paths.CACHE_VARIABLE, str(shared_cache))
+        yield list(matrix.run(builds.jobs()))
+
+
+def test_a_variant_with_a_kernel_says_how_it_is_built_and_what_it_holds() -> None:
+    assert OURS
+    for variant in OURS:
+        assert variant.owner == "smscope" and variant.build is not None and variant.signature
+
+
+# The first of these compiles them: 20 s on two free cores.
+@pytest.mark.timeout(600)
+def test_every_pick_keeps_its_rules(rows: list[Checked]) -> None:
+    assert [(row.kernel, row.arch, row.build, row.problems) for row in rows if row.problems] == []
+    compiled = {(row.kernel.split()[0], row.arch) for row in rows}
+    assert compiled == {(variant.path, arch) for variant in OURS for arch in variant.archs}
+
+
+@pytest.mark.timeout(600)
+def test_the_committed_table_is_current(rows: list[Checked]) -> None:
+    made, committed = matrix.table(rows, AttentionRow), tables.read(AttentionRow)
+    if {row.nvrtc for row in made} == {row.nvrtc for row in committed}:
+        assert tables.path(AttentionRow).read_text() == tables.text(AttentionRow, made), "run `attention check --write`"
+    else:  # another compiler counts registers otherwise; what is compiled stays the same
+        assert [row.builds for row in made] == [row.builds for row in committed], "run `attention check --write`"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_every_legal_configuration_keeps_its_rules_with_every_feature() -> None:
+    found = [row for row in matrix.run(builds.jobs(every=True)) if row.problems]
+    assert [(row.kernel, row.arch, row.build, row.problems) for row in found] == []
+
+
+def test_no_build_is_compiled_twice_and_every_head_dim_is_there() -> None:
+    for every in (False, True):
+        jobs = builds.jobs(every=every)
+        assert (
+            len({(job.arch, job.source) for job in jobs})
+            == len(jobs)
+            == len({(j.arch, j.kernel, j.build) for j in jobs})
+        )
+        assert {job.kernel for job in jobs} >= {f"{v.path} d={size}" for v in OURS for size in builds.HEAD_DIMS}
+
+
+@pytest.mark.parametrize("head_dim", builds.HEAD_DIMS)
+@pytest.mark.parametrize("asked", builds.FEATURES, ids=str)
+def test_some_configuration_serves_every_feature_at_every_head_dim(asked: AttentionProblem, head_dim: int) -> None:
+    for variant in OURS:
+        problem = builds.at(asked, head_dim)
+        for arch in variant.archs:
+            assert builds.legal(variant, problem, archs.by_name(arch)), f"{variant.path} {arch}: {problem}"
+
+
+KERNEL = 'extern "C" __global__ void k(float* x) { x[threadIdx.x] *= 2; }'
+SPILLING = """extern "C" __global__ void __launch_bounds__(1024, 2) k(float* x) {
+  float v[64];
+  for (int i = 0; i < 64; i++) v[i] = x[threadIdx.x + 1024 * i];
+  __syncthreads();
+  for (int i = 0; i < 64; i++) x[threadIdx.x + 1024 * i] = v[i] * v[63 - i];
+}"""
+BROKEN = {
+    "an instruction is missing": (KERNEL, ("FADD", "HMMA"), Budget(), 0, "holds no HMMA"),
+    "a spill": (SPILLING, (), Budget(), 0, "ptxas spilled"),
+    "too many registers": (KERNEL, (), Budget(registers=2), 0, "registers a thread on sm80, over the budget of 2"),
+    "too much shared memory": (KERNEL, (), Budget(smem_bytes=4096), 5000, "5000 bytes of shared memory on sm80"),
+    "no such kernel": ("", (), Budget(), 0, "k"),
+}
+
+
+def checked(source: str, rules: Whole) -> Checked:
+    (row,) = matrix.run([Job("k", "sm80", "-", Source(source, "k.cu", archs.by_name("sm80"), "k"), rules)])
+    return row
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_kernel_that_breaks_its_rules_is_found(case: str) -> None:
+    source, holds, budget, smem_bytes, said = BROKEN[case]
+    (problem, *more) = checked(source, Whole(holds, budget, smem_bytes)).problems
+    assert said in problem and not more
+
+
+def test_a_kernel_within_its_rules_passes() -> None:
+    row = checked(KERNEL, Whole(("FADD",), Budget(registers=64, smem_bytes=1024), 1024))
+    assert (row.problems, row.smem_bytes) == ((), 1024)

@@ -1,0 +1,166 @@
+"""Random calls of flash_attn_func and flash_attn_varlen_func, with the oracle's answer and a low-precision one."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from attention import flash_attn_func, flash_attn_varlen_func, reference
+
+DTYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}
+LAYOUTS = ("dense", "slice of qkv", "heads first", "expanded", "columns")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call. `lengths` are (queries, keys) of each sequence; a batch that is not packed has all alike."""
+
+    seed: int
+    lengths: tuple[tuple[int, int], ...]
+    packed: bool
+    heads_kv: int
+    group: int
+    dim: int
+    dim_v: int
+    dtype: str = "float32"
+    causal: bool = False
+    window: tuple[int, int] = (-1, -1)
+    softcap: float = 0.0
+    alibi: str = ""  # "", "heads" or "batch"
+    sinks: bool = False
+    layout: str = "dense"
+
+    @property
+    def heads(self):
+        return self.heads_kv * self.group
+
+    def tensors(self, device="cpu"):
+        """q, k, v in flash-attn's layout, slopes and sinks."""
+        generator = torch.Generator().manual_seed(self.seed)
+        dtype = DTYPES[self.dtype]
+        rows, keys = (sum(each[side] for each in self.lengths) for side in (0, 1))
+        sizes = ((rows, self.heads, self.dim), (keys, self.heads_kv, self.dim), (keys, self.heads_kv, self.dim_v))
+        if not self.packed:
+            count = len(self.lengths)
+            sizes = [(count, size[0] // count, *size[1:]) for size in sizes]
+        q, k, v = (_laid_out(size, self.layout, generator).to(device) for size in sizes)
+        q, k, v = (tensor if tensor.dtype == dtype else _cast(tensor, dtype) for tensor in (q, k, v))
+        shape = (self.heads,) if self.alibi == "heads" else (len(self.lengths), self.heads)
+        slopes = torch.rand(shape, generator=generator).to(device) if self.alibi else None
+        sinks = torch.randn(self.heads, generator=generator).to(device) if self.sinks else None
+        return q, k, v, slopes, sinks
+
+    def starts(self, side, device="cpu"):
+        """cu_seqlens of queries (0) or keys (1)."""
+        sums = np.cumsum([0, *(each[side] for each in self.lengths)])
+        return torch.tensor(sums, dtype=torch.int32, device=device)
+
+    def call(self, q, k, v, slopes, sinks, starts=None, **options):
+        """(out, lse) of the public function; `starts` as from both of self.starts."""
+        features = {"causal": self.causal, "window_size": self.window, "softcap": self.softcap, "softmax_scale": 0.4}
+        features |= {"alibi_slopes": slopes, "sinks": sinks, "return_lse": True} | options
+        if not self.packed:
+            return flash_attn_func(q, k, v, **features)
+        longest = [max(each[side] for each in self.lengths) for side in (0, 1)]
+        starts = starts or tuple(self.starts(side, q.device) for side in (0, 1))
+        return flash_attn_varlen_func(q, k, v, *starts, *longest, **features)
+
+    def oracle(self, q, k, v, slopes, sinks):
+        """Float64 (out, lse) in the layout of the public function."""
+        arrays = [tensor.double().cpu().numpy() for tensor in (q, k, v)]
+        features = {"causal": self.causal, "window": self.window, "softcap": self.softcap, "scale": 0.4}
+        features |= {"alignment": "bottom_right"}
+        features |= {"alibi": None if slopes is None else slopes.double().cpu().numpy()}
+        features |= {"sinks": None if sinks is None else sinks.double().cpu().numpy()}
+        if self.packed:
+            heads_first = (array.swapaxes(0, 1) for array in arrays)
+            out, lse = reference.packed(*heads_first, *(self.starts(side).numpy() for side in (0, 1)), **features)
+            return out.swapaxes(0, 1), lse
+        out, lse = reference.attention(*(array.swapaxes(1, 2) for array in arrays), **features)
+        return out.swapaxes(1, 2), lse
+
+    def low(self, q, k, v, slopes, sinks):
+        """The same formula in torch, every step in the inputs' own dtype: what the rule measures errors by."""
+        out = torch.zeros(*q.shape[:-1], v.shape[-1], dtype=q.dtype)
+        parts = self.lengths if self.packed else [(slice(None), at) for at in range(len(self.lengths))]
+        if self.packed:
+            ranges = [list(pairwise(self.starts(side).tolist())) for side in (0, 1)]
+            parts = [(slice(*rows), slice(*keys)) for rows, keys in zip(*ranges, strict=True)]
+        for at, part in enumerate(parts):
+            rows, keys = part if self.packed else ((at,), (at,))
+            slope = None if slopes is None else slopes if slopes.dim() == 1 else slopes[at]
+            out[rows] = self._low_of_one(q[rows].cpu(), k[keys].cpu(), v[keys].cpu(), slope, sinks)
+        return out.double().numpy()
+
+    def _low_of_one(self, q, k, v, slopes, sinks):
+        q, k, v = (t.transpose(0, 1) for t in (q, *(t.repeat_interleave(self.group, 1) for t in (k, v))))
+        scores = (q * 0.4) @ k.transpose(1, 2)
+        if self.softcap:
+            scores = (scores / self.softcap).tanh() * self.softcap
+        ahead = torch.arange(k.shape[1]) - torch.arange(q.shape[1])[:, None] - (k.shape[1] - q.shape[1])
+        if slopes is not None:
+            scores = scores - slopes.cpu().to(q.dtype)[:, None, None] * ahead.abs().to(q.dtype)
+        left, right = self.window[0], 0 if self.causal else self.window[1]
+        hidden = torch.zeros(ahead.shape, dtype=torch.bool)
+        hidden |= ahead > right if right >= 0 else False
+        hidden |= ahead < -left if left >= 0 else False
+        scores = scores.masked_fill(hidden, -torch.inf)
+        sink = torch.full((len(q), 1, 1), -torch.inf) if sinks is None else sinks.cpu()[:, None, None]
+        scores = torch.cat([scores, sink.to(q.dtype).expand(-1, q.shape[1], 1)], 2)
+        return (scores.softmax(-1).nan_to_num(0.0)[..., :-1] @ v).transpose(0, 1)
+
+
+def _laid_out(size, layout, generator):
+    """Random values in one of the memory layouts that callers have, as float32."""
+    values = torch.randn(size, generator=generator)
+    *leading, rows, heads, dim = size
+    if layout == "slice of qkv":
+        tensor = torch.full((*leading, rows, 3, heads, dim), torch.nan)[..., 1, :, :]
+    elif layout == "heads first":
+        tensor = torch.empty(*leading, heads, rows, dim).transpose(-3, -2)
+    elif layout == "columns":
+        tensor = torch.empty(*leading, rows, dim, heads).transpose(-2, -1)
+    elif layout == "expanded":
+        return values[..., :1, :].expand(size)
+    else:
+        return values
+    return tensor.copy_(values)
+
+
+def _cast(tensor, dtype):
+    """To another dtype with the same strides."""
+    if 0 in tensor.stride():
+        return tensor[..., :1, :].to(dtype).expand(tensor.shape)
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device=tensor.device).copy_(tensor)
+
+
+@st.composite
+def cases(draw, dtypes=tuple(DTYPES), longest=40, widest=64):
+    """Any call: every feature alone and with every other."""
+    packed = draw(st.booleans())
+    length = st.integers(0 if packed else 1, longest)
+    sequences = draw(st.integers(1, 3))
+    if packed:
+        lengths = tuple(draw(st.tuples(length, length)) for _ in range(sequences))
+    else:
+        lengths = (draw(st.tuples(length, st.integers(0, longest))),) * sequences
+    edge = st.one_of(st.just(-1), st.integers(0, longest))
+    dim = draw(st.integers(1, widest))
+    return Case(
+        seed=draw(st.integers(0, 2**31)),
+        lengths=lengths,
+        packed=packed,
+        heads_kv=draw(st.integers(1, 2)),
+        group=draw(st.integers(1, 3)),
+        dim=dim,
+        dim_v=draw(st.one_of(st.just(dim), st.integers(1, widest))),
+        dtype=draw(st.sampled_from(dtypes)),
+        causal=draw(st.booleans()),
+        window=draw(st.one_of(st.just((-1, -1)), st.tuples(edge, edge))),
+        softcap=draw(st.sampled_from([0.0, 0.0, 0.5, 15.0])),
+        alibi=draw(st.sampled_from(["", "", "heads", "batch"])),
+        sinks=draw(st.booleans()),
+        layout=draw(st.sampled_from(LAYOUTS)),
+    )

@@ -1,0 +1,55 @@
+"""What the committed profile of an H100 makes of our kernel for it, and that its constants decide."""
+
+import pytest
+
+from attention.choose import Choice, choose
+from attention.problem import AttentionProblem
+from microbench.profile import Profile
+
+H100 = Profile.load("h100-sxm-80gb")
+OURS = "sm90a/forward/warp_specialised"
+
+
+def problem(head_dim: int = 128, length: int = 4096, causal: bool = False) -> AttentionProblem:
+    batch = 16384 // length
+    sizes = (batch, 16, 16, length, length, head_dim)
+    return AttentionProblem(*sizes, dtype="bfloat16", device="cuda", causal=causal)
+
+
+def altered(**factors: float) -> Profile:
+    """That profile with some constants multiplied."""
+    assert factors.keys() <= {constant.name for constant in H100.constants}
+    constants = tuple(
+        each.model_copy(
+            update={end: getattr(each, end) * factors.get(each.name, 1.0) for end in ("value", "low", "high")}
+        )
+        for each in H100.constants
+    )
+    return H100.model_copy(update={"constants": constants})
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("length", [1024, 4096, 16384])
+@pytest.mark.parametrize("head_dim", [64, 128])
+def test_our_kernel_is_picked(head_dim: int, length: int, causal: bool) -> None:
+    choice = choose(H100, problem(head_dim, length, causal))
+    assert (choice.pick.variant, choice.fallback) == (OURS, None)
+
+
+def ours(profile: Profile) -> Choice:
+    return choose(profile, problem(), only="smscope")
+
+
+def test_slower_shared_memory_takes_another_tile() -> None:
+    before, after = ours(H100).pick, ours(altered(smem_bandwidth_bytes_per_clk_sm=0.5)).pick
+    assert before.config != after.config
+    assert after.prediction is not None and after.prediction.bound_by == "operands from shared memory"
+
+
+def test_slower_wgmma_takes_the_kernel_that_does_without() -> None:
+    assert choose(altered(wgmma_bf16_flops_per_s=0.4), problem()).pick.variant == "sm80/forward/torch_flash"
+
+
+def test_noise_within_the_constants_intervals_moves_no_pick() -> None:
+    for constant in ("wgmma_bf16_flops_per_s", "mufu_ex2_per_clk_sm", "smem_bandwidth_bytes_per_clk_sm"):
+        assert ours(altered(**{constant: 1.001})).pick.config == ours(H100).pick.config

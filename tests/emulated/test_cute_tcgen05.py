@@ -1,0 +1,107 @@
+"""tcgen05 against what nobody here wrote: descriptors and places in tensor memory, as the CuTe headers compute them."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from microbench.emulator import EmulatedDevice
+from tests.emulated.tensor_memory import columns_of, element_bits, lanes_of_rows, registers
+from tests.emulated.test_cute import Indices, cute_says
+from tests.emulated.test_tcgen05 import COPIES, MOVES, SMEM_BYTES, load
+
+pytestmark = pytest.mark.slow
+
+SOURCE = Path(__file__).with_name("tcgen05_of_cute.cpp")
+
+
+@pytest.fixture(scope="session")
+def cute(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Indices]:
+    """What CuTe prints, by name."""
+    return cute_says(SOURCE, tmp_path_factory.mktemp("cute_tcgen05"))
+
+
+def described(types: tuple[str, str], majors: tuple[str, str], m: int, n: int, *matrix: int) -> NDArray[np.uint64]:
+    """(instruction descriptor, matrix descriptor) as the header builds them."""
+    made = np.zeros(2, np.uint64)
+    defines = {"DESCRIBE": 1, "A_TYPE": types[0], "B_TYPE": types[1], "A_MAJOR": majors[0], "B_MAJOR": majors[1]}
+    load(EmulatedDevice(), "describe", **defines)((1,), (1,), (made, m, n, *matrix))  # type: ignore[arg-type]
+    return made
+
+
+def test_instruction_descriptors_are_those_of_cute(cute: dict[str, Indices]) -> None:
+    names = [name for name in cute if name.startswith("instruction.")]
+    assert len(names) == 16
+    for name in names:
+        _, a, b, m, n, a_major, b_major = name.split(".")
+        assert described((a, b), (a_major, b_major), int(m), int(n), 16, 16, 0)[0] == cute[name][0], name
+
+
+TILES = list(itertools.product((8, 16), ("K", "MN"), (0, 32, 64, 128)))
+
+
+@pytest.mark.parametrize(("width", "major", "swizzle"), TILES)
+def test_matrix_descriptors_are_those_of_cute(cute: dict[str, Indices], width: int, major: str, swizzle: int) -> None:
+    word = int(cute[f"tile.{width}.{major}.{swizzle}"][0].astype(np.uint64))
+    leading, stride = (word >> 16 & 0x3FFF) << 4, (word >> 32 & 0x3FFF) << 4
+    assert int(described(("f16", "f16"), ("K", "K"), 128, 128, leading, stride, swizzle)[1]) == word
+
+
+@pytest.mark.parametrize(("width", "major", "swizzle"), TILES)
+def test_a_product_reads_cutes_tiles(cute: dict[str, Indices], width: int, major: str, swizzle: int) -> None:
+    word, *places = cute[f"tile.{width}.{major}.{swizzle}"]
+    rng = np.random.default_rng(width + swizzle)
+    a, b = (rng.integers(-4, 5, (64, 256 // width)).astype(np.float32) for _ in range(2))
+    kind = "e4m3" if width == 8 else "f16"
+    operands: list[object] = []
+    for bits in (element_bits(a, kind), element_bits(b, kind)):  # type: ignore[arg-type]
+        image = np.full(16384 * 8 // width, 0x7F if width == 8 else 0x7FFF, bits.dtype)
+        image[np.array(places) * 8 // width] = bits.ravel()
+        fields = (int(np.uint64(word)) >> shift & 0x3FFF for shift in (16, 32))
+        operands += [image.view(np.uint32), 4096, *(field << 4 for field in fields)]
+    d = np.zeros((128, 64), np.float32)
+    defines = {"KIND": "f8" if width == 8 else "f16", "A_TYPE": kind, "B_TYPE": kind, "M": 64, "N": 64}
+    defines |= {"SWIZZLE": swizzle, "A_MAJOR": major, "B_MAJOR": major, "FROM_TENSOR_MEMORY": 0}
+    kernel = load(EmulatedDevice(), "product", **defines)  # type: ignore[arg-type]
+    kernel((1,), (128,), (*operands, d.view(np.uint32), 0), shared_mem=SMEM_BYTES)
+    np.testing.assert_array_equal(d[lanes_of_rows(64)], a @ b.T)
+
+
+@pytest.mark.parametrize(("name", "m", "n"), [("d", 64, 16), ("d", 128, 16), ("a16", 64, 16), ("a16", 128, 16)])
+def test_rows_lie_in_the_lanes_of_cute(cute: dict[str, Indices], name: str, m: int, n: int) -> None:
+    lane, column = cute[f"operand.{name}.{m}"].reshape(m, n, 2).transpose(2, 0, 1)
+    np.testing.assert_array_equal(lane, np.tile(lanes_of_rows(m)[:, None], n))
+    np.testing.assert_array_equal(column, np.tile(np.arange(n), (m, 1)))
+
+
+@pytest.mark.parametrize("rows", [64, 128])
+def test_a_pair_folds_64_rows_as_cute_does(cute: dict[str, Indices], rows: int) -> None:
+    """What gemm_pair_sm100a.cu takes out: lanes from 64 on hold the second half of the columns."""
+    lane, column = cute[f"operand.pair_d.{rows}"].reshape(rows, 32, 2).transpose(2, 0, 1)
+    row, n = np.indices((rows, 32))
+    half = 16 if rows == 64 else 32
+    np.testing.assert_array_equal(lane, row + n // half * 64)
+    np.testing.assert_array_equal(column, n % half)
+
+
+def test_registers_are_loaded_from_where_cute_says(cute: dict[str, Indices]) -> None:
+    names = [name for name in cute if name.startswith("load.")]
+    assert len(names) == 8
+    for name in names:
+        _, shape, count = name.split(".")
+        lane, column = cute[name].reshape(32, int(count), 2).transpose(2, 0, 1)
+        expected = registers(shape, int(count))  # type: ignore[arg-type]
+        np.testing.assert_array_equal((lane, column), expected, err_msg=name)
+        assert column.max() + 1 == columns_of(shape, int(count))  # type: ignore[arg-type]
+        assert any(move[0] == shape for move in MOVES)  # the emulator is tested on what `registers` says
+
+
+@pytest.mark.parametrize("wrapper", COPIES)
+def test_copies_bring_rows_to_the_lanes_of_cute(cute: dict[str, Indices], wrapper: str) -> None:
+    row_bytes, row_of_lane = COPIES[wrapper]
+    row, word, lane, column = cute[f"copy.{wrapper}"].reshape(-1, 4).T
+    assert len(row) == 128 * row_bytes // 4
+    np.testing.assert_array_equal(row, row_of_lane[lane])
+    np.testing.assert_array_equal(word, column)
