@@ -80,3 +80,36 @@ __device__ __forceinline__ void rescale(float (&o)[Count], const float (&correct
 #pragma unroll
   for (int i = 0; i < Count; ++i) o[i] *= correction[i / 2 % 2];
 }
+
+// Raise offsets to the largest score of the tile where that is larger; whether any rose. An offset is -inf until its
+// row has seen a key, so that p against it would be +inf.
+template <int Count>
+__device__ __forceinline__ bool raise_offsets(const float (&s)[Count], Softmax& state, float (&correction)[2],
+                                              float scale_log2) {
+  bool rose = false;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    float most = fmaxf(s[2 * h], s[2 * h + 1]);
+#pragma unroll
+    for (int j = 1; j < Count / 4; ++j) most = fmaxf(most, fmaxf(s[4 * j + 2 * h], s[4 * j + 2 * h + 1]));
+    most = quad_max(most);
+    const float next = fmaxf(state.offset[h], most == minus_infinity() ? most : most * scale_log2);
+    const bool higher = next > state.offset[h];
+    correction[h] = higher ? ptx::ex2(state.offset[h] - next) : 1.f;
+    state.offset[h] = next;
+    state.sum[h] *= correction[h];
+    rose |= higher;
+  }
+  return rose;
+}
+
+// All scores become p and join the sums, in rows that may have seen no key.
+template <int Count>
+__device__ __forceinline__ void exponentials_of_seen(float (&s)[Count], Softmax& state, float scale_log2) {
+#pragma unroll
+  for (int i = 0; i < Count; ++i) {
+    const float offset = state.offset[i / 2 % 2];
+    s[i] = ptx::ex2(s[i] * scale_log2 - (offset == minus_infinity() ? 0.f : offset));
+    state.sum[i / 2 % 2] += s[i];
+  }
+}

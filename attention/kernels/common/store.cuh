@@ -1,4 +1,5 @@
-// The outputs of a warpgroup, from registers to global memory: no shared memory, no barrier, any stride.
+// Outputs in the fragment of online_softmax.cuh, from registers to global memory: no shared memory, no barrier, any
+// stride. config.cuh, through work.cuh, is the kernel's own.
 //
 // Four lanes hold the four pairs of columns in every eight. They trade words so that each has eight neighbouring
 // columns of one row: 16 bytes a lane, 64 a quad, whole sectors.
@@ -6,7 +7,7 @@
 #include "online_softmax.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/memory.cuh"
-#include "schedule.cuh"
+#include "work.cuh"
 
 // Lane t's words[i] becomes lane i's words[t], t and i below 4.
 __device__ __forceinline__ void transpose_quad(unsigned (&words)[4], int t) {

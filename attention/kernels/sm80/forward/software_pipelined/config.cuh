@@ -1,0 +1,69 @@
+// What NVRTC's defines decide: exactly one variant is compiled.
+//
+//   HEAD_DIM          64, 96, 128, 192 or 256: head dim as padded in shared memory
+//   WARPS             of a block
+//   ROWS_PER_WARP     16 or 32 query rows: 32 read K and V half as often from shared memory
+//   TILE_KEYS         keys of one tile of K and V: one barrier a tile
+//   SLICE_KEYS        keys whose scores a warp holds at a time
+//   BLOCKS            blocks a SM that registers are kept for
+//   Q_IN_REGISTERS    1: fragments of Q stay in registers; 0: they are read again from shared memory for each slice
+//   AHEAD             fragments of K and V fetched before their products, 1 or 3
+//   BF16              1 bfloat16, 0 float16
+//   CAUSAL, WINDOW    1 where keys right, or left, of a band about the diagonal are hidden
+//   VARLEN            1: sequences of many lengths, packed one after another
+//   SOFTCAP, ALIBI, SINKS, MASK    1 where scores are capped, biased by distance, joined by a sink, masked by bytes
+#pragma once
+
+constexpr int kHeadDim = HEAD_DIM, kWarps = WARPS, kWarpRows = ROWS_PER_WARP, kKeys = TILE_KEYS, kSlice = SLICE_KEYS;
+constexpr bool kQInRegisters = Q_IN_REGISTERS, kBf16 = BF16, kCausal = CAUSAL, kWindow = WINDOW;
+constexpr bool kVarlen = VARLEN, kSoftcap = SOFTCAP, kAlibi = ALIBI, kSinks = SINKS, kMask = MASK;
+
+constexpr int kThreads = 32 * kWarps, kTileRows = kWarpRows * kWarps;
+constexpr int kPanels = kWarpRows / 16;  // of 16 rows, the M of one product
+constexpr int kSlices = kKeys / kSlice;
+constexpr int kDepth = kHeadDim / 16;  // products along the head dim
+
+// A row in shared memory. Its chunks of 16 bytes are XORed with bits of the row's number, so that eight neighbouring
+// rows of one column lie in eight different groups of four banks: three bits where rows are multiples of 128 bytes, two
+// bits and the row's parity where they are multiples of 64.
+constexpr int kRowBytes = kHeadDim * 2, kTileBytes = kKeys * kRowBytes, kQBytes = kTileRows * kRowBytes;
+constexpr int kXorBits = kHeadDim % 64 ? 2 : 3, kGroup = 1 << kXorBits;
+
+static_assert(kHeadDim % 32 == 0 && kHeadDim <= 256 && kWarpRows % 16 == 0 && kSlice % 16 == 0 && kKeys % kSlice == 0);
+
+// Everything that a launch says, as one argument. Strides are in elements, multiples of 8 as the addresses are of 16
+// bytes.
+struct Launch {
+  const void *q, *k, *v;
+  void* out;
+  float* lse;  // (batch, heads, queries), or (heads, all queries) where packed; natural logarithm
+  long long q_row, q_head, q_batch, k_row, k_head, k_batch, v_row, v_head, v_batch, out_row, out_head, out_batch;
+  const int *query_starts, *key_starts;  // of each sequence and the end of the last; null unless VARLEN
+  const float* alibi;                    // slope of each (batch, head)
+  const float* sinks;                    // logit of each head
+  const unsigned char* mask;             // 0 hides
+  long long mask_row, mask_key, mask_head, mask_batch;
+  int batch, heads, heads_per_kv, queries, keys, head_dim;  // lengths: the largest ones where packed
+  // Query i sees keys j with i + left <= j <= i + right; where packed, moves * (keys - queries) is added to both.
+  int right, left, moves;
+  int row_tiles, tiles, section, alibi_batch, alibi_head;
+  float scale_log2;   // of scores as SOFTCAP left them
+  float softcap;      // softmax scale / cap
+  float alibi_scale;  // log2(e) / scale_log2: what a slope is worth among raw scores
+};
+
+// Where everything lies in shared memory: rings of two tiles of K and three of V (the last slice of one tile's p * V
+// runs after the barrier that the next tile's scores wait for). Q on its way to registers passes through stages that the
+// first tile does not use, where these hold it: the last two of V and the first of K.
+constexpr int kKStages = 2, kVStages = 3;
+constexpr int kRingBytes = (kKStages + kVStages) * kTileBytes;
+
+struct Rooms {
+  unsigned k, v, q;
+
+  __device__ __forceinline__ explicit Rooms(unsigned base) {
+    v = base;
+    k = base + kVStages * kTileBytes;
+    q = base + (kQInRegisters && kTileRows <= 3 * kKeys ? kTileBytes : kRingBytes);
+  }
+};

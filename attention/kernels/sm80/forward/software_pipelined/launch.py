@@ -1,0 +1,130 @@
+"""The argument of kernel.cu, laid out as config.cuh's `Launch`, and the sizes that follow from a problem."""
+
+import ctypes
+from dataclasses import dataclass
+
+from attention.problem import AttentionProblem
+from attention.variant import Config, CudaBuild
+
+HEAD_DIMS = (64, 96, 128, 192, 256)
+KERNEL = "attention_forward_sm80"
+K_STAGES, V_STAGES = 2, 3
+
+
+class Launch(ctypes.Structure):
+    """`Launch` of config.cuh: pointers, strides in elements, and sizes."""
+
+    _fields_ = (
+        ("q", ctypes.c_void_p),
+        ("k", ctypes.c_void_p),
+        ("v", ctypes.c_void_p),
+        ("out", ctypes.c_void_p),
+        ("lse", ctypes.c_void_p),
+        ("q_row", ctypes.c_longlong),
+        ("q_head", ctypes.c_longlong),
+        ("q_batch", ctypes.c_longlong),
+        ("k_row", ctypes.c_longlong),
+        ("k_head", ctypes.c_longlong),
+        ("k_batch", ctypes.c_longlong),
+        ("v_row", ctypes.c_longlong),
+        ("v_head", ctypes.c_longlong),
+        ("v_batch", ctypes.c_longlong),
+        ("out_row", ctypes.c_longlong),
+        ("out_head", ctypes.c_longlong),
+        ("out_batch", ctypes.c_longlong),
+        ("query_starts", ctypes.c_void_p),
+        ("key_starts", ctypes.c_void_p),
+        ("alibi", ctypes.c_void_p),
+        ("sinks", ctypes.c_void_p),
+        ("mask", ctypes.c_void_p),
+        ("mask_row", ctypes.c_longlong),
+        ("mask_key", ctypes.c_longlong),
+        ("mask_head", ctypes.c_longlong),
+        ("mask_batch", ctypes.c_longlong),
+        ("batch", ctypes.c_int),
+        ("heads", ctypes.c_int),
+        ("heads_per_kv", ctypes.c_int),
+        ("queries", ctypes.c_int),
+        ("keys", ctypes.c_int),
+        ("head_dim", ctypes.c_int),
+        ("right", ctypes.c_int),
+        ("left", ctypes.c_int),
+        ("moves", ctypes.c_int),
+        ("row_tiles", ctypes.c_int),
+        ("tiles", ctypes.c_int),
+        ("section", ctypes.c_int),
+        ("alibi_batch", ctypes.c_int),
+        ("alibi_head", ctypes.c_int),
+        ("scale_log2", ctypes.c_float),
+        ("softcap", ctypes.c_float),
+        ("alibi_scale", ctypes.c_float),
+    )
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One compiled kernel's tile: head dim as padded, warps of a block, query rows of a warp, keys of a tile."""
+
+    head_dim: int
+    warps: int
+    warp_rows: int
+    tile_keys: int
+    q_in_registers: bool
+
+    @property
+    def tile_rows(self) -> int:
+        """Query rows of one block."""
+        return self.warps * self.warp_rows
+
+    @property
+    def threads(self) -> int:
+        """Threads of one block."""
+        return 32 * self.warps
+
+    @property
+    def smem_bytes(self) -> int:
+        """The rings of K and V; Q beside them where it stays, or where it is too large to pass through them."""
+        passes = self.q_in_registers and self.tile_rows <= 3 * self.tile_keys
+        rows = (K_STAGES + V_STAGES) * self.tile_keys + (0 if passes else self.tile_rows)
+        return rows * self.head_dim * 2
+
+
+def padded_head_dim(head_dim: int) -> int:
+    """The head dim that shared memory holds."""
+    return next(size for size in HEAD_DIMS if head_dim <= size)
+
+
+def shape_of(problem: AttentionProblem, config: Config) -> Shape:
+    """The tile of one configuration."""
+    return Shape(
+        padded_head_dim(problem.head_dim),
+        config["warps"],
+        config["warp_rows"],
+        config["tile_keys"],
+        bool(config["q_in_registers"]),
+    )
+
+
+def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
+    """What config.cuh asks of NVRTC, and what a launch takes."""
+    edges, shape = problem.edges, shape_of(problem, config)
+    defines = (
+        ("HEAD_DIM", shape.head_dim),
+        ("WARPS", shape.warps),
+        ("ROWS_PER_WARP", shape.warp_rows),
+        ("TILE_KEYS", shape.tile_keys),
+        ("SLICE_KEYS", config["slice_keys"]),
+        ("BLOCKS", config["blocks"]),
+        ("Q_IN_REGISTERS", config["q_in_registers"]),
+        ("AHEAD", config["ahead"]),
+        ("FENCE", config["fence"]),
+        ("BF16", int(problem.dtype == "bfloat16")),
+        ("CAUSAL", int(edges.right is not None)),
+        ("WINDOW", int(edges.left is not None)),
+        ("VARLEN", int(problem.varlen)),
+        ("SOFTCAP", int(problem.softcap > 0)),
+        ("ALIBI", int(problem.alibi)),
+        ("SINKS", int(problem.sinks)),
+        ("MASK", int(problem.mask == "bool")),
+    )
+    return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)
