@@ -13,7 +13,8 @@
 struct Address {
   unsigned at;
 
-  __device__ __forceinline__ Address(int lane, bool rows_first) {
+  __device__ __forceinline__ explicit Address(bool rows_first) {
+    const int lane = threadIdx.x % 32;
     const int lower = lane / 8 % 2, upper = lane / 16;
     const int row = lane % 8 + 8 * (rows_first ? lower : upper), chunk = rows_first ? upper : lower;
     const int bits = kXorBits == 3 ? row & 7 : row >> 1 & 3;

@@ -4,16 +4,24 @@
 #include "pipeline.cuh"
 #include "ptx/memory.cuh"
 
+// The block's tile, from a shuffle that the compiler does not move: what is cheap to compute again need not occupy
+// registers through the main loop.
+__device__ __forceinline__ Work work_again(const Launch& launch) {
+  return work_of(launch, divided(launch, __shfl_sync(~0u, static_cast<int>(blockIdx.x), 0)));
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
     attention_forward_sm80(const __grid_constant__ Launch launch) {
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const Work work = work_of(launch, divided(launch, blockIdx.x));
-  if (work.sees_nothing()) {
-    for (int panel = 0; panel < kPanels; ++panel)
-      store_nothing(launch, work, work.row + warp * kWarpRows + panel * 16 + lane / 4, lane);
-    return;
+  Pipeline self(launch);
+#pragma unroll 1
+  for (bool exact = false;; exact = true) {
+    const Work work = work_again(launch);
+    if (work.sees_nothing()) {
+      for (int panel = 0; panel < kPanels; ++panel)
+        store_nothing(launch, work, work.row + self.warp_row() + panel * 16 + self.lane() / 4, self.lane());
+      return;
+    }
+    if (self.run(work, exact) || exact) break;
   }
-  Pipeline self(launch, work, warp, lane);
-  if (!self.run(false)) self.run(true);
-  self.store();
+  self.store(work_again(launch));
 }

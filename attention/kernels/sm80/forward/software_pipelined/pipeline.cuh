@@ -23,8 +23,6 @@ struct Pipeline {
   static constexpr float kRoom = 1024.f;  // for a thread's sum of p in a slice: f16 holds each p below it
 
   const Launch& launch;
-  const Work& work;
-  const int row, lane;
   const Rooms at;
   const Address by_rows, by_columns;
   const Loader loader;
@@ -36,22 +34,16 @@ struct Pipeline {
   unsigned f[kRing][4];
   Softmax state[kPanels];
 
-  __device__ __forceinline__ Pipeline(const Launch& launch, const Work& work, int warp, int lane)
-      : launch(launch),
-        work(work),
-        row(work.row + warp * kWarpRows),
-        lane(lane),
-        at(ptx::shared_base()),
-        by_rows(lane, true),
-        by_columns(lane, false) {}
+  __device__ __forceinline__ explicit Pipeline(const Launch& launch)
+      : launch(launch), at(ptx::shared_base()), by_rows(true), by_columns(false) {}
 
-  __device__ __forceinline__ unsigned q_rows(int panel) const {
-    return at.q + (row - work.row + panel * 16) * kRowBytes;
-  }
+  // This warp's first row within the block's.
+  __device__ __forceinline__ static int warp_row() { return threadIdx.x / 32 * kWarpRows; }
+  __device__ __forceinline__ static int lane() { return threadIdx.x % 32; }
 
   __device__ __forceinline__ void load_q(int column, int slot) {
 #pragma unroll
-    for (int m = 0; m < kPanels; ++m) ptx::ldmatrix(q[m][slot], by_rows.of(q_rows(m), column));
+    for (int m = 0; m < kPanels; ++m) ptx::ldmatrix(q[m][slot], by_rows.of(at.q + (warp_row() + m * 16) * kRowBytes, column));
   }
 
   // Fragment i of a step: first those of K, then those of V, then those of the next step's K.
@@ -116,10 +108,10 @@ struct Pipeline {
 
   // Scores of keys from `key` on, as the softmax takes them.
   template <bool Masked>
-  __device__ __forceinline__ void adjust(int key) {
+  __device__ __forceinline__ void adjust(const Work& work, int key) {
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) {
-      const int mine = row + m * 16 + lane / 4, column = key + lane % 4 * 2;
+      const int mine = work.row + warp_row() + m * 16 + lane() / 4, column = key + lane() % 4 * 2;
       if constexpr (kSoftcap) softcap(s[m], launch.softcap);
       if constexpr (kAlibi) {
         const float slope = launch.alibi[work.batch * launch.alibi_batch + work.head * launch.alibi_head];
@@ -167,7 +159,7 @@ struct Pipeline {
   }
 
   // One slice that every row sees, and p * V of the slice before it.
-  __device__ __forceinline__ void step(int key, unsigned k, unsigned v, unsigned k_next, bool primed, bool prime) {
+  __device__ __forceinline__ void step(const Work& work, int key, unsigned k, unsigned v, unsigned k_next, bool primed, bool prime) {
     constexpr int kScores = kPanels * kSlice / 2;
     float sums[kPanels][2];
     if (!primed)
@@ -181,7 +173,7 @@ struct Pipeline {
       fetch(i + AHEAD, k, v, k_next);
       multiply_k(i);
     }
-    if constexpr (kSoftcap || kAlibi || kMask) adjust<false>(key);
+    if constexpr (kSoftcap || kAlibi || kMask) adjust<false>(work, key);
     if (FENCE) __syncwarp();
 #pragma unroll
     for (int i = 0; i < kFragments; ++i) {
@@ -224,19 +216,20 @@ struct Pipeline {
   }
 
   // Likewise where some row may not see some key.
-  __device__ __forceinline__ void masked_step(int key, unsigned k, unsigned v) {
+  __device__ __forceinline__ void masked_step(const Work& work, int key, unsigned k, unsigned v) {
+    const int row = work.row + warp_row();
     const bool seen = key < work.keys && (!kCausal || key < row + kWarpRows + work.right) &&
                       (!kWindow || key + kSlice > row + work.left);
     if (seen) multiply_scores(k);
     if (pending) multiply_values(v);
     pending = seen;
     if (!seen) return;
-    adjust<true>(key);
+    adjust<true>(work, key);
     raise();
   }
 
   // After a tile of keys: the next one, under way since, takes its place.
-  __device__ __forceinline__ void turn(int tile) {
+  __device__ __forceinline__ void turn(const Work& work, int tile) {
     v_before = v_now;
     v_now = next_v(v_now);
     k_now = next_k(k_now);
@@ -261,25 +254,25 @@ struct Pipeline {
     return i == kSlices - 1 ? v_before : v_now + (i + 1) * kSlice * kRowBytes;
   }
 
-  __device__ __forceinline__ void seen_tile(int tile) {
+  __device__ __forceinline__ void seen_tile(const Work& work, int tile) {
     const bool more = tile > work.first;
 #pragma unroll
     for (int i = kSlices - 1; i >= 0; --i) {
       if (i == kSlices - 1 && more) load_next_k();
       if (i == (kSlices > 1 ? kSlices - 2 : 0) && more) load_next_v();
       const unsigned k = k_now + i * kSlice * kRowBytes;
-      step(tile * kKeys + i * kSlice, k, v_above(i), k - kSlice * kRowBytes, i < kSlices - 1, i > 0);
+      step(work, tile * kKeys + i * kSlice, k, v_above(i), k - kSlice * kRowBytes, i < kSlices - 1, i > 0);
     }
   }
 
-  __device__ __forceinline__ void masked_tile(int tile) {
+  __device__ __forceinline__ void masked_tile(const Work& work, int tile) {
     if (tile > work.first) {
       load_next_k();
       load_next_v();
     }
 #pragma unroll 1
     for (int i = kSlices - 1; i >= 0; --i)
-      masked_step(tile * kKeys + i * kSlice, k_now + i * kSlice * kRowBytes, v_above(i));
+      masked_step(work, tile * kKeys + i * kSlice, k_now + i * kSlice * kRowBytes, v_above(i));
   }
 
   __device__ __forceinline__ unsigned next_k(unsigned stage) const { return stage ^ at.k ^ (at.k + kTileBytes); }
@@ -287,19 +280,19 @@ struct Pipeline {
     return stage == at.v + (kVStages - 1) * kTileBytes ? at.v : stage + kTileBytes;
   }
 
-  __device__ __forceinline__ const unsigned short* first_row(const void* base, long long batch, long long head,
-                                                             long long row) const {
+  __device__ __forceinline__ const unsigned short* first_row(const Work& work, const void* base, long long batch,
+                                                             long long head, long long row) const {
     return static_cast<const unsigned short*>(base) + work.plane * batch + head + row + loader.column;
   }
 
   // Q, and the last tile of keys, whose end may lie outside of the sequence.
-  __device__ __forceinline__ void begin() {
+  __device__ __forceinline__ void begin(const Work& work) {
     const int kv_head = work.head / launch.heads_per_kv, tile = work.last - 1;
-    const unsigned short* q_from = first_row(launch.q, launch.q_batch, work.head * launch.q_head,
+    const unsigned short* q_from = first_row(work, launch.q, launch.q_batch, work.head * launch.q_head,
                                              (work.query_start + work.row + loader.row) * launch.q_row);
     const int key = work.key_start + tile * kKeys + loader.row;
-    k_from = first_row(launch.k, launch.k_batch, kv_head * launch.k_head, key * launch.k_row);
-    v_from = first_row(launch.v, launch.v_batch, kv_head * launch.v_head, key * launch.v_row);
+    k_from = first_row(work, launch.k, launch.k_batch, kv_head * launch.k_head, key * launch.k_row);
+    v_from = first_row(work, launch.v, launch.v_batch, kv_head * launch.v_head, key * launch.v_row);
     k_now = at.k + kTileBytes;
     v_now = v_before = at.v;
     pending = false;
@@ -330,7 +323,7 @@ struct Pipeline {
   __device__ __forceinline__ bool in_all_warps(bool condition) const {
     const bool mine = __all_sync(~0u, condition);
     __syncthreads();
-    if (lane == 0) ptx::store_shared(at.v + (row - work.row) / kWarpRows * 4, mine);
+    if (lane() == 0) ptx::store_shared(at.v + threadIdx.x / 32 * 4, mine);
     __syncthreads();
     bool all = true;
 #pragma unroll
@@ -340,25 +333,25 @@ struct Pipeline {
   }
 
   // `exact`: take all slices for masked ones. Whether every sum of the block is finite.
-  __device__ __forceinline__ bool run(bool exact) {
-    begin();
+  __device__ __forceinline__ bool run(const Work& work, bool exact) {
+    begin(work);
     // Tiles below `whole` are seen in full by every row, and every row has seen a key before.
     int whole = kCausal ? (work.row + work.right) / kKeys : work.last - 1;
     if (kMask || exact) whole = 0;
     int tile = work.last - 1, lowest = max(work.first, min(whole, tile));
     for (; tile >= lowest; --tile) {
-      masked_tile(tile);
-      turn(tile);
+      masked_tile(work, tile);
+      turn(work, tile);
     }
     lowest = kWindow ? max(work.first, (work.row + kTileRows - 1 + work.left + kKeys - 1) / kKeys) : work.first;
     for (; tile >= lowest; --tile) {
-      seen_tile(tile);
-      turn(tile);
+      seen_tile(work, tile);
+      turn(work, tile);
     }
     if constexpr (kWindow)
       for (; tile >= work.first; --tile) {
-        masked_tile(tile);
-        turn(tile);
+        masked_tile(work, tile);
+        turn(work, tile);
       }
     if (pending) multiply_values(v_before);
     bool finite = true;
@@ -367,8 +360,9 @@ struct Pipeline {
     return in_all_warps(finite);
   }
 
-  __device__ __forceinline__ void store() const {
+  __device__ __forceinline__ void store(const Work& work) const {
 #pragma unroll
-    for (int m = 0; m < kPanels; ++m) store_rows(launch, work, row + m * 16 + lane / 4, lane, o[m], state[m]);
+    for (int m = 0; m < kPanels; ++m) 
+      store_rows(launch, work, work.row + warp_row() + m * 16 + lane() / 4, lane(), o[m], state[m]);
   }
 };

@@ -50,7 +50,7 @@ struct Launch {
   const float* sinks;                    // logit of each head
   const unsigned char* mask;             // 0 hides
   long long mask_row, mask_key, mask_head, mask_batch;
-  int batch, heads, heads_per_kv, queries, keys, head_dim;  // lengths: the largest ones where packed
+  int batch, heads, heads_per_kv, queries, keys, head_dim;  // where packed, rows of all that the tensors hold
   // Query i sees keys j with i + left <= j <= i + right; where packed, moves * (keys - queries) is added to both.
   int right, left, moves;
   int row_tiles, tiles, section, alibi_batch, alibi_head;
