@@ -154,11 +154,11 @@ def test_tensors_lie_where_their_layout_says_amid_nan() -> None:
 
 def test_a_write_outside_of_the_results_is_seen() -> None:
     results = forward_inputs.Results(exact=False)
-    out = results.empty_out(torch.zeros(1, 2, 3, 8, dtype=torch.float16).transpose(1, 2), 8)
+    out = results.out(torch.zeros(1, 2, 3, 8, dtype=torch.float16).transpose(1, 2), 8)
     assert out.stride() == empty_out(torch.zeros(1, 2, 3, 8).transpose(1, 2), 8).stride()
     assert bool(torch.isnan(out).all()) and not results.strayed()
     out.fill_(1.0)
-    lse = results.empty_lse(out)
+    lse = results.lse(out)
     assert lse.shape == empty_lse(out).shape and not results.strayed()
     torch.as_strided(out, (1,), (1,), out.storage_offset() + out.numel()).fill_(0.0)
     assert results.strayed()
