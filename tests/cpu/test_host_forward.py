@@ -154,6 +154,14 @@ def test_long_sums_stay_within_the_rule():
     checked(OURS, q, k, v, AttentionProblem(1, 1, 1, 64, 16384, 64), config(64, 64))
 
 
+@pytest.mark.parametrize("window", [(left, -1) for left in range(0, 75, 2)] + [(1, right) for right in range(0, 75, 7)])
+def test_every_edge_of_a_window_against_every_edge_of_a_tile(window):
+    q, k, v = torch.randn(3, 1, 1, 100, 8, generator=torch.Generator().manual_seed(6))
+    for alignment, keys in (("top_left", 100), ("bottom_right", 69), ("bottom_right", 98)):
+        problem = AttentionProblem(1, 1, 1, 100, keys, 8, alignment=alignment, window=window)
+        checked(OURS, q, k[:, :, :keys], v[:, :, :keys], problem, config(128, 32))
+
+
 @pytest.mark.parametrize("size", [30.0, 300.0])
 def test_scores_far_apart_neither_overflow_nor_lose_the_largest(size):
     generator = torch.Generator().manual_seed(9)

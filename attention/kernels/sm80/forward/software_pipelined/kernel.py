@@ -21,6 +21,8 @@ from attention.variant import Config
 FOLDER = Path(__file__).parent
 LOG2_E = math.log2(math.e)
 
+Sizes = tuple[int, ...]
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -51,7 +53,7 @@ def forward(
             return forward(query, key, value, problem, config, extras)
     (out, written), lse = outputs(query), empty_lse(query)
     query, key, value = (readable(tensor) for tensor in (query, key, value))
-    prepared = _prepared(index, query.shape[-1], problem, config)
+    prepared = _prepared(index, query.shape, key.shape, problem, config)
     launch = Launch.from_buffer_copy(prepared.template)
     launch.q, launch.k, launch.v = query.data_ptr(), key.data_ptr(), value.data_ptr()
     launch.q_batch, launch.q_head, launch.q_row, _ = query.stride()
@@ -70,7 +72,7 @@ def forward(
 
 
 @lru_cache(maxsize=4096)
-def _prepared(index: int, head_dim: int, problem: AttentionProblem, config: Config) -> Prepared:
+def _prepared(index: int, query: Sizes, key: Sizes, problem: AttentionProblem, config: Config) -> Prepared:
     shape = shape_of(problem, config)
     function = function_of(torch.device("cuda", index), FOLDER, build_of(problem, config))
     row_tiles = -(-problem.seq_q // shape.tile_rows)
@@ -81,9 +83,9 @@ def _prepared(index: int, head_dim: int, problem: AttentionProblem, config: Conf
         batch=problem.batch,
         heads=problem.heads_q,
         heads_per_kv=problem.heads_q // problem.heads_kv,
-        queries=problem.seq_q,
-        keys=problem.seq_kv,
-        head_dim=head_dim,
+        queries=query[-2],
+        keys=key[-2],
+        head_dim=query[-1],
         left=edges.left or 0,
         right=edges.right or 0,
         moves=int(problem.alignment == "bottom_right"),

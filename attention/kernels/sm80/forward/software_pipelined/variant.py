@@ -11,6 +11,10 @@ from attention.problem import AttentionProblem, Feature
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.arch import Arch
 
+# The most keys of a tile that ptxas compiles without a spill at 255 registers, by head dim: found with NVRTC 12.9 by
+# compiling each with every feature (`python -m attention check --all`).
+MOST_KEYS = {64: 128, 96: 64, 128: 32, 192: 64, 256: 32}
+
 FEATURES: frozenset[Feature] = frozenset(
     {"bool mask", "bottom-right causality", "sliding window", "softcap", "ALiBi", "attention sinks", "variable lengths"}
 )
@@ -35,6 +39,12 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     assert arch.limits is not None
     if shape.smem_bytes > arch.limits.smem_bytes_per_block:
         return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
+    if shape.tile_keys > MOST_KEYS[shape.head_dim]:
+        return f"spills registers beyond {MOST_KEYS[shape.head_dim]} keys at head dim {shape.head_dim}"
+    if problem.mask == "bool" and (shape.head_dim == 128 or (shape.head_dim == 192 and shape.tile_keys > 32)):
+        return f"spills registers at head dim {shape.head_dim} with a mask"
+    if shape.head_dim == 256 and (shape.warps == 4 or problem.causal or problem.features):
+        return "spills registers at head dim 256 but for eight warps without a mask"
     if shape.warps == 8 and shape.warp_rows == 32:
         return "holds outputs and scores of 32 rows a warp, for which four warps leave room and eight do not"
     if shape.warps == 8 and problem.seq_q <= shape.tile_rows // 2:
