@@ -1,13 +1,13 @@
 // A warp: 16 or 32 query rows, whose scores and outputs live in its registers.
 //
-// A step issues the scores of one slice of keys, then p * V of the slice before it, and the softmax of the first runs on
-// the other units under the second. Keys run downwards. Tiles of keys come in by cp.async one tile ahead, with one
+// A step issues the scores of one slice of keys, then p * V of the slice before it, and the softmax of the first runs
+// on the other units under the second. Keys run downwards. Tiles of keys come in by cp.async one tile ahead, with one
 // barrier a tile.
 //
 // No step looks for a maximum. p is taken against the largest score of the first keys, and as long as its sum over a
 // slice stays small, that serves as well as the true maximum: the last division takes it out again. Where it does not,
-// p, sums and outputs are divided by a power of two. Masked slices take the true maximum. Should a score ever exceed the
-// first ones by 2^128, sums are infinite at the end, and the rows start again with all slices masked.
+// p, sums and outputs are divided by a power of two. Masked slices take the true maximum. Should a score ever exceed
+// the first ones by 2^128, sums are infinite at the end, and the rows start again with all slices masked.
 #pragma once
 #include "fragments.cuh"
 #include "load.cuh"
@@ -17,7 +17,7 @@
 #include "store.cuh"
 
 struct Pipeline {
-  static constexpr int kBlocks = kSlice / 16;         // of 16 keys, the K of p * V
+  static constexpr int kBlocks = kSlice / 16;          // of 16 keys, the K of p * V
   static constexpr int kFragments = kBlocks * kDepth;  // of K in a slice, and of V
   static constexpr int kRing = AHEAD + 1;
   static constexpr float kRoom = 1024.f;  // for a thread's sum of p in a slice: f16 holds each p below it
@@ -43,12 +43,13 @@ struct Pipeline {
 
   __device__ __forceinline__ void load_q(int column, int slot) {
 #pragma unroll
-    for (int m = 0; m < kPanels; ++m) ptx::ldmatrix(q[m][slot], by_rows.of(at.q + (warp_row() + m * 16) * kRowBytes, column));
+    for (int m = 0; m < kPanels; ++m)
+      ptx::ldmatrix(q[m][slot], by_rows.of(at.q + (warp_row() + m * 16) * kRowBytes, column));
   }
 
   // Fragment i of a step: first those of K, then those of V, then those of the next step's K.
   __device__ __forceinline__ void fetch(int i, unsigned k, unsigned v, unsigned k_next) {
-    unsigned(&to)[4] = f[i % kRing];
+    unsigned (&to)[4] = f[i % kRing];
     if (i >= kFragments && i < 2 * kFragments) {
       const int j = i - kFragments;
       ptx::ldmatrix_trans(to, by_rows.of(v + j / kDepth * 16 * kRowBytes, j % kDepth));
@@ -61,10 +62,10 @@ struct Pipeline {
   // Products of fragment i of K, and of V.
   __device__ __forceinline__ void multiply_k(int i) {
     const int column = i / kBlocks, block = i % kBlocks;
-    const unsigned(&b)[4] = f[i % kRing];
+    const unsigned (&b)[4] = f[i % kRing];
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) {
-      const unsigned(&a)[4] = q[m][kQInRegisters ? column : column % 2];
+      const unsigned (&a)[4] = q[m][kQInRegisters ? column : column % 2];
       multiply(s[m] + 8 * block, a, b[0], b[1]);
       multiply(s[m] + 8 * block + 4, a, b[2], b[3]);
     }
@@ -72,7 +73,7 @@ struct Pipeline {
 
   __device__ __forceinline__ void multiply_v(int i) {
     const int block = i / kDepth, column = i % kDepth;
-    const unsigned(&b)[4] = f[(kFragments + i) % kRing];
+    const unsigned (&b)[4] = f[(kFragments + i) % kRing];
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) {
       multiply(o[m] + 8 * column, p[m][block], b[0], b[1]);
@@ -159,7 +160,8 @@ struct Pipeline {
   }
 
   // One slice that every row sees, and p * V of the slice before it.
-  __device__ __forceinline__ void step(const Work& work, int key, unsigned k, unsigned v, unsigned k_next, bool primed, bool prime) {
+  __device__ __forceinline__ void step(const Work& work, int key, unsigned k, unsigned v, unsigned k_next, bool primed,
+                                       bool prime) {
     constexpr int kScores = kPanels * kSlice / 2;
     float sums[kPanels][2];
     if (!primed)
@@ -169,7 +171,8 @@ struct Pipeline {
     clear_scores();
 #pragma unroll
     for (int i = 0; i < kFragments; ++i) {
-      if (!kQInRegisters && i % kBlocks == 0 && i / kBlocks + 1 < kDepth) load_q(i / kBlocks + 1, (i / kBlocks + 1) % 2);
+      if (!kQInRegisters && i % kBlocks == 0 && i / kBlocks + 1 < kDepth)
+        load_q(i / kBlocks + 1, (i / kBlocks + 1) % 2);
       fetch(i + AHEAD, k, v, k_next);
       multiply_k(i);
     }
@@ -362,7 +365,7 @@ struct Pipeline {
 
   __device__ __forceinline__ void store(const Work& work) const {
 #pragma unroll
-    for (int m = 0; m < kPanels; ++m) 
+    for (int m = 0; m < kPanels; ++m)
       store_rows(launch, work, work.row + warp_row() + m * 16 + lane() / 4, lane(), o[m], state[m]);
   }
 };
