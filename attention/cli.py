@@ -109,9 +109,16 @@ def bench(
     ] = None,
     only: Only = None,
     every: Annotated[bool, typer.Option("--all", help="Every legal configuration, not the best predicted.")] = False,
+    peers: Annotated[
+        bool, typer.Option("--peers", help="On a GPU: the grid and ten cells more beside every peer that is installed.")
+    ] = False,
+    flex: Annotated[bool, typer.Option("--flex", help="With --peers: FlexAttention too, slow to compile.")] = False,
     json: Json = False,
 ) -> None:
-    """Time our kernel beside torch's on this CPU, and keep the timings in data/attention."""
+    """Time our kernel beside torch's on this CPU, or beside all peers on a GPU; timings go to data/attention."""
+    if peers:
+        _bench_peers(every, flex, json)
+        return
     triangles = (False, True) if causal is None else (causal,)
     problems = [
         AttentionProblem.parse_shape(text, dtype=dtype or "float32", causal=triangle)
@@ -127,6 +134,17 @@ def bench(
         console.draw(console.table(f"{len(problems)} problems on this CPU", headings, rows))
     if any(each.failure for each in measured):
         raise typer.Exit(1)
+
+
+def _bench_peers(every: bool, flex: bool, json: bool) -> None:
+    from attention.peers import run
+
+    outcomes = run.compare(every=every, flex=flex, tell=lambda outcome: None)
+    if json:
+        console.emit([outcome.row for outcome in outcomes])
+        return
+    headings = ("problem", "candidate", "time", "speed", "")
+    console.draw(console.table("our kernels beside their peers", headings, [each.cells for each in outcomes]))
 
 
 @app.command()

@@ -34,6 +34,31 @@ class Outcome:
     timing: timings.Timing | None
     reason: str | None = None
 
+    @property
+    def tflops(self) -> float | None:
+        """Speed, by the cell's FLOPs."""
+        return self.cell.flops / self.timing.seconds / 1e12 if self.timing else None
+
+    @property
+    def cells(self) -> tuple[object, ...]:
+        """A line of the table."""
+        if self.timing is None or self.tflops is None:
+            return str(self.cell), self.name, "", "", self.reason or ""
+        note = "picked" if self.timing.picked else ""
+        return str(self.cell), self.name, f"{self.timing.seconds * 1e6:.0f} µs", f"{self.tflops:.0f} TFLOPS", note
+
+    @property
+    def row(self) -> dict[str, object]:
+        """The same for machines."""
+        seconds = self.timing.seconds if self.timing else None
+        return {
+            "problem": str(self.cell),
+            "candidate": self.name,
+            "seconds": seconds,
+            "tflops": self.tflops,
+            "reason": self.reason,
+        }
+
 
 @dataclass(frozen=True)
 class Entry:
