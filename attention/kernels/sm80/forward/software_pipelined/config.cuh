@@ -53,8 +53,8 @@ struct Launch {
 };
 
 // Where everything lies in shared memory: rings of two tiles of K and three of V (the last slice of one tile's p * V
-// runs after the barrier that the next tile's scores wait for). Q on its way to registers passes through stages that the
-// first tile does not use, where these hold it: the last two of V and the first of K.
+// runs after the barrier that the next tile's scores wait for). Q on its way to registers passes through stages that
+// the first tile does not use, where these hold it: the last two of V and the first of K.
 constexpr int kKStages = 2, kVStages = 3;
 constexpr int kRingBytes = (kKStages + kVStages) * kTileBytes;
 

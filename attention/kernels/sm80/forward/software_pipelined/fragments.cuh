@@ -1,9 +1,9 @@
 // Fragments of Q, K and V from shared memory, and their products.
 //
-// One ldmatrix.x4 fetches 16 rows by 16 columns as four matrices, in the order in which the product wants its registers:
-// of Q a fragment a, of K the fragments b of two times eight keys, of V (transposed) those of two times eight columns.
-// The XOR of a column's chunk with the row repeats every kGroup chunks, so that kGroup / 2 addresses and immediates reach
-// a whole tile.
+// One ldmatrix.x4 fetches 16 rows by 16 columns as four matrices, in the order in which the product wants its
+// registers: of Q a fragment a, of K the fragments b of two times eight keys, of V (transposed) those of two times
+// eight columns. The XOR of a column's chunk with the row repeats every kGroup chunks, so that kGroup / 2 addresses and
+// immediates reach a whole tile.
 #pragma once
 #include "config.cuh"
 #include "ptx/ldmatrix.cuh"
@@ -30,7 +30,7 @@ struct Address {
 
 // d += a b for the product's N of eight.
 __device__ __forceinline__ void multiply(float* d, const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  float(&accumulators)[4] = *reinterpret_cast<float(*)[4]>(d);
+  float (&accumulators)[4] = *reinterpret_cast<float (*)[4]>(d);
   const unsigned b[2] = {b0, b1};
   if constexpr (kBf16)
     ptx::mma_m16n8k16_bf16(accumulators, a, b);

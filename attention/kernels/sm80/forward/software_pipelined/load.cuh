@@ -31,8 +31,8 @@ struct Loader {
 #pragma unroll
       for (int group = 0; group < kDepth * 2 / kGroup; ++group) {
         const bool used = inside && column + group * 8 * kGroup < head_dim;
-        ptx::cp_async16(to + place + pass * kRowBytes + group * 16 * kGroup,
-                        from + pass * stride + group * 8 * kGroup, used ? 16 : 0);
+        ptx::cp_async16(to + place + pass * kRowBytes + group * 16 * kGroup, from + pass * stride + group * 8 * kGroup,
+                        used ? 16 : 0);
       }
     }
   }
