@@ -1,8 +1,11 @@
 """Attention that is chosen by what was measured of this machine.
 
-    attention.sdpa(query, key, value, ...)      torch's signature and layout; imports torch at its first use
-    attention.explain(query, key, value, ...)   which kernel, with which configuration, and why
-    attention.explain(problem, gpu="...")       the same from a committed profile, without torch
+    attention.sdpa(query, key, value, ...)          torch's signature and layout, (B, H, S, D)
+    attention.flash_attn_func(q, k, v, ...)         flash-attn's, (B, S, H, D): windows, softcap, ALiBi, sinks, lse
+    attention.flash_attn_varlen_func(q, k, v, ...)  the same of packed sequences, (T, H, D)
+    attention.explain(query, key, value, ...)       which kernel serves sdpa, with which configuration, and why
+    attention.explain_flash_attn_func(q, k, v, ...) the same of flash_attn_func; explain_flash_attn_varlen_func likewise
+    attention.explain(problem, gpu="...")           the same from a committed profile, without torch
 
 Nothing here imports torch before a tensor comes in.
 """
@@ -22,6 +25,7 @@ with needs.one_sentence():
         UnsupportedError,
     )
     from attention.explain import Explanation, explain
+    from attention.explain_flash import explain_flash_attn_func, explain_flash_attn_varlen_func
     from attention.problem import AttentionProblem
 
 if TYPE_CHECKING:
@@ -40,6 +44,8 @@ __all__ = [
     "UnsupportedError",
     "choose",
     "explain",
+    "explain_flash_attn_func",
+    "explain_flash_attn_varlen_func",
     "flash_attn_func",
     "flash_attn_varlen_func",
     "sdpa",
@@ -53,7 +59,8 @@ def __getattr__(name: str) -> Any:
         import torch  # noqa: F401
     except ImportError as error:
         raise EnvironmentLacks(
-            f"attention.{name} needs torch, which is not installed here; `pip install torch` adds it, as `make lab` does."
+            f"attention.{name} needs torch, which is not installed here; `pip install torch` adds it, "
+            "as `make lab` does."
         ) from error
     from attention import flash, op
 

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from attention.errors import ProblemError, UnsupportedError
 from attention.model import Efficiency, Prediction, Unpredicted, predict, timed_key
+from attention.nearest import nearest
 from attention.problem import AttentionProblem
 from attention.variant import Config, Owner, Variant, shipped
 from microbench.arch import Arch, by_name
@@ -53,6 +54,7 @@ class Choice:
     candidates: tuple[Candidate, ...]
     refused: tuple[Refusal, ...]
     fallback: str | None = None
+    nearest: str | None = None  # the changes with which a tuned kernel would serve, where few will do
 
     def to_json(self, indent: int | None = None) -> str:
         """The whole choice as JSON."""
@@ -91,16 +93,18 @@ def choose(
         here = {variant.path for variant in variants if arch.name in variant.archs and _named(variant, only)}
         reasons = "; ".join(f"{each.variant} {each.reason}" for each in refused if each.variant in here)
         wanted = f" under only={only!r}" if only else ""
+        hint = nearest(problem, arch, variants) if only == "smscope" else None
         raise UnsupportedError(
-            f"No kernel on {profile.gpu} serves {problem}{wanted}: {reasons or f'there is none for {arch.name} yet'}."
+            f"No kernel on {profile.gpu} serves {problem}{wanted}: {reasons or f'there is none for {arch.name} yet'}"
+            f"{f'; one would serve the same call {hint}' if hint else ''}."
         )
     ordered = predicted(profile, problem, candidates, efficiencies or {})
     tied = ties(ordered)
     pick = min(tied, key=_preference)
-    fallback = (
-        None if any(candidate.owner == "smscope" for candidate in ordered) else _why_fallback(refused, arch, variants)
-    )
-    return Choice(problem, profile.gpu, profile.arch, pick, tied, ordered, refused, None if only else fallback)
+    served = bool(only) or any(candidate.owner == "smscope" for candidate in ordered)
+    fallback = None if served else _why_fallback(refused, arch, variants)
+    hint = None if served else nearest(problem, arch, variants)
+    return Choice(problem, profile.gpu, profile.arch, pick, tied, ordered, refused, fallback, hint)
 
 
 def legal(

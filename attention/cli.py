@@ -38,7 +38,9 @@ BENCHED = ("1,8,8,1024,1024,64", "1,8,2,2048,2048,128", "1,4,4,4096,4096,64")
 
 Json = Annotated[bool, typer.Option("--json", help="One line of JSON on stdout, and nothing else there.")]
 Dtype = Annotated[str | None, typer.Option("--dtype", help="float16, bfloat16, float32 or float64.")]
-Causal = Annotated[bool, typer.Option("--causal", help="Query i sees keys 0 to i (top-left, as torch's is_causal).")]
+Causal = Annotated[
+    bool, typer.Option("--causal", help="Query i sees keys 0 to i (top-left, as is_causal); see --flash.")
+]
 Scale = Annotated[float | None, typer.Option("--scale", help="The factor before the softmax; 1/sqrt(D) by default.")]
 Only = Annotated[
     str | None, typer.Option("--only", help="smscope or torch: kernels of that owner alone; or one variant's name.")
@@ -52,6 +54,19 @@ def explain(
     dtype: Dtype = None,
     causal: Causal = False,
     scale: Scale = None,
+    flash: Annotated[
+        bool, typer.Option("--flash", help="flash_attn_func's alignment: the last query sees the last key.")
+    ] = False,
+    window: Annotated[
+        str | None, typer.Option("--window", help="Keys left and right that are seen, such as 1024,0; -1 is all.")
+    ] = None,
+    softcap: Annotated[float, typer.Option("--softcap", help="Scores become softcap * tanh(score / softcap).")] = 0.0,
+    alibi: Annotated[bool, typer.Option("--alibi", help="With ALiBi slopes.")] = False,
+    sinks: Annotated[bool, typer.Option("--sinks", help="With attention sinks.")] = False,
+    mask: Annotated[str, typer.Option("--mask", help="none, bool or float.")] = "none",
+    varlen: Annotated[
+        str | None, typer.Option("--varlen", help="Packed: TQ,TKV rows in all; B sequences of at most Sq and Skv.")
+    ] = None,
     gpu: Annotated[str | None, typer.Option("--gpu", help="The name of a profile; this CPU's by default.")] = None,
     only: Only = None,
     json: Json = False,
@@ -62,7 +77,22 @@ def explain(
         profile, caution = found.profile, found.caution
     else:
         profile, caution = Profile.load(gpu), None
-    problem = AttentionProblem.parse_shape(shape, dtype=dtype or _usual_dtype(profile), causal=causal, scale=scale)
+    tokens = pair("--varlen", varlen) if varlen is not None else (0, 0)
+    problem = AttentionProblem.parse_shape(
+        shape,
+        dtype=dtype or _usual_dtype(profile),
+        causal=causal,
+        scale=scale,
+        alignment="bottom_right" if flash or window is not None or varlen is not None else "top_left",
+        window=pair("--window", window) if window is not None else (-1, -1),
+        softcap=softcap,
+        alibi=alibi,
+        sinks=sinks,
+        mask=mask,
+        varlen=varlen is not None,
+        tokens_q=tokens[0],
+        tokens_kv=tokens[1],
+    )
     explanation = explain_on(profile, problem, only=only, caution=caution)
     if json:
         console.emit(json_module.loads(explanation.to_json()))
@@ -135,6 +165,15 @@ def picks(
         return
     console.draw("Which attention kernel would run, by this profile:", *(_one_line(each) for each in found))
     console.draw(f"All candidates and reasons: python -m attention explain --shape {PICKS[0][0]} --gpu {profile.gpu}")
+
+
+def pair(option: str, text: str) -> tuple[int, int]:
+    """Two whole numbers as typed. Raises ProblemError."""
+    try:
+        first, second = (int(part) for part in text.split(","))
+    except ValueError:
+        raise ProblemError(f"{option} {text} is not two whole numbers; write such as {option} 1024,0.") from None
+    return first, second
 
 
 def _this_machine() -> str:

@@ -4,7 +4,7 @@ An Explanation prints itself (plain with str, in tables with rich) and goes to J
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -17,6 +17,7 @@ from attention.choose import TIE_BAND, Candidate, Choice, choose
 from attention.errors import ProblemError
 from attention.machine import HOST, machine_profile
 from attention.problem import AttentionProblem
+from attention.shapes import MASK_AND_CAUSAL, checked, copied_first, mask_that_fits, shapes_of, stretched
 from attention.variant import by_path
 from microbench.profile import Profile
 from microbench.report.si import digits, written
@@ -24,6 +25,10 @@ from microbench.report.si import digits, written
 SHOWN_CANDIDATES = 8
 LOG_COLUMNS = 140
 BACKWARD = "gradients are recomputed from out and lse in blocks of query rows, by torch matmuls: correct, not tuned"
+OF_TORCH = frozenset({"dropout", "bool mask", "float mask"})  # features in the signature of torch's function
+TORCHS = (
+    "an eager attention.sdpa call is handed to torch's function whole, with its own backward; for every other call "
+)
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,8 @@ class Explanation:
             yield Text(f"Caution: {caution}.")
         if self.choice.fallback:
             yield Text(f"Fallback: {self.choice.fallback}; strict=True raises instead.")
+        if self.choice.nearest:
+            yield Text(f"A tuned kernel would serve the same call {self.choice.nearest}.")
         for note in self.notes:
             yield Text(f"Note: {note}.")
         if self.choice.pick.prediction is not None:
@@ -112,34 +119,43 @@ def explain(
 ) -> Explanation:
     """Explain one call, with the arguments of sdpa, or one AttentionProblem.
 
-    Without `gpu`, the profile is this machine's own for the device of the tensors; a problem is judged on this CPU.
+    Without `gpu`, the profile is this machine's own for the device of the tensors or the problem.
+    explain_flash_attn_func and explain_flash_attn_varlen_func take the arguments of the other two functions.
     Raises ProblemError, UnsupportedError, microbench.errors.UnknownGpu.
     """
-    caution: str | None = None
-    device = "cpu"
     if isinstance(query, AttentionProblem):
-        problem = query
-    elif key is None or value is None:
+        return explain_call(query, (), gpu=gpu, only=only)
+    if key is None or value is None:
         raise ProblemError("explain needs query, key and value, or one AttentionProblem; give all three tensors.")
-    else:
-        problem = AttentionProblem.from_tensors(
-            query,
-            key,
-            value,
-            causal=is_causal,
-            scale=scale,
-            enable_gqa=enable_gqa,
-            mask=attn_mask,
-            dropout_p=dropout_p,
-            broadcast=True,
-        )
-        device = str(getattr(query, "device", "cpu"))
-    if gpu is None:
-        found = machine_profile(device if device.startswith("cuda") else "cpu")
-        profile, caution = found.profile, found.caution
-    else:
-        profile = Profile.load(gpu)
-    return explain_on(profile, problem, only=only, caution=caution)
+    if attn_mask is not None and is_causal:
+        raise ProblemError(MASK_AND_CAUSAL)
+    tensors = (query, key, value)
+    if attn_mask is not None:
+        q, k, _ = checked(stretched(shapes_of(*tensors), 3 if enable_gqa else 2))
+        mask_that_fits(attn_mask, (*q[:-1], k[-2]))
+    problem = AttentionProblem.from_tensors(
+        *tensors,
+        causal=is_causal,
+        scale=scale,
+        enable_gqa=enable_gqa,
+        mask=attn_mask,
+        dropout_p=dropout_p,
+        broadcast=True,
+    )
+    return explain_call(problem, tensors, gpu=gpu, only=only)
+
+
+def explain_call(
+    problem: AttentionProblem, tensors: tuple[Any, ...], *, gpu: str | None = None, only: str | None = None
+) -> Explanation:
+    """Explain a problem with the tensors that posed it, whose layout may ask for a copy."""
+    if gpu is not None:
+        return explain_on(Profile.load(gpu), problem, only=only)
+    device = str(getattr(tensors[0], "device", problem.device)) if tensors else problem.device
+    found = machine_profile(device if device.startswith("cuda") else "cpu")
+    explained = explain_on(found.profile, problem, only=only, caution=found.caution)
+    copies = copied_first(tensors) if explained.choice.pick.owner == "smscope" else ()
+    return replace(explained, notes=(*explained.notes, *copies))
 
 
 def explain_on(
@@ -165,7 +181,8 @@ def explain_on(
         notes=(
             by_path(pick.variant).summary,
             *by_path(pick.variant).notes(problem),
-            *([BACKWARD] if profile.arch == HOST else []),
+            TORCHS + BACKWARD if pick.owner == "torch" and OF_TORCH.issuperset(problem.features) else BACKWARD,
+            *(["lse holds the sinks"] if problem.sinks else []),
         ),
         cautions=tuple(cautions),
     )

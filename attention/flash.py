@@ -98,7 +98,7 @@ def flash_attn_varlen_func(
     cu_seqlens_k[b + 1]; both are int32 (B + 1,) on the device of q, and no sequence is longer than max_seqlen_q or
     max_seqlen_k. On the CPU that is checked; on a GPU it would wait for the device, and is the caller's word.
     Everything else as in flash_attn_func, for each sequence with its own lengths; alibi_slopes (Hq,) or (B, Hq);
-    lse is (Hq, Tq). A row that belongs to no sequence gives 0 and -inf.
+    lse is (Hq, Tq). Rows that belong to no sequence are 0 and -inf on the CPU; on a GPU nobody writes them.
     """
     require_tensors(("q", q), ("k", k), ("v", v), ("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k))
     q, k, v = autocast(q, k, v)
@@ -152,12 +152,14 @@ def _judge(
     """Raise what is wrong with a call; what was sound once is not looked at again."""
     if q[2].type not in operator.SERVED_DEVICES:
         raise UnsupportedError(f"No kernel runs on {q[2].type} yet; move q, k and v to the CPU or to a CUDA GPU.")
-    tensors = [None if each is None else Described(*each) for each in (q, k, v, alibi_slopes, sinks)]
-    options = (dropout_p, softmax_scale, causal, (left, right), softcap, *tensors[3:])
+    query, key, value, *others = (None if each is None else Described(*each) for each in (q, k, v, alibi_slopes, sinks))
+    options: tuple[Any, ...] = (dropout_p, softmax_scale, causal, (left, right), softcap, *others)
     if lengths:
-        packed_problem(*tensors[:3], Described(*lengths[0]), Described(*lengths[1]), *lengths[2:], *options)
+        starts_q, starts_k, max_seqlen_q, max_seqlen_k = lengths
+        starts = (Described(*starts_q), Described(*starts_k))
+        packed_problem(query, key, value, *starts, max_seqlen_q, max_seqlen_k, *options)
     else:
-        problem(*tensors[:3], *options)
+        problem(query, key, value, *options)
 
 
 def _edges(window_size: Any) -> tuple[int, int]:

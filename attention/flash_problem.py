@@ -30,7 +30,13 @@ def problem(
         raise ProblemError(f"q, k and v have batches of {', '.join(str(shape[0]) for shape in shapes)}; give one size.")
     (batch, seq_q, heads_q, dim), (_, seq_kv, heads_kv, _), (*_, dim_v) = shapes
     return AttentionProblem(
-        *(max(1, batch), heads_q, heads_kv, max(1, seq_q), max(1, seq_kv), dim, dim_v),
+        max(1, batch),
+        heads_q,
+        heads_kv,
+        max(1, seq_q),
+        max(1, seq_kv),
+        dim,
+        dim_v,
         **_features(q, k, v, softmax_scale, causal, window_size, softcap),
         **_extras(q, alibi_slopes, sinks, batch, heads_q),
     )
@@ -71,7 +77,13 @@ def packed_problem(
         )
     (tokens_q, heads_q, dim), (tokens_kv, heads_kv, _), (*_, dim_v) = shapes
     return AttentionProblem(
-        *(max(1, sequences), heads_q, heads_kv, max(1, max_seqlen_q), max(1, max_seqlen_k), dim, dim_v),
+        max(1, sequences),
+        heads_q,
+        heads_kv,
+        max(1, max_seqlen_q),
+        max(1, max_seqlen_k),
+        dim,
+        dim_v,
         **_features(q, k, v, softmax_scale, causal, window_size, softcap),
         **_extras(q, alibi_slopes, sinks, sequences, heads_q),
         varlen=True,
@@ -109,7 +121,7 @@ def _features(
     }
 
 
-def _extras(q: Any, alibi_slopes: Any, sinks: Any, batch: int, heads: int) -> dict[str, bool]:
+def _extras(q: Any, alibi_slopes: Any, sinks: Any, batch: int, heads: int) -> dict[str, Any]:
     _check_extra("alibi_slopes", alibi_slopes, q, ((heads,), (batch, heads)))
     _check_extra("sinks", sinks, q, ((heads,),))
     return {"alibi": alibi_slopes is not None, "sinks": sinks is not None}

@@ -1,8 +1,8 @@
 """The backward: correct on every device and for every feature, in torch operations; slow beside a fused kernel.
 
     P = exp(S - lse)      dV = P^T dO     dP = dO V^T    D = rowsum(dO * out) - dlse     dS = P * (dP - D)
-    dmask = dS            dslope = -sum(dS * |i + Skv - Sq - j|)                          dsink = -sum(exp(sink - lse) * D)
-    dT = dS * (1 - tanh^2) with softcap, else dS              dQ = scale dT K             dK = scale dT^T Q
+    dmask = dS            dslope = -sum(dS * |i + Skv - Sq - j|)       dsink = -sum(exp(sink - lse) * D)
+    dT = dS * (1 - tanh^2) with softcap, else dS                       dQ = scale dT K             dK = scale dT^T Q
 
 Scores are recomputed piece by piece, so that memory grows with the sequence, not with its square.
 """
@@ -58,10 +58,13 @@ def backward(
     delta = (grad_out.to(working) * out.to(working)).sum(-1) - grad_lse
     # A row that saw nothing has lse = -inf; its weights are 0, not exp(-inf + inf).
     base = lse.masked_fill(lse == -torch.inf, 0.0)
-    if sums.sinks is not None and extras.sinks is not None:
-        weights = (extras.sinks[:, None] - base).exp().masked_fill_(lse == -torch.inf, 0.0)
-        sums.sinks.sub_((weights * delta).sum((0, 2)))
+    if nothing_seen and sums.sinks is not None:
+        sums.sinks.add_(grad_lse.sum((0, 2)))  # the sink is all there is: lse = sink
     for piece in () if nothing_seen else pieces(problem, extras):
+        if sums.sinks is not None and extras.sinks is not None:
+            weights = (extras.sinks[piece.heads, None] - base[piece.rows]).exp()
+            weights = weights.masked_fill_(lse[piece.rows] == -torch.inf, 0.0)  # the sink of this head is -inf
+            sums.sinks[piece.heads] -= (weights * delta[piece.rows]).sum((0, 2))
         if piece.keys.start < piece.keys.stop:
             _add_piece(sums, grad_out, query, key, value, base, delta, problem, extras, piece)
     return Gradients(

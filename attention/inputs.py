@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from attention.errors import ArgumentError, ProblemError
+from attention.errors import ArgumentError
 
 Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 Shape = tuple[int, ...]
@@ -59,17 +59,6 @@ def four_dimensional_mask(mask: torch.Tensor, leading: Shape) -> torch.Tensor:
     # Several leading dimensions fold into one batch, in which no broadcast of a part of them can be said.
     mask = mask.expand(*leading, *mask.shape[-3:])
     return mask.reshape(torch.Size(leading).numel(), *mask.shape[-3:])
-
-
-def mask_that_fits(mask: Shape, dtype: torch.dtype, whole: Shape) -> None:
-    """Raise ProblemError for a mask that does not broadcast to (..., Hq, Sq, Skv), or holds neither bool nor floats."""
-    if dtype != torch.bool and not dtype.is_floating_point:
-        raise ArgumentError(
-            f"attn_mask is {dtype}; pass a bool mask (True may be seen) or a float one, which is added."
-        )
-    stretches = (have in (1, want) for have, want in zip(reversed(mask), reversed(whole), strict=False))
-    if len(mask) > len(whole) or not all(stretches):
-        raise ProblemError(f"attn_mask has shape {mask}; it must broadcast to (..., heads, Sq, Skv) = {whole}.")
 
 
 def _kind(value: Any) -> str:

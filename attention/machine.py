@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass
 from functools import cache
 
+from microbench.arch import by_compute_capability
+from microbench.clocks import slug
 from microbench.errors import UnknownGpu
 from microbench.profile import Profile, available
 
@@ -20,12 +22,12 @@ class MachineProfile:
 
 @cache
 def machine_profile(device: str = "cpu") -> MachineProfile:
-    """The profile for a torch device type ('cpu', 'cuda' or 'cuda:N'). Raises UnknownGpu for a GPU nobody measured.
+    """The profile for a torch device type ('cpu', 'cuda' or 'cuda:N'). Raises UnknownArch for a GPU before sm_70.
 
-    A CPU always gets one: its own, else a shipped CPU's, else an empty profile, by which nothing can be predicted.
+    Every machine gets one: its own, else a shipped neighbour's, else an empty one, by which nothing can be predicted.
     """
     if device.startswith("cuda"):
-        return MachineProfile(_of_gpu(device))
+        return _of_gpu(device)
     from microbench.device.cpu import host_slug
 
     return _of_host(host_slug())
@@ -44,13 +46,20 @@ def _of_host(slug: str) -> MachineProfile:
     return MachineProfile(empty, f"this CPU ({slug}) has no profile and none is shipped; `make bench` measures it")
 
 
-def _of_gpu(device: str) -> Profile:
+def _of_gpu(device: str) -> MachineProfile:
+    """The GPU's own profile, else that of the shipped GPU of its architecture with the nearest number of SMs."""
     import torch
 
-    name = torch.cuda.get_device_name(device)
-    sm_count = torch.cuda.get_device_properties(device).multi_processor_count
-    for gpu in available():
-        profile = Profile.load(gpu)
+    facts = torch.cuda.get_device_properties(device)
+    name, sm_count = torch.cuda.get_device_name(device), facts.multi_processor_count
+    arch = by_compute_capability(facts.major, facts.minor).name
+    profiles = [profile for profile in map(Profile.load, available()) if profile.arch == arch]
+    for profile in profiles:
         if profile.name == name and profile.sm_count == sm_count:
-            return profile
-    raise UnknownGpu(f"No profile was measured on a {name} with {sm_count} SMs; run `make bench` on this machine.")
+            return MachineProfile(profile)
+    who = f"this GPU ({name}, {sm_count} SMs) has no profile"
+    if profiles:
+        nearest = min(profiles, key=lambda profile: (abs(profile.sm_count - sm_count), profile.gpu))
+        return MachineProfile(nearest, f"{who}, so that of {nearest.gpu} judges it; `make bench` measures this one")
+    empty = Profile(gpu=slug(name, facts.total_memory), name=name, arch=arch, sm_count=sm_count)
+    return MachineProfile(empty, f"{who} and none of {arch} is shipped; `make bench` measures it")

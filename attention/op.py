@@ -1,8 +1,8 @@
 """attention.sdpa: torch's function, by the kernel that this machine's measurements choose.
 
 An eager call whose chosen kernel is torch's is handed to torch's function whole, with its own backward; where no tuned
-kernel could serve, with one FallbackWarning per distinct reason. A compiled graph holds the operator, which chooses when
-it runs.
+kernel could serve, with one FallbackWarning per distinct reason. A compiled graph holds the operator, which chooses
+when it runs.
 """
 
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from attention.inputs import (
     autocast,
     four_dimensional_mask,
     four_dimensions,
-    mask_that_fits,
     require_plain,
     require_tensors,
 )
 from attention.operator import SERVED_DEVICES
 from attention.plan import announce, plan_of
 from attention.problem import AttentionProblem
-from attention.shapes import Described, checked, shapes_of, stretched
+from attention.shapes import MASK_AND_CAUSAL, Described, checked, mask_that_fits, shapes_of, stretched
+from microbench.errors import UnknownArch
 
 # The operator's arguments that torch's function has not: slopes, sinks, cu_seqlens and longest lengths.
 NOTHING_PACKED = (None, None, None, None, 0, 0)
@@ -132,19 +132,19 @@ def _route(
     """Judge a call and route it; what was sound once is not looked at again. Raises ProblemError, UnsupportedError."""
     require_plain(flags={"is_causal": is_causal, "enable_gqa": enable_gqa}, numbers={"dropout_p": dropout_p})
     if mask is not None and is_causal:
-        raise ProblemError("attn_mask and is_causal=True exclude each other; put the triangle into the mask.")
+        raise ProblemError(MASK_AND_CAUSAL)
     tensors = (
         Described(query, query_dtype, query_device),
         Described(key, key_dtype, key_device),
         Described(value, value_dtype, value_device),
     )
     q, k, v = checked(stretched(shapes_of(*tensors), 3 if enable_gqa else 2))
-    if not 0 in (*q[:-1], *k[:-1]):
+    if 0 not in (*q[:-1], *k[:-1]):
         AttentionProblem.from_tensors(
             *tensors, causal=is_causal, scale=scale, enable_gqa=enable_gqa, dropout_p=dropout_p, broadcast=True
         )
     if mask is not None and mask_dtype is not None:
-        mask_that_fits(mask, mask_dtype, (*q[:-1], k[-2]))
+        mask_that_fits(Described(mask, mask_dtype, query_device), (*q[:-1], k[-2]))
     lacks = _unserved(query_device.type, dropout_p)
     fold = not (len(query) == len(key) == len(value) == 4 and query[0] == key[0] == value[0])
     fold = fold or (not enable_gqa and query[1] != key[1]) or (mask is not None and len(mask) != 4)
@@ -152,6 +152,9 @@ def _route(
         return Route(lacks is not None, lacks, fold)
     folded = (torch.Size((shape[:-3].numel(), *shape[-3:])) for shape in map(torch.Size, (q, k, v)))
     none_packed = (False, False, -1, 0, 0)
-    plan = plan_of(*(*folded, query_dtype, query_device, mask_dtype, *none_packed, is_causal, *NO_WINDOW, scale, only))
-    lacks = f"No tuned kernel serves this problem: {plan.fallback}" if plan.fallback else None
-    return Route(plan.owner == "torch", lacks, fold)
+    plain = (mask_dtype, *none_packed, is_causal, *NO_WINDOW, scale, only)
+    try:
+        plan = plan_of(*folded, query_dtype, query_device, *plain)
+    except UnknownArch as error:
+        return Route(True, f"No tuned kernel runs here: {str(error).rstrip('.')}", fold)
+    return Route(plan.owner == "torch", plan.lacks, fold)

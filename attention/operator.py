@@ -71,12 +71,10 @@ def _forward(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     strict = plain[-1]
     plan = _plan(query, key, value, mask, alibi, sinks, cu_seqlens_q, *plain[:-1])
-    if plan.fallback is not None:
+    if plan.fallback is not None and plan.lacks is not None:
         if strict:
-            raise UnsupportedError(
-                f"No tuned kernel serves {plan.problem}: {plan.fallback}; strict=False lets torch serve."
-            )
-        warn_once(f"No tuned kernel serves this problem: {plan.fallback}")
+            raise UnsupportedError(f"{plan.lacks}; strict=False lets torch serve it.")
+        warn_once(plan.lacks)
     extras = NO_EXTRAS
     if mask is not None or alibi is not None or sinks is not None or cu_seqlens_q is not None:
         batch, heads = plan.problem.batch, plan.problem.heads_q
@@ -172,7 +170,7 @@ def _below_autograd(*inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _autograd(*inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
     if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in inputs[:6]):
-        results: tuple[torch.Tensor, torch.Tensor] = _Differentiable.apply(*inputs)
+        results: tuple[torch.Tensor, torch.Tensor] = _Differentiable.apply(*inputs)  # type: ignore[no-untyped-call]
         return results
     return _below_autograd(*inputs)
 

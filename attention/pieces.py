@@ -42,7 +42,7 @@ class Piece:
 
     def grouped(self, tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """(B, Hq, Sq, ...) -> (b, kv heads, group, rows, ...)."""
-        return tensor[self.rows].to(dtype).unflatten(1, (self.kv_heads.stop - self.kv_heads.start, -1))
+        return split(tensor[self.rows].to(dtype), 1, self.kv_heads.stop - self.kv_heads.start)
 
     def keyed(self, tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """(B, Hkv, Skv, D) -> (b, kv heads, 1, keys, D), to be shared by a group."""
@@ -80,7 +80,8 @@ def scores_of(
     q, k = piece.grouped(query, dtype), piece.keyed(key, dtype)
     kv_heads, rows, keys = q.shape[1], q.shape[3], k.shape[3]
     # One product for each key head: the group's rows lie one after another.
-    scores = (q.flatten(2, 3) @ k[:, :, 0].transpose(-1, -2)).mul_(problem.softmax_scale).unflatten(2, (-1, rows))
+    scores = (q.flatten(2, 3) @ k[:, :, 0].transpose(-1, -2)).mul_(problem.softmax_scale)
+    scores = split(scores, 2, q.shape[2])
     i = torch.arange(piece.first_query, piece.first_query + rows, device=query.device)[:, None]
     j = torch.arange(piece.first_key, piece.first_key + keys, device=query.device)
     tanh = distance = None
@@ -89,11 +90,11 @@ def scores_of(
         scores = tanh * problem.softcap
     if extras.alibi is not None:
         distance = (i + (piece.seq_kv - piece.seq_q) - j).abs().to(dtype)
-        slopes = piece.of_slopes(extras.alibi).to(dtype).unflatten(1, (kv_heads, -1))
+        slopes = split(piece.of_slopes(extras.alibi).to(dtype), 1, kv_heads)
         scores = scores - slopes[..., None, None] * distance
     if extras.mask is not None:
         mask = piece.of_mask(extras.mask)
-        mask = mask.unflatten(1, (kv_heads, -1)) if mask.shape[1] > 1 else mask.unsqueeze(1)
+        mask = split(mask, 1, kv_heads) if mask.shape[1] > 1 else mask.unsqueeze(1)
         scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask.to(dtype)
     band = problem.band(piece.seq_q, piece.seq_kv)
     if band.right is not None:
@@ -101,6 +102,12 @@ def scores_of(
     if band.left is not None:
         scores = scores.masked_fill_(j < i + band.left, -torch.inf)
     return Scores(scores, tanh, distance)
+
+
+def split(tensor: torch.Tensor, dim: int, count: int) -> torch.Tensor:
+    """One dimension as two, the first of them of `count`: a view."""
+    shape = tensor.shape
+    return tensor.view(*shape[:dim], count, shape[dim] // count, *shape[dim + 1 :])
 
 
 def pieces(problem: AttentionProblem, extras: Extras) -> Iterator[Piece]:

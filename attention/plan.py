@@ -32,6 +32,15 @@ class Plan:
     run: Run
     owner: Owner
     fallback: str | None
+    nearest: str | None = None
+
+    @property
+    def lacks(self) -> str | None:
+        """Why no tuned kernel serves, and what it would serve, in a sentence without a full stop."""
+        if self.fallback is None:
+            return None
+        hint = f" (one would serve the same call {self.nearest})" if self.nearest else ""
+        return f"No tuned kernel serves this problem: {self.fallback}{hint}"
 
 
 @lru_cache(maxsize=4096)
@@ -88,7 +97,7 @@ def plan_of(
     profile = machine_profile(str(device) if device.type == "cuda" else "cpu").profile
     choice = choose(profile, problem, only=only or None, efficiencies=timings.of_machine(profile))
     pick = choice.pick
-    return Plan(problem, pick.config, by_path(pick.variant).load(), pick.owner, choice.fallback)
+    return Plan(problem, pick.config, by_path(pick.variant).load(), pick.owner, choice.fallback, choice.nearest)
 
 
 def nothing_seen(

@@ -86,6 +86,8 @@ class AttentionProblem:
         self._set("softcap", _finite("softcap", self.softcap, "a finite number, or 0.0 for none"))
         if self.softcap < 0:
             raise ProblemError(f"softcap is {self.softcap}; give a positive number, or 0.0 for none.")
+        if self.mask not in get_args(Mask):
+            raise ProblemError(f"mask is {self.mask!r}; use one of {', '.join(get_args(Mask))}.")
         if not 0.0 <= self.dropout_p <= 1.0:
             raise ProblemError(f"dropout_p is {self.dropout_p}; give a probability from 0 to 1.")
         if self.varlen:

@@ -76,9 +76,9 @@ def attention(
 def packed(
     query: Any, key: Any, value: Any, starts_q: Any, starts_k: Any, *, alibi: Any = None, **features: Any
 ) -> tuple[Array, Array]:
-    """Attention of packed sequences (H, T, D), of which b has rows starts[b] to starts[b + 1]; `alibi` is (H,) or (B, H).
+    """Attention of packed sequences (H, T, D), of which b has the rows starts[b] to starts[b + 1].
 
-    Out (Hq, Tq, Dv) and lse (Hq, Tq); a row of no sequence gives 0 and -inf.
+    Out (Hq, Tq, Dv) and lse (Hq, Tq); a row of no sequence gives 0 and -inf. `alibi` is (Hq,) or (B, Hq).
     """
     q, k, v = (np.asarray(array, dtype=np.float64) for array in (query, key, value))
     out, lse = np.zeros((*q.shape[:2], v.shape[-1])), np.full(q.shape[:2], -np.inf)

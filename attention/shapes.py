@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from attention.errors import ProblemError
+from attention.errors import ArgumentError, ProblemError
 
 Shape = tuple[int, ...]
+MASK_AND_CAUSAL = "attn_mask and is_causal=True exclude each other; put the triangle into the mask."
+TMA_BYTES = 16  # of which a base and strides are multiples that a GPU kernel of ours reads in place
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,32 @@ def checked(shapes: list[Shape]) -> list[Shape]:
     if k[-3:-1] != v[-3:-1]:
         raise ProblemError(f"key {k} and value {v} must have the same heads and sequence length.")
     return shapes
+
+
+def mask_that_fits(mask: Any, whole: Shape) -> None:
+    """Raise for a mask that does not broadcast to `whole`, (..., Hq, Sq, Skv), or holds neither bool nor floats."""
+    dtype, shape = str(mask.dtype), tuple(int(size) for size in mask.shape)
+    if not ("bool" in dtype or "float" in dtype):
+        raise ArgumentError(f"attn_mask is {dtype}; pass a bool mask (True may be seen), or floats, which are added.")
+    stretches = (have in (1, want) for have, want in zip(reversed(shape), reversed(whole), strict=False))
+    if len(shape) > len(whole) or not all(stretches):
+        raise ProblemError(f"attn_mask has shape {shape}; it must broadcast to (..., heads, Sq, Skv) = {whole}.")
+
+
+def copied_first(tensors: tuple[Any, ...]) -> tuple[str, ...]:
+    """A sentence for each of query, key and value (torch tensors) that a kernel of ours copies before it reads it."""
+    said = []
+    for name, tensor in zip(("query", "key", "value"), tensors, strict=False):
+        if not hasattr(tensor, "data_ptr"):
+            continue
+        size = tensor.element_size()
+        if tensor.shape[-1] > 1 and tensor.stride(-1) != 1:
+            said.append(f"{name} is copied first: its last dimension is not contiguous")
+        elif tensor.is_cuda and any(
+            number % TMA_BYTES for number in (tensor.data_ptr(), *(step * size for step in tensor.stride()[:-1]))
+        ):
+            said.append(f"{name} is copied first: its base or a stride is no multiple of {TMA_BYTES} bytes")
+    return tuple(said)
 
 
 def _device(tensor: Any) -> str:

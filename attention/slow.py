@@ -4,7 +4,7 @@ import torch
 
 from attention.extras import NO_EXTRAS, Extras
 from attention.layout import empty_lse, empty_out
-from attention.pieces import Piece, pieces, scores_of
+from attention.pieces import Piece, pieces, scores_of, split
 from attention.problem import AttentionProblem
 from attention.variant import Config
 
@@ -41,13 +41,13 @@ def _forward(
 ) -> None:
     scores = scores_of(query, key, problem, extras, piece, lse.dtype).values
     highest = scores.amax(-1)
-    sinks = None if extras.sinks is None else extras.sinks[piece.heads].unflatten(0, scores.shape[1:3])[..., None]
+    sinks = None if extras.sinks is None else split(extras.sinks[piece.heads], 0, scores.shape[1])[..., None]
     highest = highest if sinks is None else highest.maximum(sinks)
     base = highest.masked_fill(highest == -torch.inf, 0.0)  # a row that sees nothing: exp(-inf - 0) is 0
     weights = scores.sub_(base[..., None]).exp_()
     sums = weights.sum(-1)
     sums = sums if sinks is None else sums + (sinks - base).exp()
-    products = (weights.flatten(2, 3) @ piece.keyed(value, lse.dtype)[:, :, 0]).unflatten(2, scores.shape[2:4])
+    products = split(weights.flatten(2, 3) @ piece.keyed(value, lse.dtype)[:, :, 0], 2, scores.shape[2])
     products = products / sums.masked_fill(sums == 0.0, 1.0)[..., None]
     out[piece.rows] = products.flatten(1, 2).to(out.dtype)
     lse[piece.rows] = (base + sums.log()).flatten(1, 2)

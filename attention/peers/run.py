@@ -11,7 +11,7 @@ import numpy as np
 from attention import reference, timings
 from attention.choose import choose
 from attention.cuda import kernels
-from attention.errors import AttentionError, UnsupportedError
+from attention.errors import UnsupportedError
 from attention.machine import machine_profile
 from attention.peers import cells, timer
 from attention.peers.candidates import Candidate, ours, peers
@@ -122,12 +122,15 @@ def _entries(problem: AttentionProblem, every: bool, flex: bool) -> Iterator[Ent
     try:
         pick = choose(profile, problem, only="smscope", efficiencies=efficiencies).pick
         picked = f"{pick.variant} {pick.config}"
-    except (UnsupportedError, AttentionError):
+    except UnsupportedError:
         return
     for variant in own:
         if variant.refusal(problem, arch):
             continue
-        choice = choose(profile, problem, variants=(variant,), efficiencies=efficiencies)
+        try:
+            choice = choose(profile, problem, variants=(variant,), efficiencies=efficiencies)
+        except UnsupportedError:
+            continue
         for each in choice.candidates if every else (choice.pick,):
             seconds = each.prediction.seconds if each.prediction else None
             yield Entry(

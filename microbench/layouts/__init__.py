@@ -211,8 +211,8 @@ def blackwell(columns: int = 32) -> Product:
         return d.view(np.float32)
 
     (one,) = solve(multiply, threads * 16, columns * 16)
-    operands = [Fragment(name, np.zeros_like(cells), cells, 2) for name, cells in (("A", one.a), ("B", one.b))]
-    return Product(*operands, _accumulators("D, f32", one.d, columns))
+    a, b = (Fragment(name, np.zeros_like(cells), cells, 2) for name, cells in (("A", one.a), ("B", one.b)))
+    return Product(a, b, _accumulators("D, f32", one.d, columns))
 
 
 @cache

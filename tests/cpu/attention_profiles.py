@@ -20,6 +20,7 @@ HOST = {
 HOPPER = {
     "wgmma_bf16_flops_per_s": 900e12,
     "mma_bf16_flops_per_s": 620e12,
+    "wgmma_n128_bf16_latency_cycles": 118,
     "mufu_ex2_per_clk_sm": 16,
     "smem_bandwidth_bytes_per_clk_sm": 128,
     "l2_bandwidth_bytes_per_s": 6e12,

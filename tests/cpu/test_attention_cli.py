@@ -31,7 +31,7 @@ SHAPE = ("--shape", "1,16,16,4096,4096,128")
 def test_explain_prints_the_choice(capsys):
     code, out, err = run(capsys, "explain", *SHAPE, "--gpu", "h100-test", "--causal")
     assert code == 0 and not err
-    assert "causal on h100-test: sm90a/forward/torch_cudnn" in out and "wgmma_bf16_flops_per_s" in out
+    assert "causal on h100-test: sm90a/forward/warp_specialised" in out and "wgmma_bf16_flops_per_s" in out
 
 
 def test_explain_json_is_one_line(capsys):
@@ -40,6 +40,29 @@ def test_explain_json_is_one_line(capsys):
     choice = json.loads(out)["choice"]
     assert choice["problem"]["dtype"] == "bfloat16" and choice["problem"]["causal"]
     assert choice["refused"] and choice["candidates"]
+
+
+def test_every_feature_has_an_option(capsys):
+    options = (
+        "--causal",
+        "--flash",
+        "--window",
+        "64,0",
+        "--softcap",
+        "15",
+        "--alibi",
+        "--sinks",
+        "--varlen",
+        "64,9000",
+    )
+    code, out, err = run(capsys, "explain", "--shape", "2,4,2,40,8192,64", *options, "--gpu", "h100-test", "--json")
+    assert code == 0 and not err
+    problem = json.loads(out)["choice"]["problem"]
+    expected = {"causal": True, "alignment": "bottom_right", "window": [64, -1], "softcap": 15.0, "alibi": True}
+    expected |= {"sinks": True, "varlen": True, "tokens_q": 64, "tokens_kv": 9000, "mask": "none"}
+    assert {name: problem[name] for name in expected} == expected
+    code, out, _ = run(capsys, "explain", *SHAPE, "--mask", "bool", "--gpu", "host-test-4c")
+    assert code == 0 and "tiled_online_softmax has no bool mask" in out
 
 
 def test_the_dtype_defaults_to_what_the_machine_is_used_with(capsys):
@@ -58,7 +81,11 @@ def test_the_dtype_defaults_to_what_the_machine_is_used_with(capsys):
         ((*SHAPE, "--scale", "nan"), "finite"),
         ((*SHAPE, "--gpu", "h900"), "h100-test"),
         ((*SHAPE, "--only", "nobody"), "names no kernel"),
-        ((*SHAPE, "--gpu", "h100-test", "--only", "smscope"), "there is none for sm90a yet"),
+        ((*SHAPE, "--gpu", "h100-test", "--only", "smscope", "--dtype", "f32"), "the same call in bfloat16"),
+        ((*SHAPE, "--window", "1024"), "--window 1024 is not two whole numbers"),
+        ((*SHAPE, "--window", "-3,0"), "-1 for all"),
+        ((*SHAPE, "--softcap", "-1"), "softcap is -1"),
+        ((*SHAPE, "--mask", "int"), "none, bool, float"),
     ],
 )
 @pytest.mark.parametrize("as_json", [(), ("--json",)])

@@ -82,6 +82,40 @@ def test_explain_takes_the_arguments_of_sdpa_and_arrays_too(data):
     assert masked.choice.problem.mask == "bool" and "mask" in masked.choice.fallback
 
 
+def test_calls_of_the_other_two_functions_are_explained(data):
+    save(data, host_profile())
+    save(data, hopper_profile())
+    q, k = np.zeros((2, 32, 4, 16), np.float32), np.zeros((2, 64, 2, 16), np.float32)
+    found = attention.explain_flash_attn_func(q, k, k, causal=True, window_size=(8, 0), gpu="host-test-4c")
+    assert found.choice.pick.variant == "host/forward/tiled_online_softmax"
+    assert "bottom-right window=8,-1" in found.headline() and found.choice.fallback is None
+    slopes = np.zeros(4, np.float32)
+    found = attention.explain_flash_attn_func(q, k, k, alibi_slopes=slopes, sinks=slopes, gpu="host-test-4c")
+    assert "no ALiBi, no attention sinks" in found.choice.fallback and "lse holds the sinks" in str(found)
+    assert "would serve the same call without ALiBi, without sinks." in str(found)
+    starts = np.array([0, 30, 64], np.int32)
+    packed = (q.reshape(64, 4, 16).astype(np.float16), *[k.reshape(128, 2, 16).astype(np.float16)] * 2)
+    found = attention.explain_flash_attn_varlen_func(*packed, starts, starts * 2, 34, 68, gpu="h100-test")
+    assert found.choice.problem.varlen and (found.choice.problem.tokens_q, found.choice.problem.tokens_kv) == (64, 128)
+
+
+def test_tensors_that_are_copied_first_are_named(data):
+    torch = pytest.importorskip("torch")
+    save(data, host_profile())
+    good, columns = torch.zeros(1, 2, 64, 64), torch.zeros(1, 2, 64, 64).transpose(2, 3)
+    notes = explain(good, columns, good, only="smscope").notes
+    assert sum("is copied first: its last dimension" in note for note in notes) == 1
+    assert any(note.startswith("key is copied first") for note in notes)
+
+
+def test_a_mask_is_judged_as_the_call_itself_would():
+    array = np.zeros((1, 4, 32, 16), np.float32)
+    with pytest.raises(ProblemError, match="must broadcast"):
+        explain(array, array, array, attn_mask=np.ones((5, 32), bool))
+    with pytest.raises(ProblemError, match="exclude each other"):
+        explain(array, array, array, attn_mask=np.ones((32, 32), bool), is_causal=True)
+
+
 def test_a_problem_or_three_tensors_and_nothing_between():
     with pytest.raises(ProblemError, match="three tensors"):
         explain(np.zeros((1, 1, 2, 2), np.float32))

@@ -52,10 +52,20 @@ def checked(variant, q, k, v, problem, settings_):
     assert out.dtype == q.dtype and out.stride() == empty_out(q, v.shape[-1]).stride()
     assert lse.dtype == empty_lse(q).dtype and lse.stride() == empty_lse(q).stride()
     oracle, oracle_lse = reference.attention(
-        *(t.double().numpy() for t in (q, k, v)), causal=problem.causal, scale=problem.softmax_scale
+        *(t.double().numpy() for t in (q, k, v)),
+        causal=problem.causal,
+        alignment=problem.alignment,
+        window=problem.window,
+        scale=problem.softmax_scale,
     )
+    plain = {"is_causal": problem.causal}
+    if problem.features:
+        band = problem.band()
+        ahead = torch.arange(k.shape[2]) - torch.arange(q.shape[2])[:, None]
+        right = torch.ones_like(ahead, dtype=torch.bool) if band.right is None else ahead <= band.right
+        plain = {"attn_mask": right if band.left is None else right & (ahead >= band.left)}
     low = torch.nn.functional.scaled_dot_product_attention(
-        q, k, v, is_causal=problem.causal, scale=problem.softmax_scale, enable_gqa=True
+        q, k, v, scale=problem.softmax_scale, enable_gqa=True, **plain
     )
     found = reference.compare(out.double().numpy(), oracle, low.double().numpy(), problem.dtype)
     if problem.dtype == "float64":  # the oracle is no better than the result: allow 60 roundings of a score
@@ -87,15 +97,32 @@ def checked(variant, q, k, v, problem, settings_):
         *[st.sampled_from(["packed", "rows before heads", "slice of qkv", "padded", "columns"])] * 3  #
     ),
     causal=st.booleans(),
+    alignment=st.sampled_from(["top_left", "bottom_right"]),
+    window=st.one_of(st.just((-1, -1)), st.tuples(st.integers(-1, 160), st.integers(-1, 160))),
 )
 def test_random_problems_agree_with_the_oracle(
-    seed, batch, kv_heads, group, seq_q, seq_kv, dim, dim_v, block_q, block_kv, dtype, layouts, causal
+    seed,
+    batch,
+    kv_heads,
+    group,
+    seq_q,
+    seq_kv,
+    dim,
+    dim_v,
+    block_q,
+    block_kv,
+    dtype,
+    layouts,
+    causal,
+    alignment,
+    window,
 ):
     generator = torch.Generator().manual_seed(seed)
     heads, width = kv_heads * group, dim if dim_v is None else dim_v
     shapes = ((batch, heads, seq_q, dim), (batch, kv_heads, seq_kv, dim), (batch, kv_heads, seq_kv, width))
     q, k, v = (laid_out(shape, layout, DTYPES[dtype], generator) for shape, layout in zip(shapes, layouts, strict=True))
-    problem = AttentionProblem(batch, heads, kv_heads, seq_q, seq_kv, dim, width, dtype=dtype, causal=causal)
+    sizes = (batch, heads, kv_heads, seq_q, seq_kv, dim, width)
+    problem = AttentionProblem(*sizes, dtype=dtype, causal=causal, alignment=alignment, window=window)
     checked(OURS, q, k, v, problem, config(block_q, block_kv))
 
 
@@ -125,6 +152,14 @@ def test_long_sums_stay_within_the_rule():
     generator = torch.Generator().manual_seed(7)
     q, k, v = (torch.randn(1, 1, rows, 64, generator=generator) for rows in (64, 16384, 16384))
     checked(OURS, q, k, v, AttentionProblem(1, 1, 1, 64, 16384, 64), config(64, 64))
+
+
+@pytest.mark.parametrize("window", [(left, -1) for left in range(0, 75, 2)] + [(1, right) for right in range(0, 75, 7)])
+def test_every_edge_of_a_window_against_every_edge_of_a_tile(window):
+    q, k, v = torch.randn(3, 1, 1, 100, 8, generator=torch.Generator().manual_seed(6))
+    for alignment, keys in (("top_left", 100), ("bottom_right", 69), ("bottom_right", 98)):
+        problem = AttentionProblem(1, 1, 1, 100, keys, 8, alignment=alignment, window=window)
+        checked(OURS, q, k[:, :, :keys], v[:, :, :keys], problem, config(128, 32))
 
 
 @pytest.mark.parametrize("size", [30.0, 300.0])

@@ -52,6 +52,17 @@ def test_the_busiest_unit_has_no_less_than_its_share_and_no_less_than_the_longes
     assert share.busy_units == min(units, heads * len(costs))
 
 
+def test_a_window_costs_the_columns_that_it_shows():
+    problem = AttentionProblem(1, 1, 1, 1024, 1024, 64, window=(127, -1), causal=True)
+    full = AttentionProblem(1, 1, 1, 1024, 1024, 64)
+    tile = Tile(64, 64, 64, 64, ())
+    # Rows 64 n to 64 n + 63 see from 127 keys before their first to their last: three columns of tiles, fewer at first.
+    assert share_of_busiest(problem, tile, 1).tiles == 1 + 2 + 14 * 3
+    assert share_of_busiest(full, tile, 1).tiles == 16 * 16
+    nothing = AttentionProblem(1, 1, 1, 128, 64, 64, causal=True, alignment="bottom_right")
+    assert share_of_busiest(nothing, tile, 1).tiles == 1
+
+
 def test_terms_of_one_phase_overlap_and_phases_follow():
     fma, exp = (Demand("fma", "one", 480e9, "fma_f32_per_s"), Demand("exp", "one", 24e9, "exp_f32_per_s"))
     later = Demand("exp again", "two", 24e9, "exp_f32_per_s")

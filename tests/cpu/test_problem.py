@@ -1,4 +1,5 @@
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attention.errors import AttentionError, ProblemError
-from attention.problem import AttentionProblem, normalise_dtype
+from attention.problem import FEATURES, AttentionProblem, normalise_dtype
 
 SIZE = st.integers(1, 40)
 
@@ -113,9 +114,91 @@ def test_scores_counts_what_the_triangle_leaves(seq_q, seq_kv, causal):
     assert AttentionProblem(2, 3, 1, seq_q, seq_kv, 8, causal=causal).scores == 6 * seen.sum()
 
 
+@given(
+    lengths=st.tuples(SIZE, SIZE),
+    causal=st.booleans(),
+    alignment=st.sampled_from(["top_left", "bottom_right"]),
+    window=st.tuples(st.integers(-1, 45), st.integers(-1, 45)),
+)
+def test_the_band_is_what_causality_and_window_say_however_they_are_written(lengths, causal, alignment, window):
+    seq_q, seq_kv = lengths
+    ahead = np.arange(seq_kv) - np.arange(seq_q)[:, None]
+    ahead = ahead - (seq_kv - seq_q if alignment == "bottom_right" else 0)
+    left, right = window[0], 0 if causal else window[1]
+    seen = ((left < 0) | (ahead >= -left)) & ((right < 0) | (ahead <= right))
+    problem = AttentionProblem(2, 3, 1, seq_q, seq_kv, 8, causal=causal, alignment=alignment, window=window)
+    band = problem.band()
+    i, j = np.indices(seen.shape)
+    told = (band.left is None or j >= i + band.left) & (band.right is None or j <= i + band.right)
+    assert np.array_equal(np.broadcast_to(told, seen.shape), seen)
+    assert problem.scores == 6 * seen.sum()
+    rows = np.arange(seq_q)
+    begin, end = band.keys(rows, rows, seq_kv)
+    assert np.array_equal(end - begin, seen.sum(1))
+    again = AttentionProblem(
+        *(2, 3, 1, seq_q, seq_kv, 8),
+        causal=problem.causal,
+        alignment=problem.alignment,
+        window=problem.window,
+    )
+    assert again == problem and hash(again) == hash(problem)
+
+
+def test_two_ways_of_saying_the_same_are_one_problem():
+    def problem(seq_q=8, seq_kv=8, **features):
+        return AttentionProblem(1, 1, 1, seq_q, seq_kv, 8, **features)
+
+    assert problem(window=(-1, 0)) == problem(causal=True)
+    assert problem(causal=True, alignment="bottom_right") == problem(causal=True)
+    assert problem(window=(7, 7)) == problem(window=(100, 100)) == problem()
+    assert problem(1, 9, causal=True, alignment="bottom_right") == problem(1, 9)
+    assert problem(2, 9, causal=True, alignment="bottom_right") != problem(2, 9, causal=True)
+    packed = problem(causal=True, alignment="bottom_right", varlen=True)
+    assert packed.alignment == "bottom_right" and (packed.tokens_q, packed.tokens_kv) == (8, 8)
+
+
+def test_features_are_named_in_one_order():
+    everything = AttentionProblem(
+        *(2, 2, 2, 8, 9, 8),
+        causal=True,
+        alignment="bottom_right",
+        window=(3, -1),
+        softcap=5.0,
+        alibi=True,
+        sinks=True,
+        mask="bool",
+        dropout_p=0.5,
+        varlen=True,
+    )
+    assert everything.features == tuple(each for each in FEATURES if each != "float mask")
+    assert all(word in str(everything) for word in ("bottom-right", "window=3,-1", "softcap=5", "alibi", "sinks"))
+    assert AttentionProblem(1, 1, 1, 8, 8, 8, causal=True).features == ()
+
+
+@pytest.mark.parametrize("window", [(-2, 0), (1,), 5, (0.5, 1), None])
+def test_a_window_that_is_no_pair_of_whole_numbers_is_refused(window):
+    with pytest.raises(ProblemError, match="two whole numbers"):
+        AttentionProblem(1, 1, 1, 8, 8, 8, window=window)
+
+
+def test_a_problem_means_the_same_in_another_process():
+    problem = AttentionProblem(1, 1, 1, 8, 8, 8, softcap=2.0)
+    hash(problem)
+    assert pickle.loads(pickle.dumps(problem)) == problem
+    assert "_hash" not in pickle.loads(pickle.dumps(problem)).__dict__
+
+
+def test_packed_sequences_cost_what_their_mean_length_does():
+    packed = AttentionProblem(4, 2, 2, 100, 100, 8, varlen=True, tokens_q=80, tokens_kv=120, causal=True)
+    assert packed.mean_lengths == (20, 30)
+    assert packed.scores == 8 * np.tri(20, 30).sum()
+
+
 def test_flops_follow_the_convention_of_the_field():
     assert AttentionProblem(2, 3, 3, 10, 20, 64).flops == 4 * 2 * 3 * 10 * 20 * 64
     assert AttentionProblem(2, 3, 3, 10, 20, 64, causal=True).flops == 2 * 2 * 3 * 10 * 20 * 64
+    windowed = AttentionProblem(2, 3, 3, 10, 20, 64, window=(2, 0))
+    assert windowed.flops == 4 * 64 * windowed.scores == 4 * 64 * 6 * (1 + 2 + 8 * 3)
 
 
 def test_a_problem_is_explained_on_the_device_of_the_profile():

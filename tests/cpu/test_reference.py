@@ -37,6 +37,58 @@ def test_the_oracle_is_the_formula(seed, group, seq_q, seq_kv, dim, causal):
     np.testing.assert_allclose(lse, expected_lse, rtol=1e-12, atol=1e-13)
 
 
+@given(
+    seed=st.integers(0, 2**31),
+    seq_q=SIZE,
+    seq_kv=SIZE,
+    bottom_right=st.booleans(),
+    window=st.tuples(st.integers(-1, 9), st.integers(-1, 9)),
+    softcap=st.sampled_from([0.0, 2.0]),
+    alibi=st.booleans(),
+    sinks=st.booleans(),
+)
+def test_the_oracle_is_the_formula_with_every_feature(seed, seq_q, seq_kv, bottom_right, window, softcap, alibi, sinks):
+    rng = np.random.default_rng(seed)
+    q, k, v = rng.normal(size=(2, seq_q, 3)), *rng.normal(size=(2, 1, seq_kv, 3))
+    slopes, logits = rng.uniform(size=2), rng.normal(size=2)
+    out, lse = reference.attention(
+        *(q, k, v),
+        alignment="bottom_right" if bottom_right else "top_left",
+        window=window,
+        softcap=softcap,
+        alibi=slopes if alibi else None,
+        sinks=logits if sinks else None,
+        scale=0.7,
+    )
+    for h in range(2):
+        for i in range(seq_q):
+            total, expected = math.exp(logits[h]) if sinks else 0.0, np.zeros(3)
+            for j in range(seq_kv):
+                ahead = j - i - (seq_kv - seq_q if bottom_right else 0)
+                if (0 <= window[0] < -ahead) or (0 <= window[1] < ahead):
+                    continue
+                s = 0.7 * math.fsum(q[h, i] * k[0, j])
+                s = softcap * math.tanh(s / softcap) if softcap else s
+                s -= slopes[h] * abs(i + seq_kv - seq_q - j) if alibi else 0.0
+                total, expected = total + math.exp(s), expected + math.exp(s) * v[0, j]
+            np.testing.assert_allclose(out[h, i], expected / total if total else 0.0, rtol=1e-12, atol=1e-13)
+            np.testing.assert_allclose(lse[h, i], math.log(total) if total else -np.inf, rtol=1e-12, atol=1e-13)
+
+
+def test_the_oracle_of_packed_sequences_is_that_of_each():
+    rng = np.random.default_rng(0)
+    q, k, v = rng.normal(size=(2, 9, 4)), *rng.normal(size=(2, 2, 7, 4))
+    slopes = rng.uniform(size=(2, 2))
+    out, lse = reference.packed(q, k, v, [0, 4, 7], [0, 5, 7], alibi=slopes, causal=True, alignment="bottom_right")
+    for at, (rows, keys) in enumerate([(slice(0, 4), slice(0, 5)), (slice(4, 7), slice(5, 7))]):
+        one = reference.attention(
+            q[:, rows], k[:, keys], v[:, keys], alibi=slopes[at], causal=True, alignment="bottom_right"
+        )
+        np.testing.assert_array_equal(out[:, rows], one[0])
+        np.testing.assert_array_equal(lse[:, rows], one[1])
+    assert np.all(out[:, 7:] == 0) and np.all(np.isneginf(lse[:, 7:]))
+
+
 def test_the_oracle_agrees_with_torch_in_float64():
     generator = torch.Generator().manual_seed(1)
     q, k, v = (torch.randn(2, 4, 33, 16, dtype=torch.float64, generator=generator) for _ in range(3))

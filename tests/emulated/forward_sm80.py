@@ -10,7 +10,8 @@ from attention.problem import AttentionProblem
 from attention.variant import KERNELS, Config
 from microbench.emulator import EmulatedDevice
 from microbench.emulator.device import EmulatedKernel
-from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs, inputs_of, placed
+from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs, inputs_of
+from tests.emulated.poisoned import placed
 
 FOLDER, COMMON = KERNELS / "sm80/forward/software_pipelined", KERNELS / "common"
 SOURCE = (FOLDER / "kernel.cu").read_text()
@@ -50,10 +51,10 @@ def run(
     inputs = inputs or inputs_of(case)
     built = build_of(kernel.problem, kernel.config)
     tile_rows = shape_of(kernel.problem, kernel.config).tile_rows
-    held = {name: placed(device, case, getattr(inputs, name).shape) for name in "qkv"}
+    held = {name: placed(device, case.memory, getattr(inputs, name).shape) for name in "qkv"}
     for name, place in held.items():
         place.array[...] = getattr(inputs, name)
-    held["out"] = placed(device, case, inputs.q.shape)
+    held["out"] = placed(device, case.memory, inputs.q.shape)
     lse = device.full((3, *inputs.q.shape[:3]), np.nan, np.float32)  # the middle one is the kernel's
     launch = _launch(case, tile_rows, section)
     for name, place in held.items():
@@ -61,6 +62,7 @@ def run(
         for axis, stride in zip(("batch", "head", "row"), place.array.strides, strict=False):
             setattr(launch, f"{name}_{axis}", stride // 2)
     launch.lse = lse[1].ctypes.data
+    launch.queries, launch.keys = inputs.q.shape[2], inputs.k.shape[2]
     kept = _features(device, case, kernel, inputs, launch)
     kernel.load(device)((launch.tiles,), (built.threads,), (np.void(bytes(launch)),), shared_mem=built.smem_bytes)
     strays = (
@@ -80,8 +82,6 @@ def _launch(case: ForwardCase, tile_rows: int, section: int) -> Launch:
         batch=count,
         heads=case.heads_q,
         heads_per_kv=case.heads_q // case.heads_kv,
-        queries=queries,
-        keys=keys,
         head_dim=case.head_dim,
         right=OPEN if case.right is None else case.right + ahead,
         left=-OPEN if case.left is None else case.left + ahead,

@@ -72,6 +72,7 @@ def run(
         place.array[...] = getattr(inputs, name)
     out, lse, counters = placed(device, case.memory, inputs.q.shape), _lse(device, inputs), device.full(2, 0, np.int32)
     launch = _launch(case, shape, section)
+    launch.queries, launch.keys = inputs.q.shape[2], inputs.k.shape[2]
     rows = {"q": GROUP_ROWS, "k": shape.tile_keys, "v": shape.tile_keys}
     for name, place in held.items():
         box = (1, 1, rows[name], shape.panel_width)
@@ -106,8 +107,6 @@ def _launch(case: ForwardCase, shape: Shape, section: int) -> Launch:
         batch=count,
         heads=case.heads_q,
         heads_per_kv=case.heads_q // case.heads_kv,
-        queries=queries,
-        keys=keys,
         head_dim=case.head_dim,
         right=OPEN if case.right is None else case.right + ahead,
         left=-OPEN if case.left is None else case.left + ahead,

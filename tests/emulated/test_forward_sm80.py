@@ -82,7 +82,7 @@ BANDS = {
 
 
 def why_wrong(mode: Mode, case: ForwardCase, kernel: Kernel, section: int = 2) -> str:
-    """What is wrong with the outputs; empty where nothing is. Raises DeviceError with the emulator's report."""
+    """What is wrong with the kernel's outputs; empty where nothing is. Raises DeviceError with its report."""
     inputs = inputs_of(case)
     device = EmulatedDevice(mode, case.seed + 1)
     return judge(case, inputs, run(device, case, kernel, section=section, inputs=inputs))

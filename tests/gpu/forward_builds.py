@@ -5,7 +5,7 @@ alone and in company. The sample does not depend on the campaign's seed: any pro
 """
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from attention.cuda.kernels import source_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant, by_path, shipped
-from microbench.arch import Arch, by_name
+from microbench.arch import by_name
 from microbench.build import Defines, Source
 
 ARCH = "sm90a"  # kernels of older generations are compiled for the device's own architecture
@@ -111,33 +111,43 @@ def tuned() -> tuple[str, ...]:
 @lru_cache
 def builds_of(path: str) -> tuple[Build, ...]:
     """The sample of one variant: at most PER_BUCKET builds for each bucket of head dims, no two of the same code."""
-    variant, arch = by_path(path), by_name(ARCH)
     found: dict[Defines, Build] = {}
     for number, bucket in enumerate(BUCKETS):
-        rng = np.random.default_rng([number, 1])
-        here: dict[Defines, Build] = {}
-        wanted = list(PLAIN)
-        pairs: list[tuple[str, Config]] = []
-        for _ in range(100 * PER_BUCKET):  # a variant of few configurations has fewer builds than that
-            if len(here) == PER_BUCKET:
-                break
-            asked = wanted.pop(0) if wanted else _mixture(rng)
-            if not pairs:
-                pairs = _pairs(variant, bucket, arch, rng)
-            dtype, config = pairs.pop()
-            build = Build(path, bucket, dtype, config, asked)
-            if variant.refusal(build.problem, arch) is None:
-                here.setdefault(build.defines, build)
-        found |= here
+        found |= _of_bucket(by_path(path), bucket, np.random.default_rng([number, 1]))
     return tuple(found.values())
 
 
-def _pairs(variant: Variant, bucket: tuple[int, int], arch: Arch, rng: np.random.Generator) -> list[tuple[str, Config]]:
-    """Every dtype with every legal configuration, shuffled."""
-    plain = AttentionProblem(2, 4, 2, 500, 500, bucket[1], dtype=DTYPES[0], device="cuda")
-    legal = [c for c in variant.configs() if variant.illegal is None or variant.illegal(plain, c, arch) is None]
-    pairs = list(product(DTYPES, legal))
-    return [pairs[at] for at in rng.permutation(len(pairs))]
+def _of_bucket(variant: Variant, bucket: tuple[int, int], rng: np.random.Generator) -> dict[Defines, Build]:
+    """Every feature, each with the configuration used least; then every configuration, with mixtures of features."""
+    found: dict[Defines, Build] = {}
+    pairs = list(product(DTYPES, variant.configs()))
+    every = [Build(variant.path, bucket, *pairs[at], Asked()) for at in rng.permutation(len(pairs))]
+    used = {build: 0 for build in every if _legal(variant, build)}
+
+    def take(build: Build, plain: Build) -> None:
+        used[plain] += 1
+        found.setdefault(build.defines, build)
+
+    for asked in PLAIN:
+        fitting = [plain for plain in used if _legal(variant, replace(plain, asked=asked))]
+        if fitting:
+            plain = min(fitting, key=used.__getitem__)
+            take(replace(plain, asked=asked), plain)
+    for _ in range(20 * PER_BUCKET):  # a variant of few configurations has fewer builds than PER_BUCKET
+        if len(found) == PER_BUCKET or not used:
+            break
+        plain = min(used, key=used.__getitem__)
+        mixtures = (replace(plain, asked=_mixture(rng)) for _ in range(30))
+        take(next((build for build in mixtures if _legal(variant, build)), plain), plain)
+    return found
+
+
+def _legal(variant: Variant, build: Build) -> bool:
+    """Whether the variant serves this build's problem with this configuration."""
+    problem, arch = build.problem, by_name(ARCH)
+    if variant.refusal(problem, arch) is not None:
+        return False
+    return variant.illegal is None or variant.illegal(problem, build.config, arch) is None
 
 
 def _mixture(rng: np.random.Generator) -> Asked:

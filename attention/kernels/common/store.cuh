@@ -35,8 +35,8 @@ __device__ __forceinline__ unsigned long long row_address(const Launch& launch, 
 }
 
 __device__ __forceinline__ float* lse_of(const Launch& launch, const Work& work, int row) {
-  const long long all = kVarlen ? launch.query_starts[launch.batch] : launch.queries;
-  return launch.lse + (static_cast<long long>(work.plane) * launch.heads + work.head) * all + work.query_start + row;
+  const long long head = static_cast<long long>(work.plane) * launch.heads + work.head;
+  return launch.lse + head * launch.queries + work.query_start + row;
 }
 
 // What a row's outputs are multiplied by, and its lse.

@@ -43,7 +43,7 @@ struct Launch {
   const float* sinks;                    // logit of each head
   const unsigned char* mask;             // 0 hides
   long long mask_row, mask_key, mask_head, mask_batch;
-  int batch, heads, heads_per_kv, queries, keys, head_dim;  // lengths: the largest ones where packed
+  int batch, heads, heads_per_kv, queries, keys, head_dim;  // where packed, rows of all that the tensors hold
   // Query i sees keys j with i + left <= j <= i + right; where packed, moves * (keys - queries) is added to both.
   int right, left, moves;
   int row_tiles, tiles, section, alibi_batch, alibi_head;
@@ -58,12 +58,19 @@ struct Launch {
 constexpr int kKStages = 2, kVStages = 3;
 constexpr int kRingBytes = (kKStages + kVStages) * kTileBytes;
 
+// Behind them a word of each warp, by which a block agrees that no sum has overflown, and one that says that the rows
+// are run a second time.
+constexpr int kQAt = kQInRegisters && kTileRows <= 3 * kKeys ? kTileBytes : kRingBytes;
+constexpr int kVotesAt = kQAt == kRingBytes ? kRingBytes + kQBytes : kRingBytes;
+
 struct Rooms {
-  unsigned k, v, q;
+  unsigned k, v, q, votes, second_time;
 
   __device__ __forceinline__ explicit Rooms(unsigned base) {
     v = base;
     k = base + kVStages * kTileBytes;
-    q = base + (kQInRegisters && kTileRows <= 3 * kKeys ? kTileBytes : kRingBytes);
+    q = base + kQAt;
+    votes = base + kVotesAt;
+    second_time = votes + 4 * kWarps;
   }
 };

@@ -83,10 +83,10 @@ class Shape:
 
     @property
     def smem_bytes(self) -> int:
-        """The rings of K and V; Q beside them where it stays, or where it is too large to pass through them."""
+        """The rings of K and V; Q beside them where it stays, or where it is too large to pass through them; votes."""
         passes = self.q_in_registers and self.tile_rows <= 3 * self.tile_keys
         rows = (K_STAGES + V_STAGES) * self.tile_keys + (0 if passes else self.tile_rows)
-        return rows * self.head_dim * 2
+        return rows * self.head_dim * 2 + 4 * (self.warps + 1)
 
 
 def padded_head_dim(head_dim: int) -> int:
@@ -95,14 +95,15 @@ def padded_head_dim(head_dim: int) -> int:
 
 
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:
-    """The tile of one configuration."""
-    return Shape(
-        padded_head_dim(problem.head_dim),
-        config["warps"],
-        config["warp_rows"],
-        config["tile_keys"],
-        bool(config["q_in_registers"]),
-    )
+    """The tile of one configuration.
+
+    A warp of 32 rows reads K and V half as often as one of 16; beyond head dim 128 its outputs do not fit registers.
+    """
+    head_dim = padded_head_dim(problem.head_dim)
+    warp_rows = config.get("warp_rows", 32 if head_dim <= 128 else 16)
+    # 16 rows of Q, or 32 of a short head dim, fit beside outputs and scores.
+    q_in_registers = config.get("q_in_registers", int(head_dim <= 64 or warp_rows == 16))
+    return Shape(head_dim, config["warps"], warp_rows, config["tile_keys"], bool(q_in_registers))
 
 
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
@@ -113,11 +114,11 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         ("WARPS", shape.warps),
         ("ROWS_PER_WARP", shape.warp_rows),
         ("TILE_KEYS", shape.tile_keys),
-        ("SLICE_KEYS", config["slice_keys"]),
-        ("BLOCKS", config["blocks"]),
-        ("Q_IN_REGISTERS", config["q_in_registers"]),
-        ("AHEAD", config["ahead"]),
-        ("FENCE", config["fence"]),
+        ("SLICE_KEYS", config.get("slice_keys", 16 if shape.head_dim in (96, 192, 256) else 32)),
+        ("BLOCKS", config.get("blocks", 8 // shape.warps)),
+        ("Q_IN_REGISTERS", int(shape.q_in_registers)),
+        ("AHEAD", config.get("ahead", 3 if shape.head_dim in (64, 192) else 1)),
+        ("FENCE", config.get("fence", 1)),
         ("BF16", int(problem.dtype == "bfloat16")),
         ("CAUSAL", int(edges.right is not None)),
         ("WINDOW", int(edges.left is not None)),
@@ -128,3 +129,9 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         ("MASK", int(problem.mask == "bool")),
     )
     return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)
+
+
+def section_of(problem: AttentionProblem, shape: Shape) -> int:
+    """Heads that a section of the causal schedule takes together: their K and V stay in the L2 of an A100 or H100."""
+    budget = 16 << 20 if problem.seq_kv < 2048 else 64 << 20
+    return max(1, min(problem.batch * problem.heads_q, budget // (4 * problem.seq_kv * shape.head_dim)))

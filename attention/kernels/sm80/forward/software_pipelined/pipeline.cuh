@@ -88,6 +88,7 @@ struct Pipeline : Rows {
 
   __device__ __forceinline__ void seen_tile(const Work& work, int left) {
     const bool more = left > 0;
+    pending = true;
 #pragma unroll
     for (int i = kSlices - 1; i >= 0; --i) {
       if (i == kSlices - 1 && more) load_next_k();
@@ -150,25 +151,26 @@ struct Pipeline : Rows {
     }
   }
 
-  // Whether a condition holds in all warps of the block. The rings are free before and after.
-  __device__ __forceinline__ bool in_all_warps(bool condition) const {
-    const bool mine = __all_sync(~0u, condition);
-    __syncthreads();
-    if (lane() == 0) ptx::store_shared(at.v + threadIdx.x / 32 * 4, mine);
+  // After all keys: whether every sum of the block is finite, or the rows have had their second time.
+  __device__ __forceinline__ bool settled() const {
+    const bool mine = __all_sync(~0u, finite());
+    if (lane() == 0) ptx::store_shared(at.votes + threadIdx.x / 32 * 4, mine);
     __syncthreads();
     bool all = true;
 #pragma unroll
-    for (int warp = 0; warp < kWarps; ++warp) all &= ptx::load_shared(at.v + 4 * warp) != 0;
+    for (int warp = 0; warp < kWarps; ++warp) all &= ptx::load_shared(at.votes + 4 * warp) != 0;
+    all |= ptx::load_shared(at.second_time) != 0;
     __syncthreads();
+    if (!all && threadIdx.x == 0) ptx::store_shared(at.second_time, 1);
     return all;
   }
 
-  // `exact`: take all slices for masked ones. Whether every sum of the block is finite.
-  __device__ __forceinline__ bool run(const Work& work, bool exact) {
+  // False if it must be run again, which then takes all slices for masked ones.
+  __device__ __forceinline__ bool run(const Work& work) {
     begin(work);
     // Tiles below `whole` are seen in full by every row, and every row has seen a key before.
     int whole = kCausal ? (work.row + work.right) / kKeys : work.last - 1;
-    if (kMask || exact) whole = 0;
+    if (kMask || ptx::load_shared(at.second_time)) whole = 0;
     int left = work.last - 1 - work.first, lowest = max(0, min(whole - work.first, left));
     for (; left >= lowest; --left) {
       masked_tile(work, left);
@@ -185,6 +187,6 @@ struct Pipeline : Rows {
         turn(left);
       }
     if (pending) multiply_values(v_before());
-    return in_all_warps(finite());
+    return settled();
   }
 };

@@ -28,8 +28,11 @@ constexpr int kConsumerThreads = 128 * kWarpgroups, kThreads = kConsumerThreads 
 constexpr int kSpan = kHeadDim % 64 ? 64 : 128, kPanelWidth = kSpan / 2, kPanels = kHeadDim / kPanelWidth;
 constexpr int kQBytes = kGroupRows * kHeadDim * 2, kTileBytes = kKeys * kHeadDim * 2;
 
-// 64 Ki registers a SM: (168 at launch) * 384 or (128) * 512, redistributed in steps of 8.
-constexpr int kProducerRegisters = kWarpgroups == 2 ? 24 : 32, kConsumerRegisters = kWarpgroups == 2 ? 240 : 160;
+// 64 Ki registers a SM: (168 at launch) * 384 or (128) * 512, redistributed in steps of 8. What lives in both roles is
+// spilled in both where the producer's 24 do not hold it: with these features they do not, whatever the tile is.
+constexpr bool kMany = kWindow || kVarlen || kSoftcap || kAlibi;
+constexpr int kProducerRegisters = kWarpgroups == 3 ? 32 : kMany ? 40 : 24;
+constexpr int kConsumerRegisters = kWarpgroups == 3 ? 160 : kMany ? 232 : 240;
 
 static_assert(kHeadDim % 32 == 0 && kHeadDim <= 256 && kKeys % 16 == 0 && kKeys <= 256);
 static_assert(kWarpgroups == 2 || kWarpgroups == 3);
@@ -47,7 +50,7 @@ struct Launch {
   const float* sinks;                    // logit of each head
   const unsigned char* mask;             // 0 hides
   long long mask_row, mask_key, mask_head, mask_batch;
-  int batch, heads, heads_per_kv, queries, keys, head_dim;  // lengths: the largest ones where packed
+  int batch, heads, heads_per_kv, queries, keys, head_dim;  // where packed, rows of all that the tensors hold
   // Query i sees keys j with i + left <= j <= i + right; where packed, moves * (keys - queries) is added to both.
   int right, left, moves;
   int row_tiles, tiles, section, alibi_batch, alibi_head;

@@ -12,6 +12,7 @@ from attention.cuda import driver, tensor_map
 from attention.cuda.counters import counters
 from attention.cuda.driver import Function
 from attention.cuda.kernels import function_of
+from attention.cuda.tensors import bring, outputs, readable
 from attention.extras import NO_EXTRAS, Extras
 from attention.kernels.sm90a.forward.warp_specialised.launch import (
     GROUP_ROWS,
@@ -21,7 +22,7 @@ from attention.kernels.sm90a.forward.warp_specialised.launch import (
     section_of,
     shape_of,
 )
-from attention.layout import empty_lse, empty_out
+from attention.layout import empty_lse
 from attention.problem import AttentionProblem
 from attention.variant import Config
 
@@ -61,12 +62,8 @@ def forward(
     if index != torch.cuda.current_device():
         with torch.cuda.device(index):
             return forward(query, key, value, problem, config, extras)
-    width = query.shape[-1]
-    out, lse = empty_out(query, width), empty_lse(query)
-    written = out
-    if width % 8 or out.stride(-1) != 1 or any(stride % 8 for stride in out.stride()[:-1]):
-        written = out.new_empty((*out.shape[:-1], -(-width // 8) * 8))
-    query, key, value = (_readable(tensor) for tensor in (query, key, value))
+    (out, written), lse = outputs(query), empty_lse(query)
+    query, key, value = (readable(tensor) for tensor in (query, key, value))
     prepared = _prepared(index, query.shape, key.shape, written.stride(), problem, config)
     bfloat16, span = query.dtype == torch.bfloat16, prepared.swizzle
     launch = Launch.from_buffer_copy(prepared.template)
@@ -79,33 +76,12 @@ def forward(
     launch.out, launch.lse = written.data_ptr(), lse.data_ptr()
     launch.counters = counters(index).address(stream, torch.cuda.is_current_stream_capturing())
     if extras is not NO_EXTRAS:
-        _bring(launch, extras)
+        bring(launch, extras)
     pointer = ctypes.c_void_p(base)
     driver.launch(prepared.function, prepared.blocks, prepared.shape.threads, stream, ctypes.addressof(pointer))
     if written is not out:
-        out.copy_(written[..., :width])
+        out.copy_(written[..., : out.shape[-1]])
     return out, lse
-
-
-def _bring(launch: Launch, extras: Extras) -> None:
-    """Addresses and strides of the tensors that features bring."""
-    if extras.cu_seqlens_q is not None and extras.cu_seqlens_k is not None:
-        launch.query_starts, launch.key_starts = extras.cu_seqlens_q.data_ptr(), extras.cu_seqlens_k.data_ptr()
-    if extras.alibi is not None:
-        launch.alibi = extras.alibi.data_ptr()
-        launch.alibi_batch, launch.alibi_head = extras.alibi.stride()
-    if extras.sinks is not None:
-        launch.sinks = extras.sinks.data_ptr()
-    if extras.mask is not None:
-        launch.mask = extras.mask.data_ptr()
-        launch.mask_batch, launch.mask_head, launch.mask_row, launch.mask_key = extras.mask.stride()
-
-
-def _readable(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, or a copy that TMA can read."""
-    if tensor.shape[-1] % 8:
-        return torch.nn.functional.pad(tensor, (0, -tensor.shape[-1] % 8))
-    return tensor if tensor_map.fits(tensor) else tensor.clone(memory_format=torch.contiguous_format)
 
 
 @lru_cache(maxsize=4096)
@@ -127,8 +103,8 @@ def _prepared(
         batch=problem.batch,
         heads=problem.heads_q,
         heads_per_kv=problem.heads_q // problem.heads_kv,
-        queries=problem.seq_q,
-        keys=problem.seq_kv,
+        queries=query[-2],
+        keys=key[-2],
         head_dim=query[-1],
         left=edges.left or 0,
         right=edges.right or 0,

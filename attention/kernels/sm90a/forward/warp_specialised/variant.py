@@ -3,6 +3,7 @@
 from attention.kernels.sm90a.forward.warp_specialised.launch import (
     GROUP_ROWS,
     HEAD_DIMS,
+    Shape,
     build_of,
     padded_head_dim,
     shape_of,
@@ -11,14 +12,20 @@ from attention.problem import AttentionProblem, Feature
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.arch import Arch
 
-# setmaxnreg's shares of 64 Ki registers among 384 and 512 threads, as in config.cuh.
-CONSUMER_REGISTERS = {2: 240, 3: 160}
-# Registers that tiles must leave for addresses, ring positions, softmax state and temporaries: where less is left,
-# ptxas spills. Found with NVRTC 12.9 by compiling every configuration with each feature (`python -m attention check
-# --all`); of several features the most demanding one counts. At head dim 192 ptxas spills 4 to 12 bytes where 60 to 72
-# are left: why is not known.
-OTHER_REGISTERS, AT_192 = 32, 28
-BANDED_REGISTERS, WINDOW_REGISTERS, ALIBI_REGISTERS, MASK_REGISTERS, SOFTCAP_REGISTERS = 36, 48, 48, 56, 64
+# The most keys of a tile whose scores ptxas holds in a consumer's registers without a spill, by head dim and
+# warpgroups, and by what is asked for. Found with NVRTC 12.9 by compiling each: `python -m attention check --all`
+# compiles all that these figures allow, and names every one that spills.
+SHAPES = ((64, 2), (64, 3), (96, 2), (96, 3), (128, 2), (128, 3), (192, 2), (256, 2))
+MOST_KEYS = {
+    "full": (176, 128, 176, 96, 176, 80, 112, 80),
+    "causality": (176, 112, 176, 96, 176, 80, 96, 80),
+    "variable lengths": (176, 128, 176, 96, 176, 80, 112, 80),
+    "sliding window": (176, 96, 176, 80, 160, 64, 112, 64),
+    "ALiBi": (176, 112, 144, 96, 160, 64, 96, 64),
+    "softcap": (176, 96, 144, 80, 144, 64, 112, 64),
+    "bool mask": (176, 112, 176, 80, 160, 64, 80, 64),
+    "several features": (160, 112, 160, 64, 128, 64, 96, 64),
+}
 
 FEATURES: frozenset[Feature] = frozenset(
     {"bool mask", "bottom-right causality", "sliding window", "softcap", "ALiBi", "attention sinks", "variable lengths"}
@@ -39,33 +46,28 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
 
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
-    """Registers of a consumer thread, shared memory of the block, and warpgroups that would have no rows."""
+    """Shared memory of the block, registers of a consumer thread, and warpgroups that would have no rows."""
     shape = shape_of(problem, config)
     assert arch.limits is not None
     if shape.smem_bytes > arch.limits.smem_bytes_per_block:
         return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
-    held = shape.head_dim // 2 + shape.tile_keys * 3 // 4  # out, scores, and p packed by two
-    others = other_registers(problem)
-    if held + others > CONSUMER_REGISTERS[shape.warpgroups]:
-        return (
-            f"holds {held} registers of tiles a thread and {others} others, of {CONSUMER_REGISTERS[shape.warpgroups]}"
-        )
+    most, asked = most_keys(problem, shape)
+    if shape.tile_keys > most:
+        return f"spills registers beyond {most} keys at head dim {shape.head_dim} with {asked}"
     if shape.warpgroups == 3 and problem.seq_q <= 2 * GROUP_ROWS:
         return f"two warpgroups already hold all {problem.seq_q} queries"
     return None
 
 
-def other_registers(problem: AttentionProblem) -> int:
-    """Registers of a consumer thread beside its tiles."""
-    asked = (
-        (problem.edges.right is not None, BANDED_REGISTERS),
-        (problem.edges.left is not None, WINDOW_REGISTERS),
-        (problem.alibi, ALIBI_REGISTERS),
-        (problem.mask == "bool", MASK_REGISTERS),
-        (problem.softcap > 0, SOFTCAP_REGISTERS),
-    )
-    most = max((registers for needed, registers in asked if needed), default=OTHER_REGISTERS)
-    return most + (AT_192 if padded_head_dim(problem.head_dim) == 192 else 0)
+def most_keys(problem: AttentionProblem, shape: Shape) -> tuple[int, str]:
+    """The most keys of a tile without a spill, and what asks for so few; 0 where no tile does."""
+    if (shape.head_dim, shape.warpgroups) not in SHAPES:
+        return 0, f"{shape.warpgroups} warpgroups"
+    at = SHAPES.index((shape.head_dim, shape.warpgroups))
+    features = [feature for feature in problem.features if feature in MOST_KEYS]
+    asked = ["full", *(["causality"] if problem.edges.right is not None and not features else []), *features]
+    asked += ["several features"] if len(features) > 1 else []
+    return min((MOST_KEYS[each][at], each) for each in asked)
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:

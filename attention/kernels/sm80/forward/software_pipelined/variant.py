@@ -1,0 +1,108 @@
+"""Attention on mma.sync, for Ampere and what speaks its instructions: what it serves and what a tile asks."""
+
+from attention.kernels.sm80.forward.software_pipelined.launch import (
+    HEAD_DIMS,
+    Shape,
+    build_of,
+    padded_head_dim,
+    shape_of,
+)
+from attention.problem import AttentionProblem, Feature
+from attention.variant import Config, Demand, Tile, Variant
+from microbench.arch import Arch
+
+# The most keys of a tile that ptxas compiles without a spill at 255 registers, by head dim: found with NVRTC 12.9 by
+# compiling each with every feature (`python -m attention check --all`).
+MOST_KEYS = {64: 128, 96: 64, 128: 32, 192: 64, 256: 32}
+
+FEATURES: frozenset[Feature] = frozenset(
+    {"bool mask", "bottom-right causality", "sliding window", "softcap", "ALiBi", "attention sinks", "variable lengths"}
+)
+
+
+def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
+    """What the kernel is not written for."""
+    if problem.dtype not in ("float16", "bfloat16"):
+        return f"serves float16 and bfloat16, not {problem.dtype}"
+    if problem.head_dim != problem.head_dim_v:
+        return f"needs one head dim for all, not {problem.head_dim} and {problem.head_dim_v}"
+    if problem.head_dim > HEAD_DIMS[-1]:
+        return f"serves head dims up to {HEAD_DIMS[-1]}, not {problem.head_dim}"
+    if problem.softmax_scale < 0 or (problem.alibi and problem.softmax_scale == 0):
+        return f"needs a positive softmax scale, not {problem.softmax_scale:g}"
+    return None
+
+
+def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
+    """Shared memory of the block, and warps that would have no rows."""
+    shape = shape_of(problem, config)
+    assert arch.limits is not None
+    if shape.smem_bytes > arch.limits.smem_bytes_per_block:
+        return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
+    if shape.tile_keys > MOST_KEYS[shape.head_dim]:
+        return f"spills registers beyond {MOST_KEYS[shape.head_dim]} keys at head dim {shape.head_dim}"
+    if problem.mask == "bool" and (shape.head_dim == 128 or (shape.head_dim == 192 and shape.tile_keys > 32)):
+        return f"spills registers at head dim {shape.head_dim} with a mask"
+    if shape.head_dim == 256 and (shape.warps == 4 or problem.causal or problem.features):
+        return "spills registers at head dim 256 but for eight warps without a mask"
+    if shape.warps == 8 and shape.warp_rows == 32:
+        return "holds outputs and scores of 32 rows a warp, for which four warps leave room and eight do not"
+    if shape.warps == 8 and problem.seq_q <= shape.tile_rows // 2:
+        return f"four warps already hold all {problem.seq_q} queries"
+    return None
+
+
+def tile(problem: AttentionProblem, config: Config) -> Tile:
+    """Every warp reads all of K and V from shared memory; its exponentials stand beside the other block's products."""
+    shape = shape_of(problem, config)
+    rows, columns, width = shape.tile_rows, shape.tile_keys, shape.head_dim
+    kv_bytes = 2 * columns * width * 2
+    q_bytes = 0 if shape.q_in_registers else rows * width * 2
+    return Tile(
+        rows=rows,
+        columns=columns,
+        row_step=rows,
+        column_step=_slice(shape),
+        demands=(
+            Demand("products on mma.sync", "tile", 4 * rows * columns * width, "mma_bf16_flops_per_s"),
+            Demand("exponentials", "tile", rows * columns, "mufu_ex2_per_clk_sm"),
+            Demand("K and V to registers", "tile", shape.warps * kv_bytes + q_bytes, "smem_bandwidth_bytes_per_clk_sm"),
+            Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
+            # A tile ends in a barrier of the block, behind which its first scores wait for K from shared memory.
+            Demand("barrier", "barrier", 2, "smem_latency_cycles"),
+        ),
+        edge=(Demand("Q and out", "edge", 4 * rows * width, "dram_bandwidth_bytes_per_s"),),
+    )
+
+
+def _slice(shape: Shape) -> int:
+    return min(shape.tile_keys, shape.warp_rows)
+
+
+def notes(problem: AttentionProblem) -> tuple[str, ...]:
+    """Padding and copies."""
+    said = [
+        "a tensor is copied first where its last dimension is not contiguous, or its base or a stride is no multiple "
+        "of 16 bytes"
+    ]
+    padded = padded_head_dim(problem.head_dim)
+    if padded != problem.head_dim:
+        said.append(f"head dim {problem.head_dim} is padded to {padded} in shared memory")
+    if problem.head_dim % 8:
+        said.append("head dims that are no multiple of 8 are padded by a copy of Q, K and V")
+    return tuple(said)
+
+
+VARIANT = Variant(
+    summary="cp.async, ldmatrix and mma.sync, scores of one slice beside p V of another",
+    owner="smscope",
+    archs=("sm80", "sm86", "sm89", "sm90a", "sm120a"),
+    features=FEATURES,
+    refuses=refuses,
+    space=(("warps", (4, 8)), ("tile_keys", (32, 64, 128))),
+    illegal=illegal,
+    tile=tile,
+    build=build_of,
+    rank=-1,
+    notes=notes,
+)

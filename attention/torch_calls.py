@@ -1,0 +1,112 @@
+"""Torch's fused kernels for CUDA in the form that also returns lse, which torch's public function keeps to itself.
+
+Their checks lie in torch's sdp_utils, which is passed by here, so that what they leave to it is done here: head dims
+padded to 16 bytes, masks as aligned floats, and causality only of as many queries as keys, where top-left and
+bottom-right are the same.
+"""
+
+from collections.abc import Callable
+
+import torch
+
+from attention.extras import NO_EXTRAS, Extras
+from attention.layout import empty_lse, empty_out
+from attention.problem import AttentionProblem
+from attention.variant import Config
+
+Pair = tuple[torch.Tensor, torch.Tensor]
+Call = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, bool, float], Pair]
+BIAS_MULTIPLE = 16  # elements of a row of an additive mask
+
+
+def flash(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    problem: AttentionProblem,
+    config: Config,
+    extras: Extras = NO_EXTRAS,
+) -> Pair:
+    """FlashAttention-2: out (B, Hq, Sq, D) and lse (B, Hq, Sq), as attention.layout has them."""
+
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float) -> Pair:
+        out, lse, *_ = torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal, False, scale=scale)
+        return out, lse
+
+    return _by_squares(call, query, key, value, problem)
+
+
+def cudnn(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    problem: AttentionProblem,
+    config: Config,
+    extras: Extras = NO_EXTRAS,
+) -> Pair:
+    """cuDNN: out (B, Hq, Sq, Dv) and lse (B, Hq, Sq), as attention.layout has them."""
+
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float) -> Pair:
+        kernel = torch.ops.aten._scaled_dot_product_cudnn_attention
+        out, lse, *_ = kernel(q, k, v, None, True, 0.0, causal, False, scale=scale)
+        return out, lse.reshape(out.shape[:-1])  # some releases return (B, Hq, Sq, 1)
+
+    return _by_squares(call, query, _for_each_head(key, query), _for_each_head(value, query), problem)
+
+
+def efficient(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    problem: AttentionProblem,
+    config: Config,
+    extras: Extras = NO_EXTRAS,
+) -> Pair:
+    """Memory-efficient attention: out (B, Hq, Sq, Dv) and lse (B, Hq, Sq), as attention.layout has them."""
+    kernel = torch.ops.aten._scaled_dot_product_efficient_attention
+    mask = extras.mask
+    q, k, v = (_padded(_for_each_head(tensor, query)) for tensor in (query, key, value))
+    bias = None if mask is None else _bias(mask, query.dtype)
+    found, long_lse, *_ = kernel(q, k, v, bias, True, 0.0, problem.causal, scale=problem.softmax_scale)
+    out, lse = empty_out(query, value.shape[-1]), empty_lse(query)
+    out.copy_(found[..., : value.shape[-1]])
+    lse.copy_(long_lse[..., : query.shape[2]])  # its rows are padded to 32 queries
+    if mask is not None:
+        blind = ~mask.any(-1) if mask.dtype == torch.bool else (mask == -torch.inf).all(-1)
+        out.masked_fill_(blind[..., None], 0.0)
+        lse.masked_fill_(blind, -torch.inf)
+    return out, lse
+
+
+def _by_squares(
+    call: Call, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, problem: AttentionProblem
+) -> Pair:
+    """Top-left causality as a square of the shorter length, and the queries after it, which see all keys."""
+    scale = problem.softmax_scale
+    q, k, v = (_padded(tensor) for tensor in (query, key, value))
+    out, lse = empty_out(query, value.shape[-1]), empty_lse(query)
+    side = min(problem.seq_q, problem.seq_kv) if problem.causal else problem.seq_q
+    parts = [(slice(0, side), k[:, :, :side] if problem.causal else k, problem.causal), (slice(side, None), k, False)]
+    for rows, keys, causal in parts[: 2 if side < problem.seq_q else 1]:
+        found, found_lse = call(q[:, :, rows], keys, v[:, :, : keys.shape[2]], causal, scale)
+        out[:, :, rows], lse[:, :, rows] = found[..., : value.shape[-1]], found_lse
+    return out, lse
+
+
+def _padded(tensor: torch.Tensor) -> torch.Tensor:
+    """With a contiguous last dimension of whole 16 bytes."""
+    short = -tensor.shape[-1] % (16 // tensor.element_size())
+    tensor = torch.nn.functional.pad(tensor, (0, short)) if short else tensor
+    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
+
+
+def _for_each_head(tensor: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
+    """Key heads repeated for the query heads of their group."""
+    group = query.shape[1] // tensor.shape[1]
+    return tensor if group == 1 else tensor.repeat_interleave(group, dim=1)
+
+
+def _bias(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    *leading, keys = mask.shape
+    bias = torch.zeros(*leading, keys + -keys % BIAS_MULTIPLE, dtype=dtype, device=mask.device)[..., :keys]
+    return bias.masked_fill_(~mask, -torch.inf) if mask.dtype == torch.bool else bias.copy_(mask)

@@ -1,0 +1,28 @@
+"""The kernels that a committed campaign ran are those that this tree compiles."""
+
+import pytest
+
+from microbench.build import Cubin, compile_all
+from microbench.verification.forward import ForwardRow, files, read
+from tests.gpu.forward_builds import builds_of, tuned
+from tests.gpu.forward_summary import digest
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("variant", tuned())
+def test_committed_results_are_of_this_trees_kernels(variant: str) -> None:
+    """Cubins decide, not sources: a comment may change."""
+    recorded = {row.cubins_sha256 for file in files() for row in read(file, ForwardRow) if row.variant == variant}
+    if not recorded:
+        pytest.skip(f"no campaign of {variant} is committed yet")
+    made = compile_all([build.source for build in builds_of(variant)])
+    assert recorded == {digest(cubin.sha256 for cubin in made if isinstance(cubin, Cubin))}, "run the campaign again"
+
+
+def test_committed_results_are_all_right() -> None:
+    for file in files():
+        rows = read(file, ForwardRow)
+        assert rows and {row.gpu for row in rows} == {file.stem.removeprefix("forward-")}
+        assert all(row.failed == 0 for row in rows)
+        assert all(max(row.worst_ratio, row.worst_block_ratio, row.worst_lse_ratio) <= 1 for row in rows)
