@@ -47,7 +47,7 @@ def test_slower_shared_memory_takes_another_tile() -> None:
 
 
 def test_slower_wgmma_takes_the_kernel_that_does_without() -> None:
-    assert choose(altered(wgmma_bf16_flops_per_s=0.4), problem()).pick.variant == "sm80/forward/torch_flash"
+    assert choose(altered(wgmma_bf16_flops_per_s=0.4), problem()).pick.variant == "sm80/forward/software_pipelined"
 
 
 def test_noise_within_the_constants_intervals_moves_no_pick() -> None:

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from attention import layout
 from attention.extras import Extras
 from microbench.report import verified
 from microbench.verification import forward as forwards
 from microbench.verification.forward import ALL, PLAIN, ForwardProblemRow, ForwardRow, read, text
 from tests.cpu.forward_cases import CASES, CPU, VARIANTS, Pair
 from tests.gpu import forward_inputs, forward_oracle, forward_supervisor, forward_worker
-from tests.gpu.forward_builds import kernel_module
 from tests.gpu.forward_problems import Case, described
 from tests.gpu.forward_summary import summed
 
@@ -96,8 +96,7 @@ def served(spoil: Callable[[Pair], None]) -> Callable[..., Pair]:
         q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, problem: object, config: object, extras: Extras
     ) -> Pair:
         case = next(case for case in CASES if case.problem is problem)
-        module = kernel_module(case.build.variant)
-        results = module.empty_out(q, q.shape[-1]), module.empty_lse(q)
+        results = layout.empty_out(q, q.shape[-1]), layout.empty_lse(q)
         assert all(bool(torch.isnan(each).all()) for each in results)
         for piece in forward_oracle.pieces(case, forward_inputs.Tensors(q, k, v, extras), *results):
             piece.out.copy_(piece.low.out)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ import torch
 from attention import reference
 from attention.extras import Extras
 from attention.layout import empty_lse, empty_out
+from attention.variant import by_path
 from tests.cpu.forward_cases import CASES, CPU, VARIANTS, low
 from tests.gpu import forward_inputs, forward_oracle
-from tests.gpu.forward_builds import BUCKETS, PLAIN, builds_of
+from tests.gpu.forward_builds import BUCKETS, DTYPES, PLAIN, Asked, Build, builds_of, legal
 from tests.gpu.forward_problems import Case, drawn
 
 
@@ -21,14 +23,17 @@ def identity(case: Case) -> str:
     return f"{case.index}"
 
 
-def test_a_sample_of_builds_has_every_configuration_feature_and_head_dim() -> None:
-    for variant in VARIANTS:
-        builds = builds_of(variant)
-        assert len(builds) <= 300 // max(2, len(VARIANTS)) and len({build.defines for build in builds}) == len(builds)
-        for bucket in BUCKETS:
-            here = [build for build in builds if build.bucket == bucket]
-            assert {build.asked for build in here} >= set(PLAIN)
-            assert {build.dtype for build in here} == {"bfloat16", "float16"}
+@pytest.mark.parametrize("path", VARIANTS)
+@pytest.mark.parametrize("bucket", BUCKETS, ids=str)
+def test_a_sample_of_builds_has_all_that_a_head_dim_is_served_with(path: str, bucket: tuple[int, int]) -> None:
+    variant, sample = by_path(path), builds_of(path)
+    assert len(sample) <= 300 // max(2, len(VARIANTS)) and len({build.defines for build in sample}) == len(sample)
+    here = [build for build in sample if build.bucket == bucket]
+    assert all(legal(variant, build) for build in here)
+    every = [Build(path, bucket, *pair, Asked()) for pair in product(DTYPES, variant.configs())]
+    assert {(each.dtype, each.config) for each in here} == {(b.dtype, b.config) for b in every if legal(variant, b)}
+    served = {asked for asked in PLAIN for each in every if legal(variant, replace(each, asked=asked))}
+    assert Asked() in served and {build.asked for build in here} >= served
 
 
 def test_a_campaign_is_the_same_wherever_it_is_drawn_and_compiled_to_the_sample() -> None:
@@ -154,11 +159,11 @@ def test_tensors_lie_where_their_layout_says_amid_nan() -> None:
 
 def test_a_write_outside_of_the_results_is_seen() -> None:
     results = forward_inputs.Results(exact=False)
-    out = results.empty_out(torch.zeros(1, 2, 3, 8, dtype=torch.float16).transpose(1, 2), 8)
+    out = results.out(torch.zeros(1, 2, 3, 8, dtype=torch.float16).transpose(1, 2), 8)
     assert out.stride() == empty_out(torch.zeros(1, 2, 3, 8).transpose(1, 2), 8).stride()
     assert bool(torch.isnan(out).all()) and not results.strayed()
     out.fill_(1.0)
-    lse = results.empty_lse(out)
+    lse = results.lse(out)
     assert lse.shape == empty_lse(out).shape and not results.strayed()
     torch.as_strided(out, (1,), (1,), out.storage_offset() + out.numel()).fill_(0.0)
     assert results.strayed()

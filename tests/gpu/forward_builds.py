@@ -122,14 +122,14 @@ def _of_bucket(variant: Variant, bucket: tuple[int, int], rng: np.random.Generat
     found: dict[Defines, Build] = {}
     pairs = list(product(DTYPES, variant.configs()))
     every = [Build(variant.path, bucket, *pairs[at], Asked()) for at in rng.permutation(len(pairs))]
-    used = {build: 0 for build in every if _legal(variant, build)}
+    used = {build: 0 for build in every if legal(variant, build)}
 
     def take(build: Build, plain: Build) -> None:
         used[plain] += 1
         found.setdefault(build.defines, build)
 
     for asked in PLAIN:
-        fitting = [plain for plain in used if _legal(variant, replace(plain, asked=asked))]
+        fitting = [plain for plain in used if legal(variant, replace(plain, asked=asked))]
         if fitting:
             plain = min(fitting, key=used.__getitem__)
             take(replace(plain, asked=asked), plain)
@@ -138,11 +138,11 @@ def _of_bucket(variant: Variant, bucket: tuple[int, int], rng: np.random.Generat
             break
         plain = min(used, key=used.__getitem__)
         mixtures = (replace(plain, asked=_mixture(rng)) for _ in range(30))
-        take(next((build for build in mixtures if _legal(variant, build)), plain), plain)
+        take(next((build for build in mixtures if legal(variant, build)), plain), plain)
     return found
 
 
-def _legal(variant: Variant, build: Build) -> bool:
+def legal(variant: Variant, build: Build) -> bool:
     """Whether the variant serves this build's problem with this configuration."""
     problem, arch = build.problem, by_name(ARCH)
     if variant.refusal(problem, arch) is not None:

@@ -3,10 +3,10 @@
 `exact` leaves out the room around a tensor, for a checking tool that knows the bounds of an allocation.
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -123,17 +123,20 @@ def _placed(values: torch.Tensor, where: str, exact: bool) -> torch.Tensor:
 class Results:
     """Memory for out and lse, all NaN, with more NaN before and behind it."""
 
+    empty_out = staticmethod(layout.empty_out)
+    empty_lse = staticmethod(layout.empty_lse)
+
     def __init__(self, exact: bool) -> None:
         self.exact = exact
         self.whole: list[tuple[torch.Tensor, int, int]] = []
 
-    def empty_out(self, query: torch.Tensor, head_dim_v: int, dtype: torch.dtype | None = None) -> torch.Tensor:
+    def out(self, query: torch.Tensor, head_dim_v: int, dtype: torch.dtype | None = None) -> torch.Tensor:
         """attention.layout.empty_out, poisoned."""
-        return self._like(layout.empty_out(query, head_dim_v, dtype))
+        return self._like(self.empty_out(query, head_dim_v, dtype))
 
-    def empty_lse(self, query: torch.Tensor) -> torch.Tensor:
+    def lse(self, query: torch.Tensor) -> torch.Tensor:
         """attention.layout.empty_lse, poisoned."""
-        return self._like(layout.empty_lse(query))
+        return self._like(self.empty_lse(query))
 
     def _like(self, plain: torch.Tensor) -> torch.Tensor:
         guard, count = 0 if self.exact else GUARD, plain.numel()
@@ -142,6 +145,11 @@ class Results:
         whole = torch.full((count + 2 * guard,), torch.nan, dtype=plain.dtype, device=plain.device)
         self.whole.append((whole, guard, count))
         return whole.as_strided(plain.shape, plain.stride(), guard)
+
+    def hold(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor lies in this memory."""
+        places = [whole.untyped_storage().data_ptr() for whole, _, _ in self.whole]
+        return tensor.untyped_storage().data_ptr() in places
 
     def strayed(self) -> bool:
         """Whether anything was written outside of a result."""
@@ -153,17 +161,24 @@ class Results:
 
 
 @contextmanager
-def poisoned_results(module: Any, exact: bool = False) -> Iterator[Results]:
-    """Inside, `module`'s out and lse are NaN before they are written, and so is what torch.empty gives it."""
+def poisoned_results(exact: bool = False) -> Iterator[Results]:
+    """Inside, out and lse of any kernel are NaN before they are written, and so is what torch.empty gives."""
     results = Results(exact)
-    before = module.empty_out, module.empty_lse
-    module.empty_out, module.empty_lse = results.empty_out, results.empty_lse
-    fills = torch.utils.deterministic.fill_uninitialized_memory
-    torch.utils.deterministic.fill_uninitialized_memory = True
+    given = {layout.empty_out: results.out, layout.empty_lse: results.lse}
+    names = {function.__name__: (function, instead) for function, instead in given.items()}
+    modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == "attention"]
+    places = [
+        (module, name) for module in modules for name, (plain, _) in names.items() if vars(module).get(name) is plain
+    ]
+    fills = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+    for module, name in places:
+        setattr(module, name, names[name][1])
+    torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined]
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         yield results
     finally:
-        module.empty_out, module.empty_lse = before
+        for module, name in places:
+            setattr(module, name, names[name][0])
         torch.use_deterministic_algorithms(False)
-        torch.utils.deterministic.fill_uninitialized_memory = fills
+        torch.utils.deterministic.fill_uninitialized_memory = fills  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ import torch
 from attention.variant import by_path
 from microbench.build import Cubin, compile_all
 from microbench.verification.forward import ForwardProblemRow, text
-from tests.gpu.forward_builds import Build, kernel_module
+from tests.gpu.forward_builds import Build
 from tests.gpu.forward_inputs import poisoned_results, tensors_of
 from tests.gpu.forward_oracle import Verdict, judge
 from tests.gpu.forward_problems import Case, described
@@ -45,11 +45,13 @@ def examined(case: Case, device: torch.device, exact: bool = False) -> ForwardPr
     """Run and judge one case."""
     tensors = tensors_of(case, device, exact)
     forward: Callable[..., Any] = by_path(case.build.variant).load()
-    with poisoned_results(kernel_module(case.build.variant), exact) as results:
+    with poisoned_results(exact) as results:
         out, lse = forward(tensors.query, tensors.key, tensors.value, case.problem, case.build.config, tensors.extras)
     torch.cuda.synchronize(device)
     verdict = judge(case, tensors, out, lse)
     reasons = [verdict.reason] if verdict.reason else []
+    if not (results.hold(out) and results.hold(lse)):
+        reasons.append("out or lse is not what attention.layout gave, and was not NaN before")
     if results.strayed():
         reasons.append("wrote outside of out or lse")
     if counting(device):

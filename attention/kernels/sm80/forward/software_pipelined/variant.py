@@ -28,7 +28,7 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
         return f"needs one head dim for all, not {problem.head_dim} and {problem.head_dim_v}"
     if problem.head_dim > HEAD_DIMS[-1]:
         return f"serves head dims up to {HEAD_DIMS[-1]}, not {problem.head_dim}"
-    if problem.softmax_scale < 0 or (problem.alibi and problem.softmax_scale == 0):
+    if problem.softmax_scale <= 0:  # 0 times the -inf of a hidden key is NaN
         return f"needs a positive softmax scale, not {problem.softmax_scale:g}"
     return None
 
@@ -43,6 +43,8 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
         return f"spills registers beyond {MOST_KEYS[shape.head_dim]} keys at head dim {shape.head_dim}"
     if problem.mask == "bool" and (shape.head_dim == 128 or (shape.head_dim == 192 and shape.tile_keys > 32)):
         return f"spills registers at head dim {shape.head_dim} with a mask"
+    if shape.head_dim == 128 and arch.name in ("sm86", "sm89") and len(problem.features) > 2:
+        return f"spills registers at head dim 128 with so many features on {arch.name}"
     if shape.head_dim == 256 and (shape.warps == 4 or problem.causal or problem.features):
         return "spills registers at head dim 256 but for eight warps without a mask"
     if shape.warps == 8 and shape.warp_rows == 32:

@@ -40,7 +40,7 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
         return f"needs one head dim for all, not {problem.head_dim} and {problem.head_dim_v}"
     if problem.head_dim > HEAD_DIMS[-1]:
         return f"serves head dims up to {HEAD_DIMS[-1]}, not {problem.head_dim}"
-    if problem.softmax_scale < 0 or (problem.alibi and problem.softmax_scale == 0):
+    if problem.softmax_scale <= 0:  # 0 times the -inf of a hidden key is NaN
         return f"needs a positive softmax scale, not {problem.softmax_scale:g}"
     return None
 
