@@ -3,9 +3,10 @@
 // fence_proxy_async (barrier.cuh).
 //
 // A tensor copy moves a box of a tensor of one to five dimensions. Coordinates come innermost first; where the box
-// leaves the tensor, a load writes zeros and a store nothing. The innermost coordinate is a multiple of 16 bytes, and of
-// a store or an addition not negative: any other is an illegal instruction on an H100. Shared memory at a multiple of
-// 128 bytes; where the map has a swizzle, 16-byte chunk number bits are xored with address bits 7 and up: see wgmma.cuh.
+// leaves the tensor, a load writes zeros and a store nothing. The innermost coordinate is a multiple of 16 bytes, and
+// of a store or an addition not negative: any other is an illegal instruction on an H100. Shared memory at a multiple
+// of 128 bytes; where the map has a swizzle, 16-byte chunk number bits are xored with address bits 7 and up: see
+// wgmma.cuh.
 #pragma once
 #include "ptx/barrier.cuh"
 #include "ptx/mbarrier.cuh"
