@@ -1,9 +1,11 @@
 """The attention forward of sm80, executed: right in every mode, with every feature, and without a race."""
 
+import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -137,6 +139,16 @@ def test_large_p_stay_within_float16(spread: float) -> None:
     for seed in range(4):
         case = replace(SOME, batch=1, seq_kv=400, dtype="float16", spread=spread, seed=seed)
         assert not why_wrong("lazy", case, HALF)
+
+
+@pytest.mark.parametrize("above", [9, 63, 125, 126, 127, 128, 129, 200])
+def test_a_late_score_may_exceed_the_first_ones_by_any_power_of_two(above: int) -> None:
+    case = ForwardCase(heads_q=1, seq_q=40, seq_kv=300, head_dim=64)
+    drawn = inputs_of(case)
+    q, k = (np.zeros(bits.shape, np.float32) for bits in (drawn.q, drawn.k))
+    q[..., 0], k[..., 5, 0] = 1, (above + 0.6) * math.log(2) / case.scale  # keys are visited from the last to the first
+    inputs = replace(drawn, q=case.bits(q), k=case.bits(k))
+    assert not judge(case, inputs, run(EmulatedDevice("lazy"), case, BAND, inputs=inputs))
 
 
 def test_rows_of_no_sequence_are_neither_read_nor_written() -> None:

@@ -58,12 +58,19 @@ struct Launch {
 constexpr int kKStages = 2, kVStages = 3;
 constexpr int kRingBytes = (kKStages + kVStages) * kTileBytes;
 
+// Behind them a word of each warp, by which a block agrees that no sum has overflown, and one that says that the rows
+// are run a second time.
+constexpr int kQAt = kQInRegisters && kTileRows <= 3 * kKeys ? kTileBytes : kRingBytes;
+constexpr int kVotesAt = kQAt == kRingBytes ? kRingBytes + kQBytes : kRingBytes;
+
 struct Rooms {
-  unsigned k, v, q;
+  unsigned k, v, q, votes, second_time;
 
   __device__ __forceinline__ explicit Rooms(unsigned base) {
     v = base;
     k = base + kVStages * kTileBytes;
-    q = base + (kQInRegisters && kTileRows <= 3 * kKeys ? kTileBytes : kRingBytes);
+    q = base + kQAt;
+    votes = base + kVotesAt;
+    second_time = votes + 4 * kWarps;
   }
 };

@@ -13,15 +13,16 @@ __device__ __forceinline__ Work work_again(const Launch& launch) {
 extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
     attention_forward_sm80(const __grid_constant__ Launch launch) {
   Pipeline self(launch);
+  if (threadIdx.x == 0) ptx::store_shared(self.at.second_time, 0);
 #pragma unroll 1
-  for (bool exact = false;; exact = true) {
+  while (true) {
     const Work work = work_again(launch);
     if (work.sees_nothing()) {
       for (int panel = 0; panel < kPanels; ++panel)
         store_nothing(launch, work, work.row + self.warp_row() + panel * 16 + self.lane() / 4, self.lane());
       return;
     }
-    if (self.run(work, exact) || exact) break;
+    if (self.run(work)) break;
   }
   self.store(work_again(launch));
 }

@@ -83,10 +83,10 @@ class Shape:
 
     @property
     def smem_bytes(self) -> int:
-        """The rings of K and V; Q beside them where it stays, or where it is too large to pass through them."""
+        """The rings of K and V; Q beside them where it stays, or where it is too large to pass through them; votes."""
         passes = self.q_in_registers and self.tile_rows <= 3 * self.tile_keys
         rows = (K_STAGES + V_STAGES) * self.tile_keys + (0 if passes else self.tile_rows)
-        return rows * self.head_dim * 2
+        return rows * self.head_dim * 2 + 4 * (self.warps + 1)
 
 
 def padded_head_dim(head_dim: int) -> int:

@@ -1,0 +1,90 @@
+// A warp's registers, 16 or 32 query rows of them, and its products: scores of a slice of keys, and p * V.
+#pragma once
+#include "fragments.cuh"
+#include "online_softmax.cuh"
+#include "ptx/memory.cuh"
+
+struct Products {
+  static constexpr int kBlocks = kSlice / 16;          // of 16 keys, the K of p * V
+  static constexpr int kFragments = kBlocks * kDepth;  // of K in a slice, and of V
+  static constexpr int kRing = AHEAD + 1;
+
+  const Rooms at;
+  const Address by_rows, by_columns;
+  float o[kPanels][kHeadDim / 2], s[kPanels][kSlice / 2];
+  unsigned q[kPanels][kQInRegisters ? kDepth : 2][4], p[kPanels][kBlocks][4];
+  unsigned f[kRing][4];  // fragments of K and V on their way to a product
+  Softmax state[kPanels];
+
+  __device__ __forceinline__ Products() : at(ptx::shared_base()), by_rows(true), by_columns(false) {}
+
+  // This warp's first row within the block's.
+  __device__ __forceinline__ static int warp_row() { return threadIdx.x / 32 * kWarpRows; }
+  __device__ __forceinline__ static int lane() { return threadIdx.x % 32; }
+
+  __device__ __forceinline__ void load_q(int column, int slot) {
+#pragma unroll
+    for (int m = 0; m < kPanels; ++m)
+      ptx::ldmatrix(q[m][slot], by_rows.of(at.q + (warp_row() + m * 16) * kRowBytes, column));
+  }
+
+  // Fragment i of a step: first those of K, then those of V, then those of the next step's K.
+  __device__ __forceinline__ void fetch(int i, unsigned k, unsigned v, unsigned k_next) {
+    unsigned (&to)[4] = f[i % kRing];
+    if (i >= kFragments && i < 2 * kFragments) {
+      const int j = i - kFragments;
+      ptx::ldmatrix_trans(to, by_rows.of(v + j / kDepth * 16 * kRowBytes, j % kDepth));
+    } else {
+      const int j = i % kFragments;
+      ptx::ldmatrix(to, by_columns.of((i < kFragments ? k : k_next) + j % kBlocks * 16 * kRowBytes, j / kBlocks));
+    }
+  }
+
+  // Products of fragment i of K, and of V.
+  __device__ __forceinline__ void multiply_k(int i) {
+    const int column = i / kBlocks, block = i % kBlocks;
+    const unsigned (&b)[4] = f[i % kRing];
+#pragma unroll
+    for (int m = 0; m < kPanels; ++m) {
+      const unsigned (&a)[4] = q[m][kQInRegisters ? column : column % 2];
+      multiply(s[m] + 8 * block, a, b[0], b[1]);
+      multiply(s[m] + 8 * block + 4, a, b[2], b[3]);
+    }
+  }
+
+  __device__ __forceinline__ void multiply_v(int i) {
+    const int block = i / kDepth, column = i % kDepth;
+    const unsigned (&b)[4] = f[(kFragments + i) % kRing];
+#pragma unroll
+    for (int m = 0; m < kPanels; ++m) {
+      multiply(o[m] + 8 * column, p[m][block], b[0], b[1]);
+      multiply(o[m] + 8 * column + 4, p[m][block], b[2], b[3]);
+    }
+  }
+
+  __device__ __forceinline__ void clear_scores() {
+#pragma unroll
+    for (int m = 0; m < kPanels; ++m)
+#pragma unroll
+      for (int i = 0; i < kSlice / 2; ++i) s[m][i] = 0.f;
+  }
+
+  // s = Q K^T of a slice, and o += p V, by themselves.
+  __device__ __forceinline__ void multiply_scores(unsigned k) {
+    clear_scores();
+#pragma unroll
+    for (int i = 0; i < kFragments; ++i) {
+      if (!kQInRegisters && i % kBlocks == 0) load_q(i / kBlocks, i / kBlocks % 2);
+      fetch(i, k, 0, 0);
+      multiply_k(i);
+    }
+  }
+
+  __device__ __forceinline__ void multiply_values(unsigned v) {
+#pragma unroll
+    for (int i = 0; i < kFragments; ++i) {
+      fetch(kFragments + i, 0, v, 0);
+      multiply_v(i);
+    }
+  }
+};
