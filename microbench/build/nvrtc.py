@@ -63,20 +63,35 @@ def installed(requested: str) -> bool:
 def choose(requested: str, sm: int) -> "Nvrtc":
     """The requested NVRTC, else the newest that compiles for `sm` (70, 90, ...). Raises EnvironmentLacks."""
     others: list[Nvrtc] = []
+    unable: list[str] = []
     for candidate in candidates():
         library = load(candidate)
-        if library is not None and sm in library.architectures:
-            if matches(library.version, requested):
-                return library
+        if library is None:
+            continue
+        if sm not in library.architectures:
+            unable.append(library.version)
+        elif matches(library.version, requested):
+            return library
+        else:
             others.append(library)
     if others:
         return max(others, key=lambda library: _numbers(library.version))
-    raise EnvironmentLacks(f"No NVRTC on this machine compiles for sm_{sm}; {REMEDY} (90 MB, needs no driver).")
+    found = f" (it has {', '.join(dict.fromkeys(unable))})" if unable else ""
+    raise EnvironmentLacks(f"No NVRTC on this machine compiles for sm_{sm}{found}; {REMEDY} (90 MB, needs no driver).")
 
 
 def matches(version: str, requested: str) -> bool:
     """True where 12.9.86 is a 12.9."""
     return _numbers(version)[: len(_numbers(requested))] == _numbers(requested)
+
+
+def uncached(version: str) -> tuple[str, ...]:
+    """What makes this NVRTC compile, and not take the cubin from the driver's cache.
+
+    It looks there from 12.9 on ("Caching" in NVRTC's guide), wherever it finds a driver, and a cubin that it finds has
+    no log: nothing says what the kernel occupies, or that a wgmma was serialised. 12.8 refuses the option.
+    """
+    return ("--no-cache",) if _numbers(version)[:2] >= (12, 9) else ()
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -116,12 +131,13 @@ class Nvrtc:
         return frozenset(numbers)
 
     def compile(self, source: str, name: str, headers: Sequence[tuple[str, str]], flags: Sequence[str]) -> Outcome:
-        """Compile `source`; `headers` are (name as included, text) and stay in memory."""
+        """Compile `source`, now and not from a cache; `headers` are (name as included, text) and stay in memory."""
         program = c_void_p()
         names, texts = _strings([n for n, _ in headers]), _strings([text for _, text in headers])
+        options = (*flags, *uncached(self.version))
         self._call("nvrtcCreateProgram", byref(program), source.encode(), name.encode(), len(headers), texts, names)
         try:
-            status = self._library.nvrtcCompileProgram(program, len(flags), _strings(flags))
+            status = self._library.nvrtcCompileProgram(program, len(options), _strings(options))
             log = self._read("nvrtcGetProgramLog", program).rstrip(b"\0").decode(errors="replace")
             return Outcome(None if status else self._read("nvrtcGetCUBIN", program), log)
         finally:

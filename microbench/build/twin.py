@@ -30,6 +30,9 @@ REMEDY = 'pip install "numba-cuda[cu12]"'
 _LAYOUT = 1
 _SOURCES = tuple(PACKAGE / "build" / name for name in ("twin.py", "numba_ptx.py"))
 _OPTIONS = ("-O3", "-verbose")  # -verbose puts spills into the log
+# Without it the driver's cache may give the cubin, and then there is no log. nvJitLink 12.4 refuses the option.
+_NO_CACHE = "-no-cache"
+_NO_CACHE_SINCE = (12, 6)
 
 _ENTRY = re.compile(r"\.entry\s+(\w+)")
 # Numba's pointer to its Python environment: no kernel of ours reads it, and its name holds a counter.
@@ -135,6 +138,7 @@ def _link(ptx: str, name: str, arch: Arch, flags: tuple[str, ...]) -> tuple[byte
     from cuda.bindings import nvjitlink
 
     options = [flag for flag in flags if not flag.startswith("-D")]
+    options += [_NO_CACHE] if nvjitlink.version() >= _NO_CACHE_SINCE else []
     handle = nvjitlink.create(len(options), options)
     try:
         text = ptx.encode()

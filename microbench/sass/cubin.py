@@ -70,7 +70,7 @@ def resources(image: bytes, kernel: str, log: str) -> Resources:
     properties, _, rest = log.partition(f"Function properties for {kernel}\n")[2].partition("\n")
     used = rest.partition("\n")[0]
     if "spill stores" not in properties or "registers" not in used:
-        raise BuildError(f"The log does not say what {kernel} occupies; compile it with --ptxas-options=-v.")
+        raise BuildError(f"The log does not say what {kernel} occupies; compile it with --ptxas-options=-v, uncached.")
     return Resources(
         registers=_number(r"Used (\d+) registers", used),
         smem_bytes=_number(r"(\d+) bytes smem", used),
