@@ -76,7 +76,7 @@ def choose(requested: str, sm: int) -> "Nvrtc":
             others.append(library)
     if others:
         return max(others, key=lambda library: _numbers(library.version))
-    found = f" (it has {', '.join(dict.fromkeys(unable))})" if unable else ""
+    found = f" (the newest is {max(unable, key=_numbers)})" if unable else ""
     raise EnvironmentLacks(f"No NVRTC on this machine compiles for sm_{sm}{found}; {REMEDY} (90 MB, needs no driver).")
 
 

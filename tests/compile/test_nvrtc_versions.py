@@ -106,7 +106,7 @@ def test_a_gpu_that_cuda_13_dropped_is_told_which_nvrtc_to_install(monkeypatch: 
     with pytest.raises(EnvironmentLacks) as refused:
         nvrtc.choose("12.9", 70)
     assert str(refused.value) == (
-        "No NVRTC on this machine compiles for sm_70 (it has 13.0.88); "
+        "No NVRTC on this machine compiles for sm_70 (the newest is 13.0.88); "
         "pip install nvidia-cuda-nvrtc-cu12==12.9.86 (90 MB, needs no driver)."
     )
     assert nvrtc.choose("12.9", 75) is cuda13

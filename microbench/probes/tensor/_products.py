@@ -20,6 +20,9 @@ Bits = NDArray[np.uint16]
 INPUTS = Axis("inputs", ("normal", "zeros"))
 K = 16
 PER_TRIP = 8  # PER_TRIP of mma_loop.cuh and wgmma_loop.cuh
+# An HMMA that waits longer than a stall count reaches has fillers behind it: one NOP by CUDA 12.9, and by CUDA 13 two
+# UIADD3 that are predicated off (sm_80 to sm_89). The wait is 24 cycles by either.
+HMMA_FILLERS = 2 * PER_TRIP
 A_ROWS = 64  # rows of A per warpgroup
 ROW_ELEMENTS = 64  # a row of a swizzled tile: 128 bytes
 

@@ -11,6 +11,7 @@ from microbench.measure.cuda import CudaBench, Launch
 from microbench.patterns import loop
 from microbench.probe import Axis, Build, Constant, OpCount, Point, Probe, Sample
 from microbench.probes.tensor._products import (
+    HMMA_FILLERS,
     INPUTS,
     PER_TRIP,
     K,
@@ -29,7 +30,7 @@ ILP = 4
 def builds(point: Point) -> tuple[Build, ...]:
     """Eight HMMA, each reading the accumulators of the one `ilp` before."""
     defines = (("MAX_THREADS", 32 * WARPS[-1]), ("ILP", point["ilp"]))
-    contract = loop(OpCount("HMMA.16816.F32.BF16", PER_TRIP), distance=point["ilp"], overhead_max=PER_TRIP)
+    contract = loop(OpCount("HMMA.16816.F32.BF16", PER_TRIP), distance=point["ilp"], overhead_max=HMMA_FILLERS)
     return (Build(defines, contract),)
 
 
