@@ -72,6 +72,7 @@ def run(
         place.array[...] = getattr(inputs, name)
     out, lse, counters = placed(device, case.memory, inputs.q.shape), _lse(device, inputs), device.full(2, 0, np.int32)
     launch = _launch(case, shape, section)
+    launch.blocks = blocks
     launch.queries, launch.keys = inputs.q.shape[2], inputs.k.shape[2]
     rows = {"q": GROUP_ROWS, "k": shape.tile_keys, "v": shape.tile_keys}
     for name, place in held.items():

@@ -62,17 +62,14 @@ __device__ __forceinline__ bool exceeds(const float (&s)[Count], const Softmax& 
   return any;
 }
 
-// Turn the scores of columns 8 * Begin to 8 * End into p, and add them to the sums.
-template <int Begin, int End, int Count>
+// All scores become p, and join the sums.
+template <int Count>
 __device__ __forceinline__ void exponentials(float (&s)[Count], Softmax& state, float scale_log2) {
 #pragma unroll
-  for (int j = Begin; j < End; ++j)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      float& x = s[4 * j + i];
-      x = ptx::ex2(x * scale_log2 - state.offset[i / 2]);
-      state.sum[i / 2] += x;
-    }
+  for (int i = 0; i < Count; ++i) {
+    s[i] = ptx::ex2(s[i] * scale_log2 - state.offset[i / 2 % 2]);
+    state.sum[i / 2 % 2] += s[i];
+  }
 }
 
 template <int Count>

@@ -52,7 +52,7 @@ __device__ __forceinline__ Work work_of(const Launch& launch, const ptx::vec4& t
   if (kCausal) end = min(end, work.row + kTileRows + work.right);
   if (kWindow) begin = max(0, work.row + work.left);
   const bool nothing = end <= begin || (kVarlen && work.row >= work.queries);
-  work.first = nothing ? 0 : begin / kKeys;
-  work.last = nothing ? 0 : (end + kKeys - 1) / kKeys;
+  work.first = nothing ? 0 : static_cast<unsigned>(begin) / kKeys;
+  work.last = nothing ? 0 : static_cast<unsigned>(end + kKeys - 1) / kKeys;
   return work;
 }

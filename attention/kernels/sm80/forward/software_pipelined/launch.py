@@ -100,9 +100,13 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     A warp of 32 rows reads K and V half as often as one of 16; beyond head dim 128 its outputs do not fit registers.
     """
     head_dim = padded_head_dim(problem.head_dim)
-    warp_rows = config.get("warp_rows", 32 if head_dim <= 128 else 16)
-    # 16 rows of Q, or 32 of a short head dim, fit beside outputs and scores.
-    q_in_registers = config.get("q_in_registers", int(head_dim <= 64 or warp_rows == 16))
+    masked, window = problem.mask == "bool", problem.edges.left is not None
+    # The addresses of a mask take the registers of 16 rows.
+    few = head_dim > 128 or (masked and head_dim > 64)
+    warp_rows = config.get("warp_rows", 16 if few else 32)
+    # 16 rows of Q, or 32 of a short head dim, fit beside outputs and scores; 16 of a long one with nothing else.
+    crowded = head_dim == 256 and (masked or window or problem.alibi)
+    q_in_registers = config.get("q_in_registers", int((head_dim <= 64 or warp_rows == 16) and not crowded))
     return Shape(head_dim, config["warps"], warp_rows, config["tile_keys"], bool(q_in_registers))
 
 
@@ -114,10 +118,10 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         ("WARPS", shape.warps),
         ("ROWS_PER_WARP", shape.warp_rows),
         ("TILE_KEYS", shape.tile_keys),
-        ("SLICE_KEYS", config.get("slice_keys", 16 if shape.head_dim in (96, 192, 256) else 32)),
+        ("SLICE_KEYS", min(shape.tile_keys, config.get("slice_keys", 16 if shape.head_dim in (96, 192, 256) else 32))),
         ("BLOCKS", config.get("blocks", 8 // shape.warps)),
         ("Q_IN_REGISTERS", int(shape.q_in_registers)),
-        ("AHEAD", config.get("ahead", 3 if shape.head_dim in (64, 192) else 1)),
+        ("AHEAD", config.get("ahead", 3 if shape.head_dim in (64, 192, 256) and shape.q_in_registers else 1)),
         ("FENCE", config.get("fence", 1)),
         ("BF16", int(problem.dtype == "bfloat16")),
         ("CAUSAL", int(edges.right is not None)),

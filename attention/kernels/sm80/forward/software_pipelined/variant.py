@@ -1,5 +1,7 @@
 """Attention on mma.sync, for Ampere and what speaks its instructions: what it serves and what a tile asks."""
 
+from dataclasses import replace
+
 from attention.kernels.sm80.forward.software_pipelined.launch import (
     HEAD_DIMS,
     Shape,
@@ -12,8 +14,9 @@ from attention.variant import Config, Demand, Tile, Variant
 from microbench.arch import Arch
 
 # The most keys of a tile that ptxas compiles without a spill at 255 registers, by head dim: found with NVRTC 12.9 by
-# compiling each with every feature (`python -m attention check --all`).
+# compiling each with every feature (`python -m attention check --all`); and with what needs addresses of its own.
 MOST_KEYS = {64: 128, 96: 64, 128: 32, 192: 64, 256: 32}
+MOST_KEYS_WITH: dict[tuple[int, Feature], int] = {(64, "ALiBi"): 64, (64, "bool mask"): 64, (192, "bool mask"): 32}
 
 FEATURES: frozenset[Feature] = frozenset(
     {"bool mask", "bottom-right causality", "sliding window", "softcap", "ALiBi", "attention sinks", "variable lengths"}
@@ -39,19 +42,26 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     assert arch.limits is not None
     if shape.smem_bytes > arch.limits.smem_bytes_per_block:
         return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
-    if shape.tile_keys > MOST_KEYS[shape.head_dim]:
-        return f"spills registers beyond {MOST_KEYS[shape.head_dim]} keys at head dim {shape.head_dim}"
-    if problem.mask == "bool" and (shape.head_dim == 128 or (shape.head_dim == 192 and shape.tile_keys > 32)):
-        return f"spills registers at head dim {shape.head_dim} with a mask"
-    if shape.head_dim == 128 and arch.name in ("sm86", "sm89") and len(problem.features) > 2:
-        return f"spills registers at head dim 128 with so many features on {arch.name}"
-    if shape.head_dim == 256 and (shape.warps == 4 or problem.causal or problem.features):
-        return "spills registers at head dim 256 but for eight warps without a mask"
+    most, asked = most_keys(problem, shape.head_dim)
+    if shape.tile_keys > most:
+        return f"spills registers beyond {most} keys at head dim {shape.head_dim}{asked}"
+    if shape.tile_keys == 16 and replace(shape, tile_keys=32).smem_bytes <= arch.limits.smem_bytes_per_block:
+        return "pays a barrier every 16 keys, where 32 fit shared memory"
     if shape.warps == 8 and shape.warp_rows == 32:
         return "holds outputs and scores of 32 rows a warp, for which four warps leave room and eight do not"
     if shape.warps == 8 and problem.seq_q <= shape.tile_rows // 2:
         return f"four warps already hold all {problem.seq_q} queries"
     return None
+
+
+def most_keys(problem: AttentionProblem, head_dim: int) -> tuple[int, str]:
+    """The most keys of a tile without a spill, and which feature asks for so few."""
+    fewer = [
+        (MOST_KEYS_WITH[head_dim, feature], f" with {feature}")
+        for feature in problem.features
+        if (head_dim, feature) in MOST_KEYS_WITH
+    ]
+    return min([(MOST_KEYS[head_dim], ""), *fewer])
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:
@@ -101,10 +111,11 @@ VARIANT = Variant(
     archs=("sm80", "sm86", "sm89", "sm90a", "sm120a"),
     features=FEATURES,
     refuses=refuses,
-    space=(("warps", (4, 8)), ("tile_keys", (32, 64, 128))),
+    space=(("warps", (4, 8)), ("tile_keys", (16, 32, 64, 128))),
     illegal=illegal,
     tile=tile,
     build=build_of,
+    signature=("HMMA", "LDSM", "LDGSTS"),
     rank=-1,
     notes=notes,
 )

@@ -4,21 +4,20 @@
 //   TILE_KEYS         keys of one tile of K and V
 //   WARPGROUPS        consumers of 64 query rows each, 2 or 3
 //   STAGES            tiles of K, and of V, in flight
-//   BF16              1 bfloat16, 0 float16
-//   CAUSAL, WINDOW    1 where keys right, or left, of a band about the diagonal are hidden
-//   OVERLAP           1: scores of a tile are multiplied before p * V of the tile before, and softmax runs beside it
-//   PINGPONG          1: warpgroups take turns at issuing products
-//   LAZY              1: outputs are rescaled where a maximum has grown by more than 2^8, else wherever it has grown
-//   LATE_WAIT         1: p * V is waited for when half of the exponentials are under way, else when ptxas likes
-//   DYNAMIC           1: blocks take tiles from a counter, else every gridDim.x-th
-//   VARLEN            1: sequences of many lengths, packed one after another
-//   SOFTCAP, ALIBI, SINKS, MASK    1 where scores are capped, biased by distance, joined by a sink, masked by bytes
+//   Q_STAGES          2: the next tile's Q comes in while the last products of this one are under way; 1 where it is
+//   full BF16              1 bfloat16, 0 float16 CAUSAL, WINDOW    1 where keys right, or left, of a band about the
+//   diagonal are hidden OVERLAP           1: scores of a tile are multiplied before p * V of the tile before, and
+//   softmax runs beside it PINGPONG          1: warpgroups take turns at issuing products LAZY              1: outputs
+//   are rescaled where a maximum has grown by more than 2^8, else wherever it has grown DYNAMIC           1: blocks
+//   take tiles from a counter, else every gridDim.x-th VARLEN            1: sequences of many lengths, packed one after
+//   another SOFTCAP, ALIBI, SINKS, MASK    1 where scores are capped, biased by distance, joined by a sink, masked by
+//   bytes
 #pragma once
 #include "ptx/tma.cuh"
 
-constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kWarpgroups = WARPGROUPS, kStages = STAGES;
+constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kWarpgroups = WARPGROUPS, kStages = STAGES, kQStages = Q_STAGES;
 constexpr bool kBf16 = BF16, kCausal = CAUSAL, kWindow = WINDOW, kOverlap = OVERLAP, kPingpong = PINGPONG;
-constexpr bool kLazy = LAZY, kLateWait = LATE_WAIT, kDynamic = DYNAMIC;
+constexpr bool kLazy = LAZY, kDynamic = DYNAMIC;
 constexpr bool kVarlen = VARLEN, kSoftcap = SOFTCAP, kAlibi = ALIBI, kSinks = SINKS, kMask = MASK;
 
 constexpr int kGroupRows = 64, kTileRows = kGroupRows * kWarpgroups;
@@ -29,8 +28,9 @@ constexpr int kSpan = kHeadDim % 64 ? 64 : 128, kPanelWidth = kSpan / 2, kPanels
 constexpr int kQBytes = kGroupRows * kHeadDim * 2, kTileBytes = kKeys * kHeadDim * 2;
 
 // 64 Ki registers a SM: (168 at launch) * 384 or (128) * 512, redistributed in steps of 8. What lives in both roles is
-// spilled in both where the producer's 24 do not hold it: with these features they do not, whatever the tile is.
-constexpr bool kMany = kWindow || kVarlen || kSoftcap || kAlibi;
+// spilled in both where the producer's 24 do not hold it: with these features, or panels of three, they do not,
+// whatever the tile is.
+constexpr bool kMany = kWindow || kVarlen || kSoftcap || kAlibi || kHeadDim == 96;
 constexpr int kProducerRegisters = kWarpgroups == 3 ? 32 : kMany ? 40 : 24;
 constexpr int kConsumerRegisters = kWarpgroups == 3 ? 160 : kMany ? 232 : 240;
 
@@ -58,24 +58,26 @@ struct Launch {
   float slack;        // 8 / scale_log2: by so much may a score exceed its row's maximum before outputs are rescaled
   float softcap;      // softmax scale / cap
   float alibi_scale;  // log2(e) / scale_log2: what a slope is worth among raw scores
+  int blocks;         // of the grid: where gridDim is read, ptxas keeps it in a register that the producer has not
 };
 
 // Where everything lies in shared memory.
 struct Rooms {
-  unsigned q, k, v, q_full, q_empty, k_full, k_empty, v_full, v_empty, tile_full, tile_empty, tile;
+  unsigned q, k, v, q_full, q_empty, k_full, k_empty, v_full, v_empty, tile_full, tile_empty, tile, v_raw;
 
   __device__ __forceinline__ explicit Rooms(unsigned base) {
     q = base;
-    k = q + kWarpgroups * kQBytes;
+    k = q + kQStages * kWarpgroups * kQBytes;
     v = k + kStages * kTileBytes;
     q_full = v + kStages * kTileBytes;
-    q_empty = q_full + 8 * kWarpgroups;
-    k_full = q_empty + 8 * kWarpgroups;
+    q_empty = q_full + 8 * kQStages * kWarpgroups;
+    k_full = q_empty + 8 * kQStages * kWarpgroups;
     k_empty = k_full + 8 * kStages;
     v_full = k_empty + 8 * kStages;
     v_empty = v_full + 8 * kStages;
     tile_full = v_empty + 8 * kStages;
     tile_empty = tile_full + 8 * 2;
     tile = (tile_empty + 8 * 2 + 15) / 16 * 16;
+    v_raw = tile + 16 * 2;
   }
 };

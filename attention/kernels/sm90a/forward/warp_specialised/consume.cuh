@@ -18,7 +18,7 @@ struct Consumer {
   const Rooms& at;
   const int group;
   Ring<kStages> k{}, v{};
-  Ring<1> q{};
+  Ring<kQStages> q{};
   Softmax state{};
   float o[kHeadDim / 2], s[kKeys / 2];
   unsigned p[kKeys / 16][4];
@@ -35,9 +35,12 @@ struct Consumer {
     if (kPingpong) ptx::barrier_arrive(1 + (group + 1) % kWarpgroups, 256);
   }
 
+  // Which of the rooms for Q is at hand.
+  __device__ __forceinline__ unsigned q_room() const { return q.stage() * kWarpgroups + group; }
+
   // s = Q K^T
   __device__ __forceinline__ void multiply_scores() {
-    const unsigned long long q_tile = ptx::matrix_descriptor(at.q + group * kQBytes, 16, 8 * kSpan, kSpan);
+    const unsigned long long q_tile = ptx::matrix_descriptor(at.q + q_room() * kQBytes, 16, 8 * kSpan, kSpan);
     const unsigned long long k_tile = ptx::matrix_descriptor(at.k + k.stage() * kTileBytes, 16, 8 * kSpan, kSpan);
     ptx::wgmma_fence();
 #pragma unroll
@@ -115,8 +118,7 @@ struct Consumer {
       for (; tile > max(mine, work.first); --tile) skip();
     }
     float correction[2];
-    ptx::mbarrier_wait(at.q_full + 8 * group, q.parity());
-    q.advance();
+    ptx::mbarrier_wait(at.q_full + 8 * q_room(), q.parity());
     ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
     await_turn();
     multiply_scores();
@@ -126,7 +128,7 @@ struct Consumer {
     k.advance();
     adjust<true>(work, row, tile);
     raise_maxima<true, true>(s, state, correction, launch.scale_log2);
-    exponentials<0, kKeys / 8>(s, state, launch.scale_log2);
+    exponentials(s, state, launch.scale_log2);
     pack();
     return tile;
   }
@@ -134,7 +136,6 @@ struct Consumer {
   // One tile of keys after the first: its scores, and p * V of the tile before it.
   template <bool Masked>
   __device__ __forceinline__ void step(const Work& work, int row, int tile, bool accumulate) {
-    constexpr int kBlocks = kKeys / 8, kBeforeWait = kOverlap && kLateWait ? kBlocks / 2 : 0;
     float correction[2];
     if constexpr (kOverlap) {
       ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
@@ -159,15 +160,11 @@ struct Consumer {
     adjust<Masked>(work, row, tile);
     const bool grown = Masked || kMask || !kLazy || __any_sync(~0u, exceeds(s, state, launch.slack));
     if (grown) raise_maxima<false, Masked || kMask>(s, state, correction, launch.scale_log2);
-    exponentials<0, kBeforeWait>(s, state, launch.scale_log2);
+    exponentials(s, state, launch.scale_log2);
     if constexpr (kOverlap) {
-      // ptxas would move the wait up, above exponentials that should run beside the product. No sum is negative, but it
-      // cannot know, and a store stays before the wait.
-      if (kLateWait && state.sum[0] + state.sum[1] < 0.f) ptx::store_shared(at.tile, 0);
       ptx::wgmma_wait<0>();
       release(at.v_empty + 8 * v.stage());
     }
-    exponentials<kBeforeWait, kBlocks>(s, state, launch.scale_log2);
     v.advance();
     if (grown) rescale(o, correction);
     pack();
@@ -190,7 +187,8 @@ struct Consumer {
     if constexpr (kWindow)
       for (; tile >= least; --tile, accumulate = true) step<true>(work, row, tile, accumulate);
 
-    release(at.q_empty + 8 * group);
+    release(at.q_empty + 8 * q_room());
+    q.advance();
     ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
     multiply_values(accumulate);
     ptx::wgmma_wait<0>();

@@ -11,7 +11,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     attention_forward_sm90a(const __grid_constant__ Launch launch) {
   const Rooms at(ptx::shared_base());
   if (threadIdx.x == 0) {
-    for (int group = 0; group < kWarpgroups; ++group) {
+    for (int group = 0; group < kQStages * kWarpgroups; ++group) {
       ptx::mbarrier_init(at.q_full + 8 * group, 1);
       ptx::mbarrier_init(at.q_empty + 8 * group, 4);
     }
@@ -20,10 +20,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       ptx::mbarrier_init(at.v_full + 8 * stage, 1);
       ptx::mbarrier_init(at.k_empty + 8 * stage, 4 * kWarpgroups);
       ptx::mbarrier_init(at.v_empty + 8 * stage, 4 * kWarpgroups);
+      if (kVarlen) ptx::mbarrier_init(at.v_raw + 8 * stage, 1);
     }
     for (int slot = 0; slot < 2; ++slot) {
       ptx::mbarrier_init(at.tile_full + 8 * slot, 1);
-      ptx::mbarrier_init(at.tile_empty + 8 * slot, 4 * kWarpgroups);
+      ptx::mbarrier_init(at.tile_empty + 8 * slot, 4 * kWarpgroups + kVarlen);
     }
     ptx::fence_mbarrier_init();
   }
@@ -32,6 +33,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x < 128) {
     ptx::setmaxnreg_decrease<kProducerRegisters>();
     if (threadIdx.x == 0) produce(launch, at);
+    if (kVarlen && threadIdx.x / 32 == 1) clear(launch, at);
   } else {
     ptx::setmaxnreg_increase<kConsumerRegisters>();
     consume(launch, at);

@@ -95,6 +95,7 @@ def _prepared(
     row_tiles = -(-problem.seq_q // shape.tile_rows)
     tiles = row_tiles * problem.batch * problem.heads_q
     edges = problem.edges if problem.varlen else problem.band()
+    blocks = min(sm_count, tiles)
     scale_log2 = (problem.softcap or problem.softmax_scale) * LOG2_E
     template = Launch(
         out_batch=out_strides[0],
@@ -111,10 +112,11 @@ def _prepared(
         moves=int(problem.alignment == "bottom_right"),
         row_tiles=row_tiles,
         tiles=tiles,
+        blocks=blocks,
         section=section_of(problem, shape),
         scale_log2=scale_log2,
         slack=SLACK_LOG2 / scale_log2 if scale_log2 > 0 else math.inf,
         softcap=problem.softmax_scale / problem.softcap if problem.softcap else 0.0,
         alibi_scale=LOG2_E / scale_log2 if scale_log2 > 0 else 0.0,
     )
-    return Prepared(function, shape, bytes(template), min(sm_count, tiles), 2 * shape.panel_width)
+    return Prepared(function, shape, bytes(template), blocks, 2 * shape.panel_width)

@@ -1,6 +1,7 @@
 // The producer: one thread that keeps the rings of K and V filled by TMA, newest keys first, and fetches Q for each
 // warpgroup as soon as that one has done with the last.
 #pragma once
+#include "clear.cuh"
 #include "ptx/mbarrier.cuh"
 #include "schedule.cuh"
 
@@ -11,16 +12,17 @@ __device__ __forceinline__ void load_rows(unsigned to, const ptx::TensorMap* map
     ptx::tensor_load(to + panel * rows * kSpan, map, full, panel * kPanelWidth, row, head, batch);
 }
 
+// Into the ring's next stage as soon as that is empty; `full` is where the bytes are counted.
 __device__ __forceinline__ void load_tile(unsigned to, const ptx::TensorMap* map, unsigned full, unsigned empty,
                                           const Ring<kStages>& ring, int row, int head, int plane) {
   ptx::mbarrier_wait(empty + 8 * ring.stage(), ring.parity() ^ 1);
-  ptx::mbarrier_arrive_expect(full + 8 * ring.stage(), kTileBytes);
-  load_rows(to + ring.stage() * kTileBytes, map, full + 8 * ring.stage(), kKeys, row, head, plane);
+  ptx::mbarrier_arrive_expect(full, kTileBytes);
+  load_rows(to + ring.stage() * kTileBytes, map, full, kKeys, row, head, plane);
 }
 
 __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
-  Ring<kStages> k, v;
-  unsigned q_parity = 1;
+  Ring<kStages> ring;  // a tile of K and that of V take the same turn
+  Ring<kQStages> q;
   Slot slot;
   int next = blockIdx.x;
   while (true) {
@@ -31,23 +33,31 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
     const Work work = work_of(launch, tile_at);
     if (work.sees_nothing()) continue;
     const int kv_head = work.head / launch.heads_per_kv;
-    load_tile(at.k, &launch.k, at.k_full, at.k_empty, k, work.key_start + (work.last - 1) * kKeys, kv_head, work.plane);
-    k.advance();
+    const auto load_k = [&](int key, Ring<kStages> turn) {
+      load_tile(at.k, &launch.k, at.k_full + 8 * turn.stage(), at.k_empty, turn, key, kv_head, work.plane);
+    };
+    const auto load_v = [&](int key, bool last) {
+      load_tile(at.v, &launch.v, (kVarlen && last ? at.v_raw : at.v_full) + 8 * ring.stage(), at.v_empty, ring, key,
+                kv_head, work.plane);
+      ring.advance();
+    };
+    const int first = work.key_start + work.first * kKeys;
+    int key = work.key_start + (work.last - 1) * kKeys;
+    load_k(key, ring);
     for (int group = 0; group < kWarpgroups; ++group) {
-      ptx::mbarrier_wait(at.q_empty + 8 * group, q_parity);
-      ptx::mbarrier_arrive_expect(at.q_full + 8 * group, kQBytes);
-      load_rows(at.q + group * kQBytes, &launch.q, at.q_full + 8 * group, kGroupRows,
-                work.query_start + work.row + group * kGroupRows, work.head, work.plane);
+      const unsigned room = q.stage() * kWarpgroups + group, full = at.q_full + 8 * room;
+      ptx::mbarrier_wait(at.q_empty + 8 * room, q.parity() ^ 1);
+      ptx::mbarrier_arrive_expect(full, kQBytes);
+      load_rows(at.q + room * kQBytes, &launch.q, full, kGroupRows, work.query_start + work.row + group * kGroupRows,
+                work.head, work.plane);
     }
-    q_parity ^= 1;
-    for (int tile = work.last - 2; tile >= work.first; --tile) {
-      load_tile(at.k, &launch.k, at.k_full, at.k_empty, k, work.key_start + tile * kKeys, kv_head, work.plane);
-      k.advance();
-      load_tile(at.v, &launch.v, at.v_full, at.v_empty, v, work.key_start + (tile + 1) * kKeys, kv_head, work.plane);
-      v.advance();
+    q.advance();
+    bool last = true;
+    for (; key > first; key -= kKeys, last = false) {
+      load_k(key - kKeys, {ring.count + 1});
+      load_v(key, last);
     }
-    load_tile(at.v, &launch.v, at.v_full, at.v_empty, v, work.key_start + work.first * kKeys, kv_head, work.plane);
-    v.advance();
+    load_v(key, last);
   }
   if (kDynamic) put_counters_back(launch);
 }

@@ -20,7 +20,7 @@ struct Ring {
 
 using Slot = Ring<2>;  // of the two that carry tiles
 
-__device__ __forceinline__ int take_tile(const Launch& launch) { return gridDim.x + atomicAdd(launch.counters, 1); }
+__device__ __forceinline__ int take_tile(const Launch& launch) { return launch.blocks + atomicAdd(launch.counters, 1); }
 
 // The last block leaves the counters as the next launch on this stream expects them.
 __device__ __forceinline__ void put_counters_back(const Launch& launch) {

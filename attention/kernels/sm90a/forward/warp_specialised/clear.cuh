@@ -1,0 +1,36 @@
+// What lies behind the end of a packed sequence is another one's, or nobody's, and may be NaN. p of its keys is 0, but
+// 0 * NaN is NaN; and TMA brings zeros only from beyond the whole tensor. So the last tile of V lands on a barrier of
+// its own, and a warp of the producer's warpgroup clears what reaches over the end before the consumers hear of it.
+#pragma once
+#include "ptx/barrier.cuh"
+#include "schedule.cuh"
+
+// From row `begin` on.
+__device__ __forceinline__ void clear_rows(unsigned tile, int begin, int lane) {
+#pragma unroll 1
+  for (int panel = 0; panel < kPanels; ++panel)
+#pragma unroll 1
+    for (int at = begin * kSpan + lane * 16; at < kKeys * kSpan; at += 32 * 16)
+      ptx::store_shared4(tile + panel * kKeys * kSpan + at, {0, 0, 0, 0});
+}
+
+// By a whole warp, beside the producer: tiles of rows, and of V, come in the same order.
+__device__ __forceinline__ void clear(const Launch& launch, const Rooms& at) {
+  const int lane = threadIdx.x % 32;
+  Ring<kStages> v;
+  Slot slot;
+  unsigned parities = 0;  // of the barriers of uncleared tiles, one bit each
+  while (true) {
+    const ptx::vec4 tile = receive(at, slot, lane);
+    if (tile.x == kNoTile) break;
+    const Work work = work_of(launch, tile);
+    if (work.sees_nothing()) continue;
+    ptx::mbarrier_wait(at.v_raw + 8 * v.stage(), parities >> v.stage() & 1);
+    parities ^= 1u << v.stage();
+    clear_rows(at.v + v.stage() * kTileBytes, work.keys - (work.last - 1) * kKeys, lane);
+    ptx::fence_proxy_async();
+    __syncwarp();
+    if (lane == 0) ptx::mbarrier_arrive(at.v_full + 8 * v.stage());
+    v.count += work.last - work.first;
+  }
+}
