@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from attention.peers.cells import Cell
+from attention.peers.cells import TOKENS, Cell
 from attention.peers.results import AMPERE, HOPPER, Result, last_run, mean
 from microbench import paths
 from microbench.plots import PALETTE, style
@@ -62,11 +62,12 @@ def beside_peers(results: Sequence[Result], gpu: str) -> Figure:
         for j, dim in enumerate(dims):
             axes = figure.add_subplot(shape[i, j])
             cells = [each for each in on if (each.cell.problem.causal, each.cell.problem.head_dim) == (causal, dim)]
-            bars(axes, cells, drawn, [f"{each.cell.problem.seq_q:,}".replace(",", " ") for each in cells], top)
+            bars(axes, cells, drawn, [thousands(each.cell.problem.seq_q) for each in cells], top)
             axes.set_title(f"head dim {dim}, {'causal' if causal else 'full'}", fontsize=10)
             axes.set_ylabel("" if j else "TFLOPS", fontsize=9)
             if i == len(masks) - 1:
-                axes.set_xlabel("sequence length, 16 384 tokens in all" if j == len(dims) // 2 else "", fontsize=9)
+                said = f"sequence length, {thousands(TOKENS)} tokens in all"
+                axes.set_xlabel(said if j == len(dims) // 2 else "", fontsize=9)
     if off:
         axes = figure.add_subplot(shape[-1, :])
         bars(axes, off, drawn, [off_grid_label(each.cell) for each in off], top)
@@ -101,6 +102,11 @@ def bars(axes: Axes, results: Sequence[Result], drawn: Sequence[Drawn], labels: 
     axes.grid(visible=False, axis="x")
     axes.set_xlim(-0.6, len(results) - 0.4)
     axes.set_ylim(0, top)
+
+
+def thousands(number: int) -> str:
+    """16384 as '16 384'."""
+    return f"{number:,}".replace(",", " ")
 
 
 def off_grid_label(cell: Cell) -> str:
