@@ -140,11 +140,26 @@ def _bench_peers(every: bool, flex: bool, json: bool) -> None:
     from attention.peers import run
 
     outcomes = run.compare(every=every, flex=flex, tell=lambda outcome: None)
+    timed = [outcome.timing for outcome in outcomes if outcome.timing is not None]
+    if timed:
+        _draw_peers(timed[0].gpu)
     if json:
         console.emit([outcome.row for outcome in outcomes])
         return
     headings = ("problem", "candidate", "time", "speed", "")
     console.draw(console.table("our kernels beside their peers", headings, [each.cells for each in outcomes]))
+
+
+def _draw_peers(gpu: str) -> None:
+    """The figure of what was just timed; the timings are on file whether it can be drawn or not."""
+    try:
+        from attention.peers import figure
+    except ImportError as error:
+        say(f"No figure was drawn, since {error.name} is not installed; `make report` installs it, or pip does.")
+        return
+    path = figure.write(gpu)
+    if path is not None:
+        say(f"Drew {path}.")
 
 
 @app.command()
