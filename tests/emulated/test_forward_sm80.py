@@ -17,6 +17,7 @@ from microbench.emulator import MODES, EmulatedDevice, Mode
 from tests.emulated.forward_case import ForwardCase, inputs_of, judge
 from tests.emulated.forward_sm80 import COMMON, FOLDER, SOURCE, Kernel, config_of, run
 
+CROWDED = Config((("warps", 4), ("tile_keys", 32)))  # all else as the launcher chooses
 # Two tiles of rows, the second one cut short, and three of keys or more.
 WIDTHS = {
     64: (ForwardCase(seq_q=200, seq_kv=300, head_dim=64, right=0), config_of(64, 32)),
@@ -41,6 +42,15 @@ SLOW_WIDTHS = {
         ForwardCase(seq_q=130, seq_kv=170, head_dim=256, heads_q=1, dtype="float16"),
         config_of(32, 16, warps=8, warp_rows=16, ahead=3, fence=1),
     ),
+    "d256, crowded": (
+        ForwardCase(seq_q=130, seq_kv=170, head_dim=256, heads_q=1, left=-40, right=0, alibi="heads"),
+        CROWDED,
+    ),
+    "d256, crowded, on a small SM": (
+        ForwardCase(seq_q=130, seq_kv=100, head_dim=256, heads_q=1, mask="full"),
+        replace(CROWDED, values=(("warps", 4), ("tile_keys", 16))),
+    ),
+    "d128 with a mask": (ForwardCase(seq_q=200, seq_kv=133, head_dim=128, mask="full"), CROWDED),
 }
 # Two builds serve all features: what a case does not ask for is given a neutral value.
 EVERY = ForwardCase(seq_q=512, seq_kv=512, left=0, right=0, alibi="heads", sinks=True)

@@ -28,11 +28,11 @@ constexpr int kSpan = kHeadDim % 64 ? 64 : 128, kPanelWidth = kSpan / 2, kPanels
 constexpr int kQBytes = kGroupRows * kHeadDim * 2, kTileBytes = kKeys * kHeadDim * 2;
 
 // 64 Ki registers a SM: (168 at launch) * 384 or (128) * 512, redistributed in steps of 8. What lives in both roles is
-// spilled in both where the producer's 24 do not hold it: with these features, or panels of three, they do not,
+// spilled in both where the producer's do not hold it: with these features, or three panels a row, they must be more,
 // whatever the tile is.
-constexpr bool kMany = kWindow || kVarlen || kSoftcap || kAlibi || kHeadDim == 96;
-constexpr int kProducerRegisters = kWarpgroups == 3 ? 32 : kMany ? 40 : 24;
-constexpr int kConsumerRegisters = kWarpgroups == 3 ? 160 : kMany ? 232 : 240;
+constexpr bool kMany = kWindow || kVarlen || kSoftcap || kAlibi, kThreePanels = kHeadDim == 96;
+constexpr int kProducerRegisters = kWarpgroups == 3 ? (kThreePanels ? 56 : 32) : (kMany || kThreePanels ? 40 : 24);
+constexpr int kConsumerRegisters = kWarpgroups == 3 ? (kThreePanels ? 152 : 160) : (kMany || kThreePanels ? 232 : 240);
 
 static_assert(kHeadDim % 32 == 0 && kHeadDim <= 256 && kKeys % 16 == 0 && kKeys <= 256);
 static_assert(kWarpgroups == 2 || kWarpgroups == 3);
