@@ -44,6 +44,14 @@ def test_every_rung_has_its_own_name_and_stands_beside_an_earlier_one_that_is_ti
 
 @LADDERS
 @CELLS
+def test_steps_lead_up_one_by_one_and_asides_follow(climbed: Ladder, problem: AttentionProblem) -> None:
+    steps = [rung for rung in rungs(climbed, problem) if not rung.aside]
+    assert list(rungs(climbed, problem)[: len(steps)]) == steps and not any(rung.lacks for rung in steps)
+    assert [rung.beside for rung in steps] == ["", *(rung.name for rung in steps[:-1])]
+
+
+@LADDERS
+@CELLS
 def test_no_two_rungs_are_the_same_kernel(climbed: Ladder, problem: AttentionProblem) -> None:
     made = [build(climbed, problem, rung.config) for rung in rungs(climbed, problem)]
     assert len(set(made)) == len(made)

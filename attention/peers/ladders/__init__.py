@@ -15,12 +15,14 @@ from microbench.profile import Profile
 class Rung:
     """One idea, and the configuration that has it.
 
-    `beside` names the rung that has everything but this idea, '' for the first. `lacks` says why it is not timed.
+    `beside` names the rung that has everything but this idea, '' for the first. An `aside` is no step to the whole
+    kernel: it is the whole without something, or what was rejected. `lacks` says why a rung is not timed.
     """
 
     name: str
     beside: str
     config: Config
+    aside: bool = False
     lacks: str = ""
 
 

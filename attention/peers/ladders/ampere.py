@@ -96,7 +96,7 @@ def rungs(profile: Profile, problem: AttentionProblem) -> tuple[Rung, ...]:
             values[aside.name] = values[aside.beside] | aside.changes[dim]
             spills = f"{dim} {'causal' if problem.causal else 'full'}" in aside.spills
             lacks = "spills registers" if spills else ""
-            found.append(Rung(aside.name, aside.beside, _config(values[aside.name]), lacks))
+            found.append(Rung(aside.name, aside.beside, _config(values[aside.name]), aside=True, lacks=lacks))
     return tuple(found)
 
 

@@ -34,7 +34,7 @@ def rungs(profile: Profile, problem: AttentionProblem) -> tuple[Rung, ...]:
         ideas.add(idea)
         found.append(Rung(name, found[-1].name, built(ideas)))
     top = found[-1].name
-    return (*found, *(Rung(name, top, built(ideas - {idea})) for name, idea in WITHOUT))
+    return (*found, *(Rung(name, top, built(ideas - {idea}), aside=True) for name, idea in WITHOUT))
 
 
 LADDER = Ladder(VARIANT, rungs)
