@@ -38,7 +38,7 @@ class ForwardProblemRow(Frozen):
     ok: bool
     reason: str
     error: float | None = None  # the largest of out
-    allowed: float | None = None  # twice that of torch operations in low precision, and one rounding unit
+    allowed: float | None = None  # twice that of torch operations in low precision, one rounding unit, and underflow
     block_ratio: float | None = None  # error over what is allowed, of the worst 64 rows of a head
     lse_ratio: float | None = None  # likewise of lse
 

@@ -128,7 +128,7 @@ def test_a_worker_calls_the_variant_and_judges_what_it_wrote(
     monkeypatch.setattr(forward_worker, "_cubin", lambda build: "")
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
     for case in [case for case in CASES if case.spare == (0, 0)][::12]:
-        found = forward_worker.examined(case, CPU)
+        found = forward_worker.examined(case, CPU, exact=spoil is not stray and case.index % 24 == 0)
         assert found.ok == (not reason) and reason in found.reason
         assert (found.error is None) == (reason == "out is not finite")
 

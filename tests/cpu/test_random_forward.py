@@ -136,6 +136,74 @@ def test_a_kernel_that_overlooks_a_feature_fails(feature: str) -> None:
     pytest.fail(f"only {caught} of these cases show that a kernel does not know {feature}")
 
 
+def alone(case: Case, **changes: object) -> Case:
+    """The case, not packed and of plain values, with a problem changed."""
+    problem = replace(case.problem, softcap=0.0, mask="none", varlen=False, window=(-1, -1), **changes)
+    return replace(case, problem=problem, values="normal", lengths=(), spare=(0, 0), mask="", alibi="heads")
+
+
+def last_rows_of(out: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Only the last block of rows is another result's."""
+    return torch.cat((out[:, :, : -out.shape[2] % 64 - 64], other[:, :, -out.shape[2] % 64 - 64 :]), 2)
+
+
+def one_key_too_many(case: Case, tensors: forward_inputs.Tensors) -> tuple[Case, forward_inputs.Tensors]:
+    return replace(case, problem=replace(case.problem, causal=False, window=(-1, 1))), tensors
+
+
+def a_larger_sink(case: Case, tensors: forward_inputs.Tensors) -> tuple[Case, forward_inputs.Tensors]:
+    assert tensors.extras.sinks is not None
+    return case, replace(tensors, extras=replace(tensors.extras, sinks=tensors.extras.sinks + 3))
+
+
+def a_steeper_slope(case: Case, tensors: forward_inputs.Tensors) -> tuple[Case, forward_inputs.Tensors]:
+    assert tensors.extras.alibi is not None
+    return case, replace(tensors, extras=replace(tensors.extras, alibi=tensors.extras.alibi * 1.25))
+
+
+@pytest.mark.parametrize("planted", [one_key_too_many, a_larger_sink, a_steeper_slope])
+def test_a_fault_of_one_block_of_rows_fails_where_the_whole_tensor_hides_it(
+    planted: Callable[..., tuple[Case, forward_inputs.Tensors]],
+) -> None:
+    found = next(case for case in CASES if case.problem.dtype == "bfloat16")
+    case = alone(found, batch=1, heads_q=4, heads_kv=2, seq_q=600, seq_kv=600, scale=0.05, causal=True, alibi=True)
+    case = replace(case, problem=replace(case.problem, sinks=True))
+    tensors = forward_inputs.tensors_of(case, CPU)
+    extras = replace(tensors.extras, alibi=torch.full((1, 4), 0.004), sinks=torch.full((4,), -1.0))
+    tensors = replace(tensors, extras=extras)
+    out, lse = low(case, tensors)
+    assert forward_oracle.judge(case, tensors, out, lse).reason == ""
+    verdict = forward_oracle.judge(case, tensors, last_rows_of(out, low(*planted(case, tensors))[0]), lse)
+    assert "of 64 rows" in verdict.reason and verdict.error <= verdict.allowed
+
+
+def test_what_float32_cannot_hold_may_be_zero_and_nothing_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An H100 gave 0 where keys under a sink weigh less than 2^-126, and torch, that time, 8 bits of a denormal."""
+    found = next(case for case in CASES if case.problem.dtype == "bfloat16")
+    case = alone(found, batch=1, heads_q=4, heads_kv=2, seq_q=400, seq_kv=3, causal=True, alibi=True, sinks=True)
+    tensors = forward_inputs.tensors_of(case, CPU)
+    slopes = torch.tensor([[0.2, 0.25, 0.3, 0.4]])
+    tensors = replace(tensors, extras=replace(tensors.extras, alibi=slopes))
+    plain = forward_oracle.pieces
+    out, lse = low(case, tensors)
+    (piece,) = plain(case, tensors, out, lse)
+    rounded = piece.exact.out.to(torch.bfloat16)  # the best that bf16 can do, denormals and all
+
+    def strict(*given: object) -> list[forward_oracle.Piece]:
+        return [replace(each, low=replace(each.low, out=rounded)) for each in plain(*given)]  # type: ignore[arg-type]
+
+    monkeypatch.setattr(forward_oracle, "pieces", strict)
+    weights = (piece.exact.size / tensors.value.abs().max()).log2()
+    held = rounded.where(weights[..., None] > -126, 0.0)
+    assert not torch.equal(held, rounded)
+    assert forward_oracle.judge(case, tensors, held, lse).reason == ""
+    with monkeypatch.context() as without:
+        without.setattr(forward_oracle, "FLUSHED", 0.0)
+        assert "of 64 rows" in forward_oracle.judge(case, tensors, held, lse).reason
+    lost = rounded.where(weights[..., None] > -110, 0.0)
+    assert "of 64 rows" in forward_oracle.judge(case, tensors, lost, lse).reason
+
+
 def test_tensors_lie_where_their_layout_says_amid_nan() -> None:
     values = torch.arange(2 * 3 * 5 * 8, dtype=torch.float16).view(2, 3, 5, 8)
     strides = {

@@ -53,6 +53,12 @@ def tensors_of(case: Case, device: torch.device, exact: bool = False) -> Tensors
     return Tensors(q, k, v, _extras(case, device, random, exact))
 
 
+def on_host(tensors: Tensors) -> Tensors:
+    """Copies in host memory, as contiguous as they come."""
+    extras = {name: None if held is None else held.cpu() for name, held in vars(tensors.extras).items()}
+    return Tensors(tensors.query.cpu(), tensors.key.cpu(), tensors.value.cpu(), Extras(**extras))
+
+
 def _extras(case: Case, device: torch.device, random: torch.Generator, exact: bool) -> Extras:
     problem = case.problem
     batch, heads = problem.batch, problem.heads_q

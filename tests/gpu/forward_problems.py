@@ -18,10 +18,22 @@ GRID = (
     *((1, 127), (1, 4224), (63, 65), (64, 64), (65, 63), (113, 203), (108, 256), (127, 129), (128, 128), (129, 113)),
     *((191, 193), (192, 176), (193, 177), (256, 512), (512, 256), (1, 339), (3, 1024), (2048, 2048), (4096, 4097)),
 )
-LONGEST = 4500
-PAIRS_MAX = 4 * 10**7  # score elements: 320 MB in double precision, a few ms of an H100
-ELEMENTS_MAX = 2**24  # of Q, K or V
-SMALL = {"longest": 300, "pairs": 2 * 10**5, "elements": 2**20}  # what a checking tool finishes in time
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Sizes to draw from: queries and keys of a sequence, score elements, elements of Q, K or V. `heads`, where given,
+    are (batch, key heads, query heads to a key head) of every problem."""
+
+    longest: int
+    pairs: int
+    elements: int
+    shortest: int = 1
+    heads: tuple[int, int, int] | None = None
+
+
+WIDE = Limits(longest=4500, pairs=4 * 10**7, elements=2**24)  # 320 MB of float64 scores, a few ms of an H100
+SMALL = Limits(longest=300, pairs=2 * 10**5, elements=2**20)
 
 HEAD_DIMS: tuple[int, ...] = (
     *(1, 2, 7, 8, 16, 24, 32, 33, 40, 48, 59, 63),
@@ -59,17 +71,18 @@ class Case:
 def drawn(variants: tuple[str, ...], problems: int, seed: int, small: bool = False) -> list[Case]:
     """All problems of a campaign: every build gets its share, neighbours in the list the same build."""
     builds = [build for variant in variants for build in builds_of(variant)]
-    return [_case(builds[i * len(builds) // problems], i, seed, small) for i in range(problems)]
+    limits = SMALL if small else WIDE
+    return [case_of(builds[i * len(builds) // problems], i, seed, limits) for i in range(problems)]
 
 
-def _case(build: Build, index: int, seed: int, small: bool) -> Case:
+def case_of(build: Build, index: int, seed: int, limits: Limits) -> Case:
     """The first random problem that is legal for the build and compiled to it. An edge that hides nothing is none."""
     rng = np.random.default_rng([seed, index])
     variant, arch = by_path(build.variant), by_name(ARCH)
     wanted = build.defines
     for _ in range(1000):
         try:
-            case = _attempt(build, index, seed, small, rng)
+            case = _attempt(build, index, seed, limits, rng)
         except ProblemError:
             continue
         problem = case.problem
@@ -82,18 +95,18 @@ def _case(build: Build, index: int, seed: int, small: bool) -> Case:
     raise AssertionError(f"no problem fits {build}")
 
 
-def _attempt(build: Build, index: int, seed: int, small: bool, rng: np.random.Generator) -> Case:
+def _attempt(build: Build, index: int, seed: int, limits: Limits, rng: np.random.Generator) -> Case:
     asked = build.asked
     lengths: tuple[tuple[int, int], ...] = ()
     spare = (0, 0)
-    limits = SMALL if small else {"longest": LONGEST, "pairs": PAIRS_MAX, "elements": ELEMENTS_MAX}
-    seq_q, seq_kv = _sequence(rng, limits["longest"])
+    seq_q, seq_kv = _sequence(rng, limits)
     batch, heads_kv, group = int(rng.integers(1, 5)), int(rng.choice((1, 1, 2, 3, 4))), int(rng.choice((1, 1, 2, 4, 8)))
     head_dim = _head_dim(rng, build.bucket)
+    batch, heads_kv, group = limits.heads or (batch, heads_kv, group)
     # Fewer heads, then fewer batches, until the oracle is quick.
     while batch * heads_kv * group > 1 and (
-        batch * heads_kv * group * seq_q * seq_kv > limits["pairs"]
-        or batch * heads_kv * group * max(seq_q, seq_kv) * head_dim > limits["elements"]
+        batch * heads_kv * group * seq_q * seq_kv > limits.pairs
+        or batch * heads_kv * group * max(seq_q, seq_kv) * head_dim > limits.elements
     ):
         heads_kv, group, batch = (
             (heads_kv // 2, group, batch)
@@ -147,11 +160,14 @@ def _attempt(build: Build, index: int, seed: int, small: bool, rng: np.random.Ge
     )
 
 
-def _sequence(rng: np.random.Generator, longest: int) -> tuple[int, int]:
+def _sequence(rng: np.random.Generator, limits: Limits) -> tuple[int, int]:
+    if limits.shortest > 1:
+        seq_q, seq_kv = rng.integers(limits.shortest, limits.longest + 1, 2)
+        return int(seq_q), int(seq_kv)
     if rng.random() < 0.4:
-        fitting = [pair for pair in GRID if max(pair) <= longest]
+        fitting = [pair for pair in GRID if max(pair) <= limits.longest]
         return fitting[rng.integers(len(fitting))]
-    top = math.log(longest + 1)
+    top = math.log(limits.longest + 1)
     seq_q, seq_kv = (int(math.exp(rng.random() * top)) for _ in range(2))
     shape = rng.random()
     if shape < 0.15:

@@ -11,8 +11,8 @@ A problem is drawn from the seed and its number alone: `run --only N` runs one a
 import argparse
 import os
 import shutil
-import subprocess
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
@@ -21,9 +21,9 @@ from microbench.report.progress import watching
 from microbench.verification.forward import ForwardProblemRow, read, text
 from tests.gpu.forward_builds import builds_of, tuned
 from tests.gpu.forward_problems import Case, drawn
+from tests.gpu.forward_sanitizer import TOOLS, check, checked
 
 CHUNK = 4  # kernels that one process compiles before it tells
-TOOLS = ("memcheck", "racecheck")
 
 
 def build(arguments: argparse.Namespace) -> int:
@@ -58,7 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.out.write_text("", encoding="utf-8")
     cases = _cases(arguments)
     options = ["--problems", str(arguments.problems), "--seed", str(arguments.seed)]
-    options += ["--variants", ",".join(arguments.variants), *(["--small"] if arguments.small else [])]
+    options += ["--variants", ",".join(arguments.variants)]
+    options += [f"--{flag}" for flag in ("small", "checked", "exact") if getattr(arguments, flag)]
     supervise(cases, arguments.out, options)
     rows = read(arguments.out, ForwardProblemRow)
     bad = [row for row in rows if not row.ok]
@@ -82,32 +83,29 @@ def work(arguments: argparse.Namespace) -> int:
 
 
 def sanitize(arguments: argparse.Namespace) -> int:
-    """Each tool over a few small problems; torch gives every tensor an allocation of its own."""
+    """Each tool over a few problems; rows and logs go into a folder."""
     tool = shutil.which("compute-sanitizer")
     if tool is None:
         sys.stdout.write("compute-sanitizer is not on the PATH; it comes with the CUDA toolkit.\n")
         return 1
     arguments.out.mkdir(parents=True, exist_ok=True)
-    environment = os.environ | {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-    status = 0
-    for name in TOOLS:
+    cases, status = checked(arguments.variants, arguments.seed), 0
+    for name in arguments.tools:
         rows = arguments.out / f"{name}.jsonl"
         rows.write_text("", encoding="utf-8")
-        command = [tool, "--tool", name, "--error-exitcode", "1", "--kernel-regex", "kns=attention_forward"]
-        command += [] if name == "racecheck" else ["--report-api-errors", "no"]
-        command += [sys.executable, "-m", "tests.gpu.random_forward", "work", str(rows), "--small", "--exact"]
-        command += ["--problems", str(arguments.problems), "--seed", str(arguments.seed)]
-        command += ["--variants", ",".join(arguments.variants)]
-        sys.stdout.write(" ".join(command) + "\n")
-        sys.stdout.flush()
-        code = subprocess.run(command, env=environment, check=False).returncode
+        work = [str(rows), "--seed", str(arguments.seed), "--variants", ",".join(arguments.variants)]
+        began = time.monotonic()
+        complaint = check(tool, name, work, arguments.out)
         found = read(rows, ForwardProblemRow)
         right = sum(row.ok for row in found)
-        sys.stdout.write(f"{name}: exit status {code}, {right} of {arguments.problems} problems right\n")
+        sys.stdout.write(
+            f"{name}: {complaint or 'nothing found'}; {right} of {len(cases)} problems right,"
+            f" {time.monotonic() - began:.0f} s\n"
+        )
         for row in found:
             if not row.ok:
                 sys.stdout.write(f"{row.index}: {row.problem}: {row.reason}\n")
-        status |= int(code != 0 or right < arguments.problems)
+        status |= int(bool(complaint) or right < len(cases))
     return status
 
 
@@ -120,6 +118,8 @@ def summarise(arguments: argparse.Namespace) -> int:
 
 
 def _cases(arguments: argparse.Namespace) -> list[Case]:
+    if arguments.checked:
+        return checked(arguments.variants, arguments.seed)
     cases = drawn(arguments.variants, arguments.problems, arguments.seed, arguments.small)
     return cases if arguments.only is None else [cases[arguments.only]]
 
@@ -128,7 +128,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(prog="python -m tests.gpu.random_forward", description=__doc__.splitlines()[0])
     verbs = made.add_subparsers(dest="verb", required=True)
-    for verb, problems in ((build, 0), (run, 2000), (work, 2000), (sanitize, 20), (summarise, 0)):
+    for verb in (build, run, work, sanitize, summarise):
         one = verbs.add_parser(verb.__name__, help=(verb.__doc__ or "").splitlines()[0])
         one.set_defaults(verb=verb)
         if verb is not build:
@@ -140,11 +140,15 @@ def parser() -> argparse.ArgumentParser:
         if verb is build:
             one.add_argument("--jobs", type=int, default=os.cpu_count())
             continue
-        one.add_argument("--problems", type=int, default=problems)
         one.add_argument("--seed", type=int, default=0)
+        if verb is sanitize:
+            one.add_argument("--tools", type=lambda names: tuple(names.split(",")), default=TOOLS)
+            continue
+        one.add_argument("--problems", type=int, default=2000)
         one.add_argument("--only", type=int, help="the number of one problem")
         one.add_argument("--small", action="store_true", help="small problems only")
-        one.add_argument("--exact", action="store_true", help="no poisoned room around tensors")
+        one.add_argument("--checked", action="store_true", help="the problems of sanitize")
+        one.add_argument("--exact", action="store_true", help="no poisoned room around tensors, judged by the CPU")
         one.add_argument("--first", type=int, default=0)
         one.add_argument("--last", type=int)
     return made

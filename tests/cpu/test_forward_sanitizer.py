@@ -1,0 +1,108 @@
+"""A few problems under compute-sanitizer: what they cover, the command line, and what is made of a tool's answer."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from attention.variant import by_path
+from tests.cpu.forward_cases import CPU, VARIANTS
+from tests.gpu import forward_sanitizer, random_forward
+from tests.gpu.forward_builds import DTYPES, builds_of, kernel_module
+from tests.gpu.forward_inputs import on_host, tensors_of
+from tests.gpu.forward_sanitizer import BUCKETS, KERNELS, check, checked, complaint
+
+CASES = checked(VARIANTS, seed=0)
+H100_SMS = 132
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_few_problems_cover_a_variant(variant: str) -> None:
+    mine = [case for case in CASES if case.build.variant == variant]
+    sample = [build for build in builds_of(variant) if build.bucket in BUCKETS]
+    assert {case.build.bucket for case in mine} == set(BUCKETS) and {case.build.dtype for case in mine} == set(DTYPES)
+    assert all(case.build in sample for case in mine)
+    for feature in vars(sample[0].asked):
+        asked = [getattr(build.asked, feature) for build in sample]
+        assert any(getattr(case.build.asked, feature) for case in mine) == any(asked), feature
+    assert [case.index for case in CASES] == list(range(len(CASES))) and len(CASES) <= 12
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_one_of_them_gives_a_block_a_second_tile_and_rings_come_round(variant: str) -> None:
+    last = [case for case in CASES if case.build.variant == variant][-1]
+    rows = kernel_module(variant).shape_of(last.problem, last.build.config).tile_rows
+    assert -(-last.problem.seq_q // rows) * last.problem.batch * last.problem.heads_q > H100_SMS
+    assert last.problem.seq_kv > 2 * dict(last.build.config.values)["tile_keys"]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_filter_knows_the_kernels(variant: str) -> None:
+    build = by_path(variant).build
+    assert build is not None
+    case = next(case for case in CASES if case.build.variant == variant)
+    assert case.build.source.kernel.startswith(KERNELS)
+
+
+# Answers for compute-sanitizer: it runs nothing, and its log says what SUMMARY says.
+FAKE = """#!{python}
+import os, sys
+if sys.argv[1] == "--help":
+    print("  --kernel-name arg  the kernels to check")
+else:
+    open(sys.argv[sys.argv.index("--log-file") + 1], "w").write(os.environ["SUMMARY"])
+    open(os.environ["SEEN"], "w").write("\\n".join(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SUMMARY", "========= ERROR SUMMARY: 0 errors\n")
+    monkeypatch.setenv("SEEN", str(tmp_path / "seen"))
+    file = tmp_path / "compute-sanitizer"
+    file.write_text(FAKE.format(python=sys.executable))
+    file.chmod(0o755)
+    return file
+
+
+def test_the_tool_runs_a_worker_of_just_these_problems(tool: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    assert check(str(tool), "racecheck", [str(rows), "--seed", "3"], tmp_path) == ""
+    seen = (tmp_path / "seen").read_text().splitlines()
+    assert seen[seen.index("--kernel-name") + 1] == "kns=attention_forward"
+    given = random_forward.parser().parse_args(seen[seen.index("tests.gpu.random_forward") + 1 :])
+    assert (given.verb, given.out, given.seed, given.exact) == (random_forward.work, rows, 3, True)
+    assert random_forward._cases(given) == checked(given.variants, 3) and given.last is None
+
+
+def test_a_tool_that_ran_no_problem_is_a_failure(
+    tool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: str(tool))
+    given = random_forward.parser().parse_args(["sanitize", str(tmp_path / "out"), "--tools", "memcheck"])
+    assert given.verb(given) == 1
+    assert f"memcheck: nothing found; 0 of {len(CASES)} problems right" in capsys.readouterr().out
+
+
+def test_only_a_summary_of_nothing_is_clean() -> None:
+    assert complaint(0, "=== ERROR SUMMARY: 0 errors") == ""
+    assert complaint(0, "=== RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)") == ""
+    assert "3 hazards" in complaint(0, "=== RACECHECK SUMMARY: 3 hazards displayed (0 errors, 3 warnings)")
+    assert "exit status 9" in complaint(9, "=== ERROR SUMMARY: 0 errors")
+    assert "no CUDA" in complaint(0, "=== Target application used no CUDA")
+    assert complaint(0, "")
+
+
+def test_an_older_release_is_asked_by_the_older_name() -> None:
+    line = forward_sanitizer.command("tool", "  --kernel-regex arg", "memcheck", Path("log"), ["rows"])
+    assert line[line.index("--kernel-regex") + 1] == "kns=attention_forward" and "--kernel-name" not in line
+
+
+def test_tensors_are_judged_on_the_host_as_they_were() -> None:
+    case = next(case for case in CASES if case.mask)
+    tensors = tensors_of(case, CPU, exact=True)
+    held = on_host(tensors)
+    assert held.query.equal(tensors.query) and held.extras.sinks is None
+    assert held.extras.mask is not None and tensors.extras.mask is not None
+    assert held.extras.mask.equal(tensors.extras.mask)
