@@ -1,65 +1,61 @@
-"""The rungs of the Hopper kernel: what each idea brings on this GPU, from the simplest pipeline to the pick.
+"""What each idea of our kernels brings on this GPU: every rung of a ladder on every cell of the grid.
 
-    python -m attention.peers.ladder
+    python -m attention.peers.ladder [variant]
 
-Every rung is the committed kernel with ideas left out by its defines. All rungs of a cell alternate in one process.
+All rungs of a cell alternate in one process. Rungs are laid out in attention/peers/ladders.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import argparse
+from collections.abc import Callable, Iterator, Sequence
 
 from attention import timings
-from attention.choose import choose
 from attention.machine import machine_profile
 from attention.peers import cells, run
-from attention.variant import Config, by_path
+from attention.peers.cells import Cell
+from attention.peers.ladders import Ladder, Rung, ampere, hopper
+from attention.problem import AttentionProblem
+from attention.variant import Config, Variant, by_path
+from microbench.arch import by_name
+from microbench.profile import Profile
 
-VARIANT = "sm90a/forward/warp_specialised"
-RUNGS = ("overlap", "pingpong", "lazy", "late_wait", "dynamic")
-
-
-@dataclass(frozen=True)
-class Rung:
-    """One step: its name, and the ideas that are in."""
-
-    name: str
-    ideas: frozenset[str]
+LADDERS = (hopper.LADDER, ampere.LADDER)
 
 
-LADDER = (
-    Rung("producer and consumer warpgroups", frozenset()),
-    Rung("taking turns", frozenset({"pingpong"})),
-    Rung("softmax beside the other product", frozenset({"pingpong", "overlap"})),
-    Rung("waiting late", frozenset({"pingpong", "overlap", "late_wait"})),
-    Rung("rescaling lazily", frozenset({"pingpong", "overlap", "late_wait", "lazy"})),
-    Rung("taking tiles from a counter", frozenset(RUNGS)),
-    Rung("all but turns", frozenset(RUNGS) - {"pingpong"}),
-    Rung("all but the late wait", frozenset(RUNGS) - {"late_wait"}),
-)
-
-
-def config_of(rung: Rung, tile: Config) -> Config:
-    """The configuration of one rung with the tile of `tile`."""
-    return Config((*tile.values, *((idea, int(idea in rung.ideas)) for idea in RUNGS)))
-
-
-def climb(tell: Callable[[run.Outcome], None]) -> None:
-    """Time every rung on the grid's cells, with the tile that the chooser picks, into <gpu>-ladder.jsonl."""
-    variant = by_path(VARIANT)
-    profile = machine_profile("cuda").profile
-    for cell in cells.grid():
-        pick = choose(profile, cell.problem, variants=(variant,), efficiencies=timings.of_machine(profile)).pick
-        entries = [run.entry_of(variant, config_of(rung, pick.config)) for rung in LADDER]
+def climb(tell: Callable[[run.Outcome], None], which: Sequence[Ladder] = LADDERS) -> None:
+    """Time every rung on the current GPU, and append what was timed to data/attention/<gpu>-ladder.jsonl."""
+    for variant, cell, rungs in _climbs(machine_profile("cuda").profile, which):
+        entries = [run.entry_of(variant, rung.config) for rung in rungs if not rung.lacks]
         for outcome in run.time_entries(cell, entries):
             if outcome.timing is not None:
                 timings.write(outcome.timing, "ladder")
             tell(outcome)
 
 
+def builds(profile: Profile, which: Sequence[Ladder] = LADDERS) -> Iterator[tuple[Variant, AttentionProblem, Config]]:
+    """What `climb` asks of NVRTC on the machine of a profile: where the cubin cache has these, it needs no compiler."""
+    for variant, cell, rungs in _climbs(profile, which):
+        for rung in rungs:
+            if not rung.lacks:
+                yield variant, cell.problem, rung.config
+
+
+def _climbs(profile: Profile, which: Sequence[Ladder]) -> Iterator[tuple[Variant, Cell, tuple[Rung, ...]]]:
+    for ladder in which:
+        variant = by_path(ladder.variant)
+        if profile.arch not in variant.archs:
+            continue
+        for cell in cells.grid():
+            if not variant.refusal(cell.problem, by_name(profile.arch)):
+                yield variant, cell, ladder.rungs(profile, cell.problem)
+
+
 def _tell(outcome: run.Outcome) -> None:
-    speed = f"{outcome.cell.flops / outcome.timing.seconds / 1e12:7.1f} TFLOPS" if outcome.timing else outcome.reason
-    print(f"{outcome.cell!s:<70.70} {outcome.name:<120.120} {speed}", flush=True)
+    speed = f"{outcome.tflops:7.1f} TFLOPS" if outcome.tflops else outcome.reason
+    print(f"{outcome.cell!s:<70.70} {outcome.name:<160.160} {speed}", flush=True)
 
 
 if __name__ == "__main__":
-    climb(_tell)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("variant", nargs="?", choices=[ladder.variant for ladder in LADDERS], help="all by default")
+    asked = parser.parse_args().variant
+    climb(_tell, [ladder for ladder in LADDERS if asked in (None, ladder.variant)])

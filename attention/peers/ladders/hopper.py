@@ -1,0 +1,40 @@
+"""The Hopper kernel's rungs: ideas that its defines leave out, with the tile that the chooser picks."""
+
+from attention import timings
+from attention.choose import choose
+from attention.peers.ladders import Ladder, Rung
+from attention.problem import AttentionProblem
+from attention.variant import Config, by_path
+from microbench.profile import Profile
+
+VARIANT = "sm90a/forward/warp_specialised"
+IDEAS = ("overlap", "pingpong", "lazy", "dynamic")
+
+# Each step adds one idea to the one before.
+FIRST = "producer and consumer warpgroups"
+STEPS = (
+    ("taking turns", "pingpong"),
+    ("softmax beside the other product", "overlap"),
+    ("rescaling lazily", "lazy"),
+    ("taking tiles from a counter", "dynamic"),
+)
+WITHOUT = (("all but turns", "pingpong"),)
+
+
+def rungs(profile: Profile, problem: AttentionProblem) -> tuple[Rung, ...]:
+    """Every rung of a problem."""
+    variant = by_path(VARIANT)
+    tile = choose(profile, problem, variants=(variant,), efficiencies=timings.of_machine(profile)).pick.config
+
+    def built(ideas: set[str]) -> Config:
+        return Config((*tile.values, *((idea, int(idea in ideas)) for idea in IDEAS)))
+
+    found, ideas = [Rung(FIRST, "", built(set()))], set[str]()
+    for name, idea in STEPS:
+        ideas.add(idea)
+        found.append(Rung(name, found[-1].name, built(ideas)))
+    top = found[-1].name
+    return (*found, *(Rung(name, top, built(ideas - {idea}), aside=True) for name, idea in WITHOUT))
+
+
+LADDER = Ladder(VARIANT, rungs)

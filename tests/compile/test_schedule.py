@@ -1,0 +1,36 @@
+"""The Ampere kernel's main loop, read from SASS, holds the products and exponentials of one tile, and no rare path."""
+
+from dataclasses import replace
+
+import pytest
+
+from attention.builds import LONG, at
+from attention.cuda.kernels import cubin_of
+from attention.peers.ladders import ampere
+from attention.peers.schedule import main_loop, schedule
+from attention.variant import by_path
+from microbench.arch import by_name
+from microbench.profile import Profile
+
+
+@pytest.mark.parametrize("head_dim", (64, 128, 256))
+@pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
+def test_a_round_holds_a_tile_of_products_and_exponentials(head_dim: int, causal: bool) -> None:
+    problem, variant = replace(at(LONG, head_dim), causal=causal), by_path(ampere.VARIANT)
+    rungs = ampere.rungs(Profile.load("h100-sxm-80gb"), problem)
+    config = next(rung.config for rung in reversed(rungs) if not rung.aside)
+    assert variant.build is not None
+    cubin = cubin_of(variant.folder, variant.build(problem, config), by_name("sm90a"))
+    found = schedule(cubin.instructions())
+    assert found is not None
+    rows, keys = config["warp_rows"], config["tile_keys"]
+    products = rows // 16 * keys // 8 * head_dim // 16
+    assert found.count("scores") == found.count("values") == products
+    assert found.count("exponentials") == rows * keys // 32
+    assert found.count("V") == keys // 16 * head_dim // 16
+    assert found.count() == len(found.issues) < found.cycles
+    assert [issue.cycle for issue in found.issues] == sorted(issue.cycle for issue in found.issues)
+
+
+def test_a_kernel_without_products_has_no_main_loop() -> None:
+    assert main_loop(()) == () and schedule(()) is None
