@@ -21,7 +21,6 @@
 
 # %%
 from collections import Counter
-from itertools import pairwise
 
 from IPython.display import Markdown
 
@@ -33,7 +32,7 @@ from attention.model import predict
 from attention.peers import figure as peers_figure
 from attention.peers import figure_rungs, promise, results
 from attention.peers.figure_rungs import Ceilings
-from attention.peers.ladder import LADDER
+from attention.peers.ladders import hopper
 from attention.peers.loop import Loop, loop_of
 from attention.peers.results import AMPERE, HOPPER, mean
 from attention.variant import KERNELS, Config, by_path
@@ -300,12 +299,7 @@ Markdown(
 
 # %%
 order = list(dict.fromkeys(step.ideas for each in climbs for step in each.rungs))
-NAMES = {"": LADDER[0].name} | {
-    idea: above.name
-    for below, above in pairwise(LADDER)
-    if below.ideas < above.ideas and len(above.ideas - below.ideas) == 1
-    for idea in above.ideas - below.ideas
-}
+NAMES = {"": hopper.FIRST} | {idea: name for name, idea in hopper.STEPS}
 
 
 def title(ideas: tuple[str, ...]) -> str:

@@ -18,6 +18,7 @@ from tests.emulated.forward_case import ForwardCase, inputs_of, judge
 from tests.emulated.forward_sm80 import COMMON, FOLDER, SOURCE, Kernel, config_of, run
 
 CROWDED = Config((("warps", 4), ("tile_keys", 32)))  # all else as the launcher chooses
+
 # Two tiles of rows, the second one cut short, and three of keys or more.
 WIDTHS = {
     64: (ForwardCase(seq_q=200, seq_kv=300, head_dim=64, right=0), config_of(64, 32)),

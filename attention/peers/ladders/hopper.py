@@ -2,13 +2,14 @@
 
 from attention import timings
 from attention.choose import choose
+from attention.kernels.sm90a.forward.warp_specialised.launch import shape_of
 from attention.peers.ladders import Ladder, Rung
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench.profile import Profile
 
 VARIANT = "sm90a/forward/warp_specialised"
-IDEAS = ("overlap", "pingpong", "lazy", "dynamic")
+IDEAS = ("overlap", "pingpong", "lazy", "dynamic", "early_q")
 
 # Each step adds one idea to the one before.
 FIRST = "producer and consumer warpgroups"
@@ -17,6 +18,7 @@ STEPS = (
     ("softmax beside the other product", "overlap"),
     ("rescaling lazily", "lazy"),
     ("taking tiles from a counter", "dynamic"),
+    ("the next tile's Q comes early", "early_q"),
 )
 WITHOUT = (("all but turns", "pingpong"),)
 
@@ -26,13 +28,17 @@ def rungs(profile: Profile, problem: AttentionProblem) -> tuple[Rung, ...]:
     variant = by_path(VARIANT)
     tile = choose(profile, problem, variants=(variant,), efficiencies=timings.of_machine(profile)).pick.config
 
+    # Two of Q, where shared memory does not hold them beside this tile, are no idea of this kernel.
+    able = [idea for idea in IDEAS if idea != "early_q" or shape_of(problem, tile).q_stages == 2]
+
     def built(ideas: set[str]) -> Config:
-        return Config((*tile.values, *((idea, int(idea in ideas)) for idea in IDEAS)))
+        return Config((*tile.values, *((idea, int(idea in ideas)) for idea in able)))
 
     found, ideas = [Rung(FIRST, "", built(set()))], set[str]()
     for name, idea in STEPS:
-        ideas.add(idea)
-        found.append(Rung(name, found[-1].name, built(ideas)))
+        if idea in able:
+            ideas.add(idea)
+            found.append(Rung(name, found[-1].name, built(ideas)))
     top = found[-1].name
     return (*found, *(Rung(name, top, built(ideas - {idea}), aside=True) for name, idea in WITHOUT))
 

@@ -30,7 +30,7 @@ constexpr int kQBytes = kGroupRows * kHeadDim * 2, kTileBytes = kKeys * kHeadDim
 // 64 Ki registers a SM: (168 at launch) * 384 or (128) * 512, redistributed in steps of 8. What lives in both roles is
 // spilled in both where the producer's do not hold it: with these features, or three panels a row, they must be more,
 // whatever the tile is.
-constexpr bool kMany = kWindow || kVarlen || kSoftcap || kAlibi, kThreePanels = kHeadDim == 96;
+constexpr bool kMany = kWindow || kVarlen || kSoftcap || kAlibi, kThreePanels = kPanels == 3;
 constexpr int kProducerRegisters = kWarpgroups == 3 ? (kThreePanels ? 56 : 32) : (kMany || kThreePanels ? 40 : 24);
 constexpr int kConsumerRegisters = kWarpgroups == 3 ? (kThreePanels ? 152 : 160) : (kMany || kThreePanels ? 232 : 240);
 

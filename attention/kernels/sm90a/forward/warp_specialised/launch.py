@@ -89,7 +89,7 @@ class Shape:
 
     @property
     def smem_bytes(self) -> int:
-        """Q, the rings of K and V, their mbarriers, two slots of 16 bytes that carry tiles, mbarriers of V uncleared."""
+        """Q, the rings of K and V, mbarriers (of V uncleared too), and two slots of 16 bytes that carry tiles."""
         rows = self.q_stages * self.tile_rows + 2 * self.stages * self.tile_keys
         barriers = 2 * self.q_stages * self.warpgroups + 5 * self.stages + 4
         return rows * self.head_dim * 2 + 8 * barriers + 16 * 2
@@ -104,7 +104,7 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     """The tile of one configuration, with room for two of Q where shared memory holds them."""
     once = Shape(padded_head_dim(problem.head_dim), config["tile_keys"], config["warpgroups"], config["stages"])
     twice = replace(once, q_stages=2)
-    return twice if twice.smem_bytes <= SMEM_BYTES and config.get("q_stages", 2) == 2 else once
+    return twice if twice.smem_bytes <= SMEM_BYTES and config.get("early_q", 1) else once
 
 
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
