@@ -109,6 +109,7 @@ def _flex(cell: Cell, given: Tensors) -> Call:
         return inside & (column >= row - left) if left >= 0 else inside
 
     mask = create_block_mask(seen, None, None, problem.seq_q, problem.seq_kv) if problem.causal else None
+    torch.compiler.reset()  # behind eight shapes of one function torch would run it uncompiled
     compiled = torch.compile(flex_attention, dynamic=False)
     gqa = problem.heads_q != problem.heads_kv
     return lambda: compiled(given.query, given.key, given.value, block_mask=mask, enable_gqa=gqa)

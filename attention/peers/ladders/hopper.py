@@ -2,7 +2,6 @@
 
 from attention import timings
 from attention.choose import choose
-from attention.kernels.sm90a.forward.warp_specialised.launch import shape_of
 from attention.peers.ladders import Ladder, Rung
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
@@ -28,17 +27,13 @@ def rungs(profile: Profile, problem: AttentionProblem) -> tuple[Rung, ...]:
     variant = by_path(VARIANT)
     tile = choose(profile, problem, variants=(variant,), efficiencies=timings.of_machine(profile)).pick.config
 
-    # Two of Q, where shared memory does not hold them beside this tile, are no idea of this kernel.
-    able = [idea for idea in IDEAS if idea != "early_q" or shape_of(problem, tile).q_stages == 2]
-
     def built(ideas: set[str]) -> Config:
-        return Config((*tile.values, *((idea, int(idea in ideas)) for idea in able)))
+        return Config((*tile.values, *((idea, int(idea in ideas)) for idea in IDEAS)))
 
     found, ideas = [Rung(FIRST, "", built(set()))], set[str]()
     for name, idea in STEPS:
-        if idea in able:
-            ideas.add(idea)
-            found.append(Rung(name, found[-1].name, built(ideas)))
+        ideas.add(idea)
+        found.append(Rung(name, found[-1].name, built(ideas)))
     top = found[-1].name
     return (*found, *(Rung(name, top, built(ideas - {idea}), aside=True) for name, idea in WITHOUT))
 

@@ -4,20 +4,21 @@
 //   TILE_KEYS         keys of one tile of K and V
 //   WARPGROUPS        consumers of 64 query rows each, 2 or 3
 //   STAGES            tiles of K, and of V, in flight
-//   Q_STAGES          2: the next tile's Q comes in while the last products of this one are under way; 1 where it is
-//   full BF16              1 bfloat16, 0 float16 CAUSAL, WINDOW    1 where keys right, or left, of a band about the
-//   diagonal are hidden OVERLAP           1: scores of a tile are multiplied before p * V of the tile before, and
-//   softmax runs beside it PINGPONG          1: warpgroups take turns at issuing products LAZY              1: outputs
-//   are rescaled where a maximum has grown by more than 2^8, else wherever it has grown DYNAMIC           1: blocks
-//   take tiles from a counter, else every gridDim.x-th VARLEN            1: sequences of many lengths, packed one after
-//   another SOFTCAP, ALIBI, SINKS, MASK    1 where scores are capped, biased by distance, joined by a sink, masked by
-//   bytes
+//   BF16              1 bfloat16, 0 float16
+//   CAUSAL, WINDOW    1 where keys right, or left, of a band about the diagonal are hidden
+//   OVERLAP           1: scores of a tile are multiplied before p * V of the tile before, and softmax runs beside it
+//   PINGPONG          1: warpgroups take turns at issuing products
+//   LAZY              1: outputs are rescaled where a maximum has grown by more than 2^8, else wherever it has grown
+//   EARLY_Q           1: Q is released behind the last scores of a tile of rows, else behind its last products
+//   DYNAMIC           1: blocks take tiles from a counter, else every gridDim.x-th
+//   VARLEN            1: sequences of many lengths, packed one after another
+//   SOFTCAP, ALIBI, SINKS, MASK    1 where scores are capped, biased by distance, joined by a sink, masked by bytes
 #pragma once
 #include "ptx/tma.cuh"
 
-constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kWarpgroups = WARPGROUPS, kStages = STAGES, kQStages = Q_STAGES;
+constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kWarpgroups = WARPGROUPS, kStages = STAGES;
 constexpr bool kBf16 = BF16, kCausal = CAUSAL, kWindow = WINDOW, kOverlap = OVERLAP, kPingpong = PINGPONG;
-constexpr bool kLazy = LAZY, kDynamic = DYNAMIC;
+constexpr bool kLazy = LAZY, kEarlyQ = EARLY_Q, kDynamic = DYNAMIC;
 constexpr bool kVarlen = VARLEN, kSoftcap = SOFTCAP, kAlibi = ALIBI, kSinks = SINKS, kMask = MASK;
 
 constexpr int kGroupRows = 64, kTileRows = kGroupRows * kWarpgroups;
@@ -67,11 +68,11 @@ struct Rooms {
 
   __device__ __forceinline__ explicit Rooms(unsigned base) {
     q = base;
-    k = q + kQStages * kWarpgroups * kQBytes;
+    k = q + kWarpgroups * kQBytes;
     v = k + kStages * kTileBytes;
     q_full = v + kStages * kTileBytes;
-    q_empty = q_full + 8 * kQStages * kWarpgroups;
-    k_full = q_empty + 8 * kQStages * kWarpgroups;
+    q_empty = q_full + 8 * kWarpgroups;
+    k_full = q_empty + 8 * kWarpgroups;
     k_empty = k_full + 8 * kStages;
     v_full = k_empty + 8 * kStages;
     v_empty = v_full + 8 * kStages;

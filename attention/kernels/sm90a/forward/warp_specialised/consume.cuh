@@ -18,7 +18,7 @@ struct Consumer {
   const Rooms& at;
   const int group;
   Ring<kStages> k{}, v{};
-  Ring<kQStages> q{};
+  Ring<1> q{};
   Softmax state{};
   float o[kHeadDim / 2], s[kKeys / 2];
   unsigned p[kKeys / 16][4];
@@ -35,12 +35,9 @@ struct Consumer {
     if (kPingpong) ptx::barrier_arrive(1 + (group + 1) % kWarpgroups, 256);
   }
 
-  // Which of the rooms for Q is at hand.
-  __device__ __forceinline__ unsigned q_room() const { return q.stage() * kWarpgroups + group; }
-
   // s = Q K^T
   __device__ __forceinline__ void multiply_scores() {
-    const unsigned long long q_tile = ptx::matrix_descriptor(at.q + q_room() * kQBytes, 16, 8 * kSpan, kSpan);
+    const unsigned long long q_tile = ptx::matrix_descriptor(at.q + group * kQBytes, 16, 8 * kSpan, kSpan);
     const unsigned long long k_tile = ptx::matrix_descriptor(at.k + k.stage() * kTileBytes, 16, 8 * kSpan, kSpan);
     ptx::wgmma_fence();
 #pragma unroll
@@ -110,22 +107,25 @@ struct Consumer {
     v.advance();
   }
 
-  // The first tile of keys that one of these rows sees.
-  __device__ __forceinline__ int first(const Work& work, int row) {
+  // The first tile of keys that one of these rows sees. `least` becomes the last: Q is done with behind its scores.
+  __device__ __forceinline__ int first(const Work& work, int row, int& least) {
     int tile = work.last - 1;
     if constexpr (kCausal) {
       const int mine = (min(work.keys, row + kGroupRows + work.right) - 1) / kKeys;
       for (; tile > max(mine, work.first); --tile) skip();
     }
     float correction[2];
-    ptx::mbarrier_wait(at.q_full + 8 * q_room(), q.parity());
+    ptx::mbarrier_wait(at.q_full + 8 * group, q.parity());
+    q.advance();
     ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
     await_turn();
     multiply_scores();
     pass_turn();
+    if constexpr (kWindow) least = max(least, min(tile, (row + work.left) / kKeys));
     ptx::wgmma_wait<0>();
     release(at.k_empty + 8 * k.stage());
     k.advance();
+    if (kEarlyQ && tile == least) release(at.q_empty + 8 * group);
     adjust<true>(work, row, tile);
     raise_maxima<true, true>(s, state, correction, launch.scale_log2);
     exponentials(s, state, launch.scale_log2);
@@ -135,7 +135,7 @@ struct Consumer {
 
   // One tile of keys after the first: its scores, and p * V of the tile before it.
   template <bool Masked>
-  __device__ __forceinline__ void step(const Work& work, int row, int tile, bool accumulate) {
+  __device__ __forceinline__ void step(const Work& work, int row, int tile, int least, bool accumulate) {
     float correction[2];
     if constexpr (kOverlap) {
       ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
@@ -157,6 +157,7 @@ struct Consumer {
     }
     release(at.k_empty + 8 * k.stage());
     k.advance();
+    if (kEarlyQ && tile == least) release(at.q_empty + 8 * group);
     adjust<Masked>(work, row, tile);
     const bool grown = Masked || kMask || !kLazy || __any_sync(~0u, exceeds(s, state, launch.slack));
     if (grown) raise_maxima<false, Masked || kMask>(s, state, correction, launch.scale_log2);
@@ -173,22 +174,19 @@ struct Consumer {
   // All tiles of keys of a tile of rows.
   __device__ __forceinline__ void run(const Work& work) {
     const int row = work.row + group * kGroupRows;
-    int tile = first(work, row), least = work.first;
-    if constexpr (kWindow) least = max(least, min(tile, (row + work.left) / kKeys));
-
+    int least = work.first, tile = first(work, row, least);
     bool accumulate = false;
     --tile;
     if constexpr (kCausal) {
       const int whole = (row + work.right + 1) / kKeys;  // tiles below this one are seen in full by every row
-      for (; tile >= max(least, whole); --tile, accumulate = true) step<true>(work, row, tile, accumulate);
+      for (; tile >= max(least, whole); --tile, accumulate = true) step<true>(work, row, tile, least, accumulate);
     }
     const int seen = kWindow ? max(least, (row + kGroupRows - 1 + work.left + kKeys - 1) / kKeys) : least;
-    for (; tile >= seen; --tile, accumulate = true) step<false>(work, row, tile, accumulate);
+    for (; tile >= seen; --tile, accumulate = true) step<false>(work, row, tile, least, accumulate);
     if constexpr (kWindow)
-      for (; tile >= least; --tile, accumulate = true) step<true>(work, row, tile, accumulate);
+      for (; tile >= least; --tile, accumulate = true) step<true>(work, row, tile, least, accumulate);
 
-    release(at.q_empty + 8 * q_room());
-    q.advance();
+    if (!kEarlyQ) release(at.q_empty + 8 * group);
     ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
     multiply_values(accumulate);
     ptx::wgmma_wait<0>();

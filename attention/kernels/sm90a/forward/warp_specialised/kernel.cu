@@ -11,7 +11,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     attention_forward_sm90a(const __grid_constant__ Launch launch) {
   const Rooms at(ptx::shared_base());
   if (threadIdx.x == 0) {
-    for (int group = 0; group < kQStages * kWarpgroups; ++group) {
+    for (int group = 0; group < kWarpgroups; ++group) {
       ptx::mbarrier_init(at.q_full + 8 * group, 1);
       ptx::mbarrier_init(at.q_empty + 8 * group, 4);
     }

@@ -1,17 +1,16 @@
 """The argument of kernel.cu, laid out as config.cuh's `Launch`, and the sizes that follow from a problem."""
 
 import ctypes
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild
 
 KERNEL = "attention_forward_sm90a"
 GROUP_ROWS = 64
-SMEM_BYTES = 227 * 1024  # of a block on sm90a
 HEAD_DIMS = (64, 96, 128, 192, 256)
 # What won everywhere it was measured and is no axis of the space; a configuration may still leave one out.
-RUNGS = ("overlap", "pingpong", "lazy", "dynamic")
+RUNGS = ("overlap", "pingpong", "lazy", "early_q", "dynamic")
 
 
 class Launch(ctypes.Structure):
@@ -64,13 +63,12 @@ class Launch(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Shape:
-    """One compiled kernel's tile: head dim as padded, keys of a tile, consumer warpgroups, stages of K and V, of Q."""
+    """One compiled kernel's tile: head dim as padded, keys of a tile, consumer warpgroups, stages."""
 
     head_dim: int
     tile_keys: int
     warpgroups: int
     stages: int
-    q_stages: int = 1
 
     @property
     def tile_rows(self) -> int:
@@ -90,9 +88,8 @@ class Shape:
     @property
     def smem_bytes(self) -> int:
         """Q, the rings of K and V, mbarriers (of V uncleared too), and two slots of 16 bytes that carry tiles."""
-        rows = self.q_stages * self.tile_rows + 2 * self.stages * self.tile_keys
-        barriers = 2 * self.q_stages * self.warpgroups + 5 * self.stages + 4
-        return rows * self.head_dim * 2 + 8 * barriers + 16 * 2
+        rows = self.tile_rows + 2 * self.stages * self.tile_keys
+        return rows * self.head_dim * 2 + 8 * (2 * self.warpgroups + 5 * self.stages + 4) + 16 * 2
 
 
 def padded_head_dim(head_dim: int) -> int:
@@ -101,10 +98,8 @@ def padded_head_dim(head_dim: int) -> int:
 
 
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:
-    """The tile of one configuration, with room for two of Q where shared memory holds them."""
-    once = Shape(padded_head_dim(problem.head_dim), config["tile_keys"], config["warpgroups"], config["stages"])
-    twice = replace(once, q_stages=2)
-    return twice if twice.smem_bytes <= SMEM_BYTES and config.get("early_q", 1) else once
+    """The tile of one configuration."""
+    return Shape(padded_head_dim(problem.head_dim), config["tile_keys"], config["warpgroups"], config["stages"])
 
 
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
@@ -115,7 +110,6 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         ("TILE_KEYS", config["tile_keys"]),
         ("WARPGROUPS", config["warpgroups"]),
         ("STAGES", config["stages"]),
-        ("Q_STAGES", shape.q_stages),
         ("BF16", int(problem.dtype == "bfloat16")),
         ("CAUSAL", int(edges.right is not None)),
         ("WINDOW", int(edges.left is not None)),

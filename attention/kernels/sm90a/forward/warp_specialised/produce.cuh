@@ -22,7 +22,7 @@ __device__ __forceinline__ void load_tile(unsigned to, const ptx::TensorMap* map
 
 __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
   Ring<kStages> ring;  // a tile of K and that of V take the same turn
-  Ring<kQStages> q;
+  Ring<1> q;
   Slot slot;
   int next = blockIdx.x;
   while (true) {
@@ -45,10 +45,10 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
     int key = work.key_start + (work.last - 1) * kKeys;
     load_k(key, ring);
     for (int group = 0; group < kWarpgroups; ++group) {
-      const unsigned room = q.stage() * kWarpgroups + group, full = at.q_full + 8 * room;
-      ptx::mbarrier_wait(at.q_empty + 8 * room, q.parity() ^ 1);
+      const unsigned full = at.q_full + 8 * group;
+      ptx::mbarrier_wait(at.q_empty + 8 * group, q.parity() ^ 1);
       ptx::mbarrier_arrive_expect(full, kQBytes);
-      load_rows(at.q + room * kQBytes, &launch.q, full, kGroupRows, work.query_start + work.row + group * kGroupRows,
+      load_rows(at.q + group * kQBytes, &launch.q, full, kGroupRows, work.query_start + work.row + group * kGroupRows,
                 work.head, work.plane);
     }
     q.advance();
