@@ -107,8 +107,8 @@ struct Consumer {
     v.advance();
   }
 
-  // The first tile of keys that one of these rows sees. `least` becomes the last: Q is done with behind its scores.
-  __device__ __forceinline__ int first(const Work& work, int row, int& least) {
+  // The first tile of keys that one of these rows sees; `least` is the last one, behind whose scores Q is done with.
+  __device__ __forceinline__ int first(const Work& work, int row, int least) {
     int tile = work.last - 1;
     if constexpr (kCausal) {
       const int mine = (min(work.keys, row + kGroupRows + work.right) - 1) / kKeys;
@@ -121,7 +121,6 @@ struct Consumer {
     await_turn();
     multiply_scores();
     pass_turn();
-    if constexpr (kWindow) least = max(least, min(tile, (row + work.left) / kKeys));
     ptx::wgmma_wait<0>();
     release(at.k_empty + 8 * k.stage());
     k.advance();
@@ -174,7 +173,9 @@ struct Consumer {
   // All tiles of keys of a tile of rows.
   __device__ __forceinline__ void run(const Work& work) {
     const int row = work.row + group * kGroupRows;
-    int least = work.first, tile = first(work, row, least);
+    int least = work.first;
+    if constexpr (kWindow) least = max(least, min(work.last - 1, (row + work.left) / kKeys));
+    int tile = first(work, row, least);
     bool accumulate = false;
     --tile;
     if constexpr (kCausal) {

@@ -105,6 +105,8 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     """What config.cuh asks of NVRTC, and what a launch takes."""
     edges, shape = problem.edges, shape_of(problem, config)
+    asked = (edges.left is not None, problem.varlen, problem.softcap > 0, problem.alibi, problem.mask == "bool")
+    defaults = {"early_q": int(sum(asked) < 2)}  # several features leave no register for it
     defines = (
         ("HEAD_DIM", padded_head_dim(problem.head_dim)),
         ("TILE_KEYS", config["tile_keys"]),
@@ -113,7 +115,7 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         ("BF16", int(problem.dtype == "bfloat16")),
         ("CAUSAL", int(edges.right is not None)),
         ("WINDOW", int(edges.left is not None)),
-        *((rung.upper(), config.get(rung, 1)) for rung in RUNGS),
+        *((rung.upper(), config.get(rung, defaults.get(rung, 1))) for rung in RUNGS),
         ("VARLEN", int(problem.varlen)),
         ("SOFTCAP", int(problem.softcap > 0)),
         ("ALIBI", int(problem.alibi)),

@@ -18,13 +18,13 @@ from microbench.arch import Arch
 SHAPES = ((64, 2), (64, 3), (96, 2), (96, 3), (128, 2), (128, 3), (192, 2), (256, 2))
 MOST_KEYS = {
     "full": (176, 128, 176, 80, 160, 80, 112, 80),
-    "causality": (176, 112, 176, 64, 160, 80, 96, 80),
+    "causality": (176, 112, 176, 64, 160, 64, 96, 80),
     "variable lengths": (176, 128, 176, 80, 160, 80, 112, 64),
     "sliding window": (176, 96, 176, 64, 160, 48, 80, 48),
-    "ALiBi": (176, 112, 144, 80, 160, 64, 96, 64),
+    "ALiBi": (160, 112, 144, 80, 160, 64, 80, 64),
     "softcap": (176, 96, 144, 64, 144, 64, 96, 64),
-    "bool mask": (176, 112, 176, 64, 160, 64, 80, 64),
-    "several features": (160, 112, 160, 64, 128, 48, 80, 48),
+    "bool mask": (176, 112, 160, 64, 160, 64, 80, 64),
+    "several features": (160, 112, 160, 48, 112, 0, 80, 32),
 }
 
 FEATURES: frozenset[Feature] = frozenset(
@@ -54,8 +54,8 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     most, asked = most_keys(problem, shape)
     if shape.tile_keys > most:
         return f"spills registers beyond {most} keys at head dim {shape.head_dim} with {asked}"
-    if shape.tile_keys < 64 <= most:
-        return "takes turns too often, where 64 keys fit registers"
+    if shape.tile_keys < min(64, most):
+        return f"takes turns too often, where {min(64, most)} keys fit registers"
     if shape.warpgroups == 3 and problem.seq_q <= 2 * GROUP_ROWS:
         return f"two warpgroups already hold all {problem.seq_q} queries"
     return None
@@ -117,7 +117,7 @@ VARIANT = Variant(
     features=FEATURES,
     refuses=refuses,
     space=(
-        ("tile_keys", (48, 64, 80, 96, 112, 128, 144, 160, 176)),
+        ("tile_keys", (32, 48, 64, 80, 96, 112, 128, 144, 160, 176)),
         ("warpgroups", (2, 3)),
         ("stages", (2,)),
     ),
