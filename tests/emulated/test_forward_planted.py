@@ -67,7 +67,7 @@ BUGS = {
     ),
     "scores are not waited for": Bug("consume.cuh", "void step(", "ptx::wgmma_wait<1>();", says=OVERWRITTEN),
     "the last p V is not waited for": Bug(
-        "consume.cuh", "if (!kEarlyQ) release(at.q_empty", "ptx::wgmma_wait<0>();", says=OVERWRITTEN
+        "consume.cuh", "release(at.q_empty", "ptx::wgmma_wait<0>();", says=OVERWRITTEN
     ),
     "registers are not fenced": Bug(
         "consume.cuh", "void multiply_values", "ptx::wgmma_fence();", says="without wgmma.fence"

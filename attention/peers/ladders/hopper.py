@@ -8,7 +8,7 @@ from attention.variant import Config, by_path
 from microbench.profile import Profile
 
 VARIANT = "sm90a/forward/warp_specialised"
-IDEAS = ("overlap", "pingpong", "lazy", "dynamic", "early_q")
+IDEAS = ("overlap", "pingpong", "lazy", "dynamic")
 
 # Each step adds one idea to the one before.
 FIRST = "producer and consumer warpgroups"
@@ -17,7 +17,6 @@ STEPS = (
     ("softmax beside the other product", "overlap"),
     ("rescaling lazily", "lazy"),
     ("taking tiles from a counter", "dynamic"),
-    ("the next tile's Q comes early", "early_q"),
 )
 WITHOUT = (("all but turns", "pingpong"),)
 

@@ -9,7 +9,6 @@
 //   OVERLAP           1: scores of a tile are multiplied before p * V of the tile before, and softmax runs beside it
 //   PINGPONG          1: warpgroups take turns at issuing products
 //   LAZY              1: outputs are rescaled where a maximum has grown by more than 2^8, else wherever it has grown
-//   EARLY_Q           1: Q is released behind the last scores of a tile of rows, else behind its last products
 //   DYNAMIC           1: blocks take tiles from a counter, else every gridDim.x-th
 //   VARLEN            1: sequences of many lengths, packed one after another
 //   SOFTCAP, ALIBI, SINKS, MASK    1 where scores are capped, biased by distance, joined by a sink, masked by bytes
@@ -18,7 +17,7 @@
 
 constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kWarpgroups = WARPGROUPS, kStages = STAGES;
 constexpr bool kBf16 = BF16, kCausal = CAUSAL, kWindow = WINDOW, kOverlap = OVERLAP, kPingpong = PINGPONG;
-constexpr bool kLazy = LAZY, kEarlyQ = EARLY_Q, kDynamic = DYNAMIC;
+constexpr bool kLazy = LAZY, kDynamic = DYNAMIC;
 constexpr bool kVarlen = VARLEN, kSoftcap = SOFTCAP, kAlibi = ALIBI, kSinks = SINKS, kMask = MASK;
 
 constexpr int kGroupRows = 64, kTileRows = kGroupRows * kWarpgroups;

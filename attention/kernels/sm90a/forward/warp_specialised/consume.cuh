@@ -107,8 +107,8 @@ struct Consumer {
     v.advance();
   }
 
-  // The first tile of keys that one of these rows sees; `least` is the last one, behind whose scores Q is done with.
-  __device__ __forceinline__ int first(const Work& work, int row, int least) {
+  // The first tile of keys that one of these rows sees.
+  __device__ __forceinline__ int first(const Work& work, int row) {
     int tile = work.last - 1;
     if constexpr (kCausal) {
       const int mine = (min(work.keys, row + kGroupRows + work.right) - 1) / kKeys;
@@ -124,7 +124,6 @@ struct Consumer {
     ptx::wgmma_wait<0>();
     release(at.k_empty + 8 * k.stage());
     k.advance();
-    if (kEarlyQ && tile == least) release(at.q_empty + 8 * group);
     adjust<true>(work, row, tile);
     raise_maxima<true, true>(s, state, correction, launch.scale_log2);
     exponentials(s, state, launch.scale_log2);
@@ -134,7 +133,7 @@ struct Consumer {
 
   // One tile of keys after the first: its scores, and p * V of the tile before it.
   template <bool Masked>
-  __device__ __forceinline__ void step(const Work& work, int row, int tile, int least, bool accumulate) {
+  __device__ __forceinline__ void step(const Work& work, int row, int tile, bool accumulate) {
     float correction[2];
     if constexpr (kOverlap) {
       ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
@@ -156,7 +155,6 @@ struct Consumer {
     }
     release(at.k_empty + 8 * k.stage());
     k.advance();
-    if (kEarlyQ && tile == least) release(at.q_empty + 8 * group);
     adjust<Masked>(work, row, tile);
     const bool grown = Masked || kMask || !kLazy || __any_sync(~0u, exceeds(s, state, launch.slack));
     if (grown) raise_maxima<false, Masked || kMask>(s, state, correction, launch.scale_log2);
@@ -173,21 +171,20 @@ struct Consumer {
   // All tiles of keys of a tile of rows.
   __device__ __forceinline__ void run(const Work& work) {
     const int row = work.row + group * kGroupRows;
-    int least = work.first;
-    if constexpr (kWindow) least = max(least, min(work.last - 1, (row + work.left) / kKeys));
-    int tile = first(work, row, least);
+    int tile = first(work, row), least = work.first;
+    if constexpr (kWindow) least = max(least, min(tile, (row + work.left) / kKeys));
     bool accumulate = false;
     --tile;
     if constexpr (kCausal) {
       const int whole = (row + work.right + 1) / kKeys;  // tiles below this one are seen in full by every row
-      for (; tile >= max(least, whole); --tile, accumulate = true) step<true>(work, row, tile, least, accumulate);
+      for (; tile >= max(least, whole); --tile, accumulate = true) step<true>(work, row, tile, accumulate);
     }
     const int seen = kWindow ? max(least, (row + kGroupRows - 1 + work.left + kKeys - 1) / kKeys) : least;
-    for (; tile >= seen; --tile, accumulate = true) step<false>(work, row, tile, least, accumulate);
+    for (; tile >= seen; --tile, accumulate = true) step<false>(work, row, tile, accumulate);
     if constexpr (kWindow)
-      for (; tile >= least; --tile, accumulate = true) step<true>(work, row, tile, least, accumulate);
+      for (; tile >= least; --tile, accumulate = true) step<true>(work, row, tile, accumulate);
 
-    if (!kEarlyQ) release(at.q_empty + 8 * group);
+    release(at.q_empty + 8 * group);
     ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
     multiply_values(accumulate);
     ptx::wgmma_wait<0>();

@@ -10,7 +10,7 @@ KERNEL = "attention_forward_sm90a"
 GROUP_ROWS = 64
 HEAD_DIMS = (64, 96, 128, 192, 256)
 # What won everywhere it was measured and is no axis of the space; a configuration may still leave one out.
-RUNGS = ("overlap", "pingpong", "lazy", "early_q", "dynamic")
+RUNGS = ("overlap", "pingpong", "lazy", "dynamic")
 
 
 class Launch(ctypes.Structure):
@@ -105,8 +105,6 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     """What config.cuh asks of NVRTC, and what a launch takes."""
     edges, shape = problem.edges, shape_of(problem, config)
-    asked = (edges.left is not None, problem.varlen, problem.softcap > 0, problem.alibi, problem.mask == "bool")
-    defaults = {"early_q": int(sum(asked) < 2)}  # several features leave no register for it
     defines = (
         ("HEAD_DIM", padded_head_dim(problem.head_dim)),
         ("TILE_KEYS", config["tile_keys"]),
@@ -115,7 +113,7 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         ("BF16", int(problem.dtype == "bfloat16")),
         ("CAUSAL", int(edges.right is not None)),
         ("WINDOW", int(edges.left is not None)),
-        *((rung.upper(), config.get(rung, defaults.get(rung, 1))) for rung in RUNGS),
+        *((rung.upper(), config.get(rung, 1)) for rung in RUNGS),
         ("VARLEN", int(problem.varlen)),
         ("SOFTCAP", int(problem.softcap > 0)),
         ("ALIBI", int(problem.alibi)),
