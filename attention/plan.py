@@ -122,4 +122,6 @@ def warn_once(reason: str) -> bool:
 
 
 # In a compiled graph it runs while that is traced, and leaves nothing behind.
-announce: Callable[[str], bool] = torch.compiler.assume_constant_result(warn_once)  # type: ignore[no-untyped-call]
+announce: Callable[[str], bool] = warn_once
+# All that torch.compiler.assume_constant_result does; calling it imports the compiler, half of a first call's time.
+setattr(warn_once, "_dynamo_marked_constant", True)  # noqa: B010

@@ -43,10 +43,22 @@ class Function:
     smem_bytes: int
 
 
+def make_current() -> None:
+    """Make torch's context current in this thread: one that never touched the GPU has none."""
+    driver = bindings()
+    if int(check(driver.cuCtxGetCurrent(), "name its context")):
+        return
+    torch.cuda.init()  # type: ignore[no-untyped-call]
+    device = check(driver.cuDeviceGet(torch.cuda.current_device()), "be found")
+    check(
+        driver.cuCtxSetCurrent(check(driver.cuDevicePrimaryCtxRetain(device), "keep its context")), "take its context"
+    )
+
+
 def load(image: bytes, kernel: str, smem_bytes: int) -> Function:
     """Load a cubin into the current device's context, allowing `smem_bytes` of dynamic shared memory."""
     driver = bindings()
-    torch.cuda.current_stream()  # torch makes the primary context current before the driver is asked for anything
+    make_current()
     module = check(driver.cuModuleLoadData(image), f"load {kernel}")
     function = check(driver.cuModuleGetFunction(module, kernel.encode()), f"find {kernel}")
     attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -56,8 +68,12 @@ def load(image: bytes, kernel: str, smem_bytes: int) -> Function:
 
 def launch(function: Function, blocks: int, threads: int, stream: int, arguments: int) -> None:
     """Launch `blocks` of `threads` on `stream`; `arguments` is the address of an array of pointers to arguments."""
-    status = bindings().cuLaunchKernel(
-        function.handle, blocks, 1, 1, threads, 1, 1, function.smem_bytes, stream, arguments, 0
-    )[0]
-    if int(status) != 0:
-        check((status,), "launch an attention kernel")
+    driver = bindings()
+    call = (function.handle, blocks, 1, 1, threads, 1, 1, function.smem_bytes, stream, arguments, 0)
+    status = driver.cuLaunchKernel(*call)[0]
+    if int(status) == 0:
+        return
+    if status == driver.CUresult.CUDA_ERROR_INVALID_CONTEXT:  # a thread's first call, whose memory torch had at hand
+        make_current()
+        status = driver.cuLaunchKernel(*call)[0]
+    check((status,), "launch an attention kernel")

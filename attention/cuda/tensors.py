@@ -12,8 +12,11 @@ from attention.layout import empty_out
 
 def readable(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor where it lies, or a copy whose rows are whole multiples of 16 bytes."""
-    if tensor.shape[-1] % 8:
-        return torch.nn.functional.pad(tensor, (0, -tensor.shape[-1] % 8))
+    width = tensor.shape[-1]
+    if width % 8:  # torch's own padding keeps the order of strides, in which rows may not be contiguous
+        padded = tensor.new_zeros((*tensor.shape[:-1], -(-width // 8) * 8))
+        padded[..., :width] = tensor
+        return padded
     return tensor if tensor_map.fits(tensor) else tensor.clone(memory_format=torch.contiguous_format)
 
 
