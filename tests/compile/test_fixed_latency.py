@@ -9,6 +9,7 @@ import pytest
 from microbench import sass
 from microbench.arch import CUDA, Machine, by_name
 from microbench.build import compile_probe
+from microbench.device.cuda_kernel import CudaKernel
 from microbench.errors import DeviceError
 from microbench.measure.cuda import CudaBench, Kernel, Launch
 from microbench.probe import Point
@@ -27,8 +28,8 @@ class Loader:
         self.cupy = None
         self.machine = Machine("fake", "Fake", by_name("sm90a"), 4, None, None, 1, None)
 
-    def load(self, cubin: Any) -> Any:
-        return cubin
+    def load(self, cubin: Any) -> CudaKernel:
+        return CudaKernel(cubin, None)
 
 
 def point(operation: str) -> Point:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from microbench.build import compile_source
 from microbench.emulator import MODES, EmulatedDevice, Mode, TensorMap
+from microbench.errors import DeviceError
 from tests.emulated.attention_case import source_of
 from tests.emulated.planted import bug_numbers, outcome
 
@@ -22,6 +23,8 @@ BOXES = {
     (1, 2, 2, 2, 32): "0, 0, 0, 0, number",
 }
 Words = NDArray[np.uint32]
+# What a GPU takes in a launch without clusters, and what it does not.
+ALONE, ALONE_ILLEGAL = ("by_stores", "by_loads"), ("by_async_stores", "by_bulk_copy")
 
 
 def load(device: EmulatedDevice, kernel: str, **defines: str) -> Any:
@@ -33,13 +36,21 @@ def words(blocks: int) -> Words:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("size", [1, 2, 4])
-@pytest.mark.parametrize("way", ["by_stores", "by_loads", "by_async_stores", "by_bulk_copy"])
+@pytest.mark.parametrize(
+    ("way", "size"), [(way, size) for way in (*ALONE, *ALONE_ILLEGAL) for size in (1, 2, 4) if size > 1 or way in ALONE]
+)
 def test_words_reach_the_next_block(way: str, size: int, mode: Mode) -> None:
     given = words(3 * size)
     found = np.zeros_like(given)
     load(EmulatedDevice(mode), way)((3 * size,), (64,), (given, found), SMEM_BYTES, cluster=(size,))
     np.testing.assert_array_equal(found.reshape(3, size, WORDS), np.roll(given.reshape(3, size, WORDS), 1, axis=1))
+
+
+@pytest.mark.parametrize("way", ALONE_ILLEGAL)
+def test_what_needs_a_launch_with_clusters_is_refused_without(way: str) -> None:
+    given = words(3)
+    with pytest.raises(DeviceError, match="in a launch without clusters: a GPU calls it an illegal instruction"):
+        load(EmulatedDevice("eager"), way)((3,), (64,), (given, np.zeros_like(given)), SMEM_BYTES)
 
 
 @pytest.mark.parametrize("mode", MODES)

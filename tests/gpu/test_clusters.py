@@ -34,8 +34,12 @@ def load(device: CudaDevice, source: str, name: str, kernel: str, **defines: str
     return device.load(compile_source(source, name, device.machine.arch, tuple(defines.items()), kernel=kernel))
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("way", ["by_stores", "by_loads", "by_async_stores", "by_bulk_copy", "by_bulk_multicast"])
+WAYS = (*copies.ALONE, "by_bulk_multicast", *copies.ALONE_ILLEGAL)
+
+
+@pytest.mark.parametrize(
+    ("way", "size"), [(way, size) for way in WAYS for size in SIZES if size > 1 or way not in copies.ALONE_ILLEGAL]
+)
 def test_words_reach_other_blocks(device: CudaDevice, way: str, size: int) -> None:
     given = copies.words(30 * size)
     multicast = way == "by_bulk_multicast"

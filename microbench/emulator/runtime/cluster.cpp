@@ -109,9 +109,17 @@ u32 add_cluster(u32 address, u32 value) {
   return old;
 }
 
+// A launch without clusters has one of one block, but an H100 stops these in it with an illegal instruction, also where
+// they address the block's own memory; plain stores and multicasts to oneself it takes.
+void needs_clusters(const char* what) {
+  if (cluster_blocks == 1)
+    fail(std::string(what) + " in a launch without clusters: a GPU calls it an illegal instruction");
+}
+
 // A store that an mbarrier beside its destination counts. Not of the async proxy: no fence stands between.
 void store_async(u32 address, const void* value, u32 bytes, u32 mbarrier) {
   const char* what = "st.async";
+  needs_clusters(what);
   if (resident_of(address) != resident_of(mbarrier))
     fail("st.async: the destination " + hex(address) + " and the mbarrier " + hex(mbarrier) + " lie in two blocks");
   u8* to = cluster_at(address, bytes, bytes, what);
@@ -130,6 +138,7 @@ void store_async(u32 address, const void* value, u32 bytes, u32 mbarrier) {
 // From this block's shared memory to a peer's. The reads end where the peer's mbarrier says that the copy has landed.
 void bulk_send(u32 to, u32 from, u32 bytes, u32 mbarrier) {
   const char* what = "cp.async.bulk between blocks";
+  needs_clusters(what);
   shared_at(from, bytes, 16, what);
   auto land = [=](u32 there) {
     std::memcpy(landing_at(there, bytes, 16, what), landing_at(from, bytes, 16, what), bytes);
