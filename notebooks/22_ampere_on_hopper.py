@@ -18,7 +18,7 @@
 # is within their reach, what stands in the way of the rest, and which ideas brought our kernel where it is?
 #
 # Every figure is drawn from `data/` and from SASS that NVRTC compiles here; nothing needs a GPU. Only the ledger at the
-# end quotes experiments whose timings are not kept.
+# end quotes experiments whose timings are not kept, and holds them against the ladder, whose timings are.
 
 # %%
 import math
@@ -171,21 +171,21 @@ both = {cell: found for cell, found in measured.items() if {AMPERE, FLASH2, HOPP
 gains = {cell: found[AMPERE] / found[FLASH2] for cell, found in both.items()}
 grid = [cell for cell in both if cell.grid]
 behind = [off_grid(cell) for cell, gain in gains.items() if gain < 1]
-missing = sum(AMPERE not in found for found in measured.values())
+without = [gains[cell] for cell in grid if (cell.problem.head_dim, cell.problem.causal) != (256, True)]
 by_dim = {
     dim: [both[c][AMPERE] / ceiling for c in grid if c.problem.head_dim == dim and not c.problem.causal]
     for dim in sorted({cell.problem.head_dim for cell in grid})
 }
 Markdown(
     f"Against FlashAttention-2, on the same instructions: **{mean(gains[cell] for cell in grid):.2f}** times as fast "
-    f"over {len(grid)} cells of the grid (geometric mean), {mean(gains[c] for c in both if not c.grid):.2f} off it, "
+    f"over {len(grid)} cells of the grid (geometric mean; {mean(without):.2f} without head dim 256 causal, which "
+    f"earlier versions did not serve), {mean(gains[c] for c in both if not c.grid):.2f} off it, "
     f"{min(gains.values()):.2f} to {max(gains.values()):.2f}; behind in {'; '.join(behind) or 'no cell'}. "
     f"Our Hopper kernel is {mean(both[cell][HOPPER] / both[cell][AMPERE] for cell in both):.2f} times as fast as this "
     f"one, where the ceilings promise {wgmma_ceiling / ceiling:.2f}: the rest is what `wgmma` and TMA take off a "
     "warp's hands, as the next section counts. Of the ceiling of `mma.sync`, full attention reaches "
     + ", ".join(f"{min(found):.0%} to {max(found):.0%} at head dim {dim}" for dim, found in by_dim.items())
     + "."
-    + (f" In {missing} cells of this run the Ampere kernel was not timed." if missing else "")
 )
 
 # %% [markdown]
@@ -387,8 +387,7 @@ panels = {
     for dim, causal, length in climbs
     if length == LONGEST and not causal
 }
-figure = figure_ampere.ladder(panels) if panels else None
-None if panels else Markdown("**Not measured yet**: the ladder file holds no row of this kernel.")
+figure = figure_ampere.ladder(panels)
 
 
 # %%
@@ -421,7 +420,41 @@ table(
         )
         for key in gained
     ),
-) if climbs else Markdown("**Not measured yet.**")
+)
+
+
+# %%
+def faster(dim: int, causal: bool) -> str:
+    """The rungs that beat the whole kernel by more than 1 % at every length, the fastest first."""
+    lengths = [speeds for (d, c, _), speeds in climbs.items() if (d, c) == (dim, causal)]
+    over = {name: [speeds[name] / speeds[ampere.TOP] for speeds in lengths] for name in lengths[0]}
+    better = {name: mean(found) for name, found in over.items() if min(found) > 1.01}
+    said = [f"{name} ({better[name]:.3f})" for name in sorted(better, key=better.get, reverse=True)]
+    return "; ".join(said) or "none"
+
+
+table(
+    ("head dim", "mask", "rungs faster than the whole kernel at every length"),
+    ((str(dim), "causal" if causal else "full", faster(dim, causal)) for dim in DIMS for causal in (False, True)),
+)
+
+# %%
+best = {key: max(speeds, key=speeds.get) for key, speeds in climbs.items()}
+ahead = [key for key, speeds in climbs.items() if speeds[best[key]] < 1.005 * speeds[ampere.TOP]]
+left = {dim: mean(max(v.values()) / v[ampere.TOP] for k, v in climbs.items() if k[0] == dim) for dim in DIMS}
+fence = mean(gained[64, ampere.TOP, "fetching three ahead", False][False])
+early = mean(gained[64, "Q in registers", "32 rows a warp", False][False])
+late = mean(gained[64, "all but Q in registers", ampere.TOP, True][False])
+Markdown(
+    f"**The whole kernel is not the top of its ladder everywhere.** It is the fastest rung, within 0.5 %, in "
+    f"{len(ahead)} of {len(climbs)} cells; the fastest rung of each cell would bring "
+    + ", ".join(f"{gain - 1:.1%} at head dim {dim}" for dim, gain in left.items())
+    + ". What the picture of stall counts promised of the fence at head dim 64 "
+    f"({unfenced.cycles / planned[64].cycles - 1:.1%}) came to {fence - 1:+.1%} in full cells; the sub-core's second "
+    "warp may have filled those cycles before. And no step stands alone: Q in registers, which at head dim 64 is taken "
+    f"up on slices of 16 keys, brings {early - 1:+.1%} there in full cells, and the whole kernel loses {1 - late:.1%} "
+    "without it."
+)
 
 # %% [markdown]
 # ## What did not work
@@ -429,77 +462,123 @@ table(
 # The ledger of the kernel's development on an H100 SXM: bf16, 16 Ki tokens, hidden size 2048, 16,384 keys unless said,
 # captured in CUDA graphs, cold L2, in turns. "x" is the speed over FlashAttention-2 in the same run, which machines and
 # runs move less than TFLOPS. These are versions before the committed one (the first reached 1.16 x over the grid, the
-# second 1.20 x), some of them with spills, and their timings are not kept: where the ladder above has the same idea,
-# the ladder holds. S is the keys of a slice, N those of a tile.
+# second 1.20 x), some of them with spills, and their timings are not kept. Where the ladder above has the same idea,
+# the last column says what became of it: the ladder's ratio to the rung beside, the ratio of then, and whether both lie
+# on one side of 1, where 0.5 % is no side. S is the keys of a slice, N those of a tile.
+
 
 # %%
-table(
-    ("idea", "expected, and why", "found"),
-    (
-        (
-            "Q in registers, S 16 (head dim 128)",
-            "1.1: less from shared memory",
-            "1.047 x against 1.126 x. Leaner code and three fragments ahead: 1.168 x against 1.135 x, but it spilled",
-        ),
-        (
-            "S 48 or 64",
-            "1.03: fewer votes and tails",
-            "head dim 64, full: 1.293 x against 1.334 x; causal: 1.21 x against 1.35 x. Head dim 128: 1.136 x against"
-            " 1.135 x. Registers are the limit, and exponentials come in one lump",
-        ),
-        (
-            "eight warps in one block (head dims 64, 128)",
-            "1.0: half the L2 traffic, which is no limit (3.1 of 8.1 TB/s)",
-            "1.045 x to 1.073 x against 1.135 x to 1.195 x at head dim 128: one barrier holds all warps up. 1.254 x "
-            "against 1.257 x at 64",
-        ),
-        (
-            "three blocks an SM (head dim 64, 168 registers)",
-            "1.05: hidden latency",
-            "1.245 x with Q in shared memory, 1.204 x with S 16, against 1.334 x. At 1,024 keys 355 against 358 TFLOPS",
-        ),
-        (
-            "16 rows a warp, four blocks (head dim 64)",
-            "0.9 to 1: shared memory is less of a limit there",
-            "1.144 x against 1.274 x. Causal at 1,024 keys it wins: 273 against 258 TFLOPS",
-        ),
-        (
-            "N 64 (head dim 128)",
-            "1.03: a barrier costs about 100 of 1,536 cycles, and the other block hides it",
-            "full 1.195 x against 1.135 x; causal 1.215 x against 1.275 x, with 124 bytes spilled",
-        ),
-        (
-            "three fragments ahead (head dim 128)",
-            "1.0: `ldmatrix` takes 33 cycles, four products of a fragment 24",
-            "1.183 x against 1.195 x. It pays where a fragment feeds two products, or registers are free",
-        ),
-        (
-            "a fence at every second fragment",
-            "more even exponentials",
-            "0.905 x against 1.047 x at head dim 128: it spilled",
-        ),
-        (
-            "a slice whose p grew too large multiplies its scores again",
-            "none: the rare path",
-            "its products doubled the loop's code. Dividing by a power of two instead: 1.274 x to 1.334 x at head dim"
-            " 64, 1.126 x to 1.135 x at 128",
-        ),
-        (
-            "masked slices in an unrolled loop",
-            "none",
-            "2,750 instructions, 1,670 when rolled, and fewer spills",
-        ),
-        (
-            "two warps share 32 rows and exchange p through shared memory (head dim 256)",
-            "1.1 to 1.2: shared memory 3,687 instead of 4,608 cycles",
-            "not tried",
-        ),
-        (
-            "no maximum in the main loop: p against the first keys' maximum, a vote on its sums",
-            "1.05 to 1.1: 32 to 64 of 350 instructions a step",
-            "in every version; never measured without",
-        ),
+def side(ratio: float) -> int:
+    return (ratio > 1.005) - (ratio < 0.995)
+
+
+def now(name: str, dim: int, then: float, causal: bool = False, length: int = LONGEST) -> str:
+    """What the ladder says of an idea that once brought `then`."""
+    rung = next(each for each in ampere.rungs(profile, problem_of(dim, causal)) if each.name == name)
+    where = f"head dim {dim}{' causal' if causal else ''}{f', {length:,}' if length != LONGEST else ''}"
+    if rung.lacks:
+        return f"{where}: {rung.lacks}"
+    speeds = climbs[dim, causal, length]
+    ratio = speeds[name] / speeds[rung.beside]
+    verdicts = {
+        1: "confirmed",
+        -1: "**contradicted**",
+        0: "neither gain nor loss " + ("then" if side(ratio) else "now"),
+    }
+    verdict = "confirmed" if side(ratio) == side(then) else verdicts[side(ratio) * side(then)]
+    return f"{where}: {ratio:.3f}, then {then:.3f}, {verdict}"
+
+
+EIGHT, SECOND, NO_FENCE = "eight warps in one block", "a fence at every second fragment", "64 keys a barrier, no fence"
+FOUR, THREE = "16 rows, four blocks", "three blocks, Q from shared memory"
+LADDER = {
+    "Q in registers, S 16 (head dim 128)": (now("Q in registers, fetching three ahead", 128, 1.168 / 1.135),),
+    "S 48 or 64": (
+        now("slices of 64 keys, one a barrier", 64, 1.293 / 1.334),
+        now("slices of 64 keys, one a barrier", 64, 1.21 / 1.35, causal=True),
+        now("slices of 48 keys, one a barrier", 128, 1.136 / 1.135),
     ),
+    "eight warps in one block (head dims 64, 128)": (now(EIGHT, 128, 1.073 / 1.135), now(EIGHT, 64, 1.254 / 1.257)),
+    "three blocks an SM (head dim 64, 168 registers)": (
+        now(THREE, 64, 1.245 / 1.334),
+        now(THREE, 64, 355 / 358, length=1024),
+    ),
+    "16 rows a warp, four blocks (head dim 64)": (
+        now(FOUR, 64, 1.144 / 1.274),
+        now(FOUR, 64, 273 / 258, causal=True, length=1024),
+    ),
+    "N 64 (head dim 128)": (now(NO_FENCE, 128, 1.195 / 1.135), now(NO_FENCE, 128, 1.215 / 1.275, causal=True)),
+    "three fragments ahead (head dim 128)": (now("fetching three ahead", 128, 1.183 / 1.195),),
+    SECOND: (now(SECOND, 128, 0.905 / 1.047),),
+}
+ledger = (
+    (
+        "Q in registers, S 16 (head dim 128)",
+        "1.1: less from shared memory",
+        "1.047 x against 1.126 x. Leaner code and three fragments ahead: 1.168 x against 1.135 x, but it spilled",
+    ),
+    (
+        "S 48 or 64",
+        "1.03: fewer votes and tails",
+        "head dim 64, full: 1.293 x against 1.334 x; causal: 1.21 x against 1.35 x. Head dim 128: 1.136 x against"
+        " 1.135 x. Registers are the limit, and exponentials come in one lump",
+    ),
+    (
+        "eight warps in one block (head dims 64, 128)",
+        "1.0: half the L2 traffic, which is no limit (3.1 of 8.1 TB/s)",
+        "1.045 x to 1.073 x against 1.135 x to 1.195 x at head dim 128: one barrier holds all warps up. 1.254 x "
+        "against 1.257 x at 64",
+    ),
+    (
+        "three blocks an SM (head dim 64, 168 registers)",
+        "1.05: hidden latency",
+        "1.245 x with Q in shared memory, 1.204 x with S 16, against 1.334 x. At 1,024 keys 355 against 358 TFLOPS",
+    ),
+    (
+        "16 rows a warp, four blocks (head dim 64)",
+        "0.9 to 1: shared memory is less of a limit there",
+        "1.144 x against 1.274 x. Causal at 1,024 keys it wins: 273 against 258 TFLOPS",
+    ),
+    (
+        "N 64 (head dim 128)",
+        "1.03: a barrier costs about 100 of 1,536 cycles, and the other block hides it",
+        "full 1.195 x against 1.135 x; causal 1.215 x against 1.275 x, with 124 bytes spilled",
+    ),
+    (
+        "three fragments ahead (head dim 128)",
+        "1.0: `ldmatrix` takes 33 cycles, four products of a fragment 24",
+        "1.183 x against 1.195 x. It pays where a fragment feeds two products, or registers are free",
+    ),
+    (
+        "a fence at every second fragment",
+        "more even exponentials",
+        "0.905 x against 1.047 x at head dim 128: it spilled",
+    ),
+    (
+        "a slice whose p grew too large multiplies its scores again",
+        "none: the rare path",
+        "its products doubled the loop's code. Dividing by a power of two instead: 1.274 x to 1.334 x at head dim"
+        " 64, 1.126 x to 1.135 x at 128",
+    ),
+    (
+        "masked slices in an unrolled loop",
+        "none",
+        "2,750 instructions, 1,670 when rolled, and fewer spills",
+    ),
+    (
+        "two warps share 32 rows and exchange p through shared memory (head dim 256)",
+        "1.1 to 1.2: shared memory 3,687 instead of 4,608 cycles",
+        "not tried",
+    ),
+    (
+        "no maximum in the main loop: p against the first keys' maximum, a vote on its sums",
+        "1.05 to 1.1: 32 to 64 of 350 instructions a step",
+        "in every version; never measured without",
+    ),
+)
+table(
+    ("idea", "expected, and why", "found then", "the ladder now"),
+    ((*row, "; ".join(LADDER.get(row[0], ())) or "not in it") for row in ledger),
 )
 
 # %% [markdown]

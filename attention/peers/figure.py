@@ -55,7 +55,7 @@ def beside_peers(results: Sequence[Result], gpu: str) -> Figure:
     dims = sorted({each.cell.problem.head_dim for each in on})
     masks = sorted({each.cell.problem.causal for each in on})
     heights = [1.0] * len(masks) + [1.15] * bool(off)
-    figure = plt.figure(figsize=(12.5, 1.4 + 2.7 * len(heights)), layout="constrained")
+    figure = plt.figure(figsize=(12.5, 1.6 + 2.7 * len(heights)), layout="constrained")
     shape = figure.add_gridspec(max(1, len(heights)), max(1, len(dims)), height_ratios=heights or [1.0])
     top = 1.14 * max((each.tflops(row) for each in results for row in each.timings), default=1.0)
     for i, causal in enumerate(masks):
@@ -73,7 +73,8 @@ def beside_peers(results: Sequence[Result], gpu: str) -> Figure:
         bars(axes, off, drawn, [off_grid_label(each.cell) for each in off], top)
         axes.set_title("off the grid", fontsize=10)
         axes.set_ylabel("TFLOPS", fontsize=9)
-    figure.suptitle(f"Attention forward on {gpu}; above our bar: how many times the best peer's speed", fontsize=13)
+    said = "above our bar: how many times the best peer's speed; a gap: not timed there"
+    figure.suptitle(f"Attention forward on {gpu}\n{said}", fontsize=12)
     handles = [Rectangle((0, 0), 1, 1, color=each.colour) for each in drawn]
     figure.legend(
         handles, [each.label for each in drawn], loc="outside lower center", ncols=3, frameon=False, fontsize=10

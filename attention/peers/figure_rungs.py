@@ -62,5 +62,5 @@ def ceilings(cells: Sequence[Ceilings], title: str, most: float) -> Figure:
     axes.set_xlim(0, most)
     axes.set_xlabel("TFLOPS")
     axes.set_title(title, fontsize=11)
-    figure.legend(loc="outside lower center", ncols=4, fontsize=9, frameon=False)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=9, frameon=False, markerscale=0.6)
     return figure
