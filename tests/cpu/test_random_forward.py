@@ -139,7 +139,7 @@ def test_a_kernel_that_overlooks_a_feature_fails(feature: str) -> None:
 
 def alone(**changes: object) -> Case:
     """A bf16 case, not packed and of plain values, with a problem changed; its values are those of its number."""
-    case = replace(next(case for case in CASES if case.problem.dtype == "bfloat16"), index=3)
+    case = replace(next(case for case in CASES if case.problem.dtype == "bfloat16"), index=0)
     problem = replace(
         case.problem, softcap=0.0, mask="none", varlen=False, window=(-1, -1), alignment="top_left", **changes
     )
