@@ -50,6 +50,7 @@ PLAIN = (
     Asked(varlen=True),
     Asked(right=True, varlen=True),
     Asked(right=True, left=True, sinks=True, varlen=True),
+    Asked(right=True, left=True, softcap=True, alibi=True, sinks=True, varlen=True),
 )
 
 
@@ -122,7 +123,7 @@ def _of_bucket(variant: Variant, bucket: tuple[int, int], rng: np.random.Generat
     found: dict[Defines, Build] = {}
     pairs = list(product(DTYPES, variant.configs()))
     every = [Build(variant.path, bucket, *pairs[at], Asked()) for at in rng.permutation(len(pairs))]
-    used = {build: 0 for build in every if legal(variant, build)}
+    used = {plain: 0 for plain in every if any(legal(variant, replace(plain, asked=asked)) for asked in PLAIN)}
 
     def take(build: Build, plain: Build) -> None:
         used[plain] += 1
@@ -137,8 +138,8 @@ def _of_bucket(variant: Variant, bucket: tuple[int, int], rng: np.random.Generat
         if len(found) == PER_BUCKET or not used:
             break
         plain = min(used, key=used.__getitem__)
-        mixtures = (replace(plain, asked=_mixture(rng)) for _ in range(30))
-        take(next((build for build in mixtures if legal(variant, build)), plain), plain)
+        mixtures = (replace(plain, asked=asked) for asked in (*(_mixture(rng) for _ in range(30)), *PLAIN))
+        take(next(build for build in mixtures if legal(variant, build)), plain)
     return found
 
 

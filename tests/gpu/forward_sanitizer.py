@@ -22,7 +22,7 @@ BUCKETS = ((1, 64), (97, 128), (193, 256))
 # Some tiles of rows and keys, none of them whole, and a ring that comes round; a tool takes a thousand times as long.
 FEW = Limits(shortest=385, longest=450, pairs=10**6, elements=2**20)
 # More tiles of rows than an H100 has SMs: blocks that stay take a second one.
-MANY = replace(FEW, heads=(1, 4, 12), pairs=10**7, elements=2**22)
+MANY = replace(FEW, heads=(1, 4, 12), pairs=10**7, elements=2**23)
 
 
 def checked(variants: tuple[str, ...], seed: int) -> list[Case]:
