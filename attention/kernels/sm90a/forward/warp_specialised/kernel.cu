@@ -1,6 +1,6 @@
 // Attention forward for sm90a: one producer warpgroup fetches by TMA, two or three consumer warpgroups multiply by
 // wgmma and keep the softmax in registers. Blocks are persistent: while consumers finish a tile of rows, the producer
-// has the first keys of the next one under way.
+// has the first keys of the next one under way. Of packed sequences, a second warp clears V behind their ends.
 #include "config.cuh"
 #include "consume.cuh"
 #include "produce.cuh"
