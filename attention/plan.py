@@ -12,10 +12,11 @@ import torch
 
 from attention import timings
 from attention.choose import choose
-from attention.errors import FallbackWarning
+from attention.errors import FallbackWarning, ProblemError
 from attention.extras import NO_EXTRAS, Extras
 from attention.layout import empty_lse, empty_out
 from attention.machine import machine_profile
+from attention.operands import shapes_that_fit
 from attention.problem import AttentionProblem
 from attention.variant import Config, Owner, by_path
 
@@ -69,7 +70,10 @@ def plan_of(
     Raises ProblemError, UnsupportedError.
     """
     packed = sequences >= 0
+    shapes_that_fit(query, key, value, packed)
     lengths = (max_seqlen_q, max_seqlen_k) if packed else (query[2], key[2])
+    if min(lengths) < 0:
+        raise ProblemError(f"max_seqlen_q is {lengths[0]} and max_seqlen_k {lengths[1]}; pass the longest sequences'.")
     problem = AttentionProblem(
         batch=max(1, sequences if packed else query[0]),
         heads_q=query[1],
