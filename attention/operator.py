@@ -10,6 +10,7 @@ cu_seqlens. mask is 4-D and broadcasts to (B, Hq, Sq, Skv); alibi (H,) or (B, H)
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from attention import gradient
 from attention.errors import UnsupportedError
@@ -186,10 +187,22 @@ def _below_autograd(*inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _autograd(*inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    if forward_ad._current_level >= 0:  # what torch.func.jvp opens as well
+        _refuse_tangents(*inputs[:6])
     if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in inputs[:6]):
         results: tuple[torch.Tensor, torch.Tensor] = _Differentiable.apply(*inputs)  # type: ignore[no-untyped-call]
         return results
     return _below_autograd(*inputs)
+
+
+def _refuse_tangents(*tensors: Maybe) -> None:
+    """Raise UnsupportedError: below autograd nothing would carry them on, and the result would have none."""
+    unpack: Any = forward_ad.unpack_dual
+    if any(tensor is not None and unpack(tensor).tangent is not None for tensor in tensors):
+        raise UnsupportedError(
+            "Forward-mode AD is not supported by attention; call torch.nn.functional.scaled_dot_product_attention "
+            "under torch.nn.attention.sdpa_kernel(SDPBackend.MATH), or use reverse mode."
+        )
 
 
 def _register() -> Any:
