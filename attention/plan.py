@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import torch
 
-from attention import timings
+from attention import slow, timings
 from attention.choose import choose
 from attention.errors import FallbackWarning, ProblemError
 from attention.extras import NO_EXTRAS, Extras
@@ -96,6 +96,8 @@ def plan_of(
         tokens_q=query[2] if packed else 0,
         tokens_kv=key[2] if packed else 0,
     )
+    if sequences == 0:
+        return Plan(problem, Config(), slow.forward, "smscope", None)  # every row belongs to no sequence
     if 0 in (query[0], query[2], key[2], *lengths):
         return Plan(problem, Config(), nothing_seen, "smscope", None)
     profile = machine_profile(str(device) if device.type == "cuda" else "cpu").profile

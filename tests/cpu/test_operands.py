@@ -1,9 +1,20 @@
 """What reaches the operator without the public functions' checks: compiled graphs, and calls of it by name."""
 
+import numpy as np
 import pytest
 import torch
+from torch.autograd import forward_ad
 
-from attention import ArgumentError, AttentionError, ProblemError, flash_attn_func, flash_attn_varlen_func, sdpa
+from attention import (
+    ArgumentError,
+    AttentionError,
+    ProblemError,
+    UnsupportedError,
+    flash_attn_func,
+    flash_attn_varlen_func,
+    reference,
+    sdpa,
+)
 
 pytestmark = [pytest.mark.usefixtures("host_machine"), pytest.mark.filterwarnings("ignore::attention.FallbackWarning")]
 Q = torch.ones(2, 4, 6, 8)
@@ -102,3 +113,47 @@ def test_a_compiled_graph_reads_the_lengths_when_it_runs():
         compiled(q, STARTS, STARTS.flip(0))
     with pytest.raises(RuntimeError, match="pass int32"):
         compiled(q, STARTS.long(), STARTS)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # of torch's own make_dual
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("function", [flash_attn_func, lambda q, k, v: sdpa(q, k, v, only="smscope")])
+def test_forward_mode_ad_is_refused_and_not_zero(function, grad):
+    x, other, tangent = torch.randn(3, 1, 2, 6, 8)
+    x.requires_grad_(grad)
+    for call in (lambda t: function(t, other, other), lambda t: function(other, other, t)):
+        with pytest.raises(NotImplementedError, match="Forward-mode AD is not supported by attention"):
+            torch.func.jvp(call, (x,), (tangent,))
+        with forward_ad.dual_level():
+            with pytest.raises(UnsupportedError, match="Forward-mode AD is not supported by attention"):
+                call(forward_ad.make_dual(x, tangent))
+            within = call(x)  # without a tangent nothing is lost
+        torch.testing.assert_close(within, call(x))
+
+
+@pytest.mark.parametrize("only", [None, "torch", "smscope"])
+@pytest.mark.parametrize("scale", [-0.2, 0.0])
+def test_hidden_keys_stay_hidden_under_a_scale_that_is_not_positive(only, scale):
+    q, k, v = torch.randn(3, 1, 2, 5, 8)
+    oracle, _ = reference.attention(q, k, v, causal=True, scale=scale)
+    found = sdpa(q, k, v, is_causal=True, scale=scale, only=only)
+    np.testing.assert_allclose(found, oracle, rtol=0, atol=2e-6)
+    found = flash_attn_func(*(t.transpose(1, 2) for t in (q, k, v)), causal=True, softmax_scale=scale, only=only)
+    np.testing.assert_allclose(found.transpose(1, 2), oracle, rtol=0, atol=2e-6)
+    if only != "smscope":
+        mask = torch.ones(5, 5, dtype=torch.bool).tril()
+        for given in (mask, torch.zeros(5, 5).masked_fill(~mask, -torch.inf)):
+            found = sdpa(q, k, v, given, scale=scale, only=only)
+            np.testing.assert_allclose(found, oracle, rtol=0, atol=2e-6)
+
+
+def test_no_sequence_at_all_gives_zero_and_minus_infinity():
+    q, k, v, none = torch.randn(10, 2, 8), torch.randn(12, 2, 8), torch.randn(12, 2, 8), STARTS[:1]
+    inputs = [t.requires_grad_() for t in (q, k, v, torch.randn(2), torch.rand(2), torch.rand(0, 2))]
+    for sinks, slopes in ((None, None), (inputs[3], inputs[4]), (inputs[3], inputs[5])):
+        extras = {"sinks": sinks, "alibi_slopes": slopes}
+        out, lse = flash_attn_varlen_func(q, k, v, none, none, 6, 7, return_lse=True, **extras)
+        assert out.shape == q.shape and out.eq(0).all() and lse.eq(-torch.inf).all()
+        wanted = [t for t in (q, k, v, sinks, slopes) if t is not None]
+        grads = torch.autograd.grad(out.sum(), wanted)
+        assert all(grad.shape == t.shape and grad.eq(0).all() for grad, t in zip(grads, wanted, strict=True))
