@@ -5,13 +5,12 @@ flash-attn's functions have what these lack, a call says so: dropout is refused 
 """
 
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import torch
 
 from attention import operator
-from attention.errors import ArgumentError, ProblemError, UnsupportedError
+from attention.errors import ArgumentError, UnsupportedError
 from attention.flash_problem import packed_problem, problem, refuse_dropout
 from attention.inputs import autocast, require_tensors
 from attention.layout import lse_dtype
@@ -112,9 +111,6 @@ def flash_attn_varlen_func(
         given = (_facts(q), _facts(k), _facts(v), _facts(alibi_slopes), _facts(sinks))
         lengths = (_facts(cu_seqlens_q), _facts(cu_seqlens_k), max_seqlen_q, max_seqlen_k)
         _judge(*given, dropout_p, softmax_scale, causal, left, right, softcap, *lengths)
-        if cu_seqlens_q.device.type == "cpu":
-            _lengths_that_fit("q", cu_seqlens_q, q.shape[0], max_seqlen_q)
-            _lengths_that_fit("k", cu_seqlens_k, k.shape[0], max_seqlen_k)
     dtype = lse_dtype(q)
     out, lse = torch.ops.smscope.attention_forward(
         *(q.transpose(0, 1)[None], k.transpose(0, 1)[None], v.transpose(0, 1)[None], None),
@@ -171,13 +167,3 @@ def _edges(window_size: Any) -> tuple[int, int]:
             f"window_size is {window_size!r}; give two whole numbers, keys to the left and right, -1 for all."
         ) from None
     return left, right
-
-
-def _lengths_that_fit(name: str, starts: torch.Tensor, tokens: int, longest: int) -> None:
-    """Raise ProblemError where sequences run backwards, past the packed rows, or past the longest length."""
-    rows = starts.tolist()
-    lengths = [end - begin for begin, end in pairwise(rows)]
-    if rows[0] < 0 or rows[-1] > tokens or min(lengths, default=0) < 0:
-        raise ProblemError(f"cu_seqlens_{name} is {rows}; it must rise from 0 to at most the {tokens} rows of {name}.")
-    if max(lengths, default=0) > longest:
-        raise ProblemError(f"max_seqlen_{name} is {longest}, and one sequence has {max(lengths)}; give the longest.")

@@ -15,6 +15,7 @@ from attention.problem import AttentionProblem
 from attention.variant import MEMORY, Config, Demand, Tile, Variant
 from microbench.profile import Profile
 
+MOST_STEPS = 1 << 20  # of rows that are looked at one by one: 8 MB an array
 LEVELS = ("l1", "l2", "l3")
 # On the host these bandwidths are one core's own; every other rate per second is that of the whole machine.
 ONE_CORE = frozenset({"l1_bandwidth_bytes_per_s", "l2_bandwidth_bytes_per_s"})
@@ -105,20 +106,24 @@ def predict(
 def share_of_busiest(problem: AttentionProblem, tile: Tile, units: int) -> Share:
     """Deal the tile rows of all heads to the units, longest first.
 
+    Of more than MOST_STEPS row steps, evenly spaced tile rows stand for all.
     Equal tile rows come in whole rounds; unequal ones (causal) even out, but none is shorter than the longest of them.
     """
     queries, keys = problem.mean_lengths
-    padded = -(-queries // tile.row_step) * tile.row_step
-    last_rows = np.arange(tile.row_step, padded + 1, tile.row_step)
-    begin, end = problem.band(queries, keys).keys(last_rows - tile.row_step, last_rows - 1, keys)
-    steps = np.where(end > begin, -(-end // tile.column_step) - begin // tile.column_step, 0)
-    scores = tile.row_step * tile.column_step * steps.astype(np.float64)
-    starts = np.arange(0, len(scores), max(1, tile.rows // tile.row_step))
-    tile_rows = np.add.reduceat(scores, starts) / (tile.rows * tile.columns)
+    steps_in_all = -(-queries // tile.row_step)
+    steps_of_one = max(1, tile.rows // tile.row_step)
+    in_all = -(-steps_in_all // steps_of_one)
+    looked_at = min(in_all, max(2, MOST_STEPS // steps_of_one))
+    chosen = np.linspace(0, in_all - 1, looked_at).astype(np.int64)  # all, where there are no more than that
+    at = chosen[:, None] * steps_of_one + np.arange(steps_of_one)
+    first_rows = at * tile.row_step
+    begin, end = problem.band(queries, keys).keys(first_rows, first_rows + tile.row_step - 1, keys)
+    steps = np.where((end > begin) & (at < steps_in_all), -(-end // tile.column_step) - begin // tile.column_step, 0)
+    tile_rows = tile.row_step * tile.column_step * steps.sum(axis=1, dtype=np.float64) / (tile.rows * tile.columns)
     heads = problem.batch * problem.heads_q
-    count = heads * len(tile_rows)
+    count = heads * in_all
     rounds = -(-count // units)
-    longest, total = float(tile_rows.max()), float(tile_rows.sum()) * heads
+    longest, total = float(tile_rows.max()), float(tile_rows.sum()) * (in_all / looked_at) * heads
     even = longest == float(tile_rows.min())
     return Share(rounds * longest if even else max(longest, total / units), float(rounds), min(units, count))
 

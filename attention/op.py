@@ -22,6 +22,7 @@ from attention.operator import SERVED_DEVICES
 from attention.plan import announce, plan_of
 from attention.problem import AttentionProblem
 from attention.shapes import MASK_AND_CAUSAL, Described, checked, mask_that_fits, shapes_of, stretched
+from attention.torch_limits import torch_needs_positive_scale
 from microbench.errors import UnknownArch
 
 # The operator's arguments that torch's function has not: slopes, sinks, cu_seqlens and longest lengths.
@@ -66,6 +67,8 @@ def sdpa(
     if query.is_nested or key.is_nested or value.is_nested:
         route = Route(to_torch=True, lacks="No tuned kernel takes nested tensors")
     elif torch.compiler.is_compiling():
+        if attn_mask is not None and is_causal:
+            raise ProblemError(MASK_AND_CAUSAL)
         route = _traced(query, attn_mask, dropout_p)
     else:
         route = _route(
@@ -157,4 +160,5 @@ def _route(
         plan = plan_of(*folded, query_dtype, query_device, *plain)
     except UnknownArch as error:
         return Route(True, f"No tuned kernel runs here: {str(error).rstrip('.')}", fold)
-    return Route(plan.owner == "torch", plan.lacks, fold)
+    whole = plan.owner == "torch" and torch_needs_positive_scale(plan.problem) is None
+    return Route(whole, plan.lacks, fold)

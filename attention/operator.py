@@ -10,11 +10,13 @@ cu_seqlens. mask is 4-D and broadcasts to (B, Hq, Sq, Skv); alibi (H,) or (B, H)
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from attention import gradient
 from attention.errors import UnsupportedError
 from attention.extras import NO_EXTRAS, Extras
 from attention.layout import empty_lse, empty_out
+from attention.operands import extras_that_fit, lengths_that_fit, one_kind, shapes_that_fit
 from attention.plan import Plan, nothing_seen, plan_of, warn_once
 
 FEATURES = (
@@ -70,17 +72,22 @@ def _forward(
     *plain: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     strict = plain[-1]
+    one_kind(query, key, value)
     plan = _plan(query, key, value, mask, alibi, sinks, cu_seqlens_q, *plain[:-1])
     if plan.fallback is not None and plan.lacks is not None:
         if strict:
             raise UnsupportedError(f"{plan.lacks}; strict=False lets torch serve it.")
         warn_once(plan.lacks)
     extras = NO_EXTRAS
-    if mask is not None or alibi is not None or sinks is not None or cu_seqlens_q is not None:
+    if any(tensor is not None for tensor in (mask, alibi, sinks, cu_seqlens_q, cu_seqlens_k)):
+        extras_that_fit(query, key, mask, alibi, sinks, cu_seqlens_q, cu_seqlens_k)
+        if cu_seqlens_q is not None and cu_seqlens_k is not None and query.device.type == "cpu":
+            lengths_that_fit("q", cu_seqlens_q, query.shape[2], plain[0])
+            lengths_that_fit("k", cu_seqlens_k, key.shape[2], plain[1])
         batch, heads = plan.problem.batch, plan.problem.heads_q
         extras = Extras(
             None if mask is None else mask.expand(batch, heads, query.shape[2], key.shape[2]),
-            None if alibi is None else alibi.expand(batch, heads),
+            None if alibi is None else alibi if alibi.dim() == 2 else alibi.expand(batch, heads),
             None if sinks is None else sinks.contiguous(),
             cu_seqlens_q,
             cu_seqlens_k,
@@ -89,8 +96,19 @@ def _forward(
 
 
 def _forward_fake(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: Any
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: Maybe,
+    alibi: Maybe,
+    sinks: Maybe,
+    cu_seqlens_q: Maybe,
+    cu_seqlens_k: Maybe,
+    *_: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
+    one_kind(query, key, value)
+    shapes_that_fit(query.shape, key.shape, value.shape, cu_seqlens_q is not None)
+    extras_that_fit(query, key, mask, alibi, sinks, cu_seqlens_q, cu_seqlens_k)
     return empty_out(query, value.shape[-1]), empty_lse(query)
 
 
@@ -169,10 +187,22 @@ def _below_autograd(*inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _autograd(*inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    if forward_ad._current_level >= 0:  # what torch.func.jvp opens as well
+        _refuse_tangents(*inputs[:6])
     if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in inputs[:6]):
         results: tuple[torch.Tensor, torch.Tensor] = _Differentiable.apply(*inputs)  # type: ignore[no-untyped-call]
         return results
     return _below_autograd(*inputs)
+
+
+def _refuse_tangents(*tensors: Maybe) -> None:
+    """Raise UnsupportedError: below autograd nothing would carry them on, and the result would have none."""
+    unpack: Any = forward_ad.unpack_dual
+    if any(tensor is not None and unpack(tensor).tangent is not None for tensor in tensors):
+        raise UnsupportedError(
+            "Forward-mode AD is not supported by attention; call torch.nn.functional.scaled_dot_product_attention "
+            "under torch.nn.attention.sdpa_kernel(SDPBackend.MATH), or use reverse mode."
+        )
 
 
 def _register() -> Any:

@@ -118,7 +118,7 @@ def pieces(problem: AttentionProblem, extras: Extras) -> Iterator[Piece]:
         return
     assert extras.cu_seqlens_q is not None and extras.cu_seqlens_k is not None
     starts_q, starts_k = extras.cu_seqlens_q.tolist(), extras.cu_seqlens_k.tolist()
-    for at in range(problem.batch):
+    for at in range(len(starts_q) - 1):  # none at all counts as a batch of 1 in the problem
         lengths = (starts_q[at], starts_q[at + 1]), (starts_k[at], starts_k[at + 1])
         yield from _of_sequences(problem, slice(at, at + 1), slice(0, 1), *lengths)
 

@@ -10,12 +10,13 @@ from functools import lru_cache
 
 import torch
 
-from attention import timings
+from attention import slow, timings
 from attention.choose import choose
-from attention.errors import FallbackWarning
+from attention.errors import FallbackWarning, ProblemError
 from attention.extras import NO_EXTRAS, Extras
 from attention.layout import empty_lse, empty_out
 from attention.machine import machine_profile
+from attention.operands import shapes_that_fit
 from attention.problem import AttentionProblem
 from attention.variant import Config, Owner, by_path
 
@@ -69,7 +70,10 @@ def plan_of(
     Raises ProblemError, UnsupportedError.
     """
     packed = sequences >= 0
+    shapes_that_fit(query, key, value, packed)
     lengths = (max_seqlen_q, max_seqlen_k) if packed else (query[2], key[2])
+    if min(lengths) < 0:
+        raise ProblemError(f"max_seqlen_q is {lengths[0]} and max_seqlen_k {lengths[1]}; pass the longest sequences'.")
     problem = AttentionProblem(
         batch=max(1, sequences if packed else query[0]),
         heads_q=query[1],
@@ -92,6 +96,8 @@ def plan_of(
         tokens_q=query[2] if packed else 0,
         tokens_kv=key[2] if packed else 0,
     )
+    if sequences == 0:
+        return Plan(problem, Config(), slow.forward, "smscope", None)  # every row belongs to no sequence
     if 0 in (query[0], query[2], key[2], *lengths):
         return Plan(problem, Config(), nothing_seen, "smscope", None)
     profile = machine_profile(str(device) if device.type == "cuda" else "cpu").profile

@@ -17,8 +17,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from attention.band import Alignment, Band
-from attention.errors import ProblemError
-from attention.shapes import checked, same_device, same_dtype, shapes_of, stretched
+from attention.errors import ArgumentError, ProblemError
+from attention.shapes import checked, heads_in_groups, same_device, same_dtype, shapes_of, sizes_in_reach, stretched
 
 Mask = Literal["none", "bool", "float"]
 Feature = Literal[
@@ -33,6 +33,7 @@ Feature = Literal[
     "variable lengths",
 ]
 FEATURES: tuple[Feature, ...] = get_args(Feature)
+SIZES = ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim", "head_dim_v", "tokens_q", "tokens_kv")
 
 DTYPE_BYTES: dict[str, int] = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 SHORT_DTYPES = {"f16": "float16", "half": "float16", "bf16": "bfloat16", "f32": "float32", "float": "float32"}
@@ -78,8 +79,8 @@ class AttentionProblem:
         self._set("dtype", normalise_dtype(self.dtype))
         if self.head_dim_v == 0:
             self._set("head_dim_v", self.head_dim)
-        _check_sizes(self)
-        _check_heads(self.heads_q, self.heads_kv, self.enable_gqa)
+        sizes_in_reach({name: getattr(self, name) for name in SIZES})
+        heads_in_groups(self.heads_q, self.heads_kv, self.enable_gqa)
         if self.scale is None:
             self._set("scale", 1.0 / math.sqrt(self.head_dim))
         self._set("scale", _finite("scale", self.scale, "a finite number, or None for 1/sqrt(head_dim)"))
@@ -249,33 +250,15 @@ class AttentionProblem:
         )
 
 
-def normalise_dtype(name: str) -> str:
-    """'bf16' -> 'bfloat16'. Raises ProblemError with the list of dtypes."""
+def normalise_dtype(name: Any) -> str:
+    """'bf16' -> 'bfloat16'. Raises ProblemError with the list of dtypes; ArgumentError, a TypeError, for no word."""
+    if not isinstance(name, str):
+        word = str(name).removeprefix("torch.")
+        raise ArgumentError(f"dtype is {name!r}, a {type(name).__name__}; give a word, such as {word!r}.")
     full = SHORT_DTYPES.get(name.lower(), name.lower()).removeprefix("torch.")
     if full not in DTYPE_BYTES:
         raise ProblemError(f"The dtype {name!r} has no attention kernel; use one of {', '.join(DTYPE_BYTES)}.")
     return full
-
-
-def _check_sizes(problem: AttentionProblem) -> None:
-    names = ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim", "head_dim_v")
-    for name in names:
-        size = getattr(problem, name)
-        if size < 1:
-            raise ProblemError(f"{name} is {size}; every size of an attention problem is at least 1.")
-
-
-def _check_heads(heads_q: int, heads_kv: int, enable_gqa: bool) -> None:
-    if heads_q == heads_kv:
-        return
-    if not enable_gqa:
-        raise ProblemError(
-            f"query has {heads_q} heads and key {heads_kv}; give both the same number, or pass enable_gqa=True."
-        )
-    if heads_q % heads_kv:
-        raise ProblemError(
-            f"query has {heads_q} heads and key {heads_kv}; each key head must serve a whole number of query heads."
-        )
 
 
 def _finite(name: str, given: Any, wanted: str) -> float:

@@ -12,6 +12,7 @@ from attention.errors import ArgumentError, ProblemError
 
 Shape = tuple[int, ...]
 MASK_AND_CAUSAL = "attn_mask and is_causal=True exclude each other; put the triangle into the mask."
+LARGEST = 2**31 - 1  # kernels index rows, heads and keys in 32 bits
 TMA_BYTES = 16  # of which a base and strides are multiples that a GPU kernel of ours reads in place
 
 
@@ -75,6 +76,29 @@ def checked(shapes: list[Shape]) -> list[Shape]:
     if k[-3:-1] != v[-3:-1]:
         raise ProblemError(f"key {k} and value {v} must have the same heads and sequence length.")
     return shapes
+
+
+def sizes_in_reach(sizes: dict[str, int]) -> None:
+    """Raise ProblemError for a size below 1 (tokens of packed sequences may be 0), or above what kernels count to."""
+    for name, size in sizes.items():
+        if size < 1 and not (size == 0 and name.startswith("tokens")):
+            raise ProblemError(f"{name} is {size}; every size of an attention problem is at least 1.")
+        if size > LARGEST:
+            raise ProblemError(f"{name} is {size}; no size of an attention problem is above 2**31 - 1.")
+
+
+def heads_in_groups(heads_q: int, heads_kv: int, enable_gqa: bool) -> None:
+    """Raise ProblemError unless each key head serves one query head, or with enable_gqa the same number of them."""
+    if heads_q == heads_kv:
+        return
+    if not enable_gqa:
+        raise ProblemError(
+            f"query has {heads_q} heads and key {heads_kv}; give both the same number, or pass enable_gqa=True."
+        )
+    if heads_q % heads_kv:
+        raise ProblemError(
+            f"query has {heads_q} heads and key {heads_kv}; each key head must serve a whole number of query heads."
+        )
 
 
 def mask_that_fits(mask: Any, whole: Shape) -> None:

@@ -63,6 +63,14 @@ def test_a_window_costs_the_columns_that_it_shows():
     assert share_of_busiest(nothing, tile, 1).tiles == 1
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_sequence_of_any_length_is_weighed_by_some_of_its_tile_rows(causal):
+    longest = 2**31 - 1
+    problem = AttentionProblem(1, 1, 1, longest, longest, 64, causal=causal)
+    share = share_of_busiest(problem, Tile(256, 512, 1, 1, ()), 1)
+    assert share.tiles == pytest.approx(problem.scores / (256 * 512), rel=1e-5) and share.rows == 2**23
+
+
 def test_terms_of_one_phase_overlap_and_phases_follow():
     fma, exp = (Demand("fma", "one", 480e9, "fma_f32_per_s"), Demand("exp", "one", 24e9, "exp_f32_per_s"))
     later = Demand("exp again", "two", 24e9, "exp_f32_per_s")

@@ -3,10 +3,11 @@ import pickle
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention.errors import AttentionError, ProblemError
+from attention.errors import ArgumentError, AttentionError, ProblemError
 from attention.problem import FEATURES, AttentionProblem, normalise_dtype
 
 SIZE = st.integers(1, 40)
@@ -208,3 +209,15 @@ def test_a_problem_is_explained_on_the_device_of_the_profile():
     asked = AttentionProblem(1, 8, 8, 512, 512, 64)
     assert explain_on(hopper_profile(), asked).choice.problem.device == "cuda"
     assert explain_on(host_profile(), asked.on("cuda")).choice.problem.device == "cpu"
+
+
+@pytest.mark.parametrize("name", ["batch", "heads_q", "seq_q", "seq_kv", "head_dim", "tokens_q"])
+def test_a_size_beyond_what_kernels_count_to_is_refused(name):
+    sizes = {"batch": 1, "heads_q": 1, "heads_kv": 1, "seq_q": 1, "seq_kv": 1, "head_dim": 8, name: 10**11}
+    with pytest.raises(ProblemError, match=rf"{name} is 100000000000; no size .* is above 2\*\*31 - 1"):
+        AttentionProblem(**sizes, varlen=name == "tokens_q")
+
+
+def test_a_dtype_that_is_no_word_is_refused_with_the_word():
+    with pytest.raises(ArgumentError, match=r"dtype is torch.float16, a dtype; give a word, such as 'float16'"):
+        AttentionProblem(1, 1, 1, 1, 1, 8, dtype=torch.float16)

@@ -4,6 +4,7 @@ Block sizes as in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp: 512 keys, a
 """
 
 from attention.problem import AttentionProblem
+from attention.torch_limits import torch_needs_positive_scale
 from attention.variant import MEMORY, Config, Demand, Tile, Variant
 from microbench.arch import Arch
 
@@ -19,7 +20,7 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
     """The kernel behind `_scaled_dot_product_flash_attention_for_cpu`, which returns lse."""
     if problem.head_dim != problem.head_dim_v:
         return f"needs one head dim for all, not {problem.head_dim} and {problem.head_dim_v}"
-    return None
+    return torch_needs_positive_scale(problem)
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:

@@ -1,6 +1,7 @@
 """Torch's memory-efficient attention (xFormers, CUTLASS): every NVIDIA GPU, float32 as well, masks too."""
 
 from attention.problem import AttentionProblem
+from attention.torch_limits import torch_needs_positive_scale
 from attention.variant import Variant
 from microbench.arch import Arch
 
@@ -11,7 +12,7 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
         return "serves float16, bfloat16 and float32, not float64"
     if problem.dtype == "bfloat16" and "bf16" not in arch.features:
         return f"{arch.name} has no bfloat16; cast query, key and value to float16"
-    return None
+    return torch_needs_positive_scale(problem)
 
 
 def notes(problem: AttentionProblem) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """cuDNN's attention through torch on Ampere, Ada and consumer Blackwell: closed, on mma.sync."""
 
 from attention.problem import AttentionProblem
+from attention.torch_limits import torch_needs_positive_scale
 from attention.variant import Variant
 from microbench.arch import Arch
 
@@ -14,7 +15,7 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
     widest = max(problem.head_dim, problem.head_dim_v)
     if widest > HEAD_DIM_MAX or problem.head_dim % 8 or problem.head_dim_v % 8:
         return f"serves head dims that are multiples of 8 up to {HEAD_DIM_MAX}, not {widest}"
-    return None
+    return torch_needs_positive_scale(problem)
 
 
 def notes(problem: AttentionProblem) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ Nothing inside overlaps products with exponentials but a second block on the sam
 """
 
 from attention.problem import AttentionProblem
+from attention.torch_limits import torch_needs_positive_scale
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.arch import Arch
 
@@ -22,7 +23,7 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
         return f"needs one head dim for all, not {problem.head_dim} and {problem.head_dim_v}"
     if problem.head_dim > HEAD_DIM_MAX:
         return f"serves head dims up to {HEAD_DIM_MAX}, not {problem.head_dim}"
-    return None
+    return torch_needs_positive_scale(problem)
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:
