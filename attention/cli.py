@@ -21,7 +21,7 @@ from microbench.errors import InputError, SmscopeError
 from microbench.profile import Profile
 from microbench.report import console
 from microbench.report.progress import say
-from microbench.report.si import written
+from microbench.report.si import counted, written
 from microbench.verification import matrix, show, tables
 
 app = typer.Typer(
@@ -142,7 +142,7 @@ def bench(
     else:
         headings = ("problem", "candidate", "predicted", "measured", "middle half", "speed", "of torch's", "")
         rows = [_cells(each, measured) for each in measured]
-        console.draw(console.table(f"{len(problems)} problems on this CPU", headings, rows))
+        console.draw(console.table(f"{counted(len(problems), 'problem')} on this CPU", headings, rows))
     if any(each.failure for each in measured):
         raise typer.Exit(1)
 
