@@ -110,7 +110,10 @@ def efficiencies(
     By variant path, and by timed_key: tiles differ in what keeps them from their bound, and so do head dims.
     """
     ratios: dict[str, list[float]] = {}
-    known = {variant.path: variant for variant in (shipped() if variants is None else variants)}
+    every = shipped() if variants is None else variants
+    known = {variant.path: variant for variant in every}
+    # torch's kernels are timed as peers, and chosen as variants.
+    known |= {f"peer/{variant.name}": variant for variant in every if profile.arch in variant.archs}
     for timing in timings:
         variant = known.get(timing.variant)
         if variant is None or (variant.owner == "smscope" and timing.source_sha256 != source_sha256(variant.path)):

@@ -6,11 +6,13 @@ from collections import defaultdict
 import pytest
 
 from attention import timings
+from attention.choose import choose
 from attention.cuda.kernels import cubin_of
 from attention.problem import AttentionProblem
 from attention.timings import Timing
 from attention.variant import Config, by_path
 from microbench.arch import by_name
+from microbench.profile import Profile
 
 GPU = "h100-sxm-80gb"
 ROWS, PROBLEMS = timings.read(GPU)
@@ -18,13 +20,18 @@ LAST = max(row.run for row in ROWS if row.run)
 FINAL = [row for row in ROWS if row.run == LAST]
 
 
+def cells_of(rows: list[Timing]) -> dict[tuple[AttentionProblem, tuple[int, ...]], list[Timing]]:
+    """Rows of the same problem together."""
+    cells: dict[tuple[AttentionProblem, tuple[int, ...]], list[Timing]] = defaultdict(list)
+    for row in rows:
+        cells[row.problem, row.lengths].append(row)
+    return cells
+
+
 def ratios(variant: str, peers: tuple[str, ...] = ()) -> dict[bool, list[float]]:
     """Best peer's time over ours, of the configuration that was picked; by whether the cell is on the grid."""
-    cells: dict[tuple[AttentionProblem, tuple[int, ...]], list[Timing]] = defaultdict(list)
-    for row in FINAL:
-        cells[row.problem, row.lengths].append(row)
     found: dict[bool, list[float]] = {True: [], False: []}
-    for rows in cells.values():
+    for rows in cells_of(FINAL).values():
         ours = [row.seconds for row in rows if row.variant == variant]
         others = [
             row.seconds for row in rows if row.variant.startswith("peer/") and (not peers or row.variant in peers)
@@ -56,6 +63,18 @@ def test_the_hopper_kernel_keeps_its_floors_beside_the_best_peer() -> None:
 def test_the_ampere_kernel_is_ahead_of_flash_attention_2_on_the_same_gpu() -> None:
     found = ratios("sm80/forward/software_pipelined", ("peer/torch_flash",))
     assert found[True] and mean(found[True] + found[False]) >= 1.0
+
+
+def test_the_chooser_takes_what_was_among_the_fastest_of_ours_and_of_torchs() -> None:
+    profile = Profile.load(GPU)
+    efficiencies = timings.of_machine(profile)
+    lost = []
+    for rows in cells_of(FINAL).values():
+        seconds = {row.variant.replace("peer/", ""): row.seconds for row in rows if "flash_attn_4" not in row.variant}
+        pick = choose(profile, rows[0].problem, efficiencies=efficiencies).pick.variant
+        ours = pick if pick in seconds else pick.rpartition("/")[2]
+        lost.append(seconds[ours] / min(seconds.values()))
+    assert len(lost) == 28 and max(lost) <= 1.05
 
 
 def test_every_result_kept_the_rule_of_error() -> None:
