@@ -21,7 +21,7 @@ from microbench.errors import InputError, SmscopeError
 from microbench.profile import Profile
 from microbench.report import console
 from microbench.report.progress import say
-from microbench.report.si import written
+from microbench.report.si import counted, written
 from microbench.verification import matrix, show, tables
 
 app = typer.Typer(
@@ -37,7 +37,12 @@ PICKS = (("4,16,16,1024,1024,64", False), ("1,32,8,4096,4096,128", True), ("8,32
 BENCHED = ("1,8,8,1024,1024,64", "1,8,2,2048,2048,128", "1,4,4,4096,4096,64")
 
 Json = Annotated[bool, typer.Option("--json", help="One line of JSON on stdout, and nothing else there.")]
-Dtype = Annotated[str | None, typer.Option("--dtype", help="float16, bfloat16, float32 or float64.")]
+DTYPE_HELP = "float16, bfloat16, float32 or float64;"
+Dtype = Annotated[str | None, typer.Option("--dtype", help=f"{DTYPE_HELP} float32 by default.")]
+ExplainedDtype = Annotated[
+    str | None,
+    typer.Option("--dtype", help=f"{DTYPE_HELP} by default float32 on a CPU, bfloat16 on a GPU (float16 before sm80)."),
+]
 Causal = Annotated[
     bool, typer.Option("--causal", help="Query i sees keys 0 to i (top-left, as is_causal); see --flash.")
 ]
@@ -51,7 +56,7 @@ SHAPE_HELP = "B,Hq,Hkv,Sq,Skv,D, such as 1,8,8,1024,1024,64; a seventh number is
 @app.command()
 def explain(
     shape: Annotated[str, typer.Option("--shape", help=SHAPE_HELP)],
-    dtype: Dtype = None,
+    dtype: ExplainedDtype = None,
     causal: Causal = False,
     scale: Scale = None,
     flash: Annotated[
@@ -117,8 +122,14 @@ def bench(
 ) -> None:
     """Time our kernel beside torch's on this CPU, or beside all peers on a GPU; timings go to data/attention."""
     if peers:
+        chosen = (("--shape", shape), ("--dtype", dtype), ("--causal/--full", causal), ("--only", only))
+        for option, value in chosen:
+            if value is not None:
+                raise InputError(f"--peers times its own grid of cells; leave {option} out, or --peers.")
         _bench_peers(every, flex, json)
         return
+    if flex:
+        raise InputError("--flex is one of the peers; pass --peers with it, or leave it out.")
     triangles = (False, True) if causal is None else (causal,)
     problems = [
         AttentionProblem.parse_shape(text, dtype=dtype or "float32", causal=triangle)
@@ -131,7 +142,7 @@ def bench(
     else:
         headings = ("problem", "candidate", "predicted", "measured", "middle half", "speed", "of torch's", "")
         rows = [_cells(each, measured) for each in measured]
-        console.draw(console.table(f"{len(problems)} problems on this CPU", headings, rows))
+        console.draw(console.table(f"{counted(len(problems), 'problem')} on this CPU", headings, rows))
     if any(each.failure for each in measured):
         raise typer.Exit(1)
 
@@ -176,7 +187,16 @@ def check(
         raise InputError(
             "The table of data/verification is of the picks on all architectures; --write takes no choice."
         )
-    rows = show.watched(builds.jobs(wanted=tuple(by_name(name).name for name in arch or ()), every=every))
+    wanted = tuple(by_name(name).name for name in arch or ())
+    jobs = builds.jobs(wanted=wanted, every=every)
+    for name in wanted:
+        if all(job.arch != name for job in jobs):
+            say(f"No tuned CUDA kernel for {name} yet, so there is nothing to compile.")
+    if not jobs:
+        if json:
+            console.emit([])
+        return
+    rows = show.watched(jobs)
     show.say_all(rows, json)
     if write:
         say(f"Wrote {tables.write(tables.AttentionRow, matrix.table(rows, tables.AttentionRow)).name}.")

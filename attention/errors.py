@@ -37,3 +37,10 @@ class EnvironmentLacks(AttentionError, ImportError):
 
 class FallbackWarning(UserWarning):
     """Torch's own kernel serves a call that no tuned kernel can; the message names the reason."""
+
+
+def kind_of(value: object) -> str:
+    """The type of an argument, as a message names it: 'an int', 'a numpy.ndarray'."""
+    kind = type(value)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    return f"{'an' if name[0].lower() in 'aeio' else 'a'} {name}"

@@ -20,7 +20,7 @@ from attention.problem import AttentionProblem
 from attention.shapes import MASK_AND_CAUSAL, checked, copied_first, mask_that_fits, shapes_of, stretched
 from attention.variant import by_path
 from microbench.profile import Profile
-from microbench.report.si import digits, written
+from microbench.report.si import counted, digits, written
 
 SHOWN_CANDIDATES = 8
 LOG_COLUMNS = 140
@@ -200,7 +200,8 @@ def _terms_table(pick: Candidate) -> Table:
     efficiency = pick.prediction.efficiency
     title = "Predicted time by term (terms of a phase overlap, phases follow one another)"
     if efficiency.timings:
-        title += f"; over the efficiency {digits(efficiency.value)} that {efficiency.timings} timings on file showed"
+        on_file = counted(efficiency.timings, "timing")
+        title += f"; over the efficiency {digits(efficiency.value)} that {on_file} on file showed"
     table = _table(title, "phase", "term", "time", "constant")
     for term in pick.prediction.terms:
         bound = " (the bound)" if term.term == pick.prediction.bound_by else ""

@@ -5,7 +5,7 @@ Sequences without queries or keys count as length 1 here: nothing is computed of
 
 from typing import Any
 
-from attention.errors import ArgumentError, ProblemError, UnsupportedError
+from attention.errors import ArgumentError, ProblemError, UnsupportedError, kind_of
 from attention.problem import AttentionProblem
 from attention.shapes import same_device, same_dtype, shapes_of
 
@@ -66,7 +66,7 @@ def packed_problem(
         _check_starts(name, lengths, q)
     for name, longest in (("max_seqlen_q", max_seqlen_q), ("max_seqlen_k", max_seqlen_k)):
         if isinstance(longest, bool) or not isinstance(longest, int):
-            raise ArgumentError(f"{name} is a {type(longest).__name__}; pass a whole number, the longest sequence.")
+            raise ArgumentError(f"{name} is {kind_of(longest)}; pass a whole number, the longest sequence.")
         if longest < 0:
             raise ProblemError(f"{name} is {longest}; pass the length of the longest sequence.")
     sequences = int(cu_seqlens_q.shape[0]) - 1
@@ -95,7 +95,7 @@ def packed_problem(
 def refuse_dropout(dropout_p: Any) -> None:
     """Raise UnsupportedError for a dropout above 0, which no kernel here has."""
     if isinstance(dropout_p, bool) or not isinstance(dropout_p, (int, float)):
-        raise ArgumentError(f"dropout_p is a {type(dropout_p).__name__}; pass a number.")
+        raise ArgumentError(f"dropout_p is {kind_of(dropout_p)}; pass a number.")
     if not 0.0 <= dropout_p <= 1.0:
         raise ProblemError(f"dropout_p is {dropout_p}; give a probability from 0 to 1.")
     if dropout_p > 0:
@@ -109,7 +109,7 @@ def _features(
     q: Any, k: Any, v: Any, scale: float | None, causal: bool, window: tuple[int, int], softcap: float
 ) -> dict[str, Any]:
     if not isinstance(causal, bool):
-        raise ArgumentError(f"causal is a {type(causal).__name__}; pass True or False.")
+        raise ArgumentError(f"causal is {kind_of(causal)}; pass True or False.")
     return {
         "dtype": same_dtype(q, k, v),
         "device": same_device(q, k, v).split(":")[0],

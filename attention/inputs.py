@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from attention.errors import ArgumentError
+from attention.errors import ArgumentError, kind_of
 
 Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 Shape = tuple[int, ...]
@@ -14,17 +14,17 @@ def require_tensors(*given: tuple[str, Any]) -> None:
     """Raise ArgumentError for what is no torch tensor: an array, a list, None."""
     for name, value in given:
         if not isinstance(value, torch.Tensor):
-            raise ArgumentError(f"{name} is a {_kind(value)}; pass a torch.Tensor, such as torch.as_tensor({name}).")
+            raise ArgumentError(f"{name} is {kind_of(value)}; pass a torch.Tensor, such as torch.as_tensor({name}).")
 
 
 def require_plain(*, flags: dict[str, Any], numbers: dict[str, Any]) -> None:
     """Raise ArgumentError for a flag that is no bool and a number that is none."""
     for name, value in flags.items():
         if not isinstance(value, bool):
-            raise ArgumentError(f"{name} is a {_kind(value)}; pass True or False.")
+            raise ArgumentError(f"{name} is {kind_of(value)}; pass True or False.")
     for name, value in numbers.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise ArgumentError(f"{name} is a {_kind(value)}; pass a number.")
+            raise ArgumentError(f"{name} is {kind_of(value)}; pass a number.")
 
 
 def autocast(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> Triple:
@@ -59,8 +59,3 @@ def four_dimensional_mask(mask: torch.Tensor, leading: Shape) -> torch.Tensor:
     # Several leading dimensions fold into one batch, in which no broadcast of a part of them can be said.
     mask = mask.expand(*leading, *mask.shape[-3:])
     return mask.reshape(torch.Size(leading).numel(), *mask.shape[-3:])
-
-
-def _kind(value: Any) -> str:
-    kind = type(value)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

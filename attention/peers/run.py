@@ -20,6 +20,7 @@ from attention.problem import AttentionProblem
 from attention.variant import Config, Variant, shipped
 from microbench import stamp
 from microbench.arch import by_name
+from microbench.errors import EnvironmentLacks
 from microbench.report.progress import watching
 
 ORACLE_ROWS = 128  # the last queries of the first and last head: under causal they see the most keys
@@ -82,8 +83,15 @@ def compare(
     """Time every cell on the current GPU, and append what was timed to data/attention/<gpu>.jsonl.
 
     every: all legal configurations of our variants, not the best predicted of each alone.
-    Raises UnknownGpu where this GPU has no profile.
+    Raises UnknownGpu where this GPU has no profile; EnvironmentLacks where torch sees no GPU.
     """
+    import torch
+
+    if not torch.cuda.is_available():
+        raise EnvironmentLacks(
+            "The peers run on an NVIDIA GPU, and torch sees none here; run this on a machine that has one, with a CUDA "
+            "build of torch, or leave --peers out to time the CPU's kernels."
+        )
     chosen = (*cells.grid(), *cells.off_grid()) if which is None else tuple(which)
     run = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     outcomes: list[Outcome] = []

@@ -18,6 +18,7 @@ from microbench.probes import discover
 from microbench.profile import Profile, available
 from microbench.report import console
 from microbench.report.console import Folders, Gpu, Json
+from microbench.report.si import counted
 
 app = typer.Typer(
     add_completion=False,
@@ -40,7 +41,7 @@ def list_probes(probes: Folders = None, json: Json = False) -> None:
         return
     headings = ("probe", "family", "asks", "archs", "second method")
     rows = [(p.name, p.family, p.asks, " ".join(p.archs), "numba" if p.twin else "") for p in found]
-    console.draw(console.table(f"{len(rows)} probes", headings, rows))
+    console.draw(console.table(counted(len(rows), "probe"), headings, rows))
 
 
 def _about(probe: Probe) -> dict[str, object]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from microbench.emulator import toolchain
+from microbench.emulator.tensor_map import TensorMap
 from microbench.errors import DeviceError, InputError
 
 Mode = Literal["eager", "lazy", "random"]
@@ -154,9 +155,9 @@ class EmulatedKernel:
             at += len(value)
         error = ctypes.create_string_buffer(_ERROR_BYTES)
         launch = _Launch(
-            grid=_three(grid),
-            block=_three(block),
-            cluster=_three(cluster),
+            grid=_three("grid", grid),
+            block=_three("block", block),
+            cluster=_three("cluster", cluster),
             smem_bytes=shared_mem,
             mode=MODES.index(self.device.mode),
             races=int(self.device.races),
@@ -185,7 +186,9 @@ def _foreign(array: Array) -> bool:
     return not isinstance(owner, ctypes.Array)
 
 
-def _three(size: tuple[int, ...]) -> Any:
+def _three(name: str, size: tuple[int, ...]) -> Any:
+    if not isinstance(size, tuple):
+        raise InputError(f"{name} is {size!r}; write it as a tuple of one to three sizes, such as ({size!r},).")
     if not 1 <= len(size) <= 3 or min(size) < 1:
         raise InputError(f"A launch has one to three positive dimensions, not {size}.")
     return (ctypes.c_uint32 * 3)(*(*size, 1, 1)[:3])
@@ -201,4 +204,6 @@ def _bytes_of(arg: Any) -> bytes:
         return np.int32(arg).tobytes()
     if isinstance(arg, float):
         return np.float32(arg).tobytes()
+    if isinstance(arg, TensorMap):
+        raise InputError("A TensorMap is encoded for the device that reads it; pass tensor_map.emulated().")
     raise InputError(f"A kernel takes arrays, tensor maps and scalars, not a {type(arg).__name__}.")

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -33,6 +34,15 @@ _WATCHED_BY = {
     "g++": ("--param=tsan-instrument-func-entry-exit=0", "--param=tsan-distinguish-volatile=1"),
     "clang++": ("-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-distinguish-volatile=1"),
 }
+# What the compiler says of CUDA that has no second body here, and what to write instead. The assembler's own errors
+# begin with a capital.
+_HINTS = (
+    (
+        re.compile(r"\basm\b|(in|out)put constraint|: Error: "),
+        "inline PTX has no meaning on a CPU: call a wrapper of microbench/cuda/ptx",
+    ),
+    (re.compile(r"__shared__"), "shared memory is dynamic and begins at ptx::shared_base(), of ptx/memory.cuh"),
+)
 
 
 @cache
@@ -135,8 +145,9 @@ def _link(command: list[str], library: Path, name: str) -> None:
 def _run(command: list[str], name: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        first = next((line for line in done.stderr.splitlines() if "error" in line), "no reason given")
-        error = BuildError(f"{Path(command[0]).name} does not build {name} for the emulator: {first.strip()}")
+        first = next((line.strip() for line in done.stderr.splitlines() if "error" in line.lower()), "no reason given")
+        hint = next((f"; {hint}" for said, hint in _HINTS if said.search(first)), "")
+        error = BuildError(f"{Path(command[0]).name} does not build {name} for the emulator: {first}{hint}.")
         error.add_note(done.stderr)
         raise error
 

@@ -57,6 +57,11 @@ def written(value: float, unit: str) -> str:
     return f"{digits(value / by.divisor)} {by.unit}"
 
 
+def counted(count: int, noun: str) -> str:
+    """'1 kernel', '2 kernels', '0 kernels'."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def interval(low: float, high: float, value: float, unit: str) -> str:
     """'[32.0, 32.2]', in the unit and with the decimals that `value` is written with."""
     by = scale(value, unit)

@@ -124,9 +124,11 @@ def blind_bugs() -> str:
 
 
 def blind_rate(arch: str) -> str:
-    """How many of the bugs planted in kernels of this architecture every mode finds, in words; empty where none is."""
+    """How many of the bugs planted in kernels of this architecture are found, in words; empty where none is planted."""
     here = [row for row in read(BlindRow) if row.arch == arch]
-    return f"{sum(all(row.found_today) for row in here)} of {len(here)} blind bugs found" if here else ""
+    some, every = (sum(how(row.found_today) for row in here) for how in (any, all))
+    by_all = "" if some == every else f" ({every} in every mode)"
+    return f"{some} of {len(here)} blind bugs found{by_all}" if here else ""
 
 
 def _span(least: int, most: int) -> str:

@@ -10,6 +10,7 @@ from rich.table import Table
 from microbench.build import cache
 from microbench.report import console
 from microbench.report.progress import watching
+from microbench.report.si import counted
 from microbench.verification import matrix
 from microbench.verification.tables import BuildRow
 
@@ -52,7 +53,7 @@ def _kernels(rows: list[matrix.Checked]) -> Table:
         )
         for row in matrix.table(rows, BuildRow)
     ]
-    return console.table(f"{len(rows)} kernels", headings, lines)
+    return console.table(counted(len(rows), "kernel"), headings, lines)
 
 
 def _standing(failed: int, absent: int) -> str:
@@ -69,4 +70,5 @@ def _broken(rows: list[matrix.Checked]) -> Iterator[str]:
             continue
         yield from (f"{row.kernel} {row.arch} {row.build}: {problem}" for problem in row.problems)
     for reason, kernels in absent.items():
-        yield f"not compiled, {len(kernels)} of {len(rows)} kernels: {reason} ({', '.join(sorted(set(kernels)))})"
+        share = f"{len(kernels)} of {counted(len(rows), 'kernel')}"
+        yield f"not compiled, {share}: {reason} ({', '.join(sorted(set(kernels)))})"

@@ -124,3 +124,39 @@ def test_bench_prints_ratios_and_json_holds_them(capsys, monkeypatch):
 def test_bench_refuses_a_shape_that_makes_no_sense(capsys):
     code, _, err = run(capsys, "bench", "--shape", "1,2,2,40,40,0")
     assert code == 2 and "head_dim is 0" in err
+
+
+def test_peers_without_a_gpu_are_one_sentence(capsys, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    code, out, err = run(capsys, "bench", "--peers")
+    assert code == 1 and not out
+    assert "torch sees none here; run this on a machine that has one" in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("--flex",), "--flex"),
+        (("--peers", *SHAPE), "--shape"),
+        (("--peers", "--dtype", "float16"), "--dtype"),
+        (("--peers", "--full"), "--causal/--full"),
+        (("--peers", "--only", "torch"), "--only"),
+    ],
+)
+def test_an_option_of_bench_that_would_do_nothing_is_refused(capsys, arguments, named):
+    code, out, err = run(capsys, "bench", *arguments)
+    assert code == 2 and not out and named in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arch", ["sm70", "host"])
+def test_check_says_where_there_is_no_tuned_kernel(capsys, arch):
+    code, out, err = run(capsys, "check", "--arch", arch)
+    assert code == 0 and not out and f"o tuned CUDA kernel for {arch}" in err
+    code, out, err = run(capsys, "check", "--arch", arch, "--json")
+    assert code == 0 and out == "[]\n" and arch in err
+
+
+@pytest.mark.parametrize(("verb", "default"), [("explain", "bfloat16 on a GPU"), ("bench", "float32 by default")])
+def test_the_help_says_which_dtype_is_the_default(capsys, verb, default):
+    _, out, _ = run(capsys, verb, "--help")
+    assert default in " ".join(out.split())

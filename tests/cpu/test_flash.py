@@ -263,6 +263,7 @@ GOOD = [(1, 6, 4, 8), (1, 6, 2, 8), (1, 6, 2, 8)]
         (GOOD, {"dropout_p": 2.0}, ProblemError, "probability"),
         (GOOD, {"dropout_p": "much"}, TypeError, "dropout_p is a str"),
         (GOOD, {"causal": "yes"}, TypeError, "causal is a str"),
+        (GOOD, {"causal": 1}, TypeError, "causal is an int"),
         (GOOD, {"window_size": 4}, TypeError, "window_size is 4"),
         (GOOD, {"window_size": (1, 2, 3)}, TypeError, "two whole numbers"),
         (GOOD, {"window_size": (-2, 0)}, ProblemError, "-1 for all"),

@@ -21,6 +21,10 @@ H100 = profile(
 )
 
 
+def test_one_thing_is_not_many() -> None:
+    assert [si.counted(count, "timing") for count in (0, 1, 2)] == ["0 timings", "1 timing", "2 timings"]
+
+
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [

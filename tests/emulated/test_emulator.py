@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from microbench import paths
-from microbench.emulator import EmulatedDevice, toolchain
+from microbench.emulator import EmulatedDevice, TensorMap, toolchain
 from microbench.errors import BuildError, DeviceError, EnvironmentLacks, InputError
 from tests.emulated.attention_case import bf16_bits, from_bf16
 from tests.emulated.test_wrappers import integers
@@ -202,6 +202,50 @@ def test_the_launch_itself_is_checked() -> None:
 def test_a_mistake_in_the_source_is_shown_with_its_line() -> None:
     with pytest.raises(BuildError, match=r"small\.cu.*no_such_name"):
         launch("out[t] = no_such_name;")
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        ('float y; asm volatile("add.rn.f32 %0, %1, %1;" : "=f"(y) : "f"(1.f)); out[t] = y;', "call a wrapper"),
+        ('int y; asm volatile("add.s32 %0, %1, %1;" : "=r"(y) : "r"(t)); out[t] = y;', "call a wrapper"),
+        ("__shared__ int tile[64]; tile[t] = t; out[t] = tile[t];", r"begins at ptx::shared_base\(\)"),
+        ("extern __shared__ int tile[]; tile[t] = t; out[t] = tile[t];", r"begins at ptx::shared_base\(\)"),
+    ],
+)
+def test_cuda_that_has_no_second_body_is_named_with_its_cure(body: str, hint: str) -> None:
+    with pytest.raises(BuildError, match=hint):
+        launch(body)
+
+
+# Lane 0 expects what `expected` says, and one bulk copy of 128 bytes lands.
+@pytest.mark.parametrize(
+    ("arrives", "progress"),
+    [
+        ("ptx::mbarrier_arrive(at);", "1 of 1 arrivals, 128 of 0 bytes"),
+        ("ptx::mbarrier_arrive_expect(at, 64);", "1 of 1 arrivals, 128 of 64 bytes"),
+        ("ptx::mbarrier_arrive_expect(at, 256);", "1 of 1 arrivals, 128 of 256 bytes"),
+        ("ptx::mbarrier_expect(at, 128);", "0 of 1 arrivals, 128 of 128 bytes"),
+    ],
+)
+def test_a_deadlock_says_what_an_mbarrier_lacks(arrives: str, progress: str) -> None:
+    body = BASE + (
+        "if (!t) { ptx::mbarrier_init(at, 1); ptx::fence_mbarrier_init(); ptx::bulk_load(at + 128, out, 128, at);"
+        f" {arrives} }}\n__syncthreads();\nptx::mbarrier_wait(at, 0);"
+    )
+    with pytest.raises(DeviceError, match=rf"deadlock: warp 0 at mbarrier 0x\w+ \({progress}\) x32; warp 1 at"):
+        launch(body, device=EmulatedDevice("eager"))
+
+
+def test_an_argument_in_the_wrong_form_is_named_with_its_cure() -> None:
+    device = EmulatedDevice()
+    kernel = device.load('extern "C" __global__ void nothing(int*) {}', "nothing.cu", kernel="nothing")
+    out = device.full(64, 0, np.int32)
+    for name, call in (("grid", (1, (32,))), ("block", ((1,), 32))):
+        with pytest.raises(InputError, match=rf"{name} is \d+; write it as a tuple .* such as \(\d+,\)"):
+            kernel(*call, (out,))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"pass tensor_map\.emulated\(\)"):
+        kernel((1,), (32,), (TensorMap(out, (16,), "u32"),))
 
 
 def test_a_library_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,9 @@ constexpr u32 kMostArrivals = (1 << 20) - 1;
 struct Mbarrier {
   u32 address, expected, pending, number;  // `number`: within its block
   u32 phase = 0;                           // completed so far
-  long long bytes = 0;
-  Clock arrived, released;  // of the current phase, of the last complete one
+  long long bytes = 0;                     // still to land
+  long long promised = 0;                  // expected in the current phase
+  Clock arrived, released;                 // of the current phase, of the last complete one
   Waiters waiters;
   u32 initialiser;  // thread
   Moment initialised;
@@ -66,6 +67,7 @@ void fence_inits(u32 thread) {
 
 void expect(Mbarrier& mbarrier, long long bytes) {
   mbarrier.bytes += bytes;
+  if (bytes > 0) mbarrier.promised += bytes;
   if (mbarrier.bytes > kMostBytes || mbarrier.bytes < -kMostBytes)
     fail("mbarrier at " + hex(mbarrier.address) + ": the count of bytes left its range");
 }
@@ -74,6 +76,7 @@ void complete_phase(Mbarrier& mbarrier) {
   if (mbarrier.pending || mbarrier.bytes) return;
   ++mbarrier.phase;
   mbarrier.pending = mbarrier.expected;
+  mbarrier.promised = 0;
   mbarrier.released = mbarrier.arrived;
   if (race_reports) mbarrier.released[mbarrier_actor(resident_of(mbarrier.address), mbarrier.number)] = mbarrier.phase;
   wake(mbarrier.waiters);
@@ -85,6 +88,14 @@ void mbarriers_reset() {
   mbarriers.clear();
   made_in.assign(machine.blocks, 0);
   known_inits.assign(machine.thread_slots(), Clock());
+}
+
+std::string progress_at(u32 address) {
+  auto found = mbarriers.find(address);
+  if (found == mbarriers.end()) return "";
+  const Mbarrier& at = found->second;
+  return " (" + std::to_string(at.expected - at.pending) + " of " + std::to_string(at.expected) + " arrivals, " +
+         std::to_string(at.promised - at.bytes) + " of " + std::to_string(at.promised) + " bytes)";
 }
 
 void fence_mbarrier_init() { fence_inits(running->thread); }

@@ -11,6 +11,9 @@ Moment copy_joins(u32 mbarrier);
 void complete_bytes(u32 mbarrier, u32 bytes, Moment joined);
 // The tensor cores arrive, once what was committed is done: whoever waits knows `done`.
 void arrive_later(u32 mbarrier, const Clock& done);
+// What came of what its current phase waits for, as a report says it: " (1 of 1 arrivals, 128 of 64 bytes)". Empty
+// where no mbarrier is.
+std::string progress_at(u32 address);
 
 // What a cluster barrier with relaxed arrivals hands on: the inits of this thread that a fence.mbarrier_init followed.
 void release_inits(u32 thread, Clock& into);

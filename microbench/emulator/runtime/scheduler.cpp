@@ -4,6 +4,7 @@
 
 #include "emulator/runtime/block.hpp"
 #include "emulator/runtime/fiber.hpp"
+#include "emulator/runtime/mbarrier.hpp"
 
 namespace emulator {
 
@@ -46,7 +47,7 @@ std::string who_waits() {
       at += "finished";
     else
       at += std::string("at ") + (fiber.waits_for ? fiber.waits_for : "a polling loop") +
-            (fiber.waits_at ? " " + hex(fiber.waits_at) : "");
+            (fiber.waits_at ? " " + hex(fiber.waits_at) : "") + (fiber.waits_for ? progress_at(fiber.waits_at) : "");
     ++counts[at];
   }
   std::string text;
