@@ -89,8 +89,8 @@ def _forward(
             None if mask is None else mask.expand(batch, heads, query.shape[2], key.shape[2]),
             None if alibi is None else alibi if alibi.dim() == 2 else alibi.expand(batch, heads),
             None if sinks is None else sinks.contiguous(),
-            cu_seqlens_q,
-            cu_seqlens_k,
+            None if cu_seqlens_q is None else cu_seqlens_q.contiguous(),
+            None if cu_seqlens_k is None else cu_seqlens_k.contiguous(),
         )
     return plan.run(query, key, value, plan.problem, plan.config, extras)
 
