@@ -19,7 +19,7 @@ from attention.inputs import (
     require_tensors,
 )
 from attention.operator import SERVED_DEVICES
-from attention.plan import announce, plan_of
+from attention.plan import plan_of, warn_once
 from attention.problem import AttentionProblem
 from attention.shapes import MASK_AND_CAUSAL, Described, checked, mask_that_fits, shapes_of, stretched
 from attention.torch_limits import torch_needs_positive_scale
@@ -80,7 +80,7 @@ def sdpa(
     if route.lacks is not None:
         if strict or only == "smscope":
             raise UnsupportedError(f"{route.lacks}; call without strict and only='smscope', and torch serves.")
-        announce(route.lacks)
+        warn_once(route.lacks)
     if route.to_torch:
         return torch.nn.functional.scaled_dot_product_attention(
             query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa

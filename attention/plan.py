@@ -127,7 +127,6 @@ def warn_once(reason: str) -> bool:
     return True
 
 
-# In a compiled graph it runs while that is traced, and leaves nothing behind.
-announce: Callable[[str], bool] = warn_once
-# All that torch.compiler.assume_constant_result does; calling it imports the compiler, half of a first call's time.
+# In a compiled graph it runs while that is traced, and leaves nothing behind. This is all that
+# torch.compiler.assume_constant_result does; calling it imports the compiler, half of a first call's time.
 setattr(warn_once, "_dynamo_marked_constant", True)  # noqa: B010

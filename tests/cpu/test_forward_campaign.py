@@ -16,7 +16,7 @@ from microbench.verification.forward import ALL, PLAIN, ForwardProblemRow, Forwa
 from tests.cpu.forward_cases import CASES, CPU, VARIANTS, Pair
 from tests.gpu import forward_inputs, forward_oracle, forward_supervisor, forward_worker
 from tests.gpu.forward_problems import Case, described
-from tests.gpu.forward_summary import summed
+from tests.gpu.forward_summary import cubins, digest, summed
 
 
 def row(case: Case, ok: bool) -> ForwardProblemRow:
@@ -49,6 +49,9 @@ def test_a_campaign_is_summed_up_by_head_dim_and_feature(tmp_path: Path) -> None
         assert (found.worst_ratio, found.worst_lse_ratio) == (0.25, 0.25)
     assert sum(each.problems for each in summary if each.feature == PLAIN) == sum(not each.features for each in rows)
     assert [each.problems for each in summary if each.feature == ALL] == [len(rows)]
+    lines = [line.split() for line in cubins(rows).splitlines()]
+    assert {digest(cubin for _, cubin in lines)} == {each.cubins_sha256 for each in summary}
+    assert {variant for variant, _ in lines} == {row.variant for row in rows}
     file.write_text(text(summary))
     assert read(file, ForwardRow) == summary
 

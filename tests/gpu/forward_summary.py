@@ -20,15 +20,20 @@ def summed(rows: Sequence[ForwardProblemRow], gpu: str, driver: str, version: st
     found = []
     for variant in dict.fromkeys(row.variant for row in rows):
         mine = [row for row in rows if row.variant == variant]
-        cubins = digest(row.cubin for row in mine)
+        ran = digest(row.cubin for row in mine)
         for head_dims in sorted({row.head_dims for row in mine}, key=lambda text: int(text.partition("-")[0])):
             here = [row for row in mine if row.head_dims == head_dims]
             features = sorted({feature for row in here for feature in row.features})
             for feature in (ALL, PLAIN, *features):
                 these = [row for row in here if feature in (ALL, *(row.features or (PLAIN,)))]
                 if these:
-                    found.append(_row(these, gpu, driver, version, cubins, feature))
+                    found.append(_row(these, gpu, driver, version, ran, feature))
     return tuple(found)
+
+
+def cubins(rows: Iterable[ForwardProblemRow]) -> str:
+    """A line for each kernel that ran: its variant, and the SHA-256 of its cubin."""
+    return "".join(f"{variant} {cubin}\n" for variant, cubin in sorted({(row.variant, row.cubin) for row in rows}))
 
 
 def digest(cubins: Iterable[str]) -> str:

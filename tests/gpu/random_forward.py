@@ -110,10 +110,12 @@ def sanitize(arguments: argparse.Namespace) -> int:
 
 
 def summarise(arguments: argparse.Namespace) -> int:
-    """Rows of one GPU, summed up."""
-    from tests.gpu.forward_summary import summary
+    """Rows of one GPU, summed up, and beside them which kernels ran."""
+    from tests.gpu.forward_summary import cubins, summary
 
-    arguments.to.write_text(text(summary(read(arguments.out, ForwardProblemRow))), encoding="utf-8")
+    rows = read(arguments.out, ForwardProblemRow)
+    arguments.to.write_text(text(summary(rows)), encoding="utf-8")
+    arguments.to.with_suffix(".cubins").write_text(cubins(rows), encoding="utf-8")
     return 0
 
 

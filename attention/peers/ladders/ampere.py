@@ -6,11 +6,12 @@ A rung that spills is not timed; which do was found with NVRTC 12.9 by compiling
 from dataclasses import dataclass
 
 from attention.peers.ladders import Ladder, Rung
+from attention.peers.results import AMPERE
 from attention.problem import AttentionProblem
 from attention.variant import Config
 from microbench.profile import Profile
 
-VARIANT = "sm80/forward/software_pipelined"
+VARIANT = AMPERE
 Values = dict[str, int]
 
 FIRST = "16 rows a warp, Q from shared memory"

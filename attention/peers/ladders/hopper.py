@@ -3,11 +3,12 @@
 from attention import timings
 from attention.choose import choose
 from attention.peers.ladders import Ladder, Rung
+from attention.peers.results import HOPPER
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench.profile import Profile
 
-VARIANT = "sm90a/forward/warp_specialised"
+VARIANT = HOPPER
 IDEAS = ("overlap", "pingpong", "lazy", "dynamic")
 
 # Each step adds one idea to the one before.
