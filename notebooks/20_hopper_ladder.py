@@ -65,7 +65,7 @@ def table(headings: str, lines) -> Markdown:
 
 
 def spread(values) -> str:
-    if not (found := list(values)):
+    if not (found := [value for value in values if value is not None]):
         return ""
     low, high = f"{min(found):.2f}", f"{max(found):.2f}"
     return low if low == high else f"{mean(found):.2f} ({low} to {high})"
@@ -109,9 +109,9 @@ Markdown(
 #   rows are the next sequence's, or nobody's and may be NaN, and p = 0 does not help, for 0 * NaN is NaN. That tile
 #   lands on a barrier of its own, and consumers hear of it when it is clean.
 # - **Two or three consumer warpgroups** own 64 query rows each. Scores, softmax and output stay in registers all the
-#   way. S = Q K^T is `wgmma` with both operands in shared memory (SS); P never goes there: the accumulators of S
-#   become the A operand of P V by a conversion in place (RS), as
-#   [02_instructions](02_instructions.ipynb) shows of their layouts.
+#   way. S = Q K^T is `wgmma` with both operands in shared memory (SS) or, where registers allow it and it was measured
+#   to be faster, with Q in registers (RS). P never goes to shared memory: the accumulators of S become the A operand of
+#   P V by a conversion in place (RS), as [02_instructions](02_instructions.ipynb) shows of their layouts.
 # - **mbarriers** join them: `full` is raised by the bytes that arrive, `empty` by the warps that have read. A ring's
 #   position is one counter, whose bits are stage and parity.
 #
@@ -256,7 +256,7 @@ Markdown(
 # products, waits for them, does its softmax, rescales its outputs and goes on; block b has its fixed share of tiles.
 
 # %%
-letters = {step.ideas: str(i) for i, step in enumerate(climbs[0].rungs)}
+letters = {step.ideas: str(i) for i, step in enumerate(max(climbs, key=lambda each: len(each.rungs)).rungs)}
 figure = figure_rungs.rungs(climbs, letters)
 
 # %%

@@ -8,13 +8,15 @@ import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from attention.kernels.sm90a.forward.warp_specialised.launch import section_of, shape_of
-from attention.peers.results import HOPPER
+from attention.cuda.family import section_of
+from attention.kernels.sm90a.forward.warp_specialised.launch import shape_of
+from attention.peers.results import HOPPER, Q_IN_REGISTERS
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench.profile import Profile
 
 PRODUCTS, EXPONENTIALS, MULTIPLIES = "wgmma_bf16_flops_per_clk_sm", "mufu_ex2_per_clk_sm", "ffma_per_clk_sm"
+SHARED = "smem_bandwidth_bytes_per_clk_sm"
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,7 @@ class Promise:
 
 def cycles(profile: Profile, problem: AttentionProblem, tile: Config) -> tuple[float, float]:
     """Clocks that one tile takes on the tensor cores of an SM, and on its exponential units."""
-    variant = by_path(HOPPER)
-    assert variant.tile is not None
-    amounts = {demand.term: demand.amount for demand in variant.tile(problem, tile).demands}
+    amounts = _amounts(problem, tile)
     return (
         amounts["products on wgmma"] / profile.value(PRODUCTS),
         amounts["exponentials"] / profile.value(EXPONENTIALS),
@@ -56,12 +56,28 @@ def dynamic(profile: Profile, problem: AttentionProblem, tile: Config) -> Promis
     return Promise(dealt / makespan(work, profile.sm_count), ())
 
 
+def held(profile: Profile, problem: AttentionProblem, tile: Config) -> Promise:
+    """Q no longer read from shared memory for every tile of keys: worth something where nothing else takes longer."""
+    axes = tuple((axis, value) for axis, value in tile.values if axis != Q_IN_REGISTERS)
+    read = (_amounts(problem, Config((*axes, (Q_IN_REGISTERS, kept)))) for kept in (0, 1))
+    shared, less = (amounts["operands from shared memory"] / profile.value(SHARED) for amounts in read)
+    others = max(cycles(profile, problem, tile))
+    return Promise(max(others, shared) / max(others, less), (SHARED, PRODUCTS, EXPONENTIALS))
+
+
 PROMISES: dict[str, Callable[[Profile, AttentionProblem, Config], Promise]] = {
     "pingpong": overlap,
     "overlap": overlap,
     "lazy": lazy,
     "dynamic": dynamic,
+    Q_IN_REGISTERS: held,
 }
+
+
+def _amounts(problem: AttentionProblem, tile: Config) -> dict[str, float]:
+    variant = by_path(HOPPER)
+    assert variant.tile is not None
+    return {demand.term: demand.amount for demand in variant.tile(problem, tile).demands}
 
 
 def keys_in_order(problem: AttentionProblem, tile: Config) -> list[int]:
@@ -72,7 +88,7 @@ def keys_in_order(problem: AttentionProblem, tile: Config) -> list[int]:
     keys = [-(-min(problem.seq_kv, end) // shape.tile_keys) for end in ends]
     if not problem.causal:
         return keys * heads
-    section = section_of(problem, shape)
+    section = section_of(problem, shape.head_dim)
     widths = [min(section, heads - first) for first in range(0, heads, section)]
     return [count for width in widths for count in reversed(keys) for _ in range(width)]
 

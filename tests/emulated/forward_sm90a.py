@@ -50,9 +50,11 @@ class Kernel:
         return ctypes.PyDLL(str(built))
 
 
-def config_of(tile_keys: int, warpgroups: int = 2, stages: int = 2) -> Config:
+def config_of(tile_keys: int, warpgroups: int = 2, *, q_in_registers: int = 0) -> Config:
     """A point of the variant's space."""
-    return Config((("tile_keys", tile_keys), ("warpgroups", warpgroups), ("stages", stages)))
+    return Config(
+        (("tile_keys", tile_keys), ("warpgroups", warpgroups), ("stages", 2), ("q_in_registers", q_in_registers))
+    )
 
 
 def run(

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attention.builds import legal
-from attention.kernels.sm90a.forward.warp_specialised.launch import HEAD_DIMS
+from attention.cuda.family import HEAD_DIMS
 from attention.kernels.sm90a.forward.warp_specialised.variant import VARIANT
 from attention.variant import Config
 from microbench.arch import by_name
@@ -22,16 +22,19 @@ from tests.emulated.forward_sm90a import Kernel, config_of, run
 
 # Two tiles of rows, the second one cut short, and three of keys or more; a block works on several.
 WIDTHS = {
-    64: (ForwardCase(seq_q=333, seq_kv=300, head_dim=64, heads_q=2, right=0), config_of(112, 3)),
-    128: (ForwardCase(seq_q=200, seq_kv=333, head_dim=128), config_of(128)),
-    80: (ForwardCase(seq_q=150, seq_kv=200, head_dim=80, dtype="float16", memory="bshd"), config_of(80)),
+    64: (ForwardCase(seq_q=333, seq_kv=300, head_dim=64, heads_q=2, right=0), config_of(112, 3, q_in_registers=1)),
+    128: (ForwardCase(seq_q=200, seq_kv=333, head_dim=128), config_of(128, q_in_registers=1)),
+    80: (
+        ForwardCase(seq_q=150, seq_kv=200, head_dim=80, dtype="float16", memory="bshd"),
+        config_of(80, q_in_registers=1),
+    ),
     192: (ForwardCase(seq_q=130, seq_kv=170, head_dim=192, heads_q=1), config_of(64)),
     256: (ForwardCase(seq_q=130, seq_kv=170, head_dim=256, heads_q=1, dtype="float16"), config_of(64)),
 }
 # Two builds serve all features: what a case does not ask for is given a neutral value.
 EVERY = ForwardCase(seq_q=512, seq_kv=512, left=0, right=0, alibi="heads", sinks=True)
 FEATURED = Kernel(config_of(64), replace(EVERY, mask="full").problem)
-PACKED = Kernel(config_of(64), replace(EVERY, softcap=1.0, lengths=((512, 512),)).problem)
+PACKED = Kernel(config_of(64, q_in_registers=1), replace(EVERY, softcap=1.0, lengths=((512, 512),)).problem)
 
 SOME = ForwardCase(batch=2, heads_q=4, heads_kv=2, seq_q=140, seq_kv=203)
 SEQUENCES = ((100, 100), (1, 133), (0, 5), (5, 0), (140, 64), (65, 150))

@@ -3,7 +3,7 @@
 from attention import timings
 from attention.choose import choose
 from attention.peers.ladders import Ladder, Rung
-from attention.peers.results import HOPPER
+from attention.peers.results import HOPPER, Q_IN_REGISTERS
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench.profile import Profile
@@ -18,6 +18,7 @@ STEPS = (
     ("softmax beside the other product", "overlap"),
     ("rescaling lazily", "lazy"),
     ("taking tiles from a counter", "dynamic"),
+    ("Q in registers", Q_IN_REGISTERS),
 )
 WITHOUT = (("all but turns", "pingpong"),)
 
@@ -28,10 +29,13 @@ def rungs(profile: Profile, problem: AttentionProblem) -> tuple[Rung, ...]:
     tile = choose(profile, problem, variants=(variant,), efficiencies=timings.of_machine(profile)).pick.config
 
     def built(ideas: set[str]) -> Config:
-        return Config((*tile.values, *((idea, int(idea in ideas)) for idea in IDEAS)))
+        axes = ((axis, value) for axis, value in tile.values if axis != Q_IN_REGISTERS)
+        return Config((*axes, *((idea, int(idea in ideas)) for idea in (*IDEAS, Q_IN_REGISTERS))))
 
     found, ideas = [Rung(FIRST, "", built(set()))], set[str]()
     for name, idea in STEPS:
+        if idea == Q_IN_REGISTERS and not tile[idea]:
+            continue
         ideas.add(idea)
         found.append(Rung(name, found[-1].name, built(ideas)))
     top = found[-1].name

@@ -1,7 +1,6 @@
 """The launcher: torch tensors in, addresses, strides and sizes to the kernel, (out, lse) back. One block a tile."""
 
 import ctypes
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,18 +9,16 @@ import torch
 
 from attention.cuda import driver
 from attention.cuda.driver import Function
+from attention.cuda.family import Sizes, fill, section_of
 from attention.cuda.kernels import function_of
 from attention.cuda.tensors import bring, outputs, readable
 from attention.extras import NO_EXTRAS, Extras
-from attention.kernels.sm80.forward.software_pipelined.launch import Launch, build_of, section_of, shape_of
+from attention.kernels.sm80.forward.software_pipelined.launch import Launch, build_of, shape_of
 from attention.layout import empty_lse
 from attention.problem import AttentionProblem
 from attention.variant import Config
 
 FOLDER = Path(__file__).parent
-LOG2_E = math.log2(math.e)
-
-Sizes = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -75,25 +72,6 @@ def forward(
 def _prepared(index: int, query: Sizes, key: Sizes, problem: AttentionProblem, config: Config) -> Prepared:
     shape = shape_of(problem, config)
     function = function_of(torch.device("cuda", index), FOLDER, build_of(problem, config))
-    row_tiles = -(-problem.seq_q // shape.tile_rows)
-    tiles = row_tiles * problem.batch * problem.heads_q
-    edges = problem.edges if problem.varlen else problem.band()
-    scale_log2 = (problem.softcap or problem.softmax_scale) * LOG2_E
-    template = Launch(
-        batch=problem.batch,
-        heads=problem.heads_q,
-        heads_per_kv=problem.heads_q // problem.heads_kv,
-        queries=query[-2],
-        keys=key[-2],
-        head_dim=query[-1],
-        left=edges.left or 0,
-        right=edges.right or 0,
-        moves=int(problem.alignment == "bottom_right"),
-        row_tiles=row_tiles,
-        tiles=tiles,
-        section=section_of(problem, shape),
-        scale_log2=scale_log2,
-        softcap=problem.softmax_scale / problem.softcap if problem.softcap else 0.0,
-        alibi_scale=LOG2_E / scale_log2 if scale_log2 > 0 else 0.0,
-    )
+    template = Launch(section=section_of(problem, shape.head_dim))
+    tiles = fill(template, problem, query, key, shape.tile_rows)
     return Prepared(function, bytes(template), tiles, shape.threads)

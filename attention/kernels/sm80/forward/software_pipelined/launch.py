@@ -3,10 +3,10 @@
 import ctypes
 from dataclasses import dataclass
 
+from attention.cuda.family import feature_defines, padded_head_dim
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild
 
-HEAD_DIMS = (64, 96, 128, 192, 256)
 KERNEL = "attention_forward_sm80"
 K_STAGES, V_STAGES = 2, 3
 
@@ -89,11 +89,6 @@ class Shape:
         return rows * self.head_dim * 2 + 4 * (self.warps + 1)
 
 
-def padded_head_dim(head_dim: int) -> int:
-    """The head dim that shared memory holds."""
-    return next(size for size in HEAD_DIMS if head_dim <= size)
-
-
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     """The tile of one configuration.
 
@@ -112,7 +107,7 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
 
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     """What config.cuh asks of NVRTC, and what a launch takes."""
-    edges, shape = problem.edges, shape_of(problem, config)
+    shape = shape_of(problem, config)
     defines = (
         ("HEAD_DIM", shape.head_dim),
         ("WARPS", shape.warps),
@@ -123,19 +118,6 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         ("Q_IN_REGISTERS", int(shape.q_in_registers)),
         ("AHEAD", config.get("ahead", 3 if shape.head_dim in (64, 192, 256) and shape.q_in_registers else 1)),
         ("FENCE", config.get("fence", 1)),
-        ("BF16", int(problem.dtype == "bfloat16")),
-        ("CAUSAL", int(edges.right is not None)),
-        ("WINDOW", int(edges.left is not None)),
-        ("VARLEN", int(problem.varlen)),
-        ("SOFTCAP", int(problem.softcap > 0)),
-        ("ALIBI", int(problem.alibi)),
-        ("SINKS", int(problem.sinks)),
-        ("MASK", int(problem.mask == "bool")),
+        *feature_defines(problem),
     )
     return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)
-
-
-def section_of(problem: AttentionProblem, shape: Shape) -> int:
-    """Heads that a section of the causal schedule takes together: their K and V stay in the L2 of an A100 or H100."""
-    budget = 16 << 20 if problem.seq_kv < 2048 else 64 << 20
-    return max(1, min(problem.batch * problem.heads_q, budget // (4 * problem.seq_kv * shape.head_dim)))

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
+from attention.cuda.family import FEATURES, notes, refuses
 from attention.kernels.sm80.forward.software_pipelined.launch import (
-    HEAD_DIMS,
     Shape,
     build_of,
-    padded_head_dim,
     shape_of,
 )
 from attention.problem import AttentionProblem, Feature
@@ -17,23 +16,6 @@ from microbench.arch import Arch
 # compiling each with every feature (`python -m attention check --all`); and with what needs addresses of its own.
 MOST_KEYS = {64: 128, 96: 64, 128: 32, 192: 64, 256: 32}
 MOST_KEYS_WITH: dict[tuple[int, Feature], int] = {(64, "ALiBi"): 64, (64, "bool mask"): 64, (192, "bool mask"): 32}
-
-FEATURES: frozenset[Feature] = frozenset(
-    {"bool mask", "bottom-right causality", "sliding window", "softcap", "ALiBi", "attention sinks", "variable lengths"}
-)
-
-
-def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
-    """What the kernel is not written for."""
-    if problem.dtype not in ("float16", "bfloat16"):
-        return f"serves float16 and bfloat16, not {problem.dtype}"
-    if problem.head_dim != problem.head_dim_v:
-        return f"needs one head dim for all, not {problem.head_dim} and {problem.head_dim_v}"
-    if problem.head_dim > HEAD_DIMS[-1]:
-        return f"serves head dims up to {HEAD_DIMS[-1]}, not {problem.head_dim}"
-    if problem.softmax_scale <= 0:  # 0 times the -inf of a hidden key is NaN
-        return f"needs a positive softmax scale, not {problem.softmax_scale:g}"
-    return None
 
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
@@ -89,20 +71,6 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 
 def _slice(shape: Shape) -> int:
     return min(shape.tile_keys, shape.warp_rows)
-
-
-def notes(problem: AttentionProblem) -> tuple[str, ...]:
-    """Padding and copies."""
-    said = [
-        "a tensor is copied first where its last dimension is not contiguous, or its base or a stride is no multiple "
-        "of 16 bytes"
-    ]
-    padded = padded_head_dim(problem.head_dim)
-    if padded != problem.head_dim:
-        said.append(f"head dim {problem.head_dim} is padded to {padded} in shared memory")
-    if problem.head_dim % 8:
-        said.append("head dims that are no multiple of 8 are padded by a copy of Q, K and V")
-    return tuple(said)
 
 
 VARIANT = Variant(

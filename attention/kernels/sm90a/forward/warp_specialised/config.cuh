@@ -4,6 +4,7 @@
 //   TILE_KEYS         keys of one tile of K and V
 //   WARPGROUPS        consumers of 64 query rows each, 2 or 3
 //   STAGES            tiles of K, and of V, in flight
+//   Q_IN_REGISTERS    1: consumers copy Q to registers, and its room is free for the next tile's at once
 //   BF16              1 bfloat16, 0 float16
 //   CAUSAL, WINDOW    1 where keys right, or left, of a band about the diagonal are hidden
 //   OVERLAP           1: scores of a tile are multiplied before p * V of the tile before, and softmax runs beside it
@@ -16,7 +17,8 @@
 #include "ptx/tma.cuh"
 
 constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kWarpgroups = WARPGROUPS, kStages = STAGES;
-constexpr bool kBf16 = BF16, kCausal = CAUSAL, kWindow = WINDOW, kOverlap = OVERLAP, kPingpong = PINGPONG;
+constexpr bool kQInRegisters = Q_IN_REGISTERS, kBf16 = BF16, kCausal = CAUSAL, kWindow = WINDOW, kOverlap = OVERLAP,
+               kPingpong = PINGPONG;
 constexpr bool kLazy = LAZY, kDynamic = DYNAMIC;
 constexpr bool kVarlen = VARLEN, kSoftcap = SOFTCAP, kAlibi = ALIBI, kSinks = SINKS, kMask = MASK;
 

@@ -9,6 +9,7 @@
 #include "ptx/barrier.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/elect.cuh"
+#include "ptx/ldmatrix.cuh"
 #include "ptx/wgmma.cuh"
 #include "scores.cuh"
 #include "store.cuh"
@@ -17,15 +18,20 @@ struct Consumer {
   const Launch& launch;
   const Rooms& at;
   const int group;
-  Ring<kStages> k{}, v{};
+  Ring<kStages> v{};  // of the tile of V that is multiplied next; K is there or one tile ahead
   Ring<1> q{};
   Softmax state{};
   float o[kHeadDim / 2], s[kKeys / 2];
-  unsigned p[kKeys / 16][4];
+  unsigned p[kKeys / 16][4], held[kQInRegisters ? kHeadDim / 16 : 1][4];
 
   __device__ __forceinline__ void release(unsigned bar) const {
     if (ptx::elect_one()) ptx::mbarrier_arrive(bar);
   }
+
+  // Here the warp is together. An aligned instruction says so to ptxas; behind a loop that some lanes might leave
+  // early, it keeps counters and descriptors out of uniform registers, and puts a chain of adds and R2UR before each
+  // product (on an H100 up to 15 % of the time).
+  __device__ __forceinline__ void together() const { ptx::wgmma_fence(); }
 
   __device__ __forceinline__ void await_turn() const {
     if (kPingpong) ptx::barrier_sync(1 + group, 256);
@@ -35,8 +41,20 @@ struct Consumer {
     if (kPingpong) ptx::barrier_arrive(1 + (group + 1) % kWarpgroups, 256);
   }
 
+  // Q, as the operand in registers that a product takes.
+  __device__ __forceinline__ void hold_queries() {
+    const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane % 16;
+    const unsigned mine = at.q + group * kQBytes + row * kSpan;
+    const unsigned swizzle = (kSpan == 128 ? row % 8 : row / 2 % 4) * 16;
+#pragma unroll
+    for (int i = 0; i < kHeadDim / 16; ++i) {
+      const int panel = i * 16 / kPanelWidth, within = i * 16 % kPanelWidth * 2;
+      ptx::ldmatrix(held[i], mine + panel * kGroupRows * kSpan + ((within + lane / 16 * 16) ^ swizzle));
+    }
+  }
+
   // s = Q K^T
-  __device__ __forceinline__ void multiply_scores() {
+  __device__ __forceinline__ void multiply_scores(Ring<kStages> k) {
     const unsigned long long q_tile = ptx::matrix_descriptor(at.q + group * kQBytes, 16, 8 * kSpan, kSpan);
     const unsigned long long k_tile = ptx::matrix_descriptor(at.k + k.stage() * kTileBytes, 16, 8 * kSpan, kSpan);
     ptx::wgmma_fence();
@@ -45,7 +63,11 @@ struct Consumer {
       const int panel = i * 16 / kPanelWidth, within = i * 16 % kPanelWidth * 2;
       const unsigned long long q_step = (panel * kGroupRows * kSpan + within) >> 4;
       const unsigned long long k_step = (panel * kKeys * kSpan + within) >> 4;
-      if constexpr (kBf16)
+      if constexpr (kQInRegisters && kBf16)
+        ptx::wgmma_bf16_rs(s, held[i], k_tile + k_step, i > 0);
+      else if constexpr (kQInRegisters)
+        ptx::wgmma_f16_rs(s, held[i], k_tile + k_step, i > 0);
+      else if constexpr (kBf16)
         ptx::wgmma_bf16_ss(s, q_tile + q_step, k_tile + k_step, i > 0);
       else
         ptx::wgmma_f16_ss(s, q_tile + q_step, k_tile + k_step, i > 0);
@@ -97,9 +119,9 @@ struct Consumer {
 
   // A tile of keys that none of these rows sees: the producer and the other warpgroups count on every consumer.
   __device__ __forceinline__ void skip() {
-    ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
-    release(at.k_empty + 8 * k.stage());
-    k.advance();
+    together();
+    ptx::mbarrier_wait(at.k_full + 8 * v.stage(), v.parity());
+    release(at.k_empty + 8 * v.stage());
     await_turn();
     pass_turn();
     ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
@@ -117,13 +139,17 @@ struct Consumer {
     float correction[2];
     ptx::mbarrier_wait(at.q_full + 8 * group, q.parity());
     q.advance();
-    ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
+    together();
+    if constexpr (kQInRegisters) {
+      hold_queries();
+      release(at.q_empty + 8 * group);
+    }
+    ptx::mbarrier_wait(at.k_full + 8 * v.stage(), v.parity());
     await_turn();
-    multiply_scores();
+    multiply_scores(v);
     pass_turn();
     ptx::wgmma_wait<0>();
-    release(at.k_empty + 8 * k.stage());
-    k.advance();
+    release(at.k_empty + 8 * v.stage());
     adjust<true>(work, row, tile);
     raise_maxima<true, true>(s, state, correction, launch.scale_log2);
     exponentials(s, state, launch.scale_log2);
@@ -134,11 +160,12 @@ struct Consumer {
   // One tile of keys after the first: its scores, and p * V of the tile before it.
   template <bool Masked>
   __device__ __forceinline__ void step(const Work& work, int row, int tile, bool accumulate) {
+    const Ring<kStages> k{v.count + 1};
     float correction[2];
     if constexpr (kOverlap) {
       ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
       await_turn();
-      multiply_scores();
+      multiply_scores(k);
       ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
       multiply_values(accumulate);
       pass_turn();
@@ -148,13 +175,12 @@ struct Consumer {
       await_turn();
       multiply_values(accumulate);
       ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
-      multiply_scores();
+      multiply_scores(k);
       pass_turn();
       ptx::wgmma_wait<0>();
       release(at.v_empty + 8 * v.stage());
     }
     release(at.k_empty + 8 * k.stage());
-    k.advance();
     adjust<Masked>(work, row, tile);
     const bool grown = Masked || kMask || !kLazy || __any_sync(~0u, exceeds(s, state, launch.slack));
     if (grown) raise_maxima<false, Masked || kMask>(s, state, correction, launch.scale_log2);
@@ -184,7 +210,7 @@ struct Consumer {
     if constexpr (kWindow)
       for (; tile >= least; --tile, accumulate = true) step<true>(work, row, tile, accumulate);
 
-    release(at.q_empty + 8 * group);
+    if (!kQInRegisters) release(at.q_empty + 8 * group);
     ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
     multiply_values(accumulate);
     ptx::wgmma_wait<0>();
@@ -196,8 +222,8 @@ struct Consumer {
 };
 
 __device__ __forceinline__ void consume(const Launch& launch, const Rooms& at) {
-  const int thread = threadIdx.x - 128;
-  Consumer self{launch, at, thread / 128};
+  // From one lane to all: ptxas keeps what follows from it in uniform registers.
+  Consumer self{launch, at, __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - 1, 0)};
   if (kPingpong && self.group == kWarpgroups - 1) self.pass_turn();
   Slot slot;
   while (true) {

@@ -11,6 +11,7 @@ import torch
 from attention.cuda import driver, tensor_map
 from attention.cuda.counters import counters
 from attention.cuda.driver import Function
+from attention.cuda.family import Sizes, fill, section_of
 from attention.cuda.kernels import function_of
 from attention.cuda.tensors import bring, outputs, readable
 from attention.extras import NO_EXTRAS, Extras
@@ -19,7 +20,6 @@ from attention.kernels.sm90a.forward.warp_specialised.launch import (
     Launch,
     Shape,
     build_of,
-    section_of,
     shape_of,
 )
 from attention.layout import empty_lse
@@ -27,11 +27,8 @@ from attention.problem import AttentionProblem
 from attention.variant import Config
 
 FOLDER = Path(__file__).parent
-LOG2_E = math.log2(math.e)
 # A score may exceed its row's maximum by 8 in log2 before outputs are rescaled: p below 2^8 (FlashAttention-4's rule).
 SLACK_LOG2 = 8.0
-
-Sizes = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -92,31 +89,13 @@ def _prepared(
     device = torch.device("cuda", index)
     sm_count = torch.cuda.get_device_properties(device).multi_processor_count
     function = function_of(device, FOLDER, build_of(problem, config))
-    row_tiles = -(-problem.seq_q // shape.tile_rows)
-    tiles = row_tiles * problem.batch * problem.heads_q
-    edges = problem.edges if problem.varlen else problem.band()
-    blocks = min(sm_count, tiles)
-    scale_log2 = (problem.softcap or problem.softmax_scale) * LOG2_E
     template = Launch(
         out_batch=out_strides[0],
         out_head=out_strides[1],
         out_row=out_strides[2],
-        batch=problem.batch,
-        heads=problem.heads_q,
-        heads_per_kv=problem.heads_q // problem.heads_kv,
-        queries=query[-2],
-        keys=key[-2],
-        head_dim=query[-1],
-        left=edges.left or 0,
-        right=edges.right or 0,
-        moves=int(problem.alignment == "bottom_right"),
-        row_tiles=row_tiles,
-        tiles=tiles,
-        blocks=blocks,
-        section=section_of(problem, shape),
-        scale_log2=scale_log2,
-        slack=SLACK_LOG2 / scale_log2 if scale_log2 > 0 else math.inf,
-        softcap=problem.softmax_scale / problem.softcap if problem.softcap else 0.0,
-        alibi_scale=LOG2_E / scale_log2 if scale_log2 > 0 else 0.0,
+        section=section_of(problem, shape.head_dim),
     )
-    return Prepared(function, shape, bytes(template), blocks, 2 * shape.panel_width)
+    tiles = fill(template, problem, query, key, shape.tile_rows)
+    template.blocks = min(sm_count, tiles)
+    template.slack = SLACK_LOG2 / template.scale_log2 if template.scale_log2 > 0 else math.inf
+    return Prepared(function, shape, bytes(template), template.blocks, 2 * shape.panel_width)

@@ -3,12 +3,12 @@
 import ctypes
 from dataclasses import dataclass
 
+from attention.cuda.family import feature_defines, padded_head_dim
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild
 
 KERNEL = "attention_forward_sm90a"
 GROUP_ROWS = 64
-HEAD_DIMS = (64, 96, 128, 192, 256)
 # What is no axis of the space, since one answer won wherever it was measured: all of them, but turns cost up to 3 %
 # of full attention, head dims up to 128. A configuration may say otherwise.
 RUNGS = ("overlap", "pingpong", "lazy", "dynamic")
@@ -64,12 +64,13 @@ class Launch(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Shape:
-    """One compiled kernel's tile: head dim as padded, keys of a tile, consumer warpgroups, stages."""
+    """One compiled kernel's tile: head dim as padded, keys of a tile, consumer warpgroups, stages; where Q is kept."""
 
     head_dim: int
     tile_keys: int
     warpgroups: int
     stages: int
+    q_in_registers: bool
 
     @property
     def tile_rows(self) -> int:
@@ -93,14 +94,10 @@ class Shape:
         return rows * self.head_dim * 2 + 8 * (2 * self.warpgroups + 5 * self.stages + 4) + 16 * 2
 
 
-def padded_head_dim(head_dim: int) -> int:
-    """The head dim that shared memory holds."""
-    return next(size for size in HEAD_DIMS if head_dim <= size)
-
-
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     """The tile of one configuration."""
-    return Shape(padded_head_dim(problem.head_dim), config["tile_keys"], config["warpgroups"], config["stages"])
+    head_dim, held = padded_head_dim(problem.head_dim), bool(config.get("q_in_registers", 0))
+    return Shape(head_dim, config["tile_keys"], config["warpgroups"], config["stages"], held)
 
 
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
@@ -112,24 +109,8 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         ("TILE_KEYS", config["tile_keys"]),
         ("WARPGROUPS", config["warpgroups"]),
         ("STAGES", config["stages"]),
-        ("BF16", int(problem.dtype == "bfloat16")),
-        ("CAUSAL", int(edges.right is not None)),
-        ("WINDOW", int(edges.left is not None)),
+        ("Q_IN_REGISTERS", int(shape.q_in_registers)),
         *((rung.upper(), config.get(rung, int(rung != "pingpong" or turns))) for rung in RUNGS),
-        ("VARLEN", int(problem.varlen)),
-        ("SOFTCAP", int(problem.softcap > 0)),
-        ("ALIBI", int(problem.alibi)),
-        ("SINKS", int(problem.sinks)),
-        ("MASK", int(problem.mask == "bool")),
+        *feature_defines(problem),
     )
     return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)
-
-
-def section_of(problem: AttentionProblem, shape: Shape) -> int:
-    """Heads that a section of the causal schedule takes together.
-
-    Their K and V should stay in the L2; but a section of few tiles leaves blocks idle at the end of the last one, so
-    that long sequences want larger ones (measured on an H100: 16 MB at 1024 keys, 64 MB from 4096 on).
-    """
-    budget = 16 << 20 if problem.seq_kv < 2048 else 64 << 20
-    return max(1, min(problem.batch * problem.heads_q, budget // (4 * problem.seq_kv * shape.head_dim)))

@@ -1,0 +1,96 @@
+"""What our CUDA forward kernels have alike: the problems they serve, and how a problem reaches defines and `Launch`.
+
+Tiles, registers and pipelines are each kernel's own. No torch here.
+"""
+
+import math
+from typing import Any
+
+from attention.problem import AttentionProblem, Feature
+from microbench.arch import Arch
+
+HEAD_DIMS = (64, 96, 128, 192, 256)
+FEATURES: frozenset[Feature] = frozenset(
+    {"bool mask", "bottom-right causality", "sliding window", "softcap", "ALiBi", "attention sinks", "variable lengths"}
+)
+LOG2_E = math.log2(math.e)
+
+Sizes = tuple[int, ...]
+
+
+def padded_head_dim(head_dim: int) -> int:
+    """The head dim that shared memory holds."""
+    return next(size for size in HEAD_DIMS if head_dim <= size)
+
+
+def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
+    """What none of these kernels is written for."""
+    if problem.dtype not in ("float16", "bfloat16"):
+        return f"serves float16 and bfloat16, not {problem.dtype}"
+    if problem.head_dim != problem.head_dim_v:
+        return f"needs one head dim for all, not {problem.head_dim} and {problem.head_dim_v}"
+    if problem.head_dim > HEAD_DIMS[-1]:
+        return f"serves head dims up to {HEAD_DIMS[-1]}, not {problem.head_dim}"
+    if problem.softmax_scale <= 0:  # 0 times the -inf of a hidden key is NaN
+        return f"needs a positive softmax scale, not {problem.softmax_scale:g}"
+    return None
+
+
+def notes(problem: AttentionProblem) -> tuple[str, ...]:
+    """Padding and copies."""
+    said = [
+        "a tensor is copied first where its last dimension is not contiguous, or its base or a stride is no multiple "
+        "of 16 bytes"
+    ]
+    padded = padded_head_dim(problem.head_dim)
+    if padded != problem.head_dim:
+        said.append(f"head dim {problem.head_dim} is padded to {padded} in shared memory")
+    if problem.head_dim % 8:
+        said.append("head dims that are no multiple of 8 are padded by a copy of Q, K and V")
+    return tuple(said)
+
+
+def feature_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:
+    """The dtype, and everything that may be asked for, as every kernel's config.cuh names it."""
+    edges = problem.edges
+    return (
+        ("BF16", int(problem.dtype == "bfloat16")),
+        ("CAUSAL", int(edges.right is not None)),
+        ("WINDOW", int(edges.left is not None)),
+        ("VARLEN", int(problem.varlen)),
+        ("SOFTCAP", int(problem.softcap > 0)),
+        ("ALIBI", int(problem.alibi)),
+        ("SINKS", int(problem.sinks)),
+        ("MASK", int(problem.mask == "bool")),
+    )
+
+
+def fill(launch: Any, problem: AttentionProblem, query: Sizes, key: Sizes, tile_rows: int) -> int:
+    """Write the fields that every `Launch` has by these names and that follow from a problem; gives its tiles of rows.
+
+    `query` and `key` are the shapes (B, H, S, D) that the kernel reads, of packed sequences (1, H, T, D).
+    """
+    edges = problem.edges if problem.varlen else problem.band()
+    launch.batch, launch.heads, launch.queries, launch.keys = problem.batch, problem.heads_q, query[-2], key[-2]
+    launch.heads_per_kv, launch.head_dim = problem.heads_q // problem.heads_kv, query[-1]
+    launch.left, launch.right = edges.left or 0, edges.right or 0
+    launch.moves = int(problem.alignment == "bottom_right")
+    launch.row_tiles = -(-problem.seq_q // tile_rows)
+    launch.tiles = launch.row_tiles * problem.batch * problem.heads_q
+    scale_log2 = (problem.softcap or problem.softmax_scale) * LOG2_E
+    launch.scale_log2, launch.alibi_scale = scale_log2, LOG2_E / scale_log2 if scale_log2 > 0 else 0.0
+    launch.softcap = problem.softmax_scale / problem.softcap if problem.softcap else 0.0
+    return int(launch.tiles)
+
+
+def section_of(problem: AttentionProblem, head_dim: int) -> int:
+    """Heads that a section of the causal schedule takes together, their head dim as padded.
+
+    32, as far as K and V of a section fit 32 MB of the L2, but 16 where they do not: fewer leave SMs idle at the end of
+    a section, and more bring too many heads' K and V from DRAM at a time. Sections are of equal width. (Measured with
+    the sm90a kernel on an H100 at 4 to 256 heads, 512 to 16384 keys and head dims 64, 128 and 256.)
+    """
+    heads = problem.batch * problem.heads_q
+    kv_bytes = 4 * problem.seq_kv * head_dim * problem.heads_kv / problem.heads_q  # a query head's share of them
+    wanted = min(32, max(16, (32 << 20) // kv_bytes))
+    return -(-heads // max(1, round(heads / wanted)))
