@@ -40,10 +40,18 @@ def ours(profile: Profile) -> Choice:
     return choose(profile, problem(), only="smscope")
 
 
-def test_slower_shared_memory_takes_another_tile() -> None:
-    before, after = ours(H100).pick, ours(altered(smem_bandwidth_bytes_per_clk_sm=0.5)).pick
-    assert before.config != after.config
-    assert after.prediction is not None and after.prediction.bound_by == "operands from shared memory"
+def test_slower_l2_takes_more_rows_that_share_keys() -> None:
+    before, after = ours(H100).pick, ours(altered(l2_bandwidth_bytes_per_s=0.5)).pick
+    assert before.config["warpgroups"] < after.config["warpgroups"]
+    assert after.prediction is not None and after.prediction.bound_by == "K and V from L2"
+
+
+def test_slower_shared_memory_leaves_only_tiles_that_keep_q_in_registers() -> None:
+    def keeps(factor: float) -> set[int]:
+        choice = ours(altered(smem_bandwidth_bytes_per_clk_sm=factor))
+        return {each.config["q_in_registers"] for each in choice.tied}
+
+    assert keeps(1.0) == {0, 1} and keeps(0.35) == {1}
 
 
 def test_slower_wgmma_takes_the_kernel_that_does_without() -> None:

@@ -1,7 +1,8 @@
 """Which kernels the random campaign runs: a fixed sample of every variant's builds, compiled before a GPU is at hand.
 
-Every head dim gets the same number of builds, and within it every legal configuration in both dtypes and every feature,
-alone and in company. The sample does not depend on the campaign's seed: any problem drawn meets a compiled kernel.
+Every head dim gets as many builds as it has legal configurations in both dtypes, and no fewer than LEAST_PER_BUCKET;
+among them is every feature, alone and in company. The sample does not depend on the campaign's seed: any problem drawn
+meets a compiled kernel.
 """
 
 import importlib
@@ -20,7 +21,7 @@ from microbench.build import Defines, Source
 
 ARCH = "sm90a"  # kernels of older generations are compiled for the device's own architecture
 BUCKETS = ((1, 64), (65, 96), (97, 128), (129, 192), (193, 256))  # head dims that share a padded size
-PER_BUCKET = 30  # builds: 150 a variant, so that two variants stay within 300
+LEAST_PER_BUCKET = 24  # builds: two variants stay within 300
 DTYPES = ("bfloat16", "float16")
 
 
@@ -111,7 +112,7 @@ def tuned() -> tuple[str, ...]:
 
 @lru_cache
 def builds_of(path: str) -> tuple[Build, ...]:
-    """The sample of one variant: at most PER_BUCKET builds for each bucket of head dims, no two of the same code."""
+    """The sample of one variant, by buckets of head dims: no two builds of the same code."""
     found: dict[Defines, Build] = {}
     for number, bucket in enumerate(BUCKETS):
         found |= _of_bucket(by_path(path), bucket, np.random.default_rng([number, 1]))
@@ -134,8 +135,9 @@ def _of_bucket(variant: Variant, bucket: tuple[int, int], rng: np.random.Generat
         if fitting:
             plain = min(fitting, key=used.__getitem__)
             take(replace(plain, asked=asked), plain)
-    for _ in range(20 * PER_BUCKET):  # a variant of few configurations has fewer builds than PER_BUCKET
-        if len(found) == PER_BUCKET or not used:
+    wanted = max(LEAST_PER_BUCKET, len(used))
+    for _ in range(20 * wanted):  # a variant of few configurations may have fewer builds
+        if len(found) == wanted or not used:
             break
         plain = min(used, key=used.__getitem__)
         mixtures = (replace(plain, asked=asked) for asked in (*(_mixture(rng) for _ in range(30)), *PLAIN))
