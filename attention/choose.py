@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter
 
 from attention.errors import ProblemError, UnsupportedError
-from attention.model import Efficiency, Prediction, Unpredicted, predict, timed_key
+from attention.model import Efficiency, Prediction, Unpredicted, nearest_efficiency, predict
 from attention.nearest import nearest
 from attention.problem import AttentionProblem
 from attention.variant import Config, Owner, Variant, shipped
@@ -80,7 +80,7 @@ def choose(
     """Pick a kernel for one problem on the machine of `profile`.
 
     only            'smscope' or 'torch' leaves the other's variants out; a variant's name leaves all others out
-    efficiencies    what timings on this machine showed, by variant path and by timed_key
+    efficiencies    what timings on this machine showed, by the keys of attention.model.timed_keys
     Raises UnsupportedError where nothing can serve, with every reason.
     """
     variants = shipped() if variants is None else variants
@@ -138,7 +138,7 @@ def predicted(
     for variant, config in candidates:
         sizes = tuple(value for _, value in config.values)
         try:
-            timed = efficiencies.get(timed_key(variant.path, config, problem.head_dim), efficiencies.get(variant.path))
+            timed = nearest_efficiency(efficiencies, variant.path, config, problem)
             prediction = predict(profile, problem, variant, config, timed)
             judged.append(
                 (

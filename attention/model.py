@@ -7,6 +7,8 @@ A unit is an SM of a GPU or a logical core of a CPU. Every rate is a constant of
 profile lacks makes a variant unpredicted, with the constant's name: never a guess.
 """
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +19,7 @@ from microbench.profile import Profile
 
 MOST_STEPS = 1 << 20  # of rows that are looked at one by one: 8 MB an array
 LEVELS = ("l1", "l2", "l3")
+LONGEST_OCTAVE = 31  # of lengths: what kernels count to
 # On the host these bandwidths are one core's own; every other rate per second is that of the whole machine.
 ONE_CORE = frozenset({"l1_bandwidth_bytes_per_s", "l2_bandwidth_bytes_per_s"})
 
@@ -64,9 +67,24 @@ class Share:
     busy_units: int
 
 
-def timed_key(variant: str, config: Config, head_dim: int) -> str:
-    """Under which efficiencies hold what timings of one configuration showed, apart from its variant's other ones."""
-    return f"{variant} {config} D={head_dim}"
+def timed_keys(variant: str, config: Config, problem: AttentionProblem) -> tuple[str, ...]:
+    """Under which efficiencies hold what timings of a configuration showed for a problem, in order of nearness.
+
+    Itself: its head dim, the edges of its band and whether it is packed (what is compiled), about as many keys. Then
+    other lengths of these, any problem of the head dim, and any problem of the variant.
+    """
+    edges, octave = problem.edges, round(math.log2(problem.mean_lengths[1]))
+    kind = f"{int(edges.left is not None)}{int(edges.right is not None)}{int(problem.varlen)}"
+    head_dim = f"{variant} {config} D={problem.head_dim}"
+    lengths = sorted(range(LONGEST_OCTAVE + 1), key=lambda each: abs(each - octave))
+    return *(f"{head_dim} band={kind} 2^{each}" for each in lengths), head_dim, variant
+
+
+def nearest_efficiency(
+    efficiencies: Mapping[str, Efficiency], variant: str, config: Config, problem: AttentionProblem
+) -> Efficiency | None:
+    """What the timings of the nearest problems showed; None where a variant has none."""
+    return next((efficiencies[key] for key in timed_keys(variant, config, problem) if key in efficiencies), None)
 
 
 class Unpredicted(Exception):

@@ -1,7 +1,7 @@
 """The file boundary of attention timings: data/attention/<gpu>.jsonl, one measured candidate a line, append-only.
 
-They also correct the model: predicted over measured, the median over all timings of a variant on this machine, is its
-efficiency. A timing of our own kernel counts only while the kernel's source is the one that was timed.
+They also correct the model: predicted over measured, the median over the timings of the nearest problems on this
+machine, is an efficiency. A timing of our own kernel counts only while the kernel's source is the one that was timed.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from attention.model import Efficiency, Unpredicted, predict, timed_key
+from attention.model import Efficiency, Unpredicted, predict, timed_keys
 from attention.problem import AttentionProblem
 from attention.variant import KERNELS, Config, Variant, shipped
 from microbench import paths
@@ -105,9 +105,9 @@ def read(gpu: str) -> tuple[tuple[Timing, ...], tuple[str, ...]]:
 def efficiencies(
     profile: Profile, timings: tuple[Timing, ...], variants: tuple[Variant, ...] | None = None
 ) -> dict[str, Efficiency]:
-    """The median of predicted over measured seconds, over the timings that still hold.
+    """The median of predicted over measured seconds, over the timings that still hold, by attention.model.timed_keys.
 
-    By variant path, and by timed_key: tiles differ in what keeps them from their bound, and so do head dims.
+    Tiles differ in what keeps them from their bound, and so do head dims, masks and lengths.
     """
     ratios: dict[str, list[float]] = {}
     every = shipped() if variants is None else variants
@@ -123,7 +123,8 @@ def efficiencies(
             promised = predict(profile, problem, variant, config)
         except Unpredicted:
             continue
-        for key in (variant.path, timed_key(variant.path, config, problem.head_dim)):
+        itself, *_, head_dim, whole = timed_keys(variant.path, config, problem)
+        for key in (itself, head_dim, whole):
             ratios.setdefault(key, []).append(promised.seconds / timing.seconds)
     return {path: Efficiency(statistics.median(found), len(found)) for path, found in ratios.items()}
 

@@ -469,7 +469,8 @@ Markdown(
 # by that run's timings, of what is picked over the fastest configuration: the model with nothing but the profile's
 # constants; corrected by timings of all *other* cells of that run, which is what a new problem gets; corrected by all
 # timings on file, which is what a call gets today; and what the last run picked, after all timings before it. (A
-# correction is a median over the cells of a head dim, so that having seen a cell does not mean to pick its fastest.)
+# correction comes from timings of about as many keys under the same kind of mask, else from those of other lengths;
+# predictions within 2 % count as equal, so that having seen a cell does not mean to pick its fastest.)
 
 # %%
 every = results.every_configuration(GPU)
@@ -594,7 +595,7 @@ takes = (
     f"{len(turns)} cells, and more than 1 % faster in {len(freed)}, of which {freed.count(False)} are full.",
     f"**A model with a few timings chooses well, not perfectly.** Constants alone leave {short_of[CONSTANTS]:.1%} on "
     f"the table, with the timings of other cells {short_of[OTHERS]:.1%}, with all on file "
-    f"{short_of[ALL]:.1%}: a median over a head dim does not see that one length or mask wants another tile.",
+    f"{short_of[ALL]:.1%}: one length or mask wants another tile than the next.",
     "**The next lever is energy.** Products alone already run into the board's power limit. Where a kernel does too, "
     "hiding latency better buys nothing; fewer bytes through shared memory and fewer instructions do.",
 )

@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import pytest
 from pydantic import ValidationError
 
 from attention import bench, timings
 from attention.machine import machine_profile
-from attention.model import predict
+from attention.model import nearest_efficiency, predict
 from attention.problem import AttentionProblem
 from attention.timings import Timing
 from attention.variant import Config, by_path
@@ -66,6 +68,29 @@ def test_efficiency_is_the_median_of_predicted_over_measured():
     rows = tuple(timing(promised * factor) for factor in (2.0, 4.0, 5.0))
     found = timings.efficiencies(profile, rows)[OURS]
     assert (found.value, found.timings) == (pytest.approx(0.25), 3)
+
+
+def test_the_nearest_timings_correct_a_prediction():
+    profile, tile, one = host_profile(), Config(tuple(TILE.items())), AttentionProblem(1, 8, 8, 1024, 1024, 64)
+    longer, causal, wider = replace(one, seq_kv=4096), replace(one, causal=True), AttentionProblem(1, 8, 8, 64, 64, 128)
+    slow = {one: 2.0, longer: 4.0, causal: 8.0}
+    rows = []
+    for problem, factor in slow.items():
+        promised = predict(profile, problem, by_path(OURS), tile).seconds
+        shape = (1, 8, 8, 1024, problem.seq_kv, 64, 64)
+        rows.append(timing(promised * factor, shape=shape, causal=problem.causal))
+    found = timings.efficiencies(profile, tuple(rows))
+
+    def of(problem: AttentionProblem) -> float:
+        nearest = nearest_efficiency(found, OURS, tile, problem)
+        assert nearest is not None
+        return 1 / nearest.value
+
+    assert [of(problem) for problem in slow] == pytest.approx(list(slow.values()))
+    assert of(replace(one, seq_kv=1100)) == pytest.approx(2) and of(replace(one, seq_kv=9000)) == pytest.approx(4)
+    assert of(replace(causal, seq_kv=9000)) == pytest.approx(8)  # its own edges before its own length
+    assert of(replace(one, window=(64, -1))) == of(wider) == pytest.approx(4)  # the median of all
+    assert nearest_efficiency(found, "host/forward/else", tile, one) is None
 
 
 def test_a_timing_of_other_source_or_of_a_vanished_variant_does_not_count():

@@ -117,7 +117,7 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         ("BLOCKS", config.get("blocks", 8 // shape.warps)),
         ("Q_IN_REGISTERS", int(shape.q_in_registers)),
         ("AHEAD", config.get("ahead", 3 if shape.head_dim in (64, 192, 256) and shape.q_in_registers else 1)),
-        ("FENCE", config.get("fence", 1)),
+        ("FENCE", config.get("fence", 2 if shape.head_dim == 128 else 1)),
         *feature_defines(problem),
     )
     return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)
