@@ -60,7 +60,7 @@ def flash_attn_func(
         given = (_facts(q), _facts(k), _facts(v), _facts(alibi_slopes), _facts(sinks))
         _judge(*given, dropout_p, softmax_scale, causal, left, right, softcap)
     dtype = lse_dtype(q)
-    out, lse = torch.ops.smscope.attention_forward(
+    out, lse = operator.forward(
         *(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), None),
         None if alibi_slopes is None else alibi_slopes.to(dtype),
         None if sinks is None else sinks.to(dtype),
@@ -112,7 +112,7 @@ def flash_attn_varlen_func(
         lengths = (_facts(cu_seqlens_q), _facts(cu_seqlens_k), max_seqlen_q, max_seqlen_k)
         _judge(*given, dropout_p, softmax_scale, causal, left, right, softcap, *lengths)
     dtype = lse_dtype(q)
-    out, lse = torch.ops.smscope.attention_forward(
+    out, lse = operator.forward(
         *(q.transpose(0, 1)[None], k.transpose(0, 1)[None], v.transpose(0, 1)[None], None),
         None if alibi_slopes is None else alibi_slopes.to(dtype),
         None if sinks is None else sinks.to(dtype),

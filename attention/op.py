@@ -10,6 +10,8 @@ from functools import lru_cache
 
 import torch
 
+from attention import operator
+from attention.eager import needs_no_dispatch
 from attention.errors import ProblemError, UnsupportedError
 from attention.inputs import (
     autocast,
@@ -18,8 +20,7 @@ from attention.inputs import (
     require_plain,
     require_tensors,
 )
-from attention.operator import SERVED_DEVICES
-from attention.plan import plan_of, warn_once
+from attention.plan import Plan, plan_of, warn_once
 from attention.problem import AttentionProblem
 from attention.shapes import MASK_AND_CAUSAL, Described, checked, mask_that_fits, shapes_of, stretched
 from attention.torch_limits import torch_needs_positive_scale
@@ -32,11 +33,15 @@ NO_WINDOW = (False, -1, -1, 0.0)
 
 @dataclass(frozen=True)
 class Route:
-    """Where a call goes: to torch's function or to the operator, and why no tuned kernel serves."""
+    """Where a call goes: to torch's function or to the operator, and why no tuned kernel serves.
+
+    `plan` is what the operator would look up, where shapes are known.
+    """
 
     to_torch: bool = False
     lacks: str | None = None
     fold: bool = True
+    plan: Plan | None = None
 
 
 def sdpa(
@@ -90,8 +95,9 @@ def sdpa(
         q, k, v = four_dimensions(query, key, value, enable_gqa)
         leading = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])  # type: ignore[no-untyped-call]
         mask = None if attn_mask is None else four_dimensional_mask(attn_mask, leading)
-    operator = torch.ops.smscope.attention_forward
-    out, _ = operator(q, k, v, mask, *NOTHING_PACKED, is_causal, *NO_WINDOW, scale, only or "", strict)
+    elif mask is None and route.plan is not None and needs_no_dispatch(q, k, v):
+        return route.plan.run(q, k, v, route.plan.problem, route.plan.config)[0]
+    out, _ = operator.forward(q, k, v, mask, *NOTHING_PACKED, is_causal, *NO_WINDOW, scale, only or "", strict)
     if route.fold and query.dim() != 4:
         out = out.reshape(query.shape[:-1] + value.shape[-1:] if query.dim() < 4 else leading + out.shape[1:])
     result: torch.Tensor = out
@@ -102,7 +108,7 @@ def _unserved(device: str, dropout_p: float) -> str | None:
     """What the operator has no argument for, or no device."""
     if dropout_p > 0:
         return "No tuned kernel has dropout"
-    return None if device in SERVED_DEVICES else f"No tuned kernel runs on {device} yet"
+    return None if device in operator.SERVED_DEVICES else f"No tuned kernel runs on {device} yet"
 
 
 def _traced(query: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float) -> Route:
@@ -161,4 +167,4 @@ def _route(
     except UnknownArch as error:
         return Route(True, f"No tuned kernel runs here: {str(error).rstrip('.')}", fold)
     whole = plan.owner == "torch" and torch_needs_positive_scale(plan.problem) is None
-    return Route(whole, plan.lacks, fold)
+    return Route(whole, plan.lacks, fold, plan)

@@ -16,10 +16,16 @@ def fits(tensor: torch.Tensor) -> bool:
 
     An expanded dimension (stride 0) does not: a stride of the map is positive.
     """
-    size = tensor.element_size()
-    outer = zip(tensor.shape[:-1], tensor.stride()[:-1], strict=True)
-    strided = all(count == 1 or (stride > 0 and stride * size % ALIGNMENT_BYTES == 0) for count, stride in outer)
-    return tensor.stride(-1) == 1 and tensor.data_ptr() % ALIGNMENT_BYTES == 0 and strided
+    aligned = tensor.data_ptr() % ALIGNMENT_BYTES == 0
+    return aligned and _strides_fit(tensor.shape, tensor.stride(), tensor.element_size())
+
+
+@lru_cache(maxsize=4096)
+def _strides_fit(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> bool:
+    outer = zip(shape[:-1], strides[:-1], strict=True)
+    return strides[-1] == 1 and all(
+        count == 1 or (stride > 0 and stride * size % ALIGNMENT_BYTES == 0) for count, stride in outer
+    )
 
 
 @lru_cache(maxsize=4096)

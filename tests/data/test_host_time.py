@@ -21,6 +21,12 @@ def test_an_eager_call_takes_the_host_less_than_was_promised() -> None:
         "forward of sm90a/forward/warp_specialised",
     }
     assert all(time <= (120 if "with grad" in call else 60) for call, time in times.items())
+    ours = {row["call"]: row["served_by"] for row in rows("host-time") if row["call"].startswith("attention.")}
+    assert ours.pop("attention.sdpa, the choice left open")
+    assert len(ours) == 3 and set(ours.values()) <= {
+        "sm80/forward/software_pipelined",
+        "sm90a/forward/warp_specialised",
+    }
 
 
 def test_a_first_call_compiles_within_three_seconds_and_finds_a_cubin_within_fifty_milliseconds() -> None:

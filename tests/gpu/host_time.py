@@ -65,13 +65,13 @@ def calls() -> Iterator[tuple[str, str, Callable[[], Any]]]:
         yield f"forward of {path}", path, lambda f=forward, c=config: f(q, k, v, SMALL, c)  # type: ignore[misc]
     yield "torch sdpa", "torch", lambda: torch_sdpa(q, k, v)
     yield "torch sdpa with grad", "torch", lambda: torch_sdpa(gq, gk, gv)
-    try:
-        attention.sdpa(q, k, v, strict=True, only="smscope")
-        server = "smscope"
-    except AttentionError as error:
-        server = f"torch: {error}"
-    yield "attention.sdpa", server, lambda: attention.sdpa(q, k, v)
-    yield "attention.sdpa with grad", server, lambda: attention.sdpa(gq, gk, gv)
+    ours = attention.explain(q, k, v, only="smscope").choice.pick.variant
+    yield "attention.sdpa", ours, lambda: attention.sdpa(q, k, v, only="smscope")
+    yield "attention.sdpa with grad", ours, lambda: attention.sdpa(gq, gk, gv, only="smscope")
+    packed = tuple(each.transpose(1, 2).contiguous() for each in (q, k, v))
+    yield "attention.flash_attn_func", ours, lambda: attention.flash_attn_func(*packed, only="smscope")
+    chosen = attention.explain(q, k, v).choice.pick.variant
+    yield "attention.sdpa, the choice left open", chosen, lambda: attention.sdpa(q, k, v)
 
 
 def microseconds(call: Callable[[], Any]) -> tuple[float, float, float]:

@@ -61,7 +61,7 @@ def forward(
     if extras is not NO_EXTRAS:
         bring(launch, extras)
     pointer = ctypes.c_void_p(ctypes.addressof(launch))
-    stream = torch.cuda.current_stream().cuda_stream
+    stream = driver.current_stream(index)
     driver.launch(prepared.function, prepared.blocks, prepared.threads, stream, ctypes.addressof(pointer))
     if written is not out:
         out.copy_(written[..., : out.shape[-1]])

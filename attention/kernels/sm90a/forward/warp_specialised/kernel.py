@@ -37,7 +37,7 @@ class Prepared:
 
     function: Function
     shape: Shape
-    template: bytes
+    behind_maps: bytes
     blocks: int
     swizzle: int
 
@@ -63,18 +63,18 @@ def forward(
     query, key, value = (readable(tensor) for tensor in (query, key, value))
     prepared = _prepared(index, query.shape, key.shape, written.stride(), problem, config)
     bfloat16, span = query.dtype == torch.bfloat16, prepared.swizzle
-    launch = Launch.from_buffer_copy(prepared.template)
-    base = ctypes.addressof(launch)
-    rows = (GROUP_ROWS, prepared.shape.tile_keys, prepared.shape.tile_keys)
-    for at, (tensor, box) in enumerate(zip((query, key, value), rows, strict=True)):
-        encoded = tensor_map.encode(tensor.data_ptr(), tensor.shape, tensor.stride(), bfloat16, (box, span // 2), span)
-        ctypes.memmove(base + at * tensor_map.MAP_BYTES, encoded, tensor_map.MAP_BYTES)
-    stream = torch.cuda.current_stream().cuda_stream
+    of_queries, of_keys = (GROUP_ROWS, span // 2), (prepared.shape.tile_keys, span // 2)
+    maps = (
+        tensor_map.encode(tensor.data_ptr(), tensor.shape, tensor.stride(), bfloat16, box, span)
+        for tensor, box in ((query, of_queries), (key, of_keys), (value, of_keys))
+    )
+    launch = Launch.from_buffer_copy(b"".join((*maps, prepared.behind_maps)))
+    stream = driver.current_stream(index)
     launch.out, launch.lse = written.data_ptr(), lse.data_ptr()
     launch.counters = counters(index).address(stream, torch.cuda.is_current_stream_capturing())
     if extras is not NO_EXTRAS:
         bring(launch, extras)
-    pointer = ctypes.c_void_p(base)
+    pointer = ctypes.c_void_p(ctypes.addressof(launch))
     driver.launch(prepared.function, prepared.blocks, prepared.shape.threads, stream, ctypes.addressof(pointer))
     if written is not out:
         out.copy_(written[..., : out.shape[-1]])
@@ -98,4 +98,5 @@ def _prepared(
     tiles = fill(template, problem, query, key, shape.tile_rows)
     template.blocks = min(sm_count, tiles)
     template.slack = SLACK_LOG2 / template.scale_log2 if template.scale_log2 > 0 else math.inf
-    return Prepared(function, shape, bytes(template), template.blocks, 2 * shape.panel_width)
+    behind = bytes(template)[3 * tensor_map.MAP_BYTES :]
+    return Prepared(function, shape, behind, template.blocks, 2 * shape.panel_width)
