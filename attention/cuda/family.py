@@ -3,6 +3,7 @@
 Tiles, registers and pipelines are each kernel's own. No torch here.
 """
 
+import ctypes
 import math
 from typing import Any
 
@@ -14,6 +15,32 @@ FEATURES: frozenset[Feature] = frozenset(
     {"bool mask", "bottom-right causality", "sliding window", "softcap", "ALiBi", "attention sinks", "variable lengths"}
 )
 LOG2_E = math.log2(math.e)
+# What every `Launch` has in this order, as config.cuh explains it: `fill` and attention.cuda.tensors.bring write it.
+FIELDS = (
+    ("query_starts", ctypes.c_void_p),
+    ("key_starts", ctypes.c_void_p),
+    ("alibi", ctypes.c_void_p),
+    ("sinks", ctypes.c_void_p),
+    ("mask", ctypes.c_void_p),
+    ("mask_row", ctypes.c_longlong),
+    ("mask_key", ctypes.c_longlong),
+    ("mask_head", ctypes.c_longlong),
+    ("mask_batch", ctypes.c_longlong),
+    ("batch", ctypes.c_int),
+    ("heads", ctypes.c_int),
+    ("heads_per_kv", ctypes.c_int),
+    ("queries", ctypes.c_int),
+    ("keys", ctypes.c_int),
+    ("head_dim", ctypes.c_int),
+    ("right", ctypes.c_int),
+    ("left", ctypes.c_int),
+    ("moves", ctypes.c_int),
+    ("row_tiles", ctypes.c_int),
+    ("tiles", ctypes.c_int),
+    ("section", ctypes.c_int),
+    ("alibi_batch", ctypes.c_int),
+    ("alibi_head", ctypes.c_int),
+)
 
 Sizes = tuple[int, ...]
 

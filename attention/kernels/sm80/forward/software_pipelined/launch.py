@@ -3,7 +3,7 @@
 import ctypes
 from dataclasses import dataclass
 
-from attention.cuda.family import feature_defines, padded_head_dim
+from attention.cuda.family import FIELDS, feature_defines, padded_head_dim
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild
 
@@ -32,29 +32,7 @@ class Launch(ctypes.Structure):
         ("out_row", ctypes.c_longlong),
         ("out_head", ctypes.c_longlong),
         ("out_batch", ctypes.c_longlong),
-        ("query_starts", ctypes.c_void_p),
-        ("key_starts", ctypes.c_void_p),
-        ("alibi", ctypes.c_void_p),
-        ("sinks", ctypes.c_void_p),
-        ("mask", ctypes.c_void_p),
-        ("mask_row", ctypes.c_longlong),
-        ("mask_key", ctypes.c_longlong),
-        ("mask_head", ctypes.c_longlong),
-        ("mask_batch", ctypes.c_longlong),
-        ("batch", ctypes.c_int),
-        ("heads", ctypes.c_int),
-        ("heads_per_kv", ctypes.c_int),
-        ("queries", ctypes.c_int),
-        ("keys", ctypes.c_int),
-        ("head_dim", ctypes.c_int),
-        ("right", ctypes.c_int),
-        ("left", ctypes.c_int),
-        ("moves", ctypes.c_int),
-        ("row_tiles", ctypes.c_int),
-        ("tiles", ctypes.c_int),
-        ("section", ctypes.c_int),
-        ("alibi_batch", ctypes.c_int),
-        ("alibi_head", ctypes.c_int),
+        *FIELDS,
         ("scale_log2", ctypes.c_float),
         ("softcap", ctypes.c_float),
         ("alibi_scale", ctypes.c_float),
