@@ -10,6 +10,7 @@ profile lacks makes a variant unpredicted, with the constant's name: never a gue
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -104,18 +105,18 @@ def predict(
     efficiency = efficiency or Efficiency()
     tile = variant.tile(problem, config)
     share = share_of_busiest(problem, tile, profile.sm_count)
-    terms = [_term(profile, demand, share.tiles, share) for demand in tile.demands]
-    terms += [_term(profile, demand, share.rows, share) for demand in tile.edge]
+    machine = _Machine(profile, {constant.name: constant.value for constant in profile.constants})
+    terms = [_term(machine, demand, share.tiles, share) for demand in tile.demands]
+    terms += [_term(machine, demand, share.rows, share) for demand in tile.edge]
     phases = dict.fromkeys(term.phase for term in terms)
     longest = (max(term.seconds for term in terms if term.phase == phase) for phase in phases)
     seconds = sum(longest) / efficiency.value
     bound = max(terms, key=lambda term: term.seconds)
-    clock_hz = _clock_hz(profile)
     return Prediction(
         seconds=seconds,
         bound_by=bound.term,
         terms=tuple(terms),
-        cycles=seconds * clock_hz if clock_hz else None,
+        cycles=seconds * machine.clock_hz if machine.clock_hz else None,
         efficiency=efficiency,
         unhidden_seconds=sum(term.seconds for term in terms) / efficiency.value,
     )
@@ -127,17 +128,22 @@ def share_of_busiest(problem: AttentionProblem, tile: Tile, units: int) -> Share
     Of more than MOST_STEPS row steps, evenly spaced tile rows stand for all.
     Equal tile rows come in whole rounds; unequal ones (causal) even out, but none is shorter than the longest of them.
     """
+    return _share(problem, tile.rows, tile.columns, tile.row_step, tile.column_step, units)
+
+
+@lru_cache(maxsize=4096)
+def _share(problem: AttentionProblem, rows: int, columns: int, row_step: int, column_step: int, units: int) -> Share:
     queries, keys = problem.mean_lengths
-    steps_in_all = -(-queries // tile.row_step)
-    steps_of_one = max(1, tile.rows // tile.row_step)
+    steps_in_all = -(-queries // row_step)
+    steps_of_one = max(1, rows // row_step)
     in_all = -(-steps_in_all // steps_of_one)
     looked_at = min(in_all, max(2, MOST_STEPS // steps_of_one))
     chosen = np.linspace(0, in_all - 1, looked_at).astype(np.int64)  # all, where there are no more than that
     at = chosen[:, None] * steps_of_one + np.arange(steps_of_one)
-    first_rows = at * tile.row_step
-    begin, end = problem.band(queries, keys).keys(first_rows, first_rows + tile.row_step - 1, keys)
-    steps = np.where((end > begin) & (at < steps_in_all), -(-end // tile.column_step) - begin // tile.column_step, 0)
-    tile_rows = tile.row_step * tile.column_step * steps.sum(axis=1, dtype=np.float64) / (tile.rows * tile.columns)
+    first_rows = at * row_step
+    begin, end = problem.band(queries, keys).keys(first_rows, first_rows + row_step - 1, keys)
+    steps = np.where((end > begin) & (at < steps_in_all), -(-end // column_step) - begin // column_step, 0)
+    tile_rows = row_step * column_step * steps.sum(axis=1, dtype=np.float64) / (rows * columns)
     heads = problem.batch * problem.heads_q
     count = heads * in_all
     rounds = -(-count // units)
@@ -146,18 +152,39 @@ def share_of_busiest(problem: AttentionProblem, tile: Tile, units: int) -> Share
     return Share(rounds * longest if even else max(longest, total / units), float(rounds), min(units, count))
 
 
-def _term(profile: Profile, demand: Demand, times: float, share: Share) -> Term:
-    constant = _nearest_level(profile, demand.resident_bytes) if demand.rate == MEMORY else demand.rate
+@dataclass(frozen=True)
+class _Machine:
+    """A profile, and its constants by name: a prediction asks for some twenty."""
+
+    profile: Profile
+    values: Mapping[str, float]
+
+    @property
+    def clock_hz(self) -> float | None:
+        """The SM clock at which rates per clock were measured, where that is known."""
+        return self.values["sm_clock_mhz"] * 1e6 if "sm_clock_mhz" in self.values else self.profile.clock_hz
+
+    @property
+    def needed_clock_hz(self) -> float:
+        """The same; raises Unpredicted without one."""
+        if self.clock_hz is None:
+            raise Unpredicted(f"the profile of {self.profile.gpu} holds no SM clock")
+        return self.clock_hz
+
+
+def _term(machine: _Machine, demand: Demand, times: float, share: Share) -> Term:
+    profile, values = machine.profile, machine.values
+    constant = _nearest_level(values, demand.resident_bytes) if demand.rate == MEMORY else demand.rate
     alone = constant.replace("_per_s", "_one_thread_per_s")
-    if share.busy_units == 1 and alone in profile:
+    if share.busy_units == 1 and alone in values:
         constant = alone
-    if constant not in profile:
+    if constant not in values:
         raise Unpredicted(f"the profile of {profile.gpu} holds no {constant}; `make bench` on it measures what it can")
-    value = profile.value(constant)
+    value = values[constant]
     if constant.endswith("_per_clk_sm"):
-        rate = value * _needed_clock_hz(profile)
+        rate = value * machine.needed_clock_hz
     elif constant.endswith("_cycles"):
-        rate = _needed_clock_hz(profile) / value  # a latency that nothing hides, `amount` times over
+        rate = machine.needed_clock_hz / value  # a latency that nothing hides, `amount` times over
     elif constant == alone or (profile.arch == "host" and constant in ONE_CORE):
         rate = value
     else:
@@ -165,21 +192,10 @@ def _term(profile: Profile, demand: Demand, times: float, share: Share) -> Term:
     return Term(demand.term, demand.phase, demand.amount * times / rate, constant, value)
 
 
-def _nearest_level(profile: Profile, resident_bytes: float) -> str:
+def _nearest_level(values: Mapping[str, float], resident_bytes: float) -> str:
     """The bandwidth of the smallest cache that holds this much; DRAM's where no cache does, or none was measured."""
     for level in LEVELS:
         size, bandwidth = f"{level}_size_bytes", f"{level}_bandwidth_bytes_per_s"
-        if size in profile and bandwidth in profile and resident_bytes <= profile.value(size):
+        if size in values and bandwidth in values and resident_bytes <= values[size]:
             return bandwidth
     return "dram_bandwidth_bytes_per_s"
-
-
-def _clock_hz(profile: Profile) -> float | None:
-    return profile.value("sm_clock_mhz") * 1e6 if "sm_clock_mhz" in profile else profile.clock_hz
-
-
-def _needed_clock_hz(profile: Profile) -> float:
-    clock_hz = _clock_hz(profile)
-    if clock_hz is None:
-        raise Unpredicted(f"the profile of {profile.gpu} holds no SM clock")
-    return clock_hz

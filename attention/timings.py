@@ -87,10 +87,7 @@ def read(gpu: str) -> tuple[tuple[Timing, ...], tuple[str, ...]]:
     """Every timing of a machine, and a sentence for each line that cannot be read."""
     timings: list[Timing] = []
     problems: list[str] = []
-    for root in paths.data_roots():
-        file = root / "attention" / f"{gpu}.jsonl"
-        if not file.is_file():
-            continue
+    for file in _files(gpu):
         for number, line in enumerate(file.read_text(errors="replace").splitlines(), start=1):
             if not line.strip():
                 continue
@@ -100,6 +97,11 @@ def read(gpu: str) -> tuple[tuple[Timing, ...], tuple[str, ...]]:
                 why = error.errors()[0]["msg"]
                 problems.append(f"{file.name}, line {number}: {why}; this line is left out, the rest is loaded.")
     return tuple(timings), tuple(problems)
+
+
+def _files(gpu: str) -> list[Path]:
+    files = (root / "attention" / f"{gpu}.jsonl" for root in paths.data_roots())
+    return [file for file in files if file.is_file()]
 
 
 def efficiencies(
@@ -130,8 +132,15 @@ def efficiencies(
 
 
 def of_machine(profile: Profile) -> dict[str, Efficiency]:
-    """The efficiencies that the timings on file show for a profile's machine."""
-    return efficiencies(profile, read(profile.gpu)[0])
+    """The efficiencies that the timings on file show for a profile's machine; computed again where a file changed."""
+    stamps = tuple((file, (stat := file.stat()).st_mtime_ns, stat.st_size) for file in _files(profile.gpu))
+    kept = _kept.get(profile.gpu)
+    if kept is None or kept[0] is not profile or kept[1] != stamps:
+        kept = _kept[profile.gpu] = (profile, stamps, efficiencies(profile, read(profile.gpu)[0]))
+    return kept[2]
+
+
+_kept: dict[str, tuple[Profile, tuple[tuple[Path, int, int], ...], dict[str, Efficiency]]] = {}
 
 
 @cache

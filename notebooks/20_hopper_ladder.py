@@ -353,6 +353,29 @@ Markdown(
 )
 
 # %% [markdown]
+# **Q in registers** (`q_in_registers`). A product may take its first operand from registers. Then Q leaves shared
+# memory once for each tile of rows and not once for each tile of keys, and its room is free for the next tile's at
+# once. The probes promise nothing: shared memory has time to spare beside products and exponentials. But a long kernel
+# runs into the power limit, where every byte that does not move counts, and a short one waits for its first Q. It is an
+# axis of the configuration space, and the chooser takes it where timings say so; head dims 192 and 256, and three
+# warpgroups at 128, have no registers for it.
+
+# %%
+kept = {
+    (each.cell.problem.head_dim, each.cell.problem.causal, each.cell.problem.seq_q): f"{gain:.2f}"
+    for each in climbs
+    if (gain := each.gain(hopper.Q_IN_REGISTERS))
+}
+kinds = dict.fromkeys((dim, causal) for dim, causal, _ in kept)
+table(
+    f"with Q in registers, over without | {' | '.join(map(str, lengths))}",
+    (
+        (f"head dim {dim}, {'causal' if causal else 'full'}", *(kept.get((dim, causal, each), "") for each in lengths))
+        for dim, causal in sorted(kinds)
+    ),
+)
+
+# %% [markdown]
 # ## What stands between the kernel and the machine
 #
 # The model of the chooser divides what a tile asks for by the rates of the profile: the units of an SM work side by
@@ -555,9 +578,23 @@ table(
 # Measured by us on an H100 SXM while the kernel was written, versions alternating in one process. **These figures are
 # in no file of `data/`**: they are notes, and the committed kernel cannot reproduce them.
 #
+# - **Where descriptors live.** Predicted: nothing, it was found in SASS. A product takes its operands' addresses from
+#   uniform registers. ptxas kept the rings' counters there only where it could tell that a warp stays together; behind
+#   the loops that pass over hidden tiles it could not, nor where a warpgroup's number came from `threadIdx`. Every
+#   product then stood behind a chain of adds and R2UR, up to 64 instructions in a step. Now one lane hands out the
+#   number, and an `.aligned` instruction (`wgmma.fence`, no cost by itself) stands behind such loops. The same tiles
+#   before and after, Q in shared memory, mean over tiles and lengths: head dim 64 +2.5 % (-3 to +8), 96 +8 % (+2 to
+#   +15), 128 +6 % (-4 to +22), 192 +2 % (0 to +4), 256 +2 % (0 to +6).
+# - **A counter for each ring**, where one serves both: with Q in registers -7 to 0 % in causal cells, -3 to +8 % in
+#   full ones. The best full tiles keep Q in shared memory, where it is the same.
 # - **Two rooms in shared memory for Q**, so that the next tile's Q comes in early. Predicted: +2 to +4 % at 1,024
-#   tokens. Measured: -2 to -5 % in 11 of 12 cells of head dim 64 and 128 (ratios 0.954 to 0.998). The room is no
-#   constant of the compiler's any more, so that the descriptors of each `wgmma` are computed anew (R2UR, IADD).
+#   tokens. Measured, before descriptors were looked at: -2 to -5 % in 11 of 12 cells of head dim 64 and 128 (ratios
+#   0.954 to 0.998). The room is no constant of the compiler's any more. Q in registers brings the same without it.
+# - **A part of Q in registers** at head dim 256, 4 of 16 slices: predicted +1 %, measured 0 to +1 %. Not worth an axis.
+# - **Half a tile where the diagonal hides the other half**, for a warpgroup's first scores: predicted +3 % at 1,024
+#   tokens. Never measured: ptxas serialises `wgmma` in every form that was tried (notes C7511, C7515, C7518).
+# - **Sections of the causal schedule** by heads instead of bytes: 16 or 32 heads instead of what fits 16 or 64 MB, over
+#   4 to 256 heads and 512 to 16,384 keys. Head dim 128 at 4,096 keys +3 %, 256 at 1,024 and 16,384 +1.4 to +2 %.
 # - **Releasing Q behind the last scores** instead of behind the last products: full cells -0.4 to +0.8 %, causal ones
 #   -1.2 to -5.8 %. It is one more compare and a branch in every step.
 # - **Waiting late for P V**, when half of the exponentials are under way, by a store that never runs in front of the
@@ -587,7 +624,7 @@ takes = (
     "**Instructions that do not run are the cheapest.** Rescaling lazily brings "
     f"{spread(each.gain('lazy') for each in climbs)}; the FP32 rate had promised "
     f"{spread(promised('lazy', each) for each in climbs)}. The ledger has the other side: a compare and a branch in "
-    "every step, or descriptors that are no constants, cost more than the latency that they hide.",
+    "every step, or descriptors in the wrong registers, cost more than the latency that they hide.",
     f"**Causal is a question of dealing out.** Tiles from a counter bring {spread(uneven)} on causal cells, "
     f"and {spread(evenly)} on full ones. The order of tiles and the number of SMs told so beforehand.",
     f"**Hiding the softmax is worth less than its promise**: {spread(map(together, climbs))} for turns and overlap "

@@ -93,6 +93,16 @@ def test_the_nearest_timings_correct_a_prediction():
     assert nearest_efficiency(found, "host/forward/else", tile, one) is None
 
 
+def test_what_is_on_file_is_read_again_when_it_has_changed(data):
+    profile = host_profile().model_copy(update={"gpu": "host-test-4c"})
+    assert timings.of_machine(profile) == {}
+    timings.write(timing(0.01))
+    first = timings.of_machine(profile)
+    assert first[OURS].timings == 1 and timings.of_machine(profile) is first
+    timings.write(timing(0.02))
+    assert timings.of_machine(profile)[OURS].timings == 2
+
+
 def test_a_timing_of_other_source_or_of_a_vanished_variant_does_not_count():
     stale, gone = timing(1.0, source_sha256="0" * 64), timing(1.0).model_copy(update={"variant": "host/forward/gone"})
     assert timings.efficiencies(host_profile(), (stale, gone)) == {}

@@ -60,6 +60,11 @@ def test_the_hopper_kernel_keeps_its_floors_beside_the_best_peer() -> None:
     assert mean(found[False]) >= 0.90 and min(found[False]) >= 0.75
 
 
+def test_the_hopper_kernel_is_ahead_of_every_peer_in_every_cell() -> None:
+    found = ratios("sm90a/forward/warp_specialised")
+    assert min(found[True] + found[False]) > 1.0
+
+
 def test_the_ampere_kernel_is_ahead_of_flash_attention_2_on_the_same_gpu() -> None:
     found = ratios("sm80/forward/software_pipelined", ("peer/torch_flash",))
     assert found[True] and mean(found[True] + found[False]) >= 1.0
