@@ -69,7 +69,7 @@ ASIDES = (
         "64 keys a barrier",
         TOP,
         {128: {"tile_keys": 64}, 256: {"tile_keys": 64}},
-        ("128 full", "128 causal", "256 full", "256 causal"),
+        ("256 full", "256 causal"),
     ),
     Aside(
         "Q in registers, fetching three ahead",

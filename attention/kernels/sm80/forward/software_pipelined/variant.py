@@ -10,12 +10,18 @@ from attention.kernels.sm80.forward.software_pipelined.launch import (
 )
 from attention.problem import AttentionProblem, Feature
 from attention.variant import Config, Demand, Tile, Variant
-from microbench.arch import Arch
+from microbench.arch import Arch, Limits
 
 # The most keys of a tile that ptxas compiles without a spill at 255 registers, by head dim: found with NVRTC 12.9 by
 # compiling each with every feature (`python -m attention check --all`); and with what needs addresses of its own.
-MOST_KEYS = {64: 128, 96: 64, 128: 32, 192: 64, 256: 32}
-MOST_KEYS_WITH: dict[tuple[int, Feature], int] = {(64, "ALiBi"): 64, (64, "bool mask"): 64, (192, "bool mask"): 32}
+MOST_KEYS = {64: 128, 96: 64, 128: 64, 192: 64, 256: 32}
+MOST_KEYS_WITH: dict[tuple[int, Feature], int] = {
+    (64, "ALiBi"): 64,
+    (64, "bool mask"): 64,
+    (128, "sliding window"): 32,
+    (128, "ALiBi"): 32,
+    (192, "bool mask"): 32,
+}
 
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
@@ -29,11 +35,19 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
         return f"spills registers beyond {most} keys at head dim {shape.head_dim}{asked}"
     if shape.tile_keys == 16 and replace(shape, tile_keys=32).smem_bytes <= arch.limits.smem_bytes_per_block:
         return "pays a barrier every 16 keys, where 32 fit shared memory"
+    half = replace(shape, tile_keys=shape.tile_keys // 2)
+    if shape.tile_keys > 32 and blocks(shape, arch.limits) < min(8 // shape.warps, blocks(half, arch.limits)):
+        return f"leaves an SM fewer blocks than {half.tile_keys} keys do"
     if shape.warps == 8 and shape.warp_rows == 32:
         return "holds outputs and scores of 32 rows a warp, for which four warps leave room and eight do not"
     if shape.warps == 8 and problem.seq_q <= shape.tile_rows // 2:
         return f"four warps already hold all {problem.seq_q} queries"
     return None
+
+
+def blocks(shape: Shape, limits: Limits) -> int:
+    """How many blocks the shared memory of an SM holds, each with 1 KiB that the system takes (CUDA C++ guide)."""
+    return limits.smem_bytes // (shape.smem_bytes + 1024)
 
 
 def most_keys(problem: AttentionProblem, head_dim: int) -> tuple[int, str]:
