@@ -138,7 +138,7 @@ def predicted(
     for variant, config in candidates:
         sizes = tuple(value for _, value in config.values)
         try:
-            timed = nearest_efficiency(efficiencies, variant.path, config, problem)
+            timed = nearest_efficiency(efficiencies, variant, config, problem)
             prediction = predict(profile, problem, variant, config, timed)
             judged.append(
                 (

@@ -8,7 +8,7 @@ need it.
 from typing import Any
 
 import torch
-from torch.autograd import forward_ad
+from torch.autograd import forward_ad, profiler
 from torch.nn import Parameter
 
 _C: Any = torch._C
@@ -33,7 +33,7 @@ def needs_no_dispatch(*tensors: torch.Tensor | None) -> bool:
         or _C._dispatch_tls_local_include_set().raw_repr() not in _QUIET
         or forward_ad._current_level >= 0
         or _C._is_torch_function_mode_enabled()
-        or _C._autograd._profiler_enabled()
+        or profiler._is_profiler_enabled  # in any thread
     ):
         return False
     grad = torch.is_grad_enabled()

@@ -68,21 +68,21 @@ class Share:
     busy_units: int
 
 
-def timed_keys(variant: str, config: Config, problem: AttentionProblem) -> tuple[str, ...]:
+def timed_keys(variant: Variant, config: Config, problem: AttentionProblem) -> tuple[str, ...]:
     """Under which efficiencies hold what timings of a configuration showed for a problem, in order of nearness.
 
-    Itself: its head dim, the edges of its band and whether it is packed (what is compiled), about as many keys. Then
-    other lengths of these, any problem of the head dim, and any problem of the variant.
+    Itself: its head dim as padded, the edges of its band and whether it is packed (what is compiled), about as many
+    keys. Then other lengths of these, any problem of the head dim, and any problem of the variant.
     """
     edges, octave = problem.edges, round(math.log2(problem.mean_lengths[1]))
     kind = f"{int(edges.left is not None)}{int(edges.right is not None)}{int(problem.varlen)}"
-    head_dim = f"{variant} {config} D={problem.head_dim}"
+    head_dim = f"{variant.path} {config} D={variant.pads(problem.head_dim)}"
     lengths = sorted(range(LONGEST_OCTAVE + 1), key=lambda each: abs(each - octave))
-    return *(f"{head_dim} band={kind} 2^{each}" for each in lengths), head_dim, variant
+    return *(f"{head_dim} band={kind} 2^{each}" for each in lengths), head_dim, variant.path
 
 
 def nearest_efficiency(
-    efficiencies: Mapping[str, Efficiency], variant: str, config: Config, problem: AttentionProblem
+    efficiencies: Mapping[str, Efficiency], variant: Variant, config: Config, problem: AttentionProblem
 ) -> Efficiency | None:
     """What the timings of the nearest problems showed; None where a variant has none."""
     return next((efficiencies[key] for key in timed_keys(variant, config, problem) if key in efficiencies), None)

@@ -199,6 +199,11 @@ def _autograd(*inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
     if forward_ad._current_level >= 0:  # what torch.func.jvp opens as well
         _refuse_tangents(*inputs[:6])
     if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in inputs[:6]):
+        if torch._C._are_functorch_transforms_active():
+            raise UnsupportedError(
+                "The gradient transforms of torch.func are not supported by attention; call "
+                "torch.nn.functional.scaled_dot_product_attention there, or use backward()."
+            )
         results: tuple[torch.Tensor, torch.Tensor] = _Differentiable.apply(*inputs)  # type: ignore[no-untyped-call]
         return results
     return _below_autograd(*inputs)

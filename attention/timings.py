@@ -125,7 +125,7 @@ def efficiencies(
             promised = predict(profile, problem, variant, config)
         except Unpredicted:
             continue
-        itself, *_, head_dim, whole = timed_keys(variant.path, config, problem)
+        itself, *_, head_dim, whole = timed_keys(variant, config, problem)
         for key in (itself, head_dim, whole):
             ratios.setdefault(key, []).append(promised.seconds / timing.seconds)
     return {path: Efficiency(statistics.median(found), len(found)) for path, found in ratios.items()}
@@ -135,7 +135,7 @@ def of_machine(profile: Profile) -> dict[str, Efficiency]:
     """The efficiencies that the timings on file show for a profile's machine; computed again where a file changed."""
     stamps = tuple((file, (stat := file.stat()).st_mtime_ns, stat.st_size) for file in _files(profile.gpu))
     kept = _kept.get(profile.gpu)
-    if kept is None or kept[0] is not profile or kept[1] != stamps:
+    if kept is None or kept[0] != profile or kept[1] != stamps:
         kept = _kept[profile.gpu] = (profile, stamps, efficiencies(profile, read(profile.gpu)[0]))
     return kept[2]
 

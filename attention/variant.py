@@ -98,6 +98,7 @@ class Variant:
                 query (B, Hq, Sq, D) in any strides; packed sequences are (1, Hq, Tq, D), and lse (1, Hq, Tq)
     build       the cubin behind a configuration, for a variant that is a CUDA kernel of ours
     signature   opcodes that each such cubin holds: without one of them it is not the kernel that was written
+    pads        the head dim that it computes with, for a problem's
     rank        order among candidates that no profile can predict
     notes       what the caller should know of how a problem is served (conversions, copies, the backward)
     """
@@ -113,6 +114,7 @@ class Variant:
     entry: str = "kernel:forward"
     build: Callable[[AttentionProblem, Config], CudaBuild] | None = None
     signature: tuple[str, ...] = ()
+    pads: Callable[[int], int] = lambda head_dim: head_dim
     rank: int = 0
     notes: Callable[[AttentionProblem], tuple[str, ...]] = lambda _: ()
     name: str = ""

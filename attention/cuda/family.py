@@ -15,7 +15,9 @@ FEATURES: frozenset[Feature] = frozenset(
     {"bool mask", "bottom-right causality", "sliding window", "softcap", "ALiBi", "attention sinks", "variable lengths"}
 )
 LOG2_E = math.log2(math.e)
-# What every `Launch` has in this order, as config.cuh explains it: `fill` and attention.cuda.tensors.bring write it.
+LEAST_ROWS, MOST_TILES = 64, 2**31 - 1
+# Fields that every `Launch` has in this order, as config.cuh explains them; `fill` and attention.cuda.tensors.bring
+# write them.
 FIELDS = (
     ("query_starts", ctypes.c_void_p),
     ("key_starts", ctypes.c_void_p),
@@ -58,6 +60,8 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
         return f"needs one head dim for all, not {problem.head_dim} and {problem.head_dim_v}"
     if problem.head_dim > HEAD_DIMS[-1]:
         return f"serves head dims up to {HEAD_DIMS[-1]}, not {problem.head_dim}"
+    if row_tiles(problem, LEAST_ROWS) * problem.batch * problem.heads_q > MOST_TILES:
+        return f"counts up to {MOST_TILES} tiles of {LEAST_ROWS} rows"
     if problem.softmax_scale <= 0:  # 0 times the -inf of a hidden key is NaN
         return f"needs a positive softmax scale, not {problem.softmax_scale:g}"
     return None
@@ -102,22 +106,32 @@ def fill(launch: Any, problem: AttentionProblem, query: Sizes, key: Sizes, tile_
     launch.heads_per_kv, launch.head_dim = problem.heads_q // problem.heads_kv, query[-1]
     launch.left, launch.right = edges.left or 0, edges.right or 0
     launch.moves = int(problem.alignment == "bottom_right")
-    launch.row_tiles = -(-problem.seq_q // tile_rows)
+    launch.row_tiles = row_tiles(problem, tile_rows)
     launch.tiles = launch.row_tiles * problem.batch * problem.heads_q
     scale_log2 = (problem.softcap or problem.softmax_scale) * LOG2_E
     launch.scale_log2, launch.alibi_scale = scale_log2, LOG2_E / scale_log2 if scale_log2 > 0 else 0.0
     launch.softcap = problem.softmax_scale / problem.softcap if problem.softcap else 0.0
+    launch.section = section_of(problem)
     return int(launch.tiles)
 
 
-def section_of(problem: AttentionProblem, head_dim: int) -> int:
-    """Heads that a section of the causal schedule takes together, their head dim as padded.
+def row_tiles(problem: AttentionProblem, tile_rows: int) -> int:
+    """Tiles of rows of the longest sequence, which is no longer than all packed ones together."""
+    rows = min(problem.seq_q, max(1, problem.tokens_q)) if problem.varlen else problem.seq_q
+    return -(-rows // tile_rows)
 
-    32, as far as K and V of a section fit 32 MB of the L2, but 16 where they do not: fewer leave SMs idle at the end of
-    a section, and more bring too many heads' K and V from DRAM at a time. Sections are of equal width. (Measured with
-    the sm90a kernel on an H100 at 4 to 256 heads, 512 to 16384 keys and head dims 64, 128 and 256.)
+
+def section_of(problem: AttentionProblem) -> int:
+    """Heads that a section of the causal schedule takes together.
+
+    About 32, as far as their K and V fit 32 MB of the L2, but about 16 where they do not: fewer leave SMs idle at the
+    end of a section, and more bring too many heads' K and V from DRAM at a time. From two thirds to four thirds of
+    that, the number that leaves the last section fullest. (Measured with the sm90a kernel on an H100 at 4 to 256 heads,
+    512 to 16384 keys and head dims 64, 128 and 256.)
     """
-    heads = problem.batch * problem.heads_q
-    kv_bytes = 4 * problem.seq_kv * head_dim * problem.heads_kv / problem.heads_q  # a query head's share of them
-    wanted = min(32, max(16, (32 << 20) // kv_bytes))
-    return -(-heads // max(1, round(heads / wanted)))
+    heads, head_dim = problem.batch * problem.heads_q, padded_head_dim(problem.head_dim)
+    kv_bytes = 4 * problem.mean_lengths[1] * head_dim * problem.heads_kv / problem.heads_q  # a query head's share
+    wanted = min(32, max(16, int((32 << 20) / kv_bytes)))
+    if heads <= 4 * wanted // 3:
+        return heads
+    return min(range(2 * wanted // 3, 4 * wanted // 3 + 1), key=lambda each: (-heads % each / each, abs(each - wanted)))

@@ -88,7 +88,7 @@ def keys_in_order(problem: AttentionProblem, tile: Config) -> list[int]:
     keys = [-(-min(problem.seq_kv, end) // shape.tile_keys) for end in ends]
     if not problem.causal:
         return keys * heads
-    section = section_of(problem, shape.head_dim)
+    section = section_of(problem)
     widths = [min(section, heads - first) for first in range(0, heads, section)]
     return [count for width in widths for count in reversed(keys) for _ in range(width)]
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from attention import timings
 from attention.choose import Choice, choose
 from attention.problem import AttentionProblem
 from microbench.profile import Profile
@@ -61,3 +62,11 @@ def test_slower_wgmma_takes_the_kernel_that_does_without() -> None:
 def test_noise_within_the_constants_intervals_moves_no_pick() -> None:
     for constant in ("wgmma_bf16_flops_per_s", "mufu_ex2_per_clk_sm", "smem_bandwidth_bytes_per_clk_sm"):
         assert ours(altered(**{constant: 1.001})).pick.config == ours(H100).pick.config
+
+
+def test_a_head_dim_is_corrected_as_the_one_that_it_is_padded_to() -> None:
+    efficiencies = timings.of_machine(H100)
+    wide, narrow = (choose(H100, problem(width), efficiencies=efficiencies).pick for width in (128, 120))
+    assert (wide.variant, wide.config) == (narrow.variant, narrow.config) and wide.variant == OURS
+    assert wide.prediction is not None and narrow.prediction is not None
+    assert narrow.prediction.seconds == pytest.approx(wide.prediction.seconds, rel=0.02)

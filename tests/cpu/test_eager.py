@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import attention
 from attention.eager import needs_no_dispatch
+from attention.errors import UnsupportedError
 
 
 class Spied(TorchDispatchMode):
@@ -122,3 +123,9 @@ def test_past_the_dispatcher_the_result_is_the_same(causal: bool) -> None:
     assert torch.equal(direct, torch.ops.smscope.attention_forward(q, k, v, *features, "smscope", False)[0])
     with torch.inference_mode():
         assert torch.equal(direct, attention.sdpa(q, k, v, is_causal=causal, only="smscope"))
+
+
+def test_gradient_transforms_are_refused_in_one_sentence() -> None:
+    q = tensor()
+    with pytest.raises(UnsupportedError, match="not supported by attention"):
+        torch.func.grad(lambda x: attention.sdpa(x, x, x, only="smscope").sum())(q)

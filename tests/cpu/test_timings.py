@@ -82,7 +82,7 @@ def test_the_nearest_timings_correct_a_prediction():
     found = timings.efficiencies(profile, tuple(rows))
 
     def of(problem: AttentionProblem) -> float:
-        nearest = nearest_efficiency(found, OURS, tile, problem)
+        nearest = nearest_efficiency(found, by_path(OURS), tile, problem)
         assert nearest is not None
         return 1 / nearest.value
 
@@ -90,7 +90,7 @@ def test_the_nearest_timings_correct_a_prediction():
     assert of(replace(one, seq_kv=1100)) == pytest.approx(2) and of(replace(one, seq_kv=9000)) == pytest.approx(4)
     assert of(replace(causal, seq_kv=9000)) == pytest.approx(8)  # its own edges before its own length
     assert of(replace(one, window=(64, -1))) == of(wider) == pytest.approx(4)  # the median of all
-    assert nearest_efficiency(found, "host/forward/else", tile, one) is None
+    assert nearest_efficiency({}, by_path(OURS), tile, one) is None
 
 
 def test_what_is_on_file_is_read_again_when_it_has_changed(data):

@@ -33,7 +33,7 @@ STEPS: tuple[tuple[str, dict[int, Values]], ...] = (
     ("slices of 32 keys", {64: {"slice_keys": 32}, 128: {"slice_keys": 32}}),
     ("one barrier for 128 keys", {64: {"tile_keys": 128}}),
     ("fetching three ahead", {64: {"ahead": 3}, 256: {"ahead": 3}}),
-    ("a fence between the products", {64: {"fence": 1}, 128: {"fence": 2}, 256: {"fence": 1}}),
+    ("fences", {64: {"fence": 1}, 128: {"fence": 2}, 256: {"fence": 1}}),
 )
 TOP = STEPS[-1][0]
 
@@ -78,8 +78,8 @@ ASIDES = (
         ("128 causal",),
     ),
     Aside("fetching three ahead", TOP, {128: {"ahead": 3}}),
-    Aside("a fence at every second fragment", TOP, {64: {"fence": 2}, 256: {"fence": 2}}),
-    Aside("a fence at every fragment", TOP, {128: {"fence": 1}}),
+    Aside("a fence at every second fragment too", TOP, {64: {"fence": 2}, 256: {"fence": 2}}),
+    Aside("a fence between the products alone", TOP, {128: {"fence": 1}}),
 )
 
 

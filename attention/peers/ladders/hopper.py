@@ -20,7 +20,7 @@ STEPS = (
     ("taking tiles from a counter", "dynamic"),
     ("Q in registers", Q_IN_REGISTERS),
 )
-WITHOUT = (("all but turns", "pingpong"),)
+WITHOUT = (("all but turns", "pingpong"), ("all but overlap", "overlap"))
 
 
 def rungs(profile: Profile, problem: AttentionProblem) -> tuple[Rung, ...]:

@@ -8,6 +8,8 @@
 //   BLOCKS            blocks a SM that registers are kept for
 //   Q_IN_REGISTERS    1: fragments of Q stay in registers; 0: they are read again from shared memory for each slice
 //   AHEAD             fragments of K and V fetched before their products, 1 or 3
+//   FENCE             0: none; 1: a __syncwarp between the two products of a step, which moves ptxas's order; n: and one
+//                     at every nth fragment of the second
 //   BF16              1 bfloat16, 0 float16
 //   CAUSAL, WINDOW    1 where keys right, or left, of a band about the diagonal are hidden
 //   VARLEN            1: sequences of many lengths, packed one after another

@@ -9,7 +9,7 @@ import torch
 
 from attention.cuda import driver
 from attention.cuda.driver import Function
-from attention.cuda.family import Sizes, fill, section_of
+from attention.cuda.family import Sizes, fill
 from attention.cuda.kernels import function_of
 from attention.cuda.tensors import bring, outputs, readable
 from attention.extras import NO_EXTRAS, Extras
@@ -72,6 +72,6 @@ def forward(
 def _prepared(index: int, query: Sizes, key: Sizes, problem: AttentionProblem, config: Config) -> Prepared:
     shape = shape_of(problem, config)
     function = function_of(torch.device("cuda", index), FOLDER, build_of(problem, config))
-    template = Launch(section=section_of(problem, shape.head_dim))
+    template = Launch()
     tiles = fill(template, problem, query, key, shape.tile_rows)
     return Prepared(function, bytes(template), tiles, shape.threads)

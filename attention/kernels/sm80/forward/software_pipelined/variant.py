@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from attention.cuda.family import FEATURES, notes, refuses
+from attention.cuda.family import FEATURES, notes, padded_head_dim, refuses
 from attention.kernels.sm80.forward.software_pipelined.launch import (
     Shape,
     build_of,
@@ -98,6 +98,7 @@ VARIANT = Variant(
     tile=tile,
     build=build_of,
     signature=("HMMA", "LDSM", "LDGSTS"),
+    pads=padded_head_dim,
     rank=-1,
     notes=notes,
 )

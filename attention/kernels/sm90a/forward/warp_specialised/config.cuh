@@ -60,7 +60,7 @@ struct Launch {
   float slack;        // 8 / scale_log2: by so much may a score exceed its row's maximum before outputs are rescaled
   float softcap;      // softmax scale / cap
   float alibi_scale;  // log2(e) / scale_log2: what a slope is worth among raw scores
-  int blocks;         // of the grid: where gridDim is read, ptxas keeps it in a register that the producer has not
+  int blocks;         // of the grid: read in its loop, gridDim takes a register that the producer has not
 };
 
 // Where everything lies in shared memory.

@@ -11,7 +11,7 @@ import torch
 from attention.cuda import driver, tensor_map
 from attention.cuda.counters import counters
 from attention.cuda.driver import Function
-from attention.cuda.family import Sizes, fill, section_of
+from attention.cuda.family import Sizes, fill
 from attention.cuda.kernels import function_of
 from attention.cuda.tensors import bring, outputs, readable
 from attention.extras import NO_EXTRAS, Extras
@@ -93,7 +93,6 @@ def _prepared(
         out_batch=out_strides[0],
         out_head=out_strides[1],
         out_row=out_strides[2],
-        section=section_of(problem, shape.head_dim),
     )
     tiles = fill(template, problem, query, key, shape.tile_rows)
     template.blocks = min(sm_count, tiles)

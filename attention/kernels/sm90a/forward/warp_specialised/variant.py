@@ -1,6 +1,6 @@
 """Attention on Hopper: one producer warpgroup, two or three consumers on wgmma; what it serves and what a tile asks."""
 
-from attention.cuda.family import FEATURES, notes, refuses
+from attention.cuda.family import FEATURES, notes, padded_head_dim, refuses
 from attention.kernels.sm90a.forward.warp_specialised.launch import (
     GROUP_ROWS,
     Shape,
@@ -101,6 +101,7 @@ VARIANT = Variant(
     tile=tile,
     build=build_of,
     signature=("HGMMA", "UTMALDG", "SYNCS", "USETMAXREG"),
+    pads=padded_head_dim,
     rank=-1,
     notes=notes,
 )

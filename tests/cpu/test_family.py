@@ -1,0 +1,84 @@
+"""What all CUDA kernels of the forward are told of a problem."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attention.cuda.family import FIELDS, fill, refuses, section_of
+from attention.kernels.sm80.forward.software_pipelined.launch import Launch as AmpereLaunch
+from attention.kernels.sm90a.forward.warp_specialised.launch import Launch as HopperLaunch
+from attention.problem import AttentionProblem
+from microbench.arch import by_name
+
+LAUNCHES = (HopperLaunch, AmpereLaunch)
+PLAIN = AttentionProblem(2, 8, 2, 300, 500, 128, dtype="bfloat16", device="cuda")
+PACKED = replace(PLAIN, varlen=True, tokens_q=350, tokens_kv=900, causal=True, alignment="bottom_right")
+
+
+@pytest.mark.parametrize("kind", LAUNCHES, ids=lambda each: each.__module__.split(".")[2])
+def test_a_launch_says_what_follows_from_a_problem(kind) -> None:
+    launch = kind()
+    assert fill(launch, PLAIN, (2, 8, 300, 128), (2, 2, 500, 128), 128) == 3 * 16 == launch.tiles
+    assert (launch.batch, launch.heads, launch.heads_per_kv, launch.queries, launch.keys) == (2, 8, 4, 300, 500)
+    assert (launch.row_tiles, launch.head_dim, launch.section, launch.moves, launch.softcap) == (3, 128, 16, 0, 0.0)
+    assert launch.scale_log2 == pytest.approx(128**-0.5 / math.log(2))
+    assert launch.alibi_scale == pytest.approx(128**0.5)
+
+
+def test_edges_are_those_of_the_band_and_packed_ones_move_with_each_sequence() -> None:
+    launch = HopperLaunch()
+    fill(launch, replace(PLAIN, causal=True, alignment="bottom_right"), (2, 8, 300, 128), (2, 2, 500, 128), 128)
+    assert (launch.right, launch.moves) == (200, 1)
+    fill(launch, PACKED, (1, 8, 350, 128), (1, 2, 900, 128), 128)
+    assert (launch.right, launch.moves, launch.queries, launch.keys) == (0, 1, 350, 900)
+    fill(launch, replace(PLAIN, window=(64, 16)), (2, 8, 300, 128), (2, 2, 500, 128), 128)
+    assert (launch.left, launch.right) == (-64, 16)
+
+
+def test_scores_are_scaled_after_the_cap() -> None:
+    launch = HopperLaunch()
+    fill(launch, replace(PLAIN, softcap=50.0), (2, 8, 300, 128), (2, 2, 500, 128), 128)
+    assert launch.scale_log2 == pytest.approx(50 / math.log(2))
+    assert launch.softcap == pytest.approx(128**-0.5 / 50)
+
+
+def test_packed_sequences_are_no_longer_than_all_of_their_rows() -> None:
+    """A longest length may be any bound: tiles beyond all rows would be walked for nothing, or wrap."""
+    launch, hopper, longest = HopperLaunch(), by_name("sm90a"), 2**31 - 1
+    problem = replace(PACKED, batch=9, seq_q=longest, seq_kv=longest)
+    assert fill(launch, problem, (1, 8, 350, 128), (1, 2, 900, 128), 128) == 3 * 9 * 8 == launch.tiles
+    assert refuses(problem, hopper) is None
+    assert "tiles" in str(refuses(replace(PLAIN, batch=2**16, seq_q=2**20), hopper))
+
+
+@given(st.integers(1, 64), st.integers(1, 64), st.sampled_from([1, 2, 8]), st.integers(1, 1 << 17))
+def test_sections_hold_ten_to_forty_two_heads_and_leave_few_over(batch: int, kv: int, group: int, keys: int) -> None:
+    problem = replace(PLAIN, batch=batch, heads_q=kv * group, heads_kv=kv, seq_kv=keys)
+    heads, section = batch * kv * group, section_of(problem)
+    assert min(heads, 10) <= section <= min(heads, 42)
+    assert -heads % section <= section / 2 or heads < 84  # the last one is at least half full
+
+
+def test_what_was_measured_is_cut_as_it_was_measured() -> None:
+    cut = {
+        (512, 1024, 64): 32,
+        (256, 1024, 128): 32,
+        (128, 1024, 256): 32,
+        (64, 4096, 128): 16,
+        (32, 4096, 256): 16,
+        (16, 16384, 128): 16,
+        (8, 16384, 256): 8,
+    }
+    for (heads, keys, width), section in cut.items():
+        problem = AttentionProblem(1, heads, heads, keys, keys, width, dtype="bfloat16", device="cuda", causal=True)
+        assert section_of(problem) == section, (heads, keys, width)
+
+
+def test_both_launches_hold_the_same_fields_in_a_row() -> None:
+    for kind in LAUNCHES:
+        names = [name for name, *_ in kind._fields_]
+        at = names.index(FIELDS[0][0])
+        assert tuple(names[at : at + len(FIELDS)]) == tuple(name for name, _ in FIELDS)
