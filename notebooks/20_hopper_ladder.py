@@ -249,8 +249,9 @@ Markdown(
 # %% [markdown]
 # ## Up the ladder
 #
-# Each rung is the committed kernel with ideas left out by its defines; the tile is the one that was picked for the
-# whole kernel. All rungs of a cell alternate in one process, and each was held against the oracle first.
+# Each rung is the committed kernel with ideas left out by its defines, and turns left in: as it ships, full attention
+# at head dims 64 and 128 takes none. The tile is the one that was picked for the whole kernel. All rungs of a cell
+# alternate in one process, and each was held against the oracle first.
 #
 # **The bottom** is the simplest that is right: TMA, mbarriers and `wgmma` are there, and every consumer issues its
 # products, waits for them, does its softmax, rescales its outputs and goes on; block b has its fixed share of tiles. In
@@ -267,8 +268,9 @@ checked = max(step.timing.error / step.timing.allowed_error for each in climbs f
 Markdown(
     "\n".join(f"- **{i}** {name}" for i, name in enumerate((hopper.FIRST, *(name for name, _ in hopper.STEPS))))
     + f"\n\nOf the allowed error, the worst rung used {checked:.0%}. The whole kernel runs at {spread(again)} of its "
-    "speed beside the peers: the clock differs between processes, so that only ratios within one count. What each "
-    "rung brings over the one below, and after the stroke what was promised at most:"
+    "speed beside the peers: the clock differs between processes, and some full cells ship without turns, so that "
+    "only ratios within one ladder count. What each rung brings over the one below, and after the stroke what was "
+    "promised at most:"
 )
 
 
@@ -311,20 +313,25 @@ table(f"rung | gain | {BY_DIM}", lines)
 # turns, in seconds over those of the whole. Below 1.00 the kernel would be faster without them; so turns are
 # taken everywhere but in full attention at head dims 64 and 128.
 #
-# Overlap pays most on top of the rungs above it: the whole kernel without it, in a run of its own (a note, like the
-# ledger's), is 4 to 13 % slower at head dims 64 and 128, and 1 to 2 % at 256.
+# Overlap pays most on top of the rungs above it: the second table is the whole kernel without overlap.
 
 
 # %%
-def without_turns(causal: bool, dim: int) -> str:
-    problems = ((each, each.cell.problem) for each in climbs)
-    return spread(e.lost_without("pingpong") for e, of in problems if (of.causal, of.head_dim) == (causal, dim))
+def without(idea: str) -> Markdown:
+    """Seconds of the whole kernel without an idea, over those with it."""
+
+    def line(causal: bool) -> tuple[str, ...]:
+        here = [each for each in climbs if each.cell.problem.causal is causal]
+        by_dim = (spread(e.lost_without(idea) for e in here if e.cell.problem.head_dim == dim) for dim in DIMS)
+        return "causal" if causal else "full", *by_dim
+
+    return table(f"without {idea} | {BY_DIM}", map(line, (False, True)))
 
 
-table(
-    f"without turns | {BY_DIM}",
-    (("causal" if causal else "full", *(without_turns(causal, dim) for dim in DIMS)) for causal in (False, True)),
-)
+without("pingpong")
+
+# %%
+without("overlap")
 
 # %% [markdown]
 # **Rescaling lazily** (`lazy`). An online softmax multiplies its outputs whenever a row's maximum has grown. It need
@@ -362,8 +369,8 @@ Markdown(
 # once. The probes promise nothing: shared memory has time to spare beside products and exponentials. But a long kernel
 # runs into the power limit, where every byte that does not move counts, and a short one waits for its first Q. It is an
 # axis of the configuration space, and the chooser takes it where timings say so; head dims 192 and 256, and three
-# warpgroups at 128, have no registers for it. (The rungs below it take turns; in full attention at
-# head dim 64, where the kernel as it ships takes none, it is worth more than it shows here.)
+# warpgroups at 96 and 128, have no registers for it. First the ladder, whose rungs take turns; then the run of every
+# configuration, as the kernel ships: the same tile with and without.
 
 # %%
 kept = {
@@ -377,6 +384,32 @@ table(
     (
         (f"head dim {dim}, {'causal' if causal else 'full'}", *(kept.get((dim, causal, each), "") for each in lengths))
         for dim, causal in sorted(kinds)
+    ),
+)
+
+
+# %%
+def same_tiles(each) -> str:
+    """Seconds of every tile with Q in shared memory over those of the same tile with Q in registers."""
+    found = [tile_of(row) for row in each.timings if row.variant == HOPPER and row.config[hopper.Q_IN_REGISTERS]]
+    pairs = ((each.configured(HOPPER, tile), tile) for tile in found)
+    others = ((row, Config((*tile.values[:-1], (hopper.Q_IN_REGISTERS, 0)))) for row, tile in pairs)
+    return spread(each.configured(HOPPER, other).seconds / row.seconds for row, other in others)
+
+
+shipped = {
+    (each.cell.problem.head_dim, each.cell.problem.causal, each.cell.problem.seq_q): same_tiles(each)
+    for each in results.every_configuration(GPU)
+    if each.cell.grid
+}
+table(
+    f"all tiles, as shipped | {' | '.join(map(str, lengths))}",
+    (
+        (
+            f"head dim {dim}, {'causal' if causal else 'full'}",
+            *(shipped.get((dim, causal, each), "") for each in lengths),
+        )
+        for dim, causal in sorted({(dim, causal) for dim, causal, _ in shipped if dim < 256})
     ),
 )
 
@@ -591,7 +624,7 @@ table(
 #   before and after, Q in shared memory, mean over tiles and lengths: head dim 64 +2.5 % (-3 to +8), 96 +8 % (+2 to
 #   +15), 128 +6 % (-4 to +22), 192 +2 % (0 to +4), 256 +2 % (0 to +6).
 # - **A counter for each ring**, where one serves both: with Q in registers -7 to 0 % in causal cells, -3 to +8 % in
-#   full ones. The best full tiles keep Q in shared memory, where it is the same.
+#   full ones; the same where Q stays in shared memory.
 # - **Two rooms in shared memory for Q**, so that the next tile's Q comes in early. Predicted: +2 to +4 % at 1,024
 #   tokens. Measured, before descriptors were looked at: -2 to -5 % in 11 of 12 cells of head dim 64 and 128 (ratios
 #   0.954 to 0.998). The room is no constant of the compiler's any more. Q in registers brings the same without it.
@@ -612,9 +645,9 @@ table(
 #
 # **What being right cost.** The warp that clears V has no cost that we could measure in the packed cells, but
 # producers are short of registers, and what lives in both trades is spilled in both where theirs do not hold it. Three
-# causes were found: `gridDim`, which ptxas keeps in a register where it is read (the number of blocks is an argument
-# now); a signed division by the keys of a tile (unsigned now); and three panels a row (head dims 96 and 192), where
-# producers get more registers and consumers fewer.
+# causes were found: `gridDim`, which ptxas keeps in a register where a loop reads it (the number of blocks is an
+# argument now); a signed division by the keys of a tile (unsigned now); and three panels a row (head dims 96 and 192),
+# where producers get more registers and consumers fewer.
 #
 # ## What to take from it
 

@@ -181,9 +181,9 @@ Markdown(
     f"over {len(grid)} cells of the grid (geometric mean; {mean(without):.2f} without head dim 256 causal, which "
     f"earlier versions did not serve), {mean(gains[c] for c in both if not c.grid):.2f} off it, "
     f"{min(gains.values()):.2f} to {max(gains.values()):.2f}; behind in {'; '.join(behind) or 'no cell'}. "
-    f"Our Hopper kernel is {mean(both[cell][HOPPER] / both[cell][AMPERE] for cell in both):.2f} times as fast as this "
-    f"one, where the ceilings promise {wgmma_ceiling / ceiling:.2f}: the rest is what `wgmma` and TMA take off a "
-    "warp's hands, as the next section counts. Of the ceiling of `mma.sync`, full attention reaches "
+    f"Our Hopper kernel is {mean(both[cell][HOPPER] / both[cell][AMPERE] for cell in grid):.2f} times as fast as this "
+    f"one on the grid, where the ceilings promise {wgmma_ceiling / ceiling:.2f}: the rest is what `wgmma` and TMA take "
+    "off a warp's hands, as the next section counts. Of the ceiling of `mma.sync`, full attention reaches "
     + ", ".join(f"{min(found):.0%} to {max(found):.0%} at head dim {dim}" for dim, found in by_dim.items())
     + "."
 )
