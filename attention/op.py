@@ -11,7 +11,6 @@ from functools import lru_cache
 import torch
 
 from attention import operator
-from attention.eager import needs_no_dispatch
 from attention.errors import ProblemError, UnsupportedError
 from attention.inputs import (
     autocast,
@@ -22,7 +21,16 @@ from attention.inputs import (
 )
 from attention.plan import Plan, plan_of, warn_once
 from attention.problem import AttentionProblem
-from attention.shapes import MASK_AND_CAUSAL, Described, checked, mask_that_fits, shapes_of, stretched
+from attention.shapes import (
+    MASK_AND_CAUSAL,
+    Described,
+    checked,
+    mask_that_fits,
+    same_device,
+    same_dtype,
+    shapes_of,
+    stretched,
+)
 from attention.torch_limits import torch_needs_positive_scale
 from microbench.errors import UnknownArch
 
@@ -95,9 +103,8 @@ def sdpa(
         q, k, v = four_dimensions(query, key, value, enable_gqa)
         leading = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])  # type: ignore[no-untyped-call]
         mask = None if attn_mask is None else four_dimensional_mask(attn_mask, leading)
-    elif mask is None and route.plan is not None and needs_no_dispatch(q, k, v):
-        return route.plan.run(q, k, v, route.plan.problem, route.plan.config)[0]
-    out, _ = operator.forward(q, k, v, mask, *NOTHING_PACKED, is_causal, *NO_WINDOW, scale, only or "", strict)
+    plain = (*NOTHING_PACKED, is_causal, *NO_WINDOW, scale, only or "", strict)
+    out, _ = operator.forward(q, k, v, mask, *plain, plan=None if route.fold or mask is not None else route.plan)
     if route.fold and query.dim() != 4:
         out = out.reshape(query.shape[:-1] + value.shape[-1:] if query.dim() < 4 else leading + out.shape[1:])
     result: torch.Tensor = out
@@ -162,6 +169,8 @@ def _route(
     folded = (torch.Size((shape[:-3].numel(), *shape[-3:])) for shape in map(torch.Size, (q, k, v)))
     none_packed = (False, False, -1, 0, 0)
     plain = (mask_dtype, *none_packed, is_causal, *NO_WINDOW, scale, only)
+    same_dtype(*tensors)  # which from_tensors has not seen to where a size is 0
+    same_device(*tensors)
     try:
         plan = plan_of(*folded, query_dtype, query_device, *plain)
     except UnknownArch as error:

@@ -161,10 +161,13 @@ def _backward_fake(
     return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value), *others
 
 
-def forward(*inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """smscope::attention_forward, past the dispatcher where that has nothing to add."""
+def forward(*inputs: Any, plan: Plan | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    """smscope::attention_forward, past the dispatcher where that has nothing to add.
+
+    `plan`: what the operator would look up for these inputs, which are judged already and have no extras.
+    """
     if needs_no_dispatch(*inputs[:8]):
-        return _forward(*inputs)
+        return _forward(*inputs) if plan is None else plan.run(*inputs[:3], plan.problem, plan.config)
     results: tuple[torch.Tensor, torch.Tensor] = torch.ops.smscope.attention_forward(*inputs)
     return results
 

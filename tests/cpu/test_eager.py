@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import attention
 from attention.eager import needs_no_dispatch
-from attention.errors import UnsupportedError
+from attention.errors import ProblemError, UnsupportedError
 
 
 class Spied(TorchDispatchMode):
@@ -129,3 +129,11 @@ def test_gradient_transforms_are_refused_in_one_sentence() -> None:
     q = tensor()
     with pytest.raises(UnsupportedError, match="not supported by attention"):
         torch.func.grad(lambda x: attention.sdpa(x, x, x, only="smscope").sum())(q)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_an_empty_call_is_judged_like_the_operator_judges_it(device: str) -> None:
+    """Sizes of 0 are no problem that could be judged as a whole, and a dtype for each tensor is wrong all the same."""
+    empty, keys = torch.zeros(1, 2, 0, 16, device=device), torch.zeros(1, 2, 8, 16, dtype=torch.float64, device=device)
+    with pytest.raises(ProblemError, match="query, key and value are float32, float64, float64; cast them"):
+        attention.sdpa(empty, keys, keys)
