@@ -9,13 +9,13 @@ def empty_out(query: torch.Tensor, head_dim_v: int, dtype: torch.dtype | None = 
     A query whose heads lie inside a row, (B, S, H, D) in memory, has an out of the same kind whatever its width is.
     """
     if query.shape[-1] == head_dim_v:
-        like = torch.empty_like(query) if dtype is None else torch.empty_like(query, dtype=dtype)
+        like = torch.empty_like(query, dtype=dtype)
         if like.stride(-1) == 1:
             return like
     batch, heads, rows, _ = query.shape
     if heads > 1 and rows > 1 and query.stride(-1) == 1 and query.stride(1) < query.stride(2):
-        return query.new_empty(batch, rows, heads, head_dim_v, dtype=dtype or query.dtype).transpose(1, 2)
-    return query.new_empty(batch, heads, rows, head_dim_v, dtype=dtype or query.dtype)
+        return query.new_empty(batch, rows, heads, head_dim_v, dtype=dtype).transpose(1, 2)
+    return query.new_empty(batch, heads, rows, head_dim_v, dtype=dtype)
 
 
 def empty_lse(query: torch.Tensor) -> torch.Tensor:

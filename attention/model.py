@@ -11,16 +11,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 
 from attention.problem import AttentionProblem
+from attention.shapes import LARGEST
 from attention.variant import MEMORY, Config, Demand, Tile, Variant
 from microbench.profile import Profile
 
 MOST_STEPS = 1 << 20  # of rows that are looked at one by one: 8 MB an array
 LEVELS = ("l1", "l2", "l3")
-LONGEST_OCTAVE = 31  # of lengths: what kernels count to
+LONGEST_OCTAVE = LARGEST.bit_length()  # of lengths
 # On the host these bandwidths are one core's own; every other rate per second is that of the whole machine.
 ONE_CORE = frozenset({"l1_bandwidth_bytes_per_s", "l2_bandwidth_bytes_per_s"})
 
@@ -68,24 +70,33 @@ class Share:
     busy_units: int
 
 
-def timed_keys(variant: Variant, config: Config, problem: AttentionProblem) -> tuple[str, ...]:
+def timed_keys(
+    variant: Variant, config: Config, problem: AttentionProblem, octave: int | None = None
+) -> tuple[str, str, str]:
     """Under which efficiencies hold what timings of a configuration showed for a problem, in order of nearness.
 
     Itself: its head dim as padded, the edges of its band and whether it is packed (what is compiled), about as many
-    keys. Then other lengths of these, any problem of the head dim, and any problem of the variant.
+    keys, or about 2**octave. Then any problem of the head dim, and any problem of the variant.
     """
-    edges, octave = problem.edges, round(math.log2(problem.mean_lengths[1]))
+    edges = problem.edges
     kind = f"{int(edges.left is not None)}{int(edges.right is not None)}{int(problem.varlen)}"
     head_dim = f"{variant.path} {config} D={variant.pads(problem.head_dim)}"
-    lengths = sorted(range(LONGEST_OCTAVE + 1), key=lambda each: abs(each - octave))
-    return *(f"{head_dim} band={kind} 2^{each}" for each in lengths), head_dim, variant.path
+    return f"{head_dim} band={kind} 2^{_octave(problem) if octave is None else octave}", head_dim, variant.path
+
+
+def _octave(problem: AttentionProblem) -> int:
+    return round(math.log2(problem.mean_lengths[1]))
 
 
 def nearest_efficiency(
     efficiencies: Mapping[str, Efficiency], variant: Variant, config: Config, problem: AttentionProblem
 ) -> Efficiency | None:
-    """What the timings of the nearest problems showed; None where a variant has none."""
-    return next((efficiencies[key] for key in timed_keys(variant, config, problem) if key in efficiencies), None)
+    """What the timings of the nearest problems showed, lengths before head dims; None where a variant has none."""
+    own = _octave(problem)
+    octaves = sorted(range(LONGEST_OCTAVE + 1), key=lambda each: abs(each - own))
+    lengths = (timed_keys(variant, config, problem, each)[0] for each in octaves)
+    keys = chain(lengths, timed_keys(variant, config, problem)[1:])
+    return next((efficiencies[key] for key in keys if key in efficiencies), None)
 
 
 class Unpredicted(Exception):

@@ -125,8 +125,7 @@ def efficiencies(
             promised = predict(profile, problem, variant, config)
         except Unpredicted:
             continue
-        itself, *_, head_dim, whole = timed_keys(variant, config, problem)
-        for key in (itself, head_dim, whole):
+        for key in timed_keys(variant, config, problem):
             ratios.setdefault(key, []).append(promised.seconds / timing.seconds)
     return {path: Efficiency(statistics.median(found), len(found)) for path, found in ratios.items()}
 

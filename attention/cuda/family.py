@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 from attention.problem import AttentionProblem, Feature
+from attention.shapes import LARGEST
 from microbench.arch import Arch
 
 HEAD_DIMS = (64, 96, 128, 192, 256)
@@ -15,7 +16,7 @@ FEATURES: frozenset[Feature] = frozenset(
     {"bool mask", "bottom-right causality", "sliding window", "softcap", "ALiBi", "attention sinks", "variable lengths"}
 )
 LOG2_E = math.log2(math.e)
-LEAST_ROWS, MOST_TILES = 64, 2**31 - 1
+LEAST_ROWS = 64
 # Fields that every `Launch` has in this order, as config.cuh explains them; `fill` and attention.cuda.tensors.bring
 # write them.
 FIELDS = (
@@ -60,8 +61,8 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
         return f"needs one head dim for all, not {problem.head_dim} and {problem.head_dim_v}"
     if problem.head_dim > HEAD_DIMS[-1]:
         return f"serves head dims up to {HEAD_DIMS[-1]}, not {problem.head_dim}"
-    if row_tiles(problem, LEAST_ROWS) * problem.batch * problem.heads_q > MOST_TILES:
-        return f"counts up to {MOST_TILES} tiles of {LEAST_ROWS} rows"
+    if row_tiles(problem, LEAST_ROWS) * problem.batch * problem.heads_q > LARGEST:
+        return f"counts up to {LARGEST} tiles of {LEAST_ROWS} rows"
     if problem.softmax_scale <= 0:  # 0 times the -inf of a hidden key is NaN
         return f"needs a positive softmax scale, not {problem.softmax_scale:g}"
     return None

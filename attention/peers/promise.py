@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from attention.cuda.family import section_of
+from attention.cuda.family import row_tiles, section_of
 from attention.kernels.sm90a.forward.warp_specialised.launch import shape_of
 from attention.peers.results import HOPPER, Q_IN_REGISTERS
 from attention.problem import AttentionProblem
@@ -83,7 +83,7 @@ def _amounts(problem: AttentionProblem, tile: Config) -> dict[str, float]:
 def keys_in_order(problem: AttentionProblem, tile: Config) -> list[int]:
     """Tiles of keys that each tile of rows works through, in the order of work.cuh: longest first within a section."""
     shape = shape_of(problem, tile)
-    heads, rows = problem.batch * problem.heads_q, -(-problem.seq_q // shape.tile_rows)
+    heads, rows = problem.batch * problem.heads_q, row_tiles(problem, shape.tile_rows)
     ends = [problem.seq_kv if not problem.causal else (row + 1) * shape.tile_rows for row in range(rows)]
     keys = [-(-min(problem.seq_kv, end) // shape.tile_keys) for end in ends]
     if not problem.causal:

@@ -1,24 +1,22 @@
 """The sm90a forward kernel on the emulator: the launch that its launcher makes, of one ForwardCase."""
 
 import ctypes
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from attention.kernels.sm90a.forward.warp_specialised.launch import GROUP_ROWS, Launch, Shape, build_of, shape_of
+from attention.kernels.sm90a.forward.warp_specialised.launch import GROUP_ROWS, Launch, build_of, shape_of
 from attention.problem import AttentionProblem
 from attention.variant import KERNELS, Config
 from microbench.build import Defines
 from microbench.emulator import EmulatedDevice, TensorMap, toolchain
 from microbench.emulator.device import EmulatedKernel
 from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs, inputs_of
+from tests.emulated.forward_launch import bring_features, describe
 from tests.emulated.poisoned import placed
 
 FOLDER, COMMON = KERNELS / "sm90a/forward/warp_specialised", KERNELS / "common"
 KERNEL, SOURCE = "attention_forward_sm90a", (FOLDER / "kernel.cu").read_text()
-LOG2_E = math.log2(math.e)
-OPEN = 1 << 20  # an edge of the band that hides nothing
 
 
 @dataclass(frozen=True)
@@ -73,8 +71,9 @@ def run(
     for name, place in held.items():
         place.array[...] = getattr(inputs, name)
     out, lse, counters = placed(device, case.memory, inputs.q.shape), _lse(device, inputs), device.full(2, 0, np.int32)
-    launch = _launch(case, shape, section)
-    launch.blocks = blocks
+    launch = Launch(blocks=blocks)
+    describe(launch, case, shape.tile_rows, section)
+    launch.slack = 8 / launch.scale_log2
     launch.queries, launch.keys = inputs.q.shape[2], inputs.k.shape[2]
     rows = {"q": GROUP_ROWS, "k": shape.tile_keys, "v": shape.tile_keys}
     for name, place in held.items():
@@ -84,7 +83,7 @@ def run(
         ctypes.memmove(ctypes.addressof(getattr(launch, name)), encoded.tobytes(), len(encoded.tobytes()))
     launch.out, launch.lse, launch.counters = out.array.ctypes.data, lse[1].ctypes.data, counters.ctypes.data
     launch.out_batch, launch.out_head, launch.out_row = (stride // 2 for stride in out.array.strides[:3])
-    kept = _features(device, case, kernel, inputs, launch)
+    kept = bring_features(device, case, kernel.defines, inputs, launch)
     kernel.load(device)((blocks,), (shape.threads,), (np.void(bytes(launch)),), shared_mem=shape.smem_bytes)
     strays = (
         (not out.untouched, "wrote beside out"),
@@ -99,51 +98,3 @@ def run(
 def _lse(device: EmulatedDevice, inputs: Inputs) -> Array:
     """Three of them: the middle one is the kernel's."""
     return device.full((3, *inputs.q.shape[:3]), np.nan, np.float32)
-
-
-def _launch(case: ForwardCase, shape: Shape, section: int) -> Launch:
-    """All but addresses, as kernel.py has it."""
-    (queries, keys), count = case.longest, len(case.sequences)
-    row_tiles, scale_log2 = -(-queries // shape.tile_rows), (case.softcap or case.scale) * LOG2_E
-    ahead = keys - queries if case.aligned == "bottom_right" and not case.lengths else 0
-    return Launch(
-        batch=count,
-        heads=case.heads_q,
-        heads_per_kv=case.heads_q // case.heads_kv,
-        head_dim=case.head_dim,
-        right=OPEN if case.right is None else case.right + ahead,
-        left=-OPEN if case.left is None else case.left + ahead,
-        moves=int(case.aligned == "bottom_right"),
-        row_tiles=row_tiles,
-        tiles=row_tiles * count * case.heads_q,
-        section=section,
-        scale_log2=scale_log2,
-        slack=8 / scale_log2,
-        softcap=case.scale / case.softcap if case.softcap else 0.0,
-        alibi_scale=LOG2_E / scale_log2,
-    )
-
-
-def _features(device: EmulatedDevice, case: ForwardCase, kernel: Kernel, inputs: Inputs, launch: Launch) -> list[Array]:
-    """Fill in what the compiled features read, neutral where the case does not ask; the arrays must outlive the run."""
-    compiled, kept = kernel.defines, list[Array]()
-    assert bool(compiled["SOFTCAP"]) == bool(case.softcap) and bool(compiled["VARLEN"]) == bool(case.lengths)
-
-    def held(array: Array) -> int:
-        kept.append(device.asarray(array))
-        return int(kept[-1].ctypes.data)
-
-    if compiled["VARLEN"]:
-        starts = np.cumsum([(0, 0), *case.lengths], 0).astype(np.int32)
-        launch.query_starts, launch.key_starts = held(starts[:, 0]), held(starts[:, 1])
-    if compiled["ALIBI"]:
-        launch.alibi = held(inputs.slopes if case.alibi else np.zeros((1, case.heads_q), np.float32))
-        launch.alibi_batch, launch.alibi_head = case.heads_q if case.alibi == "batch" else 0, 1
-    if compiled["SINKS"]:
-        launch.sinks = held(inputs.sinks if case.sinks else np.full(case.heads_q, -np.inf, np.float32))
-    if compiled["MASK"]:
-        mask = inputs.mask if case.mask else np.ones((1, 1, 1, case.longest[1]), np.uint8)
-        launch.mask = held(mask)
-        strides = (0 if size == 1 else stride for size, stride in zip(mask.shape, mask.strides, strict=True))
-        launch.mask_batch, launch.mask_head, launch.mask_row, launch.mask_key = strides
-    return kept
