@@ -14,8 +14,9 @@ from rich.text import Text
 
 from attention import timings
 from attention.choose import TIE_BAND, Candidate, Choice, choose
+from attention.classes import representative
 from attention.errors import ProblemError
-from attention.machine import HOST, machine_profile
+from attention.machine import HOST, machine_profile, takes_unmeasured
 from attention.problem import AttentionProblem
 from attention.shapes import MASK_AND_CAUSAL, checked, copied_first, mask_that_fits, shapes_of, stretched
 from attention.variant import by_path
@@ -163,7 +164,13 @@ def explain_on(
 ) -> Explanation:
     """Explain one problem on the machine of a profile, by its timings on file where there are some."""
     problem = problem.on("cpu" if profile.arch == HOST else "cuda")
-    choice = choose(profile, problem, only=only, efficiencies=timings.of_machine(profile))
+    choice = choose(
+        profile,
+        representative(problem),
+        only=only,
+        efficiencies=timings.of_machine(profile),
+        unmeasured=takes_unmeasured(),
+    )
     pick = choice.pick
     used = dict.fromkeys(term.constant for term in pick.prediction.terms) if pick.prediction else {}
     constants = [profile[name] for name in used]

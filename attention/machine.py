@@ -10,6 +10,7 @@ from microbench.errors import UnknownGpu
 from microbench.profile import Profile, available
 
 HOST = "host"
+UNMEASURED_VARIABLE = "SMSCOPE_UNMEASURED"
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,11 @@ class MachineProfile:
 
     profile: Profile
     caution: str | None = None
+
+
+def takes_unmeasured() -> bool:
+    """Whether the caller wants kernels of ours that nobody has timed on this kind of GPU: SMSCOPE_UNMEASURED=1."""
+    return os.environ.get(UNMEASURED_VARIABLE, "") not in ("", "0")
 
 
 @cache
@@ -60,6 +66,19 @@ def _of_gpu(device: str) -> MachineProfile:
     who = f"this GPU ({name}, {sm_count} SMs) has no profile"
     if profiles:
         nearest = min(profiles, key=lambda profile: (abs(profile.sm_count - sm_count), profile.gpu))
-        return MachineProfile(nearest, f"{who}, so that of {nearest.gpu} judges it; `make bench` measures this one")
+        caution = f"{who}, so that of {nearest.gpu} judges it; `make bench` measures this one"
+        return MachineProfile(_with_sms(nearest, sm_count), caution)
     empty = Profile(gpu=slug(name, facts.total_memory), name=name, arch=arch, sm_count=sm_count)
     return MachineProfile(empty, f"{who} and none of {arch} is shipped; `make bench` measures it")
+
+
+def _with_sms(profile: Profile, sm_count: int) -> Profile:
+    """A neighbour's profile for another number of SMs: tensor cores come with SMs, memory does not."""
+    share = sm_count / profile.sm_count
+    constants = tuple(
+        each.model_copy(update={end: getattr(each, end) * share for end in ("value", "low", "high")})
+        if each.name.endswith("_flops_per_s")
+        else each
+        for each in profile.constants
+    )
+    return profile.model_copy(update={"sm_count": sm_count, "constants": constants})

@@ -12,6 +12,7 @@ from attention import reference, timings
 from attention.choose import choose
 from attention.cuda import kernels
 from attention.errors import UnsupportedError
+from attention.identity import code_sha256
 from attention.machine import machine_profile
 from attention.peers import cells, timer
 from attention.peers.candidates import Candidate, ours, peers
@@ -240,7 +241,7 @@ def _timing(
         error=error.error,
         allowed_error=error.allowed,
         threads=1,
-        source_sha256=timings.source_sha256(entry.variant.path) if entry.variant else "",
+        source_sha256=code_sha256(entry.variant.path) if entry.variant else "",
         cubin_sha256=cubin,
         run=run,
         grid=cell.grid,
