@@ -4,6 +4,7 @@ They also correct the model: predicted over measured, the median over the timing
 machine, is an efficiency. A timing of our own kernel counts only while the code is what was timed (attention.identity).
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -136,24 +137,33 @@ def of_machine(profile: Profile) -> Corrections:
     A GPU whose own timings do not compare our kernels with torch's takes those of the nearest GPU of its architecture.
     """
     own = _of(profile)
-    if profile.arch == HOST or _compares(own):
-        return own
+    if profile.arch == HOST or own.compares:
+        return own.corrections
     siblings = [each for name in available() if (each := Profile.load(name)).arch == profile.arch]
     siblings.sort(key=lambda each: (abs(each.sm_count - profile.sm_count), each.gpu))
-    return next((found for each in siblings if _compares(found := _of(each))), own)
+    return next((found.corrections for each in siblings if (found := _of(each)).compares), own.corrections)
 
 
-def _compares(found: Corrections) -> bool:
-    """Whether a kernel of ours and one of torch's were timed."""
-    return {"smscope", "torch"} <= {by_path(path).owner for path in found.of_variant}
+@dataclass(frozen=True)
+class _Derived:
+    """What a machine's files said when they were as `stamps` have them; `compares`: ours and torch's were timed."""
+
+    profile: Profile
+    stamps: tuple[tuple[Path, int, int], ...]
+    corrections: Corrections
+    compares: bool
 
 
-def _of(profile: Profile) -> Corrections:
+_kept: dict[str, _Derived] = {}
+
+
+def _of(profile: Profile) -> _Derived:
     stamps = tuple((file, (stat := file.stat()).st_mtime_ns, stat.st_size) for file in _files(profile.gpu))
     kept = _kept.get(profile.gpu)
-    if kept is None or kept[0] != profile or kept[1] != stamps:
-        kept = _kept[profile.gpu] = (profile, stamps, efficiencies(profile, read(profile.gpu)[0]))
-    return kept[2]
-
-
-_kept: dict[str, tuple[Profile, tuple[tuple[Path, int, int], ...], Corrections]] = {}
+    # Comparing two profiles constant by constant takes longer than a choice.
+    if kept is not None and kept.stamps == stamps and (kept.profile is profile or kept.profile == profile):
+        return kept
+    found = efficiencies(profile, read(profile.gpu)[0])
+    owners = {by_path(path).owner for path in found.of_variant}
+    _kept[profile.gpu] = _Derived(profile, stamps, found, {"smscope", "torch"} <= owners)
+    return _kept[profile.gpu]
