@@ -92,5 +92,10 @@ def _of_sinks(grad_out: torch.Tensor, given: Forwarded) -> torch.Tensor:
     """-sum(exp(sink - lse) * rowsum(dO * out)): a sink takes weight from its row, and gives no value."""
     assert given.extras.sinks is not None
     delta = (grad_out.float() * given.out.float()).sum(-1)
-    weights = (given.extras.sinks[:, None] - given.lse).exp().masked_fill(given.lse == -torch.inf, 0.0)
-    return -(weights * delta).sum((0, 2))
+    shares = (given.extras.sinks[:, None] - given.lse).exp() * delta
+    blind = given.lse == -torch.inf
+    starts = given.extras.cu_seqlens_q
+    if starts is not None:  # a row of no sequence has whatever its memory held
+        row = torch.arange(given.lse.shape[2], device=given.lse.device)
+        blind = blind | (row < starts[0]) | (row >= starts[-1])
+    return -shares.masked_fill(blind, 0.0).sum((0, 2))

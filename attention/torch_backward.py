@@ -131,8 +131,20 @@ def flash(grad_out: torch.Tensor, given: Forwarded) -> Triple:
         window_size_left=left,
         window_size_right=0 if problem.causal else right,
     )
-    query, key, value = ((each[None] if problem.varlen else each).transpose(1, 2) for each in found)
+    if problem.varlen:
+        found = [
+            _of_no_sequence_zero(each, starts)
+            for each, starts in zip(found, (extras.cu_seqlens_q, extras.cu_seqlens_k, extras.cu_seqlens_k), strict=True)
+        ]
+    query, key, value = (each.transpose(1, 2) for each in found)
     return query, key, value
+
+
+def _of_no_sequence_zero(gradient: torch.Tensor, starts: torch.Tensor | None) -> torch.Tensor:
+    """(1, T, H, D): rows of no sequence are written by nobody, and a projection's gradient sums over them."""
+    assert starts is not None
+    row = torch.arange(gradient.shape[0], device=gradient.device)
+    return gradient.masked_fill_(((row < starts[0]) | (row >= starts[-1]))[:, None, None], 0.0)[None]
 
 
 def flash_deterministic(grad_out: torch.Tensor, given: Forwarded) -> Triple:
