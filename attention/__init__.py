@@ -50,6 +50,8 @@ __all__ = [
     "flash_attn_varlen_func",
     "sdpa",
 ]
+# What tells this package from others of its name (smscope/ours.py).
+__distribution__ = "smscope"
 
 
 def __getattr__(name: str) -> Any:

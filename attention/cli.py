@@ -11,7 +11,7 @@ import typer
 
 from attention import bench as benchmark
 from attention import builds
-from attention.errors import AttentionError, ProblemError, UnsupportedError
+from attention.errors import AttentionError, ProblemError
 from attention.explain import Explanation, explain_on
 from attention.machine import machine_profile
 from attention.problem import AttentionProblem
@@ -296,4 +296,4 @@ def main(arguments: list[str] | None = None) -> None:
         app(arguments, prog_name="python -m attention")
     except (AttentionError, SmscopeError) as error:
         print(error, file=sys.stderr)
-        sys.exit(2 if isinstance(error, (ProblemError, UnsupportedError, InputError)) else 1)
+        sys.exit(error.exit_code)
