@@ -13,7 +13,7 @@ from attention import bench as benchmark
 from attention import builds
 from attention.errors import AttentionError, ProblemError
 from attention.explain import Explanation, explain_on
-from attention.machine import machine_profile
+from attention.machine import machine_profile, named_machine
 from attention.problem import AttentionProblem
 from microbench.arch import by_name
 from microbench.clocks import visible_gpus
@@ -50,12 +50,16 @@ Scale = Annotated[float | None, typer.Option("--scale", help="The factor before 
 Only = Annotated[
     str | None, typer.Option("--only", help="smscope or torch: kernels of that owner alone; or one variant's name.")
 ]
+ExplainedGpu = Annotated[
+    str | None,
+    typer.Option("--gpu", help="A profile's name, or any GPU's or architecture's: a100, sm89; by default this CPU."),
+]
 SHAPE_HELP = "B,Hq,Hkv,Sq,Skv,D, such as 1,8,8,1024,1024,64; a seventh number is Dv."
 
 
 @app.command()
 def explain(
-    shape: Annotated[str, typer.Option("--shape", help=SHAPE_HELP)],
+    shape: Annotated[str, typer.Option("--shape", help=SHAPE_HELP)] = PICKS[1][0],
     dtype: ExplainedDtype = None,
     causal: Causal = False,
     scale: Scale = None,
@@ -72,20 +76,16 @@ def explain(
     varlen: Annotated[
         str | None, typer.Option("--varlen", help="Packed: TQ,TKV rows in all; B sequences of at most Sq and Skv.")
     ] = None,
-    gpu: Annotated[str | None, typer.Option("--gpu", help="The name of a profile; this CPU's by default.")] = None,
+    gpu: ExplainedGpu = None,
     only: Only = None,
     json: Json = False,
 ) -> None:
     """Which kernel serves a problem, which measured constants decided, and why every other kernel does not."""
-    if gpu is None:
-        found = machine_profile("cpu")
-        profile, caution = found.profile, found.caution
-    else:
-        profile, caution = Profile.load(gpu), None
+    machine = machine_profile("cpu") if gpu is None else named_machine(gpu)
     tokens = pair("--varlen", varlen) if varlen is not None else (0, 0)
     problem = AttentionProblem.parse_shape(
         shape,
-        dtype=dtype or _usual_dtype(profile),
+        dtype=dtype or _usual_dtype(machine.profile),
         causal=causal,
         scale=scale,
         alignment="bottom_right" if flash or window is not None or varlen is not None else "top_left",
@@ -98,7 +98,7 @@ def explain(
         tokens_q=tokens[0],
         tokens_kv=tokens[1],
     )
-    explanation = explain_on(profile, problem, only=only, caution=caution)
+    explanation = explain_on(machine.profile, problem, only=only, caution=machine.caution, known=machine.known)
     if json:
         console.emit(json_module.loads(explanation.to_json()))
     else:
@@ -208,15 +208,18 @@ def picks(
     json: Json = False,
 ) -> None:
     """Say for three attention shapes which kernel would run and why. Needs a profile, and no torch."""
-    profile = Profile.load(gpu or _this_machine())
+    machine = named_machine(gpu or _this_machine())
+    profile = machine.profile
     problems = (
         AttentionProblem.parse_shape(shape, dtype=_usual_dtype(profile), causal=causal) for shape, causal in PICKS
     )
-    found = [explain_on(profile, problem) for problem in problems]
+    found = [explain_on(profile, problem, caution=machine.caution, known=machine.known) for problem in problems]
     if json:
         console.emit([json_module.loads(each.to_json()) for each in found])
         return
     console.draw("Which attention kernel would run, by this profile:", *(_one_line(each) for each in found))
+    if machine.caution:
+        console.draw(f"Caution: {machine.caution}.")
     console.draw(f"All candidates and reasons: python -m attention explain --shape {PICKS[0][0]} --gpu {profile.gpu}")
 
 
