@@ -4,10 +4,11 @@ import os
 from dataclasses import dataclass, replace
 from functools import cache
 
-from microbench.arch import by_compute_capability
+from microbench.arch import CUDA, by_compute_capability
 from microbench.clocks import slug
 from microbench.errors import UnknownGpu
 from microbench.profile import Profile, available
+from microbench.published import load
 from microbench.published.boards import Known, known
 from microbench.published.names import listed, matching
 
@@ -41,6 +42,12 @@ def named_machine(asked: str) -> MachineProfile:
     return MachineProfile(
         Profile.load(near[0]), f"no profile is called {asked!r}, so the nearest name, {near[0]}, is taken"
     )
+
+
+def nameable(incomplete: str) -> list[str]:
+    """What a shell offers where any GPU may be named: profiles, published boards, architectures."""
+    names = (*available(), *(gpu.slug for gpu in load().gpus if gpu.slug), *CUDA)
+    return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
 
 
 def _unmeasured(asked: str, profiles: list[str]) -> MachineProfile:
