@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import smscope
 from attention import cli as attention_cli
 from attention import reference, selfcheck
 from microbench import clocks
+from microbench.verification import matrix, tables
 from smscope import cli, verbs
 from tests.cpu import fake_probes
 
@@ -122,7 +124,7 @@ def test_every_verb_of_both_packages_is_a_verb_of_smscope() -> None:
         (("show", "b42"), 2, "No profile is called 'b42'"),
         (("explain", "--shape", "eight"), 2, "six whole numbers"),
         (("check", "--arch", "sm42"), 2, "No architecture is called 'sm42'"),
-        (("check", "--only", "dram_latency", "--all"), 2, "--all is about the attention kernels"),
+        (("check", "--only", "ffma_latency", "--all"), 2, "--all is about the attention kernels"),
         (("check", "--write", "--arch", "sm80"), 2, "--write takes no choice"),
         (("shwo",), 2, "Did you mean 'show'?"),
         (("bench", "--device", "tpu"), 2, "No device is called 'tpu'"),
@@ -179,6 +181,46 @@ def test_the_picks_are_of_the_gpu_that_was_measured(monkeypatch: pytest.MonkeyPa
     ]
 
 
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[matrix.Job]:
+    """The jobs that `check` was to compile; every one keeps its rules, but those of the kernel 'broken'."""
+    jobs: list[matrix.Job] = []
+
+    def run(todo: list[matrix.Job]) -> list[matrix.Checked]:
+        jobs.extend(todo)
+        return [matrix.Checked(j.kernel, j.arch, j.build, ("spills",) if j.kernel == "broken" else ()) for j in todo]
+
+    monkeypatch.setattr(matrix, "run", run)
+    return jobs
+
+
+def test_check_compiles_the_kernels_of_both_packages(
+    capsys: pytest.CaptureFixture[str], compiled: list[matrix.Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, _ = call(capsys, "check", "--arch", "sm90a", "--json")
+    kernels = {row["kernel"].split()[0] for row in json.loads(out)}
+    assert (code, {job.arch for job in compiled}) == (0, {"sm90a"})
+    assert {"ffma_latency", "sm90a/forward/warp_specialised"} <= kernels
+    compiled.clear()
+    assert call(capsys, "check", "--only", "ffma_latency", "--json")[0] == 0
+    assert {job.kernel for job in compiled} == {"ffma_latency"}
+    compiled.clear()
+    assert call(capsys, "check-attention", "--arch", "sm90a", "--json")[0] == 0
+    assert {job.kernel.split("/")[0] for job in compiled} == {"sm80", "sm90a"}
+    monkeypatch.setattr(verbs.builds, "jobs", lambda **_: [replace(compiled[0], kernel="broken")])
+    code, out, _ = call(capsys, "check", "--arch", "sm90a")
+    assert code == 1 and "1 broken" in out
+
+
+def test_check_write_writes_both_tables(
+    capsys: pytest.CaptureFixture[str], compiled: list[matrix.Job], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    written: list[type] = []
+    monkeypatch.setattr(tables, "write", lambda kind, rows: written.append(kind) or tmp_path / kind.__name__)
+    assert call(capsys, "check", "--write", "--json")[0] == 0
+    assert written == [tables.BuildRow, tables.AttentionRow]
+
+
 def test_test_gpu_without_a_gpu_says_why_and_runs_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,3 +263,21 @@ def test_test_gpu_of_an_installed_package_checks_the_kernels(
     rows.pop()
     assert call(capsys, "test-gpu")[0] == 0
     assert call(capsys, "test-gpu", "--", "-k", "forward")[0] == 2
+
+
+def test_a_file_beside_the_user_is_not_what_a_worker_imports(tmp_path: Path) -> None:
+    """An installed command does not search the folder it is started in, and its worker processes must not either."""
+    probes, here = tmp_path / "probes", tmp_path / "here"
+    here.mkdir()
+    probes.mkdir()
+    fake_probes.write(probes, "steady")
+    for name in ("microbench", "attention", "json"):
+        (here / f"{name}.py").write_text("raise SystemExit('this must not run')\n")
+    code = (
+        "from pathlib import Path; from microbench import paths; from smscope import cli; "
+        f"paths.writable_data = lambda: Path({str(tmp_path)!r}); paths.data_roots = lambda: [paths.writable_data()]; "
+        f"cli.main(['run', '--device', 'host', '--campaigns', '1', '--only', 'steady', '--probes', {str(probes)!r}])"
+    )
+    told = python("-P", "-c", code, cwd=here)  # -P: as an installed command is started
+    assert told.returncode == 0, told.stderr
+    assert "3 ok" in told.stdout
