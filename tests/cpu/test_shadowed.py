@@ -109,3 +109,13 @@ def test_a_folder_of_data_by_the_same_name_hides_nothing(tmp_path: Path) -> None
     (tmp_path / "attention").mkdir()
     (tmp_path / "attention" / "maps.npy").touch()
     assert python(tmp_path, ROOT, "-c", REACHED).stdout == "reached\n"
+
+
+def test_attention_alone_names_what_stands_in_the_place_of_microbench(tmp_path: Path, site: Path) -> None:
+    (tmp_path / "microbench.py").touch()
+    told = python(tmp_path, site, "-c", "import attention")
+    said = f"ImportError: attention needs smscope's microbench, and {tmp_path / 'microbench.py'} has its name; "
+    assert said in told.stderr
+    shutil.rmtree(site / "microbench")
+    (tmp_path / "microbench.py").unlink()
+    assert "and it is not there; `import smscope` says" in python(tmp_path, site, "-S", "-c", "import attention").stderr
