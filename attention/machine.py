@@ -54,7 +54,8 @@ def _unmeasured(asked: str, profiles: list[str]) -> MachineProfile:
     try:
         about = known(asked)
     except UnknownGpu as error:
-        raise UnknownGpu(f"{error} Profiles: {', '.join(profiles) or 'none yet'}; `smscope bench` writes one.") from None
+        there = ", ".join(profiles) or "none yet"
+        raise UnknownGpu(f"{error} Profiles: {there}; `smscope bench` writes one.") from None
     boards = listed(board.name for board in about.boards) if about.boards else f"any GPU of {about.arch}"
     gpu = about.boards[0].slug if len(about.boards) == 1 else asked
     # Without a document that gives the number of SMs, 1: there is no constant by which anything could be predicted.
