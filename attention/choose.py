@@ -21,13 +21,17 @@ TIE_BAND = 0.02
 
 @dataclass(frozen=True)
 class Candidate:
-    """One legal configuration; `prediction` is None where the profile does not suffice, and `unpredicted` says why."""
+    """One legal configuration; `prediction` is None where the profile does not suffice, and `unpredicted` says why.
+
+    `doubtful` is the constant that it would have to be predicted by, where that one is in doubt.
+    """
 
     variant: str  # its folder under kernels/
     owner: Owner
     config: Config
     prediction: Prediction | None
     unpredicted: str | None = None
+    doubtful: str | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ def choose(
             f"{f'; one would serve the same call {hint}' if hint else ''}."
         )
     ordered = predicted(profile, problem, candidates, efficiencies or {})
-    tied = ties(ordered)
+    tied = unjudged(ordered) or ties(ordered)
     pick = min(tied, key=_preference)
     served = bool(only) or any(candidate.owner == "smscope" for candidate in ordered)
     fallback = None if served else _why_fallback(refused, arch, variants)
@@ -147,7 +151,7 @@ def predicted(
                 )
             )
         except Unpredicted as reason:
-            candidate = Candidate(variant.path, variant.owner, config, None, str(reason))
+            candidate = Candidate(variant.path, variant.owner, config, None, str(reason), reason.doubtful)
             judged.append(((float("inf"), variant.rank, variant.path, sizes), candidate))
     return tuple(candidate for _, candidate in sorted(judged, key=lambda pair: pair[0]))
 
@@ -159,6 +163,16 @@ def ties(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
         return ordered[:1]
     limit = fastest.seconds * (1 + TIE_BAND)
     return tuple(each for each in ordered if each.prediction is not None and each.prediction.seconds <= limit)
+
+
+def unjudged(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    """Torch's first kernel alone, where constants in doubt leave none of torch's predicted; else none.
+
+    Ours would win such a race for want of a rival, and the constant in doubt would have chosen it.
+    """
+    torchs = [each for each in ordered if each.owner == "torch"]
+    doubted = [each for each in torchs if each.doubtful]
+    return () if any(each.prediction for each in torchs) else tuple(doubted[:1])
 
 
 def _preference(candidate: Candidate) -> tuple[bool, float, str, tuple[int, ...]]:

@@ -4,7 +4,8 @@
     term    = demand of one full tile / rate x full tiles' worth of scores that the busiest unit works through
 
 A unit is an SM of a GPU or a logical core of a CPU. Every rate is a constant of the profile; none is typed here. What a
-profile lacks makes a variant unpredicted, with the constant's name: never a guess.
+profile lacks, or holds in doubt (measured on a busy machine), makes a variant unpredicted, with the constant's name:
+never a guess.
 """
 
 import math
@@ -18,7 +19,8 @@ import numpy as np
 from attention.problem import AttentionProblem
 from attention.shapes import LARGEST
 from attention.variant import MEMORY, Config, Demand, Tile, Variant
-from microbench.profile import Profile
+from microbench.doubt import doubt
+from microbench.profile import Profile, ProfileConstant
 
 MOST_STEPS = 1 << 20  # of rows that are looked at one by one: 8 MB an array
 LEVELS = ("l1", "l2", "l3")
@@ -100,7 +102,11 @@ def nearest_efficiency(
 
 
 class Unpredicted(Exception):
-    """The profile lacks what a prediction needs; the message says what."""
+    """The profile lacks what a prediction needs; the message says what. `doubtful` names a constant in doubt."""
+
+    def __init__(self, why: str, doubtful: str | None = None) -> None:
+        super().__init__(why)
+        self.doubtful = doubtful
 
 
 def predict(
@@ -116,7 +122,7 @@ def predict(
     efficiency = efficiency or Efficiency()
     tile = variant.tile(problem, config)
     share = share_of_busiest(problem, tile, profile.sm_count)
-    machine = _Machine(profile, {constant.name: constant.value for constant in profile.constants})
+    machine = _Machine(profile, {constant.name: constant for constant in profile.constants})
     terms = [_term(machine, demand, share.tiles, share) for demand in tile.demands]
     terms += [_term(machine, demand, share.rows, share) for demand in tile.edge]
     phases = dict.fromkeys(term.phase for term in terms)
@@ -168,12 +174,22 @@ class _Machine:
     """A profile, and its constants by name: a prediction asks for some twenty."""
 
     profile: Profile
-    values: Mapping[str, float]
+    constants: Mapping[str, ProfileConstant]
+
+    def value(self, name: str) -> float:
+        """A constant's value. Raises Unpredicted where the profile has none, or one in doubt."""
+        constant = self.constants.get(name)
+        if constant is None:
+            gpu = self.profile.gpu
+            raise Unpredicted(f"the profile of {gpu} holds no {name}; `make bench` on it measures what it can")
+        if constant.doubtful:
+            raise Unpredicted(f"{doubt(constant)}; `make bench` measures it again when the machine is idle", name)
+        return constant.value
 
     @property
     def clock_hz(self) -> float | None:
         """The SM clock at which rates per clock were measured, where that is known."""
-        return self.values["sm_clock_mhz"] * 1e6 if "sm_clock_mhz" in self.values else self.profile.clock_hz
+        return self.value("sm_clock_mhz") * 1e6 if "sm_clock_mhz" in self.constants else self.profile.clock_hz
 
     @property
     def needed_clock_hz(self) -> float:
@@ -184,14 +200,12 @@ class _Machine:
 
 
 def _term(machine: _Machine, demand: Demand, times: float, share: Share) -> Term:
-    profile, values = machine.profile, machine.values
-    constant = _nearest_level(values, demand.resident_bytes) if demand.rate == MEMORY else demand.rate
+    profile = machine.profile
+    constant = _nearest_level(machine, demand.resident_bytes) if demand.rate == MEMORY else demand.rate
     alone = constant.replace("_per_s", "_one_thread_per_s")
-    if share.busy_units == 1 and alone in values:
+    if share.busy_units == 1 and alone in machine.constants:
         constant = alone
-    if constant not in values:
-        raise Unpredicted(f"the profile of {profile.gpu} holds no {constant}; `make bench` on it measures what it can")
-    value = values[constant]
+    value = machine.value(constant)
     if constant.endswith("_per_clk_sm"):
         rate = value * machine.needed_clock_hz
     elif constant.endswith("_cycles"):
@@ -203,10 +217,11 @@ def _term(machine: _Machine, demand: Demand, times: float, share: Share) -> Term
     return Term(demand.term, demand.phase, demand.amount * times / rate, constant, value)
 
 
-def _nearest_level(values: Mapping[str, float], resident_bytes: float) -> str:
+def _nearest_level(machine: _Machine, resident_bytes: float) -> str:
     """The bandwidth of the smallest cache that holds this much; DRAM's where no cache does, or none was measured."""
     for level in LEVELS:
         size, bandwidth = f"{level}_size_bytes", f"{level}_bandwidth_bytes_per_s"
-        if size in values and bandwidth in values and resident_bytes <= values[size]:
+        measured = size in machine.constants and bandwidth in machine.constants
+        if measured and resident_bytes <= machine.value(size):
             return bandwidth
     return "dram_bandwidth_bytes_per_s"

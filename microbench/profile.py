@@ -13,10 +13,16 @@ from pydantic import Field, ValidationError
 from microbench import paths
 from microbench.device.cpu import host_slug
 from microbench.errors import DataError, UnknownGpu
-from microbench.record import Frozen
+from microbench.record import DISTURBANCES, Frozen
 
 # What the second method's constants add to the first one's name.
 TWIN_SUFFIX = "_numba"
+
+# Beyond this factor an interval is too wide for a choice to rest on its value. A constant that is off by it makes a
+# prediction off by as much, and the kernel picked by that runs at 1/1.18 = 0.85 of the better one's speed: the least
+# that attention promises of any single call. Of the shipped profiles' constants, measured on machines that were idle,
+# the worst lies at 1.11 (the share that a virtual machine has of its L3).
+WIDE = 1.18
 
 Label = Literal["measured", "lower bound"]
 
@@ -38,6 +44,28 @@ class ProfileConstant(Frozen):
     bound_upper: float | None = None
     bound_why: str = "unknown"
     flags: tuple[str, ...] = ()
+
+    @property
+    def disturbances(self) -> tuple[str, ...]:
+        """What else used the device while most of its rows were measured: 'busy', 'stolen', 'clock-moved'."""
+        return tuple(flag for flag in self.flags if flag in DISTURBANCES)
+
+    @property
+    def wide(self) -> bool:
+        """True where the campaigns disagree: not even half of them lie within WIDE of the value.
+
+        The value is their median, so half of them lie between it and either end. The nearer end counts: one campaign
+        that something disturbed moves one end as far as it likes, and hardly the median.
+        """
+        value, low, high = self.value, self.low, self.high
+        if not 0 < low <= value <= high:
+            return not low == value == high
+        return high > WIDE * value and value > WIDE * low
+
+    @property
+    def doubtful(self) -> bool:
+        """True where no choice may rest on it: it was measured beside other work, or its interval is wide."""
+        return self.wide or bool(self.flags and self.disturbances)
 
 
 class Profile(Frozen):
@@ -76,6 +104,11 @@ class Profile(Frozen):
             if constant.name == name:
                 return constant
         raise KeyError(f"The profile of {self.gpu} holds no constant {name!r}; run `make bench` there.")
+
+    @property
+    def doubtful(self) -> tuple[ProfileConstant, ...]:
+        """The constants that no choice may rest on."""
+        return tuple(constant for constant in self.constants if constant.doubtful)
 
     def value(self, name: str) -> float:
         """The constant's value in its own unit."""
