@@ -169,7 +169,10 @@ def explain_on(
     used = dict.fromkeys(term.constant for term in pick.prediction.terms) if pick.prediction else {}
     constants = [profile[name] for name in used]
     cautions = [caution] if caution else []
-    cautions += [f"no pick rests on {each}" for each in doubts_of(profile, choice)]
+    cautions += [
+        f"no pick rests on {each}; `make bench` on an idle machine ends the doubt"
+        for each in doubts_of(profile, choice)
+    ]
     cautions += [
         f"{constant.name} is a lower bound: its sweep was not flat at the end"
         for constant in constants

@@ -183,7 +183,7 @@ class _Machine:
             gpu = self.profile.gpu
             raise Unpredicted(f"the profile of {gpu} holds no {name}; `make bench` on it measures what it can")
         if constant.doubtful:
-            raise Unpredicted(f"{doubt(constant)}; `make bench` measures it again when the machine is idle", name)
+            raise Unpredicted(f"{doubt(constant)}", name)
         return constant.value
 
     @property

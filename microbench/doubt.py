@@ -1,6 +1,6 @@
 """What people are told of constants in doubt: which one, why, and what to do. ProfileConstant.doubtful is the judge."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from microbench.profile import Profile, ProfileConstant
@@ -11,6 +11,8 @@ CAUSES = {
     "stolen": "the hypervisor gave its cores to others",
     "clock-moved": "its clock moved",
 }
+WIDE_WHY = "its interval"
+SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def doubt(constant: ProfileConstant) -> Doubt | None:
         si.digits(number / by.divisor, constant.value / by.divisor)
         for number in (constant.low, constant.value, constant.high)
     )
-    wide = f"its interval {low} to {high} {by.unit} is too wide for {value}"
+    wide = f"{WIDE_WHY} {low} to {high} {by.unit} is too wide for {value}"
     return Doubt(constant.name, constant.probe, f"{wide}: {causes or 'its campaigns disagree'}")
 
 
@@ -46,15 +48,17 @@ def doubts(profile: Profile) -> tuple[Doubt, ...]:
     return tuple(found for constant in profile.constants if (found := doubt(constant)) is not None)
 
 
-def told(found: Iterable[Doubt]) -> list[str]:
-    """One sentence a cause: its constants by name, those with a wide interval each with its figures."""
-    together: dict[str, list[str]] = {}
-    sentences = []
+def told(found: Sequence[Doubt]) -> list[str]:
+    """A sentence for each wide interval, one for all others of a cause; what a reader would skip is only counted."""
+    wide = [each for each in found if each.why.startswith(WIDE_WHY)]
+    others: dict[str, list[str]] = {}
     for each in found:
-        if each.why.startswith("its interval"):
-            sentences.append(f"In doubt: {each}.")
-        else:
-            together.setdefault(each.why, []).append(each.constant)
-    for why, names in together.items():
-        sentences.append(f"In doubt: {', '.join(names)}: {why}.")
+        if each not in wide:
+            others.setdefault(each.why, []).append(each.constant)
+    sentences = [f"In doubt: {each}." for each in wide[:SHOWN]]
+    if len(wide) > SHOWN:
+        others["too wide an interval"] = [each.constant for each in wide[SHOWN:]]
+    for why, names in others.items():
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        sentences.append(f"In doubt: {', '.join(names[:SHOWN])}{more}: {why}.")
     return sentences

@@ -12,6 +12,7 @@ import typer
 
 from microbench import derive
 from microbench.cli import check, measuring
+from microbench.doubt import doubts, told
 from microbench.errors import DataError, EnvironmentLacks, InputError, SmscopeError
 from microbench.probe import Probe
 from microbench.probes import discover
@@ -63,7 +64,7 @@ def show(gpu: Gpu, json: Json = False) -> None:
         return
     from microbench import report
 
-    console.draw(report.table(profile))
+    console.draw(report.table(profile), *told(doubts(profile)))
 
 
 @app.command()
