@@ -45,7 +45,7 @@ check: ready-dev ## Compile every kernel for every architecture and read its SAS
 	@$(RUN) -m microbench check $(ARGS)
 	$(if $(ARGS),,@$(RUN) -m attention check)
 
-report: ready-report ## A page and a figure of every profile, in reports/
+report: ready-report ## A page of every profile with its figures inside, in reports/
 	@$(RUN) -m microbench report $(ARGS)
 
 profile: ready-bench ## Derive every profile again from data/runs

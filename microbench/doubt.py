@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from microbench.profile import Profile, ProfileConstant
-from microbench.report import si
 
 CAUSES = {
     "busy": "the machine was busy",
@@ -31,6 +30,8 @@ def doubt(constant: ProfileConstant) -> Doubt | None:
     """Why no choice may rest on this constant; None where one may."""
     if not constant.doubtful:
         return None
+    from microbench.report import si  # here: a call of attention asks, and pays for no report where nothing is in doubt
+
     causes = " and ".join(CAUSES[flag] for flag in constant.disturbances)
     if not constant.wide:
         return Doubt(constant.name, constant.probe, f"measured while {causes}")

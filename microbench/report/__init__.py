@@ -1,18 +1,16 @@
 """A profile as a table: what was measured, what physics allows, and what others published.
 
-`rows` builds it, `table` draws it for a terminal, `markdown` for a page, `write` makes the page of one machine.
+`rows` builds it, `table` draws it for a terminal, `markdown` for a page; report/html.py makes a page that travels.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from microbench.errors import DataError
+from microbench.doubt import doubts, told
 from microbench.profile import TWIN_SUFFIX, Profile, ProfileConstant
 from microbench.published import Published
 from microbench.published.verdict import Acceptance, Comparison, accept, compare
@@ -174,6 +172,7 @@ def page(profile: Profile, published: Published | None = None) -> str:
     units = "cores" if profile.arch == "host" else "SMs"
     head = f"# {profile.name}\n\n`{profile.gpu}`, {profile.arch}, {profile.sm_count} {units}{gigahertz}.\n"
     parts = [head, "## Results\n", results(profile, published) + "\n"]
+    parts += ["\n".join(f"- {sentence}" for sentence in told(doubts(profile))) + "\n"] if profile.doubtful else []
     parts += ["## Bounds\n", _whys(profile) + "\n"]
     bands = accept(profile, published)
     if bands:
@@ -192,20 +191,3 @@ def _difference(found: Comparison) -> str:
 def _whys(profile: Profile) -> str:
     lines = tuple((c.name, c.bound_why, c.probe, c.method, str(c.n), ", ".join(c.flags)) for c in profile.constants)
     return markdown(("quantity", "what limits it", "probe", "method", "campaigns", "flags"), lines)
-
-
-def write(profile: Profile, folder: Path, published: Published | None = None) -> Path:
-    """Write the page to `folder`/<gpu>.md, whole or not at all, and return its path. Raises DataError."""
-    file = folder / f"{profile.gpu}.md"
-    text = page(profile, published)
-    partial = file.with_suffix(".md.partial")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(file)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        text = f"Could not write {file.name}: {error.strerror}. Free some space or name another folder."
-        raise DataError(text) from error
-    return file

@@ -268,7 +268,7 @@ def test_every_distinct_build_of_every_point_is_checked_once_per_architecture() 
         assert len(set(builds)) == len(builds) >= 1
 
 
-def test_the_table_of_a_machine_and_its_page_and_figure(
+def test_the_table_of_a_machine_and_its_page_with_a_figure_inside(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save(
@@ -282,8 +282,9 @@ def test_the_table_of_a_machine_and_its_page_and_figure(
     code, out, _ = call(capsys, "report", "h100-sxm-80gb", "--output", str(tmp_path / "out"), "--json")
     (told,) = json.loads(out)
     assert code == 0
-    assert "l1_latency_cycles" in Path(told["page"]).read_text()
-    assert "<svg" in Path(told["figure"]).read_text()
+    page = Path(told["page"]).read_text()
+    assert "l1_latency_cycles" in page
+    assert (told["figures"], page.count("data:image/svg+xml;base64,")) == (1, 1)
 
 
 def test_profiles_of_this_checkout_follow_from_its_runs(data: Path) -> None:
