@@ -147,7 +147,8 @@ def share_of_bound(profile: Profile) -> Figure:
         bound = constant.bound_upper or math.nan
         axes.barh(row, share(constant), color=PALETTE[0], height=0.62)
         axes.plot([constant.low / bound, constant.high / bound], [row, row], color="#222222", linewidth=2)
-        axes.annotate(si(constant.value, constant.unit), (share(constant) + 0.01, row), va="center", fontsize=8)
+        end = max(constant.value, constant.high) / bound
+        axes.annotate(si(constant.value, constant.unit), (end + 0.01, row), va="center", fontsize=8)
     axes.set_yticks(range(len(constants)), [constant.name for constant in constants], fontsize=8)
     axes.axvline(1.0, color="#c8502d", linewidth=1)
     axes.set_xlim(0, 1.22)

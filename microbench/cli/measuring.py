@@ -80,15 +80,15 @@ def run(
 def _summary(
     outcome: runner.Outcome, mine: derive.Derived, whole: derive.Derived, profile: Path | None
 ) -> dict[str, object]:
-    told = outcome.run.environment
+    environment = outcome.run.environment
     failed = [row.model_dump(mode="json", exclude_none=True) for row in outcome.run.records if row.status == "failed"]
     unsupported = {row.probe: row.reason for row in outcome.run.records if row.status == "unsupported"}
     return {
-        "gpu": told.gpu,
-        "run": told.run_id,
-        "quick": told.quick,
-        "only": told.only,
-        "campaigns": told.campaigns,
+        "gpu": environment.gpu,
+        "run": environment.run_id,
+        "quick": environment.quick,
+        "only": environment.only,
+        "campaigns": environment.campaigns,
         "retried": outcome.retried,
         "resumed_records": outcome.kept,
         "records": outcome.statuses,
@@ -106,13 +106,17 @@ def _results(outcome: runner.Outcome, mine: derive.Derived, named: tuple[Probe, 
 
     Probes of other machines (a GPU's on a CPU) are counted, and listed only where they were `named`.
     """
-    told = outcome.run.environment
+    environment = outcome.run.environment
     drawn = report.table(mine.profile)
     again = f" and {outcome.retried} more of what was in doubt" if outcome.retried else ""
     heading, drawn.title = str(drawn.title), None
     if mine.profile.constants:
-        yield from (heading, f"{'quick run, only ' if told.quick else ''}{told.campaigns} campaigns{again}", drawn)
-    here, wanted = arch.by_name(told.arch), {probe.name for probe in named}
+        yield from (
+            heading,
+            f"{'quick run, only ' if environment.quick else ''}{environment.campaigns} campaigns{again}",
+            drawn,
+        )
+    here, wanted = arch.by_name(environment.arch), {probe.name for probe in named}
     elsewhere = {probe.name for probe in discover() if not probe.runs_on(here)} - wanted
     records = outcome.run.records
     yield from console.troubles(row for row in records if row.probe not in elsewhere)

@@ -174,7 +174,7 @@ class Suite:
             with watching(len(tasks)) as watcher:
                 watcher.say(
                     f"{si.counted(len(doubts), 'constant')} in doubt, the first {doubts[0]}. Measuring "
-                    f"{si.counted(len(mine), 'probe')} again, {number + 1} of at most {options.retries} times."
+                    f"{si.counted(len(mine), 'probe')} again, try {number + 1} of {options.retries} at most."
                 )
                 self._campaign(tasks, done, watcher, f"again {number + 1}/{options.retries}")
 
