@@ -71,7 +71,7 @@ class ProfileConstant(Frozen):
 class Profile(Frozen):
     """Everything that was measured of one GPU, as constants by name."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 2
     gpu: str
     name: str
     arch: str
@@ -157,7 +157,7 @@ def _over(shipped: Profile, own: Profile) -> Profile:
 def read(file: Path) -> Profile:
     """Load one profile file. Raises DataError."""
     try:
-        return Profile.model_validate_json(file.read_bytes())
+        return _of_today(Profile.model_validate_json(file.read_bytes()))
     except (OSError, ValidationError) as error:
         if isinstance(error, ValidationError):
             first = error.errors()[0]
@@ -167,6 +167,19 @@ def read(file: Path) -> Profile:
         raise DataError(
             f"{file.name} is no readable profile ({why}); `make profile` writes it again from data/runs."
         ) from error
+
+
+def _of_today(profile: Profile) -> Profile:
+    """In version 1 one disturbed row flagged a constant, which says too little for a doubt: its interval judges."""
+    if profile.schema_version == 2:
+        return profile
+    constants = (
+        constant.model_copy(
+            update={"flags": tuple(f"{flag} in some rows" if flag in DISTURBANCES else flag for flag in constant.flags)}
+        )
+        for constant in profile.constants
+    )
+    return profile.model_copy(update={"schema_version": 2, "constants": tuple(constants)})
 
 
 def available() -> list[str]:

@@ -1,5 +1,7 @@
 """A constant measured on a busy machine is named, and nothing is chosen by it."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +14,7 @@ from attention.variant import Config, by_path
 from microbench import derive, paths, record
 from microbench.doubt import doubt, doubts, told
 from microbench.probes import discover
-from microbench.profile import WIDE, Profile
+from microbench.profile import WIDE, Profile, read
 from tests.cpu.attention_profiles import hopper_profile, host_profile
 from tests.data.profiles import constant
 
@@ -112,6 +114,18 @@ def test_a_doubt_about_one_of_torchs_kernels_leaves_the_others_in_the_race() -> 
     problem = AttentionProblem(1, 16, 16, 4096, 4096, 128, dtype="bfloat16")
     doubted = changed(hopper_profile(), "mma_bf16_flops_per_s", flags=("busy",))
     assert choose(doubted, problem).pick == choose(hopper_profile(), problem).pick
+
+
+def test_a_flag_of_a_version_1_profile_meant_one_row_and_its_interval_judges(tmp_path: Path) -> None:
+    flagged = changed(host_profile(), "fma_f32_per_s", flags=("8 fma zmm", "busy"))
+    wide = changed(flagged, "matmul_f32_flops_per_s", low=0.7e9, high=2000e9, flags=("busy",))
+    file = tmp_path / "host-test-4c.json"
+    file.write_text(wide.model_dump_json().replace('"schema_version":2', '"schema_version":1'))
+    found = read(file)
+    assert found["fma_f32_per_s"].flags == ("8 fma zmm", "busy in some rows")
+    assert [each.constant for each in doubts(found)] == ["matmul_f32_flops_per_s"]
+    file.write_text(wide.model_dump_json())
+    assert read(file) == wide and len(doubts(wide)) == 2
 
 
 @pytest.mark.parametrize("gpu", ["h100-sxm-80gb", "host-amd-epyc-f26m2-2c"])
