@@ -43,7 +43,7 @@ bench: ready-bench ## Measure this machine: one run, its profile, and the kernel
 check: ready-dev ## Compile every kernel for every architecture and read its SASS; ARGS=<gpu> compares its methods
 	@$(RUN) -m smscope check $(ARGS)
 
-report: ready-report ## A page and a figure of every profile, in reports/
+report: ready-report ## A page of every profile with its figures inside, in reports/
 	@$(RUN) -m microbench report $(ARGS)
 
 profile: ready-bench ## Derive every profile again from data/runs

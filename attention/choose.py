@@ -22,13 +22,17 @@ TIE_BAND = 0.02
 
 @dataclass(frozen=True)
 class Candidate:
-    """One legal configuration; `prediction` is None where the profile does not suffice, and `unpredicted` says why."""
+    """One legal configuration; `prediction` is None where the profile does not suffice, and `unpredicted` says why.
+
+    `doubtful` is the constant that it would have to be predicted by, where that one is in doubt.
+    """
 
     variant: str  # its folder under kernels/
     owner: Owner
     config: Config
     prediction: Prediction | None
     unpredicted: str | None = None
+    doubtful: str | None = None
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ def choose(
     if efficiencies is not None and not (unmeasured or only):
         behind = _never_timed(problem, arch, candidates, efficiencies)
     able = tuple(each for each in ordered if behind is None or _fused_of_torch(each, variants))
-    tied = ties(able)
+    tied = unjudged(able) or ties(able)
     pick = min(tied, key=_preference)
     served = bool(only) or any(candidate.owner == "smscope" for candidate in able)
     fallback = None if served else behind or _why_fallback(refused, arch, variants)
@@ -154,7 +158,7 @@ def predicted(
                 )
             )
         except Unpredicted as reason:
-            candidate = Candidate(variant.path, variant.owner, config, None, str(reason))
+            candidate = Candidate(variant.path, variant.owner, config, None, str(reason), reason.doubtful)
             judged.append(((float("inf"), variant.rank, variant.path, sizes), candidate))
     return tuple(candidate for _, candidate in sorted(judged, key=lambda pair: pair[0]))
 
@@ -196,6 +200,16 @@ def _never_timed(
 
 def _fused_of_torch(candidate: Candidate, variants: tuple[Variant, ...]) -> bool:
     return candidate.owner == "torch" and any(each.path == candidate.variant and each.fused for each in variants)
+
+
+def unjudged(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    """Torch's first kernel alone, where constants in doubt leave none of torch's predicted; else none.
+
+    Ours would win such a race for want of a rival, and the constant in doubt would have chosen it.
+    """
+    torchs = [each for each in ordered if each.owner == "torch"]
+    doubted = [each for each in torchs if each.doubtful]
+    return () if any(each.prediction for each in torchs) else tuple(doubted[:1])
 
 
 def _outside(variant: Variant, arch: Arch, only: str | None) -> str | None:

@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 
 from attention import bench as benchmark
+from attention import builds
 from attention.errors import AttentionError, ProblemError
-from attention.explain import Explanation, explain_on
+from attention.explain import explain_on
 from attention.machine import machine_profile, nameable, named_machine
+from attention.picks import PICKS, shown, this_machine
 from attention.problem import AttentionProblem
 from microbench.arch import by_name
-from microbench.clocks import visible_gpus
 from microbench.errors import InputError, SmscopeError
 from microbench.profile import Profile
 from microbench.report import console
@@ -31,8 +32,6 @@ app = typer.Typer(
     help="Attention that is chosen by what was measured of this machine.",
 )
 
-# What `make bench` ends with: a short and a long prompt, and one token against a long cache.
-PICKS = (("4,16,16,1024,1024,64", False), ("1,32,8,4096,4096,128", True), ("8,32,8,1,4096,128", False))
 BENCHED = ("1,8,8,1024,1024,64", "1,8,2,2048,2048,128", "1,4,4,4096,4096,64")
 
 DTYPE_HELP = "float16, bfloat16, float32 or float64;"
@@ -180,7 +179,6 @@ def check(
     json: Json = False,
 ) -> None:
     """Compile our CUDA kernels without a GPU: no spill, no fatal note, every instruction they were written for."""
-    from attention import builds
     from microbench.verification import matrix, show, tables
 
     if write and (arch or every):
@@ -206,7 +204,8 @@ def picks(
     json: Json = False,
 ) -> None:
     """Say for three attention shapes which kernel would run and why. Needs a profile, and no torch."""
-    machine = named_machine(gpu or _this_machine())
+    name = gpu or this_machine()
+    machine = named_machine(name)
     profile = machine.profile
     problems = (
         AttentionProblem.parse_shape(shape, dtype=_usual_dtype(profile), causal=causal) for shape, causal in PICKS
@@ -214,10 +213,9 @@ def picks(
     found = [explain_on(profile, each, caution=machine.caution, known=machine.known) for each in problems]
     if json:
         console.emit([json_module.loads(each.to_json()) for each in found])
-        return
-    cautions = (f"Caution: {machine.caution}.",) if machine.caution else ()
-    console.draw("Which attention kernel would run, by this profile:", *(_one_line(each) for each in found), *cautions)
-    console.draw(f"All candidates and reasons: python -m attention explain --shape {PICKS[0][0]} --gpu {profile.gpu}")
+    else:
+        cautions = (f"Caution: {machine.caution}.",) if machine.caution else ()
+        console.draw(*shown(profile, found, name), *cautions, log_columns=console.BENCH_COLUMNS)
 
 
 def pair(option: str, text: str) -> tuple[int, int]:
@@ -227,22 +225,6 @@ def pair(option: str, text: str) -> tuple[int, int]:
     except ValueError:
         raise ProblemError(f"{option} {text} is not two whole numbers; write such as {option} 1024,0.") from None
     return first, second
-
-
-def _this_machine() -> str:
-    """The slug that a run on this machine has: its first GPU's, else its CPU's."""
-    gpus = visible_gpus()
-    return gpus[0].slug if gpus else "host"
-
-
-def _one_line(explanation: Explanation) -> str:
-    beaten = [each for each in explanation.choice.candidates if each.variant != explanation.choice.pick.variant]
-    runner_up = beaten[0] if beaten else None
-    second = ""
-    if runner_up is not None and runner_up.prediction is not None:
-        second = f"; next {runner_up.variant}, {written(runner_up.prediction.seconds, 's')}"
-    fallback = f" (fallback: {explanation.choice.fallback})" if explanation.choice.fallback else ""
-    return f"  {explanation.headline()}{second}{fallback}"
 
 
 def _usual_dtype(profile: Profile) -> str:

@@ -21,6 +21,7 @@ from attention.machine import HOST, machine_profile, named_machine, takes_unmeas
 from attention.problem import AttentionProblem
 from attention.shapes import MASK_AND_CAUSAL, checked, copied_first, mask_that_fits, shapes_of, stretched
 from attention.variant import by_path
+from microbench.doubt import Doubt, doubts
 from microbench.profile import Profile
 from microbench.published.boards import Known
 from microbench.report.si import counted, digits, written
@@ -198,6 +199,10 @@ def explain_on(
     constants = [profile[name] for name in used]
     cautions = [caution] if caution else []
     cautions += [
+        f"no pick rests on {each}; `make bench` on an idle machine ends the doubt"
+        for each in doubts_of(profile, choice)
+    ]
+    cautions += [
         f"{constant.name} is a lower bound: its sweep was not flat at the end"
         for constant in constants
         if constant.label != "measured"
@@ -217,6 +222,12 @@ def explain_on(
         cautions=tuple(cautions),
         known=known,
     )
+
+
+def doubts_of(profile: Profile, choice: Choice) -> tuple[Doubt, ...]:
+    """The constants in doubt for whose sake candidates of this choice are not predicted."""
+    names = {each.doubtful for each in choice.candidates}
+    return tuple(each for each in doubts(profile) if each.constant in names)
 
 
 def _table(title: str, *headings: str) -> Table:

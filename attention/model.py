@@ -4,7 +4,8 @@
     term    = demand of one full tile / rate x full tiles' worth of scores that the busiest unit works through
 
 A unit is an SM of a GPU or a logical core of a CPU. Every rate is a constant of the profile; none is typed here. What a
-profile lacks makes a variant unpredicted, with the constant's name: never a guess.
+profile lacks, or holds in doubt (measured on a busy machine), makes a variant unpredicted, with the constant's name:
+never a guess.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,8 @@ from dataclasses import dataclass
 from attention.problem import AttentionProblem
 from attention.shares import Share, share_of_busiest
 from attention.variant import MEMORY, Config, Demand, Variant
-from microbench.profile import Profile
+from microbench.doubt import doubt
+from microbench.profile import Profile, ProfileConstant
 
 LEVELS = ("l1", "l2", "l3")
 KEPT_MACHINES = 16
@@ -60,7 +62,11 @@ class Prediction:
 
 
 class Unpredicted(Exception):
-    """The profile lacks what a prediction needs; the message says what."""
+    """The profile lacks what a prediction needs; the message says what. `doubtful` names a constant in doubt."""
+
+    def __init__(self, why: str, doubtful: str | None = None) -> None:
+        super().__init__(why)
+        self.doubtful = doubtful
 
 
 def predict(
@@ -95,20 +101,30 @@ def predict(
 
 @dataclass(frozen=True)
 class _Machine:
-    """A profile, and its constants by name: a prediction asks for some twenty."""
+    """A profile, its constants by name, the values of those that are not in doubt, and its SM clock."""
 
     profile: Profile
+    constants: Mapping[str, ProfileConstant]
     values: Mapping[str, float]
+    clock_hz: float | None
 
-    @property
-    def clock_hz(self) -> float | None:
-        """The SM clock at which rates per clock were measured, where that is known."""
-        return self.values["sm_clock_mhz"] * 1e6 if "sm_clock_mhz" in self.values else self.profile.clock_hz
+    def value(self, name: str) -> float:
+        """A constant's value. Raises Unpredicted where the profile has none, or one in doubt."""
+        found = self.values.get(name)
+        if found is not None:
+            return found
+        constant = self.constants.get(name)
+        if constant is None:
+            gpu = self.profile.gpu
+            raise Unpredicted(f"the profile of {gpu} holds no {name}; `make bench` on it measures what it can")
+        raise Unpredicted(f"{doubt(constant)}", name)
 
     @property
     def needed_clock_hz(self) -> float:
-        """The same; raises Unpredicted without one."""
+        """The clock at which rates per clock were measured; raises Unpredicted without one."""
         if self.clock_hz is None:
+            if "sm_clock_mhz" in self.constants:
+                self.value("sm_clock_mhz")  # names what is in doubt
             raise Unpredicted(f"the profile of {self.profile.gpu} holds no SM clock")
         return self.clock_hz
 
@@ -122,20 +138,22 @@ def _machine(profile: Profile) -> _Machine:
     if found is None or found.profile is not profile:
         if len(_machines) >= KEPT_MACHINES:
             _machines.clear()
-        found = _Machine(profile, {constant.name: constant.value for constant in profile.constants})
-        _machines[id(profile)] = found
+        constants = {constant.name: constant for constant in profile.constants}
+        values = {name: constant.value for name, constant in constants.items() if not constant.doubtful}
+        clock_hz = profile.clock_hz
+        if "sm_clock_mhz" in constants:
+            clock_hz = values["sm_clock_mhz"] * 1e6 if "sm_clock_mhz" in values else None
+        found = _machines[id(profile)] = _Machine(profile, constants, values, clock_hz)
     return found
 
 
 def _term(machine: _Machine, demand: Demand, times: float, share: Share) -> Term:
-    profile, values = machine.profile, machine.values
-    constant = _nearest_level(values, demand.resident_bytes) if demand.rate == MEMORY else demand.rate
+    profile = machine.profile
+    constant = _nearest_level(machine, demand.resident_bytes) if demand.rate == MEMORY else demand.rate
     alone = constant.replace("_per_s", "_one_thread_per_s") if share.busy_units == 1 else ""
-    if alone in values:
+    if alone in machine.constants:
         constant = alone
-    if constant not in values:
-        raise Unpredicted(f"the profile of {profile.gpu} holds no {constant}; `make bench` on it measures what it can")
-    value = values[constant]
+    value = machine.value(constant)
     if constant.endswith("_per_clk_sm"):
         rate = value * machine.needed_clock_hz
     elif constant.endswith("_cycles"):
@@ -147,10 +165,11 @@ def _term(machine: _Machine, demand: Demand, times: float, share: Share) -> Term
     return Term(demand.term, demand.phase, demand.amount * times / rate, constant, value)
 
 
-def _nearest_level(values: Mapping[str, float], resident_bytes: float) -> str:
+def _nearest_level(machine: _Machine, resident_bytes: float) -> str:
     """The bandwidth of the smallest cache that holds this much; DRAM's where no cache does, or none was measured."""
     for level in LEVELS:
         size, bandwidth = f"{level}_size_bytes", f"{level}_bandwidth_bytes_per_s"
-        if size in values and bandwidth in values and resident_bytes <= values[size]:
+        measured = size in machine.constants and bandwidth in machine.constants
+        if measured and resident_bytes <= machine.value(size):
             return bandwidth
     return "dram_bandwidth_bytes_per_s"

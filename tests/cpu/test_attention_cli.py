@@ -125,9 +125,27 @@ def test_an_option_or_verb_that_does_not_exist_is_exit_code_2(capsys, arguments)
 def test_picks_prints_three_shapes_with_the_reason(capsys):
     code, out, _ = run(capsys, "picks", "--gpu", "host-test-4c")
     assert code == 0 and out.count("bound by") == 3
-    assert "causal" in out and "python -m attention explain" in out
+    assert "causal" in out and "-m smscope explain" in out
     code, out, _ = run(capsys, "picks", "--gpu", "host-test-4c", "--json")
     assert code == 0 and len(json.loads(out)) == 3
+
+
+def test_picks_end_in_80_columns_with_what_is_in_doubt_and_the_next_command(capsys, data):
+    code, out, _ = run(capsys, "picks", "--gpu", "h100-test")
+    assert code == 0 and max(len(line.rstrip()) for line in out.splitlines()) <= 80 and "In doubt" not in out
+    assert out.splitlines()[-2].endswith("-m smscope explain \\")
+    assert out.splitlines()[-1].strip() == "--shape 4,16,16,1024,1024,64 --gpu h100-test"
+    busy = host_profile()
+    constants = tuple(c.model_copy(update={"flags": ("busy",)}) for c in busy.constants)
+    (data / "profiles" / f"{busy.gpu}.json").write_text(
+        busy.model_copy(update={"constants": constants}).model_dump_json()
+    )
+    code, out, _ = run(capsys, "picks", "--gpu", busy.gpu)
+    assert code == 0 and max(len(line.rstrip()) for line in out.splitlines()) <= 80
+    said = " ".join(out.split())
+    assert "In doubt: fma_f32_per_s, matmul_f32_flops_per_s: measured while the machine was busy." in said
+    assert said.count("host/forward/torch_sdpa, not predicted, because matmul_f32_flops_per_s") == 3
+    assert out.splitlines()[-1].strip() == "make bench"
 
 
 def test_bench_prints_ratios_and_json_holds_them(capsys, monkeypatch):
