@@ -5,10 +5,12 @@ kernel could serve, with one FallbackWarning per distinct reason. A compiled gra
 when it runs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import torch
+from torch.overrides import handle_torch_function, has_torch_function
 
 from attention import operator
 from attention.errors import ProblemError, UnsupportedError
@@ -16,15 +18,20 @@ from attention.inputs import (
     autocast,
     four_dimensional_mask,
     four_dimensions,
+    has_symbolic_sizes,
+    lower_right_mask,
     require_plain,
     require_tensors,
+    unfolded,
 )
 from attention.plan import Plan, plan_of, warn_once
 from attention.problem import AttentionProblem
 from attention.shapes import (
     MASK_AND_CAUSAL,
     Described,
+    aligned_bottom_right,
     checked,
+    is_causal_bias,
     mask_that_fits,
     same_device,
     same_dtype,
@@ -32,24 +39,29 @@ from attention.shapes import (
     stretched,
 )
 from attention.torch_limits import torch_needs_positive_scale
+from attention.torch_private import backends_are_restricted, only_vmap_is_active, torch_sdpa
 from microbench.errors import UnknownArch
 
 # The operator's arguments that torch's function has not: slopes, sinks, cu_seqlens and longest lengths.
 NOTHING_PACKED = (None, None, None, None, 0, 0)
-NO_WINDOW = (False, -1, -1, 0.0)
+NO_WINDOW = (-1, -1, 0.0)
 
 
 @dataclass(frozen=True)
 class Route:
     """Where a call goes: to torch's function or to the operator, and why no tuned kernel serves.
 
-    `plan` is what the operator would look up, where shapes are known.
+    `plan` is what the operator would look up, where shapes are known. `operator_could`: the operator would serve too.
     """
 
     to_torch: bool = False
     lacks: str | None = None
     fold: bool = True
     plan: Plan | None = None
+    operator_could: bool = False
+
+
+ASKED_OF_TORCH = Route(to_torch=True)  # by sdpa_kernel(...): its caller names torch's backends, not ours
 
 
 def sdpa(
@@ -68,47 +80,94 @@ def sdpa(
     """`torch.nn.functional.scaled_dot_product_attention`, by the kernel that this machine's measurements choose.
 
     query (..., Hq, Sq, D), key (..., Hkv, Skv, D), value (..., Hkv, Skv, Dv) -> (..., Hq, Sq, Dv), top-left causal.
-    attn_mask broadcasts to (..., Hq, Sq, Skv): bool, True may be seen; or floats, which are added to the scores.
+    attn_mask broadcasts to (..., Hq, Sq, Skv): bool, True may be seen; or floats, which are added to the scores; or
+    a CausalBias of torch.nn.attention.bias, upper left or lower right, of which no mask is made.
+    Where torch.nn.attention.sdpa_kernel allows some of torch's backends, torch serves, unless only='smscope'.
     strict: where no tuned kernel can serve, raise UnsupportedError instead of warning and calling torch.
     only: 'smscope' or 'torch' narrows the choice to kernels of that owner.
     Raises ProblemError for inputs that describe no attention problem; ArgumentError, a TypeError, for a wrong type.
     """
+    biased = attn_mask is not None and is_causal_bias(attn_mask)
+    tensors = (query, key, value, None if biased else attn_mask)
+    nested = False
+    if has_torch_function(tensors):  # a mode, a subclass, or a proxy that traces the call
+        nested = any(
+            type(each) is not torch.Tensor and isinstance(each, torch.Tensor) and each.is_nested for each in tensors
+        )
+        if not nested:
+            options: Any = {"attn_mask": attn_mask, "dropout_p": dropout_p, "is_causal": is_causal, "scale": scale}
+            options |= {"enable_gqa": enable_gqa, "strict": strict, "only": only}
+            handled: torch.Tensor = handle_torch_function(sdpa, tensors, query, key, value, **options)
+            return handled
     require_tensors(("query", query), ("key", key), ("value", value))
     if attn_mask is not None:
         require_tensors(("attn_mask", attn_mask))
     query, key, value = autocast(query, key, value)
-    if query.is_nested or key.is_nested or value.is_nested:
-        route = Route(to_torch=True, lacks="No tuned kernel takes nested tensors")
-    elif torch.compiler.is_compiling():
-        if attn_mask is not None and is_causal:
+    bottom_right = False
+    if biased and not nested:
+        if is_causal:
             raise ProblemError(MASK_AND_CAUSAL)
-        route = _traced(query, attn_mask, dropout_p)
+        bottom_right = aligned_bottom_right(attn_mask, query.shape, key.shape)
+        attn_mask, is_causal = None, True
+    if nested or query.is_nested or key.is_nested or value.is_nested:
+        route = Route(to_torch=True, lacks="No tuned kernel takes nested tensors")
+    elif only != "smscope" and backends_are_restricted():
+        route = ASKED_OF_TORCH
     else:
-        route = _route(
-            *(query.shape, key.shape, value.shape, query.dtype, key.dtype, value.dtype),
-            *(query.device, key.device, value.device),
-            *((None, None) if attn_mask is None else (attn_mask.shape, attn_mask.dtype)),
-            *(dropout_p, is_causal, scale, enable_gqa, only or ""),
-        )
+        options = (dropout_p, is_causal, bottom_right, scale, enable_gqa, only or "")
+        route = _route_of(query, key, value, attn_mask, *options)
     if route.lacks is not None:
         if strict or only == "smscope":
             raise UnsupportedError(f"{route.lacks}; call without strict and only='smscope', and torch serves.")
         warn_once(route.lacks)
     if route.to_torch:
-        return torch.nn.functional.scaled_dot_product_attention(
-            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-        )
+        if bottom_right:  # torch's own function takes a CausalBias by the name that attention.sdpa may stand for
+            attn_mask, is_causal = lower_right_mask(query, key), False
+        return torch_sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
     q, k, v, mask = query, key, value, attn_mask
     if route.fold:
         q, k, v = four_dimensions(query, key, value, enable_gqa)
-        leading = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])  # type: ignore[no-untyped-call]
-        mask = None if attn_mask is None else four_dimensional_mask(attn_mask, leading)
-    plain = (*NOTHING_PACKED, is_causal, *NO_WINDOW, scale, only or "", strict)
+        if attn_mask is not None:
+            leading = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])  # type: ignore[no-untyped-call]
+            mask = four_dimensional_mask(attn_mask, leading)
+    plain = (*NOTHING_PACKED, is_causal, bottom_right, *NO_WINDOW, scale, only or "", strict)
     out, _ = operator.forward(q, k, v, mask, *plain, plan=None if route.fold or mask is not None else route.plan)
-    if route.fold and query.dim() != 4:
-        out = out.reshape(query.shape[:-1] + value.shape[-1:] if query.dim() < 4 else leading + out.shape[1:])
+    if route.fold:
+        out = unfolded(out, query, key, value, enable_gqa)
     result: torch.Tensor = out
     return result
+
+
+def _route_of(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    *options: Any,
+) -> Route:
+    """Raises ProblemError, UnsupportedError."""
+    if torch.compiler.is_compiling():
+        if mask is not None and is_causal:
+            raise ProblemError(MASK_AND_CAUSAL)
+        route = _traced(query, mask, dropout_p)
+    else:
+        try:
+            route = _route(
+                *(query.shape, key.shape, value.shape, query.dtype, key.dtype, value.dtype),
+                *(query.device, key.device, value.device),
+                *((None, None) if mask is None else (mask.shape, mask.dtype)),
+                *(dropout_p, is_causal, *options),
+            )
+        except TypeError:
+            if not has_symbolic_sizes(query, key, value, mask):
+                raise
+            route = _traced(query, mask, dropout_p)  # make_fx and its kin: a symbol has no hash to look up by
+    if route.to_torch and mask is not None and route.operator_could and only_vmap_is_active():
+        # Torch's own rules for vmap fail for masks on a GPU (pytorch#161310); ours fold them into the batch.
+        return replace(route, to_torch=False, fold=True)
+    return route
 
 
 def _unserved(device: str, dropout_p: float) -> str | None:
@@ -120,10 +179,10 @@ def _unserved(device: str, dropout_p: float) -> str | None:
 
 def _traced(query: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float) -> Route:
     """In a graph shapes may be symbols, so that nothing is looked up by them: only what no kernel has is torch's."""
-    lacks = _unserved(query.device.type, dropout_p)
+    lacks, could = _unserved(query.device.type, dropout_p), False
     if lacks is None and attn_mask is not None and attn_mask.is_floating_point():
-        lacks = "No tuned kernel takes a float mask"
-    return Route(to_torch=lacks is not None, lacks=lacks)
+        lacks, could = "No tuned kernel takes a float mask", True
+    return Route(to_torch=lacks is not None, lacks=lacks, operator_could=could)
 
 
 @lru_cache(maxsize=4096, typed=True)  # 1 and True are equal, and not the same argument
@@ -141,6 +200,7 @@ def _route(
     mask_dtype: torch.dtype | None,
     dropout_p: float,
     is_causal: bool,
+    bottom_right: bool,
     scale: float | None,
     enable_gqa: bool,
     only: str,
@@ -168,7 +228,7 @@ def _route(
         return Route(lacks is not None, lacks, fold)
     folded = (torch.Size((shape[:-3].numel(), *shape[-3:])) for shape in map(torch.Size, (q, k, v)))
     none_packed = (False, False, -1, 0, 0)
-    plain = (mask_dtype, *none_packed, is_causal, *NO_WINDOW, scale, only)
+    plain = (mask_dtype, *none_packed, is_causal, bottom_right, *NO_WINDOW, scale, only)
     same_dtype(*tensors)  # which from_tensors has not seen to where a size is 0
     same_device(*tensors)
     try:
@@ -176,4 +236,4 @@ def _route(
     except UnknownArch as error:
         return Route(True, f"No tuned kernel runs here: {str(error).rstrip('.')}", fold)
     whole = plan.owner == "torch" and torch_needs_positive_scale(plan.problem) is None
-    return Route(whole, plan.lacks, fold, plan)
+    return Route(whole, plan.lacks, fold, plan, operator_could=True)
