@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from attention import gradient
+from attention import batching, flops, gradient
 from attention.eager import needs_no_dispatch
 from attention.errors import UnsupportedError
 from attention.extras import NO_EXTRAS, Extras
@@ -238,6 +238,8 @@ def _register() -> Any:
     library.register_fake("smscope::attention_forward", _forward_fake, lib=ours)
     library.register_fake("smscope::attention_backward", _backward_fake, lib=ours)
     ours.impl("attention_forward", _autograd, "Autograd")
+    library.register_vmap("smscope::attention_forward", batching.forward, lib=ours)
+    flops.register()
     return ours
 
 
