@@ -79,6 +79,6 @@ def lower_right_mask(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
     return torch.ones(rows, keys, dtype=torch.bool, device=query.device).tril(keys - rows)
 
 
-def has_symbolic_sizes(*tensors: torch.Tensor | None) -> bool:
+def symbolic(shape: Any) -> bool:
     """Whether a size is a symbol that stands for many, as when a graph is traced for every size."""
-    return any(isinstance(size, torch.SymInt) for tensor in tensors if tensor is not None for size in tensor.shape)
+    return any(isinstance(size, torch.SymInt) for size in shape)

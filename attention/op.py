@@ -18,10 +18,10 @@ from attention.inputs import (
     autocast,
     four_dimensional_mask,
     four_dimensions,
-    has_symbolic_sizes,
     lower_right_mask,
     require_plain,
     require_tensors,
+    symbolic,
     unfolded,
 )
 from attention.plan import Plan, plan_of, warn_once
@@ -161,7 +161,7 @@ def _route_of(
                 *(dropout_p, is_causal, *options),
             )
         except TypeError:
-            if not has_symbolic_sizes(query, key, value, mask):
+            if not any(symbolic(each.shape) for each in (query, key, value, mask) if each is not None):
                 raise
             route = _traced(query, mask, dropout_p)  # make_fx and its kin: a symbol has no hash to look up by
     if route.to_torch and mask is not None and route.operator_could and only_vmap_is_active():
