@@ -4,15 +4,12 @@ forward    Q K^T, P V                            2 B Hq Sq Skv (D + Dv)
 backward   Q K^T again, dO V^T, P^T dO, dS K, dS^T Q    2 B Hq Sq Skv (3 D + 2 Dv)
 """
 
-import importlib.abc
-import importlib.util
 import sys
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any
 
 import torch
+
+from attention.when_imported import when_imported
 
 COUNTER = "torch.utils.flop_counter"
 
@@ -47,38 +44,14 @@ def _each(starts: torch.Tensor, longest: int) -> list[int]:
 
 
 def register() -> None:
-    """Hand both formulas to torch's counter, as soon as somebody imports that.
+    """Hand both formulas to torch's counter, once somebody imports that.
 
     Importing it here would import Triton with it, a tenth of a second or two of a first call's time.
     """
-    if COUNTER in sys.modules:
-        _register_with(sys.modules[COUNTER])
-    else:
-        sys.meta_path.insert(0, _WhenImported())
+    when_imported(COUNTER, _register)
 
 
-def _register_with(counter: ModuleType) -> None:
-    ours = torch.ops.smscope
+def _register() -> None:
+    counter, ours = sys.modules[COUNTER], torch.ops.smscope
     counter.register_flop_formula(ours.attention_forward, get_raw=True)(forward)
     counter.register_flop_formula(ours.attention_backward, get_raw=True)(backward)
-
-
-class _WhenImported(importlib.abc.MetaPathFinder):
-    """Waits for torch's counter, and goes when that comes."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if fullname != COUNTER:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
-        if spec is not None and spec.loader is not None:
-            run = spec.loader.exec_module
-
-            def run_and_register(module: ModuleType) -> None:
-                run(module)
-                _register_with(module)
-
-            spec.loader.exec_module = run_and_register  # type: ignore[method-assign]
-        return spec

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from attention import batching, flops, gradient
+from attention import batching, flops, gradient, sharding
 from attention.eager import needs_no_dispatch
 from attention.errors import UnsupportedError
 from attention.extras import NO_EXTRAS, Extras
@@ -179,15 +179,17 @@ class _Differentiable(torch.autograd.Function):
     def forward(ctx: Any, *inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """Keep every tensor, and the plain arguments as they are."""
         out, lse = _below_autograd(*inputs)
+        ctx.set_materialize_grads(False)  # torch's own zeros would be plain tensors beside a subclass's
         ctx.plain = inputs[8:16]
         ctx.save_for_backward(*inputs[:3], out, lse, *inputs[3:8])
         return out, lse
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         """One gradient for each argument of the forward; None for what is no tensor, or not wanted."""
-        wanted = list(ctx.needs_input_grad[3:6])
-        found = torch.ops.smscope.attention_backward(*grads, *ctx.saved_tensors, *ctx.plain, wanted)
+        wanted, saved = list(ctx.needs_input_grad[3:6]), ctx.saved_tensors
+        given = (torch.zeros_like(of) if grad is None else grad for grad, of in zip(grads, saved[3:5], strict=True))
+        found = torch.ops.smscope.attention_backward(*given, *saved, *ctx.plain, wanted)
         others = (grad if want else None for grad, want in zip(found[3:], wanted, strict=True))
         return (*found[:3], *others, *(None,) * 12)
 
@@ -240,6 +242,7 @@ def _register() -> Any:
     ours.impl("attention_forward", _autograd, "Autograd")
     library.register_vmap("smscope::attention_forward", batching.forward, lib=ours)
     flops.register()
+    sharding.register()
     return ours
 
 
