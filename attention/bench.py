@@ -154,6 +154,8 @@ def _oracle(problem: AttentionProblem, query: Any, key: Any, value: Any) -> tupl
     """The oracle's and torch's own low-precision result of the checked part."""
     import torch
 
+    from attention.torch_private import torch_sdpa
+
     group = problem.heads_q // problem.heads_kv
     heads_q = [0, problem.heads_q - 1]
     q = query[:1, heads_q, -ORACLE_ROWS:]
@@ -163,7 +165,7 @@ def _oracle(problem: AttentionProblem, query: Any, key: Any, value: Any) -> tupl
     arrays = (tensor.double().numpy() for tensor in (q, k, v))
     out, _ = reference.attention(*arrays, scale=problem.softmax_scale, mask=seen)
     mask = None if seen is None else torch.from_numpy(seen)
-    low = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, scale=problem.softmax_scale)
+    low = torch_sdpa(q, k, v, mask, scale=problem.softmax_scale)
     return out[0], low[0].double().numpy()
 
 

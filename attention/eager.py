@@ -8,8 +8,10 @@ need it.
 from typing import Any
 
 import torch
-from torch.autograd import forward_ad, profiler
+from torch.autograd import forward_ad
 from torch.nn import Parameter
+
+from attention.torch_private import is_observed
 
 _C: Any = torch._C
 _PLAIN_TYPES = (torch.Tensor, Parameter)
@@ -33,7 +35,7 @@ def needs_no_dispatch(*tensors: torch.Tensor | None) -> bool:
         or _C._dispatch_tls_local_include_set().raw_repr() not in _QUIET
         or forward_ad._current_level >= 0
         or _C._is_torch_function_mode_enabled()
-        or profiler._is_profiler_enabled  # in any thread
+        or is_observed()
     ):
         return False
     grad = torch.is_grad_enabled()

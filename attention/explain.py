@@ -3,6 +3,7 @@
 An Explanation prints itself (plain with str, in tables with rich) and goes to JSON and back.
 """
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,13 +14,23 @@ from rich.table import Table
 from rich.text import Text
 
 from attention import timings
+from attention.band import Alignment
 from attention.choose import TIE_BAND, Candidate, Choice, choose
 from attention.classes import representative
 from attention.errors import ProblemError
 from attention.explain_known import known_parts
 from attention.machine import HOST, machine_profile, named_machine, takes_unmeasured
 from attention.problem import AttentionProblem
-from attention.shapes import MASK_AND_CAUSAL, checked, copied_first, mask_that_fits, shapes_of, stretched
+from attention.shapes import (
+    MASK_AND_CAUSAL,
+    aligned_bottom_right,
+    checked,
+    copied_first,
+    is_causal_bias,
+    mask_that_fits,
+    shapes_of,
+    stretched,
+)
 from attention.variant import by_path
 from microbench.doubt import Doubt, doubts
 from microbench.profile import Profile
@@ -142,6 +153,10 @@ def explain(
         raise ProblemError("explain needs query, key and value, or one AttentionProblem; give all three tensors.")
     if attn_mask is not None and is_causal:
         raise ProblemError(MASK_AND_CAUSAL)
+    alignment: Alignment = "top_left"
+    if attn_mask is not None and is_causal_bias(attn_mask):
+        alignment = "bottom_right" if aligned_bottom_right(attn_mask, query.shape, key.shape) else "top_left"
+        attn_mask, is_causal = None, True
     tensors = (query, key, value)
     if attn_mask is not None:
         q, k, _ = checked(stretched(shapes_of(*tensors), 3 if enable_gqa else 2))
@@ -149,13 +164,31 @@ def explain(
     problem = AttentionProblem.from_tensors(
         *tensors,
         causal=is_causal,
+        alignment=alignment,
         scale=scale,
         enable_gqa=enable_gqa,
         mask=attn_mask,
         dropout_p=dropout_p,
         broadcast=True,
     )
-    return explain_call(problem, tensors, gpu=gpu, only=only)
+    explained = explain_call(problem, tensors, gpu=gpu, only=only)
+    asked = _asked_of_torch() if gpu is None and only != "smscope" else ()
+    return replace(explained, cautions=(*explained.cautions, *asked))
+
+
+def _asked_of_torch() -> tuple[str, ...]:
+    """A sentence where torch's backends are restricted in this process."""
+    if "torch" not in sys.modules:
+        return ()
+    from attention.torch_private import allowed_backends, backends_are_restricted
+
+    if not backends_are_restricted():
+        return ()
+    return (
+        "torch.nn.attention.sdpa_kernel or torch.backends.cuda leaves torch's function "
+        f"{', '.join(allowed_backends()) or 'no backend'}, so that attention.sdpa hands it this call; "
+        "only='smscope' asks for ours all the same",
+    )
 
 
 def explain_call(

@@ -59,3 +59,26 @@ def four_dimensional_mask(mask: torch.Tensor, leading: Shape) -> torch.Tensor:
     # Several leading dimensions fold into one batch, in which no broadcast of a part of them can be said.
     mask = mask.expand(*leading, *mask.shape[-3:])
     return mask.reshape(torch.Size(leading).numel(), *mask.shape[-3:])
+
+
+def unfolded(
+    out: torch.Tensor, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, enable_gqa: bool
+) -> torch.Tensor:
+    """The result of folded tensors, (B, Hq, Sq, Dv), in the shape of torch's result."""
+    if query.dim() == key.dim() == value.dim() == 4:
+        return out
+    keep = 3 if enable_gqa else 2
+    leading = torch.broadcast_shapes(query.shape[:-keep], key.shape[:-keep], value.shape[:-keep])  # type: ignore[no-untyped-call]
+    shape = leading + query.shape[-keep:-1] + value.shape[-1:]
+    return out.reshape(shape)
+
+
+def lower_right_mask(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    """A bool mask (Sq, Skv) by which the last query sees the last key."""
+    rows, keys = query.shape[-2], key.shape[-2]
+    return torch.ones(rows, keys, dtype=torch.bool, device=query.device).tril(keys - rows)
+
+
+def symbolic(shape: Any) -> bool:
+    """Whether a size is a symbol that stands for many, as when a graph is traced for every size."""
+    return any(isinstance(size, torch.SymInt) for size in shape)

@@ -5,55 +5,28 @@ kernel could serve, with one FallbackWarning per distinct reason. A compiled gra
 when it runs.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from typing import Any
 
 import torch
+from torch.overrides import handle_torch_function, has_torch_function
 
-from attention import operator, torch_calls
-from attention.backward import route as route_of
+from attention import operator
 from attention.errors import ProblemError, UnsupportedError
 from attention.inputs import (
     autocast,
     four_dimensional_mask,
     four_dimensions,
-    require_plain,
+    lower_right_mask,
     require_tensors,
+    unfolded,
 )
-from attention.plan import Plan, plan_of, warn_once
-from attention.problem import AttentionProblem
-from attention.shapes import (
-    MASK_AND_CAUSAL,
-    Described,
-    checked,
-    mask_that_fits,
-    same_device,
-    same_dtype,
-    shapes_of,
-    stretched,
-)
-from attention.torch_limits import torch_needs_positive_scale
-from microbench.errors import UnknownArch
+from attention.plan import warn_once
+from attention.route import ASKED_OF_TORCH, NO_WINDOW, Route, route_of
+from attention.shapes import MASK_AND_CAUSAL, aligned_bottom_right, is_causal_bias
+from attention.torch_private import backends_are_restricted, torch_sdpa
 
 # The operator's arguments that torch's function has not: slopes, sinks, cu_seqlens and longest lengths.
 NOTHING_PACKED = (None, None, None, None, 0, 0)
-NO_WINDOW = (False, -1, -1, 0.0)
-
-
-@dataclass(frozen=True)
-class Route:
-    """Where a call goes: to torch's function or to the operator, and why no tuned kernel serves.
-
-    `plan` is what the operator would look up, where shapes are known; `kernel` is a kernel of torch's that its function
-    would not choose.
-    """
-
-    to_torch: bool = False
-    lacks: str | None = None
-    fold: bool = True
-    plan: Plan | None = None
-    kernel: Callable[[torch.Tensor, torch.Tensor, torch.Tensor, bool, float | None], torch.Tensor] | None = None
 
 
 def sdpa(
@@ -72,29 +45,42 @@ def sdpa(
     """`torch.nn.functional.scaled_dot_product_attention`, by the kernel that this machine's measurements choose.
 
     query (..., Hq, Sq, D), key (..., Hkv, Skv, D), value (..., Hkv, Skv, Dv) -> (..., Hq, Sq, Dv), top-left causal.
-    attn_mask broadcasts to (..., Hq, Sq, Skv): bool, True may be seen; or floats, which are added to the scores.
+    attn_mask broadcasts to (..., Hq, Sq, Skv): bool, True may be seen; or floats, which are added to the scores; or
+    a CausalBias of torch.nn.attention.bias, upper left or lower right, of which no mask is made.
+    Where torch.nn.attention.sdpa_kernel allows some of torch's backends, torch serves, unless only='smscope'.
     strict: where no tuned kernel can serve, raise UnsupportedError instead of warning and calling torch.
     only: 'smscope' or 'torch' narrows the choice to kernels of that owner.
     Raises ProblemError for inputs that describe no attention problem; ArgumentError, a TypeError, for a wrong type.
     """
+    biased = attn_mask is not None and is_causal_bias(attn_mask)
+    tensors = (query, key, value, None if biased else attn_mask)
+    nested = False
+    if has_torch_function(tensors):  # a mode, a subclass, or a proxy that traces the call
+        nested = any(
+            type(each) is not torch.Tensor and isinstance(each, torch.Tensor) and each.is_nested for each in tensors
+        )
+        if not nested:
+            options: Any = {"attn_mask": attn_mask, "dropout_p": dropout_p, "is_causal": is_causal, "scale": scale}
+            options |= {"enable_gqa": enable_gqa, "strict": strict, "only": only}
+            handled: torch.Tensor = handle_torch_function(sdpa, tensors, query, key, value, **options)
+            return handled
     require_tensors(("query", query), ("key", key), ("value", value))
     if attn_mask is not None:
         require_tensors(("attn_mask", attn_mask))
     query, key, value = autocast(query, key, value)
-    if query.is_nested or key.is_nested or value.is_nested:
-        route = Route(to_torch=True, lacks="No tuned kernel takes nested tensors")
-    elif torch.compiler.is_compiling():
-        if attn_mask is not None and is_causal:
+    bottom_right = False
+    if biased and not nested:
+        if is_causal:
             raise ProblemError(MASK_AND_CAUSAL)
-        route = _traced(query, attn_mask, dropout_p)
+        bottom_right = aligned_bottom_right(attn_mask, query.shape, key.shape)
+        attn_mask, is_causal = None, True
+    if nested or query.is_nested or key.is_nested or value.is_nested:
+        route = Route(to_torch=True, lacks="No tuned kernel takes nested tensors")
+    elif only != "smscope" and backends_are_restricted():
+        route = ASKED_OF_TORCH
     else:
-        route = _route(
-            *(query.shape, key.shape, value.shape, query.dtype, key.dtype, value.dtype),
-            *(query.device, key.device, value.device),
-            *((None, None) if attn_mask is None else (attn_mask.shape, attn_mask.dtype)),
-            *(dropout_p, is_causal, scale, enable_gqa, only or ""),
-            torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad),
-        )
+        options = (dropout_p, is_causal, bottom_right, scale, enable_gqa, only or "")
+        route = route_of(query, key, value, attn_mask, *options)
     if route.lacks is not None:
         if strict or only == "smscope":
             raise UnsupportedError(f"{route.lacks}; call without strict and only='smscope', and torch serves.")
@@ -102,89 +88,18 @@ def sdpa(
     if route.kernel is not None:
         return route.kernel(query, key, value, is_causal, scale)
     if route.to_torch:
-        return torch.nn.functional.scaled_dot_product_attention(
-            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-        )
+        if bottom_right:  # torch's own function takes a CausalBias by the name that attention.sdpa may stand for
+            attn_mask, is_causal = lower_right_mask(query, key), False
+        return torch_sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
     q, k, v, mask = query, key, value, attn_mask
     if route.fold:
         q, k, v = four_dimensions(query, key, value, enable_gqa)
-        leading = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])  # type: ignore[no-untyped-call]
-        mask = None if attn_mask is None else four_dimensional_mask(attn_mask, leading)
-    plain = (*NOTHING_PACKED, is_causal, *NO_WINDOW, scale, only or "", strict)
+        if attn_mask is not None:
+            leading = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])  # type: ignore[no-untyped-call]
+            mask = four_dimensional_mask(attn_mask, leading)
+    plain = (*NOTHING_PACKED, is_causal, bottom_right, *NO_WINDOW, scale, only or "", strict)
     out, _ = operator.forward(q, k, v, mask, *plain, plan=None if route.fold or mask is not None else route.plan)
-    if route.fold and query.dim() != 4:
-        out = out.reshape(query.shape[:-1] + value.shape[-1:] if query.dim() < 4 else leading + out.shape[1:])
+    if route.fold:
+        out = unfolded(out, query, key, value, enable_gqa)
     result: torch.Tensor = out
     return result
-
-
-def _unserved(device: str, dropout_p: float) -> str | None:
-    """What the operator has no argument for, or no device."""
-    if dropout_p > 0:
-        return "No tuned kernel has dropout"
-    return None if device in operator.SERVED_DEVICES else f"No tuned kernel runs on {device} yet"
-
-
-def _traced(query: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float) -> Route:
-    """In a graph shapes may be symbols, so that nothing is looked up by them: only what no kernel has is torch's."""
-    lacks = _unserved(query.device.type, dropout_p)
-    if lacks is None and attn_mask is not None and attn_mask.is_floating_point():
-        lacks = "No tuned kernel takes a float mask"
-    return Route(to_torch=lacks is not None, lacks=lacks)
-
-
-@lru_cache(maxsize=4096, typed=True)  # 1 and True are equal, and not the same argument
-def _route(
-    query: torch.Size,
-    key: torch.Size,
-    value: torch.Size,
-    query_dtype: torch.dtype,
-    key_dtype: torch.dtype,
-    value_dtype: torch.dtype,
-    query_device: torch.device,
-    key_device: torch.device,
-    value_device: torch.device,
-    mask: torch.Size | None,
-    mask_dtype: torch.dtype | None,
-    dropout_p: float,
-    is_causal: bool,
-    scale: float | None,
-    enable_gqa: bool,
-    only: str,
-    with_grad: bool,
-) -> Route:
-    """Judge a call and route it; what was sound once is not looked at again. Raises ProblemError, UnsupportedError."""
-    require_plain(flags={"is_causal": is_causal, "enable_gqa": enable_gqa}, numbers={"dropout_p": dropout_p})
-    if mask is not None and is_causal:
-        raise ProblemError(MASK_AND_CAUSAL)
-    tensors = (
-        Described(query, query_dtype, query_device),
-        Described(key, key_dtype, key_device),
-        Described(value, value_dtype, value_device),
-    )
-    q, k, v = checked(stretched(shapes_of(*tensors), 3 if enable_gqa else 2))
-    if 0 not in (*q[:-1], *k[:-1]):
-        AttentionProblem.from_tensors(
-            *tensors, causal=is_causal, scale=scale, enable_gqa=enable_gqa, dropout_p=dropout_p, broadcast=True
-        )
-    if mask is not None and mask_dtype is not None:
-        mask_that_fits(Described(mask, mask_dtype, query_device), (*q[:-1], k[-2]))
-    lacks = _unserved(query_device.type, dropout_p)
-    fold = not (len(query) == len(key) == len(value) == 4 and query[0] == key[0] == value[0])
-    fold = fold or (not enable_gqa and query[1] != key[1]) or (mask is not None and len(mask) != 4)
-    if lacks is not None or query_device.type == "meta":
-        return Route(lacks is not None, lacks, fold)
-    folded = (torch.Size((shape[:-3].numel(), *shape[-3:])) for shape in map(torch.Size, (q, k, v)))
-    none_packed = (False, False, -1, 0, 0)
-    plain = (mask_dtype, *none_packed, is_causal, *NO_WINDOW, scale, only)
-    same_dtype(*tensors)  # which from_tensors has not seen to where a size is 0
-    same_device(*tensors)
-    try:
-        plan = plan_of(*folded, query_dtype, query_device, *plain)
-    except UnknownArch as error:
-        return Route(True, f"No tuned kernel runs here: {str(error).rstrip('.')}", fold)
-    if with_grad and only != "smscope" and (plan.owner == "torch" or route_of(plan.problem, query_device).run is None):
-        return Route(True, plan.lacks, fold, plan)  # torch's own backward is as fast as any, and needs its own forward
-    whole = plan.owner == "torch" and torch_needs_positive_scale(plan.problem) is None
-    forced = not (fold or with_grad or mask is not None) and plan.forced
-    return Route(whole, plan.lacks, fold, plan, torch_calls.flash_alone if whole and forced else None)

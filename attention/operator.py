@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from attention import backward
+from attention import backward, batching, flops, sharding
 from attention.backward import Wanted
 from attention.eager import needs_no_dispatch
 from attention.errors import UnsupportedError
@@ -183,7 +183,8 @@ class _Differentiable(torch.autograd.Function):
         out, lse = _below_autograd(*inputs)
         ctx.plain = (*inputs[8:16], inputs[18])
         ctx.save_for_backward(*inputs[:3], out, lse, *inputs[3:8])
-        ctx.set_materialize_grads(False)  # a gradient of lse that nobody asked for must not cost a kernel its service
+        # Torch's own zeros would be plain tensors beside a subclass's, and those of lse would ask for the slow path.
+        ctx.set_materialize_grads(False)
         return out, lse
 
     @staticmethod
@@ -269,6 +270,9 @@ def _register() -> Any:
     library.register_fake("smscope::attention_backward", _backward_fake, lib=ours)
     ours.impl("attention_forward", _autograd, "Autograd")
     ours.impl("attention_backward", _backward_autograd, "Autograd")
+    library.register_vmap("smscope::attention_forward", batching.forward, lib=ours)
+    flops.register()
+    sharding.register()
     return ours
 
 

@@ -71,6 +71,41 @@ def current_stream(index: int) -> int:
     return int(torch._C._cuda_getCurrentRawStream(index))
 
 
+def stream_id(stream: int) -> int:
+    """A stream's number, which no other stream of this program ever has; its handle may come back."""
+    driver = bindings()
+    found = driver.cuStreamGetId(stream)
+    if found[0] == driver.CUresult.CUDA_ERROR_INVALID_CONTEXT:
+        make_current()
+        found = driver.cuStreamGetId(stream)
+    return int(check(found, "tell a stream's id"))
+
+
+def zeroed(size: int) -> int:
+    """The address of `size` bytes of zeroed memory in the current context, which nobody frees.
+
+    Not torch's memory, which belongs to a graph while that is captured, and never to a captured stream: a graph of this
+    thread, or of another one, goes on being captured. Raises LaunchError where there is no memory.
+    """
+    driver = bindings()
+    make_current()
+    relaxed = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    before = check(driver.cuThreadExchangeStreamCaptureMode(relaxed), "relax its capture mode")
+    try:
+        found = driver.cuMemAlloc(size)
+        if found[0] == driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY and not torch.cuda.is_current_stream_capturing():
+            torch.cuda.empty_cache()
+            found = driver.cuMemAlloc(size)
+        address = check(found, f"give {size} bytes for tile counters")
+        stream = check(driver.cuStreamCreate(int(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)), "create a stream")
+        check(driver.cuMemsetD8Async(address, 0, size, stream), "zero tile counters")
+        check(driver.cuStreamSynchronize(stream), "zero tile counters")
+        check(driver.cuStreamDestroy(stream), "destroy a stream")
+    finally:
+        check(driver.cuThreadExchangeStreamCaptureMode(before), "restore its capture mode")
+    return int(address)
+
+
 def launch(function: Function, blocks: int, threads: int, stream: int, arguments: int) -> None:
     """Launch `blocks` of `threads` on `stream`; `arguments` is the address of an array of pointers to arguments."""
     driver = bindings()

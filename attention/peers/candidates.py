@@ -89,13 +89,13 @@ def _cudnn(cell: Cell, given: Tensors) -> Call:
 def _sdpa(cell: Cell, given: Tensors, backend: Any) -> Call:
     import torch
 
+    from attention.torch_private import torch_sdpa
+
     gqa = cell.problem.heads_q != cell.problem.heads_kv
 
     def call() -> Any:
         with torch.nn.attention.sdpa_kernel(backend):
-            return torch.nn.functional.scaled_dot_product_attention(
-                given.query, given.key, given.value, is_causal=cell.problem.causal, enable_gqa=gqa
-            )
+            return torch_sdpa(given.query, given.key, given.value, is_causal=cell.problem.causal, enable_gqa=gqa)
 
     return call
 

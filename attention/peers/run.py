@@ -196,6 +196,8 @@ def _oracle(cell: Cell, given: Tensors) -> tuple[Any, Any]:
     """What the oracle and torch's own low-precision math say of the checked rows."""
     import torch
 
+    from attention.torch_private import torch_sdpa
+
     problem = cell.problem
     rows = cell.lengths[0] if cell.lengths else problem.seq_q
     keys = cell.lengths[0] if cell.lengths else problem.seq_kv
@@ -215,7 +217,7 @@ def _oracle(cell: Cell, given: Tensors) -> tuple[Any, Any]:
     out, _ = reference.attention(*arrays, scale=problem.softmax_scale, mask=seen)
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         mask = torch.from_numpy(seen).to(q.device)
-        low = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, scale=problem.softmax_scale)
+        low = torch_sdpa(q, k, v, mask, scale=problem.softmax_scale)
     return out[0], low[0].double().cpu().numpy()
 
 

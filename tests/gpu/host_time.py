@@ -78,14 +78,14 @@ def choices() -> Iterator[tuple[str, Callable[[int], Any]]]:
     """(what, the choice of its n-th shape): what a call costs that has not been seen, beside a call that has."""
     import torch
 
-    from attention import op
+    from attention import route as router
 
     device = torch.device("cuda", torch.cuda.current_device())
-    options = (None, None, 0.0, False, None, True, "", False)
+    options = (None, None, 0.0, False, False, None, True, "", False)
 
     def route(heads: int, keys: int) -> None:
         query, key = torch.Size((1, 8 * heads, 1, 128)), torch.Size((1, heads, keys, 128))
-        op._route(query, key, key, *(torch.bfloat16,) * 3, *(device,) * 3, *options)
+        router._route(query, key, key, *(torch.bfloat16,) * 3, *(device,) * 3, *options)
 
     route(8, 20_000)
     yield "choice for a new length of a known class", lambda n: route(8, 20_001 + n)

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from attention.cuda import kernels
-from attention.cuda.counters import counters
 from attention.errors import LaunchError
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from microbench.arch import by_compute_capability
+from tests.gpu.counters_left import counters_left
 from tests.gpu.forward_builds import ARCH, Asked, Build, builds_of, kernel_module, tuned
 from tests.gpu.forward_inputs import Tensors, tensors_of
 from tests.gpu.forward_oracle import judge
@@ -90,7 +90,7 @@ def test_counters_are_zero_after_every_launch(build: Build) -> None:
     for _ in range(3):
         call(case, tensors)
         torch.cuda.synchronize()
-        assert not bool(counters(here().index).memory.any())
+        assert not counters_left(here().index)
 
 
 def test_work_goes_to_the_current_stream(build: Build) -> None:
@@ -125,7 +125,7 @@ def test_calls_of_many_streams_at_once_do_not_disturb_each_other(build: Build) -
     torch.cuda.synchronize()
     for case, tensors, result in results:
         require_right(case, tensors, result)
-    assert not bool(counters(here().index).memory.any())
+    assert not counters_left(here().index)
 
 
 def test_two_threads_may_make_the_first_call(build: Build) -> None:
@@ -182,7 +182,7 @@ def test_a_warm_call_is_captured_and_its_replay_follows_the_inputs(build: Build)
             each.fill_(torch.nan)
         graph.replay()
         require_right(case, given, results)
-    assert not bool(counters(here().index).memory.any())
+    assert not counters_left(here().index)
 
 
 def test_a_replay_and_a_call_run_side_by_side(build: Build) -> None:

@@ -1,0 +1,75 @@
+"""What attention asks torch in private: each is there in this torch, and says what it is asked for."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.profiler import ExecutionTraceObserver
+
+from attention import torch_private
+
+
+def test_torchs_function_is_the_one_that_its_public_name_had() -> None:
+    assert torch_private.torch_sdpa is torch.nn.functional.scaled_dot_product_attention
+
+
+def test_every_backend_is_allowed_until_one_is_named() -> None:
+    assert not torch_private.backends_are_restricted()
+    assert set(torch_private.allowed_backends()) == set(SDPBackend.__members__) - {"ERROR"}
+    for name in torch_private.allowed_backends():
+        with sdpa_kernel(getattr(SDPBackend, name)):
+            assert torch_private.backends_are_restricted()
+            assert torch_private.allowed_backends() == (name,)
+    assert not torch_private.backends_are_restricted()
+
+
+def test_a_flag_of_torch_backends_restricts_as_well() -> None:
+    torch.backends.cuda.enable_math_sdp(False)
+    try:
+        assert torch_private.backends_are_restricted()
+    finally:
+        torch.backends.cuda.enable_math_sdp(True)
+
+
+@pytest.fixture
+def observer(tmp_path: Path) -> Iterator[ExecutionTraceObserver]:
+    found = ExecutionTraceObserver().register_callback(str(tmp_path / "trace.json"))
+    yield found
+    found.unregister_callback()
+
+
+def test_observers_are_seen_from_every_thread(observer: ExecutionTraceObserver) -> None:
+    """As those of a Kineto daemon, whose callbacks are global: Python's own flag says nothing of either."""
+    assert not torch_private.is_observed()
+    found: list[bool] = []
+    observer.start()
+    thread = threading.Thread(target=lambda: found.append(torch_private.is_observed()))
+    thread.start()
+    thread.join()
+    assert torch_private.is_observed() and found == [True]
+    observer.stop()
+    assert not torch_private.is_observed()
+
+
+def test_transforms_are_told_apart() -> None:
+    found: list[bool] = []
+
+    def look(x: torch.Tensor) -> torch.Tensor:
+        found.append(torch_private.only_vmap_is_active())
+        return x.sum()
+
+    x = torch.ones(2, 3)
+    calls: list[Callable[[torch.Tensor], object]] = [
+        look,
+        torch.vmap(look),
+        torch.vmap(torch.vmap(look)),
+        torch.func.grad(look),
+        torch.vmap(torch.func.grad(look)),
+        torch.func.grad(lambda y: torch.vmap(look)(y).sum()),
+    ]
+    for call in calls:
+        call(x)
+    assert found == [False, True, True, False, False, False]
