@@ -19,6 +19,7 @@ with needs.one_sentence():
     from attention.errors import (
         ArgumentError,
         AttentionError,
+        DtypeError,
         EnvironmentLacks,
         FallbackWarning,
         ProblemError,
@@ -37,6 +38,7 @@ __all__ = [
     "AttentionError",
     "AttentionProblem",
     "Choice",
+    "DtypeError",
     "EnvironmentLacks",
     "Explanation",
     "FallbackWarning",

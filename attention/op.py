@@ -11,12 +11,13 @@ from functools import lru_cache
 import torch
 
 from attention import operator
+from attention.arguments import number
 from attention.errors import ProblemError, UnsupportedError
 from attention.inputs import (
     autocast,
     four_dimensional_mask,
     four_dimensions,
-    require_plain,
+    require_bools,
     require_tensors,
 )
 from attention.plan import Plan, plan_of, warn_once
@@ -71,11 +72,14 @@ def sdpa(
     attn_mask broadcasts to (..., Hq, Sq, Skv): bool, True may be seen; or floats, which are added to the scores.
     strict: where no tuned kernel can serve, raise UnsupportedError instead of warning and calling torch.
     only: 'smscope' or 'torch' narrows the choice to kernels of that owner.
-    Raises ProblemError for inputs that describe no attention problem; ArgumentError, a TypeError, for a wrong type.
+    Raises ProblemError, a ValueError and a RuntimeError, for inputs that describe no attention problem; ArgumentError,
+    a TypeError as well, for a wrong type: whatever torch raises for the same call is what this can be caught as.
     """
     require_tensors(("query", query), ("key", key), ("value", value))
     if attn_mask is not None:
         require_tensors(("attn_mask", attn_mask))
+    require_bools(is_causal=is_causal, enable_gqa=enable_gqa)
+    dropout_p, scale = number("dropout_p", dropout_p), None if scale is None else number("scale", scale)
     query, key, value = autocast(query, key, value)
     if query.is_nested or key.is_nested or value.is_nested:
         route = Route(to_torch=True, lacks="No tuned kernel takes nested tensors")
@@ -126,7 +130,7 @@ def _traced(query: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: floa
     return Route(to_torch=lacks is not None, lacks=lacks)
 
 
-@lru_cache(maxsize=4096, typed=True)  # 1 and True are equal, and not the same argument
+@lru_cache(maxsize=4096)
 def _route(
     query: torch.Size,
     key: torch.Size,
@@ -146,7 +150,6 @@ def _route(
     only: str,
 ) -> Route:
     """Judge a call and route it; what was sound once is not looked at again. Raises ProblemError, UnsupportedError."""
-    require_plain(flags={"is_causal": is_causal, "enable_gqa": enable_gqa}, numbers={"dropout_p": dropout_p})
     if mask is not None and is_causal:
         raise ProblemError(MASK_AND_CAUSAL)
     tensors = (
