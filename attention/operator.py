@@ -84,7 +84,7 @@ def _forward(
         extras_that_fit(query, key, mask, alibi, sinks, cu_seqlens_q, cu_seqlens_k)
         if cu_seqlens_q is not None and cu_seqlens_k is not None and query.device.type == "cpu":
             lengths_that_fit("q", cu_seqlens_q, query.shape[2], plain[0])
-            lengths_that_fit("k", cu_seqlens_k, key.shape[2], plain[1])
+            lengths_that_fit("k", cu_seqlens_k, key.shape[2], plain[1], cu_seqlens_q)
         batch, heads = plan.problem.batch, plan.problem.heads_q
         extras = Extras(
             None if mask is None else mask.expand(batch, heads, query.shape[2], key.shape[2]),
