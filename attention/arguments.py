@@ -8,6 +8,7 @@ from typing import Any
 
 from attention.errors import ArgumentError, kind_of
 
+OPEN = (-1, -1)  # the window of every key, which most calls have
 WORDS = (str, bytes, bytearray)  # float() would read them
 
 
@@ -53,8 +54,8 @@ def whole(name: str, given: Any, wanted: str) -> int:
 
 def edges(window_size: Any) -> tuple[int, int]:
     """Keys left and right of the diagonal, -1 for all: None is all, as a side and as a whole. Raises ArgumentError."""
-    if window_size is None:
-        return -1, -1
+    if window_size is None or window_size is OPEN:
+        return OPEN
     wanted = "two whole numbers, keys to the left and right, -1 for all"
     try:
         left, right = window_size

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from attention import flash_problem
-from attention.arguments import one_of
+from attention.arguments import OPEN, one_of
 from attention.explain import Explanation, explain_call
 from attention.flash_arguments import (
     FlashExtras,
@@ -28,7 +28,7 @@ def explain_flash_attn_func(
     dropout_p: float = 0.0,
     softmax_scale: float | None = None,
     causal: bool = False,
-    window_size: Window = (-1, -1),
+    window_size: Window = OPEN,
     softcap: float | None = 0.0,
     alibi_slopes: Any = None,
     deterministic: bool = False,
@@ -74,7 +74,7 @@ def explain_flash_attn_varlen_func(
     dropout_p: float = 0.0,
     softmax_scale: float | None = None,
     causal: bool = False,
-    window_size: Window = (-1, -1),
+    window_size: Window = OPEN,
     softcap: float | None = 0.0,
     alibi_slopes: Any = None,
     deterministic: bool = False,

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from attention import operator, used_rows
-from attention.arguments import one_of
-from attention.flash_arguments import FlashExtras, Lengths, Options, longest_of, options_of, refuse_others
+from attention.arguments import OPEN, one_of
+from attention.flash_arguments import NO_EXTRAS, FlashExtras, Lengths, Options, longest_of, options_of, refuse_others
 from attention.flash_judge import judge
 from attention.inputs import autocast, require_tensors
 from attention.layout import lse_dtype
@@ -26,7 +26,7 @@ def flash_attn_func(
     dropout_p: float = 0.0,
     softmax_scale: float | None = None,
     causal: bool = False,
-    window_size: tuple[int | None, int | None] | None = (-1, -1),
+    window_size: tuple[int | None, int | None] | None = OPEN,
     softcap: float | None = 0.0,
     alibi_slopes: torch.Tensor | None = None,
     deterministic: bool = False,
@@ -73,7 +73,7 @@ def flash_attn_func(
     q, k, v = autocast(q, k, v)
     if s_aux is not None or learnable_sink is not None:
         sinks = one_of(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
-    extras = _tensors(FlashExtras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k))
+    extras = _extras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k)
     options = options_of(dropout_p, softmax_scale, causal, window_size, softcap)
     judge(q, k, v, options, extras, None)
     if extras.parts == 1:
@@ -100,7 +100,7 @@ def flash_attn_varlen_func(
     dropout_p: float = 0.0,
     softmax_scale: float | None = None,
     causal: bool = False,
-    window_size: tuple[int | None, int | None] | None = (-1, -1),
+    window_size: tuple[int | None, int | None] | None = OPEN,
     softcap: float | None = 0.0,
     alibi_slopes: torch.Tensor | None = None,
     deterministic: bool = False,
@@ -139,7 +139,7 @@ def flash_attn_varlen_func(
     q, k, v = autocast(q, k, v)
     if s_aux is not None or learnable_sink is not None:
         sinks = one_of(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
-    extras = _tensors(FlashExtras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k))
+    extras = _extras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k)
     options = options_of(dropout_p, softmax_scale, causal, window_size, softcap)
     lengths = Lengths(
         cu_seqlens_q,
@@ -205,14 +205,24 @@ def _returned(out: torch.Tensor, lse: torch.Tensor, with_lse: bool, with_probabi
     return (out, lse) if with_lse else out
 
 
-def _tensors(extras: FlashExtras) -> FlashExtras:
-    for name, tensor in zip(extras._fields, extras, strict=True):
-        if tensor is not None:
-            require_tensors((name, tensor))
+def _extras(
+    alibi_slopes: torch.Tensor | None,
+    sinks: torch.Tensor | None,
+    seqused_q: torch.Tensor | None,
+    seqused_k: torch.Tensor | None,
+    leftpad_k: torch.Tensor | None,
+) -> FlashExtras:
+    """Raise ArgumentError for what is no tensor."""
+    if alibi_slopes is None and sinks is None and seqused_q is None and seqused_k is None and leftpad_k is None:
+        return NO_EXTRAS
+    extras = FlashExtras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k)
+    require_tensors(*(pair for pair in zip(extras._fields, extras, strict=True) if pair[1] is not None))
     return extras
 
 
 def _longest(name: str, given: Any, starts: torch.Tensor, packed: torch.Tensor) -> int:
+    if type(given) is int:
+        return given
     if given is None and torch.compiler.is_compiling():
         return packed.shape[0]
     return longest_of(name, given, starts)
@@ -221,7 +231,7 @@ def _longest(name: str, given: Any, starts: torch.Tensor, packed: torch.Tensor) 
 def _in_32_bits(lengths: Lengths) -> Lengths:
     """With int32 starts, as kernels read them; other dtypes are left for the operator to refuse."""
     starts_q, starts_k = lengths.cu_seqlens_q, lengths.cu_seqlens_k
-    if starts_q.dtype is not torch.int64 and starts_k.dtype is not torch.int64:
+    if starts_q.dtype is torch.int32 and starts_k.dtype is torch.int32:
         return lengths
     cast_q, cast_k = (each.to(torch.int32) if each.dtype is torch.int64 else each for each in (starts_q, starts_k))
     return lengths._replace(cu_seqlens_q=cast_q, cu_seqlens_k=cast_q if starts_k is starts_q else cast_k)

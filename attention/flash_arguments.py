@@ -72,7 +72,10 @@ class FlashExtras(NamedTuple):
     @property
     def parts(self) -> int:
         """Into how many packed sequences attention.used_rows cuts each one of the caller's: 1 where all rows count."""
-        return 1 + sum(each is not None for each in self[2:])
+        return 1 + (self.seqused_q is not None) + (self.seqused_k is not None) + (self.leftpad_k is not None)
+
+
+NO_EXTRAS = FlashExtras()
 
 
 class Lengths(NamedTuple):

@@ -5,7 +5,7 @@ from functools import lru_cache
 import torch
 
 from attention.errors import UnsupportedError
-from attention.flash_arguments import FlashExtras, Lengths, Options
+from attention.flash_arguments import NO_EXTRAS, FlashExtras, Lengths, Options
 from attention.flash_problem import packed_problem, problem, refuse_dropout
 from attention.operator import SERVED_DEVICES
 from attention.shapes import Described
@@ -25,20 +25,36 @@ def judge(
     if torch.compiler.is_compiling():
         refuse_dropout(options.dropout_p)
         return
-    tensors = (q, k, v, *extras, *(() if lengths is None else lengths[:2]))
-    facts = tuple(None if each is None else (each.shape, each.dtype, each.device) for each in tensors)
-    _judge_once(facts, options, () if lengths is None else lengths[2:])
+    beside = None if extras is NO_EXTRAS else tuple(None if each is None else _facts(each) for each in extras)
+    if lengths is None:
+        _judge_once(_facts(q), _facts(k), _facts(v), beside, options)
+    else:
+        starts = (_facts(lengths.cu_seqlens_q), _facts(lengths.cu_seqlens_k))
+        _judge_once(_facts(q), _facts(k), _facts(v), beside, options, *starts, *lengths[2:])
+
+
+def _facts(tensor: torch.Tensor) -> Facts:
+    return tensor.shape, tensor.dtype, tensor.device
 
 
 @lru_cache(maxsize=4096)
-def _judge_once(facts: tuple[Facts | None, ...], options: Options, longest: tuple[int, ...]) -> None:
-    q, k, v, *others = (None if each is None else Described(*each) for each in facts)
-    if q is not None and q.device.type not in SERVED_DEVICES:
-        raise UnsupportedError(f"No kernel runs on {q.device.type} yet; move q, k and v to the CPU or to a CUDA GPU.")
-    beside = len(FlashExtras._fields)
-    extras = FlashExtras(*others[:beside])
-    if longest:
-        starts_q, starts_k = others[beside:]
-        packed_problem(q, k, v, Lengths(starts_q, starts_k, *longest), options, extras)
-    else:
-        problem(q, k, v, options, extras)
+def _judge_once(
+    q: Facts,
+    k: Facts,
+    v: Facts,
+    beside: tuple[Facts | None, ...] | None,
+    options: Options,
+    starts_q: Facts | None = None,
+    starts_k: Facts | None = None,
+    max_seqlen_q: int = 0,
+    max_seqlen_k: int = 0,
+) -> None:
+    if q[2].type not in SERVED_DEVICES:
+        raise UnsupportedError(f"No kernel runs on {q[2].type} yet; move q, k and v to the CPU or to a CUDA GPU.")
+    tensors = (Described(*q), Described(*k), Described(*v))
+    extras = FlashExtras(*(None if each is None else Described(*each) for each in beside or ()))
+    if starts_q is None or starts_k is None:
+        problem(*tensors, options, extras)
+        return
+    lengths = Lengths(Described(*starts_q), Described(*starts_k), max_seqlen_q, max_seqlen_k)
+    packed_problem(*tensors, lengths, options, extras)

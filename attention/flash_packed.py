@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from attention.arguments import OPEN
 from attention.errors import ProblemError
 from attention.flash import Out, flash_attn_func, flash_attn_varlen_func
 from attention.inputs import require_tensors
@@ -14,7 +15,7 @@ def flash_attn_qkvpacked_func(
     dropout_p: float = 0.0,
     softmax_scale: float | None = None,
     causal: bool = False,
-    window_size: tuple[int | None, int | None] | None = (-1, -1),
+    window_size: tuple[int | None, int | None] | None = OPEN,
     softcap: float | None = 0.0,
     alibi_slopes: torch.Tensor | None = None,
     deterministic: bool = False,
@@ -36,7 +37,7 @@ def flash_attn_kvpacked_func(
     dropout_p: float = 0.0,
     softmax_scale: float | None = None,
     causal: bool = False,
-    window_size: tuple[int | None, int | None] | None = (-1, -1),
+    window_size: tuple[int | None, int | None] | None = OPEN,
     softcap: float | None = 0.0,
     alibi_slopes: torch.Tensor | None = None,
     deterministic: bool = False,
@@ -59,7 +60,7 @@ def flash_attn_varlen_qkvpacked_func(
     dropout_p: float = 0.0,
     softmax_scale: float | None = None,
     causal: bool = False,
-    window_size: tuple[int | None, int | None] | None = (-1, -1),
+    window_size: tuple[int | None, int | None] | None = OPEN,
     softcap: float | None = 0.0,
     alibi_slopes: torch.Tensor | None = None,
     deterministic: bool = False,
@@ -85,7 +86,7 @@ def flash_attn_varlen_kvpacked_func(
     dropout_p: float = 0.0,
     softmax_scale: float | None = None,
     causal: bool = False,
-    window_size: tuple[int | None, int | None] | None = (-1, -1),
+    window_size: tuple[int | None, int | None] | None = OPEN,
     softcap: float | None = 0.0,
     alibi_slopes: torch.Tensor | None = None,
     deterministic: bool = False,

@@ -78,8 +78,13 @@ def sdpa(
     require_tensors(("query", query), ("key", key), ("value", value))
     if attn_mask is not None:
         require_tensors(("attn_mask", attn_mask))
-    require_bools(is_causal=is_causal, enable_gqa=enable_gqa)
-    dropout_p, scale = number("dropout_p", dropout_p), None if scale is None else number("scale", scale)
+    flags: tuple[object, object] = (is_causal, enable_gqa)  # whatever the annotations say
+    if type(flags[0]) is not bool or type(flags[1]) is not bool:
+        require_bools(is_causal=is_causal, enable_gqa=enable_gqa)
+    if type(dropout_p) is not float:
+        dropout_p = number("dropout_p", dropout_p)
+    if scale is not None and type(scale) is not float:
+        scale = number("scale", scale)
     query, key, value = autocast(query, key, value)
     if query.is_nested or key.is_nested or value.is_nested:
         route = Route(to_torch=True, lacks="No tuned kernel takes nested tensors")
