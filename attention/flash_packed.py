@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from attention.arguments import OPEN
+from attention.arguments import OPEN, whole
 from attention.errors import ProblemError
 from attention.flash import Out, flash_attn_func, flash_attn_varlen_func
 from attention.inputs import require_tensors
@@ -20,14 +20,20 @@ def flash_attn_qkvpacked_func(
     alibi_slopes: torch.Tensor | None = None,
     deterministic: bool = False,
     return_attn_probs: bool = False,
+    *,
+    num_heads_q: int | None = None,
     **options: Any,
 ) -> Out:
     """flash_attn_func of qkv (B, S, 3, H, D), which is read in place: out (B, S, H, D).
 
+    num_heads_q: as in FlashAttention-3, qkv is (B, S, Hq + 2 Hkv, D), and this many of its heads are those of q.
     `options`: what flash_attn_func takes by name, such as sinks, seqused_k, return_lse, strict. Raises as it does.
     """
     features = (dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, deterministic, return_attn_probs)
-    q, k, v = _unpacked("qkv", qkv, "(batch, sequence, 3, heads, head_dim)")
+    if num_heads_q is None:
+        q, k, v = _unpacked("qkv", qkv, "(batch, sequence, 3, heads, head_dim)")
+    else:
+        q, k, v = _split_heads(qkv, whole("num_heads_q", num_heads_q, "a whole number, the heads of q"))
     return flash_attn_func(q, k, v, *features, **options)
 
 
@@ -100,6 +106,18 @@ def flash_attn_varlen_kvpacked_func(
     features = (dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, deterministic, return_attn_probs)
     k, v = _unpacked("kv", kv, "(tokens, 2, heads, head_dim)")
     return flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, *features, **options)
+
+
+def _split_heads(qkv: torch.Tensor, heads: int) -> tuple[torch.Tensor, ...]:
+    """Views of q, k and v, whose heads lie one after another. Raises ProblemError where they do not add up."""
+    require_tensors(("qkv", qkv))
+    rest = qkv.shape[2] - heads if qkv.dim() == 4 else -1
+    if heads < 1 or rest < 2 or rest % 2:
+        raise ProblemError(
+            f"qkv has shape {tuple(qkv.shape)} and num_heads_q is {heads}; give it the layout "
+            "(batch, sequence, num_heads_q + 2 * key heads, head_dim)."
+        )
+    return qkv.split((heads, rest // 2, rest // 2), dim=2)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def _unpacked(name: str, packed: torch.Tensor, layout: str) -> tuple[torch.Tensor, ...]:

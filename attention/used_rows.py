@@ -13,6 +13,7 @@ serves these too, and aligns causality and windows by the used lengths alone.
 
 import torch
 
+from attention.eager import needs_no_dispatch
 from attention.errors import ProblemError
 from attention.flash_arguments import FlashExtras, Lengths
 
@@ -62,12 +63,19 @@ def unused_queries(sequences: Lengths, extras: FlashExtras, tokens: int) -> torc
 
 
 def check_on_the_cpu(slots: Lengths, extras: FlashExtras) -> None:
-    """Raise ProblemError for numbers outside of their slots. On a GPU that would wait, and is the caller's word."""
+    """Raise ProblemError for numbers outside of their slots. On a GPU that would wait, and is the caller's word.
+
+    Under a mode or a transform, as while a graph is traced, there may be no numbers yet: the operator sees them later.
+    """
     for name, used, starts in (
         ("seqused_q", extras.seqused_q, slots.cu_seqlens_q),
         ("seqused_k", extras.seqused_k, slots.cu_seqlens_k),
         ("leftpad_k", extras.leftpad_k, slots.cu_seqlens_k),
     ):
-        if used is not None and used.device.type == "cpu" and ((used < 0) | (used > starts.diff())).any():
-            room = starts.diff().tolist()
-            raise ProblemError(f"{name} is {used.tolist()}; no number may be below 0 or above its sequence's, {room}.")
+        if used is None or used.device.type != "cpu" or not needs_no_dispatch(used, starts):
+            continue
+        room = starts.diff()
+        if ((used < 0) | (used > room)).any():
+            raise ProblemError(
+                f"{name} is {used.tolist()}; no number may be below 0 or above its sequence's, {room.tolist()}."
+            )

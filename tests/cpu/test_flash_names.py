@@ -209,6 +209,26 @@ def test_packed_forms_are_the_same_call():
         assert all(map(torch.equal, one, other))
 
 
+def test_heads_of_q_may_be_counted_as_flash_attention_3_does():
+    qkv = torch.cat((Q.repeat_interleave(2, 2), K, V), 2)
+    expected = flash_attn_func(Q.repeat_interleave(2, 2), K, V, causal=True)
+    assert torch.equal(flash_attn_qkvpacked_func(qkv, causal=True, num_heads_q=4), expected)
+
+
+def test_a_length_that_a_graph_computes_is_a_number_of_it():
+    """As Transformers passes the longest sequence, where torch is told to keep such numbers in the graph."""
+    torch.compiler.reset()
+
+    def call(starts):
+        longest = starts.diff().max()
+        return flash_attn_varlen_func(*FLAT, starts, starts, longest, longest.item(), causal=True)
+
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+        for starts in (STARTS.long(), torch.tensor([0, 1, 6])):
+            torch.testing.assert_close(compiled(starts), call(starts), rtol=0, atol=5e-6)
+
+
 def test_the_gradient_of_a_packed_tensor_is_that_of_its_parts():
     qkv = QKV.double().requires_grad_()
     assert torch.autograd.gradcheck(lambda t: flash_attn_qkvpacked_func(t, causal=True), (qkv,), fast_mode=True)
@@ -221,6 +241,8 @@ def test_the_gradient_of_a_packed_tensor_is_that_of_its_parts():
     [
         (lambda: flash_attn_qkvpacked_func(Q), ProblemError, r"qkv has shape \(2, 6, 2, 8\); give it the layout"),
         (lambda: flash_attn_qkvpacked_func(QKV[:, :, :2]), ProblemError, "sequence, 3, heads"),
+        (lambda: flash_attn_qkvpacked_func(QKV[:, :, 0], num_heads_q=2), ProblemError, "num_heads_q is 2; give"),
+        (lambda: flash_attn_qkvpacked_func(QKV[:, :, 0], num_heads_q="2"), ArgumentError, "the heads of q"),
         (lambda: flash_attn_kvpacked_func(Q, QKV), ProblemError, r"kv has shape .* \(batch, sequence, 2, heads"),
         (lambda: flash_attn_varlen_qkvpacked_func(QKV, STARTS, 4), ProblemError, r"layout \(tokens, 3"),
         (lambda: flash_attn_varlen_kvpacked_func(FLAT[0], None, *LENGTHS), ArgumentError, "kv is a NoneType"),

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from attention import (
     FallbackWarning,
@@ -95,6 +97,22 @@ def test_a_compiled_graph_has_no_break_and_gives_the_same():
         given_ = (Q[:, :rows], K[:, :rows], V[:, :rows], numbers(2, 4), numbers(5, 3), numbers(1, 0))
         for one, other in zip(compiled(*given_), call(*given_), strict=True):
             torch.testing.assert_close(one, other, rtol=0, atol=5e-6)
+
+
+def test_numbers_are_not_read_where_there_are_none_yet():
+    used = {"seqused_q": numbers(3, 6), "seqused_k": numbers(3, 6), "leftpad_k": numbers(0, 1)}
+
+    def call(*given):
+        return flash_attn_func(*given[:3], **dict(zip(used, given[3:], strict=True)))
+
+    given_ = (Q, K, V, *used.values())
+    with FakeTensorMode() as mode:
+        assert call(*(mode.from_tensor(t) for t in given_)).shape == Q.shape
+    assert call(*(t.to("meta") for t in given_)).shape == Q.shape
+    traced = make_fx(call)(*given_)
+    torch.testing.assert_close(traced(*given_), call(*given_), rtol=0, atol=0)
+    with pytest.raises(ProblemError, match="must rise"):
+        traced(Q, K, V, numbers(3, 7), *given_[4:])
 
 
 def test_a_packed_form_takes_them_too():
