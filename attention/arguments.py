@@ -40,6 +40,13 @@ def flag(name: str, given: Any) -> bool:
     return bool(given)
 
 
+def require_bools(**flags: Any) -> None:
+    """Raise ArgumentError for a flag that is no bool: torch takes no integer for one either."""
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise ArgumentError(f"{name} is {kind_of(value)}; pass True or False.")
+
+
 def whole(name: str, given: Any, wanted: str) -> int:
     """An int, of a Python or NumPy integer or an integer tensor. Raises ArgumentError, which says what is `wanted`."""
     if type(given) is int:

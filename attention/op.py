@@ -11,13 +11,12 @@ from functools import lru_cache
 import torch
 
 from attention import operator
-from attention.arguments import number
+from attention.arguments import number, require_bools
 from attention.errors import ProblemError, UnsupportedError
 from attention.inputs import (
     autocast,
     four_dimensional_mask,
     four_dimensions,
-    require_bools,
     require_tensors,
 )
 from attention.plan import Plan, plan_of, warn_once

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import attention
-from attention import ArgumentError, AttentionError, DtypeError, ProblemError, UnsupportedError, errors, sdpa
+from attention import ArgumentError, AttentionError, DtypeError, ProblemError, UnsupportedError, errors, explain, sdpa
 
 pytestmark = [pytest.mark.usefixtures("host_machine"), pytest.mark.filterwarnings("ignore::attention.FallbackWarning")]
 
@@ -61,6 +61,14 @@ def test_a_call_that_torch_refuses_raises_an_error_of_torchs_type_too(wrong):
         sdpa(*tensors, **options)
     assert isinstance(ours.value, kind) and isinstance(ours.value, type(theirs.value))
     assert "\n" not in str(ours.value)
+
+
+@pytest.mark.parametrize("wrong", [name for name, (given, kind) in WRONG.items() if given[1] and kind is TypeError])
+def test_an_explanation_refuses_the_plain_arguments_that_the_call_refuses(wrong):
+    (tensors, options), kind = WRONG[wrong]
+    with pytest.raises(kind) as ours:
+        explain(*tensors, **options)
+    assert isinstance(ours.value, AttentionError)
 
 
 @pytest.mark.parametrize("only", [None, "smscope"])
