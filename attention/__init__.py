@@ -14,7 +14,15 @@ Nothing here imports torch before a tensor comes in.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from microbench import needs
+try:
+    from microbench import needs
+except ImportError as error:
+    if error.name != "microbench":
+        raise
+    where = f"{error.path} has its name" if error.path else "it is not there"
+    raise ImportError(
+        f"attention needs smscope's microbench, and {where}; `import smscope` says what to do."
+    ) from error
 
 with needs.one_sentence():
     from attention.choose import Choice, choose
@@ -64,6 +72,8 @@ __all__ = [
     "flash_attn_varlen_qkvpacked_func",
     "sdpa",
 ]
+# What tells this package from others of its name (smscope/ours.py).
+__distribution__ = "smscope"
 
 
 _WITH_TORCH = {

@@ -10,19 +10,18 @@ from typing import Annotated
 import typer
 
 from attention import bench as benchmark
-from attention import builds
-from attention.errors import AttentionError, ProblemError, UnsupportedError
+from attention.errors import AttentionError, ProblemError
 from attention.explain import Explanation, explain_on
-from attention.machine import machine_profile
+from attention.machine import machine_profile, nameable, named_machine
 from attention.problem import AttentionProblem
 from microbench.arch import by_name
 from microbench.clocks import visible_gpus
 from microbench.errors import InputError, SmscopeError
 from microbench.profile import Profile
 from microbench.report import console
+from microbench.report.console import Json
 from microbench.report.progress import say
 from microbench.report.si import counted, written
-from microbench.verification import matrix, show, tables
 
 app = typer.Typer(
     add_completion=False,
@@ -36,7 +35,6 @@ app = typer.Typer(
 PICKS = (("4,16,16,1024,1024,64", False), ("1,32,8,4096,4096,128", True), ("8,32,8,1,4096,128", False))
 BENCHED = ("1,8,8,1024,1024,64", "1,8,2,2048,2048,128", "1,4,4,4096,4096,64")
 
-Json = Annotated[bool, typer.Option("--json", help="One line of JSON on stdout, and nothing else there.")]
 DTYPE_HELP = "float16, bfloat16, float32 or float64;"
 Dtype = Annotated[str | None, typer.Option("--dtype", help=f"{DTYPE_HELP} float32 by default.")]
 ExplainedDtype = Annotated[
@@ -50,12 +48,18 @@ Scale = Annotated[float | None, typer.Option("--scale", help="The factor before 
 Only = Annotated[
     str | None, typer.Option("--only", help="smscope or torch: kernels of that owner alone; or one variant's name.")
 ]
+ExplainedGpu = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu", help="A profile, or any GPU or architecture: a100, sm89; else this CPU.", autocompletion=nameable
+    ),
+]
 SHAPE_HELP = "B,Hq,Hkv,Sq,Skv,D, such as 1,8,8,1024,1024,64; a seventh number is Dv."
 
 
 @app.command()
 def explain(
-    shape: Annotated[str, typer.Option("--shape", help=SHAPE_HELP)],
+    shape: Annotated[str, typer.Option("--shape", help=SHAPE_HELP)] = PICKS[1][0],
     dtype: ExplainedDtype = None,
     causal: Causal = False,
     scale: Scale = None,
@@ -72,20 +76,16 @@ def explain(
     varlen: Annotated[
         str | None, typer.Option("--varlen", help="Packed: TQ,TKV rows in all; B sequences of at most Sq and Skv.")
     ] = None,
-    gpu: Annotated[str | None, typer.Option("--gpu", help="The name of a profile; this CPU's by default.")] = None,
+    gpu: ExplainedGpu = None,
     only: Only = None,
     json: Json = False,
 ) -> None:
     """Which kernel serves a problem, which measured constants decided, and why every other kernel does not."""
-    if gpu is None:
-        found = machine_profile("cpu")
-        profile, caution = found.profile, found.caution
-    else:
-        profile, caution = Profile.load(gpu), None
+    machine = machine_profile("cpu") if gpu is None else named_machine(gpu)
     tokens = pair("--varlen", varlen) if varlen is not None else (0, 0)
     problem = AttentionProblem.parse_shape(
         shape,
-        dtype=dtype or _usual_dtype(profile),
+        dtype=dtype or _usual_dtype(machine.profile),
         causal=causal,
         scale=scale,
         alignment="bottom_right" if flash or window is not None or varlen is not None else "top_left",
@@ -98,11 +98,8 @@ def explain(
         tokens_q=tokens[0],
         tokens_kv=tokens[1],
     )
-    explanation = explain_on(profile, problem, only=only, caution=caution)
-    if json:
-        console.emit(json_module.loads(explanation.to_json()))
-    else:
-        console.draw(explanation)
+    explanation = explain_on(machine.profile, problem, only=only, caution=machine.caution, known=machine.known)
+    console.emit(json_module.loads(explanation.to_json())) if json else console.draw(explanation)
 
 
 @app.command()
@@ -141,8 +138,8 @@ def bench(
         console.emit([_row(each, measured) for each in measured])
     else:
         headings = ("problem", "candidate", "predicted", "measured", "middle half", "speed", "of torch's", "")
-        rows = [_cells(each, measured) for each in measured]
-        console.draw(console.table(f"{counted(len(problems), 'problem')} on this CPU", headings, rows))
+        title = f"{counted(len(problems), 'problem')} on this CPU"
+        console.draw(console.table(title, headings, [_cells(each, measured) for each in measured]))
     if any(each.failure for each in measured):
         raise typer.Exit(1)
 
@@ -183,10 +180,11 @@ def check(
     json: Json = False,
 ) -> None:
     """Compile our CUDA kernels without a GPU: no spill, no fatal note, every instruction they were written for."""
+    from attention import builds
+    from microbench.verification import matrix, show, tables
+
     if write and (arch or every):
-        raise InputError(
-            "The table of data/verification is of the picks on all architectures; --write takes no choice."
-        )
+        raise InputError("The table of data/verification is of the picks on all GPUs; --write takes no choice.")
     wanted = tuple(by_name(name).name for name in arch or ())
     jobs = builds.jobs(wanted=wanted, every=every)
     for name in wanted:
@@ -208,15 +206,17 @@ def picks(
     json: Json = False,
 ) -> None:
     """Say for three attention shapes which kernel would run and why. Needs a profile, and no torch."""
-    profile = Profile.load(gpu or _this_machine())
+    machine = named_machine(gpu or _this_machine())
+    profile = machine.profile
     problems = (
         AttentionProblem.parse_shape(shape, dtype=_usual_dtype(profile), causal=causal) for shape, causal in PICKS
     )
-    found = [explain_on(profile, problem) for problem in problems]
+    found = [explain_on(profile, each, caution=machine.caution, known=machine.known) for each in problems]
     if json:
         console.emit([json_module.loads(each.to_json()) for each in found])
         return
-    console.draw("Which attention kernel would run, by this profile:", *(_one_line(each) for each in found))
+    cautions = (f"Caution: {machine.caution}.",) if machine.caution else ()
+    console.draw("Which attention kernel would run, by this profile:", *(_one_line(each) for each in found), *cautions)
     console.draw(f"All candidates and reasons: python -m attention explain --shape {PICKS[0][0]} --gpu {profile.gpu}")
 
 
@@ -261,14 +261,13 @@ def _ratio(each: benchmark.Measured, measured: list[benchmark.Measured]) -> floa
 
 def _row(each: benchmark.Measured, measured: list[benchmark.Measured]) -> dict[str, object]:
     timing = each.timing.model_dump(mode="json", exclude_none=True) if each.timing else None
-    speed = each.timing.tflops if each.timing else None
     return {
         "problem": str(each.problem),
         "candidate": each.name,
         "picked": each.picked,
         "failure": each.failure,
         "torch_over_this": _ratio(each, measured),
-        "tflops": speed,
+        "tflops": each.timing.tflops if each.timing else None,
         "timing": timing,
     }
 
@@ -296,4 +295,4 @@ def main(arguments: list[str] | None = None) -> None:
         app(arguments, prog_name="python -m attention")
     except (AttentionError, SmscopeError) as error:
         print(error, file=sys.stderr)
-        sys.exit(2 if isinstance(error, (ProblemError, UnsupportedError, InputError)) else 1)
+        sys.exit(error.exit_code)

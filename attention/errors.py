@@ -18,9 +18,13 @@ a RuntimeError for what does not fit, a TypeError for an argument of a wrong typ
 class AttentionError(Exception):
     """Root of the tree: catch this to catch everything attention raises on purpose."""
 
+    exit_code = 1  # of a command that ends with it
+
 
 class ProblemError(AttentionError, ValueError, RuntimeError):
     """Shapes or options that describe no attention problem. A RuntimeError too, which is what torch raises for them."""
+
+    exit_code = 2
 
 
 class ArgumentError(ProblemError, TypeError):
@@ -29,6 +33,8 @@ class ArgumentError(ProblemError, TypeError):
 
 class UnsupportedError(AttentionError, NotImplementedError):
     """A sound problem that the kernels asked for cannot serve."""
+
+    exit_code = 2
 
 
 class DtypeError(ProblemError, UnsupportedError):

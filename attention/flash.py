@@ -9,8 +9,17 @@ from typing import Any
 import torch
 
 from attention import operator, used_rows
-from attention.arguments import OPEN, one_of
-from attention.flash_arguments import NO_EXTRAS, FlashExtras, Lengths, Options, longest_of, options_of, refuse_others
+from attention.arguments import OPEN, flag, one_of
+from attention.flash_arguments import (
+    NO_EXTRAS,
+    FlashExtras,
+    Lengths,
+    Manner,
+    Options,
+    longest_of,
+    options_of,
+    refuse_others,
+)
 from attention.flash_judge import judge
 from attention.inputs import autocast, require_tensors
 from attention.layout import lse_dtype
@@ -75,15 +84,18 @@ def flash_attn_func(
         sinks = one_of(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
     extras = _extras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k)
     options = options_of(dropout_p, softmax_scale, causal, window_size, softcap)
+    manner = Manner(only or "", strict, flag("deterministic", deterministic))
     judge(q, k, v, options, extras, None)
     if extras.parts == 1:
         heads_first = (q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
-        out, lse = _forward(*heads_first, None, options, extras, only, strict)
+        out, lse = _forward(*heads_first, None, options, extras, manner)
         out = out.transpose(1, 2)
     else:
         batch, rows = q.shape[:2]
         flat = (q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1))
-        out, lse = _packed(*flat, used_rows.slots_of_batch(q, k), options, extras, only, strict)
+        slots = used_rows.slots_of_batch(q, k)
+        used_rows.check_on_the_cpu(slots, extras)
+        out, lse = _packed(*flat, slots, options, extras, manner)
         out = out.reshape(batch, rows, *out.shape[1:])
         lse = lse.reshape(lse.shape[0], batch, rows).transpose(0, 1).contiguous()
     return _returned(out, lse, return_lse or return_softmax_lse, return_attn_probs)
@@ -130,8 +142,9 @@ def flash_attn_varlen_func(
     is the caller's word. A length that is None is read from cu_seqlens: on a GPU that waits for the device, as a
     tensor there does, and in a compiled graph the number of tokens stands for it.
     Everything else as in flash_attn_func, for each sequence with its own lengths; alibi_slopes (Hq,) or (B, Hq);
-    seqused_q, seqused_k and leftpad_k (B,) count from where the sequence begins; lse is (Hq, Tq). Rows that belong to
-    no sequence are 0 and -inf on the CPU; on a GPU nobody writes them. block_table, of a paged cache, must be None.
+    seqused_q, seqused_k and leftpad_k (B,) count from where the sequence begins, and no sequence may use more than
+    max_seqlen_q or max_seqlen_k; lse is (Hq, Tq). Rows that belong to no sequence are 0 and -inf on the CPU; on a GPU
+    nobody writes them. block_table, of a paged cache, must be None.
     """
     if others or block_table is not None:
         refuse_others("flash_attn_varlen_func", {"block_table": block_table, **others})
@@ -141,6 +154,7 @@ def flash_attn_varlen_func(
         sinks = one_of(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
     extras = _extras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k)
     options = options_of(dropout_p, softmax_scale, causal, window_size, softcap)
+    manner = Manner(only or "", strict, flag("deterministic", deterministic))
     lengths = Lengths(
         cu_seqlens_q,
         cu_seqlens_k,
@@ -148,7 +162,11 @@ def flash_attn_varlen_func(
         _longest("max_seqlen_k", max_seqlen_k, cu_seqlens_k, k),
     )
     judge(q, k, v, options, extras, lengths)
-    out, lse = _packed(q, k, v, _in_32_bits(lengths), options, extras, only, strict)
+    lengths = _in_32_bits(lengths)
+    if extras.parts > 1:
+        used_rows.check_on_the_cpu(lengths, extras)
+        lengths = used_rows.with_room(lengths, q, k, v)
+    out, lse = _packed(q, k, v, lengths, options, extras, manner)
     return _returned(out, lse, return_lse or return_softmax_lse, return_attn_probs)
 
 
@@ -159,17 +177,14 @@ def _packed(
     lengths: Lengths,
     options: Options,
     extras: FlashExtras,
-    only: str | None,
-    strict: bool,
+    manner: Manner,
 ) -> Pair:
     """Out (Tq, Hq, Dv) and lse (Hq, Tq) of packed sequences, or of what they use."""
     sequences, features = lengths, extras
     if extras.parts > 1:
-        if not torch.compiler.is_compiling():
-            used_rows.check_on_the_cpu(lengths, extras)
         sequences, features = used_rows.split(lengths, extras), used_rows.slopes_of_parts(extras)
     heads_first = (q.transpose(0, 1)[None], k.transpose(0, 1)[None], v.transpose(0, 1)[None])
-    out, lse = _forward(*heads_first, sequences, options, features, only, strict)
+    out, lse = _forward(*heads_first, sequences, options, features, manner)
     out, lse = out[0].transpose(0, 1), lse[0]
     if extras.seqused_q is not None:
         unused = used_rows.unused_queries(sequences, extras, q.shape[0])
@@ -184,8 +199,7 @@ def _forward(
     lengths: Lengths | None,
     options: Options,
     extras: FlashExtras,
-    only: str | None,
-    strict: bool,
+    manner: Manner,
 ) -> Pair:
     """The operator, on tensors with the heads first."""
     dtype = lse_dtype(query)
@@ -195,7 +209,8 @@ def _forward(
         None if extras.sinks is None else extras.sinks.to(dtype),
         *(lengths or (None, None, 0, 0)),
         *(options.causal, True, options.window_left, options.window_right, options.softcap, options.softmax_scale),
-        *(only or "", strict),
+        *(manner.only, manner.strict),
+        deterministic=manner.deterministic,
     )
 
 

@@ -60,6 +60,14 @@ class Options(NamedTuple):
     softcap: float
 
 
+class Manner(NamedTuple):
+    """How a call wants to be served, apart from what it computes."""
+
+    only: str
+    strict: bool
+    deterministic: bool
+
+
 class FlashExtras(NamedTuple):
     """Tensors of a call's features, None where it has none: torch's, or anything with shape and dtype."""
 

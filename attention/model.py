@@ -7,22 +7,16 @@ A unit is an SM of a GPU or a logical core of a CPU. Every rate is a constant of
 profile lacks makes a variant unpredicted, with the constant's name: never a guess.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain
-
-import numpy as np
 
 from attention.problem import AttentionProblem
-from attention.shapes import LARGEST
-from attention.variant import MEMORY, Config, Demand, Tile, Variant
+from attention.shares import Share, share_of_busiest
+from attention.variant import MEMORY, Config, Demand, Variant
 from microbench.profile import Profile
 
-MOST_STEPS = 1 << 20  # of rows that are looked at one by one: 8 MB an array
 LEVELS = ("l1", "l2", "l3")
-LONGEST_OCTAVE = LARGEST.bit_length()  # of lengths
+KEPT_MACHINES = 16
 # On the host these bandwidths are one core's own; every other rate per second is that of the whole machine.
 ONE_CORE = frozenset({"l1_bandwidth_bytes_per_s", "l2_bandwidth_bytes_per_s"})
 
@@ -40,10 +34,14 @@ class Term:
 
 @dataclass(frozen=True)
 class Efficiency:
-    """What `timings` of a variant on this machine showed: predicted over measured seconds, their median."""
+    """What `timings` of a variant on this machine showed: predicted over measured seconds, their median.
+
+    `near`: they are of this very configuration, head dim and kind of problem, at some length.
+    """
 
     value: float = 1.0
     timings: int = 0
+    near: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,44 +57,6 @@ class Prediction:
     cycles: float | None
     efficiency: Efficiency
     unhidden_seconds: float
-
-
-@dataclass(frozen=True)
-class Share:
-    """What the busiest unit works through: full tiles' worth of scores, and tile rows."""
-
-    tiles: float
-    rows: float
-    busy_units: int
-
-
-def timed_keys(
-    variant: Variant, config: Config, problem: AttentionProblem, octave: int | None = None
-) -> tuple[str, str, str]:
-    """Under which efficiencies hold what timings of a configuration showed for a problem, in order of nearness.
-
-    Itself: its head dim as padded, the edges of its band and whether it is packed (what is compiled), about as many
-    keys, or about 2**octave. Then any problem of the head dim, and any problem of the variant.
-    """
-    edges = problem.edges
-    kind = f"{int(edges.left is not None)}{int(edges.right is not None)}{int(problem.varlen)}"
-    head_dim = f"{variant.path} {config} D={variant.pads(problem.head_dim)}"
-    return f"{head_dim} band={kind} 2^{_octave(problem) if octave is None else octave}", head_dim, variant.path
-
-
-def _octave(problem: AttentionProblem) -> int:
-    return round(math.log2(problem.mean_lengths[1]))
-
-
-def nearest_efficiency(
-    efficiencies: Mapping[str, Efficiency], variant: Variant, config: Config, problem: AttentionProblem
-) -> Efficiency | None:
-    """What the timings of the nearest problems showed, lengths before head dims; None where a variant has none."""
-    own = _octave(problem)
-    octaves = sorted(range(LONGEST_OCTAVE + 1), key=lambda each: abs(each - own))
-    lengths = (timed_keys(variant, config, problem, each)[0] for each in octaves)
-    keys = chain(lengths, timed_keys(variant, config, problem)[1:])
-    return next((efficiencies[key] for key in keys if key in efficiencies), None)
 
 
 class Unpredicted(Exception):
@@ -116,7 +76,7 @@ def predict(
     efficiency = efficiency or Efficiency()
     tile = variant.tile(problem, config)
     share = share_of_busiest(problem, tile, profile.sm_count)
-    machine = _Machine(profile, {constant.name: constant.value for constant in profile.constants})
+    machine = _machine(profile)
     terms = [_term(machine, demand, share.tiles, share) for demand in tile.demands]
     terms += [_term(machine, demand, share.rows, share) for demand in tile.edge]
     phases = dict.fromkeys(term.phase for term in terms)
@@ -131,36 +91,6 @@ def predict(
         efficiency=efficiency,
         unhidden_seconds=sum(term.seconds for term in terms) / efficiency.value,
     )
-
-
-def share_of_busiest(problem: AttentionProblem, tile: Tile, units: int) -> Share:
-    """Deal the tile rows of all heads to the units, longest first.
-
-    Of more than MOST_STEPS row steps, evenly spaced tile rows stand for all.
-    Equal tile rows come in whole rounds; unequal ones (causal) even out, but none is shorter than the longest of them.
-    """
-    return _share(problem, tile.rows, tile.columns, tile.row_step, tile.column_step, units)
-
-
-@lru_cache(maxsize=4096)
-def _share(problem: AttentionProblem, rows: int, columns: int, row_step: int, column_step: int, units: int) -> Share:
-    queries, keys = problem.mean_lengths
-    steps_in_all = -(-queries // row_step)
-    steps_of_one = max(1, rows // row_step)
-    in_all = -(-steps_in_all // steps_of_one)
-    looked_at = min(in_all, max(2, MOST_STEPS // steps_of_one))
-    chosen = np.linspace(0, in_all - 1, looked_at).astype(np.int64)  # all, where there are no more than that
-    at = chosen[:, None] * steps_of_one + np.arange(steps_of_one)
-    first_rows = at * row_step
-    begin, end = problem.band(queries, keys).keys(first_rows, first_rows + row_step - 1, keys)
-    steps = np.where((end > begin) & (at < steps_in_all), -(-end // column_step) - begin // column_step, 0)
-    tile_rows = row_step * column_step * steps.sum(axis=1, dtype=np.float64) / (rows * columns)
-    heads = problem.batch * problem.heads_q
-    count = heads * in_all
-    rounds = -(-count // units)
-    longest, total = float(tile_rows.max()), float(tile_rows.sum()) * (in_all / looked_at) * heads
-    even = longest == float(tile_rows.min())
-    return Share(rounds * longest if even else max(longest, total / units), float(rounds), min(units, count))
 
 
 @dataclass(frozen=True)
@@ -183,11 +113,25 @@ class _Machine:
         return self.clock_hz
 
 
+_machines: dict[int, _Machine] = {}
+
+
+def _machine(profile: Profile) -> _Machine:
+    """Kept by identity: one choice predicts twenty candidates by one profile, and hashing its constants costs more."""
+    found = _machines.get(id(profile))
+    if found is None or found.profile is not profile:
+        if len(_machines) >= KEPT_MACHINES:
+            _machines.clear()
+        found = _Machine(profile, {constant.name: constant.value for constant in profile.constants})
+        _machines[id(profile)] = found
+    return found
+
+
 def _term(machine: _Machine, demand: Demand, times: float, share: Share) -> Term:
     profile, values = machine.profile, machine.values
     constant = _nearest_level(values, demand.resident_bytes) if demand.rate == MEMORY else demand.rate
-    alone = constant.replace("_per_s", "_one_thread_per_s")
-    if share.busy_units == 1 and alone in values:
+    alone = constant.replace("_per_s", "_one_thread_per_s") if share.busy_units == 1 else ""
+    if alone in values:
         constant = alone
     if constant not in values:
         raise Unpredicted(f"the profile of {profile.gpu} holds no {constant}; `make bench` on it measures what it can")

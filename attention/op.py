@@ -5,13 +5,15 @@ kernel could serve, with one FallbackWarning per distinct reason. A compiled gra
 when it runs.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
 
-from attention import operator
+from attention import operator, torch_calls
 from attention.arguments import number, require_bools
+from attention.backward import route as route_of
 from attention.errors import ProblemError, UnsupportedError
 from attention.inputs import (
     autocast,
@@ -43,13 +45,15 @@ NO_WINDOW = (False, -1, -1, 0.0)
 class Route:
     """Where a call goes: to torch's function or to the operator, and why no tuned kernel serves.
 
-    `plan` is what the operator would look up, where shapes are known.
+    `plan` is what the operator would look up, where shapes are known; `kernel` is a kernel of torch's that its function
+    would not choose.
     """
 
     to_torch: bool = False
     lacks: str | None = None
     fold: bool = True
     plan: Plan | None = None
+    kernel: Callable[[torch.Tensor, torch.Tensor, torch.Tensor, bool, float | None], torch.Tensor] | None = None
 
 
 def sdpa(
@@ -97,11 +101,14 @@ def sdpa(
             *(query.device, key.device, value.device),
             *((None, None) if attn_mask is None else (attn_mask.shape, attn_mask.dtype)),
             *(dropout_p, is_causal, scale, enable_gqa, only or ""),
+            torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad),
         )
     if route.lacks is not None:
         if strict or only == "smscope":
             raise UnsupportedError(f"{route.lacks}; call without strict and only='smscope', and torch serves.")
         warn_once(route.lacks)
+    if route.kernel is not None:
+        return route.kernel(query, key, value, is_causal, scale)
     if route.to_torch:
         return torch.nn.functional.scaled_dot_product_attention(
             query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
@@ -152,6 +159,7 @@ def _route(
     scale: float | None,
     enable_gqa: bool,
     only: str,
+    with_grad: bool,
 ) -> Route:
     """Judge a call and route it; what was sound once is not looked at again. Raises ProblemError, UnsupportedError."""
     if mask is not None and is_causal:
@@ -182,5 +190,8 @@ def _route(
         plan = plan_of(*folded, query_dtype, query_device, *plain)
     except UnknownArch as error:
         return Route(True, f"No tuned kernel runs here: {str(error).rstrip('.')}", fold)
+    if with_grad and only != "smscope" and (plan.owner == "torch" or route_of(plan.problem, query_device).run is None):
+        return Route(True, plan.lacks, fold, plan)  # torch's own backward is as fast as any, and needs its own forward
     whole = plan.owner == "torch" and torch_needs_positive_scale(plan.problem) is None
-    return Route(whole, plan.lacks, fold, plan)
+    forced = not (fold or with_grad or mask is not None) and plan.forced
+    return Route(whole, plan.lacks, fold, plan, torch_calls.flash_alone if whole and forced else None)

@@ -80,22 +80,14 @@ def extras_that_fit(
         raise ProblemError(f"sinks has shape {tuple(sinks.shape)}; give it ({heads},).")
 
 
-def lengths_that_fit(
-    name: str, starts: torch.Tensor, tokens: int, longest: int, queries: torch.Tensor | None = None
-) -> None:
-    """Raise ProblemError where sequences run backwards, past the packed rows, or past the longest length.
-
-    `queries`: cu_seqlens of the queries, where `starts` are of keys. A sequence that has none may have any number of
-    keys: nobody looks at them, and attention.used_rows puts there what is not used.
-    """
+def lengths_that_fit(name: str, starts: torch.Tensor, tokens: int, longest: int) -> None:
+    """Raise ProblemError where sequences run backwards, past the packed rows, or past the longest length."""
     rows = starts.tolist()
     lengths = [end - begin for begin, end in pairwise(rows)]
     if rows[0] < 0 or rows[-1] > tokens or min(lengths, default=0) < 0:
         raise ProblemError(f"cu_seqlens_{name} is {rows}; it must rise from 0 to at most the {tokens} rows of {name}.")
-    asking = [True] * len(lengths) if queries is None else [begin < end for begin, end in pairwise(queries.tolist())]
-    most = max((length for length, asks in zip(lengths, asking, strict=True) if asks), default=0)
-    if most > longest:
-        raise ProblemError(f"max_seqlen_{name} is {longest}, and one sequence has {most}; give the longest.")
+    if max(lengths, default=0) > longest:
+        raise ProblemError(f"max_seqlen_{name} is {longest}, and one sequence has {max(lengths)}; give the longest.")
 
 
 def _sequences(cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor) -> int:

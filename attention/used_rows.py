@@ -62,20 +62,38 @@ def unused_queries(sequences: Lengths, extras: FlashExtras, tokens: int) -> torc
     return place % extras.parts == (1 if extras.leftpad_k is None else 2)
 
 
-def check_on_the_cpu(slots: Lengths, extras: FlashExtras) -> None:
-    """Raise ProblemError for numbers outside of their slots. On a GPU that would wait, and is the caller's word.
+def with_room(slots: Lengths, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Lengths:
+    """With longest lengths that hold for what is not used as well, where somebody goes by them.
 
-    Under a mode or a transform, as while a graph is traced, there may be no numbers yet: the operator sees them later.
+    The caller's hold for what is used. Fused backward kernels write the gradients of no more rows than that, and on
+    the CPU the operator checks every sequence; a forward on a GPU leaves rows out that nobody reads.
     """
-    for name, used, starts in (
-        ("seqused_q", extras.seqused_q, slots.cu_seqlens_q),
-        ("seqused_k", extras.seqused_k, slots.cu_seqlens_k),
-        ("leftpad_k", extras.leftpad_k, slots.cu_seqlens_k),
+    wants_gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    if q.device.type == "cuda" and not wants_gradients and not torch.compiler.is_compiling():
+        return slots
+    return slots._replace(max_seqlen_q=q.shape[0], max_seqlen_k=k.shape[0])
+
+
+def check_on_the_cpu(slots: Lengths, extras: FlashExtras) -> None:
+    """Raise ProblemError for numbers outside of their slots, or above the longest length.
+
+    On a GPU that would wait, and is the caller's word. Under a mode or a transform, as while a graph is traced, there
+    may be no numbers yet: the operator sees them later.
+    """
+    for name, used, starts, longest in (
+        ("seqused_q", extras.seqused_q, slots.cu_seqlens_q, slots.max_seqlen_q),
+        ("seqused_k", extras.seqused_k, slots.cu_seqlens_k, slots.max_seqlen_k),
+        ("leftpad_k", extras.leftpad_k, slots.cu_seqlens_k, None),
     ):
-        if used is None or used.device.type != "cpu" or not needs_no_dispatch(used, starts):
+        if starts.device.type != "cpu" or not needs_no_dispatch(used, starts):
             continue
         room = starts.diff()
-        if ((used < 0) | (used > room)).any():
+        if used is not None and ((used < 0) | (used > room)).any():
             raise ProblemError(
                 f"{name} is {used.tolist()}; no number may be below 0 or above its sequence's, {room.tolist()}."
+            )
+        most = max((room if used is None else used).tolist(), default=0)
+        if longest is not None and most > longest:
+            raise ProblemError(
+                f"max_{name.replace('used', 'len')} is {longest}, and one sequence uses {most}; give that."
             )

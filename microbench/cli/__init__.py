@@ -169,4 +169,4 @@ def main(arguments: list[str] | None = None) -> None:
         app(arguments, prog_name="python -m microbench")
     except SmscopeError as error:
         print(error, file=sys.stderr)
-        sys.exit(2 if isinstance(error, InputError) else 1)
+        sys.exit(error.exit_code)

@@ -10,13 +10,21 @@ import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 
+from microbench.profile import available
 from microbench.record import Record
 
 Json = Annotated[bool, typer.Option("--json", help="One line of JSON on stdout, and nothing else there.")]
 Folders = Annotated[
     list[Path] | None, typer.Option("--probes", help="One more folder of probes, <family>/<name>.py; repeatable.")
 ]
-Gpu = Annotated[str, typer.Argument(help="The name of a profile, such as h100-sxm-80gb.")]
+
+
+def profiles(incomplete: str) -> list[str]:
+    """What a shell offers where a profile is named."""
+    return [gpu for gpu in available() if gpu.startswith(incomplete)]
+
+
+Gpu = Annotated[str, typer.Argument(help="The name of a profile, such as h100-sxm-80gb.", autocompletion=profiles)]
 
 # Where stdout is no terminal rich takes 80 columns, and folds every cell of a table.
 LOG_COLUMNS = 160

@@ -28,10 +28,14 @@ def run(capsys, *arguments):
 SHAPE = ("--shape", "1,16,16,4096,4096,128")
 
 
-def test_explain_prints_the_choice(capsys):
+def test_explain_prints_the_choice(capsys, monkeypatch):
     code, out, err = run(capsys, "explain", *SHAPE, "--gpu", "h100-test", "--causal")
     assert code == 0 and not err
-    assert "causal on h100-test: sm90a/forward/warp_specialised" in out and "wgmma_bf16_flops_per_s" in out
+    assert "causal on h100-test: sm90a/forward/torch_cudnn" in out and "wgmma_bf16_flops_per_s" in out
+    assert "not been timed beside torch's" in " ".join(out.split())
+    monkeypatch.setenv("SMSCOPE_UNMEASURED", "1")
+    code, out, _ = run(capsys, "explain", *SHAPE, "--gpu", "h100-test", "--causal")
+    assert code == 0 and "causal on h100-test: sm90a/forward/warp_specialised" in out
 
 
 def test_explain_json_is_one_line(capsys):
@@ -95,7 +99,24 @@ def test_bad_input_is_one_sentence_on_stderr_and_exit_code_2(capsys, arguments, 
     assert says in err and err.count("\n") == 1 and "Traceback" not in err
 
 
-@pytest.mark.parametrize("arguments", [("explain",), ("explain", "--nothing"), ("measure",), ("bench", "--shape")])
+def test_explain_alone_explains_a_usual_prompt_and_a_gpu_that_nobody_measured(capsys):
+    code, out, err = run(capsys, "explain", "--gpu", "a100")
+    assert code == 0 and not err
+    assert "Skv=4096" in out and "sm80/forward/software_pipelined" in out
+    for known in ("compute capability 8.0", "A100 SXM4 80GB", "2.04 TB/s", "mma_bf16_latency_cycles", "no profile"):
+        assert known in out
+    code, out, _ = run(capsys, "explain", "--gpu", "a100", "--json")
+    told = json.loads(out)
+    assert code == 0 and [board["slug"] for board in told["known"]["boards"]][:2] == [
+        "a100-sxm4-40gb",
+        "a100-sxm4-80gb",
+    ]
+    assert told["choice"]["pick"]["prediction"] is None
+    code, out, _ = run(capsys, "picks", "--gpu", "v100")
+    assert code == 0 and "float16" in out and "none of sm70 is shipped" in out
+
+
+@pytest.mark.parametrize("arguments", [("explain", "--nothing"), ("measure",), ("bench", "--shape")])
 def test_an_option_or_verb_that_does_not_exist_is_exit_code_2(capsys, arguments):
     code, out, err = run(capsys, *arguments)
     assert code == 2 and not out and err

@@ -121,12 +121,15 @@ def test_a_packed_form_takes_them_too():
     assert torch.equal(found, flash_attn_func(Q, K, V, **options))
 
 
-def test_the_longest_keys_may_be_the_longest_that_are_used():
-    flat = (t.flatten(0, 1)[:6] for t in (Q, K, V))
-    used = numbers(2, 1)
-    found = flash_attn_varlen_func(*flat, STARTS, STARTS, 4, 2, seqused_k=used)
-    expected = flash_attn_func(Q[:1, :4], K[:1, :2], V[:1, :2])[0]
-    torch.testing.assert_close(found[:4], expected, rtol=0, atol=5e-6)
+def test_the_longest_may_be_the_longest_that_is_used():
+    flat = tuple(t.flatten(0, 1)[:6] for t in (Q, K, V))
+    used = {"seqused_q": numbers(3, 1), "seqused_k": numbers(2, 1)}
+    found = flash_attn_varlen_func(*flat, STARTS, STARTS, 3, 2, **used)
+    expected = flash_attn_func(Q[:1, :3], K[:1, :2], V[:1, :2])[0]
+    torch.testing.assert_close(found[:3], expected, rtol=0, atol=5e-6)
+    for longest, says in (((2, 2), "max_seqlen_q is 2, and one sequence uses 3"), ((3, 1), "max_seqlen_k is 1, .* 2")):
+        with pytest.raises(ProblemError, match=says):
+            flash_attn_varlen_func(*flat, STARTS, STARTS, *longest, **used)
 
 
 def test_one_warning_names_the_reason_and_strict_raises():

@@ -85,6 +85,29 @@ def test_a_tuned_kernel_serves_where_one_serves_packed_sequences() -> None:
     assert choice.pick.owner == "smscope" and bool(found[0, 200:].eq(0).all())
 
 
+def test_what_is_not_used_has_no_gradient_however_long_it_is() -> None:
+    """max_seqlen covers what is used, and the fused backward writes no more rows than that."""
+    q, k, v = (torch.randn(3000, 4, 128, device=DEVICE, dtype=torch.bfloat16).requires_grad_() for _ in range(3))
+    starts = numbers(0, 1000, 3000)
+    used = {"seqused_q": numbers(100, 64), "seqused_k": numbers(128, 100), "leftpad_k": numbers(5, 0)}
+    out = flash_attn_varlen_func(q, k, v, starts, starts, 100, 128, causal=True, **used)
+    assert isinstance(out, torch.Tensor)
+    grads = torch.autograd.grad(out.float().square().sum(), (q, k, v))
+    alone = [
+        t[begin:end].detach().requires_grad_()
+        for t, (begin, end) in zip((q, k, v), ((0, 100), (5, 128), (5, 128)), strict=True)
+    ]
+    expected = flash_attn_func(*(t[None] for t in alone), causal=True)
+    assert isinstance(expected, torch.Tensor)
+    wanted = torch.autograd.grad(expected.float().square().sum(), alone)
+    for grad, other, begin in zip(grads, wanted, (0, 5, 5), strict=True):
+        torch.testing.assert_close(grad[begin : begin + len(other)], other, rtol=5e-2, atol=5e-2)
+        kept = torch.zeros(len(grad), dtype=torch.bool, device=DEVICE)
+        kept[begin : begin + len(other)] = True
+        kept[1000:1100] = True
+        assert bool(grad[~kept].eq(0).all())
+
+
 def test_lengths_of_other_kinds_give_the_same() -> None:
     q, k, v = (torch.randn(6, 2, 64, device=DEVICE, dtype=torch.float16) for _ in range(3))
     starts = numbers(0, 4, 6)
