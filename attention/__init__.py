@@ -6,10 +6,13 @@
     attention.explain(query, key, value, ...)       which kernel serves sdpa, with which configuration, and why
     attention.explain_flash_attn_func(q, k, v, ...) the same of flash_attn_func; explain_flash_attn_varlen_func likewise
     attention.explain(problem, gpu="...")           the same from a committed profile, without torch
+    attention.install(), uninstall(), installed()   torch's own function becomes sdpa: no line of a model changes
+    attention.integrations.transformers.register()  attn_implementation="smscope" for Transformers
 
 Nothing here imports torch before a tensor comes in.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from microbench import needs
@@ -30,6 +33,7 @@ with needs.one_sentence():
 
 if TYPE_CHECKING:
     from attention.flash import flash_attn_func, flash_attn_varlen_func
+    from attention.integrations.torch_sdpa import install, installed, uninstall
     from attention.op import sdpa
 
 __all__ = [
@@ -48,12 +52,25 @@ __all__ = [
     "explain_flash_attn_varlen_func",
     "flash_attn_func",
     "flash_attn_varlen_func",
+    "install",
+    "installed",
     "sdpa",
+    "uninstall",
 ]
+
+# Where each name lies that needs torch.
+_WITH_TORCH = {
+    "flash_attn_func": "attention.flash",
+    "flash_attn_varlen_func": "attention.flash",
+    "install": "attention.integrations.torch_sdpa",
+    "installed": "attention.integrations.torch_sdpa",
+    "sdpa": "attention.op",
+    "uninstall": "attention.integrations.torch_sdpa",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in ("sdpa", "flash_attn_func", "flash_attn_varlen_func"):
+    if name not in _WITH_TORCH:
         raise AttributeError(f"module 'attention' has no attribute {name!r}")
     try:
         import torch  # noqa: F401
@@ -62,8 +79,6 @@ def __getattr__(name: str) -> Any:
             f"attention.{name} needs torch, which is not installed here; `pip install torch` adds it, "
             "as `make lab` does."
         ) from error
-    from attention import flash, op
-
-    found = getattr(op if name == "sdpa" else flash, name)
+    found = getattr(importlib.import_module(_WITH_TORCH[name]), name)
     globals()[name] = found
     return found

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import torch
 
-from attention import operator
+from attention import operator, torch_own
 from attention.errors import ProblemError, UnsupportedError
 from attention.inputs import (
     autocast,
@@ -95,8 +95,8 @@ def sdpa(
             raise UnsupportedError(f"{route.lacks}; call without strict and only='smscope', and torch serves.")
         warn_once(route.lacks)
     if route.to_torch:
-        return torch.nn.functional.scaled_dot_product_attention(
-            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        return torch_own.scaled_dot_product_attention(
+            query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
         )
     q, k, v, mask = query, key, value, attn_mask
     if route.fold:

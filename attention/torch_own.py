@@ -1,0 +1,35 @@
+"""Torch's own attention, whoever has taken its place: somebody's name for it, or attention.install() its operator."""
+
+import threading
+from collections.abc import Callable
+
+import torch
+
+Call = Callable[..., torch.Tensor]
+
+# Bound once: `torch.nn.functional.scaled_dot_product_attention = attention.sdpa` changes the other name of it.
+BUILTIN: Call = torch._C._nn.scaled_dot_product_attention
+
+
+class Within(threading.local):
+    """While the override of attention.install() serves a call of this thread: the kernel that stands behind it."""
+
+    own: Call | None = None
+
+
+within = Within()
+
+
+def scaled_dot_product_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+) -> torch.Tensor:
+    """Torch's function with torch's kernels, from inside of an override too."""
+    own = BUILTIN if torch.compiler.is_compiling() else within.own or BUILTIN
+    return own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
