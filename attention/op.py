@@ -79,7 +79,7 @@ def sdpa(
     query, key, value = autocast(query, key, value)
     if query.is_nested or key.is_nested or value.is_nested:
         route = Route(to_torch=True, lacks="No tuned kernel takes nested tensors")
-    elif torch.compiler.is_compiling():
+    elif torch_own.in_a_graph(query):
         if attn_mask is not None and is_causal:
             raise ProblemError(MASK_AND_CAUSAL)
         route = _traced(query, attn_mask, dropout_p)

@@ -11,6 +11,15 @@ Call = Callable[..., torch.Tensor]
 BUILTIN: Call = torch._C._nn.scaled_dot_product_attention
 
 
+# What a compiler has in the place of plain tensors while it traces; their sizes may be symbols.
+STAND_INS = frozenset({"FakeTensor", "FunctionalTensor"})
+
+
+def in_a_graph(tensor: torch.Tensor) -> bool:
+    """Whether a call is traced, and not computed: torch 2.11 says so to its own tracer only, and not below it."""
+    return torch.compiler.is_compiling() or type(tensor).__name__ in STAND_INS
+
+
 class Within(threading.local):
     """While the override of attention.install() serves a call of this thread: the kernel that stands behind it."""
 

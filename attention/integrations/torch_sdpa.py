@@ -12,18 +12,18 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch._guards import TracingContext
 from torch.autograd import forward_ad
 
 from attention.errors import EnvironmentLacks, ProblemError, UnsupportedError
 from attention.op import sdpa
-from attention.torch_own import within
+from attention.torch_own import STAND_INS, within
 
 OPERATOR = "scaled_dot_product_attention"
 KEYS = ("CPU", "CUDA", "AutogradCPU", "AutogradCUDA")
 CACHE_TAG = "+smscope-sdpa"
 _C: Any = torch._C
 _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
-_IN_A_TRACE = {"FakeTensor", "FunctionalTensor"}  # what the compiler stands for plain tensors
 
 
 class _Override:
@@ -147,11 +147,11 @@ def _ours(*tensors: torch.Tensor | None) -> bool:
     """Whether these are tensors with numbers, or what a compiler has for them, and no transform is on."""
     if _C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
         return False
-    kinds = {type(tensor) for tensor in tensors if tensor is not None}
-    if kinds <= _PLAIN:
-        return not torch.compiler.is_exporting()
-    traced = torch.compiler.is_compiling() and not torch.compiler.is_exporting()  # an exported graph stays portable
-    return traced and {kind.__name__ for kind in kinds - _PLAIN} <= _IN_A_TRACE
+    if torch.compiler.is_exporting():  # an exported graph stays portable
+        return False
+    others = {type(tensor) for tensor in tensors if tensor is not None} - _PLAIN
+    # Stand-ins are a compiler's where it has a context; elsewhere they are somebody's who asks for torch's own graph.
+    return not others or (TracingContext.try_get() is not None and {kind.__name__ for kind in others} <= STAND_INS)
 
 
 def _require_kernels() -> None:

@@ -68,6 +68,17 @@ def test_results_and_gradients_are_torchs(calls, case, backend):
     torch.testing.assert_close((out, *found), (expected, *wanted), rtol=0, atol=5e-5)
 
 
+def test_one_graph_serves_every_length(calls):
+    torch._dynamo.reset()
+    graph = torch.compile(lambda q, k: F(q, k, k, is_causal=True), backend="aot_eager", fullgraph=True, dynamic=True)
+    for rows, columns in ((5, 9), (7, 12), (30, 20)):
+        q, k = random((2, 4, rows, 8), (2, 4, columns, 8))
+        with attention.installed():
+            found = graph(q, k)
+        torch.testing.assert_close(found, F(q, k, k, is_causal=True), **CLOSE)
+    assert calls and not all(isinstance(size, int) for size in calls[0])
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings(SCRIPTED)
 @pytest.mark.parametrize("case", ["causal", "grouped", "float mask"])
@@ -252,6 +263,7 @@ print(torch._dynamo.utils.counters["aot_autograd"]["autograd_cache_hit"])
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_a_process_without_attention_finds_none_of_our_graphs_on_disk(tmp_path):
     root = str(Path(__file__).parents[2])
     environment = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "PYTHONPATH": root, "PATH": "/usr/bin:/bin", "HOME": root}
