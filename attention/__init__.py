@@ -7,6 +7,8 @@
     attention.explain(query, key, value, ...)       which kernel serves sdpa, with which configuration, and why
     attention.explain_flash_attn_func(q, k, v, ...) the same of flash_attn_func; explain_flash_attn_varlen_func likewise
     attention.explain(problem, gpu="...")           the same from a committed profile, without torch
+    attention.install(), uninstall(), installed()   torch's own function becomes sdpa: no line of a model changes
+    attention.integrations.transformers.register()  attn_implementation="smscope" for Transformers
 
 Nothing here imports torch before a tensor comes in.
 """
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
         flash_attn_varlen_kvpacked_func,
         flash_attn_varlen_qkvpacked_func,
     )
+    from attention.integrations.torch_sdpa import install, installed, uninstall
     from attention.op import sdpa
 
 __all__ = [
@@ -70,13 +73,20 @@ __all__ = [
     "flash_attn_varlen_func",
     "flash_attn_varlen_kvpacked_func",
     "flash_attn_varlen_qkvpacked_func",
+    "install",
+    "installed",
     "sdpa",
+    "uninstall",
 ]
 # What tells this package from others of its name (smscope/ours.py).
 __distribution__ = "smscope"
 
 
+# Where each name lies that needs torch.
 _WITH_TORCH = {
+    "install": "integrations.torch_sdpa",
+    "installed": "integrations.torch_sdpa",
+    "uninstall": "integrations.torch_sdpa",
     "sdpa": "op",
     "flash_attn_func": "flash",
     "flash_attn_varlen_func": "flash",

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.overrides import handle_torch_function, has_torch_function
 
-from attention import operator
+from attention import operator, torch_own
 from attention.arguments import number, require_bools
 from attention.errors import ProblemError, UnsupportedError
 from attention.inputs import (
@@ -24,7 +24,7 @@ from attention.inputs import (
 from attention.plan import warn_once
 from attention.route import ASKED_OF_TORCH, NO_WINDOW, Route, route_of
 from attention.shapes import MASK_AND_CAUSAL, aligned_bottom_right, is_causal_bias
-from attention.torch_private import backends_are_restricted, torch_sdpa
+from attention.torch_private import backends_are_restricted
 
 # The operator's arguments that torch's function has not: slopes, sinks, cu_seqlens and longest lengths.
 NOTHING_PACKED = (None, None, None, None, 0, 0)
@@ -99,7 +99,8 @@ def sdpa(
     if route.to_torch:
         if bottom_right:  # torch's own function takes a CausalBias by the name that attention.sdpa may stand for
             attn_mask, is_causal = lower_right_mask(query, key), False
-        return torch_sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+        own = torch_own.scaled_dot_product_attention
+        return own(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     q, k, v, mask = query, key, value, attn_mask
     if route.fold:
         q, k, v = four_dimensions(query, key, value, enable_gqa)

@@ -24,6 +24,7 @@ from attention.shapes import (
     stretched,
 )
 from attention.torch_limits import torch_needs_positive_scale
+from attention.torch_own import in_a_graph
 from attention.torch_private import only_vmap_is_active
 from microbench.errors import UnknownArch
 
@@ -59,7 +60,7 @@ def route_of(
     *options: Any,
 ) -> Route:
     """Raises ProblemError, UnsupportedError."""
-    if torch.compiler.is_compiling():
+    if in_a_graph(query):
         if mask is not None and is_causal:
             raise ProblemError(MASK_AND_CAUSAL)
         route = _traced(query, mask, dropout_p)

@@ -1,0 +1,1 @@
+"""Where other people's code meets these kernels: torch's own function, and Transformers' attention interface."""

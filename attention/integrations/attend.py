@@ -1,0 +1,112 @@
+"""A mask, a window, softcap, sinks and grouped heads in one call, for adapters of other people's interfaces."""
+
+import torch
+
+from attention import operator, torch_own
+from attention.errors import UnsupportedError
+from attention.integrations.band_mask import KeyBand, written
+from attention.layout import lse_dtype
+from attention.op import sdpa
+from attention.plan import warn_once
+
+Maybe = torch.Tensor | None
+NO_BAND = KeyBand()
+FIRST_KEYS = KeyBand(right=0)  # causal from the top left, as torch's is_causal
+
+
+def attend(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: Maybe,
+    band: KeyBand,
+    *,
+    scale: float | None = None,
+    softcap: float = 0.0,
+    sinks: Maybe = None,
+    bias: Maybe = None,
+    dropout_p: float = 0.0,
+) -> torch.Tensor:
+    """Out (B, Hq, Sq, Dv) of query (B, Hq, Sq, D), key (B, Hkv, Skv, D) and value (B, Hkv, Skv, Dv).
+
+    mask: broadcasts to (B, Hq, Sq, Skv); bools, True may be seen, or floats, which are added. bias: likewise, floats.
+    A key is seen where mask and band both let it through. softcap: 0.0 is none. sinks: (Hq,), in any float dtype.
+    Floats, dropout and devices without a kernel of ours are torch's, with one FallbackWarning for each reason. Raises
+    UnsupportedError where torch would have to drop softcap or sinks; ProblemError for inputs that do not fit.
+    """
+    if bias is not None:
+        mask, band = _added(bias, mask, band, query, key), NO_BAND
+    elif band != NO_BAND and query.shape[2] == 1:
+        key, value, mask = _seen_by_one(band, key, value, mask)
+        band = NO_BAND
+    floats = mask is not None and mask.is_floating_point()
+    lacks = None
+    if dropout_p > 0:
+        lacks = "No tuned kernel has dropout"
+    elif query.device.type not in operator.SERVED_DEVICES:
+        lacks = f"No tuned kernel runs on {query.device.type} yet"
+    if softcap or sinks is not None:
+        if lacks is not None:
+            named = "softcap" if softcap else "attention sinks"
+            raise UnsupportedError(
+                f"{lacks}, and torch has no {named}; use attn_implementation='eager' for this model."
+            )
+    elif lacks is not None or floats:
+        warn_once(lacks or "No tuned kernel takes a float mask")
+        return _by_torch(query, key, value, mask, band, scale, dropout_p)
+    elif band == NO_BAND or (band == FIRST_KEYS and mask is None):
+        return sdpa(query, key, value, mask, 0.0, band == FIRST_KEYS, scale, enable_gqa=True)
+    left, right = (-1 if edge is None else edge for edge in (band.left, band.right))
+    sinks = None if sinks is None else sinks.to(lse_dtype(query))
+    features = (None, sinks, None, None, 0, 0, right == 0, band.bottom_right, left, right, softcap, scale)
+    out, _ = operator.forward(query, key, value, mask, *features, "", False)
+    return out
+
+
+def _seen_by_one(
+    band: KeyBand, key: torch.Tensor, value: torch.Tensor, mask: Maybe
+) -> tuple[torch.Tensor, torch.Tensor, Maybe]:
+    """The keys that a single query sees: a view, so that decoding is attention without a band."""
+    at = key.shape[2] - 1 if band.bottom_right else 0
+    start = 0 if band.left is None else max(0, at - band.left)
+    stop = key.shape[2] if band.right is None else min(key.shape[2], at + band.right + 1)
+    if mask is not None and mask.shape[-1] > 1:
+        mask = mask[..., start:stop]
+    return key[:, :, start:stop], value[:, :, start:stop], mask
+
+
+def _added(bias: torch.Tensor, mask: Maybe, band: KeyBand, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    """Bias and what is hidden as one float mask; the lowest number hides, so that no row of -inf alone can be."""
+    if mask is not None and mask.is_floating_point():
+        bias, mask = bias + mask, None
+    seen = _seen(mask, band, query, key)
+    bias = bias.to(query.dtype)
+    return bias if seen is None else torch.where(seen, bias, torch.finfo(bias.dtype).min)
+
+
+def _seen(mask: Maybe, band: KeyBand, query: torch.Tensor, key: torch.Tensor) -> Maybe:
+    """A bool mask, or none, with the band written into it."""
+    if band == NO_BAND:
+        return mask
+    inside = written(band, None, 1, query.shape[2], key.shape[2], query.device)
+    return inside if mask is None else mask & inside
+
+
+def _by_torch(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: Maybe,
+    band: KeyBand,
+    scale: float | None,
+    p: float,
+) -> torch.Tensor:
+    causal = band == FIRST_KEYS and mask is None
+    if mask is not None and mask.is_floating_point():
+        mask = _added(mask, None, band, query, key)
+    elif not causal:
+        mask = _seen(mask, band, query, key)
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1 and mask is not None:  # with grouped heads and a mask, torch on CUDA has its math kernel only
+        key, value = (tensor.repeat_interleave(groups, dim=1) for tensor in (key, value))
+    return torch_own.scaled_dot_product_attention(query, key, value, mask, p, causal, scale, mask is None)

@@ -1,0 +1,77 @@
+"""A boolean mask that is a band and padded keys until somebody looks at it.
+
+A model asks for a mask once and hands it to each of its layers. Written out it is quadratic in the sequence, and a
+kernel that reads it can leave out nothing. A BandMask says the same in three numbers and a row of keys; whatever a
+model does with it but hand it on (slice it, combine it with another mask) finds the dense mask. A compiled layer that
+is handed one guards on the band, and breaks its graph where it looks at the mask.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map_only
+
+
+@dataclass(frozen=True)
+class KeyBand:
+    """Query i sees keys i - left to i + right, aligned as AttentionProblem aligns them; None is no edge."""
+
+    left: int | None = None
+    right: int | None = None
+    bottom_right: bool = False
+
+
+class BandMask(torch.Tensor):
+    """Bool (B, 1, Sq, Skv), True may be seen: the keys of a band that are not padding.
+
+    band: None once the mask was written out, since nobody knows what became of it then.
+    keys: (B, Skv) bool, False is padding; None where there is none.
+    """
+
+    band: KeyBand | None
+    keys: torch.Tensor | None
+
+    @staticmethod
+    def __new__(  # noqa: D102
+        cls, batch: int, rows: int, columns: int, device: torch.device, band: KeyBand, keys: torch.Tensor | None
+    ) -> "BandMask":
+        make: Any = torch.Tensor._make_wrapper_subclass
+        mask: BandMask = make(cls, (batch, 1, rows, columns), dtype=torch.bool, device=device)
+        mask.band, mask.keys, mask._written = band, keys, None
+        return mask
+
+    _written: torch.Tensor | None
+    __torch_function__: Any = torch._C._disabled_torch_function_impl
+
+    def dense(self) -> torch.Tensor:
+        """The mask written out, (B, 1, Sq, Skv), the same tensor every time."""
+        if self._written is None:
+            assert self.band is not None
+            batch, _, rows, columns = self.shape
+            self._written = written(self.band, self.keys, batch, rows, columns, self.device)
+            self.band = None
+        return self._written
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Whatever is computed of it is computed of the dense mask."""
+        args, kwargs = tree_map_only(cls, cls.dense, (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+
+def written(
+    band: KeyBand, keys: torch.Tensor | None, batch: int, rows: int, columns: int, device: torch.device
+) -> torch.Tensor:
+    """A band and padded keys as bool (B, 1, Sq, Skv)."""
+    i = torch.arange(rows, device=device)[:, None] + (columns - rows if band.bottom_right else 0)
+    j = torch.arange(columns, device=device)
+    seen = torch.ones(rows, columns, dtype=torch.bool, device=device)
+    if band.left is not None:
+        seen &= j >= i - band.left
+    if band.right is not None:
+        seen &= j <= i + band.right
+    mask = seen.expand(batch, 1, rows, columns)
+    return mask if keys is None else mask & keys[:, None, None, :]

@@ -1,0 +1,42 @@
+"""Torch's own attention, whoever has taken its place: somebody's name for it, or attention.install() its operator."""
+
+import threading
+from collections.abc import Callable
+
+import torch
+
+from attention.torch_private import torch_sdpa
+
+Call = Callable[..., torch.Tensor]
+
+# What a compiler has in the place of plain tensors while it traces; their sizes may be symbols.
+STAND_INS = frozenset({"FakeTensor", "FunctionalTensor"})
+
+
+def in_a_graph(tensor: torch.Tensor) -> bool:
+    """Whether a call is traced, and not computed: torch 2.11 says so to its own tracer only, and not below it."""
+    return torch.compiler.is_compiling() or type(tensor).__name__ in STAND_INS
+
+
+class Within(threading.local):
+    """While the override of attention.install() serves a call of this thread: the kernel that stands behind it."""
+
+    own: Call | None = None
+
+
+within = Within()
+
+
+def scaled_dot_product_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+) -> torch.Tensor:
+    """Torch's function with torch's kernels, from inside of an override too."""
+    own = torch_sdpa if torch.compiler.is_compiling() else within.own or torch_sdpa
+    return own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
