@@ -52,7 +52,7 @@ FORWARDS = {
     ),
 }
 ONE = ForwardCase(heads_q=1, seq_q=1, seq_kv=64)
-MANY = ForwardCase(heads_q=1, seq_q=140, seq_kv=300)
+MANY = ForwardCase(heads_q=1, seq_q=20, seq_kv=200)  # of warps, some have no rows; of tiles, the last is cut short
 
 
 @pytest.fixture(params=FORWARDS)
@@ -68,25 +68,19 @@ def along_one(case: ForwardCase, q: Array, k: Array) -> Inputs:
     return replace(drawn, q=case.bits(queries), k=case.bits(keys))
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("value", [7e3, 2e4, 133120.0, 1e9, 1e17])
-@pytest.mark.parametrize("case", [ONE, replace(ONE, seq_kv=1), MANY, replace(MANY, right=0)])
-def test_equal_scores_give_the_mean_of_v(case: ForwardCase, value: float, sign: int, forward: Forward) -> None:
-    drawn = inputs_of(case)
-    q, k, v = (np.full(bits.shape, value, np.float32) for bits in (drawn.q, drawn.k, drawn.v))
-    inputs = replace(drawn, q=case.bits(sign * q), k=case.bits(k), v=case.bits(v))
-    assert not judge(case, inputs, forward(case, inputs))
+CASES = (ONE, replace(ONE, seq_kv=1), MANY, replace(MANY, right=0))
+EQUAL = [*((case, value) for case in CASES for value in (133120.0, 1e17)), (ONE, 7e3), (ONE, 2e4), (ONE, 1e9)]
+EQUAL += [(replace(case, dtype="float16"), value) for case in (ONE, MANY) for value in (7e3, 2e4, 65504.0)]
 
 
-@pytest.mark.parametrize("value", [300.0, 7e3, 2e4, 65504.0])
-def test_equal_scores_give_the_mean_of_v_in_float16(value: float, forward: Forward) -> None:
-    for case in (ONE, MANY):
-        case = replace(case, dtype="float16")
-        drawn = inputs_of(case)
+@pytest.mark.parametrize(("case", "value"), EQUAL, ids=lambda each: getattr(each, "dtype", each))
+def test_equal_scores_give_the_mean_of_v(case: ForwardCase, value: float, forward: Forward) -> None:
+    drawn, reach = inputs_of(case), 1.0 if case.dtype == "float16" else value
+    for sign in (1, -1):
         q, k = (np.full(bits.shape, value, np.float32) for bits in (drawn.q, drawn.k))
-        for sign in (1, -1):
-            inputs = replace(drawn, q=case.bits(sign * q), k=case.bits(k))
-            assert not judge(case, inputs, forward(case, inputs))
+        v = np.full(drawn.v.shape, reach, np.float32)
+        inputs = replace(drawn, q=case.bits(sign * q), k=case.bits(k), v=case.bits(v))
+        assert not judge(case, inputs, forward(case, inputs))
 
 
 @st.composite
@@ -115,7 +109,7 @@ def problems(draw: st.DrawFn) -> tuple[ForwardCase, Inputs]:
     return case, along_one(case, rng.choice([-2.0, 1.0, 2.0], rows), factors * 2.0**power)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(problems())
 def test_any_exact_scores_are_weighed_right(emulator: None, problem: tuple[ForwardCase, Inputs]) -> None:
     case, inputs = problem
@@ -130,23 +124,23 @@ def test_a_scale_may_be_tiny_or_large(scale: float, forward: Forward) -> None:
         case = replace(MANY, scaled=scale)
         rng = np.random.default_rng(0)
         factor = 2.0 ** round(math.log2(reach))
-        inputs = along_one(case, rng.choice([1.0, 2.0], 140), rng.integers(-8, 9, 300) * factor)
+        inputs = along_one(case, rng.choice([1.0, 2.0], 20), rng.integers(-8, 9, 200) * factor)
         if np.isfinite(np.float32(32 * factor)) and np.isfinite(np.float32(32 * factor * scale * 1.5)):
             assert not judge(case, inputs, forward(case, inputs))
 
 
 def test_rows_with_and_without_huge_scores_stand_side_by_side(forward: Forward) -> None:
     case, rng = MANY, np.random.default_rng(1)
-    q = np.where(np.arange(140) % 3 == 0, 2.0**30, 1.0)
-    inputs = along_one(case, q, rng.integers(-8, 9, 300) * 1.0)
+    q = np.where(np.arange(20) % 3 == 0, 2.0**30, 1.0)
+    inputs = along_one(case, q, rng.integers(-8, 9, 200) * 1.0)
     assert not judge(case, inputs, forward(case, inputs))
 
 
 @pytest.mark.parametrize("scaled", [None, 2.0**60], ids=["before the scale", "by the scale"])
 def test_what_overflows_float32_is_inf_as_in_torch(scaled: float | None, forward: Forward) -> None:
     case, huge = replace(MANY, scaled=scaled), 2.0**120 if scaled is None else 2.0**70
-    q = np.where(np.arange(140) % 2, 1.0, huge)
-    k = np.where(np.arange(300) % 5, 1.0, -huge)
+    q = np.where(np.arange(20) % 2, 1.0, huge)
+    k = np.where(np.arange(200) % 5, 1.0, -huge)
     k[7] = huge
     inputs = along_one(case, q, k * (1.0 if scaled is None else 2.0**-3))
     with np.errstate(over="ignore"):
@@ -161,15 +155,15 @@ def test_what_overflows_float32_is_inf_as_in_torch(scaled: float | None, forward
 
 def test_a_row_whose_scores_are_all_minus_inf_sees_nothing(forward: Forward) -> None:
     case = MANY
-    q = np.where(np.arange(140) % 2, 1.0, 2.0**120)
-    inputs = along_one(case, q, np.full(300, -(2.0**120)))
+    q = np.where(np.arange(20) % 2, 1.0, 2.0**120)
+    inputs = along_one(case, q, np.full(200, -(2.0**120)))
     outputs, expected = forward(case, inputs), expected_of(case, inputs)
     out, lse = case.values(outputs.out)[0, 0].astype(np.float64), outputs.lse[0, 0]
     assert not out[::2].any() and np.isneginf(lse[::2]).all()
     assert np.allclose(out[1::2], expected.out[0, 0, 1::2], atol=0.02) and np.isfinite(lse[1::2]).all()
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 1 << 20))
 @example(seed=0)
 def test_a_mask_and_alibi_among_huge_scores(emulator: None, seed: int) -> None:
@@ -178,7 +172,7 @@ def test_a_mask_and_alibi_among_huge_scores(emulator: None, seed: int) -> None:
     slopes = replace(MANY, alibi="heads", seed=seed, right=None)
     for name in ("sm80 with features", "sm90a with features"):
         for case, slope in ((mask, 0.0), (slopes, 2.0**22)):
-            inputs = along_one(case, rng.choice([1.0, 2.0], 140), rng.integers(-8, 9, 300) * 2.0**34)
+            inputs = along_one(case, rng.choice([1.0, 2.0], 20), rng.integers(-8, 9, 200) * 2.0**34)
             if slope:
                 inputs = replace(inputs, slopes=np.full_like(inputs.slopes, slope))
             assert not judge(case, inputs, FORWARDS[name](case, inputs)), name
