@@ -81,7 +81,7 @@ def explain(
         found = machine_profile("cpu")
         profile, caution = found.profile, found.caution
     else:
-        profile, caution = Profile.load(gpu), None
+        profile, caution = Profile.advice(gpu), None
     tokens = pair("--varlen", varlen) if varlen is not None else (0, 0)
     problem = AttentionProblem.parse_shape(
         shape,
@@ -208,7 +208,7 @@ def picks(
     json: Json = False,
 ) -> None:
     """Say for three attention shapes which kernel would run and why. Needs a profile, and no torch."""
-    profile = Profile.load(gpu or _this_machine())
+    profile = Profile.advice(gpu or _this_machine())
     problems = (
         AttentionProblem.parse_shape(shape, dtype=_usual_dtype(profile), causal=causal) for shape, causal in PICKS
     )

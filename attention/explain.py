@@ -150,7 +150,7 @@ def explain_call(
 ) -> Explanation:
     """Explain a problem with the tensors that posed it, whose layout may ask for a copy."""
     if gpu is not None:
-        return explain_on(Profile.load(gpu), problem, only=only)
+        return explain_on(Profile.advice(gpu), problem, only=only)
     device = str(getattr(tensors[0], "device", problem.device)) if tensors else problem.device
     found = machine_profile(device if device.startswith("cuda") else "cpu")
     explained = explain_on(found.profile, problem, only=only, caution=found.caution)

@@ -116,7 +116,7 @@ def predict(
     efficiency = efficiency or Efficiency()
     tile = variant.tile(problem, config)
     share = share_of_busiest(problem, tile, profile.sm_count)
-    machine = _Machine(profile, {constant.name: constant.value for constant in profile.constants})
+    machine = _Machine(profile, {each.name: each.value for each in profile.constants if each.value > 0})
     terms = [_term(machine, demand, share.tiles, share) for demand in tile.demands]
     terms += [_term(machine, demand, share.rows, share) for demand in tile.edge]
     phases = dict.fromkeys(term.phase for term in terms)

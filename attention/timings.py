@@ -6,16 +6,20 @@ machine, is an efficiency. A timing of our own kernel counts only while the kern
 
 import hashlib
 import statistics
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, ValidationError
 
+from attention import timing_faults
 from attention.model import Efficiency, Unpredicted, predict, timed_keys
 from attention.problem import AttentionProblem
 from attention.variant import KERNELS, Config, Variant, shipped
-from microbench import paths
+from microbench import faults, paths
 from microbench.profile import Profile
 from microbench.record import Frozen, append
 
@@ -84,19 +88,40 @@ def write(timing: Timing, kind: str = "") -> Path:
 
 
 def read(gpu: str) -> tuple[tuple[Timing, ...], tuple[str, ...]]:
-    """Every timing of a machine, and a sentence for each line that cannot be read."""
+    """Every sound timing of a machine, and a sentence for each line that is none."""
     timings: list[Timing] = []
     problems: list[str] = []
     for file in _files(gpu):
-        for number, line in enumerate(file.read_text(errors="replace").splitlines(), start=1):
-            if not line.strip():
-                continue
-            try:
-                timings.append(Timing.model_validate_json(line))
-            except ValidationError as error:
-                why = error.errors()[0]["msg"]
-                problems.append(f"{file.name}, line {number}: {why}; this line is left out, the rest is loaded.")
+        sound, wrong = _read(file)
+        timings += sound.values()
+        problems += [
+            f"{file.name}, line {line}: {why}; this line is left out, the rest is loaded."
+            for line, why in wrong.items()
+        ]
     return tuple(timings), tuple(problems)
+
+
+def _read(file: Path) -> tuple[dict[int, Timing], dict[int, str]]:
+    """The sound timings of one file, and what is wrong with the others, by line."""
+    sound: dict[int, Timing] = {}
+    wrong: dict[int, str] = {}
+    try:
+        lines = file.read_bytes().decode("utf-8", errors="replace").split("\n")
+    except OSError as error:
+        return sound, {1: f"the file cannot be read ({error.strerror})"}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            timing = Timing.model_validate_json(line)
+            why = timing_faults.of_timing(timing, file)
+        except ValidationError as error:
+            why = timing_faults.why_unreadable(line, error)
+        if why:
+            wrong[number] = why.removesuffix(".")
+        else:
+            sound[number] = timing
+    return sound, wrong
 
 
 def _files(gpu: str) -> list[Path]:
@@ -109,34 +134,80 @@ def efficiencies(
 ) -> dict[str, Efficiency]:
     """The median of predicted over measured seconds, over the timings that still hold, by attention.model.timed_keys.
 
-    Tiles differ in what keeps them from their bound, and so do head dims, masks and lengths.
+    Tiles differ in what keeps them from their bound, and so do head dims, masks and lengths. A timing from which no
+    efficiency follows does not count.
     """
+    known = _known(profile, variants)
+    return _medians(_judged(profile, timing, known) for timing in timings)
+
+
+def _medians(judged: Iterable["Judged | str | None"]) -> dict[str, Efficiency]:
     ratios: dict[str, list[float]] = {}
-    every = shipped() if variants is None else variants
-    known = {variant.path: variant for variant in every}
-    # torch's kernels are timed as peers, and chosen as variants.
-    known |= {f"peer/{variant.name}": variant for variant in every if profile.arch in variant.archs}
-    for timing in timings:
-        variant = known.get(timing.variant)
-        if variant is None or (variant.owner == "smscope" and timing.source_sha256 != source_sha256(variant.path)):
-            continue
-        problem, config = timing.problem, Config(tuple(timing.config.items()))
-        try:
-            promised = predict(profile, problem, variant, config)
-        except Unpredicted:
-            continue
-        for key in timed_keys(variant, config, problem):
-            ratios.setdefault(key, []).append(promised.seconds / timing.seconds)
+    for each in judged:
+        if isinstance(each, Judged):
+            for key in each.keys:
+                ratios.setdefault(key, []).append(each.efficiency)
     return {path: Efficiency(statistics.median(found), len(found)) for path, found in ratios.items()}
 
 
+@dataclass(frozen=True)
+class Judged:
+    """The efficiency that one timing shows, and the keys under which it counts."""
+
+    efficiency: float
+    keys: tuple[str, ...]
+
+
+def _known(profile: Profile, variants: tuple[Variant, ...] | None) -> dict[str, Variant]:
+    every = shipped() if variants is None else variants
+    # torch's kernels are timed as peers, and chosen as variants.
+    peers = {f"peer/{variant.name}": variant for variant in every if profile.arch in variant.archs}
+    return {variant.path: variant for variant in every} | peers
+
+
+def _judged(profile: Profile, timing: Timing, known: dict[str, Variant]) -> Judged | str | None:
+    """What a timing shows; None where it no longer holds or nothing is predicted, a sentence where it is faulty."""
+    variant = known.get(timing.variant)
+    if variant is None or (variant.owner == "smscope" and timing.source_sha256 != source_sha256(variant.path)):
+        return None
+    if fault := timing_faults.of_config(timing, variant):
+        return fault
+    config = Config(tuple((axis, timing.config[axis]) for axis, _ in variant.space))
+    try:
+        promised = predict(profile, timing.problem, variant, config).seconds
+        judged = Judged(promised / timing.seconds, timed_keys(variant, config, timing.problem))
+    except Unpredicted:
+        return None
+    except Exception as error:  # a line is advice: no call fails for what a formula makes of it
+        return f"nothing can be predicted of it ({type(error).__name__}: {error})"
+    return timing_faults.of_efficiency(judged.efficiency) or judged
+
+
 def of_machine(profile: Profile) -> dict[str, Efficiency]:
-    """The efficiencies that the timings on file show for a profile's machine; computed again where a file changed."""
-    stamps = tuple((file, (stat := file.stat()).st_mtime_ns, stat.st_size) for file in _files(profile.gpu))
+    """The efficiencies that the timings on file show for a profile's machine; computed again where a file changed.
+
+    A DataWarning names each line that cannot be right, once for each file.
+    """
+    stamps = tuple(_stamps(profile.gpu))
     kept = _kept.get(profile.gpu)
     if kept is None or kept[0] != profile or kept[1] != stamps:
-        kept = _kept[profile.gpu] = (profile, stamps, efficiencies(profile, read(profile.gpu)[0]))
+        known, judged = _known(profile, None), list[Judged | str | None]()
+        for file in _files(profile.gpu):
+            sound, wrong = _read(file)
+            for line, timing in sound.items():
+                judged.append(why := _judged(profile, timing, known))
+                if isinstance(why, str):
+                    wrong[line] = why
+            faults.leave_out(file, [f"line {line}: {wrong[line]}" for line in sorted(wrong)])
+        kept = _kept[profile.gpu] = (profile, stamps, _medians(judged))
     return kept[2]
+
+
+def _stamps(gpu: str) -> Iterator[tuple[Path, int, int]]:
+    for file in _files(gpu):
+        with suppress(OSError):  # gone since
+            stat = file.stat()
+            yield file, stat.st_mtime_ns, stat.st_size
 
 
 _kept: dict[str, tuple[Profile, tuple[tuple[Path, int, int], ...], dict[str, Efficiency]]] = {}
