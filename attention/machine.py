@@ -7,7 +7,7 @@ from functools import cache
 from microbench.arch import CUDA, by_compute_capability
 from microbench.clocks import slug
 from microbench.errors import UnknownGpu
-from microbench.profile import Profile, available
+from microbench.profile import Profile, advising, available
 from microbench.published import load
 from microbench.published.boards import Known, known
 from microbench.published.names import listed, matching
@@ -84,13 +84,15 @@ def machine_profile(device: str = "cpu") -> MachineProfile:
 
 def _of_host(slug: str) -> MachineProfile:
     try:
-        return MachineProfile(Profile.load(slug))
+        own = Profile.advice(slug)
+        if own.arch == HOST:
+            return MachineProfile(own)
     except UnknownGpu:
         pass
-    shipped = sorted((name for name in available() if name.startswith(HOST)), key=lambda name: (name != HOST, name))
-    for name in shipped:
-        caution = f"this CPU ({slug}) has no profile, so that of {name} judges it; `make bench` measures this one"
-        return MachineProfile(Profile.load(name), caution)
+    others = [profile for profile in advising() if profile.arch == HOST]
+    for other in sorted(others, key=lambda profile: (profile.gpu != HOST, profile.gpu)):
+        caution = f"this CPU ({slug}) has no profile, so that of {other.gpu} judges it; `make bench` measures this one"
+        return MachineProfile(other, caution)
     empty = Profile(gpu=slug, name="unmeasured CPU", arch=HOST, sm_count=os.cpu_count() or 1)
     return MachineProfile(empty, f"this CPU ({slug}) has no profile and none is shipped; `make bench` measures it")
 
@@ -109,7 +111,7 @@ def of_board(name: str, gpu: str, arch: str, sm_count: int, who: str) -> Machine
 
     `name` is the driver's, `gpu` the slug of a profile of its own, and `who` what a sentence calls it.
     """
-    profiles = [profile for profile in map(Profile.load, available()) if profile.arch == arch]
+    profiles = [profile for profile in advising() if profile.arch == arch]
     for profile in profiles:
         if profile.name == name and profile.sm_count == sm_count:
             return MachineProfile(profile)

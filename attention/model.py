@@ -138,7 +138,7 @@ def _machine(profile: Profile) -> _Machine:
     if found is None or found.profile is not profile:
         if len(_machines) >= KEPT_MACHINES:
             _machines.clear()
-        constants = {constant.name: constant for constant in profile.constants}
+        constants = {constant.name: constant for constant in profile.constants if constant.value > 0}
         values = {name: constant.value for name, constant in constants.items() if not constant.doubtful}
         clock_hz = profile.clock_hz
         if "sm_clock_mhz" in constants:

@@ -4,19 +4,22 @@ They also correct the model: predicted over measured, the median over the timing
 machine, is an efficiency. A timing of our own kernel counts only while the code is what was timed (attention.identity).
 """
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, ValidationError
 
+from attention import timing_faults
 from attention.corrections import Corrections, Observation, corrections
 from attention.identity import same_code
 from attention.model import Unpredicted, predict
 from attention.problem import AttentionProblem
-from attention.variant import Config, Variant, by_path, shipped
-from microbench import paths
-from microbench.profile import Profile, available
+from attention.variant import Config, Variant, shipped
+from microbench import faults, paths
+from microbench.profile import Profile, advising
 from microbench.record import Frozen, append
 
 HOST = "host"
@@ -86,19 +89,40 @@ def write(timing: Timing, kind: str = "") -> Path:
 
 
 def read(gpu: str) -> tuple[tuple[Timing, ...], tuple[str, ...]]:
-    """Every timing of a machine, and a sentence for each line that cannot be read."""
+    """Every sound timing of a machine, and a sentence for each line that is none."""
     timings: list[Timing] = []
     problems: list[str] = []
     for file in _files(gpu):
-        for number, line in enumerate(file.read_text(errors="replace").splitlines(), start=1):
-            if not line.strip():
-                continue
-            try:
-                timings.append(Timing.model_validate_json(line))
-            except ValidationError as error:
-                why = error.errors()[0]["msg"]
-                problems.append(f"{file.name}, line {number}: {why}; this line is left out, the rest is loaded.")
+        sound, wrong = _read(file)
+        timings += sound.values()
+        problems += [
+            f"{file.name}, line {line}: {why}; this line is left out, the rest is loaded."
+            for line, why in wrong.items()
+        ]
     return tuple(timings), tuple(problems)
+
+
+def _read(file: Path) -> tuple[dict[int, Timing], dict[int, str]]:
+    """The sound timings of one file, and what is wrong with the others, by line."""
+    sound: dict[int, Timing] = {}
+    wrong: dict[int, str] = {}
+    try:
+        lines = file.read_bytes().decode("utf-8", errors="replace").split("\n")
+    except OSError as error:
+        return sound, {1: f"the file cannot be read ({error.strerror})"}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            timing = Timing.model_validate_json(line)
+            why = timing_faults.of_timing(timing, file)
+        except ValidationError as error:
+            why = timing_faults.why_unreadable(line, error)
+        if why:
+            wrong[number] = why.removesuffix(".")
+        else:
+            sound[number] = timing
+    return sound, wrong
 
 
 def _files(gpu: str) -> list[Path]:
@@ -111,35 +135,48 @@ def efficiencies(
 ) -> Corrections:
     """What the timings that still hold say of this profile's predictions.
 
-    Tiles differ in what keeps them from their bound, and so do head dims, masks and lengths.
+    Tiles differ in what keeps them from their bound, and so do head dims, masks and lengths. A timing from which no
+    efficiency follows does not count.
     """
+    known = _known(profile, variants)
+    judged = (_judged(profile, timing, known) for timing in timings)
+    return corrections(each for each in judged if isinstance(each, Observation))
+
+
+def _known(profile: Profile, variants: tuple[Variant, ...] | None = None) -> dict[str, Variant]:
     every = shipped() if variants is None else variants
-    known = {variant.path: variant for variant in every}
     # torch's kernels are timed as peers, and chosen as variants.
-    known |= {f"peer/{variant.name}": variant for variant in every if profile.arch in variant.archs}
-    observations: list[Observation] = []
-    for timing in timings:
-        variant = known.get(timing.variant)
-        if variant is None or (variant.owner == "smscope" and not same_code(timing.source_sha256, variant.path)):
-            continue
-        problem, config = timing.problem, Config(tuple(timing.config.items()))
-        try:
-            promised = predict(profile, problem, variant, config)
-        except Unpredicted:
-            continue
-        observations.append(Observation(variant, config, problem, promised.seconds / timing.seconds))
-    return corrections(observations)
+    peers = {f"peer/{variant.name}": variant for variant in every if profile.arch in variant.archs}
+    return {variant.path: variant for variant in every} | peers
+
+
+def _judged(profile: Profile, timing: Timing, known: dict[str, Variant]) -> Observation | str | None:
+    """What a timing shows; None where it no longer holds or nothing is predicted, a sentence where it is faulty."""
+    variant = known.get(timing.variant)
+    if variant is None or (variant.owner == "smscope" and not same_code(timing.source_sha256, variant.path)):
+        return None
+    if fault := timing_faults.of_config(timing, variant):
+        return fault
+    config = Config(tuple((axis, timing.config[axis]) for axis, _ in variant.space))
+    try:
+        ratio = predict(profile, timing.problem, variant, config).seconds / timing.seconds
+    except Unpredicted:
+        return None
+    except Exception as error:  # a line is advice: no call fails for what a formula makes of it
+        return f"nothing can be predicted of it ({type(error).__name__}: {error})"
+    return timing_faults.of_efficiency(ratio) or Observation(variant, config, timing.problem, ratio)
 
 
 def of_machine(profile: Profile) -> Corrections:
     """What timings on this kind of machine say; derived again where a file has changed.
 
     A GPU whose own timings do not compare our kernels with torch's takes those of the nearest GPU of its architecture.
+    A DataWarning names each line that cannot be right, once for each file.
     """
     own = _of(profile)
     if profile.arch == HOST or own.compares:
         return own.corrections
-    siblings = [each for name in available() if (each := Profile.load(name)).arch == profile.arch]
+    siblings = [each for each in advising() if each.arch == profile.arch]
     siblings.sort(key=lambda each: (abs(each.sm_count - profile.sm_count), each.gpu))
     return next((found.corrections for each in siblings if (found := _of(each)).compares), own.corrections)
 
@@ -158,12 +195,28 @@ _kept: dict[str, _Derived] = {}
 
 
 def _of(profile: Profile) -> _Derived:
-    stamps = tuple((file, (stat := file.stat()).st_mtime_ns, stat.st_size) for file in _files(profile.gpu))
+    stamps = tuple(_stamps(profile.gpu))
     kept = _kept.get(profile.gpu)
     # Comparing two profiles constant by constant takes longer than a choice.
     if kept is not None and kept.stamps == stamps and (kept.profile is profile or kept.profile == profile):
         return kept
-    found = efficiencies(profile, read(profile.gpu)[0])
-    owners = {by_path(path).owner for path in found.of_variant}
-    _kept[profile.gpu] = _Derived(profile, stamps, found, {"smscope", "torch"} <= owners)
+    known, judged = _known(profile), list[Observation]()
+    for file in _files(profile.gpu):
+        sound, wrong = _read(file)
+        for line, timing in sound.items():
+            found = _judged(profile, timing, known)
+            if isinstance(found, Observation):
+                judged.append(found)
+            elif found is not None:
+                wrong[line] = found
+        faults.leave_out(file, [f"line {line}: {wrong[line]}" for line in sorted(wrong)])
+    owners = {each.variant.owner for each in judged}
+    _kept[profile.gpu] = _Derived(profile, stamps, corrections(judged), {"smscope", "torch"} <= owners)
     return _kept[profile.gpu]
+
+
+def _stamps(gpu: str) -> Iterator[tuple[Path, int, int]]:
+    for file in _files(gpu):
+        with suppress(OSError):  # gone since
+            stat = file.stat()
+            yield file, stat.st_mtime_ns, stat.st_size

@@ -13,6 +13,8 @@ SmscopeError
 ├── BoundError          a value that physics does not allow
 ├── MeasureError        a sample too short or too odd to be believed
 └── DeviceError         a launch failed, or the context is broken
+
+DataWarning             (a UserWarning) a line, field or file of data/ that is left out; the rest counts
 """
 
 
@@ -70,3 +72,7 @@ class MeasureError(SmscopeError):
 
 class DeviceError(SmscopeError):
     """A launch failed, or the context is broken."""
+
+
+class DataWarning(UserWarning):
+    """A line, field or file of data/ that is left out; the message names it, and the rest counts."""

@@ -3,16 +3,18 @@
 A profile is derived: `make profile` writes it again, byte for byte, from data/runs.
 """
 
+import json
 import warnings
+from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from microbench import paths
+from microbench import arch, faults, paths
 from microbench.device.cpu import host_slug
-from microbench.errors import DataError, UnknownGpu
+from microbench.errors import DataError, UnknownArch, UnknownGpu
 from microbench.record import DISTURBANCES, Frozen
 
 # What the second method's constants add to the first one's name.
@@ -75,25 +77,23 @@ class Profile(Frozen):
     gpu: str
     name: str
     arch: str
-    sm_count: int
-    clock_hz: float | None = None
-    dram_bytes: int = 0
+    sm_count: int = Field(ge=1)
+    clock_hz: float | None = Field(default=None, gt=0)
+    dram_bytes: int = Field(default=0, ge=0)
     constants: tuple[ProfileConstant, ...] = Field(default=())
 
     @classmethod
     def load(cls, gpu: str) -> "Profile":
-        """The profile of `gpu`, a slug such as 'h100-sxm-80gb'. Raises UnknownGpu, DataError.
+        """The profile of `gpu`, a slug such as 'h100-sxm-80gb', for a reader. Raises UnknownGpu, DataError.
 
         'host' is this CPU's own profile, or else that of another CPU, and a warning says whose.
         """
-        for slug in (gpu, *_stand_ins(gpu)):
-            files = [root / "profiles" / f"{slug}.json" for root in paths.data_roots()]
-            found = [read(file) for file in files if file.is_file()]
-            if found:
-                _say_whose(gpu, slug)
-                return reduce(_over, found)
-        known = ", ".join(available()) or "none yet"
-        raise UnknownGpu(f"No profile is called {gpu!r} (there are: {known}); run `make bench` on that machine.")
+        return _load(gpu, read)
+
+    @classmethod
+    def advice(cls, gpu: str) -> "Profile":
+        """The same for a choice: what is faulty in it is left out, and named by a DataWarning. Raises UnknownGpu."""
+        return _load(gpu, sound)
 
     def __contains__(self, name: str) -> bool:
         return any(constant.name == name for constant in self.constants)
@@ -120,6 +120,22 @@ class Profile(Frozen):
             if f"{name}{unit}" in self:
                 return self[f"{name}{unit}"]
         raise KeyError(f"The profile of {self.gpu} holds no peak {name!r}; run `make bench` there, never guess.")
+
+
+def _load(gpu: str, read_one: Callable[[Path], Profile | None]) -> Profile:
+    faulty = False
+    for slug in (gpu, *_stand_ins(gpu)):
+        files = [root / "profiles" / f"{slug}.json" for root in paths.data_roots()]
+        files = [file for file in files if file.is_file()]
+        found = [profile for profile in map(read_one, files) if profile is not None]
+        if found:
+            _say_whose(gpu, slug)
+            return reduce(_over, found)
+        faulty |= bool(files)
+    if faulty:
+        raise UnknownGpu(f"Nothing of the profile of {gpu} is sound; `make profile` writes it again from data/runs.")
+    known = ", ".join(available()) or "none yet"
+    raise UnknownGpu(f"No profile is called {gpu!r} (there are: {known}); run `make bench` on that machine.")
 
 
 def _stand_ins(gpu: str) -> list[str]:
@@ -159,11 +175,7 @@ def read(file: Path) -> Profile:
     try:
         return _of_today(Profile.model_validate_json(file.read_bytes()))
     except (OSError, ValidationError) as error:
-        if isinstance(error, ValidationError):
-            first = error.errors()[0]
-            why = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
-        else:
-            why = error.strerror or str(error)
+        why = faults.first_of(error) if isinstance(error, ValidationError) else error.strerror or str(error)
         raise DataError(
             f"{file.name} is no readable profile ({why}); `make profile` writes it again from data/runs."
         ) from error
@@ -180,6 +192,61 @@ def _of_today(profile: Profile) -> Profile:
         for constant in profile.constants
     )
     return profile.model_copy(update={"schema_version": 2, "constants": tuple(constants)})
+
+
+def judged(file: Path) -> tuple[Profile | None, tuple[str, ...]]:
+    """What is sound in a profile file, None where nothing is, and a sentence for each field that is not."""
+    try:
+        told: Any = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        return None, (f"it is no readable profile ({error})",)
+    if not isinstance(told, dict):
+        return None, ("it is no JSON object",)
+    listed = told.get("constants", [])
+    try:
+        profile = Profile.model_validate({**told, "constants": ()})
+        arch.by_name(profile.arch)
+    except ValidationError as error:
+        return None, (faults.first_of(error),)
+    except UnknownArch as error:
+        return None, (f"arch: {error}",)
+    if profile.gpu != file.stem:
+        return None, (f"gpu: it is of {profile.gpu!r}",)
+    if not isinstance(listed, list):
+        return profile, ("constants: they are no list",)
+    sound: dict[str, ProfileConstant] = {}
+    problems: list[str] = []
+    for number, each in enumerate(listed):
+        name = f"constants.{number}"
+        try:
+            constant = ProfileConstant.model_validate(each)
+        except ValidationError as error:
+            problems.append(f"{name}.{faults.first_of(error)}")
+            continue
+        fault = faults.of_constant(constant)
+        if fault or constant.name in sound:
+            problems.append(f"{name}, {constant.name}: {fault or 'it is there twice'}")
+        else:
+            sound[constant.name] = constant
+    return _of_today(profile.model_copy(update={"constants": tuple(sound.values())})), tuple(problems)
+
+
+def sound(file: Path) -> Profile | None:
+    """What is sound in a profile file; a DataWarning names the rest."""
+    profile, problems = judged(file)
+    faults.leave_out(file, problems)
+    return profile
+
+
+def advising() -> list[Profile]:
+    """Every profile on this machine that has something sound in it."""
+    found = []
+    for gpu in available():
+        try:
+            found.append(Profile.advice(gpu))
+        except UnknownGpu:
+            continue
+    return found
 
 
 def available() -> list[str]:

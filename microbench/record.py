@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from microbench import paths
-from microbench.errors import DataError
+from microbench.errors import DataError, DataWarning, UnknownGpu
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -244,17 +244,26 @@ def frame(runs: list[Run]) -> "pd.DataFrame":
 
 
 def load_runs(gpu: str | None = None) -> "pd.DataFrame":
-    """Every record of every run (of one GPU) as a DataFrame. Unreadable lines are warned of, by file and line."""
+    """Every record of every run (of one GPU) as a DataFrame. Unreadable lines are warned of, by file and line.
+
+    Raises UnknownGpu where no run is of `gpu`, DataError where nothing is measured at all.
+    """
     import warnings
 
+    files = run_files(gpu)
+    if not files:
+        known = ", ".join(sorted({file.parent.name for file in run_files()}))
+        if known:
+            raise UnknownGpu(f"No run is of {gpu!r} (there are: {known}); run `make bench` on that machine.")
+        raise DataError("Nothing is measured yet; type `make bench`.")
     runs = []
-    for file in run_files(gpu):
+    for file in files:
         try:
             run = read(file)
         except DataError as error:
-            warnings.warn(str(error), stacklevel=2)
+            warnings.warn(str(error), DataWarning, stacklevel=2)
             continue
         for problem in run.problems:
-            warnings.warn(problem, stacklevel=2)
+            warnings.warn(problem, DataWarning, stacklevel=2)
         runs.append(run)
     return frame(runs)

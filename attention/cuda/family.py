@@ -17,6 +17,9 @@ FEATURES: frozenset[Feature] = frozenset(
 )
 LOG2_E = math.log2(math.e)
 LEAST_ROWS = 64
+# Softmax scales, and caps in their place, between which neither 8 / scale nor an ALiBi slope in units of raw scores
+# overflows float32; and the largest cap whose tanh, right to 2^-23, leaves a score right to 1e-4.
+LEAST_SCALE, LARGEST_SCALE, LARGEST_CAP = 2.0**-60, 2.0**60, 1024.0
 # Fields that every `Launch` has in this order, as config.cuh explains them; `fill` and attention.cuda.tensors.bring
 # write them.
 FIELDS = (
@@ -63,8 +66,17 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
         return f"serves head dims up to {HEAD_DIMS[-1]}, not {problem.head_dim}"
     if row_tiles(problem, LEAST_ROWS) * problem.batch * problem.heads_q > LARGEST:
         return f"counts up to {LARGEST} tiles of {LEAST_ROWS} rows"
-    if problem.softmax_scale <= 0:  # 0 times the -inf of a hidden key is NaN
-        return f"needs a positive softmax scale, not {problem.softmax_scale:g}"
+    return _why_not_scaled(problem)
+
+
+def _why_not_scaled(problem: AttentionProblem) -> str | None:
+    scale, cap = problem.softmax_scale, problem.softcap
+    if scale <= 0:  # 0 times the -inf of a hidden key is NaN
+        return f"needs a positive softmax scale, not {scale:g}"
+    if not LEAST_SCALE <= scale <= LARGEST_SCALE:
+        return f"serves softmax scales from {LEAST_SCALE:.2g} to {LARGEST_SCALE:.2g}, not {scale:g}"
+    if cap and not LEAST_SCALE <= cap <= LARGEST_CAP:
+        return f"serves softcaps from {LEAST_SCALE:.2g} to {LARGEST_CAP:g}, not {cap:g}"
     return None
 
 

@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from microbench import arch as archs
-from microbench.errors import InputError
+from microbench import paths
+from microbench.errors import DataError, InputError
 from microbench.probes import discover, named
-from microbench.profile import Profile
+from microbench.profile import Profile, judged
 from microbench.report import console
 from microbench.report.console import Folders, Json
 from microbench.report.progress import say
@@ -48,7 +49,9 @@ def check(
     if write and (gpu or arch or only or probes):
         raise InputError("A table of data/verification is of all probes and architectures; --write takes no choice.")
     if gpu is not None:
-        _methods(Profile.load(gpu), json)
+        profile = Profile.load(gpu)
+        _sound(profile.gpu)
+        _methods(profile, json)
     elif latencies:
         _latencies(write, json)
     else:
@@ -102,6 +105,14 @@ def _methods(profile: Profile, json: bool) -> None:
         )
     if not all(row.agrees for row in rows):
         raise typer.Exit(1)
+
+
+def _sound(gpu: str) -> None:
+    """Raises DataError with every field of a profile that a choice leaves out."""
+    files = [root / "profiles" / f"{gpu}.json" for root in paths.data_roots()]
+    faulty = [f"{file.name}: {fault}." for file in files if file.is_file() for fault in judged(file)[1]]
+    if faulty:
+        raise DataError("\n".join(faulty))
 
 
 def agreements(profile: Profile) -> tuple[Agreement, ...]:

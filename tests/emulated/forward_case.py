@@ -36,6 +36,7 @@ class ForwardCase:
     mask        'full': a byte for every score; 'keys': one for each batch and key, broadcast
     memory      the order in which dimensions lie in memory
     spread      standard deviation of queries: above 1, maxima grow from tile to tile
+    scaled      the softmax scale; None for 1/sqrt(head_dim)
     """
 
     batch: int = 1
@@ -57,6 +58,7 @@ class ForwardCase:
     memory: Memory = "bhsd"
     spread: float = 1.0
     seed: int = 0
+    scaled: float | None = None
 
     @property
     def sequences(self) -> tuple[tuple[int, int], ...]:
@@ -72,7 +74,7 @@ class ForwardCase:
     @property
     def scale(self) -> float:
         """Before the softmax."""
-        return float(self.head_dim**-0.5)
+        return float(self.head_dim**-0.5) if self.scaled is None else self.scaled
 
     @property
     def problem(self) -> AttentionProblem:
@@ -195,7 +197,7 @@ def _attend(
     least = torch.full((*scores.shape[:2], 1), max(1.0, case.softcap, sink))
     largest = torch.cat((terms.masked_fill(hidden, 0.0), least), -1).amax(-1)
     lse = torch.logsumexp(scores, -1)
-    weights = torch.exp(scores - lse.where(lse > -math.inf, 0)[..., None])[..., :keys]
+    weights = torch.softmax(scores, -1)[..., :keys].where(lse[..., None] > -math.inf, 0)
     return (weights.to(kind) @ v).double().numpy(), lse.double().numpy(), largest.double().numpy()
 
 

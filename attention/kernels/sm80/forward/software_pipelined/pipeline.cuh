@@ -48,8 +48,8 @@ struct Pipeline : Rows {
     join(sums);
   }
 
-  // Likewise where some row may not see some key.
-  __device__ __forceinline__ void masked_step(const Work& work, int key, unsigned k, unsigned v) {
+  // Likewise where some row may not see some key, or where one is far.
+  __device__ __forceinline__ void masked_step(const Work& work, int key, unsigned k, unsigned v, bool far) {
     const int row = work.row + warp_row();
     const bool seen = key < work.keys && (!kCausal || key < row + kWarpRows + work.right) &&
                       (!kWindow || key + kSlice > row + work.left);
@@ -58,7 +58,7 @@ struct Pipeline : Rows {
     pending = seen;
     if (!seen) return;
     adjust<true>(work, key);
-    raise();
+    raise(far);
   }
 
   // After a tile of keys, `left` before the last: the next one, under way since, takes its place.
@@ -100,13 +100,14 @@ struct Pipeline : Rows {
   }
 
   __device__ __forceinline__ void masked_tile(const Work& work, int left) {
+    const bool far = ptx::load_shared(at.second_time) != 0;
     if (left > 0) {
       load_next_k();
       load_next_v();
     }
 #pragma unroll 1
     for (int i = kSlices - 1; i >= 0; --i)
-      masked_step(work, (work.first + left) * kKeys + i * kSlice, k_now + i * kSlice * kRowBytes, v_above(i));
+      masked_step(work, (work.first + left) * kKeys + i * kSlice, k_now + i * kSlice * kRowBytes, v_above(i), far);
   }
 
   __device__ __forceinline__ unsigned next_k(unsigned stage) const { return stage ^ at.k ^ (at.k + kTileBytes); }
@@ -165,7 +166,7 @@ struct Pipeline : Rows {
     return all;
   }
 
-  // False if it must be run again, which then takes all slices for masked ones.
+  // False if it must be run again, which then takes all slices for masked ones, and all rows for far ones.
   __device__ __forceinline__ bool run(const Work& work) {
     begin(work);
     // Tiles below `whole` are seen in full by every row, and every row has seen a key before.
@@ -187,6 +188,9 @@ struct Pipeline : Rows {
         turn(left);
       }
     if (pending) multiply_values(v_before());
+    const float scale = ptx::load_shared(at.second_time) ? launch.scale_log2 : 1.f;
+#pragma unroll
+    for (int m = 0; m < kPanels; ++m) scale_offsets(state[m], scale);
     return settled();
   }
 };

@@ -46,12 +46,12 @@ struct Rows : Products {
   }
 
   // Softmax of a slice against its true maximum.
-  __device__ __forceinline__ void raise() {
+  __device__ __forceinline__ void raise(bool far) {
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) {
       float correction[2];
-      if (__any_sync(~0u, raise_offsets(s[m], state[m], correction, launch.scale_log2))) rescale(o[m], correction);
-      exponentials_of_seen(s[m], state[m], launch.scale_log2);
+      if (__any_sync(~0u, raise_offsets(s[m], state[m], correction, launch.scale_log2, far))) rescale(o[m], correction);
+      exponentials_of_seen(s[m], state[m], launch.scale_log2, far);
     }
     pack();
   }
@@ -63,7 +63,7 @@ struct Rows : Products {
       if (i < begin || i >= end) continue;
       const int m = i / (kSlice / 2), at = i % (kSlice / 2), h = at / 2 % 2;
       float& x = s[m][at];
-      x = ptx::ex2(x * launch.scale_log2 - state[m].offset[h]);
+      x = ptx::ex2(__fmaf_rn(x, launch.scale_log2, -state[m].offset[h]));
       sums[m][h] = at < 4 && at % 2 == 0 ? x : sums[m][h] + x;
     }
   }
