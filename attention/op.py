@@ -5,8 +5,6 @@ kernel could serve, with one FallbackWarning per distinct reason. A compiled gra
 when it runs.
 """
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -19,49 +17,16 @@ from attention.inputs import (
     four_dimensional_mask,
     four_dimensions,
     lower_right_mask,
-    require_plain,
     require_tensors,
-    symbolic,
     unfolded,
 )
-from attention.plan import Plan, plan_of, warn_once
-from attention.problem import AttentionProblem
-from attention.shapes import (
-    MASK_AND_CAUSAL,
-    Described,
-    aligned_bottom_right,
-    checked,
-    is_causal_bias,
-    mask_that_fits,
-    same_device,
-    same_dtype,
-    shapes_of,
-    stretched,
-)
-from attention.torch_limits import torch_needs_positive_scale
-from attention.torch_private import backends_are_restricted, only_vmap_is_active, torch_sdpa
-from microbench.errors import UnknownArch
+from attention.plan import warn_once
+from attention.route import ASKED_OF_TORCH, NO_WINDOW, Route, route_of
+from attention.shapes import MASK_AND_CAUSAL, aligned_bottom_right, is_causal_bias
+from attention.torch_private import backends_are_restricted, torch_sdpa
 
 # The operator's arguments that torch's function has not: slopes, sinks, cu_seqlens and longest lengths.
 NOTHING_PACKED = (None, None, None, None, 0, 0)
-NO_WINDOW = (-1, -1, 0.0)
-
-
-@dataclass(frozen=True)
-class Route:
-    """Where a call goes: to torch's function or to the operator, and why no tuned kernel serves.
-
-    `plan` is what the operator would look up, where shapes are known. `operator_could`: the operator would serve too.
-    """
-
-    to_torch: bool = False
-    lacks: str | None = None
-    fold: bool = True
-    plan: Plan | None = None
-    operator_could: bool = False
-
-
-ASKED_OF_TORCH = Route(to_torch=True)  # by sdpa_kernel(...): its caller names torch's backends, not ours
 
 
 def sdpa(
@@ -115,11 +80,13 @@ def sdpa(
         route = ASKED_OF_TORCH
     else:
         options = (dropout_p, is_causal, bottom_right, scale, enable_gqa, only or "")
-        route = _route_of(query, key, value, attn_mask, *options)
+        route = route_of(query, key, value, attn_mask, *options)
     if route.lacks is not None:
         if strict or only == "smscope":
             raise UnsupportedError(f"{route.lacks}; call without strict and only='smscope', and torch serves.")
         warn_once(route.lacks)
+    if route.kernel is not None:
+        return route.kernel(query, key, value, is_causal, scale)
     if route.to_torch:
         if bottom_right:  # torch's own function takes a CausalBias by the name that attention.sdpa may stand for
             attn_mask, is_causal = lower_right_mask(query, key), False
@@ -136,104 +103,3 @@ def sdpa(
         out = unfolded(out, query, key, value, enable_gqa)
     result: torch.Tensor = out
     return result
-
-
-def _route_of(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: torch.Tensor | None,
-    dropout_p: float,
-    is_causal: bool,
-    *options: Any,
-) -> Route:
-    """Raises ProblemError, UnsupportedError."""
-    if torch.compiler.is_compiling():
-        if mask is not None and is_causal:
-            raise ProblemError(MASK_AND_CAUSAL)
-        route = _traced(query, mask, dropout_p)
-    else:
-        try:
-            route = _route(
-                *(query.shape, key.shape, value.shape, query.dtype, key.dtype, value.dtype),
-                *(query.device, key.device, value.device),
-                *((None, None) if mask is None else (mask.shape, mask.dtype)),
-                *(dropout_p, is_causal, *options),
-            )
-        except TypeError:
-            if not any(symbolic(each.shape) for each in (query, key, value, mask) if each is not None):
-                raise
-            route = _traced(query, mask, dropout_p)  # make_fx and its kin: a symbol has no hash to look up by
-    if route.to_torch and mask is not None and route.operator_could and only_vmap_is_active():
-        # Torch's own rules for vmap fail for masks on a GPU (pytorch#161310); ours fold them into the batch.
-        return replace(route, to_torch=False, fold=True)
-    return route
-
-
-def _unserved(device: str, dropout_p: float) -> str | None:
-    """What the operator has no argument for, or no device."""
-    if dropout_p > 0:
-        return "No tuned kernel has dropout"
-    return None if device in operator.SERVED_DEVICES else f"No tuned kernel runs on {device} yet"
-
-
-def _traced(query: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float) -> Route:
-    """In a graph shapes may be symbols, so that nothing is looked up by them: only what no kernel has is torch's."""
-    lacks, could = _unserved(query.device.type, dropout_p), False
-    if lacks is None and attn_mask is not None and attn_mask.is_floating_point():
-        lacks, could = "No tuned kernel takes a float mask", True
-    return Route(to_torch=lacks is not None, lacks=lacks, operator_could=could)
-
-
-@lru_cache(maxsize=4096, typed=True)  # 1 and True are equal, and not the same argument
-def _route(
-    query: torch.Size,
-    key: torch.Size,
-    value: torch.Size,
-    query_dtype: torch.dtype,
-    key_dtype: torch.dtype,
-    value_dtype: torch.dtype,
-    query_device: torch.device,
-    key_device: torch.device,
-    value_device: torch.device,
-    mask: torch.Size | None,
-    mask_dtype: torch.dtype | None,
-    dropout_p: float,
-    is_causal: bool,
-    bottom_right: bool,
-    scale: float | None,
-    enable_gqa: bool,
-    only: str,
-) -> Route:
-    """Judge a call and route it; what was sound once is not looked at again. Raises ProblemError, UnsupportedError."""
-    require_plain(flags={"is_causal": is_causal, "enable_gqa": enable_gqa}, numbers={"dropout_p": dropout_p})
-    if mask is not None and is_causal:
-        raise ProblemError(MASK_AND_CAUSAL)
-    tensors = (
-        Described(query, query_dtype, query_device),
-        Described(key, key_dtype, key_device),
-        Described(value, value_dtype, value_device),
-    )
-    q, k, v = checked(stretched(shapes_of(*tensors), 3 if enable_gqa else 2))
-    if 0 not in (*q[:-1], *k[:-1]):
-        AttentionProblem.from_tensors(
-            *tensors, causal=is_causal, scale=scale, enable_gqa=enable_gqa, dropout_p=dropout_p, broadcast=True
-        )
-    if mask is not None and mask_dtype is not None:
-        mask_that_fits(Described(mask, mask_dtype, query_device), (*q[:-1], k[-2]))
-    lacks = _unserved(query_device.type, dropout_p)
-    fold = not (len(query) == len(key) == len(value) == 4 and query[0] == key[0] == value[0])
-    fold = fold or (not enable_gqa and query[1] != key[1]) or (mask is not None and len(mask) != 4)
-    if lacks is not None or query_device.type == "meta":
-        return Route(lacks is not None, lacks, fold)
-    folded = (torch.Size((shape[:-3].numel(), *shape[-3:])) for shape in map(torch.Size, (q, k, v)))
-    none_packed = (False, False, -1, 0, 0)
-    plain = (mask_dtype, *none_packed, is_causal, bottom_right, *NO_WINDOW, scale, only)
-    same_dtype(*tensors)  # which from_tensors has not seen to where a size is 0
-    same_device(*tensors)
-    try:
-        plan = plan_of(*folded, query_dtype, query_device, *plain)
-    except UnknownArch as error:
-        return Route(True, f"No tuned kernel runs here: {str(error).rstrip('.')}", fold)
-    whole = plan.owner == "torch" and torch_needs_positive_scale(plan.problem) is None
-    return Route(whole, plan.lacks, fold, plan, operator_could=True)

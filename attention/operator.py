@@ -12,13 +12,15 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from attention import batching, flops, gradient, sharding
+from attention import backward, batching, flops, sharding
+from attention.backward import Wanted
 from attention.eager import needs_no_dispatch
 from attention.errors import UnsupportedError
 from attention.extras import NO_EXTRAS, Extras
 from attention.layout import empty_lse, empty_out
 from attention.operands import extras_that_fit, lengths_that_fit, one_kind, shapes_that_fit
 from attention.plan import Plan, nothing_seen, plan_of, warn_once
+from attention.torch_backward import Forwarded
 
 FEATURES = (
     "Tensor? mask, Tensor? alibi, Tensor? sinks, Tensor? cu_seqlens_q, Tensor? cu_seqlens_k, "
@@ -26,12 +28,12 @@ FEATURES = (
     "float softcap, float? scale"
 )
 FORWARD = (
-    f"attention_forward(Tensor query, Tensor key, Tensor value, {FEATURES}, str only, bool strict)"
-    " -> (Tensor out, Tensor lse)"
+    f"attention_forward(Tensor query, Tensor key, Tensor value, {FEATURES}, str only, bool strict,"
+    " bool deterministic=False) -> (Tensor out, Tensor lse)"
 )
 BACKWARD = (
-    "attention_backward(Tensor grad_out, Tensor grad_lse, Tensor query, Tensor key, Tensor value, Tensor out, "
-    f"Tensor lse, {FEATURES}, bool[] wanted) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
+    "attention_backward(Tensor grad_out, Tensor? grad_lse, Tensor query, Tensor key, Tensor value, Tensor out, "
+    f"Tensor lse, {FEATURES}, bool deterministic, bool[] wanted) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 SERVED_DEVICES = ("cpu", "cuda", "meta")
 Maybe = torch.Tensor | None
@@ -71,10 +73,11 @@ def _forward(
     cu_seqlens_q: Maybe,
     cu_seqlens_k: Maybe,
     *plain: Any,
+    deterministic: bool = False,  # every forward is
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    strict = plain[-1]
+    strict = plain[9]
     one_kind(query, key, value)
-    plan = _plan(query, key, value, mask, alibi, sinks, cu_seqlens_q, *plain[:-1])
+    plan = _plan(query, key, value, mask, alibi, sinks, cu_seqlens_q, *plain[:9])
     if plan.fallback is not None and plan.lacks is not None:
         if strict:
             raise UnsupportedError(f"{plan.lacks}; strict=False lets torch serve it.")
@@ -115,7 +118,7 @@ def _forward_fake(
 
 def _backward(
     grad_out: torch.Tensor,
-    grad_lse: torch.Tensor,
+    grad_lse: Maybe,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -128,22 +131,20 @@ def _backward(
     cu_seqlens_k: Maybe,
     *plain: Any,
 ) -> tuple[torch.Tensor, ...]:
-    wanted: list[bool] = plain[-1]
-    plan = _plan(query, key, value, mask, alibi, sinks, cu_seqlens_q, *plain[:-1], "")
+    deterministic, wanted = plain[8:10]
+    plan = _plan(query, key, value, mask, alibi, sinks, cu_seqlens_q, *plain[:8], "")
     extras = Extras(mask, alibi, sinks, cu_seqlens_q, cu_seqlens_k)
+    given = Forwarded(query, key, value, out, lse, plan.problem, extras)
+    wants = Wanted(wanted[0], wanted[1], wanted[2], deterministic, plan.run is nothing_seen)
     with torch.autocast(query.device.type, enabled=False):
-        found = gradient.backward(
-            *(grad_out, grad_lse, query, key, value, out, lse, plan.problem, extras),
-            wanted=(wanted[0], wanted[1], wanted[2]),
-            nothing_seen=plan.run is nothing_seen,
-        )
+        found = backward.gradients(grad_out, grad_lse, given, wants)
     others = (query.new_empty(0) if each is None else each for each in (found.mask, found.alibi, found.sinks))
     return found.query, found.key, found.value, *others
 
 
 def _backward_fake(
     grad_out: torch.Tensor,
-    grad_lse: torch.Tensor,
+    grad_lse: Maybe,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -161,14 +162,15 @@ def _backward_fake(
     return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value), *others
 
 
-def forward(*inputs: Any, plan: Plan | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+def forward(*inputs: Any, plan: Plan | None = None, deterministic: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
     """smscope::attention_forward, past the dispatcher where that has nothing to add.
 
     `plan`: what the operator would look up for these inputs, which are judged already and have no extras.
+    `deterministic`: the backward adds in one order.
     """
     if needs_no_dispatch(*inputs[:8]):
         return _forward(*inputs) if plan is None else plan.run(*inputs[:3], plan.problem, plan.config)
-    results: tuple[torch.Tensor, torch.Tensor] = torch.ops.smscope.attention_forward(*inputs)
+    results: tuple[torch.Tensor, torch.Tensor] = torch.ops.smscope.attention_forward(*inputs, deterministic)
     return results
 
 
@@ -179,19 +181,24 @@ class _Differentiable(torch.autograd.Function):
     def forward(ctx: Any, *inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """Keep every tensor, and the plain arguments as they are."""
         out, lse = _below_autograd(*inputs)
-        ctx.set_materialize_grads(False)  # torch's own zeros would be plain tensors beside a subclass's
-        ctx.plain = inputs[8:16]
+        ctx.plain = (*inputs[8:16], inputs[18])
         ctx.save_for_backward(*inputs[:3], out, lse, *inputs[3:8])
+        # Torch's own zeros would be plain tensors beside a subclass's, and those of lse would ask for the slow path.
+        ctx.set_materialize_grads(False)
         return out, lse
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+    def backward(ctx: Any, *grads: Maybe) -> tuple[torch.Tensor | None, ...]:
         """One gradient for each argument of the forward; None for what is no tensor, or not wanted."""
-        wanted, saved = list(ctx.needs_input_grad[3:6]), ctx.saved_tensors
-        given = (torch.zeros_like(of) if grad is None else grad for grad, of in zip(grads, saved[3:5], strict=True))
-        found = torch.ops.smscope.attention_backward(*given, *saved, *ctx.plain, wanted)
+        grad_out, grad_lse = grads
+        if grad_out is None and grad_lse is None:
+            return (None,) * 19
+        saved = ctx.saved_tensors
+        grad_out = torch.zeros_like(saved[3]) if grad_out is None else grad_out
+        wanted = list(ctx.needs_input_grad[3:6])
+        found = torch.ops.smscope.attention_backward(grad_out, grad_lse, *saved, *ctx.plain, wanted)
         others = (grad if want else None for grad, want in zip(found[3:], wanted, strict=True))
-        return (*found[:3], *others, *(None,) * 12)
+        return (*found[:3], *others, *(None,) * 13)
 
 
 def _below_autograd(*inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
@@ -200,7 +207,18 @@ def _below_autograd(*inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
     return results
 
 
+def _backward_autograd(*inputs: Any) -> tuple[torch.Tensor, ...]:
+    """Under create_graph, the slow path in torch operations, which autograd follows; else the kernel."""
+    tensors = (each for each in inputs if isinstance(each, torch.Tensor))
+    if torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
+        return _backward(*inputs)
+    with torch._C._AutoDispatchBelowAutograd():
+        found: tuple[torch.Tensor, ...] = torch.ops.smscope.attention_backward.default(*inputs)
+    return found
+
+
 def _autograd(*inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    inputs = inputs if len(inputs) == 19 else (*inputs, False)
     if forward_ad._current_level >= 0:  # what torch.func.jvp opens as well
         _refuse_tangents(*inputs[:6])
     if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in inputs[:6]):
@@ -209,9 +227,20 @@ def _autograd(*inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
                 "The gradient transforms of torch.func are not supported by attention; call "
                 "torch.nn.functional.scaled_dot_product_attention there, or use backward()."
             )
+        if inputs[17]:
+            _require_fused_backward(*inputs[:7], *inputs[8:17], deterministic=inputs[18])
         results: tuple[torch.Tensor, torch.Tensor] = _Differentiable.apply(*inputs)  # type: ignore[no-untyped-call]
         return results
     return _below_autograd(*inputs)
+
+
+def _require_fused_backward(query: torch.Tensor, *others: Any, deterministic: bool) -> None:
+    """Raise UnsupportedError where gradients on a GPU would take the slow path: what strict=True asks."""
+    if query.device.type != "cuda":
+        return
+    found = backward.route(_plan(query, *others).problem, query.device, deterministic)
+    if found.run is None:
+        raise UnsupportedError(f"{found.reason}; strict=False computes these gradients by the slow path.")
 
 
 def _refuse_tangents(*tensors: Maybe) -> None:
@@ -240,6 +269,7 @@ def _register() -> Any:
     library.register_fake("smscope::attention_forward", _forward_fake, lib=ours)
     library.register_fake("smscope::attention_backward", _backward_fake, lib=ours)
     ours.impl("attention_forward", _autograd, "Autograd")
+    ours.impl("attention_backward", _backward_autograd, "Autograd")
     library.register_vmap("smscope::attention_forward", batching.forward, lib=ours)
     flops.register()
     sharding.register()

@@ -12,21 +12,27 @@ import torch
 
 from attention import slow, timings
 from attention.choose import choose
+from attention.classes import representative
 from attention.errors import FallbackWarning, ProblemError
 from attention.extras import NO_EXTRAS, Extras
 from attention.layout import empty_lse, empty_out
-from attention.machine import machine_profile
+from attention.machine import machine_profile, takes_unmeasured
 from attention.operands import shapes_that_fit
 from attention.problem import AttentionProblem
 from attention.variant import Config, Owner, by_path
 
 Run = Callable[..., tuple[torch.Tensor, torch.Tensor]]
 _announced: set[str] = set()
+FLASH = "sm80/forward/torch_flash"
+CUDNN_FIRST = ("sm90a", "sm100a", "sm103a")  # where torch's function prefers cuDNN (sdp_utils, torch 2.11)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A choice made ready to run. `fallback` says why no tuned kernel serves."""
+    """A choice made ready to run. `fallback` says why no tuned kernel serves.
+
+    `forced`: the pick is torch's FlashAttention-2, where torch's function would take cuDNN.
+    """
 
     problem: AttentionProblem
     config: Config
@@ -34,6 +40,7 @@ class Plan:
     owner: Owner
     fallback: str | None
     nearest: str | None = None
+    forced: bool = False
 
     @property
     def lacks(self) -> str | None:
@@ -100,10 +107,37 @@ def plan_of(
         return Plan(problem, Config(), slow.forward, "smscope", None)  # every row belongs to no sequence
     if 0 in (query[0], query[2], key[2], *lengths):
         return Plan(problem, Config(), nothing_seen, "smscope", None)
-    profile = machine_profile(str(device) if device.type == "cuda" else "cpu").profile
-    choice = choose(profile, problem, only=only or None, efficiencies=timings.of_machine(profile))
+    pick = _pick_of(representative(problem), str(device) if device.type == "cuda" else "cpu", only)
+    forced = pick.forced and (problem.edges.open or problem.seq_q == problem.seq_kv) and problem.head_dim % 8 == 0
+    return Plan(problem, pick.config, pick.run, pick.owner, pick.fallback, pick.nearest, forced)
+
+
+@dataclass(frozen=True)
+class _Pick:
+    """What a class of problems is served by."""
+
+    config: Config
+    run: Run
+    owner: Owner
+    fallback: str | None
+    nearest: str | None
+    forced: bool
+
+
+@lru_cache(maxsize=4096)
+def _pick_of(problem: AttentionProblem, device: str, only: str) -> _Pick:
+    """Choose for a class of problems, by its representative. Raises UnsupportedError."""
+    profile = machine_profile(device).profile
+    choice = choose(
+        profile,
+        problem,
+        only=only or None,
+        efficiencies=timings.of_machine(profile),
+        unmeasured=takes_unmeasured(),
+    )
     pick = choice.pick
-    return Plan(problem, pick.config, by_path(pick.variant).load(), pick.owner, choice.fallback, choice.nearest)
+    forced = pick.variant == FLASH and choice.arch in CUDNN_FIRST and pick.prediction is not None
+    return _Pick(pick.config, by_path(pick.variant).load(), pick.owner, choice.fallback, choice.nearest, forced)
 
 
 def nothing_seen(

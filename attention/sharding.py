@@ -49,7 +49,8 @@ def _backward(grad_out: Any, grad_lse: Any, query: Any, key: Any, value: Any, *r
     for place in _placements(query, key, features):
         inputs = _placed(features, place, query)
         grads = [_gradient(given, want, place) for given, want in zip(inputs, rest[-1], strict=False)]
-        found.append(([place] * 3 + grads, [place] * 7 + inputs + plain))
+        of_lse = None if grad_lse is None else place
+        found.append(([place] * 3 + grads, [place, of_lse] + [place] * 5 + inputs + plain))
     return found
 
 

@@ -1,23 +1,25 @@
 """The file boundary of attention timings: data/attention/<gpu>.jsonl, one measured candidate a line, append-only.
 
 They also correct the model: predicted over measured, the median over the timings of the nearest problems on this
-machine, is an efficiency. A timing of our own kernel counts only while the kernel's source is the one that was timed.
+machine, is an efficiency. A timing of our own kernel counts only while the code is what was timed (attention.identity).
 """
 
-import hashlib
-import statistics
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from attention.model import Efficiency, Unpredicted, predict, timed_keys
+from attention.corrections import Corrections, Observation, corrections
+from attention.identity import same_code
+from attention.model import Unpredicted, predict
 from attention.problem import AttentionProblem
-from attention.variant import KERNELS, Config, Variant, shipped
+from attention.variant import Config, Variant, by_path, shipped
 from microbench import paths
-from microbench.profile import Profile
+from microbench.profile import Profile, available
 from microbench.record import Frozen, append
+
+HOST = "host"
 
 
 class Timing(Frozen):
@@ -106,47 +108,62 @@ def _files(gpu: str) -> list[Path]:
 
 def efficiencies(
     profile: Profile, timings: tuple[Timing, ...], variants: tuple[Variant, ...] | None = None
-) -> dict[str, Efficiency]:
-    """The median of predicted over measured seconds, over the timings that still hold, by attention.model.timed_keys.
+) -> Corrections:
+    """What the timings that still hold say of this profile's predictions.
 
     Tiles differ in what keeps them from their bound, and so do head dims, masks and lengths.
     """
-    ratios: dict[str, list[float]] = {}
     every = shipped() if variants is None else variants
     known = {variant.path: variant for variant in every}
     # torch's kernels are timed as peers, and chosen as variants.
     known |= {f"peer/{variant.name}": variant for variant in every if profile.arch in variant.archs}
+    observations: list[Observation] = []
     for timing in timings:
         variant = known.get(timing.variant)
-        if variant is None or (variant.owner == "smscope" and timing.source_sha256 != source_sha256(variant.path)):
+        if variant is None or (variant.owner == "smscope" and not same_code(timing.source_sha256, variant.path)):
             continue
         problem, config = timing.problem, Config(tuple(timing.config.items()))
         try:
             promised = predict(profile, problem, variant, config)
         except Unpredicted:
             continue
-        for key in timed_keys(variant, config, problem):
-            ratios.setdefault(key, []).append(promised.seconds / timing.seconds)
-    return {path: Efficiency(statistics.median(found), len(found)) for path, found in ratios.items()}
+        observations.append(Observation(variant, config, problem, promised.seconds / timing.seconds))
+    return corrections(observations)
 
 
-def of_machine(profile: Profile) -> dict[str, Efficiency]:
-    """The efficiencies that the timings on file show for a profile's machine; computed again where a file changed."""
+def of_machine(profile: Profile) -> Corrections:
+    """What timings on this kind of machine say; derived again where a file has changed.
+
+    A GPU whose own timings do not compare our kernels with torch's takes those of the nearest GPU of its architecture.
+    """
+    own = _of(profile)
+    if profile.arch == HOST or own.compares:
+        return own.corrections
+    siblings = [each for name in available() if (each := Profile.load(name)).arch == profile.arch]
+    siblings.sort(key=lambda each: (abs(each.sm_count - profile.sm_count), each.gpu))
+    return next((found.corrections for each in siblings if (found := _of(each)).compares), own.corrections)
+
+
+@dataclass(frozen=True)
+class _Derived:
+    """What a machine's files said when they were as `stamps` have them; `compares`: ours and torch's were timed."""
+
+    profile: Profile
+    stamps: tuple[tuple[Path, int, int], ...]
+    corrections: Corrections
+    compares: bool
+
+
+_kept: dict[str, _Derived] = {}
+
+
+def _of(profile: Profile) -> _Derived:
     stamps = tuple((file, (stat := file.stat()).st_mtime_ns, stat.st_size) for file in _files(profile.gpu))
     kept = _kept.get(profile.gpu)
-    if kept is None or kept[0] != profile or kept[1] != stamps:
-        kept = _kept[profile.gpu] = (profile, stamps, efficiencies(profile, read(profile.gpu)[0]))
-    return kept[2]
-
-
-_kept: dict[str, tuple[Profile, tuple[tuple[Path, int, int], ...], dict[str, Efficiency]]] = {}
-
-
-@cache
-def source_sha256(variant: str) -> str:
-    """The hash of every source file of a variant's folder, by name and content."""
-    digest = hashlib.sha256()
-    for file in sorted((KERNELS / variant).iterdir()):
-        if file.suffix in (".py", ".cu", ".cuh"):
-            digest.update(file.name.encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()
+    # Comparing two profiles constant by constant takes longer than a choice.
+    if kept is not None and kept.stamps == stamps and (kept.profile is profile or kept.profile == profile):
+        return kept
+    found = efficiencies(profile, read(profile.gpu)[0])
+    owners = {by_path(path).owner for path in found.of_variant}
+    _kept[profile.gpu] = _Derived(profile, stamps, found, {"smscope", "torch"} <= owners)
+    return _kept[profile.gpu]

@@ -28,12 +28,46 @@ def flash(
     extras: Extras = NO_EXTRAS,
 ) -> Pair:
     """FlashAttention-2: out (B, Hq, Sq, D) and lse (B, Hq, Sq), as attention.layout has them."""
+    if problem.varlen or problem.alignment == "bottom_right" or problem.window != (-1, -1):
+        return _flash_bottom_right(query, key, value, problem, extras)
 
     def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float) -> Pair:
         out, lse, *_ = torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal, False, scale=scale)
         return out, lse
 
     return _by_squares(call, query, key, value, problem)
+
+
+def flash_alone(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, causal: bool, scale: float | None
+) -> torch.Tensor:
+    """Out (B, Hq, Sq, D) of FlashAttention-2 without lse, past the choice that torch's function would make."""
+    out: torch.Tensor = torch.ops.aten._scaled_dot_product_flash_attention(
+        query, key, value, 0.0, causal, False, scale=scale
+    )[0]
+    return out
+
+
+def _flash_bottom_right(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, problem: AttentionProblem, extras: Extras
+) -> Pair:
+    """The operator below torch's function: (B, S, H, D) or packed (T, H, D), aligned bottom-right, with windows."""
+    q, k, v = (_padded(tensor).transpose(1, 2) for tensor in (query, key, value))
+    if problem.varlen:
+        q, k, v = q[0], k[0], v[0]
+    left, right = problem.window
+    found, found_lse, *_ = torch.ops.aten._flash_attention_forward(
+        *(q, k, v, extras.cu_seqlens_q, extras.cu_seqlens_k, problem.seq_q, problem.seq_kv, 0.0, problem.causal, False),
+        scale=problem.softmax_scale,
+        window_size_left=left,
+        window_size_right=0 if problem.causal else right,
+    )
+    if problem.varlen:
+        found, found_lse = found[None], found_lse[None]
+    out, lse = _laid_out(found.transpose(1, 2)[..., : value.shape[-1]], query, value), found_lse
+    if problem.varlen or problem.seq_q > problem.seq_kv or left >= 0:  # its lse of a row that sees nothing is +inf
+        lse = lse.masked_fill(lse == torch.inf, -torch.inf)
+    return out, lse
 
 
 def cudnn(
@@ -51,7 +85,7 @@ def cudnn(
         out, lse, *_ = kernel(q, k, v, None, True, 0.0, causal, False, scale=scale)
         return out, lse.reshape(out.shape[:-1])  # some releases return (B, Hq, Sq, 1)
 
-    return _by_squares(call, query, _for_each_head(key, query), _for_each_head(value, query), problem)
+    return _by_squares(call, query, key, value, problem)
 
 
 def efficient(
@@ -84,13 +118,22 @@ def _by_squares(
     """Top-left causality as a square of the shorter length, and the queries after it, which see all keys."""
     scale = problem.softmax_scale
     q, k, v = (_padded(tensor) for tensor in (query, key, value))
-    out, lse = empty_out(query, value.shape[-1]), empty_lse(query)
     side = min(problem.seq_q, problem.seq_kv) if problem.causal else problem.seq_q
-    parts = [(slice(0, side), k[:, :, :side] if problem.causal else k, problem.causal), (slice(side, None), k, False)]
-    for rows, keys, causal in parts[: 2 if side < problem.seq_q else 1]:
-        found, found_lse = call(q[:, :, rows], keys, v[:, :, : keys.shape[2]], causal, scale)
-        out[:, :, rows], lse[:, :, rows] = found[..., : value.shape[-1]], found_lse
+    keys = side if problem.causal else problem.seq_kv
+    found, found_lse = call(q[:, :, :side], k[:, :, :keys], v[:, :, :keys], problem.causal, scale)
+    if side == problem.seq_q:
+        return _laid_out(found[..., : value.shape[-1]], query, value), found_lse
+    out, lse = empty_out(query, value.shape[-1]), empty_lse(query)
+    out[:, :, :side], lse[:, :, :side] = found[..., : value.shape[-1]], found_lse
+    found, found_lse = call(q[:, :, side:], k, v, False, scale)
+    out[:, :, side:], lse[:, :, side:] = found[..., : value.shape[-1]], found_lse
     return out, lse
+
+
+def _laid_out(found: torch.Tensor, query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """As attention.layout has it: what a compiled graph was promised. A copy only where that is another layout."""
+    out = empty_out(query, value.shape[-1])
+    return found if found.stride() == out.stride() else out.copy_(found)
 
 
 def _padded(tensor: torch.Tensor) -> torch.Tensor:

@@ -7,7 +7,7 @@ variant does neither.
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
@@ -64,6 +64,8 @@ class Tile:
     """What one full tile of rows x columns scores asks for, and how finely work on masked scores is left out.
 
     `edge` is asked once for every tile row: reading Q, writing out and lse.
+    `heads` of a group share a tile's rows, and with them one reading of K and V.
+    `split_keys`: tiles of one row go to several units where rows alone would leave units idle.
     """
 
     rows: int
@@ -72,6 +74,8 @@ class Tile:
     column_step: int
     demands: tuple[Demand, ...]
     edge: tuple[Demand, ...] = ()
+    heads: int = 1
+    split_keys: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,7 @@ class Variant:
     signature   opcodes that each such cubin holds: without one of them it is not the kernel that was written
     pads        the head dim that it computes with, for a problem's
     rank        order among candidates that no profile can predict
+    fused       it keeps scores on the chip; False is the slow path, which is never preferred to a kernel
     notes       what the caller should know of how a problem is served (conversions, copies, the backward)
     """
 
@@ -116,6 +121,7 @@ class Variant:
     signature: tuple[str, ...] = ()
     pads: Callable[[int], int] = lambda head_dim: head_dim
     rank: int = 0
+    fused: bool = True
     notes: Callable[[AttentionProblem], tuple[str, ...]] = lambda _: ()
     name: str = ""
     path: str = ""
@@ -131,17 +137,23 @@ class Variant:
         """Where its files lie."""
         return KERNELS / self.path
 
-    def configs(self) -> Iterator[Config]:
+    def configs(self) -> tuple[Config, ...]:
         """Every point of the space, legal or not."""
-        names = [name for name, _ in self.space]
-        for combination in product(*(values for _, values in self.space)):
-            yield Config(tuple(zip(names, combination, strict=True)))
+        return _points(self.space)
 
     def load(self) -> Callable[..., tuple[Any, Any]]:
         """The function behind `entry`; its libraries are imported here and not before."""
         module, _, function = self.entry.partition(":")
         loaded: Callable[..., tuple[Any, Any]] = getattr(importlib.import_module(f"{self.package}.{module}"), function)
         return loaded
+
+
+@cache
+def _points(space: tuple[tuple[str, tuple[int, ...]], ...]) -> tuple[Config, ...]:
+    names = [name for name, _ in space]
+    return tuple(
+        Config(tuple(zip(names, combination, strict=True))) for combination in product(*(values for _, values in space))
+    )
 
 
 def discover(root: Path = KERNELS, which: str = "forward") -> tuple[Variant, ...]:

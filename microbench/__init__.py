@@ -7,3 +7,5 @@ with needs.one_sentence():
     from microbench.record import load_runs
 
 __all__ = ["Profile", "load_runs"]
+# What tells this package from others of its name (smscope/ours.py).
+__distribution__ = "smscope"

@@ -2,11 +2,15 @@
 
 For each probe the best run that holds it counts: a finished full run before a partial one (`--only`, fewer campaigns),
 that before a quick one, and an unfinished one last; the newest of equals. A constant from a lesser run carries a flag.
+A constant that is in doubt there (ProfileConstant.doubtful) is taken from the best run in which it is not.
+
+Campaigns that something disturbed ('busy', 'stolen', 'clock-moved') are set aside where enough others are left.
 """
 
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,8 +22,11 @@ from microbench.device.cpu import host_slug
 from microbench.errors import DataError, UnknownGpu
 from microbench.probe import Constant, Point, Probe
 from microbench.profile import TWIN_SUFFIX, Profile, ProfileConstant
-from microbench.record import FULL_CAMPAIGNS, Record, Run
+from microbench.record import DISTURBANCES, FULL_CAMPAIGNS, Record, Run
 from microbench.runner.wire import sentence
+
+# Fewer campaigns than this show no interval: then the disturbed ones count too, and the constant carries their flag.
+FEWEST_QUIET = 2
 
 
 @dataclass(frozen=True)
@@ -76,13 +83,13 @@ def reduce_runs(runs: Sequence[Run], probes: Iterable[Probe]) -> Derived:
     for probe in sorted(probes, key=lambda probe: probe.name):
         if not probe.runs_on(arch.by_name(machine.arch)):
             continue
-        run = next((run for run in best_first if any(row.probe == probe.name for row in run.records)), None)
-        if run is None:
+        holding = [run for run in best_first if any(row.probe == probe.name for row in run.records)]
+        if not holding:
             problems.extend([f"{probe.name} is in no run."] if probe.constants else [])
             continue
         for constant in (*probe.constants, *_twins(probe)):
             try:
-                constants.append(_reduce(run, probe, constant))
+                constants.append(_best(holding, probe, constant))
             except NoValue as why:
                 problems.append(f"{constant.name}, from {probe.name}: {why}.")
     profile = Profile(
@@ -135,6 +142,19 @@ def _twins(probe: Probe) -> Iterator[Constant]:
             yield replace(constant, method="numba")
 
 
+def _best(best_first: Sequence[Run], probe: Probe, constant: Constant) -> ProfileConstant:
+    """From the best run; where it is in doubt there, from the best run in which it is not, if there is one."""
+    first = _reduce(best_first[0], probe, constant)
+    if not first.doubtful:
+        return first
+    for run in best_first[1:]:
+        with suppress(NoValue):
+            other = _reduce(run, probe, constant)
+            if not other.doubtful:
+                return other
+    return first
+
+
 def _reduce(run: Run, probe: Probe, constant: Constant) -> ProfileConstant:
     method = constant.method or probe.methods[0]
     mine = [
@@ -142,9 +162,14 @@ def _reduce(run: Run, probe: Probe, constant: Constant) -> ProfileConstant:
         for row in run.records
         if (row.probe, row.method, row.metric) == (probe.name, method, constant.metric) and row.status != "unsupported"
     ]
-    used = _same_clocks(mine)
+    same_clocks = _same_clocks(mine)
+    used = _quiet_rows(same_clocks)
     curves = _curves(used)
     reduced = _apply(constant, curves, probe.file)
+    if reduced.point is None and used != same_clocks:  # a whole curve: one with holes would end where a hole begins
+        used = _quiet_campaigns(same_clocks)
+        curves = _curves(used)
+        reduced = _apply(constant, curves, probe.file)
     value, low, high = interval(reduced.per_campaign)
     there = [row for row in used if reduced.point is None or _point(row) == reduced.point]
     metric = probe.metric(constant.metric)
@@ -166,7 +191,7 @@ def _reduce(run: Run, probe: Probe, constant: Constant) -> ProfileConstant:
         bound_why=metric.bound.why if (lower, upper) != (None, None) else "unknown",
         flags=(
             *_standing(run),
-            *sorted({*reduced.flags, *(flag for row in there for flag in row.flags)}),
+            *sorted({*reduced.flags, *_flags(there)}),
             *([f"{gaps} points failed"] if gaps else []),
         ),
     )
@@ -194,6 +219,34 @@ def _same_clocks(rows: Sequence[Record]) -> list[Record]:
         throttled = [row for row in here if row.status == "throttled"]
         kept.extend(ok if len(ok) >= len(throttled) else throttled)
     return kept
+
+
+def _quiet_rows(rows: Sequence[Record]) -> list[Record]:
+    """At each point the rows that nothing disturbed, or all where those are fewer than FEWEST_QUIET."""
+    kept: list[Record] = []
+    for point in dict.fromkeys(map(_point, rows)):
+        here = [row for row in rows if _point(row) == point]
+        quiet = [row for row in here if not row.disturbed]
+        kept.extend(quiet if len(quiet) >= FEWEST_QUIET else here)
+    return kept
+
+
+def _quiet_campaigns(rows: Sequence[Record]) -> list[Record]:
+    """The campaigns of which less than half was disturbed, or all where those are fewer than FEWEST_QUIET."""
+    quiet = set()
+    for campaign in {row.campaign for row in rows}:
+        here = [row.disturbed for row in rows if row.campaign == campaign]
+        if 2 * sum(here) < len(here):
+            quiet.add(campaign)
+    return [row for row in rows if row.campaign in quiet] if len(quiet) >= FEWEST_QUIET else list(rows)
+
+
+def _flags(rows: Sequence[Record]) -> Iterator[str]:
+    """The rows' flags; a disturbance of less than half of them with its count, 'busy in 3 of 296 rows'."""
+    for flag in sorted({flag for row in rows for flag in row.flags}):
+        count = sum(flag in row.flags for row in rows)
+        few = flag in DISTURBANCES and 2 * count < len(rows)
+        yield f"{flag} in {count} of {len(rows)} rows" if few else flag
 
 
 def _curves(rows: Sequence[Record]) -> Curves:

@@ -19,9 +19,13 @@ SmscopeError
 class SmscopeError(Exception):
     """Root of the tree: catch this to catch everything smscope raises on purpose."""
 
+    exit_code = 1  # of a command that ends with it
+
 
 class InputError(SmscopeError):
     """A name, shape or option that does not exist."""
+
+    exit_code = 2
 
 
 class UnknownGpu(InputError):

@@ -12,7 +12,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from microbench.profile import Profile, ProfileConstant
 
@@ -86,6 +86,7 @@ def ladder(curves: Sequence[Curve], levels: Sequence[tuple[str, float]] = (), un
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())  # two decades or fewer would be labelled twice
     for name, value in levels:
         axes.axhline(value, color="#5c6670", linewidth=0.8, linestyle=(0, (4, 3)))
         axes.annotate(
@@ -146,7 +147,8 @@ def share_of_bound(profile: Profile) -> Figure:
         bound = constant.bound_upper or math.nan
         axes.barh(row, share(constant), color=PALETTE[0], height=0.62)
         axes.plot([constant.low / bound, constant.high / bound], [row, row], color="#222222", linewidth=2)
-        axes.annotate(si(constant.value, constant.unit), (share(constant) + 0.01, row), va="center", fontsize=8)
+        end = max(constant.value, constant.high) / bound
+        axes.annotate(si(constant.value, constant.unit), (end + 0.01, row), va="center", fontsize=8)
     axes.set_yticks(range(len(constants)), [constant.name for constant in constants], fontsize=8)
     axes.axvline(1.0, color="#c8502d", linewidth=1)
     axes.set_xlim(0, 1.22)

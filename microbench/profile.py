@@ -13,10 +13,16 @@ from pydantic import Field, ValidationError
 from microbench import paths
 from microbench.device.cpu import host_slug
 from microbench.errors import DataError, UnknownGpu
-from microbench.record import Frozen
+from microbench.record import DISTURBANCES, Frozen
 
 # What the second method's constants add to the first one's name.
 TWIN_SUFFIX = "_numba"
+
+# Beyond this factor an interval is too wide for a choice to rest on its value. A constant that is off by it makes a
+# prediction off by as much, and the kernel picked by that runs at 1/1.18 = 0.85 of the better one's speed: the least
+# that attention promises of any single call. Of the shipped profiles' constants, measured on machines that were idle,
+# the worst lies at 1.11 (the share that a virtual machine has of its L3).
+WIDE = 1.18
 
 Label = Literal["measured", "lower bound"]
 
@@ -39,11 +45,33 @@ class ProfileConstant(Frozen):
     bound_why: str = "unknown"
     flags: tuple[str, ...] = ()
 
+    @property
+    def disturbances(self) -> tuple[str, ...]:
+        """What else used the device while most of its rows were measured: 'busy', 'stolen', 'clock-moved'."""
+        return tuple(flag for flag in self.flags if flag in DISTURBANCES)
+
+    @property
+    def wide(self) -> bool:
+        """True where the campaigns disagree: not even half of them lie within WIDE of the value.
+
+        The value is their median, so half of them lie between it and either end. The nearer end counts: one campaign
+        that something disturbed moves one end as far as it likes, and hardly the median.
+        """
+        value, low, high = self.value, self.low, self.high
+        if not 0 < low <= value <= high:
+            return not low == value == high
+        return high > WIDE * value and value > WIDE * low
+
+    @property
+    def doubtful(self) -> bool:
+        """True where no choice may rest on it: it was measured beside other work, or its interval is wide."""
+        return self.wide or bool(self.flags and self.disturbances)
+
 
 class Profile(Frozen):
     """Everything that was measured of one GPU, as constants by name."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 2
     gpu: str
     name: str
     arch: str
@@ -76,6 +104,11 @@ class Profile(Frozen):
             if constant.name == name:
                 return constant
         raise KeyError(f"The profile of {self.gpu} holds no constant {name!r}; run `make bench` there.")
+
+    @property
+    def doubtful(self) -> tuple[ProfileConstant, ...]:
+        """The constants that no choice may rest on."""
+        return tuple(constant for constant in self.constants if constant.doubtful)
 
     def value(self, name: str) -> float:
         """The constant's value in its own unit."""
@@ -124,7 +157,7 @@ def _over(shipped: Profile, own: Profile) -> Profile:
 def read(file: Path) -> Profile:
     """Load one profile file. Raises DataError."""
     try:
-        return Profile.model_validate_json(file.read_bytes())
+        return _of_today(Profile.model_validate_json(file.read_bytes()))
     except (OSError, ValidationError) as error:
         if isinstance(error, ValidationError):
             first = error.errors()[0]
@@ -134,6 +167,19 @@ def read(file: Path) -> Profile:
         raise DataError(
             f"{file.name} is no readable profile ({why}); `make profile` writes it again from data/runs."
         ) from error
+
+
+def _of_today(profile: Profile) -> Profile:
+    """In version 1 one disturbed row flagged a constant, which says too little for a doubt: its interval judges."""
+    if profile.schema_version == 2:
+        return profile
+    constants = (
+        constant.model_copy(
+            update={"flags": tuple(f"{flag} in some rows" if flag in DISTURBANCES else flag for flag in constant.flags)}
+        )
+        for constant in profile.constants
+    )
+    return profile.model_copy(update={"schema_version": 2, "constants": tuple(constants)})
 
 
 def available() -> list[str]:

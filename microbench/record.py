@@ -26,6 +26,9 @@ SCHEMA_VERSION: Final = 1
 FULL_CAMPAIGNS = 6
 QUICK_CAMPAIGNS = 2
 
+# Flags that say what else used the device meanwhile: other processes, the hypervisor's other guests, its own governor.
+DISTURBANCES: Final = ("busy", "stolen", "clock-moved")
+
 Status = Literal["ok", "unsupported", "failed", "throttled"]
 BoundStatus = Literal["ok", "violated", "unknown"]
 
@@ -99,6 +102,11 @@ class Record(Frozen):
     flags: tuple[str, ...] = ()
     cubin_sha256: str | None = None
     registers: int | None = None
+
+    @property
+    def disturbed(self) -> bool:
+        """True where something else used the device meanwhile."""
+        return any(flag in DISTURBANCES for flag in self.flags)
 
     @property
     def empty(self) -> bool:

@@ -122,6 +122,11 @@ def row_tiles(problem: AttentionProblem, tile_rows: int) -> int:
     return -(-rows // tile_rows)
 
 
+def readers(problem: AttentionProblem, tile_rows: int) -> int:
+    """How many tile rows read the same keys, one of them from DRAM: those of a head, and of its group."""
+    return row_tiles(problem, tile_rows) * (problem.heads_q // problem.heads_kv)
+
+
 def section_of(problem: AttentionProblem) -> int:
     """Heads that a section of the causal schedule takes together.
 

@@ -37,10 +37,15 @@ def ours(variant: Variant, config: Config) -> Candidate:
     return Candidate(variant.path, metadata.version("smscope") if _installed("smscope") else "", prepare)
 
 
+def torchs() -> tuple[Candidate, ...]:
+    """The two of torch's kernels that its function chooses from on a GPU since Ampere."""
+    torch = metadata.version("torch")
+    return Candidate("peer/torch_flash", torch, _flash2), Candidate("peer/torch_cudnn", torch, _cudnn)
+
+
 def peers(flex: bool = True) -> tuple[Candidate, ...]:
     """Every peer that is installed here."""
-    torch = metadata.version("torch")
-    found = [Candidate("peer/torch_flash", torch, _flash2), Candidate("peer/torch_cudnn", torch, _cudnn)]
+    torch, found = metadata.version("torch"), list(torchs())
     if flex:
         found.append(Candidate("peer/torch_flex", torch, _flex))
     if _installed("flash-attn-4"):

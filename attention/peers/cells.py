@@ -1,9 +1,13 @@
-"""What is compared: a grid of 16,384 tokens at hidden size 2048, the field's custom, and ten cells off that grid."""
+"""What is compared: 16,384 tokens at hidden size 2048, the field's custom; ten cells off that grid; few queries.
+
+Cells of few queries are for the chooser: a decoder's steps, and some drafted tokens at once.
+"""
 
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from attention.corrections import FEW_QUERIES
 from attention.problem import AttentionProblem
 
 TOKENS, HIDDEN = 16384, 2048
@@ -20,6 +24,11 @@ class Cell:
 
     def __str__(self) -> str:
         return str(self.problem)
+
+    @property
+    def few(self) -> bool:
+        """Whether it has so few queries that keys must be split to fill a GPU."""
+        return self.problem.seq_q <= FEW_QUERIES
 
     @property
     def flops(self) -> float:
@@ -83,21 +92,42 @@ def off_grid() -> tuple[Cell, ...]:
     )
 
 
+def few_queries() -> tuple[Cell, ...]:
+    """One and sixteen queries on caches of 128 to 65,536 keys, for 1, 16 and 64 sequences, grouped and not."""
+    heads = ((32, 8, 64), (32, 8, 128), (16, 16, 128), (8, 1, 256))
+    sizes = ((1, 128), (1, 1024), (1, 8192), (1, 65536), (16, 1024), (16, 8192), (64, 4096))
+    return tuple(
+        Cell(AttentionProblem(batch, heads_q, heads_kv, queries, keys, dim, dtype="bfloat16", device="cuda"))
+        for heads_q, heads_kv, dim in heads
+        for queries in (1, 16)
+        for batch, keys in sizes
+        if batch * keys * heads_kv * dim <= 1 << 28
+    ) + tuple(
+        Cell(AttentionProblem(batch, 32, 8, queries, keys, 128, dtype="bfloat16", device="cuda"))
+        for batch, queries, keys in ((1, 64, 8192), (1, 128, 32768), (8, 64, 8192), (16, 128, 2048))
+    )
+
+
 def tensors(cell: Cell, device: Any, seed: int = 0) -> Tensors:
     """The inputs of a cell."""
     import torch
 
     generator = torch.Generator(device).manual_seed(seed)
     problem = cell.problem
-    batch, rows = (1, sum(cell.lengths)) if cell.lengths else (problem.batch, problem.seq_q)
+    batch = 1 if cell.lengths else problem.batch
+    queries, keys = (sum(cell.lengths),) * 2 if cell.lengths else (problem.seq_q, problem.seq_kv)
     dtype = getattr(torch, problem.dtype)
 
-    def normal(heads: int) -> Any:
+    def normal(heads: int, rows: int) -> Any:
         shape = (batch, rows, heads, problem.head_dim)
         return torch.randn(shape, generator=generator, device=device, dtype=dtype).transpose(1, 2)
 
     starts = torch.tensor((0, *cell.lengths), device=device).cumsum(0).int() if cell.lengths else None
-    return Tensors(normal(problem.heads_q), normal(problem.heads_kv), normal(problem.heads_kv), starts)
+    query, key, value = (
+        normal(heads, rows)
+        for heads, rows in ((problem.heads_q, queries), (problem.heads_kv, keys), (problem.heads_kv, keys))
+    )
+    return Tensors(query, key, value, starts)
 
 
 def _problem(

@@ -12,9 +12,10 @@ from attention import reference, timings
 from attention.choose import choose
 from attention.cuda import kernels
 from attention.errors import UnsupportedError
+from attention.identity import code_sha256
 from attention.machine import machine_profile
 from attention.peers import cells, timer
-from attention.peers.candidates import Candidate, ours, peers
+from attention.peers.candidates import Candidate, ours, peers, torchs
 from attention.peers.cells import Cell, Tensors
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant, shipped
@@ -23,6 +24,7 @@ from microbench.arch import by_name
 from microbench.errors import EnvironmentLacks
 from microbench.report.progress import watching
 
+FEW_TIMED = 3  # configurations of a variant that a cell of few queries times
 ORACLE_ROWS = 128  # the last queries of the first and last head: under causal they see the most keys
 
 
@@ -92,7 +94,7 @@ def compare(
             "The peers run on an NVIDIA GPU, and torch sees none here; run this on a machine that has one, with a CUDA "
             "build of torch, or leave --peers out to time the CPU's kernels."
         )
-    chosen = (*cells.grid(), *cells.off_grid()) if which is None else tuple(which)
+    chosen = (*cells.grid(), *cells.off_grid(), *cells.few_queries()) if which is None else tuple(which)
     run = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     outcomes: list[Outcome] = []
     with watching(len(chosen)) as watcher:
@@ -108,7 +110,7 @@ def compare(
 
 
 def _one(cell: Cell, run: str, every: bool, flex: bool) -> Iterator[Outcome]:
-    yield from time_entries(cell, _entries(cell.problem, every, flex), run)
+    yield from time_entries(cell, _entries(cell, every, flex), run)
 
 
 def entry_of(variant: Variant, config: Config) -> Entry:
@@ -144,9 +146,13 @@ def time_entries(cell: Cell, entries: Iterable[Entry], run: str | None = None) -
         yield Outcome(cell, key, _timing(cell, run, entry, seconds, error, calls[key].captured))
 
 
-def _entries(problem: AttentionProblem, every: bool, flex: bool) -> Iterator[Entry]:
-    """Peers, then the configurations of ours: the best predicted of each variant, or all."""
-    yield from (Entry(candidate) for candidate in peers(flex))
+def _entries(cell: Cell, every: bool, flex: bool) -> Iterator[Entry]:
+    """Peers, then the configurations of ours: the best predicted of each variant, or all.
+
+    Of few queries only what the chooser has to choose from: torch's kernels, and the best of ours.
+    """
+    problem = cell.problem
+    yield from (Entry(candidate) for candidate in (torchs() if cell.few else peers(flex)))
     profile = machine_profile("cuda").profile
     efficiencies = timings.of_machine(profile)
     arch = by_name(profile.arch)
@@ -164,7 +170,7 @@ def _entries(problem: AttentionProblem, every: bool, flex: bool) -> Iterator[Ent
             choice = choose(profile, problem, variants=(variant,), efficiencies=efficiencies)
         except UnsupportedError:
             continue
-        for each in choice.candidates if every else (choice.pick,):
+        for each in choice.candidates[:FEW_TIMED] if cell.few else choice.candidates if every else (choice.pick,):
             seconds = each.prediction.seconds if each.prediction else None
             yield Entry(
                 ours(variant, each.config),
@@ -242,7 +248,7 @@ def _timing(
         error=error.error,
         allowed_error=error.allowed,
         threads=1,
-        source_sha256=timings.source_sha256(entry.variant.path) if entry.variant else "",
+        source_sha256=code_sha256(entry.variant.path) if entry.variant else "",
         cubin_sha256=cubin,
         run=run,
         grid=cell.grid,

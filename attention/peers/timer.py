@@ -1,5 +1,10 @@
-"""GPU time of calls that alternate: each captured in a CUDA graph, one replay between two events, after an L2 flush."""
+"""GPU time of calls that alternate: each captured in a CUDA graph, one replay between two events, after an L2 flush.
 
+Their order is drawn anew each round: what ran before a call heats the GPU, and moved times by up to 3 % where one call
+always stood behind the same other.
+"""
+
+import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -33,13 +38,15 @@ class Graphed:
 
 
 def alternate(calls: Mapping[str, Graphed], repeats: int = REPEATS) -> dict[str, list[float]]:
-    """Seconds of each call, `repeats` times, in turns."""
+    """Seconds of each call, `repeats` times, in turns; the same order in every process."""
     import torch
 
     flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
     seconds: dict[str, list[float]] = {name: [] for name in calls}
+    order, draw = list(calls.items()), random.Random(0)
     for _ in range(repeats):
-        for name, call in calls.items():
+        draw.shuffle(order)
+        for name, call in order:
             flush.zero_()
             start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
             start.record()

@@ -12,10 +12,12 @@ import typer
 
 from microbench import derive
 from microbench.cli import check, measuring
+from microbench.doubt import doubts, told
 from microbench.errors import DataError, EnvironmentLacks, InputError, SmscopeError
 from microbench.probe import Probe
 from microbench.probes import discover
 from microbench.profile import Profile, available
+from microbench.record import load_runs
 from microbench.report import console
 from microbench.report.console import Folders, Gpu, Json
 from microbench.report.si import counted
@@ -63,7 +65,7 @@ def show(gpu: Gpu, json: Json = False) -> None:
         return
     from microbench import report
 
-    console.draw(report.table(profile))
+    console.draw(report.table(profile), *told(doubts(profile)))
 
 
 @app.command()
@@ -133,15 +135,14 @@ def report(
     output: Annotated[Path, typer.Option(help="The folder to write into.")] = Path("reports"),
     json: Json = False,
 ) -> None:
-    """Write a page and a figure of each machine."""
-    from microbench import report as pages
-
+    """Write a page of each machine, its figures inside: one HTML file that can be mailed."""
     try:
-        from microbench import plots
+        from microbench import plots, plots_machine
     except ImportError as error:
         raise EnvironmentLacks(
-            f"A report has a figure, and {error.name} is not installed; `make report` installs it, or pip does."
+            f"A report has figures, and {error.name} is not installed; `make report` installs it, or pip does."
         ) from error
+    from microbench.report import html
 
     plots.style()
     written, unread = [], []
@@ -151,13 +152,13 @@ def report(
         except DataError as error:
             unread.append(str(error))
             continue
-        page, figure = pages.write(machine, output), output / f"{machine.gpu}.svg"
-        plots.share_of_bound(machine).savefig(figure)
-        written.append({"gpu": machine.gpu, "page": str(page), "figure": str(figure)})
+        pictures = plots_machine.pictures(machine, load_runs(machine.gpu))
+        page = html.write(machine, pictures, output)
+        written.append({"gpu": machine.gpu, "page": str(page), "figures": len(pictures)})
     if json:
         console.emit(written)
     else:
-        console.draw(*(f"Wrote {one['page']} and {one['figure']}." for one in written))
+        console.draw(*(f"Wrote {one['page']}." for one in written))
     if unread:
         print(*unread, sep="\n", file=sys.stderr)
         raise typer.Exit(1)
@@ -169,4 +170,4 @@ def main(arguments: list[str] | None = None) -> None:
         app(arguments, prog_name="python -m microbench")
     except SmscopeError as error:
         print(error, file=sys.stderr)
-        sys.exit(2 if isinstance(error, InputError) else 1)
+        sys.exit(error.exit_code)

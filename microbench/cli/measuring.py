@@ -1,17 +1,24 @@
 """The two verbs that work for minutes: `run` measures, `check` compiles."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 
-from microbench import derive, device, report, runner
+from microbench import arch, derive, device, report, retry, runner
+from microbench.doubt import doubts, told
+from microbench.probe import Probe
 from microbench.probes import discover, named
 from microbench.record import FULL_CAMPAIGNS, QUICK_CAMPAIGNS
-from microbench.report import console
+from microbench.report import console, ladder
 from microbench.report.console import Folders, Json
 from microbench.report.progress import say
+
+RETRIES = 3
 
 
 def run(
@@ -21,6 +28,9 @@ def run(
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on with an interrupted run.")] = False,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Refuse where another run holds the device.")] = False,
     campaigns: Annotated[int | None, typer.Option(min=1, help="Fresh worker processes, 6 in a full run.")] = None,
+    retries: Annotated[
+        int, typer.Option(min=0, help="More campaigns at most, for what a busy machine left in doubt.")
+    ] = RETRIES,
     probes: Folders = None,
     json: Json = False,
 ) -> None:
@@ -38,7 +48,9 @@ def run(
         campaigns=campaigns or (QUICK_CAMPAIGNS if quick else FULL_CAMPAIGNS),
         fresh=fresh,
         wait=not no_wait,
+        retries=retries,
     )
+    options = replace(options, doubted=partial(retry.doubted, probes=options.chosen))
     try:
         outcome = runner.run(options)
     except KeyboardInterrupt:
@@ -47,50 +59,81 @@ def run(
     gpu = outcome.run.environment.gpu
     if outcome.unsupported:
         if json:
-            console.emit(_summary(outcome, mine, 0))
+            console.emit(_summary(outcome, mine, mine, None))
         else:
             console.draw(*console.troubles(outcome.run.records))
         say(f"Nothing of this can be measured on {gpu}, so no run was kept.")
         raise typer.Exit(1)
     whole = derive.derive(gpu, options.probes)
-    if whole.profile.constants:
-        derive.write(whole.profile)
+    profile = derive.write(whole.profile) if whole.profile.constants else None
     if json:
-        console.emit(_summary(outcome, mine, len(whole.profile.constants)))
+        console.emit(_summary(outcome, mine, whole, profile))
     else:
-        console.draw(*_results(outcome, mine))
+        shown = _results(outcome, mine, options.chosen if chosen else ())
+        console.draw(*shown, log_columns=console.BENCH_COLUMNS)
+        console.draw(*_ending(outcome, whole, profile), log_columns=console.BENCH_COLUMNS)
     if not outcome.measured:
         say(f"Nothing could be measured on {gpu}; the reasons stand in {outcome.run.path.name}.")
         raise typer.Exit(1)
 
 
-def _summary(outcome: runner.Outcome, mine: derive.Derived, constants: int) -> dict[str, object]:
-    told = outcome.run.environment
+def _summary(
+    outcome: runner.Outcome, mine: derive.Derived, whole: derive.Derived, profile: Path | None
+) -> dict[str, object]:
+    environment = outcome.run.environment
     failed = [row.model_dump(mode="json", exclude_none=True) for row in outcome.run.records if row.status == "failed"]
     unsupported = {row.probe: row.reason for row in outcome.run.records if row.status == "unsupported"}
     return {
-        "gpu": told.gpu,
-        "run": told.run_id,
-        "quick": told.quick,
-        "only": told.only,
-        "campaigns": told.campaigns,
+        "gpu": environment.gpu,
+        "run": environment.run_id,
+        "quick": environment.quick,
+        "only": environment.only,
+        "campaigns": environment.campaigns,
+        "retried": outcome.retried,
         "resumed_records": outcome.kept,
         "records": outcome.statuses,
         "failed": failed,
         "unsupported": unsupported,
         "problems": (*outcome.run.problems, *mine.problems),
-        "constants": constants,
+        "constants": len(whole.profile.constants) if profile else 0,
+        "doubtful": {doubt.constant: doubt.why for doubt in doubts(whole.profile)},
+        "profile": str(profile) if profile else None,
     }
 
 
-def _results(outcome: runner.Outcome, mine: derive.Derived) -> Iterator[RenderableType]:
-    """The table of this run alone: the profile may stand on an older full run where this one was quick or partial."""
-    told = outcome.run.environment
+def _results(outcome: runner.Outcome, mine: derive.Derived, named: tuple[Probe, ...]) -> Iterator[RenderableType]:
+    """The table of this run alone: the profile may stand on an older full run where this one was quick or partial.
+
+    Probes of other machines (a GPU's on a CPU) are counted, and listed only where they were `named`.
+    """
+    environment = outcome.run.environment
     drawn = report.table(mine.profile)
-    drawn.title = f"{drawn.title}, {'quick run, only ' if told.quick else ''}{told.campaigns} campaigns"
+    again = f" and {outcome.retried} more of what was in doubt" if outcome.retried else ""
+    heading, drawn.title = str(drawn.title), None
     if mine.profile.constants:
-        yield drawn
-    yield from console.troubles(outcome.run.records)
+        yield from (
+            heading,
+            f"{'quick run, only ' if environment.quick else ''}{environment.campaigns} campaigns{again}",
+            drawn,
+        )
+    here, wanted = arch.by_name(environment.arch), {probe.name for probe in named}
+    elsewhere = {probe.name for probe in discover() if not probe.runs_on(here)} - wanted
+    records = outcome.run.records
+    yield from console.troubles(row for row in records if row.probe not in elsewhere)
     yield from (*outcome.run.problems, *mine.problems)
+
+
+def _ending(outcome: runner.Outcome, whole: derive.Derived, profile: Path | None) -> Iterator[RenderableType]:
+    """What is in doubt of the profile, a picture of the machine, and where everything was written."""
+    found = doubts(whole.profile)
+    yield from told(found)
+    if found:
+        yield "No pick rests on what is in doubt (? above); `make bench` on an idle machine ends the doubt."
+    picture = ladder.chart(outcome.run.records, whole.profile)
+    if picture is not None:
+        yield from ("", f"The memory ladder of {whole.profile.name}: ns a load, by footprint", picture, "")
     counts = ", ".join(f"{count} {status}" for status, count in sorted(outcome.statuses.items()))
-    yield f"{outcome.run.path.name}: {counts}."
+    yield f"Rows:    {counts}"
+    yield console.line(f"Run:     {console.near(outcome.run.path)}")
+    if profile is not None:
+        yield console.line(f"Profile: {console.near(profile)}")

@@ -66,7 +66,9 @@ class Acceptance:
 
 
 @dataclass(frozen=True)
-class _Match:
+class Match:
+    """A fact that speaks about a constant, in the constant's unit."""
+
     value: float
     fact: Fact
     rule: Quantity
@@ -74,6 +76,7 @@ class _Match:
 
     @property
     def method_differs(self) -> bool:
+        """Whether the row's own flags say that something else was timed."""
         return bool(OTHER_METHOD.intersection(self.fact.flags) - {self.rule.needs})
 
     def rank(self) -> tuple[bool, bool, int, str, float]:
@@ -90,9 +93,9 @@ class _Match:
 def compare(profile: Profile, published: Published | None = None) -> tuple[Comparison, ...]:
     """A verdict for every constant of the profile, in the profile's order. Raises DataError where a table is bad."""
     tables = published or load()
-    machine = _Machine.of(profile, tables)
+    machine = Place.of(profile, tables)
     facts = tuple(fact for fact in (*tables.facts, *documented(tables)) if fact.trusted)
-    return tuple(_compare(c, _matches(_first_method(c), facts, machine, tables)) for c in profile.constants)
+    return tuple(_compare(c, about(_first_method(c), facts, machine, tables)) for c in profile.constants)
 
 
 def accept(profile: Profile, published: Published | None = None) -> tuple[Acceptance, ...]:
@@ -115,7 +118,7 @@ def _accept(band: Band, profile: Profile) -> Acceptance:
 
 
 @dataclass(frozen=True)
-class _Machine:
+class Place:
     """The profile's place among the published boards; chip is empty where no source knows it."""
 
     slug: str
@@ -123,7 +126,8 @@ class _Machine:
     arch: Arch | None
 
     @classmethod
-    def of(cls, profile: Profile, published: Published) -> "_Machine":
+    def of(cls, profile: Profile, published: Published) -> "Place":
+        """The place of a measured machine."""
         try:
             arch = by_name(profile.arch)
         except UnknownArch:
@@ -150,13 +154,13 @@ def _first_method(constant: ProfileConstant) -> str:
     return constant.name.removesuffix(TWIN_SUFFIX) if constant.method == "numba" else constant.name
 
 
-def _compare(constant: ProfileConstant, matches: list[_Match]) -> Comparison:
+def _compare(constant: ProfileConstant, matches: list[Match]) -> Comparison:
     ours = (constant.value, constant.low, constant.high, constant.unit)
     if not matches:
         return Comparison(
             constant.name, "no published value", *ours, why="no trustworthy row speaks about this machine"
         )
-    best = min(matches, key=_Match.rank)
+    best = min(matches, key=Match.rank)
     peers = [match.value for match in matches if match.method_differs == best.method_differs]
     low, high = min(peers), max(peers)
     verdict, why = _judge(constant, best, low, high)
@@ -178,7 +182,7 @@ def _compare(constant: ProfileConstant, matches: list[_Match]) -> Comparison:
     )
 
 
-def _judge(constant: ProfileConstant, best: _Match, low: float, high: float) -> tuple[Verdict, str]:
+def _judge(constant: ProfileConstant, best: Match, low: float, high: float) -> tuple[Verdict, str]:
     tolerance = best.rule.tolerance
     if best.method_differs:
         return "method differs", f"the row's own flags say so: {', '.join(best.fact.flags)}"
@@ -189,7 +193,8 @@ def _judge(constant: ProfileConstant, best: _Match, low: float, high: float) -> 
     return "agrees", f"our interval meets the published range, widened by {tolerance:.0%}"
 
 
-def _matches(name: str, facts: tuple[Fact, ...], machine: _Machine, published: Published) -> list[_Match]:
+def about(name: str, facts: tuple[Fact, ...], machine: Place, published: Published) -> list[Match]:
+    """The facts that speak about the constant called `name` on this machine."""
     found = []
     for rule in (rule for rule in published.quantities if rule.constant == name):
         for fact in (fact for fact in facts if fact.quantity == rule.quantity):
@@ -200,11 +205,11 @@ def _matches(name: str, facts: tuple[Fact, ...], machine: _Machine, published: P
                 continue
             value = _convert(fact, rule, machine, published)
             if value is not None:
-                found.append(_Match(value, fact, rule, other_board))
+                found.append(Match(value, fact, rule, other_board))
     return found
 
 
-def _other_board(gpu_name: str, machine: _Machine, published: Published) -> bool | None:
+def _other_board(gpu_name: str, machine: Place, published: Published) -> bool | None:
     """False: the profile's own board; True: another one of its chip; None: another chip."""
     if machine.arch is None:
         return None
@@ -217,7 +222,7 @@ def _other_board(gpu_name: str, machine: _Machine, published: Published) -> bool
     return not machine.is_board(gpu)
 
 
-def _convert(fact: Fact, rule: Quantity, machine: _Machine, published: Published) -> float | None:
+def _convert(fact: Fact, rule: Quantity, machine: Place, published: Published) -> float | None:
     """The fact in our constant's unit; None where a specification that it takes was never read in a document."""
     if fact.value is None:
         return None

@@ -1,32 +1,32 @@
 """A profile as a table: what was measured, what physics allows, and what others published.
 
-`rows` builds it, `table` draws it for a terminal, `markdown` for a page, `write` makes the page of one machine.
+`rows` builds it, `table` draws it for a terminal, `markdown` for a page; report/html.py makes a page that travels.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from microbench.errors import DataError
+from microbench.doubt import doubts, told
 from microbench.profile import TWIN_SUFFIX, Profile, ProfileConstant
 from microbench.published import Published
 from microbench.published.verdict import Acceptance, Comparison, accept, compare
 from microbench.report import si
 
 HEADINGS = ("quantity", "value", "95 % interval", "unit", "physical bound", "published", "verdict")
+_MEASURED = len(HEADINGS) - 2  # the others are for what somebody has published
 _NUMBERS = ("value", "95 % interval", "physical bound")
 _WIDE_COLUMNS = 130
+_WIDE_MEASURED_COLUMNS = 100
 _STYLES = {"agrees": "green", "disagrees": "red", "method differs": "yellow", "no published value": "dim"}
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table, as text. A value that is only a lower bound (no plateau) begins with '≥'."""
+    """One line of the table, as text. A lower bound begins with '≥', an interval in doubt ends with '?'."""
 
     quantity: str
     value: str
@@ -44,6 +44,11 @@ class Row:
         return self.quantity, self.value, self.interval, self.unit, self.bound, published, self.verdict
 
 
+def _columns(lines: tuple[Row, ...]) -> int:
+    """How many of HEADINGS have anything to say: of a CPU nobody has published these quantities."""
+    return len(HEADINGS) if any(line.published for line in lines) else _MEASURED
+
+
 def rows(profile: Profile, published: Published | None = None) -> tuple[Row, ...]:
     """One row per constant of the profile, in its order. Raises DataError where data/published is damaged."""
     comparisons = compare(profile, published)
@@ -57,7 +62,7 @@ def _row(constant: ProfileConstant, comparison: Comparison) -> Row:
     return Row(
         quantity=constant.name,
         value=at_least + si.digits(value / by.divisor),
-        interval=si.interval(constant.low, constant.high, value, unit),
+        interval=si.interval(constant.low, constant.high, value, unit) + " ?" * constant.doubtful,
         unit=by.unit,
         bound=_bound(constant, by),
         published=_published(comparison, by),
@@ -88,30 +93,33 @@ def _source(comparison: Comparison) -> str:
 
 
 class ResultTable(Table):
-    """The rows on a terminal: one line each where seven columns fit, else two lines of four columns."""
+    """The rows on a terminal: one line each where the columns fit, else two lines of four columns."""
 
     def __init__(self, title: str, lines: tuple[Row, ...]) -> None:
         super().__init__(title=title, title_justify="left")
-        self.lines = lines
-        for heading in HEADINGS:
+        self.lines, self.count = lines, _columns(lines)
+        for heading in HEADINGS[: self.count]:
             self.add_column(heading, justify="right" if heading in _NUMBERS else "left", overflow="fold")
         for line in lines:
-            self.add_row(*map(Text, line.cells[:-1]), Text(line.verdict, _STYLES[line.verdict]))
+            cells = (*map(Text, line.cells[:-1]), Text(line.verdict, _STYLES[line.verdict]))
+            self.add_row(*cells[: self.count])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Fewer columns where the terminal is narrow."""
-        shown = self if options.max_width >= _WIDE_COLUMNS else self._narrow()
+        wanted = _WIDE_COLUMNS if self.count > _MEASURED else _WIDE_MEASURED_COLUMNS
+        shown = self if options.max_width >= wanted else self._narrow()
         return Table.__rich_console__(shown, console, options)
 
     def _narrow(self) -> Table:
-        drawn = Table(title=self.title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        drawn.add_column("quantity, published, verdict", overflow="fold")
+        published = self.count > _MEASURED
+        drawn = Table(title=self.title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+        drawn.add_column("quantity, published, verdict" if published else "quantity", overflow="fold")
         for heading in _NUMBERS:
-            drawn.add_column(heading, justify="right", overflow="fold")
+            drawn.add_column(heading.removeprefix("physical "), justify="right", overflow="fold")
         for line in self.lines:
             verdict = Text(f"  {line.verdict}", _STYLES[line.verdict])
             below = Text(f": {line.published}" if line.published else "", "dim")
-            first = Text.assemble(line.quantity, "\n", verdict, below)
+            first = Text.assemble(line.quantity, "\n", verdict, below) if published else Text(line.quantity)
             drawn.add_row(first, Text(f"{line.value} {line.unit}"), Text(line.interval), Text(line.bound))
         return drawn
 
@@ -129,7 +137,9 @@ def markdown(headings: tuple[str, ...], lines: tuple[tuple[str, ...], ...]) -> s
 
 def results(profile: Profile, published: Published | None = None) -> str:
     """The rows as a Markdown table."""
-    return markdown(HEADINGS, tuple(row.cells for row in rows(profile, published)))
+    lines = rows(profile, published)
+    count = _columns(lines)
+    return markdown(HEADINGS[:count], tuple(row.cells[:count] for row in lines))
 
 
 def headline(profile: Profile, published: Published | None = None) -> str:
@@ -162,6 +172,7 @@ def page(profile: Profile, published: Published | None = None) -> str:
     units = "cores" if profile.arch == "host" else "SMs"
     head = f"# {profile.name}\n\n`{profile.gpu}`, {profile.arch}, {profile.sm_count} {units}{gigahertz}.\n"
     parts = [head, "## Results\n", results(profile, published) + "\n"]
+    parts += ["\n".join(f"- {sentence}" for sentence in told(doubts(profile))) + "\n"] if profile.doubtful else []
     parts += ["## Bounds\n", _whys(profile) + "\n"]
     bands = accept(profile, published)
     if bands:
@@ -180,20 +191,3 @@ def _difference(found: Comparison) -> str:
 def _whys(profile: Profile) -> str:
     lines = tuple((c.name, c.bound_why, c.probe, c.method, str(c.n), ", ".join(c.flags)) for c in profile.constants)
     return markdown(("quantity", "what limits it", "probe", "method", "campaigns", "flags"), lines)
-
-
-def write(profile: Profile, folder: Path, published: Published | None = None) -> Path:
-    """Write the page to `folder`/<gpu>.md, whole or not at all, and return its path. Raises DataError."""
-    file = folder / f"{profile.gpu}.md"
-    text = page(profile, published)
-    partial = file.with_suffix(".md.partial")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(file)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        text = f"Could not write {file.name}: {error.strerror}. Free some space or name another folder."
-        raise DataError(text) from error
-    return file

@@ -9,17 +9,28 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
+from rich.text import Text
 
+from microbench.profile import available
 from microbench.record import Record
 
 Json = Annotated[bool, typer.Option("--json", help="One line of JSON on stdout, and nothing else there.")]
 Folders = Annotated[
     list[Path] | None, typer.Option("--probes", help="One more folder of probes, <family>/<name>.py; repeatable.")
 ]
-Gpu = Annotated[str, typer.Argument(help="The name of a profile, such as h100-sxm-80gb.")]
+
+
+def profiles(incomplete: str) -> list[str]:
+    """What a shell offers where a profile is named."""
+    return [gpu for gpu in available() if gpu.startswith(incomplete)]
+
+
+Gpu = Annotated[str, typer.Argument(help="The name of a profile, such as h100-sxm-80gb.", autocompletion=profiles)]
 
 # Where stdout is no terminal rich takes 80 columns, and folds every cell of a table.
 LOG_COLUMNS = 160
+# What `make bench` prints stays readable in the narrowest terminal, in a log and in an issue.
+BENCH_COLUMNS = 80
 
 
 def emit(value: Any) -> None:
@@ -27,11 +38,28 @@ def emit(value: Any) -> None:
     print(json.dumps(value, allow_nan=False), flush=True)
 
 
-def draw(*parts: RenderableType) -> None:
-    """Tables and sentences on stdout."""
-    console = Console(width=None if sys.stdout.isatty() else LOG_COLUMNS, highlight=False)
+def draw(*parts: RenderableType, log_columns: int = LOG_COLUMNS) -> None:
+    """Tables and sentences on stdout; `log_columns` wide where that is no terminal."""
+    console = Console(width=None if sys.stdout.isatty() else log_columns, highlight=False)
     for part in parts:
-        console.print(part, markup=False) if isinstance(part, str) else console.print(part)
+        whole = isinstance(part, Text) and bool(part.no_wrap)
+        console.print(part, markup=not isinstance(part, str), soft_wrap=whole)
+
+
+def line(text: str) -> Text:
+    """A path or a command: on one line, however long, so that it can be copied."""
+    return Text(text, no_wrap=True)
+
+
+def python() -> str:
+    """How a person types the interpreter that runs this, from the folder they are in."""
+    bin_folder, here = Path(sys.executable).parent, Path.cwd()
+    return str(Path(sys.executable).relative_to(here)) if bin_folder.is_relative_to(here) else "python"
+
+
+def near(path: Path) -> str:
+    """A path as short as it can be typed from here."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

@@ -1,21 +1,23 @@
 """The supervisor of a run. It never makes a GPU context: it asks one worker per campaign, judges, and writes.
 
-run -> lock -> worker (says which GPU it is) -> run file, new or resumed -> campaigns -> Finished
+run -> lock -> worker (says which GPU it is) -> run file, new or resumed -> campaigns -> more if in doubt -> Finished
 
 A worker that hangs or dies costs the one point it was at: the row is `failed` with the reason, a fresh worker goes on.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from microbench import paths, record
 from microbench.arch import Machine
+from microbench.doubt import Doubt
 from microbench.errors import DataError
 from microbench.probe import Probe
 from microbench.record import FULL_CAMPAIGNS, Environment, Finished, Record, Run
+from microbench.report import si
 from microbench.report.progress import Watcher, watching
 from microbench.report.progress import say as print_line
 from microbench.runner import environment, judge, lock, plan, remote
@@ -39,6 +41,8 @@ class Options:
     campaigns: int = FULL_CAMPAIGNS
     fresh: bool = False  # never go on with an interrupted run
     wait: bool = True  # for another run on this device
+    retries: int = 0  # more campaigns at most, for the probes of constants that `doubted` names
+    doubted: Callable[[Run], Sequence[Doubt]] = lambda _: ()
 
     @property
     def chosen(self) -> tuple[Probe, ...]:
@@ -52,6 +56,12 @@ class Outcome:
 
     run: Run
     kept: int  # records that an interrupted run had left
+
+    @property
+    def retried(self) -> int:
+        """How many campaigns were added because constants were in doubt."""
+        planned = self.run.environment.campaigns
+        return len({row.campaign for row in self.run.records if row.campaign >= planned})
 
     @property
     def statuses(self) -> dict[str, int]:
@@ -136,8 +146,9 @@ class Suite:
                 if done:
                     watcher.say(f"Going on with the interrupted run {self.run_id}; --fresh starts anew.")
                 self._write_unsupported(done)
-                for campaign in campaigns:
-                    self._campaign(campaign, done, watcher)
+                for number, campaign in enumerate(campaigns, start=1):
+                    self._campaign(campaign, done, watcher, f"campaign {number}/{options.campaigns}")
+            self._again(done)
         except KeyboardInterrupt:
             print_line(
                 f"Interrupted; what was measured is kept in {self.path.name}, and the same command goes on with it."
@@ -148,6 +159,25 @@ class Suite:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         record.append(self.path, Finished(run_id=self.run_id, finished_utc=now))
 
+    def _again(self, done: set[plan.Key]) -> None:
+        """More campaigns, of the probes whose constants are in doubt: what was measured stays, and no longer decides.
+
+        A campaign of its own, later and whole: to repeat only the rows that stand out would make the interval a lie.
+        """
+        options = self.options
+        for number in range(options.retries):
+            doubts = options.doubted(record.read(self.path))
+            if not doubts:
+                return
+            mine = [probe for probe in options.chosen if probe.name in {doubt.probe for doubt in doubts}]
+            tasks = list(plan.tasks(mine, self.machine, options.campaigns + number, options.quick))
+            with watching(len(tasks)) as watcher:
+                watcher.say(
+                    f"{si.counted(len(doubts), 'constant')} in doubt, the first {doubts[0]}. Measuring "
+                    f"{si.counted(len(mine), 'probe')} again, try {number + 1} of {options.retries} at most."
+                )
+                self._campaign(tasks, done, watcher, f"again {number + 1}/{options.retries}")
+
     def _write_unsupported(self, done: set[plan.Key]) -> None:
         rows = [
             judge.refused(self.run_id, task, "unsupported", reason)
@@ -157,10 +187,10 @@ class Suite:
         if rows:
             record.append(self.path, *rows)
 
-    def _campaign(self, tasks: Iterable[Task], done: set[plan.Key], watcher: Watcher) -> None:
+    def _campaign(self, tasks: Iterable[Task], done: set[plan.Key], watcher: Watcher, stage: str) -> None:
         for task in tasks:
             if task.key not in done:
-                watcher.doing(f"campaign {task.campaign + 1}/{self.options.campaigns}", task.probe.name)
+                watcher.doing(stage, task.probe.name)
                 record.append(self.path, *self._measure(task))
             watcher.finished()
         self._end_worker(kill=False)

@@ -52,7 +52,8 @@ class RemoteWorker:
         try:
             self._process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "microbench.runner.worker", str(theirs.fileno()), device),
+                    # -P: a microbench.py, or a json.py, in the folder that the run was started in is none of ours.
+                    *(sys.executable, "-P", "-m", "microbench.runner.worker", str(theirs.fileno()), device),
                     *("quick" if quick else "full", *map(str, folders)),
                 ],
                 pass_fds=(theirs.fileno(),),

@@ -21,16 +21,18 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def host_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every choice of attention by one made-up profile without timings, and every reason to warn new."""
-    from attention import op, plan
+    from attention import plan, route
+    from attention.corrections import Corrections
     from attention.machine import MachineProfile
     from tests.cpu.attention_profiles import host_profile
 
     def forget() -> None:
         plan.plan_of.cache_clear()
-        op._route.cache_clear()
+        plan._pick_of.cache_clear()
+        route._route.cache_clear()
 
     monkeypatch.setattr(plan, "machine_profile", lambda _device: MachineProfile(host_profile()))
-    monkeypatch.setattr(plan.timings, "of_machine", lambda _profile: {})
+    monkeypatch.setattr(plan.timings, "of_machine", lambda _profile: Corrections())
     monkeypatch.setattr(plan, "_announced", set())
     forget()
     yield

@@ -62,6 +62,13 @@ BODIES = {
 
         PROBE = Probe("Does it recover?", HOST, (CYCLES,), run, axes=(Axis("size", (1, 2, 3)),))
     """,
+    "always_busy": """
+        def run(bench, point):
+            return sample(9.0, ("stolen",))
+
+        PROBE = Probe("Is it quiet?", HOST, (CYCLES,), run,
+                      constants=(Constant("never_quiet_cycles", "latency_cycles", at()),))
+    """,
     "gives_nan": """
         def run(bench, point):
             return sample(math.nan)

@@ -28,10 +28,14 @@ def run(capsys, *arguments):
 SHAPE = ("--shape", "1,16,16,4096,4096,128")
 
 
-def test_explain_prints_the_choice(capsys):
+def test_explain_prints_the_choice(capsys, monkeypatch):
     code, out, err = run(capsys, "explain", *SHAPE, "--gpu", "h100-test", "--causal")
     assert code == 0 and not err
-    assert "causal on h100-test: sm90a/forward/warp_specialised" in out and "wgmma_bf16_flops_per_s" in out
+    assert "causal on h100-test: sm90a/forward/torch_cudnn" in out and "wgmma_bf16_flops_per_s" in out
+    assert "not been timed beside torch's" in " ".join(out.split())
+    monkeypatch.setenv("SMSCOPE_UNMEASURED", "1")
+    code, out, _ = run(capsys, "explain", *SHAPE, "--gpu", "h100-test", "--causal")
+    assert code == 0 and "causal on h100-test: sm90a/forward/warp_specialised" in out
 
 
 def test_explain_json_is_one_line(capsys):
@@ -95,7 +99,24 @@ def test_bad_input_is_one_sentence_on_stderr_and_exit_code_2(capsys, arguments, 
     assert says in err and err.count("\n") == 1 and "Traceback" not in err
 
 
-@pytest.mark.parametrize("arguments", [("explain",), ("explain", "--nothing"), ("measure",), ("bench", "--shape")])
+def test_explain_alone_explains_a_usual_prompt_and_a_gpu_that_nobody_measured(capsys):
+    code, out, err = run(capsys, "explain", "--gpu", "a100")
+    assert code == 0 and not err
+    assert "Skv=4096" in out and "sm80/forward/software_pipelined" in out
+    for known in ("compute capability 8.0", "A100 SXM4 80GB", "2.04 TB/s", "mma_bf16_latency_cycles", "no profile"):
+        assert known in out
+    code, out, _ = run(capsys, "explain", "--gpu", "a100", "--json")
+    told = json.loads(out)
+    assert code == 0 and [board["slug"] for board in told["known"]["boards"]][:2] == [
+        "a100-sxm4-40gb",
+        "a100-sxm4-80gb",
+    ]
+    assert told["choice"]["pick"]["prediction"] is None
+    code, out, _ = run(capsys, "picks", "--gpu", "v100")
+    assert code == 0 and "float16" in out and "none of sm70 is shipped" in out
+
+
+@pytest.mark.parametrize("arguments", [("explain", "--nothing"), ("measure",), ("bench", "--shape")])
 def test_an_option_or_verb_that_does_not_exist_is_exit_code_2(capsys, arguments):
     code, out, err = run(capsys, *arguments)
     assert code == 2 and not out and err
@@ -104,9 +125,27 @@ def test_an_option_or_verb_that_does_not_exist_is_exit_code_2(capsys, arguments)
 def test_picks_prints_three_shapes_with_the_reason(capsys):
     code, out, _ = run(capsys, "picks", "--gpu", "host-test-4c")
     assert code == 0 and out.count("bound by") == 3
-    assert "causal" in out and "python -m attention explain" in out
+    assert "causal" in out and "-m smscope explain" in out
     code, out, _ = run(capsys, "picks", "--gpu", "host-test-4c", "--json")
     assert code == 0 and len(json.loads(out)) == 3
+
+
+def test_picks_end_in_80_columns_with_what_is_in_doubt_and_the_next_command(capsys, data):
+    code, out, _ = run(capsys, "picks", "--gpu", "h100-test")
+    assert code == 0 and max(len(line.rstrip()) for line in out.splitlines()) <= 80 and "In doubt" not in out
+    assert out.splitlines()[-2].endswith("-m smscope explain \\")
+    assert out.splitlines()[-1].strip() == "--shape 4,16,16,1024,1024,64 --gpu h100-test"
+    busy = host_profile()
+    constants = tuple(c.model_copy(update={"flags": ("busy",)}) for c in busy.constants)
+    (data / "profiles" / f"{busy.gpu}.json").write_text(
+        busy.model_copy(update={"constants": constants}).model_dump_json()
+    )
+    code, out, _ = run(capsys, "picks", "--gpu", busy.gpu)
+    assert code == 0 and max(len(line.rstrip()) for line in out.splitlines()) <= 80
+    said = " ".join(out.split())
+    assert "In doubt: fma_f32_per_s, matmul_f32_flops_per_s: measured while the machine was busy." in said
+    assert said.count("host/forward/torch_sdpa, not predicted, because matmul_f32_flops_per_s") == 3
+    assert out.splitlines()[-1].strip() == "make bench"
 
 
 def test_bench_prints_ratios_and_json_holds_them(capsys, monkeypatch):

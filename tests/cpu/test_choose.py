@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attention.choose import TIE_BAND, Choice, choose
+from attention.corrections import Corrections
 from attention.errors import ProblemError, UnsupportedError
 from attention.model import Efficiency
 from attention.problem import AttentionProblem
@@ -104,7 +105,9 @@ def test_what_no_tuned_kernel_serves_falls_back_with_a_reason(feature, reason):
 
 
 def test_timings_correct_the_ranking():
-    choice = choose(host_profile(), LONG, efficiencies={OURS: Efficiency(0.2, 5), TORCH: Efficiency(0.9, 5)})
+    choice = choose(
+        host_profile(), LONG, efficiencies=Corrections({}, {}, {OURS: Efficiency(0.2, 5), TORCH: Efficiency(0.9, 5)})
+    )
     assert choice.pick.variant == TORCH
 
 

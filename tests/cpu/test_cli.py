@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from microbench import arch, derive, paths
-from microbench.cli import main
+from microbench import arch, derive, paths, record
+from microbench.cli import main, measuring
+from microbench.probes import discover
 from microbench.profile import Profile, ProfileConstant
 from microbench.verification import matrix
 from tests.cpu import fake_probes
+
+# This machine may be busy, and then its flags stand beside those of the fake probes.
+QUIET = ("--retries", "0")
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -51,7 +55,9 @@ def test_a_probe_added_as_two_files_is_listed_run_and_in_the_profile(
         "second_method": False,
     }
 
-    code, out, _ = call(capsys, "run", "--device", "host", "--only", "steady", "--campaigns", "1", "--json", *here)
+    code, out, _ = call(
+        capsys, "run", "--device", "host", "--only", "steady", "--campaigns", "1", *QUIET, "--json", *here
+    )
     told = json.loads(out.splitlines()[-1])
     assert (code, told["records"], told["failed"], told["constants"]) == (0, {"ok": 3}, [], 2)
 
@@ -68,7 +74,7 @@ def test_a_quick_run_says_so_in_its_table_and_skips_points(
 ) -> None:
     fake_probes.write(tmp_path, "steady", "gpu_only")
     only = ("--only", "steady", "--only", "gpu_only", "--probes", str(tmp_path))
-    code, out, err = call(capsys, "run", "--device", "host", "--quick", *only)
+    code, out, err = call(capsys, "run", "--device", "host", "--quick", *QUIET, *only)
     assert code == 0
     assert "quick run, only 2 campaigns" in out
     assert "unsupported, 1 row: needs an NVIDIA GPU" in out
@@ -76,11 +82,42 @@ def test_a_quick_run_says_so_in_its_table_and_skips_points(
     assert "Measuring host" in err
 
 
+def test_a_machine_that_stays_busy_is_given_up_and_says_so(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = ("--only", "always_busy", "--probes", str(fake_probes.write(tmp_path, "always_busy")))
+    code, out, _ = call(capsys, "run", "--device", "host", "--campaigns", "1", "--retries", "1", *here)
+    said = "In doubt: never_quiet_cycles: measured while"
+    assert code == 0
+    assert said in out and "No pick rests on what is in doubt" in out
+    (gpu,) = derive.gpus()
+    code, out, _ = call(capsys, "show", gpu)
+    assert code == 0
+    assert said in out and "the hypervisor gave its cores to others." in out and "[9.00, 9.00] ?" in out
+    (run,) = (record.read(file) for file in record.run_files(gpu))
+    assert [(row.campaign, row.value) for row in run.records] == [(0, 9.0), (1, 9.0)], "the first try is kept"
+
+
+def test_a_cpu_is_not_told_of_gpu_probes_nor_of_what_nobody_published(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_probes.write(tmp_path, "steady", "gpu_only")
+    mine = tuple(probe for probe in discover(tmp_path) if probe.name in ("steady", "gpu_only"))
+    monkeypatch.setattr(measuring, "discover", lambda *_: mine)
+    code, out, _ = call(capsys, "run", "--device", "host", "--campaigns", "1", *QUIET, "--probes", str(tmp_path))
+    assert code == 0
+    assert "steady_cycles" in out
+    assert "GPU" not in out and "published" not in out
+    assert max(len(line.rstrip()) for line in out.splitlines() if "/" not in line) <= 80
+    (file,) = data.glob("runs/*/*.jsonl")
+    assert f"Run:     {file}\n" in out and "\nProfile: " in out
+
+
 def test_one_failed_row_passes_and_nothing_measured_does_not(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fake_probes.write(tmp_path, "steady", "raises")
-    run = ("run", "--device", "host", "--campaigns", "1", "--probes", str(tmp_path), "--json")
+    run = ("run", "--device", "host", "--campaigns", "1", *QUIET, "--probes", str(tmp_path), "--json")
     code, out, _ = call(capsys, *run, "--only", "raises", "--only", "steady")
     assert (code, json.loads(out)["records"]) == (0, {"ok": 3, "failed": 1})
     code, out, err = call(capsys, *run, "--only", "raises")
@@ -231,7 +268,7 @@ def test_every_distinct_build_of_every_point_is_checked_once_per_architecture() 
         assert len(set(builds)) == len(builds) >= 1
 
 
-def test_the_table_of_a_machine_and_its_page_and_figure(
+def test_the_table_of_a_machine_and_its_page_with_a_figure_inside(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save(
@@ -245,8 +282,9 @@ def test_the_table_of_a_machine_and_its_page_and_figure(
     code, out, _ = call(capsys, "report", "h100-sxm-80gb", "--output", str(tmp_path / "out"), "--json")
     (told,) = json.loads(out)
     assert code == 0
-    assert "l1_latency_cycles" in Path(told["page"]).read_text()
-    assert "<svg" in Path(told["figure"]).read_text()
+    page = Path(told["page"]).read_text()
+    assert "l1_latency_cycles" in page
+    assert (told["figures"], page.count("data:image/svg+xml;base64,")) == (1, 1)
 
 
 def test_profiles_of_this_checkout_follow_from_its_runs(data: Path) -> None:

@@ -169,3 +169,46 @@ def test_a_profile_that_cannot_be_written_leaves_the_old_one(data: Path, monkeyp
         derive.write(profile)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "value", "flags"),
+    [(1, 10.0, ()), (4, 10.0, ()), (5, 5.0, ("busy",)), (6, 5.0, ("busy",))],
+)
+def test_disturbed_campaigns_are_set_aside_where_two_others_are_left(
+    disturbed: int, value: float, flags: tuple[str, ...]
+) -> None:
+    rows = [measured(c, 1, 5.0, flags=("busy",)) if c < disturbed else measured(c, 1, 10.0) for c in range(6)]
+    constant = derive.reduce_runs([a_run(*rows)], [PROBE]).profile["first_per_s"]
+    assert (constant.value, constant.flags) == (value, flags)
+    assert constant.n == (6 if flags else 6 - disturbed)
+
+
+def test_a_curve_is_reduced_over_whole_campaigns_and_a_few_disturbed_rows_are_counted() -> None:
+    latency = Metric("latency_cycles", "cycles")
+    size = Constant("l1_size_bytes", "latency_cycles", knee(0, "size"), unit="bytes")
+    probe = Probe("?", HOST, (latency,), lambda *_: [], constants=(size,), name="p")
+    values = {1: 4.0, 2: 4.0, 4: 4.0, 8: 4.0, 16: 20.0, 32: 20.0, 64: 20.0, 128: 20.0}
+
+    def curve(campaign: int, *disturbed: int) -> list[Record]:
+        return [
+            row(v, campaign=campaign, metric="latency_cycles", point={"size": s}, flags=("stolen",) * (s in disturbed))
+            for s, v in values.items()
+        ]
+
+    rows = [*curve(0, *values), *curve(1, 8), *curve(2)]
+    constant = derive.reduce_runs([a_run(*rows)], [probe]).profile["l1_size_bytes"]
+    assert (constant.value, constant.n, constant.flags) == (8.0, 2, ("stolen in 1 of 16 rows",))
+
+
+def test_a_constant_in_doubt_is_taken_from_the_best_run_where_it_is_not() -> None:
+    def run(name: str, value: float, *flags: str, **told: object) -> Run:
+        return a_run(*(measured(c, 1, value, flags=flags) for c in range(6)), run_id=name, **told)
+
+    def taken(*runs: Run) -> tuple[str, ...]:
+        return derive.reduce_runs(runs, [PROBE]).profile["first_per_s"].runs
+
+    quiet, newer, quick = run("a", 10.0), run("b", 9.0, "busy"), run("c", 11.0, quick=True)
+    assert taken(quiet, newer, quick) == ("a",)
+    assert taken(newer, quick) == ("c",)
+    assert taken(newer) == ("b",)

@@ -126,6 +126,7 @@ def test_opcheck_passes_for_the_backward_of_every_feature():
         out,
         lse,
         *arguments[3:],
+        False,
         [False, True, True],
     )
     assert set(opcheck(torch.ops.smscope.attention_backward.default, given_).values()) == {"SUCCESS"}

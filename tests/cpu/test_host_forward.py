@@ -135,7 +135,7 @@ def test_every_host_variant_keeps_the_same_contract(variant, causal, dtype, layo
     problem = AttentionProblem(2, 4, 2, 70, 90, 48, dtype=dtype, causal=causal, scale=0.3)
     shapes = ((2, 4, 70, 48), (2, 2, 90, 48), (2, 2, 90, 48))
     q, k, v = (laid_out(shape, layout, DTYPES[dtype], generator) for shape in shapes)
-    checked(variant, q, k, v, problem, next(variant.configs()))
+    checked(variant, q, k, v, problem, variant.configs()[0])
 
 
 @pytest.mark.parametrize(("seq_q", "seq_kv"), [(1, 1), (64, 128), (239, 1), (799, 3), (1023, 1024), (1024, 1023)])

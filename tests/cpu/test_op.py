@@ -121,7 +121,7 @@ def test_opcheck_passes_for_the_backward():
     q, k, v = random((1, 4, 20, 8), (1, 2, 30, 8), (1, 2, 30, 8))
     out, lse = forward_op(q, k, v)
     features = plain(q, k, v, False, None)[3:]
-    arguments = (torch.ones_like(out), torch.zeros_like(lse), q, k, v, out, lse, *features, [False] * 3)
+    arguments = (torch.ones_like(out), torch.zeros_like(lse), q, k, v, out, lse, *features, False, [False] * 3)
     assert set(opcheck(torch.ops.smscope.attention_backward.default, arguments).values()) == {"SUCCESS"}
 
 

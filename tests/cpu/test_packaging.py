@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SHAPE = ("--shape", "1,8,8,1024,1024,64", "--dtype", "float32")
+PACKAGES = ("smscope", "microbench", "attention")
 SHIPPED = ("profiles", "published", "schema")
 
 
@@ -44,21 +45,25 @@ class Installed:
         self.folder = folder
         self.python = folder / "env" / "bin" / "python"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
-        pip = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--no-index", "--no-deps"]
-        subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
+        self.install(wheel)
         # A path in a .pth file adds the packages there, not the .pth files beside them: no editable smscope comes too.
         (site,) = (folder / "env" / "lib").glob("python*/site-packages")
         (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def install(self, wheel: Path) -> None:
+        """`pip install` of a wheel file, and of nothing else."""
+        pip = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--no-index", "--no-deps"]
+        subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
+
+    def run(self, *arguments: str, program: str = "python") -> subprocess.CompletedProcess[str]:
         """`python ...` away from the checkout, with a user's data and cache folders of its own."""
         homes = {f"XDG_{kind}_HOME": str(self.folder / kind) for kind in ("DATA", "CACHE")}
         inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SMSCOPE_CACHE")}
-        command = [str(self.python), *arguments]
+        command = [str(self.python.with_name(program)), *arguments]
         return subprocess.run(command, capture_output=True, text=True, cwd=self.folder, env={**inherited, **homes})
 
-    def json(self, *arguments: str) -> Any:
-        told = self.run(*arguments)
+    def json(self, *arguments: str, program: str = "python") -> Any:
+        told = self.run(*arguments, program=program)
         assert told.returncode == 0, told.stderr
         return json.loads(told.stdout)
 
@@ -69,17 +74,17 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
 
 
 def sources(*suffixes: str) -> Iterator[str]:
-    for package in ("microbench", "attention"):
+    for package in PACKAGES:
         for file in (ROOT / package).rglob("*"):
             if file.suffix in suffixes:
                 yield file.relative_to(ROOT).as_posix()
 
 
-def test_the_wheel_holds_every_source_of_both_packages(names: set[str]) -> None:
+def test_the_wheel_holds_every_source_of_its_packages(names: set[str]) -> None:
     expected = set(sources(".py", ".cu", ".cuh", ".hpp", ".cpp"))
     assert any(name.endswith(".cu") for name in expected)
     assert expected <= names
-    assert {"microbench/py.typed", "attention/py.typed"} <= names
+    assert {f"{package}/py.typed" for package in PACKAGES} <= names
 
 
 @pytest.mark.parametrize("folder", SHIPPED)
@@ -95,7 +100,7 @@ def test_the_wheel_ships_facts_profiles_and_schemas(names: set[str], folder: str
 
 def test_the_wheel_holds_nothing_else(names: set[str]) -> None:
     heads = {name.split("/")[0] for name in names}
-    assert {head for head in heads if not head.endswith(".dist-info")} == {"microbench", "attention"}
+    assert {head for head in heads if not head.endswith(".dist-info")} == set(PACKAGES)
     assert not [name for name in names if name.startswith("microbench/data/runs")]
 
 
@@ -104,8 +109,8 @@ def test_the_licence_travels_with_the_wheel(names: set[str]) -> None:
 
 
 def test_the_installed_package_is_the_wheels(installed: Installed) -> None:
-    code = "import json, attention, microbench; print(json.dumps([attention.__file__, microbench.__file__]))"
-    for file in installed.json("-c", code):
+    files = ", ".join(f"{package}.__file__" for package in PACKAGES)
+    for file in installed.json("-c", f"import json, {', '.join(PACKAGES)}; print(json.dumps([{files}]))"):
         assert Path(file).is_relative_to(installed.folder)
 
 
@@ -115,6 +120,57 @@ def test_the_wheel_explains_a_choice_from_each_shipped_profile(installed: Instal
     for gpu in shipped:
         choice = installed.json("-m", "attention", "explain", *SHAPE, "--gpu", gpu, "--json")
         assert choice, gpu
+
+
+def test_the_installed_command_explains_a_choice_on_a_gpu_that_was_measured_and_on_one_that_was_not(
+    installed: Installed,
+) -> None:
+    asked = ("explain", "--shape", "1,32,8,4096,4096,128", "--causal", "--json", "--gpu")
+    measured = installed.json(*asked, "h100-sxm-80gb", program="smscope")
+    assert (measured["choice"]["gpu"], measured["known"]) == ("h100-sxm-80gb", None)
+    unmeasured = installed.json(*asked, "a100", program="smscope")
+    assert unmeasured["choice"]["pick"]["prediction"] is None
+    assert {board["chip"] for board in unmeasured["known"]["boards"]} == {"GA100"}
+
+
+def test_the_installed_command_lists_its_verbs_and_imports_nothing_that_lies_around(installed: Installed) -> None:
+    (installed.folder / "attention.py").write_text("raise SystemExit('this must not run')")
+    try:
+        told = installed.run("--help", program="smscope")
+        assert (told.returncode, told.stderr) == (0, "")
+        assert "test-gpu" in told.stdout
+        assert installed.json("list", "--json", program="smscope")
+        shadowed = installed.run("-c", "import smscope")
+        assert str(installed.folder / "attention.py") in shadowed.stderr
+    finally:
+        (installed.folder / "attention.py").unlink()
+
+
+def test_the_installed_package_hands_on_both_packages_names(installed: Installed) -> None:
+    names = "smscope.sdpa.__module__, smscope.Profile.__module__, smscope.__all__"
+    sdpa, profile, every = installed.json("-c", f"import json, smscope; print(json.dumps([{names}]))")
+    assert (sdpa, profile) == ("attention.op", "microbench.profile")
+    assert {"explain", "load_runs"} <= {*every}
+
+
+def test_a_distribution_installed_over_the_wheel_is_named(wheel: Path, tmp_path: Path) -> None:
+    """What `pip install attention` does, with a wheel of that import name that is made here."""
+    mine = Installed(tmp_path, wheel)
+    other = tmp_path / "attention_else-5.0.0-py3-none-any.whl"
+    info = "attention_else-5.0.0.dist-info"
+    with zipfile.ZipFile(other, "w") as archive:
+        archive.writestr("attention/__init__.py", "raise SystemExit('this must not run')\n")
+        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: attention-else\nVersion: 5.0.0\n")
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(
+            f"{info}/RECORD", f"attention/__init__.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n"
+        )
+    mine.install(other)
+    told = mine.run("list", program="smscope")
+    assert (told.returncode, told.stdout, told.stderr.count("\n")) == (1, "", 1)
+    assert "installed by the distribution 'attention-else', replaces it" in told.stderr
 
 
 def test_the_wheel_lists_its_probes(installed: Installed) -> None:

@@ -1,6 +1,8 @@
 """A profile as a table: the numbers are written shortly and truly, and the page is whole or not there."""
 
+import base64
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -8,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from microbench import report
+from microbench import derive, paths, record, report
 from microbench.errors import DataError
-from microbench.report import si
+from microbench.probes import discover
+from microbench.report import html, ladder, si
+from microbench.report.html import Picture
 from tests.data.profiles import constant, profile
 
 H100 = profile(
@@ -89,10 +93,57 @@ def test_the_page_names_machine_bounds_bands_and_disagreements() -> None:
     assert "## Acceptance" not in report.page(profile(constant("x", 1.0), gpu="host", arch="host"))
 
 
+def test_the_page_is_one_file_that_holds_its_pictures(tmp_path: Path) -> None:
+    svg = b"<svg xmlns='http://www.w3.org/2000/svg'/>"
+    file = html.write(H100, [Picture('a "quoted" <figure>', svg)], tmp_path / "new")
+    text = file.read_text()
+    assert file.name == "h100-sxm-80gb.html"
+    assert "<h1>H100-SXM-80GB</h1>" in text and "<td>l1_latency_cycles</td>" in text
+    assert "a &quot;quoted&quot; &lt;figure&gt;" in text
+    sources = re.findall(r'(?:src|href)="([^"]*)"', text)
+    assert [base64.b64decode(source.removeprefix("data:image/svg+xml;base64,")) for source in sources] == [svg]
+    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["h100-sxm-80gb.html"]
+
+
 def test_the_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    file = report.write(H100, tmp_path / "new")
-    assert file.name == "h100-sxm-80gb.md" and file.read_text() == report.page(H100)
     (tmp_path / "taken").write_text("a file")
-    with pytest.raises(DataError, match=r"Could not write h100-sxm-80gb\.md"):
-        report.write(H100, tmp_path / "taken")
-    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["h100-sxm-80gb.md"]
+    with pytest.raises(DataError, match=r"Could not write h100-sxm-80gb\.html"):
+        html.write(H100, [], tmp_path / "taken")
+
+
+def test_a_machine_of_which_nothing_is_published_has_no_empty_columns() -> None:
+    cpu = profile(constant("fma_f32_per_s", 1e11, unit="FMA/s"), gpu="host-test", arch="host")
+    console = Console(file=io.StringIO(), width=80)
+    with console.capture() as capture:
+        console.print(report.table(cpu))
+    assert "published" not in capture.get() + report.results(cpu)
+    assert "verdict" not in capture.get() + report.results(cpu)
+
+
+def test_a_constant_in_doubt_is_marked_and_named_on_the_page() -> None:
+    doubted = profile(constant("x_cycles", 4.0, flags=("busy",)), gpu="host-test", arch="host")
+    assert report.rows(doubted)[0].interval.endswith(" ?")
+    assert "- In doubt: x_cycles: measured while the machine was busy." in report.page(doubted)
+    assert "In doubt" not in report.page(H100)
+
+
+@pytest.mark.parametrize("gpu", ["h100-sxm-80gb", "host-amd-epyc-f26m2-2c"])
+def test_the_ladder_of_a_terminal_has_a_bar_an_octave_and_says_where_caches_end(gpu: str) -> None:
+    run = record.read(min((paths.SHIPPED / "runs" / gpu).glob("*.jsonl")))  # later ones may be the reader's own
+    derived = derive.reduce_runs([run], discover()).profile
+    chart = ladder.chart(run.records, derived)
+    assert chart is not None
+    console = Console(file=io.StringIO(), width=80)
+    with console.capture() as capture:
+        console.print(chart)
+    lines = capture.get().splitlines()
+    bars = [line.count("█") for line in lines]
+    assert len(lines) == (18 if gpu.startswith("h100") else 17) and max(map(len, lines)) <= 80
+    assert bars == sorted(bars) and bars[0] >= 1 and bars[-1] == ladder.BAR_COLUMNS
+    text = "\n".join(lines)
+    assert "L1, to " in text and "L2, to " in text and lines[-1].rstrip().endswith("DRAM")
+    doubted = derived.model_copy(
+        update={"constants": tuple(c.model_copy(update={"flags": ("busy",)}) for c in derived.constants)}
+    )
+    assert set(ladder.labels([4096, 1 << 30], doubted)) == {""}
+    assert ladder.chart([], derived) is None

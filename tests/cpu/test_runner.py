@@ -13,6 +13,7 @@ import pytest
 
 from microbench import record, runner
 from microbench.arch import Machine, by_name
+from microbench.doubt import Doubt
 from microbench.errors import BusyError, DataError
 from microbench.probe import Point, Sample
 from microbench.probes import discover
@@ -174,7 +175,7 @@ main(sys.argv[1:])
 def start(data: Path, *arguments: str) -> subprocess.Popen[str]:
     """`python -m microbench run` with another data folder; Ctrl-C works even where our own parent ignores it."""
     return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(data), "run", "--device", "host", *arguments],
+        [sys.executable, "-c", DRIVER, str(data), "run", "--device", "host", "--retries", "0", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -248,6 +249,33 @@ def test_what_failed_without_a_number_is_tried_again_and_a_refused_number_is_not
         3: ("failed", 1.0),
     }
     assert len(second.run.records) == 3
+
+
+def test_probes_in_doubt_are_measured_again_in_campaigns_of_their_own(data: Path, tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def doubted(run: Run) -> tuple[Doubt, ...]:
+        seen.append(len(run.records))
+        return (Doubt("steady_cycles", "steady", "measured while the machine was busy"),) * (len(seen) <= 2)
+
+    wanted = options(tmp_path, "steady", "throttled", campaigns=2, retries=3, doubted=doubted)
+    outcome = runner.run(wanted)
+    assert (outcome.retried, seen, outcome.run.finished) == (2, [8, 11, 14], True)
+    again = [row for row in outcome.run.records if row.campaign >= 2]
+    assert {(row.campaign, row.probe) for row in again} == {(2, "steady"), (3, "steady")}
+    assert len(rows(outcome.run, "steady")) == 12, "what was measured first is kept"
+
+
+def test_a_run_interrupted_while_it_measured_again_goes_on_there(data: Path, tmp_path: Path) -> None:
+    def always(run: Run) -> tuple[Doubt, ...]:
+        return (Doubt("steady_cycles", "steady", "measured while the machine was busy"),)
+
+    wanted = options(tmp_path, "steady", retries=2, doubted=always)
+    first = runner.run(wanted).run
+    first.path.write_text("".join(first.path.read_text().splitlines(keepends=True)[:-3]))  # Finished, and two rows
+    second = runner.run(wanted)
+    assert (second.run.path, second.kept, second.retried) == (first.path, 7, 2)
+    assert Counter(map(plan.key_of, second.run.records)) == Counter(map(plan.key_of, first.records))
 
 
 def test_fresh_starts_anew(data: Path, tmp_path: Path) -> None:

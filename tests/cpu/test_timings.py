@@ -3,9 +3,10 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from attention import bench, timings
+from attention import bench, identity, timings
+from attention.corrections import Corrections
 from attention.machine import machine_profile
-from attention.model import nearest_efficiency, predict
+from attention.model import predict
 from attention.problem import AttentionProblem
 from attention.timings import Timing
 from attention.variant import Config, by_path
@@ -32,7 +33,7 @@ def timing(seconds, variant=OURS, **changes):
         "error": 0.0,
         "allowed_error": 1.0,
         "threads": 4,
-        "source_sha256": timings.source_sha256(variant),
+        "source_sha256": identity.code_sha256(variant),
     }
     return Timing(**(fields | changes))
 
@@ -66,7 +67,7 @@ def test_efficiency_is_the_median_of_predicted_over_measured():
     profile, problem = host_profile(), AttentionProblem(1, 8, 8, 1024, 1024, 64)
     promised = predict(profile, problem, by_path(OURS), Config(tuple(TILE.items()))).seconds
     rows = tuple(timing(promised * factor) for factor in (2.0, 4.0, 5.0))
-    found = timings.efficiencies(profile, rows)[OURS]
+    found = timings.efficiencies(profile, rows).of_variant[OURS]
     assert (found.value, found.timings) == (pytest.approx(0.25), 3)
 
 
@@ -82,7 +83,7 @@ def test_the_nearest_timings_correct_a_prediction():
     found = timings.efficiencies(profile, tuple(rows))
 
     def of(problem: AttentionProblem) -> float:
-        nearest = nearest_efficiency(found, by_path(OURS), tile, problem)
+        nearest = found.nearest(by_path(OURS), tile, problem)
         assert nearest is not None
         return 1 / nearest.value
 
@@ -90,36 +91,38 @@ def test_the_nearest_timings_correct_a_prediction():
     assert of(replace(one, seq_kv=1100)) == pytest.approx(2) and of(replace(one, seq_kv=9000)) == pytest.approx(4)
     assert of(replace(causal, seq_kv=9000)) == pytest.approx(8)  # its own edges before its own length
     assert of(replace(one, window=(64, -1))) == of(wider) == pytest.approx(4)  # the median of all
-    assert nearest_efficiency({}, by_path(OURS), tile, one) is None
+    assert Corrections().nearest(by_path(OURS), tile, one) is None
 
 
 def test_what_is_on_file_is_read_again_when_it_has_changed(data):
     profile = host_profile().model_copy(update={"gpu": "host-test-4c"})
-    assert timings.of_machine(profile) == {}
+    assert not timings.of_machine(profile)
     timings.write(timing(0.01))
     first = timings.of_machine(profile)
-    assert first[OURS].timings == 1 and timings.of_machine(profile) is first
+    assert first.of_variant[OURS].timings == 1 and timings.of_machine(profile) is first
     timings.write(timing(0.02))
-    assert timings.of_machine(profile)[OURS].timings == 2
+    assert timings.of_machine(profile).of_variant[OURS].timings == 2
 
 
 def test_a_timing_of_other_source_or_of_a_vanished_variant_does_not_count():
     stale, gone = timing(1.0, source_sha256="0" * 64), timing(1.0).model_copy(update={"variant": "host/forward/gone"})
-    assert timings.efficiencies(host_profile(), (stale, gone)) == {}
+    assert not timings.efficiencies(host_profile(), (stale, gone))
 
 
-def test_the_source_hash_covers_every_file_of_the_variant(tmp_path, monkeypatch):
-    folder = tmp_path / "host/forward/one"
+def test_code_is_what_is_included_without_comments_and_what_chooses_a_tile(tmp_path, monkeypatch):
+    folder = tmp_path / "sm80/forward/one"
     folder.mkdir(parents=True)
-    (folder / "variant.py").write_text("1")
-    monkeypatch.setattr(timings, "KERNELS", tmp_path)
-    hashes = []
-    for name, text in (("variant.py", "1"), ("part.cuh", "2"), ("part.cuh", "3")):
+    monkeypatch.setattr(identity, "KERNELS", tmp_path)
+    (folder / "kernel.cu").write_text('#include "part.cuh"\n')
+    steps = (("part.cuh", "1", 1), ("part.cuh", "1  // why", 1), ("variant.py", "2", 1), ("unread.cuh", "3", 1))
+    steps += (("part.cuh", "4", 2), ("kernel.cu", '#include "part.cuh"\n5', 3))
+    seen = set()
+    for name, text, distinct in steps:
         (folder / name).write_text(text)
-        timings.source_sha256.cache_clear()
-        hashes.append(timings.source_sha256("host/forward/one"))
-    timings.source_sha256.cache_clear()
-    assert len(set(hashes)) == 3
+        identity.code_sha256.cache_clear()
+        seen.add(identity.code_sha256("sm80/forward/one"))
+        assert len(seen) == distinct, name
+    identity.code_sha256.cache_clear()
 
 
 def test_the_bench_checks_times_and_keeps_each_candidate(data, monkeypatch):

@@ -23,7 +23,7 @@ from tests.gpu.forward_builds import ARCH, Asked, Build, tuned
 
 # A few microseconds of any GPU.
 SMALL = AttentionProblem(1, 2, 2, 64, 64, 128, dtype="bfloat16", device="cuda")
-PROFILE = "h100-sxm-80gb"
+PROFILE = "h200-sxm-141gb"
 CALLS, ROUNDS = 200, 25  # a stream takes about a thousand launches before the host waits
 
 
@@ -74,6 +74,34 @@ def calls() -> Iterator[tuple[str, str, Callable[[], Any]]]:
     yield "attention.sdpa, the choice left open", chosen, lambda: attention.sdpa(q, k, v)
 
 
+def choices() -> Iterator[tuple[str, Callable[[int], Any]]]:
+    """(what, the choice of its n-th shape): what a call costs that has not been seen, beside a call that has."""
+    import torch
+
+    from attention import route as router
+
+    device = torch.device("cuda", torch.cuda.current_device())
+    options = (None, None, 0.0, False, False, None, True, "", False)
+
+    def route(heads: int, keys: int) -> None:
+        query, key = torch.Size((1, 8 * heads, 1, 128)), torch.Size((1, heads, keys, 128))
+        router._route(query, key, key, *(torch.bfloat16,) * 3, *(device,) * 3, *options)
+
+    route(8, 20_000)
+    yield "choice for a new length of a known class", lambda n: route(8, 20_001 + n)
+    yield "choice for a new class", lambda n: route(9 + n, 20_000)
+
+
+def fresh_microseconds(choose_nth: Callable[[int], Any]) -> tuple[float, float, float]:
+    """(median, least, most) of calls whose shape is new each time."""
+    found = []
+    for n in range(CALLS):
+        started = time.perf_counter()
+        choose_nth(n)
+        found.append((time.perf_counter() - started) * 1e6)
+    return statistics.median(found), min(found), max(found)
+
+
 def microseconds(call: Callable[[], Any]) -> tuple[float, float, float]:
     """(median, least, most) over rounds of calls that nothing waits for."""
     import torch
@@ -109,7 +137,12 @@ def main(out: str) -> int:
     """Time every call, and write what came of it."""
     import torch
 
-    rows = []
+    rows: list[dict[str, Any]] = []
+    for what, choose_nth in choices():
+        median, least, most = fresh_microseconds(choose_nth)
+        rows.append({"call": what, "host_us": round(median, 2), "host_us_least": round(least, 2)})
+        rows[-1] |= {"host_us_most": round(most, 2), "device": torch.cuda.get_device_name(), "torch": torch.__version__}
+        sys.stdout.write(f"{what}: {median:.1f} us ({least:.1f} to {most:.1f})\n")
     for what, server, call in calls():
         median, least, most = microseconds(call)
         row = {

@@ -192,7 +192,7 @@ def start(data: Path, *more: str) -> subprocess.Popen[str]:
     """`python -m microbench run` on the GPU, with another data folder."""
     arguments = ("--only", "steady", "--probes", str(PROBES), "--campaigns", "1", "--json", *more)
     return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(data), "run", "--device", DEVICE, *arguments],
+        [sys.executable, "-c", DRIVER, str(data), "run", "--device", DEVICE, "--retries", "0", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -39,6 +39,22 @@ def test_the_executed_notebook_has_outputs_and_no_error(source: Path) -> None:
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_a_notebook_executes_on_a_cpu_from_data(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent))
+    monkeypatch.setenv("SMSCOPE_MACHINE", "host-amd-epyc-f26m2-2c")
+    execute(source)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_the_notebook_of_your_machine_opens_a_gpu_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent))
+    monkeypatch.setenv("SMSCOPE_MACHINE", "h100-sxm-80gb")
+    outputs = execute(FOLDER / "00_your_machine.py")
+    assert any("This is h100-sxm-80gb" in output.get("data", {}).get("text/markdown", "") for output in outputs)
+
+
+def execute(source: Path) -> list[nbformat.NotebookNode]:
     notebook = jupytext.read(source)
     nbclient.NotebookClient(notebook, timeout=100, resources={"metadata": {"path": str(FOLDER)}}).execute()
-    assert not [o for cell in notebook.cells for o in cell.get("outputs", []) if o.output_type == "error"]
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert not [output for output in outputs if output.output_type == "error"]
+    return outputs

@@ -30,5 +30,6 @@ VARIANT = Variant(
     refuses=refuses,
     features=frozenset(FEATURES),
     rank=4,
+    fused=False,
     notes=notes,
 )

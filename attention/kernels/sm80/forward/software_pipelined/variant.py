@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from attention.cuda.family import FEATURES, notes, padded_head_dim, refuses
+from attention.cuda.family import FEATURES, notes, padded_head_dim, readers, refuses
 from attention.kernels.sm80.forward.software_pipelined.launch import (
     Shape,
     build_of,
@@ -76,6 +76,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
             Demand("exponentials", "tile", rows * columns, "mufu_ex2_per_clk_sm"),
             Demand("K and V to registers", "tile", shape.warps * kv_bytes + q_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
+            Demand("K and V from DRAM", "tile", kv_bytes / readers(problem, rows), "dram_bandwidth_bytes_per_s"),
             # A tile ends in a barrier of the block, behind which its first scores wait for K from shared memory.
             Demand("barrier", "barrier", 2, "smem_latency_cycles"),
         ),

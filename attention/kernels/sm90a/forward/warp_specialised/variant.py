@@ -1,6 +1,6 @@
 """Attention on Hopper: one producer warpgroup, two or three consumers on wgmma; what it serves and what a tile asks."""
 
-from attention.cuda.family import FEATURES, notes, padded_head_dim, refuses
+from attention.cuda.family import FEATURES, notes, padded_head_dim, readers, refuses
 from attention.kernels.sm90a.forward.warp_specialised.launch import (
     GROUP_ROWS,
     Shape,
@@ -78,6 +78,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
             Demand("exponentials", "tile", rows * columns, "mufu_ex2_per_clk_sm"),
             Demand("operands from shared memory", "tile", operand_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
+            Demand("K and V from DRAM", "tile", kv_bytes / readers(problem, rows), "dram_bandwidth_bytes_per_s"),
             # Products of a step are taken in turns, and the first of a turn starts behind the last of the one before.
             Demand("turns", "turns", 2, "wgmma_n128_bf16_latency_cycles"),
         ),

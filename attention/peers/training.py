@@ -1,0 +1,154 @@
+"""Forward and backward beside torch's default: CUDA graph replays in turns, gradients against float64.
+
+    python -m attention.peers.training        appends to data/attention/<gpu>-training.jsonl
+
+Every cell of the grid and two with grouped heads. Gradients of the first key head, and of its group of query heads, are
+computed in float64 on the GPU; ours may err as far from them as the forward's rule allows beside torch's default.
+"""
+
+import statistics
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+from attention import reference, timings
+from attention.machine import machine_profile
+from attention.peers import cells, timer
+from attention.peers.cells import Cell
+from attention.problem import AttentionProblem
+from microbench import stamp
+from microbench.report.progress import watching
+
+KIND = "training"
+TORCH, OURS = "training/torch", "training/attention.sdpa"
+
+
+def training_cells() -> tuple[Cell, ...]:
+    """The peers' grid, and two causal cells with grouped heads."""
+    grouped = ((4, 32, 4, 4096), (2, 32, 8, 8192))
+    return (
+        *cells.grid(),
+        *(
+            Cell(AttentionProblem(b, hq, hkv, n, n, 128, dtype="bfloat16", device="cuda", causal=True))
+            for b, hq, hkv, n in grouped
+        ),
+    )
+
+
+def compare() -> list[timings.Timing]:
+    """Time every cell on the current GPU; what was timed is on file when a cell ends."""
+    run = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    found: list[timings.Timing] = []
+    chosen = training_cells()
+    with watching(len(chosen)) as watcher:
+        for cell in chosen:
+            watcher.doing(str(cell), "checking and timing")
+            for timing in _one(cell, run):
+                timings.write(timing, KIND)
+                found.append(timing)
+            watcher.finished()
+    return found
+
+
+def _one(cell: Cell, run: str) -> list[timings.Timing]:
+    import torch
+
+    import attention
+
+    problem = cell.problem
+    given = cells.tensors(cell, "cuda")
+    inputs = [each.requires_grad_() for each in (given.query, given.key, given.value)]
+    d_out = torch.randn_like(given.query)
+    gqa = problem.heads_q != problem.heads_kv
+
+    def step(function: Any) -> Callable[[], tuple[Any, ...]]:
+        return lambda: torch.autograd.grad(function(*inputs, is_causal=problem.causal, enable_gqa=gqa), inputs, d_out)
+
+    steps = {TORCH: step(torch.nn.functional.scaled_dot_product_attention), OURS: step(attention.sdpa)}
+    query, key, value = (each.detach() for each in inputs)
+    wanted = _oracle(problem, query, key, value, d_out)
+    parts = {name: [_part(problem, each) for each in run_step()] for name, run_step in steps.items()}
+    errors = {
+        name: [
+            reference.compare(got, want, low, problem.dtype)
+            for got, want, low in zip(found, wanted, parts[TORCH], strict=True)
+        ]
+        for name, found in parts.items()
+    }
+    graphs = {name: timer.Graphed(call) for name, call in steps.items()}
+    seconds = timer.alternate(graphs)
+    return [_timing(problem, run, name, seconds[name], errors[name], graphs[name].captured) for name in steps]
+
+
+def _part(problem: AttentionProblem, gradient: Any) -> Any:
+    """Of the first sequence the heads that the first key head serves."""
+    heads = problem.heads_q // problem.heads_kv if gradient.shape[1] == problem.heads_q else 1
+    return gradient[0, :heads].double().cpu().numpy()
+
+
+def _oracle(problem: AttentionProblem, query: Any, key: Any, value: Any, d_out: Any) -> list[Any]:
+    """The gradients of the first key head and its group, in float64."""
+    import torch
+
+    group = problem.heads_q // problem.heads_kv
+    k, v = (each[0, 0].double() for each in (key, value))
+    d_k, d_v, d_q = torch.zeros_like(k), torch.zeros_like(v), []
+    for head in range(group):
+        q, d_o = query[0, head].double(), d_out[0, head].double()
+        scores = (q @ k.T).mul_(problem.softmax_scale)
+        if problem.causal:
+            scores.masked_fill_(torch.ones_like(scores, dtype=torch.bool).triu_(1), -torch.inf)
+        weights = scores.softmax(-1)
+        del scores
+        d_v += weights.T @ d_o
+        delta = ((weights @ v) * d_o).sum(-1, keepdim=True)
+        d_scores = weights * (d_o @ v.T - delta) * problem.softmax_scale
+        d_q.append(d_scores @ k)
+        d_k += d_scores.T @ q
+    found = (torch.stack(d_q), d_k[None], d_v[None])
+    return [each.cpu().numpy() for each in found]
+
+
+def _timing(
+    problem: AttentionProblem,
+    run: str,
+    name: str,
+    seconds: list[float],
+    errors: list[reference.Comparison],
+    captured: bool,
+) -> timings.Timing:
+    import torch
+
+    low, middle, high = statistics.quantiles(seconds, n=4, method="inclusive")
+    worst = max(errors, key=lambda each: each.error / each.allowed)
+    sizes = (problem.batch, problem.heads_q, problem.heads_kv, problem.seq_q, problem.seq_kv)
+    return timings.Timing(
+        gpu=machine_profile("cuda").profile.gpu,
+        measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        shape=(*sizes, problem.head_dim, problem.head_dim_v),
+        dtype=problem.dtype,
+        causal=problem.causal,
+        variant=name,
+        seconds=middle,
+        low=low,
+        high=high,
+        n=len(seconds),
+        error=worst.error,
+        allowed_error=worst.allowed,
+        threads=1,
+        source_sha256="",
+        run=run,
+        grid=problem.heads_q == problem.heads_kv,
+        captured=captured,
+        packages={"torch": metadata.version("torch"), "cudnn": str(torch.backends.cudnn.version())},  # type: ignore[no-untyped-call]
+        commit=stamp.commit().sha,
+        dirty=stamp.commit().dirty,
+    )
+
+
+if __name__ == "__main__":
+    for row in compare():
+        error = f"error {row.error:.3g} of {row.allowed_error:.3g}"
+        sys.stdout.write(f"{row.problem} {row.variant}: {row.seconds * 1e6:.1f} us, {error}\n")

@@ -1,0 +1,72 @@
+"""How tile rows are dealt to SMs or cores: what the busiest of them works through."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from attention.problem import AttentionProblem
+from attention.variant import Tile
+
+MOST_STEPS = 1 << 20  # of rows that are looked at one by one: 8 MB an array
+
+
+@dataclass(frozen=True)
+class Share:
+    """What the busiest unit works through: full tiles' worth of scores, and tile rows."""
+
+    tiles: float
+    rows: float
+    busy_units: int
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The tile rows of one head, as full tiles' worth of scores: the longest, the shortest, and all together."""
+
+    count: int
+    longest: float
+    shortest: float
+    total: float
+
+
+def share_of_busiest(problem: AttentionProblem, tile: Tile, units: int) -> Share:
+    """Deal the tile rows of all heads to the units, longest first.
+
+    Equal tile rows come in whole rounds; unequal ones (causal) even out, but none is shorter than the longest of them.
+    Where keys are split, a row's tiles go to as many units as are free, and each has at least one.
+    """
+    sizes = (tile.rows, tile.columns, tile.row_step, tile.column_step)
+    rows = _rows(problem, *sizes, tile.heads)
+    heads = problem.batch * problem.heads_q // tile.heads
+    count = heads * rows.count
+    rounds = -(-count // units)
+    total = rows.total * heads
+    even = rows.longest == rows.shortest
+    tiles = rounds * rows.longest if even else max(rows.longest, total / units)
+    if tile.split_keys and total < tiles * units:
+        return Share(min(tiles, max(1.0, total / units)), float(rounds), units)
+    return Share(tiles, float(rounds), min(units, count))
+
+
+@lru_cache(maxsize=4096)
+def _rows(problem: AttentionProblem, rows: int, columns: int, row_step: int, column_step: int, heads: int) -> _Rows:
+    queries, keys = problem.mean_lengths
+    queries *= heads
+    band = problem.band(queries, keys)
+    steps_in_all, steps_of_one = -(-queries // row_step), max(1, rows // row_step)
+    in_all = -(-steps_in_all // steps_of_one)
+    step = row_step * column_step / (rows * columns)
+    if band.open:  # each step meets all keys
+        one = step * -(-keys // column_step)
+        last = one * (steps_in_all - (in_all - 1) * steps_of_one)
+        return _Rows(in_all, one * steps_of_one if in_all > 1 else last, last, one * steps_in_all)
+    # Of more than MOST_STEPS row steps, evenly spaced tile rows stand for all.
+    looked_at = min(in_all, max(2, MOST_STEPS // steps_of_one))
+    chosen = np.arange(in_all) if looked_at == in_all else np.linspace(0, in_all - 1, looked_at).astype(np.int64)
+    at = chosen[:, None] * steps_of_one + np.arange(steps_of_one) if steps_of_one > 1 else chosen[:, None]
+    first_rows = at * row_step
+    begin, end = band.keys(first_rows, first_rows + row_step - 1, keys)
+    steps = np.where((end > begin) & (at < steps_in_all), -(-end // column_step) - begin // column_step, 0)
+    tiles = step * steps.sum(axis=1, dtype=np.float64)
+    return _Rows(in_all, float(tiles.max()), float(tiles.min()), float(tiles.sum()) * (in_all / looked_at))

@@ -1,0 +1,111 @@
+"""What is known of a GPU that nobody measured here: its architecture, the vendor's numbers, what others published."""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from microbench.arch import ARCHS, Arch, by_compute_capability
+from microbench.errors import UnknownGpu
+from microbench.published import Published, load
+from microbench.published.facts import Gpu, Spec
+from microbench.published.names import listed, matching, words
+from microbench.published.reported import Reported, reported
+
+COLUMNS = ("sm_count", "boost_clock_mhz", "mem_bw_gbs", "l2_mib", "tc_bf16_tflops", "tdp_w")
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board with its vendor's numbers, None where there is no single one. Those in `recalled` are from memory."""
+
+    name: str
+    slug: str
+    chip: str
+    mem_size_gb: str = ""
+    sm_count: float | None = None
+    boost_clock_mhz: float | None = None
+    mem_bw_gbs: float | None = None  # of DRAM, 10^9 bytes a second
+    l2_mib: float | None = None
+    tc_bf16_tflops: float | None = None  # dense
+    tdp_w: float | None = None
+    recalled: tuple[str, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Known:
+    """The boards that a name may mean, all of one architecture, and what others published of our constants on them."""
+
+    asked: str
+    arch: str
+    generation: str
+    compute_capability: str
+    boards: tuple[Board, ...]
+    reported: tuple[Reported, ...]
+
+    @property
+    def sm_count(self) -> int | None:
+        """The number of SMs, where a document gives one and the boards agree."""
+        counts = {None if "sm_count" in board.recalled else board.sm_count for board in self.boards} - {None}
+        (count,) = counts if len(counts) == 1 else (None,)
+        return None if count is None else int(count)
+
+
+def known(asked: str, published: Published | None = None) -> Known:
+    """What is known of the GPU or the architecture called `asked`. Raises UnknownGpu with the nearest names."""
+    tables = published or load()
+    named = [gpu for gpu in tables.gpus if gpu.slug]
+    slugs = matching(asked, ((gpu.slug, gpu.name, *_with_memory(gpu, tables)) for gpu in named))
+    gpus = tuple(gpu for gpu in named if gpu.slug in slugs)
+    if len({gpu.compute_capability for gpu in gpus}) > 1:
+        raise UnknownGpu(f"{asked!r} may be {listed(slugs)}; name one of them.")
+    arch = _arch_of(gpus[0]) if gpus else _by_architecture(asked, [gpu.slug for gpu in named])
+    boards = tuple(_board(gpu, tables) for gpu in gpus)
+    rows = reported([(board.slug, board.chip) for board in boards], arch, tables)
+    return Known(asked, arch.name, arch.generation, "{}.{}".format(*arch.compute_capability), boards, rows)
+
+
+def _arch_of(gpu: Gpu) -> Arch:
+    major, minor = gpu.compute_capability.split(".")
+    return by_compute_capability(int(major), int(minor))
+
+
+def _by_architecture(asked: str, slugs: list[str]) -> Arch:
+    """The row of arch.py that is called so: 'sm80', 'sm_90', '8.9', 'ada'. Raises UnknownGpu."""
+    rows = [arch for arch in ARCHS if "cuda" in arch.features]
+    plain = asked.lower().strip().replace("_", "")
+    found = [arch for arch in rows if plain in _names_of(arch)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UnknownGpu(f"{asked!r} may be {listed(arch.name for arch in found)}; name one of them.")
+    near = get_close_matches("-".join(words(asked)), slugs, cutoff=0.5)
+    hint = f"near it are {listed(near)}" if near else "data/published/gpus.csv lists those that it knows"
+    raise UnknownGpu(f"No GPU called {asked!r} is known; {hint}. An architecture's name, such as sm89, will do too.")
+
+
+def _names_of(arch: Arch) -> tuple[str, ...]:
+    return arch.name, arch.name.rstrip("a"), "{}.{}".format(*arch.compute_capability), arch.generation.lower()
+
+
+def _with_memory(gpu: Gpu, tables: Published) -> tuple[str, ...]:
+    """The slug with the memory that the specification gives: our own name of an H200 is h200-sxm-141gb."""
+    spec = tables.spec(gpu.name)
+    size = f"{spec.mem_size_gb}gb" if spec and spec.mem_size_gb.isdecimal() else ""
+    return (f"{gpu.slug} {size}",) if size and size not in gpu.slug else ()
+
+
+def _board(gpu: Gpu, tables: Published) -> Board:
+    spec = tables.spec(gpu.name)
+    if spec is None:
+        return Board(gpu.name, gpu.slug, gpu.chip)
+    numbers = {column: _number(spec, column) for column in COLUMNS}
+    recalled = tuple(column for column in spec.recalled if column in (*COLUMNS, "mem_size_gb"))
+    return Board(gpu.name, gpu.slug, gpu.chip, spec.mem_size_gb, **numbers, recalled=recalled, source=spec.source)
+
+
+def _number(spec: Spec, column: str) -> float | None:
+    value = getattr(spec, column)
+    try:
+        return None if value is None or value == "" else float(value)
+    except ValueError:  # '4000 / 4900', the bandwidths of two memories
+        return None

@@ -1,0 +1,38 @@
+"""Which machine a notebook opens: the one that is asked for, else the reader's own, else a shipped one, said aloud."""
+
+from dataclasses import dataclass
+
+from microbench import derive
+from microbench.clocks import visible_gpus
+from microbench.device.cpu import host_slug
+from microbench.errors import UnknownGpu
+from microbench.profile import available
+
+VARIABLE = "SMSCOPE_MACHINE"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A machine that has a profile and a run, and the sentence that says why it is this one."""
+
+    gpu: str
+    why: str
+
+
+def opened(wanted: str = "") -> Opened:
+    """The machine called `wanted`; without a name the reader's own. Raises UnknownGpu where there is none to open."""
+    known = [name for name in available() if name in derive.gpus()]
+    names = ", ".join(known) or "none yet"
+    if wanted:
+        if wanted not in known:
+            raise UnknownGpu(f"No machine called {wanted!r} has a run and a profile here (there are: {names}).")
+        return Opened(wanted, f"This is {wanted}, as {VARIABLE} asks for.")
+    own = [*(gpu.slug for gpu in visible_gpus()), host_slug()]
+    for name in own:
+        if name in known:
+            return Opened(name, f"This is {name}, the machine that this notebook runs on.")
+    if not known:
+        raise UnknownGpu("No machine has a run and a profile here; run `make bench` first.")
+    like = [name for name in known if name.startswith("host-") == own[0].startswith("host-")]
+    other = (like or known)[0]
+    return Opened(other, f"This machine ({own[0]}) has no run yet, so this is {other}; `make bench` measures yours.")

@@ -1,0 +1,6 @@
+"""`python -m smscope`."""
+
+from smscope.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""`smscope VERB`: every verb of both packages under one name. A verb's module is loaded when that verb is typed.
+
+Exit codes: 0 done; 1 it could not be done, nothing was measured, or a result was wrong; 2 a name or option that does
+not exist; 130 Ctrl-C.
+"""
+
+import importlib
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A command of the Typer app in `module`, there under its own name or as `command`."""
+
+    name: str
+    module: str
+    help: str
+    command: str = ""
+
+
+SECTIONS = {
+    "Measure this machine": (
+        Verb("bench", "smscope.verbs", "Measure, then say which attention kernels run here."),
+        Verb("run", "microbench.cli", "Measure alone, or some probes of all."),
+        Verb("bench-attention", "attention.cli", "Time our attention kernels beside torch's.", "bench"),
+    ),
+    "Read what was measured": (
+        Verb("list", "microbench.cli", "Every probe, and the question it asks."),
+        Verb("show", "microbench.cli", "The profile of one machine."),
+        Verb("compare", "microbench.cli", "One machine against the literature, or against another machine."),
+        Verb("report", "microbench.cli", "A page and a figure of each machine."),
+        Verb("profile", "microbench.cli", "Write profiles again from the runs."),
+    ),
+    "Choose an attention kernel": (
+        Verb("explain", "attention.cli", "Which kernel serves a problem, here or elsewhere, and why."),
+        Verb("picks", "attention.cli", "Which kernel serves three usual problems."),
+    ),
+    "Verify": (
+        Verb("check", "smscope.verbs", "Compile every kernel, without a GPU, and read its SASS."),
+        Verb("check-attention", "attention.cli", "The same for the attention kernels alone.", "check"),
+        Verb("test-gpu", "smscope.verbs", "Test the attention kernels, and more, on this GPU."),
+    ),
+}
+
+
+class Later(TyperCommand):
+    """A command that is loaded when it is called or completed; until then its name and help will do."""
+
+    def __init__(self, verb: Verb) -> None:
+        super().__init__(verb.name, help=verb.help, rich_markup_mode=None)
+        self.verb = verb
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The real command's context, whose command is the real one."""
+        app = importlib.import_module(self.verb.module).app
+        group: Any = typer.main.get_command(app)
+        real = group.commands[self.verb.command or self.verb.name]
+        return real.make_context(info_name, args, parent=parent, **extra)
+
+
+class Verbs(TyperGroup):
+    """The verbs, in sections."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = {verb.name: Later(verb) for verbs in SECTIONS.values() for verb in verbs}
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """A section of the help for each of SECTIONS."""
+        for title, verbs in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(verb.name, verb.help) for verb in verbs])
+
+
+app = typer.Typer(cls=Verbs, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.callback()
+def smscope() -> None:
+    """Measure an NVIDIA GPU (or this CPU) down to its instructions, and let that choose the attention kernel.
+
+    `python -m microbench` and `python -m attention` have the same verbs, each package's own.
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one command and leave with its exit code; every failure is one sentence on stderr."""
+    try:
+        app(arguments, prog_name="smscope")
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "smscope", "microbench", "attention"):
+            raise
+        sys.exit(f"This Python lacks {package}, which smscope needs; install smscope with pip, which brings it.")
+    except Exception as error:
+        code = getattr(error, "exit_code", None)
+        if not isinstance(code, int):
+            raise
+        print(error, file=sys.stderr)
+        sys.exit(code)

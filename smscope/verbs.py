@@ -1,0 +1,163 @@
+"""The verbs that need both packages: `bench`, `check` and `test-gpu` do what `make` does under these names."""
+
+import importlib.util
+import io
+import json as json_module
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import asdict
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+from xml.etree import ElementTree
+
+import typer
+
+from attention import builds, selfcheck
+from attention import cli as attention_cli
+from microbench import arch as archs
+from microbench import paths
+from microbench.cli import check as probes_cli
+from microbench.cli import measuring
+from microbench.clocks import visible_gpus, why_no_gpu
+from microbench.errors import EnvironmentLacks, InputError
+from microbench.probes import discover
+from microbench.report import console
+from microbench.report.console import Folders, Json
+from microbench.report.progress import say
+from microbench.report.si import counted
+from microbench.verification import matrix, show, tables
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+Arch = Annotated[list[str] | None, typer.Option("--arch", help="sm70 ... sm120a; repeatable; all by default.")]
+BENCH_HELP = """Measure this machine, write one run and its profile, and say which attention kernels run by it.
+
+It is `run`, then `picks`. --json gives {"run": ..., "picks": ...}. `bench-attention` times the attention kernels."""
+
+
+@app.command("bench", help=BENCH_HELP)
+@wraps(measuring.run)
+def bench(*arguments: Any, **options: Any) -> None:
+    """`run` with its own options, then `picks` for the device that was measured."""
+    gpu = _slug(options["where"])
+    if not options["json"]:
+        measuring.run(*arguments, **options)
+        attention_cli.picks(gpu)
+        return
+    with _told() as run:
+        measuring.run(*arguments, **options)
+    with _told() as picks:
+        attention_cli.picks(gpu, json=True)
+    console.emit({"run": json_module.loads(run.getvalue()), "picks": json_module.loads(picks.getvalue())})
+
+
+@contextmanager
+def _told() -> Iterator[io.StringIO]:
+    """What a verb writes to stdout, kept; written after all where the verb ends with an exit code."""
+    kept = io.StringIO()
+    try:
+        with redirect_stdout(kept):
+            yield kept
+    except typer.Exit:
+        print(kept.getvalue(), end="", flush=True)
+        raise
+
+
+def _slug(device: str | None) -> str | None:
+    """The name that a run on `device` has; None for the best device there is."""
+    if device is None or device == "host":
+        return device
+    index = device.partition(":")[2] or "0"
+    gpus = visible_gpus()
+    return gpus[int(index)].slug if index.isdecimal() and int(index) < len(gpus) else None
+
+
+@app.command()
+def check(
+    gpu: Annotated[str | None, typer.Argument(help="Compare both methods in this profile instead.")] = None,
+    arch: Arch = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="A probe's name; repeatable.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Attention kernels in every legal configuration.")] = False,
+    latencies: Annotated[
+        bool,
+        typer.Option("--latencies", help="The stalls that ptxas schedules between dependent instructions instead."),
+    ] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the tables in data/verification again.")] = False,
+    probes: Folders = None,
+    json: Json = False,
+) -> None:
+    """Compile every kernel for every architecture, without a GPU, and hold its SASS to its contract.
+
+    Kernels are those of the probes and those of attention. With GPU, --only, --latencies or --probes it is about probes
+    alone; `check-attention` is about the attention kernels alone.
+    """
+    if gpu or only or latencies or probes:
+        if every:
+            raise InputError("--all is about the attention kernels; leave out what names probes, or --all.")
+        probes_cli.check(gpu, arch=arch, only=only, latencies=latencies, write=write, probes=probes, json=json)
+        return
+    if write and (arch or every):
+        raise InputError("The tables of data/verification are of all architectures; --write takes no choice.")
+    wanted = tuple(archs.by_name(name).name for name in arch or ())
+    of_probes = show.watched(matrix.jobs(discover(), wanted))
+    of_attention = show.watched(builds.jobs(wanted=wanted, every=every))
+    if write:
+        for kind, rows in ((tables.BuildRow, of_probes), (tables.AttentionRow, of_attention)):
+            say(f"Wrote {tables.write(kind, matrix.table(rows, kind)).name}.")
+    show.say_all([*of_probes, *of_attention], json)
+
+
+@app.command("test-gpu")
+def test_gpu(
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="For pytest, in a checkout: smscope test-gpu -- -k forward")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Test what needs an NVIDIA GPU.
+
+    In a checkout these are all tests of the mark `gpu`, as `make test-gpu` runs them. An installed package holds no
+    tests: there each of our attention kernels that serves this GPU is held against the float64 oracle.
+    """
+    if not visible_gpus():
+        raise EnvironmentLacks(f"There is no NVIDIA GPU to test here ({why_no_gpu()}).")
+    if paths.CHECKOUT is not None and (paths.CHECKOUT / "tests" / "gpu").is_dir():
+        _run_tests(paths.CHECKOUT, arguments or [], json)
+        return
+    if arguments:
+        raise InputError("pytest's arguments mean nothing here: the GPU tests lie in a checkout; leave them out.")
+    say("The GPU tests lie in a checkout of smscope; this checks each attention kernel against float64.")
+    checked = selfcheck.check("cuda", tell=say)
+    if json:
+        console.emit([{"ok": row.ok, **asdict(row)} for row in checked])
+    else:
+        headings = ("problem", "kernel", "error", "allowed", "")
+        console.draw(console.table(counted(len(checked), "result"), headings, map(_cells, checked)))
+    if not all(row.ok for row in checked):
+        raise typer.Exit(1)
+
+
+def _cells(row: selfcheck.Checked) -> tuple[object, ...]:
+    if row.comparison is None:
+        return row.problem, row.kernel, None, None, row.failure
+    return row.problem, row.kernel, row.comparison.error, row.comparison.allowed, "right" if row.ok else "WRONG"
+
+
+def _run_tests(checkout: Path, arguments: Sequence[str], json: bool) -> None:
+    """What pytest says goes to stdout; with --json its summary alone does, and the rest to stderr."""
+    if importlib.util.find_spec("pytest") is None:
+        raise EnvironmentLacks("The GPU tests need pytest, which is not installed here; `make test-gpu` installs it.")
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / "results.xml"
+        command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", f"--junitxml={results}", *arguments]
+        done = subprocess.run(command, cwd=checkout, stdout=sys.stderr if json else None)
+        if json and results.is_file():
+            (suite,) = ElementTree.parse(results).getroot()
+            counts = {name: int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")}
+            console.emit({**counts, "seconds": float(suite.get("time", 0.0))})
+    if done.returncode:
+        raise typer.Exit(1)

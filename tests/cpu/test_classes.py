@@ -1,0 +1,68 @@
+"""One choice serves a class of lengths: what a class keeps, and how many choices a growing cache asks for."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attention.classes import representative, rounded
+from attention.problem import AttentionProblem
+
+DECODE = AttentionProblem(1, 32, 8, 1, 1, 128, dtype="bfloat16", device="cuda")
+lengths = st.integers(1, 200_000)
+
+
+@given(lengths)
+def test_a_size_is_rounded_up_by_less_than_an_eighth(size: int) -> None:
+    found = rounded(size)
+    assert size <= found < size * 1.125 + 1 and rounded(found) == found
+    assert size > 16 or found == size
+
+
+def test_a_growing_cache_has_two_classes() -> None:
+    seen = {representative(replace(DECODE, seq_kv=keys)) for keys in range(1, 131_073, 7)}
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_an_octave_of_prompts_has_eight_classes(causal: bool) -> None:
+    prompts = (replace(DECODE, seq_q=n, seq_kv=n, causal=causal) for n in range(1025, 2049))
+    assert len(set(map(representative, prompts))) == 8
+
+
+@given(
+    queries=lengths,
+    keys=lengths,
+    causal=st.booleans(),
+    alignment=st.sampled_from(("top_left", "bottom_right")),
+    left=st.integers(-1, 5000),
+    packed=st.booleans(),
+    batch=st.integers(1, 300),
+    device=st.sampled_from(("cpu", "cuda")),
+)
+def test_the_representative_asks_for_the_same_features_edges_and_squareness(
+    queries: int, keys: int, causal: bool, alignment: str, left: int, packed: bool, batch: int, device: str
+) -> None:
+    problem = AttentionProblem(
+        *(batch, 8, 2, queries, keys, 64),
+        dtype="bfloat16",
+        device=device,
+        causal=causal,
+        alignment=alignment,  # type: ignore[arg-type]
+        window=(left, -1),
+        varlen=packed,
+    )
+    found = representative(problem)
+    assert (found.features, found.edges, found.alignment) == (problem.features, problem.edges, problem.alignment)
+    if not problem.edges.open:
+        assert (found.seq_q == found.seq_kv) == (problem.seq_q == problem.seq_kv)
+    assert found.seq_q >= problem.seq_q and found.batch >= problem.batch  # what counts tiles stays on the safe side
+    assert replace(found, batch=1, seq_q=1, seq_kv=1, tokens_q=1, tokens_kv=1) == replace(
+        problem, batch=1, seq_q=1, seq_kv=1, tokens_q=1, tokens_kv=1
+    )
+
+
+def test_a_problem_is_in_the_class_that_it_stands_for() -> None:
+    prompt = replace(DECODE, seq_q=3000, seq_kv=3000, causal=True)
+    assert representative(representative(prompt)) == representative(prompt)

@@ -1,0 +1,283 @@
+"""`smscope`: one command and one import for both packages, and what stands in the way of either."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import typer
+
+import attention
+import microbench
+import smscope
+from attention import cli as attention_cli
+from attention import reference, selfcheck
+from microbench import clocks
+from microbench.verification import matrix, tables
+from smscope import cli, verbs
+from tests.cpu import fake_probes
+
+ROOT = Path(__file__).resolve().parents[2]
+VERBS = [verb for section in cli.SECTIONS.values() for verb in section]
+PACKAGES = ("attention", "microbench")
+HEAVY = ("torch", "cupy", "numba", "pandas", "numpy")
+
+
+def python(*arguments: str, cwd: Path = ROOT, path: str = str(ROOT)) -> subprocess.CompletedProcess[str]:
+    """A new process of this Python, with `path` as PYTHONPATH."""
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, cwd=cwd, env={**os.environ, "PYTHONPATH": path}
+    )
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of `smscope ...`."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(list(arguments))
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+def loaded_by(code: str, *names: str) -> list[str]:
+    told = python("-c", f"{code}\nimport sys, json; print(json.dumps([n for n in {names!r} if n in sys.modules]))")
+    assert told.returncode == 0, told.stderr
+    return list(json.loads(told.stdout.splitlines()[-1]))
+
+
+def test_it_hands_on_every_public_name_of_both_packages() -> None:
+    assert set(smscope.__all__) == {*attention.__all__, *microbench.__all__}
+    assert not set(attention.__all__) & set(microbench.__all__)
+    for package in (attention, microbench):
+        for name in package.__all__:
+            assert getattr(smscope, name) is getattr(package, name)
+    assert {*smscope.__all__} <= {*dir(smscope)}
+    with pytest.raises(AttributeError, match="'smscope' has no attribute 'sdpaa'"):
+        _ = smscope.sdpaa
+
+
+def test_importing_it_loads_neither_package_and_a_name_without_torch_loads_no_torch() -> None:
+    assert loaded_by("import smscope", *PACKAGES, *HEAVY) == []
+    assert loaded_by("import smscope; smscope.Profile", "torch", "cupy", "attention") == []
+    assert loaded_by("import smscope; smscope.explain, smscope.AttentionProblem", "torch", "cupy") == []
+
+
+def test_help_and_the_completion_of_a_verb_load_no_verb() -> None:
+    code = "import os, sys\nfrom smscope import cli\ntry: cli.main({0})\nexcept SystemExit: pass"
+    assert loaded_by(code.format("['--help']"), *PACKAGES, *HEAVY) == []
+    completes = (
+        "os.environ.update(COMP_WORDS='smscope ex', COMP_CWORD='1', _SMSCOPE_COMPLETE='complete_bash')\ntry: cli"
+    )
+    assert loaded_by(code.format("").replace("try: cli", completes), *PACKAGES, *HEAVY) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("smscope be", "bench bench-attention"),
+        ("smscope check --la", "--latencies"),
+        ("smscope explain --sh", "--shape"),
+    ],
+)
+def test_the_shell_completes_verbs_and_options(typed: str, offered: str) -> None:
+    asked = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_SMSCOPE_COMPLETE": "complete_bash"}
+    environment = {**os.environ, **asked, "PYTHONPATH": str(ROOT)}
+    told = subprocess.run(
+        [sys.executable, "-m", "smscope"], capture_output=True, text=True, cwd=ROOT, env=environment, check=True
+    )
+    # Profiles of the reader's own may be offered too.
+    assert {*offered.split()} <= {*told.stdout.split()}
+    assert all(each.startswith(typed.split()[-1]) for each in told.stdout.split())
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: str(verb.name))
+def test_every_verb_explains_itself_and_takes_json(capsys: pytest.CaptureFixture[str], verb: cli.Verb) -> None:
+    code, out, err = call(capsys, verb.name, "--help")
+    assert (code, err) == (0, "")
+    assert f"smscope {verb.name} [OPTIONS]" in out
+    assert "--json" in out
+
+
+def test_the_help_names_every_verb_on_one_line_of_80_columns() -> None:
+    told = python("-m", "smscope", "--help").stdout
+    assert max(map(len, told.splitlines())) <= 80
+    for verb in VERBS:
+        assert re.search(rf"^  {verb.name} +{re.escape(verb.help)}$", told, re.MULTILINE)
+
+
+def test_every_verb_of_both_packages_is_a_verb_of_smscope() -> None:
+    from microbench import cli as microbench_cli
+
+    reached = {(verb.module, verb.command or verb.name) for verb in VERBS}
+    for module, app in (("microbench.cli", microbench_cli.app), ("attention.cli", attention_cli.app)):
+        group = typer.main.get_command(app)
+        for name in group.commands:  # type: ignore[attr-defined]
+            assert (module, name) in reached or ("smscope.verbs", name) in reached
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("show", "b42"), 2, "No profile is called 'b42'"),
+        (("explain", "--shape", "eight"), 2, "six whole numbers"),
+        (("check", "--arch", "sm42"), 2, "No architecture is called 'sm42'"),
+        (("check", "--only", "ffma_latency", "--all"), 2, "--all is about the attention kernels"),
+        (("check", "--write", "--arch", "sm80"), 2, "--write takes no choice"),
+        (("shwo",), 2, "Did you mean 'show'?"),
+        (("bench", "--device", "tpu"), 2, "No device is called 'tpu'"),
+    ],
+)
+def test_an_error_is_as_it_is_of_each_package(
+    data: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    ended, out, err = call(capsys, *arguments)
+    assert (ended, out) == (code, "")
+    assert said in err
+
+
+def test_bench_measures_and_then_says_the_picks(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    probes = fake_probes.write(tmp_path, "steady")
+    asked = ("--device", "host", "--only", "steady", "--campaigns", "1", "--probes", str(probes))
+    code, out, _ = call(capsys, "bench", *asked, "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert told["run"]["records"] == {"ok": 3}
+    assert [pick["choice"]["gpu"] for pick in told["picks"]] == [told["run"]["gpu"]] * 3
+    code, out, _ = call(capsys, "bench", *asked)
+    assert code == 0
+    assert out.index("steady_cycles") < out.index("Which attention kernel would run")
+
+
+def test_bench_takes_every_option_of_run() -> None:
+    bench, run = (
+        {name for parameter in typer.main.get_command(app).commands[verb].params for name in parameter.opts}  # type: ignore[attr-defined]
+        for app, verb in ((verbs.app, "bench"), (__import__("microbench.cli").cli.app, "run"))
+    )
+    assert bench == run
+
+
+def test_bench_that_measures_nothing_says_no_picks(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention_cli, "picks", lambda *_, **__: pytest.fail("there is nothing to pick by"))
+    probes = fake_probes.write(tmp_path, "gpu_only")
+    asked = ("--device", "host", "--only", "gpu_only", "--campaigns", "1", "--probes", str(probes))
+    code, out, _ = call(capsys, "bench", *asked, "--json")
+    assert (code, [*json.loads(out)["unsupported"]]) == (1, ["gpu_only"])
+
+
+def test_the_picks_are_of_the_gpu_that_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus = [clocks.Gpu(index, name, 80 << 30, (9, 0), False) for index, name in enumerate(("H100 PCIe", "H200 NVL"))]
+    monkeypatch.setattr(verbs, "visible_gpus", lambda: gpus)
+    assert [verbs._slug(device) for device in (None, "host", "cuda", "cuda:1", "cuda:7")] == [
+        None,
+        "host",
+        gpus[0].slug,
+        gpus[1].slug,
+        None,
+    ]
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[matrix.Job]:
+    """The jobs that `check` was to compile; every one keeps its rules, but those of the kernel 'broken'."""
+    jobs: list[matrix.Job] = []
+
+    def run(todo: list[matrix.Job]) -> list[matrix.Checked]:
+        jobs.extend(todo)
+        return [matrix.Checked(j.kernel, j.arch, j.build, ("spills",) if j.kernel == "broken" else ()) for j in todo]
+
+    monkeypatch.setattr(matrix, "run", run)
+    return jobs
+
+
+def test_check_compiles_the_kernels_of_both_packages(
+    capsys: pytest.CaptureFixture[str], compiled: list[matrix.Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, _ = call(capsys, "check", "--arch", "sm90a", "--json")
+    kernels = {row["kernel"].split()[0] for row in json.loads(out)}
+    assert (code, {job.arch for job in compiled}) == (0, {"sm90a"})
+    assert {"ffma_latency", "sm90a/forward/warp_specialised"} <= kernels
+    compiled.clear()
+    assert call(capsys, "check", "--only", "ffma_latency", "--json")[0] == 0
+    assert {job.kernel for job in compiled} == {"ffma_latency"}
+    compiled.clear()
+    assert call(capsys, "check-attention", "--arch", "sm90a", "--json")[0] == 0
+    assert {job.kernel.split("/")[0] for job in compiled} == {"sm80", "sm90a"}
+    monkeypatch.setattr(verbs.builds, "jobs", lambda **_: [replace(compiled[0], kernel="broken")])
+    code, out, _ = call(capsys, "check", "--arch", "sm90a")
+    assert code == 1 and "1 broken" in out
+
+
+def test_check_write_writes_both_tables(
+    capsys: pytest.CaptureFixture[str], compiled: list[matrix.Job], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    written: list[type] = []
+    monkeypatch.setattr(tables, "write", lambda kind, rows: written.append(kind) or tmp_path / kind.__name__)
+    assert call(capsys, "check", "--write", "--json")[0] == 0
+    assert written == [tables.BuildRow, tables.AttentionRow]
+
+
+def test_test_gpu_without_a_gpu_says_why_and_runs_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verbs, "visible_gpus", list)
+    monkeypatch.setattr(verbs, "why_no_gpu", lambda: "the driver shows none")
+    code, out, err = call(capsys, "test-gpu")
+    assert (code, out, err) == (1, "", "There is no NVIDIA GPU to test here (the driver shows none).\n")
+
+
+def test_test_gpu_in_a_checkout_runs_the_tests_of_the_mark_gpu(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tests" / "gpu").mkdir(parents=True)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = gpu: one\n")
+    test = "import pytest\n@pytest.mark.gpu\ndef test_it(): assert {}\ndef test_another(): assert False\n"
+    monkeypatch.setattr(verbs, "visible_gpus", lambda: ["a GPU"])
+    monkeypatch.setattr(verbs.paths, "CHECKOUT", tmp_path)
+    for passes, code in ((True, 0), (False, 1)):
+        (tmp_path / "tests" / "gpu" / "test_one.py").write_text(test.format(passes))
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["test-gpu", "--json"])
+        told = json.loads(capfd.readouterr().out)
+        assert (ended.value.code or 0) == code
+        assert (told["tests"], told["failures"]) == (1, code)
+
+
+def test_test_gpu_of_an_installed_package_checks_the_kernels(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = reference.compare([1.0], [1.0], [1.0], "float32")
+    rows = [selfcheck.Checked("p", "k", right), selfcheck.Checked("p", "l", None, "it fell")]
+    monkeypatch.setattr(verbs, "visible_gpus", lambda: ["a GPU"])
+    monkeypatch.setattr(verbs.paths, "CHECKOUT", None)
+    monkeypatch.setattr(selfcheck, "check", lambda device, tell: rows)
+    code, out, err = call(capsys, "test-gpu", "--json")
+    assert (code, [row["ok"] for row in json.loads(out)]) == (1, [True, False])
+    assert "lie in a checkout" in err
+    code, out, _ = call(capsys, "test-gpu")
+    assert code == 1 and "right" in out and "it fell" in out
+    rows.pop()
+    assert call(capsys, "test-gpu")[0] == 0
+    assert call(capsys, "test-gpu", "--", "-k", "forward")[0] == 2
+
+
+def test_a_file_beside_the_user_is_not_what_a_worker_imports(tmp_path: Path) -> None:
+    """An installed command does not search the folder it is started in, and its worker processes must not either."""
+    probes, here = tmp_path / "probes", tmp_path / "here"
+    here.mkdir()
+    probes.mkdir()
+    fake_probes.write(probes, "steady")
+    for name in ("microbench", "attention", "json"):
+        (here / f"{name}.py").write_text("raise SystemExit('this must not run')\n")
+    code = (
+        "from pathlib import Path; from microbench import paths; from smscope import cli; "
+        f"paths.writable_data = lambda: Path({str(tmp_path)!r}); paths.data_roots = lambda: [paths.writable_data()]; "
+        f"cli.main(['run', '--device', 'host', '--campaigns', '1', '--only', 'steady', '--probes', {str(probes)!r}])"
+    )
+    told = python("-P", "-c", code, cwd=here)  # -P: as an installed command is started
+    assert told.returncode == 0, told.stderr
+    assert "3 ok" in told.stdout
