@@ -3,6 +3,7 @@
     attention.sdpa(query, key, value, ...)          torch's signature and layout, (B, H, S, D)
     attention.flash_attn_func(q, k, v, ...)         flash-attn's, (B, S, H, D): windows, softcap, ALiBi, sinks, lse
     attention.flash_attn_varlen_func(q, k, v, ...)  the same of packed sequences, (T, H, D)
+    attention.flash_attn_qkvpacked_func(qkv, ...)   and its kin: q, k and v, or k and v, in one tensor
     attention.explain(query, key, value, ...)       which kernel serves sdpa, with which configuration, and why
     attention.explain_flash_attn_func(q, k, v, ...) the same of flash_attn_func; explain_flash_attn_varlen_func likewise
     attention.explain(problem, gpu="...")           the same from a committed profile, without torch
@@ -10,6 +11,7 @@
 Nothing here imports torch before a tensor comes in.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -27,6 +29,7 @@ with needs.one_sentence():
     from attention.errors import (
         ArgumentError,
         AttentionError,
+        DtypeError,
         EnvironmentLacks,
         FallbackWarning,
         ProblemError,
@@ -38,6 +41,12 @@ with needs.one_sentence():
 
 if TYPE_CHECKING:
     from attention.flash import flash_attn_func, flash_attn_varlen_func
+    from attention.flash_packed import (
+        flash_attn_kvpacked_func,
+        flash_attn_qkvpacked_func,
+        flash_attn_varlen_kvpacked_func,
+        flash_attn_varlen_qkvpacked_func,
+    )
     from attention.op import sdpa
 
 __all__ = [
@@ -45,6 +54,7 @@ __all__ = [
     "AttentionError",
     "AttentionProblem",
     "Choice",
+    "DtypeError",
     "EnvironmentLacks",
     "Explanation",
     "FallbackWarning",
@@ -55,15 +65,30 @@ __all__ = [
     "explain_flash_attn_func",
     "explain_flash_attn_varlen_func",
     "flash_attn_func",
+    "flash_attn_kvpacked_func",
+    "flash_attn_qkvpacked_func",
     "flash_attn_varlen_func",
+    "flash_attn_varlen_kvpacked_func",
+    "flash_attn_varlen_qkvpacked_func",
     "sdpa",
 ]
 # What tells this package from others of its name (smscope/ours.py).
 __distribution__ = "smscope"
 
 
+_WITH_TORCH = {
+    "sdpa": "op",
+    "flash_attn_func": "flash",
+    "flash_attn_varlen_func": "flash",
+    "flash_attn_qkvpacked_func": "flash_packed",
+    "flash_attn_kvpacked_func": "flash_packed",
+    "flash_attn_varlen_qkvpacked_func": "flash_packed",
+    "flash_attn_varlen_kvpacked_func": "flash_packed",
+}
+
+
 def __getattr__(name: str) -> Any:
-    if name not in ("sdpa", "flash_attn_func", "flash_attn_varlen_func"):
+    if name not in _WITH_TORCH:
         raise AttributeError(f"module 'attention' has no attribute {name!r}")
     try:
         import torch  # noqa: F401
@@ -72,8 +97,6 @@ def __getattr__(name: str) -> Any:
             f"attention.{name} needs torch, which is not installed here; `pip install torch` adds it, "
             "as `make lab` does."
         ) from error
-    from attention import flash, op
-
-    found = getattr(op if name == "sdpa" else flash, name)
+    found = getattr(import_module(f"attention.{_WITH_TORCH[name]}"), name)
     globals()[name] = found
     return found

@@ -1,13 +1,17 @@
 """The exceptions of attention. Every message says what happened and what to do.
 
 AttentionError
-├── ProblemError        (a ValueError) shapes, dtypes or options that describe no attention problem
-│   └── ArgumentError   (a TypeError as well) an argument of a type that is none of its own
+├── ProblemError        (a ValueError and a RuntimeError) shapes or options that describe no attention problem
+│   ├── ArgumentError   (a TypeError as well) an argument of a type that is none of its own
+│   └── DtypeError      (an UnsupportedError as well) a dtype that no kernel computes in
 ├── UnsupportedError    (a NotImplementedError) a sound problem that the kernels asked for cannot serve
 ├── LaunchError         (a RuntimeError) the GPU refused a kernel, or a cold kernel met a graph capture
 └── EnvironmentLacks    (an ImportError) a package this call needs is not installed
 
 FallbackWarning         (a UserWarning) torch's own kernel serves a call that no tuned kernel can
+
+Where torch's scaled_dot_product_attention refuses the same call, the error here is also of the type that torch raises:
+a RuntimeError for what does not fit, a TypeError for an argument of a wrong type, a NotImplementedError for a dtype.
 """
 
 
@@ -17,8 +21,8 @@ class AttentionError(Exception):
     exit_code = 1  # of a command that ends with it
 
 
-class ProblemError(AttentionError, ValueError):
-    """Shapes, dtypes or options that describe no attention problem."""
+class ProblemError(AttentionError, ValueError, RuntimeError):
+    """Shapes or options that describe no attention problem. A RuntimeError too, which is what torch raises for them."""
 
     exit_code = 2
 
@@ -31,6 +35,10 @@ class UnsupportedError(AttentionError, NotImplementedError):
     """A sound problem that the kernels asked for cannot serve."""
 
     exit_code = 2
+
+
+class DtypeError(ProblemError, UnsupportedError):
+    """A dtype that no kernel computes in: integers, complex numbers, 8-bit floats."""
 
 
 class LaunchError(AttentionError, RuntimeError):

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from attention import timings
+from attention.arguments import number, require_bools
 from attention.band import Alignment
 from attention.choose import TIE_BAND, Candidate, Choice, choose
 from attention.classes import representative
@@ -151,6 +152,7 @@ def explain(
         return explain_call(query, (), gpu=gpu, only=only)
     if key is None or value is None:
         raise ProblemError("explain needs query, key and value, or one AttentionProblem; give all three tensors.")
+    require_bools(is_causal=is_causal, enable_gqa=enable_gqa)
     if attn_mask is not None and is_causal:
         raise ProblemError(MASK_AND_CAUSAL)
     alignment: Alignment = "top_left"
@@ -165,10 +167,10 @@ def explain(
         *tensors,
         causal=is_causal,
         alignment=alignment,
-        scale=scale,
+        scale=None if scale is None else number("scale", scale),
         enable_gqa=enable_gqa,
         mask=attn_mask,
-        dropout_p=dropout_p,
+        dropout_p=number("dropout_p", dropout_p),
         broadcast=True,
     )
     explained = explain_call(problem, tensors, gpu=gpu, only=only)

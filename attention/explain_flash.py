@@ -1,9 +1,24 @@
 """explain() for the two functions with flash-attn's arguments. Arrays will do as well as tensors: no torch here."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from attention import flash_problem
+from attention.arguments import OPEN, one_of
 from attention.explain import Explanation, explain_call
+from attention.flash_arguments import (
+    FlashExtras,
+    Lengths,
+    ignored_note,
+    longest_of,
+    options_of,
+    refuse_others,
+)
+from attention.problem import AttentionProblem
+
+Window = tuple[int | None, int | None] | None
+CUT = "what seqused and leftpad leave is computed as packed sequences, {} for each of the caller's"
 
 
 def explain_flash_attn_func(
@@ -13,21 +28,39 @@ def explain_flash_attn_func(
     dropout_p: float = 0.0,
     softmax_scale: float | None = None,
     causal: bool = False,
-    window_size: tuple[int, int] = (-1, -1),
-    softcap: float = 0.0,
+    window_size: Window = OPEN,
+    softcap: float | None = 0.0,
     alibi_slopes: Any = None,
     deterministic: bool = False,
+    return_attn_probs: bool = False,
     *,
     sinks: Any = None,
-    gpu: str | None = None,
+    s_aux: Any = None,
+    learnable_sink: Any = None,
+    seqused_q: Any = None,
+    seqused_k: Any = None,
+    leftpad_k: Any = None,
+    return_lse: bool = False,
+    return_softmax_lse: bool = False,
+    num_splits: int | None = None,
+    pack_gqa: bool | None = None,
+    sm_margin: int | None = None,
+    strict: bool = False,
     only: str | None = None,
+    gpu: str | None = None,
+    **others: Any,
 ) -> Explanation:
     """Which kernel serves this call of flash_attn_func and why; `gpu` names a profile, by default this machine's own.
 
-    Raises ProblemError, UnsupportedError, microbench.errors.UnknownGpu.
+    A note names the hints that the call ignores. Raises ProblemError, UnsupportedError, microbench.errors.UnknownGpu.
     """
-    options = (dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, sinks)
-    return explain_call(flash_problem.problem(q, k, v, *options), (q, k, v), gpu=gpu, only=only)
+    refuse_others("explain_flash_attn_func", others)
+    sink = one_of(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
+    extras = FlashExtras(alibi_slopes, sink, seqused_q, seqused_k, leftpad_k)
+    options = options_of(dropout_p, softmax_scale, causal, window_size, softcap)
+    asked = flash_problem.problem(q, k, v, options, extras)
+    hints = {"num_splits": num_splits, "pack_gqa": pack_gqa, "sm_margin": sm_margin, **others}
+    return _explained(asked, (q, k, v), extras, hints, gpu, only)
 
 
 def explain_flash_attn_varlen_func(
@@ -36,21 +69,57 @@ def explain_flash_attn_varlen_func(
     v: Any,
     cu_seqlens_q: Any,
     cu_seqlens_k: Any,
-    max_seqlen_q: int,
-    max_seqlen_k: int,
+    max_seqlen_q: int | None,
+    max_seqlen_k: int | None,
     dropout_p: float = 0.0,
     softmax_scale: float | None = None,
     causal: bool = False,
-    window_size: tuple[int, int] = (-1, -1),
-    softcap: float = 0.0,
+    window_size: Window = OPEN,
+    softcap: float | None = 0.0,
     alibi_slopes: Any = None,
     deterministic: bool = False,
+    return_attn_probs: bool = False,
+    block_table: None = None,
     *,
     sinks: Any = None,
-    gpu: str | None = None,
+    s_aux: Any = None,
+    learnable_sink: Any = None,
+    seqused_q: Any = None,
+    seqused_k: Any = None,
+    leftpad_k: Any = None,
+    return_lse: bool = False,
+    return_softmax_lse: bool = False,
+    num_splits: int | None = None,
+    pack_gqa: bool | None = None,
+    sm_margin: int | None = None,
+    strict: bool = False,
     only: str | None = None,
+    gpu: str | None = None,
+    **others: Any,
 ) -> Explanation:
     """Which kernel serves this call of flash_attn_varlen_func and why, as explain_flash_attn_func says it."""
-    lengths: tuple[Any, ...] = (cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)
-    options: tuple[Any, ...] = (dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, sinks)
-    return explain_call(flash_problem.packed_problem(q, k, v, *lengths, *options), (q, k, v), gpu=gpu, only=only)
+    refuse_others("explain_flash_attn_varlen_func", {"block_table": block_table, **others})
+    sink = one_of(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
+    extras = FlashExtras(alibi_slopes, sink, seqused_q, seqused_k, leftpad_k)
+    options = options_of(dropout_p, softmax_scale, causal, window_size, softcap)
+    longest = (
+        longest_of("max_seqlen_q", max_seqlen_q, cu_seqlens_q),
+        longest_of("max_seqlen_k", max_seqlen_k, cu_seqlens_k),
+    )
+    lengths = Lengths(cu_seqlens_q, cu_seqlens_k, *longest)
+    asked = flash_problem.packed_problem(q, k, v, lengths, options, extras)
+    hints = {"num_splits": num_splits, "pack_gqa": pack_gqa, "sm_margin": sm_margin, **others}
+    return _explained(asked, (q, k, v), extras, hints, gpu, only)
+
+
+def _explained(
+    asked: AttentionProblem,
+    tensors: tuple[Any, ...],
+    extras: FlashExtras,
+    hints: Mapping[str, Any],
+    gpu: str | None,
+    only: str | None,
+) -> Explanation:
+    explained = explain_call(asked, tensors, gpu=gpu, only=only)
+    cut = (CUT.format(extras.parts),) if extras.parts > 1 else ()
+    return replace(explained, notes=(*explained.notes, *cut, *ignored_note(hints)))

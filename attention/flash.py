@@ -1,22 +1,31 @@
 """attention.flash_attn_func and flash_attn_varlen_func: flash-attn's signatures and conventions, by the same operator.
 
-Tensors are (B, S, H, D), or packed (T, H, D) with cu_seqlens; causality and windows are aligned bottom-right. Where
-flash-attn's functions have what these lack, a call says so: dropout is refused by name.
+Tensors are (B, S, H, D), or packed (T, H, D) with cu_seqlens; causality and windows are aligned bottom-right. What
+changes a result and is not served is refused by name; hints about speed are taken and ignored, as explain says.
 """
 
-from functools import lru_cache
 from typing import Any
 
 import torch
 
-from attention import operator
-from attention.errors import ArgumentError, UnsupportedError
-from attention.flash_problem import packed_problem, problem, refuse_dropout
+from attention import operator, used_rows
+from attention.arguments import OPEN, flag, one_of
+from attention.flash_arguments import (
+    NO_EXTRAS,
+    FlashExtras,
+    Lengths,
+    Manner,
+    Options,
+    longest_of,
+    options_of,
+    refuse_others,
+)
+from attention.flash_judge import judge
 from attention.inputs import autocast, require_tensors
 from attention.layout import lse_dtype
-from attention.shapes import Described
 
-Out = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
+Pair = tuple[torch.Tensor, torch.Tensor]
+Out = torch.Tensor | Pair | tuple[torch.Tensor, torch.Tensor, None]
 
 
 def flash_attn_func(
@@ -26,49 +35,70 @@ def flash_attn_func(
     dropout_p: float = 0.0,
     softmax_scale: float | None = None,
     causal: bool = False,
-    window_size: tuple[int, int] = (-1, -1),
-    softcap: float = 0.0,
+    window_size: tuple[int | None, int | None] | None = OPEN,
+    softcap: float | None = 0.0,
     alibi_slopes: torch.Tensor | None = None,
     deterministic: bool = False,
+    return_attn_probs: bool = False,
     *,
     sinks: torch.Tensor | None = None,
+    s_aux: torch.Tensor | None = None,
+    learnable_sink: torch.Tensor | None = None,
+    seqused_q: torch.Tensor | None = None,
+    seqused_k: torch.Tensor | None = None,
+    leftpad_k: torch.Tensor | None = None,
     return_lse: bool = False,
+    return_softmax_lse: bool = False,
+    num_splits: int | None = None,
+    pack_gqa: bool | None = None,
+    sm_margin: int | None = None,
     strict: bool = False,
     only: str | None = None,
+    **others: Any,
 ) -> Out:
     """Attention of q (B, Sq, Hq, D), k (B, Skv, Hkv, D) and v (B, Skv, Hkv, Dv): out (B, Sq, Hq, Dv).
 
     causal: the last query sees the last key; query i sees keys up to i + Skv - Sq.
-    window_size: how many keys left and right of there are seen as well; -1 is all.
-    softcap: scores become softcap * tanh(score / softcap); 0.0 is none.
+    window_size: how many keys left and right of there are seen as well; -1 or None is all.
+    softcap: scores become softcap * tanh(score / softcap); 0.0 or None is none.
     alibi_slopes: (Hq,) or (B, Hq); -slope * |i + Skv - Sq - j| is added to the score of query i and key j.
-    sinks: (Hq,), one more logit in each query's denominator, which weighs no value.
-    return_lse: (out, lse) with lse (B, Hq, Sq), the natural logarithm of the denominator, sinks included.
+    sinks: (Hq,), one more logit in each query's denominator, which weighs no value. s_aux (FlashAttention-3) and
+        learnable_sink (FlashAttention-4) are names of the same.
+    seqused_q, seqused_k, leftpad_k: (B,) int32 or int64; row b uses its first seqused_q[b] queries, and its keys from
+        leftpad_k[b] to seqused_k[b]. Sq and Skv above are the numbers used; a query past them gives 0, and lse -inf.
+        k and v are read in place where batch and sequence lie as one dimension in memory, and are copied elsewhere.
+    return_lse, return_softmax_lse: (out, lse) with lse (B, Hq, Sq), the natural logarithm of the denominator, sinks
+        included. return_attn_probs: (out, lse, None), as without dropout nothing else is kept.
     deterministic: nothing to choose, the backward always is.
+    num_splits, pack_gqa, sm_margin: hints, ignored; others are listed in attention.flash_arguments.
     strict, only: as in attention.sdpa. A query that sees nothing gives 0, and lse -inf (its sink where there is one).
-    Raises ProblemError; ArgumentError, a TypeError, for a wrong type; UnsupportedError for dropout_p above 0.
+    A number may be Python's, NumPy's, or a tensor without dimensions; one on a GPU is waited for.
+    Raises ProblemError; ArgumentError, a TypeError, for a wrong type; UnsupportedError for dropout_p above 0, and for
+    arguments of flash-attn that no kernel here serves.
     """
+    if others:
+        refuse_others("flash_attn_func", others)
     require_tensors(("q", q), ("k", k), ("v", v))
     q, k, v = autocast(q, k, v)
-    left, right = _edges(window_size)
-    for name, tensor in (("alibi_slopes", alibi_slopes), ("sinks", sinks)):
-        if tensor is not None:
-            require_tensors((name, tensor))
-    if torch.compiler.is_compiling():
-        refuse_dropout(dropout_p)
+    if s_aux is not None or learnable_sink is not None:
+        sinks = one_of(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
+    extras = _extras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k)
+    options = options_of(dropout_p, softmax_scale, causal, window_size, softcap)
+    manner = Manner(only or "", strict, flag("deterministic", deterministic))
+    judge(q, k, v, options, extras, None)
+    if extras.parts == 1:
+        heads_first = (q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
+        out, lse = _forward(*heads_first, None, options, extras, manner)
+        out = out.transpose(1, 2)
     else:
-        given = (_facts(q), _facts(k), _facts(v), _facts(alibi_slopes), _facts(sinks))
-        _judge(*given, dropout_p, softmax_scale, causal, left, right, softcap)
-    dtype = lse_dtype(q)
-    out, lse = operator.forward(
-        *(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), None),
-        None if alibi_slopes is None else alibi_slopes.to(dtype),
-        None if sinks is None else sinks.to(dtype),
-        *(None, None, 0, 0, causal, True, left, right, softcap, softmax_scale, only or "", strict),
-        deterministic=deterministic,
-    )
-    out = out.transpose(1, 2)
-    return (out, lse) if return_lse else out
+        batch, rows = q.shape[:2]
+        flat = (q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1))
+        slots = used_rows.slots_of_batch(q, k)
+        used_rows.check_on_the_cpu(slots, extras)
+        out, lse = _packed(*flat, slots, options, extras, manner)
+        out = out.reshape(batch, rows, *out.shape[1:])
+        lse = lse.reshape(lse.shape[0], batch, rows).transpose(0, 1).contiguous()
+    return _returned(out, lse, return_lse or return_softmax_lse, return_attn_probs)
 
 
 def flash_attn_varlen_func(
@@ -77,95 +107,146 @@ def flash_attn_varlen_func(
     v: torch.Tensor,
     cu_seqlens_q: torch.Tensor,
     cu_seqlens_k: torch.Tensor,
-    max_seqlen_q: int,
-    max_seqlen_k: int,
+    max_seqlen_q: int | None,
+    max_seqlen_k: int | None,
     dropout_p: float = 0.0,
     softmax_scale: float | None = None,
     causal: bool = False,
-    window_size: tuple[int, int] = (-1, -1),
-    softcap: float = 0.0,
+    window_size: tuple[int | None, int | None] | None = OPEN,
+    softcap: float | None = 0.0,
     alibi_slopes: torch.Tensor | None = None,
     deterministic: bool = False,
+    return_attn_probs: bool = False,
+    block_table: None = None,
     *,
     sinks: torch.Tensor | None = None,
+    s_aux: torch.Tensor | None = None,
+    learnable_sink: torch.Tensor | None = None,
+    seqused_q: torch.Tensor | None = None,
+    seqused_k: torch.Tensor | None = None,
+    leftpad_k: torch.Tensor | None = None,
     return_lse: bool = False,
+    return_softmax_lse: bool = False,
+    num_splits: int | None = None,
+    pack_gqa: bool | None = None,
+    sm_margin: int | None = None,
     strict: bool = False,
     only: str | None = None,
+    **others: Any,
 ) -> Out:
     """Attention of packed sequences: q (Tq, Hq, D), k (Tkv, Hkv, D), v (Tkv, Hkv, Dv) -> out (Tq, Hq, Dv).
 
     Sequence b has the queries cu_seqlens_q[b] to cu_seqlens_q[b + 1] and the keys cu_seqlens_k[b] to
-    cu_seqlens_k[b + 1]; both are int32 (B + 1,) on the device of q, and no sequence is longer than max_seqlen_q or
-    max_seqlen_k. On the CPU that is checked; on a GPU it would wait for the device, and is the caller's word.
+    cu_seqlens_k[b + 1]; both are (B + 1,) on the device of q, int32, or int64, which is cast at each call. No sequence
+    is longer than max_seqlen_q or max_seqlen_k. On the CPU that is checked; on a GPU it would wait for the device, and
+    is the caller's word. A length that is None is read from cu_seqlens: on a GPU that waits for the device, as a
+    tensor there does, and in a compiled graph the number of tokens stands for it.
     Everything else as in flash_attn_func, for each sequence with its own lengths; alibi_slopes (Hq,) or (B, Hq);
-    lse is (Hq, Tq). Rows that belong to no sequence are 0 and -inf on the CPU; on a GPU nobody writes them.
+    seqused_q, seqused_k and leftpad_k (B,) count from where the sequence begins, and no sequence may use more than
+    max_seqlen_q or max_seqlen_k; lse is (Hq, Tq). Rows that belong to no sequence are 0 and -inf on the CPU; on a GPU
+    nobody writes them. block_table, of a paged cache, must be None.
     """
+    if others or block_table is not None:
+        refuse_others("flash_attn_varlen_func", {"block_table": block_table, **others})
     require_tensors(("q", q), ("k", k), ("v", v), ("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k))
     q, k, v = autocast(q, k, v)
-    left, right = _edges(window_size)
-    for name, tensor in (("alibi_slopes", alibi_slopes), ("sinks", sinks)):
-        if tensor is not None:
-            require_tensors((name, tensor))
-    if torch.compiler.is_compiling():
-        refuse_dropout(dropout_p)
-    else:
-        given = (_facts(q), _facts(k), _facts(v), _facts(alibi_slopes), _facts(sinks))
-        lengths = (_facts(cu_seqlens_q), _facts(cu_seqlens_k), max_seqlen_q, max_seqlen_k)
-        _judge(*given, dropout_p, softmax_scale, causal, left, right, softcap, *lengths)
-    dtype = lse_dtype(q)
-    out, lse = operator.forward(
-        *(q.transpose(0, 1)[None], k.transpose(0, 1)[None], v.transpose(0, 1)[None], None),
-        None if alibi_slopes is None else alibi_slopes.to(dtype),
-        None if sinks is None else sinks.to(dtype),
-        *(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal, True, left, right),
-        *(softcap, softmax_scale, only or "", strict),
-        deterministic=deterministic,
+    if s_aux is not None or learnable_sink is not None:
+        sinks = one_of(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
+    extras = _extras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k)
+    options = options_of(dropout_p, softmax_scale, causal, window_size, softcap)
+    manner = Manner(only or "", strict, flag("deterministic", deterministic))
+    lengths = Lengths(
+        cu_seqlens_q,
+        cu_seqlens_k,
+        _longest("max_seqlen_q", max_seqlen_q, cu_seqlens_q, q),
+        _longest("max_seqlen_k", max_seqlen_k, cu_seqlens_k, k),
     )
-    out = out[0].transpose(0, 1)
-    return (out, lse[0]) if return_lse else out
+    judge(q, k, v, options, extras, lengths)
+    lengths = _in_32_bits(lengths)
+    if extras.parts > 1:
+        used_rows.check_on_the_cpu(lengths, extras)
+        lengths = used_rows.with_room(lengths, q, k, v)
+    out, lse = _packed(q, k, v, lengths, options, extras, manner)
+    return _returned(out, lse, return_lse or return_softmax_lse, return_attn_probs)
 
 
-Facts = tuple[torch.Size, torch.dtype, torch.device]
+def _packed(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    lengths: Lengths,
+    options: Options,
+    extras: FlashExtras,
+    manner: Manner,
+) -> Pair:
+    """Out (Tq, Hq, Dv) and lse (Hq, Tq) of packed sequences, or of what they use."""
+    sequences, features = lengths, extras
+    if extras.parts > 1:
+        sequences, features = used_rows.split(lengths, extras), used_rows.slopes_of_parts(extras)
+    heads_first = (q.transpose(0, 1)[None], k.transpose(0, 1)[None], v.transpose(0, 1)[None])
+    out, lse = _forward(*heads_first, sequences, options, features, manner)
+    out, lse = out[0].transpose(0, 1), lse[0]
+    if extras.seqused_q is not None:
+        unused = used_rows.unused_queries(sequences, extras, q.shape[0])
+        out, lse = out.masked_fill(unused[:, None, None], 0.0), lse.masked_fill(unused, -torch.inf)
+    return out, lse
 
 
-def _facts(tensor: torch.Tensor | None) -> Facts | None:
-    return None if tensor is None else (tensor.shape, tensor.dtype, tensor.device)
+def _forward(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    lengths: Lengths | None,
+    options: Options,
+    extras: FlashExtras,
+    manner: Manner,
+) -> Pair:
+    """The operator, on tensors with the heads first."""
+    dtype = lse_dtype(query)
+    return operator.forward(
+        *(query, key, value, None),
+        None if extras.alibi_slopes is None else extras.alibi_slopes.to(dtype),
+        None if extras.sinks is None else extras.sinks.to(dtype),
+        *(lengths or (None, None, 0, 0)),
+        *(options.causal, True, options.window_left, options.window_right, options.softcap, options.softmax_scale),
+        *(manner.only, manner.strict),
+        deterministic=manner.deterministic,
+    )
 
 
-@lru_cache(maxsize=4096, typed=True)  # 1 and True are equal, and not the same argument
-def _judge(
-    q: Facts,
-    k: Facts,
-    v: Facts,
-    alibi_slopes: Facts | None,
-    sinks: Facts | None,
-    dropout_p: float,
-    softmax_scale: float | None,
-    causal: bool,
-    left: int,
-    right: int,
-    softcap: float,
-    *lengths: Any,
-) -> None:
-    """Raise what is wrong with a call; what was sound once is not looked at again."""
-    if q[2].type not in operator.SERVED_DEVICES:
-        raise UnsupportedError(f"No kernel runs on {q[2].type} yet; move q, k and v to the CPU or to a CUDA GPU.")
-    query, key, value, *others = (None if each is None else Described(*each) for each in (q, k, v, alibi_slopes, sinks))
-    options: tuple[Any, ...] = (dropout_p, softmax_scale, causal, (left, right), softcap, *others)
-    if lengths:
-        starts_q, starts_k, max_seqlen_q, max_seqlen_k = lengths
-        starts = (Described(*starts_q), Described(*starts_k))
-        packed_problem(query, key, value, *starts, max_seqlen_q, max_seqlen_k, *options)
-    else:
-        problem(query, key, value, *options)
+def _returned(out: torch.Tensor, lse: torch.Tensor, with_lse: bool, with_probabilities: bool) -> Out:
+    if with_probabilities:
+        return out, lse, None
+    return (out, lse) if with_lse else out
 
 
-def _edges(window_size: Any) -> tuple[int, int]:
-    """Raise ArgumentError for what is no pair."""
-    try:
-        left, right = window_size
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            f"window_size is {window_size!r}; give two whole numbers, keys to the left and right, -1 for all."
-        ) from None
-    return left, right
+def _extras(
+    alibi_slopes: torch.Tensor | None,
+    sinks: torch.Tensor | None,
+    seqused_q: torch.Tensor | None,
+    seqused_k: torch.Tensor | None,
+    leftpad_k: torch.Tensor | None,
+) -> FlashExtras:
+    """Raise ArgumentError for what is no tensor."""
+    if alibi_slopes is None and sinks is None and seqused_q is None and seqused_k is None and leftpad_k is None:
+        return NO_EXTRAS
+    extras = FlashExtras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k)
+    require_tensors(*(pair for pair in zip(extras._fields, extras, strict=True) if pair[1] is not None))
+    return extras
+
+
+def _longest(name: str, given: Any, starts: torch.Tensor, packed: torch.Tensor) -> int:
+    if type(given) is int:
+        return given
+    if given is None and torch.compiler.is_compiling():
+        return packed.shape[0]
+    return longest_of(name, given, starts)
+
+
+def _in_32_bits(lengths: Lengths) -> Lengths:
+    """With int32 starts, as kernels read them; other dtypes are left for the operator to refuse."""
+    starts_q, starts_k = lengths.cu_seqlens_q, lengths.cu_seqlens_k
+    if starts_q.dtype is torch.int32 and starts_k.dtype is torch.int32:
+        return lengths
+    cast_q, cast_k = (each.to(torch.int32) if each.dtype is torch.int64 else each for each in (starts_q, starts_k))
+    return lengths._replace(cu_seqlens_q=cast_q, cu_seqlens_k=cast_q if starts_k is starts_q else cast_k)

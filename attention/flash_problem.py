@@ -5,97 +5,78 @@ Sequences without queries or keys count as length 1 here: nothing is computed of
 
 from typing import Any
 
-from attention.errors import ArgumentError, ProblemError, UnsupportedError, kind_of
-from attention.problem import AttentionProblem
+from attention.errors import ArgumentError, ProblemError, UnsupportedError
+from attention.flash_arguments import FlashExtras, Lengths, Options
+from attention.problem import DTYPE_BYTES, AttentionProblem
 from attention.shapes import same_device, same_dtype, shapes_of
 
+FLOATS = tuple(DTYPE_BYTES)
+INTEGERS = ("int32", "int64")
 
-def problem(
-    q: Any,
-    k: Any,
-    v: Any,
-    dropout_p: float = 0.0,
-    softmax_scale: float | None = None,
-    causal: bool = False,
-    window_size: tuple[int, int] = (-1, -1),
-    softcap: float = 0.0,
-    alibi_slopes: Any = None,
-    sinks: Any = None,
-) -> AttentionProblem:
-    """Of q (B, Sq, Hq, D), k (B, Skv, Hkv, D), v (B, Skv, Hkv, Dv). Raises ProblemError, UnsupportedError."""
-    refuse_dropout(dropout_p)
+
+def problem(q: Any, k: Any, v: Any, options: Options, extras: FlashExtras) -> AttentionProblem:
+    """Of q (B, Sq, Hq, D), k (B, Skv, Hkv, D), v (B, Skv, Hkv, Dv). Raises ProblemError, UnsupportedError.
+
+    Where not every row is used, it is the problem of the packed sequences that attention.used_rows makes of it.
+    """
+    refuse_dropout(options.dropout_p)
     shapes = shapes_of(q, k, v)
     _check_shapes(shapes, "(batch, sequence, heads, head_dim)")
     if len({shape[0] for shape in shapes}) > 1:
         raise ProblemError(f"q, k and v have batches of {', '.join(str(shape[0]) for shape in shapes)}; give one size.")
     (batch, seq_q, heads_q, dim), (_, seq_kv, heads_kv, _), (*_, dim_v) = shapes
+    _check_extras(q, extras, batch, heads_q)
+    packed: dict[str, Any] = {}
+    if extras.parts > 1:
+        packed = {"varlen": True, "tokens_q": batch * seq_q, "tokens_kv": batch * seq_kv}
     return AttentionProblem(
-        max(1, batch),
+        max(1, batch * extras.parts),
         heads_q,
         heads_kv,
         max(1, seq_q),
         max(1, seq_kv),
         dim,
         dim_v,
-        **_features(q, k, v, softmax_scale, causal, window_size, softcap),
-        **_extras(q, alibi_slopes, sinks, batch, heads_q),
+        **_features(q, k, v, options, extras),
+        **packed,
     )
 
 
-def packed_problem(
-    q: Any,
-    k: Any,
-    v: Any,
-    cu_seqlens_q: Any,
-    cu_seqlens_k: Any,
-    max_seqlen_q: int,
-    max_seqlen_k: int,
-    dropout_p: float = 0.0,
-    softmax_scale: float | None = None,
-    causal: bool = False,
-    window_size: tuple[int, int] = (-1, -1),
-    softcap: float = 0.0,
-    alibi_slopes: Any = None,
-    sinks: Any = None,
-) -> AttentionProblem:
+def packed_problem(q: Any, k: Any, v: Any, lengths: Lengths, options: Options, extras: FlashExtras) -> AttentionProblem:
     """Of packed q (Tq, Hq, D), k (Tkv, Hkv, D), v (Tkv, Hkv, Dv). Raises ProblemError, UnsupportedError."""
-    refuse_dropout(dropout_p)
+    refuse_dropout(options.dropout_p)
     shapes = shapes_of(q, k, v)
     _check_shapes(shapes, "(tokens, heads, head_dim)")
-    for name, lengths in (("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k)):
-        _check_starts(name, lengths, q)
-    for name, longest in (("max_seqlen_q", max_seqlen_q), ("max_seqlen_k", max_seqlen_k)):
-        if isinstance(longest, bool) or not isinstance(longest, int):
-            raise ArgumentError(f"{name} is {kind_of(longest)}; pass a whole number, the longest sequence.")
+    for name, starts in (("cu_seqlens_q", lengths.cu_seqlens_q), ("cu_seqlens_k", lengths.cu_seqlens_k)):
+        _check_starts(name, starts, q)
+    for name, longest in (("max_seqlen_q", lengths.max_seqlen_q), ("max_seqlen_k", lengths.max_seqlen_k)):
         if longest < 0:
             raise ProblemError(f"{name} is {longest}; pass the length of the longest sequence.")
-    sequences = int(cu_seqlens_q.shape[0]) - 1
-    if int(cu_seqlens_k.shape[0]) - 1 != sequences:
+    sequences = int(lengths.cu_seqlens_q.shape[0]) - 1
+    if int(lengths.cu_seqlens_k.shape[0]) - 1 != sequences:
         raise ProblemError(
-            f"cu_seqlens_q says {sequences} sequences and cu_seqlens_k {int(cu_seqlens_k.shape[0]) - 1}; "
+            f"cu_seqlens_q says {sequences} sequences and cu_seqlens_k {int(lengths.cu_seqlens_k.shape[0]) - 1}; "
             "give both one entry more than there are sequences."
         )
     (tokens_q, heads_q, dim), (tokens_kv, heads_kv, _), (*_, dim_v) = shapes
+    _check_extras(q, extras, sequences, heads_q)
     return AttentionProblem(
-        max(1, sequences),
+        max(1, sequences * extras.parts),
         heads_q,
         heads_kv,
-        max(1, max_seqlen_q),
-        max(1, max_seqlen_k),
+        max(1, lengths.max_seqlen_q),
+        max(1, lengths.max_seqlen_k),
         dim,
         dim_v,
-        **_features(q, k, v, softmax_scale, causal, window_size, softcap),
-        **_extras(q, alibi_slopes, sinks, sequences, heads_q),
+        **_features(q, k, v, options, extras),
         varlen=True,
         tokens_q=tokens_q,
         tokens_kv=tokens_kv,
     )
 
 
-def refuse_dropout(dropout_p: Any) -> None:
+def refuse_dropout(dropout_p: float) -> None:
     """Raise UnsupportedError for a dropout above 0, which no kernel here has."""
-    if isinstance(dropout_p, bool) or not isinstance(dropout_p, (int, float)):
-        raise ArgumentError(f"dropout_p is {kind_of(dropout_p)}; pass a number.")
     if not 0.0 <= dropout_p <= 1.0:
         raise ProblemError(f"dropout_p is {dropout_p}; give a probability from 0 to 1.")
     if dropout_p > 0:
@@ -105,44 +86,50 @@ def refuse_dropout(dropout_p: Any) -> None:
         )
 
 
-def _features(
-    q: Any, k: Any, v: Any, scale: float | None, causal: bool, window: tuple[int, int], softcap: float
-) -> dict[str, Any]:
-    if not isinstance(causal, bool):
-        raise ArgumentError(f"causal is {kind_of(causal)}; pass True or False.")
+def _features(q: Any, k: Any, v: Any, options: Options, extras: FlashExtras) -> dict[str, Any]:
     return {
         "dtype": same_dtype(q, k, v),
         "device": same_device(q, k, v).split(":")[0],
-        "scale": scale,
-        "causal": causal,
+        "scale": options.softmax_scale,
+        "causal": options.causal,
         "alignment": "bottom_right",
-        "window": window,
-        "softcap": softcap,
+        "window": (options.window_left, options.window_right),
+        "softcap": options.softcap,
+        "alibi": extras.alibi_slopes is not None,
+        "sinks": extras.sinks is not None,
     }
 
 
-def _extras(q: Any, alibi_slopes: Any, sinks: Any, batch: int, heads: int) -> dict[str, Any]:
-    _check_extra("alibi_slopes", alibi_slopes, q, ((heads,), (batch, heads)))
-    _check_extra("sinks", sinks, q, ((heads,),))
-    return {"alibi": alibi_slopes is not None, "sinks": sinks is not None}
+def _check_extras(q: Any, extras: FlashExtras, sequences: int, heads: int) -> None:
+    _check_extra("alibi_slopes", extras.alibi_slopes, q, ((heads,), (sequences, heads)))
+    _check_extra("sinks", extras.sinks, q, ((heads,),))
+    for name in ("seqused_q", "seqused_k", "leftpad_k"):
+        _check_extra(name, getattr(extras, name), q, ((sequences,),), INTEGERS)
 
 
-def _check_extra(name: str, given: Any, q: Any, allowed: tuple[tuple[int, ...], ...]) -> None:
+def _check_extra(
+    name: str, given: Any, q: Any, allowed: tuple[tuple[int, ...], ...], dtypes: tuple[str, ...] = FLOATS
+) -> None:
     if given is None:
         return
     shape = tuple(int(size) for size in given.shape)
     if shape not in allowed:
         raise ProblemError(f"{name} has shape {shape}; give it {' or '.join(str(each) for each in allowed)}.")
-    if "float" not in str(given.dtype):
-        raise ArgumentError(f"{name} is {given.dtype}; pass floating point numbers.")
+    if _dtype(given) not in dtypes:
+        wanted = "floating point numbers" if dtypes == FLOATS else " or ".join(dtypes)
+        raise ArgumentError(f"{name} is {given.dtype}; pass {wanted}.")
     same_device(q, given)
+
+
+def _dtype(given: Any) -> str:
+    return str(given.dtype).removeprefix("torch.")
 
 
 def _check_starts(name: str, given: Any, q: Any) -> None:
     shape = tuple(int(size) for size in given.shape)
     if len(shape) != 1 or shape[0] < 1:
         raise ProblemError(f"{name} has shape {shape}; give it (sequences + 1,), beginning with 0.")
-    if str(given.dtype).removeprefix("torch.") != "int32":
+    if _dtype(given) not in INTEGERS:
         raise ArgumentError(f"{name} is {given.dtype}; pass int32, such as {name}.to(torch.int32).")
     same_device(q, given)
 

@@ -17,16 +17,6 @@ def require_tensors(*given: tuple[str, Any]) -> None:
             raise ArgumentError(f"{name} is {kind_of(value)}; pass a torch.Tensor, such as torch.as_tensor({name}).")
 
 
-def require_plain(*, flags: dict[str, Any], numbers: dict[str, Any]) -> None:
-    """Raise ArgumentError for a flag that is no bool and a number that is none."""
-    for name, value in flags.items():
-        if not isinstance(value, bool):
-            raise ArgumentError(f"{name} is {kind_of(value)}; pass True or False.")
-    for name, value in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise ArgumentError(f"{name} is {kind_of(value)}; pass a number.")
-
-
 def autocast(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> Triple:
     """Under torch.autocast, what torch's own function does: all three in the autocast dtype, float64 left alone."""
     device = query.device.type

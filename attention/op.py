@@ -11,6 +11,7 @@ import torch
 from torch.overrides import handle_torch_function, has_torch_function
 
 from attention import operator
+from attention.arguments import number, require_bools
 from attention.errors import ProblemError, UnsupportedError
 from attention.inputs import (
     autocast,
@@ -50,7 +51,8 @@ def sdpa(
     Where torch.nn.attention.sdpa_kernel allows some of torch's backends, torch serves, unless only='smscope'.
     strict: where no tuned kernel can serve, raise UnsupportedError instead of warning and calling torch.
     only: 'smscope' or 'torch' narrows the choice to kernels of that owner.
-    Raises ProblemError for inputs that describe no attention problem; ArgumentError, a TypeError, for a wrong type.
+    Raises ProblemError, a ValueError and a RuntimeError, for inputs that describe no attention problem; ArgumentError,
+    a TypeError as well, for a wrong type: whatever torch raises for the same call is what this can be caught as.
     """
     biased = attn_mask is not None and is_causal_bias(attn_mask)
     tensors = (query, key, value, None if biased else attn_mask)
@@ -67,6 +69,13 @@ def sdpa(
     require_tensors(("query", query), ("key", key), ("value", value))
     if attn_mask is not None:
         require_tensors(("attn_mask", attn_mask))
+    flags: tuple[object, object] = (is_causal, enable_gqa)  # whatever the annotations say
+    if type(flags[0]) is not bool or type(flags[1]) is not bool:
+        require_bools(is_causal=is_causal, enable_gqa=enable_gqa)
+    if type(dropout_p) is not float:
+        dropout_p = number("dropout_p", dropout_p)
+    if scale is not None and type(scale) is not float:
+        scale = number("scale", scale)
     query, key, value = autocast(query, key, value)
     bottom_right = False
     if biased and not nested:

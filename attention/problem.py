@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from attention.band import Alignment, Band
-from attention.errors import ArgumentError, ProblemError
+from attention.errors import ArgumentError, DtypeError, ProblemError
 from attention.shapes import checked, heads_in_groups, same_device, same_dtype, shapes_of, sizes_in_reach, stretched
 
 Mask = Literal["none", "bool", "float"]
@@ -251,13 +251,13 @@ class AttentionProblem:
 
 
 def normalise_dtype(name: Any) -> str:
-    """'bf16' -> 'bfloat16'. Raises ProblemError with the list of dtypes; ArgumentError, a TypeError, for no word."""
+    """'bf16' -> 'bfloat16'. Raises DtypeError with the list of dtypes; ArgumentError, a TypeError, for no word."""
     if not isinstance(name, str):
         word = str(name).removeprefix("torch.")
         raise ArgumentError(f"dtype is {name!r}, a {type(name).__name__}; give a word, such as {word!r}.")
     full = SHORT_DTYPES.get(name.lower(), name.lower()).removeprefix("torch.")
     if full not in DTYPE_BYTES:
-        raise ProblemError(f"The dtype {name!r} has no attention kernel; use one of {', '.join(DTYPE_BYTES)}.")
+        raise DtypeError(f"The dtype {name!r} has no attention kernel; use one of {', '.join(DTYPE_BYTES)}.")
     return full
 
 
@@ -265,7 +265,7 @@ def _finite(name: str, given: Any, wanted: str) -> float:
     try:
         number = float(given)
     except (TypeError, ValueError):
-        raise ProblemError(f"{name} is {given!r}; give {wanted}.") from None
+        raise ArgumentError(f"{name} is {given!r}; give {wanted}.") from None
     if not math.isfinite(number):
         raise ProblemError(f"{name} is {number}; give {wanted}.")
     return number

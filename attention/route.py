@@ -10,7 +10,7 @@ import torch
 from attention import operator, torch_calls
 from attention.backward import route as backward_route
 from attention.errors import ProblemError
-from attention.inputs import require_plain, symbolic
+from attention.inputs import symbolic
 from attention.plan import Plan, plan_of
 from attention.problem import AttentionProblem
 from attention.shapes import (
@@ -107,7 +107,7 @@ def _traced(query: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: floa
     return Route(to_torch=lacks is not None, lacks=lacks, operator_could=could)
 
 
-@lru_cache(maxsize=4096, typed=True)  # 1 and True are equal, and not the same argument
+@lru_cache(maxsize=4096)
 def _route(
     query: torch.Size,
     key: torch.Size,
@@ -130,7 +130,6 @@ def _route(
     deterministic: bool,  # decides which backward there is
 ) -> Route:
     """Judge a call and route it; what was sound once is not looked at again. Raises ProblemError, UnsupportedError."""
-    require_plain(flags={"is_causal": is_causal, "enable_gqa": enable_gqa}, numbers={"dropout_p": dropout_p})
     if mask is not None and is_causal:
         raise ProblemError(MASK_AND_CAUSAL)
     tensors = (

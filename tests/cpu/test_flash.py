@@ -264,7 +264,7 @@ GOOD = [(1, 6, 4, 8), (1, 6, 2, 8), (1, 6, 2, 8)]
         (GOOD, {"dropout_p": 2.0}, ProblemError, "probability"),
         (GOOD, {"dropout_p": "much"}, TypeError, "dropout_p is a str"),
         (GOOD, {"causal": "yes"}, TypeError, "causal is a str"),
-        (GOOD, {"causal": 1}, TypeError, "causal is an int"),
+        (GOOD, {"causal": [True]}, TypeError, "causal is a list"),
         (GOOD, {"window_size": 4}, TypeError, "window_size is 4"),
         (GOOD, {"window_size": (1, 2, 3)}, TypeError, "two whole numbers"),
         (GOOD, {"window_size": (-2, 0)}, ProblemError, "-1 for all"),
@@ -294,7 +294,8 @@ def test_a_call_that_makes_no_sense_says_what_is_wrong(shapes, options, error, s
 @pytest.mark.parametrize(
     ("changes", "error", "says"),
     [
-        ({"cu_seqlens_q": torch.tensor([0, 4, 9])}, TypeError, "pass int32"),
+        ({"cu_seqlens_q": torch.tensor([0.0, 4.0, 6.0])}, TypeError, "pass int32"),
+        ({"cu_seqlens_q": torch.tensor([0, 4, 9])}, ProblemError, "the 6 rows of q"),
         ({"cu_seqlens_q": torch.tensor([0, 4, 9], dtype=torch.int32)}, ProblemError, "the 6 rows of q"),
         ({"cu_seqlens_q": torch.tensor([0, 4, 2], dtype=torch.int32)}, ProblemError, "must rise"),
         ({"cu_seqlens_q": torch.tensor([0, 6], dtype=torch.int32)}, ProblemError, "1 sequences and cu_seqlens_k 2"),
@@ -302,6 +303,9 @@ def test_a_call_that_makes_no_sense_says_what_is_wrong(shapes, options, error, s
         ({"cu_seqlens_k": [0, 6]}, TypeError, "cu_seqlens_k is a list"),
         ({"max_seqlen_q": 1}, ProblemError, "max_seqlen_q is 1, and one sequence has 4"),
         ({"max_seqlen_k": 4.0}, TypeError, "whole number"),
+        ({"max_seqlen_k": True}, TypeError, "whole number"),
+        ({"max_seqlen_k": torch.tensor(4.0)}, TypeError, "whole number"),
+        ({"max_seqlen_k": torch.tensor([4, 4])}, TypeError, r"of shape \(2,\)"),
         ({"max_seqlen_k": -1}, ProblemError, "max_seqlen_k is -1"),
     ],
 )

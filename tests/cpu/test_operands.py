@@ -111,8 +111,9 @@ def test_a_compiled_graph_reads_the_lengths_when_it_runs():
     torch.testing.assert_close(compiled(q, STARTS, STARTS), call(q, STARTS, STARTS))
     with pytest.raises(ProblemError, match="must rise"):
         compiled(q, STARTS, STARTS.flip(0))
+    torch.testing.assert_close(compiled(q, STARTS.long(), STARTS), call(q, STARTS, STARTS))
     with pytest.raises(RuntimeError, match="pass int32"):
-        compiled(q, STARTS.long(), STARTS)
+        compiled(q, STARTS.float(), STARTS)
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # of torch's own make_dual

@@ -1,0 +1,136 @@
+"""What flash-attn's functions take beside q, k and v, in one form for a call and for its explanation. No torch here.
+
+The names are those of FlashAttention-2, -3 and -4 and of vLLM's copy, so that code written for one of them finds here
+what it looks for by name. Hints about speed are taken and ignored; what would change the result is refused by name.
+"""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from attention.arguments import edges, flag, number, whole
+from attention.errors import ArgumentError, UnsupportedError
+
+HINTS = frozenset(
+    {
+        "num_splits",
+        "pack_gqa",
+        "sm_margin",
+        "scheduler_metadata",
+        "disable_scheduler_metadata",
+        "seqlen_k_per_split",
+        "min_seqlen_k",
+        "fa_version",
+    }
+)
+PAGED = "keys and values are read from whole tensors, not from the pages of a cache; gather the pages first"
+DESCALED = "inputs of 8 bits are not taken; multiply q, k and v by their scales, in 16 bits"
+SPLIT_HEADS = "scores are of q and k alone; concatenate the two parts along head_dim, and give softmax_scale"
+MODIFIED = "scores take no function of the caller's; torch.nn.attention.flex_attention does"
+REFUSED = {  # why, by name
+    "block_table": PAGED,
+    "page_table": PAGED,
+    "gather_kv_indices": PAGED,
+    "q_descale": DESCALED,
+    "k_descale": DESCALED,
+    "v_descale": DESCALED,
+    "qv": SPLIT_HEADS,
+    "q_v": SPLIT_HEADS,
+    "attention_chunk": "no kernel here has chunks of keys; cu_seqlens of flash_attn_varlen_func can say them",
+    "score_mod": MODIFIED,
+    "score_mod_bwd": MODIFIED,
+    "mask_mod": MODIFIED,
+    "aux_tensors": MODIFIED,
+    "aux_scalars": MODIFIED,
+    "block_sparse_tensors": MODIFIED,
+    "block_sparse_tensors_bwd": MODIFIED,
+    "out": "the result is a new tensor; copy it to where it belongs",
+}
+LONGEST = "a whole number, the longest sequence"
+
+
+class Options(NamedTuple):
+    """The plain arguments, as Python's own: whatever they came in, equal calls have equal options."""
+
+    dropout_p: float
+    softmax_scale: float | None
+    causal: bool
+    window_left: int
+    window_right: int
+    softcap: float
+
+
+class Manner(NamedTuple):
+    """How a call wants to be served, apart from what it computes."""
+
+    only: str
+    strict: bool
+    deterministic: bool
+
+
+class FlashExtras(NamedTuple):
+    """Tensors of a call's features, None where it has none: torch's, or anything with shape and dtype."""
+
+    alibi_slopes: Any = None
+    sinks: Any = None
+    seqused_q: Any = None
+    seqused_k: Any = None
+    leftpad_k: Any = None
+
+    @property
+    def parts(self) -> int:
+        """Into how many packed sequences attention.used_rows cuts each one of the caller's: 1 where all rows count."""
+        return 1 + (self.seqused_q is not None) + (self.seqused_k is not None) + (self.leftpad_k is not None)
+
+
+NO_EXTRAS = FlashExtras()
+
+
+class Lengths(NamedTuple):
+    """Where packed sequences begin and end, and the longest of them."""
+
+    cu_seqlens_q: Any
+    cu_seqlens_k: Any
+    max_seqlen_q: int
+    max_seqlen_k: int
+
+
+def options_of(dropout_p: Any, softmax_scale: Any, causal: Any, window_size: Any, softcap: Any) -> Options:
+    """What was given, as Python's own; None as softcap is none. Raises ArgumentError."""
+    return Options(
+        number("dropout_p", dropout_p),
+        None if softmax_scale is None else number("softmax_scale", softmax_scale),
+        flag("causal", causal),
+        *edges(window_size),
+        0.0 if softcap is None else number("softcap", softcap),
+    )
+
+
+def longest_of(name: str, given: Any, starts: Any) -> int:
+    """The longest sequence as an int, read from cu_seqlens where None is given. Raises ArgumentError.
+
+    A tensor on a GPU is waited for.
+    """
+    if given is not None:
+        return whole(name, given, LONGEST)
+    rows = starts.tolist() if len(starts.shape) == 1 else []  # another shape is refused by its name later
+    return max((end - begin for begin, end in pairwise(rows)), default=0)
+
+
+def refuse_others(function: str, others: Mapping[str, Any]) -> None:
+    """Let pass what is a hint, or asks for nothing.
+
+    Raises UnsupportedError for what would change the result, ArgumentError for a name that nobody has.
+    """
+    for name, given in others.items():
+        if name in REFUSED:
+            if given is not None and not (isinstance(given, int) and given == 0):
+                raise UnsupportedError(f"{name} is not supported: {REFUSED[name]}.")
+        elif name not in HINTS:
+            raise ArgumentError(f"{function}() got an unexpected keyword argument '{name}'.")
+
+
+def ignored_note(hints: Mapping[str, Any]) -> tuple[str, ...]:
+    """A sentence without a full stop that names the hints given, if any."""
+    names = [name for name, given in hints.items() if name in HINTS and given is not None]
+    return (f"ignored, for the measurements choose the configuration: {', '.join(names)}",) if names else ()
