@@ -174,23 +174,11 @@ def explain(
         broadcast=True,
     )
     explained = explain_call(problem, tensors, gpu=gpu, only=only)
-    asked = _asked_of_torch() if gpu is None and only != "smscope" else ()
-    return replace(explained, cautions=(*explained.cautions, *asked))
+    if gpu is not None or only == "smscope" or "torch" not in sys.modules:
+        return explained
+    from attention.torch_private import asked_of_torch
 
-
-def _asked_of_torch() -> tuple[str, ...]:
-    """A sentence where torch's backends are restricted in this process."""
-    if "torch" not in sys.modules:
-        return ()
-    from attention.torch_private import allowed_backends, backends_are_restricted
-
-    if not backends_are_restricted():
-        return ()
-    return (
-        "torch.nn.attention.sdpa_kernel or torch.backends.cuda leaves torch's function "
-        f"{', '.join(allowed_backends()) or 'no backend'}, so that attention.sdpa hands it this call; "
-        "only='smscope' asks for ours all the same",
-    )
+    return replace(explained, cautions=(*explained.cautions, *asked_of_torch()))
 
 
 def explain_call(

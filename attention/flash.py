@@ -21,13 +21,14 @@ from attention.flash_arguments import (
     refuse_others,
 )
 from attention.flash_judge import judge
-from attention.inputs import autocast, require_tensors
+from attention.inputs import autocast, overridable, require_tensors
 from attention.layout import lse_dtype
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 Out = torch.Tensor | Pair | tuple[torch.Tensor, torch.Tensor, None]
 
 
+@overridable
 def flash_attn_func(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -101,6 +102,7 @@ def flash_attn_func(
     return _returned(out, lse, return_lse or return_softmax_lse, return_attn_probs)
 
 
+@overridable
 def flash_attn_varlen_func(
     q: torch.Tensor,
     k: torch.Tensor,

@@ -7,6 +7,7 @@ import torch
 from attention.errors import UnsupportedError
 from attention.flash_arguments import NO_EXTRAS, FlashExtras, Lengths, Options
 from attention.flash_problem import packed_problem, problem, refuse_dropout
+from attention.inputs import symbolic
 from attention.operator import SERVED_DEVICES
 from attention.shapes import Described
 
@@ -26,11 +27,16 @@ def judge(
         refuse_dropout(options.dropout_p)
         return
     beside = None if extras is NO_EXTRAS else tuple(None if each is None else _facts(each) for each in extras)
-    if lengths is None:
-        _judge_once(_facts(q), _facts(k), _facts(v), beside, options)
-    else:
-        starts = (_facts(lengths.cu_seqlens_q), _facts(lengths.cu_seqlens_k))
-        _judge_once(_facts(q), _facts(k), _facts(v), beside, options, *starts, *lengths[2:])
+    try:
+        if lengths is None:
+            _judge_once(_facts(q), _facts(k), _facts(v), beside, options)
+        else:
+            starts = (_facts(lengths.cu_seqlens_q), _facts(lengths.cu_seqlens_k))
+            _judge_once(_facts(q), _facts(k), _facts(v), beside, options, *starts, *lengths[2:])
+    except TypeError:
+        if not any(symbolic(each.shape) for each in (q, k, v)):
+            raise
+        refuse_dropout(options.dropout_p)  # make_fx and its kin: a symbol has no hash to look up by
 
 
 def _facts(tensor: torch.Tensor) -> Facts:

@@ -7,9 +7,10 @@ import torch
 from attention.arguments import OPEN, whole
 from attention.errors import ProblemError
 from attention.flash import Out, flash_attn_func, flash_attn_varlen_func
-from attention.inputs import require_tensors
+from attention.inputs import overridable, require_tensors
 
 
+@overridable
 def flash_attn_qkvpacked_func(
     qkv: torch.Tensor,
     dropout_p: float = 0.0,
@@ -37,6 +38,7 @@ def flash_attn_qkvpacked_func(
     return flash_attn_func(q, k, v, *features, **options)
 
 
+@overridable
 def flash_attn_kvpacked_func(
     q: torch.Tensor,
     kv: torch.Tensor,
@@ -59,6 +61,7 @@ def flash_attn_kvpacked_func(
     return flash_attn_func(q, k, v, *features, **options)
 
 
+@overridable
 def flash_attn_varlen_qkvpacked_func(
     qkv: torch.Tensor,
     cu_seqlens: torch.Tensor,
@@ -82,6 +85,7 @@ def flash_attn_varlen_qkvpacked_func(
     return flash_attn_varlen_func(q, k, v, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, *features, **options)
 
 
+@overridable
 def flash_attn_varlen_kvpacked_func(
     q: torch.Tensor,
     kv: torch.Tensor,

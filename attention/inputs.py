@@ -1,13 +1,18 @@
 """Tensors as a caller gives them, made ready for the operator: judged, cast, and folded to four dimensions."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import torch
+from torch.overrides import handle_torch_function, has_torch_function
 
 from attention.errors import ArgumentError, kind_of
 
 Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 Shape = tuple[int, ...]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def require_tensors(*given: tuple[str, Any]) -> None:
@@ -72,3 +77,17 @@ def lower_right_mask(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
 def symbolic(shape: Any) -> bool:
     """Whether a size is a symbol that stands for many, as when a graph is traced for every size."""
     return any(isinstance(size, torch.SymInt) for size in shape)
+
+
+def overridable(function: Callable[P, R]) -> Callable[P, R]:
+    """Hand a call whole to the mode, the subclass or the proxy that wants it, as torch's own functions do."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = (*args, *kwargs.values())
+        if has_torch_function(given):
+            handled: R = handle_torch_function(call, given, *args, **kwargs)
+            return handled
+        return function(*args, **kwargs)
+
+    return call

@@ -65,13 +65,14 @@ def route_of(
             raise ProblemError(MASK_AND_CAUSAL)
         route = _traced(query, mask, dropout_p)
     else:
+        trained = _trained(query, key, value)
         try:
             route = _route(
                 *(query.shape, key.shape, value.shape, query.dtype, key.dtype, value.dtype),
                 *(query.device, key.device, value.device),
                 *((None, None) if mask is None else (mask.shape, mask.dtype)),
                 *(dropout_p, is_causal, *options),
-                _trained(query, key, value),
+                *(trained, trained and torch.are_deterministic_algorithms_enabled()),
             )
         except TypeError:
             if not any(symbolic(each.shape) for each in (query, key, value, mask) if each is not None):
@@ -127,6 +128,7 @@ def _route(
     enable_gqa: bool,
     only: str,
     with_grad: bool,
+    deterministic: bool,  # decides which backward there is
 ) -> Route:
     """Judge a call and route it; what was sound once is not looked at again. Raises ProblemError, UnsupportedError."""
     if mask is not None and is_causal:
@@ -157,13 +159,16 @@ def _route(
         plan = plan_of(*folded, query_dtype, query_device, *plain)
     except UnknownArch as error:
         return Route(True, f"No tuned kernel runs here: {str(error).rstrip('.')}", fold)
-    if with_grad and only != "smscope" and (plan.owner == "torch" or not _trains(plan, query_device)):
+    # Torch's function takes lower-right causality as a mask alone; its kernels, which the operator calls, need none.
+    as_mask = bottom_right and plan.fallback is None
+    theirs = plan.owner == "torch" and not as_mask
+    if with_grad and only != "smscope" and (theirs or not _trains(plan, query_device, deterministic)):
         return Route(True, plan.lacks, fold, plan, operator_could=True)  # torch's own backward needs its own forward
-    whole = plan.owner == "torch" and torch_needs_positive_scale(plan.problem) is None
+    whole = theirs and torch_needs_positive_scale(plan.problem) is None
     alone = whole and plan.forced and not (fold or with_grad or bottom_right) and mask is None
     return Route(whole, plan.lacks, fold, plan, operator_could=True, kernel=torch_calls.flash_alone if alone else None)
 
 
-def _trains(plan: Plan, device: torch.device) -> bool:
+def _trains(plan: Plan, device: torch.device, deterministic: bool) -> bool:
     """Whether a fused backward takes what our forward leaves."""
-    return backward_route(plan.problem, device).run is not None
+    return backward_route(plan.problem, device, deterministic).run is not None

@@ -23,7 +23,10 @@ def register() -> None:
 
 
 def _register() -> None:
-    from torch.distributed.tensor.experimental import register_sharding
+    try:
+        from torch.distributed.tensor.experimental import register_sharding
+    except ImportError:  # experimental: where it has moved, DTensor says itself that it has no strategy
+        return
 
     ours = torch.ops.smscope
     register_sharding(ours.attention_forward.default)(_forward)

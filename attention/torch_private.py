@@ -46,6 +46,17 @@ def only_vmap_is_active() -> bool:
     return all(interpreter.key() == vmap for interpreter in retrieve_all_functorch_interpreters())
 
 
+def asked_of_torch() -> tuple[str, ...]:
+    """A sentence, without a full stop, where attention.sdpa hands every call to torch's function."""
+    if not backends_are_restricted():
+        return ()
+    return (
+        "torch.nn.attention.sdpa_kernel or torch.backends.cuda leaves torch's function "
+        f"{', '.join(allowed_backends()) or 'no backend'}, so that attention.sdpa hands it this call; "
+        "only='smscope' asks for ours all the same",
+    )
+
+
 # The compiler calls these once, while it traces. This is all that torch.compiler.assume_constant_result does; calling
 # that imports the compiler, half of a first call's time.
 for each in (backends_are_restricted, only_vmap_is_active):

@@ -159,6 +159,18 @@ def test_a_causal_bias_of_torch_compiles(which: int, dynamic: bool) -> None:
         torch.testing.assert_close(mine, expected, **CLOSE)
 
 
+@pytest.mark.usefixtures("swapped")
+@pytest.mark.parametrize("queries", [9, 128])
+def test_under_torchs_own_name_a_causal_bias_is_no_float_mask(queries: int) -> None:
+    """Nor is it after a float mask of the same dtype was served: torch's builtin knows a bias by torch's own name."""
+    q, k, v = random((1, 2, queries, 64), (1, 2, 140, 64), (1, 2, 140, 64))
+    for bias in biases(queries, 140):
+        for _ in range(2):
+            torch.nn.functional.scaled_dot_product_attention(q, k, v, torch.zeros(queries, 140))
+            out = torch.nn.functional.scaled_dot_product_attention(q, k, v, bias)
+            torch.testing.assert_close(out, F(q, k, v, bias._materialize()), **CLOSE)
+
+
 def test_a_causal_bias_reaches_torch_as_what_it_says() -> None:
     q, k, v = random((1, 2, 9, 16), (1, 2, 20, 16), (1, 2, 20, 16))
     for bias in biases(9, 20):

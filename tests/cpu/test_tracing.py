@@ -1,5 +1,6 @@
 """What traces, transforms, counts or observes calls of attention: each meets the call, and gets what torch's gives."""
 
+import inspect
 import json
 import subprocess
 import sys
@@ -57,6 +58,26 @@ def test_make_fx_traces_for_every_size(mode: Any, only: str | None) -> None:
     if mode == "symbolic":
         others = random((3, 2, 9, 16), (3, 2, 11, 16), (9, 11))
         torch.testing.assert_close(traced(*others), model(*others), **CLOSE)
+
+
+def test_flash_functions_are_traced_as_sdpa_is() -> None:
+    starts = torch.tensor([0, 3, 8], dtype=torch.int32)
+
+    class Packed(torch.nn.Module):
+        def forward(self, q: torch.Tensor, packed: torch.Tensor, starts: torch.Tensor) -> torch.Tensor:
+            out: Any = flash_attn_func(q, q, q, causal=True)
+            return out.flatten(0, 1) + flash_attn_varlen_func(packed, packed, packed, starts, starts, 5, 5)
+
+    q, packed = random((1, 8, 2, 16), (8, 2, 16))
+    traced = torch.fx.symbolic_trace(Packed())
+    targets = [node.target for node in traced.graph.nodes if node.op == "call_function"]
+    assert flash_attn_func in targets and flash_attn_varlen_func in targets
+    for trace in (traced, make_fx(Packed(), tracing_mode="symbolic")(q, packed, starts)):
+        torch.testing.assert_close(trace(q, packed, starts), Packed()(q, packed, starts), rtol=0, atol=0)
+
+
+def test_their_signatures_are_those_that_callers_look_into() -> None:
+    assert {"softcap", "window_size", "sinks"} <= set(inspect.signature(flash_attn_varlen_func).parameters)
 
 
 def test_what_is_wrong_with_a_type_is_still_said() -> None:

@@ -81,7 +81,7 @@ def choices() -> Iterator[tuple[str, Callable[[int], Any]]]:
     from attention import route as router
 
     device = torch.device("cuda", torch.cuda.current_device())
-    options = (None, None, 0.0, False, False, None, True, "", False)
+    options = (None, None, 0.0, False, False, None, True, "", False, False)
 
     def route(heads: int, keys: int) -> None:
         query, key = torch.Size((1, 8 * heads, 1, 128)), torch.Size((1, heads, keys, 128))

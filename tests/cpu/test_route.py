@@ -1,0 +1,59 @@
+"""Where a call on a GPU goes, by made-up plans: no tensor, no GPU."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from attention import route
+
+SHAPES = (torch.Size((1, 2, 8, 64)), torch.Size((1, 2, 12, 64)), torch.Size((1, 2, 12, 64)))
+
+
+@pytest.fixture
+def routed(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Routes of a causal call: (owner, fallback, fused backwards by determinism) -> Route."""
+    asked: list[bool] = []
+
+    def call(
+        *, owner: str = "torch", fallback: str | None = None, fused: dict[bool, bool], **options: bool
+    ) -> route.Route:
+        problem = SimpleNamespace(softmax_scale=1.0, causal=True, mask="none")
+        plan = SimpleNamespace(problem=problem, owner=owner, fallback=fallback, lacks=fallback, forced=False)
+        monkeypatch.setattr(route, "plan_of", lambda *_: plan)
+
+        def backward(_problem: Any, _device: Any, deterministic: bool) -> Any:
+            asked.append(deterministic)
+            return SimpleNamespace(run="a kernel" if fused[deterministic] else None)
+
+        monkeypatch.setattr(route, "backward_route", backward)
+        route._route.cache_clear()
+        flags = {"bottom_right": False, "with_grad": False, "deterministic": False} | options
+        cuda = torch.device("cuda", 0)
+        return route._route(
+            *(*SHAPES, *(torch.bfloat16,) * 3, *(cuda,) * 3, None, None, 0.0, True, flags["bottom_right"], None),
+            *(False, "", flags["with_grad"], flags["deterministic"]),
+        )
+
+    yield call
+    route._route.cache_clear()
+
+
+FUSED = {False: True, True: True}
+NONE = {False: False, True: False}
+
+
+def test_lower_right_causality_becomes_a_mask_only_where_no_kernel_has_it(routed: Any) -> None:
+    assert routed(fused=FUSED).to_torch
+    assert not routed(fused=FUSED, bottom_right=True).to_torch
+    assert routed(fused=FUSED, bottom_right=True, fallback="nothing has it").to_torch
+    assert not routed(fused=FUSED, bottom_right=True, with_grad=True).to_torch
+    assert routed(fused=NONE, bottom_right=True, with_grad=True).to_torch
+
+
+def test_deterministic_algorithms_decide_which_backward_there_is(routed: Any) -> None:
+    only_fast = {False: True, True: False}
+    assert not routed(owner="smscope", fused=only_fast, with_grad=True).to_torch
+    assert routed(owner="smscope", fused=only_fast, with_grad=True, deterministic=True).to_torch
+    assert not routed(owner="smscope", fused=only_fast).to_torch
