@@ -1,6 +1,5 @@
 """These tests compile into a cache of their own, never into the user's."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,10 +9,9 @@ from microbench import paths
 
 
 @pytest.fixture(scope="session")
-def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One folder for all workers of pytest-xdist, which keep theirs side by side; entries appear in it whole."""
-    own = tmp_path_factory.getbasetemp()
-    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "cubins"
+def shared_cache(shared_folder: Path) -> Path:
+    """Of all workers; entries appear in it whole."""
+    folder = shared_folder / "cubins"
     folder.mkdir(exist_ok=True)
     return folder
 
