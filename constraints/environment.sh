@@ -9,7 +9,7 @@ OTHER_LANE=3 # prepare.py's exit code: .venv holds another lane's packages, whic
 fail() { echo "smscope: $1" >&2; exit 2; }
 fits() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null; }
 has_pip() { .venv/bin/python -m pip --version >/dev/null 2>&1; }
-last_line() { printf '%s\n' "$1" | grep . | tail -n 1; }
+last_line() { printf '%s\n' "$1" | grep . | tail -n 1 | sed 's/^ *//'; }
 # `activate` names the folder that it was made in: the scripts of an environment that was moved still run the old one.
 usable() { fits .venv/bin/python && has_pip && grep -qF "$PWD/.venv" .venv/bin/activate; }
 
@@ -26,7 +26,7 @@ make_environment() {
 
   # No such Python, or one without ensurepip (Debian's python3 without python3-venv).
   old=$(python3 --version 2>&1) || old="no python3"
-  needs="smscope needs Python 3.11 to 3.14 with venv and here is $old; uv, which fetches one, could not"
+  needs="Python 3.11 to 3.14 with venv is needed, and here is $old; uv, which fetches one, could not"
   advice="install one (apt install python3.11 python3.11-venv, say), or name an environment with PYTHON=."
   uv=$(command -v uv) || uv=$corner/bin/uv
   if ! "$uv" --version >/dev/null 2>&1; then

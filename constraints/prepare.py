@@ -24,7 +24,8 @@ import lane
 HERE = Path(__file__).resolve().parent
 STATE = HERE.parent / ".venv" / "smscope.json"
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-SHOWN = re.compile(r"\s*(Downloading .*|Installing collected packages)")
+# What takes time: downloads of 10 MB and more, and the installation.
+SHOWN = re.compile(r"\s*(Downloading \S+ \((?:\d{2,}(?:\.\d+)? M|[\d.]+ G)B\)|Installing collected packages)")
 LOG_TAIL_LINES = 15
 OTHER_LANE = 3  # exit code by which environment.sh makes .venv anew
 INTERRUPTED = 130  # the shell's exit code for a program that SIGINT ended

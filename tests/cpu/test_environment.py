@@ -53,7 +53,21 @@ class Checkout:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         tools = self.root / "tools"
         tools.mkdir(exist_ok=True)
-        for tool in ("sh", "dirname", "grep", "ls", "rm", "tail", "mkdir", "flock", "cat", "cp", "chmod", "touch"):
+        for tool in (
+            "sh",
+            "dirname",
+            "grep",
+            "ls",
+            "rm",
+            "tail",
+            "mkdir",
+            "flock",
+            "cat",
+            "cp",
+            "chmod",
+            "touch",
+            "sed",
+        ):
             found = shutil.which(tool)
             if found and not (tools / tool).exists():
                 (tools / tool).symlink_to(found)
