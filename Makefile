@@ -1,4 +1,4 @@
-# Every target first brings .venv to what it needs (constraints/prepare.py): made once, instant after that.
+# Every target first brings .venv to what it needs (constraints/environment.sh): made once, instant after that.
 #   PYTHON=/path/to/python   use that environment as it is: nothing is installed, what it lacks is named
 #   LANE=host                measure the CPU of a machine that has a GPU (or volta, cuda: instead of what was found)
 #   ARGS="--quick"           goes on to the program behind the target
@@ -10,11 +10,7 @@ ARGS ?=
 ifeq ($(strip $(PYTHON)),)
 BIN := .venv/bin/
 RUN := .venv/bin/python
-# The first interpreter that is new enough; prepare.py looks further where the lane asks for an older one.
-BOOT = $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
-	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
-PREPARE = $(or $(BOOT),$(error smscope needs Python 3.11 or newer, and neither python3 nor python3.11 to python3.13 \
-	is one; install it, or name an environment with PYTHON=/path/to/python)) constraints/prepare.py --lane "$(LANE)"
+PREPARE := constraints/environment.sh --lane "$(LANE)"
 else
 RUN := $(PYTHON)
 BIN = $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("scripts"))')/
@@ -25,9 +21,14 @@ endif
 
 DEVICE := $(if $(filter host,$(LANE)),--device host)
 KERNELS = $(shell find microbench attention -name '*.cu' -o -name '*.cuh' -o -name '*.hpp' -o -name '*.cpp')
+# A file's tests stay in one process, for what they share; each process takes 10 s and half a gigabyte to begin.
+CORES := --numprocesses auto --maxprocesses 16 --dist loadfile
+UV = $(or $(shell command -v uv),.venv-uv/bin/uv)
+LOCK = UV_CUSTOM_COMPILE_COMMAND="make lock" $(UV) pip compile --quiet --universal --python-version 3.11 \
+	--annotation-style line $(ARGS) pyproject.toml
 NOTEBOOKS = $(wildcard notebooks/[0-9]*.py)
 
-.PHONY: help bench check report profile test test-all test-gpu lint format lab notebooks wheel stamp clean
+.PHONY: help bench check report profile test test-all test-gpu lint format lab notebooks wheel lock stamp clean
 .PHONY: ready-bench ready-report ready-dev ready-lab
 .NOTPARALLEL:
 
@@ -43,17 +44,18 @@ bench: ready-bench ## Measure this machine: one run, its profile, and the kernel
 check: ready-dev ## Compile every kernel for every architecture and read its SASS; ARGS=<gpu> compares its methods
 	@$(RUN) -m smscope check $(ARGS)
 
-report: ready-report ## A page of every profile with its figures inside, in reports/
+report: ready-report ## A page of every profile, figures inside, in reports/, and the generated blocks of each README
 	@$(RUN) -m microbench report $(ARGS)
+	$(if $(ARGS),,@$(RUN) -m microbench.report.readme)
 
 profile: ready-bench ## Derive every profile again from data/runs
 	@$(RUN) -m microbench profile $(ARGS)
 
-test: ready-dev ## Every test that needs no GPU, under 10 minutes
-	@$(RUN) -m pytest -q -m "not slow and not gpu" $(ARGS)
+test: ready-dev ## Every test that needs no GPU, on all cores: at most 20 minutes of one
+	@$(RUN) -m pytest -q $(CORES) -m "not slow and not gpu" $(ARGS)
 
 test-all: ready-dev ## Those, and the slow ones
-	@$(RUN) -m pytest -q -m "not gpu" $(ARGS)
+	@$(RUN) -m pytest -q $(CORES) -m "not gpu" $(ARGS)
 
 test-gpu: ready-dev ## The tests that need an NVIDIA GPU
 	@$(RUN) -m pytest -q -m gpu $(ARGS)
@@ -80,8 +82,15 @@ notebooks: ready-dev ## Execute every notebook from data/, on the CPU
 wheel: ready-dev ## The wheel, in dist/
 	@$(RUN) -m hatchling build -t wheel
 
+lock: ## Pin every package of every lane, also what others need, for Python 3.11 to 3.14; ARGS=--upgrade takes newer ones
+	@$(UV) --version >/dev/null 2>&1 || python3 -m pip install --quiet --target .venv-uv --upgrade uv
+	$(LOCK) constraints/host.in --extra dev --extra twins --extra lab --extra oracles \
+		--overrides constraints/host.overrides -o constraints/host.txt
+	$(LOCK) constraints/volta.in --extra dev --extra volta --extra lab -o constraints/volta.txt
+	$(LOCK) constraints/cuda.in --extra dev --extra cuda --extra lab --extra oracles -o constraints/cuda.txt
+
 stamp: ## Write which commit this is, for copies of the tree without .git
-	@$(or $(PYTHON),$(BOOT)) -I microbench/stamp.py
+	@$(or $(PYTHON),python3) -I microbench/stamp.py
 
 clean: ## Remove caches and build output; .venv and data/ stay
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from attention import reference, timings
+from attention import reference, rounding, timings
 from attention.choose import Candidate, choose
 from attention.errors import EnvironmentLacks
 from attention.identity import code_sha256
@@ -87,14 +87,14 @@ def _bench_one(
     calls: dict[int, Callable[[], Any]] = {}
     errors: dict[int, reference.Comparison] = {}
     failures: dict[int, str] = {}
-    oracle, low = _oracle(problem, query, key, value)
+    oracle, low, bound = _oracle(problem, query, key, value)
     for index, (candidate, _) in enumerate(candidates):
         run, config = by_path(candidate.variant).load(), candidate.config
 
         def call(run: Any = run, config: Any = config) -> Any:
             return run(query, key, value, problem, config)
 
-        errors[index] = reference.compare(_checked_part(call()[0]), oracle, low, problem.dtype)
+        errors[index] = reference.compare(_checked_part(call()[0]), oracle, low, problem.dtype, bound)
         if errors[index].ok:
             calls[index] = call
         else:
@@ -150,8 +150,8 @@ def _checked_part(out: Any) -> Any:
     return out[0, heads, -ORACLE_ROWS:].double().numpy()
 
 
-def _oracle(problem: AttentionProblem, query: Any, key: Any, value: Any) -> tuple[Any, Any]:
-    """The oracle's and torch's own low-precision result of the checked part."""
+def _oracle(problem: AttentionProblem, query: Any, key: Any, value: Any) -> tuple[Any, Any, float]:
+    """The oracle's and torch's own result of the checked part, and what rounding may do to it in this precision."""
     import torch
 
     from attention.torch_private import torch_sdpa
@@ -162,11 +162,15 @@ def _oracle(problem: AttentionProblem, query: Any, key: Any, value: Any) -> tupl
     k, v = (tensor[:1, [head // group for head in heads_q]] for tensor in (key, value))
     first = problem.seq_q - q.shape[2]
     seen = np.tri(q.shape[2], problem.seq_kv, first, dtype=bool) if problem.causal else None
-    arrays = (tensor.double().numpy() for tensor in (q, k, v))
+    arrays = [tensor.double().numpy() for tensor in (q, k, v)]
     out, _ = reference.attention(*arrays, scale=problem.softmax_scale, mask=seen)
     mask = None if seen is None else torch.from_numpy(seen)
     low = torch_sdpa(q, k, v, mask, scale=problem.softmax_scale)
-    return out[0], low[0].double().numpy()
+    bound = 0.0
+    if problem.dtype in rounding.UNIT:
+        exact = (rounding.Rounded.exact(array, problem.dtype) for array in arrays)
+        bound = float(rounding.attention(*exact, scale=problem.softmax_scale, seen=seen)[1].error.max(initial=0.0))
+    return out[0], low[0].double().numpy(), bound
 
 
 def _timing(

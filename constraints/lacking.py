@@ -1,4 +1,4 @@
-"""What the Python that runs this lacks of a lane's pinned set: `python lacking.py host dev,twins`, one line per lack.
+"""What a lane asks for, and what the Python that runs this lacks of it.
 
 Standard library, and the copy of `packaging` that pip carries: an existing environment may hold nothing else.
 """
@@ -7,6 +7,7 @@ import ctypes.util
 import importlib.metadata
 import importlib.util
 import os
+import re
 import shutil
 import sys
 import tomllib
@@ -61,26 +62,22 @@ def requirements(extras: list[str]) -> Iterator[Requirement]:
 
 
 def pins(lane: str) -> dict[str, str]:
-    """The exact version that constraints/<lane>.txt gives each distribution."""
-    lines = (line.split("#")[0].strip() for line in (HERE / f"{lane}.txt").read_text().splitlines())
-    return {_plain(name): version for name, _, version in (line.partition("==") for line in lines if line)}
+    """The exact version that constraints/<lane>.txt gives each distribution; the newest where it depends on Python."""
+    lines = (re.split(r"[#;]", line)[0].strip() for line in (HERE / f"{lane}.txt").read_text().splitlines())
+    return {canonical(name): version for name, _, version in (line.partition("==") for line in lines if line)}
 
 
-def lacking(extras: list[str], lane: str, pinned: bool = False) -> list[str]:
-    """Each requirement that this Python does not meet, as one phrase; `pinned` asks for the lane's exact versions."""
-    exact = pins(lane) if pinned else {}
+def lacking(extras: list[str]) -> list[str]:
+    """Each requirement that this Python does not meet, as one phrase."""
     stand_in: dict[str, list[str]] = tables()["stand_in"]
     lacks = []
     for requirement in requirements(extras):
         found = _version(requirement.name)
-        pin = exact.get(_plain(requirement.name))
         if found is None:
-            if pinned or not any(_is_here(other) for other in stand_in.get(requirement.name, [])):
+            if not any(_is_here(other) for other in stand_in.get(requirement.name, [])):
                 lacks.append(str(requirement).partition(";")[0].strip())
         elif not requirement.specifier.contains(found, prereleases=True):
             lacks.append(f"{requirement.name}{requirement.specifier} (it has {found})")
-        elif pin is not None and found.partition("+")[0] != pin:
-            lacks.append(f"{requirement.name}=={pin} (it has {found})")
     return sorted(set(lacks))
 
 
@@ -91,8 +88,9 @@ def _applying(lines: list[str]) -> Iterator[Requirement]:
             yield requirement
 
 
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "-").replace(".", "-")
+def canonical(name: str) -> str:
+    """A distribution's name as indexes compare it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _version(name: str) -> str | None:
@@ -114,8 +112,3 @@ def _is_here(other: str) -> bool:
         return shutil.which(name) is not None
     roots = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
     return any(Path(root, name).exists() for root in roots if root)
-
-
-if __name__ == "__main__":
-    for lack in lacking([extra for extra in sys.argv[2].split(",") if extra], sys.argv[1], pinned=True):
-        print(lack)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 OLDEST = (7, 0)  # the first tensor cores, and the oldest row of microbench/arch.py
 OLDEST_CUDA13 = (7, 5)  # CUDA 13 release notes: support of Maxwell, Pascal and Volta ends with 12.x
-OLDEST_WITHOUT_CUDA12 = (10, 0)  # NVRTC 12.6 and torch's cu126 wheels end at sm_90
+WITHOUT_CUDA12 = ((10, 3), (12, 1))  # what the volta lane's NVRTC, 12.8, does not know; 12.9 does
 CUDA13_DRIVER = 580  # CUDA 13 release notes: the first driver branch that loads CUDA 13.x
 NVIDIA_SMI_SECONDS = 30  # without persistence mode a cold driver takes several seconds to answer
 
@@ -56,10 +56,10 @@ def choose(gpus: list[Gpu]) -> Choice:
         return Choice("volta", f"{found}, which CUDA 13 wheels no longer hold kernels for")
     if oldest.cuda13:
         return Choice("cuda", found)
-    newest = max(usable, key=lambda gpu: gpu.compute_capability)
-    if newest.compute_capability >= OLDEST_WITHOUT_CUDA12:
+    unserved = [gpu for gpu in usable if gpu.compute_capability in WITHOUT_CUDA12]
+    if unserved:
         raise NoLaneError(
-            f"Found {_describe(newest)} on a driver older than {CUDA13_DRIVER}, which cannot load CUDA 13; "
+            f"Found {_describe(unserved[0])} on a driver older than {CUDA13_DRIVER}, which cannot load CUDA 13; "
             f"update the driver, or measure the CPU with LANE=host."
         )
     return Choice("volta", f"{found} on a driver older than {CUDA13_DRIVER}, which cannot load CUDA 13")

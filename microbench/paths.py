@@ -7,13 +7,16 @@ from platformdirs import user_cache_path, user_data_path
 
 PACKAGE = Path(__file__).resolve().parent
 CHECKOUT = PACKAGE.parent if (PACKAGE.parent / "pyproject.toml").is_file() else None
-SHIPPED = CHECKOUT / "data" if CHECKOUT else PACKAGE / "data"
+DATA_VARIABLE = "SMSCOPE_DATA"
 CACHE_VARIABLE = "SMSCOPE_CACHE"
+# SMSCOPE_DATA stands for data/ as a whole: everything is read there, and written.
+MOVED = Path(os.environ[DATA_VARIABLE]) if os.environ.get(DATA_VARIABLE) else None
+SHIPPED = MOVED or (CHECKOUT / "data" if CHECKOUT else PACKAGE / "data")
 
 
 def writable_data() -> Path:
     """New runs and profiles go here: data/ of a checkout, else the user's data folder."""
-    return SHIPPED if CHECKOUT else user_data_path("smscope", appauthor=False)
+    return SHIPPED if CHECKOUT or MOVED else user_data_path("smscope", appauthor=False)
 
 
 def data_roots() -> list[Path]:

@@ -3,12 +3,17 @@
 LLVM may unroll and interleave a loop, so how many elements one round serves is not known; but for each element a kernel
 does a known number of multiply-adds and a known number of vector loads and stores. The ratio of the two counts is
 therefore exact: one operation removed, added or fused changes it, and so does a spilled register.
+
+A scalar chain is held to three things instead: its loops do nothing to a float but fused multiply-adds, each takes the
+result of the one before it, and a run of the very same code counts how many there are.
 """
 
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from microbench.errors import ContractError
 
@@ -38,8 +43,14 @@ KINDS = (
     _x86("xmm"),
     Registers("v", re.compile(r"^\s+fml[as]\s+v\d+\.4s"), re.compile(r"\bq\d+(?=.*\[)|(?<=[{ ])v\d+\.4s(?=[, }].*\[)")),
 )
-_SCALAR_FMA = re.compile(r"^\s+(?:vfn?m(?:add|sub)\d+ss\s|fn?m(?:add|sub)\s+s\d+)", re.MULTILINE)
-_SCALAR_MULTIPLY = re.compile(r"^\s+(?:v?mulss\s|fmul\s+s\d+)", re.MULTILINE)
+# What reads or writes an f32 register by arithmetic; operands follow, in AT&T order on x86 (the result last).
+_SCALAR_FMA = re.compile(r"^\s+(?:vfn?m(?:add|sub)\d+ss|fn?m(?:add|sub)(?=\s+s\d))\s+(?P<operands>.*)$")
+_SCALAR_OTHER = re.compile(r"^\s+(?:v?(?:mul|add|sub)ss\s|f(?:n?mul|add|sub)\s+s\d+)")
+_SCALAR_MOVE = re.compile(r"^\s+(?:v?mov(?:ap[sd]|dqa|ss)|fmov|ldr)\s+(?P<operands>.*,.*)$")
+_REGISTER = re.compile(r"%xmm\d+|\bs\d+\b")
+
+
+COUNTED_LAPS = (1, 7)  # one too few for an unrolled loop, and one with a remainder
 
 
 @dataclass(frozen=True)
@@ -76,22 +87,61 @@ def check_loop(text: str, contract: LoopContract, name: str) -> str:
     )
 
 
-def require_scalar(kernel: Callable[..., Any], count: int) -> str:
-    """Hold a scalar chain to loops of `count` fused f32 multiply-adds, and no separate multiply.
+def require_chain(kernel: Callable[..., Any], count: int) -> str:
+    """Hold `kernel(value, factor, add, laps)` to `count` dependent fused f32 multiply-adds a lap.
 
-    LLVM may unroll: every loop must hold a multiple of `count`, and the shortest, which does what is left over, just
-    `count`. Returns what was found. Raises ContractError.
+    Returns what was found: '64 fma f32'. Raises ContractError.
     """
-    loops = ["\n".join(loop) for loop in innermost_loops(assembly(kernel))]
-    found = [(len(_SCALAR_FMA.findall(loop)), len(_SCALAR_MULTIPLY.findall(loop))) for loop in loops]
-    arithmetic = [counts for counts in found if any(counts)]
-    fused = sorted(fused for fused, _ in arithmetic)
-    if not fused or fused[0] != count or any(n % count for n in fused) or any(split for _, split in arithmetic):
+    check_chain(assembly(kernel), kernel.__name__)
+    # From 0, times 1 plus 1: f32 counts the steps exactly, and the compiler knows none of the three.
+    zero, one = np.float32(0), np.float32(1)
+    steps = [float(kernel(zero, one, one, laps)) for laps in COUNTED_LAPS]
+    if steps != [float(count * laps) for laps in COUNTED_LAPS]:
         raise ContractError(
-            f"{kernel.__name__} declares a loop of {count} fused f32 multiply-adds, but LLVM made loops of "
-            f"{arithmetic or 'none'} (fused, separate): its time is not that of the chain."
+            f"{kernel.__name__} declares {count} multiply-adds a lap, but did {' and '.join(f'{n:g}' for n in steps)} "
+            f"in {' and '.join(str(laps) for laps in COUNTED_LAPS)} laps: its time is not that of the chain."
         )
     return f"{count} fma f32"
+
+
+def check_chain(text: str, name: str) -> None:
+    """The part of `require_chain` that the machine code shows, in AT&T (x86) or Arm syntax. Raises ContractError."""
+    found = False
+    for loop in innermost_loops(text):
+        fused = [line for line in loop if _SCALAR_FMA.match(line)]
+        if any(_SCALAR_OTHER.match(line) for line in loop):
+            raise ContractError(
+                f"{name} declares fused f32 multiply-adds, but LLVM left separate ones in its loop: its time is not "
+                "that of the chain; the CPU may have no FMA instruction."
+            )
+        if fused and not _is_chain(loop):
+            raise ContractError(
+                f"{name} declares a chain, but not every multiply-add of its loop takes the result of the one before "
+                "it: its time is not a latency."
+            )
+        found |= bool(fused)
+    if not found:
+        raise ContractError(f"{name} declares a loop of fused f32 multiply-adds, but LLVM made none.")
+
+
+def _is_chain(loop: list[str]) -> bool:
+    """True where each multiply-add reads a register that holds the result of the one before, around the loop."""
+    held: set[str] = set()
+    for turn in range(2):  # the first turn finds what the loop begins with
+        for line in loop:
+            if match := _SCALAR_FMA.match(line):
+                registers = _REGISTER.findall(match["operands"])
+                result = registers[-1] if "%" in line else registers[0]
+                # On x86 the result's register is an operand too; on Arm it is only written.
+                sources = registers if "%" in line else registers[1:]
+                if held.isdisjoint(sources) and (turn or held):
+                    return False
+                held = {result}
+            elif match := _SCALAR_MOVE.match(line):
+                first, last = (part.strip() for part in match["operands"].rsplit(",", 1))
+                source, target = (first, last) if "%" in line else (last, first)
+                (held.add if source in held else held.discard)(target)
+    return True
 
 
 def assembly(kernel: Callable[..., Any]) -> str:

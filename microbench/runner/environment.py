@@ -16,7 +16,7 @@ from microbench.runner.wire import Hello
 
 # Everything whose version can move a number, whichever of them is installed.
 PACKAGES = (
-    *("smscope", "numpy", "scipy", "ruptures", "pydantic", "numba", "llvmlite", "numba-cuda"),
+    *("smscope", "numpy", "scipy", "pydantic", "numba", "llvmlite", "numba-cuda"),
     *("cupy-cuda12x", "cupy-cuda13x", "cuda-bindings", "cuda-core", "nvidia-ml-py"),
     *("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc"),
 )

@@ -9,12 +9,15 @@ from microbench import paths
 
 
 @pytest.fixture(scope="session")
-def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cubins")
+def shared_cache(shared_folder: Path) -> Path:
+    """Of all workers; entries appear in it whole."""
+    folder = shared_folder / "cubins"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(autouse=True)
 def private_cache(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """One folder for the session, so that a kernel which several tests read is compiled once."""
+    """So that a kernel which several tests read is compiled once."""
     monkeypatch.setenv(paths.CACHE_VARIABLE, str(shared_cache))
     yield shared_cache

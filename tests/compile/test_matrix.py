@@ -32,6 +32,12 @@ def test_every_kernel_keeps_its_contract_and_its_budget(rows: list[matrix.Checke
 
 
 @pytest.mark.timeout(600)
+def test_ptxas_changed_neither_order_nor_waits_of_any_wgmma(rows: list[matrix.Checked]) -> None:
+    assert [(row.kernel, row.build, row.notes) for row in rows if row.notes] == []
+    assert any("wgmma" in row.kernel for row in rows)
+
+
+@pytest.mark.timeout(600)
 def test_the_committed_matrix_is_current(rows: list[matrix.Checked]) -> None:
     made, committed = matrix.table(rows, BuildRow), tables.read(BuildRow)
     if {row.nvrtc for row in made} == {row.nvrtc for row in committed}:

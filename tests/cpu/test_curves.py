@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from microbench.curves import Curves, NoValue, at, interval, knee, level, over, peak, plateaus, slope
+from microbench.curves import Curves, NoValue, _pieces, at, interval, knee, level, over, peak, plateaus, slope
 from microbench.probe import Point
 
 finite = st.floats(min_value=-1e12, max_value=1e12)
@@ -72,6 +72,22 @@ def test_a_slope_is_the_cost_of_one_more() -> None:
     assert slope("x")(curves([1, 2, 4], [7.0, 9.0, 13.0])).per_campaign == pytest.approx([2.0])
     with pytest.raises(NoValue, match="three points"):
         slope("x")(curves([1, 2], [1.0, 2.0]))
+
+
+def ways(count: int) -> list[list[tuple[int, int]]]:
+    """Every way to cut so many points into pieces of two or more."""
+    if count == 0:
+        return [[]]
+    return [[*before, (begin, count)] for begin in (0, *range(2, count - 1)) for before in ways(begin)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(arrays(np.float64, st.integers(4, 9), elements=st.floats(0, 1)), st.floats(0.001, 0.5))
+def test_a_curve_is_cut_where_no_other_cut_is_cheaper(values: np.ndarray, penalty: float) -> None:
+    def cost(pieces: list[tuple[int, int]]) -> float:
+        return sum(np.var(values[begin:stop]) * (stop - begin) + penalty for begin, stop in pieces)
+
+    assert cost(_pieces(values, penalty)) == pytest.approx(min(map(cost, ways(len(values)))))
 
 
 STEPS = ((32.0, 8), (270.0, 8), (650.0, 8))

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from microbench.errors import ContractError
-from microbench.measure.host_asm import LoopContract, check_loop, innermost_loops, require_loop, require_scalar
+from microbench.measure.host_asm import (
+    LoopContract,
+    check_chain,
+    check_loop,
+    innermost_loops,
+    require_chain,
+    require_loop,
+)
 from microbench.measure.host_code import REORDERED, provable
 
 X = np.linspace(0.5, 0.9, 256, dtype=np.float32)
@@ -64,22 +71,87 @@ def test_a_reduction_counts_its_folded_loads() -> None:
         require_loop(square, LoopContract(1, 2))
 
 
-@pytest.mark.parametrize(("length", "fastmath"), [(7, {"contract"}), (9, {"contract"}), (8, False)])
-def test_a_scalar_chain_of_another_length_or_unfused_fails(length: int, fastmath: set[str] | bool) -> None:
-    def build(length: int, fastmath: set[str] | bool) -> Callable[..., Any]:
-        @provable(fastmath)
-        def body(value: float, factor: float, add: float, laps: int) -> float:
-            for _ in range(laps):
-                for _ in range(length):
-                    value = value * factor + add
-            return value
+def scalar_chain(length: int, fastmath: set[str] | bool) -> Callable[..., Any]:
+    @provable(fastmath)
+    def body(value: float, factor: float, add: float, laps: int) -> float:
+        for _ in range(laps):
+            for _ in range(length):
+                value = value * factor + add
+        return value
 
-        body(np.float32(0.5), np.float32(0.5), np.float32(0.5), 3)
-        return body
+    body(np.float32(0.5), np.float32(0.5), np.float32(0.5), 3)
+    return body
 
-    assert require_scalar(build(8, {"contract"}), 8) == "8 fma f32"
-    with pytest.raises(ContractError, match="declares a loop of 8"):
-        require_scalar(build(length, fastmath), 8)
+
+def test_a_scalar_chain_passes_however_llvm_unrolls_it() -> None:
+    assert require_chain(scalar_chain(8, {"contract"}), 8) == "8 fma f32"
+
+
+@pytest.mark.parametrize("length", [7, 9, 16])
+def test_a_scalar_chain_of_another_length_fails(length: int) -> None:
+    with pytest.raises(ContractError, match=f"declares 8 multiply-adds a lap, but did {length} and {7 * length} in 1"):
+        require_chain(scalar_chain(length, {"contract"}), 8)
+
+
+def test_a_scalar_chain_that_is_not_fused_fails() -> None:
+    with pytest.raises(ContractError, match="left separate ones"):
+        require_chain(scalar_chain(8, False), 8)
+
+
+def test_a_scalar_chain_of_two_interleaved_ones_fails() -> None:
+    @provable()
+    def two(value: float, factor: float, add: float, laps: int) -> float:
+        other = value + factor
+        for _ in range(laps):
+            for _ in range(4):
+                value = value * factor + add
+                other = other * factor + add
+        return value + other
+
+    two(np.float32(0.5), np.float32(0.5), np.float32(0.5), 3)
+    with pytest.raises(ContractError, match="not every multiply-add"):
+        require_chain(two, 8)
+
+
+def loop_of(*lines: str) -> str:
+    return "\n    ".join((".LBB0_6:", *lines, "jg .LBB0_6"))
+
+
+X86_FMA, ARM_FMA = "vfmadd213ss %xmm2, %xmm1, %xmm0", "fmadd s0, s0, s1, s2"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        loop_of(*16 * [X86_FMA], "addq $-2, %rax"),  # Intel: two laps a turn
+        loop_of(X86_FMA),
+        loop_of(X86_FMA, "vmovaps %xmm0, %xmm3", "vfmadd213ss %xmm2, %xmm1, %xmm3", "vmovaps %xmm3, %xmm0"),
+        loop_of("vfmadd231ss (%rdx), %xmm1, %xmm0", "vfmadd231ss (%rdx), %xmm1, %xmm0"),
+        loop_of(*4 * [ARM_FMA], "subs x8, x8, #1"),
+        loop_of("fmadd s3, s0, s1, s2", "fmadd s0, s3, s1, s2"),
+        loop_of(*3 * [ARM_FMA], "fmadd d0, d1, d2, d3"),  # of another type, beside the chain
+    ],
+)
+def test_the_machine_code_of_a_chain_is_recognised(text: str) -> None:
+    check_chain(text, "kernel")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (loop_of(X86_FMA, "vfmadd213ss %xmm2, %xmm1, %xmm3"), "not every"),
+        (loop_of(X86_FMA, "vfmadd213ss %xmm2, %xmm1, %xmm3", "vmovaps %xmm0, %xmm3"), "not every"),
+        (loop_of(X86_FMA, "vmovss (%rdx), %xmm0"), "not every"),
+        (loop_of("fmadd s3, s0, s1, s2", "fmadd s3, s0, s1, s2"), "not every"),
+        (loop_of(X86_FMA, "vaddss %xmm2, %xmm0, %xmm0"), "left separate"),
+        (loop_of(ARM_FMA, "fmul s0, s0, s1"), "left separate"),
+        (loop_of("vfmadd213ps %ymm2, %ymm1, %ymm0"), "made none"),
+        (X86_FMA, "made none"),
+    ],
+)
+def test_machine_code_that_is_no_chain_fails(text: str, says: str) -> None:
+    with pytest.raises(ContractError, match=says):
+        check_chain(text, "kernel")
 
 
 X86 = """

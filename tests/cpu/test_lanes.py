@@ -1,14 +1,17 @@
-"""constraints/: which lane a machine gets, what that lane installs, and what an existing environment is told."""
+"""constraints/: which lane a machine gets, what that lane pins, and what an existing environment is told."""
 
 import importlib
 import os
 import subprocess
 import sys
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 LANES = ("host", "volta", "cuda")
@@ -43,6 +46,7 @@ def answer_as(folder: Path, text: str, code: int = 0) -> None:
         ([("A100", (8, 0), True)], "cuda"),
         ([("A100", (8, 0), False)], "volta"),
         ([("B200", (10, 0), True)], "cuda"),
+        ([("B200", (10, 0), False)], "volta"),  # CUDA 12.8 compiles for sm_100
         ([("H100", (9, 0), True), ("Tesla V100", (7, 0), True)], "volta"),
         ([("Tesla P100", (6, 0), True), ("H100", (9, 0), True)], "cuda"),
     ],
@@ -58,8 +62,8 @@ def test_the_reason_names_the_gpu_and_its_compute_capability(lane: ModuleType) -
 
 
 def test_a_gpu_that_no_lane_serves_on_its_driver_is_an_error_that_says_what_to_do(lane: ModuleType) -> None:
-    with pytest.raises(lane.NoLaneError, match=r"B200 .*update the driver, or measure the CPU with LANE=host"):
-        lane.choose([lane.Gpu("B200", (10, 0), False)])
+    with pytest.raises(lane.NoLaneError, match=r"B300 .*update the driver, or measure the CPU with LANE=host"):
+        lane.choose([lane.Gpu("B300", (10, 3), False)])
 
 
 def test_nvidia_smi_is_read(lane: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,9 +95,34 @@ def test_every_direct_requirement_of_a_lane_is_pinned_within_its_range(lacking: 
     sets = [*table["extras"].values(), *table.get("extras_with_cuda_torch", {}).values()]
     wanted = {(r.name, str(r.specifier)): r for extras in sets for r in lacking.requirements(extras)}
     for requirement in wanted.values():
-        pin = pins.get(requirement.name)
+        pin = pins.get(lacking.canonical(requirement.name))
         assert pin is not None, f"constraints/{name}.txt pins no {requirement.name}"
         assert requirement.specifier.contains(pin), f"{requirement} excludes constraints/{name}.txt's {pin}"
+
+
+@pytest.mark.parametrize("name", LANES)
+def test_every_package_that_a_lane_installs_here_is_pinned(lacking: ModuleType, name: str) -> None:
+    """Followed from the direct requirements through what the packages of this environment ask for in turn."""
+    pins, seen = lacking.pins(name), set[str]()
+    waiting = [r.name for r in lacking.requirements(lacking.tables()["host"]["extras"]["dev"])]
+    while waiting:
+        package = lacking.canonical(waiting.pop())
+        if package not in seen:
+            seen.add(package)
+            assert package in pins, f"constraints/{name}.txt pins no {package}; run `make lock`"
+            with suppress(PackageNotFoundError):  # of another platform
+                asked = map(Requirement, requires(package) or ())
+                waiting += [r.name for r in asked if r.marker is None or r.marker.evaluate({"extra": ""})]
+    assert len(seen) > 60
+
+
+@pytest.mark.parametrize("name", LANES)
+def test_the_pins_hold_what_was_chosen(lacking: ModuleType, name: str) -> None:
+    pins = lacking.pins(name)
+    for file in ("every.in", f"{name}.in"):
+        lines = (line.split("#")[0].strip() for line in (ROOT / "constraints" / file).read_text().splitlines())
+        for package, version in (line.split("==") for line in lines if "==" in line):
+            assert pins[lacking.canonical(package)] == version, "run `make lock`"
 
 
 @pytest.mark.parametrize("name", LANES)

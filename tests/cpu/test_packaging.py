@@ -58,7 +58,8 @@ class Installed:
     def run(self, *arguments: str, program: str = "python") -> subprocess.CompletedProcess[str]:
         """`python ...` away from the checkout, with a user's data and cache folders of its own."""
         homes = {f"XDG_{kind}_HOME": str(self.folder / kind) for kind in ("DATA", "CACHE")}
-        inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SMSCOPE_CACHE")}
+        ours = ("PYTHONPATH", "SMSCOPE_CACHE", "SMSCOPE_DATA")
+        inherited = {name: value for name, value in os.environ.items() if name not in ours}
         command = [str(self.python.with_name(program)), *arguments]
         return subprocess.run(command, capture_output=True, text=True, cwd=self.folder, env={**inherited, **homes})
 

@@ -201,6 +201,8 @@ FAST: tuple[tuple[int, Config], ...] = (
 )
 
 
+# What the chooser picks is held to the same by tests/compile/test_attention_matrix.py in every run.
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["sm80", "sm86", "sm89", "sm90a"])
 @pytest.mark.parametrize(("head_dim", "config"), FAST, ids=lambda value: str(value).replace(" ", ","))
 def test_it_compiles_for_every_gpu_it_serves_without_spills(head_dim: int, config: Config, arch: str) -> None:

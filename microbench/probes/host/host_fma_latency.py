@@ -6,7 +6,7 @@ from microbench.arch import HOST
 from microbench.curves import at
 from microbench.device import cpu as host_cpu
 from microbench.measure.host import HostBench
-from microbench.measure.host_asm import require_scalar
+from microbench.measure.host_asm import require_chain
 from microbench.measure.host_code import provable
 from microbench.probe import Bound, Constant, Metric, Point, Probe, Sample
 
@@ -31,7 +31,7 @@ def run(bench: HostBench, _: Point) -> list[Sample]:
         value = np.float32(chain(value, factor, add, laps))
 
     work(1)
-    proof = require_scalar(chain, CHAIN)
+    proof = require_chain(chain, CHAIN)
     return bench.alone(work).flagged(proof).latency(scale=1 / CHAIN)
 
 
