@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter
 
 from attention.errors import ProblemError, UnsupportedError
-from attention.model import Efficiency, Prediction, Unpredicted, nearest_efficiency, predict
+from attention.model import HOST, Efficiency, Prediction, Unpredicted, nearest_efficiency, predict
 from attention.nearest import nearest
 from attention.problem import AttentionProblem
 from attention.variant import Config, Owner, Variant, shipped
@@ -55,6 +55,7 @@ class Choice:
     refused: tuple[Refusal, ...]
     fallback: str | None = None
     nearest: str | None = None  # the changes with which a tuned kernel would serve, where few will do
+    mistrust: str | None = None  # why a kernel of ours that is predicted to be faster is not picked
 
     def to_json(self, indent: int | None = None) -> str:
         """The whole choice as JSON."""
@@ -80,7 +81,8 @@ def choose(
     """Pick a kernel for one problem on the machine of `profile`.
 
     only            'smscope' or 'torch' leaves the other's variants out; a variant's name leaves all others out
-    efficiencies    what timings on this machine showed, by the keys of attention.model.timed_keys
+    efficiencies    what timings on this machine showed, by the keys of attention.model.timed_keys; with these, even
+                    none, a CPU kernel of ours needs timings that bear out its lead. None: by the model alone
     Raises UnsupportedError where nothing can serve, with every reason.
     """
     variants = shipped() if variants is None else variants
@@ -101,10 +103,13 @@ def choose(
     ordered = predicted(profile, problem, candidates, efficiencies or {})
     tied = ties(ordered)
     pick = min(tied, key=_preference)
+    mistrust = None
+    if arch.name == HOST and efficiencies is not None:
+        pick, mistrust = _borne_out(pick, ordered)
     served = bool(only) or any(candidate.owner == "smscope" for candidate in ordered)
     fallback = None if served else _why_fallback(refused, arch, variants)
     hint = None if served else nearest(problem, arch, variants)
-    return Choice(problem, profile.gpu, profile.arch, pick, tied, ordered, refused, fallback, hint)
+    return Choice(problem, profile.gpu, profile.arch, pick, tied, ordered, refused, fallback, hint, mistrust)
 
 
 def legal(
@@ -161,10 +166,37 @@ def ties(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     return tuple(each for each in ordered if each.prediction is not None and each.prediction.seconds <= limit)
 
 
-def _preference(candidate: Candidate) -> tuple[bool, float, str, tuple[int, ...]]:
-    """Among equals: our own before torch's, then the one that relies least on overlap to hide its work."""
-    work = candidate.prediction.unhidden_seconds if candidate.prediction else 0.0
-    return candidate.owner != "smscope", work, candidate.variant, tuple(size for _, size in candidate.config.values)
+def _borne_out(pick: Candidate, ordered: tuple[Candidate, ...]) -> tuple[Candidate, str | None]:
+    """Torch's kernel for ours, and why, where our lead is less than what such predictions have erred by on this CPU."""
+    rival = next((each for each in ordered if each.owner == "torch" and each.prediction is not None), None)
+    if pick.owner == "torch" or pick.prediction is None or rival is None or rival.prediction is None:
+        return pick, None
+    margin, lead = pick.prediction.efficiency.margin, rival.prediction.seconds / pick.prediction.seconds
+    if margin is None:
+        return rival, (
+            f"{pick.variant} is predicted {lead:.2f} times as fast, and too few timings on this CPU say how far to "
+            "trust that; `python -m attention bench` takes them"
+        )
+    if lead >= max(margin, 1 + TIE_BAND):
+        return pick, None
+    return rival, (
+        f"{pick.variant} is predicted {lead:.2f} times as fast, and by the timings on this CPU such predictions are up "
+        f"to {margin:.2f} times too high"
+    )
+
+
+def _preference(candidate: Candidate) -> tuple[bool, bool, float, str, tuple[int, ...]]:
+    """Among equals what was timed goes first, then our own, then what relies least on overlap to hide its work."""
+    prediction = candidate.prediction
+    timed = prediction is not None and prediction.efficiency.timings > 0
+    work = prediction.unhidden_seconds if prediction else 0.0
+    return (
+        not timed,
+        candidate.owner != "smscope",
+        work,
+        candidate.variant,
+        tuple(size for _, size in candidate.config.values),
+    )
 
 
 def _outside(variant: Variant, arch: Arch, only: str | None) -> str | None:

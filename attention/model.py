@@ -20,6 +20,8 @@ from attention.shapes import LARGEST
 from attention.variant import MEMORY, Config, Demand, Tile, Variant
 from microbench.profile import Profile
 
+HOST = "host"
+FEW_QUERIES = 32  # on the CPU: less than a panel of our kernel there, whose lanes are queries
 MOST_STEPS = 1 << 20  # of rows that are looked at one by one: 8 MB an array
 LEVELS = ("l1", "l2", "l3")
 LONGEST_OCTAVE = LARGEST.bit_length()  # of lengths
@@ -40,17 +42,24 @@ class Term:
 
 @dataclass(frozen=True)
 class Efficiency:
-    """What `timings` of a variant on this machine showed: predicted over measured seconds, their median."""
+    """What `timings` of a variant on this machine showed: predicted over measured seconds, their median.
+
+    On the CPU also `overhead_seconds`, what a call takes before and after the work that is predicted, and `margin`: how
+    many times as fast as torch's our kernel must be predicted, since such predictions erred by that; None is unknown.
+    """
 
     value: float = 1.0
     timings: int = 0
+    overhead_seconds: float = 0.0
+    margin: float | None = None
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predicted seconds of one configuration: its phases' sum over its efficiency. `bound_by` is the costliest term.
+    """Predicted seconds of one configuration: its phases' sum over its efficiency, and the overhead of a call.
 
-    `unhidden_seconds` is the sum of all terms, as if nothing overlapped: what tells equals apart.
+    `bound_by` is the costliest term. `unhidden_seconds` is the sum of all terms, as if nothing overlapped: what tells
+    equals apart.
     """
 
     seconds: float
@@ -76,12 +85,24 @@ def timed_keys(
     """Under which efficiencies hold what timings of a configuration showed for a problem, in order of nearness.
 
     Itself: its head dim as padded, the edges of its band and whether it is packed (what is compiled), about as many
-    keys, or about 2**octave. Then any problem of the head dim, and any problem of the variant.
+    keys, or about 2**octave. Then any problem of the head dim, and any problem of the variant: see timed_class.
     """
     edges = problem.edges
     kind = f"{int(edges.left is not None)}{int(edges.right is not None)}{int(problem.varlen)}"
-    head_dim = f"{variant.path} {config} D={variant.pads(problem.head_dim)}"
-    return f"{head_dim} band={kind} 2^{_octave(problem) if octave is None else octave}", head_dim, variant.path
+    whole = timed_class(variant, problem)
+    head_dim = f"{whole} {config} D={variant.pads(problem.head_dim)}"
+    return f"{head_dim} band={kind} 2^{_octave(problem) if octave is None else octave}", head_dim, whole
+
+
+def timed_class(variant: Variant, problem: AttentionProblem) -> str:
+    """The problems of a variant whose timings say something of one another.
+
+    On the CPU these have one dtype, since half precision is another rate of torch's and a conversion for ours, and many
+    queries or few: one query is bound by memory, and leaves most lanes of our kernel empty.
+    """
+    if HOST not in variant.archs:
+        return variant.path
+    return f"{variant.path} {problem.dtype} {'few' if problem.mean_lengths[0] < FEW_QUERIES else 'many'} queries"
 
 
 def _octave(problem: AttentionProblem) -> int:
@@ -121,7 +142,7 @@ def predict(
     terms += [_term(machine, demand, share.rows, share) for demand in tile.edge]
     phases = dict.fromkeys(term.phase for term in terms)
     longest = (max(term.seconds for term in terms if term.phase == phase) for phase in phases)
-    seconds = sum(longest) / efficiency.value
+    seconds = sum(longest) / efficiency.value + efficiency.overhead_seconds
     bound = max(terms, key=lambda term: term.seconds)
     return Prediction(
         seconds=seconds,
@@ -196,7 +217,7 @@ def _term(machine: _Machine, demand: Demand, times: float, share: Share) -> Term
         rate = value * machine.needed_clock_hz
     elif constant.endswith("_cycles"):
         rate = machine.needed_clock_hz / value  # a latency that nothing hides, `amount` times over
-    elif constant == alone or (profile.arch == "host" and constant in ONE_CORE):
+    elif constant == alone or (profile.arch == HOST and constant in ONE_CORE):
         rate = value
     else:
         rate = value / profile.sm_count

@@ -3,10 +3,14 @@
 An eager call whose chosen kernel is torch's is handed to torch's function whole, with its own backward; where no tuned
 kernel could serve, with one FallbackWarning per distinct reason. A compiled graph holds the operator, which chooses
 when it runs.
+
+On a CPU small calls go to torch's function before they are judged, which is sound for any call that torch can make: the
+result is torch's own. What torch refuses is judged then, so that the error names what is wrong.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import torch
 
@@ -19,6 +23,7 @@ from attention.inputs import (
     require_plain,
     require_tensors,
 )
+from attention.model import FEW_QUERIES
 from attention.plan import Plan, plan_of, warn_once
 from attention.problem import AttentionProblem
 from attention.shapes import (
@@ -37,6 +42,16 @@ from microbench.errors import UnknownArch
 # The operator's arguments that torch's function has not: slopes, sinks, cu_seqlens and longest lengths.
 NOTHING_PACKED = (None, None, None, None, 0, 0)
 NO_WINDOW = (False, -1, -1, 0.0)
+
+# Bound here: whoever puts attention.sdpa in the place of torch's function must not be called back.
+_torch_sdpa: Any = torch._C._nn.scaled_dot_product_attention
+_Tensor = torch.Tensor
+_is_tracing = torch.compiler.is_dynamo_compiling
+# On a CPU a query of so many bytes is torch's: 64 rows of one head of 64 float32. Handing such a call to our kernel's
+# threads takes longer than torch takes for all of it, and judging it a tenth to a half of that (2 us of 4 to 20).
+SMALL_QUERY_BYTES = 16 * 1024
+MOST_KEPT = 4096
+_torchs_kinds: set[tuple[Any, ...]] = set()  # kinds of CPU calls that were judged, warned of, and found to be torch's
 
 
 @dataclass(frozen=True)
@@ -73,6 +88,29 @@ def sdpa(
     only: 'smscope' or 'torch' narrows the choice to kernels of that owner.
     Raises ProblemError for inputs that describe no attention problem; ArgumentError, a TypeError, for a wrong type.
     """
+    try:
+        if (
+            type(query) is _Tensor
+            and only is None
+            and strict is False
+            and not _is_tracing()
+            and query.is_cpu
+            and dropout_p == 0.0
+            and (scale is None or scale > 0.0)  # see torch_limits
+            and (
+                (0 < query.nbytes <= SMALL_QUERY_BYTES and attn_mask is None)
+                or _kind(query, key, attn_mask, is_causal, enable_gqa) in _torchs_kinds
+            )
+        ):
+            if scale is None and enable_gqa is False:  # each further argument costs torch 0.1 us
+                if is_causal is False:
+                    return _torch_sdpa(query, key, value, attn_mask)  # type: ignore[no-any-return]
+                return _torch_sdpa(query, key, value, attn_mask, is_causal=is_causal)  # type: ignore[no-any-return]
+            return _torch_sdpa(  # type: ignore[no-any-return]
+                query, key, value, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa
+            )
+    except Exception:
+        pass  # judged below, where the error names what is wrong
     require_tensors(("query", query), ("key", key), ("value", value))
     if attn_mask is not None:
         require_tensors(("attn_mask", attn_mask))
@@ -95,7 +133,9 @@ def sdpa(
             raise UnsupportedError(f"{route.lacks}; call without strict and only='smscope', and torch serves.")
         warn_once(route.lacks)
     if route.to_torch:
-        return torch.nn.functional.scaled_dot_product_attention(
+        if route.plan is not None and query.device.type == "cpu" and not (only or dropout_p):
+            _keep(_kind(query, key, attn_mask, is_causal, enable_gqa))
+        return _torch_sdpa(  # type: ignore[no-any-return]
             query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
         )
     q, k, v, mask = query, key, value, attn_mask
@@ -109,6 +149,26 @@ def sdpa(
         out = out.reshape(query.shape[:-1] + value.shape[-1:] if query.dim() < 4 else leading + out.shape[1:])
     result: torch.Tensor = out
     return result
+
+
+def _kind(
+    query: torch.Tensor, key: torch.Tensor, mask: torch.Tensor | None, is_causal: bool, enable_gqa: bool
+) -> tuple[Any, ...]:
+    """What decides whether a CPU call is torch's. A few queries are of one kind for every number of keys.
+
+    A cache grows by a key a token: each length would be a new kind, and cost its token a choice.
+    """
+    shape = query.shape
+    mask_dtype = None if mask is None else mask.dtype
+    if shape[-2] < FEW_QUERIES:
+        return query.dtype, is_causal, enable_gqa, mask_dtype, shape[-1]
+    return query.dtype, is_causal, enable_gqa, mask_dtype, shape, key.shape
+
+
+def _keep(kind: tuple[Any, ...]) -> None:
+    if len(_torchs_kinds) >= MOST_KEPT:
+        _torchs_kinds.clear()
+    _torchs_kinds.add(kind)
 
 
 def _unserved(device: str, dropout_p: float) -> str | None:

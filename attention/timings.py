@@ -5,14 +5,14 @@ machine, is an efficiency. A timing of our own kernel counts only while the kern
 """
 
 import hashlib
-import statistics
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from attention.model import Efficiency, Unpredicted, predict, timed_keys
+from attention.calibration import Sample, calibrated
+from attention.model import Efficiency, Unpredicted, predict
 from attention.problem import AttentionProblem
 from attention.variant import KERNELS, Config, Variant, shipped
 from microbench import paths
@@ -111,23 +111,22 @@ def efficiencies(
 
     Tiles differ in what keeps them from their bound, and so do head dims, masks and lengths.
     """
-    ratios: dict[str, list[float]] = {}
     every = shipped() if variants is None else variants
     known = {variant.path: variant for variant in every}
     # torch's kernels are timed as peers, and chosen as variants.
     known |= {f"peer/{variant.name}": variant for variant in every if profile.arch in variant.archs}
+    samples: list[Sample] = []
     for timing in timings:
         variant = known.get(timing.variant)
         if variant is None or (variant.owner == "smscope" and timing.source_sha256 != source_sha256(variant.path)):
             continue
         problem, config = timing.problem, Config(tuple(timing.config.items()))
         try:
-            promised = predict(profile, problem, variant, config)
+            promised = predict(profile, problem, variant, config).seconds
         except Unpredicted:
             continue
-        for key in timed_keys(variant, config, problem):
-            ratios.setdefault(key, []).append(promised.seconds / timing.seconds)
-    return {path: Efficiency(statistics.median(found), len(found)) for path, found in ratios.items()}
+        samples.append(Sample(variant, config, problem, promised, timing.seconds, timing.low, timing.high, timing.run))
+    return calibrated(samples)
 
 
 def of_machine(profile: Profile) -> dict[str, Efficiency]:

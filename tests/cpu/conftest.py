@@ -28,6 +28,7 @@ def host_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def forget() -> None:
         plan.plan_of.cache_clear()
         op._route.cache_clear()
+        op._torchs_kinds.clear()
 
     monkeypatch.setattr(plan, "machine_profile", lambda _device: MachineProfile(host_profile()))
     monkeypatch.setattr(plan.timings, "of_machine", lambda _profile: {})

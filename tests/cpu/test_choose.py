@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -104,8 +105,49 @@ def test_what_no_tuned_kernel_serves_falls_back_with_a_reason(feature, reason):
 
 
 def test_timings_correct_the_ranking():
-    choice = choose(host_profile(), LONG, efficiencies={OURS: Efficiency(0.2, 5), TORCH: Efficiency(0.9, 5)})
+    known = {f"{OURS} float32 many queries": Efficiency(0.2, 5), f"{TORCH} float32 many queries": Efficiency(0.9, 5)}
+    choice = choose(host_profile(), LONG, efficiencies=known)
     assert choice.pick.variant == TORCH
+
+
+def lead(margin: float | None, ours: int = 5, theirs: int = 5) -> Choice:
+    """A choice where our kernel is predicted 1.5 times as fast, and such predictions erred by `margin`."""
+    plain = choose(host_profile(), LONG)
+    torchs = next(each for each in plain.candidates if each.variant == TORCH).prediction.seconds
+    by_class = {
+        f"{OURS} float32 many queries": Efficiency(1.0, ours, margin=margin),
+        f"{TORCH} float32 many queries": Efficiency(torchs / plain.pick.prediction.seconds / 1.5, theirs),
+    }
+    return choose(host_profile(), LONG, efficiencies=by_class)
+
+
+def test_on_a_cpu_a_lead_counts_where_it_is_more_than_such_predictions_erred_by():
+    assert lead(margin=1.4).pick.variant == OURS and lead(margin=1.4).mistrust is None
+    kept = lead(margin=1.6)
+    assert (
+        kept.pick.variant == TORCH and "1.50 times as fast" in kept.mistrust and "1.60 times too high" in kept.mistrust
+    )
+    assert lead(margin=None).pick.variant == choose(host_profile(), LONG, efficiencies={}).pick.variant == TORCH
+    window = AttentionProblem(1, 8, 8, 2048, 2048, 128, window=(64, 64))  # which torch's function cannot do
+    assert choose(host_profile(), window, efficiencies={}).pick.variant == OURS
+
+
+def test_a_tie_goes_to_what_was_timed():
+    assert choose(host_profile(), LONG).pick.variant == OURS
+    plain = choose(host_profile(), LONG)
+    torchs = next(each for each in plain.candidates if each.variant == TORCH).prediction.seconds
+    even = Efficiency(torchs / plain.pick.prediction.seconds, 5)
+    timed = {f"{TORCH} float32 many queries": even}
+    choice = choose(host_profile(), LONG, efficiencies=timed)
+    assert {each.variant for each in choice.tied} == {OURS, TORCH} and choice.pick.variant == TORCH
+    assert choice.mistrust is None
+
+
+def test_one_dtype_and_few_queries_learn_nothing_from_others():
+    known = {f"{OURS} float32 many queries": Efficiency(0.5, 5), f"{TORCH} float32 many queries": Efficiency(0.5, 5)}
+    for problem in (replace(LONG, dtype="bfloat16"), replace(LONG, seq_q=1)):
+        found = choose(host_profile(), problem, efficiencies=known)
+        assert all(each.prediction.efficiency.timings == 0 for each in found.candidates if each.prediction)
 
 
 def test_without_measurements_torch_serves_and_the_reason_is_named():
