@@ -10,7 +10,9 @@ from typing import Annotated
 import typer
 
 from attention import bench as benchmark
-from attention import builds
+from attention import bench_table, builds
+from attention.calls import grid
+from attention.calls.show import show as show_calls
 from attention.errors import AttentionError, ProblemError, UnsupportedError
 from attention.explain import Explanation, explain_on
 from attention.machine import machine_profile
@@ -34,7 +36,6 @@ app = typer.Typer(
 
 # What `make bench` ends with: a short and a long prompt, and one token against a long cache.
 PICKS = (("4,16,16,1024,1024,64", False), ("1,32,8,4096,4096,128", True), ("8,32,8,1,4096,128", False))
-BENCHED = ("1,8,8,1024,1024,64", "1,8,2,2048,2048,128", "1,4,4,4096,4096,64")
 
 Json = Annotated[bool, typer.Option("--json", help="One line of JSON on stdout, and nothing else there.")]
 DTYPE_HELP = "float16, bfloat16, float32 or float64;"
@@ -117,6 +118,10 @@ def bench(
     peers: Annotated[
         bool, typer.Option("--peers", help="On a GPU: the grid and ten cells more beside every peer that is installed.")
     ] = False,
+    calls: Annotated[
+        bool,
+        typer.Option("--calls", help="On a CPU: 100 whole calls of sdpa beside torch's function."),
+    ] = False,
     flex: Annotated[bool, typer.Option("--flex", help="With --peers: FlexAttention too, slow to compile.")] = False,
     json: Json = False,
 ) -> None:
@@ -128,20 +133,25 @@ def bench(
                 raise InputError(f"--peers times its own grid of cells; leave {option} out, or --peers.")
         _bench_peers(every, flex, json)
         return
+    if calls:
+        show_calls(json)
+        return
     if flex:
         raise InputError("--flex is one of the peers; pass --peers with it, or leave it out.")
-    triangles = (False, True) if causal is None else (causal,)
-    problems = [
-        AttentionProblem.parse_shape(text, dtype=dtype or "float32", causal=triangle)
-        for text in shape or BENCHED
-        for triangle in triangles
-    ]
-    measured = benchmark.bench(problems, only=only, every=every)
+    if shape:
+        problems = [
+            AttentionProblem.parse_shape(text, dtype=dtype or "float32", causal=triangle)
+            for text in shape
+            for triangle in ((False, True) if causal is None else (causal,))
+        ]
+    else:
+        problems = grid.problems(dtype, causal)
+    measured = benchmark.bench(problems, only=only, every=every, unpredicted=bool(shape))
     if json:
-        console.emit([_row(each, measured) for each in measured])
+        console.emit([bench_table.row(each, measured) for each in measured])
     else:
         headings = ("problem", "candidate", "predicted", "measured", "middle half", "speed", "of torch's", "")
-        rows = [_cells(each, measured) for each in measured]
+        rows = [bench_table.cells(each, measured) for each in measured]
         console.draw(console.table(f"{counted(len(problems), 'problem')} on this CPU", headings, rows))
     if any(each.failure for each in measured):
         raise typer.Exit(1)
@@ -249,45 +259,6 @@ def _usual_dtype(profile: Profile) -> str:
     if profile.arch == "host":
         return "float32"
     return "float16" if profile.arch in ("sm70", "sm75") else "bfloat16"
-
-
-def _ratio(each: benchmark.Measured, measured: list[benchmark.Measured]) -> float | None:
-    """Torch's own kernel's seconds over this candidate's: above 1 is faster than torch."""
-    for other in measured:
-        if other.problem == each.problem and other.timing and other.candidate.variant.endswith("/torch_sdpa"):
-            return other.timing.seconds / each.timing.seconds if each.timing else None
-    return None
-
-
-def _row(each: benchmark.Measured, measured: list[benchmark.Measured]) -> dict[str, object]:
-    timing = each.timing.model_dump(mode="json", exclude_none=True) if each.timing else None
-    speed = each.timing.tflops if each.timing else None
-    return {
-        "problem": str(each.problem),
-        "candidate": each.name,
-        "picked": each.picked,
-        "failure": each.failure,
-        "torch_over_this": _ratio(each, measured),
-        "tflops": speed,
-        "timing": timing,
-    }
-
-
-def _cells(each: benchmark.Measured, measured: list[benchmark.Measured]) -> tuple[object, ...]:
-    if each.timing is None:
-        return (str(each.problem), each.name, None, None, None, None, None, each.failure)
-    predicted = each.timing.predicted_seconds
-    ratio = _ratio(each, measured)
-    return (
-        str(each.problem),
-        each.name,
-        written(predicted, "s") if predicted else None,
-        written(each.timing.seconds, "s"),
-        f"{written(each.timing.low, 's')} to {written(each.timing.high, 's')}",
-        written(each.problem.flops / each.timing.seconds, "FLOP/s"),
-        f"{ratio:.2f} x" if ratio else None,
-        "picked" if each.picked else None,
-    )
 
 
 def main(arguments: list[str] | None = None) -> None:
