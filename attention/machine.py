@@ -41,7 +41,8 @@ def _of_host(slug: str) -> MachineProfile:
     shipped = sorted((name for name in available() if name.startswith(HOST)), key=lambda name: (name != HOST, name))
     for name in shipped:
         caution = f"this CPU ({slug}) has no profile, so that of {name} judges it; `make bench` measures this one"
-        return MachineProfile(Profile.load(name), caution)
+        # Under its own name, for a neighbour's timings bear out nothing here.
+        return MachineProfile(Profile.load(name).model_copy(update={"gpu": slug}), caution)
     empty = Profile(gpu=slug, name="unmeasured CPU", arch=HOST, sm_count=os.cpu_count() or 1)
     return MachineProfile(empty, f"this CPU ({slug}) has no profile and none is shipped; `make bench` measures it")
 
