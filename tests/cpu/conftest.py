@@ -18,6 +18,14 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_once() -> None:
+    """The CPU kernel is on disk, as after `attention bench`: where it is not, torch serves and a warning says so."""
+    from attention.variant import by_path
+
+    by_path("host/forward/tiled_online_softmax").prepare()
+
+
 @pytest.fixture
 def host_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every choice of attention by one made-up profile without timings, and every reason to warn new."""
