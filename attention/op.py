@@ -4,8 +4,8 @@ An eager call whose chosen kernel is torch's is handed to torch's function whole
 kernel could serve, with one FallbackWarning per distinct reason. A compiled graph holds the operator, which chooses
 when it runs.
 
-On a CPU small calls go to torch's function before they are judged, which is sound for any call that torch can make: the
-result is torch's own. What torch refuses is judged then, so that the error names what is wrong.
+On a CPU small calls, and calls like one that was torch's, go to torch's function before they are judged: the result is
+torch's own, as it would have been. What torch refuses is judged then, so that the error names what is wrong.
 """
 
 from dataclasses import dataclass
@@ -47,9 +47,9 @@ NO_WINDOW = (False, -1, -1, 0.0)
 _torch_sdpa: Any = torch._C._nn.scaled_dot_product_attention
 _Tensor = torch.Tensor
 _is_tracing = torch.compiler.is_dynamo_compiling
-# On a CPU a query of so many bytes is torch's: 64 rows of one head of 64 float32. Handing such a call to our kernel's
-# threads takes longer than torch takes for all of it, and judging it a tenth to a half of that (2 us of 4 to 20).
-SMALL_QUERY_BYTES = 16 * 1024
+# On a CPU a query and key of so many bytes together are torch's: 128 rows each of one head of 64 float32. Handing such
+# a call to our kernel's threads takes about as long as torch takes for all of it, and judging it 2 us of 4 to 60.
+SMALL_BYTES = 64 * 1024
 MOST_KEPT = 4096
 _torchs_kinds: set[tuple[Any, ...]] = set()  # kinds of CPU calls that were judged, warned of, and found to be torch's
 
@@ -97,8 +97,11 @@ def sdpa(
             and query.is_cpu
             and dropout_p == 0.0
             and (scale is None or scale > 0.0)  # see torch_limits
+            # Torch 2.13 reads past the end of a value that has fewer rows than key.
+            and (key_bytes := key.nbytes) == value.nbytes
+            and (enable_gqa is False or key.shape == value.shape)
             and (
-                (0 < query.nbytes <= SMALL_QUERY_BYTES and attn_mask is None)
+                (0 < query.nbytes <= SMALL_BYTES - key_bytes and attn_mask is None)
                 or _kind(query, key, attn_mask, is_causal, enable_gqa) in _torchs_kinds
             )
         ):

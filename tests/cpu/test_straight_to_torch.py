@@ -47,6 +47,17 @@ def test_what_torch_refuses_is_judged_and_named(judged):
     assert len(judged) == 1
 
 
+@pytest.mark.parametrize("queries", [16, 128])
+@pytest.mark.parametrize("enable_gqa", [False, True])
+@pytest.mark.parametrize("value", [(1, 4, 15, 64), (1, 2, 32, 64), (1, 8, 8, 64)])
+def test_a_value_that_torch_would_read_past_is_refused(queries, enable_gqa, value):
+    """Torch's CPU kernel (2.13) takes the number of keys from key, and reads as many rows of value."""
+    q, k, v = tensors(queries=queries, dim=64)
+    sdpa(q, k, v, enable_gqa=enable_gqa)
+    with pytest.raises(ProblemError, match=r"key .* and value .* must have the same"):
+        sdpa(q, k, torch.zeros(value), enable_gqa=enable_gqa)
+
+
 @pytest.mark.parametrize("scale", [-0.25, 0.0])
 def test_what_torch_computes_wrong_is_not_left_to_it(scale):
     q, k, v = tensors(queries=8, keys=8)
