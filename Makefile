@@ -39,6 +39,8 @@ help: ## This list
 
 bench: ready-bench ## Measure this machine: one run, its profile, and the kernels it picks
 	@$(RUN) -m microbench run $(DEVICE) $(ARGS)
+	$(if $(or $(findstring --json,$(ARGS)),$(findstring --quick,$(ARGS)),$(findstring --only,$(ARGS))),,\
+		@$(RUN) -m attention bench --after-run $(if $(findstring host,$(DEVICE) $(ARGS)),host,any))
 	$(if $(findstring --json,$(ARGS)),,@$(RUN) -m attention picks $(if $(findstring host,$(DEVICE) $(ARGS)),--gpu host))
 
 check: ready-dev ## Compile every kernel for every architecture and read its SASS; ARGS=<gpu> compares its methods

@@ -5,6 +5,7 @@ Exit codes: 0 done; 1 it could not be done, or a kernel gave a wrong result; 2 a
 
 import json as json_module
 import sys
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -123,6 +124,10 @@ def bench(
         typer.Option("--calls", help="On a CPU: 100 whole calls of sdpa beside torch's function."),
     ] = False,
     flex: Annotated[bool, typer.Option("--flex", help="With --peers: FlexAttention too, slow to compile.")] = False,
+    after_run: Annotated[
+        str | None,
+        typer.Option("--after-run", help="host or any: as `make bench` ends; any is without a GPU."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Time our kernel beside torch's on this CPU, or beside all peers on a GPU; timings go to data/attention."""
@@ -138,6 +143,8 @@ def bench(
         return
     if flex:
         raise InputError("--flex is one of the peers; pass --peers with it, or leave it out.")
+    if after_run is not None and not _can_follow(after_run):
+        return
     if shape:
         problems = [
             AttentionProblem.parse_shape(text, dtype=dtype or "float32", causal=triangle)
@@ -147,7 +154,9 @@ def bench(
     else:
         problems = grid.problems(dtype, causal)
     measured = benchmark.bench(problems, only=only, every=every, unpredicted=bool(shape))
-    if json:
+    if after_run is not None:
+        say(f"Timed our attention kernel beside torch's on {counted(len(problems), 'problem')}: choices rest on that.")
+    elif json:
         console.emit([bench_table.row(each, measured) for each in measured])
     else:
         headings = ("problem", "candidate", "predicted", "measured", "middle half", "speed", "of torch's", "")
@@ -155,6 +164,19 @@ def bench(
         console.draw(console.table(f"{counted(len(problems), 'problem')} on this CPU", headings, rows))
     if any(each.failure for each in measured):
         raise typer.Exit(1)
+
+
+def _can_follow(where: str) -> bool:
+    """Whether `make bench` can end with timings of this CPU's kernels: a GPU's run is followed by none."""
+    if where != "host" and visible_gpus():
+        return False
+    if find_spec("torch") is None:
+        say(
+            "Torch is not installed here, so attention was not timed: on this CPU torch's own kernel will serve until "
+            "`python -m attention bench` has run."
+        )
+        return False
+    return True
 
 
 def _bench_peers(every: bool, flex: bool, json: bool) -> None:

@@ -54,20 +54,11 @@ def _one(kind: Kind, problem: AttentionProblem, seed: int, run: str, load: float
 
     query, key, value = inputs(problem)
     theirs = torch._C._nn.scaled_dot_product_attention  # by whatever name others replaced it
-    options: dict[str, Any] = {"is_causal": True} if problem.causal else {}
-    options |= {"enable_gqa": True} if problem.heads_q != problem.heads_kv else {}
-
-    def ours_called(times: int) -> None:
-        for _ in range(times):
-            sdpa(query, key, value, **options)
-
-    def theirs_called(times: int) -> None:
-        for _ in range(times):
-            theirs(query, key, value, **options)
-
+    options: dict[str, Any] = {"is_causal": problem.causal, "enable_gqa": problem.heads_q != problem.heads_kv}
     difference = (sdpa(query, key, value, **options) - theirs(query, key, value, **options)).abs().max().item()
     if not difference <= CLOSE[problem.dtype]:
         raise AttentionError(f"attention.sdpa and torch differ by {difference:.1e} on {problem}; nothing was kept.")
+    ours_called, theirs_called = (_calling(each, query, key, value, **options) for each in (sdpa, theirs))
     burst, ours, torchs = in_turns(ours_called, theirs_called)
     low, middle, high = statistics.quantiles(ours, n=4, method="inclusive")
     torch_low, torch_middle, torch_high = statistics.quantiles(torchs, n=4, method="inclusive")
@@ -97,6 +88,30 @@ def _one(kind: Kind, problem: AttentionProblem, seed: int, run: str, load: float
         commit=stamp.commit().sha,
         dirty=stamp.commit().dirty,
     )
+
+
+def _calling(
+    function: Callable[..., Any], query: Any, key: Any, value: Any, is_causal: bool, enable_gqa: bool
+) -> Callable[[int], None]:
+    """So many calls as a user writes them: what is False is left out, and no dict of options is unpacked."""
+
+    def plain(times: int) -> None:
+        for _ in range(times):
+            function(query, key, value)
+
+    def causal(times: int) -> None:
+        for _ in range(times):
+            function(query, key, value, is_causal=True)
+
+    def grouped(times: int) -> None:
+        for _ in range(times):
+            function(query, key, value, enable_gqa=True)
+
+    def both(times: int) -> None:
+        for _ in range(times):
+            function(query, key, value, is_causal=True, enable_gqa=True)
+
+    return {(False, False): plain, (True, False): causal, (False, True): grouped}.get((is_causal, enable_gqa), both)
 
 
 def in_turns(

@@ -121,3 +121,17 @@ def test_the_grid_times_enough_to_know_an_error_in_each_precision():
         assert len({problem for problem in grid.problems(dtype)}) >= 6
     assert {problem.causal for problem in grid.problems(causal=True)} == {True}
     assert {problem.dtype for problem in grid.problems("float64")} == {"float64"}
+
+
+def test_make_bench_ends_with_timings_where_it_can(monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(cli.benchmark, "bench", lambda problems, **_: asked.append(len(problems)) or [])
+    monkeypatch.setattr(cli, "visible_gpus", lambda: ["a GPU"])
+    for where in ("any", "host"):
+        with pytest.raises(SystemExit):
+            cli.main(["bench", "--after-run", where])
+    assert asked == [len(grid.problems())] and "choices rest on that" in capsys.readouterr().err
+    monkeypatch.setattr(cli, "find_spec", lambda _name: None)
+    with pytest.raises(SystemExit) as left:
+        cli.main(["bench", "--after-run", "host"])
+    assert not left.value.code and len(asked) == 1 and "Torch is not installed" in capsys.readouterr().err
