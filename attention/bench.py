@@ -80,8 +80,8 @@ def _candidates(
     problem: AttentionProblem, only: str | None, every: bool, unpredicted: bool
 ) -> list[tuple[Candidate, bool]]:
     profile = machine_profile("cpu").profile
-    efficiencies = timings.of_machine(profile)
-    choice = choose(profile, problem, only=only, efficiencies=efficiencies)
+    known, duels = timings.of_machine(profile), timings.duels_of_machine(profile)
+    choice = choose(profile, problem, only=only, efficiencies=known, duels=duels)
     wanted: dict[str, Candidate] = {}
     for candidate in choice.candidates if every else (choice.pick, *choice.candidates):
         if unpredicted or candidate.prediction is not None:

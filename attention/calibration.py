@@ -2,21 +2,22 @@
 
     measured = overhead + predicted / efficiency            one overhead a kernel, one efficiency for problems alike
 
-Our CPU kernel is taken before torch's only where it is predicted to win by more than such predictions have erred. The
-error is asked of the timings themselves: each eighth of the timed problems is predicted from the other seven.
+Our CPU kernel is taken before torch's only where it won every duel near the problem. The model alone is no reason: it
+knows NumPy's BLAS and not torch's. Asked for each of six timed problems by the other five, its lead was off by up to
+3.5 times (the 18 timings of host-amd-epyc-f26m2-2c).
 """
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from attention.model import HOST, Efficiency, nearest_efficiency, timed_class, timed_keys
+from attention.model import HOST, Efficiency, timed_class, timed_keys
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant
 
 OVERHEAD_SHARE = 0.9  # of a timing, at the least, that shows what a call costs before any work
-FOLDS = 8
-FEWEST_PAIRS = 4  # problems with timings of both kernels, below which nothing is known of the error
+NEAREST = 3  # timed problems that must all have been won: one may be a fluke, and all would include other regimes
 
 
 @dataclass(frozen=True)
@@ -33,15 +34,24 @@ class Sample:
     run: str | None = None
 
 
+@dataclass(frozen=True)
+class Duel:
+    """How many times as fast as torch's our kernel was on a problem, at the least that both middle halves leave open.
+
+    `name` is the timed_class of our kernel.
+    """
+
+    name: str
+    problem: AttentionProblem
+    lead: float
+
+
 def calibrated(samples: Iterable[Sample]) -> dict[str, Efficiency]:
     """Efficiencies by attention.model.timed_keys, each the median over the timings that it covers."""
     samples = tuple(_newest(samples))
     on_host = tuple(sample for sample in samples if HOST in sample.variant.archs)
     overheads = _overheads(on_host)
-    found = _efficiencies(samples, overheads)
-    for name, margin in _margins(on_host, overheads).items():
-        found |= {key: replace(each, margin=margin) for key, each in found.items() if key.startswith(name)}
-    return found
+    return _efficiencies(samples, overheads)
 
 
 def _newest(samples: Iterable[Sample]) -> Iterable[Sample]:
@@ -78,45 +88,34 @@ def _overheads(samples: tuple[Sample, ...]) -> dict[str, float]:
     return found
 
 
-def _margins(samples: tuple[Sample, ...], overheads: Mapping[str, float]) -> dict[str, float]:
-    """By our kernel's timed_class: the most that a predicted speed-up over torch's kernel has exceeded the measured."""
-    theirs = [sample for sample in samples if sample.variant.owner == "torch"]
-    found: dict[str, float] = {}
-    for name, mine in _by_class(sample for sample in samples if sample.variant.owner == "smscope").items():
-        errors = _errors(mine, theirs, overheads)
-        if len(errors) >= FEWEST_PAIRS:
-            found[name] = max(1.0, *errors)
-    return found
+def duels(samples: Iterable[Sample]) -> tuple[Duel, ...]:
+    """Each CPU problem on which our kernel and torch's were timed in one run, by the best tile of ours."""
+    on_host = [sample for sample in _newest(samples) if HOST in sample.variant.archs]
+    found: dict[tuple[str, AttentionProblem], float] = {}
+    for mine in (sample for sample in on_host if sample.variant.owner == "smscope"):
+        theirs = [each.low for each in on_host if each.variant.owner == "torch" and each.problem == mine.problem]
+        if theirs:
+            key = (timed_class(mine.variant, mine.problem), mine.problem)
+            found[key] = max(found.get(key, 0.0), min(theirs) / mine.high)
+    return tuple(Duel(name, problem, lead) for (name, problem), lead in found.items())
 
 
-def _by_class(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
-    found: dict[str, list[Sample]] = {}
-    for sample in samples:
-        found.setdefault(timed_class(sample.variant, sample.problem), []).append(sample)
-    return found
+def lead_near(variant: Variant, problem: AttentionProblem, fought: Iterable[Duel]) -> float | None:
+    """The least lead of our kernel on the NEAREST problems of its class that were timed; None where they are too few.
 
-
-def _errors(mine: list[Sample], theirs: list[Sample], overheads: Mapping[str, float]) -> list[float]:
-    """Predicted speed-up over the measured, of each problem that both were timed on, without its own timings.
-
-    The measured one is the least that the middle halves of both leave open, so that wide timings mistrust themselves.
+    Problems with the triangle and without do not speak for one another: tiles on it are half empty.
     """
-    both = list(dict.fromkeys(sample.problem for sample in mine))
-    rivals = {problem: [each for each in theirs if each.problem == problem] for problem in both}
-    both = [problem for problem in both if rivals[problem]]
-    errors: list[float] = []
-    for fold in range(min(FOLDS, len(both))):
-        left_out = set(both[fold::FOLDS])
-        others = [sample for sample in (*mine, *theirs) if sample.problem not in left_out]
-        known = _efficiencies(others, overheads)
-        for sample in (sample for sample in mine if sample.problem in left_out):
-            ours = _seconds(sample, known)
-            fastest = min((_seconds(rival, known), rival.low) for rival in rivals[sample.problem])
-            if ours and fastest[0]:
-                errors.append((fastest[0] / ours) / (fastest[1] / sample.high))
-    return errors
+    name = timed_class(variant, problem)
+    alike = [each for each in fought if each.name == name and each.problem.causal == problem.causal]
+    nearest = sorted(alike, key=lambda each: _distance(each.problem, problem))[:NEAREST]
+    return min(each.lead for each in nearest) if len(nearest) == NEAREST else None
 
 
-def _seconds(sample: Sample, known: Mapping[str, Efficiency]) -> float:
-    nearest = nearest_efficiency(known, sample.variant, sample.config, sample.problem)
-    return sample.promised / nearest.value + nearest.overhead_seconds if nearest else 0.0
+def _distance(one: AttentionProblem, other: AttentionProblem) -> float:
+    """Octaves between two problems, over all their sizes."""
+    pairs = zip(_sizes(one), _sizes(other), strict=True)
+    return sum(abs(math.log2(mine / theirs)) for mine, theirs in pairs)
+
+
+def _sizes(problem: AttentionProblem) -> tuple[int, int, int, int]:
+    return problem.seq_q, problem.seq_kv, problem.head_dim, problem.batch * problem.heads_q

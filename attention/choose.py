@@ -3,10 +3,12 @@
 The same profile, problem and timings give the same Choice in every process: nothing is raced, nothing is random.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
+from attention.calibration import Duel, lead_near
 from attention.errors import ProblemError, UnsupportedError
 from attention.model import HOST, Efficiency, Prediction, Unpredicted, nearest_efficiency, predict
 from attention.nearest import nearest
@@ -77,12 +79,14 @@ def choose(
     only: str | None = None,
     variants: tuple[Variant, ...] | None = None,
     efficiencies: dict[str, Efficiency] | None = None,
+    duels: Sequence[Duel] | None = None,
 ) -> Choice:
     """Pick a kernel for one problem on the machine of `profile`.
 
     only            'smscope' or 'torch' leaves the other's variants out; a variant's name leaves all others out
-    efficiencies    what timings on this machine showed, by the keys of attention.model.timed_keys; with these, even
-                    none, a CPU kernel of ours needs timings that bear out its lead. None: by the model alone
+    efficiencies    what timings on this machine showed, by the keys of attention.model.timed_keys
+    duels           on a CPU those of our kernel and torch's: ours is picked only where it won near the problem; None
+                    leaves it to the model
     Raises UnsupportedError where nothing can serve, with every reason.
     """
     variants = shipped() if variants is None else variants
@@ -104,8 +108,8 @@ def choose(
     tied = ties(ordered)
     pick = min(tied, key=_preference)
     mistrust = None
-    if arch.name == HOST and efficiencies is not None:
-        pick, mistrust = _borne_out(pick, ordered)
+    if arch.name == HOST and duels is not None:
+        pick, mistrust = _borne_out(pick, ordered, problem, variants, duels)
     served = bool(only) or any(candidate.owner == "smscope" for candidate in ordered)
     fallback = None if served else _why_fallback(refused, arch, variants)
     hint = None if served else nearest(problem, arch, variants)
@@ -166,22 +170,29 @@ def ties(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     return tuple(each for each in ordered if each.prediction is not None and each.prediction.seconds <= limit)
 
 
-def _borne_out(pick: Candidate, ordered: tuple[Candidate, ...]) -> tuple[Candidate, str | None]:
-    """Torch's kernel for ours, and why, where our lead is less than what such predictions have erred by on this CPU."""
+def _borne_out(
+    pick: Candidate,
+    ordered: tuple[Candidate, ...],
+    problem: AttentionProblem,
+    variants: tuple[Variant, ...],
+    duels: Sequence[Duel],
+) -> tuple[Candidate, str | None]:
+    """Torch's kernel for ours, and why, where ours has not won every duel that was fought near the problem."""
     rival = next((each for each in ordered if each.owner == "torch" and each.prediction is not None), None)
-    if pick.owner == "torch" or pick.prediction is None or rival is None or rival.prediction is None:
+    if pick.owner == "torch" or rival is None:
         return pick, None
-    margin, lead = pick.prediction.efficiency.margin, rival.prediction.seconds / pick.prediction.seconds
-    if margin is None:
+    ours = next(variant for variant in variants if variant.path == pick.variant)
+    lead = lead_near(ours, problem, duels)
+    if lead is None:
         return rival, (
-            f"{pick.variant} is predicted {lead:.2f} times as fast, and too few timings on this CPU say how far to "
-            "trust that; `python -m attention bench` takes them"
+            f"{pick.variant} is predicted to be faster, and too few timings on this CPU bear that out; "
+            "`python -m attention bench` takes them"
         )
-    if lead >= max(margin, 1 + TIE_BAND):
+    if lead >= 1 + TIE_BAND:
         return pick, None
     return rival, (
-        f"{pick.variant} is predicted {lead:.2f} times as fast, and by the timings on this CPU such predictions are up "
-        f"to {margin:.2f} times too high"
+        f"{pick.variant} is predicted to be faster, and on a problem near this one it was timed at {lead:.2f} of the "
+        "speed of torch's on this CPU"
     )
 
 

@@ -163,7 +163,8 @@ def explain_on(
 ) -> Explanation:
     """Explain one problem on the machine of a profile, by its timings on file where there are some."""
     problem = problem.on("cpu" if profile.arch == HOST else "cuda")
-    choice = choose(profile, problem, only=only, efficiencies=timings.of_machine(profile))
+    known, duels = timings.of_machine(profile), timings.duels_of_machine(profile)
+    choice = choose(profile, problem, only=only, efficiencies=known, duels=duels)
     pick = choice.pick
     used = dict.fromkeys(term.constant for term in pick.prediction.terms) if pick.prediction else {}
     constants = [profile[name] for name in used]

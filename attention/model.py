@@ -44,14 +44,12 @@ class Term:
 class Efficiency:
     """What `timings` of a variant on this machine showed: predicted over measured seconds, their median.
 
-    On the CPU also `overhead_seconds`, what a call takes before and after the work that is predicted, and `margin`: how
-    many times as fast as torch's our kernel must be predicted, since such predictions erred by that; None is unknown.
+    On the CPU also `overhead_seconds`, what a call takes before and after the work that is predicted.
     """
 
     value: float = 1.0
     timings: int = 0
     overhead_seconds: float = 0.0
-    margin: float | None = None
 
 
 @dataclass(frozen=True)

@@ -101,8 +101,8 @@ def plan_of(
     if 0 in (query[0], query[2], key[2], *lengths):
         return Plan(problem, Config(), nothing_seen, "smscope", None)
     profile = machine_profile(str(device) if device.type == "cuda" else "cpu").profile
-    known = timings.of_machine(profile)
-    choice = choose(profile, problem, only=only or None, efficiencies=known)
+    known, duels = timings.of_machine(profile), timings.duels_of_machine(profile)
+    choice = choose(profile, problem, only=only or None, efficiencies=known, duels=duels)
     if not only and not by_path(choice.pick.variant).is_ready():
         # Not compiled in a thread beside the caller's: that holds the interpreter's lock for most of its seconds.
         warn_once(f"{choice.pick.variant} is not compiled on this machine yet, as `python -m attention bench` does")

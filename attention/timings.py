@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from attention.calibration import Sample, calibrated
+from attention.calibration import Duel, Sample, calibrated, duels
 from attention.model import Efficiency, Unpredicted, predict
 from attention.problem import AttentionProblem
 from attention.variant import KERNELS, Config, Variant, shipped
@@ -111,6 +111,10 @@ def efficiencies(
 
     Tiles differ in what keeps them from their bound, and so do head dims, masks and lengths.
     """
+    return calibrated(_samples(profile, timings, variants))
+
+
+def _samples(profile: Profile, timings: tuple[Timing, ...], variants: tuple[Variant, ...] | None) -> list[Sample]:
     every = shipped() if variants is None else variants
     known = {variant.path: variant for variant in every}
     # torch's kernels are timed as peers, and chosen as variants.
@@ -126,19 +130,30 @@ def efficiencies(
         except Unpredicted:
             continue
         samples.append(Sample(variant, config, problem, promised, timing.seconds, timing.low, timing.high, timing.run))
-    return calibrated(samples)
+    return samples
 
 
 def of_machine(profile: Profile) -> dict[str, Efficiency]:
     """The efficiencies that the timings on file show for a profile's machine; computed again where a file changed."""
+    return _of_machine(profile)[0]
+
+
+def duels_of_machine(profile: Profile) -> tuple[Duel, ...]:
+    """The duels of our kernel and torch's that are on file for a profile's machine: none but a CPU's."""
+    return _of_machine(profile)[1]
+
+
+def _of_machine(profile: Profile) -> tuple[dict[str, Efficiency], tuple[Duel, ...]]:
     stamps = tuple((file, (stat := file.stat()).st_mtime_ns, stat.st_size) for file in _files(profile.gpu))
     kept = _kept.get(profile.gpu)
     if kept is None or kept[0] != profile or kept[1] != stamps:
-        kept = _kept[profile.gpu] = (profile, stamps, efficiencies(profile, read(profile.gpu)[0]))
+        samples = _samples(profile, read(profile.gpu)[0], None)
+        kept = _kept[profile.gpu] = (profile, stamps, (calibrated(samples), duels(samples)))
     return kept[2]
 
 
-_kept: dict[str, tuple[Profile, tuple[tuple[Path, int, int], ...], dict[str, Efficiency]]] = {}
+_Shown = tuple[dict[str, Efficiency], tuple[Duel, ...]]
+_kept: dict[str, tuple[Profile, tuple[tuple[Path, int, int], ...], _Shown]] = {}
 
 
 @cache

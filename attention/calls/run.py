@@ -28,7 +28,7 @@ CLOSE = {"float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}  # between two righ
 
 
 def timed(seed: int = SEED, tell: Callable[[results.CallTiming], None] | None = None) -> list[results.CallTiming]:
-    """Time every call that the seed draws and append them. Raises EnvironmentLacks, DataError, AttentionError."""
+    """Time every call that the seed draws, and append each. Raises EnvironmentLacks, DataError, AttentionError."""
     try:
         import torch
     except ImportError as error:
@@ -40,10 +40,10 @@ def timed(seed: int = SEED, tell: Callable[[results.CallTiming], None] | None = 
         for kind, problem in calls:
             watcher.doing(kind, str(problem))
             rows.append(_one(kind, problem, seed, begun, load))
+            results.write(rows[-1:], host_slug())
             watcher.finished()
             if tell is not None:
                 tell(rows[-1])
-    results.write(rows, host_slug())
     return rows
 
 
@@ -57,7 +57,7 @@ def _one(kind: Kind, problem: AttentionProblem, seed: int, run: str, load: float
     options: dict[str, Any] = {"is_causal": problem.causal, "enable_gqa": problem.heads_q != problem.heads_kv}
     difference = (sdpa(query, key, value, **options) - theirs(query, key, value, **options)).abs().max().item()
     if not difference <= CLOSE[problem.dtype]:
-        raise AttentionError(f"attention.sdpa and torch differ by {difference:.1e} on {problem}; nothing was kept.")
+        raise AttentionError(f"attention.sdpa and torch differ by {difference:.1e} on {problem}; please report it.")
     ours_called, theirs_called = (_calling(each, query, key, value, **options) for each in (sdpa, theirs))
     burst, ours, torchs = in_turns(ours_called, theirs_called)
     low, middle, high = statistics.quantiles(ours, n=4, method="inclusive")

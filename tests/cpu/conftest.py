@@ -40,6 +40,7 @@ def host_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(plan, "machine_profile", lambda _device: MachineProfile(host_profile()))
     monkeypatch.setattr(plan.timings, "of_machine", lambda _profile: {})
+    monkeypatch.setattr(plan.timings, "duels_of_machine", lambda _profile: ())
     monkeypatch.setattr(plan, "_announced", set())
     forget()
     yield

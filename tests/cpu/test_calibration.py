@@ -1,10 +1,10 @@
-"""What timings on a CPU say of kernels: efficiency, the overhead of a call, and how far a predicted lead may be off."""
+"""What timings on a CPU say of kernels: efficiency, the overhead of a call, and where ours leads."""
 
 from dataclasses import replace
 
 import pytest
 
-from attention.calibration import Sample, calibrated
+from attention.calibration import Sample, calibrated, duels, lead_near
 from attention.model import predict
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
@@ -48,24 +48,44 @@ def test_a_long_timing_is_no_overhead():
     assert many(calibrated(tuple(grid(ours=lambda _: 5.0)))).overhead_seconds == 0.0
 
 
-def test_kernels_that_keep_their_efficiency_need_no_margin():
-    assert many(calibrated(tuple(grid()))).margin == pytest.approx(1.0)
+def lead(samples_, problem):
+    return lead_near(OURS, problem, duels(samples_))
 
 
-def test_the_margin_is_the_most_that_a_lead_was_overrated_by():
-    found = calibrated(tuple(grid(ours=lambda length: 4.0 if length == 4096 else 2.0)))
-    assert many(found).margin == pytest.approx(2.0)
-    assert many(found, TORCH).margin is None
+def square(length, **changes):
+    return AttentionProblem(1, 8, 8, length, length, 64, **changes)
 
 
-def test_wide_timings_mistrust_themselves():
-    assert many(calibrated(tuple(grid(spread=0.2)))).margin == pytest.approx(1.2 / 0.8)
+def test_a_lead_is_the_least_of_the_nearest_duels():
+    def slower_at(where):
+        return tuple(grid(ours=lambda length: 40.0 if length == where else 2.0))
+
+    for where in LENGTHS:
+        leads = {length: lead(slower_at(where), square(length)) for length in LENGTHS}
+        even = {length: lead(tuple(grid()), square(length)) for length in LENGTHS}
+        assert leads[where] < 1 < even[where]
+        assert any(leads[length] == even[length] for length in LENGTHS)
 
 
-def test_without_torchs_timings_or_with_few_nothing_is_known_of_the_error():
-    ours = [sample for sample in grid() if sample.variant == OURS]
-    assert many(calibrated(ours)).margin is None
-    assert many(calibrated(tuple(grid())[:6])).margin is None
+def test_wide_timings_leave_a_lead_open_at_its_least():
+    ours, torchs = samples(square(512), 1.0, 1.0, spread=0.2)
+    (duel,) = duels((ours, torchs))
+    assert duel.lead == pytest.approx(torchs.seconds / ours.seconds * 0.8 / 1.2)
+
+
+def test_the_best_tile_that_was_timed_fights():
+    ours, torchs = samples(square(512), 1.0, 1.0)
+    slow = replace(ours, config=Config((("block_q", 32), ("block_kv", 64))), seconds=1.0, low=1.0, high=1.0)
+    assert duels((ours, slow, torchs)) == duels((slow, ours, torchs)) == duels((ours, torchs))
+
+
+def test_too_few_duels_say_nothing_and_nothing_of_other_dtypes_triangles_or_few_queries():
+    timed = tuple(grid())
+    assert lead(timed, square(700)) > 1
+    for other in (square(700, dtype="bfloat16"), square(700, causal=True), AttentionProblem(1, 8, 8, 1, 700, 64)):
+        assert lead(timed, other) is None
+    assert lead(timed[:4], square(700)) is None
+    assert lead([sample for sample in timed if sample.variant == OURS], square(700)) is None
 
 
 def test_each_dtype_has_its_own_rate():

@@ -73,7 +73,7 @@ def test_the_calls_are_timed_kept_and_read_back(few):
     assert len({each.run for each in kept}) == 1 and not timings.read(host_slug())[0]
 
 
-def test_a_wrong_result_is_named_and_nothing_is_kept(few, monkeypatch):
+def test_a_wrong_result_is_named_and_not_kept(few, monkeypatch):
     from attention import op
 
     monkeypatch.setattr(op, "sdpa", lambda q, k, v, **_: torch.zeros_like(q))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from attention.calibration import Duel
 from attention.choose import TIE_BAND, Choice, choose
 from attention.errors import ProblemError, UnsupportedError
 from attention.model import Efficiency
@@ -110,26 +111,28 @@ def test_timings_correct_the_ranking():
     assert choice.pick.variant == TORCH
 
 
-def lead(margin: float | None, ours: int = 5, theirs: int = 5) -> Choice:
-    """A choice where our kernel is predicted 1.5 times as fast, and such predictions erred by `margin`."""
-    plain = choose(host_profile(), LONG)
-    torchs = next(each for each in plain.candidates if each.variant == TORCH).prediction.seconds
-    by_class = {
-        f"{OURS} float32 many queries": Efficiency(1.0, ours, margin=margin),
-        f"{TORCH} float32 many queries": Efficiency(torchs / plain.pick.prediction.seconds / 1.5, theirs),
-    }
-    return choose(host_profile(), LONG, efficiencies=by_class)
+def fought(*leads: float) -> tuple[Duel, ...]:
+    """Duels near LONG with these leads of our kernel."""
+    name = f"{OURS} float32 many queries"
+    return tuple(Duel(name, replace(LONG, seq_q=1024 * index), lead) for index, lead in enumerate(leads, start=1))
 
 
-def test_on_a_cpu_a_lead_counts_where_it_is_more_than_such_predictions_erred_by():
-    assert lead(margin=1.4).pick.variant == OURS and lead(margin=1.4).mistrust is None
-    kept = lead(margin=1.6)
-    assert (
-        kept.pick.variant == TORCH and "1.50 times as fast" in kept.mistrust and "1.60 times too high" in kept.mistrust
-    )
-    assert lead(margin=None).pick.variant == choose(host_profile(), LONG, efficiencies={}).pick.variant == TORCH
-    window = AttentionProblem(1, 8, 8, 2048, 2048, 128, window=(64, 64))  # which torch's function cannot do
-    assert choose(host_profile(), window, efficiencies={}).pick.variant == OURS
+def test_on_a_cpu_our_kernel_needs_to_have_won_near_the_problem():
+    won = choose(host_profile(), LONG, duels=fought(1.5, 1.2, 1.1))
+    assert won.pick.variant == OURS and won.mistrust is None
+    lost = choose(host_profile(), LONG, duels=fought(1.5, 0.8, 1.1))
+    assert lost.pick.variant == TORCH and "timed at 0.80 of the speed of torch's" in lost.mistrust
+    tied = choose(host_profile(), LONG, duels=fought(1.5, 1.01, 1.1))
+    assert tied.pick.variant == TORCH
+    for few in (fought(9.0, 9.0), ()):
+        unknown = choose(host_profile(), LONG, duels=few)
+        assert unknown.pick.variant == TORCH and "too few timings on this CPU" in unknown.mistrust
+    assert choose(host_profile(), LONG, duels=(), only="smscope").pick.variant == OURS
+
+
+def test_what_torchs_function_cannot_do_needs_no_duel():
+    window = AttentionProblem(1, 8, 8, 2048, 2048, 128, window=(64, 64))
+    assert choose(host_profile(), window, duels=()).pick.variant == OURS
 
 
 def test_a_tie_goes_to_what_was_timed():

@@ -11,6 +11,7 @@ import attention
 from attention import AttentionProblem, Explanation, ProblemError, explain
 from attention.explain import explain_on
 from attention.machine import machine_profile
+from microbench.device.cpu import host_slug
 from microbench.errors import UnknownGpu
 from tests.cpu.attention_profiles import hopper_profile, host_profile
 
@@ -135,7 +136,7 @@ def test_a_gpu_without_profile_is_named_with_those_that_have_one(data):
 def test_a_cpu_without_profile_is_judged_by_a_shipped_one_and_says_so(data):
     save(data, host_profile())
     found = explain(LONG)
-    assert found.choice.gpu == "host-test-4c"
+    assert found.choice.gpu == host_slug()  # under its own name: a neighbour's timings say nothing here
     assert any("has no profile" in caution and "make bench" in caution for caution in found.cautions)
 
 

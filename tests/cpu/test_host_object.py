@@ -10,17 +10,18 @@ import torch
 from numba import types
 
 from attention import FallbackWarning, flash_attn_func, op, plan, sdpa
+from attention.calibration import Duel
 from attention.kernels.host.forward.tiled_online_softmax import machine_code
-from attention.model import Efficiency
+from attention.problem import AttentionProblem
 from attention.variant import by_path
 from microbench import paths
 from microbench.build import host_object
 
-OURS, TORCH = "host/forward/tiled_online_softmax", "host/forward/torch_sdpa"
-WINS = {
-    f"{OURS} float32 many queries": Efficiency(1.0, 9, margin=1.0),
-    f"{TORCH} float32 many queries": Efficiency(0.1, 9),
-}
+OURS = "host/forward/tiled_online_softmax"
+WINS = tuple(
+    Duel(f"{OURS} float32 many queries", AttentionProblem(1, 4, 4, length, length, 64), 9.0)
+    for length in (128, 256, 512)
+)
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def empty_cache(tmp_path, monkeypatch):
 @pytest.fixture
 def winning(host_machine, monkeypatch):
     """A machine whose timings are for our kernel, and three tensors that it would serve."""
-    monkeypatch.setattr(plan.timings, "of_machine", lambda _profile: WINS)
+    monkeypatch.setattr(plan.timings, "duels_of_machine", lambda _profile: WINS)
     return torch.randn(3, 1, 4, 256, 64).unbind()
 
 

@@ -152,6 +152,9 @@ def test_a_wrong_kernel_is_named_and_not_timed(data, monkeypatch):
                 run = variant.load()
                 return lambda *a: (run(*a)[0] * 1.5, None) if path == OURS else run(*a)
 
+            def prepare(self):
+                pass
+
         return Broken()
 
     monkeypatch.setattr(bench, "by_path", broken)
