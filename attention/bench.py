@@ -1,12 +1,14 @@
 """Time our candidates beside torch's on this machine: one process, one timer, alternating, medians.
 
 Every candidate is checked against the float64 oracle before it is timed; a wrong one is named and not timed. Candidates
-alternate call by call, so that a slow stretch of the machine meets all of them.
+alternate call by call, so that a slow stretch of the machine meets all of them, and without a rest: OpenMP's threads
+spin for some milliseconds after a call of torch's on the next one's cores, as they do in a model.
 """
 
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -25,10 +27,9 @@ from microbench import stamp
 from microbench.device.cpu import host_slug
 from microbench.report.progress import watching
 
-CALLS = 11  # timed calls of each candidate
-LONGEST_S = 6.0  # a candidate whose calls would take longer than this together gets fewer, at least FEWEST
-FEWEST = 3
-REST_S = 0.005  # before each call: OpenMP's threads spin for some milliseconds after one, on the next one's cores
+CALLS = 31  # timed calls of each candidate
+LONGEST_S = 2.0  # a candidate whose calls would take longer than this together gets fewer, at least FEWEST
+FEWEST = 5
 ORACLE_ROWS = 256  # queries that the oracle checks, the last ones: under causal they see the most keys
 PACKAGES = ("smscope", "torch", "numba", "llvmlite", "numpy")
 
@@ -49,39 +50,48 @@ class Measured:
         return f"{self.candidate.variant.rpartition('/')[2]} {self.candidate.config}"
 
 
-def bench(problems: list[AttentionProblem], *, only: str | None = None, every: bool = False) -> list[Measured]:
+def bench(
+    problems: list[AttentionProblem], *, only: str | None = None, every: bool = False, unpredicted: bool = True
+) -> list[Measured]:
     """Time each problem's candidates on this CPU: the best predicted of each variant, or `every` configuration.
 
+    Without `unpredicted`, only kernels that are predicted: the timings of others correct nothing, and take long.
     Appends what was measured to data/attention/<this machine>.jsonl. Raises EnvironmentLacks, UnsupportedError.
     """
     try:
         import torch
     except ImportError as error:
         raise EnvironmentLacks("The bench times torch's kernel beside ours; `pip install torch` first.") from error
-    work = [(problem, _candidates(problem, only, every)) for problem in problems]
+    work = [(problem, _candidates(problem, only, every, unpredicted)) for problem in problems]
     measured: list[Measured] = []
+    begun = datetime.now(UTC).isoformat(timespec="seconds")
     with watching(sum(len(candidates) for _, candidates in work)) as watcher, torch.no_grad():
         for problem, candidates in work:
             watcher.doing(str(problem), "checking and timing")
-            measured += _bench_one(problem, candidates, watcher.finished)
+            measured += _bench_one(problem, candidates, begun, watcher.finished)
     for each in measured:
         if each.timing is not None:
             timings.write(each.timing)
+    for path in {each.candidate.variant for each in measured}:
+        by_path(path).prepare()  # in every dtype, so that no call has to
     return measured
 
 
-def _candidates(problem: AttentionProblem, only: str | None, every: bool) -> list[tuple[Candidate, bool]]:
+def _candidates(
+    problem: AttentionProblem, only: str | None, every: bool, unpredicted: bool
+) -> list[tuple[Candidate, bool]]:
     profile = machine_profile("cpu").profile
-    efficiencies = timings.of_machine(profile)
-    choice = choose(profile, problem, only=only, efficiencies=efficiencies)
+    known, duels = timings.of_machine(profile), timings.duels_of_machine(profile)
+    choice = choose(profile, problem, only=only, efficiencies=known, duels=duels)
     wanted: dict[str, Candidate] = {}
     for candidate in choice.candidates if every else (choice.pick, *choice.candidates):
-        wanted.setdefault(f"{candidate.variant} {candidate.config}" if every else candidate.variant, candidate)
+        if unpredicted or candidate.prediction is not None:
+            wanted.setdefault(f"{candidate.variant} {candidate.config}" if every else candidate.variant, candidate)
     return [(candidate, candidate == choice.pick) for candidate in wanted.values()]
 
 
 def _bench_one(
-    problem: AttentionProblem, candidates: list[tuple[Candidate, bool]], finished: Callable[[], None]
+    problem: AttentionProblem, candidates: list[tuple[Candidate, bool]], run_id: str, finished: Callable[[], None]
 ) -> list[Measured]:
     query, key, value = inputs(problem)
     calls: dict[int, Callable[[], Any]] = {}
@@ -103,7 +113,7 @@ def _bench_one(
     found = []
     for index, (candidate, picked) in enumerate(candidates):
         finished()
-        timing = _timing(problem, candidate, seconds[index], errors[index]) if index in seconds else None
+        timing = _timing(problem, candidate, seconds[index], errors[index], run_id) if index in seconds else None
         found.append(Measured(problem, candidate, timing, failures.get(index), picked))
     return found
 
@@ -128,7 +138,6 @@ def alternate(calls: dict[int, Callable[[], Any]]) -> dict[int, list[float]]:
     warm: dict[int, float] = {}
     for index, call in calls.items():
         call()
-        time.sleep(REST_S)
         start = time.perf_counter()
         call()
         warm[index] = time.perf_counter() - start
@@ -137,7 +146,6 @@ def alternate(calls: dict[int, Callable[[], Any]]) -> dict[int, list[float]]:
     repeats = max(FEWEST, min(CALLS, int(LONGEST_S / slowest))) if slowest else CALLS
     for _ in range(repeats):
         for index, call in calls.items():
-            time.sleep(REST_S)
             start = time.perf_counter()
             call()
             seconds[index].append(time.perf_counter() - start)
@@ -174,7 +182,7 @@ def _oracle(problem: AttentionProblem, query: Any, key: Any, value: Any) -> tupl
 
 
 def _timing(
-    problem: AttentionProblem, candidate: Candidate, seconds: list[float], error: reference.Comparison
+    problem: AttentionProblem, candidate: Candidate, seconds: list[float], error: reference.Comparison, run: str
 ) -> timings.Timing:
     import torch
 
@@ -197,15 +205,17 @@ def _timing(
         allowed_error=error.allowed,
         threads=torch.get_num_threads(),
         source_sha256=code_sha256(candidate.variant),
-        packages={name: metadata.version(name) for name in PACKAGES if _installed(name)},
+        packages=installed_packages(),
+        run=run,
         commit=stamp.commit().sha,
         dirty=stamp.commit().dirty,
     )
 
 
-def _installed(name: str) -> bool:
-    try:
-        metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
+def installed_packages() -> dict[str, str]:
+    """The versions of what the speed of a call may depend on."""
+    found: dict[str, str] = {}
+    for name in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found

@@ -3,13 +3,15 @@
 The same profile, problem and timings give the same Choice in every process: nothing is raced, nothing is random.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
+from attention.calibration import Duel, lead_near
 from attention.corrections import Corrections
 from attention.errors import ProblemError, UnsupportedError
-from attention.model import Prediction, Unpredicted, predict
+from attention.model import HOST, Prediction, Unpredicted, predict
 from attention.nearest import nearest
 from attention.problem import AttentionProblem
 from attention.variant import Config, Owner, Variant, shipped
@@ -60,6 +62,7 @@ class Choice:
     refused: tuple[Refusal, ...]
     fallback: str | None = None
     nearest: str | None = None  # the changes with which a tuned kernel would serve, where few will do
+    mistrust: str | None = None  # why a kernel of ours that is predicted to be faster is not picked
 
     def to_json(self, indent: int | None = None) -> str:
         """The whole choice as JSON."""
@@ -82,12 +85,15 @@ def choose(
     variants: tuple[Variant, ...] | None = None,
     efficiencies: Corrections | None = None,
     unmeasured: bool = False,
+    duels: Sequence[Duel] | None = None,
 ) -> Choice:
     """Pick a kernel for one problem on the machine of `profile`.
 
     only            'smscope' or 'torch' leaves the other's variants out; a variant's name leaves all others out
     efficiencies    what timings on this kind of machine showed; None judges by the constants of the profile alone
     unmeasured      take a GPU kernel of ours before torch's where `efficiencies` hold no timing of it
+    duels           on a CPU those of our kernel and torch's: ours is picked only where it won near the problem; None
+                    leaves it to the model
     Raises UnsupportedError where nothing can serve, with every reason.
     """
     variants = shipped() if variants is None else variants
@@ -112,10 +118,13 @@ def choose(
     able = tuple(each for each in ordered if behind is None or _fused_of_torch(each, variants))
     tied = unjudged(able) or ties(able)
     pick = min(tied, key=_preference)
+    mistrust = None
+    if arch.name == HOST and duels is not None:
+        pick, mistrust = _borne_out(pick, ordered, problem, variants, duels)
     served = bool(only) or any(candidate.owner == "smscope" for candidate in able)
     fallback = None if served else behind or _why_fallback(refused, arch, variants)
     hint = None if served or behind else nearest(problem, arch, variants)
-    return Choice(problem, profile.gpu, profile.arch, pick, tied, ordered, refused, fallback, hint)
+    return Choice(problem, profile.gpu, profile.arch, pick, tied, ordered, refused, fallback, hint, mistrust)
 
 
 def legal(
@@ -172,14 +181,18 @@ def ties(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     return tuple(each for each in ordered if each.prediction is not None and each.prediction.seconds <= limit)
 
 
-def _preference(candidate: Candidate) -> tuple[bool, bool, float, str, tuple[int, ...]]:
-    """Among equals: what was timed at its word; else our own before torch's, the one that relies least on overlap."""
+def _preference(candidate: Candidate) -> tuple[int, bool, float, str, tuple[int, ...]]:
+    """Among equals what was timed near the problem goes first, the fastest of it; then what was timed at all.
+
+    Of others our own goes before torch's, and what relies least on overlap to hide its work.
+    """
     sizes = tuple(size for _, size in candidate.config.values)
     found = candidate.prediction
     if found is not None and found.efficiency.near:
-        return False, False, found.seconds, candidate.variant, sizes
+        return 0, False, found.seconds, candidate.variant, sizes
+    timed = found is not None and found.efficiency.timings > 0
     work = found.unhidden_seconds if found else 0.0
-    return True, candidate.owner != "smscope", work, candidate.variant, sizes
+    return 1 if timed else 2, candidate.owner != "smscope", work, candidate.variant, sizes
 
 
 def _never_timed(
@@ -210,6 +223,32 @@ def unjudged(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     torchs = [each for each in ordered if each.owner == "torch"]
     doubted = [each for each in torchs if each.doubtful]
     return () if any(each.prediction for each in torchs) else tuple(doubted[:1])
+
+
+def _borne_out(
+    pick: Candidate,
+    ordered: tuple[Candidate, ...],
+    problem: AttentionProblem,
+    variants: tuple[Variant, ...],
+    duels: Sequence[Duel],
+) -> tuple[Candidate, str | None]:
+    """Torch's kernel for ours, and why, where ours has not won every duel that was fought near the problem."""
+    rival = next((each for each in ordered if each.owner == "torch" and each.prediction is not None), None)
+    if pick.owner == "torch" or rival is None:
+        return pick, None
+    ours = next(variant for variant in variants if variant.path == pick.variant)
+    lead = lead_near(ours, problem, duels)
+    if lead is None:
+        return rival, (
+            f"{pick.variant} is predicted to be faster, and too few timings on this CPU bear that out; "
+            "`python -m attention bench` takes them"
+        )
+    if lead >= 1 + TIE_BAND:
+        return pick, None
+    return rival, (
+        f"{pick.variant} is predicted to be faster, and on a problem near this one it was timed at {lead:.2f} of the "
+        "speed of torch's on this CPU"
+    )
 
 
 def _outside(variant: Variant, arch: Arch, only: str | None) -> str | None:

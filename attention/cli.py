@@ -5,24 +5,28 @@ Exit codes: 0 done; 1 it could not be done, or a kernel gave a wrong result; 2 a
 
 import json as json_module
 import sys
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
 from attention import bench as benchmark
-from attention import builds
+from attention import bench_table, builds
+from attention.calls import grid
+from attention.calls.show import show as show_calls
 from attention.errors import AttentionError, ProblemError
 from attention.explain import explain_on
 from attention.machine import machine_profile, nameable, named_machine
 from attention.picks import PICKS, shown, this_machine
 from attention.problem import AttentionProblem
 from microbench.arch import by_name
+from microbench.clocks import visible_gpus
 from microbench.errors import InputError, SmscopeError
 from microbench.profile import Profile
 from microbench.report import console
 from microbench.report.console import Json
 from microbench.report.progress import say
-from microbench.report.si import counted, written
+from microbench.report.si import counted
 
 app = typer.Typer(
     add_completion=False,
@@ -32,7 +36,6 @@ app = typer.Typer(
     help="Attention that is chosen by what was measured of this machine.",
 )
 
-BENCHED = ("1,8,8,1024,1024,64", "1,8,2,2048,2048,128", "1,4,4,4096,4096,64")
 
 DTYPE_HELP = "float16, bfloat16, float32 or float64;"
 Dtype = Annotated[str | None, typer.Option("--dtype", help=f"{DTYPE_HELP} float32 by default.")]
@@ -113,7 +116,15 @@ def bench(
     peers: Annotated[
         bool, typer.Option("--peers", help="On a GPU: the grid and ten cells more beside every peer that is installed.")
     ] = False,
+    calls: Annotated[
+        bool,
+        typer.Option("--calls", help="On a CPU: 100 whole calls of sdpa beside torch's function."),
+    ] = False,
     flex: Annotated[bool, typer.Option("--flex", help="With --peers: FlexAttention too, slow to compile.")] = False,
+    after_run: Annotated[
+        str | None,
+        typer.Option("--after-run", help="host or any: as `make bench` ends; any is without a GPU."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Time our kernel beside torch's on this CPU, or beside all peers on a GPU; timings go to data/attention."""
@@ -124,23 +135,46 @@ def bench(
                 raise InputError(f"--peers times its own grid of cells; leave {option} out, or --peers.")
         _bench_peers(every, flex, json)
         return
+    if calls:
+        show_calls(json)
+        return
     if flex:
         raise InputError("--flex is one of the peers; pass --peers with it, or leave it out.")
-    triangles = (False, True) if causal is None else (causal,)
-    problems = [
-        AttentionProblem.parse_shape(text, dtype=dtype or "float32", causal=triangle)
-        for text in shape or BENCHED
-        for triangle in triangles
-    ]
-    measured = benchmark.bench(problems, only=only, every=every)
-    if json:
-        console.emit([_row(each, measured) for each in measured])
+    if after_run is not None and not _can_follow(after_run):
+        return
+    if shape:
+        problems = [
+            AttentionProblem.parse_shape(text, dtype=dtype or "float32", causal=triangle)
+            for text in shape
+            for triangle in ((False, True) if causal is None else (causal,))
+        ]
+    else:
+        problems = grid.problems(dtype, causal)
+    measured = benchmark.bench(problems, only=only, every=every, unpredicted=bool(shape))
+    if after_run is not None:
+        say(f"Timed our attention kernel beside torch's on {counted(len(problems), 'problem')}: choices rest on that.")
+    elif json:
+        console.emit([bench_table.row(each, measured) for each in measured])
     else:
         headings = ("problem", "candidate", "predicted", "measured", "middle half", "speed", "of torch's", "")
         title = f"{counted(len(problems), 'problem')} on this CPU"
-        console.draw(console.table(title, headings, [_cells(each, measured) for each in measured]))
+        rows = [bench_table.cells(each, measured) for each in measured]
+        console.draw(console.table(title, headings, rows))
     if any(each.failure for each in measured):
         raise typer.Exit(1)
+
+
+def _can_follow(where: str) -> bool:
+    """Whether `make bench` can end with timings of this CPU's kernels: a GPU's run is followed by none."""
+    if where != "host" and visible_gpus():
+        return False
+    if find_spec("torch") is None:
+        say(
+            "Torch is not installed here, so attention was not timed: on this CPU torch's own kernel will serve until "
+            "`python -m attention bench` has run."
+        )
+        return False
+    return True
 
 
 def _bench_peers(every: bool, flex: bool, json: bool) -> None:
@@ -231,44 +265,6 @@ def _usual_dtype(profile: Profile) -> str:
     if profile.arch == "host":
         return "float32"
     return "float16" if profile.arch in ("sm70", "sm75") else "bfloat16"
-
-
-def _ratio(each: benchmark.Measured, measured: list[benchmark.Measured]) -> float | None:
-    """Torch's own kernel's seconds over this candidate's: above 1 is faster than torch."""
-    for other in measured:
-        if other.problem == each.problem and other.timing and other.candidate.variant.endswith("/torch_sdpa"):
-            return other.timing.seconds / each.timing.seconds if each.timing else None
-    return None
-
-
-def _row(each: benchmark.Measured, measured: list[benchmark.Measured]) -> dict[str, object]:
-    timing = each.timing.model_dump(mode="json", exclude_none=True) if each.timing else None
-    return {
-        "problem": str(each.problem),
-        "candidate": each.name,
-        "picked": each.picked,
-        "failure": each.failure,
-        "torch_over_this": _ratio(each, measured),
-        "tflops": each.timing.tflops if each.timing else None,
-        "timing": timing,
-    }
-
-
-def _cells(each: benchmark.Measured, measured: list[benchmark.Measured]) -> tuple[object, ...]:
-    if each.timing is None:
-        return (str(each.problem), each.name, None, None, None, None, None, each.failure)
-    predicted = each.timing.predicted_seconds
-    ratio = _ratio(each, measured)
-    return (
-        str(each.problem),
-        each.name,
-        written(predicted, "s") if predicted else None,
-        written(each.timing.seconds, "s"),
-        f"{written(each.timing.low, 's')} to {written(each.timing.high, 's')}",
-        written(each.problem.flops / each.timing.seconds, "FLOP/s"),
-        f"{ratio:.2f} x" if ratio else None,
-        "picked" if each.picked else None,
-    )
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,7 +1,8 @@
 """What timings say of a prediction: predicted over measured seconds, looked up by the most alike first.
 
 A key is a variant, its configuration, the head dim as padded and the kind of problem; under it lie the sizes that were
-timed, by octaves. Problems of one query, of few and of many are kinds of their own: they keep other units busy.
+timed, by octaves. Problems of one query, of few and of many are kinds of their own: they keep other units busy. On the
+CPU so are dtypes, since half precision is another rate of torch's and a conversion for ours.
 """
 
 import math
@@ -9,11 +10,12 @@ import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from attention.model import Efficiency
+from attention.model import HOST, Efficiency
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant
 
 FEW_QUERIES = 128  # as many rows as the smallest tile of a prefill kernel has
+FEW_ON_HOST = 32  # less than a panel of our CPU kernel, whose lanes are queries
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Kind:
     right: bool
     packed: bool
     queries: str  # 'one', 'few' or 'many'
+    dtype: str = ""  # on the CPU
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Sized:
 
 
 Exact = tuple[str, Config, int, Kind]
-Width = tuple[str, Config, int, str]
+Width = tuple[str, Config, int]
 
 
 @dataclass(frozen=True)
@@ -44,24 +47,24 @@ class Corrections:
 
     exact: Mapping[Exact, tuple[Sized, ...]] = field(default_factory=dict)
     of_width: Mapping[Width, Efficiency] = field(default_factory=dict)
-    of_variant: Mapping[str, Efficiency] = field(default_factory=dict)
+    of_class: Mapping[str, Efficiency] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.of_variant)
+        return bool(self.of_class)
 
     def nearest(self, variant: Variant, config: Config, problem: AttentionProblem) -> Efficiency | None:
         """Of this kind of problem the nearest size; else any of its head dim and number of queries; else any at all."""
-        width, kind = variant.pads(problem.head_dim), kind_of(problem)
+        width, kind = variant.pads(problem.head_dim), kind_of(variant, problem)
         sized = self.exact.get((variant.path, config, width, kind))
         if sized:
-            octave = octave_of(problem)
+            octave = octave_of(variant, problem)
             return min(sized, key=lambda each: (abs(each.octave - octave), each.octave)).efficiency
-        found = self.of_width.get((variant.path, config, width, kind.queries))
-        return found or self.of_variant.get(variant.path)
+        found = self.of_width.get((_crowd(variant, kind), config, width))
+        return found or self.of_class.get(class_of(variant, problem))
 
     def timed(self, variant: Variant) -> bool:
-        """Whether any timing of a variant holds."""
-        return variant.path in self.of_variant
+        """Whether any timing of a GPU kernel holds."""
+        return variant.path in self.of_class
 
 
 @dataclass(frozen=True)
@@ -72,44 +75,64 @@ class Observation:
     config: Config
     problem: AttentionProblem
     predicted_over_measured: float
+    overhead_seconds: float = 0.0
 
 
 def corrections(observations: Iterable[Observation]) -> Corrections:
     """The medians of what was observed, under every key that it counts for."""
-    exact: dict[Exact, dict[int, list[float]]] = {}
-    widths: dict[Width, list[float]] = {}
-    variants: dict[str, list[float]] = {}
+    exact: dict[Exact, dict[int, list[Observation]]] = {}
+    widths: dict[Width, list[Observation]] = {}
+    classes: dict[str, list[Observation]] = {}
     for each in observations:
-        path, width, kind = each.variant.path, each.variant.pads(each.problem.head_dim), kind_of(each.problem)
-        sizes = exact.setdefault((path, each.config, width, kind), {})
-        sizes.setdefault(octave_of(each.problem), []).append(each.predicted_over_measured)
-        widths.setdefault((path, each.config, width, kind.queries), []).append(each.predicted_over_measured)
-        variants.setdefault(path, []).append(each.predicted_over_measured)
+        variant, problem = each.variant, each.problem
+        width, kind = variant.pads(problem.head_dim), kind_of(variant, problem)
+        sizes = exact.setdefault((variant.path, each.config, width, kind), {})
+        sizes.setdefault(octave_of(variant, problem), []).append(each)
+        widths.setdefault((_crowd(variant, kind), each.config, width), []).append(each)
+        classes.setdefault(class_of(variant, problem), []).append(each)
     return Corrections(
         {
             key: tuple(Sized(octave, replace(_median(found), near=True)) for octave, found in sorted(sizes.items()))
             for key, sizes in exact.items()
         },
         {key: _median(found) for key, found in widths.items()},
-        {key: _median(found) for key, found in variants.items()},
+        {key: _median(found) for key, found in classes.items()},
     )
 
 
-def kind_of(problem: AttentionProblem) -> Kind:
-    """The kind of a problem."""
+def kind_of(variant: Variant, problem: AttentionProblem) -> Kind:
+    """The kind of a problem for a variant."""
     edges, queries = problem.edges, problem.mean_lengths[0]
-    named = "one" if queries == 1 else "few" if queries <= FEW_QUERIES else "many"
-    return Kind(edges.left is not None, edges.right is not None, problem.varlen, named)
+    on_host = HOST in variant.archs
+    if on_host:
+        named = "few" if queries < FEW_ON_HOST else "many"
+    else:
+        named = "one" if queries == 1 else "few" if queries <= FEW_QUERIES else "many"
+    return Kind(
+        edges.left is not None, edges.right is not None, problem.varlen, named, problem.dtype if on_host else ""
+    )
 
 
-def octave_of(problem: AttentionProblem) -> int:
-    """The size that moves an efficiency: keys of a sequence, or all keys together where queries are few.
+def class_of(variant: Variant, problem: AttentionProblem) -> str:
+    """The problems of a variant whose timings say something of one another."""
+    kind = kind_of(variant, problem)
+    return f"{variant.path} {kind.dtype} {kind.queries} queries" if kind.dtype else variant.path
+
+
+def octave_of(variant: Variant, problem: AttentionProblem) -> int:
+    """The size that moves an efficiency: keys of a sequence, or all keys together where queries are few on a GPU.
 
     Few queries leave a GPU waiting for memory, and how long depends on all that is read.
     """
     queries, keys = problem.mean_lengths
-    return round(math.log2(keys if queries > FEW_QUERIES else keys * problem.batch * problem.heads_kv))
+    few = HOST not in variant.archs and queries <= FEW_QUERIES
+    return round(math.log2(keys * problem.batch * problem.heads_kv if few else keys))
 
 
-def _median(found: list[float]) -> Efficiency:
-    return Efficiency(statistics.median(found), len(found))
+def _crowd(variant: Variant, kind: Kind) -> str:
+    return f"{variant.path} {kind.dtype} {kind.queries}"
+
+
+def _median(found: list[Observation]) -> Efficiency:
+    ratios = [each.predicted_over_measured for each in found]
+    return Efficiency(statistics.median(ratios), len(found), overhead_seconds=found[0].overhead_seconds)

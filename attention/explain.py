@@ -215,6 +215,7 @@ def explain_on(
         only=only,
         efficiencies=timings.of_machine(profile),
         unmeasured=takes_unmeasured(),
+        duels=timings.duels_of_machine(profile),
     )
     choice = replace(choice, problem=problem)
     pick = choice.pick
@@ -237,6 +238,7 @@ def explain_on(
         ),
         notes=(
             by_path(pick.variant).summary,
+            *([choice.mistrust] if choice.mistrust else []),
             *by_path(pick.variant).notes(problem),
             TORCHS + BACKWARD if pick.owner == "torch" and OF_TORCH.issuperset(problem.features) else BACKWARD,
             *(["lse holds the sinks"] if problem.sinks else []),
@@ -286,7 +288,8 @@ def _candidates_table(choice: Choice) -> Table:
     shown = choice.candidates[:SHOWN_CANDIDATES]
     shown += tuple(each for each in _best_of_each_variant(choice) if each not in shown)
     hidden = len(choice.candidates) - len(shown)
-    title = f"Candidates, fastest first (within {TIE_BAND:.0%} they tie: ours first, then the least work to hide)"
+    order = "what was timed first, then ours, then the least work to hide"
+    title = f"Candidates, fastest first (within {TIE_BAND:.0%} they tie: {order})"
     table = _table(
         title + (f"; {hidden} slower ones not shown" if hidden else ""), "variant", "configuration", "time", ""
     )

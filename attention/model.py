@@ -17,6 +17,7 @@ from attention.variant import MEMORY, Config, Demand, Variant
 from microbench.doubt import doubt
 from microbench.profile import Profile, ProfileConstant
 
+HOST = "host"
 LEVELS = ("l1", "l2", "l3")
 KEPT_MACHINES = 16
 # On the host these bandwidths are one core's own; every other rate per second is that of the whole machine.
@@ -39,18 +40,21 @@ class Efficiency:
     """What `timings` of a variant on this machine showed: predicted over measured seconds, their median.
 
     `near`: they are of this very configuration, head dim and kind of problem, at some length.
+    On the CPU also `overhead_seconds`, what a call takes before and after the work that is predicted.
     """
 
     value: float = 1.0
     timings: int = 0
     near: bool = False
+    overhead_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predicted seconds of one configuration: its phases' sum over its efficiency. `bound_by` is the costliest term.
+    """Predicted seconds of one configuration: its phases' sum over its efficiency, and the overhead of a call.
 
-    `unhidden_seconds` is the sum of all terms, as if nothing overlapped: what tells equals apart.
+    `bound_by` is the costliest term. `unhidden_seconds` is the sum of all terms, as if nothing overlapped: what tells
+    equals apart.
     """
 
     seconds: float
@@ -87,7 +91,7 @@ def predict(
     terms += [_term(machine, demand, share.rows, share) for demand in tile.edge]
     phases = dict.fromkeys(term.phase for term in terms)
     longest = (max(term.seconds for term in terms if term.phase == phase) for phase in phases)
-    seconds = sum(longest) / efficiency.value
+    seconds = sum(longest) / efficiency.value + efficiency.overhead_seconds
     bound = max(terms, key=lambda term: term.seconds)
     return Prediction(
         seconds=seconds,
@@ -158,7 +162,7 @@ def _term(machine: _Machine, demand: Demand, times: float, share: Share) -> Term
         rate = value * machine.needed_clock_hz
     elif constant.endswith("_cycles"):
         rate = machine.needed_clock_hz / value  # a latency that nothing hides, `amount` times over
-    elif constant == alone or (profile.arch == "host" and constant in ONE_CORE):
+    elif constant == alone or (profile.arch == HOST and constant in ONE_CORE):
         rate = value
     else:
         rate = value / profile.sm_count

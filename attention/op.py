@@ -3,6 +3,9 @@
 An eager call whose chosen kernel is torch's is handed to torch's function whole, with its own backward; where no tuned
 kernel could serve, with one FallbackWarning per distinct reason. A compiled graph holds the operator, which chooses
 when it runs.
+
+On a CPU small calls, and calls like one that was torch's, go to torch's function before they are judged: the result is
+torch's own, as it would have been. What torch refuses is judged then, so that the error names what is wrong.
 """
 
 from typing import Any
@@ -12,6 +15,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 
 from attention import operator, torch_own
 from attention.arguments import number, require_bools
+from attention.corrections import FEW_ON_HOST
 from attention.errors import ProblemError, UnsupportedError
 from attention.inputs import (
     autocast,
@@ -24,10 +28,18 @@ from attention.inputs import (
 from attention.plan import warn_once
 from attention.route import ASKED_OF_TORCH, NO_WINDOW, Route, route_of
 from attention.shapes import MASK_AND_CAUSAL, aligned_bottom_right, is_causal_bias
-from attention.torch_private import backends_are_restricted
+from attention.torch_private import backends_are_restricted, torch_sdpa
 
 # The operator's arguments that torch's function has not: slopes, sinks, cu_seqlens and longest lengths.
 NOTHING_PACKED = (None, None, None, None, 0, 0)
+
+_Tensor = torch.Tensor
+_is_tracing = torch.compiler.is_dynamo_compiling
+# On a CPU a query and key of so many bytes together are torch's: 128 rows each of one head of 64 float32. Handing such
+# a call to our kernel's threads takes about as long as torch takes for all of it, and judging it 2 us of 4 to 60.
+SMALL_BYTES = 64 * 1024
+MOST_KEPT = 4096
+_torchs_kinds: set[tuple[Any, ...]] = set()  # kinds of CPU calls that were judged, warned of, and found to be torch's
 
 
 def sdpa(
@@ -54,6 +66,31 @@ def sdpa(
     Raises ProblemError, a ValueError and a RuntimeError, for inputs that describe no attention problem; ArgumentError,
     a TypeError as well, for a wrong type: whatever torch raises for the same call is what this can be caught as.
     """
+    try:
+        if (
+            type(query) is _Tensor
+            and only is None
+            and strict is False
+            and not _is_tracing()
+            and query.is_cpu
+            and (attn_mask is None or type(attn_mask) is _Tensor)  # a CausalBias holds nothing that could be added
+            and dropout_p == 0.0
+            and (scale is None or scale > 0.0)  # see torch_limits
+            # Torch 2.13 reads past the end of a value that has fewer rows than key.
+            and (key_bytes := key.nbytes) == value.nbytes
+            and (enable_gqa is False or key.shape == value.shape)
+            and (
+                (0 < query.nbytes <= SMALL_BYTES - key_bytes and attn_mask is None)
+                or _kind(query, key, attn_mask, is_causal, enable_gqa) in _torchs_kinds
+            )
+        ):
+            if scale is None and enable_gqa is False:  # each further argument costs torch 0.1 us
+                if is_causal is False:
+                    return torch_sdpa(query, key, value, attn_mask)
+                return torch_sdpa(query, key, value, attn_mask, is_causal=is_causal)
+            return torch_sdpa(query, key, value, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa)
+    except Exception:
+        pass  # judged below, where the error names what is wrong
     biased = attn_mask is not None and is_causal_bias(attn_mask)
     tensors = (query, key, value, None if biased else attn_mask)
     nested = False
@@ -97,6 +134,14 @@ def sdpa(
     if route.kernel is not None:
         return route.kernel(query, key, value, is_causal, scale)
     if route.to_torch:
+        # With gradients a call is torch's even where ours is picked without.
+        if (
+            query.is_cpu
+            and route.plan is not None
+            and route.plan.owner == "torch"
+            and not (only or dropout_p or bottom_right)
+        ):
+            _keep(_kind(query, key, attn_mask, is_causal, enable_gqa))
         if bottom_right:  # torch's own function takes a CausalBias by the name that attention.sdpa may stand for
             attn_mask, is_causal = lower_right_mask(query, key), False
         own = torch_own.scaled_dot_product_attention
@@ -113,3 +158,23 @@ def sdpa(
         out = unfolded(out, query, key, value, enable_gqa)
     result: torch.Tensor = out
     return result
+
+
+def _kind(
+    query: torch.Tensor, key: torch.Tensor, mask: torch.Tensor | None, is_causal: bool, enable_gqa: bool
+) -> tuple[Any, ...]:
+    """What decides whether a CPU call is torch's. A few queries are of one kind for every number of keys.
+
+    A cache grows by a key a token: each length would be a new kind, and cost its token a choice.
+    """
+    shape = query.shape
+    mask_dtype = None if mask is None else mask.dtype
+    if shape[-2] < FEW_ON_HOST:
+        return query.dtype, is_causal, enable_gqa, mask_dtype, shape[-1]
+    return query.dtype, is_causal, enable_gqa, mask_dtype, shape, key.shape
+
+
+def _keep(kind: tuple[Any, ...]) -> None:
+    if len(_torchs_kinds) >= MOST_KEPT:
+        _torchs_kinds.clear()
+    _torchs_kinds.add(kind)

@@ -134,7 +134,12 @@ def _pick_of(problem: AttentionProblem, device: str, only: str) -> _Pick:
         only=only or None,
         efficiencies=timings.of_machine(profile),
         unmeasured=takes_unmeasured(),
+        duels=timings.duels_of_machine(profile),
     )
+    if not only and not by_path(choice.pick.variant).is_ready():
+        # Not compiled in a thread beside the caller's: that holds the interpreter's lock for most of its seconds.
+        warn_once(f"{choice.pick.variant} is not compiled on this machine yet, as `python -m attention bench` does")
+        choice = choose(profile, problem, only="torch", efficiencies=timings.of_machine(profile))
     pick = choice.pick
     forced = pick.variant == FLASH and choice.arch in CUDNN_FIRST and pick.prediction is not None
     return _Pick(pick.config, by_path(pick.variant).load(), pick.owner, choice.fallback, choice.nearest, forced)

@@ -13,7 +13,8 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from attention import timing_faults
-from attention.corrections import Corrections, Observation, corrections
+from attention.calibration import Duel, Sample, calibrated, duels
+from attention.corrections import Corrections
 from attention.identity import same_code
 from attention.model import Unpredicted, predict
 from attention.problem import AttentionProblem
@@ -140,7 +141,7 @@ def efficiencies(
     """
     known = _known(profile, variants)
     judged = (_judged(profile, timing, known) for timing in timings)
-    return corrections(each for each in judged if isinstance(each, Observation))
+    return calibrated(each for each in judged if isinstance(each, Sample))
 
 
 def _known(profile: Profile, variants: tuple[Variant, ...] | None = None) -> dict[str, Variant]:
@@ -150,7 +151,7 @@ def _known(profile: Profile, variants: tuple[Variant, ...] | None = None) -> dic
     return {variant.path: variant for variant in every} | peers
 
 
-def _judged(profile: Profile, timing: Timing, known: dict[str, Variant]) -> Observation | str | None:
+def _judged(profile: Profile, timing: Timing, known: dict[str, Variant]) -> Sample | str | None:
     """What a timing shows; None where it no longer holds or nothing is predicted, a sentence where it is faulty."""
     variant = known.get(timing.variant)
     if variant is None or (variant.owner == "smscope" and not same_code(timing.source_sha256, variant.path)):
@@ -159,12 +160,13 @@ def _judged(profile: Profile, timing: Timing, known: dict[str, Variant]) -> Obse
         return fault
     config = Config(tuple((axis, timing.config[axis]) for axis, _ in variant.space))
     try:
-        ratio = predict(profile, timing.problem, variant, config).seconds / timing.seconds
+        promised = predict(profile, timing.problem, variant, config).seconds
     except Unpredicted:
         return None
     except Exception as error:  # a line is advice: no call fails for what a formula makes of it
         return f"nothing can be predicted of it ({type(error).__name__}: {error})"
-    return timing_faults.of_efficiency(ratio) or Observation(variant, config, timing.problem, ratio)
+    sample = Sample(variant, config, timing.problem, promised, timing.seconds, timing.low, timing.high, timing.run)
+    return timing_faults.of_efficiency(promised / timing.seconds) or sample
 
 
 def of_machine(profile: Profile) -> Corrections:
@@ -181,6 +183,11 @@ def of_machine(profile: Profile) -> Corrections:
     return next((found.corrections for each in siblings if (found := _of(each)).compares), own.corrections)
 
 
+def duels_of_machine(profile: Profile) -> tuple[Duel, ...]:
+    """The duels of our kernel and torch's that are on file for a profile's machine: none but a CPU's."""
+    return _of(profile).duels
+
+
 @dataclass(frozen=True)
 class _Derived:
     """What a machine's files said when they were as `stamps` have them; `compares`: ours and torch's were timed."""
@@ -188,6 +195,7 @@ class _Derived:
     profile: Profile
     stamps: tuple[tuple[Path, int, int], ...]
     corrections: Corrections
+    duels: tuple[Duel, ...]
     compares: bool
 
 
@@ -200,18 +208,18 @@ def _of(profile: Profile) -> _Derived:
     # Comparing two profiles constant by constant takes longer than a choice.
     if kept is not None and kept.stamps == stamps and (kept.profile is profile or kept.profile == profile):
         return kept
-    known, judged = _known(profile), list[Observation]()
+    known, samples = _known(profile), list[Sample]()
     for file in _files(profile.gpu):
         sound, wrong = _read(file)
         for line, timing in sound.items():
             found = _judged(profile, timing, known)
-            if isinstance(found, Observation):
-                judged.append(found)
+            if isinstance(found, Sample):
+                samples.append(found)
             elif found is not None:
                 wrong[line] = found
         faults.leave_out(file, [f"line {line}: {wrong[line]}" for line in sorted(wrong)])
-    owners = {each.variant.owner for each in judged}
-    _kept[profile.gpu] = _Derived(profile, stamps, corrections(judged), {"smscope", "torch"} <= owners)
+    compares = {"smscope", "torch"} <= {each.variant.owner for each in samples}
+    _kept[profile.gpu] = _Derived(profile, stamps, calibrated(samples), duels(samples), compares)
     return _kept[profile.gpu]
 
 

@@ -106,6 +106,8 @@ class Variant:
     rank        order among candidates that no profile can predict
     fused       it keeps scores on the chip; False is the slow path, which is never preferred to a kernel
     notes       what the caller should know of how a problem is served (conversions, copies, the backward)
+    compiles    whether a first call may wait seconds for a compiler; the module of `entry` then has is_ready(), whether
+                it would not, and prepare(), which compiles for later calls and processes
     """
 
     summary: str
@@ -123,6 +125,7 @@ class Variant:
     rank: int = 0
     fused: bool = True
     notes: Callable[[AttentionProblem], tuple[str, ...]] = lambda _: ()
+    compiles: bool = False
     name: str = ""
     path: str = ""
     package: str = field(default="", compare=False, repr=False)
@@ -143,9 +146,21 @@ class Variant:
 
     def load(self) -> Callable[..., tuple[Any, Any]]:
         """The function behind `entry`; its libraries are imported here and not before."""
-        module, _, function = self.entry.partition(":")
-        loaded: Callable[..., tuple[Any, Any]] = getattr(importlib.import_module(f"{self.package}.{module}"), function)
+        loaded: Callable[..., tuple[Any, Any]] = getattr(self._module, self.entry.partition(":")[2])
         return loaded
+
+    def is_ready(self) -> bool:
+        """Whether a call need not wait for a compiler."""
+        return not self.compiles or bool(self._module.is_ready())
+
+    def prepare(self) -> None:
+        """Compile what later calls would wait for."""
+        if self.compiles:
+            self._module.prepare()
+
+    @property
+    def _module(self) -> Any:
+        return importlib.import_module(f"{self.package}.{self.entry.partition(':')[0]}")
 
 
 @cache

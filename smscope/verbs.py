@@ -36,7 +36,8 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 Arch = Annotated[list[str] | None, typer.Option("--arch", help="sm70 ... sm120a; repeatable; all by default.")]
 BENCH_HELP = """Measure this machine, write one run and its profile, and say which attention kernels run by it.
 
-It is `run`, then `picks`. --json gives {"run": ..., "picks": ...}. `bench-attention` times the attention kernels."""
+It is `run`, on a CPU timings of attention, then `picks`. --quick, --only and --json leave the timings out; --json gives
+{"run": ..., "picks": ...}. `bench-attention` times the attention kernels alone."""
 
 
 @app.command("bench", help=BENCH_HELP)
@@ -46,6 +47,8 @@ def bench(*arguments: Any, **options: Any) -> None:
     gpu = _slug(options["where"])
     if not options["json"]:
         measuring.run(*arguments, **options)
+        if not (options["quick"] or options["only"]):
+            attention_cli.bench(after_run="host" if gpu == "host" else "any")
         attention_cli.picks(gpu)
         return
     with _told() as run:

@@ -18,10 +18,18 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_once() -> None:
+    """The CPU kernel is on disk, as after `attention bench`: where it is not, torch serves and a warning says so."""
+    from attention.variant import by_path
+
+    by_path("host/forward/tiled_online_softmax").prepare()
+
+
 @pytest.fixture
 def host_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every choice of attention by one made-up profile without timings, and every reason to warn new."""
-    from attention import plan, route
+    from attention import op, plan, route
     from attention.corrections import Corrections
     from attention.machine import MachineProfile
     from tests.cpu.attention_profiles import host_profile
@@ -30,9 +38,11 @@ def host_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         plan.plan_of.cache_clear()
         plan._pick_of.cache_clear()
         route._route.cache_clear()
+        op._torchs_kinds.clear()
 
     monkeypatch.setattr(plan, "machine_profile", lambda _device: MachineProfile(host_profile()))
     monkeypatch.setattr(plan.timings, "of_machine", lambda _profile: Corrections())
+    monkeypatch.setattr(plan.timings, "duels_of_machine", lambda _profile: ())
     monkeypatch.setattr(plan, "_announced", set())
     forget()
     yield

@@ -1,10 +1,12 @@
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from attention.calibration import Duel
 from attention.choose import TIE_BAND, Choice, choose
 from attention.corrections import Corrections
 from attention.errors import ProblemError, UnsupportedError
@@ -105,10 +107,52 @@ def test_what_no_tuned_kernel_serves_falls_back_with_a_reason(feature, reason):
 
 
 def test_timings_correct_the_ranking():
-    choice = choose(
-        host_profile(), LONG, efficiencies=Corrections({}, {}, {OURS: Efficiency(0.2, 5), TORCH: Efficiency(0.9, 5)})
-    )
+    classes = {f"{OURS} float32 many queries": Efficiency(0.2, 5), f"{TORCH} float32 many queries": Efficiency(0.9, 5)}
+    choice = choose(host_profile(), LONG, efficiencies=Corrections({}, {}, classes))
     assert choice.pick.variant == TORCH
+
+
+def fought(*leads: float) -> tuple[Duel, ...]:
+    """Duels near LONG with these leads of our kernel."""
+    name = f"{OURS} float32 many queries"
+    return tuple(Duel(name, replace(LONG, seq_q=1024 * index), lead) for index, lead in enumerate(leads, start=1))
+
+
+def test_on_a_cpu_our_kernel_needs_to_have_won_near_the_problem():
+    won = choose(host_profile(), LONG, duels=fought(1.5, 1.2, 1.1))
+    assert won.pick.variant == OURS and won.mistrust is None
+    lost = choose(host_profile(), LONG, duels=fought(1.5, 0.8, 1.1))
+    assert lost.pick.variant == TORCH and "timed at 0.80 of the speed of torch's" in lost.mistrust
+    tied = choose(host_profile(), LONG, duels=fought(1.5, 1.01, 1.1))
+    assert tied.pick.variant == TORCH
+    for few in (fought(9.0, 9.0), ()):
+        unknown = choose(host_profile(), LONG, duels=few)
+        assert unknown.pick.variant == TORCH and "too few timings on this CPU" in unknown.mistrust
+    assert choose(host_profile(), LONG, duels=(), only="smscope").pick.variant == OURS
+
+
+def test_what_torchs_function_cannot_do_needs_no_duel():
+    window = AttentionProblem(1, 8, 8, 2048, 2048, 128, window=(64, 64))
+    assert choose(host_profile(), window, duels=()).pick.variant == OURS
+
+
+def test_a_tie_goes_to_what_was_timed():
+    assert choose(host_profile(), LONG).pick.variant == OURS
+    plain = choose(host_profile(), LONG)
+    torchs = next(each for each in plain.candidates if each.variant == TORCH).prediction.seconds
+    even = Efficiency(torchs / plain.pick.prediction.seconds, 5)
+    timed = Corrections({}, {}, {f"{TORCH} float32 many queries": even})
+    choice = choose(host_profile(), LONG, efficiencies=timed)
+    assert {each.variant for each in choice.tied} == {OURS, TORCH} and choice.pick.variant == TORCH
+    assert choice.mistrust is None
+
+
+def test_one_dtype_and_few_queries_learn_nothing_from_others():
+    classes = {f"{OURS} float32 many queries": Efficiency(0.5, 5), f"{TORCH} float32 many queries": Efficiency(0.5, 5)}
+    known = Corrections({}, {}, classes)
+    for problem in (replace(LONG, dtype="bfloat16"), replace(LONG, seq_q=1)):
+        found = choose(host_profile(), problem, efficiencies=known)
+        assert all(each.prediction.efficiency.timings == 0 for each in found.candidates if each.prediction)
 
 
 def test_without_measurements_torch_serves_and_the_reason_is_named():

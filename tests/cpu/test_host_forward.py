@@ -249,7 +249,7 @@ def test_a_forked_child_gets_threads_of_its_own():
 def test_narrower_vectors_give_the_same(features, vector_bytes):
     script = (
         "import torch\n"
-        "from attention.kernels.host.forward.tiled_online_softmax.vector import VECTOR_BYTES\n"
+        "from attention.kernels.host.forward.tiled_online_softmax.registers import VECTOR_BYTES\n"
         "from tests.cpu.test_host_forward import OURS, SMALL, checked\n"
         "from attention.problem import AttentionProblem\n"
         f"assert VECTOR_BYTES == {vector_bytes}\n"

@@ -14,6 +14,7 @@ from microbench import paths
 from tests.cpu.attention_profiles import host_profile
 
 OURS = "host/forward/tiled_online_softmax"
+LONG_F32 = f"{OURS} float32 many queries"
 TILE = {"block_q": 64, "block_kv": 64}
 
 
@@ -67,7 +68,7 @@ def test_efficiency_is_the_median_of_predicted_over_measured():
     profile, problem = host_profile(), AttentionProblem(1, 8, 8, 1024, 1024, 64)
     promised = predict(profile, problem, by_path(OURS), Config(tuple(TILE.items()))).seconds
     rows = tuple(timing(promised * factor) for factor in (2.0, 4.0, 5.0))
-    found = timings.efficiencies(profile, rows).of_variant[OURS]
+    found = timings.efficiencies(profile, rows).of_class[LONG_F32]
     assert (found.value, found.timings) == (pytest.approx(0.25), 3)
 
 
@@ -99,9 +100,9 @@ def test_what_is_on_file_is_read_again_when_it_has_changed(data):
     assert not timings.of_machine(profile)
     timings.write(timing(0.01))
     first = timings.of_machine(profile)
-    assert first.of_variant[OURS].timings == 1 and timings.of_machine(profile) is first
+    assert first.of_class[LONG_F32].timings == 1 and timings.of_machine(profile) is first
     timings.write(timing(0.02))
-    assert timings.of_machine(profile).of_variant[OURS].timings == 2
+    assert timings.of_machine(profile).of_class[LONG_F32].timings == 2
 
 
 def test_a_timing_of_other_source_or_of_a_vanished_variant_does_not_count():
@@ -153,6 +154,9 @@ def test_a_wrong_kernel_is_named_and_not_timed(data, monkeypatch):
             def load(self):
                 run = variant.load()
                 return lambda *a: (run(*a)[0] * 1.5, None) if path == OURS else run(*a)
+
+            def prepare(self):
+                pass
 
         return Broken()
 

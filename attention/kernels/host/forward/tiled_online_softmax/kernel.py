@@ -8,8 +8,9 @@ import numpy as np
 import torch
 
 from attention.extras import NO_EXTRAS, Extras
-from attention.kernels.host.forward.tiled_online_softmax.tiles import UNBOUNDED, Grid, Operand, draw, scratch
-from attention.kernels.host.forward.tiled_online_softmax.vector import panel_lanes
+from attention.kernels.host.forward.tiled_online_softmax import machine_code
+from attention.kernels.host.forward.tiled_online_softmax.grid import UNBOUNDED, Grid, Operand, scratch
+from attention.kernels.host.forward.tiled_online_softmax.registers import panel_lanes
 from attention.layout import empty_lse, empty_out
 from attention.problem import AttentionProblem
 from attention.variant import Config
@@ -62,10 +63,13 @@ def forward(
 
 def _run(grid: Grid, dtype: Any, scale: float) -> None:
     threads = max(1, min(torch.get_num_threads(), grid.items))
+    draw = machine_code.entry(8 * grid.element_bytes)
+    fields = np.array([number for each in grid for number in (each if isinstance(each, tuple) else (each,))], np.int64)
     counter = np.zeros(1, np.int64)
+    launch = (fields.ctypes.data, counter.ctypes.data)
     memories = [scratch(grid, dtype) for _ in range(threads)]
-    others = [_workers().submit(draw, grid, counter.ctypes.data, memory, scale) for memory in memories[1:]]
-    draw(grid, counter.ctypes.data, memories[0], scale)
+    others = [_workers().submit(draw, *launch, memory.ctypes.data, scale) for memory in memories[1:]]
+    draw(*launch, memories[0].ctypes.data, scale)
     for other in others:
         other.result()
 
@@ -73,6 +77,16 @@ def _run(grid: Grid, dtype: Any, scale: float) -> None:
 def _readable(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     tensor = tensor.detach().to(dtype)
     return tensor if tensor.stride(-1) == 1 or tensor.shape[-1] == 1 else tensor.contiguous()
+
+
+def is_ready() -> bool:
+    """Whether a call need not wait for a compiler."""
+    return machine_code.is_kept()
+
+
+def prepare() -> None:
+    """Compile for later calls and processes."""
+    machine_code.keep()
 
 
 def _operand(tensor: torch.Tensor) -> Operand:

@@ -11,17 +11,14 @@ is folded into the queries once, and every exponential is an exp2. Addresses are
 named bytes.
 """
 
-import hashlib
 import math
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
+from attention.kernels.host.forward.tiled_online_softmax.grid import Grid, Operand
+from attention.kernels.host.forward.tiled_online_softmax.registers import PRODUCT_ROWS
 from attention.kernels.host.forward.tiled_online_softmax.vector import (
-    PRODUCT_ROWS,
     added_block,
     added_half,
     added_single,
@@ -33,60 +30,15 @@ from attention.kernels.host.forward.tiled_online_softmax.vector import (
     store,
     take_ticket,
 )
-from microbench.measure.host_code import compiled
 
 LOG2_E = math.log2(math.e)
 LN_2 = math.log(2.0)
 HALF_ROWS = PRODUCT_ROWS // 2
-CACHE_LINE = 64
-UNBOUNDED = 1 << 40  # an edge of the band that hides nothing
 # A register sums this many products before they are added to the long sum. The rounding errors of n products in runs of
 # L grow as sqrt(n L + n^2 / L): least at L = sqrt(n), for head dims to 256 and for some thousand keys.
 DIM_RUN = 32
 KEY_RUN = 64
 jit = numba.njit(nogil=True, error_model="numpy")
-
-
-class Operand(NamedTuple):
-    """Where a tensor (B, H, S, D) lies: its address, and the strides of B, H and S; D is contiguous."""
-
-    address: int
-    batch: int
-    head: int
-    row: int
-
-
-class Grid(NamedTuple):
-    """One launch. lse is contiguous (B, Hq, Sq)."""
-
-    query: Operand
-    key: Operand
-    value: Operand
-    out: Operand
-    lse: int
-    heads: int
-    group: int  # query heads per key head
-    seq_q: int
-    seq_kv: int
-    dim: int
-    dim_v: int
-    left: int  # query i sees keys i + left to i + right
-    right: int
-    block_q: int
-    block_kv: int
-    tiles: int  # per head
-    items: int  # tiles * B * Hq
-    lanes: int
-    element_bytes: int
-
-
-def scratch(grid: Grid, dtype: Any) -> Any:
-    """A thread's scratch memory, on a cache line: a vector that crosses one costs two loads."""
-    panels = grid.block_q // grid.lanes
-    elements = grid.lanes * (panels * (grid.dim + grid.dim_v + 2) + 2 + grid.block_kv)
-    memory = np.empty(elements + CACHE_LINE // grid.element_bytes, dtype)
-    start = (-memory.ctypes.data % CACHE_LINE) // grid.element_bytes
-    return memory[start : start + elements]
 
 
 @jit
@@ -234,30 +186,37 @@ def finish(zero, grid, panel, out, lse, row):  # type: ignore[no-untyped-def]
         store(zero, load(zero, highest + size * lane) * LN_2 + math.log(total), lse + size * (row + lane))
 
 
-def _entry(sources: str) -> Callable[[Grid, int, Any, float], None]:
-    """The function that is kept on disk. Numba's key sees its file and its closure: `sources` stands for the rest."""
+def draw(fields, counter, memory, scale, zero):  # type: ignore[no-untyped-def]
+    """Draw tiles from the shared counter until none is left; `fields` is a Grid, `memory` this thread's scratch.
 
-    @compiled()
-    def draw(grid, counter, memory, scale):  # type: ignore[no-untyped-def]
-        """Draw tiles from the shared counter until none is left, without the GIL; `memory` is this thread's scratch."""
-        _ = sources
-        memory[0] = 0
-        zero = memory[0]  # carries the element type into the vector code
-        while True:
-            item = take_ticket(counter)
-            if item >= grid.items:
-                return
-            # The longest tiles of a causal head come first, so that the last ones to be drawn are short.
-            tile = grid.tiles - 1 - item % grid.tiles
-            head = item // grid.tiles
-            one_tile(zero, grid, memory.ctypes.data, scale, head // grid.heads, head % grid.heads, tile * grid.block_q)
-
-    return draw
-
-
-def _sources() -> str:
-    folder = Path(__file__).parent
-    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(folder.glob("*.py")))).hexdigest()
-
-
-draw = _entry(_sources())
+    `zero` carries the element type into the vector code.
+    """
+    grid = Grid(
+        Operand(fields[0], fields[1], fields[2], fields[3]),
+        Operand(fields[4], fields[5], fields[6], fields[7]),
+        Operand(fields[8], fields[9], fields[10], fields[11]),
+        Operand(fields[12], fields[13], fields[14], fields[15]),
+        fields[16],
+        fields[17],
+        fields[18],
+        fields[19],
+        fields[20],
+        fields[21],
+        fields[22],
+        fields[23],
+        fields[24],
+        fields[25],
+        fields[26],
+        fields[27],
+        fields[28],
+        fields[29],
+        fields[30],
+    )
+    while True:
+        item = take_ticket(counter)
+        if item >= grid.items:
+            return
+        # The longest tiles of a causal head come first, so that the last ones to be drawn are short.
+        tile = grid.tiles - 1 - item % grid.tiles
+        head = item // grid.tiles
+        one_tile(zero, grid, memory, scale, head // grid.heads, head % grid.heads, tile * grid.block_q)

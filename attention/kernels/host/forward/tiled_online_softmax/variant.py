@@ -92,4 +92,5 @@ VARIANT = Variant(
     tile=tile,
     rank=2,  # on a CPU that nobody measured, torch's own kernel goes first
     notes=notes,
+    compiles=True,
 )

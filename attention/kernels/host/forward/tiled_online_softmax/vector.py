@@ -15,40 +15,15 @@ scalars that the load unit broadcasts: neither is ever transposed or copied.
 import math
 from typing import Any
 
-import llvmlite.binding
-import numba
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from attention.kernels.host.forward.tiled_online_softmax.variant import VECTORS, rows_of_product
+from attention.kernels.host.forward.tiled_online_softmax.registers import PRODUCT_ROWS, VECTOR_BYTES
+from attention.kernels.host.forward.tiled_online_softmax.variant import VECTORS
 
 I64 = ir.IntType(64)
-
-
-def vector_bytes() -> int:
-    """Bytes of the widest vector register that Numba compiles for: 64 (AVX-512), 32 (AVX2) or 16 (SSE, NEON).
-
-    That is this CPU's, unless the user narrowed it with Numba's own NUMBA_CPU_FEATURES.
-    """
-    asked: Any = numba.config
-    features = asked.CPU_FEATURES
-    if features is None:
-        features = llvmlite.binding.get_host_cpu_features().flatten()
-    present = set(features.split(","))
-    if "+avx512f" in present:
-        return 64
-    return 32 if {"+avx2", "+fma"} <= present else 16
-
-
-VECTOR_BYTES = vector_bytes()
-PRODUCT_ROWS = rows_of_product(VECTOR_BYTES)
-
-
-def panel_lanes(element_bytes: int) -> int:
-    """Queries in one panel: the lanes of VECTORS registers."""
-    return VECTORS * VECTOR_BYTES // element_bytes
 
 
 class Lanes:

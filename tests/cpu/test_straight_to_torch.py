@@ -1,0 +1,121 @@
+"""Which CPU calls go to torch's function before they are judged, and that nobody can tell but by the clock."""
+
+import pytest
+import torch
+
+from attention import FallbackWarning, ProblemError, op, sdpa
+
+F = torch.nn.functional.scaled_dot_product_attention
+
+pytestmark = pytest.mark.usefixtures("host_machine")
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """How many calls were judged."""
+    calls = []
+    first_step = op.autocast
+    monkeypatch.setattr(op, "autocast", lambda *given: calls.append(given) or first_step(*given))
+    return calls
+
+
+def tensors(heads=4, queries=16, keys=16, dim=16, dtype=torch.float32):
+    return [torch.randn(1, heads, rows, dim, dtype=dtype) for rows in (queries, keys, keys)]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"is_causal": True}, {"scale": 0.3}, {"enable_gqa": True}, {"is_causal": True, "scale": 0.3}]
+)
+def test_a_small_call_is_torchs_and_is_not_judged(judged, options):
+    q, k, v = tensors()
+    assert torch.equal(sdpa(q, k, v, **options), F(q, k, v, **options)) and not judged
+
+
+@pytest.mark.parametrize("options", [{"only": "torch"}, {"only": "smscope"}, {"strict": True}, {"dropout_p": 0.5}])
+def test_who_asks_for_more_is_judged_however_small(judged, options):
+    with pytest.warns(FallbackWarning) if "dropout_p" in options else torch.no_grad():
+        sdpa(*tensors(), **options)
+    assert len(judged) == 1
+
+
+def test_what_torch_refuses_is_judged_and_named(judged):
+    q, k, v = tensors()
+    with pytest.raises(ProblemError, match="key 8"):
+        sdpa(q, k[..., :8], v)
+    with pytest.raises(TypeError, match="key is a list"):
+        sdpa(q, k.tolist(), v)
+    assert len(judged) == 1
+
+
+@pytest.mark.parametrize("queries", [16, 128])
+@pytest.mark.parametrize("enable_gqa", [False, True])
+@pytest.mark.parametrize("value", [(1, 4, 15, 64), (1, 2, 32, 64), (1, 8, 8, 64)])
+def test_a_value_that_torch_would_read_past_is_refused(queries, enable_gqa, value):
+    """Torch's CPU kernel (2.13) takes the number of keys from key, and reads as many rows of value."""
+    q, k, v = tensors(queries=queries, dim=64)
+    sdpa(q, k, v, enable_gqa=enable_gqa)
+    with pytest.raises(ProblemError, match=r"key .* and value .* must have the same"):
+        sdpa(q, k, torch.zeros(value), enable_gqa=enable_gqa)
+
+
+@pytest.mark.parametrize("scale", [-0.25, 0.0])
+def test_what_torch_computes_wrong_is_not_left_to_it(scale):
+    q, k, v = tensors(queries=8, keys=8)
+    seen = torch.ones(8, 8, dtype=torch.bool).tril()
+    scores = (scale * q.double() @ k.double().mT).masked_fill(~seen, -torch.inf)
+    expected = (scores.softmax(-1) @ v.double()).float()
+    torch.testing.assert_close(sdpa(q, k, v, is_causal=True, scale=scale), expected, rtol=0, atol=5e-6)
+
+
+def test_an_empty_query_is_judged(judged):
+    q, k, v = tensors()
+    assert sdpa(q[:, :, :0], k, v).shape == (1, 4, 0, 16) and len(judged) == 1
+
+
+def test_a_large_call_is_judged_once_for_all_like_it(judged):
+    q, k, v = tensors(queries=128, keys=128, dim=64)
+    for _ in range(3):
+        assert torch.equal(sdpa(q, k, v), F(q, k, v))
+    assert len(judged) == 1
+    sdpa(q, k, v, is_causal=True)
+    sdpa(q, k[:, :, :100], v[:, :, :100])
+    assert len(judged) == 3
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_growing_cache_is_judged_once_and_warned_of_once(judged, masked):
+    q, k, v = tensors(heads=64, queries=1, keys=40, dim=128)
+    with pytest.warns(FallbackWarning, match="bool mask") if masked else torch.no_grad() as warned:
+        for keys in range(20, 40):
+            mask = torch.ones(1, 1, 1, keys, dtype=torch.bool) if masked else None
+            out = sdpa(q, k[:, :, :keys], v[:, :, :keys], mask)
+            assert torch.equal(out, F(q, k[:, :, :keys], v[:, :, :keys], mask))
+    assert len(judged) == 1 and (not masked or len(warned) == 1)
+
+
+def test_kinds_do_not_pile_up(monkeypatch):
+    monkeypatch.setattr(op, "MOST_KEPT", 4)
+    for keys in range(40, 50):
+        sdpa(*tensors(queries=128, keys=keys, dim=64))
+    assert 0 < len(op._torchs_kinds) <= 4
+
+
+def test_torchs_function_may_be_replaced_by_ours(monkeypatch):
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", sdpa)
+    for queries in (16, 128):
+        q, k, v = tensors(queries=queries, keys=32, dim=64)
+        torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+def test_a_compiled_graph_of_a_small_call_holds_the_operator():
+    met = []
+
+    def backend(graph, _):
+        met.extend(str(node.target) for node in graph.graph.nodes if node.op == "call_function")
+        return graph.forward
+
+    torch.compile(lambda *given: sdpa(*given), backend=backend, fullgraph=True)(*tensors())
+    assert any("attention_forward" in name for name in met)
+    met.clear()
+    torch.compile(sdpa, backend=backend, fullgraph=True)(*tensors())
+    assert any("attention_forward" in name for name in met)
