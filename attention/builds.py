@@ -1,12 +1,13 @@
 """Our CUDA kernels as jobs of the build matrix: which builds there are, and what each must keep. No GPU, no torch.
 
 By default these are the builds that the committed profiles make the chooser pick, one for each head dim, causality,
-length and feature; `every` legal configuration with every feature takes minutes.
+length and feature. `every` legal configuration with every feature takes minutes, with every combination of them hours.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 from attention.choose import choose
 from attention.cuda.source import source_of
@@ -33,24 +34,44 @@ FEATURES: tuple[AttentionProblem, ...] = (
     replace(LONG, causal=True, mask="bool"),
     replace(LONG, window=(1024, 1024), varlen=True, softcap=50.0, alibi=True, sinks=True),
 )
+# Together these take registers that none of them alone takes, and more than with ALiBi as well.
+CROWDED = replace(LONG, window=(1024, 0), varlen=True, alignment="bottom_right", softcap=50.0)
 
 
-def jobs(variants: Sequence[Variant] | None = None, wanted: Sequence[str] = (), every: bool = False) -> list[Job]:
-    """Builds of each variant that is a CUDA kernel of ours, on the wanted architectures (all of its own by default)."""
+def combinations() -> Iterator[AttentionProblem]:
+    """Everything that calls may ask for together, each build once: a mask comes alone."""
+    for causal, left, varlen, softcap, alibi, sinks in product((False, True), repeat=6):
+        window, cap = (1024 if left else -1, -1), 50.0 if softcap else 0.0
+        yield replace(LONG, causal=causal, window=window, varlen=varlen, softcap=cap, alibi=alibi, sinks=sinks)
+    for causal in (False, True):
+        yield replace(LONG, causal=causal, mask="bool")
+
+
+def jobs(
+    variants: Sequence[Variant] | None = None,
+    wanted: Sequence[str] = (),
+    every: bool = False,
+    combined: bool = False,
+) -> list[Job]:
+    """Builds of each variant that is a CUDA kernel of ours, on the wanted architectures (all of its own by default).
+
+    Those of the chooser's picks; `every` legal configuration with every feature, or `combined` with all combinations.
+    """
+    asked = tuple(combinations()) if combined else (LONG, replace(LONG, causal=True), *FEATURES, CROWDED)
     return [
         job
         for variant in (shipped() if variants is None else variants)
         if variant.build is not None
         for arch in archs.ARCHS
         if arch.name in variant.archs and (not wanted or arch.name in wanted)
-        for job in _jobs(variant, arch, every)
+        for job in _jobs(variant, arch, asked if every or combined else ())
     ]
 
 
-def _jobs(variant: Variant, arch: Arch, every: bool) -> Iterator[Job]:
+def _jobs(variant: Variant, arch: Arch, asked: tuple[AttentionProblem, ...]) -> Iterator[Job]:
     assert variant.build is not None
     seen: set[tuple[str, CudaBuild]] = set()
-    for problem, config in _all(variant, arch) if every else _picked(variant, arch):
+    for problem, config in _all(variant, arch, asked) if asked else _picked(variant, arch):
         build, kernel = variant.build(problem, config), f"{variant.path} d={problem.head_dim}"
         if (kernel, build) not in seen:
             seen.add((kernel, build))
@@ -65,11 +86,13 @@ def _rules(variant: Variant, build: CudaBuild, arch: Arch) -> Whole:
     return Whole(variant.signature, budget, build.smem_bytes)
 
 
-def _all(variant: Variant, arch: Arch) -> Iterator[tuple[AttentionProblem, Config]]:
-    """Every legal configuration, for each head dim and everything that may be asked for."""
+def _all(
+    variant: Variant, arch: Arch, asked: tuple[AttentionProblem, ...]
+) -> Iterator[tuple[AttentionProblem, Config]]:
+    """Every legal configuration, for each head dim and everything that is asked for."""
     for head_dim in HEAD_DIMS:
-        for asked in (LONG, replace(LONG, causal=True), *FEATURES):
-            problem = at(asked, head_dim)
+        for each in asked:
+            problem = at(each, head_dim)
             yield from ((problem, config) for config in legal(variant, problem, arch))
 
 
@@ -84,6 +107,7 @@ def _picked(variant: Variant, arch: Arch) -> Iterator[tuple[AttentionProblem, Co
             for causal in (False, True):
                 problem = AttentionProblem(batch, 16, 16, length, length, head_dim, dtype="bfloat16", causal=causal)
                 yield from ((problem, config) for config in _picks(variant, problem, arch))
+        yield from ((at(CROWDED, head_dim), config) for config in _picks(variant, at(CROWDED, head_dim), arch))
     for problem in FEATURES:
         yield from ((problem, config) for config in _picks(variant, problem, arch))
 

@@ -209,16 +209,19 @@ def check(
         list[str] | None, typer.Option("--arch", help="sm70 ... sm120a; repeatable; all by default.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every legal configuration with every feature.")] = False,
+    combined: Annotated[
+        bool, typer.Option("--combined", help="Every legal configuration with every combination of features: hours.")
+    ] = False,
     write: Annotated[bool, typer.Option("--write", help="Write the table in data/verification again.")] = False,
     json: Json = False,
 ) -> None:
     """Compile our CUDA kernels without a GPU: no spill, no fatal note, every instruction they were written for."""
     from microbench.verification import matrix, show, tables
 
-    if write and (arch or every):
+    if write and (arch or every or combined):
         raise InputError("The table of data/verification is of the picks on all GPUs; --write takes no choice.")
     wanted = tuple(by_name(name).name for name in arch or ())
-    jobs = builds.jobs(wanted=wanted, every=every)
+    jobs = builds.jobs(wanted=wanted, every=every, combined=combined)
     for name in wanted:
         if all(job.arch != name for job in jobs):
             say(f"No tuned CUDA kernel for {name} yet, so there is nothing to compile.")

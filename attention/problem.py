@@ -9,6 +9,10 @@
 
 A query that sees nothing has out = 0 and lse = -inf (its sink, where there is one). Causal is aligned top-left as
 torch's `is_causal` is, query i seeing keys 0 to i, or bottom-right as flash-attn's, the last query seeing the last key.
+
+Scores of float16 and bfloat16 are float32, before the scale and after it. Where one is beyond 3.4e38 its row is NaN, as
+in torch's float32; one below -3.4e38 hides its key. Outputs are float32 sums of p V before they are divided by the sum
+of p, which is at most 1024 for each key: values beyond 3e35 / Skv may overflow.
 No torch here: dtypes and devices are words.
 """
 

@@ -13,7 +13,7 @@ from microbench.arch import Arch
 
 # (head dim, warpgroups, 1 where Q is in registers), and for each the most keys of a tile whose scores ptxas holds in a
 # consumer's registers without a spill, by what is asked for. Found with NVRTC 12.9 by compiling each: `python -m
-# attention check --all` compiles all that these figures allow, and names every one that spills.
+# attention check --combined` compiles all that these figures allow, and names every one that spills.
 SHAPES = (
     *((64, 2, 0), (64, 3, 0), (96, 2, 0), (96, 3, 0), (128, 2, 0), (128, 3, 0), (192, 2, 0), (256, 2, 0)),
     *((64, 2, 1), (64, 3, 1), (96, 2, 1), (128, 2, 1)),
@@ -26,6 +26,17 @@ MOST_KEYS = {
     "softcap": (176, 112, 176, 80, 160, 80, 112, 80, 160, 96, 144, 128),
     "bool mask": (176, 128, 176, 96, 176, 80, 112, 80, 176, 112, 176, 128),
     SEVERAL: (160, 96, 144, 80, 128, 48, 80, 48, 176, 80, 128, 96),
+}
+# Of exactly these features together, fewer. An edge to the right hides keys right of a band, causal or not.
+RIGHT, LEFT, PACKED = "an edge to the right", "an edge to the left", "variable lengths"
+TOGETHER: dict[tuple[tuple[int, int, int], frozenset[str]], int] = {
+    ((64, 2, 1), frozenset({RIGHT, LEFT, "softcap", "ALiBi"})): 144,
+    ((64, 2, 1), frozenset({RIGHT, LEFT, PACKED, "softcap", "ALiBi"})): 144,
+    ((64, 3, 1), frozenset({RIGHT, PACKED, "softcap"})): 64,
+    ((64, 3, 1), frozenset({RIGHT, PACKED, "softcap", "ALiBi"})): 64,
+    ((96, 3, 0), frozenset({RIGHT, LEFT, PACKED, "softcap", "ALiBi"})): 64,
+    ((128, 2, 1), frozenset({RIGHT, "softcap"})): 112,
+    ((256, 2, 0), frozenset({RIGHT, LEFT, PACKED, "softcap"})): 32,
 }
 FREE = {"bottom-right causality", "attention sinks"}  # no register in the loop, in any company
 
@@ -57,7 +68,23 @@ def most_keys(problem: AttentionProblem, shape: Shape) -> tuple[int, str]:
         return 0, ""
     features = [feature for feature in problem.features if feature not in FREE]
     asked = (PLAIN, *(each for each in features if each in MOST_KEYS), *([SEVERAL] if len(features) > 1 else []))
-    return min((MOST_KEYS[each][SHAPES.index(built)], each) for each in asked)
+    most = [(MOST_KEYS[each][SHAPES.index(built)], each) for each in asked]
+    together = TOGETHER.get((built, _compiled(problem)))
+    return min([*most, *([] if together is None else [(together, "these features")])])
+
+
+def _compiled(problem: AttentionProblem) -> frozenset[str]:
+    """What tells one build of a dtype from another, but for sinks, which take no register in the loop."""
+    edges = problem.edges
+    asked = {
+        RIGHT: edges.right is not None,
+        LEFT: edges.left is not None,
+        PACKED: problem.varlen,
+        "softcap": problem.softcap > 0,
+        "ALiBi": problem.alibi,
+        "bool mask": problem.mask == "bool",
+    }
+    return frozenset(name for name, is_asked in asked.items() if is_asked)
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:
