@@ -46,8 +46,14 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+# In every run the oldest architecture, and the one that was measured.
+QUICK = ("sm75", "sm90a")
 CASES = [
-    pytest.param(name, build, arch, id="-".join([name, arch, *(f"{key}={value}" for key, value in build.defines)]))
+    pytest.param(
+        *(name, build, arch),
+        marks=() if arch in QUICK else pytest.mark.slow,
+        id="-".join([name, arch, *(f"{key}={value}" for key, value in build.defines)]),
+    )
     for name in TWINS
     for build in builds(name)
     for arch in ARCHS
