@@ -53,7 +53,7 @@ def route(problem: AttentionProblem, device: torch.device, deterministic: bool =
     """The fused backward of a problem on a device, or why there is none."""
     if device.type != "cuda":
         return Route(None, f"torch's fused backward kernels run on CUDA, not on {device.type}")
-    deterministic = deterministic or torch.are_deterministic_algorithms_enabled()
+    deterministic = deterministic or torch_backward.adds_in_one_order()
     return torch_backward.route(problem, _capability(device.index or 0), deterministic)
 
 

@@ -107,6 +107,11 @@ def plan_of(
         return Plan(problem, Config(), slow.forward, "smscope", None)  # every row belongs to no sequence
     if 0 in (query[0], query[2], key[2], *lengths):
         return Plan(problem, Config(), nothing_seen, "smscope", None)
+    return plan_for(problem, device, only)
+
+
+def plan_for(problem: AttentionProblem, device: torch.device, only: str) -> Plan:
+    """The plan for a problem that has queries and keys. Raises UnsupportedError."""
     pick = _pick_of(representative(problem), str(device) if device.type == "cuda" else "cpu", only)
     forced = pick.forced and (problem.edges.open or problem.seq_q == problem.seq_kv) and problem.head_dim % 8 == 0
     return Plan(problem, pick.config, pick.run, pick.owner, pick.fallback, pick.nearest, forced)

@@ -25,6 +25,7 @@ from attention.errors import ArgumentError, DtypeError, ProblemError
 from attention.shapes import checked, heads_in_groups, same_device, same_dtype, shapes_of, sizes_in_reach, stretched
 
 Mask = Literal["none", "bool", "float"]
+MASKS: tuple[Mask, ...] = get_args(Mask)
 Feature = Literal[
     "dropout",
     "bool mask",
@@ -91,8 +92,8 @@ class AttentionProblem:
         self._set("softcap", _finite("softcap", self.softcap, "a finite number, or 0.0 for none"))
         if self.softcap < 0:
             raise ProblemError(f"softcap is {self.softcap}; give a positive number, or 0.0 for none.")
-        if self.mask not in get_args(Mask):
-            raise ProblemError(f"mask is {self.mask!r}; use one of {', '.join(get_args(Mask))}.")
+        if self.mask not in MASKS:
+            raise ProblemError(f"mask is {self.mask!r}; use one of {', '.join(MASKS)}.")
         if not 0.0 <= self.dropout_p <= 1.0:
             raise ProblemError(f"dropout_p is {self.dropout_p}; give a probability from 0 to 1.")
         if self.varlen:
@@ -104,6 +105,9 @@ class AttentionProblem:
         object.__setattr__(self, name, value)
 
     def _write_band_in_one_way(self) -> None:
+        if not self.causal and self.window == (-1, -1):
+            self._set("alignment", "top_left")
+            return
         left, right = _window(self.window)
         right = 0 if self.causal else right
         edges = Band(-left if left >= 0 else None, right if right >= 0 else None)

@@ -1,5 +1,6 @@
 """Where a call of attention.sdpa goes, judged once: torch's function, one kernel of torch's, or our operator."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -11,7 +12,7 @@ from attention import operator, torch_calls
 from attention.backward import route as backward_route
 from attention.errors import ProblemError
 from attention.inputs import symbolic
-from attention.plan import Plan, plan_of
+from attention.plan import Plan, plan_for, plan_of
 from attention.problem import AttentionProblem
 from attention.shapes import (
     MASK_AND_CAUSAL,
@@ -139,9 +140,19 @@ def _route(
         Described(value, value_dtype, value_device),
     )
     q, k, v = checked(stretched(shapes_of(*tensors), 3 if enable_gqa else 2))
+    dtype, device = same_dtype(*tensors), same_device(*tensors)
+    problem = None
     if 0 not in (*q[:-1], *k[:-1]):
-        AttentionProblem.from_tensors(
-            *tensors, causal=is_causal, scale=scale, enable_gqa=enable_gqa, dropout_p=dropout_p, broadcast=True
+        problem = AttentionProblem(
+            *(math.prod(q[:-3]), q[-3], k[-3], q[-2], k[-2], q[-1], v[-1]),
+            dtype=dtype,
+            device=device.split(":")[0],
+            causal=is_causal,
+            scale=scale,
+            enable_gqa=enable_gqa,
+            mask="none" if mask_dtype is None else "bool" if mask_dtype == torch.bool else "float",
+            dropout_p=dropout_p,
+            alignment="bottom_right" if bottom_right else "top_left",
         )
     if mask is not None and mask_dtype is not None:
         mask_that_fits(Described(mask, mask_dtype, query_device), (*q[:-1], k[-2]))
@@ -150,13 +161,14 @@ def _route(
     fold = fold or (not enable_gqa and query[1] != key[1]) or (mask is not None and len(mask) != 4)
     if lacks is not None or query_device.type == "meta":
         return Route(lacks is not None, lacks, fold)
-    folded = (torch.Size((shape[:-3].numel(), *shape[-3:])) for shape in map(torch.Size, (q, k, v)))
-    none_packed = (False, False, -1, 0, 0)
-    plain = (mask_dtype, *none_packed, is_causal, bottom_right, *NO_WINDOW, scale, only)
-    same_dtype(*tensors)  # which from_tensors has not seen to where a size is 0
-    same_device(*tensors)
     try:
-        plan = plan_of(*folded, query_dtype, query_device, *plain)
+        if problem is not None:
+            plan = plan_for(problem, query_device, only)
+        else:
+            folded = (torch.Size((shape[:-3].numel(), *shape[-3:])) for shape in map(torch.Size, (q, k, v)))
+            none_packed = (False, False, -1, 0, 0)
+            plain = (mask_dtype, *none_packed, is_causal, bottom_right, *NO_WINDOW, scale, only)
+            plan = plan_of(*folded, query_dtype, query_device, *plain)
     except UnknownArch as error:
         return Route(True, f"No tuned kernel runs here: {str(error).rstrip('.')}", fold)
     # Torch's function takes lower-right causality as a mask alone; its kernels, which the operator calls, need none.

@@ -48,6 +48,9 @@ def shapes_of(query: Any, key: Any, value: Any) -> list[Shape]:
 
 def stretched(shapes: list[Shape], keep: int) -> list[Shape]:
     """Stretch everything before the last `keep` dimensions, where that works; what does not is named by checked."""
+    first = shapes[0][:-keep]
+    if all(shape[:-keep] == first for shape in shapes[1:]):
+        return shapes
     try:
         leading = np.broadcast_shapes(*(shape[:-keep] for shape in shapes))
     except ValueError:
@@ -80,6 +83,8 @@ def checked(shapes: list[Shape]) -> list[Shape]:
 
 def sizes_in_reach(sizes: dict[str, int]) -> None:
     """Raise ProblemError for a size below 1 (tokens of packed sequences may be 0), or above what kernels count to."""
+    if min(sizes.values()) >= 1 and max(sizes.values()) <= LARGEST:
+        return
     for name, size in sizes.items():
         if size < 1 and not (size == 0 and name.startswith("tokens")):
             raise ProblemError(f"{name} is {size}; every size of an attention problem is at least 1.")

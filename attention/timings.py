@@ -7,6 +7,7 @@ machine, is an efficiency. A timing of our own kernel counts only while the code
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -178,9 +179,14 @@ def of_machine(profile: Profile) -> Corrections:
     own = _of(profile)
     if profile.arch == HOST or own.compares:
         return own.corrections
-    siblings = [each for each in advising() if each.arch == profile.arch]
-    siblings.sort(key=lambda each: (abs(each.sm_count - profile.sm_count), each.gpu))
+    siblings = sorted(_of_arch(profile.arch), key=lambda each: (abs(each.sm_count - profile.sm_count), each.gpu))
     return next((found.corrections for each in siblings if (found := _of(each)).compares), own.corrections)
+
+
+@cache
+def _of_arch(arch: str) -> tuple[Profile, ...]:
+    """Read once: a choice asks for them each time, and reading takes longer than choosing."""
+    return tuple(each for each in advising() if each.arch == arch)
 
 
 def duels_of_machine(profile: Profile) -> tuple[Duel, ...]:

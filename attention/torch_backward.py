@@ -47,10 +47,17 @@ class Route:
 
 
 def route(problem: AttentionProblem, capability: tuple[int, int], deterministic: bool = False) -> Route:
-    """Which fused backward serves a problem on a GPU of this compute capability."""
+    """Which fused backward serves a problem on a GPU of this compute capability.
+
+    FlashAttention-2's adds in one order where torch.use_deterministic_algorithms(True) says so, and has no argument for
+    it. To throw that switch for one call would make other threads' operators fail meanwhile.
+    """
     reason = _neither(problem, capability)
     if reason:
         return Route(None, reason)
+    if deterministic and not adds_in_one_order():
+        switch = "torch.use_deterministic_algorithms(True)"
+        return Route(None, f"torch's fused backward is deterministic under {switch} alone")
     if not deterministic and _cudnn_serves(problem, capability):
         return Route(cudnn)
     lacks = [feature for feature in problem.features if feature not in OF_FLASH]
@@ -59,7 +66,7 @@ def route(problem: AttentionProblem, capability: tuple[int, int], deterministic:
     moves = problem.alignment == "bottom_right" or problem.seq_q == problem.seq_kv
     if not (problem.edges.open or moves):
         return Route(None, "torch's fused backward kernels align causality bottom-right")
-    return Route(flash_deterministic if deterministic else flash)
+    return Route(flash)
 
 
 def _neither(problem: AttentionProblem, capability: tuple[int, int]) -> str | None:
@@ -75,6 +82,11 @@ def _neither(problem: AttentionProblem, capability: tuple[int, int]) -> str | No
     if problem.softmax_scale <= 0:
         return f"torch's fused backward kernels need a positive softmax scale, not {problem.softmax_scale:g}"
     return None
+
+
+def adds_in_one_order() -> bool:
+    """Whether torch is told to be deterministic, and to fail where it cannot be."""
+    return torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled()
 
 
 @cache
@@ -145,16 +157,6 @@ def _of_no_sequence_zero(gradient: torch.Tensor, starts: torch.Tensor | None) ->
     assert starts is not None
     row = torch.arange(gradient.shape[0], device=gradient.device)
     return gradient.masked_fill_(((row < starts[0]) | (row >= starts[-1]))[:, None, None], 0.0)[None]
-
-
-def flash_deterministic(grad_out: torch.Tensor, given: Forwarded) -> Triple:
-    """The same with sums in one order: FlashAttention-2 reads torch's global switch, and has no argument for it."""
-    was, warned = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.use_deterministic_algorithms(True, warn_only=warned if was else True)
-    try:
-        return flash(grad_out, given)
-    finally:
-        torch.use_deterministic_algorithms(was, warn_only=warned)
 
 
 @cache

@@ -21,7 +21,7 @@ def routed(monkeypatch: pytest.MonkeyPatch) -> Any:
     ) -> route.Route:
         problem = SimpleNamespace(softmax_scale=1.0, causal=True, mask="none")
         plan = SimpleNamespace(problem=problem, owner=owner, fallback=fallback, lacks=fallback, forced=False)
-        monkeypatch.setattr(route, "plan_of", lambda *_: plan)
+        monkeypatch.setattr(route, "plan_for", lambda *_: plan)
 
         def backward(_problem: Any, _device: Any, deterministic: bool) -> Any:
             asked.append(deterministic)

@@ -7,7 +7,7 @@ import torch
 
 from attention import torch_backward
 from attention.problem import AttentionProblem
-from attention.torch_backward import cudnn, flash, flash_deterministic, route
+from attention.torch_backward import cudnn, flash, route
 
 SQUARE = AttentionProblem(2, 16, 4, 4096, 4096, 128, dtype="bfloat16", device="cuda", causal=True)
 HOPPER, AMPERE = (9, 0), (8, 0)
@@ -58,18 +58,10 @@ def test_volta_has_no_fused_backward():
     assert "compute capability 8.0, not 7.0" in route(SQUARE, (7, 0)).reason
 
 
-def test_deterministic_sums_are_flashs():
-    assert route(SQUARE, HOPPER, deterministic=True).run is flash_deterministic
-
-
-def test_the_global_switch_is_put_back_whatever_happens(monkeypatch):
-    seen = []
-
-    def fails(*_):
-        seen.append(torch.are_deterministic_algorithms_enabled())
-        raise RuntimeError("as a kernel might")
-
-    monkeypatch.setattr(torch_backward, "flash", fails)
-    with pytest.raises(RuntimeError):
-        flash_deterministic(None, None)
-    assert seen == [True] and not torch.are_deterministic_algorithms_enabled()
+def test_deterministic_sums_are_flashs_where_torch_is_told_and_nobodys_else():
+    assert "use_deterministic_algorithms" in route(SQUARE, HOPPER, deterministic=True).reason
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert route(SQUARE, HOPPER, deterministic=True).run is flash
+    finally:
+        torch.use_deterministic_algorithms(False)

@@ -8,7 +8,7 @@ import torch
 
 import attention
 from attention import FallbackWarning, UnsupportedError, backward, gradient, sdpa
-from attention.torch_backward import cudnn, flash, flash_deterministic
+from attention.torch_backward import cudnn, flash
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
 
@@ -17,6 +17,7 @@ DEVICE = "cuda"
 
 @pytest.fixture(autouse=True)
 def _every_reason_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
     monkeypatch.setattr(backward, "_announced", set())
 
 
@@ -30,8 +31,7 @@ def slow_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def random(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(sum(shape))
-    return torch.randn(shape, generator=generator).to(DEVICE, dtype).requires_grad_()
+    return torch.randn(shape).to(DEVICE, dtype).requires_grad_()
 
 
 def float64_gradients(
@@ -57,7 +57,8 @@ def float64_gradients(
 def assert_near(found: list[torch.Tensor], wanted: list[torch.Tensor]) -> None:
     for got, want in zip(found, wanted, strict=True):
         assert torch.isfinite(got).all()
-        assert (got.double() - want).norm() <= 0.01 * want.norm()
+        # What is 0 by the formula (one key alone weighs 1) is a difference of rounded numbers.
+        assert (got.double() - want).norm() <= 0.01 * want.norm() + 1e-4 * want.numel() ** 0.5
 
 
 CALLS = [
@@ -150,16 +151,23 @@ def test_create_graph_differentiates_twice() -> None:
     assert torch.isfinite(second).all() and second.any()
 
 
-def test_deterministic_gradients_are_equal_bit_by_bit() -> None:
+def test_deterministic_gradients_are_equal_bit_by_bit(slow_calls: list[int]) -> None:
     q, k, v = (random(2, 1024, 8, 64) for _ in range(3))
-    problem = attention.explain_flash_attn_func(q, k, v).choice.problem
-    assert backward.route(problem, q.device, deterministic=True).run is flash_deterministic
     d_out = torch.randn_like(q)
-    runs = [
-        torch.autograd.grad(attention.flash_attn_func(q, k, v, deterministic=True), (q, k, v), d_out) for _ in range(3)
-    ]
+
+    def step() -> tuple[torch.Tensor, ...]:
+        return torch.autograd.grad(attention.flash_attn_func(q, k, v, deterministic=True), (q, k, v), d_out)
+
+    torch.use_deterministic_algorithms(True)
+    try:
+        runs = [step() for _ in range(3)]
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert not slow_calls
     assert all(torch.equal(one, other) for each in runs[1:] for one, other in zip(runs[0], each, strict=True))
-    assert not torch.are_deterministic_algorithms_enabled()
+    with pytest.warns(FallbackWarning, match="use_deterministic_algorithms"):
+        assert all(torch.equal(one, other) for one, other in zip(step(), step(), strict=True))
+    assert len(slow_calls) == 2
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
