@@ -1,5 +1,7 @@
 """What the committed profile of an H100 makes of our kernel for it, and that its constants decide."""
 
+from dataclasses import replace
+
 import pytest
 
 from attention import timings
@@ -70,3 +72,20 @@ def test_a_head_dim_is_corrected_as_the_one_that_it_is_padded_to() -> None:
     assert (wide.variant, wide.config) == (narrow.variant, narrow.config) and wide.variant == OURS
     assert wide.prediction is not None and narrow.prediction is not None
     assert narrow.prediction.seconds == pytest.approx(wide.prediction.seconds, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"scale": 2.0**-61}, "softmax scales from"),
+        ({"scale": 1e30}, "softmax scales from"),
+        ({"scale": 0.0}, "positive softmax scale"),
+        ({"softcap": 1025.0}, "softcaps from"),
+        ({"softcap": 1e-30}, "softcaps from"),
+    ],
+    ids=str,
+)
+def test_a_scale_or_a_cap_that_float32_does_not_bear_is_refused(changes: dict[str, float], said: str) -> None:
+    refused = {each.variant: each.reason for each in choose(H100, replace(problem(), **changes)).refused}
+    assert said in refused[OURS]
+    assert all(choose(H100, replace(problem(), **fine)).pick.variant == OURS for fine in ({"softcap": 1024.0}, {}))

@@ -146,22 +146,10 @@ __device__ __forceinline__ bool raise_offsets(const float (&s)[Count], Softmax& 
 // All scores become p and join the sums, in rows that may have seen no key.
 template <int Count>
 __device__ __forceinline__ void exponentials_of_seen(float (&s)[Count], Softmax& state, float scale_log2, bool far) {
-  if (far) {
-#pragma unroll
-    for (int i = 0; i < Count; ++i) {
-      const float offset = state.offset[i / 2 % 2];
-      s[i] = (s[i] - (offset == minus_infinity() ? 0.f : offset)) * scale_log2;
-    }
-  } else {
-#pragma unroll
-    for (int i = 0; i < Count; ++i) {
-      const float offset = state.offset[i / 2 % 2];
-      s[i] = __fmaf_rn(s[i], scale_log2, offset == minus_infinity() ? 0.f : -offset);
-    }
-  }
 #pragma unroll
   for (int i = 0; i < Count; ++i) {
-    s[i] = ptx::ex2(s[i]);
+    const float offset = state.offset[i / 2 % 2], base = offset == minus_infinity() ? 0.f : offset;
+    s[i] = ptx::ex2(__fmaf_rn(s[i], far ? 1.f : scale_log2, -base) * (far ? scale_log2 : 1.f));
     state.sum[i / 2 % 2] += s[i];
   }
 }

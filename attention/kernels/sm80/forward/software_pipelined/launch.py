@@ -78,7 +78,7 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     few = head_dim > 128 or (masked and head_dim > 64)
     warp_rows = config.get("warp_rows", 16 if few else 32)
     # 16 rows of Q, or 32 of a short head dim, fit beside outputs and scores; 16 of a long one with nothing else.
-    crowded = head_dim == 256 and (masked or window or problem.alibi)
+    crowded = head_dim == 256 and (masked or window or problem.alibi or problem.varlen or problem.softcap > 0)
     q_in_registers = config.get("q_in_registers", int((head_dim <= 64 or warp_rows == 16) and not crowded))
     return Shape(head_dim, config["warps"], warp_rows, config["tile_keys"], bool(q_in_registers))
 
