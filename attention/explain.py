@@ -13,13 +13,15 @@ from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from attention import explain_tables as tables
 from attention import timings
 from attention.arguments import number, require_bools
 from attention.band import Alignment
-from attention.choose import TIE_BAND, Candidate, Choice, choose
+from attention.choose import Choice, choose
 from attention.classes import representative
 from attention.errors import ProblemError
 from attention.explain_known import known_parts
+from attention.explain_tables import ConstantUsed
 from attention.machine import HOST, machine_profile, named_machine, takes_unmeasured
 from attention.problem import AttentionProblem
 from attention.shapes import (
@@ -33,33 +35,24 @@ from attention.shapes import (
     stretched,
 )
 from attention.variant import by_path
+from attention.while_new import CALLS_OF_A_SHAPE, while_new
 from microbench.doubt import Doubt, doubts
 from microbench.profile import Profile
 from microbench.published.boards import Known
-from microbench.report.si import counted, digits, written
+from microbench.report.si import written
 
-SHOWN_CANDIDATES = 8
 LOG_COLUMNS = 140
 UNMEASURED = (
     "No time can be predicted, so the kernels that may serve stand in their fixed order, and the first is taken."
 )
-BACKWARD = "gradients are recomputed from out and lse in blocks of query rows, by torch matmuls: correct, not tuned"
+BACKWARD = (
+    "gradients come from torch's fused backward kernels on our out and lse where these serve, else from out and lse in "
+    "blocks of query rows, by torch matmuls: correct, not tuned"
+)
 OF_TORCH = frozenset({"dropout", "bool mask", "float mask"})  # features in the signature of torch's function
 TORCHS = (
     "an eager attention.sdpa call is handed to torch's function whole, with its own backward; for every other call "
 )
-
-
-@dataclass(frozen=True)
-class ConstantUsed:
-    """A constant of the profile that a prediction stands on."""
-
-    name: str
-    value: float
-    low: float
-    high: float
-    unit: str
-    label: str
 
 
 @dataclass(frozen=True)
@@ -118,11 +111,11 @@ class Explanation:
                 yield Text(UNMEASURED)
             yield from known_parts(self.known)
         if self.choice.pick.prediction is not None:
-            yield _terms_table(self.choice.pick)
-            yield _constants_table(self.constants)
-        yield _candidates_table(self.choice)
+            yield tables.terms(self.choice.pick)
+            yield tables.constants(self.constants)
+        yield tables.candidates(self.choice)
         if self.choice.refused:
-            yield _refusals_table(self.choice)
+            yield tables.refusals(self.choice)
 
 
 EXPLANATION: TypeAdapter[Explanation] = TypeAdapter(Explanation)
@@ -243,6 +236,7 @@ def explain_on(
             TORCHS + BACKWARD if pick.owner == "torch" and OF_TORCH.issuperset(problem.features) else BACKWARD,
             *(["lse holds the sinks"] if problem.sinks else []),
             *([f"chosen for all lengths of a class, by {judged}"] if judged != problem else []),
+            *_while_new(choice),
         ),
         cautions=tuple(cautions),
         known=known,
@@ -255,68 +249,13 @@ def doubts_of(profile: Profile, choice: Choice) -> tuple[Doubt, ...]:
     return tuple(each for each in doubts(profile) if each.constant in names)
 
 
-def _table(title: str, *headings: str) -> Table:
-    table = Table(title=title, title_justify="left")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table
-
-
-def _terms_table(pick: Candidate) -> Table:
-    assert pick.prediction is not None
-    efficiency = pick.prediction.efficiency
-    title = "Predicted time by term (terms of a phase overlap, phases follow one another)"
-    if efficiency.timings:
-        on_file = counted(efficiency.timings, "timing")
-        title += f"; over the efficiency {digits(efficiency.value)} that {on_file} on file showed"
-    table = _table(title, "phase", "term", "time", "constant")
-    for term in pick.prediction.terms:
-        bound = " (the bound)" if term.term == pick.prediction.bound_by else ""
-        table.add_row(term.phase, term.term + bound, written(term.seconds, "s"), term.constant)
-    return table
-
-
-def _constants_table(constants: tuple[ConstantUsed, ...]) -> Table:
-    table = _table("Constants of the profile that it stands on", "constant", "value", "low", "high", "label")
-    for each in constants:
-        values = (written(number, each.unit) for number in (each.value, each.low, each.high))
-        table.add_row(each.name, *values, each.label)
-    return table
-
-
-def _candidates_table(choice: Choice) -> Table:
-    shown = choice.candidates[:SHOWN_CANDIDATES]
-    shown += tuple(each for each in _best_of_each_variant(choice) if each not in shown)
-    hidden = len(choice.candidates) - len(shown)
-    order = "what was timed first, then ours, then the least work to hide"
-    title = f"Candidates, fastest first (within {TIE_BAND:.0%} they tie: {order})"
-    table = _table(
-        title + (f"; {hidden} slower ones not shown" if hidden else ""), "variant", "configuration", "time", ""
+def _while_new(choice: Choice) -> tuple[str, ...]:
+    """A sentence where another kernel serves a shape before it has been called often."""
+    early = while_new(choice)
+    if early is choice.pick:
+        return ()
+    config = f" ({early.config})" if early.config.values else ""
+    return (
+        f"the first {CALLS_OF_A_SHAPE} calls of a shape go to {early.variant}{config}: {choice.pick.variant} builds a "
+        f"plan for each shape, {written(by_path(choice.pick.variant).first_seconds, 's')} of the host",
     )
-    for each in shown:
-        if each.prediction is None:
-            time, remark = "", each.unpredicted or ""
-        else:
-            time, remark = written(each.prediction.seconds, "s"), f"bound by {each.prediction.bound_by}"
-        standing = "picked; " if each == choice.pick else "ties; " if each in choice.tied else ""
-        table.add_row(each.variant, str(each.config), time, standing + remark)
-    return table
-
-
-def _best_of_each_variant(choice: Choice) -> list[Candidate]:
-    best: dict[str, Candidate] = {}
-    for each in choice.candidates:
-        best.setdefault(each.variant, each)
-    return [*best.values(), choice.pick]
-
-
-def _refusals_table(choice: Choice) -> Table:
-    table = _table("Refused", "variant", "configurations", "reason")
-    configs: dict[tuple[str, str], list[str]] = {}
-    for refusal in choice.refused:
-        where = configs.setdefault((refusal.variant, refusal.reason), [])
-        if refusal.config is not None:
-            where.append(str(refusal.config))
-    for (variant, reason), which in configs.items():
-        table.add_row(variant, "; ".join(which) or "all", reason)
-    return table

@@ -92,7 +92,8 @@ def _of_host(slug: str) -> MachineProfile:
     others = [profile for profile in advising() if profile.arch == HOST]
     for other in sorted(others, key=lambda profile: (profile.gpu != HOST, profile.gpu)):
         caution = f"this CPU ({slug}) has no profile, so that of {other.gpu} judges it; `make bench` measures this one"
-        return MachineProfile(other, caution)
+        # Under its own name, for a neighbour's timings bear out nothing here.
+        return MachineProfile(other.model_copy(update={"gpu": slug}), caution)
     empty = Profile(gpu=slug, name="unmeasured CPU", arch=HOST, sm_count=os.cpu_count() or 1)
     return MachineProfile(empty, f"this CPU ({slug}) has no profile and none is shipped; `make bench` measures it")
 

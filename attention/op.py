@@ -131,9 +131,10 @@ def sdpa(
         if strict or only == "smscope":
             raise UnsupportedError(f"{route.lacks}; call without strict and only='smscope', and torch serves.")
         warn_once(route.lacks)
-    if route.kernel is not None:
+    settled = route.tally is not None and route.tally.settled()
+    if route.kernel is not None and not settled:
         return route.kernel(query, key, value, is_causal, scale)
-    if route.to_torch:
+    if route.to_torch or settled:
         # With gradients a call is torch's even where ours is picked without.
         if (
             query.is_cpu

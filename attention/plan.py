@@ -20,6 +20,7 @@ from attention.machine import machine_profile, takes_unmeasured
 from attention.operands import shapes_that_fit
 from attention.problem import AttentionProblem
 from attention.variant import Config, Owner, by_path
+from attention.while_new import while_new
 
 Run = Callable[..., tuple[torch.Tensor, torch.Tensor]]
 _announced: set[str] = set()
@@ -32,6 +33,7 @@ class Plan:
     """A choice made ready to run. `fallback` says why no tuned kernel serves.
 
     `forced`: the pick is torch's FlashAttention-2, where torch's function would take cuDNN.
+    `settles`: it serves shapes that are new, and torch's function those that are called often (attention.while_new).
     """
 
     problem: AttentionProblem
@@ -41,6 +43,7 @@ class Plan:
     fallback: str | None
     nearest: str | None = None
     forced: bool = False
+    settles: bool = False
 
     @property
     def lacks(self) -> str | None:
@@ -114,7 +117,7 @@ def plan_for(problem: AttentionProblem, device: torch.device, only: str) -> Plan
     """The plan for a problem that has queries and keys. Raises UnsupportedError."""
     pick = _pick_of(representative(problem), str(device) if device.type == "cuda" else "cpu", only)
     forced = pick.forced and (problem.edges.open or problem.seq_q == problem.seq_kv) and problem.head_dim % 8 == 0
-    return Plan(problem, pick.config, pick.run, pick.owner, pick.fallback, pick.nearest, forced)
+    return Plan(problem, pick.config, pick.run, pick.owner, pick.fallback, pick.nearest, forced, pick.settles)
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,7 @@ class _Pick:
     fallback: str | None
     nearest: str | None
     forced: bool
+    settles: bool
 
 
 @lru_cache(maxsize=4096)
@@ -145,9 +149,12 @@ def _pick_of(problem: AttentionProblem, device: str, only: str) -> _Pick:
         # Not compiled in a thread beside the caller's: that holds the interpreter's lock for most of its seconds.
         warn_once(f"{choice.pick.variant} is not compiled on this machine yet, as `python -m attention bench` does")
         choice = choose(profile, problem, only="torch", efficiencies=timings.of_machine(profile))
-    pick = choice.pick
+    pick = while_new(choice)
     forced = pick.variant == FLASH and choice.arch in CUDNN_FIRST and pick.prediction is not None
-    return _Pick(pick.config, by_path(pick.variant).load(), pick.owner, choice.fallback, choice.nearest, forced)
+    settles = pick is not choice.pick
+    return _Pick(
+        pick.config, by_path(pick.variant).load(), pick.owner, choice.fallback, choice.nearest, forced, settles
+    )
 
 
 def nothing_seen(

@@ -27,6 +27,7 @@ from attention.shapes import (
 from attention.torch_limits import torch_needs_positive_scale
 from attention.torch_own import in_a_graph
 from attention.torch_private import only_vmap_is_active
+from attention.while_new import Tally
 from microbench.errors import UnknownArch
 
 NO_WINDOW = (-1, -1, 0.0)
@@ -37,7 +38,7 @@ class Route:
     """Where a call goes: to torch's function or to the operator, and why no tuned kernel serves.
 
     `plan` is what the operator would look up, where shapes are known. `operator_could`: the operator would serve too.
-    `kernel` is a kernel of torch's that its function would not choose.
+    `kernel` is a kernel of torch's that its function would not choose. `tally` tells when a shape is torch's after all.
     """
 
     to_torch: bool = False
@@ -46,6 +47,7 @@ class Route:
     plan: Plan | None = None
     operator_could: bool = False
     kernel: Callable[[torch.Tensor, torch.Tensor, torch.Tensor, bool, float | None], torch.Tensor] | None = None
+    tally: Tally | None = None
 
 
 ASKED_OF_TORCH = Route(to_torch=True)  # by sdpa_kernel(...): its caller names torch's backends, not ours
@@ -178,7 +180,9 @@ def _route(
         return Route(True, plan.lacks, fold, plan, operator_could=True)  # torch's own backward needs its own forward
     whole = theirs and torch_needs_positive_scale(plan.problem) is None
     alone = whole and plan.forced and not (fold or with_grad or bottom_right) and mask is None
-    return Route(whole, plan.lacks, fold, plan, operator_could=True, kernel=torch_calls.flash_alone if alone else None)
+    kernel = torch_calls.flash_alone if alone else None
+    tally = Tally() if plan.settles and not bottom_right else None
+    return Route(whole, plan.lacks, fold, plan, operator_could=True, kernel=kernel, tally=tally)
 
 
 def _trains(plan: Plan, device: torch.device, deterministic: bool) -> bool:

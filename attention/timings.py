@@ -66,6 +66,7 @@ class Timing(Frozen):
         return AttentionProblem(
             *self.shape,
             dtype=self.dtype,
+            device="cpu" if self.gpu.startswith(HOST) else "cuda",
             causal=self.causal,
             window=self.window,
             alignment="bottom_right" if rows else "top_left",

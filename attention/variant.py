@@ -104,6 +104,7 @@ class Variant:
     signature   opcodes that each such cubin holds: without one of them it is not the kernel that was written
     pads        the head dim that it computes with, for a problem's
     rank        order among candidates that no profile can predict
+    first_seconds   what the first call of each shape costs the host beside the work: a plan that a library builds
     fused       it keeps scores on the chip; False is the slow path, which is never preferred to a kernel
     notes       what the caller should know of how a problem is served (conversions, copies, the backward)
     compiles    whether a first call may wait seconds for a compiler; the module of `entry` then has is_ready(), whether
@@ -123,6 +124,7 @@ class Variant:
     signature: tuple[str, ...] = ()
     pads: Callable[[int], int] = lambda head_dim: head_dim
     rank: int = 0
+    first_seconds: float = 0.0
     fused: bool = True
     notes: Callable[[AttentionProblem], tuple[str, ...]] = lambda _: ()
     compiles: bool = False

@@ -20,7 +20,9 @@ def routed(monkeypatch: pytest.MonkeyPatch) -> Any:
         *, owner: str = "torch", fallback: str | None = None, fused: dict[bool, bool], **options: bool
     ) -> route.Route:
         problem = SimpleNamespace(softmax_scale=1.0, causal=True, mask="none")
-        plan = SimpleNamespace(problem=problem, owner=owner, fallback=fallback, lacks=fallback, forced=False)
+        plan = SimpleNamespace(
+            problem=problem, owner=owner, fallback=fallback, lacks=fallback, forced=False, settles=False
+        )
         monkeypatch.setattr(route, "plan_for", lambda *_: plan)
 
         def backward(_problem: Any, _device: Any, deterministic: bool) -> Any:

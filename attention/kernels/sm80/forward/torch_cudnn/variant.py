@@ -6,6 +6,7 @@ from attention.variant import Variant
 from microbench.arch import Arch
 
 HEAD_DIM_MAX = 256
+PLAN_SECONDS = 0.033  # for each shape, of the host (data/attention/h200-sxm-141gb-new-lengths.json)
 
 
 def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
@@ -28,6 +29,7 @@ VARIANT = Variant(
     owner="torch",
     archs=("sm80", "sm86", "sm89", "sm120a"),
     refuses=refuses,
+    first_seconds=PLAN_SECONDS,
     rank=2,
     notes=notes,
 )

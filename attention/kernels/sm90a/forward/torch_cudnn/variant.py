@@ -7,7 +7,7 @@ split over blocks; from two on neither happens (timings on an H200: 16 queries t
 """
 
 from attention.cuda.family import readers
-from attention.kernels.sm80.forward.torch_cudnn.variant import notes, refuses
+from attention.kernels.sm80.forward.torch_cudnn.variant import PLAN_SECONDS, notes, refuses
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
 
@@ -55,6 +55,7 @@ VARIANT = Variant(
     refuses=refuses,
     tile=tile,
     pads=padded,
+    first_seconds=PLAN_SECONDS,
     rank=0,
     notes=notes,
 )

@@ -1,0 +1,93 @@
+"""The tables of an explanation: terms, constants, candidates, refusals."""
+
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from attention.choose import TIE_BAND, Candidate, Choice
+from microbench.report.si import counted, digits, written
+
+SHOWN_CANDIDATES = 8
+
+
+@dataclass(frozen=True)
+class ConstantUsed:
+    """A constant of the profile that a prediction stands on."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    unit: str
+    label: str
+
+
+def _table(title: str, *headings: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def terms(pick: Candidate) -> Table:
+    """Predicted time by term."""
+    assert pick.prediction is not None
+    efficiency = pick.prediction.efficiency
+    title = "Predicted time by term (terms of a phase overlap, phases follow one another)"
+    if efficiency.timings:
+        on_file = counted(efficiency.timings, "timing")
+        title += f"; over the efficiency {digits(efficiency.value)} that {on_file} on file showed"
+    table = _table(title, "phase", "term", "time", "constant")
+    for term in pick.prediction.terms:
+        bound = " (the bound)" if term.term == pick.prediction.bound_by else ""
+        table.add_row(term.phase, term.term + bound, written(term.seconds, "s"), term.constant)
+    return table
+
+
+def constants(used: tuple[ConstantUsed, ...]) -> Table:
+    """The constants that a prediction stands on."""
+    table = _table("Constants of the profile that it stands on", "constant", "value", "low", "high", "label")
+    for each in used:
+        values = (written(number, each.unit) for number in (each.value, each.low, each.high))
+        table.add_row(each.name, *values, each.label)
+    return table
+
+
+def candidates(choice: Choice) -> Table:
+    """The best candidates, and the best of each variant."""
+    shown = choice.candidates[:SHOWN_CANDIDATES]
+    shown += tuple(each for each in _best_of_each_variant(choice) if each not in shown)
+    hidden = len(choice.candidates) - len(shown)
+    order = "what was timed first, then ours, then the least work to hide"
+    title = f"Candidates, fastest first (within {TIE_BAND:.0%} they tie: {order})"
+    table = _table(
+        title + (f"; {hidden} slower ones not shown" if hidden else ""), "variant", "configuration", "time", ""
+    )
+    for each in shown:
+        if each.prediction is None:
+            time, remark = "", each.unpredicted or ""
+        else:
+            time, remark = written(each.prediction.seconds, "s"), f"bound by {each.prediction.bound_by}"
+        standing = "picked; " if each == choice.pick else "ties; " if each in choice.tied else ""
+        table.add_row(each.variant, str(each.config), time, standing + remark)
+    return table
+
+
+def _best_of_each_variant(choice: Choice) -> list[Candidate]:
+    best: dict[str, Candidate] = {}
+    for each in choice.candidates:
+        best.setdefault(each.variant, each)
+    return [*best.values(), choice.pick]
+
+
+def refusals(choice: Choice) -> Table:
+    """What could not take part, and why."""
+    table = _table("Refused", "variant", "configurations", "reason")
+    configs: dict[tuple[str, str], list[str]] = {}
+    for refusal in choice.refused:
+        where = configs.setdefault((refusal.variant, refusal.reason), [])
+        if refusal.config is not None:
+            where.append(str(refusal.config))
+    for (variant, reason), which in configs.items():
+        table.add_row(variant, "; ".join(which) or "all", reason)
+    return table

@@ -1,0 +1,85 @@
+"""A new shape goes to a kernel that builds no plan for it; one that is called often, to the fastest."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from attention import plan, route, torch_calls
+from attention.choose import choose
+from attention.corrections import Corrections, Observation, corrections
+from attention.machine import MachineProfile
+from attention.problem import AttentionProblem
+from attention.variant import Config, by_path
+from attention.while_new import CALLS_OF_A_SHAPE, Tally, while_new
+from tests.cpu.attention_profiles import hopper_profile
+
+OURS, CUDNN, FLASH = "sm90a/forward/warp_specialised", "sm90a/forward/torch_cudnn", "sm80/forward/torch_flash"
+
+
+def problem(queries: int, keys: int, batch: int = 1) -> AttentionProblem:
+    return AttentionProblem(batch, 32, 8, queries, keys, 128, dtype="bfloat16", device="cuda")
+
+
+def timed() -> Corrections:
+    """Timings of every kernel by which cuDNN is the fastest for one query."""
+    ratios = {OURS: 0.95, CUDNN: 0.9, FLASH: 0.6}
+    return corrections(
+        Observation(by_path(path), Config(), problem(queries, 4096), ratio)
+        for path, ratio in ratios.items()
+        for queries in (1, 4096)
+    )
+
+
+@pytest.mark.parametrize("batch", [1, 8])
+def test_a_new_length_of_a_cache_waits_for_no_plan(batch: int) -> None:
+    choice = choose(hopper_profile(), problem(1, 16384, batch), efficiencies=timed())
+    assert choice.pick.variant == CUDNN
+    assert while_new(choice).variant == FLASH
+
+
+def test_a_pick_without_a_plan_to_build_serves_from_the_first_call() -> None:
+    choice = choose(hopper_profile(), problem(4096, 4096, 4), efficiencies=timed())
+    assert while_new(choice) is choice.pick and choice.pick.variant == OURS
+
+
+def test_a_kernel_of_ours_that_was_never_timed_does_not_come_in_by_this_door() -> None:
+    only_torchs = corrections(Observation(by_path(path), Config(), problem(1, 4096), 0.9) for path in (CUDNN, FLASH))
+    choice = choose(hopper_profile(), problem(16, 256, 64), efficiencies=only_torchs)
+    assert choice.fallback and by_path(while_new(choice).variant).owner == "torch"
+
+
+def test_a_plan_pays_after_many_calls() -> None:
+    tally = Tally()
+    assert [tally.settled() for _ in range(CALLS_OF_A_SHAPE)] == [False] * CALLS_OF_A_SHAPE and tally.settled()
+
+
+@pytest.fixture
+def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Routes of one query on a made-up GPU, by these timings."""
+    for cache in (plan.plan_of, plan._pick_of, route._route):
+        cache.cache_clear()
+    monkeypatch.setattr(plan, "machine_profile", lambda _device: MachineProfile(hopper_profile()))
+    monkeypatch.setattr(plan.timings, "of_machine", lambda _profile: timed())
+
+    def routed(keys: int, with_grad: bool = False) -> route.Route:
+        query, key = torch.Size((1, 32, 1, 128)), torch.Size((1, 8, keys, 128))
+        device = torch.device("cuda", 0)
+        options = (None, None, 0.0, False, False, None, True, "", with_grad, False)
+        return route._route(query, key, key, *(torch.bfloat16,) * 3, *(device,) * 3, *options)
+
+    yield routed
+    for cache in (plan.plan_of, plan._pick_of, route._route):
+        cache.cache_clear()
+
+
+def test_each_length_counts_its_own_calls(on_a_gpu: Any) -> None:
+    one, other = on_a_gpu(20_000), on_a_gpu(20_001)
+    assert one.kernel is other.kernel is torch_calls.flash_alone
+    assert one.tally is not None and other.tally is not None and one.tally is not other.tally
+    assert on_a_gpu(20_000) is one
+
+
+def test_with_gradients_the_call_is_torchs_whole(on_a_gpu: Any) -> None:
+    found = on_a_gpu(20_000, with_grad=True)
+    assert found.to_torch and found.kernel is None and found.tally is None
