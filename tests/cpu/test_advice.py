@@ -215,7 +215,7 @@ def test_an_unreadable_profile_of_another_gpu_is_named_and_left_out(data: Path) 
     put_profile(data, "{", "h100-test")
     put_profile(data, of_this_cpu() | {"gpu": "host-wild", "sm_count": 0}, "host-wild")
     found, said = said_by(lambda: machine_profile("cpu"))
-    assert found.profile.gpu == "host-other" and len(said) == 2
+    assert "host-other" in str(found.caution) and len(said) == 2
     assert "h100-test.json: it is no readable profile" in said[0] and "sm_count" in said[1]
     with pytest.raises(UnknownGpu, match="Nothing of the profile of h100-test is sound"):
         Profile.advice("h100-test")
