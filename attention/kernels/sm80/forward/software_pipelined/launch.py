@@ -86,16 +86,19 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     """What config.cuh asks of NVRTC, and what a launch takes."""
     shape = shape_of(problem, config)
+    # What ALiBi and a window ask for beside slices of 32 keys fits 255 registers on some architectures only.
+    crowded = shape.head_dim == 128 and problem.alibi and problem.edges.left is not None
+    slice_keys = 16 if crowded or shape.head_dim in (96, 192, 256) else 32
     defines = (
         ("HEAD_DIM", shape.head_dim),
         ("WARPS", shape.warps),
         ("ROWS_PER_WARP", shape.warp_rows),
         ("TILE_KEYS", shape.tile_keys),
-        ("SLICE_KEYS", min(shape.tile_keys, config.get("slice_keys", 16 if shape.head_dim in (96, 192, 256) else 32))),
+        ("SLICE_KEYS", min(shape.tile_keys, config.get("slice_keys", slice_keys))),
         ("BLOCKS", config.get("blocks", 8 // shape.warps)),
         ("Q_IN_REGISTERS", int(shape.q_in_registers)),
         ("AHEAD", config.get("ahead", 3 if shape.head_dim in (64, 192, 256) and shape.q_in_registers else 1)),
-        ("FENCE", config.get("fence", 2 if shape.head_dim == 128 else 1)),
+        ("FENCE", config.get("fence", 2 if shape.head_dim == 128 and not crowded else 1)),
         *feature_defines(problem),
     )
     return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)

@@ -32,6 +32,7 @@ RIGHT, LEFT, PACKED = "an edge to the right", "an edge to the left", "variable l
 TOGETHER: dict[tuple[tuple[int, int, int], frozenset[str]], int] = {
     ((64, 2, 1), frozenset({RIGHT, LEFT, "softcap", "ALiBi"})): 144,
     ((64, 2, 1), frozenset({RIGHT, LEFT, PACKED, "softcap", "ALiBi"})): 144,
+    ((64, 2, 1), frozenset({RIGHT, PACKED, "softcap"})): 128,  # at 144 it spills, and at 160 not
     ((64, 3, 1), frozenset({RIGHT, PACKED, "softcap"})): 64,
     ((64, 3, 1), frozenset({RIGHT, PACKED, "softcap", "ALiBi"})): 64,
     ((96, 3, 0), frozenset({RIGHT, LEFT, PACKED, "softcap", "ALiBi"})): 64,
