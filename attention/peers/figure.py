@@ -48,6 +48,11 @@ def candidates(results: Sequence[Result]) -> tuple[Drawn, ...]:
     return tuple(found)
 
 
+def _many(gpu: str) -> tuple[Result, ...]:
+    """Cells of few queries are for the chooser: they wait for memory, and TFLOPS say nothing of them."""
+    return tuple(each for each in last_run(gpu) if not each.cell.few)
+
+
 def beside_peers(results: Sequence[Result], gpu: str) -> Figure:
     """The grid as small multiples, head dim by mask, cells off the grid below. A number is ours over the best peer."""
     drawn = candidates(results)
@@ -132,7 +137,7 @@ def summary(results: Sequence[Result], variant: str) -> str:
 
 def write(gpu: str) -> Path | None:
     """Draw a GPU's last run into data/figures/attention-<gpu>.png; None where no run is on file."""
-    results = last_run(gpu)
+    results = _many(gpu)
     if not results:
         return None
     style()
