@@ -35,6 +35,7 @@ NOTHING_PACKED = (None, None, None, None, 0, 0)
 
 _Tensor = torch.Tensor
 _is_tracing = torch.compiler.is_dynamo_compiling
+_is_function_mode_on: Any = torch._C._is_torch_function_mode_enabled
 # On a CPU a query and key of so many bytes together are torch's: 128 rows each of one head of 64 float32. Handing such
 # a call to our kernel's threads takes about as long as torch takes for all of it, and judging it 2 us of 4 to 60.
 SMALL_BYTES = 64 * 1024
@@ -69,6 +70,7 @@ def sdpa(
     try:
         if (
             type(query) is _Tensor
+            and not _is_function_mode_on()
             and only is None
             and strict is False
             and not _is_tracing()

@@ -17,7 +17,7 @@ from microbench.errors import DataError, EnvironmentLacks, InputError, SmscopeEr
 from microbench.probe import Probe
 from microbench.probes import discover
 from microbench.profile import Profile, available
-from microbench.record import load_runs
+from microbench.record import load_runs, run_files
 from microbench.report import console
 from microbench.report.console import Folders, Gpu, Json
 from microbench.report.si import counted
@@ -137,6 +137,8 @@ def report(
 ) -> None:
     """Write a page of each machine, its figures inside: one HTML file that can be mailed."""
     try:
+        import pandas
+
         from microbench import plots, plots_machine
     except ImportError as error:
         raise EnvironmentLacks(
@@ -152,7 +154,8 @@ def report(
         except DataError as error:
             unread.append(str(error))
             continue
-        pictures = plots_machine.pictures(machine, load_runs(machine.gpu))
+        runs = load_runs(machine.gpu) if run_files(machine.gpu) else pandas.DataFrame()
+        pictures = plots_machine.pictures(machine, runs)
         page = html.write(machine, pictures, output)
         written.append({"gpu": machine.gpu, "page": str(page), "figures": len(pictures)})
     if json:

@@ -140,7 +140,7 @@ def test_an_error_is_as_it_is_of_each_package(
 
 def test_bench_measures_and_then_says_the_picks(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     probes = fake_probes.write(tmp_path, "steady")
-    asked = ("--device", "host", "--only", "steady", "--campaigns", "1", "--probes", str(probes))
+    asked = ("--device", "host", "--only", "steady", "--campaigns", "1", "--retries", "0", "--probes", str(probes))
     code, out, _ = call(capsys, "bench", *asked, "--json")
     told = json.loads(out)
     assert code == 0
@@ -164,7 +164,7 @@ def test_bench_that_measures_nothing_says_no_picks(
 ) -> None:
     monkeypatch.setattr(attention_cli, "picks", lambda *_, **__: pytest.fail("there is nothing to pick by"))
     probes = fake_probes.write(tmp_path, "gpu_only")
-    asked = ("--device", "host", "--only", "gpu_only", "--campaigns", "1", "--probes", str(probes))
+    asked = ("--device", "host", "--only", "gpu_only", "--campaigns", "1", "--retries", "0", "--probes", str(probes))
     code, out, _ = call(capsys, "bench", *asked, "--json")
     assert (code, [*json.loads(out)["unsupported"]]) == (1, ["gpu_only"])
 
@@ -276,7 +276,8 @@ def test_a_file_beside_the_user_is_not_what_a_worker_imports(tmp_path: Path) -> 
     code = (
         "from pathlib import Path; from microbench import paths; from smscope import cli; "
         f"paths.writable_data = lambda: Path({str(tmp_path)!r}); paths.data_roots = lambda: [paths.writable_data()]; "
-        f"cli.main(['run', '--device', 'host', '--campaigns', '1', '--only', 'steady', '--probes', {str(probes)!r}])"
+        "cli.main(['run', '--device', 'host', '--campaigns', '1', '--retries', '0', "
+        f"'--only', 'steady', '--probes', {str(probes)!r}])"
     )
     told = python("-P", "-c", code, cwd=here)  # -P: as an installed command is started
     assert told.returncode == 0, told.stderr

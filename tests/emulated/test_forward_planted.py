@@ -141,12 +141,12 @@ BUGS = {
     ),
     "the diagonal is hidden": Bug("consume.cuh", "void adjust(", "mine + work.right + 1", "mine + work.right"),
     "far scores are not counted from their largest": Bug(
-        "consume.cuh", "void weigh(", "if (far) come_near(s, state);", case=FAR
+        "consume.cuh", "int first(", "if (far) come_near(s, state);", case=FAR
     ),
     "offsets stay near": Bug(
-        "consume.cuh", "void weigh(", "if (far) go_back(state, launch.scale_log2);", says="^lse: ", case=FAR
+        "consume.cuh", "int first(", "if (far) go_back(state, launch.scale_log2);", says="^lse: ", case=FAR
     ),
-    "outputs are not rescaled": Bug("consume.cuh", "void step(", "if (grown) rescale(o, correction);"),
+    "outputs are not rescaled": Bug("consume.cuh", "void step(", "rescale(o, correction);"),
     "outputs are not cleared": Bug("consume.cuh", "void multiply_values", "accumulate || i > 0", "true"),
     "rows past the end are stored": Bug(
         "store.cuh", "void store_rows(", "row + 8 * h < work.queries", "true", "out of bounds: st.global"
