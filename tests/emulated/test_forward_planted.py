@@ -92,7 +92,7 @@ BUGS = {
     ),
     "V is never released": Bug(
         "consume.cuh",
-        "weigh(far);",
+        "come_near(s, state);\n    }",
         "release(at.v_empty + 8 * v.stage());",
         says=LOST,
     ),
