@@ -46,6 +46,16 @@ def only_vmap_is_active() -> bool:
     return all(interpreter.key() == vmap for interpreter in retrieve_all_functorch_interpreters())
 
 
+def forget_kernels_of(operator: Any, keys: tuple[str, ...]) -> None:
+    """Let the dispatcher in Python, with which symbolic traces run, look up `operator`'s kernels for `keys` again.
+
+    It remembers them from the first trace of a process; torch.library tells it of no kernel that is registered or
+    removed later (torch 2.13).
+    """
+    for key in keys:
+        operator._uncache_dispatch(_C.DispatchKey.__members__[key])
+
+
 def asked_of_torch() -> tuple[str, ...]:
     """A sentence, without a full stop, where attention.sdpa hands every call to torch's function."""
     if not backends_are_restricted():

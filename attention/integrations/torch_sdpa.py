@@ -18,10 +18,12 @@ from torch.autograd import forward_ad
 from attention.errors import EnvironmentLacks, ProblemError, UnsupportedError
 from attention.op import sdpa
 from attention.torch_own import STAND_INS, within
+from attention.torch_private import forget_kernels_of
 
 OPERATOR = "scaled_dot_product_attention"
 KEYS = ("CPU", "CUDA", "AutogradCPU", "AutogradCUDA")
 CACHE_TAG = "+smscope-sdpa"
+_OVERLOAD = torch.ops.aten.scaled_dot_product_attention.default
 _C: Any = torch._C
 _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 
@@ -53,6 +55,7 @@ class _Override:
         if not self.serves and self.library is not None:
             self.library._destroy()
             self.library = None
+            forget_kernels_of(_OVERLOAD, KEYS)
 
     def _register(self) -> None:
         library: Any = torch.library
@@ -62,6 +65,7 @@ class _Override:
         for key, kernel in zip(KEYS, own, strict=True):
             ours.impl(OPERATOR, _kernel(kernel), key, with_keyset=True)
         self.library = ours
+        forget_kernels_of(_OVERLOAD, KEYS)
 
 
 _override = _Override()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import attention
 from attention import EnvironmentLacks
@@ -77,6 +78,15 @@ def test_one_graph_serves_every_length(calls):
             found = graph(q, k)
         torch.testing.assert_close(found, F(q, k, k, is_causal=True), **CLOSE)
     assert calls and not all(isinstance(size, int) for size in calls[0])
+
+
+def test_a_symbolic_trace_before_hides_the_kernels_from_none_after(calls):
+    (q,) = random((2, 4, 12, 8))
+    make_fx(lambda x: F(x, x, x), tracing_mode="symbolic")(q)
+    torch._dynamo.reset()
+    with attention.installed():
+        torch.compile(lambda x: F(x, x, x), backend="aot_eager", fullgraph=True)(q)
+    assert calls
 
 
 @pytest.mark.slow
