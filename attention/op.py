@@ -8,6 +8,7 @@ On a CPU small calls, and calls like one that was torch's, go to torch's functio
 torch's own, as it would have been. What torch refuses is judged then, so that the error names what is wrong.
 """
 
+from collections.abc import Set
 from typing import Any
 
 import torch
@@ -36,11 +37,15 @@ NOTHING_PACKED = (None, None, None, None, 0, 0)
 _Tensor = torch.Tensor
 _is_tracing = torch.compiler.is_dynamo_compiling
 _is_function_mode_on: Any = torch._C._is_torch_function_mode_enabled
-# On a CPU a query and key of so many bytes together are torch's: 128 rows each of one head of 64 float32. Handing such
-# a call to our kernel's threads takes about as long as torch takes for all of it, and judging it 2 us of 4 to 60.
-SMALL_BYTES = 64 * 1024
-MOST_KEPT = 4096
-_torchs_kinds: set[tuple[Any, ...]] = set()  # kinds of CPU calls that were judged, warned of, and found to be torch's
+NOTHING_BUT_CPU = torch.accelerator.current_accelerator() is None  # this torch was built for no other device
+# On a CPU calls with so few keys or queries are torch's: 256 keys of one head of 64 float32, or a query of 32 heads of
+# 128. Handing a small call to our kernel's threads takes about as long as torch takes for all of it, our kernel has a
+# lane for each of 32 queries, and judging a call takes 2 us of 4 to 60.
+SMALL_KEY_BYTES, SMALL_QUERY_BYTES = 64 * 1024, 16 * 1024
+MOST_KEPT = 256
+EVERY = frozenset({"every"})  # a cache grows by a key a token: each length would cost its token a choice
+# CPU calls that were judged, warned of, and found to be torch's: of these queries and flags, by the shape of key.
+_torchs_kinds: dict[tuple[Any, ...], Set[Any]] = {}
 
 
 def sdpa(
@@ -70,26 +75,30 @@ def sdpa(
     try:
         if (
             type(query) is _Tensor
-            and not _is_function_mode_on()
             and only is None
             and strict is False
+            and not _is_function_mode_on()
             and not _is_tracing()
-            and query.is_cpu
-            and (attn_mask is None or type(attn_mask) is _Tensor)  # a CausalBias holds nothing that could be added
-            and dropout_p == 0.0
-            and (scale is None or scale > 0.0)  # see torch_limits
+            and (NOTHING_BUT_CPU or query.is_cpu)
             # Torch 2.13 reads past the end of a value that has fewer rows than key.
             and (key_bytes := key.nbytes) == value.nbytes
             and (enable_gqa is False or key.shape == value.shape)
+            and (attn_mask is None or type(attn_mask) is _Tensor)  # a CausalBias holds nothing that could be added
+            and dropout_p == 0.0
+            and (scale is None or scale > 0.0)  # see torch_limits
             and (
-                (0 < query.nbytes <= SMALL_BYTES - key_bytes and attn_mask is None)
-                or _kind(query, key, attn_mask, is_causal, enable_gqa) in _torchs_kinds
+                (attn_mask is None and (0 < key_bytes <= SMALL_KEY_BYTES or 0 < query.nbytes <= SMALL_QUERY_BYTES))
+                or _is_known(query, key, attn_mask, is_causal, enable_gqa)
             )
         ):
-            if scale is None and enable_gqa is False:  # each further argument costs torch 0.1 us
+            # Each further argument costs torch 0.1 us.
+            if scale is None and attn_mask is None:
                 if is_causal is False:
-                    return torch_sdpa(query, key, value, attn_mask)
-                return torch_sdpa(query, key, value, attn_mask, is_causal=is_causal)
+                    if enable_gqa is False:
+                        return torch_sdpa(query, key, value)
+                    return torch_sdpa(query, key, value, enable_gqa=enable_gqa)
+                if enable_gqa is False:
+                    return torch_sdpa(query, key, value, is_causal=is_causal)
             return torch_sdpa(query, key, value, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa)
     except Exception:
         pass  # judged below, where the error names what is wrong
@@ -144,7 +153,7 @@ def sdpa(
             and route.plan.owner == "torch"
             and not (only or dropout_p or bottom_right)
         ):
-            _keep(_kind(query, key, attn_mask, is_causal, enable_gqa))
+            _keep(query, key, attn_mask, is_causal, enable_gqa)
         if bottom_right:  # torch's own function takes a CausalBias by the name that attention.sdpa may stand for
             attn_mask, is_causal = lower_right_mask(query, key), False
         own = torch_own.scaled_dot_product_attention
@@ -163,21 +172,21 @@ def sdpa(
     return result
 
 
-def _kind(
+def _is_known(
     query: torch.Tensor, key: torch.Tensor, mask: torch.Tensor | None, is_causal: bool, enable_gqa: bool
-) -> tuple[Any, ...]:
-    """What decides whether a CPU call is torch's. A few queries are of one kind for every number of keys.
-
-    A cache grows by a key a token: each length would be a new kind, and cost its token a choice.
-    """
-    shape = query.shape
-    mask_dtype = None if mask is None else mask.dtype
-    if shape[-2] < FEW_ON_HOST:
-        return query.dtype, is_causal, enable_gqa, mask_dtype, shape[-1]
-    return query.dtype, is_causal, enable_gqa, mask_dtype, shape, key.shape
+) -> bool:
+    kind = query.shape, query.dtype, is_causal, enable_gqa, None if mask is None else mask.dtype
+    keys = _torchs_kinds.get(kind)
+    return keys is not None and (keys is EVERY or key.shape in keys)
 
 
-def _keep(kind: tuple[Any, ...]) -> None:
+def _keep(query: torch.Tensor, key: torch.Tensor, mask: torch.Tensor | None, is_causal: bool, enable_gqa: bool) -> None:
+    """The next call like this one is torch's before it is judged. With a few queries every number of keys is alike."""
     if len(_torchs_kinds) >= MOST_KEPT:
         _torchs_kinds.clear()
-    _torchs_kinds.add(kind)
+    kind = query.shape, query.dtype, is_causal, enable_gqa, None if mask is None else mask.dtype
+    known = _torchs_kinds.get(kind, frozenset())
+    if query.shape[-2] < FEW_ON_HOST:
+        _torchs_kinds[kind] = EVERY
+    else:
+        _torchs_kinds[kind] = {key.shape} if len(known) >= MOST_KEPT else {*known, key.shape}
