@@ -38,10 +38,10 @@ _Tensor = torch.Tensor
 _is_tracing = torch.compiler.is_dynamo_compiling
 _is_function_mode_on: Any = torch._C._is_torch_function_mode_enabled
 NOTHING_BUT_CPU = torch.accelerator.current_accelerator() is None  # this torch was built for no other device
-# On a CPU calls with so few keys or queries are torch's: 256 keys of one head of 64 float32, or a query of 32 heads of
-# 128. Handing a small call to our kernel's threads takes about as long as torch takes for all of it, our kernel has a
-# lane for each of 32 queries, and judging a call takes 2 us of 4 to 60.
-SMALL_KEY_BYTES, SMALL_QUERY_BYTES = 64 * 1024, 16 * 1024
+# On a CPU calls with few keys (256 of one head of 64 float32), few queries (32 heads of 128), or few of both are
+# torch's. Handing a small call to our kernel's threads takes about as long as torch takes for all of it, our kernel has a lane
+# for each of 32 queries, and judging a call takes 2 us of 4 to 60.
+FEW_KEYS_BYTES, FEW_QUERIES_BYTES, SMALL_BYTES = 64 * 1024, 16 * 1024, 128 * 1024
 MOST_KEPT = 256
 EVERY = frozenset({"every"})  # a cache grows by a key a token: each length would cost its token a choice
 # CPU calls that were judged, warned of, and found to be torch's: of these queries and flags, by the shape of key.
@@ -87,7 +87,14 @@ def sdpa(
             and dropout_p == 0.0
             and (scale is None or scale > 0.0)  # see torch_limits
             and (
-                (attn_mask is None and (0 < key_bytes <= SMALL_KEY_BYTES or 0 < query.nbytes <= SMALL_QUERY_BYTES))
+                (
+                    attn_mask is None
+                    and (
+                        0 < key_bytes <= FEW_KEYS_BYTES
+                        or 0 < (query_bytes := query.nbytes) <= FEW_QUERIES_BYTES
+                        or (query_bytes <= SMALL_BYTES and 0 < key_bytes <= SMALL_BYTES)
+                    )
+                )
                 or _is_known(query, key, attn_mask, is_causal, enable_gqa)
             )
         ):
