@@ -9,7 +9,7 @@ never a guess.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from attention.problem import AttentionProblem
 from attention.shares import Share, share_of_busiest
@@ -89,9 +89,10 @@ def predict(
     machine = _machine(profile)
     terms = [_term(machine, demand, share.tiles, share) for demand in tile.demands]
     terms += [_term(machine, demand, share.rows, share) for demand in tile.edge]
-    phases = dict.fromkeys(term.phase for term in terms)
-    longest = (max(term.seconds for term in terms if term.phase == phase) for phase in phases)
-    seconds = sum(longest) / efficiency.value + efficiency.overhead_seconds
+    longest: dict[str, float] = {}
+    for term in terms:
+        longest[term.phase] = max(term.seconds, longest.get(term.phase, 0.0))
+    seconds = sum(longest.values()) / efficiency.value + efficiency.overhead_seconds
     bound = max(terms, key=lambda term: term.seconds)
     return Prediction(
         seconds=seconds,
@@ -104,6 +105,15 @@ def predict(
 
 
 @dataclass(frozen=True)
+class _Rate:
+    """What one unit gets done in a second, and the constant, in its own unit, that says so."""
+
+    per_unit_s: float
+    constant: str
+    value: float
+
+
+@dataclass(frozen=True)
 class _Machine:
     """A profile, its constants by name, the values of those that are not in doubt, and its SM clock."""
 
@@ -111,6 +121,7 @@ class _Machine:
     constants: Mapping[str, ProfileConstant]
     values: Mapping[str, float]
     clock_hz: float | None
+    rates: dict[tuple[str, bool], _Rate] = field(default_factory=dict)  # those that were asked for
 
     def value(self, name: str) -> float:
         """A constant's value. Raises Unpredicted where the profile has none, or one in doubt."""
@@ -152,21 +163,30 @@ def _machine(profile: Profile) -> _Machine:
 
 
 def _term(machine: _Machine, demand: Demand, times: float, share: Share) -> Term:
-    profile = machine.profile
     constant = _nearest_level(machine, demand.resident_bytes) if demand.rate == MEMORY else demand.rate
-    alone = constant.replace("_per_s", "_one_thread_per_s") if share.busy_units == 1 else ""
-    if alone in machine.constants:
-        constant = alone
+    alone = share.busy_units == 1
+    rate = machine.rates.get((constant, alone))
+    if rate is None:
+        rate = machine.rates[constant, alone] = _rate(machine, constant, alone)
+    return Term(demand.term, demand.phase, demand.amount * times / rate.per_unit_s, rate.constant, rate.value)
+
+
+def _rate(machine: _Machine, constant: str, alone: bool) -> _Rate:
+    """The rate of one unit, of which `alone` says that no other is busy. Raises Unpredicted."""
+    of_one_thread = constant.replace("_per_s", "_one_thread_per_s")
+    alone = alone and of_one_thread in machine.constants
+    if alone:
+        constant = of_one_thread
     value = machine.value(constant)
     if constant.endswith("_per_clk_sm"):
         rate = value * machine.needed_clock_hz
     elif constant.endswith("_cycles"):
         rate = machine.needed_clock_hz / value  # a latency that nothing hides, `amount` times over
-    elif constant == alone or (profile.arch == HOST and constant in ONE_CORE):
+    elif alone or (machine.profile.arch == HOST and constant in ONE_CORE):
         rate = value
     else:
-        rate = value / profile.sm_count
-    return Term(demand.term, demand.phase, demand.amount * times / rate, constant, value)
+        rate = value / machine.profile.sm_count
+    return _Rate(rate, constant, value)
 
 
 def _nearest_level(machine: _Machine, resident_bytes: float) -> str:

@@ -18,6 +18,7 @@ No torch here: dtypes and devices are words.
 
 import math
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from attention.band import Alignment, Band
@@ -126,8 +127,8 @@ class AttentionProblem:
         return known
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the hash, which another process would compute otherwise."""
-        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+        """Without what is kept beside the fields: another process would compute another hash."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def softmax_scale(self) -> float:
@@ -140,7 +141,7 @@ class AttentionProblem:
         """Bytes of one element of Q, K, V and out."""
         return DTYPE_BYTES[self.dtype]
 
-    @property
+    @cached_property
     def edges(self) -> Band:
         """The band relative to the diagonal of its alignment: what a kernel of packed sequences moves for each."""
         left, right = self.window
@@ -151,7 +152,7 @@ class AttentionProblem:
         rows, keys = self.seq_q if seq_q is None else seq_q, self.seq_kv if seq_kv is None else seq_kv
         return self.edges.moved(keys - rows if self.alignment == "bottom_right" else 0)
 
-    @property
+    @cached_property
     def features(self) -> tuple[Feature, ...]:
         """What is asked beyond softmax(scale Q K^T) V, full or causal from the top left."""
         asked: dict[Feature, bool] = {

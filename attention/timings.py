@@ -180,19 +180,20 @@ def of_machine(profile: Profile) -> Corrections:
     own = _of(profile)
     if profile.arch == HOST or own.compares:
         return own.corrections
-    siblings = sorted(_of_arch(profile.arch), key=lambda each: (abs(each.sm_count - profile.sm_count), each.gpu))
+    every = _of_arch(profile.arch, tuple(paths.data_roots()))
+    siblings = sorted(every, key=lambda each: (abs(each.sm_count - profile.sm_count), each.gpu))
     return next((found.corrections for each in siblings if (found := _of(each)).compares), own.corrections)
 
 
 @cache
-def _of_arch(arch: str) -> tuple[Profile, ...]:
-    """Read once: a choice asks for them each time, and reading takes longer than choosing."""
+def _of_arch(arch: str, _roots: tuple[Path, ...]) -> tuple[Profile, ...]:
+    """Read once from the same folders: a choice asks for them each time, and reading takes longer than choosing."""
     return tuple(each for each in advising() if each.arch == arch)
 
 
 def duels_of_machine(profile: Profile) -> tuple[Duel, ...]:
     """The duels of our kernel and torch's that are on file for a profile's machine: none but a CPU's."""
-    return _of(profile).duels
+    return _of(profile).duels if profile.arch == HOST else ()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import importlib
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -32,14 +32,27 @@ class Config:
     values: tuple[tuple[str, int], ...] = ()
 
     def __getitem__(self, axis: str) -> int:
-        for name, value in self.values:
-            if name == axis:
-                return value
-        raise KeyError(axis)
+        return self._by_axis[axis]
 
     def get(self, axis: str, default: int) -> int:
         """The value of an axis, which this configuration may leave out."""
-        return next((value for name, value in self.values if name == axis), default)
+        return self._by_axis.get(axis, default)
+
+    @cached_property
+    def _by_axis(self) -> dict[str, int]:
+        return dict(self.values)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.values)
+
+    def __hash__(self) -> int:
+        """Computed once: timings are looked up by it."""
+        return self._hash
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is kept beside the values: another process would compute another hash."""
+        return {"values": self.values}
 
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self.values) or "-"

@@ -5,6 +5,7 @@ Tiles, registers and pipelines are each kernel's own. No torch here.
 
 import ctypes
 import math
+from functools import cache
 from typing import Any
 
 from attention.problem import AttentionProblem, Feature
@@ -51,6 +52,7 @@ FIELDS = (
 Sizes = tuple[int, ...]
 
 
+@cache
 def padded_head_dim(head_dim: int) -> int:
     """The head dim that shared memory holds."""
     return next(size for size in HEAD_DIMS if head_dim <= size)

@@ -1,5 +1,7 @@
 """Few queries go to kernels that split keys; a kernel never timed on this kind of GPU waits behind torch's."""
 
+from pathlib import Path
+
 import pytest
 
 from attention import timings
@@ -7,6 +9,7 @@ from attention.choose import choose
 from attention.corrections import Corrections, Observation, corrections
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
+from microbench import paths
 from microbench.profile import Profile
 from tests.cpu.attention_profiles import hopper_profile
 
@@ -67,10 +70,20 @@ def test_what_torch_has_only_a_slow_path_for_is_ours_all_the_same() -> None:
     assert choose(A100, capped, efficiencies=Corrections()).pick.owner == "smscope"
 
 
-def test_timings_of_another_gpu_of_the_architecture_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timings_of_another_gpu_of_the_architecture_count() -> None:
     bare = Profile.load("h100-sxm-80gb").model_copy(update={"gpu": "h100-pcie-80gb", "sm_count": 114})
     assert timings.of_machine(bare).timed(by_path(OURS))
     assert not timings.of_machine(A100)
+
+
+def test_other_gpus_are_looked_for_anew_where_the_data_lie_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bare = Profile.load("h100-sxm-80gb").model_copy(update={"gpu": "h100-pcie-80gb", "sm_count": 114})
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(paths, "data_roots", lambda: [tmp_path])
+        assert not timings.of_machine(bare)
+    assert timings.of_machine(bare).timed(by_path(OURS))
 
 
 def test_few_queries_are_corrected_by_few_queries() -> None:

@@ -2,6 +2,7 @@
 
 import ctypes
 from dataclasses import dataclass
+from functools import cached_property
 
 from attention.cuda.family import FIELDS, feature_defines, padded_head_dim
 from attention.problem import AttentionProblem
@@ -59,7 +60,7 @@ class Shape:
         """Threads of one block."""
         return 32 * self.warps
 
-    @property
+    @cached_property
     def smem_bytes(self) -> int:
         """The rings of K and V; Q beside them where it stays, or where it is too large to pass through them; votes."""
         passes = self.q_in_registers and self.tile_rows <= 3 * self.tile_keys

@@ -1,6 +1,7 @@
 """Attention on mma.sync, for Ampere and what speaks its instructions: what it serves and what a tile asks."""
 
 from dataclasses import replace
+from functools import cache
 
 from attention.cuda.family import FEATURES, notes, padded_head_dim, readers, refuses
 from attention.kernels.sm80.forward.software_pipelined.launch import (
@@ -33,9 +34,9 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     most, asked = most_keys(problem, shape.head_dim)
     if shape.tile_keys > most:
         return f"spills registers beyond {most} keys at head dim {shape.head_dim}{asked}"
-    if shape.tile_keys == 16 and replace(shape, tile_keys=32).smem_bytes <= arch.limits.smem_bytes_per_block:
+    if shape.tile_keys == 16 and _of_keys(shape, 32).smem_bytes <= arch.limits.smem_bytes_per_block:
         return "pays a barrier every 16 keys, where 32 fit shared memory"
-    half = replace(shape, tile_keys=shape.tile_keys // 2)
+    half = _of_keys(shape, shape.tile_keys // 2)
     if shape.tile_keys > 32 and blocks(shape, arch.limits) < min(8 // shape.warps, blocks(half, arch.limits)):
         return f"leaves an SM fewer blocks than {half.tile_keys} keys do"
     if shape.warps == 8 and shape.warp_rows == 32:
@@ -43,6 +44,11 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     if shape.warps == 8 and problem.seq_q <= shape.tile_rows // 2:
         return f"four warps already hold all {problem.seq_q} queries"
     return None
+
+
+@cache
+def _of_keys(shape: Shape, tile_keys: int) -> Shape:
+    return replace(shape, tile_keys=tile_keys)
 
 
 def blocks(shape: Shape, limits: Limits) -> int:

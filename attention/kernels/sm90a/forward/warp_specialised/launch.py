@@ -2,6 +2,7 @@
 
 import ctypes
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 from attention.cuda.family import FIELDS, feature_defines, padded_head_dim
 from attention.problem import AttentionProblem
@@ -66,7 +67,7 @@ class Shape:
         """Consumers and the producer warpgroup."""
         return 128 * (self.warpgroups + 1)
 
-    @property
+    @cached_property
     def smem_bytes(self) -> int:
         """Q, the rings of K and V, mbarriers (of V uncleared too), and two slots of 16 bytes that carry tiles."""
         rows = self.tile_rows + 2 * self.stages * self.tile_keys
@@ -75,7 +76,12 @@ class Shape:
 
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     """The tile of one configuration."""
-    head_dim, held = padded_head_dim(problem.head_dim), bool(config.get("q_in_registers", 0))
+    return _shape(padded_head_dim(problem.head_dim), config)
+
+
+@cache
+def _shape(head_dim: int, config: Config) -> Shape:
+    held = bool(config.get("q_in_registers", 0))
     return Shape(head_dim, config["tile_keys"], config["warpgroups"], config["stages"], held)
 
 

@@ -1,5 +1,7 @@
 """Attention on Hopper: one producer warpgroup, two or three consumers on wgmma; what it serves and what a tile asks."""
 
+from functools import lru_cache
+
 from attention.cuda.family import FEATURES, notes, padded_head_dim, readers, refuses
 from attention.kernels.sm90a.forward.warp_specialised.launch import (
     GROUP_ROWS,
@@ -67,15 +69,18 @@ def most_keys(problem: AttentionProblem, shape: Shape) -> tuple[int, str]:
     built = (shape.head_dim, shape.warpgroups, int(shape.q_in_registers))
     if built not in SHAPES:
         return 0, ""
+    asked, together = _asked(problem)
+    at = SHAPES.index(built)
+    fewest = min((MOST_KEYS[each][at], each) for each in asked)
+    known = TOGETHER.get((built, together))
+    return fewest if known is None else min(fewest, (known, "these features"))
+
+
+@lru_cache(maxsize=64)
+def _asked(problem: AttentionProblem) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The rows of MOST_KEYS that count, and what tells one build of a dtype from another: sinks take no register."""
     features = [feature for feature in problem.features if feature not in FREE]
-    asked = (PLAIN, *(each for each in features if each in MOST_KEYS), *([SEVERAL] if len(features) > 1 else []))
-    most = [(MOST_KEYS[each][SHAPES.index(built)], each) for each in asked]
-    together = TOGETHER.get((built, _compiled(problem)))
-    return min([*most, *([] if together is None else [(together, "these features")])])
-
-
-def _compiled(problem: AttentionProblem) -> frozenset[str]:
-    """What tells one build of a dtype from another, but for sinks, which take no register in the loop."""
+    rows = (PLAIN, *(each for each in features if each in MOST_KEYS), *([SEVERAL] if len(features) > 1 else []))
     edges = problem.edges
     asked = {
         RIGHT: edges.right is not None,
@@ -85,7 +90,7 @@ def _compiled(problem: AttentionProblem) -> frozenset[str]:
         "ALiBi": problem.alibi,
         "bool mask": problem.mask == "bool",
     }
-    return frozenset(name for name, is_asked in asked.items() if is_asked)
+    return rows, frozenset(name for name, is_asked in asked.items() if is_asked)
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:
