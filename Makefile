@@ -48,8 +48,8 @@ report: ready-report ## A page of every profile, figures inside, in reports/, an
 	@$(RUN) -m microbench report $(ARGS)
 	$(if $(ARGS),,@$(RUN) -m microbench.report.readme)
 
-profile: ready-bench ## Derive every profile again from data/runs
-	@$(RUN) -m microbench profile $(ARGS)
+profile: ready-bench ## Derive every profile again from data/runs, and data/corrections from data/attention
+	@$(RUN) -m smscope profile $(ARGS)
 
 test: ready-dev ## Every test that needs no GPU, on all cores: at most 20 minutes of one
 	@$(RUN) -m pytest -q $(CORES) -m "not slow and not gpu" $(ARGS)

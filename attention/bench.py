@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from attention import reference, rounding, timings
+from attention import learned, reference, rounding, timings
 from attention.choose import Candidate, choose
 from attention.errors import EnvironmentLacks
 from attention.identity import code_sha256
@@ -81,7 +81,7 @@ def _candidates(
     problem: AttentionProblem, only: str | None, every: bool, unpredicted: bool
 ) -> list[tuple[Candidate, bool]]:
     profile = machine_profile("cpu").profile
-    known, duels = timings.of_machine(profile), timings.duels_of_machine(profile)
+    known, duels = learned.of_machine(profile), learned.duels_of_machine(profile)
     choice = choose(profile, problem, only=only, efficiencies=known, duels=duels)
     wanted: dict[str, Candidate] = {}
     for candidate in choice.candidates if every else (choice.pick, *choice.candidates):

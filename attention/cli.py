@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from attention import bench as benchmark
-from attention import bench_table, builds
+from attention import bench_table, builds, learned
 from attention.calls import grid
 from attention.calls.show import show as show_calls
 from attention.errors import AttentionError, ProblemError
@@ -151,6 +151,7 @@ def bench(
     else:
         problems = grid.problems(dtype, causal)
     measured = benchmark.bench(problems, only=only, every=every, unpredicted=bool(shape))
+    _learn("cpu")
     if after_run is not None:
         say(f"Timed our attention kernel beside torch's on {counted(len(problems), 'problem')}: choices rest on that.")
     elif json:
@@ -177,12 +178,20 @@ def _can_follow(where: str) -> bool:
     return True
 
 
+def _learn(device: str) -> None:
+    """Leave what all timings teach beside this machine's profile, where it has one of its own."""
+    machine = machine_profile(device)
+    if machine.caution is None:
+        learned.write(machine.profile)
+
+
 def _bench_peers(every: bool, flex: bool, json: bool) -> None:
     from attention.peers import run
 
     outcomes = run.compare(every=every, flex=flex, tell=lambda outcome: None)
     timed = [outcome.timing for outcome in outcomes if outcome.timing is not None]
     if timed:
+        _learn("cuda")
         _draw_peers(timed[0].gpu)
     if json:
         console.emit([outcome.row for outcome in outcomes])

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from attention import explain_tables as tables
-from attention import timings
+from attention import learned
 from attention.arguments import number, require_bools
 from attention.band import Alignment
 from attention.choose import Choice, choose
@@ -206,9 +206,9 @@ def explain_on(
         profile,
         judged,
         only=only,
-        efficiencies=timings.of_machine(profile),
+        efficiencies=learned.of_machine(profile),
         unmeasured=takes_unmeasured(),
-        duels=timings.duels_of_machine(profile),
+        duels=learned.duels_of_machine(profile),
     )
     choice = replace(choice, problem=problem)
     pick = choice.pick

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import torch
 
-from attention import slow, timings
+from attention import learned, slow
 from attention.choose import choose
 from attention.classes import representative
 from attention.errors import FallbackWarning, ProblemError
@@ -141,14 +141,14 @@ def _pick_of(problem: AttentionProblem, device: str, only: str) -> _Pick:
         profile,
         problem,
         only=only or None,
-        efficiencies=timings.of_machine(profile),
+        efficiencies=learned.of_machine(profile),
         unmeasured=takes_unmeasured(),
-        duels=timings.duels_of_machine(profile),
+        duels=learned.duels_of_machine(profile),
     )
     if not only and not by_path(choice.pick.variant).is_ready():
         # Not compiled in a thread beside the caller's: that holds the interpreter's lock for most of its seconds.
         warn_once(f"{choice.pick.variant} is not compiled on this machine yet, as `python -m attention bench` does")
-        choice = choose(profile, problem, only="torch", efficiencies=timings.of_machine(profile))
+        choice = choose(profile, problem, only="torch", efficiencies=learned.of_machine(profile))
     pick = while_new(choice)
     forced = pick.variant == FLASH and choice.arch in CUDNN_FIRST and pick.prediction is not None
     settles = pick is not choice.pick

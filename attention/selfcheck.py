@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from attention import reference, timings
+from attention import learned, reference
 from attention.bench import inputs
 from attention.choose import Candidate, choose
 from attention.errors import EnvironmentLacks, UnsupportedError
@@ -93,7 +93,7 @@ def _calls(problem: AttentionProblem, device: str) -> Iterator[tuple[str, Callab
         yield PUBLIC, lambda q, k, v: _public(q, k, v, problem)
     profile = machine_profile(device).profile
     try:
-        choice = choose(profile, problem, only="smscope", efficiencies=timings.of_machine(profile))
+        choice = choose(profile, problem, only="smscope", efficiencies=learned.of_machine(profile))
     except UnsupportedError:
         return
     best: dict[str, Candidate] = {}

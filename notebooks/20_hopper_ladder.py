@@ -26,7 +26,7 @@ from operator import methodcaller
 from IPython.display import Markdown
 
 import microbench
-from attention import timings
+from attention import learned
 from attention.choose import choose
 from attention.kernels.sm90a.forward.warp_specialised.launch import shape_of
 from attention.model import predict
@@ -543,11 +543,11 @@ def picked(each, efficiencies) -> Config:
 
 def from_others(each) -> Config:
     rows = tuple(row for other in every if other is not each for row in other.timings)
-    return picked(each, timings.efficiencies(profile, rows, (variant,)))
+    return picked(each, learned.efficiencies(profile, rows, (variant,)))
 
 
 CONSTANTS, OTHERS, ALL, LAST = "constants alone", "and timings of other cells", "all on file", "the last run's pick"
-on_file = timings.of_machine(profile)
+on_file = learned.of_machine(profile)
 CHOOSERS = {
     CONSTANTS: lambda each: picked(each, {}),
     OTHERS: from_others,

@@ -34,7 +34,7 @@ SECTIONS = {
         Verb("show", "microbench.cli", "The profile of one machine."),
         Verb("compare", "microbench.cli", "One machine against the literature, or against another machine."),
         Verb("report", "microbench.cli", "A page and a figure of each machine."),
-        Verb("profile", "microbench.cli", "Write profiles again from the runs."),
+        Verb("profile", "smscope.verbs", "Write profiles again from the runs, and what timings teach."),
     ),
     "Choose an attention kernel": (
         Verb("explain", "attention.cli", "Which kernel serves a problem, here or elsewhere, and why."),

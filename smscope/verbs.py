@@ -1,4 +1,4 @@
-"""The verbs that need both packages: `bench`, `check` and `test-gpu` do what `make` does under these names."""
+"""The verbs that need both packages: `bench`, `check`, `profile` and `test-gpu` do what `make` does by these names."""
 
 import importlib.util
 import io
@@ -16,15 +16,17 @@ from xml.etree import ElementTree
 
 import typer
 
-from attention import builds, selfcheck
+from attention import builds, learned, selfcheck
 from attention import cli as attention_cli
 from microbench import arch as archs
 from microbench import paths
 from microbench.cli import check as probes_cli
 from microbench.cli import measuring
+from microbench.cli import profile as probes_cli_profile
 from microbench.clocks import visible_gpus, why_no_gpu
 from microbench.errors import EnvironmentLacks, InputError
 from microbench.probes import discover
+from microbench.profile import Profile, available
 from microbench.report import console
 from microbench.report.console import Folders, Json
 from microbench.report.progress import say
@@ -112,6 +114,18 @@ def check(
         for kind, rows in ((tables.BuildRow, of_probes), (tables.AttentionRow, of_attention)):
             say(f"Wrote {tables.write(kind, matrix.table(rows, kind)).name}.")
     show.say_all([*of_probes, *of_attention], json)
+
+
+PROFILE_HELP = """Write profiles again from the runs, byte for byte, and beside them what timings of attention teach."""
+
+
+@app.command("profile", help=PROFILE_HELP)
+@wraps(probes_cli_profile)
+def profile(gpu: str | None, **options: Any) -> None:
+    """`python -m microbench profile`, then corrections/<gpu>.json of each profile."""
+    probes_cli_profile(gpu, **options)
+    for name in [gpu] if gpu else available():
+        learned.write(Profile.load(name))
 
 
 @app.command("test-gpu")

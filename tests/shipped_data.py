@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-MEASURED = ("runs", "profiles", "attention")  # where `make bench` and `attention bench` write
+MEASURED = ("runs", "profiles", "corrections", "attention")  # where `make bench`, `profile` and `attention bench` write
 
 
 def lay_out(root: Path, folder: Path) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attention import reference, timings
+from attention import learned, reference, timings
 from attention.choose import choose
 from attention.cuda import kernels
 from attention.errors import UnsupportedError
@@ -154,7 +154,7 @@ def _entries(cell: Cell, every: bool, flex: bool) -> Iterator[Entry]:
     problem = cell.problem
     yield from (Entry(candidate) for candidate in (torchs() if cell.few else peers(flex)))
     profile = machine_profile("cuda").profile
-    efficiencies = timings.of_machine(profile)
+    efficiencies = learned.of_machine(profile)
     arch = by_name(profile.arch)
     own = tuple(variant for variant in shipped() if variant.owner == "smscope" and arch.name in variant.archs)
     picked = ""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from attention import learned_file
 from microbench import paths
 
 
@@ -15,6 +16,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setattr(paths, "writable_data", lambda: folder)
     monkeypatch.setattr(paths, "data_roots", lambda: [folder])
+    monkeypatch.setattr(learned_file, "_kept", lambda: tmp_path / "kept")
     return folder
 
 
@@ -41,8 +43,8 @@ def host_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         op._torchs_kinds.clear()
 
     monkeypatch.setattr(plan, "machine_profile", lambda _device: MachineProfile(host_profile()))
-    monkeypatch.setattr(plan.timings, "of_machine", lambda _profile: Corrections())
-    monkeypatch.setattr(plan.timings, "duels_of_machine", lambda _profile: ())
+    monkeypatch.setattr(plan.learned, "of_machine", lambda _profile: Corrections())
+    monkeypatch.setattr(plan.learned, "duels_of_machine", lambda _profile: ())
     monkeypatch.setattr(plan, "_announced", set())
     forget()
     yield

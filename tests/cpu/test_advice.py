@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import attention
-from attention import plan, route, timings
+from attention import learned, plan, route, timings
 from attention.choose import choose
 from attention.explain import explain_on
 from attention.machine import machine_profile
@@ -54,7 +54,7 @@ def _anew() -> Iterator[None]:
         faults.forget()
         machine_profile.cache_clear()
         plan.plan_of.cache_clear()
-        timings._kept.clear()
+        learned._kept.clear()
         plan._pick_of.cache_clear()
         route._route.cache_clear()
 
@@ -138,10 +138,10 @@ def test_no_line_of_timings_breaks_a_call(data: Path, drawn: st.DataObject) -> N
     bad: Any = drawn.draw(corrupted(rows[at]))
     put_timings(data, *rows[:at], bad, *rows[at + 1 :])
     faults.forget()
-    timings._kept.clear()
+    learned._kept.clear()
     _, said = said_by(everything)
     assert len(said) <= 1
-    timings.of_machine(machine_profile("cpu").profile)
+    learned.of_machine(machine_profile("cpu").profile)
     assert timings.read(host_slug())[0]  # the other lines
 
 
@@ -154,7 +154,7 @@ def test_no_field_of_a_profile_breaks_a_call(data: Path, drawn: st.DataObject | 
     put_timings(data, *lines())
     faults.forget()
     machine_profile.cache_clear()
-    timings._kept.clear()
+    learned._kept.clear()
     said_by(everything)
 
 
@@ -179,11 +179,11 @@ def test_a_bad_timing_is_named_by_file_and_line_once(data: Path, changed: dict[s
     put_profile(data, of_this_cpu())
     rows = lines()
     file = put_timings(data, rows[0], rows[1] | changed, rows[2])
-    (first, said) = said_by(lambda: timings.of_machine(machine_profile("cpu").profile))
+    (first, said) = said_by(lambda: learned.of_machine(machine_profile("cpu").profile))
     assert len(said) == 1 and f"{file.name}: line 2: " in said[0] and named in said[0]
     assert first.of_class[LONG_F32].timings == 1
     put_timings(data, *rows, rows[1] | changed)
-    assert said_by(lambda: timings.of_machine(machine_profile("cpu").profile))[1] == []
+    assert said_by(lambda: learned.of_machine(machine_profile("cpu").profile))[1] == []
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from attention import timings
+from attention import learned
 from attention.choose import Choice, choose
 from attention.problem import AttentionProblem
 from microbench.profile import Profile
@@ -67,7 +67,7 @@ def test_noise_within_the_constants_intervals_moves_no_pick() -> None:
 
 
 def test_a_head_dim_is_corrected_as_the_one_that_it_is_padded_to() -> None:
-    efficiencies = timings.of_machine(H100)
+    efficiencies = learned.of_machine(H100)
     wide, narrow = (choose(H100, problem(width), efficiencies=efficiencies).pick for width in (128, 120))
     assert (wide.variant, wide.config) == (narrow.variant, narrow.config) and wide.variant == OURS
     assert wide.prediction is not None and narrow.prediction is not None

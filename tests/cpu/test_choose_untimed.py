@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from attention import timings
+from attention import learned
 from attention.choose import choose
 from attention.corrections import Corrections, Observation, corrections
 from attention.problem import AttentionProblem
@@ -72,8 +72,8 @@ def test_what_torch_has_only_a_slow_path_for_is_ours_all_the_same() -> None:
 
 def test_timings_of_another_gpu_of_the_architecture_count() -> None:
     bare = Profile.load("h100-sxm-80gb").model_copy(update={"gpu": "h100-pcie-80gb", "sm_count": 114})
-    assert timings.of_machine(bare).timed(by_path(OURS))
-    assert not timings.of_machine(A100)
+    assert learned.of_machine(bare).timed(by_path(OURS))
+    assert not learned.of_machine(A100)
 
 
 def test_other_gpus_are_looked_for_anew_where_the_data_lie_elsewhere(
@@ -82,8 +82,8 @@ def test_other_gpus_are_looked_for_anew_where_the_data_lie_elsewhere(
     bare = Profile.load("h100-sxm-80gb").model_copy(update={"gpu": "h100-pcie-80gb", "sm_count": 114})
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(paths, "data_roots", lambda: [tmp_path])
-        assert not timings.of_machine(bare)
-    assert timings.of_machine(bare).timed(by_path(OURS))
+        assert not learned.of_machine(bare)
+    assert learned.of_machine(bare).timed(by_path(OURS))
 
 
 def test_few_queries_are_corrected_by_few_queries() -> None:

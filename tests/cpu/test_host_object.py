@@ -35,7 +35,7 @@ def empty_cache(tmp_path, monkeypatch):
 @pytest.fixture
 def winning(host_machine, monkeypatch):
     """A machine whose timings are for our kernel, and three tensors that it would serve."""
-    monkeypatch.setattr(plan.timings, "duels_of_machine", lambda _profile: WINS)
+    monkeypatch.setattr(plan.learned, "duels_of_machine", lambda _profile: WINS)
     return torch.randn(3, 1, 4, 256, 64).unbind()
 
 

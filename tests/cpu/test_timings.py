@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from attention import bench, identity, timings
+from attention import bench, identity, learned, timings
 from attention.corrections import Corrections
 from attention.machine import machine_profile
 from attention.model import predict
@@ -68,7 +68,7 @@ def test_efficiency_is_the_median_of_predicted_over_measured():
     profile, problem = host_profile(), AttentionProblem(1, 8, 8, 1024, 1024, 64)
     promised = predict(profile, problem, by_path(OURS), Config(tuple(TILE.items()))).seconds
     rows = tuple(timing(promised * factor) for factor in (2.0, 4.0, 5.0))
-    found = timings.efficiencies(profile, rows).of_class[LONG_F32]
+    found = learned.efficiencies(profile, rows).of_class[LONG_F32]
     assert (found.value, found.timings) == (pytest.approx(0.25), 3)
 
 
@@ -81,7 +81,7 @@ def test_the_nearest_timings_correct_a_prediction():
         promised = predict(profile, problem, by_path(OURS), tile).seconds
         shape = (1, 8, 8, 1024, problem.seq_kv, 64, 64)
         rows.append(timing(promised * factor, shape=shape, causal=problem.causal))
-    found = timings.efficiencies(profile, tuple(rows))
+    found = learned.efficiencies(profile, tuple(rows))
 
     def of(problem: AttentionProblem) -> float:
         nearest = found.nearest(by_path(OURS), tile, problem)
@@ -97,17 +97,17 @@ def test_the_nearest_timings_correct_a_prediction():
 
 def test_what_is_on_file_is_read_again_when_it_has_changed(data):
     profile = host_profile().model_copy(update={"gpu": "host-test-4c"})
-    assert not timings.of_machine(profile)
+    assert not learned.of_machine(profile)
     timings.write(timing(0.01))
-    first = timings.of_machine(profile)
-    assert first.of_class[LONG_F32].timings == 1 and timings.of_machine(profile) is first
+    first = learned.of_machine(profile)
+    assert first.of_class[LONG_F32].timings == 1 and learned.of_machine(profile) is first
     timings.write(timing(0.02))
-    assert timings.of_machine(profile).of_class[LONG_F32].timings == 2
+    assert learned.of_machine(profile).of_class[LONG_F32].timings == 2
 
 
 def test_a_timing_of_other_source_or_of_a_vanished_variant_does_not_count():
     stale, gone = timing(1.0, source_sha256="0" * 64), timing(1.0).model_copy(update={"variant": "host/forward/gone"})
-    assert not timings.efficiencies(host_profile(), (stale, gone))
+    assert not learned.efficiencies(host_profile(), (stale, gone))
 
 
 def test_code_is_what_is_included_without_comments_and_what_chooses_a_tile(tmp_path, monkeypatch):

@@ -60,7 +60,7 @@ def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
     for cache in (plan.plan_of, plan._pick_of, route._route):
         cache.cache_clear()
     monkeypatch.setattr(plan, "machine_profile", lambda _device: MachineProfile(hopper_profile()))
-    monkeypatch.setattr(plan.timings, "of_machine", lambda _profile: timed())
+    monkeypatch.setattr(plan.learned, "of_machine", lambda _profile: timed())
 
     def routed(keys: int, with_grad: bool = False) -> route.Route:
         query, key = torch.Size((1, 32, 1, 128)), torch.Size((1, 8, keys, 128))

@@ -5,7 +5,7 @@ from collections import defaultdict
 
 import pytest
 
-from attention import timings
+from attention import learned, timings
 from attention.choose import choose
 from attention.classes import representative
 from attention.corrections import FEW_QUERIES
@@ -79,7 +79,7 @@ def test_the_ampere_kernel_is_ahead_of_flash_attention_2_on_the_same_gpu() -> No
 def lost_by(rows: list[Timing]) -> list[float]:
     """The time of the picked kernel over the fastest of ours and of torch's, by cell."""
     profile = Profile.load(GPU)
-    efficiencies = timings.of_machine(profile)
+    efficiencies = learned.of_machine(profile)
     lost = []
     for cell in cells_of(rows).values():
         seconds: dict[str, float] = {}

@@ -1,6 +1,6 @@
 """The Hopper kernel's rungs: ideas that its defines leave out, with the tile that the chooser picks."""
 
-from attention import timings
+from attention import learned
 from attention.choose import choose
 from attention.peers.ladders import Ladder, Rung
 from attention.peers.results import HOPPER, Q_IN_REGISTERS
@@ -26,7 +26,7 @@ WITHOUT = (("all but turns", "pingpong"), ("all but overlap", "overlap"))
 def rungs(profile: Profile, problem: AttentionProblem) -> tuple[Rung, ...]:
     """Every rung of a problem."""
     variant = by_path(VARIANT)
-    tile = choose(profile, problem, variants=(variant,), efficiencies=timings.of_machine(profile)).pick.config
+    tile = choose(profile, problem, variants=(variant,), efficiencies=learned.of_machine(profile)).pick.config
 
     def built(ideas: set[str]) -> Config:
         axes = ((axis, value) for axis, value in tile.values if axis != Q_IN_REGISTERS)

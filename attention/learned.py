@@ -1,0 +1,174 @@
+"""What the timings on file teach the model about a machine: derived once, kept on disk, looked up by each choice.
+
+Predicted over measured, the median over the timings of the nearest problems, is an efficiency. A timing of our own
+kernel counts only while the code is what was timed (attention.identity). Reading and judging 3,000 timings takes half a
+second, so a file beside the profiles holds what came of it (attention.learned_file), under a key of all that it came
+from; where no file has that key, it is derived again, and kept in the user's cache.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from attention import learned_file, timing_faults, timings
+from attention.calibration import Duel, Sample, calibrated, duels
+from attention.corrections import Corrections
+from attention.identity import code_sha256, same_code
+from attention.learned_file import Learned
+from attention.model import HOST, Unpredicted, predict
+from attention.timings import Timing
+from attention.variant import KERNELS, Config, Variant, shipped
+from microbench import faults, paths
+from microbench.profile import Profile, advising
+
+# What a correction comes from beside data: the text of these, and of what describes the variants.
+DECIDING = ("timings", "timing_faults", "learned", "calibration", "corrections", "model", "shares", "problem", "band")
+DESCRIBING = ("variant.py", "launch.py")
+
+
+def of_machine(profile: Profile) -> Corrections:
+    """What timings on this kind of machine say; derived again where a file has changed.
+
+    A GPU whose own timings do not compare our kernels with torch's takes those of the nearest GPU of its architecture.
+    A DataWarning names each line that cannot be right, once for each file.
+    """
+    own = _of(profile)
+    if profile.arch == HOST or own.compares:
+        return own.corrections
+    every = _of_arch(profile.arch, tuple(paths.data_roots()))
+    siblings = sorted(every, key=lambda each: (abs(each.sm_count - profile.sm_count), each.gpu))
+    return next((found.corrections for each in siblings if (found := _of(each)).compares), own.corrections)
+
+
+def duels_of_machine(profile: Profile) -> tuple[Duel, ...]:
+    """The duels of our kernel and torch's that are on file for a profile's machine: none but a CPU's."""
+    return _of(profile).duels if profile.arch == HOST else ()
+
+
+def write(profile: Profile) -> Path | None:
+    """Derive what a machine's timings teach, beside the profiles; None where it has none. Raises DataError."""
+    if not timings.files(profile.gpu):
+        return None
+    return learned_file.write(profile.gpu, _key(profile), derive(profile))
+
+
+def derive(profile: Profile) -> Learned:
+    """What the timings on file teach, from the timings themselves."""
+    known, samples, left_out = _known(profile), list[Sample](), dict[str, tuple[str, ...]]()
+    for file in timings.files(profile.gpu):
+        sound, wrong = timings.judged(file)
+        for line, timing in sound.items():
+            found = _judged(profile, timing, known)
+            if isinstance(found, Sample):
+                samples.append(found)
+            elif found is not None:
+                wrong[line] = found
+        left_out[file.name] = (*left_out.get(file.name, ()), *(f"line {line}: {wrong[line]}" for line in sorted(wrong)))
+    compares = {"smscope", "torch"} <= {each.variant.owner for each in samples}
+    left_out = {name: said for name, said in left_out.items() if said}
+    return Learned(calibrated(samples), duels(samples), compares, left_out)
+
+
+def efficiencies(
+    profile: Profile, rows: tuple[Timing, ...], variants: tuple[Variant, ...] | None = None
+) -> Corrections:
+    """What timings that still hold say of this profile's predictions; one from which nothing follows does not count.
+
+    Tiles differ in what keeps them from their bound, and so do head dims, masks and lengths.
+    """
+    known = _known(profile, variants)
+    judged = (_judged(profile, timing, known) for timing in rows)
+    return calibrated(each for each in judged if isinstance(each, Sample))
+
+
+def _known(profile: Profile, variants: tuple[Variant, ...] | None = None) -> dict[str, Variant]:
+    every = shipped() if variants is None else variants
+    # torch's kernels are timed as peers, and chosen as variants.
+    peers = {f"peer/{variant.name}": variant for variant in every if profile.arch in variant.archs}
+    return {variant.path: variant for variant in every} | peers
+
+
+def _judged(profile: Profile, timing: Timing, known: dict[str, Variant]) -> Sample | str | None:
+    """What a timing shows; None where it no longer holds or nothing is predicted, a sentence where it is faulty."""
+    variant = known.get(timing.variant)
+    if variant is None or (variant.owner == "smscope" and not same_code(timing.source_sha256, variant.path)):
+        return None
+    if fault := timing_faults.of_config(timing, variant):
+        return fault
+    config = Config(tuple((axis, timing.config[axis]) for axis, _ in variant.space))
+    try:
+        promised = predict(profile, timing.problem, variant, config).seconds
+    except Unpredicted:
+        return None
+    except Exception as error:  # a line is advice: no call fails for what a formula makes of it
+        return f"nothing can be predicted of it ({type(error).__name__}: {error})"
+    sample = Sample(variant, config, timing.problem, promised, timing.seconds, timing.low, timing.high, timing.run)
+    return timing_faults.of_efficiency(promised / timing.seconds) or sample
+
+
+@cache
+def _of_arch(arch: str, _roots: tuple[Path, ...]) -> tuple[Profile, ...]:
+    """Read once from the same folders: a choice asks for them each time, and reading takes longer than choosing."""
+    return tuple(each for each in advising() if each.arch == arch)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What was learned when the profile and the machine's files were these."""
+
+    profile: Profile
+    stamps: tuple[tuple[Path, int, int], ...]
+    learned: Learned
+
+
+_kept: dict[str, _Kept] = {}
+
+
+def _of(profile: Profile) -> Learned:
+    stamps = tuple(_stamps(profile.gpu))
+    kept = _kept.get(profile.gpu)
+    # Comparing two profiles constant by constant takes longer than a choice.
+    if kept is None or kept.stamps != stamps or not (kept.profile is profile or kept.profile == profile):
+        kept = _kept[profile.gpu] = _Kept(profile, stamps, _on_disk_or_derived(profile) if stamps else Learned())
+        for file in timings.files(profile.gpu):
+            faults.leave_out(file, kept.learned.left_out.get(file.name, ()))
+    return kept.learned
+
+
+def _on_disk_or_derived(profile: Profile) -> Learned:
+    key = _key(profile)
+    learned = learned_file.read(profile.gpu, key)
+    if learned is None:
+        learned = derive(profile)
+        learned_file.keep(profile.gpu, key, learned)
+    return learned
+
+
+def _key(profile: Profile) -> str:
+    """A hash of all that corrections come from. Timings, which are only ever appended, count by the file's size."""
+    constants = [(each.name, each.value, bool(each.doubtful)) for each in profile.constants]
+    machine = (profile.gpu, profile.arch, profile.sm_count, profile.clock_hz, constants)
+    sizes = [(path.name, size) for path, _, size in _stamps(profile.gpu)]
+    return hashlib.sha256(repr((machine, sizes, _code())).encode()).hexdigest()
+
+
+@cache
+def _code() -> str:
+    digest = hashlib.sha256()
+    files = [KERNELS.parent / f"{name}.py" for name in DECIDING]
+    files += [variant.folder / name for variant in shipped() for name in DESCRIBING]
+    for file in files:
+        digest.update(file.read_bytes() if file.is_file() else b"")
+    for variant in shipped():
+        digest.update(code_sha256(variant.path).encode() if variant.owner == "smscope" else b"")
+    return digest.hexdigest()
+
+
+def _stamps(gpu: str) -> Iterator[tuple[Path, int, int]]:
+    for file in timings.files(gpu):
+        with suppress(OSError):  # gone since
+            stat = file.stat()
+            yield file, stat.st_mtime_ns, stat.st_size

@@ -1,0 +1,139 @@
+"""The file boundary of what timings teach: corrections/<gpu>.json beside the profiles, and in the user's cache.
+
+It is derived, like a profile: `smscope profile` writes it again, and who finds it out of date derives it for himself.
+"""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from attention.calibration import Duel
+from attention.corrections import Corrections, Kind, Sized
+from attention.model import Efficiency
+from attention.variant import Config
+from microbench import paths
+from microbench.errors import DataError
+from microbench.record import Frozen
+
+FOLDER = "corrections"
+HEAD = 256  # bytes of a file that hold its key
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What one machine's timings teach, and by file name what is wrong with some of their lines.
+
+    `compares`: our kernels and torch's were both timed.
+    """
+
+    corrections: Corrections = field(default_factory=Corrections)
+    duels: tuple[Duel, ...] = ()
+    compares: bool = False
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class Exact(Frozen):
+    """Efficiencies of one configuration, head dim as padded and kind of problem, by size."""
+
+    variant: str
+    config: Config
+    head_dim: int
+    kind: Kind
+    sizes: tuple[Sized, ...]
+
+
+class Width(Frozen):
+    """The efficiency of one configuration at a head dim, for one, few or many queries."""
+
+    variant_and_queries: str
+    config: Config
+    head_dim: int
+    efficiency: Efficiency
+
+
+class File(Frozen):
+    """What was learned of one machine, and the key of what it was learned from."""
+
+    key: str  # first, so that a file that is out of date is not read to its end
+    schema_version: Literal[1]
+    gpu: str
+    compares: bool
+    left_out: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    exact: tuple[Exact, ...]
+    of_width: tuple[Width, ...]
+    of_class: dict[str, Efficiency]
+    duels: tuple[Duel, ...] = ()
+
+
+def read(gpu: str, key: str) -> Learned | None:
+    """What was learned from what `key` stands for; None where no file holds that."""
+    for folder in (*(root / FOLDER for root in paths.data_roots()), _kept()):
+        with suppress(OSError, ValidationError):
+            text = (folder / f"{gpu}.json").read_bytes()
+            if key.encode() in text[:HEAD]:
+                return _learned(File.model_validate_json(text))
+    return None
+
+
+def keep(gpu: str, key: str, learned: Learned) -> None:
+    """Write it for the next process of this user, whole or not at all; where that fails, it is derived again."""
+    with suppress(OSError):
+        _put(_kept() / f"{gpu}.json", _file(gpu, key, learned).model_dump_json(exclude_defaults=True))
+
+
+def write(gpu: str, key: str, learned: Learned) -> Path:
+    """Put it beside the profiles, whole or not at all. Raises DataError."""
+    path = paths.writable_data() / FOLDER / f"{gpu}.json"
+    try:
+        _put(path, _file(gpu, key, learned).model_dump_json(exclude_defaults=True) + "\n")
+    except OSError as error:
+        raise DataError(f"Could not write {path.name}: {error.strerror}; `make profile` writes it again.") from error
+    return path
+
+
+def _kept() -> Path:
+    return paths.cache() / FOLDER
+
+
+def _put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".new-", delete=False, encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(file.name, 0o644)
+    Path(file.name).replace(path)
+
+
+def _file(gpu: str, key: str, learned: Learned) -> File:
+    known = learned.corrections
+    return File(
+        key=key,
+        schema_version=1,
+        gpu=gpu,
+        compares=learned.compares,
+        left_out=dict(learned.left_out),
+        exact=tuple(
+            Exact(variant=variant, config=config, head_dim=width, kind=kind, sizes=sizes)
+            for (variant, config, width, kind), sizes in known.exact.items()
+        ),
+        of_width=tuple(
+            Width(variant_and_queries=crowd, config=config, head_dim=width, efficiency=found)
+            for (crowd, config, width), found in known.of_width.items()
+        ),
+        of_class=dict(known.of_class),
+        duels=learned.duels,
+    )
+
+
+def _learned(file: File) -> Learned:
+    known = Corrections(
+        {(each.variant, each.config, each.head_dim, each.kind): each.sizes for each in file.exact},
+        {(each.variant_and_queries, each.config, each.head_dim): each.efficiency for each in file.of_width},
+        dict(file.of_class),
+    )
+    return Learned(known, file.duels, file.compares, dict(file.left_out))

@@ -1,0 +1,95 @@
+"""What timings teach is derived once, and anew where anything that it comes from has changed."""
+
+from pathlib import Path
+
+import pytest
+
+from attention import learned, learned_file, timings
+from microbench.errors import DataWarning
+from microbench.profile import Profile
+from smscope.cli import main
+from tests.cpu.attention_profiles import host_profile
+from tests.cpu.test_timings import LONG_F32, timing
+
+
+@pytest.fixture
+def profile(data: Path) -> Profile:
+    timings.write(timing(0.01))
+    return host_profile().model_copy(update={"gpu": "host-test-4c"})
+
+
+@pytest.fixture
+def derived(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The machines whose timings were read, row by row."""
+    seen: list[str] = []
+    whole = learned.derive
+    monkeypatch.setattr(learned, "derive", lambda profile: seen.append(profile.gpu) or whole(profile))
+    return seen
+
+
+def in_a_new_process(profile: Profile) -> learned.Learned:
+    learned._kept.clear()
+    return learned._of(profile)
+
+
+def test_a_second_process_reads_what_the_first_derived(profile: Profile, derived: list[str]) -> None:
+    first, second = in_a_new_process(profile), in_a_new_process(profile)
+    assert first == second and first.corrections.of_class[LONG_F32].timings == 1 and len(derived) == 1
+
+
+def test_what_lies_beside_the_profiles_is_read_before_anything_is_derived(profile: Profile, derived: list[str]) -> None:
+    path = learned.write(profile)
+    assert path is not None and path.parent.name == "corrections"
+    derived.clear()
+    assert in_a_new_process(profile).corrections and not derived
+
+
+def test_a_timing_more_or_another_constant_is_derived_anew(profile: Profile, derived: list[str]) -> None:
+    in_a_new_process(profile)
+    timings.write(timing(0.02))
+    assert in_a_new_process(profile).corrections.of_class[LONG_F32].timings == 2 and len(derived) == 2
+    first, *others = profile.constants
+    faster = profile.model_copy(update={"constants": (first.model_copy(update={"value": first.value * 2}), *others)})
+    in_a_new_process(faster)
+    assert len(derived) == 3
+
+
+@pytest.mark.parametrize("told", ["", "{", '{"key": "KEY"}', '{"key": "KEY", "exact": 3}'])
+def test_a_file_that_cannot_be_read_is_derived_anew(profile: Profile, derived: list[str], told: str) -> None:
+    good = in_a_new_process(profile)
+    file = learned_file._kept() / f"{profile.gpu}.json"
+    file.write_text(told.replace("KEY", learned._key(profile)))
+    assert in_a_new_process(profile) == good and len(derived) == 2
+
+
+def test_where_nothing_can_be_kept_it_is_derived_each_time(
+    profile: Profile, derived: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "a file").write_text("")
+    monkeypatch.setattr(learned_file, "_kept", lambda: tmp_path / "a file" / "below")
+    assert in_a_new_process(profile) == in_a_new_process(profile) and len(derived) == 2
+
+
+def test_a_bad_line_is_named_by_every_process(profile: Profile, derived: list[str]) -> None:
+    with timings.files(profile.gpu)[0].open("a") as file:
+        file.write("{\n")
+    for _ in range(2):
+        learned.faults.forget()
+        with pytest.warns(DataWarning, match="line 2: not valid JSON"):
+            in_a_new_process(profile)
+    assert len(derived) == 1
+
+
+def test_the_verb_profile_writes_it_beside_each_profile(profile: Profile, data: Path) -> None:
+    file = data / "profiles" / f"{profile.gpu}.json"
+    file.parent.mkdir()
+    file.write_text(profile.model_dump_json())
+    with pytest.raises(SystemExit) as left:
+        main(["profile"])
+    assert not left.value.code and [each.name for each in (data / "corrections").iterdir()] == [file.name]
+
+
+def test_a_machine_without_timings_leaves_nothing(data: Path) -> None:
+    bare = host_profile()
+    assert learned.write(bare) is None and in_a_new_process(bare) == learned.Learned()
+    assert not learned_file._kept().exists()
