@@ -71,6 +71,14 @@ def test_a_sequence_of_any_length_is_weighed_by_some_of_its_tile_rows(causal):
     assert share.tiles == pytest.approx(problem.scores / (256 * 512), rel=1e-5) and share.rows == 2**23
 
 
+def test_each_tile_row_pays_for_its_edge_once():
+    fma, edge = Demand("fma", "tile", 480e9, "fma_f32_per_s"), Demand("Q and out", "edge", 24e9, "exp_f32_per_s")
+    problem = AttentionProblem(1, 1, 1, 40, 400, 8)  # ten tile rows for four cores: three for the busiest
+    inside, both = (predict(host_profile(), problem, toy(fma, edge=each), Config()) for each in ((), (edge,)))
+    assert seconds_of(both, "Q and out") == pytest.approx(3 * 2.0)
+    assert both.seconds == pytest.approx(inside.seconds + 3 * 2.0)
+
+
 def test_terms_of_one_phase_overlap_and_phases_follow():
     fma, exp = (Demand("fma", "one", 480e9, "fma_f32_per_s"), Demand("exp", "one", 24e9, "exp_f32_per_s"))
     later = Demand("exp again", "two", 24e9, "exp_f32_per_s")
