@@ -1,28 +1,29 @@
 """Which code a timing is of: a hash of what runs, by which a timing holds or does not.
 
-Of a CUDA kernel that is the text of kernel.cu and of all that it includes, without comments and spacing; how a tile is
-chosen or predicted (variant.py, launch.py) changes no kernel. Of a CPU kernel it is the Python that Numba compiles.
+Of a CUDA kernel that is the text of kernel.cu with all that it includes, without comments and spacing: to move, rename
+or split a file loses no timing. How a tile is chosen or predicted (variant.py, launch.py) changes no kernel. Of a CPU
+kernel it is the Python that Numba compiles.
 """
 
 import hashlib
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from attention.variant import KERNELS
 from microbench.build import HEADERS
 
-INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
+INCLUDE = re.compile(r'^[ \t]*#include "([^"]+)"', re.MULTILINE)
+ONCE = re.compile(r"^[ \t]*#pragma once", re.MULTILINE)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 NOT_RUN = ("variant.py", "__init__.py")
-# Until this hash came, timings held the hash of every file of the folder. These two are of the same kernels.
+# The same text hashed with the names of its files, as it was when these two were timed on an H200.
 EARLIER = {
-    "8d655214ef29af30dcd0b72473ec6a3817544ad8c5c195b354b9e2580f9331da": (
-        "88b77d543141d26b419d19c566ba4d60d84afe990292e4b0cf7e40c7d2b85f9d"  # sm90a/forward/warp_specialised
+    "bd0fe8b2d94a37ce1cb2089477de29c89bd2fcc783d4049c3209665259465b57": (
+        "7c0431dce9c95f4020172764be657add84ee58c3b57f411a555aaa428f73a6a6"  # sm90a/forward/warp_specialised
     ),
-    "9d9daa51d140248264476d9242703373cd69e9432cc174e0b4f592fcc3c69f52": (
-        "db14bb1e9f1c412e6ed80e664de92beea62ff42266e06e080875cdabc32eed1a"  # sm80/forward/software_pipelined
+    "d99be95e857a26c3ded8316c4e81b0a44a850cd04a82ccf4a28085cb38bed9af": (
+        "fda86c68361fa38027992b67eaf98e39b3c4a7882dc73070ef6368b6e2d620e0"  # sm80/forward/software_pipelined
     ),
 }
 
@@ -32,9 +33,12 @@ def code_sha256(variant: str) -> str:
     """The hash of a variant's code, `variant` being its folder under kernels/."""
     folder = KERNELS / variant
     kernel = folder / "kernel.cu"
+    if kernel.is_file():
+        return hashlib.sha256(" ".join(_expanded(kernel, folder, set()).split()).encode()).hexdigest()
     digest = hashlib.sha256()
-    for file in _device_code(kernel, folder) if kernel.is_file() else _host_code(folder):
-        digest.update(file.name.encode() + b"\0" + _bare(file).encode())
+    for file in sorted(folder.glob("*.py")):
+        if file.name not in NOT_RUN:
+            digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
 
 
@@ -43,28 +47,14 @@ def same_code(stored: str, variant: str) -> bool:
     return EARLIER.get(stored, stored) == code_sha256(variant)
 
 
-def _device_code(kernel: Path, folder: Path) -> list[Path]:
-    """kernel.cu and everything that it includes, each once, in the order of first inclusion."""
-    found: dict[Path, None] = {}
+def _expanded(file: Path, folder: Path, included: set[Path]) -> str:
+    """The text of a file, and in the place of each #include that of what is included for the first time."""
+    included.add(file)
 
-    def walk(file: Path) -> None:
-        if file in found:
-            return
-        found[file] = None
-        for name in INCLUDE.findall(file.read_text()):
-            places = (root / name for root in (file.parent, folder, KERNELS / "common", HEADERS))
-            included = next((place for place in places if place.is_file()), None)
-            if included is not None:  # what is not there is the emulator's, which has another body for each wrapper
-                walk(included)
+    def text_of(name: re.Match[str]) -> str:
+        places = (root / name[1] for root in (file.parent, folder, KERNELS / "common", HEADERS))
+        found = next((place for place in places if place.is_file()), None)
+        # What is not there is the emulator's, which has another body for each wrapper.
+        return "" if found is None or found in included else _expanded(found, folder, included)
 
-    walk(kernel)
-    return list(found)
-
-
-def _host_code(folder: Path) -> Iterator[Path]:
-    return (file for file in sorted(folder.glob("*.py")) if file.name not in NOT_RUN)
-
-
-def _bare(file: Path) -> str:
-    text = file.read_text()
-    return " ".join(COMMENT.sub(" ", text).split()) if file.suffix in (".cu", ".cuh") else text
+    return INCLUDE.sub(text_of, ONCE.sub("", COMMENT.sub(" ", file.read_text())))

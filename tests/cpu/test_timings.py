@@ -117,6 +117,13 @@ def test_code_is_what_is_included_without_comments_and_what_chooses_a_tile(tmp_p
     (folder / "kernel.cu").write_text('#include "part.cuh"\n')
     steps = (("part.cuh", "1", 1), ("part.cuh", "1  // why", 1), ("variant.py", "2", 1), ("unread.cuh", "3", 1))
     steps += (("part.cuh", "4", 2), ("kernel.cu", '#include "part.cuh"\n5', 3))
+    # Renamed, split, and written in one file: the same kernel.
+    steps += (("renamed.cuh", "#pragma once\n4", 3), ("kernel.cu", '#include "renamed.cuh"\n5', 3))
+    steps += (
+        ("rest.cuh", "5", 3),
+        ("kernel.cu", '#include "renamed.cuh"\n#include "rest.cuh"', 3),
+        ("kernel.cu", "4 5", 3),
+    )
     seen = set()
     for name, text, distinct in steps:
         (folder / name).write_text(text)
