@@ -23,6 +23,7 @@ from attention.flash_arguments import (
 from attention.flash_judge import judge
 from attention.inputs import autocast, overridable, require_tensors
 from attention.layout import lse_dtype
+from attention.shapes import LARGEST
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 Out = torch.Tensor | Pair | tuple[torch.Tensor, torch.Tensor, None]
@@ -250,5 +251,7 @@ def _in_32_bits(lengths: Lengths) -> Lengths:
     starts_q, starts_k = lengths.cu_seqlens_q, lengths.cu_seqlens_k
     if starts_q.dtype is torch.int32 and starts_k.dtype is torch.int32:
         return lengths
-    cast_q, cast_k = (each.to(torch.int32) if each.dtype is torch.int64 else each for each in (starts_q, starts_k))
+    cast_q, cast_k = (
+        each.clamp(-1, LARGEST).to(torch.int32) if each.dtype is torch.int64 else each for each in (starts_q, starts_k)
+    )
     return lengths._replace(cu_seqlens_q=cast_q, cu_seqlens_k=cast_q if starts_k is starts_q else cast_k)

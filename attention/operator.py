@@ -90,7 +90,7 @@ def _forward(
             lengths_that_fit("k", cu_seqlens_k, key.shape[2], plain[1])
         batch, heads = plan.problem.batch, plan.problem.heads_q
         extras = Extras(
-            None if mask is None else mask.expand(batch, heads, query.shape[2], key.shape[2]),
+            None if mask is None else mask.expand(query.shape[0], heads, query.shape[2], key.shape[2]),
             None if alibi is None else alibi if alibi.dim() == 2 else alibi.expand(batch, heads),
             None if sinks is None else sinks.contiguous(),
             None if cu_seqlens_q is None else cu_seqlens_q.contiguous(),

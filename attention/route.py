@@ -50,7 +50,7 @@ class Route:
     tally: Tally | None = None
 
 
-ASKED_OF_TORCH = Route(to_torch=True)  # by sdpa_kernel(...): its caller names torch's backends, not ours
+ASKED_OF_TORCH = Route(to_torch=True)  # by sdpa_kernel(...), say: its caller names torch's backends, not ours
 
 
 def route_of(
@@ -160,9 +160,13 @@ def _route(
         mask_that_fits(Described(mask, mask_dtype, query_device), (*q[:-1], k[-2]))
     lacks = _unserved(query_device.type, dropout_p)
     fold = not (len(query) == len(key) == len(value) == 4 and query[0] == key[0] == value[0])
-    fold = fold or (not enable_gqa and query[1] != key[1]) or (mask is not None and len(mask) != 4)
+    # A kernel reads as many heads of value as key has, and of key as query has without enable_gqa.
+    fold = fold or key[1] != value[1] or (not enable_gqa and query[1] != key[1])
+    fold = fold or (mask is not None and len(mask) != 4)
     if lacks is not None or query_device.type == "meta":
         return Route(lacks is not None, lacks, fold)
+    if problem is None and not enable_gqa and q[-3] != k[-3]:
+        return ASKED_OF_TORCH  # which lets heads differ where there is nothing to compute
     try:
         if problem is not None:
             plan = plan_for(problem, query_device, only)
@@ -176,9 +180,11 @@ def _route(
     # Torch's function takes lower-right causality as a mask alone; its kernels, which the operator calls, need none.
     as_mask = bottom_right and plan.fallback is None
     theirs = plan.owner == "torch" and not as_mask
-    if with_grad and only != "smscope" and (theirs or not _trains(plan, query_device, deterministic)):
+    torch_could = torch_needs_positive_scale(plan.problem) is None
+    trains = with_grad and only != "smscope" and torch_could
+    if trains and (theirs or not _trains(plan, query_device, deterministic)):
         return Route(True, plan.lacks, fold, plan, operator_could=True)  # torch's own backward needs its own forward
-    whole = theirs and torch_needs_positive_scale(plan.problem) is None
+    whole = theirs and torch_could
     alone = whole and plan.forced and not (fold or with_grad or bottom_right) and mask is None
     kernel = torch_calls.flash_alone if alone else None
     tally = Tally() if plan.settles and not bottom_right else None

@@ -267,3 +267,10 @@ def test_a_compiled_graph_has_no_break_whatever_the_arguments_kind():
         given = (QKV[:, :rows], SINKS, torch.tensor([0, rows, 2 * rows]))
         for one, other in zip(compiled(*given), call(*given), strict=True):
             torch.testing.assert_close(one, other, rtol=0, atol=5e-6)
+
+
+@pytest.mark.parametrize("starts", [[0, 2**32 + 16, 32], [0, 2**32, 2**32 + 32], [0, -(2**32) + 16, 32]])
+def test_starts_beyond_32_bits_are_refused_and_not_wrapped_around(starts):
+    q = torch.randn(32, 2, 8)
+    with pytest.raises(ProblemError, match="must rise from 0 to at most the 32 rows"):
+        flash_attn_varlen_func(q, q, q, torch.tensor(starts), torch.tensor(starts), 16, 16)

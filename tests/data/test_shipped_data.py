@@ -31,7 +31,8 @@ def checkout(tmp_path: Path) -> Path:
 
 def write(root: Path, slug: str, text: str) -> None:
     (root / "data" / "runs" / slug).mkdir(exist_ok=True)
-    for file in (f"runs/{slug}/{text}.jsonl", f"profiles/{slug}.json", f"attention/{slug}-ladder.jsonl"):
+    places = (f"runs/{slug}/{text}.jsonl", f"profiles/{slug}.json", f"attention/{slug}-ladder.jsonl")
+    for file in (*places, f"corrections/{slug}.json"):
         (root / "data" / file).write_text(text)
 
 
@@ -47,6 +48,7 @@ EXPECTED = {
     f"runs/{KNOWN}/committed.jsonl",
     f"profiles/{KNOWN}.json",
     f"attention/{KNOWN}-ladder.jsonl",
+    f"corrections/{KNOWN}.json",
     "published/facts.csv",
 }
 
