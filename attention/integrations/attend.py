@@ -56,11 +56,19 @@ def attend(
         return _by_torch(query, key, value, mask, band, scale, dropout_p)
     elif band == NO_BAND or (band == FIRST_KEYS and mask is None):
         return sdpa(query, key, value, mask, 0.0, band == FIRST_KEYS, scale, enable_gqa=True)
+    elif _has_the_slow_path_alone(query, key, value, mask):
+        return _by_torch(query, key, value, mask, band, scale, dropout_p)
     left, right = (-1 if edge is None else edge for edge in (band.left, band.right))
     sinks = None if sinks is None else sinks.to(lse_dtype(query))
     features = (None, sinks, None, None, 0, 0, right == 0, band.bottom_right, left, right, softcap, scale)
     out, _ = operator.forward(query, key, value, mask, *features, "", False)
     return out
+
+
+def _has_the_slow_path_alone(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Maybe) -> bool:
+    """Whether our operator has no kernel for this call, or for its gradients: torch has, with the band in a mask."""
+    trained = torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
+    return (trained or mask is not None) if query.device.type == "cpu" else (trained and mask is not None)
 
 
 def _seen_by_one(
