@@ -14,13 +14,23 @@ SCORE_PASSES = (
     4  # the product writes a score, the maximum reads it, exp reads and writes it in place, the product reads it
 )
 SCORE_BYTES = 4
+MOST_MASKED = 1 << 26  # scores of one head: the mask that a band is written into is as large, 256 MB of float32
 
 
 def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
     """The kernel behind `_scaled_dot_product_flash_attention_for_cpu`, which returns lse."""
     if problem.head_dim != problem.head_dim_v:
         return f"needs one head dim for all, not {problem.head_dim} and {problem.head_dim_v}"
+    if _band_in_mask(problem):
+        if problem.mask == "none" and not problem.sinks:
+            return "computes all keys, where a band alone hides some"
+        if problem.seq_q * problem.seq_kv > MOST_MASKED:
+            return f"writes a band into a mask, of at most {MOST_MASKED} scores a head"
     return torch_needs_positive_scale(problem)
+
+
+def _band_in_mask(problem: AttentionProblem) -> bool:
+    return not problem.edges.open and (problem.alignment == "bottom_right" or problem.window != (-1, -1))
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:
@@ -30,7 +40,10 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
     width = 2 * problem.head_dim
     wide = max(1, problem.element_bytes // 4)
     score_bytes = rows * columns * SCORE_BYTES * wide
-    keys_seen = problem.scores / (problem.batch * problem.heads_q * problem.seq_q)
+    seen = problem.scores / (problem.batch * problem.heads_q * problem.seq_q)
+    # What a mask hides is computed all the same.
+    hidden = problem.seq_kv / max(seen, 1.0) if _band_in_mask(problem) else 1.0
+    keys_seen = seen * hidden
     kv_row_bytes = width * problem.element_bytes
     heads = 1 if problem.seq_q > rows else problem.batch * problem.heads_kv  # read in a call before a key comes again
     return Tile(
@@ -39,9 +52,11 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
         row_step=1,
         column_step=1,
         demands=(
-            Demand("products in BLAS", "products", 2 * rows * columns * width * wide, "matmul_f32_flops_per_s"),
-            Demand("exponentials", "softmax", rows * columns * wide, "exp_f32_per_s"),
-            Demand("scores through cache", "scores", SCORE_PASSES * score_bytes, MEMORY, score_bytes),
+            Demand(
+                "products in BLAS", "products", 2 * rows * columns * width * wide * hidden, "matmul_f32_flops_per_s"
+            ),
+            Demand("exponentials", "softmax", rows * columns * wide * hidden, "exp_f32_per_s"),
+            Demand("scores through cache", "scores", SCORE_PASSES * score_bytes * hidden, MEMORY, score_bytes),
         ),
         edge=(
             Demand("K and V", "K and V", keys_seen * kv_row_bytes, MEMORY, keys_seen * kv_row_bytes * heads),
@@ -63,7 +78,7 @@ VARIANT = Variant(
     owner="torch",
     archs=("host",),
     refuses=refuses,
-    features=frozenset({"bool mask", "float mask"}),
+    features=frozenset({"bool mask", "float mask", "attention sinks", "sliding window", "bottom-right causality"}),
     tile=tile,
     rank=1,
     notes=notes,
