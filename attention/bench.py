@@ -9,7 +9,7 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
@@ -24,7 +24,8 @@ from attention.machine import machine_profile
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from microbench import stamp
-from microbench.device.cpu import host_slug
+from microbench.device.cpu import cores, host_slug
+from microbench.device.host import trouble, usage
 from microbench.report.progress import watching
 
 CALLS = 31  # timed calls of each candidate
@@ -36,13 +37,17 @@ PACKAGES = ("smscope", "torch", "numba", "llvmlite", "numpy")
 
 @dataclass(frozen=True)
 class Measured:
-    """One candidate of one problem. `timing` is None where the result was wrong, and `failure` says how wrong."""
+    """One candidate of one problem. `timing` is None where the result was wrong, and `failure` says how wrong.
+
+    `disturbed` says who else had the cores meanwhile: such timings are not kept, since choices would rest on them.
+    """
 
     problem: AttentionProblem
     candidate: Candidate
     timing: timings.Timing | None
     failure: str | None = None
     picked: bool = False
+    disturbed: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -64,17 +69,18 @@ def bench(
         raise EnvironmentLacks("The bench times torch's kernel beside ours; `pip install torch` first.") from error
     work = [(problem, _candidates(problem, only, every, unpredicted)) for problem in problems]
     measured: list[Measured] = []
-    begun = datetime.now(UTC).isoformat(timespec="seconds")
+    begun, before = datetime.now(UTC).isoformat(timespec="seconds"), usage()
     with watching(sum(len(candidates) for _, candidates in work)) as watcher, torch.no_grad():
         for problem, candidates in work:
             watcher.doing(str(problem), "checking and timing")
             measured += _bench_one(problem, candidates, begun, watcher.finished)
+    disturbed = trouble(before, usage(), len(cores()))
     for each in measured:
-        if each.timing is not None:
+        if each.timing is not None and not disturbed:
             timings.write(each.timing)
     for path in {each.candidate.variant for each in measured}:
         by_path(path).prepare()  # in every dtype, so that no call has to
-    return measured
+    return [replace(each, disturbed=disturbed) for each in measured]
 
 
 def _candidates(

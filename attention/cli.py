@@ -152,8 +152,16 @@ def bench(
         problems = grid.problems(dtype, causal)
     measured = benchmark.bench(problems, only=only, every=every, unpredicted=bool(shape))
     _learn("cpu")
+    disturbed = next((each.disturbed for each in measured if each.disturbed), ())
+    if disturbed:
+        say(
+            f"Others had a tenth of the cores' time or more meanwhile ({', '.join(disturbed)}), so these timings were "
+            "not kept: `smscope bench-attention` takes them again when the machine is idle."
+        )
     if after_run is not None:
-        say(f"Timed our attention kernel beside torch's on {counted(len(problems), 'problem')}: choices rest on that.")
+        if not disturbed:
+            what = counted(len(problems), "problem")
+            say(f"Timed our attention kernel beside torch's on {what}: choices rest on that.")
     elif json:
         console.emit([bench_table.row(each, measured) for each in measured])
     else:
@@ -172,7 +180,7 @@ def _can_follow(where: str) -> bool:
     if find_spec("torch") is None:
         say(
             "Torch is not installed here, so attention was not timed: on this CPU torch's own kernel will serve until "
-            "`python -m attention bench` has run."
+            "`smscope bench-attention` has run."
         )
         return False
     return True

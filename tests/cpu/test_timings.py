@@ -133,8 +133,10 @@ def test_code_is_what_is_included_without_comments_and_what_chooses_a_tile(tmp_p
     identity.code_sha256.cache_clear()
 
 
-def test_the_bench_checks_times_and_keeps_each_candidate(data, monkeypatch):
+@pytest.mark.parametrize("disturbed", [(), ("busy",)])
+def test_the_bench_checks_times_and_keeps_each_candidate_of_a_quiet_machine(data, monkeypatch, disturbed):
     machine_profile.cache_clear()
+    monkeypatch.setattr(bench, "trouble", lambda *_: disturbed)
     monkeypatch.setattr(bench, "CALLS", 3)
     problem = AttentionProblem(1, 4, 2, 70, 90, 16, causal=True)
     measured = bench.bench([problem])
@@ -145,7 +147,7 @@ def test_the_bench_checks_times_and_keeps_each_candidate(data, monkeypatch):
     assert sum(each.picked for each in measured) == 1
     assert all(each.timing and each.timing.error <= each.timing.allowed_error for each in measured)
     kept, problems = timings.read(measured[0].timing.gpu)
-    assert len(kept) == 3 and not problems
+    assert len(kept) == (0 if disturbed else 3) and not problems and measured[0].disturbed == disturbed
     assert all(each.problem == problem and each.low <= each.seconds <= each.high for each in kept)
     assert str(paths.writable_data()) == str(data)
 
