@@ -80,6 +80,16 @@ def test_the_result_is_torchs_own(
     same(sdpa(q, k, v, **options, only="torch"), F(q, k, v, **options))
 
 
+@pytest.mark.parametrize("only", [None, "smscope"])
+@pytest.mark.parametrize("heads", [(4, 4, 1), (4, 1, 4), (4, 1, 1)])
+def test_heads_that_torch_would_broadcast_are_not_read_past_their_end(
+    heads: tuple[int, int, int], only: str | None
+) -> None:
+    q, k, v = random(*((2, each, 256, 64) for each in heads), dtype=torch.bfloat16)
+    spread = (each.expand(2, 4, 256, 64).float() for each in (q, k, v))
+    torch.testing.assert_close(sdpa(q, k, v, only=only).float(), F(*spread), rtol=0, atol=2e-2)
+
+
 def test_a_mask_goes_to_torch_as_well() -> None:
     q, k, v = random(*[(2, 4, 64, 64)] * 3, dtype=torch.float16)
     mask = torch.ones(64, 64, dtype=torch.bool, device=DEVICE).tril(3)
