@@ -49,7 +49,9 @@ def _pick(explanation: Explanation) -> Iterator[RenderableType]:
     beaten = [each for each in choice.candidates if each.variant != choice.pick.variant]
     second = ""
     if beaten and beaten[0].prediction is not None:
-        second = f"; next {beaten[0].variant}, {written(beaten[0].prediction.seconds, 's')}"
+        second = f"{beaten[0].variant}, {written(beaten[0].prediction.seconds, 's')}"
+        doubted = beaten[0] in choice.mistrusted
+        second = f"; timings do not bear out {second}" if doubted else f"; next {second}"
     fallback = f" (fallback: {choice.fallback})" if choice.fallback else ""
     problem, _, why = explanation.headline().partition(": ")
     yield Padding(Text(problem), (0, 0, 0, 2), expand=False)

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from attention import bench, cli
+from attention import bench, cli, learned
 from attention.machine import machine_profile
 from tests.cpu.attention_profiles import hopper_profile, host_profile
 
@@ -199,3 +199,16 @@ def test_check_says_where_there_is_no_tuned_kernel(capsys, arch):
 def test_the_help_says_which_dtype_is_the_default(capsys, verb, default):
     _, out, _ = run(capsys, verb, "--help")
     assert default in " ".join(out.split())
+
+
+def test_a_pick_that_is_slower_by_prediction_says_why(capsys, monkeypatch):
+    monkeypatch.setattr(learned, "duels_of_machine", lambda profile: ())
+    _, out, _ = run(capsys, "picks", "--gpu", "host-test-4c")
+    said = " ".join(out.split())
+    assert "timings do not bear out host/forward/tiled_online_softmax, " in said
+    assert max(len(line.rstrip()) for line in out.splitlines()) <= 80
+    code, out, _ = run(capsys, "explain", *SHAPE, "--gpu", "host-test-4c")
+    said = " ".join(out.split())
+    assert code == 0 and "fastest first (timings on this CPU do not bear out host/forward/tiled" in said
+    assert "not borne out by timings; bound by" in said and "ties" not in said.partition("Candidates")[2]
+    assert "`smscope bench-attention` takes them" in said
