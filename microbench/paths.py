@@ -25,6 +25,11 @@ def data_roots() -> list[Path]:
     return list(dict.fromkeys(root for root in roots if root.is_dir()))
 
 
+def typed(verb: str) -> str:
+    """How a person types a verb that make has too: a checkout has make, and its environment need not be activated."""
+    return f"make {verb}" if CHECKOUT else f"smscope {verb}"
+
+
 def cache() -> Path:
     """The private cubin cache; SMSCOPE_CACHE moves it."""
     chosen = os.environ.get(CACHE_VARIABLE)

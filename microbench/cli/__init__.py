@@ -76,9 +76,9 @@ def compare(
     json: Json = False,
 ) -> None:
     """One machine against the literature, or against another machine."""
+    profile = Profile.load(gpu)
     if (other is None) != published:
         raise InputError("Name what to compare with: either --published, or a second GPU.")
-    profile = Profile.load(gpu)
     if other is not None:
         from microbench.cli.compare import pairs
 

@@ -212,3 +212,8 @@ def test_a_pick_that_is_slower_by_prediction_says_why(capsys, monkeypatch):
     assert code == 0 and "fastest first (timings on this CPU do not bear out host/forward/tiled" in said
     assert "not borne out by timings; bound by" in said and "ties" not in said.partition("Candidates")[2]
     assert "`smscope bench-attention` takes them" in said
+
+
+def test_an_empty_name_is_the_same_error_of_both_verbs(capsys):
+    picked, explained = (run(capsys, verb, "--gpu", "") for verb in ("picks", "explain"))
+    assert picked == explained and picked[0] == 2 and "No GPU called ''" in picked[2]

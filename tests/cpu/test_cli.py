@@ -159,6 +159,21 @@ def test_a_corrupt_profile_does_not_take_the_others_reports(
     assert err.count("no readable profile") == 1
 
 
+def test_an_unreadable_profile_is_answered_with_what_helps_where_it_lies(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save("whole", constant("a_cycles", 10.0))
+    file = data / "profiles" / "broken.json"
+    file.write_text("{")
+    assert f"delete {file}, or measure that machine again with `make bench`." in call(capsys, "show", "broken")[2]
+    monkeypatch.setattr(paths, "CHECKOUT", None)
+    assert f"delete {file}, or measure that machine again with `smscope bench`." in call(capsys, "show", "broken")[2]
+    monkeypatch.setattr(paths, "PACKAGE", data)
+    assert f"delete {file}, or install smscope again." in call(capsys, "show", "broken")[2]
+    (data / "runs" / "broken").mkdir(parents=True)
+    assert "`smscope profile` writes it again from its runs." in call(capsys, "show", "broken")[2]
+
+
 def test_an_unusable_cache_is_one_sentence_before_anything_is_compiled(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,7 +221,7 @@ def test_a_python_without_the_dependencies_is_told_so_in_one_sentence(package: s
         (("run", "--device", "cuda:99"), "is not here"),
         (("run", "--device", "tpu"), "No device is called 'tpu'"),
         (("check", "--arch", "sm42"), "No architecture is called 'sm42'"),
-        (("compare", "b42"), "either --published, or a second GPU"),
+        (("compare", "b42"), "No profile is called 'b42'"),
         (("list", "--probes", "nowhere"), "No probe lies under nowhere/"),
         (("run", "--campaigns", "0"), "campaigns"),
         (("sing",), "sing"),
@@ -220,6 +235,19 @@ def test_a_name_that_does_not_exist_is_one_sentence_and_exit_code_2(
     assert (code, out) == (2, "")
     assert said in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("typed", ["h200", "sxm", "H200-SXM"])
+def test_a_part_of_a_name_is_answered_with_the_names_that_hold_it(
+    data: Path, capsys: pytest.CaptureFixture[str], typed: str
+) -> None:
+    save("h200-sxm-141gb", constant("a_cycles", 10.0))
+    save("v100", constant("a_cycles", 10.0))
+    said = f"No profile is called '{typed}'; did you mean h200-sxm-141gb?\n"
+    assert call(capsys, "show", typed) == (2, "", said)
+    assert call(capsys, "compare", typed) == (2, "", said)
+    assert "there are: h200-sxm-141gb, v100" in call(capsys, "show", "")[2]
+    assert "either --published, or a second GPU" in call(capsys, "compare", "v100")[2]
 
 
 def test_two_machines_are_compared_constant_by_constant(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
