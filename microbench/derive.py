@@ -50,7 +50,7 @@ def derive(gpu: str, probes: Iterable[Probe]) -> Derived:
     gpu = _meant(gpu)
     if gpu not in gpus():
         known = ", ".join(gpus()) or "none yet"
-        raise UnknownGpu(f"No run is of {gpu!r} (there are: {known}); run `make bench` on that machine.")
+        raise UnknownGpu(f"No run is of {gpu!r} (there are: {known}); run `{paths.typed('bench')}` on that machine.")
     runs: list[Run] = []
     problems: list[str] = []
     for file in record.run_files(gpu):
@@ -114,7 +114,8 @@ def write(profile: Profile) -> Path:
         os.replace(part, path)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise DataError(f"Could not write {path.name}: {error.strerror}; `make profile` writes it again.") from error
+        again = f"`{paths.typed('profile')}` writes it again{paths.moved(path)}"
+        raise DataError(f"Could not write {path.name}: {error.strerror}; {again}.") from error
     return path
 
 

@@ -137,7 +137,7 @@ def _load(gpu: str, read_one: Callable[[Path], Profile | None]) -> Profile:
     near = [name for name in available() if gpu and gpu.lower() in name]
     if near:
         raise UnknownGpu(f"No profile is called {gpu!r}; did you mean {', '.join(near)}?")
-    known, bench = ", ".join(available()) or "none yet", paths.typed("bench")
+    known, bench = ", ".join(available()) or f"none yet{paths.moved()}", paths.typed("bench")
     raise UnknownGpu(f"No profile is called {gpu!r} (there are: {known}); run `{bench}` on that machine.")
 
 
