@@ -34,7 +34,7 @@ def shown(profile: Profile, found: Sequence[Explanation], name: str) -> Iterator
     doubted = tuple(dict.fromkeys(doubt for each in found for doubt in doubts_of(profile, each.choice)))
     yield from told(doubted)
     gpu = "" if name == "host" else f" --gpu {profile.gpu}"
-    command = f"  {console.python()} -m smscope explain \\\n    --shape {PICKS[0][0]}{gpu}"
+    command = f"  {console.smscope()} explain \\\n    --shape {PICKS[0][0]}{gpu}"
     if doubted:
         yield "Next, when the machine is idle, so that nothing is in doubt:"
         command = "  make bench"

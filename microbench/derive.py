@@ -104,9 +104,21 @@ def reduce_runs(runs: Sequence[Run], probes: Iterable[Probe]) -> Derived:
     return Derived(profile, tuple(problems))
 
 
+def stored(gpu: str) -> bytes:
+    """The profile of `gpu` as it lies where `write` puts it; nothing where there is none."""
+    try:
+        return _place(gpu).read_bytes()
+    except OSError:
+        return b""
+
+
+def _place(gpu: str) -> Path:
+    return paths.writable_data() / "profiles" / f"{gpu}.json"
+
+
 def write(profile: Profile) -> Path:
     """Put the profile in its place, whole or not at all. Raises DataError."""
-    path = paths.writable_data() / "profiles" / f"{profile.gpu}.json"
+    path = _place(profile.gpu)
     part = path.with_suffix(".json.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -65,7 +65,7 @@ def show(gpu: Gpu, json: Json = False) -> None:
         return
     from microbench import report
 
-    console.draw(report.table(profile), *told(doubts(profile)))
+    console.draw(report.table(profile), *report.legend(profile), *told(doubts(profile)))
 
 
 @app.command()

@@ -125,7 +125,7 @@ def test_an_option_or_verb_that_does_not_exist_is_exit_code_2(capsys, arguments)
 def test_picks_prints_three_shapes_with_the_reason(capsys):
     code, out, _ = run(capsys, "picks", "--gpu", "host-test-4c")
     assert code == 0 and out.count("bound by") == 3
-    assert "causal" in out and "-m smscope explain" in out
+    assert "causal" in out and "smscope explain" in out
     code, out, _ = run(capsys, "picks", "--gpu", "host-test-4c", "--json")
     assert code == 0 and len(json.loads(out)) == 3
 
@@ -133,7 +133,7 @@ def test_picks_prints_three_shapes_with_the_reason(capsys):
 def test_picks_end_in_80_columns_with_what_is_in_doubt_and_the_next_command(capsys, data):
     code, out, _ = run(capsys, "picks", "--gpu", "h100-test")
     assert code == 0 and max(len(line.rstrip()) for line in out.splitlines()) <= 80 and "In doubt" not in out
-    assert out.splitlines()[-2].endswith("-m smscope explain \\")
+    assert out.splitlines()[-2].endswith("smscope explain \\")
     assert out.splitlines()[-1].strip() == "--shape 4,16,16,1024,1024,64 --gpu h100-test"
     busy = host_profile()
     constants = tuple(c.model_copy(update={"flags": ("busy",)}) for c in busy.constants)

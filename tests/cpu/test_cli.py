@@ -89,10 +89,11 @@ def test_a_machine_that_stays_busy_is_given_up_and_says_so(
     code, out, _ = call(capsys, "run", "--device", "host", "--campaigns", "1", "--retries", "1", *here)
     said = "In doubt: never_quiet_cycles: measured while"
     assert code == 0
-    assert said in out and "No pick rests on what is in doubt" in out
+    assert said in out and "\n?: in doubt, so that no pick rests on it.\n" in out
     (gpu,) = derive.gpus()
+    assert f"smscope show {gpu}\n" in out
     code, out, _ = call(capsys, "show", gpu)
-    assert code == 0
+    assert code == 0 and "\n?: in doubt, so that no pick rests on it.\n" in out
     assert said in out and "the hypervisor gave its cores to others." in out and "[9.00, 9.00] ?" in out
     (run,) = (record.read(file) for file in record.run_files(gpu))
     assert [(row.campaign, row.value) for row in run.records] == [(0, 9.0), (1, 9.0)], "the first try is kept"
@@ -111,6 +112,20 @@ def test_a_cpu_is_not_told_of_gpu_probes_nor_of_what_nobody_published(
     assert max(len(line.rstrip()) for line in out.splitlines() if "/" not in line) <= 80
     (file,) = data.glob("runs/*/*.jsonl")
     assert f"Run:     {file}\n" in out and "\nProfile: " in out
+    assert "(unchanged" not in out
+
+
+def test_a_run_that_changes_nothing_of_the_profile_says_so(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only = ("--device", "host", "--only", "steady", "--probes", str(fake_probes.write(tmp_path, "steady")))
+    assert call(capsys, "run", *only, "--campaigns", "1", *QUIET)[0] == 0
+    (gpu,) = derive.gpus()
+    earlier = derive.derive(gpu, discover(tmp_path))  # fixed, for this machine may be busy now and not later
+    monkeypatch.setattr(derive, "derive", lambda *_: earlier)
+    code, out, _ = call(capsys, "run", *only, "--quick", *QUIET)
+    assert code == 0
+    assert f"Profile: {data / 'profiles' / f'{gpu}.json'} (unchanged: an earlier run says more)\n" in out
 
 
 def test_one_failed_row_passes_and_nothing_measured_does_not(
