@@ -7,6 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from attention.explain import Explanation, doubts_of
+from microbench import paths
 from microbench.clocks import visible_gpus
 from microbench.doubt import told
 from microbench.profile import Profile
@@ -37,7 +38,7 @@ def shown(profile: Profile, found: Sequence[Explanation], name: str) -> Iterator
     command = f"  {console.smscope()} explain \\\n    --shape {PICKS[0][0]}{gpu}"
     if doubted:
         yield "Next, when the machine is idle, so that nothing is in doubt:"
-        command = "  make bench"
+        command = f"  {paths.typed('bench')}"
     else:
         yield "Next, for all candidates and reasons:"
     yield console.line(command)
