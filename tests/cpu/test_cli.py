@@ -112,20 +112,6 @@ def test_a_cpu_is_not_told_of_gpu_probes_nor_of_what_nobody_published(
     assert max(len(line.rstrip()) for line in out.splitlines() if "/" not in line) <= 80
     (file,) = data.glob("runs/*/*.jsonl")
     assert f"Run:     {file}\n" in out and "\nProfile: " in out
-    assert "(unchanged" not in out
-
-
-def test_a_run_that_changes_nothing_of_the_profile_says_so(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    only = ("--device", "host", "--only", "steady", "--probes", str(fake_probes.write(tmp_path, "steady")))
-    assert call(capsys, "run", *only, "--campaigns", "1", *QUIET)[0] == 0
-    (gpu,) = derive.gpus()
-    earlier = derive.derive(gpu, discover(tmp_path))  # fixed, for this machine may be busy now and not later
-    monkeypatch.setattr(derive, "derive", lambda *_: earlier)
-    code, out, _ = call(capsys, "run", *only, "--quick", *QUIET)
-    assert code == 0
-    assert f"Profile: {data / 'profiles' / f'{gpu}.json'} (unchanged: an earlier run says more)\n" in out
 
 
 def test_one_failed_row_passes_and_nothing_measured_does_not(
@@ -172,21 +158,6 @@ def test_a_corrupt_profile_does_not_take_the_others_reports(
     assert (code, [one["gpu"] for one in json.loads(out)]) == (1, ["whole"])
     assert err.startswith("broken.json is no readable profile")
     assert err.count("no readable profile") == 1
-
-
-def test_an_unreadable_profile_is_answered_with_what_helps_where_it_lies(
-    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save("whole", constant("a_cycles", 10.0))
-    file = data / "profiles" / "broken.json"
-    file.write_text("{")
-    assert f"delete {file}, or measure that machine again with `make bench`." in call(capsys, "show", "broken")[2]
-    monkeypatch.setattr(paths, "CHECKOUT", None)
-    assert f"delete {file}, or measure that machine again with `smscope bench`." in call(capsys, "show", "broken")[2]
-    monkeypatch.setattr(paths, "PACKAGE", data)
-    assert f"delete {file}, or install smscope again." in call(capsys, "show", "broken")[2]
-    (data / "runs" / "broken").mkdir(parents=True)
-    assert "`smscope profile` writes it again from its runs." in call(capsys, "show", "broken")[2]
 
 
 def test_an_unusable_cache_is_one_sentence_before_anything_is_compiled(
@@ -250,19 +221,6 @@ def test_a_name_that_does_not_exist_is_one_sentence_and_exit_code_2(
     assert (code, out) == (2, "")
     assert said in err
     assert "Traceback" not in err
-
-
-@pytest.mark.parametrize("typed", ["h200", "sxm", "H200-SXM"])
-def test_a_part_of_a_name_is_answered_with_the_names_that_hold_it(
-    data: Path, capsys: pytest.CaptureFixture[str], typed: str
-) -> None:
-    save("h200-sxm-141gb", constant("a_cycles", 10.0))
-    save("v100", constant("a_cycles", 10.0))
-    said = f"No profile is called '{typed}'; did you mean h200-sxm-141gb?\n"
-    assert call(capsys, "show", typed) == (2, "", said)
-    assert call(capsys, "compare", typed) == (2, "", said)
-    assert "there are: h200-sxm-141gb, v100" in call(capsys, "show", "")[2]
-    assert "either --published, or a second GPU" in call(capsys, "compare", "v100")[2]
 
 
 def test_two_machines_are_compared_constant_by_constant(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
