@@ -79,8 +79,10 @@ notebooks: ready-dev ## Execute every notebook from data/, on the CPU
 	$(BIN)jupytext --to ipynb --update $(NOTEBOOKS)
 	@$(RUN) notebooks/execute.py $(NOTEBOOKS:.py=.ipynb)
 
-wheel: ready-dev ## The wheel, in dist/
-	@$(RUN) -m hatchling build -t wheel
+# pip fetches hatchling into an environment of its own, so that no lane need hold it.
+wheel: ready-bench ## The wheel, in dist/
+	@$(RUN) -m pip --disable-pip-version-check --quiet wheel --no-deps --wheel-dir dist $(ARGS) .
+	@ls -t dist/smscope-*.whl | head -n 1
 
 lock: ## Pin every package of every lane, also what others need, for Python 3.11 to 3.14; ARGS=--upgrade takes newer ones
 	@$(UV) --version >/dev/null 2>&1 || python3 -m pip install --quiet --target .venv-uv --upgrade uv

@@ -64,6 +64,14 @@ class Choice:
     nearest: str | None = None  # the changes with which a tuned kernel would serve, where few will do
     mistrust: str | None = None  # why a kernel of ours that is predicted to be faster is not picked
 
+    @property
+    def mistrusted(self) -> tuple[Candidate, ...]:
+        """The candidates of ours that timings do not bear out: predicted to be faster than the pick, or to tie."""
+        if self.mistrust is None:
+            return ()
+        faster = self.candidates[: self.candidates.index(self.pick)]
+        return tuple(each for each in self.candidates if each.owner == "smscope" and each in (*faster, *self.tied))
+
     def to_json(self, indent: int | None = None) -> str:
         """The whole choice as JSON."""
         return CHOICE.dump_json(self, indent=indent).decode()
@@ -207,7 +215,7 @@ def _never_timed(
         return None
     return (
         f"smscope's kernels have not been timed beside torch's on a GPU of {arch.name}, so torch's go first; "
-        "`python -m attention bench --peers` times them, and SMSCOPE_UNMEASURED=1 takes them all the same"
+        "`smscope bench-attention --peers` times them, and SMSCOPE_UNMEASURED=1 takes them all the same"
     )
 
 
@@ -241,7 +249,7 @@ def _borne_out(
     if lead is None:
         return rival, (
             f"{pick.variant} is predicted to be faster, and too few timings on this CPU bear that out; "
-            "`python -m attention bench` takes them"
+            "`smscope bench-attention` takes them"
         )
     if lead >= 1 + TIE_BAND:
         return pick, None

@@ -258,7 +258,7 @@ def picks(
     json: Json = False,
 ) -> None:
     """Say for three attention shapes which kernel would run and why. Needs a profile, and no torch."""
-    name = gpu or this_machine()
+    name = this_machine() if gpu is None else gpu
     machine = named_machine(name)
     profile = machine.profile
     problems = (

@@ -36,6 +36,7 @@ from attention.shapes import (
 )
 from attention.variant import by_path
 from attention.while_new import CALLS_OF_A_SHAPE, while_new
+from microbench import paths
 from microbench.doubt import Doubt, doubts
 from microbench.profile import Profile
 from microbench.published.boards import Known
@@ -216,7 +217,7 @@ def explain_on(
     constants = [profile[name] for name in used]
     cautions = [caution] if caution else []
     cautions += [
-        f"no pick rests on {each}; `make bench` on an idle machine ends the doubt"
+        f"no pick rests on {each}; `{paths.typed('bench')}` on an idle machine ends the doubt"
         for each in doubts_of(profile, choice)
     ]
     cautions += [

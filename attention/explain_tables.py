@@ -58,8 +58,12 @@ def candidates(choice: Choice) -> Table:
     shown = choice.candidates[:SHOWN_CANDIDATES]
     shown += tuple(each for each in _best_of_each_variant(choice) if each not in shown)
     hidden = len(choice.candidates) - len(shown)
-    order = "what was timed first, then ours, then the least work to hide"
-    title = f"Candidates, fastest first (within {TIE_BAND:.0%} they tie: {order})"
+    mistrusted = choice.mistrusted
+    if mistrusted:
+        decided = f"timings on this CPU do not bear out {mistrusted[0].variant}"
+    else:
+        decided = f"within {TIE_BAND:.0%} they tie: what was timed first, then ours, then the least work to hide"
+    title = f"Candidates, fastest first ({decided})"
     table = _table(
         title + (f"; {hidden} slower ones not shown" if hidden else ""), "variant", "configuration", "time", ""
     )
@@ -68,9 +72,16 @@ def candidates(choice: Choice) -> Table:
             time, remark = "", each.unpredicted or ""
         else:
             time, remark = written(each.prediction.seconds, "s"), f"bound by {each.prediction.bound_by}"
-        standing = "picked; " if each == choice.pick else "ties; " if each in choice.tied else ""
-        table.add_row(each.variant, str(each.config), time, standing + remark)
+        table.add_row(each.variant, str(each.config), time, _standing(each, choice) + remark)
     return table
+
+
+def _standing(candidate: Candidate, choice: Choice) -> str:
+    if candidate == choice.pick:
+        return "picked; "
+    if candidate in choice.mistrusted:
+        return "not borne out by timings; "
+    return "ties; " if candidate in choice.tied else ""
 
 
 def _best_of_each_variant(choice: Choice) -> list[Candidate]:

@@ -93,7 +93,8 @@ def write(gpu: str, key: str, learned: Learned) -> Path:
     try:
         _put(path, _file(gpu, key, learned).model_dump_json(exclude_defaults=True) + "\n")
     except OSError as error:
-        raise DataError(f"Could not write {path.name}: {error.strerror}; `make profile` writes it again.") from error
+        again = f"`{paths.typed('profile')}` writes it again{paths.moved(path)}"
+        raise DataError(f"Could not write {path.name}: {error.strerror}; {again}.") from error
     return path
 
 

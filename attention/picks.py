@@ -7,6 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from attention.explain import Explanation, doubts_of
+from microbench import paths
 from microbench.clocks import visible_gpus
 from microbench.doubt import told
 from microbench.profile import Profile
@@ -34,10 +35,10 @@ def shown(profile: Profile, found: Sequence[Explanation], name: str) -> Iterator
     doubted = tuple(dict.fromkeys(doubt for each in found for doubt in doubts_of(profile, each.choice)))
     yield from told(doubted)
     gpu = "" if name == "host" else f" --gpu {profile.gpu}"
-    command = f"  {console.python()} -m smscope explain \\\n    --shape {PICKS[0][0]}{gpu}"
+    command = f"  {console.smscope()} explain \\\n    --shape {PICKS[0][0]}{gpu}"
     if doubted:
         yield "Next, when the machine is idle, so that nothing is in doubt:"
-        command = "  make bench"
+        command = f"  {paths.typed('bench')}"
     else:
         yield "Next, for all candidates and reasons:"
     yield console.line(command)
@@ -49,7 +50,9 @@ def _pick(explanation: Explanation) -> Iterator[RenderableType]:
     beaten = [each for each in choice.candidates if each.variant != choice.pick.variant]
     second = ""
     if beaten and beaten[0].prediction is not None:
-        second = f"; next {beaten[0].variant}, {written(beaten[0].prediction.seconds, 's')}"
+        second = f"{beaten[0].variant}, {written(beaten[0].prediction.seconds, 's')}"
+        doubted = beaten[0] in choice.mistrusted
+        second = f"; timings do not bear out {second}" if doubted else f"; next {second}"
     fallback = f" (fallback: {choice.fallback})" if choice.fallback else ""
     problem, _, why = explanation.headline().partition(": ")
     yield Padding(Text(problem), (0, 0, 0, 2), expand=False)

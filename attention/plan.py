@@ -147,7 +147,7 @@ def _pick_of(problem: AttentionProblem, device: str, only: str) -> _Pick:
     )
     if not only and not by_path(choice.pick.variant).is_ready():
         # Not compiled in a thread beside the caller's: that holds the interpreter's lock for most of its seconds.
-        warn_once(f"{choice.pick.variant} is not compiled on this machine yet, as `python -m attention bench` does")
+        warn_once(f"{choice.pick.variant} is not compiled on this machine yet, as `smscope bench-attention` does")
         choice = choose(profile, problem, only="torch", efficiencies=learned.of_machine(profile))
     pick = while_new(choice)
     forced = pick.variant == FLASH and choice.arch in CUDNN_FIRST and pick.prediction is not None

@@ -50,7 +50,7 @@ def derive(gpu: str, probes: Iterable[Probe]) -> Derived:
     gpu = _meant(gpu)
     if gpu not in gpus():
         known = ", ".join(gpus()) or "none yet"
-        raise UnknownGpu(f"No run is of {gpu!r} (there are: {known}); run `make bench` on that machine.")
+        raise UnknownGpu(f"No run is of {gpu!r} (there are: {known}); run `{paths.typed('bench')}` on that machine.")
     runs: list[Run] = []
     problems: list[str] = []
     for file in record.run_files(gpu):
@@ -104,9 +104,21 @@ def reduce_runs(runs: Sequence[Run], probes: Iterable[Probe]) -> Derived:
     return Derived(profile, tuple(problems))
 
 
+def stored(gpu: str) -> bytes:
+    """The profile of `gpu` as it lies where `write` puts it; nothing where there is none."""
+    try:
+        return _place(gpu).read_bytes()
+    except OSError:
+        return b""
+
+
+def _place(gpu: str) -> Path:
+    return paths.writable_data() / "profiles" / f"{gpu}.json"
+
+
 def write(profile: Profile) -> Path:
     """Put the profile in its place, whole or not at all. Raises DataError."""
-    path = paths.writable_data() / "profiles" / f"{profile.gpu}.json"
+    path = _place(profile.gpu)
     part = path.with_suffix(".json.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +126,8 @@ def write(profile: Profile) -> Path:
         os.replace(part, path)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise DataError(f"Could not write {path.name}: {error.strerror}; `make profile` writes it again.") from error
+        again = f"`{paths.typed('profile')}` writes it again{paths.moved(path)}"
+        raise DataError(f"Could not write {path.name}: {error.strerror}; {again}.") from error
     return path
 
 

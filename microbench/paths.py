@@ -25,6 +25,18 @@ def data_roots() -> list[Path]:
     return list(dict.fromkeys(root for root in roots if root.is_dir()))
 
 
+def moved(path: Path | None = None) -> str:
+    """The end of a sentence about what is not there, or not writable: that SMSCOPE_DATA moved it, where it did."""
+    if MOVED is None or (path is not None and not path.is_relative_to(MOVED)):
+        return ""
+    return f"; {DATA_VARIABLE} names {MOVED}, which stands for data/ as a whole"
+
+
+def typed(verb: str) -> str:
+    """How a person types a verb that make has too: a checkout has make, and its environment need not be activated."""
+    return f"make {verb}" if CHECKOUT else f"smscope {verb}"
+
+
 def cache() -> Path:
     """The private cubin cache; SMSCOPE_CACHE moves it."""
     chosen = os.environ.get(CACHE_VARIABLE)

@@ -123,7 +123,7 @@ class Profile(Frozen):
 
 
 def _load(gpu: str, read_one: Callable[[Path], Profile | None]) -> Profile:
-    faulty = False
+    faulty: list[Path] = []
     for slug in (gpu, *_stand_ins(gpu)):
         files = [root / "profiles" / f"{slug}.json" for root in paths.data_roots()]
         files = [file for file in files if file.is_file()]
@@ -131,11 +131,23 @@ def _load(gpu: str, read_one: Callable[[Path], Profile | None]) -> Profile:
         if found:
             _say_whose(gpu, slug)
             return reduce(_over, found)
-        faulty |= bool(files)
+        faulty += files
     if faulty:
-        raise UnknownGpu(f"Nothing of the profile of {gpu} is sound; `make profile` writes it again from data/runs.")
-    known = ", ".join(available()) or "none yet"
-    raise UnknownGpu(f"No profile is called {gpu!r} (there are: {known}); run `make bench` on that machine.")
+        raise UnknownGpu(f"Nothing of the profile of {gpu} is sound; {_remedy(faulty[-1])}.")
+    near = [name for name in available() if gpu and gpu.lower() in name]
+    if near:
+        raise UnknownGpu(f"No profile is called {gpu!r}; did you mean {', '.join(near)}?")
+    known, bench = ", ".join(available()) or f"none yet{paths.moved()}", paths.typed("bench")
+    raise UnknownGpu(f"No profile is called {gpu!r} (there are: {known}); run `{bench}` on that machine.")
+
+
+def _remedy(file: Path) -> str:
+    """What to do about a profile that cannot be read: only its runs, where they lie here, give it again."""
+    if any((root / "runs" / file.stem).is_dir() for root in paths.data_roots()):
+        return f"`{paths.typed('profile')}` writes it again from its runs"
+    if file.is_relative_to(paths.PACKAGE):
+        return f"delete {file}, or install smscope again"
+    return f"delete {file}, or measure that machine again with `{paths.typed('bench')}`"
 
 
 def _stand_ins(gpu: str) -> list[str]:
@@ -176,9 +188,7 @@ def read(file: Path) -> Profile:
         return _of_today(Profile.model_validate_json(file.read_bytes()))
     except (OSError, ValidationError) as error:
         why = faults.first_of(error) if isinstance(error, ValidationError) else error.strerror or str(error)
-        raise DataError(
-            f"{file.name} is no readable profile ({why}); `make profile` writes it again from data/runs."
-        ) from error
+        raise DataError(f"{file.name} is no readable profile ({why}); {_remedy(file)}.") from error
 
 
 def _of_today(profile: Profile) -> Profile:

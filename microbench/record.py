@@ -147,7 +147,8 @@ def append(path: Path, *rows: Frozen) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     except OSError as error:
-        raise DataError(f"Could not open {path.name} for writing: {error.strerror}.") from error
+        where = f"{path.name} in {path.parent}"
+        raise DataError(f"Could not open {where} for writing: {error.strerror}{paths.moved(path)}.") from error
     try:
         whole = os.fstat(descriptor).st_size
         # A power cut can leave half a line: it stays as it is, named by `read`, and must not swallow the next one.
@@ -253,9 +254,10 @@ def load_runs(gpu: str | None = None) -> "pd.DataFrame":
     files = run_files(gpu)
     if not files:
         known = ", ".join(sorted({file.parent.name for file in run_files()}))
+        bench = paths.typed("bench")
         if known:
-            raise UnknownGpu(f"No run is of {gpu!r} (there are: {known}); run `make bench` on that machine.")
-        raise DataError("Nothing is measured yet; type `make bench`.")
+            raise UnknownGpu(f"No run is of {gpu!r} (there are: {known}); run `{bench}` on that machine.")
+        raise DataError(f"Nothing is measured yet; type `{bench}`{paths.moved()}.")
     runs = []
     for file in files:
         try:

@@ -65,7 +65,7 @@ def show(gpu: Gpu, json: Json = False) -> None:
         return
     from microbench import report
 
-    console.draw(report.table(profile), *told(doubts(profile)))
+    console.draw(report.table(profile), *report.legend(profile), *told(doubts(profile)))
 
 
 @app.command()
@@ -76,9 +76,9 @@ def compare(
     json: Json = False,
 ) -> None:
     """One machine against the literature, or against another machine."""
+    profile = Profile.load(gpu)
     if (other is None) != published:
         raise InputError("Name what to compare with: either --published, or a second GPU.")
-    profile = Profile.load(gpu)
     if other is not None:
         from microbench.cli.compare import pairs
 

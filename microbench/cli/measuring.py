@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from microbench import arch, derive, device, report, retry, runner
+from microbench import arch, derive, device, paths, report, retry, runner
 from microbench.doubt import doubts, told
 from microbench.probe import Probe
 from microbench.probes import discover, named
@@ -65,13 +65,14 @@ def run(
         say(f"Nothing of this can be measured on {gpu}, so no run was kept.")
         raise typer.Exit(1)
     whole = derive.derive(gpu, options.probes)
+    before = derive.stored(gpu)
     profile = derive.write(whole.profile) if whole.profile.constants else None
     if json:
         console.emit(_summary(outcome, mine, whole, profile))
     else:
         shown = _results(outcome, mine, options.chosen if chosen else ())
         console.draw(*shown, log_columns=console.BENCH_COLUMNS)
-        console.draw(*_ending(outcome, whole, profile), log_columns=console.BENCH_COLUMNS)
+        console.draw(*_ending(outcome, whole, profile, before == derive.stored(gpu)), log_columns=console.BENCH_COLUMNS)
     if not outcome.measured:
         say(f"Nothing could be measured on {gpu}; the reasons stand in {outcome.run.path.name}.")
         raise typer.Exit(1)
@@ -116,6 +117,7 @@ def _results(outcome: runner.Outcome, mine: derive.Derived, named: tuple[Probe, 
             f"{'quick run, only ' if environment.quick else ''}{environment.campaigns} campaigns{again}",
             drawn,
         )
+        yield from report.legend(mine.profile)
     here, wanted = arch.by_name(environment.arch), {probe.name for probe in named}
     elsewhere = {probe.name for probe in discover() if not probe.runs_on(here)} - wanted
     records = outcome.run.records
@@ -123,12 +125,15 @@ def _results(outcome: runner.Outcome, mine: derive.Derived, named: tuple[Probe, 
     yield from (*outcome.run.problems, *mine.problems)
 
 
-def _ending(outcome: runner.Outcome, whole: derive.Derived, profile: Path | None) -> Iterator[RenderableType]:
+def _ending(
+    outcome: runner.Outcome, whole: derive.Derived, profile: Path | None, unchanged: bool
+) -> Iterator[RenderableType]:
     """What is in doubt of the profile, a picture of the machine, and where everything was written."""
     found = doubts(whole.profile)
     yield from told(found)
     if found:
-        yield "No pick rests on what is in doubt (? above); `make bench` on an idle machine ends the doubt."
+        yield f"`{paths.typed('bench')}` on an idle machine ends the doubt. No pick rests on it; to see all of it:"
+        yield console.line(f"  {console.smscope()} show {whole.profile.gpu}")
     picture = ladder.chart(outcome.run.records, whole.profile)
     if picture is not None:
         yield from ("", f"The memory ladder of {whole.profile.name}: ns a load, by footprint", picture, "")
@@ -136,4 +141,5 @@ def _ending(outcome: runner.Outcome, whole: derive.Derived, profile: Path | None
     yield f"Rows:    {counts}"
     yield console.line(f"Run:     {console.near(outcome.run.path)}")
     if profile is not None:
-        yield console.line(f"Profile: {console.near(profile)}")
+        standing = " (unchanged: an earlier run says more)" if unchanged else ""
+        yield console.line(f"Profile: {console.near(profile)}{standing}")

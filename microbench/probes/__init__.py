@@ -37,7 +37,7 @@ def named(name: str, *extra: Path) -> Probe:
     if name in probes:
         return probes[name]
     near = get_close_matches(name, probes)
-    hint = f"did you mean {', '.join(near)}?" if near else "`python -m microbench list` shows them."
+    hint = f"did you mean {', '.join(near)}?" if near else "`smscope list` shows them."
     raise UnknownProbe(f"No probe is called {name!r}; {hint}")
 
 

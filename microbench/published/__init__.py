@@ -92,4 +92,5 @@ def _cells(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
     except (csv.Error, UnicodeDecodeError) as error:
         raise DataError(f"{file.name} of the published facts is no CSV file: {error}.") from error
     except OSError as error:
-        raise DataError(f"Cannot read {file.name} of the published facts: {error.strerror}.") from error
+        where = f"{file.name} of the published facts"
+        raise DataError(f"Cannot read {where}: {error.strerror}{paths.moved(file)}.") from error

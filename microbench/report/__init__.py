@@ -129,6 +129,11 @@ def table(profile: Profile, published: Published | None = None) -> ResultTable:
     return ResultTable(f"{profile.name} ({profile.gpu})", rows(profile, published))
 
 
+def legend(profile: Profile) -> tuple[str, ...]:
+    """What the signs of the table mean, where it has any that does not speak for itself."""
+    return ("?: in doubt, so that no pick rests on it.",) if profile.doubtful else ()
+
+
 def markdown(headings: tuple[str, ...], lines: tuple[tuple[str, ...], ...]) -> str:
     """A Markdown table; a pipe inside a cell is escaped."""
     body = [headings, tuple("---" for _ in headings), *lines]

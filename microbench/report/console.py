@@ -1,6 +1,7 @@
 """What every verb shares: its options, and what it prints: tables for a person, one line of JSON for a program."""
 
 import json
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -55,6 +56,12 @@ def python() -> str:
     """How a person types the interpreter that runs this, from the folder they are in."""
     bin_folder, here = Path(sys.executable).parent, Path.cwd()
     return str(Path(sys.executable).relative_to(here)) if bin_folder.is_relative_to(here) else "python"
+
+
+def smscope() -> str:
+    """How a person types our command, from the folder they are in: by its name where the shell finds this one."""
+    ours = Path(sys.executable).with_name("smscope")
+    return "smscope" if shutil.which("smscope") == str(ours) else f"{python()} -m smscope"
 
 
 def near(path: Path) -> str:

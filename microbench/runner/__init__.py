@@ -173,7 +173,8 @@ class Suite:
             tasks = list(plan.tasks(mine, self.machine, options.campaigns + number, options.quick))
             with watching(len(tasks)) as watcher:
                 watcher.say(
-                    f"{si.counted(len(doubts), 'constant')} in doubt, the first {doubts[0]}. Measuring "
+                    f"{si.counted(len(doubts), 'constant')} in doubt, the first {doubts[0]}; those that stay so have "
+                    "a ? in the table at the end. Measuring "
                     f"{si.counted(len(mine), 'probe')} again, try {number + 1} of {options.retries} at most."
                 )
                 self._campaign(tasks, done, watcher, f"again {number + 1}/{options.retries}")

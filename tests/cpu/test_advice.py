@@ -17,7 +17,7 @@ from attention.choose import choose
 from attention.explain import explain_on
 from attention.machine import machine_profile
 from attention.problem import AttentionProblem
-from microbench import faults, record
+from microbench import faults, paths, record
 from microbench.cli import check
 from microbench.device.cpu import host_slug
 from microbench.errors import DataError, DataWarning, UnknownGpu
@@ -225,7 +225,8 @@ def test_a_profile_in_hand_with_a_constant_of_zero_is_no_reason_to_fail() -> Non
     assert choose(host_profile(dram_bandwidth_bytes_per_s=0.0, exp_f32_per_s=-3.0), PROBLEM).pick
 
 
-def test_nothing_measured_is_said_in_one_sentence(data: Path) -> None:
+def test_nothing_measured_is_said_in_one_sentence(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "MOVED", None)
     with pytest.raises(DataError, match=r"^Nothing is measured yet; type `make bench`\.$"):
         record.load_runs()
     (data / "runs" / "host-one").mkdir(parents=True)

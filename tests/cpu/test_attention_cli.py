@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from attention import bench, cli
+from attention import bench, cli, learned
 from attention.machine import machine_profile
 from tests.cpu.attention_profiles import hopper_profile, host_profile
 
@@ -125,7 +125,7 @@ def test_an_option_or_verb_that_does_not_exist_is_exit_code_2(capsys, arguments)
 def test_picks_prints_three_shapes_with_the_reason(capsys):
     code, out, _ = run(capsys, "picks", "--gpu", "host-test-4c")
     assert code == 0 and out.count("bound by") == 3
-    assert "causal" in out and "-m smscope explain" in out
+    assert "causal" in out and "smscope explain" in out
     code, out, _ = run(capsys, "picks", "--gpu", "host-test-4c", "--json")
     assert code == 0 and len(json.loads(out)) == 3
 
@@ -133,7 +133,7 @@ def test_picks_prints_three_shapes_with_the_reason(capsys):
 def test_picks_end_in_80_columns_with_what_is_in_doubt_and_the_next_command(capsys, data):
     code, out, _ = run(capsys, "picks", "--gpu", "h100-test")
     assert code == 0 and max(len(line.rstrip()) for line in out.splitlines()) <= 80 and "In doubt" not in out
-    assert out.splitlines()[-2].endswith("-m smscope explain \\")
+    assert out.splitlines()[-2].endswith("smscope explain \\")
     assert out.splitlines()[-1].strip() == "--shape 4,16,16,1024,1024,64 --gpu h100-test"
     busy = host_profile()
     constants = tuple(c.model_copy(update={"flags": ("busy",)}) for c in busy.constants)
@@ -199,3 +199,21 @@ def test_check_says_where_there_is_no_tuned_kernel(capsys, arch):
 def test_the_help_says_which_dtype_is_the_default(capsys, verb, default):
     _, out, _ = run(capsys, verb, "--help")
     assert default in " ".join(out.split())
+
+
+def test_a_pick_that_is_slower_by_prediction_says_why(capsys, monkeypatch):
+    monkeypatch.setattr(learned, "duels_of_machine", lambda profile: ())
+    _, out, _ = run(capsys, "picks", "--gpu", "host-test-4c")
+    said = " ".join(out.split())
+    assert "timings do not bear out host/forward/tiled_online_softmax, " in said
+    assert max(len(line.rstrip()) for line in out.splitlines()) <= 80
+    code, out, _ = run(capsys, "explain", *SHAPE, "--gpu", "host-test-4c")
+    said = " ".join(out.split())
+    assert code == 0 and "fastest first (timings on this CPU do not bear out host/forward/tiled" in said
+    assert "not borne out by timings; bound by" in said and "ties" not in said.partition("Candidates")[2]
+    assert "`smscope bench-attention` takes them" in said
+
+
+def test_an_empty_name_is_the_same_error_of_both_verbs(capsys):
+    picked, explained = (run(capsys, verb, "--gpu", "") for verb in ("picks", "explain"))
+    assert picked == explained and picked[0] == 2 and "No GPU called ''" in picked[2]

@@ -129,6 +129,8 @@ def test_on_a_cpu_our_kernel_needs_to_have_won_near_the_problem():
         unknown = choose(host_profile(), LONG, duels=few)
         assert unknown.pick.variant == TORCH and "too few timings on this CPU" in unknown.mistrust
     assert choose(host_profile(), LONG, duels=(), only="smscope").pick.variant == OURS
+    assert lost.mistrusted[0] == lost.candidates[0] and not won.mistrusted
+    assert {each.variant for each in lost.mistrusted} == {OURS}
 
 
 def test_what_torchs_function_cannot_do_needs_no_duel():

@@ -89,10 +89,11 @@ def test_a_machine_that_stays_busy_is_given_up_and_says_so(
     code, out, _ = call(capsys, "run", "--device", "host", "--campaigns", "1", "--retries", "1", *here)
     said = "In doubt: never_quiet_cycles: measured while"
     assert code == 0
-    assert said in out and "No pick rests on what is in doubt" in out
+    assert said in out and "\n?: in doubt, so that no pick rests on it.\n" in out
     (gpu,) = derive.gpus()
+    assert f"smscope show {gpu}\n" in out
     code, out, _ = call(capsys, "show", gpu)
-    assert code == 0
+    assert code == 0 and "\n?: in doubt, so that no pick rests on it.\n" in out
     assert said in out and "the hypervisor gave its cores to others." in out and "[9.00, 9.00] ?" in out
     (run,) = (record.read(file) for file in record.run_files(gpu))
     assert [(row.campaign, row.value) for row in run.records] == [(0, 9.0), (1, 9.0)], "the first try is kept"
@@ -206,7 +207,7 @@ def test_a_python_without_the_dependencies_is_told_so_in_one_sentence(package: s
         (("run", "--device", "cuda:99"), "is not here"),
         (("run", "--device", "tpu"), "No device is called 'tpu'"),
         (("check", "--arch", "sm42"), "No architecture is called 'sm42'"),
-        (("compare", "b42"), "either --published, or a second GPU"),
+        (("compare", "b42"), "No profile is called 'b42'"),
         (("list", "--probes", "nowhere"), "No probe lies under nowhere/"),
         (("run", "--campaigns", "0"), "campaigns"),
         (("sing",), "sing"),

@@ -24,7 +24,7 @@ def test_an_unknown_name_is_answered_with_near_ones(tmp_path: Path) -> None:
 
 
 def test_a_name_near_no_probe_is_sent_to_the_list() -> None:
-    with pytest.raises(UnknownProbe, match=r"'zzzz'; `python -m microbench list` shows them\.$"):
+    with pytest.raises(UnknownProbe, match=r"'zzzz'; `smscope list` shows them\.$"):
         named("zzzz")
 
 

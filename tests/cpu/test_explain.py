@@ -76,7 +76,7 @@ def test_conversions_are_named():
 def test_a_lead_that_no_timings_bear_out_is_a_note():
     found = explain_on(host_profile(), LONG)
     assert found.choice.pick.variant == "host/forward/torch_sdpa"
-    assert any("too few timings on this CPU" in note and "python -m attention bench" in note for note in found.notes)
+    assert any("too few timings on this CPU" in note and "smscope bench-attention" in note for note in found.notes)
 
 
 def test_explain_takes_the_arguments_of_sdpa_and_arrays_too(data):

@@ -80,7 +80,7 @@ def test_a_folder_that_cannot_be_written_is_no_failure(tmp_path, monkeypatch):
 
 
 def test_where_the_kernel_is_not_compiled_torch_serves_at_once_and_says_so(winning, empty_cache, no_compiler):
-    with pytest.warns(FallbackWarning, match="not compiled on this machine yet.*attention bench.*torch serves"):
+    with pytest.warns(FallbackWarning, match="not compiled on this machine yet.*smscope bench-attention.*torch serves"):
         out = sdpa(*winning)
     torch.testing.assert_close(out, op.torch_sdpa(*winning))
     with pytest.warns(FallbackWarning, match="not compiled") if not plan._announced else warnings.catch_warnings():

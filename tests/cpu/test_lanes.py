@@ -186,6 +186,13 @@ def test_make_without_a_new_enough_python_says_so() -> None:
     assert "no-such-python is no Python 3.11 or newer" in told.stderr
 
 
+def test_the_wheel_needs_what_bench_needs_and_pip() -> None:
+    make = ["make", "--dry-run", "wheel", f"PYTHON={sys.executable}", "LANE=host"]
+    told = subprocess.run(make, capture_output=True, text=True, cwd=ROOT, check=True).stdout
+    assert 'prepare.py --check --lane "host" bench' in " ".join(told.split())
+    assert "-m pip " in told and "hatchling" not in told
+
+
 def test_make_lists_its_targets() -> None:
     told = subprocess.run(["make"], capture_output=True, text=True, cwd=ROOT, check=True).stdout
     for target in ("bench", "test", "test-all", "lint", "lab", "notebooks", "profile", "check", "report", "clean"):
