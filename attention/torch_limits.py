@@ -9,6 +9,6 @@ def torch_needs_positive_scale(problem: AttentionProblem) -> str | None:
     The scores of hidden keys become -inf before they are scaled: times 0 that is NaN, times less it is +inf (causal
     attention on the CPU, torch 2.13).
     """
-    if problem.softmax_scale <= 0 and (problem.causal or problem.mask != "none"):
+    if problem.softmax_scale <= 0 and (not problem.edges.open or problem.mask != "none"):
         return f"needs a positive softmax scale where keys are hidden, not {problem.softmax_scale:g}"
     return None

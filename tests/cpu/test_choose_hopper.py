@@ -1,12 +1,14 @@
 """What the committed profile of an H100 makes of our kernel for it, and that its constants decide."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from attention import learned
 from attention.choose import Choice, choose
 from attention.problem import AttentionProblem
+from attention.variant import by_path
 from microbench.profile import Profile
 
 H100 = Profile.load("h100-sxm-80gb")
@@ -89,3 +91,9 @@ def test_a_scale_or_a_cap_that_float32_does_not_bear_is_refused(changes: dict[st
     refused = {each.variant: each.reason for each in choose(H100, replace(problem(), **changes)).refused}
     assert said in refused[OURS]
     assert all(choose(H100, replace(problem(), **fine)).pick.variant == OURS for fine in ({"softcap": 1024.0}, {}))
+
+
+@pytest.mark.parametrize("hidden", [{"causal": True}, {"window": (5, 5)}, {"mask": "bool"}], ids=str)
+def test_no_kernel_of_torchs_hides_keys_under_a_scale_that_is_not_positive(hidden: dict[str, Any]) -> None:
+    pick = choose(H100, replace(problem(), scale=-1.0, **hidden)).pick
+    assert not by_path(pick.variant).fused
