@@ -21,8 +21,9 @@ from attention.picks import PICKS, shown, this_machine
 from attention.problem import AttentionProblem
 from microbench.arch import by_name
 from microbench.clocks import visible_gpus
+from microbench.device.cpu import host_slug
 from microbench.errors import InputError, SmscopeError
-from microbench.profile import Profile
+from microbench.profile import Profile, available
 from microbench.report import console
 from microbench.report.console import Json
 from microbench.report.progress import say
@@ -151,7 +152,7 @@ def bench(
     else:
         problems = grid.problems(dtype, causal)
     measured = benchmark.bench(problems, only=only, every=every, unpredicted=bool(shape))
-    _learn("cpu")
+    _learn(host_slug())
     disturbed = next((each.disturbed for each in measured if each.disturbed), ())
     if disturbed:
         say(
@@ -186,11 +187,10 @@ def _can_follow(where: str) -> bool:
     return True
 
 
-def _learn(device: str) -> None:
-    """Leave what all timings teach beside this machine's profile, where it has one of its own."""
-    machine = machine_profile(device)
-    if machine.caution is None:
-        learned.write(machine.profile)
+def _learn(gpu: str) -> None:
+    """Leave what all timings of a machine teach beside its profile, where it has one."""
+    if gpu in available():
+        learned.write(Profile.advice(gpu))
 
 
 def _bench_peers(every: bool, flex: bool, json: bool) -> None:
@@ -199,7 +199,7 @@ def _bench_peers(every: bool, flex: bool, json: bool) -> None:
     outcomes = run.compare(every=every, flex=flex, tell=lambda outcome: None)
     timed = [outcome.timing for outcome in outcomes if outcome.timing is not None]
     if timed:
-        _learn("cuda")
+        _learn(timed[0].gpu)
         _draw_peers(timed[0].gpu)
     if json:
         console.emit([outcome.row for outcome in outcomes])

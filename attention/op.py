@@ -37,7 +37,8 @@ NOTHING_PACKED = (None, None, None, None, 0, 0)
 _Tensor = torch.Tensor
 _is_tracing = torch.compiler.is_dynamo_compiling
 _is_function_mode_on: Any = torch._C._is_torch_function_mode_enabled
-NOTHING_BUT_CPU = torch.accelerator.current_accelerator() is None  # this torch was built for no other device
+# Whether this torch was built for no other device; one before 2.6 cannot say.
+NOTHING_BUT_CPU = hasattr(torch, "accelerator") and torch.accelerator.current_accelerator() is None
 # On a CPU calls with few keys (256 of one head of 64 float32), few queries (32 heads of 128), or few of both are
 # torch's. Handing a small call to our kernel's threads takes about as long as torch takes for all of it, our kernel has
 # a lane for each of 32 queries, and judging a call takes 2 us of 4 to 60.
