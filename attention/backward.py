@@ -51,8 +51,10 @@ def gradients(grad_out: torch.Tensor, grad_lse: torch.Tensor | None, given: Forw
 
 def route(problem: AttentionProblem, device: torch.device, deterministic: bool = False) -> Route:
     """The fused backward of a problem on a device, or why there is none."""
+    if device.type == "cpu":
+        return torch_backward.route_on_cpu(problem)
     if device.type != "cuda":
-        return Route(None, f"torch's fused backward kernels run on CUDA, not on {device.type}")
+        return Route(None, f"torch's fused backward kernels run on CUDA and CPUs, not on {device.type}")
     deterministic = deterministic or torch_backward.adds_in_one_order()
     return torch_backward.route(problem, _capability(device.index or 0), deterministic)
 
@@ -63,15 +65,19 @@ def _capability(index: int) -> tuple[int, int]:
 
 
 def _fused(grad_lse: torch.Tensor | None, given: Forwarded, wanted: Wanted) -> Backward | None:
-    if given.query.device.type != "cuda" or wanted.nothing_seen:
+    on_cpu = given.query.device.type == "cpu"
+    if given.query.device.type not in ("cuda", "cpu") or wanted.nothing_seen:
         return None
     if torch.is_grad_enabled() and given.query.requires_grad:
         return None  # create_graph: autograd follows torch operations, and not a fused kernel
     if grad_lse is not None:
-        _warn_once("torch's fused backward kernels take no gradient of lse")
+        if not on_cpu:
+            _warn_once("torch's fused backward kernels take no gradient of lse")
+        return None
+    if on_cpu and wanted.mask:
         return None
     found = route(given.problem, given.query.device, wanted.deterministic)
-    if found.run is None:
+    if found.run is None and not on_cpu:
         _warn_once(found.reason)
     return found.run
 
@@ -91,7 +97,8 @@ def _laid_out(found: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 def _of_sinks(grad_out: torch.Tensor, given: Forwarded) -> torch.Tensor:
     """-sum(exp(sink - lse) * rowsum(dO * out)): a sink takes weight from its row, and gives no value."""
     assert given.extras.sinks is not None
-    delta = (grad_out.float() * given.out.float()).sum(-1)
+    wide = given.lse.dtype
+    delta = (grad_out.to(wide) * given.out.to(wide)).sum(-1)
     shares = (given.extras.sinks[:, None] - given.lse).exp() * delta
     blind = given.lse == -torch.inf
     starts = given.extras.cu_seqlens_q

@@ -3,6 +3,7 @@
 Both recompute the weights as exp(scale Q K^T - lse), so that they take any forward's out and lse, sinks included: only
 the sum over keys changes with a sink, and lse holds it. cuDNN's takes full and square causal attention, and is torch's
 own choice on Hopper and Blackwell; FlashAttention-2's takes bottom-right causality, windows and packed sequences too.
+On a CPU torch's own takes masks as well, a band among them.
 """
 
 from collections.abc import Callable
@@ -14,11 +15,14 @@ import torch
 
 from attention.extras import Extras
 from attention.problem import AttentionProblem, Feature
+from attention.torch_limits import MOST_MASKED, band_in_mask
+from attention.torch_masks import additive
 
 Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 HEAD_DIM_MAX = 256
 CUDNN_LEAST_VERSION = 91500  # from which on torch prefers it on compute capability 9 and 10 (sdp_utils, torch 2.11)
 OF_CUDNN: frozenset[Feature] = frozenset({"attention sinks"})
+OF_CPU = OF_CUDNN | {"bottom-right causality", "sliding window", "bool mask", "float mask"}
 OF_FLASH = OF_CUDNN | {"bottom-right causality", "sliding window", "variable lengths"}
 
 
@@ -149,6 +153,37 @@ def flash(grad_out: torch.Tensor, given: Forwarded) -> Triple:
             for each, starts in zip(found, (extras.cu_seqlens_q, extras.cu_seqlens_k, extras.cu_seqlens_k), strict=True)
         ]
     query, key, value = (each.transpose(1, 2) for each in found)
+    return query, key, value
+
+
+def route_on_cpu(problem: AttentionProblem) -> Route:
+    """Torch's fused backward on a CPU: with masks, bands and sinks, of one head dim."""
+    lacks = [feature for feature in problem.features if feature not in OF_CPU]
+    if lacks:
+        return Route(None, f"torch's fused backward on a CPU has no {', no '.join(lacks)}")
+    if problem.head_dim != problem.head_dim_v:
+        return Route(None, "torch's fused backward on a CPU needs one head dim")
+    if problem.softmax_scale <= 0:
+        return Route(None, "torch's fused backward needs a positive softmax scale")
+    if band_in_mask(problem) and problem.seq_q * problem.seq_kv > MOST_MASKED:
+        return Route(None, f"torch's fused backward on a CPU writes a band into a mask of at most {MOST_MASKED} scores")
+    return Route(on_cpu)
+
+
+def on_cpu(grad_out: torch.Tensor, given: Forwarded) -> Triple:
+    """The gradients of query, key and value; heads of a group are repeated, and their gradients added."""
+    problem, group = given.problem, given.query.shape[1] // given.key.shape[1]
+    keys = [each if group == 1 else each.repeat_interleave(group, 1) for each in (given.key, given.value)]
+    tensors = (grad_out, given.query, *keys, given.out)
+    d_out, q, k, v, out = (each if each.stride(-1) == 1 else each.contiguous() for each in tensors)
+    # A row that saw nothing: its weights are exp(-inf - lse), which is 0 for +inf and NaN for -inf.
+    lse = given.lse.masked_fill(given.lse == -torch.inf, torch.inf)
+    query, *found = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+        *(d_out, q, k, v, out, lse, 0.0, problem.causal and not band_in_mask(problem)),
+        attn_mask=additive(problem, given.extras.mask, q.dtype),
+        scale=problem.softmax_scale,
+    )
+    key, value = (each if group == 1 else each.unflatten(1, (-1, group)).sum(2) for each in found)
     return query, key, value
 
 

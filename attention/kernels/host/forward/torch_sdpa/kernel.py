@@ -2,10 +2,11 @@
 
 import torch
 
-from attention.band import Band
 from attention.extras import NO_EXTRAS, Extras
 from attention.layout import empty_out
 from attention.problem import AttentionProblem
+from attention.torch_limits import band_in_mask
+from attention.torch_masks import additive
 from attention.variant import Config
 
 
@@ -26,11 +27,9 @@ def forward(
     is left.
     """
     q, k, v = (tensor if tensor.stride(-1) == 1 else tensor.contiguous() for tensor in (query, key, value))
-    band = problem.band()
-    in_mask = not band.open and (extras.mask is not None or band != Band(right=0))
-    mask = _added(extras.mask, _seen(band, query, key) if in_mask else None, query.dtype)
+    mask = additive(problem, extras.mask, query.dtype)
     call = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-    causal = problem.causal and not in_mask
+    causal = problem.causal and not band_in_mask(problem)
     out, lse = call(q, k, v, 0.0, causal, attn_mask=mask, scale=problem.softmax_scale)
     if mask is not None:
         lse = lse.masked_fill((mask == -torch.inf).all(-1), -torch.inf)
@@ -40,25 +39,3 @@ def forward(
         lse = torch.logaddexp(lse, sinks)
     laid_out = empty_out(query, v.shape[-1])
     return (out if out.stride() == laid_out.stride() else laid_out.copy_(out)), lse.contiguous()
-
-
-def _seen(band: Band, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-    """Bool (Sq, Skv): the keys of the band."""
-    beyond = torch.arange(key.shape[2]) - torch.arange(query.shape[2])[:, None]
-    seen = torch.ones_like(beyond, dtype=torch.bool)
-    if band.left is not None:
-        seen &= beyond >= band.left
-    if band.right is not None:
-        seen &= beyond <= band.right
-    return seen
-
-
-def _added(mask: torch.Tensor | None, seen: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
-    """The mask as floats, -inf where nothing is seen."""
-    if mask is None:
-        return None if seen is None else torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, -torch.inf)
-    if mask.dtype == torch.bool:
-        seen = mask if seen is None else mask & seen
-        return torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, -torch.inf)
-    mask = mask.to(dtype)
-    return mask if seen is None else mask.masked_fill(~seen, -torch.inf)

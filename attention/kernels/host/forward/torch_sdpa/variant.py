@@ -4,7 +4,7 @@ Block sizes as in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp: 512 keys, a
 """
 
 from attention.problem import AttentionProblem
-from attention.torch_limits import torch_needs_positive_scale
+from attention.torch_limits import MOST_MASKED, band_in_mask, torch_needs_positive_scale
 from attention.variant import MEMORY, Config, Demand, Tile, Variant
 from microbench.arch import Arch
 
@@ -14,23 +14,18 @@ SCORE_PASSES = (
     4  # the product writes a score, the maximum reads it, exp reads and writes it in place, the product reads it
 )
 SCORE_BYTES = 4
-MOST_MASKED = 1 << 26  # scores of one head: the mask that a band is written into is as large, 256 MB of float32
 
 
 def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
     """The kernel behind `_scaled_dot_product_flash_attention_for_cpu`, which returns lse."""
     if problem.head_dim != problem.head_dim_v:
         return f"needs one head dim for all, not {problem.head_dim} and {problem.head_dim_v}"
-    if _band_in_mask(problem):
+    if band_in_mask(problem):
         if problem.mask == "none" and not problem.sinks:
             return "computes all keys, where a band alone hides some"
         if problem.seq_q * problem.seq_kv > MOST_MASKED:
             return f"writes a band into a mask, of at most {MOST_MASKED} scores a head"
     return torch_needs_positive_scale(problem)
-
-
-def _band_in_mask(problem: AttentionProblem) -> bool:
-    return not problem.edges.open and (problem.alignment == "bottom_right" or problem.window != (-1, -1))
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:
@@ -42,7 +37,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
     score_bytes = rows * columns * SCORE_BYTES * wide
     seen = problem.scores / (problem.batch * problem.heads_q * problem.seq_q)
     # What a mask hides is computed all the same.
-    hidden = problem.seq_kv / max(seen, 1.0) if _band_in_mask(problem) else 1.0
+    hidden = problem.seq_kv / max(seen, 1.0) if band_in_mask(problem) else 1.0
     keys_seen = seen * hidden
     kv_row_bytes = width * problem.element_bytes
     heads = 1 if problem.seq_q > rows else problem.batch * problem.heads_kv  # read in a call before a key comes again
