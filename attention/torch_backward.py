@@ -180,7 +180,7 @@ def on_cpu(grad_out: torch.Tensor, given: Forwarded) -> Triple:
     lse = given.lse.masked_fill(given.lse == -torch.inf, torch.inf)
     query, *found = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
         *(d_out, q, k, v, out, lse, 0.0, problem.causal and not band_in_mask(problem)),
-        attn_mask=additive(problem, given.extras.mask, q.dtype),
+        attn_mask=additive(problem, given.extras.mask, q),
         scale=problem.softmax_scale,
     )
     key, value = (each if group == 1 else each.unflatten(1, (-1, group)).sum(2) for each in found)

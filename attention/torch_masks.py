@@ -1,29 +1,34 @@
-"""Bands and masks as torch's CPU kernels take them: one additive mask, -inf where nothing is seen."""
+"""A band as a bool mask, and bands and masks as torch's CPU kernels take them: one additive mask, -inf where unseen."""
 
 import torch
 
-from attention.band import Band
 from attention.problem import AttentionProblem
 from attention.torch_limits import band_in_mask
 
 
-def additive(problem: AttentionProblem, mask: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
-    """What is added to the scores of a problem, broadcast to (B, Hq, Sq, Skv); None where nothing is."""
-    seen = _seen(problem.band(), problem.seq_q, problem.seq_kv) if band_in_mask(problem) else None
+def additive(problem: AttentionProblem, mask: torch.Tensor | None, query: torch.Tensor) -> torch.Tensor | None:
+    """What is added to the scores of `query`, broadcast to (B, Hq, Sq, Skv); None where nothing is."""
+    dtype, device, seen = query.dtype, query.device, None
+    if band_in_mask(problem):
+        band = problem.band()
+        seen = seen_in_band(band.left, band.right, problem.seq_q, problem.seq_kv, device)
     if mask is not None and mask.dtype != torch.bool:
         mask = mask.to(dtype)
         return mask if seen is None else mask.masked_fill(~seen, -torch.inf)
     if mask is not None:
         seen = mask if seen is None else mask & seen
-    return None if seen is None else torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, -torch.inf)
+    if seen is None:
+        return None
+    return torch.zeros(seen.shape, dtype=dtype, device=device).masked_fill_(~seen, -torch.inf)
 
 
-def _seen(band: Band, queries: int, keys: int) -> torch.Tensor:
-    """Bool (Sq, Skv): the keys of the band."""
-    beyond = torch.arange(keys) - torch.arange(queries)[:, None]
-    seen = torch.ones_like(beyond, dtype=torch.bool)
-    if band.left is not None:
-        seen &= beyond >= band.left
-    if band.right is not None:
-        seen &= beyond <= band.right
+def seen_in_band(left: int | None, right: int | None, queries: int, keys: int, device: torch.device) -> torch.Tensor:
+    """Bool (Sq, Skv): query i sees keys i + left to i + right; None is an open side (attention.band)."""
+    i = torch.arange(queries, device=device)[:, None]
+    j = torch.arange(keys, device=device)
+    seen = torch.ones(queries, keys, dtype=torch.bool, device=device)
+    if left is not None:
+        seen &= j >= i + left
+    if right is not None:
+        seen &= j <= i + right
     return seen

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
+from attention.torch_masks import seen_in_band
+
 
 @dataclass(frozen=True)
 class KeyBand:
@@ -66,12 +68,8 @@ def written(
     band: KeyBand, keys: torch.Tensor | None, batch: int, rows: int, columns: int, device: torch.device
 ) -> torch.Tensor:
     """A band and padded keys as bool (B, 1, Sq, Skv)."""
-    i = torch.arange(rows, device=device)[:, None] + (columns - rows if band.bottom_right else 0)
-    j = torch.arange(columns, device=device)
-    seen = torch.ones(rows, columns, dtype=torch.bool, device=device)
-    if band.left is not None:
-        seen &= j >= i - band.left
-    if band.right is not None:
-        seen &= j <= i + band.right
-    mask = seen.expand(batch, 1, rows, columns)
+    moved = columns - rows if band.bottom_right else 0
+    left = None if band.left is None else moved - band.left
+    right = None if band.right is None else moved + band.right
+    mask = seen_in_band(left, right, rows, columns, device).expand(batch, 1, rows, columns)
     return mask if keys is None else mask & keys[:, None, None, :]

@@ -70,3 +70,13 @@ def test_what_a_mask_hides_is_predicted_as_it_is_computed():
 
     hidden = 1024 * 1024 * 2 / windowed.scores
     assert demanded(windowed, "exponentials") == pytest.approx(demanded(full, "exponentials") * hidden)
+
+
+def test_a_band_is_written_on_the_device_of_the_tensors():
+    problem = AttentionProblem(1, 2, 2, 8, 8, 16, window=(2, 2), sinks=True)
+    q, k, v = (torch.randn(1, 2, 8, 16) for _ in range(3))
+    extras = Extras(sinks=torch.zeros(2))
+    expected = VARIANT.load()(q, k, v, problem, Config(), extras)
+    with torch.device("meta"):  # where tensors are made that name no device
+        found = VARIANT.load()(q, k, v, problem, Config(), extras)
+    torch.testing.assert_close(found, expected)

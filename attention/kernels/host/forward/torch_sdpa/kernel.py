@@ -27,7 +27,7 @@ def forward(
     is left.
     """
     q, k, v = (tensor if tensor.stride(-1) == 1 else tensor.contiguous() for tensor in (query, key, value))
-    mask = additive(problem, extras.mask, query.dtype)
+    mask = additive(problem, extras.mask, query)
     call = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     causal = problem.causal and not band_in_mask(problem)
     out, lse = call(q, k, v, 0.0, causal, attn_mask=mask, scale=problem.softmax_scale)
