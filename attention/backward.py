@@ -65,19 +65,18 @@ def _capability(index: int) -> tuple[int, int]:
 
 
 def _fused(grad_lse: torch.Tensor | None, given: Forwarded, wanted: Wanted) -> Backward | None:
-    on_cpu = given.query.device.type == "cpu"
-    if given.query.device.type not in ("cuda", "cpu") or wanted.nothing_seen:
+    if wanted.nothing_seen:
         return None
+    device = given.query.device
     if torch.is_grad_enabled() and given.query.requires_grad:
         return None  # create_graph: autograd follows torch operations, and not a fused kernel
     if grad_lse is not None:
-        if not on_cpu:
-            _warn_once("torch's fused backward kernels take no gradient of lse")
-        return None
-    if on_cpu and wanted.mask:
-        return None
-    found = route(given.problem, given.query.device, wanted.deterministic)
-    if found.run is None and not on_cpu:
+        found = Route(None, "torch's fused backward kernels take no gradient of lse")
+    else:
+        found = route(given.problem, device, wanted.deterministic)
+        if found.run is not None and wanted.mask:
+            found = Route(None, "torch's fused backward kernels give no gradient of a mask")
+    if found.run is None and device.type == "cuda":
         _warn_once(found.reason)
     return found.run
 
