@@ -180,11 +180,14 @@ def sdpa(
     return result
 
 
+def _kind(query: torch.Tensor, mask: torch.Tensor | None, is_causal: bool, enable_gqa: bool) -> tuple[Any, ...]:
+    return query.shape, query.dtype, is_causal, enable_gqa, None if mask is None else mask.dtype
+
+
 def _is_known(
     query: torch.Tensor, key: torch.Tensor, mask: torch.Tensor | None, is_causal: bool, enable_gqa: bool
 ) -> bool:
-    kind = query.shape, query.dtype, is_causal, enable_gqa, None if mask is None else mask.dtype
-    keys = _torchs_kinds.get(kind)
+    keys = _torchs_kinds.get(_kind(query, mask, is_causal, enable_gqa))
     return keys is not None and (keys is EVERY or key.shape in keys)
 
 
@@ -192,7 +195,7 @@ def _keep(query: torch.Tensor, key: torch.Tensor, mask: torch.Tensor | None, is_
     """The next call like this one is torch's before it is judged. With a few queries every number of keys is alike."""
     if len(_torchs_kinds) >= MOST_KEPT:
         _torchs_kinds.clear()
-    kind = query.shape, query.dtype, is_causal, enable_gqa, None if mask is None else mask.dtype
+    kind = _kind(query, mask, is_causal, enable_gqa)
     known = _torchs_kinds.get(kind, frozenset())
     if query.shape[-2] < FEW_ON_HOST:
         _torchs_kinds[kind] = EVERY
