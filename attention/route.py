@@ -68,14 +68,14 @@ def route_of(
             raise ProblemError(MASK_AND_CAUSAL)
         route = _traced(query, mask, dropout_p)
     else:
-        trained = _trained(query, key, value)
+        with_grad = trained(query, key, value)
         try:
             route = _route(
                 *(query.shape, key.shape, value.shape, query.dtype, key.dtype, value.dtype),
                 *(query.device, key.device, value.device),
                 *((None, None) if mask is None else (mask.shape, mask.dtype)),
                 *(dropout_p, is_causal, *options),
-                *(trained, trained and torch.are_deterministic_algorithms_enabled()),
+                *(with_grad, with_grad and torch.are_deterministic_algorithms_enabled()),
             )
         except TypeError:
             if not any(symbolic(each.shape) for each in (query, key, value, mask) if each is not None):
@@ -87,7 +87,7 @@ def route_of(
     return route
 
 
-def _trained(*tensors: torch.Tensor) -> bool:
+def trained(*tensors: torch.Tensor) -> bool:
     """Whether gradients will be asked for; of a subclass only our operator knows how (DTensor's shards)."""
     return (
         torch.is_grad_enabled()

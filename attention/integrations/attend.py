@@ -8,6 +8,7 @@ from attention.integrations.band_mask import KeyBand, written
 from attention.layout import lse_dtype
 from attention.op import sdpa
 from attention.plan import warn_once
+from attention.route import trained
 
 Maybe = torch.Tensor | None
 NO_BAND = KeyBand()
@@ -67,8 +68,8 @@ def attend(
 
 def _has_the_slow_path_alone(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Maybe) -> bool:
     """Whether our operator has no kernel for this call, or for its gradients: torch has, with the band in a mask."""
-    trained = torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
-    return (trained or mask is not None) if query.device.type == "cpu" else (trained and mask is not None)
+    with_grad = trained(query, key, value)
+    return (with_grad or mask is not None) if query.device.type == "cpu" else (with_grad and mask is not None)
 
 
 def _seen_by_one(
