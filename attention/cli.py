@@ -23,7 +23,7 @@ from microbench.arch import by_name
 from microbench.clocks import visible_gpus
 from microbench.device.cpu import host_slug
 from microbench.errors import InputError, SmscopeError
-from microbench.profile import Profile, available
+from microbench.profile import Profile
 from microbench.report import console
 from microbench.report.console import Json
 from microbench.report.progress import say
@@ -152,13 +152,14 @@ def bench(
     else:
         problems = grid.problems(dtype, causal)
     measured = benchmark.bench(problems, only=only, every=every, unpredicted=bool(shape))
-    _learn(host_slug())
     disturbed = next((each.disturbed for each in measured if each.disturbed), ())
     if disturbed:
         say(
             f"Others had a tenth of the cores' time or more meanwhile ({', '.join(disturbed)}), so these timings were "
             "not kept: `smscope bench-attention` takes them again when the machine is idle."
         )
+    else:
+        learned.write_of(host_slug())
     if after_run is not None:
         if not disturbed:
             what = counted(len(problems), "problem")
@@ -187,19 +188,13 @@ def _can_follow(where: str) -> bool:
     return True
 
 
-def _learn(gpu: str) -> None:
-    """Leave what all timings of a machine teach beside its profile, where it has one."""
-    if gpu in available():
-        learned.write(Profile.advice(gpu))
-
-
 def _bench_peers(every: bool, flex: bool, json: bool) -> None:
     from attention.peers import run
 
     outcomes = run.compare(every=every, flex=flex, tell=lambda outcome: None)
     timed = [outcome.timing for outcome in outcomes if outcome.timing is not None]
     if timed:
-        _learn(timed[0].gpu)
+        learned.write_of(timed[0].gpu)
         _draw_peers(timed[0].gpu)
     if json:
         console.emit([outcome.row for outcome in outcomes])

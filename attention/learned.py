@@ -22,10 +22,13 @@ from attention.model import HOST, Unpredicted, predict
 from attention.timings import Timing
 from attention.variant import KERNELS, Config, Variant, shipped
 from microbench import faults, paths
-from microbench.profile import Profile, advising
+from microbench.profile import Profile, advising, available
 
 # What a correction comes from beside data: the text of these, and of what describes the variants.
-DECIDING = ("timings", "timing_faults", "learned", "calibration", "corrections", "model", "shares", "problem", "band")
+DECIDING = (
+    *("timings", "timing_faults", "identity", "learned", "calibration", "corrections"),
+    *("model", "shares", "problem", "band", "variant", "cuda/family"),
+)
 DESCRIBING = ("variant.py", "launch.py")
 
 
@@ -53,6 +56,11 @@ def write(profile: Profile) -> Path | None:
     if not timings.files(profile.gpu):
         return None
     return learned_file.write(profile.gpu, _key(profile), derive(profile))
+
+
+def write_of(gpu: str) -> Path | None:
+    """The same for a machine by its name; None where it has no profile, or no timings. Raises DataError."""
+    return write(Profile.advice(gpu)) if gpu in available() else None
 
 
 def derive(profile: Profile) -> Learned:

@@ -60,7 +60,7 @@ class Width(Frozen):
 class File(Frozen):
     """What was learned of one machine, and the key of what it was learned from."""
 
-    key: str  # first, so that a file that is out of date is not read to its end
+    key: str  # first, so that a file that is out of date is not parsed
     schema_version: Literal[1]
     gpu: str
     compares: bool

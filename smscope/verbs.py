@@ -124,8 +124,8 @@ PROFILE_HELP = """Write profiles again from the runs, byte for byte, and beside 
 def profile(gpu: str | None, **options: Any) -> None:
     """`python -m microbench profile`, then corrections/<gpu>.json of each profile."""
     probes_cli_profile(gpu, **options)
-    for name in [gpu] if gpu else available():
-        learned.write(Profile.load(name))
+    for name in [Profile.load(gpu).gpu] if gpu else available():
+        learned.write_of(name)
 
 
 @app.command("test-gpu")
