@@ -233,6 +233,15 @@ def unjudged(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     return () if any(each.prediction for each in torchs) else tuple(doubted[:1])
 
 
+def never_won(duels: Sequence[Duel]) -> bool:
+    """Whether a CPU on which these duels were fought gives no problem to our kernel: see _borne_out."""
+    return bool(duels) and not any(_won(each.lead) for each in duels)
+
+
+def _won(lead: float) -> bool:
+    return lead >= 1 + TIE_BAND
+
+
 def _borne_out(
     pick: Candidate,
     ordered: tuple[Candidate, ...],
@@ -251,7 +260,7 @@ def _borne_out(
             f"{pick.variant} is predicted to be faster, and too few timings on this CPU bear that out; "
             "`smscope bench-attention` takes them"
         )
-    if lead >= 1 + TIE_BAND:
+    if _won(lead):
         return pick, None
     return rival, (
         f"{pick.variant} is predicted to be faster, and on a problem near this one it was timed at {lead:.2f} of the "

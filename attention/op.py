@@ -26,7 +26,7 @@ from attention.inputs import (
     require_tensors,
     unfolded,
 )
-from attention.plan import warn_once
+from attention.plan import cpu_is_torchs, warn_once
 from attention.route import ASKED_OF_TORCH, NO_WINDOW, Route, route_of
 from attention.shapes import MASK_AND_CAUSAL, aligned_bottom_right, is_causal_bias
 from attention.torch_private import backends_are_restricted, torch_sdpa
@@ -47,6 +47,7 @@ MOST_KEPT = 256
 EVERY = frozenset({"every"})  # a cache grows by a key a token: each length would cost its token a choice
 # CPU calls that were judged, warned of, and found to be torch's: of these queries and flags, by the shape of key.
 _torchs_kinds: dict[tuple[Any, ...], Set[Any]] = {}
+_cpu_is_torchs: bool | None = None  # every call without a mask is, as plan.cpu_is_torchs says; None until it is asked
 
 
 def sdpa(
@@ -81,19 +82,20 @@ def sdpa(
             and not _is_function_mode_on()
             and not _is_tracing()
             and (NOTHING_BUT_CPU or query.is_cpu)
-            # Torch 2.13 reads past the end of a value that has fewer rows than key.
+            # Torch 2.13 reads past the end of a value that has fewer rows than key, unless it has more heads.
             and (key_bytes := key.nbytes) == value.nbytes
-            and (enable_gqa is False or key.shape == value.shape)
             and (attn_mask is None or type(attn_mask) is _Tensor)  # a CausalBias holds nothing that could be added
             and dropout_p == 0.0
             and (scale is None or scale > 0.0)  # see torch_limits
             and (
                 (
                     attn_mask is None
+                    and key_bytes > 0
                     and (
-                        0 < key_bytes <= FEW_KEYS_BYTES
+                        (_cpu_is_torchs if _cpu_is_torchs is not None else _ask())
+                        or key_bytes <= FEW_KEYS_BYTES
                         or 0 < (query_bytes := query.nbytes) <= FEW_QUERIES_BYTES
-                        or (query_bytes <= SMALL_BYTES and 0 < key_bytes <= SMALL_BYTES)
+                        or (query_bytes <= SMALL_BYTES and key_bytes <= SMALL_BYTES)
                     )
                 )
                 or _is_known(query, key, attn_mask, is_causal, enable_gqa)
@@ -107,9 +109,27 @@ def sdpa(
                     return torch_sdpa(query, key, value, enable_gqa=enable_gqa)
                 if enable_gqa is False:
                     return torch_sdpa(query, key, value, is_causal=is_causal)
+                return torch_sdpa(query, key, value, is_causal=is_causal, enable_gqa=enable_gqa)
             return torch_sdpa(query, key, value, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa)
     except Exception:
         pass  # judged below, where the error names what is wrong
+    return _judged(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, strict=strict, only=only)
+
+
+def _judged(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    strict: bool = False,
+    only: str | None = None,
+) -> torch.Tensor:
+    """A call that is looked at: for what is wrong with it, and for who serves it."""
     biased = attn_mask is not None and is_causal_bias(attn_mask)
     tensors = (query, key, value, None if biased else attn_mask)
     nested = False
@@ -178,6 +198,12 @@ def sdpa(
         out = unfolded(out, query, key, value, enable_gqa)
     result: torch.Tensor = out
     return result
+
+
+def _ask() -> bool:
+    global _cpu_is_torchs
+    _cpu_is_torchs = cpu_is_torchs()
+    return _cpu_is_torchs
 
 
 def _kind(query: torch.Tensor, mask: torch.Tensor | None, is_causal: bool, enable_gqa: bool) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from functools import lru_cache
 import torch
 
 from attention import learned, slow
-from attention.choose import choose
+from attention.choose import choose, never_won
 from attention.classes import representative
 from attention.errors import FallbackWarning, ProblemError
 from attention.extras import NO_EXTRAS, Extras
@@ -155,6 +155,11 @@ def _pick_of(problem: AttentionProblem, device: str, only: str) -> _Pick:
     return _Pick(
         pick.config, by_path(pick.variant).load(), pick.owner, choice.fallback, choice.nearest, forced, settles
     )
+
+
+def cpu_is_torchs() -> bool:
+    """Whether on this CPU our kernel won so few duels with torch's that no call without a mask can be given to it."""
+    return never_won(learned.duels_of_machine(machine_profile("cpu").profile))
 
 
 def nothing_seen(

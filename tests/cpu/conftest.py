@@ -41,6 +41,7 @@ def host_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         plan._pick_of.cache_clear()
         route._route.cache_clear()
         op._torchs_kinds.clear()
+        op._cpu_is_torchs = None
 
     monkeypatch.setattr(plan, "machine_profile", lambda _device: MachineProfile(host_profile()))
     monkeypatch.setattr(plan.learned, "of_machine", lambda _profile: Corrections())

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from attention import FallbackWarning, ProblemError, op, sdpa
+from attention import FallbackWarning, ProblemError, op, plan, sdpa
+from attention.calibration import Duel
+from attention.problem import AttentionProblem
 
 F = torch.nn.functional.scaled_dot_product_attention
 
@@ -100,6 +102,26 @@ def test_kinds_do_not_pile_up(monkeypatch):
         sdpa(*tensors(queries=rows, keys=128, dim=128))
         sdpa(*tensors(queries=100, keys=90 + rows, dim=128))
     assert 0 < len(op._torchs_kinds) <= 4 and all(0 < len(each) <= 4 for each in op._torchs_kinds.values())
+
+
+def test_on_a_cpu_where_ours_won_no_duel_no_plain_call_is_judged(judged, monkeypatch):
+    """The rule by which the chooser picks ours gives it nothing there, whatever is asked."""
+    lost = Duel("host/forward/tiled_online_softmax float32", AttentionProblem(1, 8, 8, 256, 256, 64), 0.9)
+    monkeypatch.setattr(plan.learned, "duels_of_machine", lambda _profile: (lost,))
+    q, k, v = tensors(heads=8, queries=128, keys=128, dim=64)
+    for options in ({}, {"is_causal": True}, {"enable_gqa": True}, {"is_causal": True, "enable_gqa": True}):
+        assert torch.equal(sdpa(q, k, v, **options), F(q, k, v, **options)) and not judged
+    with pytest.warns(FallbackWarning, match="bool mask"):
+        sdpa(q, k, v, torch.ones(128, 128, dtype=torch.bool))
+    assert len(judged) == 1
+
+
+@pytest.mark.parametrize("leads", [(), (0.7, 1.5)])
+def test_where_ours_won_or_nobody_fought_a_call_is_judged(judged, monkeypatch, leads):
+    fought = tuple(Duel("host", AttentionProblem(1, 8, 8, 256, 256, 64), lead) for lead in leads)
+    monkeypatch.setattr(plan.learned, "duels_of_machine", lambda _profile: fought)
+    sdpa(*tensors(heads=8, queries=128, keys=128, dim=64))
+    assert len(judged) == 1
 
 
 def test_torchs_function_may_be_replaced_by_ours(monkeypatch):
