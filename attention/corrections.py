@@ -135,4 +135,11 @@ def _crowd(variant: Variant, kind: Kind) -> str:
 
 def _median(found: list[Observation]) -> Efficiency:
     ratios = [each.predicted_over_measured for each in found]
-    return Efficiency(statistics.median(ratios), len(found), overhead_seconds=found[0].overhead_seconds)
+    return Efficiency(
+        _figure(statistics.median(ratios)), len(found), overhead_seconds=_figure(found[0].overhead_seconds)
+    )
+
+
+def _figure(value: float) -> float:
+    """Six digits, so that every CPU derives the same: NumPy's logarithms end differently with AVX2 and AVX-512."""
+    return float(f"{value:.6g}")
