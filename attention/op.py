@@ -29,7 +29,7 @@ from attention.inputs import (
 from attention.plan import cpu_is_torchs, warn_once
 from attention.route import ASKED_OF_TORCH, NO_WINDOW, Route, route_of
 from attention.shapes import MASK_AND_CAUSAL, aligned_bottom_right, is_causal_bias
-from attention.torch_private import backends_are_restricted, torch_sdpa
+from attention.torch_private import backends_are_restricted, devices, torch_sdpa
 
 # The operator's arguments that torch's function has not: slopes, sinks, cu_seqlens and longest lengths.
 NOTHING_PACKED = (None, None, None, None, 0, 0)
@@ -37,8 +37,6 @@ NOTHING_PACKED = (None, None, None, None, 0, 0)
 _Tensor = torch.Tensor
 _is_tracing = torch.compiler.is_dynamo_compiling
 _is_function_mode_on: Any = torch._C._is_torch_function_mode_enabled
-# Whether this torch was built for no other device; one before 2.6 cannot say.
-NOTHING_BUT_CPU = hasattr(torch, "accelerator") and torch.accelerator.current_accelerator() is None
 # On a CPU calls with few keys (256 of one head of 64 float32), few queries (32 heads of 128), or few of both are
 # torch's. Handing a small call to our kernel's threads takes about as long as torch takes for all of it, our kernel has
 # a lane for each of 32 queries, and judging a call takes 2 us of 4 to 60.
@@ -59,8 +57,7 @@ def sdpa(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
-    *,
-    strict: bool = False,
+    strict: bool = False,  # by keyword, please: were that enforced, Python 3.11 and later would call 0.3 us slower
     only: str | None = None,
 ) -> torch.Tensor:
     """`torch.nn.functional.scaled_dot_product_attention`, by the kernel that this machine's measurements choose.
@@ -81,7 +78,7 @@ def sdpa(
             and strict is False
             and not _is_function_mode_on()
             and not _is_tracing()
-            and (NOTHING_BUT_CPU or query.is_cpu)
+            and (not devices._initialized or query.is_cpu)
             # Torch 2.13 reads past the end of a value that has fewer rows than key, unless it has more heads.
             and (key_bytes := key.nbytes) == value.nbytes
             and (attn_mask is None or type(attn_mask) is _Tensor)  # a CausalBias holds nothing that could be added

@@ -16,6 +16,10 @@ def test_torchs_function_is_the_one_that_its_public_name_had() -> None:
     assert torch_private.torch_sdpa is torch.nn.functional.scaled_dot_product_attention
 
 
+def test_no_device_but_the_cpu_is_initialised_here() -> None:
+    assert torch_private.devices._initialized is False and torch.cuda._initialized is False
+
+
 def test_every_backend_is_allowed_until_one_is_named() -> None:
     assert not torch_private.backends_are_restricted()
     assert set(torch_private.allowed_backends()) == set(SDPBackend.__members__) - {"ERROR"}
