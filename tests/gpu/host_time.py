@@ -7,8 +7,9 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from attention.choose import choose
 from attention.errors import AttentionError
 from attention.problem import AttentionProblem
 from attention.variant import by_path
+from microbench import stamp
 from microbench.arch import by_name
 from microbench.build import Source
 from microbench.profile import Profile
@@ -92,30 +94,31 @@ def choices() -> Iterator[tuple[str, Callable[[int], Any]]]:
     yield "choice for a new class", lambda n: route(9 + n, 20_000)
 
 
-def fresh_microseconds(choose_nth: Callable[[int], Any]) -> tuple[float, float, float]:
-    """(median, least, most) of calls whose shape is new each time."""
+def fresh_microseconds(choose_nth: Callable[[int], Any]) -> list[float]:
+    """Of calls whose shape is new each time."""
     found = []
     for n in range(CALLS):
         started = time.perf_counter()
         choose_nth(n)
         found.append((time.perf_counter() - started) * 1e6)
-    return statistics.median(found), min(found), max(found)
+    return found
 
 
-def microseconds(call: Callable[[], Any]) -> tuple[float, float, float]:
-    """(median, least, most) over rounds of calls that nothing waits for."""
+def microseconds(every: Sequence[Callable[[], Any]]) -> list[list[float]]:
+    """Of each call its rounds, which nothing waits for. A round has them all: a host's slow minute meets each alike."""
     import torch
 
-    for _ in range(CALLS):
-        call()
-    found = []
-    for _ in range(ROUNDS):
-        torch.cuda.synchronize()
-        started = time.perf_counter()
-        for _ in range(CALLS):
-            call()
-        found.append((time.perf_counter() - started) / CALLS * 1e6)
-    return statistics.median(found), min(found), max(found)
+    found: list[list[float]] = [[] for _ in every]
+    for turn in range(-1, ROUNDS):  # the first warms up
+        for n in sorted(range(len(every)), key=lambda n: (n + turn) % len(every)):
+            call = every[n]
+            torch.cuda.synchronize()
+            started = time.perf_counter()
+            for _ in range(CALLS):
+                call()
+            if turn >= 0:
+                found[n].append((time.perf_counter() - started) / CALLS * 1e6)
+    return found
 
 
 def gpu_microseconds(call: Callable[[], Any]) -> float:
@@ -134,31 +137,33 @@ def gpu_microseconds(call: Callable[[], Any]) -> float:
 
 
 def main(out: str) -> int:
-    """Time every call, and write what came of it."""
+    """Time every call, and append what came of it: earlier rows stay."""
     import torch
 
+    where = {
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "measured_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": stamp.commit().sha,
+        "dirty": stamp.commit().dirty,
+    }
     rows: list[dict[str, Any]] = []
     for what, choose_nth in choices():
-        median, least, most = fresh_microseconds(choose_nth)
-        rows.append({"call": what, "host_us": round(median, 2), "host_us_least": round(least, 2)})
-        rows[-1] |= {"host_us_most": round(most, 2), "device": torch.cuda.get_device_name(), "torch": torch.__version__}
-        sys.stdout.write(f"{what}: {median:.1f} us ({least:.1f} to {most:.1f})\n")
-    for what, server, call in calls():
-        median, least, most = microseconds(call)
-        row = {
-            "call": what,
-            "served_by": server,
-            "host_us": round(median, 2),
-            "host_us_least": round(least, 2),
-            "host_us_most": round(most, 2),
-            "gpu_us": round(gpu_microseconds(call), 2),
-            "device": torch.cuda.get_device_name(),
-            "torch": torch.__version__,
-        }
-        rows.append(row)
-        Path(out).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")  # kept where a later call fails
-        sys.stdout.write(f"{what}: {median:.1f} us ({least:.1f} to {most:.1f}), GPU {row['gpu_us']} us; {server}\n")
+        rows.append({"call": what} | _spread(fresh_microseconds(choose_nth)))
+    every = list(calls())
+    for (what, server, call), found in zip(every, microseconds([call for _, _, call in every]), strict=True):
+        gpu = round(gpu_microseconds(call), 2)
+        rows.append({"call": what, "served_by": server} | _spread(found) | {"gpu_us": gpu})
+    sys.stdout.write("".join(f"{row}\n" for row in rows))
+    file = Path(out)
+    before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    file.write_text(json.dumps([*before, *(row | where for row in rows)], indent=1) + "\n", encoding="utf-8")
     return 0
+
+
+def _spread(found: Sequence[float]) -> dict[str, float]:
+    named = {"host_us": statistics.median(found), "host_us_least": min(found), "host_us_most": max(found)}
+    return {name: round(value, 2) for name, value in named.items()}
 
 
 if __name__ == "__main__":
