@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from attention import timings
 from attention.peers import training
 from microbench import paths
@@ -17,15 +19,19 @@ def rows(name: str, gpu: str = "h200-sxm-141gb") -> list[dict[str, Any]]:
 
 
 def test_an_eager_call_takes_the_host_less_than_was_promised() -> None:
-    times = {row["call"]: row["host_us"] for row in rows("host-time")}
+    """Of the last run, in multiples of torch's own function in that run: hosts of that kind differ by half."""
+    last = {row["call"]: row for row in rows("host-time")}
+    times = {call: row["host_us"] for call, row in last.items()}
     assert {name for name in times if name.startswith("forward of")} == {
         "forward of sm80/forward/software_pipelined",
         "forward of sm90a/forward/warp_specialised",
     }
+    assert not any(row["dirty"] for row in last.values())
     known, new_class = "choice for a new length of a known class", "choice for a new class"
-    assert times.pop(known) <= 100 and times.pop(new_class) <= 1500
-    assert all(time <= (120 if "with grad" in call else 60) for call, time in times.items())
-    ours = {row["call"]: row["served_by"] for row in rows("host-time") if row["call"].startswith("attention.")}
+    assert times.pop(known) <= 100 and times.pop(new_class) <= 1000
+    assert all(time <= 3.75 * times["torch sdpa"] for call, time in times.items() if "with grad" not in call)
+    assert times["attention.sdpa with grad"] <= 5 * times["torch sdpa with grad"]
+    ours = {call: row["served_by"] for call, row in last.items() if call.startswith("attention.")}
     assert ours.pop("attention.sdpa, the choice left open")
     assert len(ours) == 3 and set(ours.values()) <= {
         "sm80/forward/software_pipelined",
@@ -33,8 +39,9 @@ def test_an_eager_call_takes_the_host_less_than_was_promised() -> None:
     }
 
 
-def test_a_first_call_compiles_within_three_seconds_and_finds_a_cubin_within_fifty_milliseconds() -> None:
-    for row in rows("first-call", "h100-sxm-80gb"):
+@pytest.mark.parametrize("gpu", ["h100-sxm-80gb", "h200-sxm-141gb"])
+def test_a_first_call_compiles_within_three_seconds_and_finds_a_cubin_within_fifty_milliseconds(gpu: str) -> None:
+    for row in rows("first-call", gpu):
         assert row["forward_first_ms"] <= (50 if row["finds"] == "cubins on disk" else 3000)
         assert row["sdpa_first_ms"] <= 3000
 
@@ -50,11 +57,12 @@ def test_a_new_length_waits_for_no_plan_where_torchs_does() -> None:
 
 
 def test_a_generating_llama_is_no_slower_than_with_torchs_function() -> None:
+    """Each run by itself: ours, torch's and ours again, each in a process of its own."""
     found = rows("generation")
-    torchs = [row["ms_per_token"] for row in found if row["implementation"] == "torch"]
-    ours = [row["ms_per_token"] for row in found if row["implementation"] == "attention"]
-    assert torchs and len(ours) == 2
-    assert max(ours) <= 1.05 * min(torchs)
+    for run in (found[at : at + 3] for at in range(0, len(found), 3)):
+        ours, torchs, again = (row["ms_per_token"] for row in run)
+        assert [row["implementation"] for row in run] == ["attention", "torch", "attention"]
+        assert max(ours, again) <= 1.05 * torchs
 
 
 def test_training_is_no_slower_than_torchs_default_and_as_exact() -> None:
