@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microbench.arch import CUDA, Limits, Machine
 from microbench.curves import at, peak
-from microbench.measure.cuda import CudaBench, Launch
+from microbench.measure.launch import Bench, Expected, Launch
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, SassContract
 
 CHAIN = 128
@@ -64,7 +65,16 @@ def latency_metrics(why: str, least_cycles: float) -> tuple[Metric, ...]:
     )
 
 
-def chain_latency(asks: str, opcode: str, least_cycles: float, constant: str, archs: tuple[str, ...] = CUDA) -> Probe:
+Rows = NDArray[np.float64]
+# The operation in NumPy, of (x, a, b) in float64: what the kernel computes is held against it where it is executed.
+Step = Callable[[Rows, Rows, Rows], Rows]
+# Chains of a few hundred roundings, and an approximation of 2 units in the last place at each.
+CHAINED_WITHIN = 1e-4
+
+
+def chain_latency(
+    asks: str, opcode: str, least_cycles: float, constant: str, *, step: Step, archs: tuple[str, ...] = CUDA
+) -> Probe:
     """Latency of one operation: the slope between CHAIN and 2 x CHAIN dependent ones, one warp on every SM."""
 
     def builds(_: Point) -> tuple[Build, ...]:
@@ -73,10 +83,18 @@ def chain_latency(asks: str, opcode: str, least_cycles: float, constant: str, ar
             for n in (CHAIN, 2 * CHAIN)
         )
 
-    def run(bench: CudaBench, point: Point) -> list[Sample]:
-        inputs = _operands(bench)
-        out = bench.empty(4 * 32 * bench.machine.sm_count)
-        short, long = (Launch(kernel, bench.machine.sm_count, 32, (inputs, out)) for kernel in bench.kernels(point))
+    def run(bench: Bench, point: Point) -> list[Sample]:
+        sms, inputs = bench.machine.sm_count, bench.array(_operands())
+        out = bench.empty(4 * 32 * sms)
+
+        def expected(count: int) -> Expected:
+            x, a, b = _operands()
+            return Expected(out, lambda: np.tile(_chained(step, x, a, b, count), sms), CHAINED_WITHIN)
+
+        short, long = (
+            Launch(kernel, sms, 32, (inputs, out), expects=(expected(n),))
+            for kernel, n in zip(bench.kernels(point), (CHAIN, 2 * CHAIN), strict=True)
+        )
         return bench.cycles(short, long, operations=CHAIN).latency()
 
     why = f"a dependent {opcode} cannot issue before its pipe has the result"
@@ -98,6 +116,8 @@ def chain_throughput(
     opcode: str,
     rate: Callable[[Limits], float],
     constant: str,
+    *,
+    step: Step,
     per_trip: int = 64,
     archs: tuple[str, ...] = CUDA,
 ) -> Probe:
@@ -107,13 +127,23 @@ def chain_throughput(
         defines = (("ILP", point["ilp"]), ("PER_TRIP", per_trip), ("THREADS", 32 * point["warps"]))
         return (Build(defines, loop(OpCount(opcode, per_trip), distance=point["ilp"])),)
 
-    def run(bench: CudaBench, point: Point) -> list[Sample]:
+    def run(bench: Bench, point: Point) -> list[Sample]:
         (kernel,) = bench.kernels(point)
-        threads = 32 * point["warps"]
-        inputs, out = _operands(bench), bench.empty(4 * threads * bench.machine.sm_count)
-        trips = 64
+        sms, warps, ilp = bench.machine.sm_count, point["warps"], point["ilp"]
+        threads, trips = 32 * warps, bench.trips(64)
+        inputs, out = bench.array(_operands()), bench.empty(4 * threads * sms)
+
+        def expected(count: int) -> Expected:
+            x, a, b = _operands()
+
+            def values() -> NDArray[np.float32]:
+                chains = [_chained(step, x + a * np.float32(i), a, b, count * per_trip // ilp) for i in range(ilp)]
+                return np.tile(np.sum(chains, axis=0, dtype=np.float32), sms * warps)
+
+            return Expected(out, values, CHAINED_WITHIN)
+
         short, long = (
-            Launch(kernel, bench.machine.sm_count, threads, (inputs, np.int32(n), out)) for n in (trips, 2 * trips)
+            Launch(kernel, sms, threads, (inputs, np.int32(n), out), expects=(expected(n),)) for n in (trips, 2 * trips)
         )
         cycles = bench.cycles(short, long, operations=1)
         return [cycles.inverse("results_per_clk_sm", trips * per_trip * threads)]
@@ -129,8 +159,16 @@ def chain_throughput(
     )
 
 
-def _operands(bench: CudaBench) -> Any:
+def _operands() -> NDArray[np.float32]:
     """Three rows of a warp: x, a, b near 1, so that a long multiply-add chain stays finite."""
     rng = np.random.default_rng(7)
     rows = np.stack([rng.uniform(0.5, 1.5, 32), rng.uniform(0.9, 0.99, 32), rng.uniform(0.01, 0.1, 32)])
-    return bench.array(rows.astype(np.float32))
+    return rows.astype(np.float32)
+
+
+def _chained(step: Step, x: NDArray[Any], a: NDArray[Any], b: NDArray[Any], count: int) -> NDArray[np.float32]:
+    """`count` steps, each rounded to float32."""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    for _ in range(count):
+        x = step(x.astype(np.float64), a, b).astype(np.float32)
+    return x

@@ -24,6 +24,7 @@ from microbench.cli import check as probes_cli
 from microbench.cli import measuring
 from microbench.cli import profile as probes_cli_profile
 from microbench.clocks import visible_gpus, why_no_gpu
+from microbench.device import require_measuring
 from microbench.errors import EnvironmentLacks, InputError
 from microbench.probes import discover
 from microbench.profile import Profile, available
@@ -46,6 +47,7 @@ It is `run`, on a CPU timings of attention, then `picks`. --quick, --only and --
 @wraps(measuring.run)
 def bench(*arguments: Any, **options: Any) -> None:
     """`run` with its own options, then `picks` for the device that was measured."""
+    require_measuring(options["where"] or "")
     gpu = _slug(options["where"])
     if not options["json"]:
         measuring.run(*arguments, **options)

@@ -10,6 +10,7 @@ import typer
 from rich.console import RenderableType
 
 from microbench import arch, derive, device, paths, report, retry, runner
+from microbench.cli.executing import execute_probes
 from microbench.doubt import doubts, told
 from microbench.probe import Probe
 from microbench.probes import discover, named
@@ -24,7 +25,9 @@ RETRIES = 3
 def run(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer points, and two campaigns.")] = False,
     only: Annotated[list[str] | None, typer.Option("--only", help="A probe's name; repeatable.")] = None,
-    where: Annotated[str | None, typer.Option("--device", help="host, or cuda:N; the best there is.")] = None,
+    where: Annotated[
+        str | None, typer.Option("--device", help="host, cuda:N or emulated:sm100a; the best there is.")
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on with an interrupted run.")] = False,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Refuse where another run holds the device.")] = False,
     campaigns: Annotated[int | None, typer.Option(min=1, help="Fresh worker processes, 6 in a full run.")] = None,
@@ -38,6 +41,10 @@ def run(
     folders = tuple(probes or ())
     chosen = tuple(sorted({named(name, *folders).name for name in only or ()}))
     found = device.choose(where)
+    if found.device.startswith(device.EMULATED):
+        every = discover(*folders)
+        execute_probes(found.device, tuple(p for p in every if not chosen or p.name in chosen), quick, json)
+        return
     say(f"Measuring {found.device}: {found.why}.")
     options = runner.Options(
         device=found.device,

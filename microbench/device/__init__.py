@@ -1,4 +1,4 @@
-"""One door to where a kernel runs: `cuda:N` through CuPy, `host` through Numba.
+"""One door to where a kernel runs: `cuda:N` through CuPy, `host` through Numba, `emulated:<architecture>` on the CPU.
 
 `choose` looks without making a GPU context (NVML only), so that a supervisor may call it; `open_device` is for workers.
 """
@@ -6,9 +6,9 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from microbench import clocks
+from microbench import arch, clocks
 from microbench.arch import DeviceFacts, Machine
-from microbench.errors import InputError
+from microbench.errors import DeviceError, InputError
 from microbench.probe import Probe
 
 
@@ -30,6 +30,23 @@ class Device(Protocol):
         """Free everything; the device can be opened again."""
 
 
+EMULATED = "emulated"
+
+
+def require_measuring(device: str) -> None:
+    """Raise DeviceError for a device on which nothing can be timed."""
+    if device.startswith(EMULATED):
+        raise measures_nothing(device)
+
+
+def measures_nothing(device: str) -> DeviceError:
+    """What whoever wants a run or a time of an emulated GPU is told."""
+    return DeviceError(
+        f"{device} measures nothing, so that there is no run of it; `smscope run --device {device}` executes probes "
+        "there, and keeps nothing."
+    )
+
+
 @dataclass(frozen=True)
 class Found:
     """What `choose` found: the device to open and one sentence that says why."""
@@ -48,8 +65,12 @@ def choose(wanted: str | None = None) -> Found:
             return Found("cuda:0", f"found {gpus[0]}")
         return Found("host", f"found no NVIDIA GPU ({clocks.why_no_gpu()}), so this CPU is measured")
     kind, _, index = wanted.partition(":")
+    if kind == EMULATED and index == "host":
+        raise InputError("The CPU needs no emulator; use --device host.")
+    if kind == EMULATED:
+        return Found(f"{EMULATED}:{arch.by_name(index).name}", "an emulated GPU was asked for; nothing is timed")
     if kind != "cuda" or not (index or "0").isdecimal():
-        raise InputError(f"No device is called {wanted!r}; use 'host' or 'cuda:N'.")
+        raise InputError(f"No device is called {wanted!r}; use 'host', 'cuda:N' or 'emulated:<architecture>'.")
     if int(index or 0) >= len(gpus):
         raise InputError(
             f"Device {wanted!r} is not here: this machine shows {len(gpus)} NVIDIA GPUs. Use --device host."
@@ -58,11 +79,15 @@ def choose(wanted: str | None = None) -> Found:
 
 
 def open_device(name: str) -> Device:
-    """Open 'host' or 'cuda:N' in this process. Raises DeviceError, EnvironmentLacks."""
+    """Open 'host', 'cuda:N' or 'emulated:sm100a' in this process. Raises DeviceError, EnvironmentLacks, UnknownArch."""
     if name == "host":
         from microbench.device.host import HostDevice
 
         return HostDevice()
+    if name.startswith(EMULATED):
+        from microbench.device.emulated import EmulatedGpu
+
+        return EmulatedGpu(name.partition(":")[2])
     from microbench.device.cuda import CudaDevice
 
     return CudaDevice(int(name.partition(":")[2] or 0))

@@ -18,7 +18,7 @@ from microbench.errors import DeviceError, EnvironmentLacks
 from microbench.probe import Build, Probe
 
 if TYPE_CHECKING:
-    from microbench.measure.cuda import Kernel
+    from microbench.measure.launch import Kernel
 
 STAMP_SOURCE = HEADERS / "clock_stamp.cu"
 

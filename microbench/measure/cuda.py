@@ -3,15 +3,12 @@
 `CudaBench.cycles`: inside the kernel, clock64 at both ends, the slope of a short and a long run, so that launch,
 prologue and the bracket itself cancel. `CudaBench.timed`: the whole kernel, CUDA events around a graph of launches,
 warm or cold. Both report the SM clock they ran at: clock64 over globaltimer across a window that brackets all repeats.
-
-The convention for kernels that read the clock: the last argument is `long long* clocks`, and every warp writes its
-start and end to clocks[2 * warp] and clocks[2 * warp + 1], warps numbered through all blocks.
 """
 
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +18,8 @@ from microbench import sass
 from microbench.build import Cubin, cache, compile_probe
 from microbench.build.twin import compile_twin
 from microbench.errors import MeasureError
-from microbench.probe import Build, Point, Probe, Sample
+from microbench.measure.launch import WARP, Kernel, Launch, Measured
+from microbench.probe import Build, Point, Probe, SassContract
 
 if TYPE_CHECKING:
     from microbench.device.cuda import CudaDevice
@@ -30,55 +28,7 @@ if TYPE_CHECKING:
 WINDOW_TICKS = 10_000
 MAX_REPEATS = 4000
 ATTEMPTS = 6
-WARP = 32
 LATE = np.iinfo(np.int64).max
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A loaded kernel whose SASS kept its contract."""
-
-    cubin: Cubin
-    function: Any
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One launch: blocks, threads a block, arguments (device arrays, NumPy scalars), dynamic shared memory in bytes."""
-
-    kernel: Kernel
-    grid: int
-    block: int
-    args: tuple[Any, ...]
-    smem_bytes: int = 0
-
-    @property
-    def warps(self) -> int:
-        """Warps in all blocks together."""
-        return self.grid * (self.block // WARP)
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Median and spread over `n` repeats, in the unit the caller asked for, and the SM clock meanwhile."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-    clock_mhz: float
-
-    def sample(self, metric: str, scale: float = 1.0, *flags: str) -> Sample:
-        """This times `scale`, as `metric`."""
-        return Sample(metric, self.value * scale, self.low * scale, self.high * scale, self.n, self.clock_mhz, flags)
-
-    def inverse(self, metric: str, work: float, *flags: str) -> Sample:
-        """`work` over this: a rate."""
-        return Sample(metric, work / self.value, work / self.high, work / self.low, self.n, self.clock_mhz, flags)
-
-    def latency(self, prefix: str = "latency") -> list[Sample]:
-        """Cycles, and the same in ns at the measured clock."""
-        return [self.sample(f"{prefix}_cycles"), self.sample(f"{prefix}_ns", 1e3 / self.clock_mhz)]
 
 
 def _spread(values: NDArray[np.float64], clock_mhz: float) -> Measured:
@@ -93,8 +43,13 @@ class CudaBench:
         self.device, self.probe, self.method, self.quick = device, probe, method, quick
         self.machine = device.machine
         self.repeats = 9 if quick else 15
-        self.cupy = device.cupy
+        self.arrays = device.cupy
         self._last: Cubin | None = None
+
+    @property
+    def shared_base(self) -> int:
+        """Behind the system's own part, 1 KiB of each block from compute capability 8.0 on."""
+        return self.device.attributes.get("ReservedSharedMemoryPerBlock", 0)
 
     # Kernels and data ------------------------------------------------------------------------------------------------
 
@@ -112,7 +67,7 @@ class CudaBench:
             compiler = compile_twin if self.method == "numba" else compile_probe
             cubin = compiler(self.probe, build, self.machine.arch)
             sass.require(build.contract, cubin.instructions(), self.machine.arch, cubin.resources, self.probe.name)
-            self.device.kernels[key] = Kernel(cubin, self.device.load(cubin).function)
+            self.device.kernels[key] = Kernel(self.device.load(cubin).function, cubin)
         return self.device.kernels[key]
 
     def patched(self, kernel: Kernel, stalls: Sequence[tuple[int, int]]) -> Kernel:
@@ -120,11 +75,17 @@ class CudaBench:
 
         Opcodes and operands stay, so the contract that was checked still holds; the result may not.
         """
+        assert kernel.cubin is not None
         image = kernel.cubin.image
         for index, stall in stalls:
             image = sass.patch_stall(image, kernel.cubin.kernel, index, stall)
         cubin = replace(kernel.cubin, image=image, sha256=cache.digest(image), path=cache.write_image(image))
-        return Kernel(cubin, self.device.load(cubin).function)
+        return Kernel(self.device.load(cubin).function, cubin)
+
+    def stalls(self, kernel: Kernel, contract: SassContract) -> tuple[tuple[int, int], ...]:
+        """(instruction number, stall) of every operation of a chain that another one of it reads."""
+        assert kernel.cubin is not None
+        return sass.stalls(contract, kernel.cubin.instructions())
 
     def build_info(self) -> tuple[str, int] | None:
         """(cubin hash, registers) of the last point's kernel, for its records."""
@@ -132,20 +93,33 @@ class CudaBench:
 
     def array(self, values: NDArray[Any]) -> Any:
         """A device copy of a NumPy array."""
-        return self.cupy.asarray(values)
+        return self.arrays.asarray(values)
 
     def empty(self, nbytes: int) -> Any:
         """Uninitialised device memory, 8-byte elements."""
-        return self.cupy.empty(math.ceil(nbytes / 8), np.uint64)
+        return self.arrays.empty(math.ceil(nbytes / 8), np.uint64)
 
     def inputs(self, kind: str, count: int, dtype: Any = np.float32) -> Any:
         """`count` values: 'zeros', 'normal' (N(0, 1)) or 'bits' (uniform random bits), as `dtype`."""
         if kind == "zeros":
-            return self.cupy.zeros(count, dtype)
+            return self.arrays.zeros(count, dtype)
         if kind == "normal":
-            return self.cupy.random.standard_normal(count, dtype=np.float32).astype(dtype)
+            return self.arrays.random.standard_normal(count, dtype=np.float32).astype(dtype)
         nbytes = count * np.dtype(dtype).itemsize
-        return self.cupy.random.randint(0, 256, nbytes, dtype=np.uint8).view(dtype)
+        return self.arrays.random.randint(0, 256, nbytes, dtype=np.uint8).view(dtype)
+
+    def host(self, array: Any) -> NDArray[Any]:
+        """A NumPy copy of a device array."""
+        found: NDArray[Any] = array.get()
+        return found
+
+    def footprint(self, nbytes: int) -> int:
+        """All of it."""
+        return nbytes
+
+    def trips(self, count: int) -> int:
+        """As often."""
+        return count
 
     # Timing ----------------------------------------------------------------------------------------------------------
 
@@ -159,7 +133,7 @@ class CudaBench:
 
         def batch(repeats: int) -> NDArray[np.float64]:
             shape = (repeats, 2, short.grid, short.block // WARP, 2)
-            clocks = self.cupy.zeros(shape, np.int64)
+            clocks = self.arrays.zeros(shape, np.int64)
             for i in range(repeats):
                 self._launch(short, clocks[i, 0])
                 self._launch(long, clocks[i, 1])
@@ -176,7 +150,7 @@ class CudaBench:
         cold       the L2 is flushed before each repeat (a memset of twice its size), and `inner` must be 1
         spaced_s   idle seconds before each repeat, so that the chip cools; 0 is the sustained rate
         """
-        cupy, stream = self.cupy, self.device.stream
+        cupy, stream = self.arrays, self.device.stream
         scratch = self.empty(2 * (self.machine.l2_bytes or 2**26)) if cold else None
         self._prepare(launch)
         with self.device.guard(f"capture {self.probe.name}"):
@@ -207,12 +181,16 @@ class CudaBench:
 
     def clocks(self, launch: Launch) -> Any:
         """Room for the readings of one launch: the argument that `cycles` adds by itself."""
-        return self.cupy.zeros((launch.warps, 2), np.int64)
+        return self.arrays.zeros((launch.warps, 2), np.int64)
 
     def launch(self, launch: Launch, *more: Any) -> None:
         """Enqueue one launch on the device's stream, untimed."""
         with self.device.guard(f"launch {self.probe.name}"):
             self._launch(launch, *more)
+
+    def synchronize(self) -> None:
+        """Wait for what was enqueued."""
+        self.device.stream.synchronize()
 
     def _launch(self, launch: Launch, *more: Any) -> None:
         launch.kernel.function((launch.grid,), (launch.block,), (*launch.args, *more), shared_mem=launch.smem_bytes)
@@ -248,7 +226,7 @@ class CudaBench:
         )
 
     def _stamp(self) -> Any:
-        stamps = self.cupy.zeros((1024, 2), np.int64)
+        stamps = self.arrays.zeros((1024, 2), np.int64)
         self.device.clock_stamp((4 * self.machine.sm_count,), (1,), (stamps,))
         return stamps
 

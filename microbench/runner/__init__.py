@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from microbench import paths, record
+from microbench import device, paths, record
 from microbench.arch import Machine
 from microbench.doubt import Doubt
 from microbench.errors import DataError
@@ -86,6 +86,7 @@ def run(options: Options) -> Outcome:
 
     Raises BusyError, DataError, DeviceError, EnvironmentLacks; KeyboardInterrupt once what was measured is safe.
     """
+    device.require_measuring(options.device)
     with lock.hold(options.device, options.wait, print_line):
         worker = remote.start(options.device, options.quick, options.folders)
         try:

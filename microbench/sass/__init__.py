@@ -18,7 +18,7 @@ from microbench import toolkit
 from microbench.arch import Arch
 from microbench.errors import BuildError, EnvironmentLacks, InputError
 from microbench.sass import cubin, instruction
-from microbench.sass.contracts import check, matches, require, timed_region
+from microbench.sass.contracts import check, matches, require, stalls, timed_region
 from microbench.sass.instruction import STALL_BIT, STALL_MAX, Control, Instruction
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "parse",
     "patch_stall",
     "require",
+    "stalls",
     "timed_region",
 ]
 

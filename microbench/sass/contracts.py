@@ -96,6 +96,16 @@ def timed_region(contract: SassContract, instructions: Instructions) -> tuple[In
     raise ContractError(f"A contract's region is 'straight', 'loop' or 'kernel', not {contract.region!r}")
 
 
+def stalls(contract: SassContract, instructions: Instructions) -> tuple[tuple[int, int], ...]:
+    """(instruction number, stall) of every operation of a chain that another one of it reads.
+
+    The last one is left out: its result goes to a compare and a store, whose needs are other ones.
+    """
+    (op,) = contract.ops
+    region = timed_region(contract, instructions)
+    return tuple((i.address // 16, i.control.stall) for i in region if matches(i, op.opcode))[:-1]
+
+
 def matches(instruction: Instruction, opcode: str) -> bool:
     """LDG.64 matches LDG.E.64.SYS: the same head, all parts present, and no form of IMAD that was not asked for.
 

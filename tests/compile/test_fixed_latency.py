@@ -11,8 +11,9 @@ from microbench.arch import CUDA, Machine, by_name
 from microbench.build import compile_probe
 from microbench.device.cuda_kernel import CudaKernel
 from microbench.errors import DeviceError
-from microbench.measure.cuda import CudaBench, Kernel, Launch
-from microbench.probe import Point
+from microbench.measure.cuda import CudaBench
+from microbench.measure.launch import Kernel, Launch
+from microbench.probe import Point, SassContract
 from microbench.probes import named
 from microbench.probes.issue import fixed_latency
 from microbench.sass.latency import static_latencies
@@ -47,7 +48,7 @@ def compiled(operation: str, arch: str) -> Kernel:
 def test_patching_lowers_every_wait_of_the_chain_and_no_other(operation: str, arch: str) -> None:
     (build,) = fixed_latency.builds(point(operation))
     kernel = compiled(operation, arch)
-    places = fixed_latency.chain(kernel.cubin, build.contract)
+    places = sass.stalls(build.contract, kernel.cubin.instructions())
     assert len(places) == fixed_latency.CHAIN - 1 and {stall for _, stall in places} == {4}
     bench = CudaBench(Loader(), PROBE, "nvrtc", quick=True)  # type: ignore[arg-type]
     patched = bench.patched(kernel, [(index, 3) for index, _ in places]).cubin
@@ -109,6 +110,10 @@ class FakeBench:
 
     def clocks(self, _: Launch) -> None:
         return None
+
+    def stalls(self, kernel: Kernel, contract: SassContract) -> Any:
+        assert kernel.cubin is not None
+        return sass.stalls(contract, kernel.cubin.instructions())
 
     def patched(self, kernel: Kernel, stalls: Any) -> Kernel:
         return replace(kernel, function=stalls[0][1])

@@ -12,7 +12,8 @@ import numpy as np
 
 from microbench import arch
 from microbench.device.cuda import Calibration
-from microbench.measure.cuda import CudaBench, Kernel, Launch
+from microbench.measure.cuda import CudaBench
+from microbench.measure.launch import Kernel, Launch
 from microbench.probe import Probe
 
 LAUNCH_NS = 4000.0
@@ -126,7 +127,7 @@ class ScriptedKernel:
 
     def launch(self, operations: int, blocks: int = 4, threads: int = 64, smem_bytes: int = 0) -> Launch:
         """A launch of it."""
-        kernel = Kernel(None, self)  # type: ignore[arg-type]
+        kernel = Kernel(self)
         return Launch(kernel, blocks, threads, (np.int32(operations),), smem_bytes)
 
 

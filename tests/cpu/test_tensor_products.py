@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from microbench.arch import Machine, by_name
-from microbench.measure.cuda import Launch, Measured
+from microbench.measure.launch import Launch, Measured
 from microbench.probe import Point, Probe, breaks
 from microbench.probes import named
 from microbench.probes.tensor._products import bits16, mma_operands, wgmma_operands
@@ -38,6 +38,9 @@ class PeakBench:
 
     def empty(self, nbytes: int) -> int:
         return nbytes
+
+    def trips(self, count: int) -> int:
+        return count
 
     def clocks(self, launch: Launch) -> int:
         return launch.warps

@@ -5,6 +5,7 @@ from microbench.patterns import chain_throughput
 PROBE = chain_throughput(
     asks="How many FFMA results does one SM give per clock, and how many warps does that take?",
     opcode="FFMA",
+    step=lambda x, a, b: x * a + b,
     rate=lambda limits: limits.fp32_lanes,
     constant="ffma",
 )

@@ -6,22 +6,22 @@ the clock says what the schedule took; this says what the hardware needs.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench import sass
 from microbench.arch import CUDA
-from microbench.build import Cubin
 from microbench.curves import at
 from microbench.errors import DeviceError
-from microbench.measure.cuda import CudaBench, Kernel, Launch
+from microbench.measure.launch import Bench, Expected, Kernel, Launch
 from microbench.patterns import SETTLE, SETTLE_MAX
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, SassContract
 
 CHAIN = 64
 REPEATS = 20
+WITHIN = 1e-5  # of 64 steps that are each rounded once, by the kernel and by NumPy through float64
 OPERATIONS = {"FFMA": ("Ffma", "float"), "FADD": ("Fadd", "float"), "IMAD": ("Imad", "unsigned")}
 
 
@@ -31,17 +31,6 @@ def builds(point: Point) -> tuple[Build, ...]:
     ops = (OpCount(point["operation"], CHAIN),)
     defines = (("OPERATION", functor), ("TYPE", kind), ("CHAIN", CHAIN))
     return (Build(defines, SassContract(ops, "straight", 1, SETTLE, SETTLE_MAX)),)
-
-
-def chain(cubin: Cubin, contract: SassContract) -> tuple[tuple[int, int], ...]:
-    """(instruction number, stall) of every operation that another one of the chain reads.
-
-    The last one is left as it is: its result goes to a compare and a store, whose needs are other ones.
-    """
-    (op,) = contract.ops
-    region = sass.timed_region(contract, cubin.instructions())
-    places = [(i.address // 16, i.control.stall) for i in region if sass.matches(i, op.opcode)]
-    return tuple(places[:-1])
 
 
 def smallest_right(scheduled: int, right: Callable[[int], bool]) -> int:
@@ -63,15 +52,29 @@ def operands(operation: str) -> NDArray[Any]:
     return np.stack(rows).astype(np.float32)
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def chained(operation: str, sms: int) -> NDArray[Any]:
+    """What the chain comes to, by NumPy, on every SM: float32 or uint32."""
+    x, a, b = operands(operation)
+    for _ in range(CHAIN):
+        if operation == "IMAD":
+            x = x * a + b
+        else:
+            exact = x.astype(np.float64)
+            x = (exact * a + b if operation == "FFMA" else exact + a).astype(np.float32)
+    return np.tile(x, sms)
+
+
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Every SM runs the chain; one wrong lane of one block in one repeat is enough."""
     (kernel,), (build,) = bench.kernels(point), builds(point)
-    places = chain(kernel.cubin, build.contract)
+    places = bench.stalls(kernel, build.contract)
     inputs, sms = bench.array(operands(point["operation"])), bench.machine.sm_count
     out = bench.array(np.zeros(32 * sms, np.uint32))
 
     def results(tested: Kernel) -> NDArray[np.uint32]:
-        launch = Launch(tested, sms, 32, (inputs, out))
+        # What a patched kernel gives is the question.
+        expects = (Expected(out, partial(chained, point["operation"], sms), WITHIN),) if tested is kernel else ()
+        launch = Launch(tested, sms, 32, (inputs, out), expects=expects)
         rows = []
         for _ in range(REPEATS):
             bench.launch(launch, bench.clocks(launch))

@@ -6,7 +6,7 @@ import numpy as np
 
 from microbench.arch import CUDA
 from microbench.curves import at
-from microbench.measure.cuda import CudaBench, Launch
+from microbench.measure.launch import Bench, Launch
 from microbench.probe import Bound, Build, Constant, Metric, Point, Probe, Sample, SassContract
 
 NODES = 256
@@ -17,7 +17,7 @@ def builds(_: Point) -> tuple[Build, ...]:
     return (Build((), SassContract((), "kernel", overhead=("LDC", "MOV", "IMAD.MOV", "NOP"), overhead_max=2)),)
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Per node of a 256-node graph; between two events around one node; launch and synchronise from the host."""
     (kernel,) = bench.kernels(point)
     launch = Launch(kernel, 1, 32, ())
@@ -31,10 +31,10 @@ def run(bench: CudaBench, point: Point) -> list[Sample]:
     ]
 
 
-def _round_trip_ns(bench: CudaBench, launch: Launch) -> float:
+def _round_trip_ns(bench: Bench, launch: Launch) -> float:
     begin = time.perf_counter_ns()
     bench.launch(launch)
-    bench.device.stream.synchronize()
+    bench.synchronize()
     return float(time.perf_counter_ns() - begin)
 
 

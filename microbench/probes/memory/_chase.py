@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microbench.arch import KIB, Machine
-from microbench.measure.cuda import CudaBench, Launch, Measured
+from microbench.measure.launch import Bench, Expected, Launch, Measured
 from microbench.patterns import loop
 from microbench.probe import Build, OpCount, Point, Twin
 
@@ -28,28 +29,36 @@ def too_large(machine: Machine, point: Point) -> str | None:
     return "larger than a quarter of this GPU's memory" if point["footprint_bytes"] > machine.dram_bytes / 4 else None
 
 
-def chase(bench: CudaBench, point: Point, chasers: int, block_threads: int = BLOCK_THREADS) -> Measured:
+def chase(bench: Bench, point: Point, chasers: int, block_threads: int = BLOCK_THREADS) -> Measured:
     """Cycles per load of `chasers` threads, one a block, that start evenly spaced on one ring.
 
     The ring uses every 128-byte line of the footprint once, in random order.
     """
     (kernel,) = bench.kernels(point)
-    nbytes = point["footprint_bytes"]
+    nbytes = bench.footprint(point["footprint_bytes"])
     lines = nbytes // LINE_BYTES
     memory = bench.empty(nbytes)
-    order = bench.cupy.random.permutation(lines)
+    order = bench.arrays.random.permutation(lines)
     addresses = (order.astype(np.uint64) * LINE_BYTES) + np.uint64(memory.data.ptr)
-    memory.reshape(lines, LINE_BYTES // 8)[order, 0] = bench.cupy.roll(addresses, -1)
-    places = addresses[(bench.cupy.arange(chasers) * lines) // chasers].copy()
+    memory.reshape(lines, LINE_BYTES // 8)[order, 0] = bench.arrays.roll(addresses, -1)
+    places = addresses[(bench.arrays.arange(chasers) * lines) // chasers].copy()
 
     def launch(warm: int, trips: int) -> Launch:
-        return Launch(kernel, chasers, block_threads, (places, np.int32(warm), np.int32(trips)))
+        def walked() -> NDArray[np.uint64]:
+            """Each chaser as many places on, from where the last launch left it."""
+            ring = bench.host(addresses)
+            at = {int(address): index for index, address in enumerate(ring)}
+            steps = warm + trips * CHAIN
+            return np.array([ring[(at[int(place)] + steps) % lines] for place in bench.host(places)], np.uint64)
+
+        args = (places, np.int32(warm), np.int32(trips))
+        return Launch(kernel, chasers, block_threads, args, expects=(Expected(places, walked),))
 
     # The L1 forgets between launches, so a ring that fits is walked in each; a larger one is walked once, here.
     in_l1 = nbytes <= L1_AT_MOST
     bench.launch(launch(-(-lines // chasers) + CHAIN, 1), bench.clocks(launch(0, 1)))
-    warm = lines if in_l1 else CHAIN
-    return bench.cycles(launch(warm, TRIPS), launch(warm, 2 * TRIPS), operations=TRIPS * CHAIN)
+    warm, trips = lines if in_l1 else CHAIN, bench.trips(TRIPS)
+    return bench.cycles(launch(warm, trips), launch(warm, 2 * trips), operations=trips * CHAIN)
 
 
 def chase_kernel(chain: int) -> Callable[..., None]:

@@ -5,6 +5,9 @@ Little's law: bandwidth = bytes in flight / latency, so each probe sweeps the by
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from microbench.arch import KIB
 from microbench.probe import Axis
 
@@ -41,6 +44,14 @@ XORS = (
     *("LOP3", "LEA", "SHF", "IADD", "IADD3", "IADD3.X", "VIADD", "IMAD", "IMAD.WIDE", "IMAD.X", "IMAD.MOV", "IMAD.SHL"),
     *("IMAD.IADD", "HFMA2", "CS2R", "R2UR", "ULOP3", "USHF", "ULEA", "UIMAD", "ULDC", "LDC", "LDCU", "S2UR"),
 )
+
+
+def xor_by_thread(words: NDArray[np.uint32], stream: Stream) -> NDArray[np.uint32]:
+    """(chunks, threads): what one thread's loads of a chunk come to, as the kernels reduce them."""
+    chunks = words[: words.size // (stream.chunk_bytes // 4) * (stream.chunk_bytes // 4)]
+    of_thread = chunks.reshape(-1, stream.flight, stream.threads, LOAD_BYTES // 4)
+    sums: NDArray[np.uint32] = np.bitwise_xor.reduce(np.bitwise_xor.reduce(of_thread, axis=3), axis=1)
+    return sums
 
 
 def defines(stream: Stream) -> tuple[tuple[str, int | str], ...]:

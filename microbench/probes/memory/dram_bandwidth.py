@@ -3,13 +3,14 @@
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microbench.arch import CUDA, KIB, Machine
 from microbench.curves import peak
-from microbench.measure.cuda import CudaBench, Launch
+from microbench.measure.launch import Bench, Expected, Launch
 from microbench.patterns import loop
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin
-from microbench.probes.memory._streams import BYTES_IN_FLIGHT, STREAMS, XORS, defines
+from microbench.probes.memory._streams import BYTES_IN_FLIGHT, STREAMS, XORS, Stream, defines, xor_by_thread
 
 MODES = {"read": 0, "write": 1, "copy": 2}
 FOOTPRINT_BYTES = KIB * KIB * KIB  # 20 times the largest L2 of the table, so that nothing is found there
@@ -24,19 +25,35 @@ def builds(point: Point) -> tuple[Build, ...]:
     return (Build((*defines(stream), ("MODE", MODES[mode])), contract),)
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Bytes moved per second: a copy counts what it reads and what it writes."""
     (kernel,) = bench.kernels(point)
     stream, mode = STREAMS[point["bytes_in_flight"]], point["mode"]
-    half = mode == "copy"
-    source = bench.inputs("bits", FOOTPRINT_BYTES, np.uint8)
-    target = bench.empty(FOOTPRINT_BYTES // (2 if half else 1)) if mode != "read" else source
+    half, footprint = mode == "copy", bench.footprint(FOOTPRINT_BYTES)
+    source = bench.inputs("bits", footprint, np.uint8)
+    target = bench.empty(footprint // (2 if half else 1)) if mode != "read" else source
     grid = bench.machine.sm_count * stream.blocks
-    chunks = FOOTPRINT_BYTES // stream.chunk_bytes // (2 if half else 1)
+    chunks = footprint // stream.chunk_bytes // (2 if half else 1)
     out = bench.empty(4 * grid * stream.threads)
     args = (np.uint64(source.data.ptr), np.uint64(target.data.ptr), np.int32(chunks), out)
-    seconds = bench.timed(Launch(kernel, grid, stream.threads, args))
-    return [seconds.inverse("bandwidth_bytes_per_s", FOOTPRINT_BYTES)]
+
+    def read() -> NDArray[np.uint32]:
+        sums = xor_by_thread(bench.host(source).view(np.uint32), stream)
+        return np.stack([np.bitwise_xor.reduce(sums[block::grid], axis=0) for block in range(grid)])
+
+    expected = {
+        "read": Expected(out, read),
+        "write": Expected(target, lambda: written(stream, grid, chunks)),
+        "copy": Expected(target, lambda: bench.host(source)[: footprint // 2]),
+    }
+    seconds = bench.timed(Launch(kernel, grid, stream.threads, args, expects=(expected[mode],)))
+    return [seconds.inverse("bandwidth_bytes_per_s", footprint)]
+
+
+def written(stream: Stream, grid: int, chunks: int) -> NDArray[np.uint32]:
+    """What the mode `write` leaves: in each 16 bytes its chunk, thread, block and number among the thread's stores."""
+    chunk, store, thread = np.meshgrid(*map(np.arange, (chunks, stream.flight, stream.threads)), indexing="ij")
+    return np.stack([chunk, thread, chunk % grid, store], axis=-1).astype(np.uint32)
 
 
 def bus(machine: Machine, _: Point) -> float | None:

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microbench.arch import CUDA, KIB
 from microbench.curves import peak
-from microbench.measure.cuda import CudaBench, Launch
+from microbench.measure.launch import Bench, Expected, Launch
 from microbench.patterns import limit, loop
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin
-from microbench.probes.memory._streams import STREAMS, XORS, defines
+from microbench.probes.memory._streams import STREAMS, XORS, defines, xor_by_thread
 
 TRIPS = 64
 
@@ -21,18 +22,27 @@ def builds(point: Point) -> tuple[Build, ...]:
     return (Build(defines(stream), contract),)
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Bytes per clock and SM; the first lap, which misses, cancels in the slope."""
     (kernel,) = bench.kernels(point)
     stream = STREAMS[point["bytes_in_flight"]]
     sms = bench.machine.sm_count
     memory, out = bench.empty(sms * stream.chunk_bytes), bench.empty(4 * sms * stream.threads)
-    base = np.uint64(memory.data.ptr)
-    short, long = (
-        Launch(kernel, sms, stream.threads, (base, np.int32(0), np.int32(n), out)) for n in (TRIPS, 2 * TRIPS)
-    )
+    base, trips = np.uint64(memory.data.ptr), bench.trips(TRIPS)
+
+    def launch(n: int) -> Launch:
+        """Each block reads its own chunk n times."""
+
+        def read() -> NDArray[np.uint32]:
+            sums = xor_by_thread(bench.host(memory).view(np.uint32), stream)
+            return sums if n % 2 else np.zeros_like(sums)
+
+        args = (base, np.int32(0), np.int32(n), out)
+        return Launch(kernel, sms, stream.threads, args, expects=(Expected(out, read),))
+
+    short, long = launch(trips), launch(2 * trips)
     cycles = bench.cycles(short, long, operations=1)
-    return [cycles.inverse("bandwidth_bytes_per_clk_sm", TRIPS * stream.chunk_bytes)]
+    return [cycles.inverse("bandwidth_bytes_per_clk_sm", trips * stream.chunk_bytes)]
 
 
 def twin(flight: int, threads: int) -> Callable[..., None]:

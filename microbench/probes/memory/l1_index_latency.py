@@ -1,10 +1,11 @@
 """The chase that most published figures used, `i = a[i]`: its address arithmetic is part of every step."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microbench.arch import CUDA
 from microbench.curves import at
-from microbench.measure.cuda import CudaBench, Launch
+from microbench.measure.launch import Bench, Expected, Launch
 from microbench.patterns import latency_metrics, loop
 from microbench.probe import Build, Constant, OpCount, Point, Probe, Sample
 
@@ -20,7 +21,7 @@ def builds(_: Point) -> tuple[Build, ...]:
     return (Build((), loop(OpCount("LDG", CHAIN), overhead=arithmetic, overhead_max=3 * CHAIN)),)
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Cycles per step of the index chase, warm in L1."""
     (kernel,) = bench.kernels(point)
     slots = np.arange(FOOTPRINT_BYTES // 4 // STRIDE_WORDS) * STRIDE_WORDS
@@ -29,11 +30,20 @@ def run(bench: CudaBench, point: Point) -> list[Sample]:
     ring[order] = np.roll(order, -1)
     ring[0] = ring[slots[0]]
     data, out = bench.array(ring), bench.empty(4 * bench.machine.sm_count)
-    short, long = (
-        Launch(kernel, bench.machine.sm_count, 32, (data, np.int32(len(slots)), np.int32(n), out))
-        for n in (TRIPS, 2 * TRIPS)
-    )
-    return bench.cycles(short, long, operations=TRIPS * CHAIN).latency()
+
+    def walked(trips: int) -> NDArray[np.int32]:
+        at = 0
+        for _ in range(len(slots) + trips * CHAIN):
+            at = int(ring[at])
+        return np.full(bench.machine.sm_count, at, np.int32)
+
+    def launch(trips: int) -> Launch:
+        args = (data, np.int32(len(slots)), np.int32(trips), out)
+        expected = Expected(out, lambda: walked(trips))
+        return Launch(kernel, bench.machine.sm_count, 32, args, expects=(expected,))
+
+    trips = bench.trips(TRIPS)
+    return bench.cycles(launch(trips), launch(2 * trips), operations=trips * CHAIN).latency()
 
 
 PROBE = Probe(

@@ -7,7 +7,7 @@ blocks of 1024 (two to an SM) cost 8.
 
 from microbench.arch import CUDA, KIB
 from microbench.curves import knee
-from microbench.measure.cuda import CudaBench
+from microbench.measure.launch import Bench
 from microbench.patterns import latency_metrics
 from microbench.probe import Axis, Constant, Point, Probe, Sample
 from microbench.probes.memory._chase import TWIN, builds, chase
@@ -15,7 +15,7 @@ from microbench.probes.memory._chase import TWIN, builds, chase
 FOOTPRINTS = tuple(KIB * size for size in (*range(8, 64, 8), *range(64, 288, 4)))
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Latency of one load; one thread on every SM chases, in a block of `block_threads`."""
     return chase(bench, point, bench.machine.sm_count, point["block_threads"]).latency()
 

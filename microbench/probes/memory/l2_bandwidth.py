@@ -9,13 +9,14 @@ kernels whose blocks share their operands may see.
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microbench.arch import CUDA, KIB, Machine
 from microbench.curves import peak
-from microbench.measure.cuda import CudaBench, Launch
+from microbench.measure.launch import Bench, Expected, Launch
 from microbench.patterns import loop
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin, Value
-from microbench.probes.memory._streams import BYTES_IN_FLIGHT, STREAMS, XORS, defines
+from microbench.probes.memory._streams import BYTES_IN_FLIGHT, STREAMS, XORS, defines, xor_by_thread
 
 MIB = KIB * KIB
 HEADLINE = 8 * MIB
@@ -30,19 +31,27 @@ def builds(point: Point) -> tuple[Build, ...]:
     return (Build(defines(stream), contract),)
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Bytes per second of the whole chip, and per clock and SM at the clock it ran at."""
     (kernel,) = bench.kernels(point)
-    stream, footprint = STREAMS[point["bytes_in_flight"]], point["footprint_bytes"]
+    stream, footprint = STREAMS[point["bytes_in_flight"]], bench.footprint(point["footprint_bytes"])
     grid = bench.machine.sm_count * stream.blocks
     memory, out = bench.inputs("bits", footprint, np.uint8), bench.empty(4 * grid * stream.threads)
-    trips = BYTES_PER_SM // (stream.blocks * stream.chunk_bytes)
-    mask = np.int32(footprint // stream.chunk_bytes - 1)
+    trips = bench.trips(BYTES_PER_SM // (stream.blocks * stream.chunk_bytes))
+    mask, step = footprint // stream.chunk_bytes - 1, CHUNK_STEPS[point["order"]]
+
+    def read() -> NDArray[np.uint32]:
+        sums = xor_by_thread(bench.host(memory).view(np.uint32), stream)
+        met = (np.arange(grid)[:, None] + step * np.arange(trips)) & mask
+        whole: NDArray[np.uint32] = np.bitwise_xor.reduce(sums[met], axis=1)
+        return whole
+
     launch = Launch(
         kernel,
         grid,
         stream.threads,
-        (np.uint64(memory.data.ptr), mask, np.int32(CHUNK_STEPS[point["order"]]), np.int32(trips), out),
+        (np.uint64(memory.data.ptr), np.int32(mask), np.int32(step), np.int32(trips), out),
+        expects=(Expected(out, read),),
     )
     seconds = bench.timed(launch)
     total = grid * trips * stream.chunk_bytes

@@ -6,7 +6,7 @@ the other partition holds are fetched from there; beyond, from DRAM.
 
 from microbench.arch import CUDA, KIB, Machine
 from microbench.curves import knee
-from microbench.measure.cuda import CudaBench
+from microbench.measure.launch import Bench
 from microbench.patterns import latency_metrics
 from microbench.probe import Axis, Constant, Point, Probe, Sample
 from microbench.probes.memory._chase import LINE_BYTES, TWIN, builds, chase
@@ -21,7 +21,7 @@ def footprints() -> tuple[int, ...]:
     return tuple(round(size * MIB / LINE_BYTES) * LINE_BYTES for size in (*coarse, *fine))
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Latency of one load of the only thread on the chip."""
     return chase(bench, point, chasers=1).latency()
 

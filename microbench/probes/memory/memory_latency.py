@@ -7,7 +7,7 @@ curve.
 
 from microbench.arch import CUDA, KIB
 from microbench.curves import level
-from microbench.measure.cuda import CudaBench
+from microbench.measure.launch import Bench
 from microbench.patterns import latency_metrics
 from microbench.probe import Axis, Constant, Point, Probe, Sample
 from microbench.probes.memory._chase import LINE_BYTES, TWIN, builds, chase, too_large
@@ -18,7 +18,7 @@ def footprints() -> tuple[int, ...]:
     return tuple(round(2 ** (i / 4) * 4 * KIB / LINE_BYTES) * LINE_BYTES for i in range(69))
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Latency of one load, in cycles and ns."""
     return chase(bench, point, chasers=bench.machine.sm_count).latency()
 

@@ -1,12 +1,14 @@
 """What an n-way bank conflict costs, by access width: as latency, and as the interval between loads in a row."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microbench.arch import CUDA, Machine
 from microbench.curves import slope
-from microbench.measure.cuda import CudaBench, Launch
+from microbench.measure.launch import Bench, Expected, Launch
 from microbench.patterns import loop
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, SassContract, Twin
 
@@ -40,18 +42,30 @@ def builds(point: Point) -> tuple[Build, ...]:
     )
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Cycles per warp's load: one warp's dependent chain, and 32 warps of independent loads, on every SM."""
     sms = bench.machine.sm_count
     out = bench.empty(4 * WARPS * 32 * sms)
     samples = []
     metrics = ("latency_cycles", "interval_cycles")
     for kernel, metric, chain, warps in zip(bench.kernels(point), metrics, CHAINS, (1, WARPS), strict=True):
+        trips = bench.trips(TRIPS)
+        # A load gives the address that it came from, and an even number of them come to nothing by XOR.
+        expected = Expected(out, partial(np.tile, bench.shared_base + addresses(point), sms * warps))
         short, long = (
-            Launch(kernel, sms, 32 * warps, (np.int32(n), out), 32 * BANKS_BYTES) for n in (TRIPS, 2 * TRIPS)
+            Launch(kernel, sms, 32 * warps, (np.int32(n), out), 32 * BANKS_BYTES, (expected,))
+            for n in (trips, 2 * trips)
         )
-        samples.append(bench.cycles(short, long, operations=TRIPS * chain * warps).sample(metric))
+        samples.append(bench.cycles(short, long, operations=trips * chain * warps).sample(metric))
     return samples
+
+
+def addresses(point: Point) -> NDArray[np.uint32]:
+    """Where each lane of a warp reads in shared memory: `ways` lanes of a phase meet in a bank."""
+    width = int(point["width_bytes"])
+    columns = BANKS_BYTES // width // int(point["ways"])
+    lanes = np.arange(32, dtype=np.uint32)
+    return lanes % columns * width + lanes // columns * BANKS_BYTES
 
 
 def too_wide(_: Machine, point: Point) -> str | None:

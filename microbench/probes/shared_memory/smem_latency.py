@@ -6,13 +6,14 @@ import numpy as np
 
 from microbench.arch import CUDA
 from microbench.curves import at
-from microbench.measure.cuda import CudaBench, Launch
+from microbench.measure.launch import Bench, Expected, Launch
 from microbench.patterns import latency_metrics, loop
 from microbench.probe import Axis, Build, Constant, OpCount, Point, Probe, Sample, Twin
 
 CHAIN = 64
 TRIPS = 32
 SMEM_BYTES = 4096
+WORD_BYTES = 4
 HOP_WORDS = 37  # coprime to the 1024 words of the ring: every bank is met
 
 
@@ -27,15 +28,21 @@ def builds(point: Point) -> tuple[Build, ...]:
     return (Build((("INDEX", int(index)),), contract),)
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Cycles per load of one thread on every SM."""
     (kernel,) = bench.kernels(point)
     sms = bench.machine.sm_count
     out = bench.empty(4 * sms)
-    short, long = (
-        Launch(kernel, sms, 32, (np.int32(HOP_WORDS), np.int32(n), out), SMEM_BYTES) for n in (TRIPS, 2 * TRIPS)
-    )
-    return bench.cycles(short, long, operations=TRIPS * CHAIN).latency()
+
+    def launch(trips: int) -> Launch:
+        word = HOP_WORDS * trips * CHAIN % (SMEM_BYTES // WORD_BYTES)
+        at = word if point["chase"] == "index" else bench.shared_base + word * WORD_BYTES
+        expected = Expected(out, lambda: np.full(sms, at, np.uint32))
+        args = (np.int32(HOP_WORDS), np.int32(trips), out)
+        return Launch(kernel, sms, 32, args, SMEM_BYTES, (expected,))
+
+    trips = bench.trips(TRIPS)
+    return bench.cycles(launch(trips), launch(2 * trips), operations=trips * CHAIN).latency()
 
 
 def twin(index: int) -> Callable[..., None]:

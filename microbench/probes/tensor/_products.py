@@ -6,12 +6,13 @@ N(0, 1) operands keep them as large as a product over K = 32 makes them, however
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microbench.arch import Machine
-from microbench.measure.cuda import CudaBench, Launch
+from microbench.measure.launch import Bench, Expected, Launch
 from microbench.probe import Axis, Bound, Metric, Point, Sample
 
 Floats = NDArray[np.float32]
@@ -23,6 +24,7 @@ PER_TRIP = 8  # PER_TRIP of mma_loop.cuh and wgmma_loop.cuh
 # An HMMA that waits longer than a stall count reaches has fillers behind it: one NOP by CUDA 12.9, and by CUDA 13 two
 # UIADD3 that are predicated off (sm_80 to sm_89). The wait is 24 cycles by either.
 HMMA_FILLERS = 2 * PER_TRIP
+SUM_WITHIN = 1e-3  # of up to 128 accumulators, each of products over K = 64 of N(0, 1)
 A_ROWS = 64  # rows of A per warpgroup
 ROW_ELEMENTS = 64  # a row of a swizzled tile: 128 bytes
 
@@ -67,17 +69,23 @@ def wgmma_smem_bytes(warpgroups: int, n: int) -> int:
     return 2 * ROW_ELEMENTS * (A_ROWS * warpgroups + n) + 1024
 
 
-def rates(bench: CudaBench, launch: Callable[[int], Launch], trips: int, flops_a_trip: float) -> list[Sample]:
+def rates(bench: Bench, launch: Callable[[int], Launch], trips: int, flops_a_trip: float) -> list[Sample]:
     """flops_per_clk_sm by the kernel's own clock, and flops_per_s of the whole chip under sustained load.
 
     `launch(trips)` is one block on every SM; `flops_a_trip` is what one block does in one trip of its loop.
     """
+    trips = bench.trips(trips)
     cycles = bench.cycles(launch(trips), launch(2 * trips), operations=trips)
-    sustained = max(trips, round(LAUNCH_S * cycles.clock_mhz * 1e6 / cycles.value))
+    sustained = bench.trips(max(trips, round(LAUNCH_S * cycles.clock_mhz * 1e6 / cycles.value)))
     whole = launch(sustained)
     seconds = bench.timed(replace(whole, args=(*whole.args, bench.clocks(whole))), inner=LAUNCHES_A_REPEAT)
     total = flops_a_trip * sustained * whole.grid
     return [cycles.inverse("flops_per_clk_sm", flops_a_trip), seconds.inverse("flops_per_s", total)]
+
+
+def nothing_left(out: Any, threads: int) -> Expected:
+    """Sums of accumulators to which each product was added and then its negative: 0 but for f32's roundings."""
+    return Expected(out, lambda: np.zeros(threads, np.float32), within=SUM_WITHIN)
 
 
 Cycles = Callable[[Machine, Point], float | None]

@@ -8,10 +8,18 @@ import numpy as np
 
 from microbench.arch import with_feature
 from microbench.curves import at
-from microbench.measure.cuda import CudaBench, Launch
+from microbench.measure.launch import Bench, Launch
 from microbench.patterns import loop
 from microbench.probe import Axis, Build, Constant, OpCount, Point, Probe, Sample
-from microbench.probes.tensor._products import HMMA_FILLERS, PER_TRIP, K, mma_operands, tensor_cycles, time_metrics
+from microbench.probes.tensor._products import (
+    HMMA_FILLERS,
+    PER_TRIP,
+    K,
+    mma_operands,
+    nothing_left,
+    tensor_cycles,
+    time_metrics,
+)
 
 FLOPS = 2 * 16 * 8 * K
 SUB_CORES = 4  # a warp has the tensor core of one quarter of its SM
@@ -25,14 +33,15 @@ def builds(point: Point) -> tuple[Build, ...]:
     return (Build((("TYPE", functor),), loop(OpCount(opcode, PER_TRIP), distance=1, overhead_max=HMMA_FILLERS)),)
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Cycles per mma.sync of one warp on every SM."""
     (kernel,) = bench.kernels(point)
     sms = bench.machine.sm_count
     operands = bench.array(mma_operands(point["type"], "normal", threads=32, chains=1))
     out = bench.empty(4 * 32 * sms)
-    short, long = (Launch(kernel, sms, 32, (operands, np.int32(n), out)) for n in (TRIPS, 2 * TRIPS))
-    return bench.cycles(short, long, operations=TRIPS * PER_TRIP).latency()
+    trips, expects = bench.trips(TRIPS), (nothing_left(out, 32 * sms),)
+    short, long = (Launch(kernel, sms, 32, (operands, np.int32(n), out), expects=expects) for n in (trips, 2 * trips))
+    return bench.cycles(short, long, operations=trips * PER_TRIP).latency()
 
 
 PROBE = Probe(

@@ -7,7 +7,7 @@ import numpy as np
 
 from microbench.arch import with_feature
 from microbench.curves import peak
-from microbench.measure.cuda import CudaBench, Launch
+from microbench.measure.launch import Bench, Launch
 from microbench.patterns import loop
 from microbench.probe import Axis, Build, Constant, OpCount, Point, Probe, Sample
 from microbench.probes.tensor._products import (
@@ -16,6 +16,7 @@ from microbench.probes.tensor._products import (
     PER_TRIP,
     K,
     mma_operands,
+    nothing_left,
     rate_metrics,
     rates,
     tensor_cycles,
@@ -34,7 +35,7 @@ def builds(point: Point) -> tuple[Build, ...]:
     return (Build(defines, contract),)
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Every SM multiplies, `warps` warps each."""
     (kernel,) = bench.kernels(point)
     sms, warps, ilp = bench.machine.sm_count, point["warps"], point["ilp"]
@@ -47,7 +48,8 @@ def run(bench: CudaBench, point: Point) -> list[Sample]:
     trips = round(CYCLES_A_LAUNCH * limits.tensor_f16_flops_per_clk / flops_a_trip / 4)
 
     def launch(n: int) -> Launch:
-        return Launch(kernel, sms, threads, (operands, np.int32(n), out))
+        expects = (nothing_left(out, threads * sms),)
+        return Launch(kernel, sms, threads, (operands, np.int32(n), out), expects=expects)
 
     return rates(bench, launch, trips, flops_a_trip)
 

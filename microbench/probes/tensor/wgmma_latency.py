@@ -8,9 +8,9 @@ import numpy as np
 
 from microbench.arch import with_feature
 from microbench.curves import at
-from microbench.measure.cuda import CudaBench, Kernel, Launch, Measured
+from microbench.measure.launch import Bench, Kernel, Launch, Measured
 from microbench.probe import Axis, Build, Constant, Point, Probe, Sample
-from microbench.probes.tensor._products import PER_TRIP, time_metrics, wgmma_operands, wgmma_smem_bytes
+from microbench.probes.tensor._products import PER_TRIP, nothing_left, time_metrics, wgmma_operands, wgmma_smem_bytes
 from microbench.probes.tensor._wgmma import OPERANDS, contract, least_cycles
 
 TRIPS = 64
@@ -25,7 +25,7 @@ def builds(point: Point) -> tuple[Build, ...]:
     )
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Cycles per wgmma of one warpgroup on every SM, waited for one by one and in a chain."""
     waiting, chained = bench.kernels(point)
     sms = bench.machine.sm_count
@@ -33,11 +33,11 @@ def run(bench: CudaBench, point: Point) -> list[Sample]:
     out = bench.empty(4 * THREADS * sms)
 
     def cycles(kernel: Kernel) -> Measured:
+        trips, smem, expects = bench.trips(TRIPS), wgmma_smem_bytes(1, point["n"]), (nothing_left(out, THREADS * sms),)
         short, long = (
-            Launch(kernel, sms, THREADS, (a, b, np.int32(n), out), wgmma_smem_bytes(1, point["n"]))
-            for n in (TRIPS, 2 * TRIPS)
+            Launch(kernel, sms, THREADS, (a, b, np.int32(n), out), smem, expects) for n in (trips, 2 * trips)
         )
-        return bench.cycles(short, long, operations=TRIPS * PER_TRIP)
+        return bench.cycles(short, long, operations=trips * PER_TRIP)
 
     return [*cycles(waiting).latency(), *cycles(chained).latency("interval")]
 

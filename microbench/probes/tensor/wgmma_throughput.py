@@ -8,11 +8,12 @@ import numpy as np
 
 from microbench.arch import with_feature
 from microbench.curves import peak
-from microbench.measure.cuda import CudaBench, Launch
+from microbench.measure.launch import Bench, Launch
 from microbench.probe import Axis, Build, Constant, Point, Probe, Sample
 from microbench.probes.tensor._products import (
     INPUTS,
     PER_TRIP,
+    nothing_left,
     rate_metrics,
     rates,
     wgmma_operands,
@@ -35,7 +36,7 @@ def builds(point: Point) -> tuple[Build, ...]:
     return (Build(defines, contract(point["n"])),)
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Every SM multiplies, its warpgroups side by side."""
     (kernel,) = bench.kernels(point)
     sms, warpgroups, n = bench.machine.sm_count, point["warpgroups"], point["n"]
@@ -47,7 +48,8 @@ def run(bench: CudaBench, point: Point) -> list[Sample]:
 
     def launch(count: int) -> Launch:
         smem = wgmma_smem_bytes(warpgroups, n)
-        return Launch(kernel, sms, 128 * warpgroups, (a, b, np.int32(count), out), smem)
+        expects = (nothing_left(out, 128 * warpgroups * sms),)
+        return Launch(kernel, sms, 128 * warpgroups, (a, b, np.int32(count), out), smem, expects)
 
     return rates(bench, launch, trips, warpgroups * PER_TRIP * flops(point))
 

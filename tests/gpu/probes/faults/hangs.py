@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from microbench.arch import CUDA
-from microbench.measure.cuda import CudaBench, Launch
+from microbench.measure.launch import Bench, Launch
 from microbench.patterns import loop
 from microbench.probe import Axis, Build, Metric, OpCount, Point, Probe, Sample
 
@@ -15,7 +15,7 @@ def builds(_: Point) -> tuple[Build, ...]:
     return (Build((), loop(OpCount("LDG", 1), overhead=("IMAD.MOV", "ULDC"), overhead_max=2)),)
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Nanoseconds of one launch, and as a flag the worker's process number."""
     (kernel,) = bench.kernels(point)
     flag = bench.array(np.array([point["step"] != "fault"], np.int32))

@@ -3,7 +3,7 @@
 import os
 
 from microbench.arch import CUDA, KIB
-from microbench.measure.cuda import CudaBench, Launch
+from microbench.measure.launch import Bench, Launch
 from microbench.probe import Axis, Build, Metric, Point, Probe, Sample, SassContract
 
 SMEM_BYTES = {"before": 4 * KIB, "fault": KIB * KIB, "after": 4 * KIB}
@@ -14,7 +14,7 @@ def builds(_: Point) -> tuple[Build, ...]:
     return (Build((), SassContract((), "kernel", overhead=("LDC", "MOV", "IMAD.MOV", "NOP"), overhead_max=2)),)
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Nanoseconds of one launch, and as a flag the worker's process number."""
     (kernel,) = bench.kernels(point)
     measured = bench.timed(Launch(kernel, 1, 32, (), SMEM_BYTES[point["step"]]))

@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from microbench.arch import CUDA
-from microbench.measure.cuda import CudaBench, Launch
+from microbench.measure.launch import Bench, Launch
 from microbench.probe import Axis, Build, Metric, OpCount, Point, Probe, Sample, SassContract
 
 NOWHERE = np.uint64(64)
@@ -17,7 +17,7 @@ def builds(_: Point) -> tuple[Build, ...]:
     return (Build((), SassContract((OpCount("STG", 1),), "kernel", overhead=arguments, overhead_max=8)),)
 
 
-def run(bench: CudaBench, point: Point) -> list[Sample]:
+def run(bench: Bench, point: Point) -> list[Sample]:
     """Nanoseconds of one launch, and as a flag the worker's process number."""
     (kernel,) = bench.kernels(point)
     memory = bench.empty(8)

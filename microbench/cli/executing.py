@@ -1,0 +1,44 @@
+"""What `run --device emulated:<architecture>` prints: which points were executed, and which were wrong."""
+
+from collections import Counter
+from dataclasses import asdict
+
+import typer
+from rich.table import Table
+
+from microbench.device.emulated import EmulatedGpu
+from microbench.errors import InputError
+from microbench.executed import Executed, execute
+from microbench.probe import Probe
+from microbench.report import console
+from microbench.report.progress import say
+
+
+def execute_probes(device: str, probes: tuple[Probe, ...], quick: bool, json: bool) -> None:
+    """Execute the probes' kernels without their GPU; exit code 1 where one is wrong. Raises InputError."""
+    gpu = EmulatedGpu(device.partition(":")[2])
+    here = tuple(probe for probe in probes if probe.runs_on(gpu.machine.arch))
+    if not here:
+        raise InputError(f"None of these probes runs on {gpu.machine.arch.name}; `smscope list` says where each does.")
+    rows = execute(here, gpu, quick)
+    if json:
+        console.emit([asdict(row) | {"point": dict(row.point.values)} for row in rows])
+    else:
+        console.draw(_table(rows, gpu.machine.name))
+        for row in rows:
+            if row.status == "failed":
+                say(f"{row.probe}, {row.point}: {row.reason}")
+    if any(row.status == "failed" for row in rows):
+        raise typer.Exit(1)
+
+
+def _table(rows: tuple[Executed, ...], machine: str) -> Table:
+    found = {
+        name: Counter(row.status for row in rows if row.probe == name) for name in dict.fromkeys(r.probe for r in rows)
+    }
+    checked = {name: sum(row.checked for row in rows if row.probe == name) for name in found}
+    return console.table(
+        f"Executed on {machine}: nothing was timed, and nothing is kept",
+        ("probe", "points executed", "arrays right by NumPy", "left out", "failed"),
+        [(name, n["emulated"], checked[name], n["unsupported"], n["failed"]) for name, n in found.items()],
+    )

@@ -1,0 +1,134 @@
+"""EmulatedBench: a probe's `run` without a GPU. Each launch is executed once and its results are held against NumPy's.
+
+Nothing is timed: what a probe makes of these Measured values means nothing, and who runs a probe here drops it.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microbench.build import HEADERS
+from microbench.errors import MeasureError
+from microbench.measure.launch import WARP, Expected, Kernel, Launch, Measured
+from microbench.probe import Build, Point, Probe, SassContract
+
+if TYPE_CHECKING:
+    from microbench.device.emulated import EmulatedGpu
+
+MOST_BYTES = 512 * 1024  # a power of two, as the masks of footprints want, and eight of the largest chunk in flight
+MOST_TRIPS = 3  # odd: what an even number of trips adds to itself by XOR is gone
+SEED = 7
+SHARED_BASE = 1024  # kSharedBase of emulator/runtime
+NO_READING = np.int64(-1)  # the emulator's clock counts its switches between threads, from 0
+NO_TIME = Measured(1.0, 1.0, 1.0, 1, 1.0)
+
+
+class EmulatedBench:
+    """What a CUDA probe measures with where there is no GPU. `checked` counts the arrays held against NumPy."""
+
+    def __init__(self, device: "EmulatedGpu", probe: Probe, quick: bool) -> None:
+        self.device, self.probe, self.quick = device, probe, quick
+        self.machine = device.machine
+        self.arrays: Any = np
+        self.checked = 0
+        self._random = np.random.default_rng(SEED)
+
+    @property
+    def shared_base(self) -> int:
+        """Where the emulator's does."""
+        return SHARED_BASE
+
+    def kernels(self, point: Point) -> tuple[Kernel, ...]:
+        """The kernels that the probe builds for `point`, in order. Raises BuildError, EnvironmentLacks."""
+        assert self.probe.builds is not None, f"{self.probe.name} measures with kernels and declares no builds"
+        return tuple(self._kernel(build) for build in self.probe.builds(point))
+
+    def _kernel(self, build: Build) -> Kernel:
+        source, name = self.probe.source.read_text(encoding="utf-8"), self.probe.source.name
+        function = self.device.emulator.load(
+            source, name, kernel=build.kernel or self.probe.name, defines=build.defines, include=(HEADERS,)
+        )
+        return Kernel(function)
+
+    def patched(self, kernel: Kernel, stalls: Sequence[tuple[int, int]]) -> Kernel:
+        """The same kernel: nobody waits here, so that no stall is too short."""
+        return kernel
+
+    def stalls(self, kernel: Kernel, contract: SassContract) -> tuple[tuple[int, int], ...]:
+        """One instruction that could not be issued earlier: there is no machine code."""
+        return ((0, 1),)
+
+    def array(self, values: NDArray[Any]) -> Any:
+        """A copy behind a guard page."""
+        return self.device.buffer(values)
+
+    def empty(self, nbytes: int) -> Any:
+        """Memory of 8-byte elements that holds random bits: what a kernel leaves unwritten is no zero by chance."""
+        return self.array(self._random.integers(0, 2**64, -(-nbytes // 8), np.uint64))
+
+    def inputs(self, kind: str, count: int, dtype: Any = np.float32) -> Any:
+        """`count` values: 'zeros', 'normal' (N(0, 1)) or 'bits' (uniform random bits), as `dtype`."""
+        if kind == "zeros":
+            return self.array(np.zeros(count, dtype))
+        if kind == "normal":
+            return self.array(self._random.standard_normal(count, np.float32).astype(dtype))
+        return self.array(np.frombuffer(self._random.bytes(count * np.dtype(dtype).itemsize), dtype))
+
+    def host(self, array: Any) -> NDArray[Any]:
+        """A NumPy copy of a device array."""
+        return np.array(array)
+
+    def footprint(self, nbytes: int) -> int:
+        """At most MOST_BYTES."""
+        return min(nbytes, MOST_BYTES)
+
+    def trips(self, count: int) -> int:
+        """At most MOST_TRIPS."""
+        return min(count, MOST_TRIPS)
+
+    def clocks(self, launch: Launch) -> Any:
+        """Room for the readings of one launch."""
+        return self.array(np.zeros((launch.warps, 2), np.int64))
+
+    def synchronize(self) -> None:
+        """A launch has ended when it returns."""
+
+    def launch(self, launch: Launch, *more: Any) -> None:
+        """Execute one launch and look at what it left. Raises DeviceError, MeasureError."""
+        wanted = [expected.values() for expected in launch.expects]
+        launch.kernel.function((launch.grid,), (launch.block,), (*launch.args, *more), shared_mem=launch.smem_bytes)
+        for expected, values in zip(launch.expects, wanted, strict=True):
+            self._require(expected, values)
+
+    def cycles(self, short: Launch, long: Launch, operations: float) -> Measured:
+        """Execute both; every block must have reported a start and a later end. Raises DeviceError, MeasureError."""
+        for launch in (short, long):
+            clocks = self.array(np.full((launch.grid, launch.block // WARP, 2), NO_READING))
+            self.launch(launch, clocks)
+            start, end = clocks.max(axis=1).T  # idle warps report nothing
+            if not ((start > NO_READING) & (end >= start)).all():
+                raise MeasureError(
+                    f"{self.probe.name} leaves blocks without two readings of the clock; see timing.cuh."
+                )
+        return NO_TIME
+
+    def timed(self, launch: Launch, cold: bool = False, inner: int = 1, spaced_s: float = 0.0) -> Measured:
+        """Execute it once. Raises DeviceError, MeasureError."""
+        self.launch(launch)
+        return NO_TIME
+
+    def _require(self, expected: Expected, values: NDArray[Any]) -> None:
+        found = np.asarray(expected.array).reshape(-1).view(np.uint8)[: values.nbytes].view(values.dtype)
+        values = values.reshape(-1)
+        wrong = (
+            ~(np.abs(found - values) <= expected.within * (1 + np.abs(values))) if expected.within else found != values
+        )
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise MeasureError(
+                f"{self.probe.name} does not compute what it declares: {np.count_nonzero(wrong)} of {len(values)}"
+                f" values differ from NumPy's, the first at {at}: {found[at]} in the place of {values[at]}."
+            )
+        self.checked += 1

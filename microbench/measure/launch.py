@@ -1,0 +1,137 @@
+"""What a probe launches, and what it gets back, whoever runs it: CudaBench on a GPU, EmulatedBench on a CPU.
+
+The convention for kernels that read the clock: the last argument is `long long* clocks`, and every warp writes its
+start and end to clocks[2 * warp] and clocks[2 * warp + 1], warps numbered through all blocks.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microbench.arch import Machine
+from microbench.build import Cubin
+from microbench.probe import Point, Sample, SassContract
+
+WARP = 32
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A loaded kernel. The SASS of its cubin kept its contract; an emulated one has none."""
+
+    function: Any
+    cubin: Cubin | None = None
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a device array holds when a launch has ended, by NumPy.
+
+    values   called before the launch, whose dtype and size say how much of the array is looked at
+    within   the largest difference, as a share of 1 + |expected|; 0 is bit for bit
+    """
+
+    array: Any
+    values: Callable[[], NDArray[Any]]
+    within: float = 0.0
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: blocks, threads a block, arguments (device arrays, NumPy scalars), dynamic shared memory in bytes."""
+
+    kernel: Kernel
+    grid: int
+    block: int
+    args: tuple[Any, ...]
+    smem_bytes: int = 0
+    expects: tuple[Expected, ...] = ()
+
+    @property
+    def warps(self) -> int:
+        """Warps in all blocks together."""
+        return self.grid * (self.block // WARP)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Median and spread over `n` repeats, in the unit the caller asked for, and the SM clock meanwhile."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    clock_mhz: float
+
+    def sample(self, metric: str, scale: float = 1.0, *flags: str) -> Sample:
+        """This times `scale`, as `metric`."""
+        return Sample(metric, self.value * scale, self.low * scale, self.high * scale, self.n, self.clock_mhz, flags)
+
+    def inverse(self, metric: str, work: float, *flags: str) -> Sample:
+        """`work` over this: a rate."""
+        return Sample(metric, work / self.value, work / self.high, work / self.low, self.n, self.clock_mhz, flags)
+
+    def latency(self, prefix: str = "latency") -> list[Sample]:
+        """Cycles, and the same in ns at the measured clock."""
+        return [self.sample(f"{prefix}_cycles"), self.sample(f"{prefix}_ns", 1e3 / self.clock_mhz)]
+
+
+class Bench(Protocol):
+    """What a CUDA probe's `run` measures with.
+
+    arrays   the array library of the device: CuPy, or NumPy where the device is emulated
+    quick    fewer repeats
+    """
+
+    machine: Machine
+    arrays: Any
+    quick: bool
+
+    @property
+    def shared_base(self) -> int:
+        """The address at which a block's dynamic shared memory begins."""
+
+    def kernels(self, point: Point) -> tuple[Kernel, ...]:
+        """The kernels that the probe builds for `point`, in order. Raises BuildError, ContractError."""
+
+    def patched(self, kernel: Kernel, stalls: Sequence[tuple[int, int]]) -> Kernel:
+        """`kernel` with other stall counts: (instruction number, cycles) each."""
+
+    def stalls(self, kernel: Kernel, contract: SassContract) -> tuple[tuple[int, int], ...]:
+        """(instruction number, stall) of every operation of a chain that another one of it reads."""
+
+    def array(self, values: NDArray[Any]) -> Any:
+        """A device copy of a NumPy array."""
+
+    def empty(self, nbytes: int) -> Any:
+        """Uninitialised device memory, 8-byte elements."""
+
+    def inputs(self, kind: str, count: int, dtype: Any = np.float32) -> Any:
+        """`count` values: 'zeros', 'normal' (N(0, 1)) or 'bits' (uniform random bits), as `dtype`."""
+
+    def host(self, array: Any) -> NDArray[Any]:
+        """A NumPy copy of a device array."""
+
+    def footprint(self, nbytes: int) -> int:
+        """As many bytes as a probe may touch where it wants `nbytes`: fewer where nothing is timed."""
+
+    def trips(self, count: int) -> int:
+        """How often a loop goes round that wants `count`: less often where nothing is timed."""
+
+    def clocks(self, launch: Launch) -> Any:
+        """Room for the readings of one launch: the argument that `cycles` adds by itself."""
+
+    def launch(self, launch: Launch, *more: Any) -> None:
+        """Enqueue one launch, untimed."""
+
+    def synchronize(self) -> None:
+        """Wait for what was enqueued."""
+
+    def cycles(self, short: Launch, long: Launch, operations: float) -> Measured:
+        """Cycles per operation: (long - short) / operations."""
+
+    def timed(self, launch: Launch, cold: bool = False, inner: int = 1, spaced_s: float = 0.0) -> Measured:
+        """Seconds per launch."""
