@@ -1,5 +1,5 @@
 # Every target first brings .venv to what it needs (constraints/environment.sh): made once, instant after that.
-#   PYTHON=/path/to/python   use that environment as it is: nothing is installed, what it lacks is named
+#   PYTHON=/path/to/python   use that environment as it is: nothing is installed
 #   LANE=host                measure the CPU of a machine that has a GPU (or volta, cuda: instead of what was found)
 #   ARGS="--quick"           goes on to the program behind the target
 .DEFAULT_GOAL := help
@@ -10,13 +10,12 @@ ARGS ?=
 ifeq ($(strip $(PYTHON)),)
 BIN := .venv/bin/
 RUN := .venv/bin/python
-PREPARE := constraints/environment.sh --lane "$(LANE)"
+READY = constraints/environment.sh $* "$(LANE)"
 else
 RUN := $(PYTHON)
 BIN = $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("scripts"))')/
 OLD = $(shell $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || echo old)
-PREPARE = $(if $(OLD),$(error PYTHON=$(PYTHON) is no Python 3.11 or newer; name one that is),$(PYTHON)) \
-	constraints/prepare.py --check --lane "$(LANE)"
+READY = $(if $(OLD),$(error PYTHON=$(PYTHON) is no Python 3.11 or newer; name one that is))
 endif
 
 DEVICE := $(if $(filter host,$(LANE)),--device host)
@@ -100,5 +99,5 @@ clean: ## Remove caches and build output; .venv and data/ stay
 
 # A run records its commit also where the tree was copied without .git: each target renews the stamp.
 ready-bench ready-report ready-dev ready-lab: ready-%:
-	@$(PREPARE) $*
+	@$(READY)
 	@$(RUN) -I microbench/stamp.py >/dev/null

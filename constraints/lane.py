@@ -1,4 +1,4 @@
-"""Which lane fits this machine: host, volta or cuda. Standard library only, since it runs before anything is installed.
+"""Print which lane fits this machine (host, volta or cuda), and why on stderr. Needs no package: none is installed yet.
 
 The compute capability decides: a V100 on a new driver needs CUDA 12 wheels, because CUDA 13's hold no kernels for it.
 The driver is asked only whether it can load CUDA 13 at all.
@@ -6,9 +6,9 @@ The driver is asked only whether it can load CUDA 13 at all.
 
 import ctypes
 import os
-import shutil
 import subprocess
-from dataclasses import dataclass
+import sys
+from typing import NamedTuple
 
 OLDEST = (7, 0)  # the first tensor cores, and the oldest row of microbench/arch.py
 OLDEST_CUDA13 = (7, 5)  # CUDA 13 release notes: support of Maxwell, Pascal and Volta ends with 12.x
@@ -21,97 +21,61 @@ class NoLaneError(Exception):
     """This machine's GPU and driver do not go together; the message says what to do."""
 
 
-@dataclass(frozen=True)
-class Gpu:
+class Gpu(NamedTuple):
     """One GPU as the driver describes it; `cuda13` is whether the driver loads CUDA 13."""
 
     name: str
     compute_capability: tuple[int, int]
     cuda13: bool
 
-
-@dataclass(frozen=True)
-class Choice:
-    """The lane, and what was found that decided it."""
-
-    lane: str
-    why: str
+    def __str__(self) -> str:
+        return "{} (compute capability {}.{})".format(self.name, *self.compute_capability)
 
 
-def find_gpus() -> list[Gpu]:
-    """Every NVIDIA GPU of this machine, whatever CUDA_VISIBLE_DEVICES hides. Empty where there is none."""
-    return _from_nvidia_smi() or _from_libcuda()
-
-
-def choose(gpus: list[Gpu]) -> Choice:
-    """The lane that serves these GPUs. Raises NoLaneError where their driver is too old for every lane."""
+def choose(gpus: list[Gpu]) -> tuple[str, str]:
+    """The lane that serves these GPUs, and why. Raises NoLaneError where their driver is too old for every lane."""
     if not gpus:
-        return Choice("host", "found no NVIDIA GPU (neither nvidia-smi nor libcuda names one)")
+        return "host", "found no NVIDIA GPU (neither nvidia-smi nor libcuda names one)"
     usable = [gpu for gpu in gpus if gpu.compute_capability >= OLDEST]
     if not usable:
-        return Choice("host", f"found {_describe(gpus[0])}, older than 7.0, the oldest that smscope measures")
+        return "host", f"found {gpus[0]}, older than 7.0, the oldest that smscope measures"
     oldest = min(usable, key=lambda gpu: gpu.compute_capability)
-    found = f"found {_count(usable)}{_describe(oldest)}"
+    found = f"found {f'{len(usable)} GPUs, the oldest ' if len(usable) > 1 else ''}{oldest}"
     if oldest.compute_capability < OLDEST_CUDA13:
-        return Choice("volta", f"{found}, which CUDA 13 wheels no longer hold kernels for")
+        return "volta", f"{found}, which CUDA 13 wheels no longer hold kernels for"
     if oldest.cuda13:
-        return Choice("cuda", found)
-    unserved = [gpu for gpu in usable if gpu.compute_capability in WITHOUT_CUDA12]
-    if unserved:
-        raise NoLaneError(
-            f"Found {_describe(unserved[0])} on a driver older than {CUDA13_DRIVER}, which cannot load CUDA 13; "
-            f"update the driver, or measure the CPU with LANE=host."
-        )
-    return Choice("volta", f"{found} on a driver older than {CUDA13_DRIVER}, which cannot load CUDA 13")
+        return "cuda", found
+    for gpu in usable:
+        if gpu.compute_capability in WITHOUT_CUDA12:
+            raise NoLaneError(
+                f"found {gpu} on a driver older than {CUDA13_DRIVER}, which cannot load CUDA 13; "
+                f"update the driver, or measure the CPU with LANE=host."
+            )
+    return "volta", f"{found} on a driver older than {CUDA13_DRIVER}, which cannot load CUDA 13"
 
 
-def hardware() -> list[str]:
-    """What tells a changed machine at no cost, so that a ready .venv need not wake the driver."""
-    folder = "/proc/driver/nvidia/gpus"
-    listed = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    devices = [path for path in ("/dev/nvidiactl", "/dev/dxg") if os.path.exists(path)]
-    return [*listed, *devices, shutil.which("nvidia-smi") or ""]
-
-
-def _describe(gpu: Gpu) -> str:
-    major, minor = gpu.compute_capability
-    return f"{gpu.name} (compute capability {major}.{minor})"
-
-
-def _count(gpus: list[Gpu]) -> str:
-    return f"{len(gpus)} GPUs, the oldest " if len(gpus) > 1 else ""
-
-
-def _from_nvidia_smi() -> list[Gpu]:
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return []
-    query = [program, "--query-gpu=name,compute_cap,driver_version", "--format=csv,noheader"]
+def from_nvidia_smi() -> list[Gpu]:
+    """Every GPU that nvidia-smi lists; none where it fails: its driver is older than the field, or not loaded."""
+    query = ["nvidia-smi", "--query-gpu=name,compute_cap,driver_version", "--format=csv,noheader"]
+    gpus = []
     try:
         answer = subprocess.run(query, capture_output=True, text=True, timeout=NVIDIA_SMI_SECONDS, check=True).stdout
-        return [_parse(line) for line in answer.splitlines() if line.strip()]
+        for line in filter(None, answer.splitlines()):
+            name, capability, driver = line.rsplit(", ", 2)
+            major, minor = capability.split(".")
+            gpus.append(Gpu(name, (int(major), int(minor)), int(driver.split(".")[0]) >= CUDA13_DRIVER))
     except (OSError, subprocess.SubprocessError, ValueError):
-        return []  # a driver older than compute_cap's field, or none loaded: libcuda may still answer
+        return []
+    return gpus
 
 
-def _parse(line: str) -> Gpu:
-    name, capability, driver = (field.strip() for field in line.rsplit(",", 2))
-    major, minor = (int(part) for part in capability.split("."))
-    return Gpu(name, (major, minor), int(driver.split(".")[0]) >= CUDA13_DRIVER)
-
-
-def _from_libcuda() -> list[Gpu]:
-    hidden = os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+def from_libcuda() -> list[Gpu]:
+    """Every GPU that the driver itself names, whatever CUDA_VISIBLE_DEVICES hides."""
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
     try:
-        return _ask_driver(ctypes.CDLL("libcuda.so.1"))
+        cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return []
-    finally:
-        if hidden is not None:
-            os.environ["CUDA_VISIBLE_DEVICES"] = hidden
-
-
-def _ask_driver(cuda: ctypes.CDLL) -> list[Gpu]:
     count, version = ctypes.c_int(), ctypes.c_int()
     if cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)) or cuda.cuDriverGetVersion(ctypes.byref(version)):
         return []
@@ -125,3 +89,13 @@ def _ask_driver(cuda: ctypes.CDLL) -> list[Gpu]:
         cuda.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)
         gpus.append(Gpu(name.value.decode(), (major.value, minor.value), version.value >= 13000))
     return gpus
+
+
+if __name__ == "__main__":
+    try:
+        lane, why = choose(from_nvidia_smi() or from_libcuda())
+    except NoLaneError as error:
+        print(f"smscope: {error}", file=sys.stderr)
+        sys.exit(2)
+    print(f"smscope: {why} -> lane {lane}.", file=sys.stderr)
+    print(lane)

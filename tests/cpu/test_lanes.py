@@ -1,9 +1,11 @@
-"""constraints/: which lane a machine gets, what that lane pins, and what an existing environment is told."""
+"""constraints/: which lane a machine gets, what that lane pins, and what make says."""
 
 import importlib
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
@@ -12,21 +14,38 @@ from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-LANES = ("host", "volta", "cuda")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+# Every extra that environment.sh installs by the pins of a lane.
+LANES = {
+    "host": ("dev", "twins", "lab"),
+    "volta": ("volta", "dev", "lab"),
+    "cuda": ("cuda", "dev", "twins-cuda13", "lab"),
+}
+
+
+def requirements(*extras: str) -> list[Requirement]:
+    """Every direct requirement of these extras that applies to this Python, an extra within an extra opened up."""
+    found = [Requirement(line) for line in PROJECT["dependencies"]]
+    for extra in extras:
+        for requirement in map(Requirement, PROJECT["optional-dependencies"][extra]):
+            found += requirements(*requirement.extras) if requirement.name == PROJECT["name"] else [requirement]
+    return [each for each in found if each.marker is None or each.marker.evaluate()]
+
+
+def pins(lane: str) -> dict[str, str]:
+    """The exact version that constraints/<lane>.txt gives each distribution; the newest where it depends on Python."""
+    text = (ROOT / "constraints" / f"{lane}.txt").read_text()
+    lines = (re.split(r"[#;]", line)[0].strip() for line in text.splitlines())
+    return {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines if line)}
 
 
 @pytest.fixture
 def lane(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(ROOT / "constraints"))
     return importlib.import_module("lane")
-
-
-@pytest.fixture
-def lacking(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "constraints"))
-    return importlib.import_module("lacking")
 
 
 def answer_as(folder: Path, text: str, code: int = 0) -> None:
@@ -52,13 +71,13 @@ def answer_as(folder: Path, text: str, code: int = 0) -> None:
     ],
 )
 def test_the_compute_capability_decides(lane: ModuleType, gpus: list[tuple[Any, ...]], expected: str) -> None:
-    choice = lane.choose([lane.Gpu(*gpu) for gpu in gpus])
-    assert choice.lane == expected
-    assert "\n" not in choice.why
+    chosen, why = lane.choose([lane.Gpu(*gpu) for gpu in gpus])
+    assert chosen == expected
+    assert "\n" not in why
 
 
 def test_the_reason_names_the_gpu_and_its_compute_capability(lane: ModuleType) -> None:
-    assert "Tesla V100 (compute capability 7.0)" in lane.choose([lane.Gpu("Tesla V100", (7, 0), True)]).why
+    assert "Tesla V100 (compute capability 7.0)" in lane.choose([lane.Gpu("Tesla V100", (7, 0), True)])[1]
 
 
 def test_a_gpu_that_no_lane_serves_on_its_driver_is_an_error_that_says_what_to_do(lane: ModuleType) -> None:
@@ -69,7 +88,7 @@ def test_a_gpu_that_no_lane_serves_on_its_driver_is_an_error_that_says_what_to_d
 def test_nvidia_smi_is_read(lane: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer_as(tmp_path, "NVIDIA H100 80GB HBM3, 9.0, 580.159.04\nNVIDIA A100, 8.0, 535.10")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    assert lane.find_gpus() == [
+    assert lane.from_nvidia_smi() == [
         lane.Gpu("NVIDIA H100 80GB HBM3", (9, 0), True),
         lane.Gpu("NVIDIA A100", (8, 0), False),
     ]
@@ -83,33 +102,79 @@ def test_an_nvidia_smi_that_fails_leaves_the_question_to_the_driver(
 ) -> None:
     answer_as(tmp_path, text, code)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    told = [lane.Gpu("A100", (8, 0), True)]
-    monkeypatch.setattr(lane, "_from_libcuda", lambda: told)
-    assert lane.find_gpus() == told
+    assert lane.from_nvidia_smi() == []
+
+
+class FakeCuda:
+    """libcuda of a machine with one V100, on a driver that loads CUDA 12.8; `broken` where it has no device."""
+
+    def __init__(self, broken: int) -> None:
+        self.broken = broken
+
+    def cuInit(self, flags: int) -> int:
+        assert "CUDA_VISIBLE_DEVICES" not in os.environ
+        return self.broken
+
+    def cuDeviceGetCount(self, count: Any) -> int:
+        count._obj.value = 1
+        return 0
+
+    def cuDriverGetVersion(self, version: Any) -> int:
+        version._obj.value = 12080
+        return 0
+
+    def cuDeviceGet(self, device: Any, index: int) -> None:
+        device._obj.value = index
+
+    def cuDeviceGetName(self, name: Any, size: int, device: Any) -> None:
+        name.value = b"Tesla V100"
+
+    def cuDeviceGetAttribute(self, value: Any, attribute: int, device: Any) -> None:
+        value._obj.value = {75: 7, 76: 0}[attribute]
+
+
+@pytest.mark.parametrize("broken", [0, 100])
+def test_the_driver_is_asked_for_every_gpu(lane: ModuleType, monkeypatch: pytest.MonkeyPatch, broken: int) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setattr(lane.ctypes, "CDLL", lambda name: FakeCuda(broken))
+    assert lane.from_libcuda() == ([] if broken else [lane.Gpu("Tesla V100", (7, 0), False)])
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "lane", "why"),
+    [
+        ("NVIDIA H100, 9.0, 580.1", 0, "cuda\n", "found NVIDIA H100 (compute capability 9.0) -> lane cuda."),
+        ("NVIDIA B300, 10.3, 570.1", 2, "", "found NVIDIA B300 (compute capability 10.3) on a driver older than 580"),
+    ],
+)
+def test_the_lane_is_printed_and_why_beside_it(tmp_path: Path, text: str, code: int, lane: str, why: str) -> None:
+    answer_as(tmp_path, text)
+    command = [sys.executable, str(ROOT / "constraints" / "lane.py")]
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    told = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (told.returncode, told.stdout) == (code, lane)
+    assert why in told.stderr and told.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", LANES)
-def test_every_direct_requirement_of_a_lane_is_pinned_within_its_range(lacking: ModuleType, name: str) -> None:
-    pins = lacking.pins(name)
-    table = lacking.tables()[name]
-    sets = [*table["extras"].values(), *table.get("extras_with_cuda_torch", {}).values()]
-    wanted = {(r.name, str(r.specifier)): r for extras in sets for r in lacking.requirements(extras)}
-    for requirement in wanted.values():
-        pin = pins.get(lacking.canonical(requirement.name))
+def test_every_direct_requirement_of_a_lane_is_pinned_within_its_range(name: str) -> None:
+    pinned = pins(name)
+    for requirement in requirements(*LANES[name]):
+        pin = pinned.get(canonicalize_name(requirement.name))
         assert pin is not None, f"constraints/{name}.txt pins no {requirement.name}"
         assert requirement.specifier.contains(pin), f"{requirement} excludes constraints/{name}.txt's {pin}"
 
 
 @pytest.mark.parametrize("name", LANES)
-def test_every_package_that_a_lane_installs_here_is_pinned(lacking: ModuleType, name: str) -> None:
+def test_every_package_that_a_lane_installs_here_is_pinned(name: str) -> None:
     """Followed from the direct requirements through what the packages of this environment ask for in turn."""
-    pins, seen = lacking.pins(name), set[str]()
-    waiting = [r.name for r in lacking.requirements(lacking.tables()["host"]["extras"]["dev"])]
+    pinned, seen = pins(name), set[str]()
+    waiting = [requirement.name for requirement in requirements("dev", "twins")]
     while waiting:
-        package = lacking.canonical(waiting.pop())
+        package = canonicalize_name(waiting.pop())
         if package not in seen:
             seen.add(package)
-            assert package in pins, f"constraints/{name}.txt pins no {package}; run `make lock`"
+            assert package in pinned, f"constraints/{name}.txt pins no {package}; run `make lock`"
             with suppress(PackageNotFoundError):  # of another platform
                 asked = map(Requirement, requires(package) or ())
                 waiting += [r.name for r in asked if r.marker is None or r.marker.evaluate({"extra": ""})]
@@ -117,67 +182,19 @@ def test_every_package_that_a_lane_installs_here_is_pinned(lacking: ModuleType, 
 
 
 @pytest.mark.parametrize("name", LANES)
-def test_the_pins_hold_what_was_chosen(lacking: ModuleType, name: str) -> None:
-    pins = lacking.pins(name)
+def test_the_pins_hold_what_was_chosen(name: str) -> None:
+    pinned = pins(name)
     for file in ("every.in", f"{name}.in"):
         lines = (line.split("#")[0].strip() for line in (ROOT / "constraints" / file).read_text().splitlines())
         for package, version in (line.split("==") for line in lines if "==" in line):
-            assert pins[lacking.canonical(package)] == version, "run `make lock`"
+            assert pinned[canonicalize_name(package)] == version, "run `make lock`"
 
 
-@pytest.mark.parametrize("name", LANES)
-def test_each_step_of_a_lane_has_its_size_and_holds_the_one_before(lacking: ModuleType, name: str) -> None:
-    table = lacking.tables()[name]
-    assert list(table["extras"]) == list(table["megabytes"]) == lacking.steps()
-    assert list(table["megabytes"].values()) == sorted(table["megabytes"].values())
-    before: set[str] = set()
-    for extras in table["extras"].values():
-        now = {requirement.name for requirement in lacking.requirements(extras)}
-        assert before <= now
-        before = now
-
-
-def test_bench_needs_no_torch_in_any_lane(lacking: ModuleType) -> None:
-    for name in LANES:
-        needs = {requirement.name for requirement in lacking.requirements(lacking.tables()[name]["extras"]["bench"])}
-        assert "numba" in needs
-        assert "torch" not in needs
-
-
-def check_with(python: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [str(python), str(ROOT / "constraints" / "prepare.py"), "--check", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
-
-
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment that holds nothing, not even pip."""
-    folder = tmp_path_factory.mktemp("empty")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    return folder / "bin" / "python"
-
-
-def test_an_existing_environment_is_told_what_it_lacks(empty: Path, tmp_path: Path) -> None:
-    import packaging
-
-    (tmp_path / "packaging").symlink_to(Path(packaging.__file__).parent)
-    told = check_with(empty, "--lane", "host", "bench", PYTHONPATH=str(tmp_path))
-    assert told.returncode == 2
-    assert "lacks filelock>=3.12, numba" in told.stdout
-    assert "torch" not in told.stdout
-    assert told.stdout.count("\n") == 1
-
-
-def test_an_existing_environment_without_pip_is_told_so(empty: Path) -> None:
-    told = check_with(empty, "--lane", "host", "bench")
-    assert told.returncode != 0
-    assert told.stderr.count("\n") == 1
-    assert "neither pip nor packaging" in told.stderr
-
-
-def test_an_existing_environment_with_everything_is_used_as_it_is() -> None:
-    told = check_with(Path(sys.executable), "--lane", "host", "bench")
-    assert (told.returncode, told.stderr) == (0, "")
+@pytest.mark.parametrize("extras", [(), ("volta",), ("cuda",)], ids=LANES)
+def test_bench_needs_no_torch_in_any_lane(extras: tuple[str, ...]) -> None:
+    needs = {requirement.name for requirement in requirements(*extras)}
+    assert "numba" in needs
+    assert "torch" not in needs
 
 
 def test_make_without_a_new_enough_python_says_so() -> None:
@@ -186,10 +203,22 @@ def test_make_without_a_new_enough_python_says_so() -> None:
     assert "no-such-python is no Python 3.11 or newer" in told.stderr
 
 
-def test_the_wheel_needs_what_bench_needs_and_pip() -> None:
-    make = ["make", "--dry-run", "wheel", f"PYTHON={sys.executable}", "LANE=host"]
+def test_an_environment_that_is_named_is_used_as_it_is() -> None:
+    make = ["make", "--dry-run", "test", f"PYTHON={sys.executable}"]
     told = subprocess.run(make, capture_output=True, text=True, cwd=ROOT, check=True).stdout
-    assert 'prepare.py --check --lane "host" bench' in " ".join(told.split())
+    assert "environment.sh" not in told and f"{sys.executable} -m pytest" in told
+
+
+def test_make_hands_the_step_and_the_lane_on() -> None:
+    make = ["make", "--dry-run", "report", "PYTHON=", "LANE=host"]
+    told = subprocess.run(make, capture_output=True, text=True, cwd=ROOT, check=True).stdout
+    assert 'constraints/environment.sh report "host"' in told
+
+
+def test_the_wheel_needs_what_bench_needs_and_pip() -> None:
+    make = ["make", "--dry-run", "wheel", "PYTHON=", "LANE="]
+    told = subprocess.run(make, capture_output=True, text=True, cwd=ROOT, check=True).stdout
+    assert 'constraints/environment.sh bench ""' in told
     assert "-m pip " in told and "hatchling" not in told
 
 
