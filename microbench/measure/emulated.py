@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from microbench.build import HEADERS
 from microbench.errors import MeasureError
-from microbench.measure.launch import WARP, Expected, Kernel, Launch, Measured
+from microbench.measure.launch import WARP, Kernel, Launch, Measured
 from microbench.probe import Build, Point, Probe, SassContract
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ class EmulatedBench:
         wanted = [expected.values() for expected in launch.expects]
         launch.kernel.function((launch.grid,), (launch.block,), (*launch.args, *more), shared_mem=launch.smem_bytes)
         for expected, values in zip(launch.expects, wanted, strict=True):
-            self._require(expected, values)
+            expected.require(self.host(expected.array), values, self.probe.name)
+            self.checked += 1
 
     def cycles(self, short: Launch, long: Launch, operations: float) -> Measured:
         """Execute both; every block must have reported a start and a later end. Raises DeviceError, MeasureError."""
@@ -118,17 +119,3 @@ class EmulatedBench:
         """Execute it once. Raises DeviceError, MeasureError."""
         self.launch(launch)
         return NO_TIME
-
-    def _require(self, expected: Expected, values: NDArray[Any]) -> None:
-        found = np.asarray(expected.array).reshape(-1).view(np.uint8)[: values.nbytes].view(values.dtype)
-        values = values.reshape(-1)
-        wrong = (
-            ~(np.abs(found - values) <= expected.within * (1 + np.abs(values))) if expected.within else found != values
-        )
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            raise MeasureError(
-                f"{self.probe.name} does not compute what it declares: {np.count_nonzero(wrong)} of {len(values)}"
-                f" values differ from NumPy's, the first at {at}: {found[at]} in the place of {values[at]}."
-            )
-        self.checked += 1

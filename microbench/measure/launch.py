@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from microbench.arch import Machine
 from microbench.build import Cubin
+from microbench.errors import MeasureError
 from microbench.probe import Point, Sample, SassContract
 
 WARP = 32
@@ -37,6 +38,18 @@ class Expected:
     array: Any
     values: Callable[[], NDArray[Any]]
     within: float = 0.0
+
+    def require(self, found: NDArray[Any], values: NDArray[Any], name: str) -> None:
+        """Hold what was `found` in the array against its `values`. Raises MeasureError."""
+        found = found.reshape(-1).view(np.uint8)[: values.nbytes].view(values.dtype)
+        values = values.reshape(-1)
+        near = np.abs(found - values) <= self.within * (1 + np.abs(values)) if self.within else found == values
+        if not near.all():
+            at = int(np.argmin(near))
+            raise MeasureError(
+                f"{name} does not compute what it declares: {np.count_nonzero(~near)} of {len(values)} values differ"
+                f" from NumPy's, the first at {at}: {found[at]} in the place of {values[at]}."
+            )
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def test_a_chain_without_stalls_reads_stale_operands(device: CudaDevice, operati
     probe, point = named("fixed_latency"), Point((("operation", operation),))
     bench = device.bench(probe, "nvrtc", quick=True)
     (kernel,), (build,) = bench.kernels(point), fixed_latency.builds(point)
-    places = fixed_latency.chain(kernel.cubin, build.contract)
+    places = bench.stalls(kernel, build.contract)
     inputs = bench.array(fixed_latency.operands(operation))
 
     def result(stall: int) -> np.ndarray:
