@@ -15,7 +15,9 @@ else
 RUN := $(PYTHON)
 BIN = $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("scripts"))')/
 OLD = $(shell $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || echo old)
-READY = $(if $(OLD),$(error PYTHON=$(PYTHON) is no Python 3.11 or newer; name one that is))
+READY = $(if $(OLD),$(error PYTHON=$(PYTHON) is no Python 3.11 or newer; name one that is),$(RUN) -c \
+	'import numpy, psutil, pydantic, rich, typer' 2>/dev/null || { echo 'smscope: PYTHON=$(PYTHON) lacks packages \
+	that smscope needs; `$(PYTHON) -m pip install -e .` here installs them.' >&2; exit 2; })
 endif
 
 DEVICE := $(if $(filter host,$(LANE)),--device host)

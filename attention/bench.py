@@ -22,6 +22,7 @@ from attention.errors import EnvironmentLacks
 from attention.identity import code_sha256
 from attention.machine import machine_profile
 from attention.problem import AttentionProblem
+from attention.timing import Timing
 from attention.variant import by_path
 from microbench import stamp
 from microbench.device.cpu import cores, host_slug
@@ -44,7 +45,7 @@ class Measured:
 
     problem: AttentionProblem
     candidate: Candidate
-    timing: timings.Timing | None
+    timing: Timing | None
     failure: str | None = None
     picked: bool = False
     disturbed: tuple[str, ...] = ()
@@ -189,12 +190,12 @@ def _oracle(problem: AttentionProblem, query: Any, key: Any, value: Any) -> tupl
 
 def _timing(
     problem: AttentionProblem, candidate: Candidate, seconds: list[float], error: reference.Comparison, run: str
-) -> timings.Timing:
+) -> Timing:
     import torch
 
     low, middle, high = statistics.quantiles(seconds, n=4, method="inclusive")
     shape = (problem.batch, problem.heads_q, problem.heads_kv, problem.seq_q, problem.seq_kv)
-    return timings.Timing(
+    return Timing(
         gpu=host_slug(),
         measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
         shape=(*shape, problem.head_dim, problem.head_dim_v),

@@ -19,14 +19,14 @@ from attention.corrections import Corrections
 from attention.identity import code_sha256, same_code
 from attention.learned_file import Learned
 from attention.model import HOST, Unpredicted, predict
-from attention.timings import Timing
+from attention.timing import Timing
 from attention.variant import KERNELS, Config, Variant, shipped
 from microbench import faults, paths
 from microbench.profile import Profile, advising, available
 
 # What a correction comes from beside data: the text of these, and of what describes the variants.
 DECIDING = (
-    *("timings", "timing_faults", "identity", "learned", "calibration", "corrections"),
+    *("timing", "timings", "timing_faults", "identity", "learned", "calibration", "corrections"),
     *("model", "shares", "problem", "band", "variant", "cuda/family"),
 )
 DESCRIBING = ("variant.py", "launch.py")

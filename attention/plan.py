@@ -3,10 +3,13 @@
 Nothing of a plan depends on addresses or values: whatever has the same shapes, dtype and device has the same plan.
 """
 
+import os
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import torch
 
@@ -24,6 +27,7 @@ from attention.while_new import while_new
 
 Run = Callable[..., tuple[torch.Tensor, torch.Tensor]]
 _announced: set[str] = set()
+_OURS_AND_TORCHS = tuple(f"{Path(module).parent}{os.sep}" for module in (__file__, torch.__file__))
 FLASH = "sm80/forward/torch_flash"
 CUDNN_FIRST = ("sm90a", "sm100a", "sm103a")  # where torch's function prefers cuDNN (sdp_utils, torch 2.11)
 
@@ -178,9 +182,17 @@ def nothing_seen(
 def warn_once(reason: str) -> bool:
     """Warn of a fallback, once per process and reason."""
     if reason not in _announced:
-        warnings.warn(f"{reason}; torch serves this call.", FallbackWarning, stacklevel=3)
+        warnings.warn(f"{reason}; torch serves this call.", FallbackWarning, stacklevel=_callers_level())
         _announced.add(reason)
     return True
+
+
+def _callers_level() -> int:
+    """The stacklevel, for warn_once, of the line that called into this package, through torch or not."""
+    frame, level = sys._getframe(2), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS_AND_TORCHS):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 # In a compiled graph it runs while that is traced, and leaves nothing behind. This is all that

@@ -3,23 +3,20 @@
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from attention.errors import ProblemError
+from attention.timing import Timing
 from attention.variant import Variant
 from microbench.faults import first_of
-
-if TYPE_CHECKING:
-    from attention.timings import Timing
 
 LEAST_SECONDS, MOST_SECONDS = 1e-7, 1e5  # of one call: no launch, and no call into torch, is shorter
 # Predicted over measured seconds. What is predicted is a bound, and a small call may be mostly overhead.
 LEAST_EFFICIENCY, MOST_EFFICIENCY = 1e-6, 1e2
 
 
-def of_timing(timing: "Timing", file: Path) -> str | None:
+def of_timing(timing: Timing, file: Path) -> str | None:
     """Why a line cannot be right, whatever kernel was timed."""
     if file.stem != timing.gpu and not file.stem.startswith(f"{timing.gpu}-"):
         return f"gpu: it is of {timing.gpu!r}"
@@ -38,7 +35,7 @@ def of_timing(timing: "Timing", file: Path) -> str | None:
     return None
 
 
-def of_config(timing: "Timing", variant: Variant) -> str | None:
+def of_config(timing: Timing, variant: Variant) -> str | None:
     """Why a configuration is none of the variant's."""
     axes = dict(variant.space)
     unknown = [axis for axis in timing.config if axis not in axes]

@@ -1,70 +1,13 @@
 """The file boundary of attention timings: data/attention/<gpu>.jsonl, one measured candidate a line, append-only."""
 
 from pathlib import Path
-from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from attention import timing_faults
-from attention.problem import AttentionProblem
+from attention.timing import Timing
 from microbench import paths
-from microbench.record import Frozen, append
-
-HOST = "host"
-
-
-class Timing(Frozen):
-    """One candidate of one problem: median seconds of `n` calls, and the range that holds the middle half of them."""
-
-    schema_version: Literal[1] = 1
-    gpu: str
-    measured_utc: str
-    shape: tuple[int, int, int, int, int, int, int]  # B, Hq, Hkv, Sq, Skv, D, Dv
-    dtype: str
-    causal: bool
-    variant: str
-    config: dict[str, int] = Field(default_factory=dict)
-    seconds: float = Field(gt=0)
-    low: float
-    high: float
-    n: int
-    predicted_seconds: float | None = None
-    error: float  # largest absolute error against the float64 oracle on the first and last head
-    allowed_error: float
-    threads: int
-    source_sha256: str
-    packages: dict[str, str] = Field(default_factory=dict)
-    commit: str | None = None
-    dirty: bool | None = None
-    # Comparisons on a GPU (attention.peers); a peer's variant is 'peer/<name>', without a source of ours.
-    window: tuple[int, int] = (-1, -1)
-    lengths: tuple[int, ...] = ()  # of packed sequences, queries and keys alike
-    run: str | None = None  # what was timed in one process, alternating
-    grid: bool = False
-    picked: bool = False  # by the chooser, among ours
-    captured: bool | None = None  # in a CUDA graph
-    cubin_sha256: str | None = None
-
-    @property
-    def problem(self) -> AttentionProblem:
-        """The problem that was timed."""
-        rows = sum(self.lengths)
-        return AttentionProblem(
-            *self.shape,
-            dtype=self.dtype,
-            device="cpu" if self.gpu.startswith(HOST) else "cuda",
-            causal=self.causal,
-            window=self.window,
-            alignment="bottom_right" if rows else "top_left",
-            varlen=rows > 0,
-            tokens_q=rows,
-            tokens_kv=rows,
-        )
-
-    @property
-    def tflops(self) -> float:
-        """Speed in the field's convention (AttentionProblem.flops)."""
-        return self.problem.flops / self.seconds / 1e12
+from microbench.record import append
 
 
 def write(timing: Timing, kind: str = "") -> Path:

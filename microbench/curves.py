@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.probe import Point, Value
+from microbench.point import Point, Value
 
 Floats = NDArray[np.float64]
 MIN_TO_MAX_CAMPAIGNS = 6

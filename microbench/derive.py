@@ -20,7 +20,8 @@ from microbench import arch, paths, record
 from microbench.curves import Curves, NoValue, Reduced, interval
 from microbench.device.cpu import host_slug
 from microbench.errors import DataError, UnknownGpu
-from microbench.probe import Constant, Point, Probe
+from microbench.point import Point
+from microbench.probe import Constant, Probe
 from microbench.profile import TWIN_SUFFIX, Profile, ProfileConstant
 from microbench.record import DISTURBANCES, FULL_CAMPAIGNS, Record, Run
 from microbench.runner.wire import sentence

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from microbench.device.emulated import EmulatedGpu
-from microbench.probe import Point, Probe
+from microbench.measure import open_bench
+from microbench.point import Point
+from microbench.probe import Probe
 from microbench.report.progress import watching
 from microbench.runner.wire import sentence
 
@@ -55,7 +57,7 @@ def _one(probe: Probe, point: Point, device: EmulatedGpu) -> Executed:
     arch = device.machine.arch.name
     if probe.skip and (why := probe.skip(device.machine, point)):
         return Executed(probe.name, arch, point, "unsupported", reason=why)
-    bench = device.bench(probe, "nvrtc", quick=True)
+    bench = open_bench(device, probe, "nvrtc", quick=True)
     try:
         probe.run(bench, point)
     except Exception as error:  # a probe may raise anything, and the others must go on

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from microbench.arch import CUDA, Limits, Machine
 from microbench.curves import at, peak
 from microbench.measure.launch import Bench, Expected, Launch
-from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, SassContract
+from microbench.point import Point
+from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, SassContract
 
 CHAIN = 128
 # What a counted loop may hold beside its operations: the counter, its test, the branch. Named per architecture: the

@@ -16,7 +16,8 @@ from microbench.measure.host import HostBench
 from microbench.measure.host_asm import LoopContract, require_loop
 from microbench.measure.host_code import Kernel
 from microbench.measure.host_threads import Work
-from microbench.probe import Axis, Bound, Constant, Metric, Point, Probe, Sample, Value
+from microbench.point import Point, Value
+from microbench.probe import Axis, Bound, Constant, Metric, Probe, Sample
 
 Arrays = tuple[Any, ...]
 

@@ -11,37 +11,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from microbench.arch import Arch, Machine
-
-if TYPE_CHECKING:
-    from microbench.curves import Reducer
-
-Value = int | float | str
+from microbench.curves import Reducer
+from microbench.point import Point, Value
 
 # A bound rejects 1.05 times itself, and lets pass what the clock's own jitter can add.
 BOUND_SLACK = 1.02
-
-
-@dataclass(frozen=True)
-class Point:
-    """One setting of every axis, hashable and ordered as the axes are declared."""
-
-    values: tuple[tuple[str, Value], ...] = ()
-
-    def __getitem__(self, axis: str) -> Any:
-        for name, value in self.values:
-            if name == axis:
-                return value
-        raise KeyError(axis)
-
-    def matches(self, **wanted: Value) -> bool:
-        """True where every named axis has the named value."""
-        return all(self[name] == value for name, value in wanted.items())
-
-    def __str__(self) -> str:
-        return " ".join(f"{name}={value}" for name, value in self.values) or "-"
 
 
 @dataclass(frozen=True)
@@ -172,7 +149,7 @@ class Constant:
 
     name: str
     metric: str
-    reduce: "Reducer"
+    reduce: Reducer
     method: str = ""  # '' is the primary method
     unit: str = ""  # the metric's own where empty; a knee is in the axis' unit
 

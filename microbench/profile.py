@@ -4,6 +4,7 @@ A profile is derived: `make profile` writes it again, byte for byte, from data/r
 """
 
 import json
+import math
 import warnings
 from collections.abc import Callable
 from functools import reduce
@@ -15,6 +16,7 @@ from pydantic import Field, ValidationError
 from microbench import arch, faults, paths
 from microbench.device.cpu import host_slug
 from microbench.errors import DataError, UnknownArch, UnknownGpu
+from microbench.probe import breaks
 from microbench.record import DISTURBANCES, Frozen
 
 # What the second method's constants add to the first one's name.
@@ -27,6 +29,7 @@ TWIN_SUFFIX = "_numba"
 WIDE = 1.18
 
 Label = Literal["measured", "lower bound"]
+SMALLEST, LARGEST = 1e-30, 1e30  # of a constant, in whatever unit
 
 
 class ProfileConstant(Frozen):
@@ -68,6 +71,17 @@ class ProfileConstant(Frozen):
     def doubtful(self) -> bool:
         """True where no choice may rest on it: it was measured beside other work, or its interval is wide."""
         return self.wide or bool(self.flags and self.disturbances)
+
+    @property
+    def fault(self) -> str | None:
+        """Why it cannot be right: not positive, outside of its interval or of its physical bound."""
+        if not (math.isfinite(self.value) and SMALLEST <= self.value <= LARGEST):
+            return f"value is {self.value:g}, and no rate, size or latency is"
+        if not self.low <= self.value <= self.high:
+            return f"its interval [{self.low:g}, {self.high:g}] does not hold its value {self.value:g}"
+        if breaks(self.value, self.bound_lower, self.bound_upper):
+            return f"{self.value:g} {self.unit} breaks its bound ({self.bound_why})"
+        return None
 
 
 class Profile(Frozen):
@@ -233,9 +247,8 @@ def judged(file: Path) -> tuple[Profile | None, tuple[str, ...]]:
         except ValidationError as error:
             problems.append(f"{name}.{faults.first_of(error)}")
             continue
-        fault = faults.of_constant(constant)
-        if fault or constant.name in sound:
-            problems.append(f"{name}, {constant.name}: {fault or 'it is there twice'}")
+        if constant.fault or constant.name in sound:
+            problems.append(f"{name}, {constant.name}: {constant.fault or 'it is there twice'}")
         else:
             sound[constant.name] = constant
     return _of_today(profile.model_copy(update={"constants": tuple(sound.values())})), tuple(problems)

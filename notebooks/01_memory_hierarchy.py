@@ -26,7 +26,7 @@ from matplotlib.ticker import MultipleLocator
 import microbench
 from microbench import arch, build, paths, plots, probes, report
 from microbench.plots import Curve, pick
-from microbench.probe import Point
+from microbench.point import Point
 from microbench.published import verdict
 
 plots.style()

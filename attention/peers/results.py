@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from attention import timings
 from attention.peers.cells import Cell
-from attention.timings import Timing
+from attention.timing import Timing
 from attention.variant import Config, by_path
 
 HOPPER = "sm90a/forward/warp_specialised"

@@ -18,6 +18,7 @@ from attention.peers import cells, timer
 from attention.peers.candidates import Candidate, ours, peers, torchs
 from attention.peers.cells import Cell, Tensors
 from attention.problem import AttentionProblem
+from attention.timing import Timing
 from attention.variant import Config, Variant, shipped
 from microbench import stamp
 from microbench.arch import by_name
@@ -34,7 +35,7 @@ class Outcome:
 
     cell: Cell
     name: str
-    timing: timings.Timing | None
+    timing: Timing | None
     reason: str | None = None
 
     @property
@@ -223,14 +224,14 @@ def _oracle(cell: Cell, given: Tensors) -> tuple[Any, Any]:
 
 def _timing(
     cell: Cell, run: str, entry: Entry, seconds: list[float], error: reference.Comparison, captured: bool
-) -> timings.Timing:
+) -> Timing:
     import torch
 
     problem, gpu = cell.problem, machine_profile("cuda").profile.gpu
     low, middle, high = statistics.quantiles(seconds, n=4, method="inclusive")
     shape = (problem.batch, problem.heads_q, problem.heads_kv, problem.seq_q, problem.seq_kv)
     cubin = _cubin_sha256(entry.variant, problem, entry.config) if entry.variant else None
-    return timings.Timing(
+    return Timing(
         gpu=gpu,
         measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
         shape=(*shape, problem.head_dim, problem.head_dim_v),

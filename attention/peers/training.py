@@ -18,6 +18,7 @@ from attention.machine import machine_profile
 from attention.peers import cells, timer
 from attention.peers.cells import Cell
 from attention.problem import AttentionProblem
+from attention.timing import Timing
 from microbench import stamp
 from microbench.report.progress import watching
 
@@ -37,10 +38,10 @@ def training_cells() -> tuple[Cell, ...]:
     )
 
 
-def compare() -> list[timings.Timing]:
+def compare() -> list[Timing]:
     """Time every cell on the current GPU; what was timed is on file when a cell ends."""
     run = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    found: list[timings.Timing] = []
+    found: list[Timing] = []
     chosen = training_cells()
     with watching(len(chosen)) as watcher:
         for cell in chosen:
@@ -52,7 +53,7 @@ def compare() -> list[timings.Timing]:
     return found
 
 
-def _one(cell: Cell, run: str) -> list[timings.Timing]:
+def _one(cell: Cell, run: str) -> list[Timing]:
     import torch
 
     import attention
@@ -118,13 +119,13 @@ def _timing(
     seconds: list[float],
     errors: list[reference.Comparison],
     captured: bool,
-) -> timings.Timing:
+) -> Timing:
     import torch
 
     low, middle, high = statistics.quantiles(seconds, n=4, method="inclusive")
     worst = max(errors, key=lambda each: each.error / each.allowed)
     sizes = (problem.batch, problem.heads_q, problem.heads_kv, problem.seq_q, problem.seq_kv)
-    return timings.Timing(
+    return Timing(
         gpu=machine_profile("cuda").profile.gpu,
         measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
         shape=(*sizes, problem.head_dim, problem.head_dim_v),

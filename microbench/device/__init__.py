@@ -4,24 +4,23 @@
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Literal, Protocol
 
 from microbench import arch, clocks
 from microbench.arch import DeviceFacts, Machine
 from microbench.errors import DeviceError, InputError
-from microbench.probe import Probe
+
+Kind = Literal["host", "cuda", "emulated"]
 
 
 class Device(Protocol):
     """A machine that is open for work, inside one worker process."""
 
+    kind: Kind
     machine: Machine
 
     def facts(self) -> DeviceFacts:
         """What the Environment records of it."""
-
-    def bench(self, probe: Probe, method: str, quick: bool) -> Any:
-        """What `probe.run` gets: CudaBench (methods nvrtc, numba) or HostBench (method host)."""
 
     def flags(self) -> tuple[str, ...]:
         """What was wrong with the device during the last point: 'busy', 'throttled:<reason>'. Clears itself."""
@@ -65,8 +64,8 @@ def choose(wanted: str | None = None) -> Found:
             return Found("cuda:0", f"found {gpus[0]}")
         return Found("host", f"found no NVIDIA GPU ({clocks.why_no_gpu()}), so this CPU is measured")
     kind, _, index = wanted.partition(":")
-    if kind == EMULATED and index == "host":
-        raise InputError("The CPU needs no emulator; use --device host.")
+    if kind == EMULATED and index not in arch.CUDA:
+        raise InputError(f"No architecture is called {index!r}; write emulated: and one of {', '.join(arch.CUDA)}.")
     if kind == EMULATED:
         return Found(f"{EMULATED}:{arch.by_name(index).name}", "an emulated GPU was asked for; nothing is timed")
     if kind != "cuda" or not (index or "0").isdecimal():

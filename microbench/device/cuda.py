@@ -13,9 +13,10 @@ import numpy as np
 from microbench import arch, clocks
 from microbench.arch import DeviceFacts
 from microbench.build import HEADERS, Cubin, compile_source
+from microbench.device import Kind
 from microbench.device.cuda_kernel import CudaKernel
 from microbench.errors import DeviceError, EnvironmentLacks
-from microbench.probe import Build, Probe
+from microbench.probe import Build
 
 if TYPE_CHECKING:
     from microbench.measure.launch import Kernel
@@ -33,6 +34,8 @@ class Calibration:
 
 class CudaDevice:
     """The `index`-th visible GPU. Raises EnvironmentLacks without CuPy, DeviceError where the GPU does not answer."""
+
+    kind: Kind = "cuda"
 
     def __init__(self, index: int) -> None:
         # NVML's order, so that the GPU described by NVML is the GPU measured.
@@ -110,12 +113,6 @@ class CudaDevice:
             clock_overhead_cycles=self.calibration.clock_overhead_cycles,
             globaltimer_tick_ns=self.calibration.globaltimer_tick_ns,
         )
-
-    def bench(self, probe: Probe, method: str, quick: bool) -> Any:
-        """The bench that `probe.run` measures with."""
-        from microbench.measure.cuda import CudaBench
-
-        return CudaBench(self, probe, method, quick)
 
     def flags(self) -> tuple[str, ...]:
         """'busy' or 'throttled:<reason>', as NVML sees it now."""

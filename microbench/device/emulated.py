@@ -10,11 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microbench.arch import DeviceFacts, Machine, by_name
-from microbench.device import EMULATED, measures_nothing
+from microbench.device import EMULATED, Kind, measures_nothing
 from microbench.emulator import EmulatedDevice, Mode
-from microbench.errors import DeviceError
-from microbench.measure.emulated import EmulatedBench
-from microbench.probe import Probe
 
 SM_COUNT = 2  # the fewest by which a probe may mistake one SM's share for the chip's
 ROOM_BYTES = 1 << 40  # no probe leaves a point out for want of memory or cache; footprints are capped instead
@@ -35,6 +32,8 @@ class _Buffer(np.ndarray[Any, Any]):
 
 class EmulatedGpu:
     """A GPU of `arch` in one mode of the emulator. Raises UnknownArch, EnvironmentLacks without a C++ compiler."""
+
+    kind: Kind = "emulated"
 
     def __init__(self, arch: str, mode: Mode = "lazy") -> None:
         row = by_name(arch)
@@ -58,12 +57,6 @@ class EmulatedGpu:
     def facts(self) -> DeviceFacts:
         """Refused: a run's Environment tells of a machine that was measured. Raises DeviceError."""
         raise measures_nothing(f"{EMULATED}:{self.machine.arch.name}")
-
-    def bench(self, probe: Probe, method: str, quick: bool) -> EmulatedBench:
-        """The bench that `probe.run` executes with; the Numba twins have no C++ to emulate. Raises DeviceError."""
-        if method != "nvrtc":
-            raise DeviceError(f"{self.machine.name} executes CUDA C++ alone, and not the method {method}.")
-        return EmulatedBench(self, probe, quick)
 
     def flags(self) -> tuple[str, ...]:
         """Nothing is ever wrong with it."""

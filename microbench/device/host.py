@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import psutil
 
 from microbench.arch import DeviceFacts
+from microbench.device import Kind
 from microbench.device import cpu as host_cpu
-from microbench.measure.host import HostBench
 from microbench.measure.host_threads import Pool
-from microbench.probe import Probe
 
 # More of the usable cores' time than this gone to others during a point makes its rows 'busy' or 'stolen'.
 SHARE_OF_OTHERS = 0.1
@@ -39,6 +38,8 @@ def trouble(before: Usage, now: Usage, core_count: int) -> tuple[str, ...]:
 class HostDevice:
     """This CPU: as many threads as affinity and cgroup allow, each pinned to its core."""
 
+    kind: Kind = "host"
+
     def __init__(self) -> None:
         self.machine = host_cpu.machine()
         self.pool = Pool()
@@ -48,10 +49,6 @@ class HostDevice:
     def facts(self) -> DeviceFacts:
         """The measured core clock; a CPU has no driver to name."""
         return DeviceFacts(sm_clock_mhz=round(self.pool.clock_mhz(), 1))
-
-    def bench(self, probe: Probe, method: str, quick: bool) -> HostBench:
-        """The bench that `probe.run` measures with; its method is always 'host'."""
-        return HostBench(self, quick)
 
     def flags(self) -> tuple[str, ...]:
         """'busy', 'stolen': who else had the cores since the last call that could tell."""

@@ -19,7 +19,8 @@ from microbench.build import Cubin, cache, compile_probe
 from microbench.build.twin import compile_twin
 from microbench.errors import MeasureError
 from microbench.measure.launch import WARP, Kernel, Launch, Measured
-from microbench.probe import Build, Point, Probe, SassContract
+from microbench.point import Point
+from microbench.probe import Build, Probe, SassContract
 
 if TYPE_CHECKING:
     from microbench.device.cuda import CudaDevice

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from microbench.build import HEADERS
 from microbench.errors import MeasureError
 from microbench.measure.launch import WARP, Kernel, Launch, Measured
-from microbench.probe import Build, Point, Probe, SassContract
+from microbench.point import Point
+from microbench.probe import Build, Probe, SassContract
 
 if TYPE_CHECKING:
     from microbench.device.emulated import EmulatedGpu

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from microbench.arch import Machine
 from microbench.build import Cubin
 from microbench.errors import MeasureError
-from microbench.probe import Point, Sample, SassContract
+from microbench.point import Point
+from microbench.probe import Sample, SassContract
 
 WARP = 32
 

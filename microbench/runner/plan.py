@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from microbench.arch import CUDA, HOST, Machine
-from microbench.probe import Point, Probe
+from microbench.point import Point
+from microbench.probe import Probe
 from microbench.record import Record, Run
 
 Key = tuple[int, str, str, tuple[tuple[str, int | float | str], ...]]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from microbench.arch import DeviceFacts, Machine
 from microbench.errors import SmscopeError
-from microbench.probe import Point, Sample
+from microbench.point import Point
+from microbench.probe import Sample
 
 LONGEST_REASON = 600
 _FOLDERS = re.compile(r"(?<![\w.])(?:/[\w.@+-]+)+/")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from microbench.device import Device, open_device
 from microbench.errors import DeviceError, SmscopeError
+from microbench.measure import open_bench
 from microbench.probe import Probe
 from microbench.probes import discover
 from microbench.runner import wire
@@ -42,7 +43,7 @@ def main(arguments: list[str]) -> None:
 def answer(device: Device, probe: Probe, ask: wire.Ask, quick: bool) -> wire.Answer:
     """Measure one point; every exception becomes a reason."""
     try:
-        bench = device.bench(probe, ask.method, quick)
+        bench = open_bench(device, probe, ask.method, quick)
         samples = tuple(probe.run(bench, ask.point))
         built = getattr(bench, "build_info", lambda: None)()
         cubin, registers = built or (None, None)

@@ -13,7 +13,8 @@ from microbench.device.cuda_kernel import CudaKernel
 from microbench.errors import DeviceError
 from microbench.measure.cuda import CudaBench
 from microbench.measure.launch import Kernel, Launch
-from microbench.probe import Point, SassContract
+from microbench.point import Point
+from microbench.probe import SassContract
 from microbench.probes import named
 from microbench.probes.issue import fixed_latency
 from microbench.sass.latency import static_latencies

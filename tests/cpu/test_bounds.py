@@ -3,7 +3,8 @@
 import pytest
 
 from microbench.arch import Machine, by_name
-from microbench.probe import UNKNOWN, Metric, Point, Probe, breaks
+from microbench.point import Point
+from microbench.probe import UNKNOWN, Metric, Probe, breaks
 from microbench.probes import discover
 
 H100 = Machine(

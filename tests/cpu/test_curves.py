@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from microbench.curves import Curves, NoValue, _pieces, at, interval, knee, level, over, peak, plateaus, slope
-from microbench.probe import Point
+from microbench.point import Point
 
 finite = st.floats(min_value=-1e12, max_value=1e12)
 

@@ -4,6 +4,7 @@ import pytest
 
 from microbench.device import Device, open_device
 from microbench.device.host import HostDevice, Usage, trouble, usage
+from microbench.measure import open_bench
 from microbench.measure.host import HostBench
 from microbench.probes import named
 
@@ -19,7 +20,7 @@ def test_the_door_opens_the_host() -> None:
     device: Device = open_device("host")
     assert isinstance(device, HostDevice)
     assert device.machine.arch.name == "host"
-    assert isinstance(device.bench(named("host_fma"), "host", quick=True), HostBench)
+    assert isinstance(open_bench(device, named("host_fma"), "host", quick=True), HostBench)
     assert (device.facts().sm_clock_mhz or 0) > 0
     assert set(device.flags()) <= {"busy", "stolen"}
     device.close()

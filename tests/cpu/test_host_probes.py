@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from microbench.arch import HOST
 from microbench.device.cpu import Caches
 from microbench.device.host import HostDevice
+from microbench.measure import open_bench
 from microbench.measure.host_memory import Memory
-from microbench.probe import Point, Probe, breaks
+from microbench.point import Point
+from microbench.probe import Probe, breaks
 from microbench.probes import discover
 from microbench.probes.host import host_bandwidth, host_dot, host_exp, host_memory_latency
 from microbench.runner.judge import judged
@@ -38,7 +40,7 @@ def first_and_last(probe: Probe, device: HostDevice) -> list[Point]:
 @pytest.mark.parametrize("probe", HOST_PROBES, ids=lambda probe: probe.name)
 def test_every_probe_measures_this_cpu_within_its_bounds(probe: Probe, device: HostDevice) -> None:
     for point in first_and_last(probe, device):
-        samples = tuple(probe.run(device.bench(probe, "host", quick=True), point))
+        samples = tuple(probe.run(open_bench(device, probe, "host", quick=True), point))
         rows = judged("run", Task(0, probe, "host", point), device.machine, Answer(samples))
         assert [(row.status, row.reason) for row in rows] == [("ok", None)] * len(probe.metrics)
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from attention import cli, timings
 from attention.peers import figure, results, run
 from attention.peers.results import AMPERE, HOPPER, Result
-from attention.timings import Timing
+from attention.timing import Timing
 from attention.variant import Config
 from tests.cpu.attention_profiles import hopper_profile
 

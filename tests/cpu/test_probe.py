@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from microbench.arch import ARCHS, Machine, by_compute_capability, by_name, with_feature
 from microbench.errors import UnknownArch
-from microbench.probe import Axis, Bound, Metric, Point, Probe, breaks
+from microbench.point import Point
+from microbench.probe import Axis, Bound, Metric, Probe, breaks
 
 MACHINE = Machine("test", "Test", by_name("sm90a"), 132, 1.98e9, 3.35e12, 1 << 36, 50 << 20)
 positive = st.floats(min_value=1e-6, max_value=1e18)

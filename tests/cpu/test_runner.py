@@ -15,7 +15,8 @@ from microbench import record, runner
 from microbench.arch import Machine, by_name
 from microbench.doubt import Doubt
 from microbench.errors import BusyError, DataError
-from microbench.probe import Point, Sample
+from microbench.point import Point
+from microbench.probe import Sample
 from microbench.probes import discover
 from microbench.record import Record, Run
 from microbench.runner import lock, plan

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from microbench.arch import Machine, by_name
 from microbench.curves import Curves, NoValue
 from microbench.device import cpu as host_cpu
-from microbench.probe import Point
+from microbench.point import Point
 from microbench.probes.host.host_memory_latency import PROBE, too_large
 from microbench.shelves import cache_latency, cache_size, memory_latency, shelves
 

@@ -143,3 +143,10 @@ def test_a_compiled_graph_of_a_small_call_holds_the_operator():
     met.clear()
     torch.compile(sdpa, backend=backend, fullgraph=True)(*tensors())
     assert any("attention_forward" in name for name in met)
+
+
+def test_a_warning_points_to_the_line_that_called():
+    q, k, v = tensors(heads=8, queries=128, keys=128, dim=64)
+    with pytest.warns(FallbackWarning, match="bool mask") as warned:
+        sdpa(q, k, v, torch.ones(128, 128, dtype=torch.bool))
+    assert [each.filename for each in warned] == [__file__]

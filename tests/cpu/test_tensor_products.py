@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from microbench.arch import Machine, by_name
 from microbench.measure.launch import Launch, Measured
-from microbench.probe import Point, Probe, breaks
+from microbench.point import Point
+from microbench.probe import Probe, breaks
 from microbench.probes import named
 from microbench.probes.tensor._products import bits16, mma_operands, wgmma_operands
 

@@ -8,7 +8,7 @@ from attention.corrections import Corrections
 from attention.machine import machine_profile
 from attention.model import predict
 from attention.problem import AttentionProblem
-from attention.timings import Timing
+from attention.timing import Timing
 from attention.variant import Config, by_path
 from microbench import paths
 from tests.cpu.attention_profiles import host_profile

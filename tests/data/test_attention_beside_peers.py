@@ -12,7 +12,7 @@ from attention.corrections import FEW_QUERIES
 from attention.cuda.kernels import cubin_of
 from attention.identity import same_code
 from attention.problem import AttentionProblem
-from attention.timings import Timing
+from attention.timing import Timing
 from attention.variant import Config, by_path
 from microbench import paths
 from microbench.arch import by_name

@@ -7,7 +7,7 @@ import pytest
 
 from microbench import paths
 from microbench.arch import Machine, by_name
-from microbench.probe import Point
+from microbench.point import Point
 from microbench.probes import discover
 from microbench.record import Run, read
 

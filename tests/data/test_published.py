@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from microbench import paths
 from microbench.arch import Machine, by_name
 from microbench.errors import DataError
-from microbench.probe import Point, breaks
+from microbench.point import Point
+from microbench.probe import breaks
 from microbench.probes.memory.dram_bandwidth import PROBE
 from microbench.published import load
 from microbench.published.facts import Fact, Flag, Rejected

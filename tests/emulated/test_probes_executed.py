@@ -12,7 +12,7 @@ from microbench.arch import CUDA
 from microbench.cli import app
 from microbench.device import choose, open_device
 from microbench.device.emulated import EmulatedGpu
-from microbench.errors import DeviceError, UnknownArch
+from microbench.errors import DeviceError, InputError
 from microbench.executed import Executed, execute
 from microbench.probes import discover, named
 
@@ -86,5 +86,6 @@ def test_nothing_emulated_can_be_written_as_a_run() -> None:
 
 
 def test_an_architecture_that_does_not_exist_is_named() -> None:
-    with pytest.raises(UnknownArch, match="sm42"):
-        choose("emulated:sm42")
+    for name in ("emulated:sm42", "emulated:host", "emulated"):
+        with pytest.raises(InputError, match="write emulated: and one of sm70, "):
+            choose(name)

@@ -5,7 +5,8 @@ import pytest
 
 from microbench import clocks
 from microbench.device.cuda import CudaDevice
-from microbench.probe import Point
+from microbench.measure import open_bench
+from microbench.point import Point
 from microbench.probes import named
 from microbench.probes.issue import fixed_latency
 
@@ -22,7 +23,7 @@ def device() -> CudaDevice:
 @pytest.mark.parametrize("operation", fixed_latency.OPERATIONS)
 def test_a_chain_without_stalls_reads_stale_operands(device: CudaDevice, operation: str) -> None:
     probe, point = named("fixed_latency"), Point((("operation", operation),))
-    bench = device.bench(probe, "nvrtc", quick=True)
+    bench = open_bench(device, probe, "nvrtc", quick=True)
     (kernel,), (build,) = bench.kernels(point), fixed_latency.builds(point)
     places = bench.stalls(kernel, build.contract)
     inputs = bench.array(fixed_latency.operands(operation))

@@ -15,7 +15,9 @@ from microbench.cli.check import AGREEMENT
 from microbench.curves import Curves, NoValue, plateaus
 from microbench.device import open_device
 from microbench.device.cuda import CudaDevice
-from microbench.probe import Constant, Metric, Point, Probe, Value
+from microbench.measure import open_bench
+from microbench.point import Point, Value
+from microbench.probe import Constant, Metric, Probe
 from microbench.probes import discover
 from microbench.record import Record
 from microbench.runner import judge
@@ -45,7 +47,7 @@ def device(gpu: clocks.Gpu) -> Iterator[CudaDevice]:
 
 def records(device: CudaDevice, probe: Probe, method: str, point: Point) -> list[Record]:
     """What a run would write of this point, judged by the metrics' bounds."""
-    bench = device.bench(probe, method, quick=True)
+    bench = open_bench(device, probe, method, quick=True)
     answer = Answer(tuple(probe.run(bench, point)))
     return judge.judged("test", Task(0, probe, method, point), device.machine, answer)
 

@@ -14,18 +14,6 @@ __device__ __forceinline__ float ffma(float a, float b, float c) {
   return d;
 }
 
-__device__ __forceinline__ float fadd(float a, float b) {
-  float d;
-  asm volatile("add.rn.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b));
-  return d;
-}
-
-__device__ __forceinline__ unsigned imad(unsigned a, unsigned b, unsigned c) {
-  unsigned d;
-  asm volatile("mad.lo.u32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
-  return d;
-}
-
 // MUFU.EX2 alone: without .ftz the compiler adds a multiply on either side for denormals.
 __device__ __forceinline__ float ex2(float x) {
   float y;

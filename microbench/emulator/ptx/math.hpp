@@ -5,8 +5,6 @@
 namespace ptx {
 
 inline float ffma(float a, float b, float c) { return fmaf(a, b, c); }
-inline float fadd(float a, float b) { return a + b; }
-inline unsigned imad(unsigned a, unsigned b, unsigned c) { return a * b + c; }
 
 // The SFU's result is within 2 units of the last place of this one (PTX ISA, 'ex2'); .ftz clears denormals.
 inline float ex2(float x) {

@@ -16,7 +16,8 @@ from microbench.device import cpu as host_cpu
 from microbench.measure.host import HostBench
 from microbench.measure.host_code import FUSED, compiled
 from microbench.patterns_host import at_least, at_most, threads_axis
-from microbench.probe import Axis, Bound, Constant, Metric, Point, Probe, Sample
+from microbench.point import Point
+from microbench.probe import Axis, Bound, Constant, Metric, Probe, Sample
 
 MIB = KIB * KIB
 ARRAYS = {"read": 1, "copy": 2, "triad": 3}

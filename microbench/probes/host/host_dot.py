@@ -12,7 +12,8 @@ from microbench.measure.host import HostBench
 from microbench.measure.host_asm import LoopContract
 from microbench.measure.host_code import REORDERED, provable
 from microbench.patterns_host import Lap, throughput, uniform
-from microbench.probe import Axis, Point
+from microbench.point import Point
+from microbench.probe import Axis
 
 ELEMENTS = 2048
 LONGEST = 2048

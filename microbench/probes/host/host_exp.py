@@ -15,7 +15,8 @@ from microbench.measure.host import HostBench
 from microbench.measure.host_asm import LoopContract
 from microbench.measure.host_code import compiled, provable
 from microbench.patterns_host import Lap, fma_per_clk, throughput, uniform
-from microbench.probe import Axis, Point
+from microbench.point import Point
+from microbench.probe import Axis
 
 ELEMENTS = 1024
 DEGREE = 5

@@ -8,7 +8,8 @@ from microbench.device import cpu as host_cpu
 from microbench.measure.host import HostBench
 from microbench.measure.host_asm import require_chain
 from microbench.measure.host_code import provable
-from microbench.probe import Bound, Constant, Metric, Point, Probe, Sample
+from microbench.point import Point
+from microbench.probe import Bound, Constant, Metric, Probe, Sample
 
 CHAIN = 64
 

@@ -7,7 +7,8 @@ from microbench.curves import peak
 from microbench.device import cpu as host_cpu
 from microbench.measure.host import HostBench
 from microbench.patterns_host import fma_per_clk, uniform
-from microbench.probe import Axis, Bound, Constant, Metric, Point, Probe, Sample
+from microbench.point import Point
+from microbench.probe import Axis, Bound, Constant, Metric, Probe, Sample
 
 
 def run(bench: HostBench, point: Point) -> list[Sample]:

@@ -6,7 +6,8 @@ from microbench.arch import HOST, KIB, Machine
 from microbench.device import cpu as host_cpu
 from microbench.measure.host import HostBench
 from microbench.patterns_host import at_most
-from microbench.probe import Axis, Bound, Constant, Metric, Point, Probe, Sample
+from microbench.point import Point
+from microbench.probe import Axis, Bound, Constant, Metric, Probe, Sample
 
 MIB = KIB * KIB
 SIZES = (128 * KIB, 1 * MIB, 8 * MIB, 64 * MIB)

@@ -14,7 +14,8 @@ from microbench.arch import HOST, KIB, Machine
 from microbench.device import cpu as host_cpu
 from microbench.measure.host import HostBench
 from microbench.measure.host_code import compiled, load_word
-from microbench.probe import Axis, Bound, Constant, Metric, Point, Probe, Sample
+from microbench.point import Point
+from microbench.probe import Axis, Bound, Constant, Metric, Probe, Sample
 from microbench.shelves import cache_latency, cache_size, memory_latency
 
 LINE_BYTES = 64

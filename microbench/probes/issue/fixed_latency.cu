@@ -1,6 +1,7 @@
 // One warp, CHAIN dependent operations in a straight line. No operation may hide a stale operand: none converges, none
 // saturates, and none undoes the one before it.
 #include "chain.cuh"
+#include "ptx/alu.cuh"
 #include "ptx/math.cuh"
 
 struct Ffma {

@@ -17,7 +17,8 @@ from microbench.curves import at
 from microbench.errors import DeviceError
 from microbench.measure.launch import Bench, Expected, Kernel, Launch
 from microbench.patterns import SETTLE, SETTLE_MAX
-from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, SassContract
+from microbench.point import Point
+from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, SassContract
 
 CHAIN = 64
 REPEATS = 20

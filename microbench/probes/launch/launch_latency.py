@@ -7,7 +7,8 @@ import numpy as np
 from microbench.arch import CUDA
 from microbench.curves import at
 from microbench.measure.launch import Bench, Launch
-from microbench.probe import Bound, Build, Constant, Metric, Point, Probe, Sample, SassContract
+from microbench.point import Point
+from microbench.probe import Bound, Build, Constant, Metric, Probe, Sample, SassContract
 
 NODES = 256
 

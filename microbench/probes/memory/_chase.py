@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from microbench.arch import KIB, Machine
 from microbench.measure.launch import Bench, Expected, Launch, Measured
 from microbench.patterns import loop
-from microbench.probe import Build, OpCount, Point, Twin
+from microbench.point import Point
+from microbench.probe import Build, OpCount, Twin
 
 LINE_BYTES = 128
 CHAIN = 32

@@ -9,7 +9,8 @@ from microbench.arch import CUDA, KIB, Machine
 from microbench.curves import peak
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.patterns import loop
-from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin
+from microbench.point import Point
+from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, Twin
 from microbench.probes.memory._streams import BYTES_IN_FLIGHT, STREAMS, XORS, Stream, defines, xor_by_thread
 
 MODES = {"read": 0, "write": 1, "copy": 2}

@@ -9,7 +9,8 @@ from microbench.arch import CUDA, KIB
 from microbench.curves import peak
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.patterns import limit, loop
-from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin
+from microbench.point import Point
+from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, Twin
 from microbench.probes.memory._streams import STREAMS, XORS, defines, xor_by_thread
 
 TRIPS = 64

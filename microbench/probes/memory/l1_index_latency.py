@@ -7,7 +7,8 @@ from microbench.arch import CUDA
 from microbench.curves import at
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.patterns import latency_metrics, loop
-from microbench.probe import Build, Constant, OpCount, Point, Probe, Sample
+from microbench.point import Point
+from microbench.probe import Build, Constant, OpCount, Probe, Sample
 
 CHAIN = 32
 TRIPS = 32

@@ -9,7 +9,8 @@ from microbench.arch import CUDA, KIB
 from microbench.curves import knee
 from microbench.measure.launch import Bench
 from microbench.patterns import latency_metrics
-from microbench.probe import Axis, Constant, Point, Probe, Sample
+from microbench.point import Point
+from microbench.probe import Axis, Constant, Probe, Sample
 from microbench.probes.memory._chase import TWIN, builds, chase
 
 FOOTPRINTS = tuple(KIB * size for size in (*range(8, 64, 8), *range(64, 288, 4)))

@@ -15,7 +15,8 @@ from microbench.arch import CUDA, KIB, Machine
 from microbench.curves import peak
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.patterns import loop
-from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin, Value
+from microbench.point import Point, Value
+from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, Twin
 from microbench.probes.memory._streams import BYTES_IN_FLIGHT, STREAMS, XORS, defines, xor_by_thread
 
 MIB = KIB * KIB

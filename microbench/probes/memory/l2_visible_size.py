@@ -8,7 +8,8 @@ from microbench.arch import CUDA, KIB, Machine
 from microbench.curves import knee
 from microbench.measure.launch import Bench
 from microbench.patterns import latency_metrics
-from microbench.probe import Axis, Constant, Point, Probe, Sample
+from microbench.point import Point
+from microbench.probe import Axis, Constant, Probe, Sample
 from microbench.probes.memory._chase import LINE_BYTES, TWIN, builds, chase
 
 MIB = KIB * KIB

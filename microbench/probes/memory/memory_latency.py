@@ -9,7 +9,8 @@ from microbench.arch import CUDA, KIB
 from microbench.curves import level
 from microbench.measure.launch import Bench
 from microbench.patterns import latency_metrics
-from microbench.probe import Axis, Constant, Point, Probe, Sample
+from microbench.point import Point
+from microbench.probe import Axis, Constant, Probe, Sample
 from microbench.probes.memory._chase import LINE_BYTES, TWIN, builds, chase, too_large
 
 

@@ -8,7 +8,8 @@ from microbench.arch import CUDA
 from microbench.curves import at
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.patterns import limit, loop
-from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, Twin
+from microbench.point import Point
+from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, Twin
 
 FLIGHT = 8
 THREADS = 1024

@@ -10,7 +10,8 @@ from microbench.arch import CUDA, Machine
 from microbench.curves import slope
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.patterns import loop
-from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Point, Probe, Sample, SassContract, Twin
+from microbench.point import Point
+from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, SassContract, Twin
 
 # Dependent loads, and independent ones: more of those in flight than 8 of 16 bytes would not fit 64 registers.
 CHAINS = (32, 8)

@@ -8,7 +8,8 @@ from microbench.arch import CUDA
 from microbench.curves import at
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.patterns import latency_metrics, loop
-from microbench.probe import Axis, Build, Constant, OpCount, Point, Probe, Sample, Twin
+from microbench.point import Point
+from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample, Twin
 
 CHAIN = 64
 TRIPS = 32

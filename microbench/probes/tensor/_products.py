@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from microbench.arch import Machine
 from microbench.measure.launch import Bench, Expected, Launch
-from microbench.probe import Axis, Bound, Metric, Point, Sample
+from microbench.point import Point
+from microbench.probe import Axis, Bound, Metric, Sample
 
 Floats = NDArray[np.float32]
 Bits = NDArray[np.uint16]

@@ -2,7 +2,8 @@
 
 from microbench.arch import Machine
 from microbench.patterns import loop
-from microbench.probe import Axis, OpCount, Point, SassContract
+from microbench.point import Point
+from microbench.probe import Axis, OpCount, SassContract
 from microbench.probes.tensor._products import A_ROWS, PER_TRIP, K, tensor_cycles
 
 OPERANDS = Axis("operands", ("ss", "rs"))  # where A comes from: shared memory or registers

@@ -10,7 +10,8 @@ from microbench.arch import with_feature
 from microbench.curves import at
 from microbench.measure.launch import Bench, Launch
 from microbench.patterns import loop
-from microbench.probe import Axis, Build, Constant, OpCount, Point, Probe, Sample
+from microbench.point import Point
+from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample
 from microbench.probes.tensor._products import (
     HMMA_FILLERS,
     PER_TRIP,

@@ -9,7 +9,8 @@ from microbench.arch import with_feature
 from microbench.curves import peak
 from microbench.measure.launch import Bench, Launch
 from microbench.patterns import loop
-from microbench.probe import Axis, Build, Constant, OpCount, Point, Probe, Sample
+from microbench.point import Point
+from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample
 from microbench.probes.tensor._products import (
     HMMA_FILLERS,
     INPUTS,

@@ -9,7 +9,8 @@ import numpy as np
 from microbench.arch import with_feature
 from microbench.curves import at
 from microbench.measure.launch import Bench, Kernel, Launch, Measured
-from microbench.probe import Axis, Build, Constant, Point, Probe, Sample
+from microbench.point import Point
+from microbench.probe import Axis, Build, Constant, Probe, Sample
 from microbench.probes.tensor._products import PER_TRIP, nothing_left, time_metrics, wgmma_operands, wgmma_smem_bytes
 from microbench.probes.tensor._wgmma import OPERANDS, contract, least_cycles
 

@@ -9,7 +9,8 @@ import numpy as np
 from microbench.arch import with_feature
 from microbench.curves import peak
 from microbench.measure.launch import Bench, Launch
-from microbench.probe import Axis, Build, Constant, Point, Probe, Sample
+from microbench.point import Point
+from microbench.probe import Axis, Build, Constant, Probe, Sample
 from microbench.probes.tensor._products import (
     INPUTS,
     PER_TRIP,

@@ -7,7 +7,8 @@ import numpy as np
 from microbench.arch import CUDA
 from microbench.measure.launch import Bench, Launch
 from microbench.patterns import loop
-from microbench.probe import Axis, Build, Metric, OpCount, Point, Probe, Sample
+from microbench.point import Point
+from microbench.probe import Axis, Build, Metric, OpCount, Probe, Sample
 
 
 def builds(_: Point) -> tuple[Build, ...]:

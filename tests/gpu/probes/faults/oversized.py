@@ -4,7 +4,8 @@ import os
 
 from microbench.arch import CUDA, KIB
 from microbench.measure.launch import Bench, Launch
-from microbench.probe import Axis, Build, Metric, Point, Probe, Sample, SassContract
+from microbench.point import Point
+from microbench.probe import Axis, Build, Metric, Probe, Sample, SassContract
 
 SMEM_BYTES = {"before": 4 * KIB, "fault": KIB * KIB, "after": 4 * KIB}
 

@@ -5,7 +5,8 @@ import time
 
 from microbench.arch import CUDA
 from microbench.measure.launch import Bench, Launch
-from microbench.probe import Axis, Build, Metric, Point, Probe, Sample, SassContract
+from microbench.point import Point
+from microbench.probe import Axis, Build, Metric, Probe, Sample, SassContract
 
 
 def builds(_: Point) -> tuple[Build, ...]:

@@ -6,7 +6,8 @@ import numpy as np
 
 from microbench.arch import CUDA
 from microbench.measure.launch import Bench, Launch
-from microbench.probe import Axis, Build, Metric, OpCount, Point, Probe, Sample, SassContract
+from microbench.point import Point
+from microbench.probe import Axis, Build, Metric, OpCount, Probe, Sample, SassContract
 
 NOWHERE = np.uint64(64)
 
