@@ -36,7 +36,7 @@ def execute(probes: tuple[Probe, ...], device: EmulatedGpu, quick: bool = False)
     with watching(len(work)) as watcher:
         for probe, point in work:
             watcher.doing(probe.name, str(point))
-            rows.append(_one(probe, point, device))
+            rows.append(execute_point(probe, point, device))
             watcher.finished()
     return tuple(rows)
 
@@ -53,7 +53,8 @@ def points(probe: Probe, quick: bool) -> Iterator[Point]:
         yield from dict.fromkeys((group[0], group[-1]))
 
 
-def _one(probe: Probe, point: Point, device: EmulatedGpu) -> Executed:
+def execute_point(probe: Probe, point: Point, device: EmulatedGpu) -> Executed:
+    """One point. Whatever a probe raises is the row's reason."""
     arch = device.machine.arch.name
     if probe.skip and (why := probe.skip(device.machine, point)):
         return Executed(probe.name, arch, point, "unsupported", reason=why)

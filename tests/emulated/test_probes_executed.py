@@ -13,17 +13,13 @@ from microbench.cli import app
 from microbench.device import choose, open_device
 from microbench.device.emulated import EmulatedGpu
 from microbench.errors import DeviceError, InputError
-from microbench.executed import Executed, execute
+from microbench.executed import Executed, execute, execute_point
 from microbench.probes import discover, named
 
 WITHOUT_RESULTS = {"launch_latency"}  # an empty kernel
-IN_EVERY_RUN = ("sm70", "sm80", "sm90a", "sm100a")  # one of each generation; the same kernels for the others
-COPY = "microbench/probes/arithmetic"
 
 
-@pytest.mark.parametrize(
-    "arch", [arch if arch in IN_EVERY_RUN else pytest.param(arch, marks=pytest.mark.slow) for arch in CUDA]
-)
+@pytest.mark.parametrize("arch", CUDA)
 def test_every_probe_of_an_architecture_computes_what_it_declares(arch: str) -> None:
     rows = execute(discover(), EmulatedGpu(arch), quick=True)
     assert not [row for row in rows if row.status == "failed"]
@@ -32,7 +28,7 @@ def test_every_probe_of_an_architecture_computes_what_it_declares(arch: str) -> 
 
 
 def altered(folder: Path, name: str, old: str, new: str) -> Executed:
-    """A copy of a probe with one edit of its kernel, executed."""
+    """A copy of a probe with one edit of its kernel, executed at its first point."""
     probe = named(name)
     target = folder / probe.family
     target.mkdir()
@@ -41,7 +37,7 @@ def altered(folder: Path, name: str, old: str, new: str) -> Executed:
     (target / f"{name}_altered.cu").write_text(source.replace(old, new).replace(f" {name}(", f" {name}_altered("))
     (target / f"{name}_altered.py").write_text(probe.file.read_text())
     (found,) = (each for each in discover(folder) if each.name == f"{name}_altered")
-    return execute((found,), EmulatedGpu("sm90a"), quick=True)[0]
+    return execute_point(found, next(found.points(quick=True)), EmulatedGpu("sm90a"))
 
 
 PLANTED = {
