@@ -7,6 +7,7 @@ import pytest
 
 from attention import learned_file
 from microbench import paths
+from tests.cpu.bare_checkout import Checkout, laid_out, with_python
 
 
 @pytest.fixture
@@ -50,3 +51,15 @@ def host_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget()
     yield
     forget()
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Iterator[Checkout]:
+    """A checkout on a machine without Python."""
+    yield from laid_out(tmp_path)
+
+
+@pytest.fixture
+def checkout(bare: Checkout) -> Checkout:
+    """The same on a machine with a Python that is new enough."""
+    return with_python(bare)

@@ -1,126 +1,17 @@
-"""constraints/environment.sh: .venv is made with a Python that is new enough, and pip installs what a step needs."""
+"""constraints/environment.sh: pip installs into .venv what a step needs, once."""
 
 import os
 import shutil
 import signal
-import subprocess
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-TOOLS = "cat chmod cksum cp dirname flock grep ls mkdir rm sed sh sleep tail tee touch uname"
-# A Python that is new enough, with its pip: it notes what pip installs, and does then what the file `pip` says.
-PYTHON = """#!/bin/sh
-case "$*" in
-  "-m venv .venv")
-    mkdir -p .venv/bin && touch .venv/pyvenv.cfg && echo "VIRTUAL_ENV=$PWD/.venv" > .venv/bin/activate
-    cp "$0" .venv/bin/python && cp "$0" .venv/bin/pip ;;
-  constraints/lane.py) echo >> lane_calls; cat lane ;;
-  "-m pip index versions torch") cat index ;;
-  "-m pip "*" install "*) echo "$*" | sed 's/.*--constraint //' >> pip_calls; [ ! -e pip ] || . ./pip ;;
-esac
-"""
-OLD_PYTHON = """#!/bin/sh
-case "$*" in
-  --version) echo "Python 3.10.12" ;;
-  *"pip"*install*) echo "$*" >> "$HERE/uv_installs"; {pip} ;;
-  *) exit 1 ;;
-esac
-"""
-FAKE_UV = """#!/bin/sh
-echo "$*" >> "$HERE/uv_calls"
-case "$1" in
-  venv) {venv} ;;
-esac
-"""
-MAKES = '"$HERE/python-that-uv-fetched" -m venv .venv'
-FAILS = 'echo "error: Failed to download cpython-3.12.12" >&2; exit 2'
-HOST_BENCH, HOST_DEV = "constraints/host.txt --editable .\n", "constraints/host.txt --editable .[dev,twins]\n"
-
-
-@dataclass
-class Checkout:
-    """A tree with environment.sh, and a PATH without any Python but those that a test puts there."""
-
-    root: Path
-    started: list[subprocess.Popen[str]] = field(default_factory=list)
-
-    def program(self, name: str, text: str, folder: str = "bin") -> None:
-        file = self.root / folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-        file.chmod(0o755)
-
-    def write(self, file: str, text: str) -> None:
-        (self.root / file).write_text(text)
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        environment = {
-            "PATH": f"{self.root / 'bin'}:{self.root / 'tools'}",
-            "HERE": str(self.root),
-            "HOME": str(self.root),
-        }
-        command = [str(self.root / "constraints" / "environment.sh"), *arguments]
-        self.started.append(
-            subprocess.Popen(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                env=environment,
-                start_new_session=True,
-            )
-        )
-        return self.started[-1]
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        process = self.start(*arguments)
-        out, err = process.communicate(timeout=60)
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
-
-    def wait_for(self, file: str) -> None:
-        until = time.monotonic() + 60
-        while not (self.root / file).exists():
-            assert time.monotonic() < until, f"{file} did not come"
-            time.sleep(0.01)
-
-    def said(self, file: str) -> str:
-        path = self.root / file
-        return path.read_text() if path.exists() else ""
-
-
-@pytest.fixture
-def bare(tmp_path: Path) -> Iterator[Checkout]:
-    """A checkout on a machine without Python."""
-    (tmp_path / "constraints").mkdir()
-    shutil.copy(ROOT / "constraints" / "environment.sh", tmp_path / "constraints")
-    (tmp_path / "tools").mkdir()
-    for tool in TOOLS.split():
-        if found := shutil.which(tool):
-            (tmp_path / "tools" / tool).symlink_to(found)
-    made = Checkout(tmp_path)
-    made.program("python-that-uv-fetched", PYTHON, ".")
-    made.write("pyproject.toml", "[project]\n[tool.ruff]\n")
-    made.write("constraints/host.txt", "torch==2.13.0             # via smscope\n")
-    made.write("index", "torch (2.15.0)\nAvailable versions: 2.15.0, 2.13.0+cpu, 2.13.0\n")
-    made.write("lane", "host\n")
-    yield made
-    for process in made.started:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-
-
-@pytest.fixture
-def checkout(bare: Checkout) -> Checkout:
-    """A checkout on a machine with a Python that is new enough."""
-    bare.program("python3.12", PYTHON)
-    bare.program("python3", OLD_PYTHON.format(pip="exit 1"))
-    return bare
+from tests.cpu.bare_checkout import (
+    HOST_BENCH,
+    HOST_DEV,
+    Checkout,
+)
 
 
 def test_a_step_is_installed_once_and_holds_those_before_it(checkout: Checkout) -> None:
@@ -282,86 +173,3 @@ def test_where_no_lane_serves_the_gpu_nothing_is_installed(checkout: Checkout) -
 def test_a_lane_that_does_not_exist_is_one_sentence(checkout: Checkout) -> None:
     told = checkout.run("bench", "hots")
     assert (told.returncode, told.stderr) == (2, "smscope: LANE=hots is none of host, volta and cuda.\n")
-
-
-def test_python_3_10_installs_uv_in_a_corner_and_uv_makes_it(bare: Checkout) -> None:
-    uv = FAKE_UV.format(venv=MAKES)
-    install = f"mkdir -p .venv-uv/bin && cat > .venv-uv/bin/uv <<'END'\n{uv}END\nchmod +x .venv-uv/bin/uv"
-    bare.program("python3", OLD_PYTHON.format(pip=install))
-    told = bare.run("bench", "")
-    assert (told.returncode, told.stderr) == (0, "")
-    assert "here is Python 3.10.12, and none from 3.11 to 3.14 with venv; uv fetches Python 3.12" in told.stdout
-    assert "--target .venv-uv" in bare.said("uv_installs")
-    assert "--python 3.12 .venv" in bare.said("uv_calls")
-    assert bare.said("pip_calls") == HOST_BENCH
-
-
-def test_a_uv_on_the_path_is_used(bare: Checkout) -> None:
-    bare.program("python3", OLD_PYTHON.format(pip="exit 1"))
-    bare.program("uv", FAKE_UV.format(venv=MAKES))
-    assert bare.run("bench", "").returncode == 0
-    assert not bare.said("uv_installs") and bare.said("pip_calls") == HOST_BENCH
-
-
-def test_a_new_enough_python_without_venv_leaves_it_to_uv(bare: Checkout) -> None:
-    bare.program("python3", '#!/bin/sh\ncase "$*" in -m*) mkdir .venv; exit 1 ;; esac\n')
-    bare.program("uv", FAKE_UV.format(venv=f"[ ! -e .venv ] && {MAKES}"))
-    assert bare.run("bench", "").returncode == 0
-    assert bare.said("pip_calls") == HOST_BENCH
-
-
-@pytest.mark.parametrize(
-    ("pip", "venv", "says"),
-    [
-        ("echo 'ERROR: No matching distribution found for uv' >&2; exit 1", None, "No matching distribution"),
-        ("exit 1", FAILS, "Failed to download cpython"),
-    ],
-    ids=["no uv", "no interpreter"],
-)
-def test_where_the_fetch_fails_one_sentence_names_the_package(
-    bare: Checkout, pip: str, venv: str | None, says: str
-) -> None:
-    bare.program("python3", OLD_PYTHON.format(pip=pip))
-    if venv:
-        bare.program("uv", FAKE_UV.format(venv=venv))
-    told = bare.run("bench", "")
-    assert told.returncode == 2 and told.stderr.count("\n") == 1
-    assert says in told.stderr and "here is Python 3.10.12" in told.stderr
-    assert "apt install python3.11 python3.11-venv" in told.stderr and "PYTHON=" in told.stderr
-    assert not bare.said("pip_calls")
-
-
-def test_without_any_python_it_is_said(bare: Checkout) -> None:
-    told = bare.run("bench", "")
-    assert told.returncode == 2 and "here is no python3" in told.stderr and told.stderr.count("\n") == 1
-
-
-def test_an_environment_that_was_moved_is_made_anew(checkout: Checkout, tmp_path: Path) -> None:
-    assert checkout.run("bench", "").returncode == 0
-    activate = tmp_path / ".venv" / "bin" / "activate"
-    activate.write_text(activate.read_text().replace(str(tmp_path), "/elsewhere"))
-    assert checkout.run("bench", "").returncode == 0
-    assert str(tmp_path) in activate.read_text() and checkout.said("pip_calls") == HOST_BENCH * 2
-
-
-def test_an_environment_without_pip_is_made_anew(checkout: Checkout) -> None:
-    assert checkout.run("bench", "").returncode == 0
-    (checkout.root / ".venv" / "bin" / "pip").unlink()
-    assert checkout.run("bench", "").returncode == 0
-    assert checkout.said("pip_calls") == HOST_BENCH * 2
-
-
-def test_an_environment_that_somebody_made_is_kept(checkout: Checkout) -> None:
-    made = [str(checkout.root / "bin" / "python3.12"), "-m", "venv", ".venv"]
-    subprocess.run(made, cwd=checkout.root, check=True)
-    checkout.write(".venv/kept", "")
-    assert checkout.run("bench", "").returncode == 0
-    assert checkout.said("pip_calls") == HOST_BENCH and (checkout.root / ".venv" / "kept").exists()
-
-
-def test_a_folder_that_is_no_environment_is_left_alone(checkout: Checkout) -> None:
-    (checkout.root / ".venv").mkdir()
-    checkout.write(".venv/thesis.tex", "years of work")
-    told = checkout.run("bench", "")
-    assert told.returncode == 2 and "holds no virtual environment; move it away" in told.stderr
-    assert checkout.said(".venv/thesis.tex") == "years of work"
