@@ -110,21 +110,20 @@ def sdpa(
             return torch_sdpa(query, key, value, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa)
     except Exception:
         pass  # judged below, where the error names what is wrong
-    return _judged(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, strict=strict, only=only)
+    return _judged(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, strict, only)
 
 
 def _judged(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    attn_mask: torch.Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-    *,
-    strict: bool = False,
-    only: str | None = None,
+    attn_mask: torch.Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+    strict: bool,
+    only: str | None,
 ) -> torch.Tensor:
     """A call that is looked at: for what is wrong with it, and for who serves it."""
     biased = attn_mask is not None and is_causal_bias(attn_mask)

@@ -4,6 +4,7 @@ Nothing is timed: what a probe makes of these Measured values means nothing, and
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,11 +99,9 @@ class EmulatedBench:
 
     def launch(self, launch: Launch, *more: Any) -> None:
         """Execute one launch and look at what it left. Raises DeviceError, MeasureError."""
-        wanted = [expected.values() for expected in launch.expects]
-        launch.kernel.function((launch.grid,), (launch.block,), (*launch.args, *more), shared_mem=launch.smem_bytes)
-        for expected, values in zip(launch.expects, wanted, strict=True):
-            expected.require(self.host(expected.array), values, self.probe.name)
-            self.checked += 1
+        args, smem = (*launch.args, *more), launch.smem_bytes
+        execute = partial(launch.kernel.function, (launch.grid,), (launch.block,), args, shared_mem=smem)
+        self.checked += launch.held(execute, self, self.probe.name)
 
     def cycles(self, short: Launch, long: Launch, operations: float) -> Measured:
         """Execute both; every block must have reported a start and a later end. Raises DeviceError, MeasureError."""

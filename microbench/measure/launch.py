@@ -64,6 +64,14 @@ class Launch:
     smem_bytes: int = 0
     expects: tuple[Expected, ...] = ()
 
+    def held(self, execute: Callable[[], None], bench: "Bench", name: str) -> int:
+        """Execute it and hold what it leaves against what it declares: the number of arrays. Raises MeasureError."""
+        wanted = [expected.values() for expected in self.expects]
+        execute()
+        for expected, values in zip(self.expects, wanted, strict=True):
+            expected.require(bench.host(expected.array), values, name)
+        return len(wanted)
+
     @property
     def warps(self) -> int:
         """Warps in all blocks together."""

@@ -1,8 +1,12 @@
 """These tests need a GPU: without one they say so. What a run writes goes into a folder of the tests' own."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from microbench import clocks
+from microbench.device import open_device
+from microbench.device.cuda import CudaDevice
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -12,3 +16,12 @@ def gpu() -> clocks.Gpu:
     if not found:
         pytest.skip(f"needs a GPU: {clocks.why_no_gpu()}")
     return found[0]
+
+
+@pytest.fixture(scope="module")
+def device(gpu: clocks.Gpu) -> Iterator[CudaDevice]:
+    """The same, opened as a probe's worker opens it."""
+    opened = open_device("cuda:0")
+    assert isinstance(opened, CudaDevice)
+    yield opened
+    opened.close()

@@ -1,12 +1,10 @@
 """Every probe on this GPU: what its launches leave is what it declares, by NumPy, as on the emulated device."""
 
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
-from microbench import clocks
-from microbench.device import open_device
 from microbench.device.cuda import CudaDevice
 from microbench.executed import points
 from microbench.measure.cuda import CudaBench
@@ -32,12 +30,8 @@ class CheckedBench(CudaBench):
         return min(count, MOST_TRIPS)
 
     def launch(self, launch: Launch, *more: Any) -> None:
-        wanted = [expected.values() for expected in launch.expects]
         self._prepare(launch)
-        super().launch(launch, *more)
-        for expected, values in zip(launch.expects, wanted, strict=True):
-            expected.require(self.host(expected.array), values, self.probe.name)
-            self.checked += 1
+        self.checked += launch.held(partial(super().launch, launch, *more), self, self.probe.name)
 
     def cycles(self, short: Launch, long: Launch, operations: float) -> Measured:
         for launch in (short, long):
@@ -47,14 +41,6 @@ class CheckedBench(CudaBench):
     def timed(self, launch: Launch, cold: bool = False, inner: int = 1, spaced_s: float = 0.0) -> Measured:
         self.launch(launch)
         return super().timed(launch, cold, inner, spaced_s)
-
-
-@pytest.fixture(scope="module")
-def device(gpu: clocks.Gpu) -> Iterator[CudaDevice]:
-    opened = open_device("cuda:0")
-    assert isinstance(opened, CudaDevice)
-    yield opened
-    opened.close()
 
 
 @pytest.mark.parametrize("probe", [probe for probe in discover() if probe.archs != ("host",)], ids=lambda p: p.name)

@@ -10,10 +10,8 @@ from statistics import median
 import numpy as np
 import pytest
 
-from microbench import clocks
 from microbench.cli.check import AGREEMENT
 from microbench.curves import Curves, NoValue, plateaus
-from microbench.device import open_device
 from microbench.device.cuda import CudaDevice
 from microbench.measure import open_bench
 from microbench.point import Point, Value
@@ -35,14 +33,6 @@ FOOTPRINT = "footprint_bytes"
 
 # values[metric][point] = what (nvrtc, numba) gave
 Values = dict[str, dict[Point, tuple[float, float]]]
-
-
-@pytest.fixture(scope="module")
-def device(gpu: clocks.Gpu) -> Iterator[CudaDevice]:
-    opened = open_device("cuda:0")
-    assert isinstance(opened, CudaDevice)
-    yield opened
-    opened.close()
 
 
 def records(device: CudaDevice, probe: Probe, method: str, point: Point) -> list[Record]:
