@@ -81,15 +81,15 @@ def sdpa(
             and (not devices._initialized or query.is_cpu)
             # Torch 2.13 reads past the end of a value that has fewer rows than key, unless it has more heads.
             and (key_bytes := key.nbytes) == value.nbytes
-            and (attn_mask is None or type(attn_mask) is _Tensor)  # a CausalBias holds nothing that could be added
+            # A CausalBias holds nothing that could be added. Torch 2.13 takes a mask beside is_causal: refused here.
+            and (attn_mask is None or (type(attn_mask) is _Tensor and is_causal is False))
             and dropout_p == 0.0
             and (scale is None or scale > 0.0)  # see torch_limits
             and (
                 (
-                    attn_mask is None
-                    and key_bytes > 0
+                    key_bytes > 0
                     and (
-                        (_cpu_is_torchs if _cpu_is_torchs is not None else _ask())
+                        (attn_mask is None and (_cpu_is_torchs if _cpu_is_torchs is not None else _ask()))
                         or key_bytes <= FEW_KEYS_BYTES
                         or 0 < (query_bytes := query.nbytes) <= FEW_QUERIES_BYTES
                         or (query_bytes <= SMALL_BYTES and key_bytes <= SMALL_BYTES)
@@ -99,11 +99,13 @@ def sdpa(
             )
         ):
             # Each further argument costs torch 0.1 us.
-            if scale is None and attn_mask is None:
+            if scale is None:
                 if is_causal is False:
                     if enable_gqa is False:
-                        return torch_sdpa(query, key, value)
-                    return torch_sdpa(query, key, value, enable_gqa=enable_gqa)
+                        if attn_mask is None:
+                            return torch_sdpa(query, key, value)
+                        return torch_sdpa(query, key, value, attn_mask)
+                    return torch_sdpa(query, key, value, attn_mask, enable_gqa=enable_gqa)
                 if enable_gqa is False:
                     return torch_sdpa(query, key, value, is_causal=is_causal)
                 return torch_sdpa(query, key, value, is_causal=is_causal, enable_gqa=enable_gqa)

@@ -3,7 +3,7 @@
 Whatever calls it is served, by name or through a module: nn.MultiheadAttention, nn.TransformerEncoder, timm, diffusers,
 Transformers' `sdpa`. The operator's kernels for CPU and CUDA are overridden, and torch's own stand behind them: they
 serve what attention.sdpa hands to torch or refuses, and transforms, exports, subclasses and fakes, as if nothing were
-installed.
+installed. On a CPU where our kernel won no duel nothing is overridden: a tiny call would take a quarter longer for it.
 """
 
 import threading
@@ -17,11 +17,12 @@ from torch.autograd import forward_ad
 
 from attention.errors import EnvironmentLacks, ProblemError, UnsupportedError
 from attention.op import sdpa
+from attention.plan import cpu_is_torchs
 from attention.torch_own import STAND_INS, within
 from attention.torch_private import forget_kernels_of
 
 OPERATOR = "scaled_dot_product_attention"
-KEYS = ("CPU", "CUDA", "AutogradCPU", "AutogradCUDA")
+KEYS = {"CPU": ("CPU", "AutogradCPU"), "CUDA": ("CUDA", "AutogradCUDA")}
 CACHE_TAG = "+smscope-sdpa"
 _OVERLOAD = torch.ops.aten.scaled_dot_product_attention.default
 _C: Any = torch._C
@@ -38,6 +39,7 @@ class _Override:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.library: Any = None
+        self.keys: tuple[str, ...] = ()
         self.asked = False  # by install()
         self.contexts = 0  # that are open
         self.serves = False
@@ -55,17 +57,18 @@ class _Override:
         if not self.serves and self.library is not None:
             self.library._destroy()
             self.library = None
-            forget_kernels_of(_OVERLOAD, KEYS)
+            forget_kernels_of(_OVERLOAD, self.keys)
 
     def _register(self) -> None:
         library: Any = torch.library
         ours = library.Library("aten", "IMPL")
+        self.keys = KEYS["CUDA"] if cpu_is_torchs() else KEYS["CPU"] + KEYS["CUDA"]
         # All of them first: with a kernel of ours for CPU, torch's for AutogradCPU is one that cannot differentiate.
-        own = [library.get_kernel(f"aten::{OPERATOR}", key) for key in KEYS]
-        for key, kernel in zip(KEYS, own, strict=True):
+        own = [library.get_kernel(f"aten::{OPERATOR}", key) for key in self.keys]
+        for key, kernel in zip(self.keys, own, strict=True):
             ours.impl(OPERATOR, _kernel(kernel), key, with_keyset=True)
         self.library = ours
-        forget_kernels_of(_OVERLOAD, KEYS)
+        forget_kernels_of(_OVERLOAD, self.keys)
 
 
 _override = _Override()

@@ -50,6 +50,14 @@ CASES = {
 }
 
 
+def test_where_ours_can_be_given_nothing_torchs_kernel_stays(calls, monkeypatch):
+    monkeypatch.setattr(torch_sdpa, "cpu_is_torchs", lambda: True)
+    with attention.installed():
+        assert torch_sdpa._override.keys == ("CUDA", "AutogradCUDA")
+        F(*random((2, 4, 12, 8), (2, 4, 20, 8), (2, 4, 20, 8)))
+    assert not calls
+
+
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("backend", [None, "aot_eager"])
 def test_results_and_gradients_are_torchs(calls, case, backend):
@@ -224,11 +232,12 @@ def test_install_and_uninstall_count_once_and_contexts_nest(calls):
 
 
 def test_a_fallback_of_ours_reaches_torchs_kernel_and_not_itself(monkeypatch):
-    q, k, v = random(*[(1, 2, 8, 4)] * 3)
+    q, k, v = random(*[(1, 8, 128, 64)] * 3)
+    mask = torch.zeros(128, 128)
     with attention.installed(), pytest.warns(attention.FallbackWarning, match="float mask"):
-        found = F(q, k, v, torch.zeros(8, 8)), attention.sdpa(q, k, v, torch.zeros(8, 8))
+        found = F(q, k, v, mask), attention.sdpa(q, k, v, mask)
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", attention.sdpa)
-    again = torch.nn.functional.scaled_dot_product_attention(q, k, v, torch.zeros(8, 8))
+    again = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask)
     torch.testing.assert_close((*found, again), (F(q, k, v),) * 3, **CLOSE)
 
 

@@ -158,11 +158,12 @@ def test_a_fallback_inside_a_compiled_graph_warns_while_it_is_traced():
 def test_one_warning_per_reason_and_torch_serves():
     q, k, v = random(*[(1, 2, 8, 4)] * 3)
     wide = random(*[(1, 2, 64, 300)] * 3)  # a small call is torch's whoever could serve it
-    mask = torch.ones(8, 8, dtype=torch.bool).tril()
+    large = random(*[(1, 8, 128, 64)] * 3)
+    mask = torch.ones(128, 128, dtype=torch.bool).tril()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(3):
-            torch.testing.assert_close(sdpa(q, k, v, attn_mask=mask), F(q, k, v, mask), **CLOSE)
+            torch.testing.assert_close(sdpa(*large, attn_mask=mask), F(*large, mask), **CLOSE)
             assert sdpa(q, k, v, dropout_p=1.0).abs().sum() == 0
             torch.testing.assert_close(sdpa(*wide), F(*wide), **CLOSE)
     reasons = [str(warning.message) for warning in caught if warning.category is FallbackWarning]

@@ -33,6 +33,20 @@ def test_a_small_call_is_torchs_and_is_not_judged(judged, options):
     assert torch.equal(sdpa(q, k, v, **options), F(q, k, v, **options)) and not judged
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.float32])
+@pytest.mark.parametrize("options", [{}, {"scale": 0.3}, {"enable_gqa": True}])
+def test_a_small_call_with_a_mask_is_torchs_too(judged, options, dtype):
+    q, k, v = tensors()
+    mask = torch.ones(16, 16).tril().to(dtype)
+    assert torch.equal(sdpa(q, k, v, mask, **options), F(q, k, v, mask, **options)) and not judged
+
+
+def test_a_mask_beside_is_causal_is_refused_whatever_torch_makes_of_it(judged):
+    with pytest.raises(ProblemError, match="is_causal"):
+        sdpa(*tensors(), torch.ones(16, 16, dtype=torch.bool), is_causal=True)
+    assert len(judged) == 1
+
+
 @pytest.mark.parametrize("options", [{"only": "torch"}, {"only": "smscope"}, {"strict": True}, {"dropout_p": 0.5}])
 def test_who_asks_for_more_is_judged_however_small(judged, options):
     with pytest.warns(FallbackWarning) if "dropout_p" in options else torch.no_grad():
