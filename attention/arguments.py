@@ -52,16 +52,20 @@ def whole(name: str, given: Any, wanted: str) -> int:
     if type(given) is int:
         return given
     try:
-        if isinstance(given, bool) or _dimensions(given) > 0:
+        if _dimensions(given) > 0:
             raise TypeError
-        return index(given)
+        # Torch's compiler reads a tensor's number by no other name than item() (2.11), and index() would fix its value.
+        value = given.item() if hasattr(given, "item") else given
+        if isinstance(value, bool):
+            raise TypeError
+        return value if type(value) is int else index(value)
     except TypeError:
         raise ArgumentError(f"{name} is {_described(given)}; pass {wanted}.") from None
 
 
 def edges(window_size: Any) -> tuple[int, int]:
     """Keys left and right of the diagonal, -1 for all: None is all, as a side and as a whole. Raises ArgumentError."""
-    if window_size is None or window_size is OPEN:
+    if window_size is None:
         return OPEN
     wanted = "two whole numbers, keys to the left and right, -1 for all"
     try:

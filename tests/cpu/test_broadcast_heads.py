@@ -1,5 +1,7 @@
 """Batches and heads that torch would broadcast: a kernel meets them spread out, or it would read past their end."""
 
+import re
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -67,10 +69,16 @@ def test_an_empty_batch_has_a_mask_as_any_other(leading, mask):
 
 
 @pytest.mark.parametrize("leading", [((12,), (3,), (3,)), ((2, 4), (2, 2), (2, 2))])
-def test_where_nothing_is_computed_torch_lets_heads_differ(leading):
+def test_where_nothing_is_computed_heads_may_differ_if_torch_lets_them(leading):
     q, k, v = tensors(*leading)
     q = q[..., :0, :]
-    assert sdpa(q, k, v).shape == F(q, k, v).shape == q.shape
+    try:
+        shape = F(q, k, v).shape
+    except RuntimeError as error:  # torch 2.11
+        with pytest.raises(RuntimeError, match=re.escape(str(error))):
+            sdpa(q, k, v)
+    else:
+        assert sdpa(q, k, v).shape == shape == q.shape
 
 
 @pytest.mark.parametrize("scale", [0.0, -0.5])

@@ -86,6 +86,7 @@ LOUD: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Warning. Profiler clears events:UserWarning")  # torch 2.11
 @pytest.mark.parametrize("context", LOUD)
 def test_modes_need_it(context: str) -> None:
     given = tensor()

@@ -1,6 +1,7 @@
 """The host probes: their kernels compute what they say, and every one measures this CPU within its bounds."""
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 from microbench.arch import HOST
 from microbench.device.cpu import Caches
 from microbench.device.host import HostDevice
+from microbench.errors import DeviceError
 from microbench.measure import open_bench
 from microbench.measure.host_memory import Memory
 from microbench.point import Point
-from microbench.probe import Probe, breaks
+from microbench.probe import Probe, Sample, breaks
 from microbench.probes import discover
 from microbench.probes.host import host_bandwidth, host_dot, host_exp, host_memory_latency
 from microbench.runner.judge import judged
@@ -37,10 +39,18 @@ def first_and_last(probe: Probe, device: HostDevice) -> list[Point]:
     return [runnable[0], runnable[len(runnable) // 2]]
 
 
+def patiently(measured: Callable[[], tuple[Sample, ...]], tries: int = 10) -> tuple[Sample, ...]:
+    """Other tests run on every core meanwhile, and a probe says so: it is asked again."""
+    for _ in range(tries - 1):
+        with contextlib.suppress(DeviceError):
+            return measured()
+    return measured()
+
+
 @pytest.mark.parametrize("probe", HOST_PROBES, ids=lambda probe: probe.name)
 def test_every_probe_measures_this_cpu_within_its_bounds(probe: Probe, device: HostDevice) -> None:
     for point in first_and_last(probe, device):
-        samples = tuple(probe.run(open_bench(device, probe, "host", quick=True), point))
+        samples = patiently(lambda point=point: tuple(probe.run(open_bench(device, probe, "host", quick=True), point)))
         rows = judged("run", Task(0, probe, "host", point), device.machine, Answer(samples))
         assert [(row.status, row.reason) for row in rows] == [("ok", None)] * len(probe.metrics)
 
