@@ -19,7 +19,7 @@ import numpy as np
 from attention import learned, reference, rounding, timings
 from attention.choose import Candidate, choose
 from attention.errors import EnvironmentLacks
-from attention.identity import code_sha256
+from attention.identity import text_sha256
 from attention.machine import machine_profile
 from attention.problem import AttentionProblem
 from attention.timing import Timing
@@ -211,7 +211,7 @@ def _timing(
         error=error.error,
         allowed_error=error.allowed,
         threads=torch.get_num_threads(),
-        source_sha256=code_sha256(candidate.variant),
+        source_sha256=text_sha256(candidate.variant),
         packages=installed_packages(),
         run=run,
         commit=stamp.commit().sha,

@@ -121,5 +121,5 @@ def _explained(
     only: str | None,
 ) -> Explanation:
     explained = explain_call(asked, tensors, gpu=gpu, only=only)
-    cut = (CUT.format(extras.parts),) if extras.parts > 1 else ()
+    cut = (CUT.format(extras.parts()),) if extras.parts() > 1 else ()
     return replace(explained, notes=(*explained.notes, *cut, *ignored_note(hints)))

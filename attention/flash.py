@@ -88,7 +88,7 @@ def flash_attn_func(
     options = options_of(dropout_p, softmax_scale, causal, window_size, softcap)
     manner = Manner(only or "", strict, flag("deterministic", deterministic))
     judge(q, k, v, options, extras, None)
-    if extras.parts == 1:
+    if extras.parts() == 1:
         heads_first = (q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
         out, lse = _forward(*heads_first, None, options, extras, manner)
         out = out.transpose(1, 2)
@@ -166,7 +166,7 @@ def flash_attn_varlen_func(
     )
     judge(q, k, v, options, extras, lengths)
     lengths = _in_32_bits(lengths)
-    if extras.parts > 1:
+    if extras.parts() > 1:
         used_rows.check_on_the_cpu(lengths, extras)
         lengths = used_rows.with_room(lengths, q, k, v)
     out, lse = _packed(q, k, v, lengths, options, extras, manner)
@@ -184,7 +184,7 @@ def _packed(
 ) -> Pair:
     """Out (Tq, Hq, Dv) and lse (Hq, Tq) of packed sequences, or of what they use."""
     sequences, features = lengths, extras
-    if extras.parts > 1:
+    if extras.parts() > 1:
         sequences, features = used_rows.split(lengths, extras), used_rows.slopes_of_parts(extras)
     heads_first = (q.transpose(0, 1)[None], k.transpose(0, 1)[None], v.transpose(0, 1)[None])
     out, lse = _forward(*heads_first, sequences, options, features, manner)

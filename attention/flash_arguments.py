@@ -77,8 +77,7 @@ class FlashExtras(NamedTuple):
     seqused_k: Any = None
     leftpad_k: Any = None
 
-    @property
-    def parts(self) -> int:
+    def parts(self) -> int:  # no property: torch 2.10's compiler reads none of a named tuple
         """Into how many packed sequences attention.used_rows cuts each one of the caller's: 1 where all rows count."""
         return 1 + (self.seqused_q is not None) + (self.seqused_k is not None) + (self.leftpad_k is not None)
 

@@ -27,10 +27,10 @@ def problem(q: Any, k: Any, v: Any, options: Options, extras: FlashExtras) -> At
     (batch, seq_q, heads_q, dim), (_, seq_kv, heads_kv, _), (*_, dim_v) = shapes
     _check_extras(q, extras, batch, heads_q)
     packed: dict[str, Any] = {}
-    if extras.parts > 1:
+    if extras.parts() > 1:
         packed = {"varlen": True, "tokens_q": batch * seq_q, "tokens_kv": batch * seq_kv}
     return AttentionProblem(
-        max(1, batch * extras.parts),
+        max(1, batch * extras.parts()),
         heads_q,
         heads_kv,
         max(1, seq_q),
@@ -61,7 +61,7 @@ def packed_problem(q: Any, k: Any, v: Any, lengths: Lengths, options: Options, e
     (tokens_q, heads_q, dim), (tokens_kv, heads_kv, _), (*_, dim_v) = shapes
     _check_extras(q, extras, sequences, heads_q)
     return AttentionProblem(
-        max(1, sequences * extras.parts),
+        max(1, sequences * extras.parts()),
         heads_q,
         heads_kv,
         max(1, lengths.max_seqlen_q),

@@ -1,8 +1,8 @@
-"""Which code a timing is of: a hash of what runs, by which a timing holds or does not.
+"""Which code a timing is of, by which it holds or does not.
 
-Of a CUDA kernel that is the text of kernel.cu with all that it includes, without comments and spacing: to move, rename
-or split a file loses no timing. How a tile is chosen or predicted (variant.py, launch.py) changes no kernel. Of a CPU
-kernel it is the Python that Numba compiles.
+A CUDA kernel is its cubin: whatever is moved, renamed or written otherwise, the same bytes take the same time. Which
+cubins this tree compiles to is on file (attention.cubins); while the text of a kernel is what was timed, nobody needs
+to look. A CPU kernel is the Python that Numba compiles.
 """
 
 import hashlib
@@ -17,20 +17,14 @@ INCLUDE = re.compile(r'^[ \t]*#include "([^"]+)"', re.MULTILINE)
 ONCE = re.compile(r"^[ \t]*#pragma once", re.MULTILINE)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 NOT_RUN = ("variant.py", "__init__.py")
-# The same text hashed with the names of its files, as it was when these two were timed on an H200.
-EARLIER = {
-    "bd0fe8b2d94a37ce1cb2089477de29c89bd2fcc783d4049c3209665259465b57": (
-        "7c0431dce9c95f4020172764be657add84ee58c3b57f411a555aaa428f73a6a6"  # sm90a/forward/warp_specialised
-    ),
-    "d99be95e857a26c3ded8316c4e81b0a44a850cd04a82ccf4a28085cb38bed9af": (
-        "fda86c68361fa38027992b67eaf98e39b3c4a7882dc73070ef6368b6e2d620e0"  # sm80/forward/software_pipelined
-    ),
-}
 
 
 @cache
-def code_sha256(variant: str) -> str:
-    """The hash of a variant's code, `variant` being its folder under kernels/."""
+def text_sha256(variant: str) -> str:
+    """The hash of a variant's text, `variant` being its folder under kernels/: how a tile is chosen is not in it.
+
+    Of a CUDA kernel that is kernel.cu with all that it includes, without comments and spacing.
+    """
     folder = KERNELS / variant
     kernel = folder / "kernel.cu"
     if kernel.is_file():
@@ -40,11 +34,6 @@ def code_sha256(variant: str) -> str:
         if file.name not in NOT_RUN:
             digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
-
-
-def same_code(stored: str, variant: str) -> bool:
-    """Whether a stored hash is of the code that a variant has now."""
-    return EARLIER.get(stored, stored) == code_sha256(variant)
 
 
 def _expanded(file: Path, folder: Path, included: set[Path]) -> str:

@@ -1,9 +1,9 @@
 """What the timings on file teach the model about a machine: derived once, kept on disk, looked up by each choice.
 
 Predicted over measured, the median over the timings of the nearest problems, is an efficiency. A timing of our own
-kernel counts only while the code is what was timed (attention.identity). Reading and judging 3,000 timings takes half a
-second, so a file beside the profiles holds what came of it (attention.learned_file), under a key of all that it came
-from; where no file has that key, it is derived again, and kept in the user's cache.
+kernel counts only while the code is what was timed (attention.identity, attention.cubins). Reading and judging 3,000
+timings takes half a second, so a file beside the profiles holds what came of it (attention.learned_file), under a key
+of all that it came from; where no file has that key, it is derived again, and kept in the user's cache.
 """
 
 import hashlib
@@ -13,20 +13,22 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from attention import learned_file, timing_faults, timings
+from attention import cubins, learned_file, timing_faults, timings
 from attention.calibration import Duel, Sample, calibrated, duels
 from attention.corrections import Corrections
-from attention.identity import code_sha256, same_code
+from attention.identity import text_sha256
 from attention.learned_file import Learned
 from attention.model import HOST, Unpredicted, predict
 from attention.timing import Timing
 from attention.variant import KERNELS, Config, Variant, shipped
 from microbench import faults, paths
+from microbench.arch import by_name
 from microbench.profile import Profile, advising, available
+from microbench.record import DISTURBANCES
 
 # What a correction comes from beside data: the text of these, and of what describes the variants.
 DECIDING = (
-    *("timing", "timings", "timing_faults", "identity", "learned", "calibration", "corrections"),
+    *("timing", "timings", "timing_faults", "identity", "cubins", "learned", "calibration", "corrections"),
     *("model", "shares", "problem", "band", "variant", "cuda/family"),
 )
 DESCRIBING = ("variant.py", "launch.py")
@@ -52,9 +54,14 @@ def duels_of_machine(profile: Profile) -> tuple[Duel, ...]:
 
 
 def write(profile: Profile) -> Path | None:
-    """Derive what a machine's timings teach, beside the profiles; None where it has none. Raises DataError."""
+    """Derive what a machine's timings teach, beside the profiles; None where it has none. Raises DataError.
+
+    Kernels whose text has changed since they were timed are compiled before, to see whether their cubins have.
+    """
     if not timings.files(profile.gpu):
         return None
+    if profile.arch != HOST:
+        cubins.renew(by_name(profile.arch), timings.read(profile.gpu)[0])
     return learned_file.write(profile.gpu, _key(profile), derive(profile))
 
 
@@ -68,8 +75,9 @@ def derive(profile: Profile) -> Learned:
     known, samples, left_out = _known(profile), list[Sample](), dict[str, tuple[str, ...]]()
     for file in timings.files(profile.gpu):
         sound, wrong = timings.judged(file)
+        counted = set(map(id, timings.best_known(sound.values())))
         for line, timing in sound.items():
-            found = _judged(profile, timing, known)
+            found = _judged(profile, timing, known) if id(timing) in counted else None
             if isinstance(found, Sample):
                 samples.append(found)
             elif found is not None:
@@ -88,21 +96,38 @@ def efficiencies(
     Tiles differ in what keeps them from their bound, and so do head dims, masks and lengths.
     """
     known = _known(profile, variants)
-    judged = (_judged(profile, timing, known) for timing in rows)
+    judged = (_judged(profile, timing, known) for timing in timings.best_known(rows))
     return calibrated(each for each in judged if isinstance(each, Sample))
 
 
-def _known(profile: Profile, variants: tuple[Variant, ...] | None = None) -> dict[str, Variant]:
+@dataclass(frozen=True)
+class _Known:
+    """The variants that a timing may name, and the cubins that those of ours compile to."""
+
+    variants: dict[str, Variant]
+    cubins: dict[str, frozenset[str]]
+
+    def of(self, timing: Timing) -> Variant | None:
+        """The variant that was timed, while its code is what was timed."""
+        variant = self.variants.get(timing.variant)
+        if variant is None or variant.owner == "torch":
+            return variant
+        same_text = timing.source_sha256 == text_sha256(variant.path)
+        return variant if same_text or timing.cubin_sha256 in self.cubins[variant.path] else None
+
+
+def _known(profile: Profile, variants: tuple[Variant, ...] | None = None) -> _Known:
     every = shipped() if variants is None else variants
     # torch's kernels are timed as peers, and chosen as variants.
     peers = {f"peer/{variant.name}": variant for variant in every if profile.arch in variant.archs}
-    return {variant.path: variant for variant in every} | peers
+    own = {variant.path: cubins.current(variant) for variant in every if variant.owner == "smscope"}
+    return _Known({variant.path: variant for variant in every} | peers, own)
 
 
-def _judged(profile: Profile, timing: Timing, known: dict[str, Variant]) -> Sample | str | None:
+def _judged(profile: Profile, timing: Timing, known: _Known) -> Sample | str | None:
     """What a timing shows; None where it no longer holds or nothing is predicted, a sentence where it is faulty."""
-    variant = known.get(timing.variant)
-    if variant is None or (variant.owner == "smscope" and not same_code(timing.source_sha256, variant.path)):
+    variant = known.of(timing)
+    if variant is None or timing.passes != "forward" or set(timing.flags) & set(DISTURBANCES):
         return None
     if fault := timing_faults.of_config(timing, variant):
         return fault
@@ -160,7 +185,8 @@ def _key(profile: Profile) -> str:
     constants = [(each.name, each.value, bool(each.doubtful)) for each in profile.constants]
     machine = (profile.gpu, profile.arch, profile.sm_count, profile.clock_hz, constants)
     sizes = [(path.name, size) for path, _, size in _stamps(profile.gpu)]
-    return hashlib.sha256(repr((machine, sizes, _code())).encode()).hexdigest()
+    compiled = [cubins.bytes_of(variant) for variant in shipped() if variant.owner == "smscope"]
+    return hashlib.sha256(repr((machine, sizes, _code(), compiled)).encode()).hexdigest()
 
 
 @cache
@@ -171,7 +197,8 @@ def _code() -> str:
     for file in files:
         digest.update(file.read_bytes() if file.is_file() else b"")
     for variant in shipped():
-        digest.update(code_sha256(variant.path).encode() if variant.owner == "smscope" else b"")
+        if variant.owner == "smscope":
+            digest.update(text_sha256(variant.path).encode())
     return digest.hexdigest()
 
 

@@ -3,8 +3,6 @@
 It is derived, like a profile: `smscope profile` writes it again, and who finds it out of date derives it for himself.
 """
 
-import os
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,7 +15,7 @@ from attention.calibration import Duel
 from attention.corrections import Corrections, Kind, Sized
 from attention.model import Efficiency
 from attention.variant import Config
-from microbench import paths
+from microbench import files, paths
 from microbench.errors import DataError
 from microbench.record import Frozen
 
@@ -84,14 +82,14 @@ def read(gpu: str, key: str) -> Learned | None:
 def keep(gpu: str, key: str, learned: Learned) -> None:
     """Write it for the next process of this user, whole or not at all; where that fails, it is derived again."""
     with suppress(OSError):
-        _put(_kept() / f"{gpu}.json", _file(gpu, key, learned).model_dump_json(exclude_defaults=True))
+        files.put(_kept() / f"{gpu}.json", _file(gpu, key, learned).model_dump_json(exclude_defaults=True))
 
 
 def write(gpu: str, key: str, learned: Learned) -> Path:
     """Put it beside the profiles, whole or not at all. Raises DataError."""
     path = paths.writable_data() / FOLDER / f"{gpu}.json"
     try:
-        _put(path, _file(gpu, key, learned).model_dump_json(exclude_defaults=True) + "\n")
+        files.put(path, _file(gpu, key, learned).model_dump_json(exclude_defaults=True) + "\n")
     except OSError as error:
         again = f"`{paths.typed('profile')}` writes it again{paths.moved(path)}"
         raise DataError(f"Could not write {path.name}: {error.strerror}; {again}.") from error
@@ -100,14 +98,6 @@ def write(gpu: str, key: str, learned: Learned) -> Path:
 
 def _kept() -> Path:
     return paths.cache() / FOLDER
-
-
-def _put(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".new-", delete=False, encoding="utf-8") as file:
-        file.write(text)
-    os.chmod(file.name, 0o644)
-    Path(file.name).replace(path)
 
 
 def _file(gpu: str, key: str, learned: Learned) -> File:

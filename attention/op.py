@@ -73,11 +73,11 @@ def sdpa(
     """
     try:
         if (
-            type(query) is _Tensor
+            not _is_tracing()  # first: torch 2.10's compiler does not know the questions below
+            and type(query) is _Tensor
             and only is None
             and strict is False
             and not _is_function_mode_on()
-            and not _is_tracing()
             and (not devices._initialized or query.is_cpu)
             # Torch 2.13 reads past the end of a value that has fewer rows than key, unless it has more heads.
             and (key_bytes := key.nbytes) == value.nbytes

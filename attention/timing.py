@@ -8,12 +8,13 @@ from attention.problem import AttentionProblem
 from microbench.record import Frozen
 
 HOST = "host"
+Pass = Literal["forward", "backward", "forward and backward"]
 
 
 class Timing(Frozen):
     """One candidate of one problem: median seconds of `n` calls, and the range that holds the middle half of them."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 2
     gpu: str
     measured_utc: str
     shape: tuple[int, int, int, int, int, int, int]  # B, Hq, Hkv, Sq, Skv, D, Dv
@@ -29,7 +30,7 @@ class Timing(Frozen):
     error: float  # largest absolute error against the float64 oracle on the first and last head
     allowed_error: float
     threads: int
-    source_sha256: str
+    source_sha256: str = ""  # of a kernel's text: of a CUDA kernel only version 1 has it
     packages: dict[str, str] = Field(default_factory=dict)
     commit: str | None = None
     dirty: bool | None = None
@@ -41,6 +42,16 @@ class Timing(Frozen):
     picked: bool = False  # by the chooser, among ours
     captured: bool | None = None  # in a CUDA graph
     cubin_sha256: str | None = None
+    # Version 2: what else was asked, and under what conditions the GPU was.
+    passes: Pass = "forward"
+    features: dict[Literal["softcap", "alibi", "sinks", "mask"], float | bool | str] = Field(default_factory=dict)
+    clock_mhz: float | None = None  # the median of the SM clocks that the calls ran at
+    flags: tuple[str, ...] = ()  # 'busy', 'throttled:<reason>'
+    bound_seconds: float | None = None  # what no GPU of this kind can do it in (attention.peers.bound)
+    sustained_seconds: float | None = None  # a call, after others of its kind for a second
+    sustained_clock_mhz: float | None = None
+    joules: float | None = None  # a sustained call
+    power_w: float | None = None  # of sustained calls
 
     @property
     def problem(self) -> AttentionProblem:
@@ -52,11 +63,18 @@ class Timing(Frozen):
             device="cpu" if self.gpu.startswith(HOST) else "cuda",
             causal=self.causal,
             window=self.window,
+            **self.features,  # type: ignore[arg-type]
             alignment="bottom_right" if rows else "top_left",
             varlen=rows > 0,
             tokens_q=rows,
             tokens_kv=rows,
         )
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What was timed: rows of one key tell of the same code on the same problem."""
+        code = self.cubin_sha256 or self.source_sha256
+        return self.variant, code, tuple(self.config.items()), self.passes, self.problem, self.lengths
 
     @property
     def tflops(self) -> float:

@@ -24,6 +24,8 @@ def of_timing(timing: Timing, file: Path) -> str | None:
         return f"seconds: {timing.seconds:g} is no time of a call"
     if not 0 < timing.low <= timing.seconds <= timing.high:
         return f"low, high: [{timing.low:g}, {timing.high:g}] does not hold {timing.seconds:g} seconds"
+    if timing.bound_seconds is not None and timing.seconds < timing.bound_seconds:
+        return f"seconds: {timing.seconds:g} is less than the {timing.bound_seconds:g} that this GPU needs"
     if timing.n < 1:
         return f"n: {timing.n} calls"
     if min(timing.lengths, default=0) < 0:

@@ -1,5 +1,6 @@
 """The file boundary of attention timings: data/attention/<gpu>.jsonl, one measured candidate a line, append-only."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -32,6 +33,13 @@ def read(gpu: str) -> tuple[tuple[Timing, ...], tuple[str, ...]]:
             for line, why in wrong.items()
         ]
     return tuple(timings), tuple(problems)
+
+
+def best_known(rows: Iterable[Timing]) -> Iterator[Timing]:
+    """Rows without those of version 1, whose clock nobody knows, where one of version 2 is of the same key."""
+    rows = tuple(rows)
+    known = {row.key for row in rows if row.schema_version == 2}
+    return (row for row in rows if row.schema_version == 2 or row.key not in known)
 
 
 def judged(file: Path) -> tuple[dict[int, Timing], dict[int, str]]:

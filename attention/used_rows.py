@@ -27,7 +27,7 @@ def slots_of_batch(q: torch.Tensor, k: torch.Tensor) -> Lengths:
 
 
 def split(slots: Lengths, extras: FlashExtras) -> Lengths:
-    """Packed sequences that compute what the slots use: `extras.parts` for each slot, in order."""
+    """Packed sequences that compute what the slots use: `extras.parts()` for each slot, in order."""
     begin_q, end_q = slots.cu_seqlens_q[:-1], slots.cu_seqlens_q[1:]
     begin_k, end_k = slots.cu_seqlens_k[:-1], slots.cu_seqlens_k[1:]
     after_q = end_q if extras.seqused_q is None else begin_q + extras.seqused_q.to(torch.int32)
@@ -51,7 +51,7 @@ def slopes_of_parts(extras: FlashExtras) -> FlashExtras:
     slopes = extras.alibi_slopes
     if slopes is None or slopes.dim() == 1:
         return extras
-    return extras._replace(alibi_slopes=slopes.repeat_interleave(extras.parts, 0))
+    return extras._replace(alibi_slopes=slopes.repeat_interleave(extras.parts(), 0))
 
 
 def unused_queries(sequences: Lengths, extras: FlashExtras, tokens: int) -> torch.Tensor:
@@ -59,7 +59,7 @@ def unused_queries(sequences: Lengths, extras: FlashExtras, tokens: int) -> torc
     starts = sequences.cu_seqlens_q
     rows = torch.arange(tokens, dtype=torch.int32, device=starts.device)
     place = torch.searchsorted(starts, rows, right=True, out_int32=True) - 1
-    return place % extras.parts == (1 if extras.leftpad_k is None else 2)
+    return place % extras.parts() == (1 if extras.leftpad_k is None else 2)
 
 
 def with_room(slots: Lengths, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Lengths:

@@ -152,6 +152,14 @@ def max_clocks_hz(gpu: Gpu) -> tuple[float | None, float | None]:
         return sm, memory
 
 
+def energy_joules(gpu: Gpu) -> float | None:
+    """What this GPU has taken since its driver was loaded; None where it does not count (before Volta)."""
+    with _nvml() as nvml:
+        handle = nvml.nvmlDeviceGetHandleByIndex(gpu.index)
+        millijoules = _ask(lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
+        return None if millijoules is None else millijoules / 1000
+
+
 def trouble(gpu: Gpu, own_pid: int) -> tuple[str, ...]:
     """What disturbs a measurement at this moment: 'busy' (another compute process), 'throttled:<reason>'."""
     with _nvml() as nvml:

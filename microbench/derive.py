@@ -7,7 +7,6 @@ A constant that is in doubt there (ProfileConstant.doubtful) is taken from the b
 Campaigns that something disturbed ('busy', 'stolen', 'clock-moved') are set aside where enough others are left.
 """
 
-import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from microbench import arch, paths, record
+from microbench import arch, files, paths, record
 from microbench.curves import Curves, NoValue, Reduced, interval
 from microbench.device.cpu import host_slug
 from microbench.errors import DataError, UnknownGpu
@@ -120,13 +119,9 @@ def _place(gpu: str) -> Path:
 def write(profile: Profile) -> Path:
     """Put the profile in its place, whole or not at all. Raises DataError."""
     path = _place(profile.gpu)
-    part = path.with_suffix(".json.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(profile.model_dump_json(indent=2, exclude_none=True) + "\n", encoding="utf-8")
-        os.replace(part, path)
+        files.put(path, profile.model_dump_json(indent=2, exclude_none=True) + "\n")
     except OSError as error:
-        part.unlink(missing_ok=True)
         again = f"`{paths.typed('profile')}` writes it again{paths.moved(path)}"
         raise DataError(f"Could not write {path.name}: {error.strerror}; {again}.") from error
     return path

@@ -23,9 +23,10 @@ LADDERS = (hopper.LADDER, ampere.LADDER)
 
 def climb(tell: Callable[[run.Outcome], None], which: Sequence[Ladder] = LADDERS) -> None:
     """Time every rung on the current GPU, and append what was timed to data/attention/<gpu>-ladder.jsonl."""
+    device = run.opened()
     for variant, cell, rungs in _climbs(machine_profile("cuda").profile, which):
         entries = [run.entry_of(variant, rung.config) for rung in rungs if not rung.lacks]
-        for outcome in run.time_entries(cell, entries):
+        for outcome in run.time_entries(device, cell, entries):
             if outcome.timing is not None:
                 timings.write(outcome.timing, "ladder")
             tell(outcome)

@@ -1,9 +1,7 @@
 """Run the comparison on this GPU: check every candidate against the oracle, time them in turns, keep each timing."""
 
-import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -12,17 +10,18 @@ from attention import learned, reference, timings
 from attention.choose import choose
 from attention.cuda import kernels
 from attention.errors import UnsupportedError
-from attention.identity import code_sha256
 from attention.machine import machine_profile
-from attention.peers import cells, timer
+from attention.peers import cells, rows
 from attention.peers.candidates import Candidate, ours, peers, torchs
 from attention.peers.cells import Cell, Tensors
+from attention.peers.graphed import Graphed
 from attention.problem import AttentionProblem
 from attention.timing import Timing
 from attention.variant import Config, Variant, shipped
-from microbench import stamp
-from microbench.arch import by_name
+from microbench.arch import Machine, by_name
+from microbench.device.cuda import CudaDevice
 from microbench.errors import EnvironmentLacks
+from microbench.measure.alternate import Timed, alternate
 from microbench.report.progress import watching
 
 FEW_TIMED = 3  # configurations of a variant that a cell of few queries times
@@ -96,12 +95,12 @@ def compare(
             "build of torch, or leave --peers out to time the CPU's kernels."
         )
     chosen = (*cells.grid(), *cells.off_grid(), *cells.few_queries()) if which is None else tuple(which)
-    run = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    run, device = rows.new_run(), opened()
     outcomes: list[Outcome] = []
     with watching(len(chosen)) as watcher:
         for cell in chosen:
             watcher.doing(str(cell), "checking and timing")
-            for outcome in _one(cell, run, every, flex):
+            for outcome in time_entries(device, cell, _entries(cell, every, flex), run):
                 if outcome.timing is not None:
                     timings.write(outcome.timing)
                 tell(outcome)
@@ -110,23 +109,26 @@ def compare(
     return outcomes
 
 
-def _one(cell: Cell, run: str, every: bool, flex: bool) -> Iterator[Outcome]:
-    yield from time_entries(cell, _entries(cell, every, flex), run)
-
-
 def entry_of(variant: Variant, config: Config) -> Entry:
     """One configuration of a variant of ours, picked or not."""
     return Entry(ours(variant, config), variant, config)
 
 
-def time_entries(cell: Cell, entries: Iterable[Entry], run: str | None = None) -> Iterator[Outcome]:
-    """Check each entry, then time all that are right in turns."""
+def opened() -> CudaDevice:
+    """The GPU that torch uses, as probes are measured on it. Raises EnvironmentLacks."""
     import torch
 
-    run = run or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    return CudaDevice(torch.cuda.current_device())
+
+
+def time_entries(device: CudaDevice, cell: Cell, entries: Iterable[Entry], run: str | None = None) -> Iterator[Outcome]:
+    """Check each entry, then time all that are right in turns; peers and the pick for a second alone as well."""
+    import torch
+
+    run = run or rows.new_run()
     given = cells.tensors(cell, "cuda")
     oracle, low = _oracle(cell, given)
-    calls: dict[str, timer.Graphed] = {}
+    calls: dict[str, Graphed] = {}
     ready: dict[str, tuple[Entry, reference.Comparison]] = {}
     for entry in entries:
         try:
@@ -136,15 +138,18 @@ def time_entries(cell: Cell, entries: Iterable[Entry], run: str | None = None) -
                 if not error.ok:
                     yield Outcome(cell, entry.key, None, f"wrong: {error}")
                     continue
-                calls[entry.key] = timer.Graphed(call)
+                calls[entry.key] = Graphed(call)
         except Exception as failure:  # a peer may fail in any way; the others go on
             torch.cuda.synchronize()
             yield Outcome(cell, entry.key, None, _sentence(failure))
             continue
         ready[entry.key] = (entry, error)
-    for key, seconds in timer.alternate(calls).items():
+    replays = {key: call.replay for key, call in calls.items()}
+    alone = [key for key, (entry, _) in ready.items() if not cell.few and (entry.variant is None or entry.picked)]
+    stream = torch.cuda.current_stream().cuda_stream
+    for key, timed in alternate(device, replays, run, stream, sustained=alone).items():
         entry, error = ready[key]
-        yield Outcome(cell, key, _timing(cell, run, entry, seconds, error, calls[key].captured))
+        yield Outcome(cell, key, _timing(device.machine, cell, run, entry, timed, error, calls[key].captured))
 
 
 def _entries(cell: Cell, every: bool, flex: bool) -> Iterator[Entry]:
@@ -189,8 +194,8 @@ def _sentence(failure: Exception) -> str:
 
 def _part(cell: Cell, out: Any) -> Any:
     """The checked rows of an output, as float64: of the first batch, or the first packed sequence."""
-    rows = cell.lengths[0] if cell.lengths else out.shape[2]
-    return out[0, [0, out.shape[1] - 1], max(0, rows - ORACLE_ROWS) : rows].double().cpu().numpy()
+    end = cell.lengths[0] if cell.lengths else out.shape[2]
+    return out[0, [0, out.shape[1] - 1], max(0, end - ORACLE_ROWS) : end].double().cpu().numpy()
 
 
 def _oracle(cell: Cell, given: Tensors) -> tuple[Any, Any]:
@@ -200,16 +205,16 @@ def _oracle(cell: Cell, given: Tensors) -> tuple[Any, Any]:
     from attention.torch_private import torch_sdpa
 
     problem = cell.problem
-    rows = cell.lengths[0] if cell.lengths else problem.seq_q
+    end = cell.lengths[0] if cell.lengths else problem.seq_q
     keys = cell.lengths[0] if cell.lengths else problem.seq_kv
-    first = max(0, rows - ORACLE_ROWS)
+    first = max(0, end - ORACLE_ROWS)
     group = problem.heads_q // problem.heads_kv
     heads = [0, problem.heads_q - 1]
-    q = given.query[:1, heads, first:rows]
+    q = given.query[:1, heads, first:end]
     k, v = (tensor[:1, [head // group for head in heads], :keys] for tensor in (given.key, given.value))
-    band = problem.band(rows, keys)
-    at, column = np.arange(first, rows)[:, None], np.arange(keys)[None, :]
-    seen = np.ones((rows - first, keys), bool)
+    band = problem.band(end, keys)
+    at, column = np.arange(first, end)[:, None], np.arange(keys)[None, :]
+    seen = np.ones((end - first, keys), bool)
     if band.right is not None:
         seen &= column <= at + band.right
     if band.left is not None:
@@ -223,41 +228,24 @@ def _oracle(cell: Cell, given: Tensors) -> tuple[Any, Any]:
 
 
 def _timing(
-    cell: Cell, run: str, entry: Entry, seconds: list[float], error: reference.Comparison, captured: bool
+    machine: Machine, cell: Cell, run: str, entry: Entry, timed: Timed, error: reference.Comparison, captured: bool
 ) -> Timing:
     import torch
 
-    problem, gpu = cell.problem, machine_profile("cuda").profile.gpu
-    low, middle, high = statistics.quantiles(seconds, n=4, method="inclusive")
-    shape = (problem.batch, problem.heads_q, problem.heads_kv, problem.seq_q, problem.seq_kv)
-    cubin = _cubin_sha256(entry.variant, problem, entry.config) if entry.variant else None
-    return Timing(
-        gpu=gpu,
-        measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
-        shape=(*shape, problem.head_dim, problem.head_dim_v),
-        dtype=problem.dtype,
-        causal=problem.causal,
-        window=problem.window,
-        lengths=cell.lengths,
-        variant=entry.candidate.name,
-        config=dict(entry.config.values),
-        seconds=middle,
-        low=low,
-        high=high,
-        n=len(seconds),
-        predicted_seconds=entry.predicted_seconds,
-        error=error.error,
-        allowed_error=error.allowed,
-        threads=1,
-        source_sha256=code_sha256(entry.variant.path) if entry.variant else "",
-        cubin_sha256=cubin,
+    name = entry.candidate.name
+    return rows.row(
+        machine,
+        cell,
+        name,
+        timed,
+        error,
         run=run,
-        grid=cell.grid,
-        picked=entry.picked,
         captured=captured,
-        packages={"torch": torch.__version__, entry.candidate.name.rpartition("/")[2]: entry.candidate.version},
-        commit=stamp.commit().sha,
-        dirty=stamp.commit().dirty,
+        packages={"torch": torch.__version__, name.rpartition("/")[2]: entry.candidate.version},
+        config=entry.config,
+        cubin_sha256=_cubin_sha256(entry.variant, cell.problem, entry.config) if entry.variant else None,
+        picked=entry.picked,
+        predicted_seconds=entry.predicted_seconds,
     )
 
 

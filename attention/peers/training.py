@@ -6,20 +6,20 @@ Every cell of the grid and two with grouped heads. Gradients of the first key he
 computed in float64 on the GPU; ours may err as far from them as the forward's rule allows beside torch's default.
 """
 
-import statistics
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
 from attention import reference, timings
-from attention.machine import machine_profile
-from attention.peers import cells, timer
+from attention.peers import cells, rows
 from attention.peers.cells import Cell
+from attention.peers.graphed import Graphed
+from attention.peers.run import opened
 from attention.problem import AttentionProblem
 from attention.timing import Timing
-from microbench import stamp
+from microbench.device.cuda import CudaDevice
+from microbench.measure.alternate import alternate
 from microbench.report.progress import watching
 
 KIND = "training"
@@ -40,20 +40,20 @@ def training_cells() -> tuple[Cell, ...]:
 
 def compare() -> list[Timing]:
     """Time every cell on the current GPU; what was timed is on file when a cell ends."""
-    run = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    run, device = rows.new_run(), opened()
     found: list[Timing] = []
     chosen = training_cells()
     with watching(len(chosen)) as watcher:
         for cell in chosen:
             watcher.doing(str(cell), "checking and timing")
-            for timing in _one(cell, run):
+            for timing in _one(device, cell, run):
                 timings.write(timing, KIND)
                 found.append(timing)
             watcher.finished()
     return found
 
 
-def _one(cell: Cell, run: str) -> list[Timing]:
+def _one(device: CudaDevice, cell: Cell, run: str) -> list[Timing]:
     import torch
 
     import attention
@@ -78,9 +78,23 @@ def _one(cell: Cell, run: str) -> list[Timing]:
         ]
         for name, found in parts.items()
     }
-    graphs = {name: timer.Graphed(call) for name, call in steps.items()}
-    seconds = timer.alternate(graphs)
-    return [_timing(problem, run, name, seconds[name], errors[name], graphs[name].captured) for name in steps]
+    graphs = {name: Graphed(call) for name, call in steps.items()}
+    replays = {name: graph.replay for name, graph in graphs.items()}
+    timed = alternate(device, replays, run, torch.cuda.current_stream().cuda_stream, sustained=tuple(replays))
+    return [
+        rows.row(
+            device.machine,
+            cell,
+            name,
+            timed[name],
+            max(errors[name], key=lambda each: each.error / each.allowed),
+            run=run,
+            captured=graphs[name].captured,
+            packages={"torch": metadata.version("torch"), "cudnn": str(torch.backends.cudnn.version())},  # type: ignore[no-untyped-call]
+            passes="forward and backward",
+        )
+        for name in steps
+    ]
 
 
 def _part(problem: AttentionProblem, gradient: Any) -> Any:
@@ -110,43 +124,6 @@ def _oracle(problem: AttentionProblem, query: Any, key: Any, value: Any, d_out: 
         d_k += d_scores.T @ q
     found = (torch.stack(d_q), d_k[None], d_v[None])
     return [each.cpu().numpy() for each in found]
-
-
-def _timing(
-    problem: AttentionProblem,
-    run: str,
-    name: str,
-    seconds: list[float],
-    errors: list[reference.Comparison],
-    captured: bool,
-) -> Timing:
-    import torch
-
-    low, middle, high = statistics.quantiles(seconds, n=4, method="inclusive")
-    worst = max(errors, key=lambda each: each.error / each.allowed)
-    sizes = (problem.batch, problem.heads_q, problem.heads_kv, problem.seq_q, problem.seq_kv)
-    return Timing(
-        gpu=machine_profile("cuda").profile.gpu,
-        measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
-        shape=(*sizes, problem.head_dim, problem.head_dim_v),
-        dtype=problem.dtype,
-        causal=problem.causal,
-        variant=name,
-        seconds=middle,
-        low=low,
-        high=high,
-        n=len(seconds),
-        error=worst.error,
-        allowed_error=worst.allowed,
-        threads=1,
-        source_sha256="",
-        run=run,
-        grid=problem.heads_q == problem.heads_kv,
-        captured=captured,
-        packages={"torch": metadata.version("torch"), "cudnn": str(torch.backends.cudnn.version())},  # type: ignore[no-untyped-call]
-        commit=stamp.commit().sha,
-        dirty=stamp.commit().dirty,
-    )
 
 
 if __name__ == "__main__":

@@ -7,13 +7,12 @@ Files appear whole, by rename; the entry appears last. Whatever does not match i
 """
 
 import hashlib
-import os
 import tempfile
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from microbench import paths
+from microbench import files, paths
 from microbench.errors import DataError
 from microbench.record import Frozen
 
@@ -96,17 +95,9 @@ def _folder() -> Path:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    temporary: Path | None = None
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file:
-            temporary = Path(file.name)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        files.put(path, data, mode=0o600)
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         raise _refused(error) from error
 
 

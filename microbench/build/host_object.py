@@ -8,7 +8,6 @@ import ctypes
 import ctypes.util
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from microbench import paths
+from microbench import files, paths
 
 # What compiled loops may call beyond themselves.
 EXTERNAL = ("memset", "memcpy", "memmove", "log", "logf")
@@ -74,9 +73,7 @@ def keep(key: str, symbol: str, code: bytes) -> None:
     with suppress(OSError):
         folder = _path(key).parent
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # what lies here is run
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".new-", delete=False) as file:
-            file.write(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
-        Path(file.name).replace(_path(key))
+        files.put(_path(key), hashlib.sha256(body).hexdigest().encode() + b"\n" + body, mode=0o600)
 
 
 def _path(key: str) -> Path:

@@ -212,9 +212,9 @@ class CudaBench:
             batch(2)  # warm: instruction caches, TLBs, the clock's ramp
             repeats = self.repeats
             for _ in range(ATTEMPTS):
-                before = self._stamp()
+                before = stamp(self.device)
                 values = batch(repeats)
-                mhz, window_ns = _clock(before.get(), self._stamp().get())
+                mhz, window_ns = clock_between(before.get(), stamp(self.device).get())
                 needed = WINDOW_TICKS * self.device.calibration.globaltimer_tick_ns
                 if window_ns >= needed:
                     return _spread(values, mhz)
@@ -226,14 +226,16 @@ class CudaBench:
             "probe's chain."
         )
 
-    def _stamp(self) -> Any:
-        stamps = self.arrays.zeros((1024, 2), np.int64)
-        self.device.clock_stamp((4 * self.machine.sm_count,), (1,), (stamps,))
-        return stamps
+
+def stamp(device: "CudaDevice") -> Any:
+    """Enqueue a reading of the cycle counter and the timer of every SM; the array that will hold them."""
+    stamps = device.cupy.zeros((1024, 2), np.int64)
+    device.clock_stamp((4 * device.machine.sm_count,), (1,), (stamps,))
+    return stamps
 
 
-def _clock(before: NDArray[np.int64], after: NDArray[np.int64]) -> tuple[float, float]:
-    """(SM MHz, window in ns): the median over the SMs that both stamps reached."""
+def clock_between(before: NDArray[np.int64], after: NDArray[np.int64]) -> tuple[float, float]:
+    """(SM MHz, window in ns) between two stamps: the median over the SMs that both reached."""
     seen = (before[:, 1] > 0) & (after[:, 1] > before[:, 1])
     if not seen.any():
         return math.nan, 0.0

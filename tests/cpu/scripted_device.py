@@ -50,6 +50,7 @@ class ScriptedDevice:
     now_ns: float = 1e6
     written_bytes: int = 0  # since a kernel last read its data
     captured: list[Callable[[], None]] | None = None
+    disturbed: tuple[str, ...] = ()
     kernels: dict[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -58,6 +59,15 @@ class ScriptedDevice:
         )
         self.calibration = Calibration(self.tick_ns, 0.0)
         self.cupy, self.stream = _Cupy(self), _Stream(self)
+
+    @property
+    def gpu(self) -> "ScriptedDevice":
+        """What NVML is asked about."""
+        return self
+
+    def flags(self) -> tuple[str, ...]:
+        """What disturbs it now."""
+        return self.disturbed
 
     def guard(self, _doing: str) -> Any:
         """Nothing fails here."""
@@ -145,6 +155,12 @@ class _Graph:
 class _Stream:
     device: ScriptedDevice
 
+    def __enter__(self) -> "_Stream":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
     def synchronize(self) -> None:
         pass
 
@@ -170,6 +186,7 @@ class _Cupy:
     def __init__(self, device: ScriptedDevice) -> None:
         self.device, self.cuda = device, self
         self.Event = _Event
+        self.ExternalStream = lambda _handle: device.stream
 
     def zeros(self, shape: Any, dtype: Any) -> DeviceArray:
         array = np.zeros(shape, dtype).view(DeviceArray)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tomllib
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, requires
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -39,7 +40,7 @@ def pins(lane: str) -> dict[str, str]:
     """The exact version that constraints/<lane>.txt gives each distribution; the newest where it depends on Python."""
     text = (ROOT / "constraints" / f"{lane}.txt").read_text()
     lines = (re.split(r"[#;]", line)[0].strip() for line in text.splitlines())
-    return {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines if line)}
+    return {canonicalize_name(name): pin for name, _, pin in (line.partition("==") for line in lines if line)}
 
 
 @pytest.fixture
@@ -176,6 +177,8 @@ def test_every_package_that_a_lane_installs_here_is_pinned(name: str) -> None:
             seen.add(package)
             assert package in pinned, f"constraints/{name}.txt pins no {package}; run `make lock`"
             with suppress(PackageNotFoundError):  # of another platform
+                if package == "torch" and Version(version(package)).base_version != pinned[package]:
+                    continue  # another lane's, which asks for other libraries
                 asked = map(Requirement, requires(package) or ())
                 waiting += [r.name for r in asked if r.marker is None or r.marker.evaluate({"extra": ""})]
     assert len(seen) > 60
@@ -186,8 +189,8 @@ def test_the_pins_hold_what_was_chosen(name: str) -> None:
     pinned = pins(name)
     for file in ("every.in", f"{name}.in"):
         lines = (line.split("#")[0].strip() for line in (ROOT / "constraints" / file).read_text().splitlines())
-        for package, version in (line.split("==") for line in lines if "==" in line):
-            assert pinned[canonicalize_name(package)] == version, "run `make lock`"
+        for package, pin in (line.split("==") for line in lines if "==" in line):
+            assert pinned[canonicalize_name(package)] == pin, "run `make lock`"
 
 
 @pytest.mark.parametrize("extras", [(), ("volta",), ("cuda",)], ids=LANES)

@@ -34,7 +34,7 @@ def timing(seconds, variant=OURS, **changes):
         "error": 0.0,
         "allowed_error": 1.0,
         "threads": 4,
-        "source_sha256": identity.code_sha256(variant),
+        "source_sha256": identity.text_sha256(variant),
     }
     return Timing(**(fields | changes))
 
@@ -105,6 +105,38 @@ def test_what_is_on_file_is_read_again_when_it_has_changed(data):
     assert learned.of_machine(profile).of_class[LONG_F32].timings == 2
 
 
+def test_a_row_whose_clock_is_known_counts_before_those_of_the_same_code_and_problem():
+    profile, problem = host_profile(), AttentionProblem(1, 8, 8, 1024, 1024, 64)
+    promised = predict(profile, problem, by_path(OURS), Config(tuple(TILE.items()))).seconds
+    old, new = timing(promised * 2, schema_version=1), timing(promised * 4, clock_mhz=1980.0)
+    elsewhere = timing(promised * 8, schema_version=1, shape=(1, 8, 8, 1024, 4096, 64, 64))
+    assert learned.efficiencies(profile, (old,)).of_class[LONG_F32].value == pytest.approx(1 / 2)
+    assert learned.efficiencies(profile, (old, new)).of_class[LONG_F32].value == pytest.approx(1 / 4)
+    assert learned.efficiencies(profile, (old, new, elsewhere)).of_class[LONG_F32].timings == 2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"passes": "backward"}, {"passes": "forward and backward"}, {"flags": ("busy",)}, {"flags": ("stolen",)}],
+)
+def test_another_pass_or_a_disturbed_call_teaches_a_forward_nothing(changes):
+    assert not learned.efficiencies(host_profile(), (timing(0.01, **changes),))
+    assert learned.efficiencies(host_profile(), (timing(0.01, flags=("throttled:power-cap",)),))
+
+
+def test_what_was_asked_beside_the_shape_is_part_of_the_problem():
+    problem = timing(0.01, features={"softcap": 30.0, "alibi": True, "mask": "none"}).problem
+    assert problem.softcap == 30.0 and problem.alibi and problem.mask == "none"
+    with pytest.raises(ValidationError):
+        timing(0.01, features={"dropout_p": 0.5})
+
+
+def test_a_time_below_what_the_gpu_needs_is_an_error_and_named(data):
+    timings.write(timing(0.01, bound_seconds=0.02))
+    found, problems = timings.read("host-test-4c")
+    assert not found and "less than the 0.02 that this GPU needs" in problems[0]
+
+
 def test_a_timing_of_other_source_or_of_a_vanished_variant_does_not_count():
     stale, gone = timing(1.0, source_sha256="0" * 64), timing(1.0).model_copy(update={"variant": "host/forward/gone"})
     assert not learned.efficiencies(host_profile(), (stale, gone))
@@ -127,10 +159,10 @@ def test_code_is_what_is_included_without_comments_and_what_chooses_a_tile(tmp_p
     seen = set()
     for name, text, distinct in steps:
         (folder / name).write_text(text)
-        identity.code_sha256.cache_clear()
-        seen.add(identity.code_sha256("sm80/forward/one"))
+        identity.text_sha256.cache_clear()
+        seen.add(identity.text_sha256("sm80/forward/one"))
         assert len(seen) == distinct, name
-    identity.code_sha256.cache_clear()
+    identity.text_sha256.cache_clear()
 
 
 @pytest.mark.parametrize("disturbed", [(), ("busy",)])

@@ -5,15 +5,16 @@ from collections import defaultdict
 
 import pytest
 
-from attention import learned, timings
+from attention import cubins, learned, timings
 from attention.choose import choose
 from attention.classes import representative
 from attention.corrections import FEW_QUERIES
+from attention.cubins import Compiled
 from attention.cuda.kernels import cubin_of
-from attention.identity import same_code
+from attention.identity import text_sha256
 from attention.problem import AttentionProblem
 from attention.timing import Timing
-from attention.variant import Config, by_path
+from attention.variant import CudaBuild, by_path, shipped
 from microbench import paths
 from microbench.arch import by_name
 from microbench.profile import Profile
@@ -109,21 +110,30 @@ def test_every_result_kept_the_rule_of_error() -> None:
 def test_what_was_timed_is_what_the_tree_holds() -> None:
     own = [row for row in FINAL if not row.variant.startswith("peer/")]
     assert len({row.variant for row in own}) == 2 and all(row.dirty is False for row in own)
-    assert all(same_code(row.source_sha256, row.variant) for row in own)
+    assert all(row.cubin_sha256 in cubins.current(by_path(row.variant)) for row in own)
 
 
-OWN = [row for row in WHOLE if row.cubin_sha256]
+LINES = tuple(line for variant in shipped() if variant.build for line in cubins.read(variant))
 LIST = paths.SHIPPED / "verification" / f"{GPU}-nvrtc-13.0.88.cubins"
 BY_NVRTC_13 = {line.split()[0] for line in LIST.read_text().splitlines() if not line.startswith("#")}
 
 
-@pytest.mark.parametrize("row", OWN[::5], ids=lambda row: f"{row.variant} {row.problem}")
-def test_the_cubin_that_ran_is_the_one_that_the_tree_compiles_to(row: Timing) -> None:
-    variant = by_path(row.variant)
-    assert variant.build is not None
-    cubin = cubin_of(variant.folder, variant.build(row.problem, Config(tuple(row.config.items()))), by_name("sm90a"))
-    assert row.cubin_sha256 in (cubin.sha256, *BY_NVRTC_13)
+def compiled(line: Compiled) -> str:
+    """The cubin of a line's build, now."""
+    asked = CudaBuild(line.kernel, line.defines, 0, 0)
+    return cubin_of(by_path(line.variant).folder, asked, by_name(line.arch)).sha256
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line.nvrtc][::8], ids=lambda line: line.cubin_sha256[:8])
+def test_a_cubin_on_file_is_what_the_tree_compiles_to(line: Compiled) -> None:
+    assert line.cubin_sha256 == compiled(line) and line.text_sha256 == text_sha256(line.variant)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_every_cubin_on_file_is_what_the_tree_compiles_to() -> None:
+    assert [line for line in LINES if line.nvrtc and line.cubin_sha256 != compiled(line)] == []
 
 
 def test_few_cubins_were_compiled_by_another_nvrtc() -> None:
-    assert len(BY_NVRTC_13) == 5 and len({row.cubin_sha256 for row in OWN} - BY_NVRTC_13) > 40
+    assert {line.cubin_sha256 for line in LINES if not line.nvrtc} == BY_NVRTC_13 and len(BY_NVRTC_13) == 5

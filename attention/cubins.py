@@ -1,0 +1,179 @@
+"""The file boundary of what our kernels compile to: cubins/<kernel>.jsonl, one build a line.
+
+A timing is of a cubin. These files say, without a compiler, whether it is still this tree's: a line counts while the
+kernel's text is the one that was compiled. They are derived: where a text has changed `smscope profile` compiles what
+was timed once more. A build whose cubin comes out the same is the same kernel, and so are the cubins that another
+compiler had made of it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from attention.cuda.source import source_of
+from attention.errors import AttentionError
+from attention.identity import text_sha256
+from attention.timing import Timing
+from attention.variant import Config, CudaBuild, Variant, by_path
+from microbench import files, paths
+from microbench.arch import Arch
+from microbench.build import Cubin, compile_all
+from microbench.build.nvrtc import DEFAULT, matches
+from microbench.errors import DataError
+from microbench.record import Frozen
+from microbench.report.progress import watching
+
+FOLDER = "cubins"
+
+
+class Compiled(Frozen):
+    """One build of a kernel: what was asked of which compiler, and what came of it."""
+
+    schema_version: Literal[1] = 1
+    variant: str
+    arch: str
+    kernel: str
+    defines: tuple[tuple[str, int | str], ...]
+    nvrtc: str | None = None  # None: the compiler of the machine that timed it
+    text_sha256: str
+    cubin_sha256: str
+
+    @property
+    def build(self) -> "Build":
+        """What tells one build of a kernel from another."""
+        return self.arch, self.kernel, self.defines
+
+
+Build = tuple[str, str, tuple[tuple[str, int | str], ...]]
+
+
+def current(variant: Variant) -> frozenset[str]:
+    """The cubins that are known to be this tree's."""
+    return frozenset(each.cubin_sha256 for each in _of_this_text(variant))
+
+
+def renew(arch: Arch, timings: Iterable[Timing]) -> None:
+    """Bring the files up to date with what was timed on an architecture. Raises DataError.
+
+    Where the NVRTC of the project is not at hand, another one's cubins would tell nothing: then nothing is compiled.
+    """
+    timed: dict[str, dict[Build, _Timed]] = {}
+    for timing in timings:
+        asked = _asked(timing)
+        if asked is not None:
+            builds = timed.setdefault(timing.variant, {})
+            builds.setdefault((arch.name, asked.kernel, asked.defines), _Timed(asked)).rows.append(timing)
+    for path, builds in timed.items():
+        variant = by_path(path)
+        text, on_file = text_sha256(path), set(read(variant))
+        lines = {line for line in on_file if line.text_sha256 == text}
+        known = {(line.build, line.cubin_sha256) for line in lines}
+        lines |= {
+            _line(variant, build, text, sha256)
+            for build, found in builds.items()
+            for sha256 in found.cubins_of(text)
+            if (build, sha256) not in known
+        }
+        compiled = {line.build for line in lines if line.nvrtc}
+        missing = [found.asked for build, found in builds.items() if build not in compiled]
+        for fresh in _compiled(variant, arch, missing):
+            lines |= {fresh, *(_line(variant, fresh.build, text, sha256) for sha256 in _alike(fresh, on_file))}
+        if lines != on_file:
+            _write(variant, lines)
+
+
+@dataclass
+class _Timed:
+    """A build, and the timings of it."""
+
+    asked: CudaBuild
+    rows: list[Timing] = field(default_factory=list)
+
+    def cubins_of(self, text: str) -> set[str]:
+        """What ran where this text was timed, whoever compiled it."""
+        return {row.cubin_sha256 for row in self.rows if row.source_sha256 == text and row.cubin_sha256}
+
+
+def _alike(fresh: Compiled, on_file: set[Compiled]) -> set[str]:
+    """The cubins of earlier texts of a build from which the same compiler makes what it makes of today's."""
+    texts = {line.text_sha256 for line in on_file if line.cubin_sha256 == fresh.cubin_sha256}
+    alike = {line.cubin_sha256 for line in on_file if line.build == fresh.build and line.text_sha256 in texts}
+    return alike - {fresh.cubin_sha256}
+
+
+def file_of(variant: Variant) -> str:
+    """The name of a kernel's file."""
+    return f"{variant.path.replace('/', '-')}.jsonl"
+
+
+def bytes_of(variant: Variant) -> bytes:
+    """All that is on file of a kernel."""
+    found = b""
+    for root in paths.data_roots():
+        with suppress(OSError):
+            found += (root / FOLDER / file_of(variant)).read_bytes()
+    return found
+
+
+def read(variant: Variant) -> Iterator[Compiled]:
+    """Every line on file, of this text or another; one that cannot be read counts for nothing."""
+    for line in bytes_of(variant).splitlines():
+        with suppress(ValidationError):
+            yield Compiled.model_validate_json(line)
+
+
+def _of_this_text(variant: Variant) -> Iterator[Compiled]:
+    text = text_sha256(variant.path)
+    return (each for each in read(variant) if each.text_sha256 == text)
+
+
+def _asked(timing: Timing) -> CudaBuild | None:
+    """What a timing was of, where today's kernel has such a configuration."""
+    if timing.cubin_sha256 is None:
+        return None
+    try:
+        variant = by_path(timing.variant)
+        config = Config(tuple((axis, timing.config[axis]) for axis, _ in variant.space))
+        return variant.build(timing.problem, config) if variant.build else None
+    except (AttentionError, KeyError, ValueError):
+        return None
+
+
+def _compiled(variant: Variant, arch: Arch, builds: Sequence[CudaBuild]) -> Iterator[Compiled]:
+    if not builds:
+        return
+    with watching(len(builds)) as watcher:
+        for build in builds:
+            watcher.doing(variant.name, "compiling what was timed")
+            (cubin,) = compile_all([source_of(variant.folder, build, arch)])
+            watcher.finished()
+            if isinstance(cubin, Cubin) and matches(cubin.nvrtc, DEFAULT):
+                text = text_sha256(variant.path)
+                yield _line(variant, (arch.name, build.kernel, build.defines), text, cubin.sha256, cubin.nvrtc)
+
+
+def _line(variant: Variant, build: Build, text: str, cubin: str, nvrtc: str | None = None) -> Compiled:
+    arch, kernel, defines = build
+    return Compiled(
+        variant=variant.path,
+        arch=arch,
+        kernel=kernel,
+        defines=defines,
+        nvrtc=nvrtc,
+        text_sha256=text,
+        cubin_sha256=cubin,
+    )
+
+
+def _write(variant: Variant, rows: Iterable[Compiled]) -> Path:
+    path = paths.writable_data() / FOLDER / file_of(variant)
+    lines = sorted(row.model_dump_json(exclude_defaults=True) for row in rows)
+    try:
+        files.put(path, "\n".join(lines) + "\n")
+    except OSError as error:
+        raise DataError(f"Could not write {path.name}: {error.strerror}{paths.moved(path)}.") from error
+    return path

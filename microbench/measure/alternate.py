@@ -1,0 +1,110 @@
+"""Whole calls beside one another on a GPU, whoever wrote them: in turns, from a cold L2, with the clock each ran at.
+
+The order is drawn anew each round, from the run's id: what ran before a call heats the GPU, and moved times by up to
+3 % where one call always stood behind the same other. Clock stamps stand outside of the two events that time a call.
+"""
+
+import math
+import random
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from microbench import clocks
+from microbench.measure.cuda import clock_between, stamp
+
+if TYPE_CHECKING:
+    from microbench.device.cuda import CudaDevice
+
+REPEATS = 15
+SUSTAINED_S = 1.0
+FLUSHED_L2S = 4  # memset of so many times the L2: what is written last stays, and one size leaves some of the rest
+
+
+@dataclass(frozen=True)
+class Sustained:
+    """One call over and over: what is left of the clock once the GPU is hot, and what a call takes from the wall."""
+
+    seconds: float  # a call
+    clock_mhz: float
+    joules: float | None  # a call; None where NVML counts no energy
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One call among others: seconds of each repeat, the median SM clock, and what disturbed the round (`flags`)."""
+
+    seconds: tuple[float, ...]
+    clock_mhz: float
+    flags: tuple[str, ...] = ()
+    sustained: Sustained | None = None
+
+
+def alternate(
+    device: "CudaDevice",
+    calls: Mapping[str, Callable[[], Any]],
+    seed: str,
+    stream: int = 0,
+    repeats: int = REPEATS,
+    sustained: Collection[str] = (),
+) -> dict[str, Timed]:
+    """Time calls that enqueue their work on `stream` (a cudaStream_t), `repeats` times each.
+
+    Those of `sustained` run alone afterwards, for a second each. Raises DeviceError.
+    """
+    cupy = device.cupy
+    on = cupy.cuda.ExternalStream(stream)
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    mhz: dict[str, list[float]] = {name: [] for name in calls}
+    order, draw = list(calls), random.Random(seed)
+    with device.guard("time calls in turns"), on:
+        scratch = cupy.empty(math.ceil(FLUSHED_L2S * (device.machine.l2_bytes or 2**26) / 8), np.uint64)
+        flags = set(device.flags())
+        for _ in range(repeats):
+            draw.shuffle(order)
+            for name in order:
+                scratch.fill(1)
+                took, clock = _bracketed(device, on, calls[name])
+                seconds[name].append(took)
+                mhz[name].append(clock)
+            flags |= set(device.flags())
+        found = {
+            name: Timed(tuple(seconds[name]), float(np.nanmedian(mhz[name])), tuple(sorted(flags))) for name in calls
+        }
+        for name in sustained:
+            alone = _sustained(device, on, calls[name], float(np.median(seconds[name])))
+            found[name] = replace(found[name], sustained=alone)
+    return found
+
+
+def _bracketed(device: "CudaDevice", stream: Any, call: Callable[[], Any]) -> tuple[float, float]:
+    """(seconds, SM MHz) of one call."""
+    event = device.cupy.cuda.Event
+    begin, end, before = event(), event(), stamp(device)
+    begin.record(stream)
+    call()
+    end.record(stream)
+    after = stamp(device)
+    stream.synchronize()
+    clock, _ = clock_between(before.get(), after.get())
+    return device.cupy.cuda.get_elapsed_time(begin, end) * 1e-3, clock
+
+
+def _sustained(device: "CudaDevice", stream: Any, call: Callable[[], Any], seconds: float) -> Sustained:
+    """A second of one call alone. NVML counts energy every tenth of a second or so: that is the error of the joules."""
+    calls = max(1, math.ceil(SUSTAINED_S / seconds))
+    joules, started, total = clocks.energy_joules(device.gpu), time.monotonic(), 0.0
+
+    def many() -> None:
+        for _ in range(calls):
+            call()
+
+    total, clock = _bracketed(device, stream, many)
+    spent = clocks.energy_joules(device.gpu)
+    elapsed = time.monotonic() - started
+    # The counter's span is a little longer than the calls': the energy is scaled to theirs.
+    each = None if joules is None or spent is None else (spent - joules) * total / elapsed / calls
+    return Sustained(total / calls, clock, each)

@@ -1,0 +1,127 @@
+"""A timing is of a cubin: it holds while this tree compiles to it, and texts may change."""
+
+import pytest
+
+from attention import cubins, identity, learned, timings
+from attention.timing import Timing
+from attention.variant import by_path
+from microbench.arch import by_name
+from microbench.build import Cubin
+from microbench.profile import Profile
+
+HOPPER = "sm90a/forward/warp_specialised"
+CONFIG = {"tile_keys": 128, "warpgroups": 2, "stages": 2, "q_in_registers": 0}
+GPU = "h200-sxm-141gb"
+PROFILE = Profile.load(GPU)
+
+
+def row(cubin: str, text: str) -> Timing:
+    return Timing(
+        gpu=GPU,
+        measured_utc="2026-01-01T00:00:00+00:00",
+        shape=(1, 16, 16, 4096, 4096, 128, 128),
+        dtype="bfloat16",
+        causal=False,
+        variant=HOPPER,
+        config=CONFIG,
+        seconds=1e-3,
+        low=1e-3,
+        high=1e-3,
+        n=15,
+        error=0.0,
+        allowed_error=1.0,
+        threads=1,
+        source_sha256=text,
+        cubin_sha256=cubin,
+    )
+
+
+@pytest.fixture
+def nvrtc(data, monkeypatch):
+    """What the compiler answers: a cubin and a version for whatever text there is."""
+    answers = {"cubin": "a" * 64, "version": "12.9.86", "text": "first"}
+
+    def compile_all(_sources):
+        compiled = object.__new__(Cubin)
+        object.__setattr__(compiled, "sha256", answers["cubin"])
+        object.__setattr__(compiled, "nvrtc", answers["version"])
+        return (compiled,)
+
+    monkeypatch.setattr(cubins, "compile_all", compile_all)
+    for room in (cubins, learned):
+        monkeypatch.setattr(room, "text_sha256", lambda _: answers["text"])
+    return answers
+
+
+def holds(timing: Timing) -> bool:
+    return bool(learned.efficiencies(PROFILE, (timing,)))
+
+
+def renew(*rows: Timing) -> None:
+    cubins.renew(by_name("sm90a"), rows)
+
+
+def test_while_the_text_is_what_was_timed_nobody_compiles(nvrtc):
+    assert holds(row("b" * 64, "first")) and not holds(row("b" * 64, "another"))
+
+
+def test_a_text_that_compiles_to_what_was_timed_loses_no_timing(nvrtc):
+    timed = row("a" * 64, "before the file was renamed")
+    assert not holds(timed)
+    renew(timed)
+    assert holds(timed)
+    nvrtc["text"] = "renamed once more"
+    assert not holds(timed)
+    renew(timed)
+    assert holds(timed)
+
+
+def test_other_bytes_are_another_kernel(nvrtc):
+    timed = row("b" * 64, "before")
+    renew(timed)
+    assert not holds(timed)
+
+
+def test_what_another_compiler_made_of_a_build_goes_with_it(nvrtc):
+    """Rows of NVRTC 13 hold while the text is theirs, and as long as 12.9 makes the same of what follows it."""
+    elsewhere = row("c" * 64, "first")
+    renew(elsewhere)
+    assert {line.nvrtc for line in cubins.read(by_path(HOPPER))} == {None, "12.9.86"}
+    nvrtc["text"] = "second"
+    renew(elsewhere)
+    assert holds(elsewhere)
+    nvrtc["text"], nvrtc["cubin"] = "third", "d" * 64
+    renew(elsewhere)
+    assert not holds(elsewhere)
+
+
+def test_another_compiler_tells_nothing(nvrtc, data):
+    nvrtc["version"] = "13.0.88"
+    timed = row("a" * 64, "before")
+    renew(timed)
+    assert not holds(timed) and not list(data.glob("cubins/*"))
+
+
+def test_a_line_that_cannot_be_read_counts_for_nothing(nvrtc, data):
+    timed = row("a" * 64, "before")
+    renew(timed)
+    (file,) = data.glob("cubins/*")
+    file.write_text('{"variant": \n' + file.read_text())
+    assert holds(timed)
+
+
+def test_what_no_longer_has_such_a_configuration_is_not_compiled(nvrtc, data):
+    gone = row("a" * 64, "before").model_copy(update={"config": {"tile_rows": 64}})
+    renew(gone, gone.model_copy(update={"variant": "sm90a/forward/gone"}))
+    assert not list(data.glob("cubins/*"))
+
+
+def test_corrections_are_of_the_cubins_on_file(nvrtc):
+    timings.write(row("a" * 64, "before"))
+    before = learned._key(PROFILE)
+    renew(row("a" * 64, "before"))
+    assert learned._key(PROFILE) != before
+
+
+def test_the_hash_of_a_text_is_known_for_every_kernel():
+    assert len(identity.text_sha256(HOPPER)) == 64
