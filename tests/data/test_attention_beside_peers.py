@@ -103,6 +103,23 @@ def test_the_chooser_loses_little_where_queries_are_few() -> None:
     assert len(lost) == 58 and max(lost) <= 1.40 and mean(lost) <= 1.05
 
 
+def test_every_timing_says_under_what_it_was_taken() -> None:
+    assert {(row.schema_version, row.passes) for row in WHOLE} == {(2, "forward")}
+    assert all(row.clock_mhz is not None and 1200 <= row.clock_mhz <= 1980.5 for row in WHOLE)
+    assert all(row.bound_seconds is not None and row.bound_seconds < row.seconds for row in WHOLE)
+    assert {flag for row in WHOLE for flag in row.flags} <= {"throttled:power-cap"}
+
+
+def test_hot_and_held_by_its_power_the_kernel_is_ahead_in_the_mean_and_behind_by_less_than_one_per_cent() -> None:
+    """A second of each alone: what uses less power then keeps more of its clock."""
+    found = []
+    for rows in cells_of(FINAL).values():
+        alone = {row.variant: row.sustained_seconds for row in rows if row.sustained_seconds and row.joules}
+        ours = alone.pop("sm90a/forward/warp_specialised")
+        found.append(min(alone.values()) / ours)
+    assert len(found) == 28 and mean(found) >= 1.05 and min(found) >= 0.99
+
+
 def test_every_result_kept_the_rule_of_error() -> None:
     assert all(row.error <= row.allowed_error for row in WHOLE)
 
