@@ -37,7 +37,7 @@ def same_device(*tensors: Any) -> str:
     """The one device of query, key and value; an array without one lies on the CPU. Raises ProblemError."""
     devices = [_device(tensor) for tensor in tensors]
     if len(set(devices)) > 1:
-        raise ProblemError(f"query, key and value lie on {', '.join(devices)}; move them to one device.")
+        raise ProblemError(f"query, key and value are on {', '.join(devices)}; move them to one device.")
     return devices[0]
 
 

@@ -61,7 +61,7 @@ def route(problem: AttentionProblem, capability: tuple[int, int], deterministic:
         return Route(None, reason)
     if deterministic and not adds_in_one_order():
         switch = "torch.use_deterministic_algorithms(True)"
-        return Route(None, f"torch's fused backward is deterministic under {switch} alone")
+        return Route(None, f"torch's fused backward is deterministic only under {switch}")
     if not deterministic and _cudnn_serves(problem, capability):
         return Route(cudnn)
     lacks = [feature for feature in problem.features if feature not in OF_FLASH]

@@ -51,7 +51,7 @@ def derive(gpu: str, probes: Iterable[Probe]) -> Derived:
     gpu = _meant(gpu)
     if gpu not in gpus():
         known = ", ".join(gpus()) or "none yet"
-        raise UnknownGpu(f"No run is of {gpu!r} (there are: {known}); run `{paths.typed('bench')}` on that machine.")
+        raise UnknownGpu(f"There is no run of {gpu!r} (known: {known}); run `{paths.typed('bench')}` on that machine.")
     runs: list[Run] = []
     problems: list[str] = []
     for file in record.run_files(gpu):

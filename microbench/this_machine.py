@@ -35,4 +35,4 @@ def opened(wanted: str = "") -> Opened:
         raise UnknownGpu("No machine has a run and a profile here; run `make bench` first.")
     like = [name for name in known if name.startswith("host-") == own[0].startswith("host-")]
     other = (like or known)[0]
-    return Opened(other, f"This machine ({own[0]}) has no run yet, so this is {other}; `make bench` measures yours.")
+    return Opened(other, f"This machine ({own[0]}) has no run yet, so this shows {other}; `make bench` measures yours.")

@@ -41,8 +41,8 @@ def require_measuring(device: str) -> None:
 def measures_nothing(device: str) -> DeviceError:
     """What whoever wants a run or a time of an emulated GPU is told."""
     return DeviceError(
-        f"{device} measures nothing, so that there is no run of it; `smscope run --device {device}` executes probes "
-        "there, and keeps nothing."
+        f"{device} measures nothing, so it has no run; `smscope run --device {device}` executes probes there and keeps "
+        "nothing."
     )
 
 

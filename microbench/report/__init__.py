@@ -143,7 +143,7 @@ def table(profile: Profile, published: Published | None = None) -> ResultTable:
 
 def legend(profile: Profile) -> tuple[str, ...]:
     """What the signs of the table mean, where it has any that does not speak for itself."""
-    return ("?: in doubt, so that no pick rests on it.",) if profile.doubtful else ()
+    return ("?: in doubt, so no pick uses it.",) if profile.doubtful else ()
 
 
 def markdown(headings: tuple[str, ...], lines: tuple[tuple[str, ...], ...]) -> str:

@@ -145,14 +145,14 @@ class Suite:
         try:
             with watching(sum(map(len, campaigns))) as watcher:
                 if done:
-                    watcher.say(f"Going on with the interrupted run {self.run_id}; --fresh starts anew.")
+                    watcher.say(f"Continuing the interrupted run {self.run_id}; --fresh starts anew.")
                 self._write_unsupported(done)
                 for number, campaign in enumerate(campaigns, start=1):
                     self._campaign(campaign, done, watcher, f"campaign {number}/{options.campaigns}")
             self._again(done)
         except KeyboardInterrupt:
             print_line(
-                f"Interrupted; what was measured is kept in {self.path.name}, and the same command goes on with it."
+                f"Interrupted; what was measured is kept in {self.path.name}, and the same command continues it."
             )
             raise
         finally:
@@ -174,9 +174,9 @@ class Suite:
             tasks = list(plan.tasks(mine, self.machine, options.campaigns + number, options.quick))
             with watching(len(tasks)) as watcher:
                 watcher.say(
-                    f"{si.counted(len(doubts), 'constant')} in doubt, the first {doubts[0]}; those that stay so have "
-                    "a ? in the table at the end. Measuring "
-                    f"{si.counted(len(mine), 'probe')} again, try {number + 1} of {options.retries} at most."
+                    f"{si.counted(len(doubts), 'constant')} in doubt, the first {doubts[0]}. Measuring "
+                    f"{si.counted(len(mine), 'probe')} again, try {number + 1} of {options.retries} at most. "
+                    "What stays in doubt has a ? in the table at the end."
                 )
                 self._campaign(tasks, done, watcher, f"again {number + 1}/{options.retries}")
 
