@@ -234,7 +234,7 @@ def unjudged(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
 
 
 def never_won(duels: Sequence[Duel]) -> bool:
-    """Whether a CPU on which these duels were fought gives no problem to our kernel: see _borne_out."""
+    """True where our kernel won none of these duels on a CPU, so that it serves no problem there: see _borne_out."""
     return bool(duels) and not any(_won(each.lead) for each in duels)
 
 

@@ -283,7 +283,6 @@ def _usual_dtype(profile: Profile) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one command and leave with its exit code; every failure is one sentence on stderr."""
     try:
         app(arguments, prog_name="python -m attention")
     except (AttentionError, SmscopeError) as error:

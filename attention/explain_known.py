@@ -24,7 +24,6 @@ COLUMNS = (
 
 
 def known_parts(known: Known) -> Iterator[Text | Table]:
-    """Sentences and tables, for an Explanation to print."""
     yield Text(
         f"Known of {known.asked}: {known.generation}, compute capability {known.compute_capability}; {_sm(known)}."
     )

@@ -12,8 +12,6 @@ SHOWN_CANDIDATES = 8
 
 @dataclass(frozen=True)
 class ConstantUsed:
-    """A constant of the profile that a prediction stands on."""
-
     name: str
     value: float
     low: float
@@ -30,7 +28,6 @@ def _table(title: str, *headings: str) -> Table:
 
 
 def terms(pick: Candidate) -> Table:
-    """Predicted time by term."""
     assert pick.prediction is not None
     efficiency = pick.prediction.efficiency
     title = "Predicted time by term (terms of a phase overlap; phases run one after another)"
@@ -45,7 +42,6 @@ def terms(pick: Candidate) -> Table:
 
 
 def constants(used: tuple[ConstantUsed, ...]) -> Table:
-    """The constants that a prediction stands on."""
     table = _table("Constants of the profile that the prediction uses", "constant", "value", "low", "high", "label")
     for each in used:
         values = (written(number, each.unit) for number in (each.value, each.low, each.high))
@@ -54,7 +50,6 @@ def constants(used: tuple[ConstantUsed, ...]) -> Table:
 
 
 def candidates(choice: Choice) -> Table:
-    """The best candidates, and the best of each variant."""
     shown = choice.candidates[:SHOWN_CANDIDATES]
     shown += tuple(each for each in _best_of_each_variant(choice) if each not in shown)
     hidden = len(choice.candidates) - len(shown)
@@ -92,7 +87,6 @@ def _best_of_each_variant(choice: Choice) -> list[Candidate]:
 
 
 def refusals(choice: Choice) -> Table:
-    """What could not take part, and why."""
     table = _table("Refused", "variant", "configurations", "reason")
     configs: dict[tuple[str, str], list[str]] = {}
     for refusal in choice.refused:

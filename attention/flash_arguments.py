@@ -69,8 +69,6 @@ class Manner(NamedTuple):
 
 
 class FlashExtras(NamedTuple):
-    """Tensors of a call's features, None where it has none: torch's, or anything with shape and dtype."""
-
     alibi_slopes: Any = None
     sinks: Any = None
     seqused_q: Any = None

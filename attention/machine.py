@@ -48,7 +48,7 @@ def named_machine(asked: str) -> MachineProfile:
 
 
 def nameable(incomplete: str) -> list[str]:
-    """What a shell offers where any GPU may be named: profiles, published boards, architectures."""
+    """Completions of a GPU's name for the shell: profiles, published boards, architectures."""
     names = (*available(), *(gpu.slug for gpu in load().gpus if gpu.slug), *CUDA)
     return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
 

@@ -127,7 +127,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _known(of_sizes: Any) -> bool:
-    """Whether it is true of two sizes; False where symbols leave it open until the graph runs."""
+    """True where two sizes are known to satisfy it; False where symbols leave it open until the graph runs."""
     if isinstance(of_sizes, bool):
         return of_sizes
     from torch.fx.experimental.symbolic_shapes import guard_or_false  # half a second that no eager call pays

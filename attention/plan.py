@@ -126,8 +126,6 @@ def plan_for(problem: AttentionProblem, device: torch.device, only: str) -> Plan
 
 @dataclass(frozen=True)
 class _Pick:
-    """What a class of problems is served by."""
-
     config: Config
     run: Run
     owner: Owner

@@ -18,8 +18,6 @@ TMA_BYTES = 16  # of which a base and strides are multiples that a GPU kernel of
 
 @dataclass(frozen=True)
 class Described:
-    """What a problem reads of a tensor."""
-
     shape: Any
     dtype: Any
     device: Any

@@ -117,7 +117,6 @@ def _cudnn_serves(problem: AttentionProblem, capability: tuple[int, int]) -> boo
 
 
 def cudnn(grad_out: torch.Tensor, given: Forwarded) -> Triple:
-    """The gradients of query, key and value."""
     problem, zero = given.problem, _zero(given.query.device, torch.int64)
     grad_out = grad_out if grad_out.stride() == given.out.stride() else torch.empty_like(given.out).copy_(grad_out)
     found: Triple = torch.ops.aten._scaled_dot_product_cudnn_attention_backward(

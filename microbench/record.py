@@ -123,16 +123,12 @@ class Record(Frozen):
 
 
 class Finished(Frozen):
-    """The last line of a run in which every planned row was written."""
-
     kind: Literal["finished"] = "finished"
     run_id: str
     finished_utc: str
 
 
 class Run(Frozen):
-    """One file: its environment, its records, and what could not be read of it."""
-
     path: Path
     environment: Environment
     records: tuple[Record, ...]

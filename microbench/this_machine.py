@@ -13,8 +13,6 @@ VARIABLE = "SMSCOPE_MACHINE"
 
 @dataclass(frozen=True)
 class Opened:
-    """A machine that has a profile and a run, and the sentence that says why it is this one."""
-
     gpu: str
     why: str
 

@@ -56,7 +56,6 @@ class Later(TyperCommand):
         self.verb = verb
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """The real command's context, whose command is the real one."""
         app = importlib.import_module(self.verb.module).app
         group: Any = typer.main.get_command(app)
         real = group.commands[self.verb.command or self.verb.name]
@@ -64,14 +63,11 @@ class Later(TyperCommand):
 
 
 class Verbs(TyperGroup):
-    """The verbs, in sections."""
-
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = {verb.name: Later(verb) for verbs in SECTIONS.values() for verb in verbs}
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """A section of the help for each of SECTIONS."""
         for title, verbs in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(verb.name, verb.help) for verb in verbs])
@@ -89,7 +85,6 @@ def smscope() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one command and leave with its exit code; every failure is one sentence on stderr."""
     try:
         app(arguments, prog_name="smscope")
     except ModuleNotFoundError as error:

@@ -189,7 +189,7 @@ def attention_forward(
 
 
 def _unmasked(causal: bool, sliding_window: int | None) -> KeyBand:
-    """What hides keys where there is no mask; a window is as long as Transformers' flash path has it."""
+    """The band that hides keys where there is no mask; a window is as long as Transformers' flash path has it."""
     left = None if sliding_window is None else sliding_window - 1
     return KeyBand(left, 0 if causal else left)
 

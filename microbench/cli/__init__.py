@@ -168,7 +168,6 @@ def report(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one command and leave with its exit code."""
     try:
         app(arguments, prog_name="python -m microbench")
     except SmscopeError as error:

@@ -116,7 +116,6 @@ def _sound(gpu: str) -> None:
 
 
 def agreements(profile: Profile) -> tuple[Agreement, ...]:
-    """Every constant that the profile holds by both methods."""
     found = []
     for second in profile.constants:
         name = second.name.removesuffix("_numba")

@@ -51,7 +51,6 @@ class Row:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The texts in the order of HEADINGS."""
         published = f"{self.published} ({self.source})" if self.published else ""
         return self.quantity, self.value, self.interval, self.unit, self.bound, published, self.verdict
 
@@ -137,7 +136,6 @@ class ResultTable(Table):
 
 
 def table(profile: Profile, published: Published | None = None) -> ResultTable:
-    """The rows for a terminal (rich)."""
     return ResultTable(f"{profile.name} ({profile.gpu})", rows(profile, published))
 
 
@@ -147,13 +145,11 @@ def legend(profile: Profile) -> tuple[str, ...]:
 
 
 def markdown(headings: tuple[str, ...], lines: tuple[tuple[str, ...], ...]) -> str:
-    """A Markdown table; a pipe inside a cell is escaped."""
     body = [headings, tuple("---" for _ in headings), *lines]
     return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in body)
 
 
 def results(profile: Profile, published: Published | None = None) -> str:
-    """The rows as a Markdown table."""
     lines = rows(profile, published)
     count = _columns(lines)
     return markdown(HEADINGS[:count], tuple(row.cells[:count] for row in lines))
@@ -192,7 +188,6 @@ def _accepted(found: Acceptance) -> tuple[str, ...]:
 
 
 def page(profile: Profile, published: Published | None = None) -> str:
-    """The whole report of one machine in Markdown."""
     gigahertz = f", {profile.clock_hz / 1e9:.3g} GHz at most" if profile.clock_hz else ""
     units = "cores" if profile.arch == "host" else "SMs"
     head = f"# {profile.name}\n\n`{profile.gpu}`, {profile.arch}, {profile.sm_count} {units}{gigahertz}.\n"

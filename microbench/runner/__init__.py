@@ -31,8 +31,6 @@ MAX_BREAKAGES = 3
 
 @dataclass(frozen=True)
 class Options:
-    """What to measure, where and how often."""
-
     device: str  # 'host' or 'cuda:N'
     probes: tuple[Probe, ...]
     folders: tuple[Path, ...] = ()  # more places where workers find probes
@@ -46,14 +44,11 @@ class Options:
 
     @property
     def chosen(self) -> tuple[Probe, ...]:
-        """The probes that this run measures."""
         return tuple(probe for probe in self.probes if not self.only or probe.name in self.only)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A run that came to its end."""
-
     run: Run
     kept: int  # records that an interrupted run had left
 
@@ -65,12 +60,10 @@ class Outcome:
 
     @property
     def statuses(self) -> dict[str, int]:
-        """How many records have which status."""
         return dict(Counter(record.status for record in self.run.records))
 
     @property
     def measured(self) -> bool:
-        """True where at least one number came out."""
         return any(record.status in ("ok", "throttled") for record in self.run.records)
 
     @property
@@ -137,7 +130,6 @@ class Suite:
     breakages: Counter[str] = field(default_factory=Counter)
 
     def go(self, done: set[plan.Key]) -> None:
-        """Measure every task that is not done, then write that the run is finished."""
         options = self.options
         campaigns = [
             list(plan.tasks(options.chosen, self.machine, number, options.quick)) for number in range(options.campaigns)
