@@ -45,9 +45,9 @@ bench: ready-bench ## Measure this machine: one run, its profile, and the kernel
 check: ready-dev ## Compile every kernel for every architecture and read its SASS; ARGS=<gpu> compares its methods
 	@$(RUN) -m smscope check $(ARGS)
 
-report: ready-report ## A page of every profile, figures inside, in reports/, and the generated blocks of each README
+report: ready-report ## A page of every profile, figures inside, in reports/, and every generated block of the pages
 	@$(RUN) -m microbench report $(ARGS)
-	$(if $(ARGS),,@$(RUN) -m microbench.report.readme)
+	$(if $(ARGS),,@$(RUN) -m smscope.readme)
 
 profile: ready-bench ## Derive every profile again from data/runs, and data/corrections from data/attention
 	@$(RUN) -m smscope profile $(ARGS)

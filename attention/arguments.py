@@ -84,7 +84,7 @@ def one_of(**names: Any) -> Any:
     given = {name: value for name, value in names.items() if value is not None}
     first = next(iter(given.values()), None)
     if any(value is not first for value in given.values()):
-        raise ArgumentError(f"{' and '.join(given)} are names of one argument, and got different values; give one.")
+        raise ArgumentError(f"{' and '.join(given)} name the same argument and have different values; give one.")
     return first
 
 

@@ -50,7 +50,6 @@ def gradients(grad_out: torch.Tensor, grad_lse: torch.Tensor | None, given: Forw
 
 
 def route(problem: AttentionProblem, device: torch.device, deterministic: bool = False) -> Route:
-    """The fused backward of a problem on a device, or why there is none."""
     if device.type == "cpu":
         return torch_backward.route_on_cpu(problem)
     if device.type != "cuda":
@@ -88,7 +87,7 @@ def _warn_once(reason: str) -> None:
 
 
 def _laid_out(found: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """As a compiled graph was promised; a copy only where the kernel chose another layout."""
+    """A gradient in the layout that a compiled graph was promised; copied only where the kernel chose another one."""
     wanted = torch.empty_like(like)
     return found if found.stride() == wanted.stride() else wanted.copy_(found)
 

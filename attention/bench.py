@@ -52,7 +52,6 @@ class Measured:
 
     @property
     def name(self) -> str:
-        """Variant and configuration in one word each."""
         return f"{self.candidate.variant.rpartition('/')[2]} {self.candidate.config}"
 
 
@@ -220,7 +219,6 @@ def _timing(
 
 
 def installed_packages() -> dict[str, str]:
-    """The versions of what the speed of a call may depend on."""
     found: dict[str, str] = {}
     for name in PACKAGES:
         with suppress(metadata.PackageNotFoundError):

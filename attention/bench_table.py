@@ -28,7 +28,6 @@ def row(each: Measured, measured: list[Measured]) -> dict[str, object]:
 
 
 def cells(each: Measured, measured: list[Measured]) -> tuple[object, ...]:
-    """One candidate as a row of the table."""
     if each.timing is None:
         return (str(each.problem), each.name, None, None, None, None, None, each.failure)
     predicted = each.timing.predicted_seconds

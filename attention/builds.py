@@ -89,7 +89,6 @@ def _rules(variant: Variant, build: CudaBuild, arch: Arch) -> Whole:
 def _all(
     variant: Variant, arch: Arch, asked: tuple[AttentionProblem, ...]
 ) -> Iterator[tuple[AttentionProblem, Config]]:
-    """Every legal configuration, for each head dim and everything that is asked for."""
     for head_dim in HEAD_DIMS:
         for each in asked:
             problem = at(each, head_dim)
@@ -97,7 +96,6 @@ def _all(
 
 
 def at(problem: AttentionProblem, head_dim: int) -> AttentionProblem:
-    """The problem with another head dim."""
     return replace(problem, head_dim=head_dim, head_dim_v=head_dim, scale=None)
 
 
@@ -113,7 +111,7 @@ def _picked(variant: Variant, arch: Arch) -> Iterator[tuple[AttentionProblem, Co
 
 
 def _picks(variant: Variant, problem: AttentionProblem, arch: Arch) -> tuple[Config, ...]:
-    """What the chooser picks on each GPU of this architecture that was measured; else the largest tile."""
+    """The chooser's picks on each measured GPU of this architecture; the largest tile where none was measured."""
     able = legal(variant, problem, arch)
     if not able or variant.tile is None:
         return able[:1]
@@ -138,5 +136,4 @@ def _profiles() -> tuple[Profile, ...]:
 
 
 def _asked(problem: AttentionProblem) -> str:
-    """What tells one build of a head dim from another, in words."""
     return " ".join((problem.dtype, "causal" if problem.causal else "full", *problem.features))

@@ -117,7 +117,7 @@ def choose(
         hint = nearest(problem, arch, variants) if only == "smscope" else None
         raise UnsupportedError(
             f"No kernel on {profile.gpu} serves {problem}{wanted}: {reasons or f'there is none for {arch.name} yet'}"
-            f"{f'; one would serve the same call {hint}' if hint else ''}."
+            f"{f'; a tuned kernel would serve the same call {hint}' if hint else ''}."
         )
     ordered = predicted(profile, problem, candidates, efficiencies or Corrections())
     behind = None
@@ -215,7 +215,7 @@ def _never_timed(
         return None
     return (
         f"smscope's kernels have not been timed beside torch's on a GPU of {arch.name}, so torch's go first; "
-        "`smscope bench-attention --peers` times them, and SMSCOPE_UNMEASURED=1 takes them all the same"
+        "`smscope bench-attention --peers` times them, and SMSCOPE_UNMEASURED=1 picks ours anyway"
     )
 
 
@@ -234,7 +234,7 @@ def unjudged(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
 
 
 def never_won(duels: Sequence[Duel]) -> bool:
-    """Whether a CPU on which these duels were fought gives no problem to our kernel: see _borne_out."""
+    """True where our kernel won none of these duels on a CPU, so that it serves no problem there: see _borne_out."""
     return bool(duels) and not any(_won(each.lead) for each in duels)
 
 
@@ -257,14 +257,14 @@ def _borne_out(
     lead = lead_near(ours, problem, duels)
     if lead is None:
         return rival, (
-            f"{pick.variant} is predicted to be faster, and too few timings on this CPU bear that out; "
-            "`smscope bench-attention` takes them"
+            f"{pick.variant} is predicted to be faster, and too few timings on this CPU confirm it; "
+            "`smscope bench-attention` adds some"
         )
     if _won(lead):
         return pick, None
     return rival, (
-        f"{pick.variant} is predicted to be faster, and on a problem near this one it was timed at {lead:.2f} of the "
-        "speed of torch's on this CPU"
+        f"{pick.variant} is predicted to be faster, and on this CPU, near this problem, it was timed at {lead:.2f} of "
+        "the speed of torch's"
     )
 
 

@@ -49,12 +49,12 @@ Causal = Annotated[
 ]
 Scale = Annotated[float | None, typer.Option("--scale", help="The factor before the softmax; 1/sqrt(D) by default.")]
 Only = Annotated[
-    str | None, typer.Option("--only", help="smscope or torch: kernels of that owner alone; or one variant's name.")
+    str | None, typer.Option("--only", help="smscope or torch, for that owner's kernels; or one variant's name.")
 ]
 ExplainedGpu = Annotated[
     str | None,
     typer.Option(
-        "--gpu", help="A profile, or any GPU or architecture: a100, sm89; else this CPU.", autocompletion=nameable
+        "--gpu", help="A profile, GPU or architecture: a100, sm89; this CPU by default.", autocompletion=nameable
     ),
 ]
 SHAPE_HELP = "B,Hq,Hkv,Sq,Skv,D, such as 1,8,8,1024,1024,64; a seventh number is Dv."
@@ -110,12 +110,12 @@ def bench(
     shape: Annotated[list[str] | None, typer.Option("--shape", help=SHAPE_HELP + " Repeatable.")] = None,
     dtype: Dtype = None,
     causal: Annotated[
-        bool | None, typer.Option("--causal/--full", help="Only with, or only without the triangle; both by default.")
+        bool | None, typer.Option("--causal/--full", help="Only causal, or only full; both by default.")
     ] = None,
     only: Only = None,
-    every: Annotated[bool, typer.Option("--all", help="Every legal configuration, not the best predicted.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Every legal configuration, not the best alone.")] = False,
     peers: Annotated[
-        bool, typer.Option("--peers", help="On a GPU: the grid and ten cells more beside every peer that is installed.")
+        bool, typer.Option("--peers", help="On a GPU: time the grid and ten more cells beside every installed peer.")
     ] = False,
     calls: Annotated[
         bool,
@@ -124,7 +124,7 @@ def bench(
     flex: Annotated[bool, typer.Option("--flex", help="With --peers: FlexAttention too, slow to compile.")] = False,
     after_run: Annotated[
         str | None,
-        typer.Option("--after-run", help="host or any: as `make bench` ends; any is without a GPU."),
+        typer.Option("--after-run", help="host or any: what `make bench` does last; any stops beside a GPU."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -133,14 +133,14 @@ def bench(
         chosen = (("--shape", shape), ("--dtype", dtype), ("--causal/--full", causal), ("--only", only))
         for option, value in chosen:
             if value is not None:
-                raise InputError(f"--peers times its own grid of cells; leave {option} out, or --peers.")
+                raise InputError(f"--peers times its own grid of cells; leave out {option} or --peers.")
         _bench_peers(every, flex, json)
         return
     if calls:
         show_calls(json)
         return
     if flex:
-        raise InputError("--flex is one of the peers; pass --peers with it, or leave it out.")
+        raise InputError("--flex adds a peer to --peers; pass --peers too, or leave --flex out.")
     if after_run is not None and not _can_follow(after_run):
         return
     if shape:
@@ -155,15 +155,15 @@ def bench(
     disturbed = next((each.disturbed for each in measured if each.disturbed), ())
     if disturbed:
         say(
-            f"Others had a tenth of the cores' time or more meanwhile ({', '.join(disturbed)}), so these timings were "
-            "not kept: `smscope bench-attention` takes them again when the machine is idle."
+            f"Other processes used a tenth of the cores or more ({', '.join(disturbed)}), so these timings were not "
+            "kept. Run `smscope bench-attention` again on an idle machine."
         )
     else:
         learned.write_of(host_slug())
     if after_run is not None:
         if not disturbed:
             what = counted(len(problems), "problem")
-            say(f"Timed our attention kernel beside torch's on {what}: choices rest on that.")
+            say(f"Timed our attention kernel beside torch's on {what}. Choices on this CPU use these timings.")
     elif json:
         console.emit([bench_table.row(each, measured) for each in measured])
     else:
@@ -181,7 +181,7 @@ def _can_follow(where: str) -> bool:
         return False
     if find_spec("torch") is None:
         say(
-            "Torch is not installed here, so attention was not timed: on this CPU torch's own kernel will serve until "
+            "Torch is not installed here, so attention was not timed. Torch's own kernel serves this CPU until "
             "`smscope bench-attention` has run."
         )
         return False
@@ -208,7 +208,7 @@ def _draw_peers(gpu: str) -> None:
     try:
         from attention.peers import figure
     except ImportError as error:
-        say(f"No figure was drawn, since {error.name} is not installed; `make report` installs it, or pip does.")
+        say(f"No figure was drawn, because {error.name} is not installed; install it by `make report` or pip.")
         return
     path = figure.write(gpu)
     if path is not None:
@@ -231,7 +231,7 @@ def check(
     from microbench.verification import matrix, show, tables
 
     if write and (arch or every or combined):
-        raise InputError("The table of data/verification is of the picks on all GPUs; --write takes no choice.")
+        raise InputError("The table covers the picks on all GPUs; leave out what selects others, or --write.")
     wanted = tuple(by_name(name).name for name in arch or ())
     jobs = builds.jobs(wanted=wanted, every=every, combined=combined)
     for name in wanted:
@@ -272,7 +272,7 @@ def pair(option: str, text: str) -> tuple[int, int]:
     try:
         first, second = (int(part) for part in text.split(","))
     except ValueError:
-        raise ProblemError(f"{option} {text} is not two whole numbers; write such as {option} 1024,0.") from None
+        raise ProblemError(f"{option} {text} is not two whole numbers; write them as in {option} 1024,0.") from None
     return first, second
 
 
@@ -283,7 +283,6 @@ def _usual_dtype(profile: Profile) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one command and leave with its exit code; every failure is one sentence on stderr."""
     try:
         app(arguments, prog_name="python -m attention")
     except (AttentionError, SmscopeError) as error:

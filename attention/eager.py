@@ -18,7 +18,7 @@ _PLAIN_TYPES = (torch.Tensor, Parameter)
 
 
 def _quiet() -> frozenset[int]:
-    """What a thread includes where no mode and no transform is on: as it is, and in inference mode."""
+    """The dispatch keys a thread includes with no mode and no transform on, outside and inside inference mode."""
     inference = _C.DispatchKeySet(_C.DispatchKey.BackendSelect)
     return frozenset({inference.raw_repr(), (inference | _C.DispatchKeySet(_C.DispatchKey.ADInplaceOrView)).raw_repr()})
 

@@ -44,16 +44,14 @@ from microbench.report.si import written
 
 LOG_COLUMNS = 140
 UNMEASURED = (
-    "No time can be predicted, so the kernels that may serve stand in their fixed order, and the first is taken."
+    "No time can be predicted. The kernels that serve the call keep their fixed order, and the first one is picked."
 )
 BACKWARD = (
-    "gradients come from torch's fused backward kernels on our out and lse where these serve, else from out and lse in "
-    "blocks of query rows, by torch matmuls: correct, not tuned"
+    "torch's fused backward kernels compute the gradients from our out and lse if they serve the call; otherwise torch "
+    "matmuls do, in blocks of query rows (correct, not tuned)"
 )
 OF_TORCH = frozenset({"dropout", "bool mask", "float mask"})  # features in the signature of torch's function
-TORCHS = (
-    "an eager attention.sdpa call is handed to torch's function whole, with its own backward; for every other call "
-)
+TORCHS = "an eager attention.sdpa call goes to torch's function as a whole, with torch's backward; in every other call "
 
 
 @dataclass(frozen=True)
@@ -217,7 +215,7 @@ def explain_on(
     constants = [profile[name] for name in used]
     cautions = [caution] if caution else []
     cautions += [
-        f"no pick rests on {each}; `{paths.typed('bench')}` on an idle machine ends the doubt"
+        f"no pick uses {each}; `{paths.typed('bench')}` on an idle machine measures it again"
         for each in doubts_of(profile, choice)
     ]
     cautions += [
@@ -235,8 +233,8 @@ def explain_on(
             *([choice.mistrust] if choice.mistrust else []),
             *by_path(pick.variant).notes(problem),
             TORCHS + BACKWARD if pick.owner == "torch" and OF_TORCH.issuperset(problem.features) else BACKWARD,
-            *(["lse holds the sinks"] if problem.sinks else []),
-            *([f"chosen for all lengths of a class, by {judged}"] if judged != problem else []),
+            *(["lse includes the sinks"] if problem.sinks else []),
+            *([f"all lengths of a class get one kernel; {judged} stands for this one"] if judged != problem else []),
             *_while_new(choice),
         ),
         cautions=tuple(cautions),
@@ -257,6 +255,6 @@ def _while_new(choice: Choice) -> tuple[str, ...]:
         return ()
     config = f" ({early.config})" if early.config.values else ""
     return (
-        f"the first {CALLS_OF_A_SHAPE} calls of a shape go to {early.variant}{config}: {choice.pick.variant} builds a "
-        f"plan for each shape, {written(by_path(choice.pick.variant).first_seconds, 's')} of the host",
+        f"the first {CALLS_OF_A_SHAPE} calls of a shape go to {early.variant}{config}, because {choice.pick.variant} "
+        f"spends {written(by_path(choice.pick.variant).first_seconds, 's')} on the host to plan each new shape",
     )

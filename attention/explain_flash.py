@@ -18,7 +18,7 @@ from attention.flash_arguments import (
 from attention.problem import AttentionProblem
 
 Window = tuple[int | None, int | None] | None
-CUT = "what seqused and leftpad leave is computed as packed sequences, {} for each of the caller's"
+CUT = "the rows that seqused and leftpad leave are computed as packed sequences, {} for each of the caller's"
 
 
 def explain_flash_attn_func(

@@ -24,7 +24,6 @@ COLUMNS = (
 
 
 def known_parts(known: Known) -> Iterator[Text | Table]:
-    """Sentences and tables, for an Explanation to print."""
     yield Text(
         f"Known of {known.asked}: {known.generation}, compute capability {known.compute_capability}; {_sm(known)}."
     )
@@ -69,7 +68,7 @@ def _marked(board: Board, column: str, text: str) -> str:
 
 
 def _reported(rows: tuple[Reported, ...]) -> Table:
-    title = "Published by others: not measured by smscope, and no choice rests on it"
+    title = "Published by others; smscope has not measured it, and no choice uses it"
     table = Table(title=title, title_justify="left")
     for heading in ("constant", "value", "", "best row"):
         table.add_column(heading, overflow="fold")

@@ -12,8 +12,6 @@ SHOWN_CANDIDATES = 8
 
 @dataclass(frozen=True)
 class ConstantUsed:
-    """A constant of the profile that a prediction stands on."""
-
     name: str
     value: float
     low: float
@@ -30,13 +28,12 @@ def _table(title: str, *headings: str) -> Table:
 
 
 def terms(pick: Candidate) -> Table:
-    """Predicted time by term."""
     assert pick.prediction is not None
     efficiency = pick.prediction.efficiency
-    title = "Predicted time by term (terms of a phase overlap, phases follow one another)"
+    title = "Predicted time by term (terms of a phase overlap; phases run one after another)"
     if efficiency.timings:
         on_file = counted(efficiency.timings, "timing")
-        title += f"; over the efficiency {digits(efficiency.value)} that {on_file} on file showed"
+        title += f"; divided by an efficiency of {digits(efficiency.value)}, from {on_file} on file"
     table = _table(title, "phase", "term", "time", "constant")
     for term in pick.prediction.terms:
         bound = " (the bound)" if term.term == pick.prediction.bound_by else ""
@@ -45,8 +42,7 @@ def terms(pick: Candidate) -> Table:
 
 
 def constants(used: tuple[ConstantUsed, ...]) -> Table:
-    """The constants that a prediction stands on."""
-    table = _table("Constants of the profile that it stands on", "constant", "value", "low", "high", "label")
+    table = _table("Constants of the profile that the prediction uses", "constant", "value", "low", "high", "label")
     for each in used:
         values = (written(number, each.unit) for number in (each.value, each.low, each.high))
         table.add_row(each.name, *values, each.label)
@@ -54,15 +50,14 @@ def constants(used: tuple[ConstantUsed, ...]) -> Table:
 
 
 def candidates(choice: Choice) -> Table:
-    """The best candidates, and the best of each variant."""
     shown = choice.candidates[:SHOWN_CANDIDATES]
     shown += tuple(each for each in _best_of_each_variant(choice) if each not in shown)
     hidden = len(choice.candidates) - len(shown)
     mistrusted = choice.mistrusted
     if mistrusted:
-        decided = f"timings on this CPU do not bear out {mistrusted[0].variant}"
+        decided = f"timings on this CPU do not confirm {mistrusted[0].variant}"
     else:
-        decided = f"within {TIE_BAND:.0%} they tie: what was timed first, then ours, then the least work to hide"
+        decided = f"within {TIE_BAND:.0%} they tie; a timed kernel goes first, then ours, then the least work to hide"
     title = f"Candidates, fastest first ({decided})"
     table = _table(
         title + (f"; {hidden} slower ones not shown" if hidden else ""), "variant", "configuration", "time", ""
@@ -80,7 +75,7 @@ def _standing(candidate: Candidate, choice: Choice) -> str:
     if candidate == choice.pick:
         return "picked; "
     if candidate in choice.mistrusted:
-        return "not borne out by timings; "
+        return "not confirmed by timings; "
     return "ties; " if candidate in choice.tied else ""
 
 
@@ -92,7 +87,6 @@ def _best_of_each_variant(choice: Choice) -> list[Candidate]:
 
 
 def refusals(choice: Choice) -> Table:
-    """What could not take part, and why."""
     table = _table("Refused", "variant", "configurations", "reason")
     configs: dict[tuple[str, str], list[str]] = {}
     for refusal in choice.refused:

@@ -23,10 +23,10 @@ HINTS = frozenset(
         "fa_version",
     }
 )
-PAGED = "keys and values are read from whole tensors, not from the pages of a cache; gather the pages first"
-DESCALED = "inputs of 8 bits are not taken; multiply q, k and v by their scales, in 16 bits"
-SPLIT_HEADS = "scores are of q and k alone; concatenate the two parts along head_dim, and give softmax_scale"
-MODIFIED = "scores take no function of the caller's; torch.nn.attention.flex_attention does"
+PAGED = "no kernel here reads keys and values from the pages of a cache; gather the pages into tensors first"
+DESCALED = "no kernel here takes 8-bit inputs; multiply q, k and v by their scales, in 16 bits"
+SPLIT_HEADS = "scores come from q and k alone; concatenate the two parts along head_dim, and give softmax_scale"
+MODIFIED = "no kernel here applies the caller's function to scores; torch.nn.attention.flex_attention does"
 REFUSED = {  # why, by name
     "block_table": PAGED,
     "page_table": PAGED,
@@ -36,7 +36,7 @@ REFUSED = {  # why, by name
     "v_descale": DESCALED,
     "qv": SPLIT_HEADS,
     "q_v": SPLIT_HEADS,
-    "attention_chunk": "no kernel here has chunks of keys; cu_seqlens of flash_attn_varlen_func can say them",
+    "attention_chunk": "no kernel here splits keys into chunks; pass them as cu_seqlens of flash_attn_varlen_func",
     "score_mod": MODIFIED,
     "score_mod_bwd": MODIFIED,
     "mask_mod": MODIFIED,
@@ -69,8 +69,6 @@ class Manner(NamedTuple):
 
 
 class FlashExtras(NamedTuple):
-    """Tensors of a call's features, None where it has none: torch's, or anything with shape and dtype."""
-
     alibi_slopes: Any = None
     sinks: Any = None
     seqused_q: Any = None
@@ -132,4 +130,4 @@ def refuse_others(function: str, others: Mapping[str, Any]) -> None:
 def ignored_note(hints: Mapping[str, Any]) -> tuple[str, ...]:
     """A sentence without a full stop that names the hints given, if any."""
     names = [name for name, given in hints.items() if name in HINTS and given is not None]
-    return (f"ignored, for the measurements choose the configuration: {', '.join(names)}",) if names else ()
+    return (f"ignored, because measurements choose the configuration: {', '.join(names)}",) if names else ()

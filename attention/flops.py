@@ -15,12 +15,10 @@ COUNTER = "torch.utils.flop_counter"
 
 
 def forward(query: Any, key: Any, value: Any, *features: Any, **_: Any) -> int:
-    """FLOPs of smscope::attention_forward, from its arguments."""
     return 2 * _scores(query, key, *features[3:7]) * int(query.shape[-1] + value.shape[-1])
 
 
 def backward(grad_out: Any, grad_lse: Any, query: Any, key: Any, value: Any, *rest: Any, **_: Any) -> int:
-    """FLOPs of smscope::attention_backward, from its arguments."""
     features = rest[2:]  # behind out and lse
     return 2 * _scores(query, key, *features[3:7]) * int(3 * query.shape[-1] + 2 * value.shape[-1])
 

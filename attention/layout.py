@@ -1,4 +1,4 @@
-"""Which strides results have. Kernels and fakes call the same function, so that compiled graphs never disagree."""
+"""The strides of the results. Kernels and fakes call the same function, so that compiled graphs never disagree."""
 
 import torch
 

@@ -48,7 +48,7 @@ def named_machine(asked: str) -> MachineProfile:
 
 
 def nameable(incomplete: str) -> list[str]:
-    """What a shell offers where any GPU may be named: profiles, published boards, architectures."""
+    """Completions of a GPU's name for the shell: profiles, published boards, architectures."""
     names = (*available(), *(gpu.slug for gpu in load().gpus if gpu.slug), *CUDA)
     return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
 
@@ -93,7 +93,7 @@ def _of_host(slug: str) -> MachineProfile:
         pass
     others = [profile for profile in advising() if profile.arch == HOST]
     for other in sorted(others, key=lambda profile: (profile.gpu != HOST, profile.gpu)):
-        caution = f"this CPU ({slug}) has no profile, so that of {other.gpu} judges it; `{BENCH}` measures this one"
+        caution = f"this CPU ({slug}) has no profile, so {other.gpu} stands for it; `{BENCH}` measures this one"
         # Under its own name, for a neighbour's timings bear out nothing here.
         return MachineProfile(other.model_copy(update={"gpu": slug}), caution)
     empty = Profile(gpu=slug, name="unmeasured CPU", arch=HOST, sm_count=os.cpu_count() or 1)
@@ -121,7 +121,7 @@ def of_board(name: str, gpu: str, arch: str, sm_count: int, who: str) -> Machine
     who = f"{who} has no profile"
     if profiles:
         nearest = min(profiles, key=lambda profile: (abs(profile.sm_count - sm_count), profile.gpu))
-        caution = f"{who}, so that of {nearest.gpu} judges it; `{BENCH}` measures this one"
+        caution = f"{who}, so {nearest.gpu} stands for it; `{BENCH}` measures this one"
         return MachineProfile(_with_sms(nearest, sm_count) if sm_count > 1 else nearest, caution)
     empty = Profile(gpu=gpu, name=name, arch=arch, sm_count=sm_count)
     return MachineProfile(empty, f"{who} and none of {arch} is shipped; `{BENCH}` measures it")

@@ -127,7 +127,6 @@ def _judged(
     strict: bool,
     only: str | None,
 ) -> torch.Tensor:
-    """A call that is looked at: for what is wrong with it, and for who serves it."""
     biased = attn_mask is not None and is_causal_bias(attn_mask)
     tensors = (query, key, value, None if biased else attn_mask)
     nested = False

@@ -44,7 +44,7 @@ def one_kind(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> Non
         raise ProblemError(f"query, key and value are {_words(query, key, value)}; cast them to one dtype.")
     if not (query.device == key.device == value.device):
         devices = ", ".join(str(tensor.device) for tensor in (query, key, value))
-        raise ProblemError(f"query, key and value lie on {devices}; move them to one device.")
+        raise ProblemError(f"query, key and value are on {devices}; move them to one device.")
 
 
 def extras_that_fit(
@@ -63,7 +63,7 @@ def extras_that_fit(
     given = {"mask": mask, "alibi": alibi, "sinks": sinks, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
     for name, tensor in given.items():
         if tensor is not None and tensor.device != query.device:
-            raise ProblemError(f"{name} lies on {tensor.device} and query on {query.device}; move both to one device.")
+            raise ProblemError(f"{name} is on {tensor.device} and query on {query.device}; move both to one device.")
     if (cu_seqlens_q is None) != (cu_seqlens_k is None):
         raise ProblemError("cu_seqlens_q and cu_seqlens_k go together; give both, or none.")
     batch, heads = query.shape[0], query.shape[1]
@@ -127,7 +127,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _known(of_sizes: Any) -> bool:
-    """Whether it is true of two sizes; False where symbols leave it open until the graph runs."""
+    """True where two sizes are known to satisfy it; False where symbols leave it open until the graph runs."""
     if isinstance(of_sizes, bool):
         return of_sizes
     from torch.fx.experimental.symbolic_shapes import guard_or_false  # half a second that no eager call pays

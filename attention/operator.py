@@ -179,7 +179,6 @@ class _Differentiable(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keep every tensor, and the plain arguments as they are."""
         out, lse = _below_autograd(*inputs)
         ctx.plain = (*inputs[8:16], inputs[18])
         ctx.save_for_backward(*inputs[:3], out, lse, *inputs[3:8])

@@ -29,7 +29,7 @@ def shown(profile: Profile, found: Sequence[Explanation], name: str) -> Iterator
 
     `name` is what the profile was asked for by: 'host' needs no --gpu.
     """
-    yield "Which attention kernel would run, by this profile:"
+    yield "The attention kernels that this profile picks:"
     for each in found:
         yield from _pick(each)
     doubted = tuple(dict.fromkeys(doubt for each in found for doubt in doubts_of(profile, each.choice)))
@@ -37,7 +37,7 @@ def shown(profile: Profile, found: Sequence[Explanation], name: str) -> Iterator
     gpu = "" if name == "host" else f" --gpu {profile.gpu}"
     command = f"  {console.smscope()} explain \\\n    --shape {PICKS[0][0]}{gpu}"
     if doubted:
-        yield "Next, when the machine is idle, so that nothing is in doubt:"
+        yield "Next, on an idle machine, to settle what is in doubt:"
         command = f"  {paths.typed('bench')}"
     else:
         yield "Next, for all candidates and reasons:"
@@ -52,7 +52,7 @@ def _pick(explanation: Explanation) -> Iterator[RenderableType]:
     if beaten and beaten[0].prediction is not None:
         second = f"{beaten[0].variant}, {written(beaten[0].prediction.seconds, 's')}"
         doubted = beaten[0] in choice.mistrusted
-        second = f"; timings do not bear out {second}" if doubted else f"; next {second}"
+        second = f"; timings do not confirm {second}" if doubted else f"; next {second}"
     fallback = f" (fallback: {choice.fallback})" if choice.fallback else ""
     problem, _, why = explanation.headline().partition(": ")
     yield Padding(Text(problem), (0, 0, 0, 2), expand=False)

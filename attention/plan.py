@@ -54,7 +54,7 @@ class Plan:
         """Why no tuned kernel serves, and what it would serve, in a sentence without a full stop."""
         if self.fallback is None:
             return None
-        hint = f" (one would serve the same call {self.nearest})" if self.nearest else ""
+        hint = f" (a tuned kernel would serve the same call {self.nearest})" if self.nearest else ""
         return f"No tuned kernel serves this problem: {self.fallback}{hint}"
 
 
@@ -126,8 +126,6 @@ def plan_for(problem: AttentionProblem, device: torch.device, only: str) -> Plan
 
 @dataclass(frozen=True)
 class _Pick:
-    """What a class of problems is served by."""
-
     config: Config
     run: Run
     owner: Owner
@@ -151,7 +149,7 @@ def _pick_of(problem: AttentionProblem, device: str, only: str) -> _Pick:
     )
     if not only and not by_path(choice.pick.variant).is_ready():
         # Not compiled in a thread beside the caller's: that holds the interpreter's lock for most of its seconds.
-        warn_once(f"{choice.pick.variant} is not compiled on this machine yet, as `smscope bench-attention` does")
+        warn_once(f"{choice.pick.variant} is not compiled on this machine yet; `smscope bench-attention` compiles it")
         choice = choose(profile, problem, only="torch", efficiencies=learned.of_machine(profile))
     pick = while_new(choice)
     forced = pick.variant == FLASH and choice.arch in CUDNN_FIRST and pick.prediction is not None

@@ -45,7 +45,6 @@ class Rounded:
 
     @property
     def mT(self) -> "Rounded":
-        """The last two axes changed over."""
         return Rounded(np.swapaxes(self.value, -1, -2), np.swapaxes(self.error, -1, -2), self.unit)
 
     def __matmul__(self, other: "Rounded") -> "Rounded":

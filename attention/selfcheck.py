@@ -36,8 +36,6 @@ DTYPES = {"cuda": ("float16", "bfloat16"), "cpu": ("float32", "bfloat16")}
 
 @dataclass(frozen=True)
 class Checked:
-    """One kernel on one problem. `comparison` is None where it gave no result, and `failure` says why."""
-
     problem: str
     kernel: str
     comparison: reference.Comparison | None
@@ -50,7 +48,6 @@ class Checked:
 
 
 def problems(device: str) -> tuple[AttentionProblem, ...]:
-    """What is checked on 'cuda' or 'cpu'."""
     return tuple(replace(shape, dtype=dtype, device=device) for dtype in DTYPES[device] for shape in SHAPES)
 
 

@@ -18,8 +18,6 @@ TMA_BYTES = 16  # of which a base and strides are multiples that a GPU kernel of
 
 @dataclass(frozen=True)
 class Described:
-    """What a problem reads of a tensor."""
-
     shape: Any
     dtype: Any
     device: Any
@@ -37,7 +35,7 @@ def same_device(*tensors: Any) -> str:
     """The one device of query, key and value; an array without one lies on the CPU. Raises ProblemError."""
     devices = [_device(tensor) for tensor in tensors]
     if len(set(devices)) > 1:
-        raise ProblemError(f"query, key and value lie on {', '.join(devices)}; move them to one device.")
+        raise ProblemError(f"query, key and value are on {', '.join(devices)}; move them to one device.")
     return devices[0]
 
 

@@ -18,7 +18,6 @@ BATCH, HEADS = 0, 1  # dimensions of the operator's tensors
 
 
 def register() -> None:
-    """Tell DTensor, once somebody imports that."""
     when_imported("torch.distributed.tensor", _register)
 
 
@@ -43,7 +42,6 @@ def _forward(query: Any, key: Any, value: Any, *rest: Any) -> list[tuple[list[An
 
 
 def _backward(grad_out: Any, grad_lse: Any, query: Any, key: Any, value: Any, *rest: Any) -> list[Any]:
-    """As the forward, for the six gradients."""
     features, plain = rest[2:7], [None] * len(rest[7:])
     found = []
     for place in _placements(query, key, features):

@@ -61,7 +61,7 @@ def route(problem: AttentionProblem, capability: tuple[int, int], deterministic:
         return Route(None, reason)
     if deterministic and not adds_in_one_order():
         switch = "torch.use_deterministic_algorithms(True)"
-        return Route(None, f"torch's fused backward is deterministic under {switch} alone")
+        return Route(None, f"torch's fused backward is deterministic only under {switch}")
     if not deterministic and _cudnn_serves(problem, capability):
         return Route(cudnn)
     lacks = [feature for feature in problem.features if feature not in OF_FLASH]
@@ -117,7 +117,6 @@ def _cudnn_serves(problem: AttentionProblem, capability: tuple[int, int]) -> boo
 
 
 def cudnn(grad_out: torch.Tensor, given: Forwarded) -> Triple:
-    """The gradients of query, key and value."""
     problem, zero = given.problem, _zero(given.query.device, torch.int64)
     grad_out = grad_out if grad_out.stride() == given.out.stride() else torch.empty_like(given.out).copy_(grad_out)
     found: Triple = torch.ops.aten._scaled_dot_product_cudnn_attention_backward(

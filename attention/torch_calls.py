@@ -131,7 +131,7 @@ def _by_squares(
 
 
 def _laid_out(found: torch.Tensor, query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """As attention.layout has it: what a compiled graph was promised. A copy only where that is another layout."""
+    """The result in attention.layout's strides, as a compiled graph was promised; copied only where they differ."""
     out = empty_out(query, value.shape[-1])
     return found if found.stride() == out.stride() else out.copy_(found)
 

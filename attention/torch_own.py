@@ -14,7 +14,7 @@ STAND_INS = frozenset({"FakeTensor", "FunctionalTensor"})
 
 
 def in_a_graph(tensor: torch.Tensor) -> bool:
-    """Whether a call is traced, and not computed: torch 2.11 says so to its own tracer only, and not below it."""
+    """True where a call is traced, not computed. Torch 2.11 tells its own tracer only, and nothing below it."""
     return torch.compiler.is_compiling() or type(tensor).__name__ in STAND_INS
 
 

@@ -76,9 +76,9 @@ def asked_of_torch() -> tuple[str, ...]:
     if not backends_are_restricted():
         return ()
     return (
-        "torch.nn.attention.sdpa_kernel or torch.backends.cuda leaves torch's function "
-        f"{', '.join(allowed_backends()) or 'no backend'}, so that attention.sdpa hands it this call; "
-        "only='smscope' asks for ours all the same",
+        "torch.nn.attention.sdpa_kernel or torch.backends.cuda restricts torch's function to "
+        f"{', '.join(allowed_backends()) or 'no backend'}, so attention.sdpa hands it this call; "
+        "only='smscope' runs our kernel anyway",
     )
 
 

@@ -90,10 +90,10 @@ def check_on_the_cpu(slots: Lengths, extras: FlashExtras) -> None:
         room = starts.diff()
         if used is not None and ((used < 0) | (used > room)).any():
             raise ProblemError(
-                f"{name} is {used.tolist()}; no number may be below 0 or above its sequence's, {room.tolist()}."
+                f"{name} is {used.tolist()}; each must be from 0 to the length of its sequence, {room.tolist()}."
             )
         most = max((room if used is None else used).tolist(), default=0)
         if longest is not None and most > longest:
             raise ProblemError(
-                f"max_{name.replace('used', 'len')} is {longest}, and one sequence uses {most}; give that."
+                f"max_{name.replace('used', 'len')} is {longest}, and one sequence uses {most} rows; give the most."
             )

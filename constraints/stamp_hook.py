@@ -12,6 +12,5 @@ class StampHook(BuildHookInterface[Any]):
     """Runs microbench/stamp.py by itself: the build's environment holds none of smscope's dependencies."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Called by hatchling before it collects files."""
         stamp = Path(self.root) / "microbench" / "stamp.py"
         subprocess.run([sys.executable, "-I", str(stamp)], check=True, stdout=subprocess.DEVNULL)

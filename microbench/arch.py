@@ -108,7 +108,6 @@ HOST: tuple[str, ...] = ("host",)
 
 
 def with_feature(*features: str) -> tuple[str, ...]:
-    """Names of the architectures that have every one of these features."""
     return tuple(a.name for a in ARCHS if set(features) <= a.features)
 
 

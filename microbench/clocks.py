@@ -27,8 +27,6 @@ _THROTTLE = {
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU that this process may use."""
-
     index: int  # NVML's
     name: str
     memory_bytes: int

@@ -38,7 +38,6 @@ class Derived:
 
 
 def gpus() -> list[str]:
-    """The slugs of all machines that have a run."""
     return sorted({file.parent.name for file in record.run_files()})
 
 
@@ -50,7 +49,7 @@ def derive(gpu: str, probes: Iterable[Probe]) -> Derived:
     gpu = _meant(gpu)
     if gpu not in gpus():
         known = ", ".join(gpus()) or "none yet"
-        raise UnknownGpu(f"No run is of {gpu!r} (there are: {known}); run `{paths.typed('bench')}` on that machine.")
+        raise UnknownGpu(f"There is no run of {gpu!r} (known: {known}); run `{paths.typed('bench')}` on that machine.")
     runs: list[Run] = []
     problems: list[str] = []
     for file in record.run_files(gpu):
@@ -75,7 +74,6 @@ def _meant(gpu: str) -> str:
 
 
 def reduce_runs(runs: Sequence[Run], probes: Iterable[Probe]) -> Derived:
-    """The profile that these runs of one machine give."""
     best_first = sorted(runs, key=lambda run: (_rank(run), run.environment.run_id), reverse=True)
     machine = best_first[0].environment
     constants: list[ProfileConstant] = []
@@ -137,7 +135,7 @@ def _rank(run: Run) -> int:
 
 
 def _standing(run: Run) -> tuple[str, ...]:
-    """What a reader must know of the run that a constant comes from."""
+    """Flags that tell a reader about the run that a constant comes from."""
     told = run.environment
     few = f"{told.campaigns} campaigns" if told.campaigns < FULL_CAMPAIGNS and not told.quick else ""
     return tuple(filter(None, ("quick" if told.quick else "", few, "" if run.finished else "unfinished")))
@@ -152,7 +150,7 @@ def _twins(probe: Probe) -> Iterator[Constant]:
 
 
 def _best(best_first: Sequence[Run], probe: Probe, constant: Constant) -> ProfileConstant:
-    """From the best run; where it is in doubt there, from the best run in which it is not, if there is one."""
+    """The constant of the best run; if it is in doubt there, of the best run in which it is not."""
     first = _reduce(best_first[0], probe, constant)
     if not first.doubtful:
         return first

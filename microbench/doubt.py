@@ -45,7 +45,6 @@ def doubt(constant: ProfileConstant) -> Doubt | None:
 
 
 def doubts(profile: Profile) -> tuple[Doubt, ...]:
-    """Every constant of the profile that is in doubt, in its order."""
     return tuple(found for constant in profile.constants if (found := doubt(constant)) is not None)
 
 

@@ -27,11 +27,9 @@ def leave_out(file: Path, faults: Sequence[str]) -> None:
 
 
 def forget() -> None:
-    """Say everything again."""
     _said.clear()
 
 
 def first_of(error: ValidationError) -> str:
-    """The field that a validation stumbled over first, and why."""
     first = error.errors()[0]
     return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))

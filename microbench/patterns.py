@@ -46,8 +46,6 @@ def loop(*ops: OpCount, distance: int = 0, overhead: tuple[str, ...] = (), overh
 
 
 def limit(pick: Callable[[Limits], float]) -> Callable[[Machine, Point], float | None]:
-    """A bound taken from the architecture's row in arch.py."""
-
     def at_machine(machine: Machine, _: Point) -> float | None:
         return pick(machine.arch.limits) if machine.arch.limits else None
 
@@ -168,7 +166,6 @@ def _operands() -> NDArray[np.float32]:
 
 
 def _chained(step: Step, x: NDArray[Any], a: NDArray[Any], b: NDArray[Any], count: int) -> NDArray[np.float32]:
-    """`count` steps, each rounded to float32."""
     a, b = a.astype(np.float64), b.astype(np.float64)
     for _ in range(count):
         x = step(x.astype(np.float64), a, b).astype(np.float32)

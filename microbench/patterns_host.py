@@ -32,7 +32,6 @@ class Lap:
     contract: LoopContract | None = None
 
     def work(self, bench: HostBench) -> Work:
-        """A call on arrays of its own, for one core."""
         arrays = self.arrays(bench)
         return lambda laps: self.kernel(*arrays, laps)
 

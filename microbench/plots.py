@@ -22,7 +22,6 @@ PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
 def style() -> None:
-    """The look of every figure: a quiet grid, and one palette."""
     sns.set_theme(style="whitegrid", context="notebook", palette=PALETTE)
     plt.rcParams.update({"figure.dpi": 110, "savefig.bbox": "tight", "axes.titleweight": "bold", "grid.alpha": 0.4})
 
@@ -45,14 +44,11 @@ def binary(nbytes: float, _: object = None) -> str:
 
 @dataclass(frozen=True)
 class Curve:
-    """One line: the rows of a run's frame to draw, its label, and its colour's number."""
-
     rows: pd.DataFrame
     label: str
 
 
 def draw(axes: Axes, curve: Curve, x: str, colour: str, marker: str = "o") -> None:
-    """The median over campaigns against column `x`, with the min-to-max band."""
     grouped = curve.rows.groupby(x)["value"]
     middle, low, high = grouped.median(), grouped.min(), grouped.max()
     axes.plot(middle.index, middle, marker=marker, markersize=3.5, linewidth=1.6, color=colour, label=curve.label)
@@ -119,7 +115,6 @@ def against_bytes_in_flight(curves: Sequence[Curve], bound: float | None, unit: 
 
 
 def lines(curves: Sequence[Curve], x: str, xlabel: str, ylabel: str, title: str, log2: bool = True) -> Figure:
-    """Any metric against a numeric axis."""
     figure, axes = plt.subplots(figsize=WIDE)
     for curve, colour in zip(curves, PALETTE, strict=False):
         draw(axes, curve, f"point.{x}", colour)
@@ -135,7 +130,6 @@ def lines(curves: Sequence[Curve], x: str, xlabel: str, ylabel: str, title: str,
 
 
 def share_of_bound(profile: Profile) -> Figure:
-    """Every constant with an upper bound, as its share of it: what this machine reaches of what physics allows."""
     constants = [c for c in profile.constants if c.bound_upper and math.isfinite(c.bound_upper)]
 
     def share(constant: ProfileConstant) -> float:

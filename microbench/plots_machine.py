@@ -89,7 +89,6 @@ def bandwidth_by_threads(profile: Profile, runs: pd.DataFrame) -> Figure | None:
 
 
 def pictures(profile: Profile, runs: pd.DataFrame) -> list[Picture]:
-    """Every figure that this machine's data give, as SVG."""
     figures = (
         ("The memory ladder: latency against footprint", ladder(profile, runs)),
         ("DRAM bandwidth against bytes in flight", dram(profile, runs)),

@@ -178,7 +178,6 @@ class Probe:
 
     @property
     def file(self) -> Path:
-        """The .py that binds it."""
         return self.source.parent / f"{self.name}.py"
 
     def runs_on(self, arch: Arch) -> bool:
@@ -186,7 +185,6 @@ class Probe:
         return arch.name in self.archs
 
     def points(self, quick: bool = False) -> Iterator[Point]:
-        """Every point of the sweep, the first axis slowest."""
         names = [axis.name for axis in self.axes]
         values = [axis.quick if quick and axis.quick is not None else axis.values for axis in self.axes]
         for combination in product(*values):

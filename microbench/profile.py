@@ -173,7 +173,7 @@ def _stand_ins(gpu: str) -> list[str]:
 
 def _say_whose(gpu: str, slug: str) -> None:
     if gpu == "host" and slug not in (gpu, host_slug()):
-        text = f"This CPU ({host_slug()}) has no profile, so that of {slug} stands in; `make bench` measures this one."
+        text = f"This CPU ({host_slug()}) has no profile, so {slug} stands for it; `make bench` measures this one."
         warnings.warn(text, stacklevel=3)
 
 

@@ -123,16 +123,12 @@ class Record(Frozen):
 
 
 class Finished(Frozen):
-    """The last line of a run in which every planned row was written."""
-
     kind: Literal["finished"] = "finished"
     run_id: str
     finished_utc: str
 
 
 class Run(Frozen):
-    """One file: its environment, its records, and what could not be read of it."""
-
     path: Path
     environment: Environment
     records: tuple[Record, ...]
@@ -256,7 +252,7 @@ def load_runs(gpu: str | None = None) -> "pd.DataFrame":
         known = ", ".join(sorted({file.parent.name for file in run_files()}))
         bench = paths.typed("bench")
         if known:
-            raise UnknownGpu(f"No run is of {gpu!r} (there are: {known}); run `{bench}` on that machine.")
+            raise UnknownGpu(f"There is no run of {gpu!r} (known: {known}); run `{bench}` on that machine.")
         raise DataError(f"Nothing is measured yet; type `{bench}`{paths.moved()}.")
     runs = []
     for file in files:

@@ -9,7 +9,7 @@ from microbench.record import Run
 
 
 def doubted(run: Run, probes: Iterable[Probe]) -> tuple[Doubt, ...]:
-    """What a quieter hour may mend, of the constants that these probes should give from this run alone."""
+    """The constants of these probes that this run leaves in doubt, and that a repeat on an idle machine may settle."""
     mine = tuple(probes)
     profile = derive.reduce_runs([run], mine).profile
     disturbed = {row.probe for row in run.records if row.disturbed}

@@ -80,7 +80,7 @@ def shelves(sizes: Floats, values: Floats) -> tuple[Shelf, ...]:
 
 
 def cache_latency(number: int, axis: str) -> Reducer:
-    """The value on the `number`-th shelf from below, which the curve must leave: where it does not, that is memory."""
+    """The value on the `number`-th shelf from below. Raises where the curve never leaves it: it is memory then."""
 
     def reduce(curves: Curves) -> Reduced:
         ladder = _ladder(curves, axis)
@@ -153,6 +153,5 @@ def _monotone(values: Floats) -> Floats:
 
 
 def _runs(flags: np.typing.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """(first, last) of every run of True."""
     edges = np.diff(np.concatenate([[0], flags.astype(np.int8), [0]]))
     return list(zip(np.flatnonzero(edges == 1).tolist(), (np.flatnonzero(edges == -1) - 1).tolist(), strict=True))

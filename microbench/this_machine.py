@@ -13,8 +13,6 @@ VARIABLE = "SMSCOPE_MACHINE"
 
 @dataclass(frozen=True)
 class Opened:
-    """A machine that has a profile and a run, and the sentence that says why it is this one."""
-
     gpu: str
     why: str
 
@@ -35,4 +33,4 @@ def opened(wanted: str = "") -> Opened:
         raise UnknownGpu("No machine has a run and a profile here; run `make bench` first.")
     like = [name for name in known if name.startswith("host-") == own[0].startswith("host-")]
     other = (like or known)[0]
-    return Opened(other, f"This machine ({own[0]}) has no run yet, so this is {other}; `make bench` measures yours.")
+    return Opened(other, f"This machine ({own[0]}) has no run yet, so this shows {other}; `make bench` measures yours.")

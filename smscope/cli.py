@@ -26,23 +26,23 @@ class Verb:
 SECTIONS = {
     "Measure this machine": (
         Verb("bench", "smscope.verbs", "Measure, then say which attention kernels run here."),
-        Verb("run", "microbench.cli", "Measure alone, or some probes of all."),
+        Verb("run", "microbench.cli", "Measure only, all probes or some."),
         Verb("bench-attention", "attention.cli", "Time our attention kernels beside torch's.", "bench"),
     ),
     "Read what was measured": (
-        Verb("list", "microbench.cli", "Every probe, and the question it asks."),
-        Verb("show", "microbench.cli", "The profile of one machine."),
-        Verb("compare", "microbench.cli", "One machine against the literature, or against another machine."),
-        Verb("report", "microbench.cli", "A page and a figure of each machine."),
-        Verb("profile", "smscope.verbs", "Write profiles again from the runs, and what timings teach."),
+        Verb("list", "microbench.cli", "List every probe and the question it asks."),
+        Verb("show", "microbench.cli", "Show the profile of one machine."),
+        Verb("compare", "microbench.cli", "Compare one machine with the literature, or with another machine."),
+        Verb("report", "microbench.cli", "Write a page of each machine, figures inside."),
+        Verb("profile", "smscope.verbs", "Write profiles and corrections again from what was measured."),
     ),
     "Choose an attention kernel": (
-        Verb("explain", "attention.cli", "Which kernel serves a problem, here or elsewhere, and why."),
-        Verb("picks", "attention.cli", "Which kernel serves three usual problems."),
+        Verb("explain", "attention.cli", "Say which kernel serves a problem, here or elsewhere, and why."),
+        Verb("picks", "attention.cli", "Say which kernel serves three usual problems."),
     ),
     "Verify": (
         Verb("check", "smscope.verbs", "Compile every kernel, without a GPU, and read its SASS."),
-        Verb("check-attention", "attention.cli", "The same for the attention kernels alone.", "check"),
+        Verb("check-attention", "attention.cli", "Compile and read the attention kernels alone.", "check"),
         Verb("test-gpu", "smscope.verbs", "Test the attention kernels, and more, on this GPU."),
     ),
 }
@@ -56,7 +56,6 @@ class Later(TyperCommand):
         self.verb = verb
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """The real command's context, whose command is the real one."""
         app = importlib.import_module(self.verb.module).app
         group: Any = typer.main.get_command(app)
         real = group.commands[self.verb.command or self.verb.name]
@@ -64,14 +63,11 @@ class Later(TyperCommand):
 
 
 class Verbs(TyperGroup):
-    """The verbs, in sections."""
-
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = {verb.name: Later(verb) for verbs in SECTIONS.values() for verb in verbs}
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """A section of the help for each of SECTIONS."""
         for title, verbs in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(verb.name, verb.help) for verb in verbs])
@@ -89,7 +85,6 @@ def smscope() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one command and leave with its exit code; every failure is one sentence on stderr."""
     try:
         app(arguments, prog_name="smscope")
     except ModuleNotFoundError as error:

@@ -39,8 +39,8 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 Arch = Annotated[list[str] | None, typer.Option("--arch", help="sm70 ... sm120a; repeatable; all by default.")]
 BENCH_HELP = """Measure this machine, write one run and its profile, and say which attention kernels run by it.
 
-It is `run`, on a CPU timings of attention, then `picks`. --quick, --only and --json leave the timings out; --json gives
-{"run": ..., "picks": ...}. `bench-attention` times the attention kernels alone."""
+It does `run`, on a CPU times attention, then does `picks`. --quick, --only and --json leave the timings out; --json
+prints {"run": ..., "picks": ...}. `bench-attention` times the attention kernels alone."""
 
 
 @app.command("bench", help=BENCH_HELP)
@@ -99,16 +99,16 @@ def check(
 ) -> None:
     """Compile every kernel for every architecture, without a GPU, and hold its SASS to its contract.
 
-    Kernels are those of the probes and those of attention. With GPU, --only, --latencies or --probes it is about probes
-    alone; `check-attention` is about the attention kernels alone.
+    It compiles the kernels of the probes and of attention. With GPU, --only, --latencies or --probes it takes those of
+    probes alone; `check-attention` takes those of attention alone.
     """
     if gpu or only or latencies or probes:
         if every:
-            raise InputError("--all is about the attention kernels; leave out what names probes, or --all.")
+            raise InputError("--all selects attention kernels; leave out --all, or what selects probes.")
         probes_cli.check(gpu, arch=arch, only=only, latencies=latencies, write=write, probes=probes, json=json)
         return
     if write and (arch or every):
-        raise InputError("The tables of data/verification are of all architectures; --write takes no choice.")
+        raise InputError("The tables of data/verification cover all kernels; leave out --arch and --all, or --write.")
     wanted = tuple(archs.by_name(name).name for name in arch or ())
     of_probes = show.watched(matrix.jobs(discover(), wanted))
     of_attention = show.watched(builds.jobs(wanted=wanted, every=every))
@@ -118,7 +118,7 @@ def check(
     show.say_all([*of_probes, *of_attention], json)
 
 
-PROFILE_HELP = """Write profiles again from the runs, byte for byte, and beside them what timings of attention teach."""
+PROFILE_HELP = """Write profiles again from the runs, byte for byte, and corrections from the timings of attention."""
 
 
 @app.command("profile", help=PROFILE_HELP)
@@ -137,10 +137,10 @@ def test_gpu(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Test what needs an NVIDIA GPU.
+    """Run the tests that need an NVIDIA GPU.
 
-    In a checkout these are all tests of the mark `gpu`, as `make test-gpu` runs them. An installed package holds no
-    tests: there each of our attention kernels that serves this GPU is held against the float64 oracle.
+    In a checkout this runs all tests with the mark `gpu`, as `make test-gpu` does. An installed package has no tests;
+    there it compares each of our attention kernels that serves this GPU with the float64 oracle.
     """
     if not visible_gpus():
         raise EnvironmentLacks(f"There is no NVIDIA GPU to test here ({why_no_gpu()}).")
@@ -148,8 +148,8 @@ def test_gpu(
         _run_tests(paths.CHECKOUT, arguments or [], json)
         return
     if arguments:
-        raise InputError("pytest's arguments mean nothing here: the GPU tests lie in a checkout; leave them out.")
-    say("The GPU tests lie in a checkout of smscope; this checks each attention kernel against float64.")
+        raise InputError("Arguments are for pytest, and the GPU tests are in a checkout only; leave the arguments out.")
+    say("The GPU tests are in a checkout of smscope only; here each attention kernel is checked against float64.")
     checked = selfcheck.check("cuda", tell=say)
     if json:
         console.emit([{"ok": row.ok, **asdict(row)} for row in checked])

@@ -11,7 +11,7 @@ HALVES = ("float16", "bfloat16")
 
 
 def problems(dtype: str | None = None, causal: bool | None = None) -> list[AttentionProblem]:
-    """Those of one dtype, and with or without the triangle; all by default."""
+    """The problems of one dtype, causal or full; all by default."""
     listed = [("float32", False, shape) for shape in FULL]
     listed += [("float32", triangle, shape) for shape in SQUARE for triangle in (False, True)]
     listed += [(half, triangle, shape) for half in HALVES for shape in HALF_SQUARE for triangle in (False, True)]

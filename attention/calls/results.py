@@ -50,7 +50,6 @@ class CallTiming(Frozen):
 
     @property
     def problem(self) -> AttentionProblem:
-        """The call that was timed."""
         return AttentionProblem(*self.shape, dtype=self.dtype, causal=self.causal)
 
     @property
@@ -61,8 +60,6 @@ class CallTiming(Frozen):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the ratios of some calls come to."""
-
     calls: int
     median: float
     least: float
@@ -71,12 +68,10 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether these calls hold what is promised."""
         return self.share_of_usual >= SHARE and self.least >= LEAST
 
 
 def verdict(timings: Iterable[CallTiming]) -> Verdict:
-    """The verdict on at least one call."""
     rows = tuple(timings)
     ratios = [row.ratio for row in rows]
     usual = sum(ratio >= USUAL for ratio in ratios) / len(ratios)
@@ -85,14 +80,12 @@ def verdict(timings: Iterable[CallTiming]) -> Verdict:
 
 
 def by_kind(timings: Iterable[CallTiming]) -> dict[str, Verdict]:
-    """A verdict on each kind of calls, and on all of them."""
     rows = tuple(timings)
     kinds = ((kind, [row for row in rows if row.kind == kind]) for kind in KINDS)
     return {kind: verdict(some) for kind, some in kinds if some} | {"all": verdict(rows)}
 
 
 def path(gpu: str) -> Path:
-    """Where the calls of a machine are appended."""
     return paths.writable_data() / "attention" / f"{gpu}-calls.jsonl"
 
 

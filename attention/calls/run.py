@@ -93,7 +93,7 @@ def _one(kind: Kind, problem: AttentionProblem, seed: int, run: str, load: float
 def _calling(
     function: Callable[..., Any], query: Any, key: Any, value: Any, is_causal: bool, enable_gqa: bool
 ) -> Callable[[int], None]:
-    """So many calls as a user writes them: what is False is left out, and no dict of options is unpacked."""
+    """A number of calls as a user writes them: what is False is left out, and no dict of options is unpacked."""
 
     def plain(times: int) -> None:
         for _ in range(times):

@@ -24,7 +24,8 @@ def show(as_json: bool) -> None:
     console.draw("Slowest beside torch:", *(f"  {row.ratio:.3f}  {row.problem}, {row.variant}" for row in worst))
     holds = "holds" if found["all"].holds else "does not hold"
     console.draw(
-        f"{results.USUAL} of torch's speed in {results.SHARE:.0%} of the calls and {results.LEAST} in all {holds} here."
+        f"The goal {holds} here: {results.USUAL} of torch's speed in {results.SHARE:.0%} of the calls, and "
+        f"{results.LEAST} in all."
     )
     console.draw(f"Appended to {results.path(host_slug()).name}; the load average was {rows[0].load_average:.1f}.")
 

@@ -38,8 +38,8 @@ def function_of(device: torch.device, folder: Path, build: CudaBuild) -> Functio
 def _function(index: int, folder: Path, build: CudaBuild) -> Function:
     if torch.cuda.is_current_stream_capturing():
         raise LaunchError(
-            f"{build.kernel} is not loaded on {torch.cuda.get_device_name(index)} yet, and cannot be while a CUDA "
-            "graph is captured; call it once with these shapes before."
+            f"{build.kernel} is not loaded on {torch.cuda.get_device_name(index)} yet, and cannot be loaded while a "
+            "CUDA graph is captured; call it once with these shapes before the capture."
         )
     cubin = cubin_of(folder, build, by_compute_capability(*torch.cuda.get_device_capability(index)))
     with torch.cuda.device(index):

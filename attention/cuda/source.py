@@ -1,4 +1,4 @@
-"""What of a variant NVRTC compiles. No torch here: the build matrix, which needs none, compiles the same."""
+"""The source and flags that NVRTC compiles for a variant. Imports no torch, since the build matrix needs none."""
 
 from pathlib import Path
 

@@ -67,7 +67,7 @@ def attend(
 
 
 def _has_the_slow_path_alone(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Maybe) -> bool:
-    """Whether our operator has no kernel for this call, or for its gradients: torch has, with the band in a mask."""
+    """True where our operator has no kernel for this call or its gradients, and torch does, with the band in a mask."""
     with_grad = trained(query, key, value)
     return (with_grad or mask is not None) if query.device.type == "cpu" else (with_grad and mask is not None)
 
@@ -94,7 +94,6 @@ def _added(bias: torch.Tensor, mask: Maybe, band: KeyBand, query: torch.Tensor, 
 
 
 def _seen(mask: Maybe, band: KeyBand, query: torch.Tensor, key: torch.Tensor) -> Maybe:
-    """A bool mask, or none, with the band written into it."""
     if band == NO_BAND:
         return mask
     inside = written(band, None, 1, query.shape[2], key.shape[2], query.device)

@@ -35,7 +35,7 @@ class BandMask(torch.Tensor):
     keys: torch.Tensor | None
 
     @staticmethod
-    def __new__(  # noqa: D102
+    def __new__(
         cls, batch: int, rows: int, columns: int, device: torch.device, band: KeyBand, keys: torch.Tensor | None
     ) -> "BandMask":
         make: Any = torch.Tensor._make_wrapper_subclass

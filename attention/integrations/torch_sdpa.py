@@ -53,7 +53,7 @@ class _Override:
         self.serves = serves
 
     def remove(self) -> None:
-        """Take the kernels out again, where nobody wants them. Under the lock."""
+        """Remove the kernels once nobody needs them. The caller holds the lock."""
         if not self.serves and self.library is not None:
             self.library._destroy()
             self.library = None

@@ -189,7 +189,7 @@ def attention_forward(
 
 
 def _unmasked(causal: bool, sliding_window: int | None) -> KeyBand:
-    """What hides keys where there is no mask; a window is as long as Transformers' flash path has it."""
+    """The band that hides keys where there is no mask; a window is as long as Transformers' flash path has it."""
     left = None if sliding_window is None else sliding_window - 1
     return KeyBand(left, 0 if causal else left)
 
@@ -200,7 +200,7 @@ def _sequences(query: torch.Tensor, key: torch.Tensor, starts: torch.Tensor) -> 
     if query.shape[0] != 1 or rows != columns:
         raise UnsupportedError(
             f"cu_seq_lens_q comes with {query.shape[0]} rows of {rows} queries and {columns} keys; "
-            f"attn_implementation={NAME!r} takes one packed row, of as many queries as keys."
+            f"attn_implementation={NAME!r} needs one packed row with as many queries as keys."
         )
     at = torch.bucketize(torch.arange(rows, device=query.device), starts.to(query.device), right=True)
     return (at[:, None] == at)[None, None]
@@ -215,10 +215,11 @@ def _refuse(cache: Any, others: dict[str, Any]) -> None:
     for name in REFUSED:
         if others.get(name) is not None:
             raise UnsupportedError(
-                f"The model hands {name!r} to its attention, which attn_implementation={NAME!r} drops; use 'eager'."
+                f"The model passes {name!r} to its attention, and attn_implementation={NAME!r} would drop it; "
+                "use 'eager'."
             )
     if others.get("output_attentions"):
         warnings.warn(
-            f"attn_implementation={NAME!r} never holds attention weights, and returns None for them; use 'eager'.",
+            f"attn_implementation={NAME!r} never computes attention weights and returns None for them; use 'eager'.",
             stacklevel=3,
         )

@@ -62,7 +62,6 @@ class Cubin:
         return not matches(self.nvrtc, self.requested_nvrtc)
 
     def instructions(self) -> tuple[Instruction, ...]:
-        """The SASS with its control bits, from the stored listing."""
         return sass.parse(self.image, self.kernel, self.listing)
 
 
@@ -83,7 +82,6 @@ class Source:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """NVRTC's command line."""
         return (f"-arch={self.arch.nvrtc}", *_FLAGS, *(f"-D{key}={value}" for key, value in self.defines))
 
 
@@ -185,7 +183,6 @@ def cached(
 
 
 def _compile(source: Source) -> tuple[bytes, cache.Entry]:
-    """The image, and its entry but for the listing."""
     if "cuda" not in source.arch.features:
         raise BuildError(
             f"{source.name} is CUDA code, and {source.arch.name} is no GPU; the host lane compiles nothing."

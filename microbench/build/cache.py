@@ -40,7 +40,6 @@ def digest(data: bytes) -> str:
 
 
 def image_path(sha256: str) -> Path:
-    """Where the image of this digest lies, or would."""
     return _folder() / f"{sha256}.cubin"
 
 

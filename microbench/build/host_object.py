@@ -53,7 +53,6 @@ def load(symbol: str, code: bytes) -> int:
 
 
 def is_kept(key: str) -> bool:
-    """Whether code lies on disk under this key."""
     return _path(key).is_file()
 
 

@@ -123,14 +123,12 @@ def countdown(_: Any, left: Any) -> Any:
 
 @_instruction
 def load_global(_: Any, address: Any) -> Any:
-    """The int64 at `address`."""
     text = "ld.global.u64 $0, [$1];"
     return _emits(types.int64, (types.int64,), lambda builder, address: _asm(builder, _I64, text, "=l,l", address))
 
 
 @_instruction
 def store_global(_: Any, address: Any, value: Any) -> Any:
-    """`value`, int32 or int64, to `address`."""
     if value not in _SCALARS:
         return None
     kind, constraint, _pattern = _SCALARS[value]

@@ -36,7 +36,7 @@ app.command()(check.check)
 
 @app.command("list")
 def list_probes(probes: Folders = None, json: Json = False) -> None:
-    """Every probe, and the question it asks."""
+    """List every probe and the question it asks."""
     found = discover(*(probes or ()))
     if json:
         console.emit([_about(probe) for probe in found])
@@ -58,7 +58,7 @@ def _about(probe: Probe) -> dict[str, object]:
 
 @app.command()
 def show(gpu: Gpu, json: Json = False) -> None:
-    """The profile of one machine."""
+    """Show the profile of one machine."""
     profile = Profile.load(gpu)
     if json:
         console.emit(profile.model_dump(mode="json"))
@@ -75,7 +75,7 @@ def compare(
     published: Annotated[bool, typer.Option("--published", help="Against the literature.")] = False,
     json: Json = False,
 ) -> None:
-    """One machine against the literature, or against another machine."""
+    """Compare one machine with the literature, or with another machine."""
     profile = Profile.load(gpu)
     if (other is None) != published:
         raise InputError("Name what to compare with: either --published, or a second GPU.")
@@ -135,14 +135,14 @@ def report(
     output: Annotated[Path, typer.Option(help="The folder to write into.")] = Path("reports"),
     json: Json = False,
 ) -> None:
-    """Write a page of each machine, its figures inside: one HTML file that can be mailed."""
+    """Write a page of each machine, figures inside: one HTML file that can be mailed."""
     try:
         import pandas
 
         from microbench import plots, plots_machine
     except ImportError as error:
         raise EnvironmentLacks(
-            f"A report has figures, and {error.name} is not installed; `make report` installs it, or pip does."
+            f"A report has figures, and {error.name} is not installed; install it by `make report` or pip."
         ) from error
     from microbench.report import html
 
@@ -168,7 +168,6 @@ def report(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one command and leave with its exit code."""
     try:
         app(arguments, prog_name="python -m microbench")
     except SmscopeError as error:

@@ -47,7 +47,7 @@ def check(
 ) -> None:
     """Compile every probe for every architecture against its SASS contract; with GPU, compare its two methods."""
     if write and (gpu or arch or only or probes):
-        raise InputError("A table of data/verification is of all probes and architectures; --write takes no choice.")
+        raise InputError("The table covers all probes and architectures; leave out what selects some, or --write.")
     if gpu is not None:
         profile = Profile.load(gpu)
         _sound(profile.gpu)
@@ -116,7 +116,6 @@ def _sound(gpu: str) -> None:
 
 
 def agreements(profile: Profile) -> tuple[Agreement, ...]:
-    """Every constant that the profile holds by both methods."""
     found = []
     for second in profile.constants:
         name = second.name.removesuffix("_numba")

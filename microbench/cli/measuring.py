@@ -26,13 +26,15 @@ def run(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer points, and two campaigns.")] = False,
     only: Annotated[list[str] | None, typer.Option("--only", help="A probe's name; repeatable.")] = None,
     where: Annotated[
-        str | None, typer.Option("--device", help="host, cuda:N or emulated:sm100a; the best there is.")
+        str | None, typer.Option("--device", help="host, cuda:N or emulated:sm100a; else the best.")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on with an interrupted run.")] = False,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Refuse where another run holds the device.")] = False,
-    campaigns: Annotated[int | None, typer.Option(min=1, help="Fresh worker processes, 6 in a full run.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start anew, not from an interrupted run.")] = False,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Fail, not wait, while another run has the device.")
+    ] = False,
+    campaigns: Annotated[int | None, typer.Option(min=1, help="How many fresh worker processes; 6 by default.")] = None,
     retries: Annotated[
-        int, typer.Option(min=0, help="More campaigns at most, for what a busy machine left in doubt.")
+        int, typer.Option(min=0, help="At most so many campaigns more, for what a busy machine left in doubt.")
     ] = RETRIES,
     probes: Folders = None,
     json: Json = False,
@@ -69,7 +71,7 @@ def run(
             console.emit(_summary(outcome, mine, mine, None))
         else:
             console.draw(*console.troubles(outcome.run.records))
-        say(f"Nothing of this can be measured on {gpu}, so no run was kept.")
+        say(f"None of these probes can be measured on {gpu}, so no run was kept.")
         raise typer.Exit(1)
     whole = derive.derive(gpu, options.probes)
     before = derive.stored(gpu)
@@ -81,7 +83,7 @@ def run(
         console.draw(*shown, log_columns=console.BENCH_COLUMNS)
         console.draw(*_ending(outcome, whole, profile, before == derive.stored(gpu)), log_columns=console.BENCH_COLUMNS)
     if not outcome.measured:
-        say(f"Nothing could be measured on {gpu}; the reasons stand in {outcome.run.path.name}.")
+        say(f"Nothing could be measured on {gpu}; the reasons are in {outcome.run.path.name}.")
         raise typer.Exit(1)
 
 
@@ -139,7 +141,7 @@ def _ending(
     found = doubts(whole.profile)
     yield from told(found)
     if found:
-        yield f"`{paths.typed('bench')}` on an idle machine ends the doubt. No pick rests on it; to see all of it:"
+        yield f"`{paths.typed('bench')}` on an idle machine measures it again. No pick uses it; to see all of it:"
         yield console.line(f"  {console.smscope()} show {whole.profile.gpu}")
     picture = ladder.chart(outcome.run.records, whole.profile)
     if picture is not None:
@@ -148,5 +150,5 @@ def _ending(
     yield f"Rows:    {counts}"
     yield console.line(f"Run:     {console.near(outcome.run.path)}")
     if profile is not None:
-        standing = " (unchanged: an earlier run says more)" if unchanged else ""
+        standing = " (unchanged: an earlier run has more)" if unchanged else ""
         yield console.line(f"Profile: {console.near(profile)}{standing}")

@@ -14,8 +14,6 @@ Kind = Literal["host", "cuda", "emulated"]
 
 
 class Device(Protocol):
-    """A machine that is open for work, inside one worker process."""
-
     kind: Kind
     machine: Machine
 
@@ -39,10 +37,9 @@ def require_measuring(device: str) -> None:
 
 
 def measures_nothing(device: str) -> DeviceError:
-    """What whoever wants a run or a time of an emulated GPU is told."""
     return DeviceError(
-        f"{device} measures nothing, so that there is no run of it; `smscope run --device {device}` executes probes "
-        "there, and keeps nothing."
+        f"{device} measures nothing, so it has no run; `smscope run --device {device}` executes probes there and keeps "
+        "nothing."
     )
 
 

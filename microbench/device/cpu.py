@@ -36,7 +36,6 @@ class Caches:
 
     @property
     def last_bytes(self) -> int | None:
-        """The largest cache before memory."""
         return self.l3_bytes or self.l2_bytes
 
 
@@ -69,7 +68,6 @@ def memory_bytes() -> int:
 
 @cache
 def caches() -> Caches:
-    """The data caches of the first usable core."""
     if platform.system() == "Darwin":
         l1, l2, line = (_sysctl(f"hw.{name}") for name in ("l1dcachesize", "l2cachesize", "cachelinesize"))
         return Caches(l1, l2, _sysctl("hw.l3cachesize"), line or 64)
@@ -162,7 +160,6 @@ def _text(file: Path) -> str:
 
 @cache
 def _first_core() -> dict[str, str]:
-    """The first block of /proc/cpuinfo."""
     block = _text(Path("/proc/cpuinfo")).split("\n\n")[0]
     pairs = (line.partition(":") for line in block.splitlines())
     return {key.strip(): value.strip() for key, _, value in pairs}

@@ -79,7 +79,6 @@ class CudaDevice:
         return _Guard(self.machine.name if hasattr(self, "machine") else self.gpu.name, doing)
 
     def load(self, cubin: Cubin) -> CudaKernel:
-        """The kernel of a cubin, ready to launch."""
         with self.guard(f"load {cubin.kernel}"):
             function = self.cupy.RawModule(path=str(cubin.path)).get_function(cubin.kernel)
         return CudaKernel(function, self.stream)
@@ -104,7 +103,6 @@ class CudaDevice:
         return Calibration(tick, overhead)
 
     def facts(self) -> DeviceFacts:
-        """NVML's facts, the compiler, and the clocks' calibration."""
         cubin = self._stamp_cubin("clock_stamp")
         return replace(
             clocks.facts(self.gpu),
@@ -115,11 +113,9 @@ class CudaDevice:
         )
 
     def flags(self) -> tuple[str, ...]:
-        """'busy' or 'throttled:<reason>', as NVML sees it now."""
         return clocks.trouble(self.gpu, os.getpid())
 
     def close(self) -> None:
-        """Give the memory back."""
         self.cupy.get_default_memory_pool().free_all_blocks()
 
 

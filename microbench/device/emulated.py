@@ -22,11 +22,9 @@ class _Buffer(np.ndarray[Any, Any]):
 
     @property
     def data(self) -> Any:
-        """Its address, as `.data.ptr`."""
         return SimpleNamespace(ptr=self.ctypes.data)
 
     def get(self) -> NDArray[Any]:
-        """A copy on the host."""
         return np.array(self)
 
 
@@ -59,7 +57,6 @@ class EmulatedGpu:
         raise measures_nothing(f"{EMULATED}:{self.machine.arch.name}")
 
     def flags(self) -> tuple[str, ...]:
-        """Nothing is ever wrong with it."""
         return ()
 
     def close(self) -> None:

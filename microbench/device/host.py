@@ -47,7 +47,6 @@ class HostDevice:
         self._flags: tuple[str, ...] = ()
 
     def facts(self) -> DeviceFacts:
-        """The measured core clock; a CPU has no driver to name."""
         return DeviceFacts(sm_clock_mhz=round(self.pool.clock_mhz(), 1))
 
     def flags(self) -> tuple[str, ...]:
@@ -59,7 +58,6 @@ class HostDevice:
         return self._flags
 
     def close(self) -> None:
-        """End the threads."""
         self.pool.close()
 
 

@@ -81,7 +81,6 @@ class EmulatedDevice:
         return array
 
     def full(self, shape: int | tuple[int, ...], value: complex, dtype: DTypeLike) -> Array:
-        """Such a buffer, filled with one value."""
         array = self.empty(shape, dtype)
         array[...] = value
         return array
@@ -111,8 +110,6 @@ class EmulatedDevice:
 
 
 class EmulatedKernel:
-    """One kernel, ready to launch with the call of a CuPy kernel."""
-
     def __init__(self, device: EmulatedDevice, name: str, library: ctypes.PyDLL) -> None:
         self.device = device
         self.name = name
@@ -195,7 +192,6 @@ def _three(name: str, size: tuple[int, ...]) -> Any:
 
 
 def _bytes_of(arg: Any) -> bytes:
-    """An argument as the kernel's parameter holds it."""
     if isinstance(arg, np.ndarray):
         return int(arg.ctypes.data).to_bytes(8, "little")
     if isinstance(arg, np.generic):

@@ -43,7 +43,6 @@ class Fragment:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
         rows, columns = self.thread.shape
         return rows, columns
 
@@ -53,11 +52,9 @@ class Fragment:
         return self.element // self.per_register
 
     def same_places(self, other: "Fragment") -> bool:
-        """Whether both hold every element in the same place."""
         return np.array_equal(self.thread, other.thread) and np.array_equal(self.element, other.element)
 
     def rows(self, first: int, last: int) -> "Fragment":
-        """Rows `first` to `last` - 1."""
         return Fragment(self.name, self.thread[first:last], self.element[first:last], self.per_register)
 
 
@@ -86,7 +83,7 @@ class _Registers:
 
     @property
     def _number(self) -> Numbers:
-        """Of each (thread, element)."""
+        """The number of each (thread, element), counted by warp, register, lane and half."""
         thread, element = np.indices((self.threads, self.elements))
         register, half = divmod(element, self.per_register)
         warp, lane = divmod(thread, WARP)

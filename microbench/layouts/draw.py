@@ -30,7 +30,6 @@ def _tint(number: int) -> str:
 
 
 def _cells(axes: Axes, colours: Numbers, texts: Numbers | None, size: float = SMALL) -> None:
-    """A matrix of tinted cells, the first row on top, with a number in each."""
     rows, columns = colours.shape
     line = 0.2 if texts is None else 0.6
     for (row, column), number in np.ndenumerate(colours):
@@ -74,7 +73,6 @@ class Panel:
 
     @property
     def size(self) -> tuple[float, float]:
-        """Of its cells, in inches: across, down."""
         rows, columns = self.fragment.shape
         return columns * CELL[0], rows * CELL[1]
 
@@ -137,7 +135,6 @@ def side_by_side(panels: Sequence[Panel], title: str, mark: int) -> Figure:
 
 
 def quad_pairs(pairs: Sequence[Product], title: str) -> Figure:
-    """The lanes of a warp, tinted by the product they work for."""
     owner = np.full((1, 32), -1)
     for number, pair in enumerate(pairs):
         owner[0, np.unique(pair.d.thread)] = number

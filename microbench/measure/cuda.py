@@ -93,7 +93,6 @@ class CudaBench:
         return (self._last.sha256, self._last.resources.registers) if self._last else None
 
     def array(self, values: NDArray[Any]) -> Any:
-        """A device copy of a NumPy array."""
         return self.arrays.asarray(values)
 
     def empty(self, nbytes: int) -> Any:
@@ -110,16 +109,13 @@ class CudaBench:
         return self.arrays.random.randint(0, 256, nbytes, dtype=np.uint8).view(dtype)
 
     def host(self, array: Any) -> NDArray[Any]:
-        """A NumPy copy of a device array."""
         found: NDArray[Any] = array.get()
         return found
 
     def footprint(self, nbytes: int) -> int:
-        """All of it."""
         return nbytes
 
     def trips(self, count: int) -> int:
-        """As often."""
         return count
 
     # Timing ----------------------------------------------------------------------------------------------------------
@@ -190,7 +186,6 @@ class CudaBench:
             self._launch(launch, *more)
 
     def synchronize(self) -> None:
-        """Wait for what was enqueued."""
         self.device.stream.synchronize()
 
     def _launch(self, launch: Launch, *more: Any) -> None:

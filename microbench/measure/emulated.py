@@ -39,7 +39,6 @@ class EmulatedBench:
 
     @property
     def shared_base(self) -> int:
-        """Where the emulator's does."""
         return SHARED_BASE
 
     def kernels(self, point: Point) -> tuple[Kernel, ...]:
@@ -79,19 +78,15 @@ class EmulatedBench:
         return self.array(np.frombuffer(self._random.bytes(count * np.dtype(dtype).itemsize), dtype))
 
     def host(self, array: Any) -> NDArray[Any]:
-        """A NumPy copy of a device array."""
         return np.array(array)
 
     def footprint(self, nbytes: int) -> int:
-        """At most MOST_BYTES."""
         return min(nbytes, MOST_BYTES)
 
     def trips(self, count: int) -> int:
-        """At most MOST_TRIPS."""
         return min(count, MOST_TRIPS)
 
     def clocks(self, launch: Launch) -> Any:
-        """Room for the readings of one launch."""
         return self.array(np.zeros((launch.warps, 2), np.int64))
 
     def synchronize(self) -> None:

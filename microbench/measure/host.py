@@ -43,11 +43,9 @@ class Timing:
     flags: tuple[str, ...] = ()
 
     def flagged(self, *flags: str) -> "Timing":
-        """The same, with more said about it."""
         return replace(self, flags=(*self.flags, *flags))
 
     def sample(self, metric: str, scale: float = 1.0) -> Sample:
-        """This times `scale`, as `metric`."""
         low, high = self.low * scale, self.high * scale
         return Sample(metric, self.seconds * scale, low, high, self.n, self.clock_mhz, self.flags)
 
@@ -128,7 +126,6 @@ class HostBench:
         return Timing(value, value, high, len(spans), max(before, after), flags)
 
     def _units(self, team: Team, works: list[Work], window: float) -> int:
-        """How many units fill the window."""
         units = 1
         while (seconds := min(team.run(works, units) for _ in range(3))) < window:
             if units > MOST_UNITS:

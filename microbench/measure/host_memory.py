@@ -37,7 +37,6 @@ class Memory:
         return view
 
     def touch(self, value: int) -> None:
-        """Fill all of it with words of `value`."""
         self.array(np.int64).fill(value)
 
     def page_flag(self) -> tuple[str, ...]:

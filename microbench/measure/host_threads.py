@@ -35,7 +35,6 @@ class Pool:
         return Team(self._workers[:size])
 
     def unpinned(self) -> "Team":
-        """One worker that the system may put on any core."""
         return Team([self._free])
 
     def clock_mhz(self) -> float:
@@ -44,14 +43,11 @@ class Pool:
         return mhz
 
     def close(self) -> None:
-        """End the threads."""
         for worker in (*self._workers, self._free):
             worker.shutdown()
 
 
 class Team:
-    """Workers that start together."""
-
     def __init__(self, workers: list[ThreadPoolExecutor]) -> None:
         self._workers = workers
         self._gate = threading.Barrier(len(workers))

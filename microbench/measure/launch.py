@@ -74,7 +74,6 @@ class Launch:
 
     @property
     def warps(self) -> int:
-        """Warps in all blocks together."""
         return self.grid * (self.block // WARP)
 
 
@@ -89,11 +88,9 @@ class Measured:
     clock_mhz: float
 
     def sample(self, metric: str, scale: float = 1.0, *flags: str) -> Sample:
-        """This times `scale`, as `metric`."""
         return Sample(metric, self.value * scale, self.low * scale, self.high * scale, self.n, self.clock_mhz, flags)
 
     def inverse(self, metric: str, work: float, *flags: str) -> Sample:
-        """`work` over this: a rate."""
         return Sample(metric, work / self.value, work / self.high, work / self.low, self.n, self.clock_mhz, flags)
 
     def latency(self, prefix: str = "latency") -> list[Sample]:

@@ -20,8 +20,6 @@ from microbench.published.facts import AttentionFact, Band, CcLimit, CcRate, Fac
 
 @dataclass(frozen=True)
 class Published:
-    """Every table of data/published."""
-
     facts: tuple[Fact, ...]
     attention: tuple[AttentionFact, ...]
     gpus: tuple[Gpu, ...]
@@ -34,11 +32,9 @@ class Published:
     rejected: tuple[Rejected, ...]
 
     def gpu(self, name: str) -> Gpu | None:
-        """The board that sources call `name`."""
         return next((gpu for gpu in self.gpus if gpu.name == name), None)
 
     def spec(self, gpu_name: str) -> Spec | None:
-        """The specification of the board that sources call `gpu_name`."""
         gpu = self.gpu(gpu_name)
         return next((spec for spec in self.specs if gpu and spec.gpu == gpu.spec), None)
 

@@ -194,8 +194,6 @@ class CcRate:
 
 @dataclass(frozen=True, config=STRICT)
 class Source:
-    """Where facts come from, what of it was read, and under which licence it stands."""
-
     id: str
     citation: str
     read: str

@@ -29,7 +29,6 @@ def words(text: str) -> list[str]:
 
 
 def listed(names: Iterable[str]) -> str:
-    """'a, b or c'."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
 

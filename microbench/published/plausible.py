@@ -49,7 +49,6 @@ _PEAK |= {"tf32": "tc_tf32_tflops", "e4m3": "tc_fp8_tflops", "fp8": "tc_fp8_tflo
 
 
 def problems(published: Published) -> tuple[str, ...]:
-    """Every trusted fact that cannot be right, one sentence each; empty where the tables are sound."""
     found = []
     sources = {source.id for source in published.sources}
     for fact in published.facts:

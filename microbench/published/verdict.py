@@ -99,7 +99,6 @@ def compare(profile: Profile, published: Published | None = None) -> tuple[Compa
 
 
 def accept(profile: Profile, published: Published | None = None) -> tuple[Acceptance, ...]:
-    """Every band of acceptance.csv that is meant for this machine, in the file's order."""
     bands = (published or load()).bands
     return tuple(_accept(band, profile) for band in bands if band.arch == profile.arch and _for_gpu(band, profile))
 
@@ -127,7 +126,6 @@ class Place:
 
     @classmethod
     def of(cls, profile: Profile, published: Published) -> "Place":
-        """The place of a measured machine."""
         try:
             arch = by_name(profile.arch)
         except UnknownArch:
@@ -240,7 +238,6 @@ def _convert(fact: Fact, rule: Quantity, machine: Place, published: Published) -
 
 
 def documented(published: Published) -> tuple[Fact, ...]:
-    """The vendor's documented rates as facts, `documented_<operation>` of a 'compute capability'."""
     return tuple(
         Fact(
             gpu=f"compute capability {rate.compute_capability}",

@@ -21,6 +21,18 @@ _MEASURED = len(HEADINGS) - 2  # the others are for what somebody has published
 _NUMBERS = ("value", "95 % interval", "physical bound")
 _WIDE_COLUMNS = 130
 _WIDE_MEASURED_COLUMNS = 100
+# What a reader asks of a machine first, in words that name the instruction and the unit that executes it.
+_RATES = {
+    "dram_bandwidth_bytes_per_s": "DRAM, read by every SM",
+    "l2_bandwidth_bytes_per_s": "L2, 8 MiB read by every SM",
+    "smem_bandwidth_bytes_per_clk_sm": "shared memory, read",
+    "dram_latency_cycles": "DRAM, one load after another",
+    "l2_latency_cycles": "L2, one load after another",
+    "l1_latency_cycles": "L1, one load after another",
+    "mufu_ex2_per_clk_sm": "MUFU.EX2: the `2^x` of a softmax",
+    "mma_bf16_flops_per_s": "tensor cores by `mma.sync`, bf16",
+    "wgmma_bf16_flops_per_s": "tensor cores by `wgmma`, bf16, random numbers",
+}
 _STYLES = {"agrees": "green", "disagrees": "red", "method differs": "yellow", "no published value": "dim"}
 
 
@@ -39,7 +51,6 @@ class Row:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The texts in the order of HEADINGS."""
         published = f"{self.published} ({self.source})" if self.published else ""
         return self.quantity, self.value, self.interval, self.unit, self.bound, published, self.verdict
 
@@ -125,23 +136,20 @@ class ResultTable(Table):
 
 
 def table(profile: Profile, published: Published | None = None) -> ResultTable:
-    """The rows for a terminal (rich)."""
     return ResultTable(f"{profile.name} ({profile.gpu})", rows(profile, published))
 
 
 def legend(profile: Profile) -> tuple[str, ...]:
     """What the signs of the table mean, where it has any that does not speak for itself."""
-    return ("?: in doubt, so that no pick rests on it.",) if profile.doubtful else ()
+    return ("?: in doubt, so no pick uses it.",) if profile.doubtful else ()
 
 
 def markdown(headings: tuple[str, ...], lines: tuple[tuple[str, ...], ...]) -> str:
-    """A Markdown table; a pipe inside a cell is escaped."""
     body = [headings, tuple("---" for _ in headings), *lines]
     return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in body)
 
 
 def results(profile: Profile, published: Published | None = None) -> str:
-    """The rows as a Markdown table."""
     lines = rows(profile, published)
     count = _columns(lines)
     return markdown(HEADINGS[:count], tuple(row.cells[:count] for row in lines))
@@ -155,6 +163,14 @@ def headline(profile: Profile, published: Published | None = None) -> str:
         if not row.quantity.endswith(TWIN_SUFFIX) and (row.published or row.quantity.endswith("_per_s"))
     )
     return markdown(HEADINGS, tuple(shown))
+
+
+def rates(profile: Profile, published: Published | None = None) -> str:
+    """What a reader asks for first, in words, as a Markdown table."""
+    found = {row.quantity: row for row in rows(profile, published)}
+    shown = ((what, *found[name].cells) for name, what in _RATES.items() if name in found)
+    lines = tuple((what, f"{value} {unit}", interval, *rest) for what, _, value, interval, unit, *rest in shown)
+    return markdown(("what", "measured", "95 % interval", "physical bound", "published", "verdict"), lines)
 
 
 def acceptance(profile: Profile, published: Published | None = None) -> str:
@@ -172,7 +188,6 @@ def _accepted(found: Acceptance) -> tuple[str, ...]:
 
 
 def page(profile: Profile, published: Published | None = None) -> str:
-    """The whole report of one machine in Markdown."""
     gigahertz = f", {profile.clock_hz / 1e9:.3g} GHz at most" if profile.clock_hz else ""
     units = "cores" if profile.arch == "host" else "SMs"
     head = f"# {profile.name}\n\n`{profile.gpu}`, {profile.arch}, {profile.sm_count} {units}{gigahertz}.\n"

@@ -22,7 +22,6 @@ Folders = Annotated[
 
 
 def profiles(incomplete: str) -> list[str]:
-    """What a shell offers where a profile is named."""
     return [gpu for gpu in available() if gpu.startswith(incomplete)]
 
 
@@ -35,7 +34,6 @@ BENCH_COLUMNS = 80
 
 
 def emit(value: Any) -> None:
-    """One line of JSON, and nothing else, on stdout."""
     print(json.dumps(value, allow_nan=False), flush=True)
 
 
@@ -65,12 +63,10 @@ def smscope() -> str:
 
 
 def near(path: Path) -> str:
-    """A path as short as it can be typed from here."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A plain table; None is an empty cell."""
     drawn = Table(title=title, title_justify="left")
     for heading in headings:
         drawn.add_column(heading, overflow="fold")

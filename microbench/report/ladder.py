@@ -40,7 +40,7 @@ def curve(records: Iterable[Record]) -> dict[int, float]:
 
 
 def octaves(points: dict[int, float]) -> dict[int, float]:
-    """Of a fine sweep the point nearest to each power of two."""
+    """The points of a fine sweep that are nearest to a power of two."""
     chosen: dict[int, int] = {}
     for size in points:
         power = round(math.log2(size))

@@ -10,13 +10,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 class Watcher(Protocol):
-    """What the runner tells while it works."""
-
     def doing(self, stage: str, what: str) -> None:
         """`what` of `stage` ('campaign 2/6') starts."""
 
     def finished(self, tasks: int = 1) -> None:
-        """So many more are done."""
+        """Count `tasks` more as done."""
 
     def say(self, line: str) -> None:
         """One sentence for the person at the terminal."""
@@ -38,7 +36,7 @@ class _Bar:
 
 
 class _Lines:
-    """Where nobody watches a cursor: what a log needs, and no more."""
+    """For output that is no terminal: the lines that a log needs, and no more."""
 
     def __init__(self, total: int) -> None:
         self._total, self._done, self._last = total, 0, ""
@@ -68,5 +66,4 @@ def watching(total: int) -> Iterator[Watcher]:
 
 
 def say(line: str) -> None:
-    """One sentence on stderr, outside a run."""
     _Lines(0).say(line)

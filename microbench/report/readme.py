@@ -4,11 +4,10 @@
     ...
     <!-- /generated -->
 
-`python -m microbench.report.readme` writes every block of README.md and of the README files in data/ again.
+`python -m smscope.readme` writes every block of README.md, docs/ and the README files in data/ again.
 """
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ from microbench.arch import ARCHS
 from microbench.errors import DataError, InputError
 from microbench.profile import Profile, available
 from microbench.published import Published, load
-from microbench.report import acceptance, headline, markdown, results, si, verified
+from microbench.report import acceptance, headline, markdown, rates, results, si, verified
 
 _BLOCK = re.compile(r"<!-- generated: (?P<name>[\w.-]+) -->\n(?P<body>.*?)<!-- /generated -->", re.DOTALL)
 
@@ -52,22 +51,24 @@ def generated(name: str) -> str:
         return results(Profile.load(gpu))
     if kind == "headline" and gpu:
         return headline(Profile.load(gpu))
+    if kind == "rates" and gpu:
+        return rates(Profile.load(gpu))
     if kind == "acceptance" and gpu:
         return acceptance(Profile.load(gpu))
-    known = ", ".join([*_GENERATORS, "headline-<gpu>", "results-<gpu>", "acceptance-<gpu>"])
+    known = ", ".join([*_GENERATORS, "headline-<gpu>", "rates-<gpu>", "results-<gpu>", "acceptance-<gpu>"])
     raise InputError(f"Nothing generates a block called {name!r}; there are {known}.")
 
 
-def refreshed(text: str) -> str:
-    """`text` with every block generated again."""
+def refreshed(text: str, generate: Callable[[str], str] = generated) -> str:
+    """`text` with every block generated again, each by its name."""
     for name in dict.fromkeys(blocks(text)):
-        text = fill(text, name, generated(name))
+        text = fill(text, name, generate(name))
     return text
 
 
-def stale(text: str) -> tuple[str, ...]:
+def stale(text: str, generate: Callable[[str], str] = generated) -> tuple[str, ...]:
     """The names of the blocks whose content is not what data/ gives today."""
-    return tuple(name for name in dict.fromkeys(blocks(text)) if fill(text, name, generated(name)) != text)
+    return tuple(name for name in dict.fromkeys(blocks(text)) if fill(text, name, generate(name)) != text)
 
 
 def architectures() -> str:
@@ -175,22 +176,8 @@ def pages() -> tuple[Path, ...]:
     candidates = (
         paths.CHECKOUT / "README.md",
         paths.CHECKOUT / "CONTRIBUTING.md",
+        *sorted((paths.CHECKOUT / "docs").glob("*.md")),
         paths.SHIPPED / "published" / "README.md",
         paths.SHIPPED / "verification" / "README.md",
     )
     return tuple(file for file in candidates if file.is_file())
-
-
-def main() -> None:
-    """Write every generated block again, and say which files changed."""
-    for file in pages():
-        before = file.read_text(encoding="utf-8")
-        after = refreshed(before)
-        if after != before:
-            file.write_text(after, encoding="utf-8")
-            place = file.relative_to(paths.CHECKOUT) if paths.CHECKOUT else file.name
-            sys.stdout.write(f"{place}: written again\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -31,8 +31,6 @@ MAX_BREAKAGES = 3
 
 @dataclass(frozen=True)
 class Options:
-    """What to measure, where and how often."""
-
     device: str  # 'host' or 'cuda:N'
     probes: tuple[Probe, ...]
     folders: tuple[Path, ...] = ()  # more places where workers find probes
@@ -46,14 +44,11 @@ class Options:
 
     @property
     def chosen(self) -> tuple[Probe, ...]:
-        """The probes that this run measures."""
         return tuple(probe for probe in self.probes if not self.only or probe.name in self.only)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A run that came to its end."""
-
     run: Run
     kept: int  # records that an interrupted run had left
 
@@ -65,12 +60,10 @@ class Outcome:
 
     @property
     def statuses(self) -> dict[str, int]:
-        """How many records have which status."""
         return dict(Counter(record.status for record in self.run.records))
 
     @property
     def measured(self) -> bool:
-        """True where at least one number came out."""
         return any(record.status in ("ok", "throttled") for record in self.run.records)
 
     @property
@@ -137,7 +130,6 @@ class Suite:
     breakages: Counter[str] = field(default_factory=Counter)
 
     def go(self, done: set[plan.Key]) -> None:
-        """Measure every task that is not done, then write that the run is finished."""
         options = self.options
         campaigns = [
             list(plan.tasks(options.chosen, self.machine, number, options.quick)) for number in range(options.campaigns)
@@ -145,14 +137,14 @@ class Suite:
         try:
             with watching(sum(map(len, campaigns))) as watcher:
                 if done:
-                    watcher.say(f"Going on with the interrupted run {self.run_id}; --fresh starts anew.")
+                    watcher.say(f"Continuing the interrupted run {self.run_id}; --fresh starts anew.")
                 self._write_unsupported(done)
                 for number, campaign in enumerate(campaigns, start=1):
                     self._campaign(campaign, done, watcher, f"campaign {number}/{options.campaigns}")
             self._again(done)
         except KeyboardInterrupt:
             print_line(
-                f"Interrupted; what was measured is kept in {self.path.name}, and the same command goes on with it."
+                f"Interrupted; what was measured is kept in {self.path.name}, and the same command continues it."
             )
             raise
         finally:
@@ -174,9 +166,9 @@ class Suite:
             tasks = list(plan.tasks(mine, self.machine, options.campaigns + number, options.quick))
             with watching(len(tasks)) as watcher:
                 watcher.say(
-                    f"{si.counted(len(doubts), 'constant')} in doubt, the first {doubts[0]}; those that stay so have "
-                    "a ? in the table at the end. Measuring "
-                    f"{si.counted(len(mine), 'probe')} again, try {number + 1} of {options.retries} at most."
+                    f"{si.counted(len(doubts), 'constant')} in doubt, the first {doubts[0]}. Measuring "
+                    f"{si.counted(len(mine), 'probe')} again, try {number + 1} of {options.retries} at most. "
+                    "What stays in doubt has a ? in the table at the end."
                 )
                 self._campaign(tasks, done, watcher, f"again {number + 1}/{options.retries}")
 

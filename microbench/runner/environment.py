@@ -60,7 +60,6 @@ def same(one: Environment, other: Environment) -> bool:
 
 
 def packages() -> dict[str, str]:
-    """Name and version of every installed package of PACKAGES."""
     found = {}
     for name in PACKAGES:
         try:

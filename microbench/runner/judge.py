@@ -12,7 +12,6 @@ from microbench.runner.wire import Answer, sentence
 
 
 def refused(run_id: str, task: Task, status: Status, reason: str) -> Record:
-    """The one record of a probe or point that cannot run on this machine."""
     return _record(run_id, task, task.probe.metrics[0], status=status, reason=reason)
 
 
@@ -23,7 +22,6 @@ def failed(run_id: str, task: Task, reason: str, flags: Sequence[str] = ()) -> l
 
 
 def judged(run_id: str, task: Task, machine: Machine, answer: Answer) -> list[Record]:
-    """The records of one answer, one for every declared metric."""
     if answer.reason is not None:
         return failed(run_id, task, answer.reason, answer.flags)
     given = {sample.metric: sample for sample in answer.samples}

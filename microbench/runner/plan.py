@@ -18,8 +18,6 @@ Key = tuple[int, str, str, tuple[tuple[str, int | float | str], ...]]
 
 @dataclass(frozen=True)
 class Task:
-    """One call of `probe.run` in one campaign."""
-
     campaign: int
     probe: Probe
     method: str
@@ -27,7 +25,6 @@ class Task:
 
     @property
     def key(self) -> Key:
-        """What tells this task's records from any other's."""
         return (self.campaign, self.probe.name, self.method, self.point.values)
 
 
@@ -61,5 +58,4 @@ def done(run: Run) -> set[Key]:
 
 
 def key_of(record: Record) -> Key:
-    """The task that wrote this record."""
     return (record.campaign, record.probe, record.method, tuple(record.point.items()))

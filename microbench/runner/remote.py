@@ -119,7 +119,7 @@ class RemoteWorker:
         return next((f" Its last line was: {line.strip()}" for line in reversed(lines) if line.strip()), "")
 
     def close(self) -> None:
-        """Let it end by itself, or end it."""
+        """Ask the worker to end, and kill it where it does not."""
         try:
             self._pipe.send(None)
             self._process.wait(timeout=10)
@@ -128,7 +128,6 @@ class RemoteWorker:
         self.kill()
 
     def kill(self) -> None:
-        """End it and whatever it started, now."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
@@ -137,6 +136,6 @@ class RemoteWorker:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, with this package importable from whatever folder the run was started in."""
+    """This process's environment, with this package importable from whatever folder the run was started in."""
     path = os.pathsep.join(filter(None, (str(paths.PACKAGE.parent), os.environ.get("PYTHONPATH"))))
     return {**os.environ, "PYTHONPATH": path}

@@ -24,8 +24,6 @@ class Hello:
 
 @dataclass(frozen=True)
 class Ask:
-    """Measure one point."""
-
     probe: str
     method: str
     point: Point

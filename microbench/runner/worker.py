@@ -20,7 +20,6 @@ PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> None:
-    """Serve one campaign, until the supervisor hangs up."""
     pipe, device_name, pace, *folders = arguments
     _die_with_supervisor()
     supervisor: Connection[wire.Hello | wire.Refusal | wire.Answer, wire.Ask | None] = Connection(int(pipe))

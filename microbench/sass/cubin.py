@@ -31,7 +31,6 @@ class Resources:
 
     @property
     def spills(self) -> bool:
-        """True where ptxas ran out of registers."""
         return self.spill_store_bytes + self.spill_load_bytes > 0
 
 

@@ -24,8 +24,6 @@ _WORDS = re.compile(r"(?:@(?P<predicate>!?U?P[T\d])\s+)?(?P<opcode>\S+)\s*(?P<op
 
 @dataclass(frozen=True)
 class Control:
-    """How ptxas scheduled the instruction."""
-
     stall: int
     yield_: bool
     write_barrier: int | None
@@ -48,12 +46,10 @@ class Control:
 
     @property
     def waits(self) -> frozenset[int]:
-        """The scoreboards it waits for."""
         return frozenset(number for number in range(6) if self.wait_mask >> number & 1)
 
     @property
     def sets(self) -> frozenset[int]:
-        """The scoreboards it raises."""
         return frozenset(b for b in (self.write_barrier, self.read_barrier) if b is not None)
 
 
@@ -111,7 +107,6 @@ class Instruction:
 
     @property
     def reads_clock(self) -> bool:
-        """True for a read of the SM's cycle counter by whatever path."""
         return "SR_CLOCKLO" in self.operands
 
     @property

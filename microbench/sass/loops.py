@@ -17,16 +17,13 @@ class Loop:
 
     @property
     def start(self) -> int:
-        """Address of the first instruction of the body."""
         return self.body[0].address
 
     @property
     def end(self) -> int:
-        """Address of the last instruction of the body."""
         return self.body[-1].address
 
     def holds(self, instruction: Instruction) -> bool:
-        """True where the instruction is one of the body."""
         return instruction in self.body
 
 

@@ -205,13 +205,13 @@ def test_a_pick_that_is_slower_by_prediction_says_why(capsys, monkeypatch):
     monkeypatch.setattr(learned, "duels_of_machine", lambda profile: ())
     _, out, _ = run(capsys, "picks", "--gpu", "host-test-4c")
     said = " ".join(out.split())
-    assert "timings do not bear out host/forward/tiled_online_softmax, " in said
+    assert "timings do not confirm host/forward/tiled_online_softmax, " in said
     assert max(len(line.rstrip()) for line in out.splitlines()) <= 80
     code, out, _ = run(capsys, "explain", *SHAPE, "--gpu", "host-test-4c")
     said = " ".join(out.split())
-    assert code == 0 and "fastest first (timings on this CPU do not bear out host/forward/tiled" in said
-    assert "not borne out by timings; bound by" in said and "ties" not in said.partition("Candidates")[2]
-    assert "`smscope bench-attention` takes them" in said
+    assert code == 0 and "fastest first (timings on this CPU do not confirm host/forward/tiled" in said
+    assert "not confirmed by timings; bound by" in said and "ties" not in said.partition("Candidates")[2]
+    assert "`smscope bench-attention` adds some" in said
 
 
 def test_an_empty_name_is_the_same_error_of_both_verbs(capsys):

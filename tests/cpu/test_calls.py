@@ -110,7 +110,7 @@ def test_the_command_prints_each_kind_and_the_promise(few, capsys):
     with pytest.raises(SystemExit) as left:
         cli.main(["bench", "--calls"])
     text = capsys.readouterr().out
-    assert not left.value.code and "1 cross attention" in text and "5 all" in text and "here." in text
+    assert not left.value.code and "1 cross attention" in text and "5 all" in text and "The goal" in text
     with pytest.raises(SystemExit):
         cli.main(["bench", "--calls", "--json"])
     assert json.loads(capsys.readouterr().out)["all"]["calls"] == 5
@@ -130,7 +130,7 @@ def test_make_bench_ends_with_timings_where_it_can(monkeypatch, capsys):
     for where in ("any", "host"):
         with pytest.raises(SystemExit):
             cli.main(["bench", "--after-run", where])
-    assert asked == [len(grid.problems())] and "choices rest on that" in capsys.readouterr().err
+    assert asked == [len(grid.problems())] and "Choices on this CPU use these timings" in capsys.readouterr().err
     monkeypatch.setattr(cli, "find_spec", lambda _name: None)
     with pytest.raises(SystemExit) as left:
         cli.main(["bench", "--after-run", "host"])

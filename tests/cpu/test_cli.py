@@ -89,11 +89,11 @@ def test_a_machine_that_stays_busy_is_given_up_and_says_so(
     code, out, _ = call(capsys, "run", "--device", "host", "--campaigns", "1", "--retries", "1", *here)
     said = "In doubt: never_quiet_cycles: measured while"
     assert code == 0
-    assert said in out and "\n?: in doubt, so that no pick rests on it.\n" in out
+    assert said in out and "\n?: in doubt, so no pick uses it.\n" in out
     (gpu,) = derive.gpus()
     assert f"smscope show {gpu}\n" in out
     code, out, _ = call(capsys, "show", gpu)
-    assert code == 0 and "\n?: in doubt, so that no pick rests on it.\n" in out
+    assert code == 0 and "\n?: in doubt, so no pick uses it.\n" in out
     assert said in out and "the hypervisor gave its cores to others." in out and "[9.00, 9.00] ?" in out
     (run,) = (record.read(file) for file in record.run_files(gpu))
     assert [(row.campaign, row.value) for row in run.records] == [(0, 9.0), (1, 9.0)], "the first try is kept"
@@ -202,7 +202,7 @@ def test_a_python_without_the_dependencies_is_told_so_in_one_sentence(package: s
         (("show", "b42"), "No profile is called 'b42'"),
         (("compare", "b42", "--published"), "No profile is called 'b42'"),
         (("report", "b42"), "No profile is called 'b42'"),
-        (("profile", "b42"), "No run is of 'b42'"),
+        (("profile", "b42"), "There is no run of 'b42'"),
         (("run", "--only", "dram_latenzy"), "No probe is called 'dram_latenzy'"),
         (("run", "--device", "cuda:99"), "is not here"),
         (("run", "--device", "tpu"), "No device is called 'tpu'"),

@@ -20,7 +20,7 @@ def test_a_run_that_changes_nothing_of_the_profile_says_so(
     monkeypatch.setattr(derive, "derive", lambda *_: earlier)
     code, out, _ = call(capsys, "run", *only, "--quick", *QUIET)
     assert code == 0
-    assert f"Profile: {data / 'profiles' / f'{gpu}.json'} (unchanged: an earlier run says more)\n" in out
+    assert f"Profile: {data / 'profiles' / f'{gpu}.json'} (unchanged: an earlier run has more)\n" in out
 
 
 def test_an_unreadable_profile_is_answered_with_what_helps_where_it_lies(

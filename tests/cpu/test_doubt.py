@@ -105,7 +105,7 @@ def test_no_constant_in_doubt_chooses_a_kernel(name: str) -> None:
     doubted = changed(host_profile(), name, flags=("busy",))
     choice = choose(doubted, LONG)
     assert choice.pick.variant == TORCH, "torch's kernel goes first where nothing can be compared"
-    caution = f"no pick rests on {name}: measured while the machine was busy"
+    caution = f"no pick uses {name}: measured while the machine was busy"
     assert any(each.startswith(caution) for each in explain_on(doubted, LONG).cautions)
     assert choose(doubted, LONG, only="smscope").pick.variant == OURS
 

@@ -206,7 +206,7 @@ def test_a_backend_of_torch_that_is_asked_for_serves(asked: Any, met: list[tuple
         warnings.simplefilter("error", FallbackWarning)  # nothing is lacking
         assert torch.equal(sdpa(q, k, v, is_causal=True), F(q, k, v, is_causal=True))
         assert torch.equal(sdpa(q, k, v, strict=True), F(q, k, v))
-        assert "so that attention.sdpa hands it this call" in " ".join(explain(q, k, v).cautions)
+        assert "so attention.sdpa hands it this call" in " ".join(explain(q, k, v).cautions)
         assert met == []
         sdpa(q, k, v, only="smscope")
         assert len(met) == 1

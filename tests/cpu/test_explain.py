@@ -97,7 +97,7 @@ def test_calls_of_the_other_two_functions_are_explained(data):
     assert "bottom-right window=8,-1" in found.headline() and found.choice.fallback is None
     slopes = np.zeros(4, np.float32)
     found = attention.explain_flash_attn_func(q, k, k, alibi_slopes=slopes, sinks=slopes, gpu="host-test-4c")
-    assert "no ALiBi, no attention sinks" in found.choice.fallback and "lse holds the sinks" in str(found)
+    assert "no ALiBi, no attention sinks" in found.choice.fallback and "lse includes the sinks" in str(found)
     assert "would serve the same call without ALiBi, without sinks." in str(found)
     starts = np.array([0, 30, 64], np.int32)
     packed = (q.reshape(64, 4, 16).astype(np.float16), *[k.reshape(128, 2, 16).astype(np.float16)] * 2)

@@ -94,7 +94,7 @@ def test_sinks_are_sinks_by_each_of_their_names(name):
     assert torch.equal(packed, flash_attn_varlen_func(*FLAT, *LENGTHS, sinks=SINKS))
     assert "attention sinks" in explain_flash_attn_func(Q, K, V, **{name: SINKS}).choice.problem.features
     for call in (flash_attn_func, explain_flash_attn_func):
-        with pytest.raises(ArgumentError, match=f"sinks and {name} are names of one argument"):
+        with pytest.raises(ArgumentError, match=f"sinks and {name} name the same argument"):
             call(Q, K, V, sinks=SINKS.clone(), **{name: SINKS})
 
 

@@ -153,7 +153,7 @@ def test_the_explanation_says_what_is_known_and_what_could_run(data: Path) -> No
         "Ampere, compute capability 8.0; each SM gives at most 64 FP32 results and 2048 FLOP",
         "164 KiB of shared memory (163 for a block)",
         "1.94 TB/s*",
-        "not measured by smscope, and no choice rests on it",
+        "smscope has not measured it, and no choice uses it",
         "sm80/forward/torch_flash",
         "runs on sm90a, not on sm80",
     ):

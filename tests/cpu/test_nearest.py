@@ -50,5 +50,5 @@ def test_where_no_tuned_kernel_exists_nothing_is_near():
 def test_a_refusal_says_what_would_be_served():
     problem = AttentionProblem(1, 2, 2, 64, 64, 64, softcap=2.0)
     assert choose(host_profile(), problem).nearest == "without softcap"
-    with pytest.raises(UnsupportedError, match="one would serve the same call without softcap"):
+    with pytest.raises(UnsupportedError, match="a tuned kernel would serve the same call without softcap"):
         choose(host_profile(), problem, only="smscope")

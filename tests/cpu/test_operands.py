@@ -78,9 +78,9 @@ def test_lengths_on_the_cpu_are_read_by_the_operator_too(starts, longest, says):
 
 
 def test_tensors_on_different_devices_are_named():
-    with pytest.raises(ProblemError, match="lie on cpu, meta, cpu"):
+    with pytest.raises(ProblemError, match="are on cpu, meta, cpu"):
         operator(Q, Q.to("meta"), Q)
-    with pytest.raises(ProblemError, match="sinks lies on cpu and query on meta"):
+    with pytest.raises(ProblemError, match="sinks is on cpu and query on meta"):
         operator(*[Q.to("meta")] * 3, sinks=torch.ones(4))
 
 

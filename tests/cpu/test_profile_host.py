@@ -24,7 +24,7 @@ def test_host_is_this_cpu_where_it_was_measured(data: Path) -> None:
 def test_another_cpu_stands_in_and_is_named(data: Path) -> None:
     put(data, "host-another-8c")
     put(data, "h100-sxm-80gb")
-    with pytest.warns(UserWarning, match="host-another-8c stands in; `make bench` measures this one"):
+    with pytest.warns(UserWarning, match="host-another-8c stands for it; `make bench` measures this one"):
         assert Profile.load("host").gpu == "host-another-8c"
 
 

@@ -46,7 +46,8 @@ def test_a_machine_without_a_run_is_shown_another_of_its_kind_and_told_so(data: 
     (data / "profiles" / f"{OWN}.json").write_text((data / "profiles" / "host-another-2c.json").read_text())
     found = this_machine.opened()
     assert found.gpu == "host-another-2c"
-    assert found.why == f"This machine ({OWN}) has no run yet, so this is host-another-2c; `make bench` measures yours."
+    other = "so this shows host-another-2c; `make bench` measures yours."
+    assert found.why == f"This machine ({OWN}) has no run yet, {other}"
 
 
 def test_a_name_is_opened_or_refused_with_those_that_there_are(data: Path) -> None:

@@ -240,7 +240,7 @@ def test_weights_that_nobody_gets_are_warned_of():
     model = made("llama")
     model.set_attn_implementation("smscope")
     q = torch.randn(1, 2, 4, 8)
-    with pytest.warns(UserWarning, match="never holds attention weights"):
+    with pytest.warns(UserWarning, match="never computes attention weights"):
         smscope.attention_forward(SimpleNamespace(), q, q, q, None, output_attentions=True)
 
 

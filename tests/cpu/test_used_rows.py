@@ -168,10 +168,10 @@ def test_the_explanation_is_of_the_packed_problem_that_is_computed():
         ({"seqused_k": numbers(3)}, ProblemError, r"seqused_k has shape \(1,\); give it \(2,\)"),
         ({"seqused_q": torch.ones(2)}, TypeError, "seqused_q is torch.float32; pass int32 or int64"),
         ({"leftpad_k": [0, 1]}, TypeError, "leftpad_k is a list"),
-        ({"seqused_q": numbers(3, 7)}, ProblemError, r"seqused_q is \[3, 7\]; no number may be below 0 or above"),
+        ({"seqused_q": numbers(3, 7)}, ProblemError, r"seqused_q is \[3, 7\]; each must be from 0 to"),
         ({"seqused_k": numbers(-1, 3)}, ProblemError, r"seqused_k is \[-1, 3\]"),
         ({"leftpad_k": numbers(0, 7)}, ProblemError, r"leftpad_k is \[0, 7\]"),
-        ({"seqused_k": numbers(3, 2).to("meta")}, ProblemError, "lie on cpu, meta"),
+        ({"seqused_k": numbers(3, 2).to("meta")}, ProblemError, "are on cpu, meta"),
     ],
 )
 def test_numbers_that_make_no_sense_are_named(used, error, says):

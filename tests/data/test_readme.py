@@ -1,11 +1,15 @@
 """Figures in prose are generated from data/, and stay as data/ has them."""
 
+import math
+import re
 from pathlib import Path
 
 import pytest
 
-from microbench.errors import InputError, UnknownGpu
+from attention import timings
+from microbench.errors import DataError, InputError, UnknownGpu
 from microbench.report import readme
+from smscope.readme import generated
 
 END = "<!-- /generated -->\n"
 TEXT = f"before\n<!-- generated: a -->\nold\n{END}between\n<!-- generated: b -->\n{END}after\n"
@@ -15,7 +19,7 @@ TEXT = f"before\n<!-- generated: a -->\nold\n{END}between\n<!-- generated: b -->
 def test_the_blocks_of_a_page_are_current(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     assert text.count("<!-- generated:") == text.count("<!-- /generated -->") == len(readme.blocks(text))
-    assert readme.stale(text) == (), "run `python -m microbench.report.readme`"
+    assert readme.stale(text, generated) == (), "run `python -m smscope.readme`"
 
 
 def test_the_pages_hold_generated_blocks() -> None:
@@ -49,3 +53,26 @@ def test_every_generator_gives_a_table() -> None:
     for name in ("architectures", "published-coverage", "published-sources", "published-bands", "published-rejected"):
         lines = readme.generated(name).splitlines()
         assert len(lines) > 2 and all(line.startswith("| ") and line.endswith(" |") for line in lines)
+
+
+def test_the_comparison_has_the_ratios_of_the_last_run() -> None:
+    rows, _ = timings.read("h200-sxm-141gb")
+    last = max(row.run for row in rows if row.run)
+    ours, peers = {}, {}
+    for row in rows:
+        if row.run == last and row.grid:
+            if row.variant == "sm90a/forward/warp_specialised" and row.picked:
+                ours[row.shape, row.causal] = row.seconds
+            elif row.variant.startswith("peer/"):
+                peers[row.shape, row.causal] = min(row.seconds, peers.get((row.shape, row.causal), math.inf))
+    ratios = [peers[cell] / seconds for cell, seconds in ours.items()]
+    text = generated("comparison-h200-sxm-141gb")
+    assert sorted(re.findall(r"\d \(([\d.]+)\)", text)) == sorted(f"{ratio:.3f}" for ratio in ratios)
+    assert f"**{math.prod(ratios) ** (1 / 18):.3f}** over these 18 cells" in text
+    with pytest.raises(DataError, match="No comparison with peers is on file for h100"):
+        generated("comparison-h100-pcie")
+
+
+def test_the_first_page_is_short() -> None:
+    page = readme.pages()[0].read_text(encoding="utf-8")
+    assert page.startswith("# smscope") and len(page.splitlines()) < 150

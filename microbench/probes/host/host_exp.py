@@ -41,7 +41,6 @@ def polynomial(x: Any, out: Any, laps: int) -> None:
 
 @compiled()
 def libm(x: Any, out: Any, laps: int) -> None:
-    """Exponentials of x into out, a call of expf each."""
     for _ in range(laps):
         for i in range(x.size):
             out[i] = np.exp(x[i])

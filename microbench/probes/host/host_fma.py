@@ -21,7 +21,6 @@ CHAIN = 8
 
 @provable()
 def horner(x: Any, out: Any, add: Any, laps: int) -> None:
-    """CHAIN times out = out * x + add, `laps` times over."""
     for _ in range(laps):
         for i in range(x.size):
             factor, value = x[i], out[i]

@@ -16,7 +16,6 @@ CHAIN = 64
 
 @provable()
 def chain(value: float, factor: float, add: float, laps: int) -> float:
-    """CHAIN dependent multiply-adds, `laps` times over."""
     for _ in range(laps):
         for _ in range(CHAIN):
             value = value * factor + add

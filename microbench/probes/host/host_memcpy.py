@@ -15,7 +15,6 @@ STORED_BYTES_PER_CLK = 64
 
 
 def run(bench: HostBench, point: Point) -> list[Sample]:
-    """Copy between two buffers; each byte copied counts once, though it is read and written."""
     nbytes = point["copied_bytes"]
     memory = bench.empty(2 * nbytes)
     bench.touch([memory])

@@ -58,7 +58,6 @@ def link(words: Any, order: Any, base: int, step: int) -> None:
 
 @compiled()
 def chase(address: int, loads: int) -> int:
-    """Follow `loads` addresses."""
     for _ in range(loads):
         address = load_word(address)
     return address

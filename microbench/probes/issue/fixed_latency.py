@@ -66,7 +66,6 @@ def chained(operation: str, sms: int) -> NDArray[Any]:
 
 
 def run(bench: Bench, point: Point) -> list[Sample]:
-    """Every SM runs the chain; one wrong lane of one block in one repeat is enough."""
     (kernel,), (build,) = bench.kernels(point), builds(point)
     places = bench.stalls(kernel, build.contract)
     inputs, sms = bench.array(operands(point["operation"])), bench.machine.sm_count

@@ -63,7 +63,6 @@ def chase(bench: Bench, point: Point, chasers: int, block_threads: int = BLOCK_T
 
 
 def chase_kernel(chain: int) -> Callable[..., None]:
-    """The same launch as a Numba kernel on raw addresses."""
     from numba import cuda
 
     from microbench.build.numba_ptx import chase_global, clock64, countdown, load_global, report, settle, store_global

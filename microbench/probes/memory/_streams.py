@@ -24,7 +24,6 @@ class Stream:
 
     @property
     def chunk_bytes(self) -> int:
-        """What one block moves in one trip."""
         return self.threads * LOAD_BYTES * self.flight
 
 
@@ -55,5 +54,4 @@ def xor_by_thread(words: NDArray[np.uint32], stream: Stream) -> NDArray[np.uint3
 
 
 def defines(stream: Stream) -> tuple[tuple[str, int | str], ...]:
-    """The NVRTC defines of a stream's kernel."""
     return (("FLIGHT", stream.flight), ("THREADS", stream.threads))

@@ -68,7 +68,6 @@ def too_large(machine: Machine, _: Point) -> str | None:
 
 
 def twin(flight: int, threads: int, mode: int) -> Callable[..., None]:
-    """The same launch as a Numba kernel on raw addresses."""
     from numba import cuda, int32
 
     from microbench.build.numba_ptx import copy_global, fill_global, store_global, stream_global_cg

@@ -32,8 +32,6 @@ def run(bench: Bench, point: Point) -> list[Sample]:
     base, trips = np.uint64(memory.data.ptr), bench.trips(TRIPS)
 
     def launch(n: int) -> Launch:
-        """Each block reads its own chunk n times."""
-
         def read() -> NDArray[np.uint32]:
             sums = xor_by_thread(bench.host(memory).view(np.uint32), stream)
             return sums if n % 2 else np.zeros_like(sums)
@@ -47,7 +45,6 @@ def run(bench: Bench, point: Point) -> list[Sample]:
 
 
 def twin(flight: int, threads: int) -> Callable[..., None]:
-    """The same launch as a Numba kernel on raw addresses."""
     from numba import cuda, int32
 
     from microbench.build.numba_ptx import clock64, countdown, report, settle, store_global, stream_global

@@ -26,7 +26,6 @@ BYTES_PER_SM = 24 * MIB  # about 0.3 ms at 10 TB/s: far more than the launch's r
 
 
 def builds(point: Point) -> tuple[Build, ...]:
-    """One build per number of loads in flight; the footprint is a run-time mask."""
     stream = STREAMS[point["bytes_in_flight"]]
     contract = loop(OpCount("LDG.128", stream.flight), overhead=XORS, overhead_max=4 * stream.flight + 8)
     return (Build(defines(stream), contract),)
@@ -61,14 +60,12 @@ def run(bench: Bench, point: Point) -> list[Sample]:
 
 
 def port_bytes_per_s(machine: Machine, _: Point) -> float | None:
-    """Every SM's port to the crossbar at the highest clock."""
     if machine.clock_hz is None or machine.arch.limits is None:
         return None
     return machine.sm_count * machine.arch.limits.l2_bytes_per_clk * machine.clock_hz
 
 
 def port_bytes(machine: Machine, _: Point) -> float | None:
-    """One SM's port to the crossbar."""
     return machine.arch.limits.l2_bytes_per_clk if machine.arch.limits else None
 
 
@@ -82,7 +79,6 @@ def refused(machine: Machine, point: Point) -> str | None:
 
 
 def twin(flight: int, threads: int) -> Callable[..., None]:
-    """The same launch as a Numba kernel on raw addresses."""
     from numba import cuda, int32
 
     from microbench.build.numba_ptx import countdown, store_global, stream_global_cg

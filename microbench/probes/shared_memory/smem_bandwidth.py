@@ -40,7 +40,6 @@ def run(bench: Bench, point: Point) -> list[Sample]:
 
 
 def twin(width: int, threads: int, flight: int) -> Callable[..., None]:
-    """The same launch as a Numba kernel on raw addresses."""
     from numba import cuda, int32
 
     from microbench.build.numba_ptx import (

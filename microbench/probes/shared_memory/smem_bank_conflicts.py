@@ -81,7 +81,6 @@ def one_phase_a_clock(_: Machine, point: Point) -> float:
 
 
 def twin(width: int, ways: int, chain: int, dependent: int, threads: int) -> Callable[..., None]:
-    """The same launch as a Numba kernel on raw addresses."""
     from numba import cuda, int32
 
     from microbench.build.numba_ptx import (

@@ -47,7 +47,6 @@ def run(bench: Bench, point: Point) -> list[Sample]:
 
 
 def twin(index: int) -> Callable[..., None]:
-    """The same launch as a Numba kernel on raw addresses."""
     from numba import cuda, int32
 
     from microbench.build.numba_ptx import (

@@ -37,7 +37,6 @@ def builds(point: Point) -> tuple[Build, ...]:
 
 
 def run(bench: Bench, point: Point) -> list[Sample]:
-    """Every SM multiplies, `warps` warps each."""
     (kernel,) = bench.kernels(point)
     sms, warps, ilp = bench.machine.sm_count, point["warps"], point["ilp"]
     threads = 32 * warps
