@@ -1,5 +1,6 @@
 """Keeps a campaign going: a worker that dies or hangs costs one row, not the rows before or behind it."""
 
+import os
 import queue
 import subprocess
 import sys
@@ -10,16 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from attention.verify.problems import Case
+from attention.verify.rows import LOST, append, failed
+from microbench import paths
+from microbench.errors import DeviceError
 from microbench.report.progress import Watcher, watching
-from tests.gpu.forward_problems import Case
-from tests.gpu.forward_worker import LOST, append, failed
 
 CHUNK = 500  # problems of one process; starting one takes seconds
 START_SECONDS, HANG_SECONDS = 240.0, 60.0
 FAULTS_MAX = 25  # a kernel that is broken altogether need not be met two thousand times
 
 
-WORKER = (sys.executable, "-m", "tests.gpu.random_forward", "work")
+# -P, so that a file beside the user is not what a worker imports.
+WORKER = (sys.executable, "-P", "-m", "attention.verify", "work")
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Ended:
 
 
 def supervise(cases: Sequence[Case], out: Path, options: list[str], worker: Sequence[str] = WORKER) -> None:
-    """Run every case in worker processes, in order. Raises RuntimeError where no worker starts."""
+    """Run every case in worker processes, in order. Raises DeviceError where no worker starts."""
     at = faults = 0
     with watching(len(cases)) as watch:
         while at < len(cases):
@@ -42,7 +46,9 @@ def supervise(cases: Sequence[Case], out: Path, options: list[str], worker: Sequ
             command = [*worker, str(out), *options, *span]
             ended = watched(command, last - at, watch)
             if not ended.started:
-                raise RuntimeError(f"no worker starts: {ended.said}")
+                raise DeviceError(
+                    f"No worker starts on this GPU: {ended.said or 'it said nothing'}; see what `nvidia-smi` shows."
+                )
             at += ended.rows
             if ended.status == 0 and at == last:
                 continue
@@ -57,6 +63,13 @@ def supervise(cases: Sequence[Case], out: Path, options: list[str], worker: Sequ
                 return
 
 
+def environment() -> dict[str, str]:
+    """Ours, with these packages importable from whatever folder the campaign was started in."""
+    path = os.pathsep.join(filter(None, (str(paths.PACKAGE.parent), os.environ.get("PYTHONPATH"))))
+    # NVML's order, so that the GPU named in the results is the GPU that ran.
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **os.environ, "PYTHONPATH": path}
+
+
 def _span(cases: Sequence[Case], at: int, last: int) -> list[str]:
     """What tells a worker its part. One problem alone keeps its number."""
     if len(cases) == 1:
@@ -69,7 +82,7 @@ def watched(command: Sequence[str], rows: int, watch: Watcher) -> Ended:
     done, started, status = 0, False, None
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as worker,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment()) as worker,
     ):
         lines: queue.Queue[str | None] = queue.Queue()
         assert worker.stdout is not None

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from attention.cuda.kernels import source_of
+from attention.cuda.source import source_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant, by_path, shipped
 from microbench.arch import by_name
 from microbench.build import Defines, Source
 
-ARCH = "sm90a"  # kernels of older generations are compiled for the device's own architecture
+ARCH = "sm90a"  # what is compiled for where no GPU is named: the architecture of the committed campaigns
 BUCKETS = ((1, 64), (65, 96), (97, 128), (129, 192), (193, 256))  # head dims that share a padded size
 LEAST_PER_BUCKET = 24  # builds: two variants stay within 300
 DTYPES = ("bfloat16", "float16")
@@ -64,6 +64,7 @@ class Build:
     dtype: str
     config: Config
     asked: Asked
+    arch: str = ARCH  # of the GPU, whatever generation the kernel was written for
 
     @property
     def problem(self) -> AttentionProblem:
@@ -83,13 +84,15 @@ class Build:
 
     @property
     def defines(self) -> Defines:
+        """What tells its code from that of other builds of the variant."""
         return defines_of(self.variant, self.problem, self.config)
 
     @property
     def source(self) -> Source:
+        """What to compile."""
         variant = by_path(self.variant)
         assert variant.build is not None
-        return source_of(variant.folder, variant.build(self.problem, self.config), by_name(ARCH))
+        return source_of(variant.folder, variant.build(self.problem, self.config), by_name(self.arch))
 
 
 def kernel_module(variant: str) -> Any:
@@ -105,25 +108,26 @@ def defines_of(variant: str, problem: AttentionProblem, config: Config) -> Defin
     return build(problem, config).defines
 
 
-def tuned() -> tuple[str, ...]:
-    """Paths of our CUDA forward kernels that a device of ARCH can run."""
-    return tuple(variant.path for variant in shipped() if variant.build is not None and ARCH in variant.archs)
+def tuned(arch: str = ARCH) -> tuple[str, ...]:
+    """Paths of our CUDA kernels that a device of this architecture can run."""
+    return tuple(variant.path for variant in shipped() if variant.build is not None and arch in variant.archs)
 
 
 @lru_cache
-def builds_of(path: str) -> tuple[Build, ...]:
+def builds_of(path: str, arch: str = ARCH) -> tuple[Build, ...]:
     """The sample of one variant, by buckets of head dims: no two builds of the same code."""
     found: dict[Defines, Build] = {}
     for number, bucket in enumerate(BUCKETS):
-        found |= _of_bucket(by_path(path), bucket, np.random.default_rng([number, 1]))
+        found |= _of_bucket(by_path(path), arch, bucket, np.random.default_rng([number, 1]))
     return tuple(found.values())
 
 
-def _of_bucket(variant: Variant, bucket: tuple[int, int], rng: np.random.Generator) -> dict[Defines, Build]:
+def _of_bucket(variant: Variant, arch: str, bucket: tuple[int, int], rng: np.random.Generator) -> dict[Defines, Build]:
     """Every feature, each with the configuration used least; then every configuration, with mixtures of features."""
     found: dict[Defines, Build] = {}
     pairs = list(product(DTYPES, variant.configs()))
-    every = [Build(variant.path, bucket, *pairs[at], Asked()) for at in rng.permutation(len(pairs))]
+    mixed = (pairs[at] for at in rng.permutation(len(pairs)))
+    every = [Build(variant.path, bucket, dtype, config, Asked(), arch) for dtype, config in mixed]
     used = {plain: 0 for plain in every if any(legal(variant, replace(plain, asked=asked)) for asked in PLAIN)}
 
     def take(build: Build, plain: Build) -> None:
@@ -147,7 +151,7 @@ def _of_bucket(variant: Variant, bucket: tuple[int, int], rng: np.random.Generat
 
 def legal(variant: Variant, build: Build) -> bool:
     """Whether the variant serves this build's problem with this configuration."""
-    problem, arch = build.problem, by_name(ARCH)
+    problem, arch = build.problem, by_name(build.arch)
     if variant.refusal(problem, arch) is not None:
         return False
     return variant.illegal is None or variant.illegal(problem, build.config, arch) is None

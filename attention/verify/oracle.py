@@ -17,8 +17,8 @@ import torch
 from attention.band import Band
 from attention.problem import AttentionProblem
 from attention.reference import ERROR_FACTOR, ROUNDING_UNIT
-from tests.gpu.forward_inputs import Tensors
-from tests.gpu.forward_problems import Case
+from attention.verify.inputs import Tensors
+from attention.verify.problems import Case
 
 BLOCK = 64  # rows judged together: so many errors of the low-precision result have a largest one worth comparing with
 # A kernel may take a smaller weight for 0. exp2 gives 0 below 2^-126 (ex2.approx.ftz, PTX ISA), the smallest normal
@@ -30,8 +30,14 @@ LSE_UNIT = 2.0**-18
 
 @dataclass(frozen=True)
 class Expected:
-    """out (B, H, S, D), lse (B, H, S), the size of a row's terms (B, H, S): its largest output, or the root of the sum
-    of (p v)^2, by which errors of p are felt where outputs cancel; and what a row loses by FLUSHED (B, H, S)."""
+    """Right results.
+
+    out    (B, H, S, D)
+    lse    (B, H, S)
+    size   of a row's terms (B, H, S): its largest output, or the root of the sum of (p v)^2, by which errors of p are
+           felt where outputs cancel
+    lost   what a row loses by FLUSHED (B, H, S)
+    """
 
     out: torch.Tensor
     lse: torch.Tensor
@@ -127,8 +133,10 @@ def pieces(case: Case, tensors: Tensors, out: torch.Tensor, lse: torch.Tensor) -
 
 @dataclass(frozen=True)
 class Verdict:
-    """error and allowed over the whole of out; the worst ratio of the two over blocks of rows; and of lse. A reason
-    where a result is not what it should be, else ''."""
+    """error and allowed over the whole of out; the worst ratio of the two over blocks of rows; and of lse.
+
+    A reason where a result is not what it should be, else ''.
+    """
 
     error: float
     allowed: float
@@ -169,7 +177,7 @@ def judge(case: Case, tensors: Tensors, out: torch.Tensor, lse: torch.Tensor) ->
 def _blocks(rows: torch.Tensor) -> torch.Tensor:
     """The largest of every BLOCK rows: (..., S) -> (..., ceil(S / BLOCK))."""
     padded = torch.nn.functional.pad(rows, (0, -rows.shape[-1] % BLOCK))
-    return padded.unflatten(-1, (-1, BLOCK)).amax(-1)
+    return padded.reshape(*padded.shape[:-1], padded.shape[-1] // BLOCK, BLOCK).amax(-1)
 
 
 def _ratio(error: torch.Tensor, allowed: torch.Tensor) -> float:

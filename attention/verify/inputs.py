@@ -12,7 +12,7 @@ import torch
 
 from attention import layout
 from attention.extras import Extras
-from tests.gpu.forward_problems import Case
+from attention.verify.problems import Case
 
 GUARD = 4096  # elements before and behind every tensor: more than one tile reaches beyond its edge
 FAR = 2  # rows, heads or elements of which a sliced tensor leaves out some

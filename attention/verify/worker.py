@@ -3,26 +3,24 @@
 import math
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from attention.variant import by_path
-from microbench.build import Cubin, compile_all
-from microbench.verification.forward import ForwardProblemRow, text
-from tests.gpu.forward_builds import Build
-from tests.gpu.forward_inputs import on_host, poisoned_results, tensors_of
-from tests.gpu.forward_oracle import Verdict, judge
-from tests.gpu.forward_problems import Case, described
-
-LOST = 3  # exit status: the last row is written, and the CUDA context is of no use any more
+from attention.verify.counters import counters_left
+from attention.verify.inputs import on_host, poisoned_results, tensors_of
+from attention.verify.oracle import Verdict, judge
+from attention.verify.problems import Case
+from attention.verify.rows import LOST, append, failed, row_of
+from microbench.verification.forward import ForwardProblemRow
 
 
-def work(cases: Sequence[Case], out: Path, exact: bool) -> int:
-    """Run cases on the current GPU; a line on stdout tells of each row. Returns the exit status."""
-    device = torch.device("cuda", torch.cuda.current_device())
+def work(cases: Sequence[Case], out: Path, exact: bool, index: int = 0) -> int:
+    """Run cases on the `index`-th GPU; a line on stdout tells of each row. Returns the exit status."""
+    device = torch.device("cuda", index)
+    torch.cuda.set_device(device)
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.zeros(1, device=device)
@@ -57,55 +55,25 @@ def examined(case: Case, device: torch.device, exact: bool = False) -> ForwardPr
         reasons.append("wrote outside of out or lse")
     if counting(device):
         reasons.append("left counters that are not 0")
-    return _row(case, "; ".join(reasons), verdict)
+    return row_of(case, "; ".join(reasons), _errors(verdict))
 
 
 def counting(device: torch.device) -> bool:
     """Whether a tile counter is not 0 while nothing runs."""
-    from tests.gpu.counters_left import counters_left
-
     assert device.index is not None
     return counters_left(device.index)
 
 
-def failed(case: Case, reason: str) -> ForwardProblemRow:
-    """The row of a case that gave nothing."""
-    return _row(case, reason, None)
-
-
-def append(out: Path, row: ForwardProblemRow) -> None:
-    """On disk before the next problem begins."""
-    with out.open("a", encoding="utf-8") as file:
-        file.write(text([row]))
-
-
 def say(line: str) -> None:
+    """One line for the supervisor, at once."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
-def _row(case: Case, reason: str, verdict: Verdict | None) -> ForwardProblemRow:
-    errors = {}
-    if verdict is not None:
-        names = ("error", "allowed", "block_ratio", "lse_ratio")
-        errors = {name: value for name in names if math.isfinite(value := getattr(verdict, name))}
-    least, most = case.build.bucket
-    return ForwardProblemRow(
-        index=case.index,
-        seed=case.seed,
-        cubin=_cubin(case.build),
-        head_dims=f"{least}-{most}",
-        ok=not reason,
-        reason=reason,
-        **described(case),
-        **errors,
-    )
-
-
-@cache
-def _cubin(build: Build) -> str:
-    (cubin,) = compile_all([build.source])
-    return cubin.sha256 if isinstance(cubin, Cubin) else ""
+def _errors(verdict: Verdict) -> dict[str, float]:
+    """Those that are finite: a row holds no other number."""
+    names = ("error", "allowed", "block_ratio", "lse_ratio")
+    return {name: value for name in names if math.isfinite(value := getattr(verdict, name))}
 
 
 def _alive() -> bool:

@@ -9,8 +9,8 @@ import numpy as np
 from attention.errors import ProblemError
 from attention.problem import AttentionProblem
 from attention.variant import by_path
+from attention.verify.builds import ARCH, Build, builds_of, defines_of
 from microbench.arch import by_name
-from tests.gpu.forward_builds import ARCH, Build, builds_of, defines_of
 
 # (Sq, Skv) at which kernels were wrong before: those of FlashAttention's tests, and borders of tiles.
 GRID = (
@@ -22,8 +22,10 @@ GRID = (
 
 @dataclass(frozen=True)
 class Limits:
-    """Sizes to draw from: queries and keys of a sequence, score elements, elements of Q, K or V. `heads`, where given,
-    are (batch, key heads, query heads to a key head) of every problem."""
+    """Sizes to draw from: queries and keys of a sequence, score elements, elements of Q, K or V.
+
+    `heads`, where given, are (batch, key heads, query heads to a key head) of every problem.
+    """
 
     longest: int
     pairs: int
@@ -68,9 +70,9 @@ class Case:
     density: float = 1.0  # of a mask
 
 
-def drawn(variants: tuple[str, ...], problems: int, seed: int, small: bool = False) -> list[Case]:
+def drawn(variants: tuple[str, ...], problems: int, seed: int, small: bool = False, arch: str = ARCH) -> list[Case]:
     """All problems of a campaign: every build gets its share, neighbours in the list the same build."""
-    builds = [build for variant in variants for build in builds_of(variant)]
+    builds = [build for variant in variants for build in builds_of(variant, arch)]
     limits = SMALL if small else WIDE
     return [case_of(builds[i * len(builds) // problems], i, seed, limits) for i in range(problems)]
 
@@ -78,7 +80,7 @@ def drawn(variants: tuple[str, ...], problems: int, seed: int, small: bool = Fal
 def case_of(build: Build, index: int, seed: int, limits: Limits) -> Case:
     """The first random problem that is legal for the build and compiled to it. An edge that hides nothing is none."""
     rng = np.random.default_rng([seed, index])
-    variant, arch = by_path(build.variant), by_name(ARCH)
+    variant, arch = by_path(build.variant), by_name(build.arch)
     wanted = build.defines
     for _ in range(1000):
         try:
