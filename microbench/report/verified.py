@@ -2,8 +2,8 @@
 
 from microbench.arch import ARCHS
 from microbench.report import markdown
-from microbench.verification import differential as differentials
 from microbench.verification import forward as forwards
+from microbench.verification.differential import rows as differentials
 from microbench.verification.tables import AttentionRow, BlindRow, BuildRow, LatencyRow, read
 
 _MODES = ("eager", "lazy", "random")

@@ -2,13 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-HERE = Path(__file__).parent
 HEAD_DIM = 64
 
 
@@ -31,6 +29,7 @@ def bf16_bits(values: NDArray[Any]) -> NDArray[np.uint16]:
 
 
 def from_bf16(bits: NDArray[np.uint16]) -> Floats:
+    """The float32 of each bf16."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
@@ -47,6 +46,7 @@ class AttentionCase:
 def attention_case(
     sequence: int, seed: int = 0, head_dim: int = HEAD_DIM, kind: Literal["bf16", "f16"] = "bf16"
 ) -> AttentionCase:
+    """Random inputs of N(0, 1), and softmax(q k^T) v in float64."""
     rng = np.random.default_rng(seed)
     drawn = [rng.standard_normal((sequence, head_dim)) for _ in range(3)]
     if kind == "bf16":
@@ -59,8 +59,3 @@ def attention_case(
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     expected = weights / weights.sum(axis=1, keepdims=True) @ z
     return AttentionCase(q, k, v, expected)
-
-
-def source_of(name: str) -> tuple[str, str]:
-    """(text, file name) of a kernel beside this file."""
-    return (HERE / name).read_text(), name

@@ -9,8 +9,8 @@ import numpy as np
 
 from microbench.emulator import Swizzle
 from microbench.emulator.tensor_map import Element
-from tests.emulated.attention_case import bf16_bits
-from tests.gpu.differential.case import Buffer, Case, Launch, Map
+from microbench.verification.differential.attention_case import bf16_bits
+from microbench.verification.differential.case import Buffer, Case, Launch, Map
 
 _NUMPY: dict[Element, Any] = {
     "u8": np.uint8,

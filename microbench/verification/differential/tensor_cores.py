@@ -5,14 +5,23 @@ from functools import partial
 
 import numpy as np
 
-from tests.emulated import layouts
-from tests.gpu.differential.case import F16_TOLERANCE, F32_TOLERANCE, Buffer, Case, Defines, Launch, Values
-from tests.gpu.differential.operands import NUMBERS, answers, fragments, operands, product
+from microbench.verification.differential import layouts
+from microbench.verification.differential.case import (
+    F16_TOLERANCE,
+    F32_TOLERANCE,
+    Buffer,
+    Case,
+    Defines,
+    Launch,
+    Values,
+)
+from microbench.verification.differential.operands import NUMBERS, answers, fragments, operands, product
 
 ORDERS = tuple(itertools.product(("row", "col"), repeat=2))
 
 
 def mma_sync(kind: str, k: int, values: Values, seeds: range) -> list[Launch]:
+    """One mma.sync of 16-bit floats or of tf32."""
     per_word = 1 if kind == "tf32" else 2
     a, b, c = operands(values, seeds, kind, (16, k), (k, 8), (16, 8), True)
     (ra, ka), (kb, cb), (rd, cd) = layouts.mma_a(k, per_word), layouts.mma_b(k, per_word), layouts.mma_accumulator()
@@ -23,6 +32,7 @@ def mma_sync(kind: str, k: int, values: Values, seeds: range) -> list[Launch]:
 
 
 def volta(a_order: str, b_order: str, f32: bool, values: Values, seeds: range) -> list[Launch]:
+    """One m8n8k4, operands by rows or by columns."""
     a, b, c = operands(values, seeds, "f16", (4, 8, 4), (4, 4, 8), (4, 8, 8), f32)
     pair, (rd, cd) = layouts.quad_pair(), layouts.volta_accumulator(f32)
     (ra, ka), (cb, kb) = layouts.volta_operand(a_order == "row"), layouts.volta_operand(b_order == "col")

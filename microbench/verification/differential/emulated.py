@@ -12,9 +12,9 @@ import numpy as np
 
 from microbench.emulator import EmulatedDevice, TensorMap, toolchain
 from microbench.report.progress import watching
-from tests.gpu.differential.case import Array, Buffer, Defines, Launch, Map
-from tests.gpu.differential.catalogue import SEEDS, cases, chunks
-from tests.gpu.differential.score import Kept, kept
+from microbench.verification.differential.case import Array, Buffer, Defines, Launch, Map
+from microbench.verification.differential.catalogue import SEEDS, cases, chunks
+from microbench.verification.differential.score import Kept, kept
 
 
 def emulated(number: int, seeds: range) -> Array:

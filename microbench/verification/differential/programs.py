@@ -6,14 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.emulated.attention_case import attention_case, scale_log2
-from tests.gpu.differential.case import ATTENTION_TOLERANCE, Array, Buffer, Case, Defines, Launch, Map
-from tests.gpu.differential.tensor_cores import ORDERS
+from microbench.verification.differential.attention_case import attention_case, scale_log2
+from microbench.verification.differential.case import ATTENTION_TOLERANCE, Array, Buffer, Case, Defines, Launch, Map
+from microbench.verification.differential.tensor_cores import ORDERS
 
-EMULATED = Path(__file__).parents[2] / "emulated"
+HERE = Path(__file__).parent
 
 
 def gemm_sm70(a_order: str, b_order: str, f16: bool, seeds: range) -> list[Launch]:
+    """C = A B by Volta's instructions, operands by rows or by columns."""
     made = []
     for seed in seeds:
         rng = np.random.default_rng(seed)
@@ -30,6 +31,7 @@ def gemm_sm70(a_order: str, b_order: str, f16: bool, seeds: range) -> list[Launc
 
 
 def attention(arch: str, dim: int, seeds: range) -> list[Launch]:
+    """One head of attention by the instructions of this architecture."""
     made = []
     for seed in seeds:
         case = attention_case(128, seed, dim, "f16" if arch == "sm70" else "bf16")
@@ -54,11 +56,9 @@ def cases() -> list[Case]:
     for (a, b), f16 in itertools.product(ORDERS, (False, True)):
         defines: Defines = ("ORDER_A", a), ("ORDER_B", b), *((("F16_SUMS", 1),) if f16 else ())
         layout, run = f"{a}.{b} {'f16' if f16 else 'f32'} sums", partial(gemm_sm70, a, b, f16)
-        file = EMULATED / "gemm_sm70.cu"
+        file = HERE / "gemm_sm70.cu"
         made.append(Case("gemm_sm70", layout, "integers", "gemm_sm70", defines, run, source=file))
     for arch, dim in itertools.product(("sm70", "sm80", "sm90a"), (64, 128)):
         name, run, head = f"attention_{arch}", partial(attention, arch, dim), (("HEAD_DIM", dim),)
-        made.append(
-            Case(name, f"head of {dim}", "normal", name, head, run, ATTENTION_TOLERANCE, EMULATED / f"{name}.cu")
-        )
+        made.append(Case(name, f"head of {dim}", "normal", name, head, run, ATTENTION_TOLERANCE, HERE / f"{name}.cu"))
     return made

@@ -9,7 +9,7 @@ from microbench.build import Source, compile_all
 from microbench.device.cuda import CudaDevice
 from microbench.device.cuda_kernel import CudaKernel
 from microbench.errors import DeviceError, SmscopeError
-from tests.gpu.differential.case import Array, Buffer, Launch, Map
+from microbench.verification.differential.case import Array, Buffer, Launch, Map
 
 
 class Gpu:

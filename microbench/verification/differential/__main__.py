@@ -1,9 +1,11 @@
 """Run every case on the GPU and in the emulator, and write what came of it.
 
-    python -m tests.gpu.differential build                 every cubin into the cache; needs NVRTC, no GPU
-    python -m tests.gpu.differential emulate FILE.npz      the emulator's results, for a GPU machine without g++
-    python -m tests.gpu.differential run REPORT.jsonl [FILE.npz]
-    python -m tests.gpu.differential diagnose              small tensor copies, each in a process of its own
+`python -m microbench.verification.differential` and one of
+
+    build                          every cubin into the cache; needs NVRTC, no GPU
+    emulate FILE.npz               the emulator's results, for a GPU machine without g++
+    run REPORT.jsonl [FILE.npz]    both halves, and a row of each case; exit status 1 where one differs or failed
+    diagnose                       small tensor copies, each in a process of its own
 
 FILE.npz keeps digests of results that must be equal, and a fixed sample of each chunk of seeds.
 """
@@ -11,8 +13,8 @@ FILE.npz keeps digests of results that must be equal, and a fixed sample of each
 import sys
 from pathlib import Path
 
-from microbench.verification.differential import text
-from tests.gpu.differential import compare, emulated, trials
+from microbench.verification.differential import compare, emulated, trials
+from microbench.verification.differential.rows import text
 
 
 def main(verb: str, *names: str) -> int:

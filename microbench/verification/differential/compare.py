@@ -10,10 +10,11 @@ from microbench import clocks
 from microbench.build import compile_all
 from microbench.errors import EnvironmentLacks, SmscopeError
 from microbench.report.progress import watching
-from microbench.verification.differential import DifferentialRow
-from tests.gpu.differential import emulated, processes
-from tests.gpu.differential.catalogue import SEEDS, cases, chunks, families
-from tests.gpu.differential.score import Score, score
+from microbench.verification import processes
+from microbench.verification.differential import emulated
+from microbench.verification.differential.catalogue import SEEDS, cases, chunks, families
+from microbench.verification.differential.rows import DifferentialRow
+from microbench.verification.differential.score import Score, score
 
 
 def build() -> int:
@@ -51,7 +52,7 @@ def compare(file: Path | None = None, seeds: int = SEEDS) -> list[DifferentialRo
 
 def opened(file: Path | None, seeds: int) -> Callable[[int], Score]:
     """In a worker: a GPU that scores a case."""
-    from tests.gpu.differential.gpu import Gpu
+    from microbench.verification.differential.gpu import Gpu
 
     gpu = Gpu()
     expected = emulated.Saved(file).of if file else emulated.emulated

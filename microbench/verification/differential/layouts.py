@@ -1,4 +1,4 @@
-"""Where each lane's registers lie in the matrices, as the PTX ISA's tables say, for the tests to pack and unpack.
+"""Where each lane's registers lie in the matrices, as the PTX ISA's tables say: what packs and unpacks them.
 
 Every function gives, for (lane, i), the (row, column) of element i of that lane's fragment, as arrays.
 """
@@ -12,39 +12,40 @@ Places = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows, columns
 
 
 def grid(lanes: int, elements: int) -> Places:
+    """The number of each element's lane, and its own in the lane."""
     lane, i = np.indices((lanes, elements))
     return lane, i
 
 
 def mma_accumulator() -> Places:
-    """d of m16n8 of every depth."""
+    """D of m16n8 of every depth."""
     lane, i = grid(32, 4)
     return lane // 4 + i // 2 * 8, lane % 4 * 2 + i % 2
 
 
 def mma_a(k: int, per_word: int = 2) -> Places:
-    """a of m16n8 of depth k, in words that hold `per_word` neighbours in k."""
+    """A of m16n8 of depth k, in words that hold `per_word` neighbours in k."""
     lane, i = grid(32, 16 * k // 32)
     word, half = i // per_word, i % per_word
     return lane // 4 + word % 2 * 8, lane % 4 * per_word + word // 2 * 4 * per_word + half
 
 
 def mma_b(k: int, per_word: int = 2) -> Places:
-    """b of the same, as (k, column)."""
+    """B of the same, as (k, column)."""
     lane, i = grid(32, 8 * k // 32)
     word, half = i // per_word, i % per_word
     return lane % 4 * per_word + word * 4 * per_word + half, lane // 4
 
 
 def volta_operand(along_k: bool) -> Places:
-    """a of m8n8k4 as (row, k), b as (column, k), for one quad pair: element i of a lane runs along k, or across."""
+    """A of m8n8k4 as (row, k), b as (column, k), for one quad pair: element i of a lane runs along k, or across."""
     lane, i = grid(32, 4)
     t, half = lane % 4, lane // 16
     return (t + 4 * half, i) if along_k else (i + 4 * half, t)
 
 
 def volta_accumulator(f32: bool) -> Places:
-    """d of m8n8k4 in one quad pair."""
+    """D of m8n8k4 in one quad pair."""
     lane, i = grid(32, 8)
     t, half = lane % 4, lane // 16
     if not f32:
@@ -58,14 +59,14 @@ def quad_pair() -> NDArray[np.int64]:
 
 
 def wgmma_accumulator(columns: int) -> Places:
-    """d of wgmma m64nN of every depth, 128 threads."""
+    """D of wgmma m64nN of every depth, 128 threads."""
     thread, i = grid(128, columns // 2)
     lane, warp = thread % 32, thread // 32
     return warp * 16 + lane // 4 + i // 2 % 2 * 8, i // 4 * 8 + lane % 4 * 2 + i % 2
 
 
 def wgmma_a(k: int = 16, per_word: int = 2) -> Places:
-    """a of wgmma from registers: that of mma.sync of the same depth in each warp."""
+    """A of wgmma from registers: that of mma.sync of the same depth in each warp."""
     rows, ks = mma_a(k, per_word)
     return np.concatenate([rows + 16 * warp for warp in range(4)]), np.tile(ks, (4, 1))
 

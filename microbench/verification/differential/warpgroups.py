@@ -6,9 +6,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.emulated import layouts
-from tests.gpu.differential.case import Array, Buffer, Case, Defines, Launch, Values
-from tests.gpu.differential.operands import NUMBERS, answers, bits, fragments, operands, product
+from microbench.verification.differential import layouts
+from microbench.verification.differential.case import Array, Buffer, Case, Defines, Launch, Values
+from microbench.verification.differential.operands import NUMBERS, answers, bits, fragments, operands, product
 
 WIDTHS = (8, 16, 32, 64, 96, 128, 192, 256)
 
@@ -32,6 +32,7 @@ def image_of(matrix: NDArray[np.uint16], mn_major: bool, swizzle: int) -> tuple[
 def wgmma(
     kind: str, columns: int, a_major: str, b_major: str, swizzle: int, values: Values, seeds: range
 ) -> list[Launch]:
+    """One wgmma, its matrices laid out in shared memory as the descriptors say."""
     a, b, c = operands(values, seeds, kind, (64, 16), (16, columns), (64, columns), True)
     a_image, *a_strides = image_of(bits(a, kind), a_major == "MN", swizzle)
     b_image, *b_strides = image_of(bits(b.swapaxes(1, 2), kind), b_major == "MN", swizzle)

@@ -9,8 +9,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.emulated.attention_case import bf16_bits
-from tests.gpu.differential.case import F32_TOLERANCE, Array, Values
+from microbench.verification.differential.attention_case import bf16_bits
+from microbench.verification.differential.case import F32_TOLERANCE, Array, Values
 
 # Kinds of values for sums in f32, and how far they may come apart.
 NUMBERS: tuple[tuple[Values, float], ...] = (("integers", 0.0), ("normal", F32_TOLERANCE))
@@ -24,6 +24,7 @@ def fragments(values: Array, kind: str) -> NDArray[np.uint32]:
 
 
 def bits(values: Array, kind: str) -> NDArray[np.uint16]:
+    """The 16 bits of each value."""
     return values.astype(np.float16).view(np.uint16) if kind == "f16" else bf16_bits(values)
 
 
@@ -48,6 +49,7 @@ def operands(
 
 
 def product(values: Values, a: Array, b: Array, c: Array) -> Array | None:
+    """A b + c where NumPy has it exactly, of integers."""
     if values != "integers":
         return None
     exact: Array = (a.astype(np.float64) @ b + c).astype(np.float32)

@@ -1,5 +1,5 @@
 // Every number format by its wrapper, fragments as they are: global memory holds, lane after lane, the registers that
-// go in and come out. The tests say which wrappers a build has (WRAPPERS, a row of TRY), and a launch which of them it
+// go in and come out. A build says which wrappers a build has (WRAPPERS, a row of TRY), and a launch which of them it
 // runs.
 #include "ptx/memory.cuh"
 

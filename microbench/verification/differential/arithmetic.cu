@@ -1,5 +1,5 @@
 // Small instructions, each on what a lane holds: x, y and z are three words of input, and row i of `out` is the result
-// of instruction i, for 32 lanes. The order is that of test_arithmetic.py.
+// of instruction i, for 32 lanes. The build names the instructions.
 #include "ptx/bits.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/math.cuh"

@@ -4,10 +4,11 @@ from functools import partial
 
 import numpy as np
 
-from tests.gpu.differential.case import Buffer, Case, Launch
+from microbench.verification.differential.case import Buffer, Case, Launch
 
 
 def load_matrices(count: int, seeds: range) -> list[Launch]:
+    """Ldmatrix of so many matrices."""
     rngs = [np.random.default_rng(seed) for seed in seeds]
     image = np.stack([rng.integers(0, 1 << 16, (64, 8)).astype(np.uint16) for rng in rngs])
     chosen = np.stack([rng.permutation(64)[:32] for rng in rngs])
@@ -22,6 +23,7 @@ def load_matrices(count: int, seeds: range) -> list[Launch]:
 
 
 def store_matrices(count: int, seeds: range) -> list[Launch]:
+    """Stmatrix of so many matrices."""
     rngs = [np.random.default_rng(seed) for seed in seeds]
     fragment = np.stack([rng.integers(0, 1 << 16, (32, count, 2)).astype(np.uint16) for rng in rngs])
     order = np.stack([rng.permutation(8 * count) for rng in rngs])

@@ -2,8 +2,17 @@
 
 from functools import cache
 
-from tests.gpu.differential import boxes, formats, matrices, programs, small, tensor_cores, warpgroups, words
-from tests.gpu.differential.case import Case
+from microbench.verification.differential import (
+    boxes,
+    formats,
+    matrices,
+    programs,
+    small,
+    tensor_cores,
+    warpgroups,
+    words,
+)
+from microbench.verification.differential.case import Case
 
 SEEDS = 200
 CHUNK = 50  # seeds that are compared at a time

@@ -4,22 +4,25 @@ from functools import partial
 
 import numpy as np
 
-from tests.gpu.differential.case import EX2_TOLERANCE, Array, Buffer, Case, Launch
+from microbench.verification.differential.case import EX2_TOLERANCE, Array, Buffer, Case, Launch
 
 
 def copy_bytes(seeds: range) -> list[Launch]:
+    """8 KiB by a bulk copy."""
     given = np.stack([np.random.default_rng(s).integers(0, 1 << 32, 2048).astype(np.uint32) for s in seeds])
     args = (Buffer(0), Buffer(1), 2048)
     return [Launch((len(seeds),), (32,), 32776, (given, np.zeros_like(given)), args, (1,), (given,))]
 
 
 def move_words(seeds: range) -> list[Launch]:
+    """Words through shared memory by every way there is."""
     given = np.stack([np.random.default_rng(s).integers(0, 1 << 32, (128, 4)).astype(np.uint32) for s in seeds])
     found = np.zeros((len(seeds), 7, 128, 4), np.uint32)
     return [Launch((len(seeds),), (128,), 7 * 2048, (given, found), (Buffer(0), Buffer(1)), (1,))]
 
 
 def arithmetic(output: int, seeds: range) -> list[Launch]:
+    """The instruction whose results this output is, on random floats."""
     rngs = [np.random.default_rng(seed) for seed in seeds]
     # Over 2^-20 to 2^20 for the exact ones, so that roundings of every kind occur; ex2 has its own range.
     scale = 8.0 if output == 4 else 1.0

@@ -6,15 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from tests.emulated import formats, layouts
-from tests.emulated.attention_case import HERE
-from tests.emulated.formats import FLOAT_N, INTEGER_N, MMA, WGMMA, Wrapper, bits_of, integer_sum, registers, values_of
-from tests.gpu.differential.case import F16_TOLERANCE, F32_TOLERANCE, Array, Buffer, Case, Launch, Values
-from tests.gpu.differential.operands import answers
+from microbench.verification.differential import layouts, number_formats
+from microbench.verification.differential.case import F16_TOLERANCE, F32_TOLERANCE, Array, Buffer, Case, Launch, Values
+from microbench.verification.differential.number_formats import (
+    FLOAT_N,
+    INTEGER_N,
+    MMA,
+    WGMMA,
+    Wrapper,
+    bits_of,
+    integer_sum,
+    registers,
+    values_of,
+)
+from microbench.verification.differential.operands import answers
 
 FP8_F16_TOLERANCE = 2.0**-7
 
-SOURCE = HERE / formats.NAME
+SOURCE = number_formats.SOURCE
 # Hopper's wgmma keeps 13 bits of an fp8 product below the largest of its 33 terms (DeepSeek-V3, section 3.5.2, arXiv
 # 2412.19437), here below 32: each loses up to 2^-9.
 FP8_TOLERANCE = 33 * 2.0**-9
@@ -24,7 +33,7 @@ WIDTHS = {"s32": (8, 24, 64, INTEGER_N[-1]), "f32": (8, 24, 64, FLOAT_N[-1])}
 def drawn(
     wrapper: Wrapper, values: Values, seeds: range, a: tuple[int, int], b: tuple[int, int], c: tuple[int, int]
 ) -> tuple[Array, Array, Array]:
-    """a and b as bits, c as sums, (seeds, ...) each.
+    """A and b as bits, c as sums, (seeds, ...) each.
 
     Integers of 8 bits are any. Those of floats are so small that every sum is exact: in f16, which holds integers up to
     2048, and in the 13 bits of fp8.
@@ -41,13 +50,13 @@ def drawn(
         else:
             tops = (4, 4, 1024) if wrapper.sums == "f16" else (8, 8, 1024)
             x, y, z = (rng.integers(-top, top + 1, s).astype(float) for top, s in zip(tops, (a, b, c), strict=True))
-        made.append((bits_of(x, wrapper.a), bits_of(y, wrapper.b), z.astype(formats.SUMS[wrapper.sums])))
+        made.append((bits_of(x, wrapper.a), bits_of(y, wrapper.b), z.astype(number_formats.SUMS[wrapper.sums])))
     first, second, start = (np.stack(each) for each in zip(*made, strict=True))
     return first, second, start
 
 
 def product(wrapper: Wrapper, values: Values, a: Array, b: Array, c: Array) -> Array | None:
-    """a (seeds, m, k), b (seeds, k, n): what NumPy says where it is exact."""
+    """A (seeds, m, k), b (seeds, k, n): what NumPy says where it is exact."""
     x, y = values_of(a, wrapper.a), values_of(b, wrapper.b)
     if wrapper.sums == "s32":
         return integer_sum(x, y, c, wrapper.saturates)
@@ -56,12 +65,13 @@ def product(wrapper: Wrapper, values: Values, a: Array, b: Array, c: Array) -> A
 
 
 def mma(wrapper: Wrapper, values: Values, seeds: range) -> list[Launch]:
+    """One mma.sync of this wrapper."""
     a, b, c = drawn(wrapper, values, seeds, (16, wrapper.k), (wrapper.k, 8), (16, 8))
     (ra, ka), (kb, cb) = layouts.mma_a(wrapper.k, wrapper.per_word), layouts.mma_b(wrapper.k, wrapper.per_word)
     rd, cd = layouts.mma_accumulator()
     arrays = registers(a[:, ra, ka]), registers(b[:, kb, cb]), np.ascontiguousarray(c[:, rd, cd])
     exact = product(wrapper, values, a, b, c)
-    args = (MMA.index(wrapper), *map(Buffer, range(3)))
+    args: tuple[Buffer | int, ...] = (MMA.index(wrapper), *map(Buffer, range(3)))
     return [Launch((len(seeds),), (32,), 0, arrays, args, (2,), answers(None if exact is None else exact[:, rd, cd]))]
 
 
@@ -79,6 +89,7 @@ def image_of(matrices: Array, swizzle: int) -> tuple[Array, int, int]:
 def wgmma(
     wrapper: Wrapper, columns: int, from_registers: bool, swizzle: int, values: Values, seeds: range
 ) -> list[Launch]:
+    """One wgmma of this wrapper, a from shared memory or from registers."""
     a, b, c = drawn(wrapper, values, seeds, (64, wrapper.k), (columns, wrapper.k), (64, columns))
     (ra, ka), (rd, cd) = layouts.wgmma_a(wrapper.k, wrapper.per_word), layouts.wgmma_accumulator(columns)
     images, strides = [], []
@@ -115,7 +126,7 @@ def _mma() -> list[Case]:
         tolerance = coarse if each.sums == "f16" else F32_TOLERANCE
         for values, off in _kinds(each, tolerance):
             name, run = f"mma_m16n8k{each.k}_{each.name}", partial(mma, each, values)
-            defines = formats.mma_defines()
+            defines = number_formats.mma_defines()
             made.append(Case(name, f"row.col {each.sums} sums", values, "mma", defines, run, off, SOURCE))
     return made
 
@@ -130,6 +141,6 @@ def _wgmma() -> list[Case]:
             name = f"wgmma_{each.name}_{'rs' if from_registers else 'ss'}"
             layout = f"n{n} {'registers' if from_registers else 'K'}.K swizzle {span}"
             run = partial(wgmma, each, n, from_registers, span, values)
-            defines = formats.wgmma_defines(each, WIDTHS[each.sums])
+            defines = number_formats.wgmma_defines(each, WIDTHS[each.sums])
             made.append(Case(name, layout, values, "wgmma", defines, run, off, SOURCE))
     return made

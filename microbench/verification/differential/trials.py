@@ -17,9 +17,9 @@ from microbench.build import Source, compile_all
 from microbench.emulator import EmulatedDevice, Swizzle, TensorMap
 from microbench.emulator.tensor_map import Element
 from microbench.errors import SmscopeError
-from tests.gpu.differential import processes
-from tests.gpu.differential.case import KERNELS, Array, Defines, Launch, Map
-from tests.gpu.differential.case import Buffer as Of
+from microbench.verification import processes
+from microbench.verification.differential.case import KERNELS, Array, Defines, Launch, Map
+from microbench.verification.differential.case import Buffer as Of
 
 TRIAL = KERNELS.with_name("trial.cu")
 SIDE = 96  # elements of the tensor
@@ -123,7 +123,7 @@ def emulated(trial: Trial) -> Array:
 
 def opened() -> Callable[[Trial], bool]:
     """In a worker: a GPU that says whether it does of a trial what is expected."""
-    from tests.gpu.differential.gpu import Gpu, parameter, tensor_map
+    from microbench.verification.differential.gpu import Gpu, parameter, tensor_map
 
     gpu = Gpu()
     cupy = gpu.device.cupy
