@@ -114,7 +114,7 @@ def check(
     of_attention = show.watched(builds.jobs(wanted=wanted, every=every))
     if write:
         for kind, rows in ((tables.BuildRow, of_probes), (tables.AttentionRow, of_attention)):
-            say(f"Wrote {tables.write(kind, matrix.table(rows, kind)).name}.")
+            show.say_written(tables.write_all(kind, matrix.table(rows, kind)))
     show.say_all([*of_probes, *of_attention], json)
 
 

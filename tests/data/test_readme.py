@@ -6,6 +6,7 @@ import pytest
 
 from microbench.errors import InputError, UnknownGpu
 from microbench.report import readme
+from microbench.verification import tables
 
 END = "<!-- /generated -->\n"
 TEXT = f"before\n<!-- generated: a -->\nold\n{END}between\n<!-- generated: b -->\n{END}after\n"
@@ -49,3 +50,16 @@ def test_every_generator_gives_a_table() -> None:
     for name in ("architectures", "published-coverage", "published-sources", "published-bands", "published-rejected"):
         lines = readme.generated(name).splitlines()
         assert len(lines) > 2 and all(line.startswith("| ") and line.endswith(" |") for line in lines)
+
+
+def test_a_new_probe_or_kernel_changes_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its table is a file of its own, and no page counts them."""
+    pages = [file.read_text(encoding="utf-8") for file in readme.pages()]
+    plain = tables.read_all
+
+    def with_one_more(kind: type[tables.BuildRow]) -> tuple[tables.BuildRow, ...]:
+        found = plain(kind)
+        return (*found, *(row.model_copy(update={"kernel": "new"}) for row in found if row.kernel == found[0].kernel))
+
+    monkeypatch.setattr(tables, "read_all", with_one_more)
+    assert [readme.refreshed(page) for page in pages] == pages
