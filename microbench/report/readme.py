@@ -72,10 +72,11 @@ def stale(text: str) -> tuple[str, ...]:
 
 def architectures() -> str:
     """A generation a row, and how far it is verified. No count of probes is here: a new one would change it."""
+    from microbench.verification import results
     from microbench.verification.tables import AttentionRow, BuildRow, read_all
 
     compiled, attention = read_all(BuildRow), {row.arch for row in read_all(AttentionRow)}
-    machines = {(profile.gpu, profile.arch) for profile in map(Profile.load, available())}
+    machines = {(profile.gpu, profile.arch) for profile in map(Profile.load, available())} | results.machines()
     lines = []
     for generation in dict.fromkeys(arch.generation for arch in ARCHS):
         mine = [arch.name for arch in ARCHS if arch.generation == generation]

@@ -29,7 +29,7 @@ class Failed:
 Opens = Callable[[], Callable[[Any], Any]]
 
 
-def answers(families: Sequence[Sequence[Any]], opens: Opens) -> Iterator[tuple[Any, Any]]:
+def answers(families: Sequence[Sequence[Any]], opens: Opens, lanes: int = LANES) -> Iterator[tuple[Any, Any]]:
     """(piece, its answer or Failed) of every piece, as they come. Families run side by side, `opens` is pickled."""
     waiting: queue.SimpleQueue[Sequence[Any]] = queue.SimpleQueue()
     done: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
@@ -45,7 +45,7 @@ def answers(families: Sequence[Sequence[Any]], opens: Opens) -> Iterator[tuple[A
             for each in _family(family, opens):
                 done.put(each)
 
-    for _ in range(min(LANES, len(families))):
+    for _ in range(min(lanes, len(families))):
         threading.Thread(target=lane, daemon=True).start()
     for _ in range(sum(map(len, families))):
         yield done.get()

@@ -6,7 +6,7 @@ import pytest
 
 from microbench.errors import InputError, UnknownGpu
 from microbench.report import readme
-from microbench.verification import tables
+from microbench.verification import results, tables
 
 END = "<!-- /generated -->\n"
 TEXT = f"before\n<!-- generated: a -->\nold\n{END}between\n<!-- generated: b -->\n{END}after\n"
@@ -63,3 +63,17 @@ def test_a_new_probe_or_kernel_changes_no_page(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(tables, "read_all", with_one_more)
     assert [readme.refreshed(page) for page in pages] == pages
+
+
+def test_a_machine_that_sent_results_is_named_and_a_broken_probe_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = tables.read_all
+
+    def broken(kind: type[tables.BuildRow]) -> tuple[tables.BuildRow, ...]:
+        found = plain(kind)
+        first = found[0].model_copy(update={"arch": "sm75", "kept": 0})
+        return (first, *found[1:]) if kind is tables.BuildRow else found
+
+    monkeypatch.setattr(tables, "read_all", broken)
+    monkeypatch.setattr(results, "machines", lambda: {("rtx-2080-ti-11gb", "sm75")})
+    turing = next(line for line in readme.architectures().splitlines() if "Turing" in line)
+    assert turing.split(" | ")[2:] == [f"not {plain(tables.BuildRow)[0].kernel}", "yes", "run on rtx-2080-ti-11gb |"]
