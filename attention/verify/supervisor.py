@@ -47,7 +47,7 @@ def supervise(cases: Sequence[Case], out: Path, options: list[str], worker: Sequ
             ended = watched(command, last - at, watch)
             if not ended.started:
                 raise DeviceError(
-                    f"No worker starts on this GPU: {ended.said or 'it said nothing'}; see what `nvidia-smi` shows."
+                    f"No worker starts on this GPU; its last words: {ended.said or 'none. See what nvidia-smi shows.'}"
                 )
             at += ended.rows
             if ended.status == 0 and at == last:

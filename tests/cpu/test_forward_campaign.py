@@ -11,6 +11,7 @@ import torch
 from attention import layout
 from attention.extras import Extras
 from attention.verify import inputs, oracle, rows, supervisor, worker
+from attention.verify.campaign import Campaign
 from attention.verify.problems import Case, described
 from attention.verify.summary import cubins, digest, summed
 from microbench.errors import DeviceError
@@ -91,6 +92,14 @@ def test_a_worker_that_dies_or_hangs_costs_one_row(tmp_path: Path, monkeypatch: 
 def test_a_worker_that_cannot_start_is_no_result(tmp_path: Path) -> None:
     with pytest.raises(DeviceError, match="no such GPU"):
         supervisor.supervise(CASES[:3], tmp_path / "rows", [], [sys.executable, "-c", "exit('no such GPU')"])
+
+
+def test_a_torch_without_a_gpu_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the worker that `smscope verify` starts, in a process of its own."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    campaign = Campaign(VARIANTS[:1], problems=1)
+    with pytest.raises(DeviceError, match=r"No worker starts.*torch [\w.+]+ sees no GPU here"):
+        supervisor.supervise(campaign.cases(), tmp_path / "rows", campaign.options)
 
 
 def served(spoil: Callable[[Pair], None]) -> Callable[..., Pair]:

@@ -14,8 +14,9 @@ from attention.extras import Extras
 from attention.layout import empty_lse, empty_out
 from attention.problem import AttentionProblem
 from attention.variant import by_path
-from attention.verify import inputs, oracle
-from attention.verify.builds import BUCKETS, DTYPES, PLAIN, Asked, Build, builds_of, legal
+from attention.verify import inputs, oracle, program
+from attention.verify.builds import BUCKETS, DTYPES, PLAIN, Asked, Build, builds_of, legal, tuned
+from attention.verify.campaign import Campaign
 from attention.verify.problems import Case, drawn
 from tests.cpu.forward_cases import CASES, CPU, VARIANTS, low
 
@@ -45,6 +46,19 @@ def test_a_campaign_is_the_same_wherever_it_is_drawn_and_compiled_to_the_sample(
     sample = {build.defines for variant in VARIANTS for build in builds_of(variant)}
     assert all(case.build.defines in sample for case in CASES)
     assert len({case.build for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("arch", ["sm80", "sm86", "sm120a"])
+def test_another_gpu_gets_problems_that_its_kernels_serve(arch: str) -> None:
+    """Its worker draws the same from the words that it is started with."""
+    for variant in tuned(arch):
+        campaign = Campaign((variant,), problems=30, arch=arch, device=1)
+        few = replace(campaign, checked=True)
+        for case in (*campaign.cases(), *few.cases()):
+            assert case.build.source.arch.name == arch and case.build in builds_of(variant, arch)
+            assert legal(by_path(variant), case.build)
+        given = program.parser().parse_args(["work", "rows.jsonl", *campaign.options])
+        assert program.campaign_of(given) == campaign and program.cases_of(given) == campaign.cases()
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.lengths][:12], ids=identity)
