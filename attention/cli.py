@@ -224,14 +224,14 @@ def check(
     combined: Annotated[
         bool, typer.Option("--combined", help="Every legal configuration with every combination of features: hours.")
     ] = False,
-    write: Annotated[bool, typer.Option("--write", help="Write the table in data/verification again.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the tables in data/verification again.")] = False,
     json: Json = False,
 ) -> None:
     """Compile our CUDA kernels without a GPU: no spill, no fatal note, every instruction they were written for."""
     from microbench.verification import matrix, show, tables
 
     if write and (arch or every or combined):
-        raise InputError("The table covers the picks on all GPUs; leave out what selects others, or --write.")
+        raise InputError("The tables cover the picks on all GPUs; leave out what selects others, or --write.")
     wanted = tuple(by_name(name).name for name in arch or ())
     jobs = builds.jobs(wanted=wanted, every=every, combined=combined)
     for name in wanted:
@@ -244,7 +244,7 @@ def check(
     rows = show.watched(jobs)
     show.say_all(rows, json)
     if write:
-        say(f"Wrote {tables.write(tables.AttentionRow, matrix.table(rows, tables.AttentionRow)).name}.")
+        show.say_written(tables.write_all(tables.AttentionRow, matrix.table(rows, tables.AttentionRow)))
 
 
 @app.command()

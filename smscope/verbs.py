@@ -1,4 +1,7 @@
-"""The verbs that need both packages: `bench`, `check`, `profile` and `test-gpu` do what `make` does by these names."""
+"""The verbs that need both packages: `bench`, `check`, `profile` and `test-gpu` do what `make` does by these names.
+
+`verify` has a file of its own.
+"""
 
 import importlib.util
 import io
@@ -33,8 +36,11 @@ from microbench.report.console import Folders, Json
 from microbench.report.progress import say
 from microbench.report.si import counted
 from microbench.verification import matrix, show, tables
+from smscope import verifying
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+app.command()(verifying.verify)
 
 Arch = Annotated[list[str] | None, typer.Option("--arch", help="sm70 ... sm120a; repeatable; all by default.")]
 BENCH_HELP = """Measure this machine, write one run and its profile, and say which attention kernels run by it.
@@ -114,7 +120,7 @@ def check(
     of_attention = show.watched(builds.jobs(wanted=wanted, every=every))
     if write:
         for kind, rows in ((tables.BuildRow, of_probes), (tables.AttentionRow, of_attention)):
-            say(f"Wrote {tables.write(kind, matrix.table(rows, kind)).name}.")
+            show.say_written(tables.write_all(kind, matrix.table(rows, kind)))
     show.say_all([*of_probes, *of_attention], json)
 
 

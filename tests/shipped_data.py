@@ -3,7 +3,8 @@
 import subprocess
 from pathlib import Path
 
-MEASURED = ("runs", "profiles", "corrections", "attention")  # where `make bench`, `profile` and `attention bench` write
+# Where `make bench`, `profile`, `attention bench` and `smscope verify` write.
+MEASURED = ("runs", "profiles", "corrections", "attention", "verification")
 
 
 def lay_out(root: Path, folder: Path) -> Path:
@@ -17,12 +18,18 @@ def lay_out(root: Path, folder: Path) -> Path:
         for name in MEASURED:
             (data / name).mkdir(parents=True)
             for entry in (root / "data" / name).iterdir():
-                if _machine(entry, root) in readme:
+                if _known(entry, root, readme):
                     (data / name / entry.name).symlink_to(entry)
     for other in (root / "data").iterdir():
         if other.name not in MEASURED:
             (data / other.name).symlink_to(other)
     return data
+
+
+def _known(entry: Path, root: Path, readme: str) -> bool:
+    if entry.parent.name == "verification":  # a folder is of a machine, but for those of what needs no GPU
+        return entry.is_file() or entry.name in ("probes", "kernels") or entry.name in readme
+    return _machine(entry, root) in readme
 
 
 def _machine(entry: Path, root: Path) -> str:

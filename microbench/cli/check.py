@@ -41,13 +41,13 @@ def check(
         bool,
         typer.Option("--latencies", help="The stalls that ptxas schedules between dependent instructions instead."),
     ] = False,
-    write: Annotated[bool, typer.Option("--write", help="Write the table in data/verification again.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the tables in data/verification again.")] = False,
     probes: Folders = None,
     json: Json = False,
 ) -> None:
     """Compile every probe for every architecture against its SASS contract; with GPU, compare its two methods."""
-    if write and (gpu or arch or only or probes):
-        raise InputError("The table covers all probes and architectures; leave out what selects some, or --write.")
+    if write and (gpu or arch or probes or (latencies and only)):
+        raise InputError("A table covers all architectures; beside --write only --only may select.")
     if gpu is not None:
         profile = Profile.load(gpu)
         _sound(profile.gpu)
@@ -58,14 +58,14 @@ def check(
         wanted = tuple(archs.by_name(name).name for name in arch or ())
         folders = tuple(probes or ())
         chosen = [named(name, *folders) for name in only or ()] or discover(*folders)
-        _matrix(matrix.jobs(chosen, wanted), write, json)
+        _matrix(matrix.jobs(chosen, wanted), write, bool(only), json)
 
 
-def _matrix(todo: list[matrix.Job], write: bool, json: bool) -> None:
+def _matrix(todo: list[matrix.Job], write: bool, some: bool, json: bool) -> None:
     rows = show.watched(todo)
     show.say_all(rows, json)
     if write:
-        say(f"Wrote {tables.write(tables.BuildRow, matrix.table(rows, tables.BuildRow)).name}.")
+        show.say_written(tables.write_all(tables.BuildRow, matrix.table(rows, tables.BuildRow), every=not some))
 
 
 def _latencies(write: bool, json: bool) -> None:

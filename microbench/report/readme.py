@@ -72,27 +72,27 @@ def stale(text: str, generate: Callable[[str], str] = generated) -> tuple[str, .
 
 
 def architectures() -> str:
-    """Every row of arch.py: how many probes it has, and how far they are verified there."""
-    from microbench.probes import discover
-    from microbench.verification.tables import AttentionRow, BuildRow, read
+    """A generation a row, and how far it is verified. No count of probes is here: a new one would change it."""
+    from microbench.verification import results
+    from microbench.verification.tables import AttentionRow, BuildRow, read_all
 
-    probes, profiles = discover(), [Profile.load(gpu) for gpu in available()]
-    matrix, attention = read(BuildRow), read(AttentionRow)
+    compiled, attention = read_all(BuildRow), {row.arch for row in read_all(AttentionRow)}
+    machines = {(profile.gpu, profile.arch) for profile in map(Profile.load, available())} | results.machines()
     lines = []
-    for arch in ARCHS:
-        major, minor = arch.compute_capability
-        measured = ", ".join(profile.gpu for profile in profiles if profile.arch == arch.name)
-        count = sum(probe.runs_on(arch) for probe in probes)
-        rows = [row for row in matrix if row.arch == arch.name]
-        kernels, kept = sum(row.builds for row in rows), sum(row.kept for row in rows)
-        built = f"{kernels} kernels compiled, {kept} SASS contracts kept" if rows else "compiled by Numba"
-        ours = sum(row.kept for row in attention if row.arch == arch.name)
-        built += f", and {ours} of attention" if ours else ""
-        ran = f"run on {measured}" if measured else "never run"
-        rate = verified.blind_rate(arch.name)
-        how_far = "; ".join((built, *([f"emulated, {rate}"] if rate else []), ran))
-        lines.append((arch.name, arch.generation, f"{major}.{minor}" if major else "", str(count), how_far))
-    return markdown(("architecture", "generation", "compute capability", "probes", "verified"), tuple(lines))
+    for generation in dict.fromkeys(arch.generation for arch in ARCHS):
+        mine = [arch.name for arch in ARCHS if arch.generation == generation]
+        rows = [row for row in compiled if row.arch in mine]
+        broken = {row.kernel for row in rows if row.kept < row.builds}
+        built = f"not {', '.join(sorted(broken))}" if broken else "yes" if rows else "by Numba"
+        served = [f"`{name}`" for name in mine if name in attention]
+        if served:
+            built += ", attention " + ("too" if len(served) == len(mine) else f"for {', '.join(served)}")
+        rate = verified.blind_rate(mine)
+        emulated = "; ".join(filter(None, ("yes", rate))) if rows else "no"
+        ran = sorted(gpu for gpu, arch in machines if arch in mine)
+        measured = f"run on {', '.join(ran)}" if ran else "no"
+        lines.append((generation, ", ".join(f"`{name}`" for name in mine), built, emulated, measured))
+    return markdown(("generation", "architectures", "compiled", "emulated", "measured"), tuple(lines))
 
 
 def published_files() -> str:
@@ -155,8 +155,6 @@ def published_rejected() -> str:
 
 _GENERATORS: dict[str, Callable[[], str]] = {
     "architectures": architectures,
-    "build-matrix": verified.build_matrix,
-    "attention-matrix": verified.attention_matrix,
     "static-latency": verified.static_latency,
     "differential": verified.differential,
     "forward": verified.forward,

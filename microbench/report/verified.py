@@ -1,54 +1,17 @@
-"""The tables of data/verification as text: kernels compiled, ptxas' latencies, GPUs held against others, bugs."""
+"""The tables of data/verification as text: ptxas' latencies, GPUs held against others, bugs.
+
+Of probes and kernels there is no count here: a new one would change it.
+"""
+
+from collections.abc import Sequence
 
 from microbench.arch import ARCHS
 from microbench.report import markdown
-from microbench.verification import differential as differentials
 from microbench.verification import forward as forwards
-from microbench.verification.tables import AttentionRow, BlindRow, BuildRow, LatencyRow, read
+from microbench.verification.differential import rows as differentials
+from microbench.verification.tables import BlindRow, LatencyRow, read
 
 _MODES = ("eager", "lazy", "random")
-
-
-def build_matrix() -> str:
-    """One line per architecture: kernels compiled, contracts kept, and the most that a kernel occupies."""
-    lines = []
-    rows = read(BuildRow)
-    for arch in ARCHS:
-        here = [row for row in rows if row.arch == arch.name]
-        if here:
-            cells = (
-                len(here),
-                sum(row.builds for row in here),
-                sum(row.kept for row in here),
-                max(row.registers_max for row in here),
-                max(row.smem_bytes_max for row in here),
-                max(row.spill_bytes_max for row in here),
-                max(row.instructions_max for row in here),
-            )
-            compilers = " ".join(sorted({row.nvrtc for row in here}))
-            lines.append((f"{arch.generation} `{arch.name}`", *map(str, cells), compilers))
-    headings = ("architecture", "probes", "kernels compiled", "contracts kept", "most registers")
-    return markdown((*headings, "static smem B", "spilled B", "most instructions", "NVRTC"), tuple(lines))
-
-
-def attention_matrix() -> str:
-    """One line per attention kernel, head dim and architecture: what was built, and what it occupies."""
-    lines = tuple(
-        (
-            *(
-                f"`{row.kernel}`",
-                f"`{row.arch}`",
-                str(row.builds),
-                str(row.kept),
-                _span(row.registers_min, row.registers_max),
-            ),
-            *(str(row.smem_bytes_max), str(row.spill_bytes_max), _span(row.instructions_min, row.instructions_max)),
-            *(row.signature, row.nvrtc),
-        )
-        for row in read(AttentionRow)
-    )
-    headings = ("kernel", "architecture", "kernels compiled", "rules kept", "registers", "smem B", "spilled B")
-    return markdown((*headings, "instructions", "holds", "NVRTC"), lines)
 
 
 def static_latency() -> str:
@@ -123,16 +86,12 @@ def blind_bugs() -> str:
     return markdown((*headings, "found by none today"), tuple(lines))
 
 
-def blind_rate(arch: str) -> str:
-    """How many of the bugs planted in kernels of this architecture are found, in words; empty where none is planted."""
-    here = [row for row in read(BlindRow) if row.arch == arch]
+def blind_rate(archs: Sequence[str]) -> str:
+    """How many of the bugs planted in kernels of these architectures are found, in words; empty where there is none."""
+    here = [row for row in read(BlindRow) if row.arch in archs]
     some, every = (sum(how(row.found_today) for row in here) for how in (any, all))
     by_all = "" if some == every else f" ({every} in every mode)"
     return f"{some} of {len(here)} blind bugs found{by_all}" if here else ""
-
-
-def _span(least: int, most: int) -> str:
-    return str(most) if least == most else f"{least} to {most}"
 
 
 def _cycles(row: LatencyRow) -> str:

@@ -1,6 +1,9 @@
-"""What holds of every kernel without a GPU: the build matrix, and ptxas' own latencies; committed in data/verification.
+"""What holds of every kernel, without a GPU and on one: what data/verification keeps.
 
 matrix.run(matrix.jobs(probes))     each build on each architecture, compiled and held against its contract
 latencies.golden()                  the stall counts that ptxas schedules between dependent instructions
 tables                              both as rows and as files
+probed.verify(probes, device, ...)  each probe's results on a GPU, held against NumPy's
+results                             those, and the attention kernels', as files
+differential                        a GPU against the emulator
 """

@@ -139,7 +139,7 @@ def _checked(job: Job, cubin: Cubin | SmscopeError | str) -> Checked:
 
 
 def table(rows: Iterable[Checked], kind: type[Summary]) -> tuple[Summary, ...]:
-    """The rows of build_matrix.csv, or of attention_matrix.csv, by kernel and then by architecture, oldest first."""
+    """The rows of data/verification, by kernel and then by architecture, oldest first."""
     ordered = sorted(rows, key=lambda row: (_natural(row.kernel), _place(row.arch)))
     return tuple(_summed(list(group), kind) for _, group in groupby(ordered, key=lambda row: (row.kernel, row.arch)))
 

@@ -3,13 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 import typer
 from rich.table import Table
 
 from microbench.build import cache
 from microbench.report import console
-from microbench.report.progress import watching
+from microbench.report.progress import say, watching
 from microbench.report.si import counted
 from microbench.verification import matrix
 from microbench.verification.tables import BuildRow
@@ -35,6 +36,12 @@ def say_all(rows: list[matrix.Checked], json: bool) -> None:
         console.draw(_kernels(rows), *_broken(rows))
     if any(row.problems for row in rows):
         raise typer.Exit(1)
+
+
+def say_written(files: Sequence[Path]) -> None:
+    """Where a table of each probe or kernel was written."""
+    what = counted(len(files), "table") if len(files) != 1 else files[0].name
+    say(f"Wrote {what} in data/verification/{files[0].parent.name}.")
 
 
 def _kernels(rows: list[matrix.Checked]) -> Table:

@@ -1,7 +1,11 @@
-"""The tables of data/verification: one strict row model each, and CSV with the same bytes for the same rows."""
+"""The tables of data/verification: one strict row model each, and CSV with the same bytes for the same rows.
+
+Each probe and each attention kernel has a file of its own, so that a new one edits no other's.
+"""
 
 import csv
 import io
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -79,18 +83,33 @@ class BlindRow(Frozen):
 
 
 Summary = TypeVar("Summary", BuildRow, AttentionRow)
+Single = TypeVar("Single", LatencyRow, BlindRow)
 Row = TypeVar("Row", BuildRow, AttentionRow, LatencyRow, BlindRow)
-FILES: dict[type[Frozen], str] = {
-    BuildRow: "build_matrix.csv",
-    AttentionRow: "attention_matrix.csv",
-    LatencyRow: "static_latency.csv",
-    BlindRow: "blind_bugs.csv",
-}
+FOLDERS: dict[type[BuildRow], str] = {BuildRow: "probes", AttentionRow: "kernels"}
+FILES: dict[type[Frozen], str] = {LatencyRow: "static_latency.csv", BlindRow: "blind_bugs.csv"}
 
 
-def path(kind: type[Row]) -> Path:
+def path(kind: type[Single]) -> Path:
     """Where the committed table of these rows lies."""
     return paths.SHIPPED / "verification" / FILES[kind]
+
+
+def folder(kind: type[Summary]) -> Path:
+    """Where the committed tables of these rows lie, one a probe or a kernel."""
+    return paths.SHIPPED / "verification" / FOLDERS[kind]
+
+
+def stem(kernel: str) -> str:
+    """The name of a kernel's file: that of the probe, or <arch>-<pass>-<variant>."""
+    return kernel.partition(" ")[0].replace("/", "-")
+
+
+def texts(kind: type[Summary], rows: Iterable[Summary]) -> dict[str, str]:
+    """The files of these rows, by their stems."""
+    by_file = defaultdict[str, list[Summary]](list)
+    for row in rows:
+        by_file[stem(row.kernel)].append(row)
+    return {name: text(kind, found) for name, found in by_file.items()}
 
 
 def text(kind: type[Row], rows: Iterable[Row]) -> str:
@@ -102,9 +121,20 @@ def text(kind: type[Row], rows: Iterable[Row]) -> str:
     return written.getvalue()
 
 
-def read(kind: type[Row]) -> tuple[Row, ...]:
+def read(kind: type[Single]) -> tuple[Single, ...]:
     """The committed rows. Raises DataError where the table is missing or has a row of another kind."""
-    file = path(kind)
+    return _rows(kind, path(kind))
+
+
+def read_all(kind: type[Summary]) -> tuple[Summary, ...]:
+    """The committed rows of every probe or kernel, file by file. Raises DataError likewise."""
+    files = sorted(folder(kind).glob("*.csv"))
+    if not files:
+        raise DataError(f"{folder(kind).name} holds no table; `check --write` writes them.")
+    return tuple(row for file in files for row in _rows(kind, file))
+
+
+def _rows(kind: type[Row], file: Path) -> tuple[Row, ...]:
     try:
         with file.open(encoding="utf-8", newline="") as lines:
             return tuple(kind.model_validate(row) for row in csv.DictReader(lines))
@@ -112,11 +142,28 @@ def read(kind: type[Row]) -> tuple[Row, ...]:
         raise DataError(f"{file.name} cannot be read ({error}); write it again with `check --write`.") from error
 
 
-def write(kind: type[Row], rows: Iterable[Row]) -> Path:
+def write(kind: type[Single], rows: Iterable[Single]) -> Path:
     """Write the table of this checkout. Raises DataError where there is none."""
+    return _written(path(kind), text(kind, rows))
+
+
+def write_all(kind: type[Summary], rows: Iterable[Summary], every: bool = True) -> tuple[Path, ...]:
+    """Write the tables of these rows; where they are of `every` probe or kernel, those of others go. Raises DataError.
+
+    Who has no checkout has no tables.
+    """
+    made = {folder(kind) / f"{name}.csv": content for name, content in texts(kind, rows).items()}
+    for file, content in made.items():
+        _written(file, content)
+    if every:
+        for file in {*folder(kind).glob("*.csv")} - made.keys():
+            file.unlink()
+    return tuple(made)
+
+
+def _written(file: Path, content: str) -> Path:
     if paths.CHECKOUT is None:
         raise DataError("data/verification belongs to a checkout; clone the project to write it again.")
-    file = path(kind)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text(kind, rows), encoding="utf-8", newline="")
+    file.write_text(content, encoding="utf-8", newline="")
     return file

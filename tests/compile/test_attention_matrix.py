@@ -66,7 +66,7 @@ def test_the_sampled_picks_keep_their_rules(rows: list[Checked]) -> None:
 @pytest.mark.timeout(600)
 def test_the_committed_table_is_current_where_it_was_sampled(rows: list[Checked]) -> None:
     made = matrix.table(rows, AttentionRow)
-    committed = [row for row in tables.read(AttentionRow) if (row.kernel, row.arch) in SAMPLE]
+    committed = [row for row in tables.read_all(AttentionRow) if (row.kernel, row.arch) in SAMPLE]
     same_compiler = {row.nvrtc for row in made} == {row.nvrtc for row in committed}
     if same_compiler:  # another one counts registers otherwise
         assert tables.text(AttentionRow, made) == tables.text(AttentionRow, committed), "run `attention check --write`"
@@ -74,7 +74,7 @@ def test_the_committed_table_is_current_where_it_was_sampled(rows: list[Checked]
 
 def test_the_committed_table_has_as_many_builds_as_the_chooser_picks() -> None:
     jobs = Counter((job.kernel, job.arch) for job in builds.jobs())
-    assert {(row.kernel, row.arch): row.builds for row in tables.read(AttentionRow)} == jobs, (
+    assert {(row.kernel, row.arch): row.builds for row in tables.read_all(AttentionRow)} == jobs, (
         "run `attention check --write`"
     )
 
@@ -84,9 +84,10 @@ def test_the_committed_table_has_as_many_builds_as_the_chooser_picks() -> None:
 def test_every_pick_keeps_its_rules_and_the_committed_table_is_current(shared_cache: Path) -> None:
     rows = compiled(builds.jobs(), shared_cache)
     assert [(row.kernel, row.arch, row.build, row.problems) for row in rows if row.problems] == []
-    made, committed = matrix.table(rows, AttentionRow), tables.read(AttentionRow)
+    made, committed = matrix.table(rows, AttentionRow), tables.read_all(AttentionRow)
     if {row.nvrtc for row in made} == {row.nvrtc for row in committed}:
-        assert tables.path(AttentionRow).read_text() == tables.text(AttentionRow, made), "run `attention check --write`"
+        files = {file.stem: file.read_text() for file in tables.folder(AttentionRow).iterdir()}
+        assert files == tables.texts(AttentionRow, made), "run `attention check --write`"
 
 
 @pytest.mark.slow

@@ -7,9 +7,10 @@ import pytest
 
 from microbench.arch import by_name
 from microbench.build import Cubin, Source, compile_all, compile_source
+from microbench.verification.differential import number_formats
+from microbench.verification.differential.number_formats import MMA, WGMMA, Wrapper
 from tests.emulated import formats
-from tests.emulated.attention_case import source_of
-from tests.emulated.formats import MMA, WGMMA, Wrapper
+from tests.emulated.sources import source_of
 
 HALVES = tuple(each for each in MMA if each.per_word < 4)
 INTEGERS = tuple(each for each in MMA if each.sums == "s32")
@@ -46,7 +47,7 @@ def tensor_instructions(cubin: Cubin) -> Counter[str]:
 @pytest.mark.parametrize("arch", ["sm75", "sm80", "sm86", "sm89", "sm90a", "sm100a", "sm103a", "sm120a"])
 def test_mma_sync_becomes_the_instruction_of_its_format(arch: str) -> None:
     wrappers = has(arch)
-    cubin = compile_source(formats.SOURCE, formats.NAME, arch, formats.mma_defines(wrappers), kernel="mma")
+    cubin = compile_source(formats.SOURCE, formats.NAME, arch, number_formats.mma_defines(wrappers), kernel="mma")
     expected: Counter[str] = sum((signature(each, arch) for each in wrappers), Counter())
     assert tensor_instructions(cubin) == expected
     unpacked = [i.opcode for i in cubin.instructions() if i.opcode.startswith("F2FP.F16.E")]
@@ -65,12 +66,12 @@ def wgmma_signature(wrapper: Wrapper, columns: int) -> str:
 def compiled_sizes(wrappers: tuple[Wrapper, ...], columns: tuple[int, ...] | None) -> None:
     """Each size once from shared memory and once from registers, and nothing that ptxas had to mend."""
     sources = [
-        Source(formats.SOURCE, formats.NAME, by_name("sm90a"), "wgmma", formats.wgmma_defines(each, columns))
+        Source(formats.SOURCE, formats.NAME, by_name("sm90a"), "wgmma", number_formats.wgmma_defines(each, columns))
         for each in wrappers
     ]
     for wrapper, cubin in zip(wrappers, compile_all(tuple(sources)), strict=True):
         assert isinstance(cubin, Cubin), cubin
-        sizes = columns or formats.columns_of(wrapper)
+        sizes = columns or number_formats.columns_of(wrapper)
         # ptxas closes each group from registers with an HGMMA of no operands.
         real = [i for i in cubin.instructions() if "GMMA." in i.opcode and "gdesc[URZ]" not in i.text]
         expected = Counter({wgmma_signature(wrapper, n): 2 for n in sizes})

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from attention.verify.builds import builds_of, tuned
+from attention.verify.summary import digest
 from microbench.build import Cubin, compile_all
 from microbench.verification.forward import ForwardRow, files, path, read
-from tests.gpu.forward_builds import builds_of, tuned
-from tests.gpu.forward_summary import digest
 
 CLAIM = "h200-sxm-141gb"
 

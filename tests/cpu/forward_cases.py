@@ -2,9 +2,9 @@
 
 import torch
 
-from tests.gpu import forward_inputs, forward_oracle
-from tests.gpu.forward_builds import tuned
-from tests.gpu.forward_problems import Case, drawn
+from attention.verify import inputs, oracle
+from attention.verify.builds import tuned
+from attention.verify.problems import Case, drawn
 
 CPU = torch.device("cpu")
 VARIANTS = tuned()
@@ -12,11 +12,11 @@ CASES = drawn(VARIANTS, 60, seed=1, small=True)
 Pair = tuple[torch.Tensor, torch.Tensor]
 
 
-def low(case: Case, tensors: forward_inputs.Tensors) -> Pair:
+def low(case: Case, tensors: inputs.Tensors) -> Pair:
     """Out and lse as torch's low-precision operations have them: right by definition."""
-    results = forward_inputs.Results(exact=False)
+    results = inputs.Results(exact=False)
     out, lse = results.out(tensors.query, case.problem.head_dim), results.lse(tensors.query)
-    for piece in forward_oracle.pieces(case, tensors, out, lse):
+    for piece in oracle.pieces(case, tensors, out, lse):
         piece.out.copy_(piece.low.out)
         piece.lse.copy_(piece.low.lse)
     assert not results.strayed()

@@ -16,7 +16,9 @@ import microbench
 import smscope
 from attention import cli as attention_cli
 from attention import reference, selfcheck
+from attention.variant import shipped
 from microbench import clocks
+from microbench.probes import discover
 from microbench.verification import matrix, tables
 from smscope import cli, verbs
 from tests.cpu import fake_probes
@@ -212,13 +214,45 @@ def test_check_compiles_the_kernels_of_both_packages(
     assert code == 1 and "1 broken" in out
 
 
-def test_check_write_writes_both_tables(
-    capsys: pytest.CaptureFixture[str], compiled: list[matrix.Job], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.fixture
+def verification(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty data/verification of the checkout."""
+    monkeypatch.setattr(tables.paths, "SHIPPED", tmp_path)
+    return tmp_path / "verification"
+
+
+def test_check_write_writes_a_table_of_each_probe_and_each_kernel(
+    capsys: pytest.CaptureFixture[str], compiled: list[matrix.Job], verification: Path
 ) -> None:
-    written: list[type] = []
-    monkeypatch.setattr(tables, "write", lambda kind, rows: written.append(kind) or tmp_path / kind.__name__)
-    assert call(capsys, "check", "--write", "--json")[0] == 0
-    assert written == [tables.BuildRow, tables.AttentionRow]
+    (verification / "probes").mkdir(parents=True)
+    (verification / "probes" / "gone.csv").write_text("of a probe that there was\n")
+    code, _, said = call(capsys, "check", "--write", "--json")
+    assert code == 0 and "tables in data/verification/probes" in said
+    probes = {file.stem for file in (verification / "probes").iterdir()}
+    assert probes == {probe.name for probe in discover() if probe.builds is not None}
+    assert probes >= {"ffma_latency"} and "gone" not in probes
+    kernels = {file.stem for file in (verification / "kernels").iterdir()}
+    assert kernels == {variant.path.replace("/", "-") for variant in shipped() if variant.build is not None}
+    assert {row.kernel for row in tables.read_all(tables.BuildRow)} == probes
+    for file in (verification / "kernels").iterdir():
+        (path,) = {row.kernel.split()[0] for row in tables.read_all(tables.AttentionRow) if stem_of(row) == file.stem}
+        assert path.replace("/", "-") == file.stem
+
+
+def stem_of(row: tables.AttentionRow) -> str:
+    return tables.stem(row.kernel)
+
+
+def test_a_new_probe_adds_its_table_and_touches_no_other(
+    capsys: pytest.CaptureFixture[str], compiled: list[matrix.Job], verification: Path
+) -> None:
+    other = verification / "probes" / "smem_latency.csv"
+    other.parent.mkdir(parents=True)
+    other.write_text("of another probe\n")
+    code, _, said = call(capsys, "check", "--only", "ffma_latency", "--write", "--json")
+    assert (code, said.splitlines()[-1]) == (0, "Wrote ffma_latency.csv in data/verification/probes.")
+    assert {file.name for file in verification.rglob("*.csv")} == {"ffma_latency.csv", "smem_latency.csv"}
+    assert other.read_text() == "of another probe\n"
 
 
 def test_test_gpu_without_a_gpu_says_why_and_runs_nothing(

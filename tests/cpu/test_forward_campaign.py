@@ -10,13 +10,15 @@ import torch
 
 from attention import layout
 from attention.extras import Extras
+from attention.verify import inputs, oracle, rows, supervisor, worker
+from attention.verify.campaign import Campaign
+from attention.verify.problems import Case, described
+from attention.verify.summary import cubins, digest, summed
+from microbench.errors import DeviceError
 from microbench.report import verified
 from microbench.verification import forward as forwards
 from microbench.verification.forward import ALL, PLAIN, ForwardProblemRow, ForwardRow, read, text
 from tests.cpu.forward_cases import CASES, CPU, VARIANTS, Pair
-from tests.gpu import forward_inputs, forward_oracle, forward_supervisor, forward_worker
-from tests.gpu.forward_problems import Case, described
-from tests.gpu.forward_summary import cubins, digest, summed
 
 
 def row(case: Case, ok: bool) -> ForwardProblemRow:
@@ -37,21 +39,21 @@ def row(case: Case, ok: bool) -> ForwardProblemRow:
 
 
 def test_a_campaign_is_summed_up_by_head_dim_and_feature(tmp_path: Path) -> None:
-    rows = [row(case, ok=case.index != 3) for case in CASES[:8]]
+    found = [row(case, ok=case.index != 3) for case in CASES[:8]]
     file = tmp_path / "rows.jsonl"
-    file.write_text(text(rows))
-    assert list(read(file, ForwardProblemRow)) == rows
+    file.write_text(text(found))
+    assert list(read(file, ForwardProblemRow)) == found
     summary = summed(read(file, ForwardProblemRow), "some-gpu", "1", "2")
-    for feature in {feature for each in rows for feature in each.features}:
-        (found,) = [each for each in summary if each.feature == feature]
-        assert found.problems == sum(feature in each.features for each in rows)
-        assert found.failed == sum(feature in each.features and not each.ok for each in rows)
-        assert (found.worst_ratio, found.worst_lse_ratio) == (0.25, 0.25)
-    assert sum(each.problems for each in summary if each.feature == PLAIN) == sum(not each.features for each in rows)
-    assert [each.problems for each in summary if each.feature == ALL] == [len(rows)]
-    lines = [line.split() for line in cubins(rows).splitlines()]
+    for feature in {feature for each in found for feature in each.features}:
+        (summed_up,) = [each for each in summary if each.feature == feature]
+        assert summed_up.problems == sum(feature in each.features for each in found)
+        assert summed_up.failed == sum(feature in each.features and not each.ok for each in found)
+        assert (summed_up.worst_ratio, summed_up.worst_lse_ratio) == (0.25, 0.25)
+    assert sum(each.problems for each in summary if each.feature == PLAIN) == sum(not each.features for each in found)
+    assert [each.problems for each in summary if each.feature == ALL] == [len(found)]
+    lines = [line.split() for line in cubins(found).splitlines()]
     assert {digest(cubin for _, cubin in lines)} == {each.cubins_sha256 for each in summary}
-    assert {variant for variant, _ in lines} == {row.variant for row in rows}
+    assert {variant for variant, _ in lines} == {row.variant for row in found}
     file.write_text(text(summary))
     assert read(file, ForwardRow) == summary
 
@@ -75,11 +77,11 @@ for index in range(first, last):
 
 
 def test_a_worker_that_dies_or_hangs_costs_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forward_supervisor, "HANG_SECONDS", 2.0)
-    monkeypatch.setattr(forward_supervisor, "CHUNK", 4)
-    monkeypatch.setattr(forward_worker, "_cubin", lambda build: "")
+    monkeypatch.setattr(supervisor, "HANG_SECONDS", 2.0)
+    monkeypatch.setattr(supervisor, "CHUNK", 4)
+    monkeypatch.setattr(rows, "cubin_of", lambda build: "")
     out = tmp_path / "rows.jsonl"
-    forward_supervisor.supervise(CASES[:10], out, [], [sys.executable, "-c", FAKE])
+    supervisor.supervise(CASES[:10], out, [], [sys.executable, "-c", FAKE])
     lines = out.read_text().splitlines()
     assert [line for line in lines if line.startswith("row")] == [f"row {index}" for index in (0, 1, 2, 4, 6, 7, 8, 9)]
     died, hung = (ForwardProblemRow.model_validate_json(line) for line in lines if not line.startswith("row"))
@@ -88,8 +90,16 @@ def test_a_worker_that_dies_or_hangs_costs_one_row(tmp_path: Path, monkeypatch: 
 
 
 def test_a_worker_that_cannot_start_is_no_result(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="no such GPU"):
-        forward_supervisor.supervise(CASES[:3], tmp_path / "rows", [], [sys.executable, "-c", "exit('no such GPU')"])
+    with pytest.raises(DeviceError, match="no such GPU"):
+        supervisor.supervise(CASES[:3], tmp_path / "rows", [], [sys.executable, "-c", "exit('no such GPU')"])
+
+
+def test_a_torch_without_a_gpu_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the worker that `smscope verify` starts, in a process of its own."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    campaign = Campaign(VARIANTS[:1], problems=1)
+    with pytest.raises(DeviceError, match=r"No worker starts.*torch [\w.+]+ sees no GPU here"):
+        supervisor.supervise(campaign.cases(), tmp_path / "rows", campaign.options)
 
 
 def served(spoil: Callable[[Pair], None]) -> Callable[..., Pair]:
@@ -101,7 +111,7 @@ def served(spoil: Callable[[Pair], None]) -> Callable[..., Pair]:
         case = next(case for case in CASES if case.problem is problem)
         results = layout.empty_out(q, q.shape[-1]), layout.empty_lse(q)
         assert all(bool(torch.isnan(each).all()) for each in results)
-        for piece in forward_oracle.pieces(case, forward_inputs.Tensors(q, k, v, extras), *results):
+        for piece in oracle.pieces(case, inputs.Tensors(q, k, v, extras), *results):
             piece.out.copy_(piece.low.out)
             piece.lse.copy_(piece.low.lse)
         spoil(results)
@@ -126,12 +136,12 @@ def leave_unwritten(results: Pair) -> None:
 def test_a_worker_calls_the_variant_and_judges_what_it_wrote(
     spoil: Callable[[Pair], None], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forward_worker, "by_path", lambda path: SimpleNamespace(load=lambda: served(spoil)))
-    monkeypatch.setattr(forward_worker, "counting", lambda device: False)
-    monkeypatch.setattr(forward_worker, "_cubin", lambda build: "")
+    monkeypatch.setattr(worker, "by_path", lambda path: SimpleNamespace(load=lambda: served(spoil)))
+    monkeypatch.setattr(worker, "counting", lambda device: False)
+    monkeypatch.setattr(rows, "cubin_of", lambda build: "")
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
     for case in [case for case in CASES if case.spare == (0, 0)][::12]:
-        found = forward_worker.examined(case, CPU, exact=spoil is not stray and case.index % 24 == 0)
+        found = worker.examined(case, CPU, exact=spoil is not stray and case.index % 24 == 0)
         assert found.ok == (not reason) and reason in found.reason
         assert (found.error is None) == (reason == "out is not finite")
 
@@ -139,8 +149,8 @@ def test_a_worker_calls_the_variant_and_judges_what_it_wrote(
 def test_the_verification_page_has_a_table_of_each_gpu_and_variant(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [row(case, ok=case.index != 3) for case in CASES[:8]]
-    (tmp_path / "forward-some-gpu.jsonl").write_text(text(summed(rows, "some-gpu", "1", "2")))
+    found = [row(case, ok=case.index != 3) for case in CASES[:8]]
+    (tmp_path / "forward-some-gpu.jsonl").write_text(text(summed(found, "some-gpu", "1", "2")))
     monkeypatch.setattr(forwards, "files", lambda: tuple(tmp_path.iterdir()))
     page = verified.forward()
     assert f"`{VARIANTS[0]}` on some-gpu: 7 of 8 problems right" in page

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from attention.variant import by_path
+from attention.verify import program, sanitizer
+from attention.verify.builds import DTYPES, builds_of, kernel_module
+from attention.verify.campaign import Campaign
+from attention.verify.few import BUCKETS, checked
+from attention.verify.inputs import on_host, tensors_of
+from attention.verify.sanitizer import KERNELS, check, complaint
 from tests.cpu.forward_cases import CPU, VARIANTS
-from tests.gpu import forward_sanitizer, random_forward
-from tests.gpu.forward_builds import DTYPES, builds_of, kernel_module
-from tests.gpu.forward_inputs import on_host, tensors_of
-from tests.gpu.forward_sanitizer import BUCKETS, KERNELS, check, checked, complaint
 
 CASES = checked(VARIANTS, seed=0)
 H100_SMS = 132
@@ -67,20 +69,22 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_tool_runs_a_worker_of_just_these_problems(tool: Path, tmp_path: Path) -> None:
-    rows = tmp_path / "rows.jsonl"
-    assert check(str(tool), "racecheck", [str(rows), "--seed", "3"], tmp_path) == ""
+    campaign = Campaign(VARIANTS[:1], seed=3, checked=True, exact=True, device=1)
+    found = check(str(tool), "racecheck", campaign, tmp_path)
+    assert (found.complaint, found.right, found.problems) == ("", 0, len(checked(VARIANTS[:1], 3)))
     seen = (tmp_path / "seen").read_text().splitlines()
     assert seen[seen.index("--kernel-name") + 1] == "kns=attention_forward"
-    given = random_forward.parser().parse_args(seen[seen.index("tests.gpu.random_forward") + 1 :])
-    assert (given.verb, given.out, given.seed, given.exact) == (random_forward.work, rows, 3, True)
-    assert random_forward._cases(given) == checked(given.variants, 3) and given.last is None
+    given = program.parser().parse_args(seen[seen.index("attention.verify") + 1 :])
+    assert (given.verb, given.out) == (program.work, tmp_path / "racecheck.jsonl")
+    assert program.campaign_of(given) == campaign
+    assert program.cases_of(given) == checked(VARIANTS[:1], 3) and given.last is None
 
 
 def test_a_tool_that_ran_no_problem_is_a_failure(
     tool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: str(tool))
-    given = random_forward.parser().parse_args(["sanitize", str(tmp_path / "out"), "--tools", "memcheck"])
+    given = program.parser().parse_args(["sanitize", str(tmp_path / "out"), "--tools", "memcheck"])
     assert given.verb(given) == 1
     assert f"memcheck: nothing found; 0 of {len(CASES)} problems right" in capsys.readouterr().out
 
@@ -95,7 +99,7 @@ def test_only_a_summary_of_nothing_is_clean() -> None:
 
 
 def test_an_older_release_is_asked_by_the_older_name() -> None:
-    line = forward_sanitizer.command("tool", "  --kernel-regex arg", "memcheck", Path("log"), ["rows"])
+    line = sanitizer.command("tool", "  --kernel-regex arg", "memcheck", Path("log"), ["rows"])
     assert line[line.index("--kernel-regex") + 1] == "kns=attention_forward" and "--kernel-name" not in line
 
 

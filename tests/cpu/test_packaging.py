@@ -55,13 +55,15 @@ class Installed:
         pip = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--no-index", "--no-deps"]
         subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
 
-    def run(self, *arguments: str, program: str = "python") -> subprocess.CompletedProcess[str]:
-        """`python ...` away from the checkout, with a user's data and cache folders of its own."""
+    def run(self, *arguments: str, program: str = "python", **more: str) -> subprocess.CompletedProcess[str]:
+        """`python ...` away from the checkout, with a user's data and cache folders of its own; `more`: variables."""
         homes = {f"XDG_{kind}_HOME": str(self.folder / kind) for kind in ("DATA", "CACHE")}
         ours = ("PYTHONPATH", "SMSCOPE_CACHE", "SMSCOPE_DATA")
         inherited = {name: value for name, value in os.environ.items() if name not in ours}
         command = [str(self.python.with_name(program)), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, cwd=self.folder, env={**inherited, **homes})
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd=self.folder, env={**inherited, **homes, **more}
+        )
 
     def json(self, *arguments: str, program: str = "python") -> Any:
         told = self.run(*arguments, program=program)
@@ -181,6 +183,22 @@ def test_the_wheel_lists_its_probes(installed: Installed) -> None:
         for name in sources(".py")
         if name.startswith("microbench/probes/") and not Path(name).stem.startswith("_")
     }
+
+
+def test_the_wheel_verifies_without_the_tests(names: set[str], installed: Installed) -> None:
+    """Programs and kernels are in it; here, without a GPU, the emulator's half runs."""
+    rooms = ("attention/verify/worker.py", "microbench/verification/probed.py")
+    assert {*rooms, "microbench/verification/differential/attention_sm90a.cu"} <= names
+    assert installed.run("-m", "attention.verify", "--help").returncode == 0
+    modules = ("attention.verify.worker", "attention.verify.program", "microbench.verification.differential.compare")
+    assert installed.run("-c", f"import {', '.join(modules)}").stderr == ""
+    hidden = installed.run("verify", program="smscope", CUDA_VISIBLE_DEVICES="")
+    assert (hidden.returncode, hidden.stdout, hidden.stderr.count("\n")) == (1, "", 1)
+    assert "There is no NVIDIA GPU to verify here" in hidden.stderr
+    if shutil.which("g++") or shutil.which("clang++"):
+        quick = ("--device", "emulated:sm80", "--only", "ffma_latency", "--quick", "--json")
+        (row,) = installed.json("verify", *quick, program="smscope")
+        assert (row["status"], row["checked"] > 0) == ("emulated", True)
 
 
 def test_an_unknown_gpu_is_one_sentence_and_exit_code_2(installed: Installed) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.gpu.differential import processes
-from tests.gpu.differential.processes import Failed, answers
+from microbench.verification import processes
+from microbench.verification.processes import Failed, answers
 
 
 def opened() -> Callable[[str], str]:

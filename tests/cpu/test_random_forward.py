@@ -14,10 +14,11 @@ from attention.extras import Extras
 from attention.layout import empty_lse, empty_out
 from attention.problem import AttentionProblem
 from attention.variant import by_path
+from attention.verify import inputs, oracle, program
+from attention.verify.builds import BUCKETS, DTYPES, PLAIN, Asked, Build, builds_of, legal, tuned
+from attention.verify.campaign import Campaign
+from attention.verify.problems import Case, drawn
 from tests.cpu.forward_cases import CASES, CPU, VARIANTS, low
-from tests.gpu import forward_inputs, forward_oracle
-from tests.gpu.forward_builds import BUCKETS, DTYPES, PLAIN, Asked, Build, builds_of, legal
-from tests.gpu.forward_problems import Case, drawn
 
 
 def identity(case: Case) -> str:
@@ -47,13 +48,26 @@ def test_a_campaign_is_the_same_wherever_it_is_drawn_and_compiled_to_the_sample(
     assert len({case.build for case in CASES}) == len(CASES)
 
 
+@pytest.mark.parametrize("arch", ["sm80", "sm86", "sm120a"])
+def test_another_gpu_gets_problems_that_its_kernels_serve(arch: str) -> None:
+    """Its worker draws the same from the words that it is started with."""
+    for variant in tuned(arch):
+        campaign = Campaign((variant,), problems=30, arch=arch, device=1)
+        few = replace(campaign, checked=True)
+        for case in (*campaign.cases(), *few.cases()):
+            assert case.build.source.arch.name == arch and case.build in builds_of(variant, arch)
+            assert legal(by_path(variant), case.build)
+        given = program.parser().parse_args(["work", "rows.jsonl", *campaign.options])
+        assert program.campaign_of(given) == campaign and program.cases_of(given) == campaign.cases()
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if not case.lengths][:12], ids=identity)
 def test_the_oracle_on_a_device_is_that_of_the_reference(case: Case) -> None:
     """The reference knows neither ALiBi nor caps nor sinks: its mask is given the band."""
     problem = replace(case.problem, softcap=0.0, alibi=False, sinks=False)
-    tensors = forward_inputs.tensors_of(replace(case, problem=problem, alibi=""), CPU)
+    tensors = inputs.tensors_of(replace(case, problem=problem, alibi=""), CPU)
     band = problem.band()
-    found = forward_oracle.attention(
+    found = oracle.attention(
         tensors.query, tensors.key, tensors.value, problem, band, None, None, tensors.extras.mask, True
     )
     i, j = np.arange(problem.seq_q)[:, None], np.arange(problem.seq_kv)
@@ -70,8 +84,8 @@ def test_the_oracle_on_a_device_is_that_of_the_reference(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES[::4], ids=identity)
 def test_a_right_result_passes(case: Case) -> None:
-    tensors = forward_inputs.tensors_of(case, CPU)
-    verdict = forward_oracle.judge(case, tensors, *low(case, tensors))
+    tensors = inputs.tensors_of(case, CPU)
+    verdict = oracle.judge(case, tensors, *low(case, tensors))
     assert verdict.reason == "" and verdict.error <= verdict.allowed and verdict.block_ratio <= 0.5
 
 
@@ -103,16 +117,14 @@ def test_a_wrong_result_fails(spoil: Callable[[torch.Tensor, torch.Tensor], None
     )
     problem = replace(case.problem, batch=1, seq_q=300, seq_kv=300, scale=0.05, softcap=0.0, alibi=False, varlen=False)
     case = replace(case, problem=replace(problem, window=(-1, -1)), values="normal", lengths=(), spare=(0, 0), alibi="")
-    tensors = forward_inputs.tensors_of(case, CPU)
+    tensors = inputs.tensors_of(case, CPU)
     out, lse = low(case, tensors)
-    assert forward_oracle.judge(case, tensors, out, lse).reason == ""
+    assert oracle.judge(case, tensors, out, lse).reason == ""
     spoil(out, lse)
-    assert forward_oracle.judge(case, tensors, out, lse).reason != ""
+    assert oracle.judge(case, tensors, out, lse).reason != ""
 
 
-def overlooking(
-    feature: str, case: Case, tensors: forward_inputs.Tensors
-) -> tuple[Case, forward_inputs.Tensors] | None:
+def overlooking(feature: str, case: Case, tensors: inputs.Tensors) -> tuple[Case, inputs.Tensors] | None:
     """What a kernel sees that does not know the feature; None where the problem has not got it."""
     problem, extras = case.problem, tensors.extras
     if feature == "window":
@@ -131,9 +143,9 @@ def overlooking(
 def test_a_kernel_that_overlooks_a_feature_fails(feature: str) -> None:
     caught = 0
     for case in CASES:
-        tensors = forward_inputs.tensors_of(case, CPU)
+        tensors = inputs.tensors_of(case, CPU)
         less = overlooking(feature, case, tensors)
-        caught += less is not None and bool(forward_oracle.judge(case, tensors, *low(*less)).reason)
+        caught += less is not None and bool(oracle.judge(case, tensors, *low(*less)).reason)
         if caught == 3:
             return
     pytest.fail(f"only {caught} of these cases show that a kernel does not know {feature}")
@@ -152,59 +164,59 @@ def last_rows_of(out: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return torch.cat((out[:, :, : -out.shape[2] % 64 - 64], other[:, :, -out.shape[2] % 64 - 64 :]), 2)
 
 
-def one_key_too_many(case: Case, tensors: forward_inputs.Tensors) -> tuple[Case, forward_inputs.Tensors]:
+def one_key_too_many(case: Case, tensors: inputs.Tensors) -> tuple[Case, inputs.Tensors]:
     return replace(case, problem=replace(case.problem, causal=False, window=(-1, 1))), tensors
 
 
-def a_larger_sink(case: Case, tensors: forward_inputs.Tensors) -> tuple[Case, forward_inputs.Tensors]:
+def a_larger_sink(case: Case, tensors: inputs.Tensors) -> tuple[Case, inputs.Tensors]:
     assert tensors.extras.sinks is not None
     return case, replace(tensors, extras=replace(tensors.extras, sinks=tensors.extras.sinks + 3))
 
 
-def a_steeper_slope(case: Case, tensors: forward_inputs.Tensors) -> tuple[Case, forward_inputs.Tensors]:
+def a_steeper_slope(case: Case, tensors: inputs.Tensors) -> tuple[Case, inputs.Tensors]:
     assert tensors.extras.alibi is not None
     return case, replace(tensors, extras=replace(tensors.extras, alibi=tensors.extras.alibi * 1.25))
 
 
 @pytest.mark.parametrize("planted", [one_key_too_many, a_larger_sink, a_steeper_slope])
 def test_a_fault_of_one_block_of_rows_fails_where_the_whole_tensor_hides_it(
-    planted: Callable[..., tuple[Case, forward_inputs.Tensors]],
+    planted: Callable[..., tuple[Case, inputs.Tensors]],
 ) -> None:
     case = alone(batch=1, heads_q=4, heads_kv=2, seq_q=600, seq_kv=600, scale=0.05, causal=True, alibi=True)
     case = replace(case, problem=replace(case.problem, sinks=True))
-    tensors = forward_inputs.tensors_of(case, CPU)
+    tensors = inputs.tensors_of(case, CPU)
     extras = replace(tensors.extras, alibi=torch.full((1, 4), 0.004), sinks=torch.full((4,), -1.0))
     tensors = replace(tensors, extras=extras)
     out, lse = low(case, tensors)
-    assert forward_oracle.judge(case, tensors, out, lse).reason == ""
-    verdict = forward_oracle.judge(case, tensors, last_rows_of(out, low(*planted(case, tensors))[0]), lse)
+    assert oracle.judge(case, tensors, out, lse).reason == ""
+    verdict = oracle.judge(case, tensors, last_rows_of(out, low(*planted(case, tensors))[0]), lse)
     assert "of 64 rows" in verdict.reason and verdict.error <= verdict.allowed
 
 
 def test_what_float32_cannot_hold_may_be_zero_and_nothing_larger(monkeypatch: pytest.MonkeyPatch) -> None:
     """An H100 gave 0 where keys under a sink weigh less than 2^-126, and torch, that time, 8 bits of a denormal."""
     case = alone(batch=1, heads_q=4, heads_kv=2, seq_q=400, seq_kv=3, causal=True, alibi=True, sinks=True)
-    tensors = forward_inputs.tensors_of(case, CPU)
+    tensors = inputs.tensors_of(case, CPU)
     slopes = torch.tensor([[0.2, 0.25, 0.3, 0.4]])
     tensors = replace(tensors, extras=replace(tensors.extras, alibi=slopes))
-    plain = forward_oracle.pieces
+    plain = oracle.pieces
     out, lse = low(case, tensors)
     (piece,) = plain(case, tensors, out, lse)
     rounded = piece.exact.out.to(torch.bfloat16)  # the best that bf16 can do, denormals and all
 
-    def strict(*given: object) -> list[forward_oracle.Piece]:
+    def strict(*given: object) -> list[oracle.Piece]:
         return [replace(each, low=replace(each.low, out=rounded)) for each in plain(*given)]  # type: ignore[arg-type]
 
-    monkeypatch.setattr(forward_oracle, "pieces", strict)
+    monkeypatch.setattr(oracle, "pieces", strict)
     weights = (piece.exact.size / tensors.value.abs().max()).log2()
     held = rounded.where(weights[..., None] > -126, 0.0)
     assert not torch.equal(held, rounded)
-    assert forward_oracle.judge(case, tensors, held, lse).reason == ""
+    assert oracle.judge(case, tensors, held, lse).reason == ""
     with monkeypatch.context() as without:
-        without.setattr(forward_oracle, "FLUSHED", 0.0)
-        assert "of 64 rows" in forward_oracle.judge(case, tensors, held, lse).reason
+        without.setattr(oracle, "FLUSHED", 0.0)
+        assert "of 64 rows" in oracle.judge(case, tensors, held, lse).reason
     lost = rounded.where(weights[..., None] > -110, 0.0)
-    assert "of 64 rows" in forward_oracle.judge(case, tensors, lost, lse).reason
+    assert "of 64 rows" in oracle.judge(case, tensors, lost, lse).reason
 
 
 def test_tensors_lie_where_their_layout_says_amid_nan() -> None:
@@ -219,17 +231,17 @@ def test_tensors_lie_where_their_layout_says_amid_nan() -> None:
         "transposed": (120, 40, 1, 5),
     }
     for where, wanted in strides.items():
-        placed = forward_inputs._placed(values, where, exact=False)
+        placed = inputs._placed(values, where, exact=False)
         assert placed.stride() == wanted and torch.equal(placed, values)
         assert placed.data_ptr() % 16 == (2 if where == "misaligned" else 0)
         storage = torch.tensor([], dtype=torch.float16).set_(placed.untyped_storage())
         assert int((~torch.isnan(storage)).sum()) == values.numel()
-    assert forward_inputs._placed(values, "expanded", exact=False).stride(0) == 0
-    assert forward_inputs._placed(values[:1], "expanded", exact=False).stride(1) == 0
+    assert inputs._placed(values, "expanded", exact=False).stride(0) == 0
+    assert inputs._placed(values[:1], "expanded", exact=False).stride(1) == 0
 
 
 def test_a_write_outside_of_the_results_is_seen() -> None:
-    results = forward_inputs.Results(exact=False)
+    results = inputs.Results(exact=False)
     out = results.out(torch.zeros(1, 2, 3, 8, dtype=torch.float16).transpose(1, 2), 8)
     assert out.stride() == empty_out(torch.zeros(1, 2, 3, 8).transpose(1, 2), 8).stride()
     assert bool(torch.isnan(out).all()) and not results.strayed()

@@ -9,6 +9,7 @@ import pytest
 from attention import timings
 from microbench.errors import DataError, InputError, UnknownGpu
 from microbench.report import readme
+from microbench.verification import results, tables
 from smscope.readme import generated
 
 END = "<!-- /generated -->\n"
@@ -76,3 +77,30 @@ def test_the_comparison_has_the_ratios_of_the_last_run() -> None:
 def test_the_first_page_is_short() -> None:
     page = readme.pages()[0].read_text(encoding="utf-8")
     assert page.startswith("# smscope") and len(page.splitlines()) < 150
+
+
+def test_a_new_probe_or_kernel_changes_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its table is a file of its own, and no page counts them."""
+    pages = [file.read_text(encoding="utf-8") for file in readme.pages()]
+    plain = tables.read_all
+
+    def with_one_more(kind: type[tables.BuildRow]) -> tuple[tables.BuildRow, ...]:
+        found = plain(kind)
+        return (*found, *(row.model_copy(update={"kernel": "new"}) for row in found if row.kernel == found[0].kernel))
+
+    monkeypatch.setattr(tables, "read_all", with_one_more)
+    assert [readme.refreshed(page) for page in pages] == pages
+
+
+def test_a_machine_that_sent_results_is_named_and_a_broken_probe_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = tables.read_all
+
+    def broken(kind: type[tables.BuildRow]) -> tuple[tables.BuildRow, ...]:
+        found = plain(kind)
+        first = found[0].model_copy(update={"arch": "sm75", "kept": 0})
+        return (first, *found[1:]) if kind is tables.BuildRow else found
+
+    monkeypatch.setattr(tables, "read_all", broken)
+    monkeypatch.setattr(results, "machines", lambda: {("rtx-2080-ti-11gb", "sm75")})
+    turing = next(line for line in readme.architectures().splitlines() if "Turing" in line)
+    assert turing.split(" | ")[2:] == [f"not {plain(tables.BuildRow)[0].kernel}", "yes", "run on rtx-2080-ti-11gb |"]

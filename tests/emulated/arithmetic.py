@@ -1,4 +1,4 @@
-"""What NumPy and ml_dtypes make of small instructions, and words to try them on."""
+"""What NumPy and ml_dtypes make of small instructions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.emulated.attention_case import source_of
+from tests.emulated.sources import source_of
 
 SOURCE, NAME = source_of("arithmetic.cu")
 Words = NDArray[np.uint32]
@@ -133,15 +133,3 @@ CLOSE: dict[str, tuple[Model, float]] = {
         2**-23,
     ),
 }
-
-
-def spread(seed: int) -> Words:
-    """Floats of every size that an f16 or an fp8 can round, and a few that are special."""
-    rng = np.random.default_rng(seed)
-    values = rng.standard_normal((3, 32)) * 2.0 ** rng.integers(-14, 14, (3, 32))
-    values[:, ::8] = rng.choice([0, -0.0, np.inf, -np.inf, np.nan, 448, 464, 465, -61440, 2**-10, 3 * 2**-10], (3, 4))
-    return values.astype(np.float32).view(np.uint32)
-
-
-def random_words(seed: int) -> Words:
-    return np.random.default_rng(seed).integers(0, 1 << 32, (3, 32), np.uint32)

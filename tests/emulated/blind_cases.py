@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microbench.emulator import EmulatedDevice, TensorMap
-from tests.emulated.attention_case import Floats, bf16_bits, source_of
+from microbench.verification.differential.attention_case import Floats, bf16_bits
+from tests.emulated.sources import source_of
 
 # What a launch gives, and what it should: integers, small enough for both to be exact.
 Outcome = tuple[Floats, Floats]

@@ -1,99 +1,16 @@
-"""The tensor cores' number formats: how NumPy holds them, and the wrappers that multiply them."""
+"""The tensor cores' wrappers, run on the emulator."""
 
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from microbench.emulator import EmulatedDevice
-from tests.emulated.attention_case import source_of
+from microbench.verification.differential import number_formats
+from microbench.verification.differential.number_formats import MMA, Wrapper, mma_defines, wgmma_defines
 
-SOURCE, NAME = source_of("formats.cu")
-Defines = tuple[tuple[str, int | str], ...]
-
-# fp8 from ml_dtypes, which nobody here wrote. tf32 is an f32 whose lower 13 bits nobody reads.
-DTYPES: dict[str, Any] = {
-    "f16": np.float16,
-    "bf16": ml_dtypes.bfloat16,
-    "tf32": np.float32,
-    "e4m3": ml_dtypes.float8_e4m3fn,
-    "e5m2": ml_dtypes.float8_e5m2,
-    "s8": np.int8,
-    "u8": np.uint8,
-}
-SUMS: dict[str, Any] = {"f32": np.float32, "f16": np.float16, "s32": np.int32}
-_C_TYPES = {"f32": ("float", 1), "f16": ("unsigned", 2), "s32": ("int", 1)}  # and elements to a word
-
-
-@dataclass(frozen=True)
-class Wrapper:
-    """One wrapper of mma.sync or, with `k` and the columns, of wgmma; `name` without the prefix of its family."""
-
-    name: str
-    k: int
-    a: str
-    b: str
-    sums: str
-    saturates: bool = False
-
-    @property
-    def per_word(self) -> int:
-        return 4 // int(np.dtype(DTYPES[self.a]).itemsize)
-
-
-def _pairs(*kinds: str) -> list[tuple[str, str, str]]:
-    """(the wrapper's name, type of a, type of b): alike, then mixed."""
-    mixed = [(f"{a}_{b}", a, b) for a in kinds for b in kinds if a != b]
-    return [*((kind, kind, kind) for kind in kinds), *mixed]
-
-
-def _eight_bit(k: int) -> list[Wrapper]:
-    integers = [
-        Wrapper(f"{name}{'_sat' if sat else ''}", k, a, b, "s32", sat)
-        for name, a, b in _pairs("s8", "u8")
-        for sat in (False, True)
-    ]
-    return integers + [Wrapper(name, k, a, b, sums) for name, a, b in _pairs("e4m3", "e5m2") for sums in ("f32", "f16")]
-
-
-MMA = (
-    *(Wrapper(kind, k, kind, kind, "f32") for k in (16, 8) for kind in ("f16", "bf16")),
-    *(Wrapper("f16", k, "f16", "f16", "f16") for k in (16, 8)),
-    *(Wrapper("tf32", k, "tf32", "tf32", "f32") for k in (8, 4)),
-    *_eight_bit(32),
-    *_eight_bit(16),
-)
-WGMMA = (
-    *(Wrapper(kind, 16, kind, kind, "f32") for kind in ("f16", "bf16")),
-    Wrapper("tf32", 8, "tf32", "tf32", "f32"),
-    *(each for each in _eight_bit(32) if each.sums != "f16"),
-)
-FLOAT_N = tuple(range(8, 257, 8))
-INTEGER_N = (8, 24, *range(16, 257, 16))
-
-
-def mma_defines(wrappers: tuple[Wrapper, ...] = MMA) -> Defines:
-    """The build that has these wrappers, numbered as they come."""
-    made = []
-    for number, each in enumerate(wrappers):
-        c_type, packed = _C_TYPES[each.sums]
-        words = each.k * 16 // 32 // each.per_word, each.k * 8 // 32 // each.per_word, c_type, 4 // packed
-        made.append(f"TRY({number},mma_m16n8k{each.k}_{each.name},{','.join(map(str, words))})")
-    return ("MMA_SYNC", 1), ("WRAPPERS", " ".join(made))
-
-
-def columns_of(wrapper: Wrapper) -> tuple[int, ...]:
-    """Every N of a wgmma."""
-    return INTEGER_N if wrapper.sums == "s32" else FLOAT_N
-
-
-def wgmma_defines(wrapper: Wrapper, columns: tuple[int, ...] | None = None) -> Defines:
-    """The build of one wgmma, numbered by N: in all its sizes unless said."""
-    c_type = _C_TYPES[wrapper.sums][0]
-    made = (f"TRY({n},{wrapper.name},{c_type},{n})" for n in columns or columns_of(wrapper))
-    return ("WGMMA", 1), ("WRAPPERS", " ".join(made))
+SOURCE, NAME = number_formats.SOURCE.read_text(), number_formats.SOURCE.name
 
 
 def run_mma(wrapper: Wrapper, a: NDArray[np.uint32], b: NDArray[np.uint32], d: NDArray[Any]) -> None:
@@ -130,30 +47,3 @@ def run_wgmma(
     kernel = device.load(SOURCE, NAME, kernel="wgmma", defines=wgmma_defines(wrapper))
     matrices = *image.arguments, *b.arguments
     kernel((1,), (128,), (2 * d.shape[1], int(from_registers), swizzle, *matrices, fragments, d), shared_mem=65536)
-
-
-def values_of(bits: NDArray[Any], kind: str) -> NDArray[np.float64]:
-    """What the elements are worth, from their bits: (...) of the unsigned integer of that size."""
-    if kind == "tf32":
-        bits = bits & np.uint32(0xFFFFE000)
-    with np.errstate(invalid="ignore"):
-        return bits.view(DTYPES[kind]).astype(np.float64)
-
-
-def bits_of(values: NDArray[Any], kind: str) -> NDArray[Any]:
-    """The bits of the nearest elements, as unsigned integers of their size."""
-    held = values.astype(DTYPES[kind])
-    return held.view(f"u{held.itemsize}")
-
-
-def registers(fragments: NDArray[Any]) -> NDArray[np.uint32]:
-    """Fragments of bits, (lanes, elements), as the words that hold them."""
-    return np.ascontiguousarray(fragments).view(np.uint32)
-
-
-def integer_sum(a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.int32], sat: bool) -> NDArray[np.int32]:
-    """a @ b + c in s32: wrapped, or held at the ends. Products of 8 bits are exact in f64."""
-    wide = (a @ b).astype(np.int64) + c
-    if sat:
-        wide = np.clip(wide, -(2**31), 2**31 - 1)
-    return wide.astype(np.int32)

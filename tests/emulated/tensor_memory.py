@@ -5,8 +5,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.emulated.formats import DTYPES
-from tests.emulated.layouts import Places, grid, swizzled
+from microbench.verification.differential.layouts import Places, grid, swizzled
+from microbench.verification.differential.number_formats import dtypes
 
 Shape = Literal["32x32b", "16x64b", "16x128b", "16x256b"]
 Kind = Literal["f16", "bf16", "e4m3", "e5m2"]
@@ -39,7 +39,7 @@ def lanes_of_rows(m: int) -> NDArray[np.int64]:
 
 def element_bits(values: NDArray[np.float32], kind: Kind) -> NDArray[Any]:
     """Elements as the tensor cores read them: uint16 or uint8."""
-    narrow = values.astype(DTYPES[kind])
+    narrow = values.astype(dtypes()[kind])
     bits: NDArray[Any] = narrow.view(np.uint16 if narrow.itemsize == 2 else np.uint8)
     return bits
 

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from microbench.emulator import EmulatedDevice
+from microbench.verification.differential import small
+from microbench.verification.differential.small import random_words, spread
 from tests.emulated.arithmetic import (
     CLOSE,
     E4M3,
@@ -19,8 +21,6 @@ from tests.emulated.arithmetic import (
     Words,
     f32,
     halves,
-    random_words,
-    spread,
 )
 
 CALLS = (*EXACT, *FLOATS, *PAIRS, *CLOSE)
@@ -60,6 +60,10 @@ def test_small_instructions_are_those_of_the_manual(words: Words) -> None:
         expected = value(*words)
         expected = np.where(np.isinf(expected.astype(np.float32)), expected.astype(np.float32), expected)
         np.testing.assert_allclose(f32(found[call]), expected, relative, 2**-149, err_msg=call)
+
+
+def test_a_gpu_is_held_against_the_emulator_by_the_same_instructions() -> None:
+    assert tuple(EXACT) == small.EXACT
 
 
 def test_every_code_of_fp8_survives_the_way_there_and_back() -> None:

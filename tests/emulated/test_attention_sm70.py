@@ -7,8 +7,15 @@ import pytest
 
 from microbench.build import compile_source
 from microbench.emulator import MODES, EmulatedDevice, Mode
-from tests.emulated.attention_case import TOLERANCE, AttentionCase, Floats, attention_case, scale_log2, source_of
+from microbench.verification.differential.attention_case import (
+    TOLERANCE,
+    AttentionCase,
+    Floats,
+    attention_case,
+    scale_log2,
+)
 from tests.emulated.planted import bug_numbers, outcome
+from tests.emulated.sources import source_of
 
 SOURCE, NAME = source_of("attention_sm70.cu")
 KERNEL = "attention_sm70"

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from microbench.build import compile_source
 from microbench.emulator import MODES, EmulatedDevice, Mode, TensorMap
 from microbench.errors import DeviceError
-from tests.emulated.attention_case import source_of
 from tests.emulated.planted import bug_numbers, outcome
+from tests.emulated.sources import source_of
 
 SOURCE, NAME = source_of("clusters.cu")
 WORDS, SMEM_BYTES = 256, 9 * 1024 + 8

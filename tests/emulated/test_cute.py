@@ -13,8 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 from microbench.emulator import EmulatedDevice, toolchain
+from microbench.verification.differential import number_formats
+from microbench.verification.differential.number_formats import Wrapper
 from tests.emulated import formats
-from tests.emulated.formats import Wrapper
 from tests.emulated.test_wrappers import integers, load, mma_defines, words
 
 pytestmark = pytest.mark.slow
@@ -137,36 +138,38 @@ FORMATS = [
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_of_mma_sync_agrees_with_cute(cute: dict[str, Indices], name: str) -> None:
     shape, kind, sums = name.split(".")
-    wrapper = next(w for w in formats.MMA if (f"m16n8k{w.k}", w.name, w.sums) == (shape, kind, sums))
+    wrapper = next(w for w in number_formats.MMA if (f"m16n8k{w.k}", w.name, w.sums) == (shape, kind, sums))
     places = [fragment(cute, f"{name}.{operand}", 32, extent) for operand, extent in (("a", 16), ("b", 8), ("c", 16))]
     rng = np.random.default_rng(wrapper.k)
     low = 0 if "u8" in kind else -4
     a, b, c = (rng.integers(low, 5, side) for side in ((16, wrapper.k), (8, wrapper.k), (16, 8)))
     fa, fb = (
-        formats.registers(formats.bits_of(m[at], of))
+        number_formats.registers(number_formats.bits_of(m[at], of))
         for m, at, of in ((a, places[0], wrapper.a), (b, places[1], wrapper.b))
     )
-    d = np.ascontiguousarray(c[places[2]].astype(formats.SUMS[sums]))
+    d = np.ascontiguousarray(c[places[2]].astype(number_formats.SUMS[sums]))
     formats.run_mma(wrapper, fa, fb, d)
     np.testing.assert_array_equal(d, (a @ b.T + c)[places[2]])
 
 
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
-@pytest.mark.parametrize("wrapper", formats.WGMMA[2:], ids=lambda wrapper: wrapper.name)
+@pytest.mark.parametrize("wrapper", number_formats.WGMMA[2:], ids=lambda wrapper: wrapper.name)
 def test_every_format_of_wgmma_agrees_with_cute(cute: dict[str, Indices], wrapper: Wrapper, swizzle: int) -> None:
     size = "tf32" if wrapper.a == "tf32" else "8bit"
     rng = np.random.default_rng(swizzle)
     a, b = (rng.integers(0, 5, (64, wrapper.k)) for _ in range(2))
-    c = rng.integers(-100, 100, (64, 64)).astype(formats.SUMS[wrapper.sums])
+    c = rng.integers(-100, 100, (64, 64)).astype(number_formats.SUMS[wrapper.sums])
     images = []
     for matrix, kind in ((a, wrapper.a), (b, wrapper.b)):
         leading, stride, *places = cute[f"tile.{size}.{swizzle}"]
-        elements = formats.bits_of(matrix, kind).ravel()
+        elements = number_formats.bits_of(matrix, kind).ravel()
         memory = np.full(64 * 128 // elements.itemsize, 0x7F, elements.dtype)
         memory[np.array(places) // elements.itemsize] = elements
         images.append(formats.Image(memory.view(np.uint32), int(leading), int(stride)))
     places_c = fragment(cute, "wgmma.c.64", 128, 64)
-    from_registers = formats.registers(formats.bits_of(a[fragment(cute, f"wgmma.a.{size}", 128, 64)], wrapper.a))
+    from_registers = number_formats.registers(
+        number_formats.bits_of(a[fragment(cute, f"wgmma.a.{size}", 128, 64)], wrapper.a)
+    )
     for source in (images[0], from_registers):
         d = np.ascontiguousarray(c[places_c])
         formats.run_wgmma(EmulatedDevice(), wrapper, source, images[1], d, swizzle)

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from tests.emulated import layouts
-from tests.emulated.formats import (
-    DTYPES,
+from microbench.verification.differential import layouts
+from microbench.verification.differential.number_formats import (
     MMA,
     SUMS,
     Wrapper,
     bits_of,
+    dtypes,
     integer_sum,
     registers,
-    run_mma,
     values_of,
 )
+from tests.emulated.formats import run_mma
 
 Bits = NDArray[Any]
 INTEGERS = tuple(each for each in MMA if each.sums == "s32")
@@ -111,4 +111,4 @@ def test_a_tf32_is_read_without_its_lower_bits() -> None:
 
 
 def test_every_type_is_tried() -> None:
-    assert {each.a for each in MMA} | {each.b for each in MMA} == set(DTYPES)
+    assert {each.a for each in MMA} | {each.b for each in MMA} == set(dtypes())

@@ -7,8 +7,9 @@ import pytest
 
 from microbench.build import compile_source
 from microbench.emulator import MODES, EmulatedDevice, Mode, TensorMap
-from tests.emulated.attention_case import Floats, bf16_bits, source_of
+from microbench.verification.differential.attention_case import Floats, bf16_bits
 from tests.emulated.planted import bug_numbers, outcome
+from tests.emulated.sources import source_of
 
 SOURCE, NAME = source_of("gemm_pair_sm100a.cu")
 KERNEL = "gemm_pair_sm100a"

@@ -5,8 +5,8 @@ import pytest
 
 from microbench.build import compile_source
 from microbench.emulator import MODES, EmulatedDevice, Mode, TensorMap
-from tests.emulated.attention_case import source_of
-from tests.emulated.formats import DTYPES
+from microbench.verification.differential.number_formats import dtypes
+from tests.emulated.sources import source_of
 
 SOURCE, NAME = source_of("gemm_sm100a.cu")
 KERNEL = "gemm_sm100a"
@@ -18,7 +18,7 @@ SMEM_BYTES = 6 * 128 * 128 + 7 * 8 + 4
 def test_a_product_is_that_of_its_rounded_operands(kind: str, mode: Mode) -> None:
     rows, columns, depth = 128, 256, 640
     rng = np.random.default_rng(depth)
-    a, b = (rng.standard_normal((side, depth)).astype(DTYPES[kind]) for side in (rows, columns))
+    a, b = (rng.standard_normal((side, depth)).astype(dtypes()[kind]) for side in (rows, columns))
     device = EmulatedDevice(mode)
     c = device.full((rows, columns), np.nan, np.float32)
     operands = [device.asarray(each.view(np.uint8)) for each in (a, b)]

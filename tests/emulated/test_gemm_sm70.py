@@ -8,8 +8,9 @@ import pytest
 
 from microbench.build import compile_source
 from microbench.emulator import MODES, EmulatedDevice, Mode
-from tests.emulated.attention_case import Floats, source_of
+from microbench.verification.differential.attention_case import Floats
 from tests.emulated.planted import bug_numbers, outcome
+from tests.emulated.sources import source_of
 
 SOURCE, NAME = source_of("gemm_sm70.cu")
 ROWS, COLUMNS, DEPTH = 32, 64, 48

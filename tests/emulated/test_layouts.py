@@ -8,7 +8,7 @@ import pytest
 from microbench import layouts
 from microbench.build import compile_source
 from microbench.layouts import Fragment, Order
-from tests.emulated import layouts as tables
+from microbench.verification.differential import layouts as tables
 
 ORDERS: tuple[tuple[Order, Order], ...] = tuple(itertools.product(("row", "col"), repeat=2))
 

@@ -3,10 +3,10 @@
 import pytest
 
 from microbench.emulator import MODES, EmulatedDevice, Mode
+from microbench.verification.differential.attention_case import TOLERANCE, attention_case
 from tests.emulated import test_attention_sm80 as sm80
 from tests.emulated import test_attention_sm90a as sm90a
 from tests.emulated import test_attention_sm100a as sm100a
-from tests.emulated.attention_case import TOLERANCE, attention_case
 from tests.emulated.planted import bug_numbers, outcome
 
 # Nothing: only the rules on fences, and the vector clocks, know of these. No one mode finds what all three find.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from microbench.emulator import MODES, EmulatedDevice, Mode
-from tests.emulated.attention_case import source_of
+from tests.emulated.sources import source_of
 from tests.emulated.tensor_memory import (
     SHAPES,
     Kind,

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from microbench.emulator import MODES, EmulatedDevice, Mode, Swizzle, TensorMap
 from microbench.emulator.tensor_map import Element
 from microbench.errors import DeviceError, InputError
-from tests.emulated import layouts
-from tests.emulated.attention_case import source_of
+from microbench.verification.differential import layouts
+from tests.emulated.sources import source_of
 
 SOURCE, NAME = source_of("wrappers.cu")
 SMEM_BYTES = 32768 + 8

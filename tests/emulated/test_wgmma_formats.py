@@ -8,19 +8,18 @@ from numpy.typing import NDArray
 
 from microbench.emulator import MODES, EmulatedDevice, Mode
 from microbench.errors import BuildError
-from tests.emulated import layouts
-from tests.emulated.formats import (
+from microbench.verification.differential import layouts
+from microbench.verification.differential.number_formats import (
     SUMS,
     WGMMA,
-    Image,
     Wrapper,
     bits_of,
     columns_of,
     integer_sum,
     registers,
-    run_wgmma,
     values_of,
 )
+from tests.emulated.formats import Image, run_wgmma
 
 Bits = NDArray[Any]
 

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from microbench.build import compile_source
 from microbench.emulator import EmulatedDevice
-from tests.emulated import layouts
-from tests.emulated.attention_case import bf16_bits, source_of
+from microbench.verification.differential import layouts
+from microbench.verification.differential.attention_case import bf16_bits
+from tests.emulated.sources import source_of
 
 SOURCE, NAME = source_of("wrappers.cu")
 Words = NDArray[np.uint32]

@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from attention.verify.builds import tuned
 from microbench.paths import CACHE_VARIABLE
-from tests.gpu.forward_builds import tuned
 
 SHAPE = (1, 16, 1024, 128)
 
@@ -27,8 +27,8 @@ def measure(path: str) -> dict[str, float]:
     from attention.builds import legal
     from attention.problem import AttentionProblem
     from attention.variant import by_path
+    from attention.verify.builds import ARCH
     from microbench.arch import by_name
-    from tests.gpu.forward_builds import ARCH
 
     q, k, v = (torch.randn(SHAPE, device="cuda", dtype=torch.bfloat16) for _ in range(3))
     torch.nn.functional.scaled_dot_product_attention(q, k, v)

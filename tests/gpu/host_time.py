@@ -1,5 +1,6 @@
 """What a call costs the host: microseconds of an eager call, where the GPU's part is shorter.
 
+python -m tests.gpu.host_time build       the kernels into the cache; needs NVRTC, no GPU
 python -m tests.gpu.host_time OUT.json
 """
 
@@ -17,11 +18,12 @@ from attention.choose import choose
 from attention.errors import AttentionError
 from attention.problem import AttentionProblem
 from attention.variant import by_path
+from attention.verify.builds import ARCH, Asked, Build, tuned
+from attention.verify.compiling import compile_together
 from microbench import stamp
 from microbench.arch import by_name
 from microbench.build import Source
 from microbench.profile import Profile
-from tests.gpu.forward_builds import ARCH, Asked, Build, tuned
 
 # A few microseconds of any GPU.
 SMALL = AttentionProblem(1, 2, 2, 64, 64, 128, dtype="bfloat16", device="cuda")
@@ -138,6 +140,8 @@ def gpu_microseconds(call: Callable[[], Any]) -> float:
 
 def main(out: str) -> int:
     """Time every call, and append what came of it: earlier rows stay."""
+    if out == "build":
+        return int(bool(compile_together(sources()).refused))
     import torch
 
     where = {

@@ -8,11 +8,11 @@ import pytest
 from microbench import clocks
 from microbench.build import compile_source
 from microbench.device.cuda import CudaDevice
+from microbench.verification.differential.attention_case import bf16_bits
+from microbench.verification.differential.case import Map
+from microbench.verification.differential.gpu import tensor_map
 from tests.emulated import test_cluster_copies as copies
 from tests.emulated import test_gemm_cluster as gemm
-from tests.emulated.attention_case import bf16_bits
-from tests.gpu.differential.case import Map
-from tests.gpu.differential.gpu import tensor_map
 
 pytestmark = pytest.mark.gpu
 

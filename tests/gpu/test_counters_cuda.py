@@ -10,9 +10,9 @@ from attention.cuda.counters import CHUNK_BYTES, PAIR_BYTES, PER_THREAD, counter
 from attention.cuda.driver import bindings, check, current_stream
 from attention.problem import AttentionProblem
 from attention.variant import by_path
+from attention.verify.builds import ARCH, Asked, Build, builds_of
+from attention.verify.counters import counters_left
 from microbench.arch import by_compute_capability
-from tests.gpu.counters_left import counters_left
-from tests.gpu.forward_builds import ARCH, Asked, Build, builds_of
 
 # Warnings of torch itself are torch's affair.
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]

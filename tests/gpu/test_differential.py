@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from microbench import clocks
-from microbench.verification.differential import DifferentialRow
-from tests.gpu.differential.catalogue import cases
-from tests.gpu.differential.compare import compare
+from microbench.verification.differential.catalogue import cases
+from microbench.verification.differential.compare import compare
+from microbench.verification.differential.rows import DifferentialRow
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 

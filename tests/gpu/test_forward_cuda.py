@@ -1,4 +1,4 @@
-"""Our CUDA forward as it is called: streams, threads, graphs, another device; random problems are random_forward's."""
+"""Our CUDA forward as it is called: streams, threads, graphs, another device; random problems: attention.verify."""
 
 import threading
 from dataclasses import replace
@@ -11,12 +11,12 @@ from attention.cuda import kernels
 from attention.errors import LaunchError
 from attention.problem import AttentionProblem
 from attention.variant import by_path
+from attention.verify.builds import ARCH, Asked, Build, builds_of, kernel_module, tuned
+from attention.verify.counters import counters_left
+from attention.verify.inputs import Tensors, tensors_of
+from attention.verify.oracle import judge
+from attention.verify.problems import Case
 from microbench.arch import by_compute_capability
-from tests.gpu.counters_left import counters_left
-from tests.gpu.forward_builds import ARCH, Asked, Build, builds_of, kernel_module, tuned
-from tests.gpu.forward_inputs import Tensors, tensors_of
-from tests.gpu.forward_oracle import judge
-from tests.gpu.forward_problems import Case
 
 # Warnings of torch itself are torch's affair.
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]

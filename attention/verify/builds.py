@@ -1,0 +1,162 @@
+"""Which kernels the random campaign runs: a fixed sample of every variant's builds, compiled before a GPU is at hand.
+
+Every head dim gets as many builds as it has legal configurations in both dtypes, and no fewer than LEAST_PER_BUCKET;
+among them is every feature, alone and in company. The sample does not depend on the campaign's seed: any problem drawn
+meets a compiled kernel.
+"""
+
+import importlib
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from attention.cuda.source import source_of
+from attention.problem import AttentionProblem
+from attention.variant import Config, Variant, by_path, shipped
+from microbench.arch import by_name
+from microbench.build import Defines, Source
+
+ARCH = "sm90a"  # what is compiled for where no GPU is named: the architecture of the committed campaigns
+BUCKETS = ((1, 64), (65, 96), (97, 128), (129, 192), (193, 256))  # head dims that share a padded size
+LEAST_PER_BUCKET = 24  # builds: two variants stay within 300
+DTYPES = ("bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The features that decide which code is compiled: edges of the band, not where they lie."""
+
+    right: bool = False
+    left: bool = False
+    softcap: bool = False
+    alibi: bool = False
+    sinks: bool = False
+    mask: bool = False
+    varlen: bool = False
+
+
+# Each feature by itself, where it is commonly met, before any mixture.
+PLAIN = (
+    Asked(),
+    Asked(right=True),
+    Asked(right=True, left=True),
+    Asked(left=True),
+    Asked(softcap=True),
+    Asked(right=True, alibi=True),
+    Asked(right=True, sinks=True),
+    Asked(mask=True),
+    Asked(varlen=True),
+    Asked(right=True, varlen=True),
+    Asked(right=True, left=True, sinks=True, varlen=True),
+    Asked(right=True, left=True, softcap=True, alibi=True, sinks=True, varlen=True),
+)
+
+
+@dataclass(frozen=True)
+class Build:
+    """One kernel of the sample."""
+
+    variant: str
+    bucket: tuple[int, int]
+    dtype: str
+    config: Config
+    asked: Asked
+    arch: str = ARCH  # of the GPU, whatever generation the kernel was written for
+
+    @property
+    def problem(self) -> AttentionProblem:
+        """One problem that needs this build."""
+        asked = self.asked
+        return AttentionProblem(
+            *(2, 4, 2, 500, 500, self.bucket[1]),
+            dtype=self.dtype,
+            device="cuda",
+            window=(100 if asked.left else -1, 0 if asked.right else -1),
+            softcap=30.0 if asked.softcap else 0.0,
+            alibi=asked.alibi,
+            sinks=asked.sinks,
+            mask="bool" if asked.mask else "none",
+            varlen=asked.varlen,
+        )
+
+    @property
+    def defines(self) -> Defines:
+        """What tells its code from that of other builds of the variant."""
+        return defines_of(self.variant, self.problem, self.config)
+
+    @property
+    def source(self) -> Source:
+        """What to compile."""
+        variant = by_path(self.variant)
+        assert variant.build is not None
+        return source_of(variant.folder, variant.build(self.problem, self.config), by_name(self.arch))
+
+
+def kernel_module(variant: str) -> Any:
+    """The module of a variant's entry."""
+    found = by_path(variant)
+    return importlib.import_module(f"{found.package}.{found.entry.partition(':')[0]}")
+
+
+def defines_of(variant: str, problem: AttentionProblem, config: Config) -> Defines:
+    """What its kernel is compiled with for one problem."""
+    build = by_path(variant).build
+    assert build is not None
+    return build(problem, config).defines
+
+
+def tuned(arch: str = ARCH) -> tuple[str, ...]:
+    """Paths of our CUDA kernels that a device of this architecture can run."""
+    return tuple(variant.path for variant in shipped() if variant.build is not None and arch in variant.archs)
+
+
+@lru_cache
+def builds_of(path: str, arch: str = ARCH) -> tuple[Build, ...]:
+    """The sample of one variant, by buckets of head dims: no two builds of the same code."""
+    found: dict[Defines, Build] = {}
+    for number, bucket in enumerate(BUCKETS):
+        found |= _of_bucket(by_path(path), arch, bucket, np.random.default_rng([number, 1]))
+    return tuple(found.values())
+
+
+def _of_bucket(variant: Variant, arch: str, bucket: tuple[int, int], rng: np.random.Generator) -> dict[Defines, Build]:
+    """Every feature, each with the configuration used least; then every configuration, with mixtures of features."""
+    found: dict[Defines, Build] = {}
+    pairs = list(product(DTYPES, variant.configs()))
+    mixed = (pairs[at] for at in rng.permutation(len(pairs)))
+    every = [Build(variant.path, bucket, dtype, config, Asked(), arch) for dtype, config in mixed]
+    used = {plain: 0 for plain in every if any(legal(variant, replace(plain, asked=asked)) for asked in PLAIN)}
+
+    def take(build: Build, plain: Build) -> None:
+        used[plain] += 1
+        found.setdefault(build.defines, build)
+
+    for asked in PLAIN:
+        fitting = [plain for plain in used if legal(variant, replace(plain, asked=asked))]
+        if fitting:
+            plain = min(fitting, key=used.__getitem__)
+            take(replace(plain, asked=asked), plain)
+    wanted = max(LEAST_PER_BUCKET, len(used))
+    for _ in range(20 * wanted):  # a variant of few configurations may have fewer builds
+        if len(found) == wanted or not used:
+            break
+        plain = min(used, key=used.__getitem__)
+        mixtures = (replace(plain, asked=asked) for asked in (*(_mixture(rng) for _ in range(30)), *PLAIN))
+        take(next(build for build in mixtures if legal(variant, build)), plain)
+    return found
+
+
+def legal(variant: Variant, build: Build) -> bool:
+    """Whether the variant serves this build's problem with this configuration."""
+    problem, arch = build.problem, by_name(build.arch)
+    if variant.refusal(problem, arch) is not None:
+        return False
+    return variant.illegal is None or variant.illegal(problem, build.config, arch) is None
+
+
+def _mixture(rng: np.random.Generator) -> Asked:
+    right, left, softcap, alibi, sinks, mask, varlen = rng.random(7) < (0.6, 0.3, 0.25, 0.25, 0.25, 0.15, 0.35)
+    return Asked(*map(bool, (right, left, softcap, alibi, sinks, mask, varlen)))

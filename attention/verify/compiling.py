@@ -1,0 +1,55 @@
+"""Kernels into the cache before a GPU waits for them, on all cores. Needs NVRTC, and no GPU."""
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+from microbench.build import Cubin, Source, cache, compile_all
+from microbench.errors import EnvironmentLacks
+from microbench.report.progress import watching
+
+CHUNK = 4  # kernels that one process compiles before it tells
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """How many kernels there are, what the compiler said of those that it refused, and which NVRTC it was."""
+
+    kernels: int
+    refused: tuple[str, ...]
+    nvrtc: str
+
+
+def compile_together(sources: Iterable[Source], jobs: int | None = None) -> Compiled:
+    """Compile each source once. Raises EnvironmentLacks without NVRTC, DataError without room for the cache."""
+    cache.require_writable()
+    wanted = list(dict.fromkeys(sources))
+    parts = [wanted[at : at + CHUNK] for at in range(0, len(wanted), CHUNK)]
+    refused: list[str] = []
+    compilers: set[str] = set()
+    workers = min(jobs or os.cpu_count() or 1, max(1, len(parts)))
+    # Not forked: a process that has opened a GPU must not be copied.
+    with watching(len(wanted)) as watch, ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        running = {pool.submit(_compiled, part): len(part) for part in parts}
+        for done in as_completed(running):
+            errors, nvrtc = done.result()
+            refused += errors
+            compilers |= nvrtc
+            watch.doing("compile", f"{len(refused)} refused")
+            watch.finished(running[done])
+    return Compiled(len(wanted), tuple(refused), " ".join(sorted(compilers)))
+
+
+def _compiled(sources: list[Source]) -> tuple[list[str], set[str]]:
+    """The errors, and the compilers of what was compiled."""
+    errors, compilers = [], set()
+    for source, made in zip(sources, compile_all(sources), strict=True):
+        if isinstance(made, EnvironmentLacks):
+            raise made
+        if isinstance(made, Cubin):
+            compilers.add(made.nvrtc)
+        else:
+            errors.append(f"{' '.join(source.flags)}: {made}")
+    return errors, compilers

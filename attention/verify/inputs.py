@@ -1,0 +1,190 @@
+"""The tensors of a case, in memory where a wrong access shows: NaN all around, and NaN where results are to be written.
+
+`exact` leaves out the room around a tensor, for a checking tool that knows the bounds of an allocation.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from attention import layout
+from attention.extras import Extras
+from attention.verify.problems import Case
+
+GUARD = 4096  # elements before and behind every tensor: more than one tile reaches beyond its edge
+FAR = 2  # rows, heads or elements of which a sliced tensor leaves out some
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """What a kernel is called with."""
+
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    extras: Extras
+
+
+def tensors_of(case: Case, device: torch.device, exact: bool = False) -> Tensors:
+    """Draw a case's tensors on a device."""
+    problem, random = case.problem, torch.Generator(device).manual_seed(case.seed * 1_000_003 + case.index)
+    dtype = getattr(torch, problem.dtype)
+    rows, keys = (problem.tokens_q, problem.tokens_kv) if case.lengths else (problem.seq_q, problem.seq_kv)
+    batch = 1 if case.lengths else problem.batch
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=random, device=device)
+
+    query = normal(batch, problem.heads_q, rows, problem.head_dim)
+    key, value = (normal(batch, problem.heads_kv, keys, problem.head_dim) for _ in range(2))
+    if case.values == "peaked":
+        query *= 4
+    elif case.values in ("rising", "falling"):
+        growth = torch.linspace(0.1, 4.0, keys, device=device)
+        key *= (growth if case.values == "rising" else growth.flip(0))[:, None]
+    elif case.values == "offset":
+        key, value = key + 1, value + 2
+    q, k, v = (
+        _placed(each.to(dtype), where, exact) for each, where in zip((query, key, value), case.layouts, strict=True)
+    )
+    return Tensors(q, k, v, _extras(case, device, random, exact))
+
+
+def on_host(tensors: Tensors) -> Tensors:
+    """Copies in host memory, as contiguous as they come."""
+    extras = {name: None if held is None else held.cpu() for name, held in vars(tensors.extras).items()}
+    return Tensors(tensors.query.cpu(), tensors.key.cpu(), tensors.value.cpu(), Extras(**extras))
+
+
+def _extras(case: Case, device: torch.device, random: torch.Generator, exact: bool) -> Extras:
+    problem = case.problem
+    batch, heads = problem.batch, problem.heads_q
+    found: dict[str, torch.Tensor] = {}
+    if problem.alibi:
+        shape = (batch, heads) if case.alibi == "batch and heads" else (1, heads)
+        slopes = torch.exp2(-8 * torch.rand(shape, generator=random, device=device))
+        found["alibi"] = _poisoned(slopes, exact).expand(batch, heads)
+    if problem.sinks:
+        found["sinks"] = _poisoned(2 * torch.randn(heads, generator=random, device=device), exact)
+    if problem.mask == "bool":
+        found["mask"] = _mask(case, device, random, exact)
+    if case.lengths:
+        for name, lengths in zip(("cu_seqlens_q", "cu_seqlens_k"), zip(*case.lengths, strict=True), strict=True):
+            starts = torch.tensor([0, *lengths]).cumsum(0)
+            found[name] = starts.to(device, torch.int32)
+    return Extras(**found)
+
+
+def _mask(case: Case, device: torch.device, random: torch.Generator, exact: bool) -> torch.Tensor:
+    problem = case.problem
+    full = (problem.batch, problem.heads_q, problem.seq_q, problem.seq_kv)
+    shape = tuple(size if name != "1" else 1 for name, size in zip(case.mask, full, strict=False))
+    mask = torch.rand(shape, generator=random, device=device) < case.density
+    if shape[2] > 1:  # some queries see nothing
+        mask[:, :, torch.rand(shape[2], generator=random, device=device) < 0.05] = False
+    if case.mask.endswith("T"):
+        return _poisoned(mask.transpose(2, 3).contiguous(), exact).transpose(2, 3).expand(full)
+    return _poisoned(mask, exact).expand(full)
+
+
+def _poisoned(values: torch.Tensor, exact: bool) -> torch.Tensor:
+    """The values, contiguous, amid NaN; a boolean mask amid bytes that hide nothing."""
+    room = _room(values.numel(), values.dtype, values.device, exact)
+    return room.view(values.shape).copy_(values)
+
+
+def _room(count: int, dtype: torch.dtype, device: torch.device, exact: bool, shift: int = 0) -> torch.Tensor:
+    """`count` poisoned elements that begin `shift` elements behind an aligned address."""
+    guard = 0 if exact else GUARD
+    filling = True if dtype == torch.bool else torch.nan
+    whole = torch.full((count + shift + 2 * guard,), filling, dtype=dtype, device=device)
+    return whole[guard + shift : guard + shift + count]
+
+
+def _placed(values: torch.Tensor, where: str, exact: bool) -> torch.Tensor:
+    """A tensor of these values that lies in memory as `where` says, in the midst of NaN."""
+    batch, heads, rows, width = values.shape
+    if where == "expanded":
+        values = values[:1].expand(batch, -1, -1, -1) if batch > 1 else values[:, :1].expand(-1, heads, -1, -1)
+        held = _poisoned(values[:1] if batch > 1 else values[:, :1], exact)
+        return held.expand(batch, heads, rows, width)
+    order = {"bshd": (0, 2, 1, 3), "sliced bshd": (0, 2, 1, 3), "transposed": (0, 1, 3, 2)}.get(where, (0, 1, 2, 3))
+    sliced = where.startswith("sliced")
+    # Eight elements are 16 bytes, which keeps a slice's rows where TMA wants them.
+    margin = (0, FAR, FAR, 8) if sliced else (0, 0, 0, 0)
+    step = 2 if where == "strided" else 1
+    sizes = [size + extra for size, extra in zip(values.shape, margin, strict=True)]
+    sizes[3] *= step
+    total = sizes[0] * sizes[1] * sizes[2] * sizes[3]
+    room = _room(total, values.dtype, values.device, exact, 1 if where == "misaligned" else 0)
+    whole = room.view([sizes[at] for at in order]).permute(order)  # each of these orders is its own inverse
+    if sliced:
+        whole = whole[:, 1 : 1 + heads, 1 : 1 + rows, 8:]
+    return whole[..., ::step].copy_(values)
+
+
+class Results:
+    """Memory for out and lse, all NaN, with more NaN before and behind it."""
+
+    empty_out = staticmethod(layout.empty_out)
+    empty_lse = staticmethod(layout.empty_lse)
+
+    def __init__(self, exact: bool) -> None:
+        self.exact = exact
+        self.whole: list[tuple[torch.Tensor, int, int]] = []
+
+    def out(self, query: torch.Tensor, head_dim_v: int, dtype: torch.dtype | None = None) -> torch.Tensor:
+        """attention.layout.empty_out, poisoned."""
+        return self._like(self.empty_out(query, head_dim_v, dtype))
+
+    def lse(self, query: torch.Tensor) -> torch.Tensor:
+        """attention.layout.empty_lse, poisoned."""
+        return self._like(self.empty_lse(query))
+
+    def _like(self, plain: torch.Tensor) -> torch.Tensor:
+        guard, count = 0 if self.exact else GUARD, plain.numel()
+        span = 1 + sum((size - 1) * stride for size, stride in zip(plain.shape, plain.stride(), strict=True))
+        assert span == count, "layout gives dense tensors"
+        whole = torch.full((count + 2 * guard,), torch.nan, dtype=plain.dtype, device=plain.device)
+        self.whole.append((whole, guard, count))
+        return whole.as_strided(plain.shape, plain.stride(), guard)
+
+    def hold(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor lies in this memory."""
+        places = [whole.untyped_storage().data_ptr() for whole, _, _ in self.whole]
+        return tensor.untyped_storage().data_ptr() in places
+
+    def strayed(self) -> bool:
+        """Whether anything was written outside of a result."""
+        return any(
+            not bool(torch.isnan(part).all())
+            for whole, guard, count in self.whole
+            for part in (whole[:guard], whole[guard + count :])
+        )
+
+
+@contextmanager
+def poisoned_results(exact: bool = False) -> Iterator[Results]:
+    """Inside, out and lse of any kernel are NaN before they are written, and so is what torch.empty gives."""
+    results = Results(exact)
+    given = {layout.empty_out: results.out, layout.empty_lse: results.lse}
+    names = {function.__name__: (function, instead) for function, instead in given.items()}
+    modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == "attention"]
+    places = [
+        (module, name) for module in modules for name, (plain, _) in names.items() if vars(module).get(name) is plain
+    ]
+    fills = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+    for module, name in places:
+        setattr(module, name, names[name][1])
+    torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined]
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield results
+    finally:
+        for module, name in places:
+            setattr(module, name, names[name][0])
+        torch.use_deterministic_algorithms(False)
+        torch.utils.deterministic.fill_uninitialized_memory = fills  # type: ignore[attr-defined]

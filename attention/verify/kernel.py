@@ -1,0 +1,75 @@
+"""One attention kernel on this machine's GPU: compiled, run on random problems, judged, and summed up in one result."""
+
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from attention.verify.campaign import Campaign
+from attention.verify.compiling import compile_together
+from attention.verify.sanitizer import TOOLS, check
+from attention.verify.supervisor import supervise
+from microbench.report.progress import watching
+from microbench.verification.forward import ForwardProblemRow, read
+from microbench.verification.results import Failure, KernelResult, SanitizerResult
+
+UNTRIED = "not tried: too many workers were lost before it"
+
+
+def verify(
+    kernel: str, where: Mapping[str, Any], problems: int, device: int = 0, seed: int = 0, tool: str | None = None
+) -> KernelResult:
+    """Run `problems` of them on the `device`-th GPU, and with `tool`, compute-sanitizer, a few more under it.
+
+    `where` is results.where() of that GPU. Raises DeviceError where no worker starts, EnvironmentLacks without NVRTC.
+    """
+    campaign = Campaign((kernel,), problems, seed, str(where["arch"]), device)
+    few = Campaign((kernel,), seed=seed, arch=campaign.arch, device=device, checked=True, exact=True)
+    cases = campaign.cases()
+    made = compile_together(case.build.source for case in (*cases, *(few.cases() if tool else ())))
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "rows.jsonl"
+        out.write_text("", encoding="utf-8")
+        supervise(cases, out, campaign.options)
+        rows = read(out, ForwardProblemRow)
+        checks = _sanitized(tool, few, Path(folder)) if tool else ()
+    untried = [Failure(what=str(case.problem), reason=UNTRIED) for case in cases[len(rows) :]]
+    wrong = [Failure(what=f"{row.index}: {row.config}: {row.problem}", reason=row.reason) for row in rows if not row.ok]
+    return KernelResult(
+        **where,
+        kernel=kernel,
+        nvrtc=made.nvrtc,
+        torch=metadata.version("torch"),
+        seed=seed,
+        problems=len(cases),
+        right=sum(row.ok for row in rows),
+        cubins=tuple(sorted({row.cubin for row in rows if row.cubin})),
+        features=dict(sorted(Counter(feature for row in rows for feature in row.features).items())),
+        **worst_of(rows),
+        failures=(*wrong, *untried),
+        sanitizer=checks,
+    )
+
+
+def worst_of(rows: Sequence[ForwardProblemRow]) -> dict[str, Any]:
+    """The largest error over what is allowed: of whole tensors, of 64 rows, and of lse."""
+    ratios = {
+        "worst_ratio": (row.error / row.allowed if row.error and row.allowed else 0.0 for row in rows),
+        "worst_block_ratio": (row.block_ratio or 0.0 for row in rows),
+        "worst_lse_ratio": (row.lse_ratio or 0.0 for row in rows),
+    }
+    return {name: round(max(found, default=0.0), 4) for name, found in ratios.items()}
+
+
+def _sanitized(tool: str, few: Campaign, folder: Path) -> tuple[SanitizerResult, ...]:
+    found = []
+    with watching(len(TOOLS)) as watcher:
+        for name in TOOLS:
+            watcher.doing("sanitizer", name)
+            said = check(tool, name, few, folder)
+            complaint = said.complaint or "; ".join(said.wrong)
+            found.append(SanitizerResult(tool=name, problems=said.problems, right=said.right, complaint=complaint))
+            watcher.finished()
+    return tuple(found)

@@ -1,0 +1,197 @@
+"""What a forward should give, in torch on any device: in double precision, and as low precision can do it.
+
+A result is judged by attention.reference's rule over the whole tensor, and by the same rule over every 64 rows of a
+head: the first rows of a causal problem are as large as V, and beside them late ones, which average thousands of
+values, could be wrong altogether.
+
+Whole blocks may be smaller than float32 can hold: under a sink, keys 800 steps of ALiBi away weigh exp(-800). Hence
+both rules also allow what is lost where weights below FLUSHED become 0: the sum of min(weight, FLUSHED) |v| of a row.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from attention.band import Band
+from attention.problem import AttentionProblem
+from attention.reference import ERROR_FACTOR, ROUNDING_UNIT
+from attention.verify.inputs import Tensors
+from attention.verify.problems import Case
+
+BLOCK = 64  # rows judged together: so many errors of the low-precision result have a largest one worth comparing with
+# A kernel may take a smaller weight for 0. exp2 gives 0 below 2^-126 (ex2.approx.ftz, PTX ISA), the smallest normal
+# float32, and counts from an offset that may lie 2^8 below the largest score of the row.
+FLUSHED = 2.0**-118
+# Of the largest term that enters a row's lse: tensor cores drop bits of sums that an FMA keeps.
+LSE_UNIT = 2.0**-18
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Right results.
+
+    out    (B, H, S, D)
+    lse    (B, H, S)
+    size   of a row's terms (B, H, S): its largest output, or the root of the sum of (p v)^2, by which errors of p are
+           felt where outputs cancel
+    lost   what a row loses by FLUSHED (B, H, S)
+    """
+
+    out: torch.Tensor
+    lse: torch.Tensor
+    size: torch.Tensor
+    lost: torch.Tensor
+
+
+def attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    problem: AttentionProblem,
+    band: Band,
+    alibi: torch.Tensor | None,
+    sinks: torch.Tensor | None,
+    mask: torch.Tensor | None,
+    exact: bool,
+) -> Expected:
+    """`exact`: in float64. Else as a kernel may: scores and softmax in float32, P, V and out in the inputs' dtype."""
+    dtype, working = query.dtype, torch.float64 if exact else torch.float32
+    batch, heads, rows, _ = query.shape
+    keys, group = key.shape[2], heads // key.shape[1]
+    key, value = key.repeat_interleave(group, 1), value.repeat_interleave(group, 1)
+    if keys == 0:
+        empty = query.new_zeros(batch, heads, rows, dtype=working)
+        lse = torch.full_like(empty, -math.inf) if sinks is None else empty + sinks.to(working)[:, None]
+        return Expected(query.new_zeros(query.shape, dtype=working), lse, empty, empty)
+    scores = query.to(working) @ key.to(working).transpose(-1, -2)
+    scores *= problem.softmax_scale
+    if problem.softcap:
+        scores = scores.div_(problem.softcap).tanh_().mul_(problem.softcap)
+    i, j = torch.arange(rows, device=query.device)[:, None], torch.arange(keys, device=query.device)
+    if alibi is not None:
+        scores -= alibi.to(working)[:, :, None, None] * (i + keys - rows - j).abs()
+    hidden = torch.zeros((), dtype=torch.bool, device=query.device)
+    if band.right is not None:
+        hidden = hidden | (j > i + band.right)
+    if band.left is not None:
+        hidden = hidden | (j < i + band.left)
+    scores.masked_fill_(hidden, -math.inf)
+    if mask is not None:
+        scores.masked_fill_(~mask, -math.inf)
+    most = scores.amax(-1)
+    if sinks is not None:
+        most = torch.maximum(most, sinks.to(working)[:, None])
+    base = most.masked_fill(most == -math.inf, 0.0)
+    p = scores.sub_(base[..., None]).exp_()
+    total = p.sum(-1)
+    if sinks is not None:
+        total = total + (sinks.to(working)[:, None] - base).exp()
+    lse = base + total.log()
+    p /= total.masked_fill(total == 0, 1.0)[..., None]
+    if not exact:
+        out = (p.to(dtype) @ value).to(working)
+        return Expected(out, lse, out.abs().amax(-1), torch.zeros_like(lse))
+    value = value.to(working)
+    out, lost = p @ value, (p.clamp(max=FLUSHED) @ value.abs()).amax(-1)
+    spread = (p.square_() @ value.square()).sqrt_()
+    return Expected(out, lse, torch.maximum(out.abs(), spread).amax(-1), lost)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A batch, or one packed sequence: rows of it, and what is asked of them."""
+
+    out: torch.Tensor
+    lse: torch.Tensor
+    exact: Expected
+    low: Expected
+
+
+def pieces(case: Case, tensors: Tensors, out: torch.Tensor, lse: torch.Tensor) -> Iterator[Piece]:
+    """Results beside what they should be. Rows of packed tensors that belong to no sequence are left out."""
+    problem, extras = case.problem, tensors.extras
+
+    def piece(at: slice, q: slice, k: slice, mask: torch.Tensor | None, band: Band) -> Piece:
+        alibi = None if extras.alibi is None else extras.alibi[at]
+        given = tensors.query[:, :, q], tensors.key[:, :, k], tensors.value[:, :, k]
+        exact, low = (attention(*given, problem, band, alibi, extras.sinks, mask, exact) for exact in (True, False))
+        return Piece(out[:, :, q], lse[:, :, q], exact, low)
+
+    if not case.lengths:
+        yield piece(slice(None), slice(None), slice(None), extras.mask, problem.band())
+        return
+    first_row = first_key = 0
+    for number, (rows, keys) in enumerate(case.lengths):
+        at, q, k = slice(number, number + 1), slice(first_row, first_row + rows), slice(first_key, first_key + keys)
+        first_row, first_key = q.stop, k.stop
+        if rows:
+            mask = None if extras.mask is None else extras.mask[at, :, :rows, :keys]
+            yield piece(at, q, k, mask, problem.band(rows, keys))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """error and allowed over the whole of out; the worst ratio of the two over blocks of rows; and of lse.
+
+    A reason where a result is not what it should be, else ''.
+    """
+
+    error: float
+    allowed: float
+    block_ratio: float
+    lse_ratio: float
+    reason: str
+
+
+def judge(case: Case, tensors: Tensors, out: torch.Tensor, lse: torch.Tensor) -> Verdict:
+    """Hold out and lse against the oracle."""
+    unit = ROUNDING_UNIT[case.problem.dtype]
+    error = low_error = largest = lost = block_ratio = lse_ratio = 0.0
+    reasons: dict[str, None] = {}
+    for piece in pieces(case, tensors, out, lse):
+        got, wide = piece.out.double(), piece.exact.out
+        if not bool(torch.isfinite(got).all()):
+            reasons[f"out is not finite at {int((~torch.isfinite(got)).sum())} places"] = None
+        if not torch.equal(piece.lse == -math.inf, piece.exact.lse == -math.inf) or bool(torch.isnan(piece.lse).any()):
+            reasons["lse is NaN, or infinite at other places"] = None
+        off, low_off = (each.nan_to_num(torch.inf).sub(wide).abs().amax(-1) for each in (got, piece.low.out.double()))
+        error, low_error = max(error, float(off.max())), max(low_error, float(low_off.max()))
+        largest, lost = max(largest, float(wide.abs().max())), max(lost, float(piece.exact.lost.max()))
+        blocks, *others = (_blocks(each) for each in (off, low_off, piece.exact.size, piece.exact.lost))
+        low_blocks, sizes, lost_blocks = others
+        block_ratio = max(block_ratio, _ratio(blocks, ERROR_FACTOR * low_blocks + unit * sizes + lost_blocks))
+        lse_ratio = max(lse_ratio, _lse_ratio(piece, case.problem))
+    allowed = ERROR_FACTOR * low_error + unit * largest + lost
+    # Not 'error > allowed': a NaN must fail.
+    if not error <= allowed:
+        reasons[f"error {error:.3g} above {allowed:.3g}"] = None
+    if not block_ratio <= 1:
+        reasons[f"error of {BLOCK} rows is {block_ratio:.3g} times what is allowed"] = None
+    if not lse_ratio <= 1:
+        reasons[f"error of lse is {lse_ratio:.3g} times what is allowed"] = None
+    return Verdict(error, allowed, block_ratio, lse_ratio, "; ".join(reasons))
+
+
+def _blocks(rows: torch.Tensor) -> torch.Tensor:
+    """The largest of every BLOCK rows: (..., S) -> (..., ceil(S / BLOCK))."""
+    padded = torch.nn.functional.pad(rows, (0, -rows.shape[-1] % BLOCK))
+    return padded.reshape(*padded.shape[:-1], padded.shape[-1] // BLOCK, BLOCK).amax(-1)
+
+
+def _ratio(error: torch.Tensor, allowed: torch.Tensor) -> float:
+    """The worst error over what is allowed; 0 / 0 is 0."""
+    return float(torch.where(error == 0, 0.0, error / allowed).max())
+
+
+def _lse_ratio(piece: Piece, problem: AttentionProblem) -> float:
+    """Likewise of lse, row by row, where it is finite; the low-precision result's error is its largest one."""
+    exact = piece.exact.lse
+    finite = torch.isfinite(exact)
+    size = exact.abs().clamp_min(max(1.0, problem.softcap))
+    off, low_off = (
+        torch.where(finite, (each.double() - exact).abs() / size, 0.0).nan_to_num(torch.inf)
+        for each in (piece.lse, piece.low.lse)
+    )
+    return float(off.max()) / (ERROR_FACTOR * float(low_off.max()) + LSE_UNIT)

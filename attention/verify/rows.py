@@ -1,0 +1,46 @@
+"""The row of one problem, by a worker that judged it or by the supervisor of one that died. No torch here."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from attention.verify.builds import Build
+from attention.verify.problems import Case, described
+from microbench.build import Cubin, compile_all
+from microbench.verification.forward import ForwardProblemRow, text
+
+LOST = 3  # exit status of a worker: the last row is written, and the CUDA context is of no use any more
+
+
+def row_of(case: Case, reason: str, errors: Mapping[str, float]) -> ForwardProblemRow:
+    """A problem, why its result is wrong ('' where it is right), and those of its errors that are finite."""
+    least, most = case.build.bucket
+    told: dict[str, Any] = {**described(case), **errors}
+    return ForwardProblemRow(
+        index=case.index,
+        seed=case.seed,
+        cubin=cubin_of(case.build),
+        head_dims=f"{least}-{most}",
+        ok=not reason,
+        reason=reason,
+        **told,
+    )
+
+
+def failed(case: Case, reason: str) -> ForwardProblemRow:
+    """The row of a case that gave nothing."""
+    return row_of(case, reason, {})
+
+
+def append(out: Path, row: ForwardProblemRow) -> None:
+    """On disk before the next problem begins."""
+    with out.open("a", encoding="utf-8") as file:
+        file.write(text([row]))
+
+
+@cache
+def cubin_of(build: Build) -> str:
+    """The SHA-256 of a build's image, '' where it does not compile."""
+    (cubin,) = compile_all([build.source])
+    return cubin.sha256 if isinstance(cubin, Cubin) else ""

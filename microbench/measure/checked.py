@@ -1,0 +1,41 @@
+"""CheckedBench: a probe's `run` on a GPU, each launch once more, and its results held against NumPy's."""
+
+from functools import partial
+from typing import Any
+
+from microbench.measure.cuda import CudaBench
+from microbench.measure.emulated import MOST_BYTES, MOST_TRIPS
+from microbench.measure.launch import Launch, Measured
+
+
+class CheckedBench(CudaBench):
+    """What a probe measures with where its results count and its times do not, with footprints and loops cut short.
+
+    `checked` counts the arrays held against NumPy's.
+    """
+
+    checked = 0
+
+    def footprint(self, nbytes: int) -> int:
+        """At most as many as the emulator takes: NumPy computes the same."""
+        return min(nbytes, MOST_BYTES)
+
+    def trips(self, count: int) -> int:
+        """Likewise."""
+        return min(count, MOST_TRIPS)
+
+    def launch(self, launch: Launch, *more: Any) -> None:
+        """One launch, and what it left. Raises DeviceError, MeasureError."""
+        self._prepare(launch)
+        self.checked += launch.held(partial(super().launch, launch, *more), self, self.probe.name)
+
+    def cycles(self, short: Launch, long: Launch, operations: float) -> Measured:
+        """Both held, then timed. Raises DeviceError, MeasureError."""
+        for launch in (short, long):
+            self.launch(launch, self.clocks(launch))
+        return super().cycles(short, long, operations)
+
+    def timed(self, launch: Launch, cold: bool = False, inner: int = 1, spaced_s: float = 0.0) -> Measured:
+        """Held, then timed. Raises DeviceError, MeasureError."""
+        self.launch(launch)
+        return super().timed(launch, cold, inner, spaced_s)

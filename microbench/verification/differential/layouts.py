@@ -1,0 +1,96 @@
+"""Where each lane's registers lie in the matrices, as the PTX ISA's tables say: what packs and unpacks them.
+
+Every function gives, for (lane, i), the (row, column) of element i of that lane's fragment, as arrays.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Places = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows, columns
+
+
+def grid(lanes: int, elements: int) -> Places:
+    """The number of each element's lane, and its own in the lane."""
+    lane, i = np.indices((lanes, elements))
+    return lane, i
+
+
+def mma_accumulator() -> Places:
+    """D of m16n8 of every depth."""
+    lane, i = grid(32, 4)
+    return lane // 4 + i // 2 * 8, lane % 4 * 2 + i % 2
+
+
+def mma_a(k: int, per_word: int = 2) -> Places:
+    """A of m16n8 of depth k, in words that hold `per_word` neighbours in k."""
+    lane, i = grid(32, 16 * k // 32)
+    word, half = i // per_word, i % per_word
+    return lane // 4 + word % 2 * 8, lane % 4 * per_word + word // 2 * 4 * per_word + half
+
+
+def mma_b(k: int, per_word: int = 2) -> Places:
+    """B of the same, as (k, column)."""
+    lane, i = grid(32, 8 * k // 32)
+    word, half = i // per_word, i % per_word
+    return lane % 4 * per_word + word * 4 * per_word + half, lane // 4
+
+
+def volta_operand(along_k: bool) -> Places:
+    """A of m8n8k4 as (row, k), b as (column, k), for one quad pair: element i of a lane runs along k, or across."""
+    lane, i = grid(32, 4)
+    t, half = lane % 4, lane // 16
+    return (t + 4 * half, i) if along_k else (i + 4 * half, t)
+
+
+def volta_accumulator(f32: bool) -> Places:
+    """D of m8n8k4 in one quad pair."""
+    lane, i = grid(32, 8)
+    t, half = lane % 4, lane // 16
+    if not f32:
+        return t + 4 * half, i
+    return (t & 1) + (i & 2) + 4 * half, (i & 4) + (t & 2) + (i & 1)
+
+
+def quad_pair() -> NDArray[np.int64]:
+    """The product of m8n8k4 that a lane works for, (32, 1)."""
+    return grid(32, 1)[0] % 16 // 4
+
+
+def wgmma_accumulator(columns: int) -> Places:
+    """D of wgmma m64nN of every depth, 128 threads."""
+    thread, i = grid(128, columns // 2)
+    lane, warp = thread % 32, thread // 32
+    return warp * 16 + lane // 4 + i // 2 % 2 * 8, i // 4 * 8 + lane % 4 * 2 + i % 2
+
+
+def wgmma_a(k: int = 16, per_word: int = 2) -> Places:
+    """A of wgmma from registers: that of mma.sync of the same depth in each warp."""
+    rows, ks = mma_a(k, per_word)
+    return np.concatenate([rows + 16 * warp for warp in range(4)]), np.tile(ks, (4, 1))
+
+
+def descriptor_offset(i: Any, k: Any, mn_major: bool, swizzle: int, leading: int, stride: int) -> Any:
+    """Byte of 16-bit element (i, k) of a matrix in shared memory, before the swizzle."""
+    if not swizzle:
+        across, along = (k, i) if mn_major else (i, k)
+        groups = i // 8 * stride + k // 8 * leading
+        return across % 8 * 16 + along % 8 * 2 + groups
+    if mn_major:
+        span = swizzle // 2
+        return i % span * 2 + i // span * leading + k % 8 * swizzle + k // 8 * stride
+    return i % 8 * swizzle + i // 8 * stride + 2 * k
+
+
+def k_major_offset(i: Any, byte: Any, swizzle: int, leading: int, stride: int) -> Any:
+    """Where byte `byte` of row i of a K-major matrix lies before the swizzle, whatever its type."""
+    if swizzle:
+        return i % 8 * swizzle + i // 8 * stride + byte
+    return i % 8 * 16 + i // 8 * stride + byte % 16 + byte // 16 * leading
+
+
+def swizzled(offset: Any, span: int) -> Any:
+    """Where a byte lies under a swizzle of `span` bytes, 0 for none; tiles start at multiples of eight spans."""
+    bits = {0: 0, 32: 1, 64: 2, 128: 3}[span]
+    return offset ^ ((offset >> 7 & ((1 << bits) - 1)) << 4)

@@ -1,0 +1,289 @@
+"""`smscope verify` with workers that are scripted: a file a probe and a kernel, a line a run, whatever came of it."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from attention.verify import kernel as attention_kernel
+from attention.verify.compiling import Compiled
+from attention.verify.problems import Case, described
+from attention.verify.sanitizer import Sanitized
+from microbench import clocks, paths
+from microbench.errors import DataError, DeviceError, EnvironmentLacks
+from microbench.probes import named
+from microbench.verification import probed, processes, results
+from microbench.verification.forward import ForwardProblemRow, text
+from microbench.verification.probed import Examined
+from microbench.verification.results import Failure, KernelResult, ProbeResult
+from smscope import cli, verifying
+
+HOPPER = clocks.Gpu(0, "NVIDIA H100 80GB HBM3", 80 << 30, (9, 0), False)
+VOLTA = clocks.Gpu(0, "Tesla V100-SXM2-16GB", 16 << 30, (7, 0), False)
+KERNEL = "sm90a/forward/warp_specialised"
+WHERE = {
+    "gpu": "h100-sxm-80gb",
+    "name": "NVIDIA H100 80GB HBM3",
+    "arch": "sm90a",
+    "driver": "580.1",
+    "commit": "c0ffee",
+    "dirty": False,
+    "verified_utc": "2026-01-01T00:00:00+00:00",
+    "quick": True,
+}
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of `smscope verify ...`."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["verify", *arguments])
+    told = capsys.readouterr()
+    return int(ended.value.code or 0), told.out, told.err
+
+
+@pytest.fixture
+def gpu(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[clocks.Gpu]:
+    """The GPUs of this machine, one Hopper."""
+    found = [HOPPER]
+    monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(clocks, "visible_gpus", lambda: found)
+    monkeypatch.setattr(clocks, "facts", lambda gpu: SimpleNamespace(driver="580.1"))
+    monkeypatch.setattr(verifying, "find_spec", lambda name: object())
+    return found
+
+
+def script(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str], Any]) -> None:
+    """Workers on a GPU that answer every point of a probe so."""
+
+    def answers(families: Sequence[Sequence[Any]], opens: object, lanes: int) -> Iterator[tuple[Any, Any]]:
+        for piece in [piece for family in families for piece in family][::-1]:
+            yield piece, answer(piece[0])
+
+    monkeypatch.setattr(processes, "answers", answers)
+
+
+def right(name: str) -> Examined:
+    return Examined(2, (f"of {name}",), ("12.9.86",))
+
+
+def campaign(monkeypatch: pytest.MonkeyPatch, wrong: Sequence[int] = (), lost: int = 0) -> None:
+    """A compiler that takes everything, and a supervisor whose GPU errs at some problems and tries not the last."""
+
+    def supervise(cases: Sequence[Case], out: Path, options: list[str]) -> None:
+        rows = [row_of(case, "error 2 above 1" if case.index in wrong else "") for case in cases]
+        out.write_text(text(rows[: len(rows) - lost]))
+
+    monkeypatch.setattr(attention_kernel, "supervise", supervise)
+    monkeypatch.setattr(attention_kernel, "compile_together", lambda sources: Compiled(3, (), "12.9.86"))
+
+
+def row_of(case: Case, reason: str) -> ForwardProblemRow:
+    errors = {"error": 1.0, "allowed": 2.0, "block_ratio": 0.75, "lse_ratio": 0.25}
+    told: dict[str, Any] = {**described(case), **errors}
+    cubin = case.build.dtype
+    return ForwardProblemRow(
+        index=case.index, seed=0, cubin=cubin, head_dims="1-64", ok=not reason, reason=reason, **told
+    )
+
+
+def test_without_a_gpu_it_says_why_and_what_runs_without_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: Path
+) -> None:
+    monkeypatch.setattr(clocks, "visible_gpus", list)
+    monkeypatch.setattr(clocks, "why_no_gpu", lambda: "the driver shows none")
+    assert call(capsys) == (
+        1,
+        "",
+        "There is no NVIDIA GPU to verify here (the driver shows none); `smscope verify --device emulated:sm90a` "
+        "executes the probes without one.\n",
+    )
+    assert not list(data.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--device", "host"), 2, "verified by `make test`"),
+        (("--device", "cuda:3"), 2, "'cuda:3' is not here"),
+        (("--device", "emulated:sm80", "--sanitize"), 2, "executes probes alone"),
+        (("--device", "emulated:sm90a", "--only", KERNEL), 2, "is an attention kernel"),
+        (("--device", "emulated:sm99"), 2, "No architecture is called 'sm99'"),
+        (("--only", "ffma_latenci"), 2, "did you mean ffma_latency"),
+        (("--only", "no such thing"), 2, "where each probe runs"),
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence(
+    gpu: object, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    ended, out, err = call(capsys, *arguments)
+    assert (ended, out, err.count("\n")) == (code, "", 1) and said in err
+
+
+@pytest.mark.parametrize(("lacks", "only"), [("cupy", "ffma_latency"), ("torch", KERNEL)])
+def test_what_is_not_installed_is_said_before_anything_runs(
+    gpu: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lacks: str, only: str
+) -> None:
+    monkeypatch.setattr(verifying, "find_spec", lambda name: None if name == lacks else object())
+    code, out, err = call(capsys, "--only", only)
+    assert (code, out) == (1, "") and "not installed" in err and HOPPER.name in err
+    monkeypatch.setattr(verifying, "find_spec", lambda name: object())
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    code, out, err = call(capsys, "--only", KERNEL, "--sanitize")
+    assert (code, out) == (1, "") and "compute-sanitizer is not on the PATH" in err
+
+
+def test_every_probe_and_kernel_of_the_gpu_gets_a_file_and_a_line_a_run(
+    gpu: object, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, right)
+    campaign(monkeypatch)
+    code, out, _ = call(capsys, "--quick", "--problems", "12", "--json")
+    rows = json.loads(out)
+    assert code == 0 and all(row["ok"] for row in rows)
+    chosen = verifying.choose((), "sm90a")
+    files = {file.relative_to(data / "verification" / "h100-sxm-80gb") for file in data.rglob("*.jsonl")}
+    probes = {Path("probes") / f"{probe.name}.jsonl" for probe in chosen.probes}
+    kernels = {Path("kernels") / f"{path.replace('/', '-')}.jsonl" for path in chosen.kernels}
+    assert files == probes | kernels and len(kernels) == 2
+    assert call(capsys, "--quick", "--only", "ffma_latency")[0] == 0
+    first, second = results.read(data / "verification" / "h100-sxm-80gb" / "probes" / "ffma_latency.jsonl")
+    assert isinstance(first, ProbeResult) and isinstance(second, ProbeResult)
+    assert (first.arch, first.driver, first.nvrtc, first.cubins) == ("sm90a", "580.1", "12.9.86", ("of ffma_latency",))
+    assert first.arrays == 2 * first.points and first.quick and first.commit == second.commit
+    (kernel,) = results.read(data / "verification" / "h100-sxm-80gb" / "kernels" / f"{KERNEL.replace('/', '-')}.jsonl")
+    assert isinstance(kernel, KernelResult) and kernel.ok
+    assert (kernel.problems, kernel.right, kernel.worst_ratio, kernel.worst_lse_ratio) == (12, 12, 0.5, 0.25)
+
+
+def test_a_gpu_without_attention_kernels_needs_no_torch(
+    gpu: list[clocks.Gpu], data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu[:] = [VOLTA]
+    script(monkeypatch, right)
+    monkeypatch.setattr(verifying, "find_spec", lambda name: None if name == "torch" else object())
+    code, out, err = call(capsys, "--quick")
+    assert code == 0 and "ffma_latency" in out and "wgmma" not in out
+    assert {file.parent.name for file in data.rglob("*.jsonl")} == {"probes"}
+    assert "v100-sxm2-16gb" in err
+
+
+def test_what_is_wrong_is_said_written_down_and_the_exit_code(
+    gpu: object, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, lambda name: processes.Failed("its process ended with exit code 3"))
+    campaign(monkeypatch, wrong=[3], lost=2)
+    tool = Sanitized("memcheck", 6, 6, "exit status 9; Invalid write", ())
+    monkeypatch.setattr(attention_kernel, "check", lambda *_: tool)
+    monkeypatch.setattr(shutil, "which", lambda name: "/a/compute-sanitizer")
+    code, out, err = call(capsys, "--problems", "8", "--sanitize", "--only", "ffma_latency", "--only", KERNEL)
+    assert code == 1
+    assert "exit code 3" in err and "error 2 above 1" in err and "too many workers were lost" in err
+    assert "Invalid write" in " ".join(out.split())
+    found = [row for file in sorted(data.rglob("*.jsonl")) for row in results.read(file)]
+    kernel, probe = sorted(found, key=lambda row: row.kind)
+    assert isinstance(kernel, KernelResult) and isinstance(probe, ProbeResult)
+    assert (kernel.problems, kernel.right, len(kernel.failures)) == (8, 5, 3) and not kernel.ok
+    assert kernel.sanitizer[0].complaint and not probe.ok
+    assert [failure.reason for failure in probe.failures] == ["its process ended with exit code 3"] * probe.points
+
+
+def test_a_complaint_of_the_sanitizer_alone_is_a_failure() -> None:
+    found = attention_kernel.worst_of(())
+    assert found == {"worst_ratio": 0.0, "worst_block_ratio": 0.0, "worst_lse_ratio": 0.0}
+    row = KernelResult(
+        **WHERE, kernel=KERNEL, nvrtc="", torch="2", seed=0, problems=1, right=1, cubins=(), features={}, failures=(),
+        **found, sanitizer=(results.SanitizerResult(tool="racecheck", problems=6, right=6, complaint="hazards"),),
+    )  # fmt: skip
+    assert not row.ok and row.model_copy(update={"sanitizer": ()}).ok
+
+
+def test_a_worker_that_lacks_something_ends_it_with_its_sentence(
+    gpu: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, lambda name: processes.Failed("EnvironmentLacks: NVRTC is not installed."))
+    code, out, err = call(capsys, "--only", "ffma_latency")
+    assert (code, out) == (1, "") and err.splitlines()[-1] == "NVRTC is not installed."
+
+
+def test_a_point_that_a_gpu_cannot_run_is_none_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    script(monkeypatch, lambda name: Examined(unsupported="too small an L2"))
+    (row,) = probed.verify([named("ffma_latency")], "cuda:0", WHERE)
+    assert row.ok and (row.points, row.arrays, row.unsupported) == (0, 0, 1)
+    assert row.verified_utc == WHERE["verified_utc"]
+
+
+@pytest.mark.parametrize(
+    ("error", "ends"),
+    [(ValueError("odd"), False), (DeviceError("it fell"), True), (EnvironmentLacks("no NVRTC"), True)],
+)
+def test_a_wrong_result_is_a_reason_and_a_broken_device_ends_the_process(
+    error: Exception, ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probe = named("ffma_latency")
+
+    def run(bench: object, point: object) -> None:
+        raise error
+
+    monkeypatch.setattr(probed, "CheckedBench", lambda *_, **__: SimpleNamespace(checked=1))
+    broken: Any = SimpleNamespace(name=probe.name, skip=None, run=run, file=probe.file)
+    device: Any = SimpleNamespace(kernels={(probe.name, "nvrtc", 0): SimpleNamespace(cubin=None)})
+    point = next(iter(probe.points()))
+    if ends:
+        with pytest.raises(type(error)):
+            probed.examined(device, broken, point)
+    else:
+        found = probed.examined(device, broken, point)
+        assert "odd" in found.wrong and found.arrays == 1
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "some-gpu" / "probes" / "ffma_latency.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text('{"probe": 1}\n')
+    with pytest.raises(DataError, match=r"ffma_latency\.jsonl of some-gpu"):
+        results.read(file)
+
+
+def test_machines_that_sent_results_are_among_those_that_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "SHIPPED", tmp_path)
+    monkeypatch.setattr(paths, "writable_data", lambda: tmp_path)
+    assert results.machines() == set()
+    nothing = {"nvrtc": "", "cubins": (), "points": 1, "unsupported": 0, "arrays": 1}
+    failure = Failure(what="-", reason="odd")
+    for wrong in ((), (failure,)):
+        results.append(ProbeResult(**{**WHERE, "driver": None}, **nothing, probe="ffma_latency", failures=wrong))
+    assert results.machines() == {("h100-sxm-80gb", "sm90a")}
+    assert [row.failures for row in results.read(results.files()[0])] == [(), (failure,)]
+
+
+def test_the_probes_are_executed_without_a_gpu(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not (shutil.which("g++") or shutil.which("clang++")):
+        pytest.skip("the emulator needs a C++ compiler")
+    code, out, _ = call(capsys, "--device", "emulated:sm80", "--only", "ffma_latency", "--quick", "--json")
+    (row,) = json.loads(out)
+    assert (code, row["status"], row["arch"]) == (0, "emulated", "sm80") and row["checked"]
+    assert not list(data.iterdir())
+
+
+def test_its_modules_need_neither_the_tests_nor_what_only_development_brings() -> None:
+    """Also those of the comparison with the emulator, whose fp8 asks for ml_dtypes when it is drawn."""
+    code = (
+        "import importlib, pkgutil, sys\n"
+        "for name in ('ml_dtypes', 'pytest', 'hypothesis', 'tests'): sys.modules[name] = None\n"
+        "for room in ('attention.verify', 'microbench.verification', 'microbench.verification.differential'):\n"
+        "    for found in pkgutil.iter_modules(importlib.import_module(room).__path__, room + '.'):\n"
+        "        if not found.name.endswith('__main__'): importlib.import_module(found.name)\n"
+        "from microbench.verification.differential import catalogue\n"
+        "print(len(catalogue.cases()))\n"
+    )
+    root = str(Path(__file__).resolve().parents[2])
+    own = {"PYTHONPATH": root, "PATH": ""}
+    told = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, cwd="/", env=own)
+    assert told.returncode == 0, told.stderr
+    assert int(told.stdout) > 500
