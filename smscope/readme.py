@@ -57,8 +57,16 @@ def _summary(grid: list[Result], cells: list[Result]) -> str:
     return (
         f"Geometric mean of the ratio: **{mean(map(_ratio, grid)):.3f}** over these {counted(len(grid), 'cell')}, "
         f"**{mean(map(_ratio, cells)):.3f}** over all {len(cells)} of the run. "
-        f"Least: **{_ratio(least):.3f}** ({least.cell})."
+        f"Least: **{_ratio(least):.3f}** ({least.cell}).{_sustained(cells)}"
     )
+
+
+def _sustained(cells: list[Result]) -> str:
+    """The same of a second of each alone, where power holds every kernel back."""
+    ratios = [ratio for each in cells if (ratio := each.sustained_ratio(HOPPER)) is not None]
+    if len(ratios) < len(cells):
+        return ""
+    return f" After a second of each alone, where power limits all: **{mean(ratios):.3f}**, least {min(ratios):.3f}."
 
 
 def _peers(cells: list[Result]) -> str:

@@ -50,6 +50,13 @@ class Result:
         ours, peer = self.of(variant), self.best_peer
         return peer.seconds / ours.seconds if ours and peer else None
 
+    def sustained_ratio(self, variant: str) -> float | None:
+        """The same of a second of each alone; None where that was not timed."""
+        ours = self.of(variant)
+        peers = [each.sustained_seconds for each in self.timings if each.variant.startswith("peer/")]
+        least = min((seconds for seconds in peers if seconds is not None), default=None)
+        return least / ours.sustained_seconds if least and ours and ours.sustained_seconds else None
+
 
 @dataclass(frozen=True)
 class Step:

@@ -89,7 +89,7 @@ def test_a_new_probe_or_kernel_changes_no_page(monkeypatch: pytest.MonkeyPatch) 
         return (*found, *(row.model_copy(update={"kernel": "new"}) for row in found if row.kernel == found[0].kernel))
 
     monkeypatch.setattr(tables, "read_all", with_one_more)
-    assert [readme.refreshed(page) for page in pages] == pages
+    assert [readme.refreshed(page, generated) for page in pages] == pages
 
 
 def test_a_machine_that_sent_results_is_named_and_a_broken_probe_too(monkeypatch: pytest.MonkeyPatch) -> None:
