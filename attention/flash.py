@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from attention import operator, used_rows
+from attention import dispatch, used_rows
 from attention.arguments import OPEN, flag, one_of
 from attention.flash_arguments import (
     NO_EXTRAS,
@@ -206,7 +206,7 @@ def _forward(
 ) -> Pair:
     """The operator, on tensors with the heads first."""
     dtype = lse_dtype(query)
-    return operator.forward(
+    return dispatch.forward(
         *(query, key, value, None),
         None if extras.alibi_slopes is None else extras.alibi_slopes.to(dtype),
         None if extras.sinks is None else extras.sinks.to(dtype),

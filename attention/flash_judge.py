@@ -8,7 +8,7 @@ from attention.errors import UnsupportedError
 from attention.flash_arguments import NO_EXTRAS, FlashExtras, Lengths, Options
 from attention.flash_problem import packed_problem, problem, refuse_dropout
 from attention.inputs import symbolic
-from attention.operator import SERVED_DEVICES
+from attention.served import SERVED_DEVICES
 from attention.shapes import Described
 
 Facts = tuple[torch.Size, torch.dtype, torch.device]

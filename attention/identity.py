@@ -25,15 +25,26 @@ def text_sha256(variant: str) -> str:
 
     Of a CUDA kernel that is kernel.cu with all that it includes, without comments and spacing.
     """
+    return _read(variant)[0]
+
+
+def sources_of(variant: str) -> tuple[Path, ...]:
+    """The files that this text lies in."""
+    return _read(variant)[1]
+
+
+def _read(variant: str) -> tuple[str, tuple[Path, ...]]:
     folder = KERNELS / variant
     kernel = folder / "kernel.cu"
     if kernel.is_file():
-        return hashlib.sha256(" ".join(_expanded(kernel, folder, set()).split()).encode()).hexdigest()
+        included: set[Path] = set()
+        text = " ".join(_expanded(kernel, folder, included).split())
+        return hashlib.sha256(text.encode()).hexdigest(), tuple(sorted(included))
     digest = hashlib.sha256()
-    for file in sorted(folder.glob("*.py")):
-        if file.name not in NOT_RUN:
-            digest.update(file.name.encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()
+    run = tuple(file for file in sorted(folder.glob("*.py")) if file.name not in NOT_RUN)
+    for file in run:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest(), run
 
 
 def _expanded(file: Path, folder: Path, included: set[Path]) -> str:

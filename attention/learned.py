@@ -6,9 +6,6 @@ timings takes half a second, so a file beside the profiles holds what came of it
 of all that it came from; where no file has that key, it is derived again, and kept in the user's cache.
 """
 
-import hashlib
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,20 +15,14 @@ from attention.calibration import Duel, Sample, calibrated, duels
 from attention.corrections import Corrections
 from attention.identity import text_sha256
 from attention.learned_file import Learned
+from attention.learned_key import Stamp, key_of, stamps
 from attention.model import HOST, Unpredicted, predict
 from attention.timing import Timing
-from attention.variant import KERNELS, Config, Variant, shipped
+from attention.variant import Config, Variant, shipped
 from microbench import faults, paths
 from microbench.arch import by_name
 from microbench.profile import Profile, advising, available
 from microbench.record import DISTURBANCES
-
-# What a correction comes from beside data: the text of these, and of what describes the variants.
-DECIDING = (
-    *("timing", "timings", "timing_faults", "identity", "cubins", "learned", "calibration", "corrections"),
-    *("model", "shares", "problem", "band", "variant", "cuda/family"),
-)
-DESCRIBING = ("variant.py", "launch.py")
 
 
 def of_machine(profile: Profile) -> Corrections:
@@ -62,7 +53,7 @@ def write(profile: Profile) -> Path | None:
         return None
     if profile.arch != HOST:
         cubins.renew(by_name(profile.arch), timings.read(profile.gpu)[0])
-    return learned_file.write(profile.gpu, _key(profile), derive(profile))
+    return learned_file.write(profile.gpu, key_of(profile), derive(profile))
 
 
 def write_of(gpu: str) -> Path | None:
@@ -153,7 +144,7 @@ class _Kept:
     """What was learned when the profile and the machine's files were these."""
 
     profile: Profile
-    stamps: tuple[tuple[Path, int, int], ...]
+    stamps: tuple[Stamp, ...]
     learned: Learned
 
 
@@ -161,49 +152,20 @@ _kept: dict[str, _Kept] = {}
 
 
 def _of(profile: Profile) -> Learned:
-    stamps = tuple(_stamps(profile.gpu))
+    now = tuple(stamps(timings.files(profile.gpu)))
     kept = _kept.get(profile.gpu)
     # Comparing two profiles constant by constant takes longer than a choice.
-    if kept is None or kept.stamps != stamps or not (kept.profile is profile or kept.profile == profile):
-        kept = _kept[profile.gpu] = _Kept(profile, stamps, _on_disk_or_derived(profile) if stamps else Learned())
+    if kept is None or kept.stamps != now or not (kept.profile is profile or kept.profile == profile):
+        kept = _kept[profile.gpu] = _Kept(profile, now, _on_disk_or_derived(profile) if now else Learned())
         for file in timings.files(profile.gpu):
             faults.leave_out(file, kept.learned.left_out.get(file.name, ()))
     return kept.learned
 
 
 def _on_disk_or_derived(profile: Profile) -> Learned:
-    key = _key(profile)
+    key = key_of(profile)
     learned = learned_file.read(profile.gpu, key)
     if learned is None:
         learned = derive(profile)
         learned_file.keep(profile.gpu, key, learned)
     return learned
-
-
-def _key(profile: Profile) -> str:
-    """A hash of all that corrections come from. Timings, which are only ever appended, count by the file's size."""
-    constants = [(each.name, each.value, bool(each.doubtful)) for each in profile.constants]
-    machine = (profile.gpu, profile.arch, profile.sm_count, profile.clock_hz, constants)
-    sizes = [(path.name, size) for path, _, size in _stamps(profile.gpu)]
-    compiled = [cubins.bytes_of(variant) for variant in shipped() if variant.owner == "smscope"]
-    return hashlib.sha256(repr((machine, sizes, _code(), compiled)).encode()).hexdigest()
-
-
-@cache
-def _code() -> str:
-    digest = hashlib.sha256()
-    files = [KERNELS.parent / f"{name}.py" for name in DECIDING]
-    files += [variant.folder / name for variant in shipped() for name in DESCRIBING]
-    for file in files:
-        digest.update(file.read_bytes() if file.is_file() else b"")
-    for variant in shipped():
-        if variant.owner == "smscope":
-            digest.update(text_sha256(variant.path).encode())
-    return digest.hexdigest()
-
-
-def _stamps(gpu: str) -> Iterator[tuple[Path, int, int]]:
-    for file in timings.files(gpu):
-        with suppress(OSError):  # gone since
-            stat = file.stat()
-            yield file, stat.st_mtime_ns, stat.st_size

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.overrides import handle_torch_function, has_torch_function
 
-from attention import operator, torch_own
+from attention import dispatch, torch_own
 from attention.arguments import number, require_bools
 from attention.corrections import FEW_ON_HOST
 from attention.errors import ProblemError, UnsupportedError
@@ -190,7 +190,7 @@ def _judged(
             leading = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])  # type: ignore[no-untyped-call]
             mask = four_dimensional_mask(attn_mask, leading)
     plain = (*NOTHING_PACKED, is_causal, bottom_right, *NO_WINDOW, scale, only or "", strict)
-    out, _ = operator.forward(q, k, v, mask, *plain, plan=None if route.fold or mask is not None else route.plan)
+    out, _ = dispatch.forward(q, k, v, mask, *plain, plan=None if route.fold or mask is not None else route.plan)
     if route.fold:
         out = unfolded(out, query, key, value, enable_gqa)
     result: torch.Tensor = out

@@ -14,12 +14,12 @@ from torch.autograd import forward_ad
 
 from attention import backward, batching, flops, sharding
 from attention.backward import Wanted
-from attention.eager import needs_no_dispatch
 from attention.errors import UnsupportedError
-from attention.extras import NO_EXTRAS, Extras
+from attention.extras import Extras
 from attention.layout import empty_lse, empty_out
-from attention.operands import extras_that_fit, lengths_that_fit, one_kind, shapes_that_fit
-from attention.plan import Plan, nothing_seen, plan_of, warn_once
+from attention.operands import extras_that_fit, one_kind, shapes_that_fit
+from attention.plan import nothing_seen
+from attention.served import Maybe, compute, planned
 from attention.torch_backward import Forwarded
 
 FEATURES = (
@@ -35,68 +35,6 @@ BACKWARD = (
     "attention_backward(Tensor grad_out, Tensor? grad_lse, Tensor query, Tensor key, Tensor value, Tensor out, "
     f"Tensor lse, {FEATURES}, bool deterministic, bool[] wanted) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
-SERVED_DEVICES = ("cpu", "cuda", "meta")
-Maybe = torch.Tensor | None
-
-
-def _plan(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: Maybe,
-    alibi: Maybe,
-    sinks: Maybe,
-    cu_seqlens_q: Maybe,
-    *plain: Any,
-) -> Plan:
-    return plan_of(
-        query.shape,
-        key.shape,
-        value.shape,
-        query.dtype,
-        query.device,
-        None if mask is None else mask.dtype,
-        alibi is not None,
-        sinks is not None,
-        -1 if cu_seqlens_q is None else cu_seqlens_q.shape[0] - 1,
-        *plain,
-    )
-
-
-def _forward(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: Maybe,
-    alibi: Maybe,
-    sinks: Maybe,
-    cu_seqlens_q: Maybe,
-    cu_seqlens_k: Maybe,
-    *plain: Any,
-    deterministic: bool = False,  # every forward is
-) -> tuple[torch.Tensor, torch.Tensor]:
-    strict = plain[9]
-    one_kind(query, key, value)
-    plan = _plan(query, key, value, mask, alibi, sinks, cu_seqlens_q, *plain[:9])
-    if plan.fallback is not None and plan.lacks is not None:
-        if strict:
-            raise UnsupportedError(f"{plan.lacks}; strict=False lets torch serve it.")
-        warn_once(plan.lacks)
-    extras = NO_EXTRAS
-    if any(tensor is not None for tensor in (mask, alibi, sinks, cu_seqlens_q, cu_seqlens_k)):
-        extras_that_fit(query, key, mask, alibi, sinks, cu_seqlens_q, cu_seqlens_k)
-        if cu_seqlens_q is not None and cu_seqlens_k is not None and query.device.type == "cpu":
-            lengths_that_fit("q", cu_seqlens_q, query.shape[2], plain[0])
-            lengths_that_fit("k", cu_seqlens_k, key.shape[2], plain[1])
-        batch, heads = plan.problem.batch, plan.problem.heads_q
-        extras = Extras(
-            None if mask is None else mask.expand(query.shape[0], heads, query.shape[2], key.shape[2]),
-            None if alibi is None else alibi if alibi.dim() == 2 else alibi.expand(batch, heads),
-            None if sinks is None else sinks.contiguous(),
-            None if cu_seqlens_q is None else cu_seqlens_q.contiguous(),
-            None if cu_seqlens_k is None else cu_seqlens_k.contiguous(),
-        )
-    return plan.run(query, key, value, plan.problem, plan.config, extras)
 
 
 def _forward_fake(
@@ -132,7 +70,7 @@ def _backward(
     *plain: Any,
 ) -> tuple[torch.Tensor, ...]:
     deterministic, wanted = plain[8:10]
-    plan = _plan(query, key, value, mask, alibi, sinks, cu_seqlens_q, *plain[:8], "")
+    plan = planned(query, key, value, mask, alibi, sinks, cu_seqlens_q, *plain[:8], "")
     extras = Extras(mask, alibi, sinks, cu_seqlens_q, cu_seqlens_k)
     given = Forwarded(query, key, value, out, lse, plan.problem, extras)
     wants = Wanted(wanted[0], wanted[1], wanted[2], deterministic, plan.run is nothing_seen)
@@ -160,18 +98,6 @@ def _backward_fake(
         for tensor, want in zip((mask, alibi, sinks), plain[-1], strict=True)
     )
     return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value), *others
-
-
-def forward(*inputs: Any, plan: Plan | None = None, deterministic: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-    """smscope::attention_forward, past the dispatcher where that has nothing to add.
-
-    `plan`: what the operator would look up for these inputs, which are judged already and have no extras.
-    `deterministic`: the backward adds in one order.
-    """
-    if needs_no_dispatch(*inputs[:8]):
-        return _forward(*inputs) if plan is None else plan.run(*inputs[:3], plan.problem, plan.config)
-    results: tuple[torch.Tensor, torch.Tensor] = torch.ops.smscope.attention_forward(*inputs, deterministic)
-    return results
 
 
 class _Differentiable(torch.autograd.Function):
@@ -237,7 +163,7 @@ def _require_fused_backward(query: torch.Tensor, *others: Any, deterministic: bo
     """Raise UnsupportedError where gradients on a GPU would take the slow path: what strict=True asks."""
     if query.device.type != "cuda":
         return
-    found = backward.route(_plan(query, *others).problem, query.device, deterministic)
+    found = backward.route(planned(query, *others).problem, query.device, deterministic)
     if found.run is None:
         raise UnsupportedError(f"{found.reason}; strict=False computes these gradients by the slow path.")
 
@@ -263,7 +189,7 @@ def _register() -> Any:
     ours.define(FORWARD)
     ours.define(BACKWARD)
     for key in ("CPU", "CUDA"):
-        ours.impl("attention_forward", _forward, key)
+        ours.impl("attention_forward", compute, key)
         ours.impl("attention_backward", _backward, key)
     library.register_fake("smscope::attention_forward", _forward_fake, lib=ours)
     library.register_fake("smscope::attention_backward", _backward_fake, lib=ours)

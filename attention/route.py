@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from attention import operator, torch_calls
-from attention.backward import route as backward_route
+from attention import torch_calls
 from attention.errors import ProblemError
 from attention.inputs import symbolic
 from attention.plan import Plan, plan_for, plan_of
 from attention.problem import AttentionProblem
+from attention.served import SERVED_DEVICES
 from attention.shapes import (
     MASK_AND_CAUSAL,
     Described,
@@ -100,7 +100,7 @@ def _unserved(device: str, dropout_p: float) -> str | None:
     """What the operator has no argument for, or no device."""
     if dropout_p > 0:
         return "No tuned kernel has dropout"
-    return None if device in operator.SERVED_DEVICES else f"No tuned kernel runs on {device} yet"
+    return None if device in SERVED_DEVICES else f"No tuned kernel runs on {device} yet"
 
 
 def _traced(query: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float) -> Route:
@@ -193,4 +193,6 @@ def _route(
 
 def _trains(plan: Plan, device: torch.device, deterministic: bool) -> bool:
     """Whether a fused backward takes what our forward leaves."""
-    return backward_route(plan.problem, device, deterministic).run is not None
+    from attention import backward  # where there are gradients at all
+
+    return backward.route(plan.problem, device, deterministic).run is not None

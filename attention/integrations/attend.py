@@ -2,13 +2,14 @@
 
 import torch
 
-from attention import operator, torch_own
+from attention import dispatch, torch_own
 from attention.errors import UnsupportedError
 from attention.integrations.band_mask import KeyBand, written
 from attention.layout import lse_dtype
 from attention.op import sdpa
 from attention.plan import warn_once
 from attention.route import trained
+from attention.served import SERVED_DEVICES
 
 Maybe = torch.Tensor | None
 NO_BAND = KeyBand()
@@ -44,7 +45,7 @@ def attend(
     lacks = None
     if dropout_p > 0:
         lacks = "No tuned kernel has dropout"
-    elif query.device.type not in operator.SERVED_DEVICES:
+    elif query.device.type not in SERVED_DEVICES:
         lacks = f"No tuned kernel runs on {query.device.type} yet"
     if softcap or sinks is not None:
         if lacks is not None:
@@ -62,7 +63,7 @@ def attend(
     left, right = (-1 if edge is None else edge for edge in (band.left, band.right))
     sinks = None if sinks is None else sinks.to(lse_dtype(query))
     features = (None, sinks, None, None, 0, 0, right == 0, band.bottom_right, left, right, softcap, scale)
-    out, _ = operator.forward(query, key, value, mask, *features, "", False)
+    out, _ = dispatch.forward(query, key, value, mask, *features, "", False)
     return out
 
 

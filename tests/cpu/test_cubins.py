@@ -2,7 +2,7 @@
 
 import pytest
 
-from attention import cubins, identity, learned, timings
+from attention import cubins, identity, learned, learned_key, timings
 from attention.timing import Timing
 from attention.variant import by_path
 from microbench.arch import by_name
@@ -118,9 +118,9 @@ def test_what_no_longer_has_such_a_configuration_is_not_compiled(nvrtc, data):
 
 def test_corrections_are_of_the_cubins_on_file(nvrtc):
     timings.write(row("a" * 64, "before"))
-    before = learned._key(PROFILE)
+    before = learned_key.key_of(PROFILE)
     renew(row("a" * 64, "before"))
-    assert learned._key(PROFILE) != before
+    assert learned_key.key_of(PROFILE) != before
 
 
 def test_the_hash_of_a_text_is_known_for_every_kernel():

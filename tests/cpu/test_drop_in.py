@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from attention import FallbackWarning, ProblemError, UnsupportedError, explain, operator, sdpa
+from attention import FallbackWarning, ProblemError, UnsupportedError, dispatch, explain, sdpa
 
 F = torch.nn.functional.scaled_dot_product_attention
 CLOSE: dict[str, float] = {"rtol": 0, "atol": 2e-5}
@@ -29,13 +29,13 @@ def random(*shapes: Shape, grad: bool = False) -> list[torch.Tensor]:
 def met(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What the operator is called with, beside tensors."""
     found: list[tuple[Any, ...]] = []
-    whole = operator.forward
+    whole = dispatch.forward
 
     def forward(*inputs: Any, **options: Any) -> Any:
         found.append(inputs[8:])
         return whole(*inputs, **options)
 
-    monkeypatch.setattr(operator, "forward", forward)
+    monkeypatch.setattr(dispatch, "forward", forward)
     return found
 
 

@@ -1,5 +1,7 @@
 """Which calls may pass torch's dispatcher by, and that they give what the operator gives."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -138,3 +140,29 @@ def test_an_empty_call_is_judged_like_the_operator_judges_it(device: str) -> Non
     empty, keys = torch.zeros(1, 2, 0, 16, device=device), torch.zeros(1, 2, 8, 16, dtype=torch.float64, device=device)
     with pytest.raises(ProblemError, match="query, key and value are float32, float64, float64; cast them"):
         attention.sdpa(empty, keys, keys)
+
+
+FIRST = """
+import sys, torch
+from attention import flash_attn_func, sdpa
+q = torch.randn(1, 8, 128, 64)
+expected = torch._C._nn.scaled_dot_product_attention(q, q, q)
+assert torch.allclose(sdpa(q, q, q), expected, atol=1e-5)
+assert "attention.operator" not in sys.modules
+if sys.argv[1] == "compiled":
+    found = torch.compile(lambda x: sdpa(x, x, x, only="smscope"), fullgraph=True, backend="aot_eager")(q)
+elif sys.argv[1] == "vmap":
+    found = torch.vmap(lambda x: sdpa(x, x, x, only="smscope"))(q[None])[0]
+else:
+    x = q.clone().requires_grad_()
+    found = flash_attn_func(*[x.transpose(1, 2)] * 3).transpose(1, 2)
+    found.sum().backward()
+assert "attention.operator" in sys.modules and torch.allclose(found, expected, atol=1e-5)
+"""
+
+
+@pytest.mark.parametrize("who", ["compiled", "vmap", "gradients"])
+def test_the_operators_are_registered_for_the_first_who_needs_torchs_dispatcher(who: str) -> None:
+    """That takes as long as the rest of a first call, and most processes never need it."""
+    done = subprocess.run([sys.executable, "-c", FIRST, who], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from attention import learned, learned_file, timings
+from attention import learned, learned_file, learned_key, timings
 from microbench.errors import DataWarning
 from microbench.profile import Profile
 from smscope.cli import main
@@ -58,7 +58,7 @@ def test_a_timing_more_or_another_constant_is_derived_anew(profile: Profile, der
 def test_a_file_that_cannot_be_read_is_derived_anew(profile: Profile, derived: list[str], told: str) -> None:
     good = in_a_new_process(profile)
     file = learned_file._kept() / f"{profile.gpu}.json"
-    file.write_text(told.replace("KEY", learned._key(profile)))
+    file.write_text(told.replace("KEY", learned_key.key_of(profile)))
     assert in_a_new_process(profile) == good and len(derived) == 2
 
 
@@ -68,6 +68,35 @@ def test_where_nothing_can_be_kept_it_is_derived_each_time(
     (tmp_path / "a file").write_text("")
     monkeypatch.setattr(learned_file, "_kept", lambda: tmp_path / "a file" / "below")
     assert in_a_new_process(profile) == in_a_new_process(profile) and len(derived) == 2
+
+
+def code_in_a_new_process() -> str:
+    learned_key._code.cache_clear()
+    return learned_key._code()
+
+
+def test_the_hash_of_the_code_is_remembered_while_no_file_of_it_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learned_key.paths, "cache", lambda: tmp_path)
+    reads: list[str] = []
+    whole = learned_key.text_sha256
+    monkeypatch.setattr(learned_key, "text_sha256", lambda variant: reads.append(variant) or whole(variant))
+    first = code_in_a_new_process()
+    assert reads and all(Path(path).is_file() for path, *_ in learned_key.json.loads(memory(tmp_path))["read"])
+    reads.clear()
+    assert code_in_a_new_process() == first and not reads
+    known = learned_key.json.loads(memory(tmp_path))
+    known["read"][-1][2] += 1  # as if a header had been written since
+    for told in (learned_key.json.dumps(known), "{", "[]", '{"read": 3}', '{"read": [], "code": "?"}'):
+        reads.clear()
+        (tmp_path / "corrections" / "code.json").write_text(told)
+        assert code_in_a_new_process() == first and reads
+    learned_key._code.cache_clear()
+
+
+def memory(cache: Path) -> str:
+    return (cache / "corrections" / "code.json").read_text()
 
 
 def test_a_bad_line_is_named_by_every_process(profile: Profile, derived: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attention import learned, learned_file, timings
+from attention import learned, learned_file, learned_key, timings
 from microbench import paths
 from microbench.profile import Profile, available
 
@@ -13,7 +13,7 @@ TIMED = [gpu for gpu in available() if timings.files(gpu)]
 def test_the_file_is_what_the_timings_teach(gpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
     profile = Profile.load(gpu)
     monkeypatch.setattr(learned_file, "_kept", lambda: paths.SHIPPED / "nowhere")
-    found = learned_file.read(gpu, learned._key(profile))
+    found = learned_file.read(gpu, learned_key.key_of(profile))
     assert found is not None, "run `make profile`: timings, profile or model have changed"
     assert found == learned.derive(profile) and not found.left_out
 

@@ -1,0 +1,27 @@
+"""The way to the forward operator: past torch's dispatcher where that has nothing to add.
+
+Whoever needs the dispatcher (gradients, transforms, modes, a compiler) meets the operators of attention.operator. They
+are registered with torch at the first such call: that takes 17 ms, as long as the rest of a first call.
+"""
+
+from typing import Any
+
+import torch
+
+from attention.eager import needs_no_dispatch
+from attention.plan import Plan
+from attention.served import compute
+
+
+def forward(*inputs: Any, plan: Plan | None = None, deterministic: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    """smscope::attention_forward, past the dispatcher where that has nothing to add.
+
+    `plan`: what the operator would look up for these inputs, which are judged already and have no extras.
+    `deterministic`: the backward adds in one order.
+    """
+    if needs_no_dispatch(*inputs[:8]):
+        return compute(*inputs) if plan is None else plan.run(*inputs[:3], plan.problem, plan.config)
+    from attention import operator  # noqa: F401
+
+    results: tuple[torch.Tensor, torch.Tensor] = torch.ops.smscope.attention_forward(*inputs, deterministic)
+    return results

@@ -1,0 +1,71 @@
+"""What the timings of a machine teach came from: one hash, which says whether what is on disk still holds.
+
+It is of the profile, the sizes of the files of timings (which are only ever appended), the cubins on file, and the code
+that reads, predicts and runs. Reading that code takes a first call 8 ms, so its hash is kept in the user's cache beside
+the sizes and times of the files that were read.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from attention import cubins, timings
+from attention.identity import sources_of, text_sha256
+from attention.variant import KERNELS, Variant, shipped
+from microbench import files, paths
+from microbench.profile import Profile
+
+Stamp = tuple[str, int, int]  # a file, its size, and when it changed
+
+# What a correction comes from beside data: the text of these, and of what describes the variants.
+DECIDING = (
+    *("timing", "timings", "timing_faults", "identity", "cubins", "learned", "learned_key", "calibration"),
+    *("corrections", "model", "shares", "problem", "band", "variant", "cuda/family"),
+)
+DESCRIBING = ("variant.py", "launch.py")
+
+
+def key_of(profile: Profile) -> str:
+    """The hash for a machine, now."""
+    constants = [(each.name, each.value, bool(each.doubtful)) for each in profile.constants]
+    machine = (profile.gpu, profile.arch, profile.sm_count, profile.clock_hz, constants)
+    sizes = [(Path(path).name, size) for path, size, _ in stamps(timings.files(profile.gpu))]
+    compiled = [cubins.bytes_of(variant) for variant in _ours()]
+    return hashlib.sha256(repr((machine, sizes, _code(), compiled)).encode()).hexdigest()
+
+
+def stamps(of: list[Path]) -> Iterator[Stamp]:
+    """The files of these that are there."""
+    for file in of:
+        with suppress(OSError):  # gone since
+            stat = file.stat()
+            yield str(file), stat.st_size, stat.st_mtime_ns
+
+
+def _ours() -> list[Variant]:
+    return [variant for variant in shipped() if variant.owner == "smscope"]
+
+
+@cache
+def _code() -> str:
+    memory = paths.cache() / "corrections" / "code.json"
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        kept = json.loads(memory.read_bytes())
+        now = [list(each) for each in stamps([Path(path) for path, *_ in kept["read"]])]
+        if now == kept["read"] and kept["variants"] == [variant.path for variant in shipped()]:
+            return str(kept["code"])
+    read = [KERNELS.parent / f"{name}.py" for name in DECIDING]
+    read += [variant.folder / name for variant in shipped() for name in DESCRIBING]
+    digest = hashlib.sha256()
+    for file in read:
+        digest.update(file.read_bytes() if file.is_file() else b"")
+    for variant in _ours():
+        digest.update(text_sha256(variant.path).encode())
+        read += sources_of(variant.path)
+    known = {"read": list(stamps(read)), "variants": [each.path for each in shipped()], "code": digest.hexdigest()}
+    with suppress(OSError):  # then the next process reads it all again
+        files.put(memory, json.dumps(known))
+    return digest.hexdigest()

@@ -1,0 +1,103 @@
+"""What choosing adds to a first call: attention.sdpa beside our kernel called by name, each in processes of their own.
+
+    python -m tests.gpu.first_sdpa OUT.json
+
+The cubin is on disk; torch, a CUDA context and a first kernel of torch's are over before the clock starts; importing
+this package is not. The third way has every timing of the machine ten times over.
+"""
+
+import ast
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from microbench import paths, stamp
+
+GPU = "h200-sxm-141gb"
+PROCESSES = 9
+BEGIN = """
+import time, torch
+q, k, v = (torch.randn(1, 16, 1024, 128, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+torch.nn.functional.scaled_dot_product_attention(q, k, v)
+torch.cuda.synchronize()
+started = time.perf_counter()
+"""
+END = """
+torch.cuda.synchronize()
+print((time.perf_counter() - started) * 1e3)
+"""
+SDPA = "import attention; attention.sdpa(q, k, v)"
+KERNEL = """
+from attention.problem import AttentionProblem
+from attention.variant import Config, by_path
+problem = AttentionProblem(1, 16, 16, 1024, 1024, 128, dtype="bfloat16", device="cuda")
+by_path("{variant}").load()(q, k, v, problem, Config({config}))
+"""
+PICK = """
+from attention import learned
+from attention.choose import choose
+from attention.classes import representative
+from attention.machine import machine_profile
+from attention.problem import AttentionProblem
+problem = AttentionProblem(1, 16, 16, 1024, 1024, 128, dtype="bfloat16", device="cuda")
+profile = machine_profile("cuda:0").profile
+pick = choose(profile, representative(problem), efficiencies=learned.of_machine(profile)).pick
+print(repr((pick.variant, pick.config.values)))
+"""
+
+
+DERIVE = f"""
+from attention import learned, timings
+from microbench.profile import Profile
+assert learned.write(Profile.load("{GPU}"))
+print(len(timings.files("{GPU}")))
+"""
+
+
+def run(program: str, data: Path | None = None) -> str:
+    """What a new process prints last."""
+    told = os.environ | ({paths.DATA_VARIABLE: str(data)} if data else {})
+    done = subprocess.run([sys.executable, "-c", program], env=told, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1]
+
+
+def tenfold(folder: Path) -> Path:
+    """A copy of data/ with each timing of the GPU ten times, and what they teach derived from them."""
+    data = folder / "data"
+    shutil.copytree(paths.writable_data(), data)
+    file = data / "attention" / f"{GPU}.jsonl"
+    file.write_text(file.read_text() * 10)
+    assert run(DERIVE, data) == "1"
+    return data
+
+
+def main(out: str) -> int:
+    """Append the medians, in turns."""
+    variant, config = ast.literal_eval(run(PICK))
+    ways = {"our kernel by name": KERNEL.format(variant=variant, config=config), "attention.sdpa": SDPA}
+    found: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        data = tenfold(Path(folder))
+        for _ in range(PROCESSES + 1):
+            for name, call in ways.items():
+                found.setdefault(name, []).append(float(run(BEGIN + call + END)))
+            many = float(run(BEGIN + SDPA + END, data))
+            found.setdefault("attention.sdpa, ten times the timings", []).append(many)
+    rows = json.loads(Path(out).read_text()) if Path(out).is_file() else []
+    for name, times in found.items():
+        row = {"call": name, "first_ms": statistics.median(times[1:]), "low": min(times[1:]), "high": max(times[1:])}
+        row |= {"n": PROCESSES, "variant": variant, "measured_utc": datetime.now(UTC).isoformat(timespec="seconds")}
+        rows.append(row | {"commit": stamp.commit().sha, "dirty": stamp.commit().dirty})
+        sys.stdout.write(f"{row}\n")
+    Path(out).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
