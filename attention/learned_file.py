@@ -36,36 +36,39 @@ class Learned:
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+Figures = tuple[float, int, float]  # an efficiency, the timings that it is the median of, seconds of overhead
+
+
 class Exact(Frozen):
-    """Efficiencies of one configuration, head dim as padded and kind of problem, by size."""
+    """Efficiencies of one configuration, head dim as padded and kind of problem, by octave of size."""
 
     variant: str
-    config: Config
+    config: dict[str, int]
     head_dim: int
     kind: Kind
-    sizes: tuple[Sized, ...]
+    sizes: tuple[tuple[int, Figures], ...]
 
 
 class Width(Frozen):
     """The efficiency of one configuration at a head dim, for one, few or many queries."""
 
     variant_and_queries: str
-    config: Config
+    config: dict[str, int]
     head_dim: int
-    efficiency: Efficiency
+    figures: Figures
 
 
 class File(Frozen):
     """What was learned of one machine, and the key of what it was learned from."""
 
     key: str  # first, so that a file that is out of date is not parsed
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     gpu: str
     compares: bool
     left_out: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     exact: tuple[Exact, ...]
     of_width: tuple[Width, ...]
-    of_class: dict[str, Efficiency]
+    of_class: dict[str, Figures]
     duels: tuple[Duel, ...] = ()
 
 
@@ -104,27 +107,57 @@ def _file(gpu: str, key: str, learned: Learned) -> File:
     known = learned.corrections
     return File(
         key=key,
-        schema_version=1,
+        schema_version=2,
         gpu=gpu,
         compares=learned.compares,
         left_out=dict(learned.left_out),
         exact=tuple(
-            Exact(variant=variant, config=config, head_dim=width, kind=kind, sizes=sizes)
+            Exact(
+                variant=variant,
+                config=dict(config.values),
+                head_dim=width,
+                kind=kind,
+                sizes=tuple((each.octave, _figures(each.efficiency)) for each in sizes),
+            )
             for (variant, config, width, kind), sizes in known.exact.items()
         ),
         of_width=tuple(
-            Width(variant_and_queries=crowd, config=config, head_dim=width, efficiency=found)
+            Width(variant_and_queries=crowd, config=dict(config.values), head_dim=width, figures=_figures(found))
             for (crowd, config, width), found in known.of_width.items()
         ),
-        of_class=dict(known.of_class),
+        of_class={name: _figures(found) for name, found in known.of_class.items()},
         duels=learned.duels,
     )
 
 
+def _figures(found: Efficiency) -> Figures:
+    return found.value, found.timings, found.overhead_seconds
+
+
 def _learned(file: File) -> Learned:
+    configs: dict[tuple[tuple[str, int], ...], Config] = {}
+
+    def config(axes: dict[str, int]) -> Config:
+        values = tuple(axes.items())
+        return configs.setdefault(values, Config(values))
+
     known = Corrections(
-        {(each.variant, each.config, each.head_dim, each.kind): each.sizes for each in file.exact},
-        {(each.variant_and_queries, each.config, each.head_dim): each.efficiency for each in file.of_width},
-        dict(file.of_class),
+        {
+            (each.variant, config(each.config), each.head_dim, each.kind): tuple(
+                Sized(octave, Efficiency(value, timings, near=True, overhead_seconds=overhead))
+                for octave, (value, timings, overhead) in each.sizes
+            )
+            for each in file.exact
+        },
+        {
+            (each.variant_and_queries, config(each.config), each.head_dim): _efficiency(each.figures)
+            for each in file.of_width
+        },
+        {name: _efficiency(figures) for name, figures in file.of_class.items()},
     )
     return Learned(known, file.duels, file.compares, dict(file.left_out))
+
+
+def _efficiency(figures: Figures) -> Efficiency:
+    value, timings, overhead = figures
+    return Efficiency(value, timings, overhead_seconds=overhead)
