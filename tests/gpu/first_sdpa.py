@@ -2,8 +2,9 @@
 
     python -m tests.gpu.first_sdpa OUT.json
 
-The cubin is on disk; torch, a CUDA context and a first kernel of torch's are over before the clock starts; importing
-this package is not. The third way has every timing of the machine ten times over.
+The cubin is on disk; imports of torch and this package, a CUDA context and a first kernel of torch's are over before
+the clock starts. The third way has every timing of the machine ten times over. Beside the wall's clock the CPU's:
+processes differ by a hundred milliseconds in what else the host does meanwhile.
 Torch's objects are frozen first: to collect among them takes 70 to 110 ms, in whichever call allocates enough for it.
 """
 
@@ -23,19 +24,19 @@ from microbench import paths, stamp
 GPU = "h200-sxm-141gb"
 PROCESSES = 9
 BEGIN = """
-import gc, time, torch
+import gc, time, torch, attention
 q, k, v = (torch.randn(1, 16, 1024, 128, device="cuda", dtype=torch.bfloat16) for _ in range(3))
 torch.nn.functional.scaled_dot_product_attention(q, k, v)
 torch.cuda.synchronize()
 gc.collect()
 gc.freeze()
-started = time.perf_counter()
+started, spent = time.perf_counter(), time.process_time()
 """
 END = """
 torch.cuda.synchronize()
-print((time.perf_counter() - started) * 1e3)
+print((time.perf_counter() - started) * 1e3, (time.process_time() - spent) * 1e3)
 """
-SDPA = "import attention; attention.sdpa(q, k, v)"
+SDPA = "attention.sdpa(q, k, v)"
 KERNEL = """
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
@@ -70,6 +71,11 @@ def run(program: str, data: Path | None = None) -> str:
     return done.stdout.splitlines()[-1]
 
 
+def timed(call: str, data: Path | None = None) -> tuple[float, ...]:
+    """Milliseconds of a first call in a new process, by the wall and of the CPU."""
+    return tuple(float(each) for each in run(BEGIN + call + END, data).split())
+
+
 def tenfold(folder: Path) -> Path:
     """A copy of data/ with each timing of the GPU ten times, and what they teach derived from them."""
     data = folder / "data"
@@ -84,17 +90,18 @@ def main(out: str) -> int:
     """Append the medians, in turns."""
     variant, config = ast.literal_eval(run(PICK))
     ways = {"our kernel by name": KERNEL.format(variant=variant, config=config), "attention.sdpa": SDPA}
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[tuple[float, ...]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         data = tenfold(Path(folder))
         for _ in range(PROCESSES + 1):
             for name, call in ways.items():
-                found.setdefault(name, []).append(float(run(BEGIN + call + END)))
-            many = float(run(BEGIN + SDPA + END, data))
-            found.setdefault("attention.sdpa, ten times the timings", []).append(many)
+                found.setdefault(name, []).append(timed(call))
+            found.setdefault("attention.sdpa, ten times the timings", []).append(timed(SDPA, data))
     rows = json.loads(Path(out).read_text()) if Path(out).is_file() else []
     for name, times in found.items():
-        row = {"call": name, "first_ms": statistics.median(times[1:]), "low": min(times[1:]), "high": max(times[1:])}
+        wall, cpu = zip(*times[1:], strict=True)
+        row = {"call": name, "first_ms": statistics.median(wall), "low": min(wall), "high": max(wall)}
+        row |= {"first_cpu_ms": statistics.median(cpu)}
         row |= {"n": PROCESSES, "variant": variant, "measured_utc": datetime.now(UTC).isoformat(timespec="seconds")}
         rows.append(row | {"commit": stamp.commit().sha, "dirty": stamp.commit().dirty})
         sys.stdout.write(f"{row}\n")
