@@ -231,5 +231,5 @@ def test_nothing_measured_is_said_in_one_sentence(data: Path, monkeypatch: pytes
         record.load_runs()
     (data / "runs" / "host-one").mkdir(parents=True)
     (data / "runs" / "host-one" / "r.jsonl").write_text("")
-    with pytest.raises(UnknownGpu, match=r"'h100' .there are: host-one"):
+    with pytest.raises(UnknownGpu, match=r"'h100' .known: host-one"):
         record.load_runs("h100")

@@ -29,7 +29,7 @@ def routed(monkeypatch: pytest.MonkeyPatch) -> Any:
             asked.append(deterministic)
             return SimpleNamespace(run="a kernel" if fused[deterministic] else None)
 
-        monkeypatch.setattr(route, "backward_route", backward)
+        monkeypatch.setattr("attention.backward.route", backward)
         route._route.cache_clear()
         flags = {"bottom_right": False, "with_grad": False, "deterministic": False} | options
         cuda = torch.device("cuda", 0)

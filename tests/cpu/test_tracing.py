@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.profiler import ExecutionTraceObserver
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from attention import UnsupportedError, flash_attn_func, flash_attn_varlen_func, operator, sdpa
+from attention import UnsupportedError, dispatch, flash_attn_func, flash_attn_varlen_func, sdpa
 
 F = torch.nn.functional.scaled_dot_product_attention
 CLOSE: dict[str, float] = {"rtol": 0, "atol": 2e-5}
@@ -282,7 +282,7 @@ def test_an_execution_trace_sees_the_call(tmp_path: Path) -> None:
 def test_without_an_observer_an_eager_call_passes_the_dispatcher_by(monkeypatch: pytest.MonkeyPatch) -> None:
     (q,) = random((1, 2, 8, 16))
     sdpa(q, q, q, only="smscope")
-    monkeypatch.setattr(operator, "needs_no_dispatch", lambda *tensors: not found.append(_needs(*tensors)))
+    monkeypatch.setattr(dispatch, "needs_no_dispatch", lambda *tensors: not found.append(_needs(*tensors)))
     found: list[bool] = []
     from attention.eager import needs_no_dispatch as _needs
 
