@@ -1,14 +1,11 @@
 """Time our candidates beside torch's on this machine: one process, one timer, alternating, medians.
 
-Every candidate is checked against the float64 oracle before it is timed; a wrong one is named and not timed. Candidates
-alternate call by call, so that a slow stretch of the machine meets all of them, and without a rest: OpenMP's threads
-spin for some milliseconds after a call of torch's on the next one's cores, as they do in a model.
+Every candidate is checked against the float64 oracle before it is timed; a wrong one is named and not timed.
 """
 
 import statistics
-import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -26,12 +23,11 @@ from attention.timing import Timing
 from attention.variant import by_path
 from microbench import stamp
 from microbench.device.cpu import cores, host_slug
-from microbench.device.host import trouble, usage
+from microbench.device.host import HostDevice, trouble, usage
+from microbench.measure import turns
+from microbench.measure.timed import Timed
 from microbench.report.progress import watching
 
-CALLS = 31  # timed calls of each candidate
-LONGEST_S = 2.0  # a candidate whose calls would take longer than this together gets fewer, at least FEWEST
-FEWEST = 5
 ORACLE_ROWS = 256  # queries that the oracle checks, the last ones: under causal they see the most keys
 PACKAGES = ("smscope", "torch", "numba", "llvmlite", "numpy")
 
@@ -70,10 +66,14 @@ def bench(
     work = [(problem, _candidates(problem, only, every, unpredicted)) for problem in problems]
     measured: list[Measured] = []
     begun, before = datetime.now(UTC).isoformat(timespec="seconds"), usage()
-    with watching(sum(len(candidates) for _, candidates in work)) as watcher, torch.no_grad():
+    with (
+        watching(sum(len(candidates) for _, candidates in work)) as watcher,
+        closing(HostDevice()) as device,
+        torch.no_grad(),
+    ):
         for problem, candidates in work:
             watcher.doing(str(problem), "checking and timing")
-            measured += _bench_one(problem, candidates, begun, watcher.finished)
+            measured += _bench_one(device, problem, candidates, begun, watcher.finished)
     disturbed = trouble(before, usage(), len(cores()))
     for each in measured:
         if each.timing is not None and not disturbed:
@@ -97,7 +97,11 @@ def _candidates(
 
 
 def _bench_one(
-    problem: AttentionProblem, candidates: list[tuple[Candidate, bool]], run_id: str, finished: Callable[[], None]
+    device: HostDevice,
+    problem: AttentionProblem,
+    candidates: list[tuple[Candidate, bool]],
+    run_id: str,
+    finished: Callable[[], None],
 ) -> list[Measured]:
     query, key, value = inputs(problem)
     calls: dict[int, Callable[[], Any]] = {}
@@ -115,11 +119,11 @@ def _bench_one(
             calls[index] = call
         else:
             failures[index] = f"wrong: {errors[index]}"
-    seconds = alternate(calls)
+    timed = turns.in_turns(device, calls, f"{run_id} {problem}") if calls else {}
     found = []
     for index, (candidate, picked) in enumerate(candidates):
         finished()
-        timing = _timing(problem, candidate, seconds[index], errors[index], run_id) if index in seconds else None
+        timing = _timing(problem, candidate, timed[index], errors[index], run_id) if index in timed else None
         found.append(Measured(problem, candidate, timing, failures.get(index), picked))
     return found
 
@@ -137,25 +141,6 @@ def inputs(problem: AttentionProblem, seed: int = 0) -> tuple[Any, Any, Any]:
     )
     q, k, v = (torch.randn(shape, generator=generator).to(dtype) for shape in shapes)
     return q, k, v
-
-
-def alternate(calls: dict[int, Callable[[], Any]]) -> dict[int, list[float]]:
-    """Seconds of each call, in turns; the first, untimed turn compiles, loads and warms up."""
-    warm: dict[int, float] = {}
-    for index, call in calls.items():
-        call()
-        start = time.perf_counter()
-        call()
-        warm[index] = time.perf_counter() - start
-    seconds: dict[int, list[float]] = {index: [] for index in calls}
-    slowest = max(warm.values(), default=0.0)
-    repeats = max(FEWEST, min(CALLS, int(LONGEST_S / slowest))) if slowest else CALLS
-    for _ in range(repeats):
-        for index, call in calls.items():
-            start = time.perf_counter()
-            call()
-            seconds[index].append(time.perf_counter() - start)
-    return seconds
 
 
 def _checked_part(out: Any) -> Any:
@@ -188,11 +173,11 @@ def _oracle(problem: AttentionProblem, query: Any, key: Any, value: Any) -> tupl
 
 
 def _timing(
-    problem: AttentionProblem, candidate: Candidate, seconds: list[float], error: reference.Comparison, run: str
+    problem: AttentionProblem, candidate: Candidate, timed: Timed, error: reference.Comparison, run: str
 ) -> Timing:
     import torch
 
-    low, middle, high = statistics.quantiles(seconds, n=4, method="inclusive")
+    low, middle, high = statistics.quantiles(timed.seconds, n=4, method="inclusive")
     shape = (problem.batch, problem.heads_q, problem.heads_kv, problem.seq_q, problem.seq_kv)
     return Timing(
         gpu=host_slug(),
@@ -205,7 +190,9 @@ def _timing(
         seconds=middle,
         low=low,
         high=high,
-        n=len(seconds),
+        n=len(timed.seconds),
+        clock_mhz=round(timed.clock_mhz, 1),
+        flags=timed.flags,
         predicted_seconds=candidate.prediction.seconds if candidate.prediction else None,
         error=error.error,
         allowed_error=error.allowed,

@@ -10,7 +10,7 @@ from attention.timing import Pass, Timing
 from attention.variant import Config
 from microbench import stamp
 from microbench.arch import Machine
-from microbench.measure.alternate import Timed
+from microbench.measure.timed import Timed
 
 
 def new_run() -> str:

@@ -21,7 +21,8 @@ from attention.variant import Config, Variant, shipped
 from microbench.arch import Machine, by_name
 from microbench.device.cuda import CudaDevice
 from microbench.errors import EnvironmentLacks
-from microbench.measure.alternate import Timed, alternate
+from microbench.measure.alternate import alternate
+from microbench.measure.timed import Timed
 from microbench.report.progress import watching
 
 FEW_TIMED = 3  # configurations of a variant that a cell of few queries times

@@ -8,13 +8,14 @@ import math
 import random
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from microbench import clocks
 from microbench.measure.cuda import clock_between, stamp
+from microbench.measure.timed import Sustained, Timed
 
 if TYPE_CHECKING:
     from microbench.device.cuda import CudaDevice
@@ -22,25 +23,6 @@ if TYPE_CHECKING:
 REPEATS = 15
 SUSTAINED_S = 1.0
 FLUSHED_L2S = 4  # memset of so many times the L2: what is written last stays, and one size leaves some of the rest
-
-
-@dataclass(frozen=True)
-class Sustained:
-    """One call over and over: what is left of the clock once the GPU is hot, and what a call takes from the wall."""
-
-    seconds: float  # a call
-    clock_mhz: float
-    joules: float | None  # a call; None where NVML counts no energy
-
-
-@dataclass(frozen=True)
-class Timed:
-    """One call among others: seconds of each repeat, the median SM clock, and what disturbed the round (`flags`)."""
-
-    seconds: tuple[float, ...]
-    clock_mhz: float
-    flags: tuple[str, ...] = ()
-    sustained: Sustained | None = None
 
 
 def alternate(

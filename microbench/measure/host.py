@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from microbench.device.host import HostDevice
 
 # The shorter of the two runs; thousands of times the resolution of perf_counter (some 50 ns) on every system we know.
+CLOCK_MOVED = 0.05  # between the ends of a measurement: more is another clock
 WINDOW_S = 0.4e-3
 TEAM_WINDOW_S = 1e-3
 WAKE_S = 1e-4
@@ -121,7 +122,7 @@ class HostBench:
         value, high = float(seconds.min()), float(np.quantile(seconds, 0.95))
         if value <= 0:
             raise self._no_time()
-        flags = ("clock-moved",) if abs(after - before) > 0.05 * before else ()
+        flags = ("clock-moved",) if abs(after - before) > CLOCK_MOVED * before else ()
         # The quickest run is the one at the highest clock.
         return Timing(value, value, high, len(spans), max(before, after), flags)
 

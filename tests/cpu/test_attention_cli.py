@@ -2,8 +2,9 @@ import json
 
 import pytest
 
-from attention import bench, cli, learned
+from attention import cli, learned
 from attention.machine import machine_profile
+from microbench.measure import turns
 from tests.cpu.attention_profiles import hopper_profile, host_profile
 
 
@@ -149,7 +150,7 @@ def test_picks_end_in_80_columns_with_what_is_in_doubt_and_the_next_command(caps
 
 
 def test_bench_prints_ratios_and_json_holds_them(capsys, monkeypatch):
-    monkeypatch.setattr(bench, "CALLS", 3)
+    monkeypatch.setattr(turns, "CALLS", 3)
     code, out, _ = run(capsys, "bench", "--shape", "1,2,2,40,40,16", "--shape", "1,2,1,8,40,16", "--full", "--json")
     rows = json.loads(out)
     assert code == 0 and len(rows) == 6 and out.count("\n") == 1

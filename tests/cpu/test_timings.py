@@ -11,6 +11,7 @@ from attention.problem import AttentionProblem
 from attention.timing import Timing
 from attention.variant import Config, by_path
 from microbench import paths
+from microbench.measure import turns
 from tests.cpu.attention_profiles import host_profile
 
 OURS = "host/forward/tiled_online_softmax"
@@ -169,7 +170,7 @@ def test_code_is_what_is_included_without_comments_and_what_chooses_a_tile(tmp_p
 def test_the_bench_checks_times_and_keeps_each_candidate_of_a_quiet_machine(data, monkeypatch, disturbed):
     machine_profile.cache_clear()
     monkeypatch.setattr(bench, "trouble", lambda *_: disturbed)
-    monkeypatch.setattr(bench, "CALLS", 3)
+    monkeypatch.setattr(turns, "CALLS", 3)
     problem = AttentionProblem(1, 4, 2, 70, 90, 16, causal=True)
     measured = bench.bench([problem])
     machine_profile.cache_clear()
@@ -207,11 +208,3 @@ def test_a_wrong_kernel_is_named_and_not_timed(data, monkeypatch):
     ours = next(each for each in measured if each.candidate.variant == OURS)
     assert ours.timing is None and "wrong" in ours.failure
     assert all(each.variant != OURS for each in timings.read(bench.host_slug())[0])
-
-
-def test_candidates_alternate():
-    order = []
-    calls = {0: lambda: order.append(0), 1: lambda: order.append(1)}
-    seconds = bench.alternate(calls)
-    timed = order[4:]
-    assert timed == [0, 1] * (len(timed) // 2) and len(seconds[0]) == len(seconds[1]) == len(timed) // 2

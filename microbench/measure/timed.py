@@ -1,0 +1,22 @@
+"""What timing a whole call among others gives, on a GPU or a CPU."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sustained:
+    """One call over and over: what is left of the clock once the GPU is hot, and what a call takes from the wall."""
+
+    seconds: float  # a call
+    clock_mhz: float
+    joules: float | None  # a call; None where NVML counts no energy
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One call among others: seconds of each repeat, the clock it ran at, and what disturbed the round (`flags`)."""
+
+    seconds: tuple[float, ...]
+    clock_mhz: float
+    flags: tuple[str, ...] = ()
+    sustained: Sustained | None = None
