@@ -105,9 +105,25 @@ def _alike(fresh: Compiled, on_file: set[Compiled]) -> set[str]:
     return alike - {fresh.cubin_sha256}
 
 
-def file_of(variant: Variant) -> str:
-    """The name of a kernel's file."""
-    return f"{variant.path.replace('/', '-')}.jsonl"
+def place_of(variant: Variant) -> Path:
+    """Where a kernel's file is written."""
+    return paths.writable_data() / FOLDER / f"{variant.path.replace('/', '-')}.jsonl"
+
+
+def faults(variant: Variant) -> tuple[str, ...]:
+    """What is wrong with what is on file of a kernel that was timed."""
+    found: list[str] = []
+    for number, line in enumerate(bytes_of(variant).splitlines(), start=1):
+        try:
+            Compiled.model_validate_json(line)
+        except ValidationError:
+            found.append(f"line {number}: no build of a kernel")
+    if not current(variant):
+        again = f"`{paths.typed('profile')}` compiles them again"
+        found.append(
+            f"it names no cubin of {variant.path} as it is now, so that older timings of it do not count; {again}"
+        )
+    return tuple(found)
 
 
 def bytes_of(variant: Variant) -> bytes:
@@ -115,7 +131,7 @@ def bytes_of(variant: Variant) -> bytes:
     found = b""
     for root in paths.data_roots():
         with suppress(OSError):
-            found += (root / FOLDER / file_of(variant)).read_bytes()
+            found += (root / FOLDER / place_of(variant).name).read_bytes()
     return found
 
 
@@ -170,7 +186,7 @@ def _line(variant: Variant, build: Build, text: str, cubin: str, nvrtc: str | No
 
 
 def _write(variant: Variant, rows: Iterable[Compiled]) -> Path:
-    path = paths.writable_data() / FOLDER / file_of(variant)
+    path = place_of(variant)
     lines = sorted(row.model_dump_json(exclude_defaults=True) for row in rows)
     try:
         files.put(path, "\n".join(lines) + "\n")

@@ -214,6 +214,11 @@ def explain_on(
     used = dict.fromkeys(term.constant for term in pick.prediction.terms) if pick.prediction else {}
     constants = [profile[name] for name in used]
     cautions = [caution] if caution else []
+    timed = learned.timed_on(profile)
+    if timed != profile.gpu and pick.prediction and pick.prediction.efficiency.timings:
+        cautions.append(
+            f"timings are {timed}'s, because those of {profile.gpu} compare no kernel of today with torch's"
+        )
     cautions += [
         f"no pick uses {each}; `{paths.typed('bench')}` on an idle machine measures it again"
         for each in doubts_of(profile, choice)

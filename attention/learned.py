@@ -31,12 +31,20 @@ def of_machine(profile: Profile) -> Corrections:
     A GPU whose own timings do not compare our kernels with torch's takes those of the nearest GPU of its architecture.
     A DataWarning names each line that cannot be right, once for each file.
     """
-    own = _of(profile)
-    if profile.arch == HOST or own.compares:
-        return own.corrections
+    return _of(_timed_as(profile)).corrections
+
+
+def timed_on(profile: Profile) -> str:
+    """The machine whose timings of_machine takes for a profile's."""
+    return _timed_as(profile).gpu
+
+
+def _timed_as(profile: Profile) -> Profile:
+    if profile.arch == HOST or _of(profile).compares:
+        return profile
     every = _of_arch(profile.arch, tuple(paths.data_roots()))
     siblings = sorted(every, key=lambda each: (abs(each.sm_count - profile.sm_count), each.gpu))
-    return next((found.corrections for each in siblings if (found := _of(each)).compares), own.corrections)
+    return next((each for each in siblings if _of(each).compares), profile)
 
 
 def duels_of_machine(profile: Profile) -> tuple[Duel, ...]:
@@ -64,16 +72,21 @@ def write_of(gpu: str) -> Path | None:
 def derive(profile: Profile) -> Learned:
     """What the timings on file teach, from the timings themselves."""
     known, samples, left_out = _known(profile), list[Sample](), dict[str, tuple[str, ...]]()
+    timed: set[str] = set()
     for file in timings.files(profile.gpu):
         sound, wrong = timings.judged(file)
         counted = set(map(id, timings.best_known(sound.values())))
         for line, timing in sound.items():
             found = _judged(profile, timing, known) if id(timing) in counted else None
+            timed |= {timing.variant} if timing.cubin_sha256 else set()
             if isinstance(found, Sample):
                 samples.append(found)
             elif found is not None:
                 wrong[line] = found
         left_out[file.name] = (*left_out.get(file.name, ()), *(f"line {line}: {wrong[line]}" for line in sorted(wrong)))
+    for variant in known.variants.values():
+        if variant.build is not None and variant.path in timed:
+            left_out[cubins.place_of(variant).name] = cubins.faults(variant)
     compares = {"smscope", "torch"} <= {each.variant.owner for each in samples}
     left_out = {name: said for name, said in left_out.items() if said}
     return Learned(calibrated(samples), duels(samples), compares, left_out)
@@ -157,7 +170,7 @@ def _of(profile: Profile) -> Learned:
     # Comparing two profiles constant by constant takes longer than a choice.
     if kept is None or kept.stamps != now or not (kept.profile is profile or kept.profile == profile):
         kept = _kept[profile.gpu] = _Kept(profile, now, _on_disk_or_derived(profile) if now else Learned())
-        for file in timings.files(profile.gpu):
+        for file in (*timings.files(profile.gpu), *map(cubins.place_of, shipped())):
             faults.leave_out(file, kept.learned.left_out.get(file.name, ()))
     return kept.learned
 

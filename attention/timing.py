@@ -30,7 +30,7 @@ class Timing(Frozen):
     error: float  # largest absolute error against the float64 oracle on the first and last head
     allowed_error: float
     threads: int
-    source_sha256: str = ""  # of a kernel's text: of a CUDA kernel only version 1 has it
+    source_sha256: str = ""  # of the text of our kernel (attention.identity); a run of 2026-11-22 has its cubin alone
     packages: dict[str, str] = Field(default_factory=dict)
     commit: str | None = None
     dirty: bool | None = None

@@ -31,6 +31,7 @@ def row(
     passes: Pass = "forward",
     config: Config | None = None,
     cubin_sha256: str | None = None,
+    source_sha256: str = "",
     picked: bool = False,
     predicted_seconds: float | None = None,
 ) -> Timing:
@@ -66,6 +67,7 @@ def row(
         allowed_error=error.allowed,
         threads=1,
         cubin_sha256=cubin_sha256,
+        source_sha256=source_sha256,
         run=run,
         grid=cell.grid,
         picked=picked,

@@ -10,6 +10,7 @@ from attention import learned, reference, timings
 from attention.choose import choose
 from attention.cuda import kernels
 from attention.errors import UnsupportedError
+from attention.identity import text_sha256
 from attention.machine import machine_profile
 from attention.peers import cells, rows
 from attention.peers.candidates import Candidate, ours, peers, torchs
@@ -245,6 +246,8 @@ def _timing(
         packages={"torch": torch.__version__, name.rpartition("/")[2]: entry.candidate.version},
         config=entry.config,
         cubin_sha256=_cubin_sha256(entry.variant, cell.problem, entry.config) if entry.variant else None,
+        # By its text a timing holds where the NVRTC that tells one text's cubins from another's is not at hand.
+        source_sha256=text_sha256(entry.variant.path) if entry.variant else "",
         picked=entry.picked,
         predicted_seconds=entry.predicted_seconds,
     )

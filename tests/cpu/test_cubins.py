@@ -7,6 +7,7 @@ from attention.timing import Timing
 from attention.variant import by_path
 from microbench.arch import by_name
 from microbench.build import Cubin
+from microbench.errors import DataWarning
 from microbench.profile import Profile
 
 HOPPER = "sm90a/forward/warp_specialised"
@@ -76,6 +77,14 @@ def test_a_text_that_compiles_to_what_was_timed_loses_no_timing(nvrtc):
     assert holds(timed)
 
 
+def test_timed_with_another_compiler_alone_it_holds_by_its_text(nvrtc):
+    """A GPU whose owner has NVRTC 13 and no 12.9: what he timed counts, until the text changes."""
+    nvrtc["version"] = "13.0.88"
+    timed = row("e" * 64, "first")
+    renew(timed)
+    assert holds(timed)
+
+
 def test_other_bytes_are_another_kernel(nvrtc):
     timed = row("b" * 64, "before")
     renew(timed)
@@ -108,6 +117,19 @@ def test_a_line_that_cannot_be_read_counts_for_nothing(nvrtc, data):
     (file,) = data.glob("cubins/*")
     file.write_text('{"variant": \n' + file.read_text())
     assert holds(timed)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("", "names no cubin of sm90a/forward/warp_specialised"), ("{\n", "line 1: no build of a kernel")],
+)
+def test_what_is_wrong_with_the_file_is_said_where_timings_hang_on_it(nvrtc, data, text, says):
+    timings.write(row("a" * 64, "before"))
+    (data / "cubins").mkdir()
+    (data / "cubins" / "sm90a-forward-warp_specialised.jsonl").write_text(text)
+    learned._kept.clear()
+    with pytest.warns(DataWarning, match=says):
+        assert not learned.of_machine(PROFILE)
 
 
 def test_what_no_longer_has_such_a_configuration_is_not_compiled(nvrtc, data):

@@ -83,20 +83,25 @@ def test_the_hash_of_the_code_is_remembered_while_no_file_of_it_has_changed(
     whole = learned_key.text_sha256
     monkeypatch.setattr(learned_key, "text_sha256", lambda variant: reads.append(variant) or whole(variant))
     first = code_in_a_new_process()
-    assert reads and all(Path(path).is_file() for path, *_ in learned_key.json.loads(memory(tmp_path))["read"])
+    assert reads and all(
+        Path(path).is_file() for path, *_ in learned_key.json.loads(learned_key._memory().read_text())["read"]
+    )
     reads.clear()
     assert code_in_a_new_process() == first and not reads
-    known = learned_key.json.loads(memory(tmp_path))
+    known = learned_key.json.loads(learned_key._memory().read_text())
     known["read"][-1][2] += 1  # as if a header had been written since
     for told in (learned_key.json.dumps(known), "{", "[]", '{"read": 3}', '{"read": [], "code": "?"}'):
         reads.clear()
-        (tmp_path / "corrections" / "code.json").write_text(told)
+        learned_key._memory().write_text(told)
         assert code_in_a_new_process() == first and reads
     learned_key._code.cache_clear()
 
 
-def memory(cache: Path) -> str:
-    return (cache / "corrections" / "code.json").read_text()
+def test_another_copy_of_the_package_has_a_memory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learned_key.paths, "cache", lambda: tmp_path)
+    mine = learned_key._memory()
+    monkeypatch.setattr(learned_key, "KERNELS", tmp_path / "attention" / "kernels")
+    assert learned_key._memory() != mine
 
 
 def test_a_bad_line_is_named_by_every_process(profile: Profile, derived: list[str]) -> None:
