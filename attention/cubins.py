@@ -22,7 +22,7 @@ from attention.variant import Config, CudaBuild, Variant, by_path
 from microbench import files, paths
 from microbench.arch import Arch
 from microbench.build import Cubin, compile_all
-from microbench.build.nvrtc import DEFAULT, matches
+from microbench.build.nvrtc import DEFAULT, installed
 from microbench.errors import DataError
 from microbench.record import Frozen
 from microbench.report.progress import watching
@@ -160,14 +160,14 @@ def _asked(timing: Timing) -> CudaBuild | None:
 
 
 def _compiled(variant: Variant, arch: Arch, builds: Sequence[CudaBuild]) -> Iterator[Compiled]:
-    if not builds:
+    if not builds or not installed(DEFAULT):
         return
     with watching(len(builds)) as watcher:
         for build in builds:
             watcher.doing(variant.name, "compiling what was timed")
             (cubin,) = compile_all([source_of(variant.folder, build, arch)])
             watcher.finished()
-            if isinstance(cubin, Cubin) and matches(cubin.nvrtc, DEFAULT):
+            if isinstance(cubin, Cubin):
                 text = text_sha256(variant.path)
                 yield _line(variant, (arch.name, build.kernel, build.defines), text, cubin.sha256, cubin.nvrtc)
 

@@ -49,6 +49,7 @@ def nvrtc(data, monkeypatch):
         return (compiled,)
 
     monkeypatch.setattr(cubins, "compile_all", compile_all)
+    monkeypatch.setattr(cubins, "installed", lambda wanted: answers["version"].startswith(wanted))
     for room in (cubins, learned):
         monkeypatch.setattr(room, "text_sha256", lambda _: answers["text"])
     return answers
