@@ -25,15 +25,11 @@ def text_sha256(variant: str) -> str:
 
     Of a CUDA kernel that is kernel.cu with all that it includes, without comments and spacing.
     """
-    return _read(variant)[0]
+    return hashed(variant)[0]
 
 
-def sources_of(variant: str) -> tuple[Path, ...]:
-    """The files that this text lies in."""
-    return _read(variant)[1]
-
-
-def _read(variant: str) -> tuple[str, tuple[Path, ...]]:
+def hashed(variant: str) -> tuple[str, tuple[Path, ...]]:
+    """The same hash read anew, and the files that the text lies in."""
     folder = KERNELS / variant
     kernel = folder / "kernel.cu"
     if kernel.is_file():

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from attention import cubins, timings
-from attention.identity import sources_of, text_sha256
+from attention.identity import hashed
 from attention.variant import KERNELS, Variant, shipped
 from microbench import files, paths
 from microbench.profile import Profile
@@ -69,8 +69,9 @@ def _code() -> str:
     for file in read:
         digest.update(file.read_bytes() if file.is_file() else b"")
     for variant in _ours():
-        digest.update(text_sha256(variant.path).encode())
-        read += sources_of(variant.path)
+        text_sha256, sources = hashed(variant.path)
+        digest.update(text_sha256.encode())
+        read += sources
     known = {"read": list(stamps(read)), "variants": [each.path for each in shipped()], "code": digest.hexdigest()}
     with suppress(OSError):  # then the next process reads it all again
         files.put(memory, json.dumps(known))

@@ -80,8 +80,8 @@ def test_the_hash_of_the_code_is_remembered_while_no_file_of_it_has_changed(
 ) -> None:
     monkeypatch.setattr(learned_key.paths, "cache", lambda: tmp_path)
     reads: list[str] = []
-    whole = learned_key.text_sha256
-    monkeypatch.setattr(learned_key, "text_sha256", lambda variant: reads.append(variant) or whole(variant))
+    whole = learned_key.hashed
+    monkeypatch.setattr(learned_key, "hashed", lambda variant: reads.append(variant) or whole(variant))
     first = code_in_a_new_process()
     assert reads and all(
         Path(path).is_file() for path, *_ in learned_key.json.loads(learned_key._memory().read_text())["read"]
