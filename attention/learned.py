@@ -31,20 +31,22 @@ def of_machine(profile: Profile) -> Corrections:
     A GPU whose own timings do not compare our kernels with torch's takes those of the nearest GPU of its architecture.
     A DataWarning names each line that cannot be right, once for each file.
     """
-    return _of(_timed_as(profile)).corrections
+    return _taught(profile)[1].corrections
 
 
 def timed_on(profile: Profile) -> str:
     """The machine whose timings of_machine takes for a profile's."""
-    return _timed_as(profile).gpu
+    return _taught(profile)[0]
 
 
-def _timed_as(profile: Profile) -> Profile:
-    if profile.arch == HOST or _of(profile).compares:
-        return profile
+def _taught(profile: Profile) -> tuple[str, Learned]:
+    """The machine whose timings count, and what they teach: looked up once, since each look asks for files' times."""
+    own = profile.gpu, _of(profile)
+    if profile.arch == HOST or own[1].compares:
+        return own
     every = _of_arch(profile.arch, tuple(paths.data_roots()))
     siblings = sorted(every, key=lambda each: (abs(each.sm_count - profile.sm_count), each.gpu))
-    return next((each for each in siblings if _of(each).compares), profile)
+    return next(((each.gpu, found) for each in siblings if (found := _of(each)).compares), own)
 
 
 def duels_of_machine(profile: Profile) -> tuple[Duel, ...]:
