@@ -4,28 +4,32 @@ The slow path (attention.gradient) serves every feature on every device, the gra
 """
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 import torch
 
 from attention import gradient, torch_backward
+from attention.call import TENSORS, Extras
 from attention.errors import FallbackWarning
+from attention.features import FEATURES, OPERANDS
 from attention.gradient import Gradients
+from attention.pieces import with_every_axis
 from attention.problem import AttentionProblem
 from attention.torch_backward import Backward, Forwarded, Route
+
+LOGITS = frozenset(feature.operands[0].name for feature in FEATURES if feature.logit)
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which gradients beside those of query, key and value, and how: `deterministic` adds in one order.
+    """Of which operands of features gradients are wanted, and how: `deterministic` adds in one order.
 
     `nothing_seen`: there are no queries or no keys, which a problem cannot say.
     """
 
-    mask: bool
-    alibi: bool
-    sinks: bool
+    operands: tuple[bool, ...]
     deterministic: bool = False
     nothing_seen: bool = False
 
@@ -40,13 +44,13 @@ def gradients(grad_out: torch.Tensor, grad_lse: torch.Tensor | None, given: Forw
         return gradient.backward(
             *(grad_out, grad_lse, given.query, given.key, given.value, given.out, given.lse),
             *(given.problem, given.extras),
-            wanted=(wanted.mask, wanted.alibi, wanted.sinks),
+            wanted=wanted.operands,
             nothing_seen=wanted.nothing_seen,
         )
     found = run(grad_out, given)
     inputs = (given.query, given.key, given.value)
     query, key, value = (_laid_out(each, like) for each, like in zip(found, inputs, strict=True))
-    return Gradients(query, key, value, None, None, _of_sinks(grad_out, given) if wanted.sinks else None)
+    return Gradients(query, key, value, Extras(*_of_logits(grad_out, given, wanted)))
 
 
 def route(problem: AttentionProblem, device: torch.device, deterministic: bool = False) -> Route:
@@ -73,8 +77,9 @@ def _fused(grad_lse: torch.Tensor | None, given: Forwarded, wanted: Wanted) -> B
         found = Route(None, "torch's fused backward kernels take no gradient of lse")
     else:
         found = route(given.problem, device, wanted.deterministic)
-        if found.run is not None and wanted.mask:
-            found = Route(None, "torch's fused backward kernels give no gradient of a mask")
+        others = [name for name, want in zip(TENSORS, wanted.operands, strict=False) if want and name not in LOGITS]
+        if found.run is not None and others:
+            found = Route(None, f"torch's fused backward kernels give no gradient of {others[0]}")
     if found.run is None and device.type == "cuda":
         _warn_once(found.reason)
     return found.run
@@ -92,15 +97,17 @@ def _laid_out(found: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     return found if found.stride() == wanted.stride() else wanted.copy_(found)
 
 
-def _of_sinks(grad_out: torch.Tensor, given: Forwarded) -> torch.Tensor:
-    """-sum(exp(sink - lse) * rowsum(dO * out)): a sink takes weight from its row, and gives no value."""
-    assert given.extras.sinks is not None
-    wide = given.lse.dtype
-    delta = (grad_out.to(wide) * given.out.to(wide)).sum(-1)
-    shares = (given.extras.sinks[:, None] - given.lse).exp() * delta
-    blind = given.lse == -torch.inf
-    starts = given.extras.cu_seqlens_q
-    if starts is not None:  # a row of no sequence has whatever its memory held
-        row = torch.arange(given.lse.shape[2], device=given.lse.device)
-        blind = blind | (row < starts[0]) | (row >= starts[-1])
-    return -shares.masked_fill(blind, 0.0).sum((0, 2))
+def _of_logits(grad_out: torch.Tensor, given: Forwarded, wanted: Wanted) -> Iterator[torch.Tensor | None]:
+    """Of the logits without a value, which no fused kernel knows; None for other operands."""
+    lse, starts = given.lse, given.extras.cu_seqlens_q
+    for operand, tensor, want in zip(OPERANDS, given.extras, wanted.operands, strict=False):
+        if tensor is None or not want or operand.name not in LOGITS:
+            yield None
+            continue
+        delta = (grad_out.to(lse.dtype) * given.out.to(lse.dtype)).sum(-1)
+        shares = gradient.logit_gradient(with_every_axis(operand, tensor)[..., 0], lse, delta)
+        if starts is not None:  # a row of no sequence has whatever its memory held
+            row = torch.arange(lse.shape[2], device=lse.device)
+            shares = shares.masked_fill((row < starts[0]) | (row >= starts[-1]), 0.0)
+        total = with_every_axis(operand, torch.zeros_like(tensor))
+        yield shares[..., None].sum_to_size(total.shape).reshape(tensor.shape)

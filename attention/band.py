@@ -7,10 +7,12 @@ Skv - Sq. A kernel needs nothing else to place its masks and to leave tiles out.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from attention.errors import ProblemError
 
 Alignment = Literal["top_left", "bottom_right"]
 Rows = npt.NDArray[np.int64]
@@ -56,6 +58,14 @@ class Band:
         left = None if self.left is not None and rows - 1 + self.left <= 0 else self.left
         right = None if self.right is not None and self.right >= keys - 1 else self.right
         return Band(left, right)
+
+
+def window_of(given: Any) -> tuple[int, int]:
+    """Keys to the left and right, -1 for all. Raises ProblemError."""
+    pair = tuple(given) if isinstance(given, (tuple, list)) else ()
+    if len(pair) != 2 or not all(isinstance(size, int) and size >= -1 for size in pair):
+        raise ProblemError(f"window is {given!r}; give two whole numbers, keys to the left and right, -1 for all.")
+    return pair
 
 
 def _within(keys: Rows, seq_kv: int) -> Rows:

@@ -4,35 +4,38 @@ from typing import Any
 
 import torch
 
-Maybe = torch.Tensor | None
-TENSORS = 8  # arguments of the operator that are tensors, or None
-MASK, ALIBI, SINKS, CU_SEQLENS_Q = 3, 4, 5, 6
+from attention.call import STARTS, TENSORS
+from attention.features import OPERANDS
+
+COUNT = 3 + len(TENSORS)  # arguments of the operator that are tensors, or None
 
 
 def forward(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Any, tuple[int, int]]:
     """(out, lse) with the mapped dimension first. `in_dims` says where each argument has it, None for nowhere."""
     operator = torch.ops.smscope.attention_forward
-    size, dims = info.batch_size, in_dims[:TENSORS]
-    front = tuple(
-        tensor if dim is None else tensor.movedim(dim, 0) for tensor, dim in zip(inputs[:TENSORS], dims, strict=True)
-    )
-    mapped = tuple(dim is not None for dim in dims)
-    if mapped[SINKS] or inputs[CU_SEQLENS_Q] is not None:  # one set of sinks, and one packed batch, is all it takes
+    size, tensors, plain = info.batch_size, inputs[:COUNT], inputs[COUNT:]
+    dims = in_dims[: len(tensors)]
+    front = [tensor if dim is None else tensor.movedim(dim, 0) for tensor, dim in zip(tensors, dims, strict=True)]
+    mapped = [dim is not None for dim in dims]
+    packed = any(tensor is not None for tensor in tensors[COUNT - len(STARTS) :])
+    one_for_all = any(of and operand.axes[0] != "b" for operand, of in zip(OPERANDS, mapped[3:], strict=False))
+    if packed or one_for_all:  # one packed batch, and one set of sinks, is all that the operator takes
         calls = [
-            operator(*(each[i] if of else each for each, of in zip(front, mapped, strict=True)), *inputs[TENSORS:])
+            operator(*(each[i] if of else each for each, of in zip(front, mapped, strict=True)), *plain)
             for i in range(size)
         ]
         out, lse = (torch.stack(results) for results in zip(*calls, strict=True))
         return (out, lse), (0, 0)
     batch = front[0].shape[int(mapped[0])]
-    query, key, value = (_folded(tensor, of, size, batch) for tensor, of in zip(front[:3], mapped, strict=False))
-    mask, alibi = front[MASK], front[ALIBI]
-    if mask is not None and (mapped[MASK] or mask.shape[0] > 1):
-        mask = _folded(mask, mapped[MASK], size, batch)
-    if alibi is not None and (mapped[ALIBI] or alibi.dim() > 1):
-        rows = alibi if alibi.dim() == 2 + mapped[ALIBI] else alibi.unsqueeze(-2)
-        alibi = _folded(rows, mapped[ALIBI], size, batch)
-    out, lse = operator(query, key, value, mask, alibi, *front[SINKS:], *inputs[TENSORS:])
+    front[:3] = [_folded(tensor, of, size, batch) for tensor, of in zip(front[:3], mapped, strict=False)]
+    for at, operand in enumerate(OPERANDS, 3):
+        if at >= len(front) or front[at] is None or operand.axes[0] != "b":
+            continue
+        has_batch = front[at].dim() == len(operand.axes) + mapped[at]
+        if mapped[at] or (has_batch and (not operand.stretch or front[at].shape[0] > 1)):
+            tensor = front[at] if has_batch else front[at].unsqueeze(int(mapped[at]))
+            front[at] = _folded(tensor, mapped[at], size, batch)
+    out, lse = operator(*front, *plain)
     return (out.unflatten(0, (size, batch)), lse.unflatten(0, (size, batch))), (0, 0)
 
 

@@ -7,8 +7,12 @@ length and feature. `every` legal configuration with every feature takes minutes
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import product
+from itertools import compress, product
+from typing import Any
 
+import numpy as np
+
+from attention import features
 from attention.choose import choose
 from attention.cuda.source import source_of
 from attention.problem import AttentionProblem
@@ -22,29 +26,45 @@ from microbench.verification.rules import Whole
 
 HEAD_DIMS = (64, 96, 128, 192, 256)
 CELLS = ((16, 1024), (4, 4096), (1, 16384))  # batch and length: 16 Ki tokens, as FlashAttention's benchmark has it
-LONG = AttentionProblem(1, 16, 16, 4096, 4096, 128, dtype="bfloat16", device="cuda")
+
+
+def long(**fields: Any) -> AttentionProblem:
+    """One head dim and length at which every feature is compiled."""
+    given = {"dtype": "bfloat16", "device": "cuda", **fields}
+    return AttentionProblem(1, 16, 16, 4096, 4096, 128, **given)
+
+
+LONG = long()
 # A causal problem with one thing more; the last has all that a call may ask for together (a mask comes alone).
 FEATURES: tuple[AttentionProblem, ...] = (
-    replace(LONG, dtype="float16", causal=True),
-    replace(LONG, window=(1024, 0)),
-    replace(LONG, causal=True, varlen=True, alignment="bottom_right"),
-    replace(LONG, causal=True, softcap=50.0),
-    replace(LONG, causal=True, alibi=True),
-    replace(LONG, causal=True, sinks=True),
-    replace(LONG, causal=True, mask="bool"),
-    replace(LONG, window=(1024, 1024), varlen=True, softcap=50.0, alibi=True, sinks=True),
+    long(dtype="float16", causal=True),
+    long(window=(1024, 0)),
+    long(causal=True, varlen=True, alignment="bottom_right"),
+    *(
+        long(causal=True, **feature.drawn(np.random.default_rng(0), frozenset()))
+        for feature in features.FEATURES
+        if feature.device and feature.name != "band"
+    ),
+    long(window=(1024, 1024), varlen=True, softcap=50.0, alibi=True, sinks=True),
 )
 # Together these take registers that none of them alone takes, and more than with ALiBi as well.
-CROWDED = replace(LONG, window=(1024, 0), varlen=True, alignment="bottom_right", softcap=50.0)
+CROWDED = long(window=(1024, 0), varlen=True, alignment="bottom_right", softcap=50.0)
 
 
 def combinations() -> Iterator[AttentionProblem]:
     """Everything that calls may ask for together, each build once: a mask comes alone."""
-    for causal, left, varlen, softcap, alibi, sinks in product((False, True), repeat=6):
-        window, cap = (1024 if left else -1, -1), 50.0 if softcap else 0.0
-        yield replace(LONG, causal=causal, window=window, varlen=varlen, softcap=cap, alibi=alibi, sinks=sinks)
-    for causal in (False, True):
-        yield replace(LONG, causal=causal, mask="bool")
+    alone = [feature for feature in features.FEATURES if feature.device and feature.device.hides]
+    others = [
+        feature.drawn(np.random.default_rng(0), frozenset())
+        for feature in features.FEATURES
+        if feature.device and feature not in alone and feature.name != "band"
+    ]
+    for causal, left, varlen, *chosen in product((False, True), repeat=3 + len(others)):
+        asked = {name: value for fields in compress(others, chosen) for name, value in fields.items()}
+        yield long(causal=causal, window=(1024 if left else -1, -1), varlen=varlen, **asked)
+    for feature in alone:
+        for causal in (False, True):
+            yield long(causal=causal, **feature.drawn(np.random.default_rng(0), frozenset()))
 
 
 def jobs(
@@ -57,7 +77,7 @@ def jobs(
 
     Those of the chooser's picks; `every` legal configuration with every feature, or `combined` with all combinations.
     """
-    asked = tuple(combinations()) if combined else (LONG, replace(LONG, causal=True), *FEATURES, CROWDED)
+    asked = tuple(combinations()) if combined else (LONG, long(causal=True), *FEATURES, CROWDED)
     return [
         job
         for variant in (shipped() if variants is None else variants)

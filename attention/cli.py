@@ -6,7 +6,7 @@ Exit codes: 0 done; 1 it could not be done, or a kernel gave a wrong result; 2 a
 import json as json_module
 import sys
 from importlib.util import find_spec
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +19,7 @@ from attention.explain import explain_on
 from attention.machine import machine_profile, nameable, named_machine
 from attention.picks import PICKS, shown, this_machine
 from attention.problem import AttentionProblem
+from attention.timing import FIELDS
 from microbench.arch import by_name
 from microbench.clocks import visible_gpus
 from microbench.device.cpu import host_slug
@@ -72,10 +73,9 @@ def explain(
     window: Annotated[
         str | None, typer.Option("--window", help="Keys left and right that are seen, such as 1024,0; -1 is all.")
     ] = None,
-    softcap: Annotated[float, typer.Option("--softcap", help="Scores become softcap * tanh(score / softcap).")] = 0.0,
-    alibi: Annotated[bool, typer.Option("--alibi", help="With ALiBi slopes.")] = False,
-    sinks: Annotated[bool, typer.Option("--sinks", help="With attention sinks.")] = False,
-    mask: Annotated[str, typer.Option("--mask", help="none, bool or float.")] = "none",
+    feature: Annotated[
+        list[str] | None, typer.Option("--feature", help="Such as softcap=30, alibi, sinks, mask=bool. Repeatable.")
+    ] = None,
     varlen: Annotated[
         str | None, typer.Option("--varlen", help="Packed: TQ,TKV rows in all; B sequences of at most Sq and Skv.")
     ] = None,
@@ -93,10 +93,7 @@ def explain(
         scale=scale,
         alignment="bottom_right" if flash or window is not None or varlen is not None else "top_left",
         window=pair("--window", window) if window is not None else (-1, -1),
-        softcap=softcap,
-        alibi=alibi,
-        sinks=sinks,
-        mask=mask,
+        **dict(field_of(text) for text in feature or ()),
         varlen=varlen is not None,
         tokens_q=tokens[0],
         tokens_kv=tokens[1],
@@ -274,6 +271,16 @@ def pair(option: str, text: str) -> tuple[int, int]:
     except ValueError:
         raise ProblemError(f"{option} {text} is not two whole numbers; write them as in {option} 1024,0.") from None
     return first, second
+
+
+def field_of(text: str) -> tuple[str, Any]:
+    """A field of a feature and its value, of the kind of its default. Raises ProblemError."""
+    name, _, value = text.partition("=")
+    if name not in FIELDS:
+        raise ProblemError(f"--feature {text}: no feature has a field {name!r}; there are {', '.join(sorted(FIELDS))}.")
+    if isinstance(FIELDS[name], bool):
+        return name, value not in ("0", "false", "False")
+    return name, value
 
 
 def _usual_dtype(profile: Profile) -> str:

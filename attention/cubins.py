@@ -2,8 +2,8 @@
 
 A timing is of a cubin. These files say, without a compiler, whether it is still this tree's: a line counts while the
 kernel's text is the one that was compiled. They are derived: where a text has changed `smscope profile` compiles what
-was timed once more. A build whose cubin comes out the same is the same kernel, and so are the cubins that another
-compiler had made of it.
+was timed once more. A build whose machine code comes out the same is the same kernel, whatever the constants beside it
+are called, and so are the cubins that another compiler had made of it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ from attention.timing import Timing
 from attention.variant import Config, CudaBuild, Variant, by_path
 from microbench import files, paths
 from microbench.arch import Arch
-from microbench.build import Cubin, compile_all
+from microbench.build import Cubin, Defines, compile_all
 from microbench.build.nvrtc import DEFAULT, installed
 from microbench.errors import DataError
 from microbench.record import Frozen
@@ -38,17 +38,22 @@ class Compiled(Frozen):
     arch: str
     kernel: str
     defines: tuple[tuple[str, int | str], ...]
-    nvrtc: str | None = None  # None: the compiler of the machine that timed it
+    nvrtc: str | None = None  # None: the compiler of the machine that timed it, or of an earlier text
     text_sha256: str
     cubin_sha256: str
+    code_sha256: str | None = None  # microbench.build.Cubin's; None: nobody compiled it here
 
     @property
     def build(self) -> "Build":
-        """What tells one build of a kernel from another."""
-        return self.arch, self.kernel, self.defines
+        return build_of(self.arch, self.kernel, self.defines)
 
 
-Build = tuple[str, str, tuple[tuple[str, int | str], ...]]
+Build = tuple[str, str, frozenset[tuple[str, int | str]]]
+
+
+def build_of(arch: str, kernel: str, defines: Defines) -> Build:
+    """What tells one build of a kernel from another: a switch that is off is as one that nobody had thought of."""
+    return arch, kernel, frozenset((name, value) for name, value in defines if value != 0)
 
 
 def current(variant: Variant) -> frozenset[str]:
@@ -66,14 +71,15 @@ def renew(arch: Arch, timings: Iterable[Timing]) -> None:
         asked = _asked(timing)
         if asked is not None:
             builds = timed.setdefault(timing.variant, {})
-            builds.setdefault((arch.name, asked.kernel, asked.defines), _Timed(asked)).rows.append(timing)
+            build = build_of(arch.name, asked.kernel, asked.defines)
+            builds.setdefault(build, _Timed(asked)).rows.append(timing)
     for path, builds in timed.items():
         variant = by_path(path)
         text, on_file = text_sha256(path), set(read(variant))
         lines = {line for line in on_file if line.text_sha256 == text}
         known = {(line.build, line.cubin_sha256) for line in lines}
         lines |= {
-            _line(variant, build, text, sha256)
+            _line(variant, arch, found.asked, text, sha256)
             for build, found in builds.items()
             for sha256 in found.cubins_of(text)
             if (build, sha256) not in known
@@ -81,7 +87,7 @@ def renew(arch: Arch, timings: Iterable[Timing]) -> None:
         compiled = {line.build for line in lines if line.nvrtc}
         missing = [found.asked for build, found in builds.items() if build not in compiled]
         for fresh in _compiled(variant, arch, missing):
-            lines |= {fresh, *(_line(variant, fresh.build, text, sha256) for sha256 in _alike(fresh, on_file))}
+            lines |= {fresh, *_alike(fresh, on_file)}
         if lines != on_file:
             _write(variant, lines)
 
@@ -98,11 +104,15 @@ class _Timed:
         return {row.cubin_sha256 for row in self.rows if row.source_sha256 == text and row.cubin_sha256}
 
 
-def _alike(fresh: Compiled, on_file: set[Compiled]) -> set[str]:
+def _alike(fresh: Compiled, on_file: set[Compiled]) -> Iterator[Compiled]:
     """The cubins of earlier texts of a build from which the same compiler makes what it makes of today's."""
-    texts = {line.text_sha256 for line in on_file if line.cubin_sha256 == fresh.cubin_sha256}
-    alike = {line.cubin_sha256 for line in on_file if line.build == fresh.build and line.text_sha256 in texts}
-    return alike - {fresh.cubin_sha256}
+    of_build = [line for line in on_file if line.build == fresh.build]
+    same = {fresh.code_sha256, fresh.cubin_sha256}
+    texts = {line.text_sha256 for line in of_build if {line.code_sha256, line.cubin_sha256} & same}
+    for line in of_build:
+        if line.text_sha256 in texts and line.cubin_sha256 != fresh.cubin_sha256:
+            told = {"nvrtc": None, "code_sha256": line.code_sha256, "cubin_sha256": line.cubin_sha256}
+            yield fresh.model_copy(update=told)
 
 
 def place_of(variant: Variant) -> Path:
@@ -169,17 +179,16 @@ def _compiled(variant: Variant, arch: Arch, builds: Sequence[CudaBuild]) -> Iter
             watcher.finished()
             if isinstance(cubin, Cubin):
                 text = text_sha256(variant.path)
-                yield _line(variant, (arch.name, build.kernel, build.defines), text, cubin.sha256, cubin.nvrtc)
+                line = _line(variant, arch, build, text, cubin.sha256)
+                yield line.model_copy(update={"nvrtc": cubin.nvrtc, "code_sha256": cubin.code_sha256})
 
 
-def _line(variant: Variant, build: Build, text: str, cubin: str, nvrtc: str | None = None) -> Compiled:
-    arch, kernel, defines = build
+def _line(variant: Variant, arch: Arch, build: CudaBuild, text: str, cubin: str) -> Compiled:
     return Compiled(
         variant=variant.path,
-        arch=arch,
-        kernel=kernel,
-        defines=defines,
-        nvrtc=nvrtc,
+        arch=arch.name,
+        kernel=build.kernel,
+        defines=build.defines,
         text_sha256=text,
         cubin_sha256=cubin,
     )

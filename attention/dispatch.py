@@ -4,10 +4,9 @@ Whoever needs the dispatcher (gradients, transforms, modes, a compiler) meets th
 are registered with torch at the first such call: that takes 17 ms, as long as the rest of a first call.
 """
 
-from typing import Any
-
 import torch
 
+from attention.call import NO_EXTRAS, Call
 from attention.eager import needs_no_dispatch
 from attention.flops import COUNTER
 from attention.plan import Plan
@@ -15,16 +14,16 @@ from attention.served import compute
 from attention.when_imported import when_imported
 
 
-def forward(*inputs: Any, plan: Plan | None = None, deterministic: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+def forward(call: Call, plan: Plan | None = None) -> tuple[torch.Tensor, torch.Tensor]:
     """smscope::attention_forward, past the dispatcher where that has nothing to add.
 
-    `plan`: what the operator would look up for these inputs, which are judged already and have no extras.
-    `deterministic`: the backward adds in one order.
+    `plan`: what the operator would look up for this call, which is judged already and has no extras.
     """
-    if needs_no_dispatch(*inputs[:8]):
-        return compute(*inputs) if plan is None else plan.run(*inputs[:3], plan.problem, plan.config)
+    query, key, value = call.query, call.key, call.value
+    if needs_no_dispatch(query, key, value, *(() if call.extras is NO_EXTRAS else call.extras)):
+        return compute(call) if plan is None else plan.run(query, key, value, plan.problem, plan.config)
     _register()
-    results: tuple[torch.Tensor, torch.Tensor] = torch.ops.smscope.attention_forward(*inputs, deterministic)
+    results: tuple[torch.Tensor, torch.Tensor] = torch.ops.smscope.attention_forward(*call.arguments())
     return results
 
 

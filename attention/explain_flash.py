@@ -5,11 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from attention import flash_problem
-from attention.arguments import OPEN, one_of
+from attention.arguments import OPEN, number, one_of
 from attention.explain import Explanation, explain_call
 from attention.flash_arguments import (
     FlashExtras,
     Lengths,
+    extras_of,
     ignored_note,
     longest_of,
     options_of,
@@ -56,8 +57,9 @@ def explain_flash_attn_func(
     """
     refuse_others("explain_flash_attn_func", others)
     sink = one_of(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
-    extras = FlashExtras(alibi_slopes, sink, seqused_q, seqused_k, leftpad_k)
-    options = options_of(dropout_p, softmax_scale, causal, window_size, softcap)
+    extras = extras_of(alibi_slopes, sink, (seqused_q, seqused_k, leftpad_k), others)
+    options = options_of(softmax_scale, causal, window_size, softcap, others)
+    flash_problem.refuse_dropout(number("dropout_p", dropout_p))
     asked = flash_problem.problem(q, k, v, options, extras)
     hints = {"num_splits": num_splits, "pack_gqa": pack_gqa, "sm_margin": sm_margin, **others}
     return _explained(asked, (q, k, v), extras, hints, gpu, only)
@@ -100,8 +102,9 @@ def explain_flash_attn_varlen_func(
     """Which kernel serves this call of flash_attn_varlen_func and why, as explain_flash_attn_func says it."""
     refuse_others("explain_flash_attn_varlen_func", {"block_table": block_table, **others})
     sink = one_of(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
-    extras = FlashExtras(alibi_slopes, sink, seqused_q, seqused_k, leftpad_k)
-    options = options_of(dropout_p, softmax_scale, causal, window_size, softcap)
+    extras = extras_of(alibi_slopes, sink, (seqused_q, seqused_k, leftpad_k), others)
+    options = options_of(softmax_scale, causal, window_size, softcap, others)
+    flash_problem.refuse_dropout(number("dropout_p", dropout_p))
     longest = (
         longest_of("max_seqlen_q", max_seqlen_q, cu_seqlens_q),
         longest_of("max_seqlen_k", max_seqlen_k, cu_seqlens_k),

@@ -4,18 +4,20 @@ Tensors are (B, S, H, D), or packed (T, H, D) with cu_seqlens; causality and win
 changes a result and is not served is refused by name; hints about speed are taken and ignored, as explain says.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from attention import dispatch, used_rows
 from attention.arguments import OPEN, flag, one_of
+from attention.call import NO_EXTRAS, TENSORS, Call, Extras, Manner, Options
+from attention.features import OPERANDS
 from attention.flash_arguments import (
-    NO_EXTRAS,
+    ALL_ROWS,
     FlashExtras,
     Lengths,
-    Manner,
-    Options,
+    extras_of,
     longest_of,
     options_of,
     refuse_others,
@@ -84,10 +86,10 @@ def flash_attn_func(
     q, k, v = autocast(q, k, v)
     if s_aux is not None or learnable_sink is not None:
         sinks = one_of(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
-    extras = _extras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k)
-    options = options_of(dropout_p, softmax_scale, causal, window_size, softcap)
+    extras = _extras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k, others)
+    options = options_of(softmax_scale, causal, window_size, softcap, others)
     manner = Manner(only or "", strict, flag("deterministic", deterministic))
-    judge(q, k, v, options, extras, None)
+    judge(q, k, v, dropout_p, options, extras, None)
     if extras.parts() == 1:
         heads_first = (q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
         out, lse = _forward(*heads_first, None, options, extras, manner)
@@ -155,8 +157,8 @@ def flash_attn_varlen_func(
     q, k, v = autocast(q, k, v)
     if s_aux is not None or learnable_sink is not None:
         sinks = one_of(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
-    extras = _extras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k)
-    options = options_of(dropout_p, softmax_scale, causal, window_size, softcap)
+    extras = _extras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k, others)
+    options = options_of(softmax_scale, causal, window_size, softcap, others)
     manner = Manner(only or "", strict, flag("deterministic", deterministic))
     lengths = Lengths(
         cu_seqlens_q,
@@ -164,7 +166,7 @@ def flash_attn_varlen_func(
         _longest("max_seqlen_q", max_seqlen_q, cu_seqlens_q, q),
         _longest("max_seqlen_k", max_seqlen_k, cu_seqlens_k, k),
     )
-    judge(q, k, v, options, extras, lengths)
+    judge(q, k, v, dropout_p, options, extras, lengths)
     lengths = _in_32_bits(lengths)
     if extras.parts() > 1:
         used_rows.check_on_the_cpu(lengths, extras)
@@ -185,7 +187,7 @@ def _packed(
     """Out (Tq, Hq, Dv) and lse (Hq, Tq) of packed sequences, or of what they use."""
     sequences, features = lengths, extras
     if extras.parts() > 1:
-        sequences, features = used_rows.split(lengths, extras), used_rows.slopes_of_parts(extras)
+        sequences, features = used_rows.split(lengths, extras), used_rows.of_parts(extras)
     heads_first = (q.transpose(0, 1)[None], k.transpose(0, 1)[None], v.transpose(0, 1)[None])
     out, lse = _forward(*heads_first, sequences, options, features, manner)
     out, lse = out[0].transpose(0, 1), lse[0]
@@ -205,16 +207,19 @@ def _forward(
     manner: Manner,
 ) -> Pair:
     """The operator, on tensors with the heads first."""
-    dtype = lse_dtype(query)
-    return dispatch.forward(
-        *(query, key, value, None),
-        None if extras.alibi_slopes is None else extras.alibi_slopes.to(dtype),
-        None if extras.sinks is None else extras.sinks.to(dtype),
-        *(lengths or (None, None, 0, 0)),
-        *(options.causal, True, options.window_left, options.window_right, options.softcap, options.softmax_scale),
-        *(manner.only, manner.strict),
-        deterministic=manner.deterministic,
-    )
+    operands = extras.operands
+    if operands is not NO_EXTRAS:
+        dtype = lse_dtype(query)
+        cast = [
+            tensor.to(dtype) if tensor is not None and operand.holds == "lse" else tensor
+            for operand, tensor in zip(OPERANDS, operands, strict=False)
+        ]
+        operands = Extras(*cast)
+    if lengths is not None:
+        starts_q, starts_k, longest_q, longest_k = lengths
+        operands = operands._replace(cu_seqlens_q=starts_q, cu_seqlens_k=starts_k)
+        options = options._replace(max_seqlen_q=longest_q, max_seqlen_k=longest_k)
+    return dispatch.forward(Call(query, key, value, operands, options, manner))
 
 
 def _returned(out: torch.Tensor, lse: torch.Tensor, with_lse: bool, with_probabilities: bool) -> Out:
@@ -229,12 +234,16 @@ def _extras(
     seqused_q: torch.Tensor | None,
     seqused_k: torch.Tensor | None,
     leftpad_k: torch.Tensor | None,
+    others: Mapping[str, Any],
 ) -> FlashExtras:
     """Raise ArgumentError for what is no tensor."""
-    if alibi_slopes is None and sinks is None and seqused_q is None and seqused_k is None and leftpad_k is None:
-        return NO_EXTRAS
-    extras = FlashExtras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k)
-    require_tensors(*(pair for pair in zip(extras._fields, extras, strict=True) if pair[1] is not None))
+    plain = alibi_slopes is None and sinks is None and not others
+    if plain and seqused_q is None and seqused_k is None and leftpad_k is None:
+        return ALL_ROWS
+    extras = extras_of(alibi_slopes, sinks, (seqused_q, seqused_k, leftpad_k), others)
+    names = ("alibi_slopes" if name == "alibi" else name for name in TENSORS)
+    given = (*zip(names, extras.operands, strict=True), *zip(extras._fields[1:], extras[1:], strict=True))
+    require_tensors(*(pair for pair in given if pair[1] is not None))
     return extras
 
 

@@ -4,11 +4,12 @@ The names are those of FlashAttention-2, -3 and -4 and of vLLM's copy, so that c
 what it looks for by name. Hints about speed are taken and ignored; what would change the result is refused by name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from attention.arguments import edges, flag, number, whole
+from attention.call import ARGUMENTS, NO_EXTRAS, STARTS, TENSORS, Extras, Options
 from attention.errors import ArgumentError, UnsupportedError
 
 HINTS = frozenset(
@@ -49,28 +50,24 @@ REFUSED = {  # why, by name
 LONGEST = "a whole number, the longest sequence"
 
 
-class Options(NamedTuple):
-    """The plain arguments, as Python's own: whatever they came in, equal calls have equal options."""
-
-    dropout_p: float
-    softmax_scale: float | None
-    causal: bool
-    window_left: int
-    window_right: int
-    softcap: float
-
-
-class Manner(NamedTuple):
-    """How a call wants to be served, apart from what it computes."""
-
-    only: str
-    strict: bool
-    deterministic: bool
+# What a feature takes that flash-attn's functions have no name for: taken by the operator's name.
+OWN = frozenset({"alibi", "sinks", "mask", "causal", "bottom_right", "window_left", "window_right", "softcap"})
+OTHERS = (
+    (frozenset(TENSORS) | {argument.name for argument in ARGUMENTS})
+    - OWN
+    - {
+        *STARTS,
+        "max_seqlen_q",
+        "max_seqlen_k",
+        "scale",
+    }
+)
 
 
 class FlashExtras(NamedTuple):
-    alibi_slopes: Any = None
-    sinks: Any = None
+    """Tensors of features, and which rows of each sequence are used."""
+
+    operands: Extras = NO_EXTRAS
     seqused_q: Any = None
     seqused_k: Any = None
     leftpad_k: Any = None
@@ -80,7 +77,7 @@ class FlashExtras(NamedTuple):
         return 1 + (self.seqused_q is not None) + (self.seqused_k is not None) + (self.leftpad_k is not None)
 
 
-NO_EXTRAS = FlashExtras()
+ALL_ROWS = FlashExtras()
 
 
 class Lengths(NamedTuple):
@@ -92,15 +89,29 @@ class Lengths(NamedTuple):
     max_seqlen_k: int
 
 
-def options_of(dropout_p: Any, softmax_scale: Any, causal: Any, window_size: Any, softcap: Any) -> Options:
+def options_of(softmax_scale: Any, causal: Any, window_size: Any, softcap: Any, others: Mapping[str, Any]) -> Options:
     """What was given, as Python's own; None as softcap is none. Raises ArgumentError."""
+    left, right = edges(window_size)
+    plain = {} if not others else {each.name: others[each.name] for each in ARGUMENTS if each.name in others}
     return Options(
-        number("dropout_p", dropout_p),
-        None if softmax_scale is None else number("softmax_scale", softmax_scale),
-        flag("causal", causal),
-        *edges(window_size),
-        0.0 if softcap is None else number("softcap", softcap),
+        causal=flag("causal", causal),
+        bottom_right=True,
+        window_left=left,
+        window_right=right,
+        softcap=0.0 if softcap is None else number("softcap", softcap),
+        scale=None if softmax_scale is None else number("softmax_scale", softmax_scale),
+        **plain,
     )
+
+
+def extras_of(alibi_slopes: Any, sinks: Any, seqused: Sequence[Any], others: Mapping[str, Any]) -> FlashExtras:
+    """The tensors given; `seqused` are seqused_q, seqused_k and leftpad_k."""
+    if alibi_slopes is None and sinks is None and not others:
+        operands = NO_EXTRAS
+    else:
+        more = {name: others[name] for name in TENSORS if name in others}
+        operands = Extras(alibi=alibi_slopes, sinks=sinks, **more)
+    return FlashExtras(operands, *seqused)
 
 
 def longest_of(name: str, given: Any, starts: Any) -> int:
@@ -123,7 +134,7 @@ def refuse_others(function: str, others: Mapping[str, Any]) -> None:
         if name in REFUSED:
             if given is not None and not (isinstance(given, int) and given == 0):
                 raise UnsupportedError(f"{name} is not supported: {REFUSED[name]}.")
-        elif name not in HINTS:
+        elif name not in HINTS and name not in OTHERS:
             raise ArgumentError(f"{function}() got an unexpected keyword argument '{name}'.")
 
 

@@ -4,8 +4,10 @@ from functools import lru_cache
 
 import torch
 
+from attention.arguments import number
+from attention.call import TENSORS, Extras, Options
 from attention.errors import UnsupportedError
-from attention.flash_arguments import NO_EXTRAS, FlashExtras, Lengths, Options
+from attention.flash_arguments import ALL_ROWS, FlashExtras, Lengths
 from attention.flash_problem import packed_problem, problem, refuse_dropout
 from attention.inputs import symbolic
 from attention.served import SERVED_DEVICES
@@ -18,15 +20,20 @@ def judge(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
+    dropout_p: float,
     options: Options,
     extras: FlashExtras,
     lengths: Lengths | None,
 ) -> None:
     """Raise what is wrong. In a graph shapes may be symbols, and the operator judges them when it runs."""
+    if dropout_p != 0.0:
+        refuse_dropout(number("dropout_p", dropout_p))
     if torch.compiler.is_compiling():
-        refuse_dropout(options.dropout_p)
         return
-    beside = None if extras is NO_EXTRAS else tuple(None if each is None else _facts(each) for each in extras)
+    beside = None
+    if extras is not ALL_ROWS:
+        tensors = (*extras.operands, *extras[1:])
+        beside = tuple([None if each is None else _facts(each) for each in tensors])
     try:
         if lengths is None:
             _judge_once(_facts(q), _facts(k), _facts(v), beside, options)
@@ -35,8 +42,7 @@ def judge(
             _judge_once(_facts(q), _facts(k), _facts(v), beside, options, *starts, *lengths[2:])
     except TypeError:
         if not any(symbolic(each.shape) for each in (q, k, v)):
-            raise
-        refuse_dropout(options.dropout_p)  # make_fx and its kin: a symbol has no hash to look up by
+            raise  # else make_fx and its kin: a symbol has no hash to look up by
 
 
 def _facts(tensor: torch.Tensor) -> Facts:
@@ -58,7 +64,8 @@ def _judge_once(
     if q[2].type not in SERVED_DEVICES:
         raise UnsupportedError(f"No kernel runs on {q[2].type} yet; move q, k and v to the CPU or to a CUDA GPU.")
     tensors = (Described(*q), Described(*k), Described(*v))
-    extras = FlashExtras(*(None if each is None else Described(*each) for each in beside or ()))
+    others = [None if each is None else Described(*each) for each in beside or ()]
+    extras = FlashExtras(Extras(*others[: len(TENSORS)]), *others[len(TENSORS) :])
     if starts_q is None or starts_k is None:
         problem(*tensors, options, extras)
         return

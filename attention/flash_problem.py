@@ -5,8 +5,10 @@ Sequences without queries or keys count as length 1 here: nothing is computed of
 
 from typing import Any
 
+from attention.call import Options, asked_of, given_of
 from attention.errors import ArgumentError, ProblemError, UnsupportedError
-from attention.flash_arguments import FlashExtras, Lengths, Options
+from attention.features import OPERANDS
+from attention.flash_arguments import FlashExtras, Lengths
 from attention.problem import DTYPE_BYTES, AttentionProblem
 from attention.shapes import same_device, same_dtype, shapes_of
 
@@ -19,13 +21,12 @@ def problem(q: Any, k: Any, v: Any, options: Options, extras: FlashExtras) -> At
 
     Where not every row is used, it is the problem of the packed sequences that attention.used_rows makes of it.
     """
-    refuse_dropout(options.dropout_p)
     shapes = shapes_of(q, k, v)
     _check_shapes(shapes, "(batch, sequence, heads, head_dim)")
     if len({shape[0] for shape in shapes}) > 1:
         raise ProblemError(f"q, k and v have batches of {', '.join(str(shape[0]) for shape in shapes)}; give one size.")
     (batch, seq_q, heads_q, dim), (_, seq_kv, heads_kv, _), (*_, dim_v) = shapes
-    _check_extras(q, extras, batch, heads_q)
+    _check_extras(q, extras, {"b": batch, "h": heads_q, "q": seq_q, "k": seq_kv})
     packed: dict[str, Any] = {}
     if extras.parts() > 1:
         packed = {"varlen": True, "tokens_q": batch * seq_q, "tokens_kv": batch * seq_kv}
@@ -44,7 +45,6 @@ def problem(q: Any, k: Any, v: Any, options: Options, extras: FlashExtras) -> At
 
 def packed_problem(q: Any, k: Any, v: Any, lengths: Lengths, options: Options, extras: FlashExtras) -> AttentionProblem:
     """Of packed q (Tq, Hq, D), k (Tkv, Hkv, D), v (Tkv, Hkv, Dv). Raises ProblemError, UnsupportedError."""
-    refuse_dropout(options.dropout_p)
     shapes = shapes_of(q, k, v)
     _check_shapes(shapes, "(tokens, heads, head_dim)")
     for name, starts in (("cu_seqlens_q", lengths.cu_seqlens_q), ("cu_seqlens_k", lengths.cu_seqlens_k)):
@@ -59,7 +59,7 @@ def packed_problem(q: Any, k: Any, v: Any, lengths: Lengths, options: Options, e
             "give both one entry more than there are sequences."
         )
     (tokens_q, heads_q, dim), (tokens_kv, heads_kv, _), (*_, dim_v) = shapes
-    _check_extras(q, extras, sequences, heads_q)
+    _check_extras(q, extras, {"b": sequences, "h": heads_q, "q": tokens_q, "k": tokens_kv})
     return AttentionProblem(
         max(1, sequences * extras.parts()),
         heads_q,
@@ -90,21 +90,18 @@ def _features(q: Any, k: Any, v: Any, options: Options, extras: FlashExtras) -> 
     return {
         "dtype": same_dtype(q, k, v),
         "device": same_device(q, k, v).split(":")[0],
-        "scale": options.softmax_scale,
-        "causal": options.causal,
-        "alignment": "bottom_right",
-        "window": (options.window_left, options.window_right),
-        "softcap": options.softcap,
-        "alibi": extras.alibi_slopes is not None,
-        "sinks": extras.sinks is not None,
+        "scale": options.scale,
+        **asked_of(options, given_of(extras.operands)),
     }
 
 
-def _check_extras(q: Any, extras: FlashExtras, sequences: int, heads: int) -> None:
-    _check_extra("alibi_slopes", extras.alibi_slopes, q, ((heads,), (sequences, heads)))
-    _check_extra("sinks", extras.sinks, q, ((heads,),))
+def _check_extras(q: Any, extras: FlashExtras, sizes: dict[str, int]) -> None:
+    for operand, given in zip(OPERANDS, extras.operands, strict=False):
+        name = "alibi_slopes" if operand.name == "alibi" else operand.name
+        whole = tuple(sizes[axis] for axis in operand.axes)
+        _check_extra(name, given, q, tuple(whole[skipped:] for skipped in range(len(operand.leaves), -1, -1)))
     for name in ("seqused_q", "seqused_k", "leftpad_k"):
-        _check_extra(name, getattr(extras, name), q, ((sequences,),), INTEGERS)
+        _check_extra(name, getattr(extras, name), q, ((sizes["b"],),), INTEGERS)
 
 
 def _check_extra(

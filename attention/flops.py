@@ -9,26 +9,29 @@ from typing import Any
 
 import torch
 
+from attention.call import Call, call_of
 from attention.when_imported import when_imported
 
 COUNTER = "torch.utils.flop_counter"
 
 
-def forward(query: Any, key: Any, value: Any, *features: Any, **_: Any) -> int:
-    return 2 * _scores(query, key, *features[3:7]) * int(query.shape[-1] + value.shape[-1])
+def forward(*arguments: Any, **_: Any) -> int:
+    return 2 * _scores(call := call_of(*arguments)) * int(call.query.shape[-1] + call.value.shape[-1])
 
 
 def backward(grad_out: Any, grad_lse: Any, query: Any, key: Any, value: Any, *rest: Any, **_: Any) -> int:
-    features = rest[2:]  # behind out and lse
-    return 2 * _scores(query, key, *features[3:7]) * int(3 * query.shape[-1] + 2 * value.shape[-1])
+    call = call_of(query, key, value, *rest[3:])  # behind out, lse and wanted
+    return 2 * _scores(call) * int(3 * query.shape[-1] + 2 * value.shape[-1])
 
 
-def _scores(query: Any, key: Any, cu_seqlens_q: Any, cu_seqlens_k: Any, longest_q: int, longest_k: int) -> int:
+def _scores(call: Call) -> int:
     """Scores of all heads. Packed lengths are read from the device, as torch's own formulas do."""
-    batch, heads, rows, _ = map(int, query.shape)
-    if cu_seqlens_q is None:
-        return batch * heads * rows * int(key.shape[2])
-    lengths = zip(_each(cu_seqlens_q, longest_q), _each(cu_seqlens_k, longest_k), strict=True)
+    batch, heads, rows, _ = map(int, call.query.shape)
+    starts_q, starts_k = call.extras.cu_seqlens_q, call.extras.cu_seqlens_k
+    if starts_q is None or starts_k is None:
+        return batch * heads * rows * int(call.key.shape[2])
+    longest = call.options
+    lengths = zip(_each(starts_q, longest.max_seqlen_q), _each(starts_k, longest.max_seqlen_k), strict=True)
     return heads * sum(rows * keys for rows, keys in lengths)
 
 

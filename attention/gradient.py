@@ -7,25 +7,25 @@
 Scores are recomputed piece by piece, so that memory grows with the sequence, not with its square.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
-from attention.extras import Extras
-from attention.pieces import Piece, pieces, scores_of
+from attention.call import Extras
+from attention.features import FEATURES
+from attention.pieces import Operands, Piece, logits_of, operands_of, pieces, scores_of, with_every_axis
 from attention.problem import AttentionProblem
 
 
 @dataclass(frozen=True)
 class Gradients:
-    """Laid out as `torch.empty_like` of the inputs; None where none was wanted of a mask, slopes or sinks."""
+    """Laid out as `torch.empty_like` of the inputs; None where none was wanted of an operand of a feature."""
 
     query: torch.Tensor
     key: torch.Tensor
     value: torch.Tensor
-    mask: torch.Tensor | None
-    alibi: torch.Tensor | None
-    sinks: torch.Tensor | None
+    operands: Extras
 
 
 def backward(
@@ -38,10 +38,10 @@ def backward(
     lse: torch.Tensor,
     problem: AttentionProblem,
     extras: Extras,
-    wanted: tuple[bool, bool, bool],
+    wanted: Sequence[bool],
     nothing_seen: bool = False,
 ) -> Gradients:
-    """Gradients of every input. `extras` are not expanded here; `wanted`: of mask, alibi and sinks.
+    """Gradients of every input. `extras` are not expanded here; `wanted`: of each operand.
 
     `grad_lse`: None where nothing depends on lse.
     `nothing_seen`: there are no queries, or no keys, and sizes of 0 that a problem cannot say.
@@ -51,32 +51,58 @@ def backward(
         torch.zeros_like(query),
         torch.zeros_like(key, dtype=working),
         torch.zeros_like(value, dtype=working),
-        *(
-            torch.zeros_like(tensor, dtype=working) if tensor is not None and want else None
-            for tensor, want in zip((extras.mask, extras.alibi, extras.sinks), wanted, strict=True)
+        Extras(
+            *(
+                torch.zeros_like(tensor, dtype=working) if tensor is not None and want else None
+                for tensor, want in zip(extras, wanted, strict=False)
+            )
         ),
     )
     delta = (grad_out.to(working) * out.to(working)).sum(-1)
     delta = delta if grad_lse is None else delta - grad_lse
-    # A row that saw nothing has lse = -inf; its weights are 0, not exp(-inf + inf).
-    base = lse.masked_fill(lse == -torch.inf, 0.0)
-    if nothing_seen and sums.sinks is not None and grad_lse is not None:
-        sums.sinks.add_(grad_lse.sum((0, 2)))  # the sink is all there is: lse = sink
+    if nothing_seen:  # the logits without a value are all there is
+        _add_logits(sums, operands_of(extras, None, working), lse, delta, None)
     for piece in () if nothing_seen else pieces(problem, extras):
-        if sums.sinks is not None and extras.sinks is not None:
-            weights = (extras.sinks[piece.heads, None] - base[piece.rows]).exp()
-            weights = weights.masked_fill_(lse[piece.rows] == -torch.inf, 0.0)  # the sink of this head is -inf
-            sums.sinks[piece.heads] -= (weights * delta[piece.rows]).sum((0, 2))
+        _add_logits(sums, operands_of(extras, piece, working), lse, delta, piece)
         if piece.keys.start < piece.keys.stop:
-            _add_piece(sums, grad_out, query, key, value, base, delta, problem, extras, piece)
+            _add_piece(sums, grad_out, query, key, value, lse, delta, problem, extras, piece)
     return Gradients(
         sums.query,
         torch.empty_like(key).copy_(sums.key),
         torch.empty_like(value).copy_(sums.value),
-        None if sums.mask is None or extras.mask is None else sums.mask.to(extras.mask.dtype),
-        sums.alibi,  # slopes and sinks have lse's dtype
-        sums.sinks,
+        Extras(
+            *(
+                None if total is None or tensor is None else total.to(tensor.dtype)
+                for total, tensor in zip(sums.operands, extras, strict=True)
+            )
+        ),
     )
+
+
+def logit_gradient(logit: torch.Tensor, lse: torch.Tensor, delta: torch.Tensor) -> torch.Tensor:
+    """-exp(logit - lse) * D: a logit takes weight from its row, and gives no value. 0 where the row saw nothing."""
+    return -((logit - lse).exp() * delta).masked_fill(lse == -torch.inf, 0.0)
+
+
+def _add_logits(
+    sums: Gradients,
+    operands: Operands,
+    lse: torch.Tensor,
+    delta: torch.Tensor,
+    piece: Piece | None,
+) -> None:
+    rows, deltas = (each if piece is None else piece.grouped(each, each.dtype) for each in (lse, delta))
+    for number, logit in logits_of(operands):
+        (operand,), total = FEATURES[number].operands, _totals(sums, number)[0]
+        if total is not None:
+            part = with_every_axis(operand, total) if piece is None else piece.part(operand, total)
+            part += logit_gradient(logit, rows, deltas)[..., None].sum_to_size(part.shape)
+
+
+def _totals(sums: Gradients, number: int) -> tuple[torch.Tensor | None, ...]:
+    """The sums of a feature's operands; None where no gradient is wanted."""
+    first = sum(len(feature.operands) for feature in FEATURES[:number])
+    return sums.operands[first : first + len(FEATURES[number].operands)]
 
 
 def _add_piece(
@@ -85,28 +111,32 @@ def _add_piece(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    base: torch.Tensor,
+    lse: torch.Tensor,
     delta: torch.Tensor,
     problem: AttentionProblem,
     extras: Extras,
     piece: Piece,
 ) -> None:
-    working = base.dtype
+    working = lse.dtype
     scores = scores_of(query, key, problem, extras, piece, working)
     shape = scores.values.shape
-    weights = scores.values.sub_(piece.grouped(base, working)[..., None]).exp_()
+    # A row that saw nothing has lse = -inf; its weights are 0, not exp(-inf + inf).
+    base = piece.grouped(lse, working)
+    base = base.masked_fill(base == -torch.inf, 0.0)
+    weights = scores.values.sub_(base[..., None]).exp_()
     d_out = piece.grouped(grad_out, working).flatten(2, 3)
     sums.value[piece.columns] += weights.flatten(2, 3).transpose(-1, -2) @ d_out
     d_weights = (d_out @ piece.keyed(value, working)[:, :, 0].transpose(-1, -2)).view(shape)
     d_scores = weights * (d_weights - piece.grouped(delta, working)[..., None])
-    if sums.mask is not None:
-        part = piece.of_mask(sums.mask)
-        part += d_scores.flatten(1, 2).sum_to_size(part.shape)
-    if sums.alibi is not None and scores.distance is not None:
-        part = piece.of_slopes(sums.alibi)
-        part -= (d_scores * scores.distance).sum((-1, -2)).flatten(1, 2).sum_to_size(part.shape)
-    if scores.tanh is not None:
-        d_scores = d_scores * (1.0 - scores.tanh.square())
+    for number in reversed(range(len(FEATURES))):
+        feature, totals = FEATURES[number], _totals(sums, number)
+        given = (d_scores, scores.kept[number], scores.at, problem, *scores.operands[number])
+        if any(total is not None for total in totals):
+            for total, operand, found in zip(totals, feature.operands, feature.operand_gradients(*given), strict=True):
+                if total is not None and found is not None:
+                    part = piece.part(operand, total)
+                    part += found.sum_to_size(part.shape)
+        d_scores = feature.gradient(*given)
     d_products = d_scores.flatten(2, 3).mul_(problem.softmax_scale)
     sums.key[piece.columns] += d_products.transpose(-1, -2) @ piece.grouped(query, working).flatten(2, 3)
     d_query = (d_products @ piece.keyed(key, working)[:, :, 0]).view(*shape[:4], -1)

@@ -10,6 +10,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+from attention.cuda.source import COMMON, PACKAGE, generated
 from attention.variant import KERNELS
 from microbench.build import HEADERS
 
@@ -34,7 +35,7 @@ def hashed(variant: str) -> tuple[str, tuple[Path, ...]]:
     kernel = folder / "kernel.cu"
     if kernel.is_file():
         included: set[Path] = set()
-        text = " ".join(_expanded(kernel, folder, included).split())
+        text = " ".join(_expanded(kernel, folder, included, dict(generated(folder))).split())
         return hashlib.sha256(text.encode()).hexdigest(), tuple(sorted(included))
     digest = hashlib.sha256()
     run = tuple(file for file in sorted(folder.glob("*.py")) if file.name not in NOT_RUN)
@@ -43,14 +44,22 @@ def hashed(variant: str) -> tuple[str, tuple[Path, ...]]:
     return digest.hexdigest(), run
 
 
-def _expanded(file: Path, folder: Path, included: set[Path]) -> str:
-    """The text of a file, and in the place of each #include that of what is included for the first time."""
+def _expanded(file: Path, folder: Path, included: set[Path], written: dict[str, str]) -> str:
+    """The text of a file, and in the place of each #include that of what is included for the first time.
+
+    `written` are generated headers, by name, which are taken out as they are met.
+    """
     included.add(file)
 
     def text_of(name: re.Match[str]) -> str:
-        places = (root / name[1] for root in (file.parent, folder, KERNELS / "common", HEADERS))
+        if name[1] in written:
+            return replaced(written.pop(name[1]))
+        places = (root / name[1] for root in (file.parent, folder, COMMON, HEADERS, PACKAGE))
         found = next((place for place in places if place.is_file()), None)
         # What is not there is the emulator's, which has another body for each wrapper.
-        return "" if found is None or found in included else _expanded(found, folder, included)
+        return "" if found is None or found in included else _expanded(found, folder, included, written)
 
-    return INCLUDE.sub(text_of, ONCE.sub("", COMMENT.sub(" ", file.read_text())))
+    def replaced(text: str) -> str:
+        return INCLUDE.sub(text_of, ONCE.sub("", COMMENT.sub(" ", text)))
+
+    return replaced(file.read_text())

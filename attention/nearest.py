@@ -5,22 +5,11 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from attention.problem import AttentionProblem, Feature
+from attention.problem import WORDS, AttentionProblem
 from attention.variant import Variant
 from microbench.arch import Arch
 
 MOST_CHANGES = 4
-WITHOUT: dict[Feature, tuple[str, dict[str, Any]]] = {
-    "dropout": ("without dropout", {"dropout_p": 0.0}),
-    "bool mask": ("without the mask", {"mask": "none"}),
-    "float mask": ("with a bool mask", {"mask": "bool"}),
-    "bottom-right causality": ("aligned top-left", {"alignment": "top_left"}),
-    "sliding window": ("without a window", {"window": (-1, -1)}),
-    "softcap": ("without softcap", {"softcap": 0.0}),
-    "ALiBi": ("without ALiBi", {"alibi": False}),
-    "attention sinks": ("without sinks", {"sinks": False}),
-    "variable lengths": ("one sequence at a time", {"varlen": False, "batch": 1}),
-}
 DTYPES = ("bfloat16", "float16", "float32")
 HEAD_DIM_MAX = 256
 
@@ -50,10 +39,7 @@ def _changes(problem: AttentionProblem) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"in {dtype}", {"dtype": dtype}
     if problem.softmax_scale <= 0:
         yield "with a positive scale", {"scale": None}
-    for feature in problem.features:
-        yield WITHOUT[feature]
-    if problem.mask == "float":
-        yield "without the mask", {"mask": "none"}
+    yield from (way for word in WORDS if word.asked(problem) for way in word.without)
     widest = max(problem.head_dim, problem.head_dim_v)
     if widest > HEAD_DIM_MAX:
         yield f"with head dims up to {HEAD_DIM_MAX}", {"head_dim": HEAD_DIM_MAX, "head_dim_v": HEAD_DIM_MAX}

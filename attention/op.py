@@ -16,6 +16,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 
 from attention import dispatch, torch_own
 from attention.arguments import number, require_bools
+from attention.call import NO_EXTRAS, Call, Extras, Manner, Options
 from attention.corrections import FEW_ON_HOST
 from attention.errors import ProblemError, UnsupportedError
 from attention.inputs import (
@@ -27,12 +28,9 @@ from attention.inputs import (
     unfolded,
 )
 from attention.plan import cpu_is_torchs, warn_once
-from attention.route import ASKED_OF_TORCH, NO_WINDOW, Route, route_of
+from attention.route import ASKED_OF_TORCH, Route, route_of
 from attention.shapes import MASK_AND_CAUSAL, aligned_bottom_right, is_causal_bias
 from attention.torch_private import backends_are_restricted, devices, torch_sdpa
-
-# The operator's arguments that torch's function has not: slopes, sinks, cu_seqlens and longest lengths.
-NOTHING_PACKED = (None, None, None, None, 0, 0)
 
 _Tensor = torch.Tensor
 _is_tracing = torch.compiler.is_dynamo_compiling
@@ -161,8 +159,9 @@ def _judged(
     elif only != "smscope" and backends_are_restricted():
         route = ASKED_OF_TORCH
     else:
-        options = (dropout_p, is_causal, bottom_right, scale, enable_gqa, only or "")
-        route = route_of(query, key, value, attn_mask, *options)
+        route = route_of(
+            query, key, value, attn_mask, dropout_p, is_causal, bottom_right, scale, enable_gqa, only or ""
+        )
     if route.lacks is not None:
         if strict or only == "smscope":
             raise UnsupportedError(f"{route.lacks}; call without strict and only='smscope', and torch serves.")
@@ -189,8 +188,10 @@ def _judged(
         if attn_mask is not None:
             leading = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])  # type: ignore[no-untyped-call]
             mask = four_dimensional_mask(attn_mask, leading)
-    plain = (*NOTHING_PACKED, is_causal, bottom_right, *NO_WINDOW, scale, only or "", strict)
-    out, _ = dispatch.forward(q, k, v, mask, *plain, plan=None if route.fold or mask is not None else route.plan)
+    extras = NO_EXTRAS if mask is None else Extras(mask=mask)
+    options = Options(causal=is_causal, bottom_right=bottom_right, scale=scale)
+    call = Call(q, k, v, extras, options, Manner(only or "", strict))
+    out, _ = dispatch.forward(call, None if route.fold or mask is not None else route.plan)
     if route.fold:
         out = unfolded(out, query, key, value, enable_gqa)
     result: torch.Tensor = out

@@ -9,7 +9,10 @@ from typing import Any
 
 import torch
 
+from attention.call import TENSORS, Extras
 from attention.errors import ArgumentError, ProblemError
+from attention.feature import Operand
+from attention.features import OPERANDS
 from attention.layout import lse_dtype
 
 Maybe = torch.Tensor | None
@@ -47,37 +50,40 @@ def one_kind(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> Non
         raise ProblemError(f"query, key and value are on {devices}; move them to one device.")
 
 
-def extras_that_fit(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    mask: Maybe,
-    alibi: Maybe,
-    sinks: Maybe,
-    cu_seqlens_q: Maybe,
-    cu_seqlens_k: Maybe,
-) -> None:
-    """Raise ProblemError, or ArgumentError for a dtype, where a tensor of a feature is not as attention.operator says.
+def extras_that_fit(query: torch.Tensor, key: torch.Tensor, extras: Extras) -> None:
+    """Raise ProblemError, or ArgumentError for a dtype, where a tensor of a feature is not as its feature says.
 
     Lengths that lie on the CPU are read by lengths_that_fit; on a GPU that would wait for the device.
     """
-    given = {"mask": mask, "alibi": alibi, "sinks": sinks, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
-    for name, tensor in given.items():
+    for name, tensor in zip(TENSORS, extras, strict=True):
         if tensor is not None and tensor.device != query.device:
             raise ProblemError(f"{name} is on {tensor.device} and query on {query.device}; move both to one device.")
-    if (cu_seqlens_q is None) != (cu_seqlens_k is None):
+    starts_q, starts_k = extras.cu_seqlens_q, extras.cu_seqlens_k
+    if (starts_q is None) != (starts_k is None):
         raise ProblemError("cu_seqlens_q and cu_seqlens_k go together; give both, or none.")
-    batch, heads = query.shape[0], query.shape[1]
-    if cu_seqlens_q is not None and cu_seqlens_k is not None:
-        batch = _sequences(cu_seqlens_q, cu_seqlens_k)
-    if mask is not None:
-        _mask_that_fits(mask, (batch, heads, query.shape[2], key.shape[2]))
-    for name, tensor in (("alibi", alibi), ("sinks", sinks)):
-        if tensor is not None and tensor.dtype is not lse_dtype(query):
-            raise ArgumentError(f"{name} is {tensor.dtype}; beside {query.dtype} pass {lse_dtype(query)}.")
-    if alibi is not None and not (_same(alibi.shape, (heads,)) or _same(alibi.shape, (batch, heads))):
-        raise ProblemError(f"alibi has shape {tuple(alibi.shape)}; give it ({heads},) or ({batch}, {heads}).")
-    if sinks is not None and not _same(sinks.shape, (heads,)):
-        raise ProblemError(f"sinks has shape {tuple(sinks.shape)}; give it ({heads},).")
+    sizes = dict(zip("bhqk", (query.shape[0], query.shape[1], query.shape[2], key.shape[2]), strict=True))
+    if starts_q is not None and starts_k is not None:
+        sizes["b"] = _sequences(starts_q, starts_k)
+    for operand, tensor in zip(OPERANDS, extras, strict=False):
+        if tensor is not None:
+            _has_its_dtype(operand, tensor, query)
+            _has_its_shape(operand, tensor, sizes)
+
+
+def expanded(extras: Extras, query: torch.Tensor, key: torch.Tensor) -> Extras:
+    """As kernels read them, with every axis: of all sequences, or of the one plane where packed ones lie."""
+    starts = extras.cu_seqlens_q
+    batch = query.shape[0] if starts is None else starts.shape[0] - 1
+    found: list[Maybe] = []
+    for operand, tensor in zip(OPERANDS, extras, strict=False):
+        if tensor is None:
+            found.append(None)
+            continue
+        of_scores = "q" in operand.axes or "k" in operand.axes
+        sizes = {"b": query.shape[0] if of_scores else batch, "h": query.shape[1], "q": query.shape[2]}
+        tensor = tensor.expand([sizes.get(axis, key.shape[2]) for axis in operand.axes])
+        found.append(tensor if operand.strides else tensor.contiguous())
+    return Extras(*found, *(None if each is None else each.contiguous() for each in extras[len(OPERANDS) :]))
 
 
 def lengths_that_fit(name: str, starts: torch.Tensor, tokens: int, longest: int) -> None:
@@ -105,17 +111,29 @@ def _sequences(cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor) -> int:
     return counts[0]
 
 
-def _mask_that_fits(mask: torch.Tensor, whole: tuple[int, ...]) -> None:
-    if mask.dtype is not torch.bool and not mask.dtype.is_floating_point:
-        raise ArgumentError(f"mask is {mask.dtype}; pass a bool mask (True may be seen), or floats, which are added.")
-    if mask.dim() != 4 or any(
-        _differ(have, 1) and _differ(have, want) for have, want in zip(mask.shape, whole, strict=True)
-    ):
-        raise ProblemError(f"mask has shape {tuple(mask.shape)}; it must have 4 dimensions and broadcast to {whole}.")
+def _has_its_dtype(operand: Operand, tensor: torch.Tensor, query: torch.Tensor) -> None:
+    name, dtype = operand.name, tensor.dtype
+    if operand.holds == "mask":
+        if dtype is not torch.bool and not dtype.is_floating_point:
+            raise ArgumentError(f"{name} is {dtype}; pass a bool mask (True may be seen), or floats, which are added.")
+    elif dtype is not lse_dtype(query):
+        raise ArgumentError(f"{name} is {dtype}; beside {query.dtype} pass {lse_dtype(query)}.")
 
 
-def _same(shape: Sizes, wanted: tuple[int, ...]) -> bool:
-    return len(shape) == len(wanted) and not any(_differ(have, want) for have, want in zip(shape, wanted, strict=True))
+def _has_its_shape(operand: Operand, tensor: torch.Tensor, sizes: dict[str, int]) -> None:
+    whole, shape = tuple(sizes[axis] for axis in operand.axes), tuple(tensor.shape)
+    least = len(whole) - len(operand.leaves)
+    fits = least <= len(shape) <= len(whole) and not any(
+        _differ(have, want) and (not operand.stretch or _differ(have, 1))
+        for have, want in zip(reversed(shape), reversed(whole), strict=False)
+    )
+    if fits:
+        return
+    if operand.stretch:
+        rank = f"{len(whole)} dimensions"
+        raise ProblemError(f"{operand.name} has shape {shape}; it must have {rank} and broadcast to {whole}.")
+    allowed = " or ".join(str(whole[skipped:]) for skipped in range(len(operand.leaves), -1, -1))
+    raise ProblemError(f"{operand.name} has shape {shape}; give it {allowed}.")
 
 
 def _differ(one: Any, other: Any) -> bool:

@@ -1,10 +1,7 @@
-"""The torch operators behind every public function.
+"""The torch operators behind every public function, as attention.call describes their arguments.
 
-    smscope::attention_forward(query, key, value, ...) -> (out, lse)      chooses at run time: no graph holds a choice
-    smscope::attention_backward(...) -> one gradient for each differentiable input
-
-query (B, Hq, Sq, D), key (B, Hkv, Skv, D), value (B, Hkv, Skv, Dv); packed sequences are (1, Hq, Tq, D) and so on, with
-cu_seqlens. mask is 4-D and broadcasts to (B, Hq, Sq, Skv); alibi (H,) or (B, H) and sinks (H,) have the dtype of lse.
+smscope::attention_forward(query, key, value, ...) -> (out, lse)      chooses at run time: no graph holds a choice
+smscope::attention_backward(...) -> one gradient for query, key, value, and each operand of a feature
 """
 
 from typing import Any
@@ -14,43 +11,30 @@ from torch.autograd import forward_ad
 
 from attention import backward, batching, flops, sharding
 from attention.backward import Wanted
+from attention.call import BACKWARD, FORWARD, Call, call_of
 from attention.errors import UnsupportedError
-from attention.extras import Extras
+from attention.features import OPERANDS
 from attention.layout import empty_lse, empty_out
 from attention.operands import extras_that_fit, one_kind, shapes_that_fit
-from attention.plan import nothing_seen
-from attention.served import Maybe, compute, planned
+from attention.served import compute, planned
+from attention.slow import nothing_seen
 from attention.torch_backward import Forwarded
 
-FEATURES = (
-    "Tensor? mask, Tensor? alibi, Tensor? sinks, Tensor? cu_seqlens_q, Tensor? cu_seqlens_k, "
-    "SymInt max_seqlen_q, SymInt max_seqlen_k, bool causal, bool bottom_right, int window_left, int window_right, "
-    "float softcap, float? scale"
-)
-FORWARD = (
-    f"attention_forward(Tensor query, Tensor key, Tensor value, {FEATURES}, str only, bool strict,"
-    " bool deterministic=False) -> (Tensor out, Tensor lse)"
-)
-BACKWARD = (
-    "attention_backward(Tensor grad_out, Tensor? grad_lse, Tensor query, Tensor key, Tensor value, Tensor out, "
-    f"Tensor lse, {FEATURES}, bool deterministic, bool[] wanted) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
-)
+Maybe = torch.Tensor | None
+Pair = tuple[torch.Tensor, torch.Tensor]
+# Arguments of the backward before those of the forward that are no query, key or value: out, lse, wanted.
+SAVED = 5
 
 
-def _forward_fake(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: Maybe,
-    alibi: Maybe,
-    sinks: Maybe,
-    cu_seqlens_q: Maybe,
-    cu_seqlens_k: Maybe,
-    *_: Any,
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _forward(*arguments: Any) -> Pair:
+    return compute(call_of(*arguments))
+
+
+def _forward_fake(*arguments: Any) -> Pair:
+    query, key, value, extras, *_ = call_of(*arguments)
     one_kind(query, key, value)
-    shapes_that_fit(query.shape, key.shape, value.shape, cu_seqlens_q is not None)
-    extras_that_fit(query, key, mask, alibi, sinks, cu_seqlens_q, cu_seqlens_k)
+    shapes_that_fit(query.shape, key.shape, value.shape, extras.cu_seqlens_q is not None)
+    extras_that_fit(query, key, extras)
     return empty_out(query, value.shape[-1]), empty_lse(query)
 
 
@@ -62,21 +46,16 @@ def _backward(
     value: torch.Tensor,
     out: torch.Tensor,
     lse: torch.Tensor,
-    mask: Maybe,
-    alibi: Maybe,
-    sinks: Maybe,
-    cu_seqlens_q: Maybe,
-    cu_seqlens_k: Maybe,
-    *plain: Any,
+    wanted: list[bool],
+    *rest: Any,
 ) -> tuple[torch.Tensor, ...]:
-    deterministic, wanted = plain[8:10]
-    plan = planned(query, key, value, mask, alibi, sinks, cu_seqlens_q, *plain[:8], "")
-    extras = Extras(mask, alibi, sinks, cu_seqlens_q, cu_seqlens_k)
-    given = Forwarded(query, key, value, out, lse, plan.problem, extras)
-    wants = Wanted(wanted[0], wanted[1], wanted[2], deterministic, plan.run is nothing_seen)
+    call = call_of(query, key, value, *rest)
+    plan = planned(call)
+    given = Forwarded(query, key, value, out, lse, plan.problem, call.extras)
+    wants = Wanted(tuple(wanted), call.manner.deterministic, plan.run is nothing_seen)
     with torch.autocast(query.device.type, enabled=False):
         found = backward.gradients(grad_out, grad_lse, given, wants)
-    others = (query.new_empty(0) if each is None else each for each in (found.mask, found.alibi, found.sinks))
+    others = (query.new_empty(0) if each is None else each for each in found.operands[: len(OPERANDS)])
     return found.query, found.key, found.value, *others
 
 
@@ -88,14 +67,12 @@ def _backward_fake(
     value: torch.Tensor,
     out: torch.Tensor,
     lse: torch.Tensor,
-    mask: Maybe,
-    alibi: Maybe,
-    sinks: Maybe,
-    *plain: Any,
+    wanted: list[bool],
+    *rest: Any,
 ) -> tuple[torch.Tensor, ...]:
     others = (
         torch.empty_like(tensor) if tensor is not None and want else query.new_empty(0)
-        for tensor, want in zip((mask, alibi, sinks), plain[-1], strict=True)
+        for tensor, want in zip(call_of(query, key, value, *rest).extras, wanted, strict=False)
     )
     return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value), *others
 
@@ -104,10 +81,11 @@ class _Differentiable(torch.autograd.Function):
     """Forward and backward by the operators, below autograd."""
 
     @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        out, lse = _below_autograd(*inputs)
-        ctx.plain = (*inputs[8:16], inputs[18])
-        ctx.save_for_backward(*inputs[:3], out, lse, *inputs[3:8])
+    def forward(ctx: Any, *arguments: Any) -> Pair:
+        out, lse = _below_autograd(*arguments)
+        call = call_of(*arguments)
+        ctx.plain = (*call.options, *call.manner)
+        ctx.save_for_backward(*call[:3], out, lse, *call.extras)
         # Torch's own zeros would be plain tensors beside a subclass's, and those of lse would ask for the slow path.
         ctx.set_materialize_grads(False)
         return out, lse
@@ -116,54 +94,57 @@ class _Differentiable(torch.autograd.Function):
     def backward(ctx: Any, *grads: Maybe) -> tuple[torch.Tensor | None, ...]:
         """One gradient for each argument of the forward; None for what is no tensor, or not wanted."""
         grad_out, grad_lse = grads
+        count = len(ctx.needs_input_grad)
         if grad_out is None and grad_lse is None:
-            return (None,) * 19
+            return (None,) * count
         saved = ctx.saved_tensors
         grad_out = torch.zeros_like(saved[3]) if grad_out is None else grad_out
-        wanted = list(ctx.needs_input_grad[3:6])
-        found = torch.ops.smscope.attention_backward(grad_out, grad_lse, *saved, *ctx.plain, wanted)
+        wanted = list(ctx.needs_input_grad[3 : 3 + len(OPERANDS)])
+        inputs = (*saved[:SAVED], wanted, *saved[SAVED:], *ctx.plain)
+        found = torch.ops.smscope.attention_backward(grad_out, grad_lse, *inputs)
         others = (grad if want else None for grad, want in zip(found[3:], wanted, strict=True))
-        return (*found[:3], *others, *(None,) * 13)
+        return (*found[:3], *others, *(None,) * (count - 3 - len(OPERANDS)))
 
 
-def _below_autograd(*inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def _below_autograd(*arguments: Any) -> Pair:
     with torch._C._AutoDispatchBelowAutograd():
-        results: tuple[torch.Tensor, torch.Tensor] = torch.ops.smscope.attention_forward.default(*inputs)
+        results: Pair = torch.ops.smscope.attention_forward.default(*arguments)
     return results
 
 
-def _backward_autograd(*inputs: Any) -> tuple[torch.Tensor, ...]:
+def _backward_autograd(*arguments: Any) -> tuple[torch.Tensor, ...]:
     """Under create_graph, the slow path in torch operations, which autograd follows; else the kernel."""
-    tensors = (each for each in inputs if isinstance(each, torch.Tensor))
+    tensors = (each for each in arguments if isinstance(each, torch.Tensor))
     if torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
-        return _backward(*inputs)
+        return _backward(*arguments)
     with torch._C._AutoDispatchBelowAutograd():
-        found: tuple[torch.Tensor, ...] = torch.ops.smscope.attention_backward.default(*inputs)
+        found: tuple[torch.Tensor, ...] = torch.ops.smscope.attention_backward.default(*arguments)
     return found
 
 
-def _autograd(*inputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    inputs = inputs if len(inputs) == 19 else (*inputs, False)
+def _autograd(*arguments: Any) -> Pair:
+    differentiable = arguments[: 3 + len(OPERANDS)]
     if forward_ad._current_level >= 0:  # what torch.func.jvp opens as well
-        _refuse_tangents(*inputs[:6])
-    if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in inputs[:6]):
+        _refuse_tangents(*differentiable)
+    if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in differentiable):
         if torch._C._are_functorch_transforms_active():
             raise UnsupportedError(
                 "The gradient transforms of torch.func are not supported by attention; call "
                 "torch.nn.functional.scaled_dot_product_attention there, or use backward()."
             )
-        if inputs[17]:
-            _require_fused_backward(*inputs[:7], *inputs[8:17], deterministic=inputs[18])
-        results: tuple[torch.Tensor, torch.Tensor] = _Differentiable.apply(*inputs)  # type: ignore[no-untyped-call]
+        call = call_of(*arguments)
+        if call.manner.strict:
+            _require_fused_backward(call)
+        results: Pair = _Differentiable.apply(*call.arguments())  # type: ignore[no-untyped-call]
         return results
-    return _below_autograd(*inputs)
+    return _below_autograd(*arguments)
 
 
-def _require_fused_backward(query: torch.Tensor, *others: Any, deterministic: bool) -> None:
+def _require_fused_backward(call: Call) -> None:
     """Raise UnsupportedError where gradients on a GPU would take the slow path: what strict=True asks."""
-    if query.device.type != "cuda":
+    if call.query.device.type != "cuda":
         return
-    found = backward.route(planned(query, *others).problem, query.device, deterministic)
+    found = backward.route(planned(call).problem, call.query.device, call.manner.deterministic)
     if found.run is None:
         raise UnsupportedError(f"{found.reason}; strict=False computes these gradients by the slow path.")
 
@@ -179,7 +160,7 @@ def _refuse_tangents(*tensors: Maybe) -> None:
 
 
 def _register() -> Any:
-    """Define both operators with the least that a call can cost, measured on torch 2.13 with these 18 arguments.
+    """Define both operators with the least that a call can cost, measured on torch 2.13 with 18 arguments.
 
     `Library` and not `custom_op`, whose empty call costs twice as much; and a kernel for the Autograd key and not
     `register_autograd`, which rebuilds the schema once for every argument of every differentiated call: 64 us of 75.
@@ -189,7 +170,7 @@ def _register() -> Any:
     ours.define(FORWARD)
     ours.define(BACKWARD)
     for key in ("CPU", "CUDA"):
-        ours.impl("attention_forward", compute, key)
+        ours.impl("attention_forward", _forward, key)
         ours.impl("attention_backward", _backward, key)
     library.register_fake("smscope::attention_forward", _forward_fake, lib=ours)
     library.register_fake("smscope::attention_backward", _backward_fake, lib=ours)

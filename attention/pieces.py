@@ -6,12 +6,16 @@ backward build a piece's scores by the same function.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
-from attention.extras import Extras
+from attention.call import Extras
+from attention.feature import At, Operand
+from attention.features import FEATURES
 from attention.problem import AttentionProblem
 
+Operands = tuple[tuple[torch.Tensor | None, ...], ...]  # of each feature
 PIECE_SCORES = 1 << 22  # 16 MiB of float32; a single row of one head is never cut
 
 
@@ -48,24 +52,56 @@ class Piece:
         """(B, Hkv, Skv, D) -> (b, kv heads, 1, keys, D), to be shared by a group."""
         return tensor[self.columns].to(dtype).unsqueeze(2)
 
-    def of_mask(self, mask: torch.Tensor) -> torch.Tensor:
-        """The part of a mask (B, Hq, Sq, Skv), any of them 1, that falls on this piece: a view."""
-        places = (self.batch, self.heads, self.queries, self.keys)
-        return mask[tuple(place if size > 1 else slice(None) for place, size in zip(places, mask.shape, strict=True))]
+    def part(self, operand: Operand, tensor: torch.Tensor) -> torch.Tensor:
+        """What of an operand falls on this piece: a view that broadcasts to (b, kv heads, group, rows, keys).
 
-    def of_slopes(self, slopes: torch.Tensor) -> torch.Tensor:
-        """The part of (H,) or (B, H) slopes that falls on this piece: (1 or b, heads), a view."""
-        rows = slopes[None] if slopes.dim() == 1 else slopes
-        return rows[self.sequences if len(rows) > 1 else slice(None), self.heads]
+        The caller's tensor, with sizes of 1 and without axes in front where it has none. One without queries and keys
+        has a batch of sequences, where the others have that of the packed rows.
+        """
+        whole = with_every_axis(operand, tensor)
+        batch = self.batch if {"q", "k"} & set(operand.axes) else self.sequences
+        places = (batch, self.heads, self.queries, self.keys)
+        some = whole[tuple(at if size > 1 else slice(None) for at, size in zip(places, whole.shape, strict=True))]
+        return split(some, 1, self.kv_heads.stop - self.kv_heads.start) if some.shape[1] > 1 else some.unsqueeze(1)
+
+    def at(self, device: torch.device) -> At:
+        """Where its scores lie."""
+        rows, keys = self.queries.stop - self.queries.start, self.keys.stop - self.keys.start
+        i = torch.arange(self.first_query, self.first_query + rows, device=device)[:, None]
+        j = torch.arange(self.first_key, self.first_key + keys, device=device)
+        return At(i, j, self.seq_q, self.seq_kv)
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores (b, kv heads, group, rows, keys), and what gradients need of the way there."""
+    """Scores (b, kv heads, group, rows, keys), and what gradients need of the way there, for each feature."""
 
     values: torch.Tensor
-    tanh: torch.Tensor | None  # of score / softcap
-    distance: torch.Tensor | None  # of ALiBi, (rows, keys)
+    at: At
+    operands: Operands
+    kept: tuple[Any, ...]
+
+
+def with_every_axis(operand: Operand, tensor: torch.Tensor) -> torch.Tensor:
+    """(B, Hq, Sq, Skv), with 1 where it has no such axis: a view."""
+    given = operand.axes[len(operand.axes) - tensor.dim() :]
+    return tensor[tuple(slice(None) if axis in given else None for axis in "bhqk")]
+
+
+def operands_of(extras: Extras, piece: Piece | None, dtype: torch.dtype) -> Operands:
+    """The operands of each feature, as a piece's scores need them, or with every axis where there is no piece."""
+    tensors = iter(extras)
+    found = []
+    for feature in FEATURES:
+        own: list[torch.Tensor | None] = []
+        for operand in feature.operands:
+            tensor = next(tensors)
+            if tensor is not None:
+                tensor = with_every_axis(operand, tensor) if piece is None else piece.part(operand, tensor)
+                tensor = tensor if tensor.dtype == torch.bool else tensor.to(dtype)
+            own.append(tensor)
+        found.append(tuple(own))
+    return tuple(found)
 
 
 def scores_of(
@@ -76,32 +112,27 @@ def scores_of(
     piece: Piece,
     dtype: torch.dtype,
 ) -> Scores:
-    """A piece's scores with scale, softcap, ALiBi, mask and band, in this order."""
+    """A piece's scores with scale and features: changed by each in turn, then hidden."""
     q, k = piece.grouped(query, dtype), piece.keyed(key, dtype)
-    kv_heads, rows, keys = q.shape[1], q.shape[3], k.shape[3]
     # One product for each key head: the group's rows lie one after another.
     scores = (q.flatten(2, 3) @ k[:, :, 0].transpose(-1, -2)).mul_(problem.softmax_scale)
     scores = split(scores, 2, q.shape[2])
-    i = torch.arange(piece.first_query, piece.first_query + rows, device=query.device)[:, None]
-    j = torch.arange(piece.first_key, piece.first_key + keys, device=query.device)
-    tanh = distance = None
-    if problem.softcap:
-        tanh = (scores / problem.softcap).tanh_()
-        scores = tanh * problem.softcap
-    if extras.alibi is not None:
-        distance = (i + (piece.seq_kv - piece.seq_q) - j).abs().to(dtype)
-        slopes = split(piece.of_slopes(extras.alibi).to(dtype), 1, kv_heads)
-        scores = scores - slopes[..., None, None] * distance
-    if extras.mask is not None:
-        mask = piece.of_mask(extras.mask)
-        mask = split(mask, 1, kv_heads) if mask.shape[1] > 1 else mask.unsqueeze(1)
-        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask.to(dtype)
-    band = problem.band(piece.seq_q, piece.seq_kv)
-    if band.right is not None:
-        scores = scores.masked_fill_(j > i + band.right, -torch.inf)
-    if band.left is not None:
-        scores = scores.masked_fill_(j < i + band.left, -torch.inf)
-    return Scores(scores, tanh, distance)
+    at, operands = piece.at(query.device), operands_of(extras, piece, dtype)
+    kept = []
+    for feature, own in zip(FEATURES, operands, strict=True):
+        scores, left = feature.change(scores, at, problem, *own)
+        kept.append(left)
+    for feature, own in zip(FEATURES, operands, strict=True):
+        hidden = feature.hide(at, problem, *own)
+        scores = scores if hidden is None else scores.masked_fill(hidden, -torch.inf)
+    return Scores(scores, at, operands, tuple(kept))
+
+
+def logits_of(operands: Operands) -> Iterator[tuple[int, torch.Tensor]]:
+    """What joins the denominators beside the scores: the number of its feature, and logits (..., rows or 1)."""
+    for number, (feature, own) in enumerate(zip(FEATURES, operands, strict=True)):
+        if feature.logit and own[0] is not None:
+            yield number, own[0][..., 0]
 
 
 def split(tensor: torch.Tensor, dim: int, count: int) -> torch.Tensor:

@@ -14,11 +14,10 @@ from pathlib import Path
 import torch
 
 from attention import learned, slow
+from attention.call import Given, Options, asked_of
 from attention.choose import choose, never_won
 from attention.classes import representative
 from attention.errors import FallbackWarning, ProblemError
-from attention.extras import NO_EXTRAS, Extras
-from attention.layout import empty_lse, empty_out
 from attention.machine import machine_profile, takes_unmeasured
 from attention.operands import shapes_that_fit
 from attention.problem import AttentionProblem
@@ -65,27 +64,18 @@ def plan_of(
     value: torch.Size,
     dtype: torch.dtype,
     device: torch.device,
-    mask: torch.dtype | None,
-    alibi: bool,
-    sinks: bool,
+    given: Given,
     sequences: int,
-    max_seqlen_q: int,
-    max_seqlen_k: int,
-    causal: bool,
-    bottom_right: bool,
-    window_left: int,
-    window_right: int,
-    softcap: float,
-    scale: float | None,
+    options: Options,
     only: str,
 ) -> Plan:
     """The plan for tensors (B, H, S, D), or, where `sequences` is not -1, for packed ones (1, H, T, D).
 
-    Raises ProblemError, UnsupportedError.
+    `given`: the dtype of each operand, None where there is none. Raises ProblemError, UnsupportedError.
     """
     packed = sequences >= 0
     shapes_that_fit(query, key, value, packed)
-    lengths = (max_seqlen_q, max_seqlen_k) if packed else (query[2], key[2])
+    lengths = (options.max_seqlen_q, options.max_seqlen_k) if packed else (query[2], key[2])
     if min(lengths) < 0:
         raise ProblemError(f"max_seqlen_q is {lengths[0]} and max_seqlen_k {lengths[1]}; pass the longest sequences'.")
     problem = AttentionProblem(
@@ -98,22 +88,16 @@ def plan_of(
         head_dim_v=value[3] or -1,
         dtype=str(dtype).removeprefix("torch."),
         device=device.type,
-        causal=causal,
-        scale=scale,
-        mask="none" if mask is None else "bool" if mask == torch.bool else "float",
-        alignment="bottom_right" if bottom_right else "top_left",
-        window=(window_left, window_right),
-        softcap=softcap,
-        alibi=alibi,
-        sinks=sinks,
+        scale=options.scale,
         varlen=packed,
         tokens_q=query[2] if packed else 0,
         tokens_kv=key[2] if packed else 0,
+        **asked_of(options, given),
     )
     if sequences == 0:
         return Plan(problem, Config(), slow.forward, "smscope", None)  # every row belongs to no sequence
     if 0 in (query[0], query[2], key[2], *lengths):
-        return Plan(problem, Config(), nothing_seen, "smscope", None)
+        return Plan(problem, Config(), slow.nothing_seen, "smscope", None)
     return plan_for(problem, device, only)
 
 
@@ -162,19 +146,6 @@ def _pick_of(problem: AttentionProblem, device: str, only: str) -> _Pick:
 def cpu_is_torchs() -> bool:
     """Whether on this CPU our kernel won so few duels with torch's that no call without a mask can be given to it."""
     return never_won(learned.duels_of_machine(machine_profile("cpu").profile))
-
-
-def nothing_seen(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    problem: AttentionProblem,
-    config: Config,
-    extras: Extras = NO_EXTRAS,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where there are no queries, or no keys to see: out is 0, and lse -inf or the sink."""
-    out, lse = empty_out(query, value.shape[-1]).zero_(), empty_lse(query).fill_(-torch.inf)
-    return out, lse if extras.sinks is None else lse.copy_(extras.sinks[:, None].expand_as(lse))
 
 
 def warn_once(reason: str) -> bool:

@@ -19,26 +19,25 @@ No torch here: dtypes and devices are words.
 import math
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
-from attention.band import Alignment, Band
+from attention.arguments import finite
+from attention.band import Band
 from attention.errors import ArgumentError, DtypeError, ProblemError
+from attention.feature import Word
+from attention.features import FEATURES
 from attention.shapes import checked, heads_in_groups, same_device, same_dtype, shapes_of, sizes_in_reach, stretched
 
-Mask = Literal["none", "bool", "float"]
-MASKS: tuple[Mask, ...] = get_args(Mask)
-Feature = Literal[
-    "dropout",
-    "bool mask",
-    "float mask",
-    "bottom-right causality",
-    "sliding window",
-    "softcap",
-    "ALiBi",
-    "attention sinks",
-    "variable lengths",
-]
-FEATURES: tuple[Feature, ...] = get_args(Feature)
+WORDS: tuple[Word, ...] = (
+    Word("dropout", lambda problem: problem.dropout_p > 0, (("without dropout", {"dropout_p": 0.0}),)),
+    *(word for feature in FEATURES for word in feature.words),
+    Word(
+        "variable lengths",
+        lambda problem: problem.varlen,
+        (("one sequence at a time", {"varlen": False, "batch": 1}),),
+    ),
+)
+FEATURE_WORDS = tuple(word.name for word in WORDS)
 SIZES = ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim", "head_dim_v", "tokens_q", "tokens_kv")
 
 DTYPE_BYTES: dict[str, int] = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
@@ -46,15 +45,25 @@ SHORT_DTYPES = {"f16": "float16", "half": "float16", "bf16": "bfloat16", "f32": 
 SHORT_DTYPES |= {"fp16": "float16", "fp32": "float32", "f64": "float64", "fp64": "float64", "double": "float64"}
 
 
+def _with_fields_of_features(problem: type) -> type:
+    """The class, before it is made a dataclass, with the fields that features add."""
+    for feature in FEATURES:
+        for name, default in feature.fields:
+            problem.__annotations__[name] = type(default)
+            setattr(problem, name, default)
+    return problem
+
+
 @dataclass(frozen=True)
+@_with_fields_of_features
 class AttentionProblem:
     """One attention forward: sizes, dtype and features. Hashable, so that a choice can be cached by it.
 
     Packed sequences (`varlen`) have batch sequences of at most seq_q queries and seq_kv keys; tokens_q and tokens_kv
     are the rows of the packed tensors. Raises ProblemError where the fields describe no problem.
 
-    What two ways of saying have in common is kept in one: a window without keys to the right is causal, an edge that
-    hides nothing is -1 (or causal=False), and alignment is 'top_left' where both alignments are the same.
+    Further fields are those of features, with their defaults: causal, alignment, window, softcap, alibi, sinks, mask.
+    What two ways of saying have in common is kept in one: see `checked` of a feature.
     """
 
     batch: int
@@ -66,19 +75,18 @@ class AttentionProblem:
     head_dim_v: int = 0  # 0 stands for head_dim, and is replaced by it
     dtype: str = "float32"
     device: str = "cpu"
-    causal: bool = False
     scale: float | None = None  # None stands for 1/sqrt(head_dim), and is replaced by it
     enable_gqa: bool = True
-    mask: Mask = "none"
     dropout_p: float = 0.0
-    alignment: Alignment = "top_left"
-    window: tuple[int, int] = (-1, -1)  # keys left and right of the diagonal that are seen; -1 is all
-    softcap: float = 0.0  # 0 is none
-    alibi: bool = False
-    sinks: bool = False
     varlen: bool = False
     tokens_q: int = 0  # of packed tensors; 0 stands for batch * seq_q, and is replaced by it
     tokens_kv: int = 0
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *sizes: int, **fields: Any) -> None: ...
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __post_init__(self) -> None:
         """Fill in what a default stands for, refuse what makes no sense, and write the rest in one way."""
@@ -89,34 +97,18 @@ class AttentionProblem:
         heads_in_groups(self.heads_q, self.heads_kv, self.enable_gqa)
         if self.scale is None:
             self._set("scale", 1.0 / math.sqrt(self.head_dim))
-        self._set("scale", _finite("scale", self.scale, "a finite number, or None for 1/sqrt(head_dim)"))
-        self._set("softcap", _finite("softcap", self.softcap, "a finite number, or 0.0 for none"))
-        if self.softcap < 0:
-            raise ProblemError(f"softcap is {self.softcap}; give a positive number, or 0.0 for none.")
-        if self.mask not in MASKS:
-            raise ProblemError(f"mask is {self.mask!r}; use one of {', '.join(MASKS)}.")
+        self._set("scale", finite("scale", self.scale, "a finite number, or None for 1/sqrt(head_dim)"))
         if not 0.0 <= self.dropout_p <= 1.0:
             raise ProblemError(f"dropout_p is {self.dropout_p}; give a probability from 0 to 1.")
         if self.varlen:
             self._set("tokens_q", self.tokens_q or self.batch * self.seq_q)
             self._set("tokens_kv", self.tokens_kv or self.batch * self.seq_kv)
-        self._write_band_in_one_way()
+        for feature in FEATURES:
+            for name, value in feature.checked(self).items():
+                self._set(name, value)
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-
-    def _write_band_in_one_way(self) -> None:
-        if not self.causal and self.window == (-1, -1):
-            self._set("alignment", "top_left")
-            return
-        left, right = _window(self.window)
-        right = 0 if self.causal else right
-        edges = Band(-left if left >= 0 else None, right if right >= 0 else None)
-        tight = edges.tightened(self.alignment, self.seq_q, self.seq_kv)
-        self._set("causal", tight.right == 0)
-        self._set("window", (-1 if tight.left is None else -tight.left, tight.right or -1))
-        if tight.open or (self.seq_q == self.seq_kv and not self.varlen):
-            self._set("alignment", "top_left")
 
     def __hash__(self) -> int:
         """Computed once: a problem is the key of every cache of a call."""
@@ -153,20 +145,9 @@ class AttentionProblem:
         return self.edges.moved(keys - rows if self.alignment == "bottom_right" else 0)
 
     @cached_property
-    def features(self) -> tuple[Feature, ...]:
+    def features(self) -> tuple[str, ...]:
         """What is asked beyond softmax(scale Q K^T) V, full or causal from the top left."""
-        asked: dict[Feature, bool] = {
-            "dropout": self.dropout_p > 0,
-            "bool mask": self.mask == "bool",
-            "float mask": self.mask == "float",
-            "bottom-right causality": self.alignment == "bottom_right",
-            "sliding window": self.window != (-1, -1),
-            "softcap": self.softcap > 0,
-            "ALiBi": self.alibi,
-            "attention sinks": self.sinks,
-            "variable lengths": self.varlen,
-        }
-        return tuple(feature for feature in FEATURES if asked[feature])
+        return tuple(word.name for word in WORDS if word.asked(self))
 
     @property
     def scores(self) -> int:
@@ -200,13 +181,7 @@ class AttentionProblem:
     def __str__(self) -> str:
         shape = f"B={self.batch} Hq={self.heads_q} Hkv={self.heads_kv} Sq={self.seq_q} Skv={self.seq_kv}"
         width = f"D={self.head_dim}" + (f" Dv={self.head_dim_v}" if self.head_dim_v != self.head_dim else "")
-        words = ["causal" if self.causal else "full"]
-        words += ["bottom-right"] if self.alignment == "bottom_right" else []
-        words += [f"window={self.window[0]},{self.window[1]}"] if self.window != (-1, -1) else []
-        words += [f"softcap={self.softcap:g}"] if self.softcap else []
-        words += ["alibi"] if self.alibi else []
-        words += ["sinks"] if self.sinks else []
-        words += [f"{self.mask} mask"] if self.mask != "none" else []
+        words = [word for feature in FEATURES for word in feature.told(self)]
         words += [f"varlen={self.tokens_q},{self.tokens_kv}"] if self.varlen else []
         return f"{shape} {width} {self.dtype} {' '.join(words)}"
 
@@ -268,23 +243,6 @@ def normalise_dtype(name: Any) -> str:
     if full not in DTYPE_BYTES:
         raise DtypeError(f"The dtype {name!r} has no attention kernel; use one of {', '.join(DTYPE_BYTES)}.")
     return full
-
-
-def _finite(name: str, given: Any, wanted: str) -> float:
-    try:
-        number = float(given)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name} is {given!r}; give {wanted}.") from None
-    if not math.isfinite(number):
-        raise ProblemError(f"{name} is {number}; give {wanted}.")
-    return number
-
-
-def _window(given: Any) -> tuple[int, int]:
-    pair = tuple(given) if isinstance(given, (tuple, list)) else ()
-    if len(pair) != 2 or not all(isinstance(size, int) and size >= -1 for size in pair):
-        raise ProblemError(f"window is {given!r}; give two whole numbers, keys to the left and right, -1 for all.")
-    return pair
 
 
 def _is_whole(text: str) -> bool:

@@ -6,15 +6,19 @@ the bound of rounding.py where that is given: of a few float32 sums torch's may 
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from attention.band import Alignment
 from attention.errors import ProblemError
+from attention.feature import At, Operand
+from attention.features import FEATURES, OPERANDS
 
 Array = npt.NDArray[np.float64]
 
@@ -23,25 +27,13 @@ ROUNDING_UNIT = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, 
 ERROR_FACTOR = 2.0
 
 
-def attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    *,
-    causal: bool = False,
-    scale: float | None = None,
-    mask: Any = None,
-    alignment: Alignment = "top_left",
-    window: tuple[int, int] = (-1, -1),
-    softcap: float = 0.0,
-    alibi: Any = None,
-    sinks: Any = None,
-) -> tuple[Array, Array]:
+def attention(query: Any, key: Any, value: Any, *, scale: float | None = None, **features: Any) -> tuple[Array, Array]:
     """Attention of arrays (..., H, S, D) in float64: out (..., Hq, Sq, Dv) and lse (..., Hq, Sq), natural logarithm.
 
-    Fewer key than query heads are shared by groups. `mask` is boolean (True: may be seen) or added to the scores, and
-    broadcasts to (..., Hq, Sq, Skv). `alibi` are slopes (Hq,) or (..., Hq), `sinks` logits (Hq,), and the rest as in
-    AttentionProblem, whose docstring has the formulas. A query that sees nothing gives 0 and -inf, or its sink.
+    Fewer key than query heads are shared by groups. `features` are fields of AttentionProblem, whose docstring has the
+    formulas, and operands of features, in the shapes of their axes: mask broadcasts to (..., Hq, Sq, Skv), bool (True:
+    may be seen) or added to the scores; alibi are slopes (Hq,) or (..., Hq), sinks logits (Hq,). A query that sees
+    nothing gives 0 and -inf, or its sink.
     """
     q, k, v = (np.asarray(array, dtype=np.float64) for array in (query, key, value))
     if q.shape[-3] % k.shape[-3]:
@@ -49,29 +41,51 @@ def attention(
     group = q.shape[-3] // k.shape[-3]
     k, v = np.repeat(k, group, axis=-3), np.repeat(v, group, axis=-3)
     scores = q @ np.swapaxes(k, -1, -2) * (1.0 / math.sqrt(q.shape[-1]) if scale is None else scale)
-    scores = softcap * np.tanh(scores / softcap) if softcap else scores
-    diagonal = k.shape[-2] - q.shape[-2]
-    # How far right of the diagonal that ends bottom-right a key lies.
-    ahead = np.arange(k.shape[-2]) - np.arange(q.shape[-2])[:, None] - diagonal
-    if alibi is not None:
-        scores = scores - np.asarray(alibi, np.float64)[..., None, None] * np.abs(ahead)
-    ahead = ahead if alignment == "bottom_right" else ahead + diagonal
-    left, right = window[0], 0 if causal else window[1]
-    hidden = ((ahead > right) if right >= 0 else False) | ((ahead < -left) if left >= 0 else False)
-    scores = np.where(hidden, -np.inf, scores)
-    if mask is not None:
-        mask = np.asarray(mask)
-        scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + mask
+    at = At(np.arange(q.shape[-2])[:, None], np.arange(k.shape[-2]), q.shape[-2], k.shape[-2])
+    operands = {each.name: _with_every_axis(each, features.pop(each.name, None)) for each in OPERANDS}
+    scores, logits = scored(np, scores, at, asked(**features), operands)
     with np.errstate(divide="ignore", invalid="ignore"):
-        highest = scores.max(axis=-1, keepdims=True, initial=-np.inf)
-        sink = np.full((q.shape[-3], 1, 1), -np.inf) if sinks is None else np.asarray(sinks, np.float64)[:, None, None]
-        highest = np.maximum(highest, sink)
+        highest = reduce(np.maximum, logits, scores.max(axis=-1, keepdims=True, initial=-np.inf))
         base = np.where(np.isneginf(highest), 0.0, highest)
         weights = np.exp(scores - base)
-        sums = weights.sum(axis=-1, keepdims=True) + np.exp(sink - base)
+        sums = sum((np.exp(logit - base) for logit in logits), start=weights.sum(axis=-1, keepdims=True))
         out = np.where(sums == 0.0, 0.0, (weights @ v) / np.where(sums == 0.0, 1.0, sums))
         lse = np.where(np.isneginf(highest), -np.inf, highest + np.log(sums))
     return out, lse[..., 0]
+
+
+def asked(**fields: Any) -> SimpleNamespace:
+    """What has the fields of all features. Raises TypeError for one that no feature has."""
+    defaults = {name: default for feature in FEATURES for name, default in feature.fields}
+    strange = [name for name in fields if name not in defaults]
+    if strange:
+        raise TypeError(f"No feature has a field {strange[0]!r}.")
+    return SimpleNamespace(**(defaults | fields))
+
+
+def scored(xp: Any, scores: Any, at: At, asked: Any, operands: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+    """Scaled scores as the softmax has them, and the logits (..., 1) that join it.
+
+    Scores are (..., heads, queries, keys), of the array namespace `xp`, and operands broadcast to them or are None.
+    """
+    own = [[operands[operand.name] for operand in feature.operands] for feature in FEATURES]
+    for feature, given in zip(FEATURES, own, strict=True):
+        scores = feature.oracle(xp, scores, at, asked, *given)
+    for feature, given in zip(FEATURES, own, strict=True):
+        hidden = feature.oracle_hides(at, asked, *given)
+        scores = scores if hidden is None else xp.where(hidden, -xp.inf, scores)
+    logits = (given[0] for feature, given in zip(FEATURES, own, strict=True) if feature.logit)
+    return scores, [logit for logit in logits if logit is not None]
+
+
+def _with_every_axis(operand: Operand, given: Any) -> Any:
+    """An array of (batch, head, query, key), 1 where it has no such axis; None stays."""
+    if given is None:
+        return None
+    array = np.asarray(given)
+    array = array if array.dtype == np.bool_ else array.astype(np.float64)
+    behind = 4 - "bhqk".index(operand.axes[-1]) - 1
+    return array[(..., *[None] * behind)]
 
 
 def packed(

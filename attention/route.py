@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from attention import torch_calls
+from attention.call import NONE_GIVEN, Extras, Options, given_of
 from attention.errors import ProblemError
 from attention.inputs import symbolic
 from attention.plan import Plan, plan_for, plan_of
@@ -29,8 +30,6 @@ from attention.torch_own import in_a_graph
 from attention.torch_private import only_vmap_is_active
 from attention.while_new import Tally
 from microbench.errors import UnknownArch
-
-NO_WINDOW = (-1, -1, 0.0)
 
 
 @dataclass(frozen=True)
@@ -172,9 +171,9 @@ def _route(
             plan = plan_for(problem, query_device, only)
         else:
             folded = (torch.Size((shape[:-3].numel(), *shape[-3:])) for shape in map(torch.Size, (q, k, v)))
-            none_packed = (False, False, -1, 0, 0)
-            plain = (mask_dtype, *none_packed, is_causal, bottom_right, *NO_WINDOW, scale, only)
-            plan = plan_of(*folded, query_dtype, query_device, *plain)
+            asked = Options(causal=is_causal, bottom_right=bottom_right, scale=scale)
+            given = NONE_GIVEN if mask_dtype is None else given_of(Extras(mask=Described(mask, mask_dtype, None)))
+            plan = plan_of(*folded, query_dtype, query_device, given, -1, asked, only)
     except UnknownArch as error:
         return Route(True, f"No tuned kernel runs here: {str(error).rstrip('.')}", fold)
     # Torch's function takes lower-right causality as a mask alone; its kernels, which the operator calls, need none.

@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
+from attention.call import TENSORS
+from attention.features import OPERANDS
 from attention.when_imported import when_imported
 
-MASK, ALIBI, SINKS = 0, 1, 2  # among the features
 BATCH, HEADS = 0, 1  # dimensions of the operator's tensors
 
 
@@ -34,29 +35,31 @@ def _register() -> None:
 
 def _forward(query: Any, key: Any, value: Any, *rest: Any) -> list[tuple[list[Any], list[Any]]]:
     """(placements of out and lse, placements of the arguments), each of which needs no communication."""
-    features, plain = rest[:5], [None] * len(rest[5:])
+    extras, plain = rest[: len(TENSORS)], [None] * len(rest[len(TENSORS) :])
     return [
-        ([place] * 2, [place] * 3 + _placed(features, place, query) + plain)
-        for place in _placements(query, key, features)
+        ([place] * 2, [place] * 3 + _placed(extras, place, query) + plain) for place in _placements(query, key, extras)
     ]
 
 
 def _backward(grad_out: Any, grad_lse: Any, query: Any, key: Any, value: Any, *rest: Any) -> list[Any]:
-    features, plain = rest[2:7], [None] * len(rest[7:])
+    wanted, rest = rest[2], rest[3:]  # behind out and lse
+    extras, plain = rest[: len(TENSORS)], [None] * len(rest[len(TENSORS) :])
     found = []
-    for place in _placements(query, key, features):
-        inputs = _placed(features, place, query)
-        grads = [_gradient(given, want, place) for given, want in zip(inputs, rest[-1], strict=False)]
+    for place in _placements(query, key, extras):
+        inputs = _placed(extras, place, query)
+        inputs += [None] * (len(OPERANDS) - len(inputs))  # torch leaves out last arguments with their defaults
+        grads = [_gradient(given, want, place) for given, want in zip(inputs, wanted, strict=False)]
         of_lse = None if grad_lse is None else place
-        found.append(([place] * 3 + grads, [place, of_lse] + [place] * 5 + inputs + plain))
+        arguments = [place, of_lse] + [place] * 5 + [None] + inputs[: len(extras)] + plain
+        found.append(([place] * 3 + grads, arguments))
     return found
 
 
-def _placements(query: Any, key: Any, features: tuple[Any, ...]) -> list[Any]:
+def _placements(query: Any, key: Any, extras: tuple[Any, ...]) -> list[Any]:
     from torch.distributed.tensor import Replicate, Shard
 
     places: list[Any] = [Replicate()]
-    if features[3] is None:
+    if all(each is None for each in extras[len(OPERANDS) :]):
         places.append(Shard(BATCH))
     # Heads that a rank has more of than another would leave their group: each must have as many.
     if query.shape[HEADS] % query.mesh.size() == 0 and key.shape[HEADS] % query.mesh.size() == 0:
@@ -64,21 +67,20 @@ def _placements(query: Any, key: Any, features: tuple[Any, ...]) -> list[Any]:
     return places
 
 
-def _placed(features: tuple[Any, ...], place: Any, query: Any) -> list[Any]:
+def _placed(extras: tuple[Any, ...], place: Any, query: Any) -> list[Any]:
     """Where the tensors of features lie when query, key and value lie at `place`; None for what is not given."""
     from torch.distributed.tensor import Replicate, Shard
 
     whole = Replicate()
-    found: list[Any] = [None if each is None else whole for each in features]
+    found: list[Any] = [None if each is None else whole for each in extras]
     if place == whole:
         return found
-    mask, alibi, sinks = features[:3]
-    if mask is not None and mask.shape[place.dim] == query.shape[place.dim] > 1:
-        found[MASK] = place
-    if alibi is not None and (place.dim == HEADS or len(alibi.shape) == 2):
-        found[ALIBI] = Shard(place.dim if len(alibi.shape) == 2 else 0)
-    if sinks is not None and place.dim == HEADS:
-        found[SINKS] = Shard(0)
+    for at, (operand, tensor) in enumerate(zip(OPERANDS, extras, strict=False)):
+        if tensor is None:
+            continue
+        own = operand.axes[len(operand.axes) - len(tensor.shape) :].find("bh"[place.dim])
+        if own >= 0 and not (operand.stretch and tensor.shape[own] == 1):
+            found[at] = Shard(own)
     return found
 
 

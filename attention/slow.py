@@ -1,10 +1,12 @@
 """The slow path: every feature on every device, in torch operations, in float32 (float64 for float64 inputs)."""
 
+from functools import reduce
+
 import torch
 
-from attention.extras import NO_EXTRAS, Extras
+from attention.call import NO_EXTRAS, Extras
 from attention.layout import empty_lse, empty_out
-from attention.pieces import Piece, pieces, scores_of, split
+from attention.pieces import Piece, logits_of, operands_of, pieces, scores_of, split
 from attention.problem import AttentionProblem
 from attention.variant import Config
 
@@ -24,8 +26,24 @@ def forward(
         for piece in pieces(problem, extras):
             if piece.keys.start < piece.keys.stop:
                 _forward(query, key, value, problem, extras, piece, out, lse)
-            elif extras.sinks is not None:
-                lse[piece.rows] = extras.sinks[piece.heads, None]
+                continue
+            for _, logit in logits_of(operands_of(extras, piece, lse.dtype)):
+                lse[piece.rows] = torch.logaddexp(piece.grouped(lse, lse.dtype), logit).flatten(1, 2)
+    return out, lse
+
+
+def nothing_seen(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    problem: AttentionProblem,
+    config: Config,
+    extras: Extras = NO_EXTRAS,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where there are no queries, or no keys to see: out is 0, and lse -inf, or the logits without a value."""
+    out, lse = empty_out(query, value.shape[-1]).zero_(), empty_lse(query).fill_(-torch.inf)
+    for _, logit in logits_of(operands_of(extras, None, lse.dtype)):
+        lse.copy_(torch.logaddexp(lse, logit))
     return out, lse
 
 
@@ -39,14 +57,12 @@ def _forward(
     out: torch.Tensor,
     lse: torch.Tensor,
 ) -> None:
-    scores = scores_of(query, key, problem, extras, piece, lse.dtype).values
-    highest = scores.amax(-1)
-    sinks = None if extras.sinks is None else split(extras.sinks[piece.heads], 0, scores.shape[1])[..., None]
-    highest = highest if sinks is None else highest.maximum(sinks)
+    found = scores_of(query, key, problem, extras, piece, lse.dtype)
+    scores, logits = found.values, [logit for _, logit in logits_of(found.operands)]
+    highest = reduce(torch.maximum, logits, scores.amax(-1))
     base = highest.masked_fill(highest == -torch.inf, 0.0)  # a row that sees nothing: exp(-inf - 0) is 0
     weights = scores.sub_(base[..., None]).exp_()
-    sums = weights.sum(-1)
-    sums = sums if sinks is None else sums + (sinks - base).exp()
+    sums = sum(((logit - base).exp() for logit in logits), start=weights.sum(-1))
     products = split(weights.flatten(2, 3) @ piece.keyed(value, lse.dtype)[:, :, 0], 2, scores.shape[2])
     products = products / sums.masked_fill(sums == 0.0, 1.0)[..., None]
     out[piece.rows] = products.flatten(1, 2).to(out.dtype)

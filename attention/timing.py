@@ -1,13 +1,16 @@
 """One measured candidate of one attention problem: a line of data/attention/<gpu>.jsonl."""
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from attention.features import FEATURES
 from attention.problem import AttentionProblem
 from microbench.record import Frozen
 
 HOST = "host"
+# Fields of features, with their defaults, but those that have a column of their own.
+FIELDS = dict(field for feature in FEATURES if feature.name != "band" for field in feature.fields)
 Pass = Literal["forward", "backward", "forward and backward"]
 
 
@@ -44,7 +47,7 @@ class Timing(Frozen):
     cubin_sha256: str | None = None
     # Version 2: what else was asked, and under what conditions the GPU was.
     passes: Pass = "forward"
-    features: dict[Literal["softcap", "alibi", "sinks", "mask"], float | bool | str] = Field(default_factory=dict)
+    features: dict[str, float | bool | str] = Field(default_factory=dict)  # fields of a problem beside those above
     clock_mhz: float | None = None  # the median of the SM clocks that the calls ran at
     flags: tuple[str, ...] = ()  # 'busy', 'throttled:<reason>'
     bound_seconds: float | None = None  # what no GPU of this kind can do it in (attention.peers.bound)
@@ -52,6 +55,14 @@ class Timing(Frozen):
     sustained_clock_mhz: float | None = None
     joules: float | None = None  # a sustained call
     power_w: float | None = None  # of sustained calls
+
+    @field_validator("features")
+    @classmethod
+    def _of_this_tree(cls, given: dict[str, Any]) -> dict[str, Any]:
+        strange = [name for name in given if name not in FIELDS]
+        if strange:
+            raise ValueError(f"no feature has a field {strange[0]!r}")
+        return given
 
     @property
     def problem(self) -> AttentionProblem:
@@ -63,7 +74,7 @@ class Timing(Frozen):
             device="cpu" if self.gpu.startswith(HOST) else "cuda",
             causal=self.causal,
             window=self.window,
-            **self.features,  # type: ignore[arg-type]
+            **self.features,
             alignment="bottom_right" if rows else "top_left",
             varlen=rows > 0,
             tokens_q=rows,

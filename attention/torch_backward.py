@@ -13,15 +13,15 @@ from typing import Any, cast
 
 import torch
 
-from attention.extras import Extras
-from attention.problem import AttentionProblem, Feature
+from attention.call import Extras
+from attention.problem import AttentionProblem
 from attention.torch_limits import MOST_MASKED, band_in_mask
 from attention.torch_masks import additive
 
 Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 HEAD_DIM_MAX = 256
 CUDNN_LEAST_VERSION = 91500  # from which on torch prefers it on compute capability 9 and 10 (sdp_utils, torch 2.11)
-OF_CUDNN: frozenset[Feature] = frozenset({"attention sinks"})
+OF_CUDNN: frozenset[str] = frozenset({"attention sinks"})
 OF_CPU = OF_CUDNN | {"bottom-right causality", "sliding window", "bool mask", "float mask"}
 OF_FLASH = OF_CUDNN | {"bottom-right causality", "sliding window", "variable lengths"}
 

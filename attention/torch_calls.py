@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import torch
 
-from attention.extras import NO_EXTRAS, Extras
+from attention.call import NO_EXTRAS, Extras
 from attention.layout import empty_lse, empty_out
 from attention.problem import AttentionProblem
 from attention.variant import Config

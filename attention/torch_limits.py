@@ -20,4 +20,4 @@ def band_in_mask(problem: AttentionProblem) -> bool:
     """Whether torch's CPU kernel needs a band written into a mask: there is one, or is_causal cannot say the band."""
     if problem.edges.open:
         return False
-    return problem.mask != "none" or problem.alignment == "bottom_right" or problem.window != (-1, -1)
+    return bool(problem.mask != "none" or problem.alignment == "bottom_right" or problem.window != (-1, -1))

@@ -13,8 +13,10 @@ serves these too, and aligns causality and windows by the used lengths alone.
 
 import torch
 
+from attention.call import Extras
 from attention.eager import needs_no_dispatch
 from attention.errors import ProblemError
+from attention.features import OPERANDS
 from attention.flash_arguments import FlashExtras, Lengths
 
 
@@ -46,12 +48,15 @@ def split(slots: Lengths, extras: FlashExtras) -> Lengths:
     )
 
 
-def slopes_of_parts(extras: FlashExtras) -> FlashExtras:
-    """With ALiBi slopes (B, Hq), if there are such, once for each part of a slot."""
-    slopes = extras.alibi_slopes
-    if slopes is None or slopes.dim() == 1:
-        return extras
-    return extras._replace(alibi_slopes=slopes.repeat_interleave(extras.parts(), 0))
+def of_parts(extras: FlashExtras) -> FlashExtras:
+    """With the operands of features that have a batch, such as ALiBi slopes (B, Hq), once for each part of a slot."""
+    found = [
+        tensor.repeat_interleave(extras.parts(), 0)
+        if tensor is not None and operand.axes[0] == "b" and tensor.dim() == len(operand.axes)
+        else tensor
+        for operand, tensor in zip(OPERANDS, extras.operands, strict=False)
+    ]
+    return extras._replace(operands=Extras(*found))
 
 
 def unused_queries(sequences: Lengths, extras: FlashExtras, tokens: int) -> torch.Tensor:

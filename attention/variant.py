@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 from attention.errors import AttentionError
-from attention.problem import AttentionProblem, Feature
+from attention.problem import AttentionProblem
 from microbench.arch import Arch
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -131,7 +131,7 @@ class Variant:
     tile: Callable[[AttentionProblem, Config], Tile] | None = None
     space: tuple[tuple[str, tuple[int, ...]], ...] = ()
     illegal: Callable[[AttentionProblem, Config, Arch], str | None] | None = None
-    features: frozenset[Feature] = frozenset()
+    features: frozenset[str] = frozenset()
     entry: str = "kernel:forward"
     build: Callable[[AttentionProblem, Config], CudaBuild] | None = None
     signature: tuple[str, ...] = ()

@@ -3,52 +3,22 @@
 Tiles, registers and pipelines are each kernel's own. No torch here.
 """
 
-import ctypes
 import math
 from functools import cache
 from typing import Any
 
-from attention.problem import AttentionProblem, Feature
+from attention.features import FEATURES
+from attention.problem import AttentionProblem
 from attention.shapes import LARGEST
 from microbench.arch import Arch
 
 HEAD_DIMS = (64, 96, 128, 192, 256)
-FEATURES: frozenset[Feature] = frozenset(
-    {"bool mask", "bottom-right causality", "sliding window", "softcap", "ALiBi", "attention sinks", "variable lengths"}
-)
+VARLEN = "VARLEN"  # the define by which sequences are packed
+SERVED = frozenset({"variable lengths", *(word for each in FEATURES if each.device for word in each.device.serves)})
 LOG2_E = math.log2(math.e)
 LEAST_ROWS = 64
-# Softmax scales, and caps in their place, between which neither 8 / scale nor an ALiBi slope in units of raw scores
-# overflows float32; and the largest cap whose tanh, right to 2^-23, leaves a score right to 1e-4.
-LEAST_SCALE, LARGEST_SCALE, LARGEST_CAP = 2.0**-60, 2.0**60, 1024.0
-# Fields that every `Launch` has in this order, as config.cuh explains them; `fill` and attention.cuda.tensors.bring
-# write them.
-FIELDS = (
-    ("query_starts", ctypes.c_void_p),
-    ("key_starts", ctypes.c_void_p),
-    ("alibi", ctypes.c_void_p),
-    ("sinks", ctypes.c_void_p),
-    ("mask", ctypes.c_void_p),
-    ("mask_row", ctypes.c_longlong),
-    ("mask_key", ctypes.c_longlong),
-    ("mask_head", ctypes.c_longlong),
-    ("mask_batch", ctypes.c_longlong),
-    ("batch", ctypes.c_int),
-    ("heads", ctypes.c_int),
-    ("heads_per_kv", ctypes.c_int),
-    ("queries", ctypes.c_int),
-    ("keys", ctypes.c_int),
-    ("head_dim", ctypes.c_int),
-    ("right", ctypes.c_int),
-    ("left", ctypes.c_int),
-    ("moves", ctypes.c_int),
-    ("row_tiles", ctypes.c_int),
-    ("tiles", ctypes.c_int),
-    ("section", ctypes.c_int),
-    ("alibi_batch", ctypes.c_int),
-    ("alibi_head", ctypes.c_int),
-)
-
+# Softmax scales between which neither 8 / scale nor an ALiBi slope in units of raw scores overflows float32.
+LEAST_SCALE, LARGEST_SCALE = 2.0**-60, 2.0**60
 Sizes = tuple[int, ...]
 
 
@@ -72,14 +42,12 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
 
 
 def _why_not_scaled(problem: AttentionProblem) -> str | None:
-    scale, cap = problem.softmax_scale, problem.softcap
+    scale = problem.softmax_scale
     if scale <= 0:  # 0 times the -inf of a hidden key is NaN
         return f"needs a positive softmax scale, not {scale:g}"
     if not LEAST_SCALE <= scale <= LARGEST_SCALE:
         return f"serves softmax scales from {LEAST_SCALE:.2g} to {LARGEST_SCALE:.2g}, not {scale:g}"
-    if cap and not LEAST_SCALE <= cap <= LARGEST_CAP:
-        return f"serves softcaps from {LEAST_SCALE:.2g} to {LARGEST_CAP:g}, not {cap:g}"
-    return None
+    return next((why for feature in FEATURES if (why := feature.refuses(problem))), None)
 
 
 def notes(problem: AttentionProblem) -> tuple[str, ...]:
@@ -97,36 +65,36 @@ def notes(problem: AttentionProblem) -> tuple[str, ...]:
 
 
 def feature_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:
-    """The dtype, and everything that may be asked for, as every kernel's config.cuh names it."""
-    edges = problem.edges
+    """The dtype, and everything that may be asked for: each a constant of the generated launch.cuh."""
+    devices = [feature.device for feature in FEATURES if feature.device]
     return (
         ("BF16", int(problem.dtype == "bfloat16")),
-        ("CAUSAL", int(edges.right is not None)),
-        ("WINDOW", int(edges.left is not None)),
-        ("VARLEN", int(problem.varlen)),
-        ("SOFTCAP", int(problem.softcap > 0)),
-        ("ALIBI", int(problem.alibi)),
-        ("SINKS", int(problem.sinks)),
-        ("MASK", int(problem.mask == "bool")),
+        (VARLEN, int(problem.varlen)),
+        *((define.name, int(define.asked(problem))) for device in devices for define in device.defines),
     )
 
 
+def asked_defines(problem: AttentionProblem) -> frozenset[str]:
+    """The switches that a problem turns on, VARLEN among them."""
+    return frozenset(name for name, value in feature_defines(problem)[1:] if value)
+
+
 def fill(launch: Any, problem: AttentionProblem, query: Sizes, key: Sizes, tile_rows: int) -> int:
-    """Write the fields that every `Launch` has by these names and that follow from a problem; gives its tiles of rows.
+    """Write the fields that every `Launch` has and that follow from a problem; gives its tiles of rows.
 
     `query` and `key` are the shapes (B, H, S, D) that the kernel reads, of packed sequences (1, H, T, D).
     """
-    edges = problem.edges if problem.varlen else problem.band()
     launch.batch, launch.heads, launch.queries, launch.keys = problem.batch, problem.heads_q, query[-2], key[-2]
     launch.heads_per_kv, launch.head_dim = problem.heads_q // problem.heads_kv, query[-1]
-    launch.left, launch.right = edges.left or 0, edges.right or 0
-    launch.moves = int(problem.alignment == "bottom_right")
     launch.row_tiles = row_tiles(problem, tile_rows)
     launch.tiles = launch.row_tiles * problem.batch * problem.heads_q
-    scale_log2 = (problem.softcap or problem.softmax_scale) * LOG2_E
-    launch.scale_log2, launch.alibi_scale = scale_log2, LOG2_E / scale_log2 if scale_log2 > 0 else 0.0
-    launch.softcap = problem.softmax_scale / problem.softcap if problem.softcap else 0.0
     launch.section = section_of(problem)
+    scales = (scale for feature in FEATURES if (scale := feature.scale(problem)) is not None)
+    launch.scale_log2 = next(scales, problem.softmax_scale) * LOG2_E
+    for feature in FEATURES:
+        if feature.device and any(define.asked(problem) for define in feature.device.defines):
+            for field in feature.device.fields:
+                setattr(launch, field.name, field.of(problem, launch.scale_log2))
     return int(launch.tiles)
 
 

@@ -1,15 +1,30 @@
 """The source and flags that NVRTC compiles for a variant. Imports no torch, since the build matrix needs none."""
 
+import importlib
+from functools import cache
 from pathlib import Path
 
+from attention.cuda.launch_struct import features_text, launch_text
 from attention.variant import KERNELS, CudaBuild
 from microbench.arch import Arch
 from microbench.build import HEADERS, Source
 
+PACKAGE = KERNELS.parent  # features/<name>.cuh lie there
 COMMON = KERNELS / "common"
 
 
 def source_of(folder: Path, build: CudaBuild, arch: Arch) -> Source:
-    """The source of one build of a variant; its includes are the wrappers, common/ and its own folder."""
+    """The source of one build of a variant; its includes are the wrappers, features/, common/ and its own folder."""
     file = folder / "kernel.cu"
-    return Source(file.read_text(), file.name, arch, build.kernel, build.defines, (HEADERS, COMMON, folder))
+    include = (HEADERS, COMMON, folder, PACKAGE)
+    return Source(file.read_text(), file.name, arch, build.kernel, build.defines, include, generated=generated(folder))
+
+
+@cache
+def generated(folder: Path) -> tuple[tuple[str, str], ...]:
+    """Headers that are written from descriptions: launch.cuh from that of the kernel's argument, and features.cuh."""
+    if not folder.is_relative_to(KERNELS):
+        return ()
+    path = ".".join(folder.relative_to(KERNELS).parts)
+    launch = importlib.import_module(f"attention.kernels.{path}.launch")
+    return ("launch.cuh", launch_text(launch.FIELDS)), ("features.cuh", features_text())

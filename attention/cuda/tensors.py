@@ -1,12 +1,12 @@
 """What every launcher does with tensors: inputs a kernel can read, an out it can write, and the tensors of features."""
 
-import ctypes
 from typing import Any
 
 import torch
 
+from attention.call import Extras
 from attention.cuda import tensor_map
-from attention.extras import Extras
+from attention.features import OPERANDS
 from attention.layout import empty_out
 
 
@@ -29,17 +29,13 @@ def outputs(query: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return out, out.new_empty((*out.shape[:-1], -(-width // 8) * 8))
 
 
-def bring(launch: Any, extras: Extras) -> None:
-    """Addresses and strides of the tensors that features bring, into fields that every `Launch` has by these names."""
-    assert isinstance(launch, ctypes.Structure)
-    fields: Any = launch
+def place(launch: Any, extras: Extras) -> None:
+    """Write the addresses and strides of the tensors of features."""
     if extras.cu_seqlens_q is not None and extras.cu_seqlens_k is not None:
-        fields.query_starts, fields.key_starts = extras.cu_seqlens_q.data_ptr(), extras.cu_seqlens_k.data_ptr()
-    if extras.alibi is not None:
-        fields.alibi = extras.alibi.data_ptr()
-        fields.alibi_batch, fields.alibi_head = extras.alibi.stride()
-    if extras.sinks is not None:
-        fields.sinks = extras.sinks.data_ptr()
-    if extras.mask is not None:
-        fields.mask = extras.mask.data_ptr()
-        fields.mask_batch, fields.mask_head, fields.mask_row, fields.mask_key = extras.mask.stride()
+        launch.query_starts, launch.key_starts = extras.cu_seqlens_q.data_ptr(), extras.cu_seqlens_k.data_ptr()
+    for operand, tensor in zip(OPERANDS, extras, strict=False):
+        if tensor is None:
+            continue
+        setattr(launch, operand.name, tensor.data_ptr())
+        for name, axis in zip(operand.stride_names, operand.strides, strict=True):
+            setattr(launch, name, tensor.stride(operand.axes.index(axis)))

@@ -3,6 +3,7 @@
 import torch
 
 from attention import dispatch, torch_own
+from attention.call import Call, Extras, Options
 from attention.errors import UnsupportedError
 from attention.integrations.band_mask import KeyBand, written
 from attention.layout import lse_dtype
@@ -62,8 +63,15 @@ def attend(
         return _by_torch(query, key, value, mask, band, scale, dropout_p)
     left, right = (-1 if edge is None else edge for edge in (band.left, band.right))
     sinks = None if sinks is None else sinks.to(lse_dtype(query))
-    features = (None, sinks, None, None, 0, 0, right == 0, band.bottom_right, left, right, softcap, scale)
-    out, _ = dispatch.forward(query, key, value, mask, *features, "", False)
+    options = Options(
+        causal=right == 0,
+        bottom_right=band.bottom_right,
+        window_left=left,
+        window_right=right,
+        softcap=softcap,
+        scale=scale,
+    )
+    out, _ = dispatch.forward(Call(query, key, value, Extras(mask=mask, sinks=sinks), options))
     return out
 
 

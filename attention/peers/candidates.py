@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
+from attention.call import NO_EXTRAS, Extras
 from attention.errors import UnsupportedError
-from attention.extras import NO_EXTRAS, Extras
 from attention.peers.cells import Cell, Tensors
 from attention.variant import Config, Variant
 

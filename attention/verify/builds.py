@@ -7,13 +7,15 @@ meets a compiled kernel.
 
 import importlib
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import product
+from functools import cache, lru_cache
+from itertools import count, product
 from typing import Any
 
 import numpy as np
 
+from attention.cuda.family import VARLEN, asked_defines
 from attention.cuda.source import source_of
+from attention.features import FEATURES
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant, by_path, shipped
 from microbench.arch import by_name
@@ -25,33 +27,19 @@ LEAST_PER_BUCKET = 24  # builds: two variants stay within 300
 DTYPES = ("bfloat16", "float16")
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The features that decide which code is compiled: edges of the band, not where they lie."""
-
-    right: bool = False
-    left: bool = False
-    softcap: bool = False
-    alibi: bool = False
-    sinks: bool = False
-    mask: bool = False
-    varlen: bool = False
-
-
-# Each feature by itself, where it is commonly met, before any mixture.
-PLAIN = (
-    Asked(),
-    Asked(right=True),
-    Asked(right=True, left=True),
-    Asked(left=True),
-    Asked(softcap=True),
-    Asked(right=True, alibi=True),
-    Asked(right=True, sinks=True),
-    Asked(mask=True),
-    Asked(varlen=True),
-    Asked(right=True, varlen=True),
-    Asked(right=True, left=True, sinks=True, varlen=True),
-    Asked(right=True, left=True, softcap=True, alibi=True, sinks=True, varlen=True),
+# What decides which code is compiled, a feature's defines and VARLEN: edges of a band, not where they lie.
+Asked = frozenset[str]
+DEFINES = tuple(define for feature in FEATURES if feature.device for define in feature.device.defines)
+NAMES = (*(define.name for define in DEFINES), VARLEN)
+SHARES = (*(define.share for define in DEFINES), 0.35)
+# Each by itself, where it is commonly met, before any mixture.
+COMMON = (
+    *("", "CAUSAL", "CAUSAL WINDOW", "WINDOW", "SOFTCAP", "CAUSAL ALIBI", "CAUSAL SINKS", "MASK", "VARLEN"),
+    *("CAUSAL VARLEN", "CAUSAL WINDOW SINKS VARLEN", "CAUSAL WINDOW SOFTCAP ALIBI SINKS VARLEN"),
+)
+PLAIN: tuple[Asked, ...] = (
+    *(frozenset(names.split()) for names in COMMON),
+    *(frozenset({name}) for name in NAMES if not any(name in names for names in COMMON)),
 )
 
 
@@ -69,18 +57,7 @@ class Build:
     @property
     def problem(self) -> AttentionProblem:
         """One problem that needs this build."""
-        asked = self.asked
-        return AttentionProblem(
-            *(2, 4, 2, 500, 500, self.bucket[1]),
-            dtype=self.dtype,
-            device="cuda",
-            window=(100 if asked.left else -1, 0 if asked.right else -1),
-            softcap=30.0 if asked.softcap else 0.0,
-            alibi=asked.alibi,
-            sinks=asked.sinks,
-            mask="bool" if asked.mask else "none",
-            varlen=asked.varlen,
-        )
+        return problem_of(self.bucket[1], self.dtype, self.asked)
 
     @property
     def defines(self) -> Defines:
@@ -93,6 +70,22 @@ class Build:
         variant = by_path(self.variant)
         assert variant.build is not None
         return source_of(variant.folder, variant.build(self.problem, self.config), by_name(self.arch))
+
+
+@cache
+def problem_of(head_dim: int, dtype: str, asked: Asked) -> AttentionProblem:
+    """The first random problem that asks for exactly these: an edge that is drawn may hide nothing."""
+    for seed in count():
+        problem = AttentionProblem(
+            *(2, 4, 2, 500, 500, head_dim),
+            dtype=dtype,
+            device="cuda",
+            varlen=VARLEN in asked,
+            **fields_of(asked, np.random.default_rng(seed)),
+        )
+        if asked_defines(problem) == asked:
+            return problem
+    raise AssertionError
 
 
 def kernel_module(variant: str) -> Any:
@@ -127,7 +120,7 @@ def _of_bucket(variant: Variant, arch: str, bucket: tuple[int, int], rng: np.ran
     found: dict[Defines, Build] = {}
     pairs = list(product(DTYPES, variant.configs()))
     mixed = (pairs[at] for at in rng.permutation(len(pairs)))
-    every = [Build(variant.path, bucket, dtype, config, Asked(), arch) for dtype, config in mixed]
+    every = [Build(variant.path, bucket, dtype, config, frozenset(), arch) for dtype, config in mixed]
     used = {plain: 0 for plain in every if any(legal(variant, replace(plain, asked=asked)) for asked in PLAIN)}
 
     def take(build: Build, plain: Build) -> None:
@@ -158,5 +151,15 @@ def legal(variant: Variant, build: Build) -> bool:
 
 
 def _mixture(rng: np.random.Generator) -> Asked:
-    right, left, softcap, alibi, sinks, mask, varlen = rng.random(7) < (0.6, 0.3, 0.25, 0.25, 0.25, 0.15, 0.35)
-    return Asked(*map(bool, (right, left, softcap, alibi, sinks, mask, varlen)))
+    drawn = rng.random(len(NAMES)) < SHARES
+    return frozenset(name for name, asked in zip(NAMES, drawn, strict=True) if asked)
+
+
+def fields_of(asked: Asked, rng: np.random.Generator) -> dict[str, Any]:
+    """Fields of a random problem that asks for these."""
+    found: dict[str, Any] = {}
+    for feature in FEATURES:
+        own = {define.name for define in feature.device.defines} if feature.device else set()
+        if own & asked:
+            found |= feature.drawn(rng, asked)
+    return found

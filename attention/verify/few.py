@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from attention.cuda.family import VARLEN
 from attention.verify.builds import ARCH, Build, builds_of
 from attention.verify.problems import Case, Limits, case_of
 
@@ -27,10 +28,10 @@ def covering(variant: str, arch: str = ARCH) -> list[Build]:
     while wanted:
         chosen.append(max(sample, key=lambda build: len(_traits(build) & wanted)))
         wanted -= _traits(chosen[-1])
-    return sorted(chosen, key=lambda build: not build.asked.varlen)
+    return sorted(chosen, key=lambda build: VARLEN not in build.asked)
 
 
 def _traits(build: Build) -> set[object]:
-    asked = {name for name, value in vars(build.asked).items() if value} or {"no feature"}
+    asked = build.asked or {"no feature"}
     others = {(name, value) for name, value in build.config.values if name != "tile_keys"}
     return {build.bucket, build.dtype, *asked, *others}

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import torch
 
 from attention import layout
-from attention.extras import Extras
+from attention.call import STARTS, Extras
+from attention.feature import Feature, Operand
+from attention.features import FEATURES
 from attention.verify.problems import Case
 
 GUARD = 4096  # elements before and behind every tensor: more than one tile reaches beyond its edge
@@ -50,44 +52,54 @@ def tensors_of(case: Case, device: torch.device, exact: bool = False) -> Tensors
     q, k, v = (
         _placed(each.to(dtype), where, exact) for each, where in zip((query, key, value), case.layouts, strict=True)
     )
-    return Tensors(q, k, v, _extras(case, device, random, exact))
+    return Tensors(q, k, v, _extras(case, Draw(random, device, case.density), exact))
 
 
 def on_host(tensors: Tensors) -> Tensors:
     """Copies in host memory, as contiguous as they come."""
-    extras = {name: None if held is None else held.cpu() for name, held in vars(tensors.extras).items()}
-    return Tensors(tensors.query.cpu(), tensors.key.cpu(), tensors.value.cpu(), Extras(**extras))
+    extras = Extras(*(None if held is None else held.cpu() for held in tensors.extras))
+    return Tensors(tensors.query.cpu(), tensors.key.cpu(), tensors.value.cpu(), extras)
 
 
-def _extras(case: Case, device: torch.device, random: torch.Generator, exact: bool) -> Extras:
+@dataclass(frozen=True)
+class Draw:
+    """Random numbers for an operand; `density` is that of a mask."""
+
+    random: torch.Generator
+    device: torch.device
+    density: float
+
+    def normal(self, *shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=self.random, device=self.device)
+
+    def uniform(self, *shape: int) -> torch.Tensor:
+        return torch.rand(shape, generator=self.random, device=self.device)
+
+
+def _extras(case: Case, draw: Draw, exact: bool) -> Extras:
     problem = case.problem
-    batch, heads = problem.batch, problem.heads_q
+    sizes = dict(zip("bhqk", (problem.batch, problem.heads_q, problem.seq_q, problem.seq_kv), strict=True))
     found: dict[str, torch.Tensor] = {}
-    if problem.alibi:
-        shape = (batch, heads) if case.alibi == "batch and heads" else (1, heads)
-        slopes = torch.exp2(-8 * torch.rand(shape, generator=random, device=device))
-        found["alibi"] = _poisoned(slopes, exact).expand(batch, heads)
-    if problem.sinks:
-        found["sinks"] = _poisoned(2 * torch.randn(heads, generator=random, device=device), exact)
-    if problem.mask == "bool":
-        found["mask"] = _mask(case, device, random, exact)
+    for feature in FEATURES:
+        for operand in feature.operands if any(word.asked(problem) for word in feature.words) else ():
+            found[operand.name] = _operand(feature, operand, case, sizes, draw, exact)
     if case.lengths:
-        for name, lengths in zip(("cu_seqlens_q", "cu_seqlens_k"), zip(*case.lengths, strict=True), strict=True):
-            starts = torch.tensor([0, *lengths]).cumsum(0)
-            found[name] = starts.to(device, torch.int32)
+        for name, lengths in zip(STARTS, zip(*case.lengths, strict=True), strict=True):
+            found[name] = torch.tensor([0, *lengths]).cumsum(0).to(draw.device, torch.int32)
     return Extras(**found)
 
 
-def _mask(case: Case, device: torch.device, random: torch.Generator, exact: bool) -> torch.Tensor:
-    problem = case.problem
-    full = (problem.batch, problem.heads_q, problem.seq_q, problem.seq_kv)
-    shape = tuple(size if name != "1" else 1 for name, size in zip(case.mask, full, strict=False))
-    mask = torch.rand(shape, generator=random, device=device) < case.density
-    if shape[2] > 1:  # some queries see nothing
-        mask[:, :, torch.rand(shape[2], generator=random, device=device) < 0.05] = False
-    if case.mask.endswith("T"):
-        return _poisoned(mask.transpose(2, 3).contiguous(), exact).transpose(2, 3).expand(full)
-    return _poisoned(mask, exact).expand(full)
+def _operand(
+    feature: Feature, operand: Operand, case: Case, sizes: dict[str, int], draw: Draw, exact: bool
+) -> torch.Tensor:
+    """Of every size that it has, some of them broadcast; expanded, as a kernel is given it."""
+    full = tuple(sizes[axis] for axis in operand.axes)
+    may = operand.axes if operand.stretch else operand.leaves
+    shape = tuple(1 if axis in may and axis not in case.stretched else sizes[axis] for axis in operand.axes)
+    values = feature.values(draw, operand, shape)
+    if operand.stretch and case.stretched.endswith("T"):
+        return _poisoned(values.transpose(-1, -2).contiguous(), exact).transpose(-1, -2).expand(full)
+    return _poisoned(values, exact).expand(full)
 
 
 def _poisoned(values: torch.Tensor, exact: bool) -> torch.Tensor:

@@ -11,12 +11,15 @@ both rules also allow what is lost where weights below FLUSHED become 0: the sum
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 
-from attention.band import Band
+from attention.feature import At
+from attention.features import OPERANDS
+from attention.pieces import with_every_axis
 from attention.problem import AttentionProblem
-from attention.reference import ERROR_FACTOR, ROUNDING_UNIT
+from attention.reference import ERROR_FACTOR, ROUNDING_UNIT, scored
 from attention.verify.inputs import Tensors
 from attention.verify.problems import Case
 
@@ -50,44 +53,28 @@ def attention(
     key: torch.Tensor,
     value: torch.Tensor,
     problem: AttentionProblem,
-    band: Band,
-    alibi: torch.Tensor | None,
-    sinks: torch.Tensor | None,
-    mask: torch.Tensor | None,
+    operands: dict[str, torch.Tensor | None],
     exact: bool,
 ) -> Expected:
-    """`exact`: in float64. Else as a kernel may: scores and softmax in float32, P, V and out in the inputs' dtype."""
+    """`exact`: in float64. Else as a kernel may: scores and softmax in float32, P, V and out in the inputs' dtype.
+
+    `operands` have every axis, (batch, head, query, key).
+    """
     dtype, working = query.dtype, torch.float64 if exact else torch.float32
-    batch, heads, rows, _ = query.shape
-    keys, group = key.shape[2], heads // key.shape[1]
+    rows, keys, group = query.shape[2], key.shape[2], query.shape[1] // key.shape[1]
     key, value = key.repeat_interleave(group, 1), value.repeat_interleave(group, 1)
-    if keys == 0:
-        empty = query.new_zeros(batch, heads, rows, dtype=working)
-        lse = torch.full_like(empty, -math.inf) if sinks is None else empty + sinks.to(working)[:, None]
-        return Expected(query.new_zeros(query.shape, dtype=working), lse, empty, empty)
-    scores = query.to(working) @ key.to(working).transpose(-1, -2)
-    scores *= problem.softmax_scale
-    if problem.softcap:
-        scores = scores.div_(problem.softcap).tanh_().mul_(problem.softcap)
-    i, j = torch.arange(rows, device=query.device)[:, None], torch.arange(keys, device=query.device)
-    if alibi is not None:
-        scores -= alibi.to(working)[:, :, None, None] * (i + keys - rows - j).abs()
-    hidden = torch.zeros((), dtype=torch.bool, device=query.device)
-    if band.right is not None:
-        hidden = hidden | (j > i + band.right)
-    if band.left is not None:
-        hidden = hidden | (j < i + band.left)
-    scores.masked_fill_(hidden, -math.inf)
-    if mask is not None:
-        scores.masked_fill_(~mask, -math.inf)
-    most = scores.amax(-1)
-    if sinks is not None:
-        most = torch.maximum(most, sinks.to(working)[:, None])
+    scores = (query.to(working) @ key.to(working).transpose(-1, -2)).mul_(problem.softmax_scale)
+    at = At(torch.arange(rows, device=query.device)[:, None], torch.arange(keys, device=query.device), rows, keys)
+    wide = {
+        name: tensor if tensor is None or tensor.dtype == torch.bool else tensor.to(working)
+        for name, tensor in operands.items()
+    }
+    scores, logits = scored(torch, scores, at, problem, wide)
+    lowest = torch.full(scores.shape[:-1], -math.inf, dtype=working, device=query.device)
+    most = reduce(torch.maximum, (logit[..., 0] for logit in logits), scores.amax(-1) if keys else lowest)
     base = most.masked_fill(most == -math.inf, 0.0)
-    p = scores.sub_(base[..., None]).exp_()
-    total = p.sum(-1)
-    if sinks is not None:
-        total = total + (sinks.to(working)[:, None] - base).exp()
+    p = scores.sub(base[..., None]).exp_()
+    total = sum(((logit[..., 0] - base).exp() for logit in logits), start=p.sum(-1))
     lse = base + total.log()
     p /= total.masked_fill(total == 0, 1.0)[..., None]
     if not exact:
@@ -113,22 +100,28 @@ def pieces(case: Case, tensors: Tensors, out: torch.Tensor, lse: torch.Tensor) -
     """Results beside what they should be. Rows of packed tensors that belong to no sequence are left out."""
     problem, extras = case.problem, tensors.extras
 
-    def piece(at: slice, q: slice, k: slice, mask: torch.Tensor | None, band: Band) -> Piece:
-        alibi = None if extras.alibi is None else extras.alibi[at]
+    def piece(at: slice, q: slice, k: slice, rows: int, keys: int) -> Piece:
+        operands: dict[str, torch.Tensor | None] = {}
+        for operand, tensor in zip(OPERANDS, extras, strict=False):
+            whole = None if tensor is None else with_every_axis(operand, tensor)
+            if whole is not None:
+                places = (at, slice(None), slice(0, rows), slice(0, keys))
+                sizes = zip(places, whole.shape, strict=True)
+                whole = whole[tuple(place if size > 1 else slice(None) for place, size in sizes)]
+            operands[operand.name] = whole
         given = tensors.query[:, :, q], tensors.key[:, :, k], tensors.value[:, :, k]
-        exact, low = (attention(*given, problem, band, alibi, extras.sinks, mask, exact) for exact in (True, False))
+        exact, low = (attention(*given, problem, operands, exact) for exact in (True, False))
         return Piece(out[:, :, q], lse[:, :, q], exact, low)
 
     if not case.lengths:
-        yield piece(slice(None), slice(None), slice(None), extras.mask, problem.band())
+        yield piece(slice(None), slice(None), slice(None), problem.seq_q, problem.seq_kv)
         return
     first_row = first_key = 0
     for number, (rows, keys) in enumerate(case.lengths):
         at, q, k = slice(number, number + 1), slice(first_row, first_row + rows), slice(first_key, first_key + keys)
         first_row, first_key = q.stop, k.stop
         if rows:
-            mask = None if extras.mask is None else extras.mask[at, :, :rows, :keys]
-            yield piece(at, q, k, mask, problem.band(rows, keys))
+            yield piece(at, q, k, rows, keys)
 
 
 @dataclass(frozen=True)

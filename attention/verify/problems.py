@@ -1,15 +1,16 @@
 """Random attention problems for a build: sizes, features, memory layouts and kinds of values. No tensors here."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from attention.cuda.family import VARLEN
 from attention.errors import ProblemError
 from attention.problem import AttentionProblem
 from attention.variant import by_path
-from attention.verify.builds import ARCH, Build, builds_of, defines_of
+from attention.verify.builds import ARCH, Build, builds_of, defines_of, fields_of
 from microbench.arch import by_name
 
 # (Sq, Skv) at which kernels were wrong before: those of FlashAttention's tests, and borders of tiles.
@@ -65,8 +66,7 @@ class Case:
     values: str
     lengths: tuple[tuple[int, int], ...] = ()  # (queries, keys) of packed sequences
     spare: tuple[int, int] = (0, 0)  # packed rows behind the last sequence
-    alibi: str = ""  # 'heads' or 'batch and heads'
-    mask: str = ""  # of the dimensions b, h, q, k those that it has, and a way to lie in memory
+    stretched: str = "bhqk"  # axes of which operands have one index for all are 1 here; T: keys are rows in memory
     density: float = 1.0  # of a mask
 
 
@@ -118,7 +118,7 @@ def _attempt(build: Build, index: int, seed: int, limits: Limits, rng: np.random
             else (heads_kv, group, batch - 1)
         )
     tokens = (0, 0)
-    if asked.varlen:
+    if VARLEN in asked:
         batch = int(rng.integers(1, 7))
         lengths = _lengths(rng, batch, seq_q, seq_kv)
         spare = (int(rng.integers(1, 100)), int(rng.integers(1, 100))) if rng.random() < 0.1 else (0, 0)
@@ -133,19 +133,12 @@ def _attempt(build: Build, index: int, seed: int, limits: Limits, rng: np.random
         *(batch, heads_kv * group, heads_kv, seq_q, seq_kv, head_dim),
         dtype=build.dtype,
         device="cuda",
-        scale=_scale(rng, asked.alibi),
-        mask="bool" if asked.mask else "none",
-        alignment="bottom_right" if rng.random() < 0.5 else "top_left",
-        window=(_edge(rng) if asked.left else -1, 0 if asked.right and rng.random() < 0.6 else -1),
-        softcap=float(rng.choice((2.5, 10.0, 30.0, 50.0))) if asked.softcap else 0.0,
-        alibi=asked.alibi,
-        sinks=asked.sinks,
-        varlen=asked.varlen,
+        scale=_scale(rng),
+        varlen=VARLEN in asked,
         tokens_q=tokens[0],
         tokens_kv=tokens[1],
+        **fields_of(asked, rng),
     )
-    if asked.right and not problem.causal:
-        problem = replace(problem, window=(problem.window[0], _edge(rng)))
     layouts = rng.choice(LAYOUTS, 3, p=LAYOUT_SHARES)
     return Case(
         index=index,
@@ -156,9 +149,8 @@ def _attempt(build: Build, index: int, seed: int, limits: Limits, rng: np.random
         values=str(rng.choice(VALUES, p=VALUE_SHARES)),
         lengths=lengths,
         spare=spare,
-        alibi=str(rng.choice(("heads", "batch and heads"))) if asked.alibi else "",
-        mask=_mask(rng) if asked.mask else "",
-        density=float(rng.choice((0.95, 0.6, 0.2, 0.01))) if asked.mask else 1.0,
+        stretched=_stretched(rng),
+        density=float(rng.choice((0.95, 0.6, 0.2, 0.01))),
     )
 
 
@@ -199,22 +191,11 @@ def _lengths(rng: np.random.Generator, batch: int, seq_q: int, seq_kv: int) -> t
     return tuple((one(max(1, seq_q // batch)), one(max(1, seq_kv // batch))) for _ in range(batch))
 
 
-def _edge(rng: np.random.Generator) -> int:
-    """Keys to one side of the diagonal, 0 among them."""
-    return int(math.exp(rng.random() * math.log(1500))) - 1
+def _scale(rng: np.random.Generator) -> float | None:
+    return None if rng.random() < 0.75 else float(rng.choice((0.05, 0.125, 0.3)))
 
 
-def _scale(rng: np.random.Generator, positive: bool) -> float | None:
-    kind = rng.random()
-    if kind < 0.75:
-        return None
-    if kind < 0.78 and not positive:
-        return 0.0
-    return float(rng.choice((0.05, 0.125, 0.3)))
-
-
-def _mask(rng: np.random.Generator) -> str:
-    """'bhqk' with 1 in place of a broadcast dimension, and T where keys are rows in memory."""
+def _stretched(rng: np.random.Generator) -> str:
     kept = rng.random(4) < (0.6, 0.5, 0.75, 0.85)
     return "".join(name if keep else "1" for name, keep in zip("bhqk", kept, strict=True)) + "T" * int(
         rng.random() < 0.2
@@ -234,5 +215,5 @@ def described(case: Case) -> dict[str, Any]:
         "values": case.values,
         "scale": case.problem.scale,
         "lengths": [list(pair) for pair in case.lengths],
-        "mask": case.mask,
+        "mask": case.stretched if case.problem.mask != "none" else "",
     }

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 
 from microbench import sass
@@ -61,6 +62,13 @@ class Cubin:
         """True where the requested NVRTC was absent and another one compiled: a record says so."""
         return not matches(self.nvrtc, self.requested_nvrtc)
 
+    @cached_property
+    def code_sha256(self) -> str:
+        """Of what runs: machine code, and what a block of it occupies. The names of constants are not in it."""
+        used = self.resources
+        occupied = repr((used.registers, used.smem_bytes, used.local_bytes, used.barriers))
+        return cache.digest(cubin.text(self.image, self.kernel).code + occupied.encode())
+
     def instructions(self) -> tuple[Instruction, ...]:
         return sass.parse(self.image, self.kernel, self.listing)
 
@@ -70,6 +78,7 @@ class Source:
     """What decides a cubin. Includes are written from the root of an `include` folder ("ptx/clock.cuh").
 
     `nvrtc` pins a toolchain ('13.2'); where it is absent another one compiles, and Cubin.other_toolchain says so.
+    `generated` are headers that lie in no folder: name as included, and text.
     """
 
     text: str
@@ -79,6 +88,12 @@ class Source:
     defines: Defines = ()
     include: tuple[Path, ...] = (HEADERS,)
     nvrtc: str = DEFAULT
+    generated: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """(name as included, text) of every header that the source reaches."""
+        return _headers(self.text, self.include, dict(self.generated))
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -137,7 +152,7 @@ def compile_all(sources: Sequence[Source]) -> tuple[Cubin | SmscopeError, ...]:
     fresh: dict[Arch, list[tuple[int, str, bytes, cache.Entry]]] = {}
     for at, source in enumerate(sources):
         try:
-            key = _key(source, _headers(source.text, source.include))
+            key = _key(source, source.headers)
             kept = cache.read(key)
             if kept is not None and not _outdated(kept[1], source.nvrtc):
                 made[at] = _cubin(source, *kept, from_cache=True)
@@ -190,7 +205,7 @@ def _compile(source: Source) -> tuple[bytes, cache.Entry]:
     major, minor = source.arch.compute_capability
     compiler = choose(source.nvrtc, major * 10 + minor)
     started = time.perf_counter()
-    outcome = compiler.compile(source.text, source.name, _headers(source.text, source.include), source.flags)
+    outcome = compiler.compile(source.text, source.name, source.headers, source.flags)
     seconds = time.perf_counter() - started
     fatal = _FATAL_NOTE.search(outcome.log) if outcome.image else _ERROR.search(outcome.log)
     if outcome.image is None or fatal:
@@ -221,7 +236,7 @@ def _key(source: Source, headers: tuple[tuple[str, str], ...]) -> str:
     return cache.digest(json.dumps(decides).encode())
 
 
-def _headers(source: str, roots: tuple[Path, ...]) -> tuple[tuple[str, str], ...]:
+def _headers(source: str, roots: tuple[Path, ...], generated: dict[str, str]) -> tuple[tuple[str, str], ...]:
     """(name as included, text) of every header that `source` reaches, in order of name.
 
     A name that no root holds is left for NVRTC to complain about, with its line.
@@ -230,8 +245,13 @@ def _headers(source: str, roots: tuple[Path, ...]) -> tuple[tuple[str, str], ...
     waiting = [source]
     while waiting:
         for name in _INCLUDE.findall(waiting.pop()):
-            file = next((root / name for root in roots if (root / name).is_file()), None)
-            if file is not None and name not in found:
-                found[name] = file.read_text()
-                waiting.append(found[name])
+            if name in found:
+                continue
+            text = generated.get(name)
+            if text is None:
+                file = next((root / name for root in roots if (root / name).is_file()), None)
+                text = None if file is None else file.read_text()
+            if text is not None:
+                found[name] = text
+                waiting.append(text)
     return tuple(sorted(found.items()))

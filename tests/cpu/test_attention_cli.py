@@ -53,10 +53,12 @@ def test_every_feature_has_an_option(capsys):
         "--flash",
         "--window",
         "64,0",
-        "--softcap",
-        "15",
-        "--alibi",
-        "--sinks",
+        "--feature",
+        "softcap=15",
+        "--feature",
+        "alibi",
+        "--feature",
+        "sinks",
         "--varlen",
         "64,9000",
     )
@@ -66,7 +68,7 @@ def test_every_feature_has_an_option(capsys):
     expected = {"causal": True, "alignment": "bottom_right", "window": [64, -1], "softcap": 15.0, "alibi": True}
     expected |= {"sinks": True, "varlen": True, "tokens_q": 64, "tokens_kv": 9000, "mask": "none"}
     assert {name: problem[name] for name in expected} == expected
-    code, out, _ = run(capsys, "explain", *SHAPE, "--mask", "bool", "--gpu", "host-test-4c")
+    code, out, _ = run(capsys, "explain", *SHAPE, "--feature", "mask=bool", "--gpu", "host-test-4c")
     assert code == 0 and "tiled_online_softmax has no bool mask" in out
 
 
@@ -89,8 +91,8 @@ def test_the_dtype_defaults_to_what_the_machine_is_used_with(capsys):
         ((*SHAPE, "--gpu", "h100-test", "--only", "smscope", "--dtype", "f32"), "the same call in bfloat16"),
         ((*SHAPE, "--window", "1024"), "--window 1024 is not two whole numbers"),
         ((*SHAPE, "--window", "-3,0"), "-1 for all"),
-        ((*SHAPE, "--softcap", "-1"), "softcap is -1"),
-        ((*SHAPE, "--mask", "int"), "none, bool, float"),
+        ((*SHAPE, "--feature", "softcap=-1"), "softcap is -1"),
+        ((*SHAPE, "--feature", "mask=int"), "none, bool, float"),
     ],
 )
 @pytest.mark.parametrize("as_json", [(), ("--json",)])

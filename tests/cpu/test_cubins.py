@@ -46,6 +46,7 @@ def nvrtc(data, monkeypatch):
         compiled = object.__new__(Cubin)
         object.__setattr__(compiled, "sha256", answers["cubin"])
         object.__setattr__(compiled, "nvrtc", answers["version"])
+        object.__setattr__(compiled, "code_sha256", answers.get("code", answers["cubin"]))
         return (compiled,)
 
     monkeypatch.setattr(cubins, "compile_all", compile_all)
@@ -103,6 +104,19 @@ def test_what_another_compiler_made_of_a_build_goes_with_it(nvrtc):
     nvrtc["text"], nvrtc["cubin"] = "third", "d" * 64
     renew(elsewhere)
     assert not holds(elsewhere)
+
+
+def test_the_same_machine_code_beside_other_constants_is_the_same_kernel(nvrtc):
+    nvrtc["code"] = "c0de"
+    timed = row("a" * 64, "first")
+    renew(timed)
+    nvrtc["text"], nvrtc["cubin"] = "with a constant more", "b" * 64
+    assert not holds(timed)
+    renew(timed)
+    assert holds(timed) and holds(row("b" * 64, "with a constant more"))
+    nvrtc["text"], nvrtc["cubin"], nvrtc["code"] = "with an instruction more", "d" * 64, "other"
+    renew(timed)
+    assert not holds(timed)
 
 
 def test_another_compiler_tells_nothing(nvrtc, data):

@@ -9,6 +9,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from attention import FallbackWarning, ProblemError, UnsupportedError, dispatch, explain, sdpa
+from attention.call import Call, Options
 
 F = torch.nn.functional.scaled_dot_product_attention
 CLOSE: dict[str, float] = {"rtol": 0, "atol": 2e-5}
@@ -26,14 +27,14 @@ def random(*shapes: Shape, grad: bool = False) -> list[torch.Tensor]:
 
 
 @pytest.fixture
-def met(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+def met(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
     """What the operator is called with, beside tensors."""
-    found: list[tuple[Any, ...]] = []
+    found: list[Options] = []
     whole = dispatch.forward
 
-    def forward(*inputs: Any, **options: Any) -> Any:
-        found.append(inputs[8:])
-        return whole(*inputs, **options)
+    def forward(call: Call, plan: Any = None) -> Any:
+        found.append(call.options)
+        return whole(call, plan)
 
     monkeypatch.setattr(dispatch, "forward", forward)
     return found
@@ -47,7 +48,7 @@ def swapped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.compiler.reset()
 
 
-FELL_BACK: list[tuple[Any, ...]] = [(), (None, 0.0, True), (torch.zeros(8, 12),), (torch.ones(8, 12).bool().tril(),)]
+FELL_BACK: list[Options] = [(), (None, 0.0, True), (torch.zeros(8, 12),), (torch.ones(8, 12).bool().tril(),)]
 
 
 @pytest.mark.usefixtures("swapped")
@@ -133,9 +134,7 @@ def biases(queries: int, keys: int) -> list[Any]:
 @pytest.mark.parametrize("which", [0, 1], ids=["lower right", "upper left"])
 @pytest.mark.parametrize("only", ["smscope", None])
 @pytest.mark.parametrize("heads", [2, 3])  # a CausalBias has the shape (1 or 2, Sq, Skv), and nothing in it
-def test_a_causal_bias_of_torch_is_our_causality(
-    which: int, only: str | None, heads: int, met: list[tuple[Any, ...]]
-) -> None:
+def test_a_causal_bias_of_torch_is_our_causality(which: int, only: str | None, heads: int, met: list[Options]) -> None:
     bias = biases(9, 20)[which]
     inputs = random((2, heads, 9, 16), (2, heads, 20, 16), (2, heads, 20, 16), grad=True)
     ours, theirs = sdpa(*inputs, bias, only=only), F(*inputs, bias._materialize())
@@ -143,7 +142,7 @@ def test_a_causal_bias_of_torch_is_our_causality(
     for mine, expected in zip(*(torch.autograd.grad(out.sum(), inputs) for out in (ours, theirs)), strict=True):
         torch.testing.assert_close(mine, expected, **CLOSE)
     if only == "smscope":
-        assert [given[2:4] for given in met] == [(True, which == 0)]  # causal, bottom_right: no mask was made
+        assert [(given.causal, given.bottom_right) for given in met] == [(True, which == 0)]  # no mask was made
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["lower right", "upper left"])
@@ -200,7 +199,7 @@ ASKED = [SDPBackend.MATH, [SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]]
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=["one", "two"])
-def test_a_backend_of_torch_that_is_asked_for_serves(asked: Any, met: list[tuple[Any, ...]]) -> None:
+def test_a_backend_of_torch_that_is_asked_for_serves(asked: Any, met: list[Options]) -> None:
     q, k, v = random(*[(1, 2, 64, 16)] * 3)
     with sdpa_kernel(asked), warnings.catch_warnings():
         warnings.simplefilter("error", FallbackWarning)  # nothing is lacking

@@ -122,8 +122,7 @@ def test_a_mode_still_meets_the_operator() -> None:
 def test_past_the_dispatcher_the_result_is_the_same(causal: bool) -> None:
     q, k, v = (torch.randn(2, 4, 33, 64) for _ in range(3))
     direct = attention.sdpa(q, k, v, is_causal=causal, only="smscope")
-    features = (None, None, None, None, None, 0, 0, causal, False, -1, -1, 0.0, None)
-    assert torch.equal(direct, torch.ops.smscope.attention_forward(q, k, v, *features, "smscope", False)[0])
+    assert torch.equal(direct, torch.ops.smscope.attention_forward(q, k, v, causal=causal, only="smscope")[0])
     with torch.inference_mode():
         assert torch.equal(direct, attention.sdpa(q, k, v, is_causal=causal, only="smscope"))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention.cuda.family import FIELDS, fill, refuses, section_of
+from attention.cuda.family import fill, refuses, section_of
 from attention.kernels.sm80.forward.software_pipelined.launch import Launch as AmpereLaunch
 from attention.kernels.sm90a.forward.warp_specialised.launch import Launch as HopperLaunch
 from attention.problem import AttentionProblem
@@ -25,7 +25,6 @@ def test_a_launch_says_what_follows_from_a_problem(kind) -> None:
     assert (launch.batch, launch.heads, launch.heads_per_kv, launch.queries, launch.keys) == (2, 8, 4, 300, 500)
     assert (launch.row_tiles, launch.head_dim, launch.section, launch.moves, launch.softcap) == (3, 128, 16, 0, 0.0)
     assert launch.scale_log2 == pytest.approx(128**-0.5 / math.log(2))
-    assert launch.alibi_scale == pytest.approx(128**0.5)
 
 
 def test_edges_are_those_of_the_band_and_packed_ones_move_with_each_sequence() -> None:
@@ -43,6 +42,12 @@ def test_scores_are_scaled_after_the_cap() -> None:
     fill(launch, replace(PLAIN, softcap=50.0), (2, 8, 300, 128), (2, 2, 500, 128), 128)
     assert launch.scale_log2 == pytest.approx(50 / math.log(2))
     assert launch.softcap == pytest.approx(128**-0.5 / 50)
+
+
+def test_a_slope_is_counted_in_raw_scores() -> None:
+    launch = HopperLaunch()
+    fill(launch, replace(PLAIN, alibi=True), (2, 8, 300, 128), (2, 2, 500, 128), 128)
+    assert launch.alibi_scale == pytest.approx(128**0.5)
 
 
 def test_packed_sequences_are_no_longer_than_all_of_their_rows() -> None:
@@ -75,10 +80,3 @@ def test_what_was_measured_is_cut_as_it_was_measured() -> None:
     for (heads, keys, width), section in cut.items():
         problem = AttentionProblem(1, heads, heads, keys, keys, width, dtype="bfloat16", device="cuda", causal=True)
         assert section_of(problem) == section, (heads, keys, width)
-
-
-def test_both_launches_hold_the_same_fields_in_a_row() -> None:
-    for kind in LAUNCHES:
-        names = [name for name, *_ in kind._fields_]
-        at = names.index(FIELDS[0][0])
-        assert tuple(names[at : at + len(FIELDS)]) == tuple(name for name, _ in FIELDS)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.library import opcheck
 
+import attention.operator  # noqa: F401  its operators are called by name
 from attention import (
     ArgumentError,
     FallbackWarning,
@@ -20,6 +21,8 @@ from attention import (
     reference,
     sdpa,
 )
+from attention.call import TENSORS, Call, Extras, Options
+from attention.features import OPERANDS
 from tests.cpu.attention_features import Case, cases
 from tests.cpu.gradient_bounds import close
 
@@ -92,8 +95,7 @@ def test_the_gradient_of_a_float_mask_is_that_of_finite_differences():
         (mask,) = random(shape, dtype=torch.float64, seed=1, grad=True)
 
         def forward(q, k, v, mask):
-            features = (None, None, None, None, 0, 0, False, False, -1, -1, 0.0, None)
-            return torch.ops.smscope.attention_forward(q, k, v, mask, *features, "torch_math", False)
+            return torch.ops.smscope.attention_forward(q, k, v, mask=mask, only="torch_math")
 
         assert torch.autograd.gradcheck(forward, (q, k, v, mask), eps=1e-6, atol=1e-6, fast_mode=True)
 
@@ -105,7 +107,10 @@ def operator_arguments(case, grad):
     tensors += [slopes.double(), sinks.double()]
     q, k, v, slopes, sinks = (t.detach().requires_grad_(grad) for t in tensors)
     longest = (7, 9) if case.packed else (0, 0)
-    return (q, k, v, None, slopes, sinks, *starts, *longest, True, True, 4, 2, 2.0, None)
+    starts_q, starts_k = starts
+    extras = Extras(alibi=slopes, sinks=sinks, cu_seqlens_q=starts_q, cu_seqlens_k=starts_k)
+    band = {"causal": True, "bottom_right": True, "window_left": 4, "window_right": 2}
+    return Call(q, k, v, extras, Options(*longest, softcap=2.0, **band)).arguments()
 
 
 @pytest.mark.parametrize("grad", [False, True])
@@ -113,22 +118,21 @@ def operator_arguments(case, grad):
 def test_opcheck_passes_with_every_feature(packed, grad):
     changes = {} if packed else {"packed": False, "lengths": ((5, 9),) * 2}
     case = Case(**(EVERYTHING.__dict__ | changes))
-    found = opcheck(torch.ops.smscope.attention_forward.default, (*operator_arguments(case, grad), "", False))
+    found = opcheck(torch.ops.smscope.attention_forward.default, operator_arguments(case, grad))
     assert set(found.values()) == {"SUCCESS"}
 
 
 def test_opcheck_passes_for_the_backward_of_every_feature():
     arguments = operator_arguments(EVERYTHING, False)
-    out, lse = torch.ops.smscope.attention_forward(*arguments, "", False)
+    out, lse = torch.ops.smscope.attention_forward(*arguments)
     given_ = (
         torch.ones_like(out),
         torch.zeros_like(lse),
         *arguments[:3],
         out,
         lse,
+        [name in ("alibi", "sinks") for name in TENSORS[: len(OPERANDS)]],
         *arguments[3:],
-        False,
-        [False, True, True],
     )
     assert set(opcheck(torch.ops.smscope.attention_backward.default, given_).values()) == {"SUCCESS"}
 
@@ -230,8 +234,7 @@ def test_the_operator_with_a_mask_agrees_with_the_oracle(only):
     seen = random((1, 4, 9, 7))[0] > 0
     seen[0, 1, 3] = False
     for mask in (seen, torch.zeros(seen.shape).masked_fill(~seen, -torch.inf)):
-        features = (None, None, None, None, 0, 0, False, False, -1, -1, 0.0, None)
-        out, lse = torch.ops.smscope.attention_forward(q, k, v, mask, *features, only, False)
+        out, lse = torch.ops.smscope.attention_forward(q, k, v, mask=mask, only=only)
         oracle, oracle_lse = reference.attention(q, k, v, mask=mask.numpy())
         np.testing.assert_allclose(out, oracle, **CLOSE)
         np.testing.assert_allclose(lse, oracle_lse, **CLOSE)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attention import layout
-from attention.extras import Extras
+from attention.call import Extras
 from attention.verify import inputs, oracle, rows, supervisor, worker
 from attention.verify.campaign import Campaign
 from attention.verify.problems import Case, described

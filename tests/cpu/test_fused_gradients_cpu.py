@@ -7,7 +7,7 @@ import torch
 
 from attention import backward, gradient, slow
 from attention.backward import Wanted
-from attention.extras import Extras
+from attention.call import Extras
 from attention.problem import AttentionProblem
 from attention.torch_backward import Forwarded
 from attention.variant import Config
@@ -47,11 +47,11 @@ def given(band, mask, sinks, dtype, rows=21, keys=33):
 def test_they_are_those_of_the_slow_path(band, mask, sinks, dtype, monkeypatch):
     call, d_out = given(band, mask, sinks, dtype)
     inputs = (d_out, None, call.query, call.key, call.value, call.out, call.lse, call.problem, call.extras)
-    expected = gradient.backward(*inputs, wanted=(False, False, sinks), nothing_seen=False)
+    expected = gradient.backward(*inputs, wanted=Extras(sinks=sinks), nothing_seen=False)
     monkeypatch.setattr(gradient, "backward", lambda *_, **__: pytest.fail("the slow path"))
-    found = backward.gradients(d_out, None, call, Wanted(False, False, sinks))
+    found = backward.gradients(d_out, None, call, Wanted(Extras(sinks=sinks)))
     for name in ("query", "key", "value", "sinks"):
-        one, other = getattr(found, name), getattr(expected, name)
+        one, other = (getattr(each.operands if name == "sinks" else each, name) for each in (found, expected))
         assert (one is None) == (other is None) == (name == "sinks" and not sinks)
         if one is not None:
             torch.testing.assert_close(one.double(), other.double(), rtol=0, atol=TOLERANCE[dtype])
@@ -68,5 +68,5 @@ def test_what_it_has_not_is_the_slow_paths(changes):
 
 def test_a_mask_that_wants_a_gradient_goes_the_slow_path():
     call, d_out = given("open", "float", False, torch.float32)
-    found = backward.gradients(d_out, None, call, Wanted(True, False, False))
-    assert found.mask is not None
+    found = backward.gradients(d_out, None, call, Wanted(Extras(mask=True)))
+    assert found.operands.mask is not None

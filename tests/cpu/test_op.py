@@ -9,7 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.library import opcheck
 
+import attention.operator  # noqa: F401  its operators are called by name
 from attention import ArgumentError, FallbackWarning, ProblemError, UnsupportedError, pieces, plan, sdpa
+from attention.call import Call, Manner, Options
+from attention.features import OPERANDS
 from attention.machine import MachineProfile
 from tests.cpu.attention_profiles import host_profile
 from tests.cpu.gradient_bounds import bounds, close
@@ -55,11 +58,11 @@ def test_sdpa_takes_and_gives_what_torch_does(only, query, key, options):
 
 def forward_op(q, k, v, causal=False, scale=None, only=""):
     """The operator itself, with no feature but those of torch's function."""
-    return torch.ops.smscope.attention_forward(*plain(q, k, v, causal, scale), only, False)
+    return torch.ops.smscope.attention_forward(*arguments_of(q, k, v, causal, scale, only))
 
 
-def plain(q, k, v, causal, scale):
-    return (q, k, v, None, None, None, None, None, 0, 0, causal, False, -1, -1, 0.0, scale)
+def arguments_of(q, k, v, causal=False, scale=None, only=""):
+    return Call(q, k, v, options=Options(causal=causal, scale=scale), manner=Manner(only)).arguments()
 
 
 def test_positional_arguments_have_torchs_order():
@@ -116,7 +119,7 @@ def test_opcheck_passes(only, grad, layout):
         tensors = [t.expand(2, 2, 20, 8) for t in random(*[(1, 1, 20, 8)] * 3)]
     else:
         tensors = random(*[(1, 2, 20, 8)] * 3)
-    arguments = (*plain(*(t.detach().requires_grad_(grad) for t in tensors), True, None), only, False)
+    arguments = arguments_of(*(t.detach().requires_grad_(grad) for t in tensors), causal=True, only=only)
     found = opcheck(torch.ops.smscope.attention_forward.default, arguments)
     assert set(found.values()) == {"SUCCESS"}
 
@@ -124,8 +127,8 @@ def test_opcheck_passes(only, grad, layout):
 def test_opcheck_passes_for_the_backward():
     q, k, v = random((1, 4, 20, 8), (1, 2, 30, 8), (1, 2, 30, 8))
     out, lse = forward_op(q, k, v)
-    features = plain(q, k, v, False, None)[3:]
-    arguments = (torch.ones_like(out), torch.zeros_like(lse), q, k, v, out, lse, *features, False, [False] * 3)
+    inputs = (torch.ones_like(out), torch.zeros_like(lse), q, k, v, out, lse)
+    arguments = (*inputs, [False] * len(OPERANDS), *arguments_of(q, k, v)[3:])
     assert set(opcheck(torch.ops.smscope.attention_backward.default, arguments).values()) == {"SUCCESS"}
 
 

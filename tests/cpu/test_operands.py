@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch.autograd import forward_ad
 
+import attention.operator  # noqa: F401  its operators are called by name
 from attention import (
     ArgumentError,
     AttentionError,
@@ -15,6 +16,7 @@ from attention import (
     reference,
     sdpa,
 )
+from attention.call import Call, Extras, Manner, Options
 from tests.cpu.gradient_bounds import close
 
 pytestmark = [pytest.mark.usefixtures("host_machine"), pytest.mark.filterwarnings("ignore::attention.FallbackWarning")]
@@ -25,8 +27,9 @@ STARTS = torch.tensor([0, 4, 6], dtype=torch.int32)
 
 
 def operator(q, k, v, mask=None, alibi=None, sinks=None, starts=(None, None), longest=(4, 4), only=""):
-    features = (*starts, *longest, False, False, -1, -1, 0.0, None)
-    return torch.ops.smscope.attention_forward(q, k, v, mask, alibi, sinks, *features, only, False)
+    extras = Extras(mask=mask, alibi=alibi, sinks=sinks, cu_seqlens_q=starts[0], cu_seqlens_k=starts[1])
+    call = Call(q, k, v, extras, Options(*longest), Manner(only))
+    return torch.ops.smscope.attention_forward(*call.arguments())
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])

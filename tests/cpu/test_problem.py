@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attention.errors import ArgumentError, AttentionError, ProblemError
-from attention.problem import FEATURES, AttentionProblem, normalise_dtype
+from attention.problem import FEATURE_WORDS, AttentionProblem, normalise_dtype
 
 SIZE = st.integers(1, 40)
 
@@ -171,7 +171,7 @@ def test_features_are_named_in_one_order():
         dropout_p=0.5,
         varlen=True,
     )
-    assert everything.features == tuple(each for each in FEATURES if each != "float mask")
+    assert everything.features == tuple(each for each in FEATURE_WORDS if each != "float mask")
     assert all(word in str(everything) for word in ("bottom-right", "window=3,-1", "softcap=5", "alibi", "sinks"))
     assert AttentionProblem(1, 1, 1, 8, 8, 8, causal=True).features == ()
 

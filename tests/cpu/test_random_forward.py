@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from attention import reference
-from attention.extras import Extras
+from attention.call import TENSORS
 from attention.layout import empty_lse, empty_out
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from attention.verify import inputs, oracle, program
-from attention.verify.builds import BUCKETS, DTYPES, PLAIN, Asked, Build, builds_of, legal, tuned
+from attention.verify.builds import BUCKETS, DTYPES, PLAIN, Build, builds_of, legal, tuned
 from attention.verify.campaign import Campaign
 from attention.verify.problems import Case, drawn
 from tests.cpu.forward_cases import CASES, CPU, VARIANTS, low
@@ -33,11 +33,11 @@ def test_a_sample_of_builds_has_all_that_a_head_dim_is_served_with(path: str, bu
     assert len({build.defines for build in sample}) == len(sample)
     here = [build for build in sample if build.bucket == bucket]
     assert all(legal(variant, build) for build in here)
-    every = [Build(path, bucket, *pair, Asked()) for pair in product(DTYPES, variant.configs())]
+    every = [Build(path, bucket, *pair, frozenset()) for pair in product(DTYPES, variant.configs())]
     able = [each for each in every if any(legal(variant, replace(each, asked=asked)) for asked in PLAIN)]
     assert {(each.dtype, each.config) for each in here} == {(each.dtype, each.config) for each in able}
     served = {asked for asked in PLAIN for each in every if legal(variant, replace(each, asked=asked))}
-    assert Asked() in served and {build.asked for build in here} >= served
+    assert frozenset() in served and {build.asked for build in here} >= served
 
 
 def test_a_campaign_is_the_same_wherever_it_is_drawn_and_compiled_to_the_sample() -> None:
@@ -63,13 +63,12 @@ def test_another_gpu_gets_problems_that_its_kernels_serve(arch: str) -> None:
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.lengths][:12], ids=identity)
 def test_the_oracle_on_a_device_is_that_of_the_reference(case: Case) -> None:
-    """The reference knows neither ALiBi nor caps nor sinks: its mask is given the band."""
+    """Both score by the features' own oracles: here the reference's mask is given the band."""
     problem = replace(case.problem, softcap=0.0, alibi=False, sinks=False)
-    tensors = inputs.tensors_of(replace(case, problem=problem, alibi=""), CPU)
+    tensors = inputs.tensors_of(replace(case, problem=problem), CPU)
     band = problem.band()
-    found = oracle.attention(
-        tensors.query, tensors.key, tensors.value, problem, band, None, None, tensors.extras.mask, True
-    )
+    operands = dict.fromkeys(TENSORS) | {"mask": tensors.extras.mask}
+    found = oracle.attention(tensors.query, tensors.key, tensors.value, problem, operands, True)
     i, j = np.arange(problem.seq_q)[:, None], np.arange(problem.seq_kv)
     seen = (j >= i + (-math.inf if band.left is None else band.left)) & (
         j <= i + (math.inf if band.right is None else band.right)
@@ -116,7 +115,7 @@ def test_a_wrong_result_fails(spoil: Callable[[torch.Tensor, torch.Tensor], None
         case for case in CASES if case.problem.causal and not case.problem.sinks and case.problem.mask == "none"
     )
     problem = replace(case.problem, batch=1, seq_q=300, seq_kv=300, scale=0.05, softcap=0.0, alibi=False, varlen=False)
-    case = replace(case, problem=replace(problem, window=(-1, -1)), values="normal", lengths=(), spare=(0, 0), alibi="")
+    case = replace(case, problem=replace(problem, window=(-1, -1)), values="normal", lengths=(), spare=(0, 0))
     tensors = inputs.tensors_of(case, CPU)
     out, lse = low(case, tensors)
     assert oracle.judge(case, tensors, out, lse).reason == ""
@@ -134,8 +133,8 @@ def overlooking(feature: str, case: Case, tensors: inputs.Tensors) -> tuple[Case
     elif feature == "alignment":
         without = replace(problem, alignment="top_left")
     else:
-        seen = {name: value for name, value in vars(extras).items() if name != feature}
-        return None if getattr(extras, feature) is None else (case, replace(tensors, extras=Extras(**seen)))
+        without_it = replace(tensors, extras=extras._replace(**{feature: None}))
+        return None if getattr(extras, feature) is None else (case, without_it)
     return None if without == problem else (replace(case, problem=without), tensors)
 
 
@@ -156,7 +155,7 @@ def alone(**changes: object) -> Case:
     case = next(case for case in CASES if case.problem.dtype == "bfloat16")
     problem = AttentionProblem(**{"head_dim": 40, "dtype": "bfloat16", "device": "cuda"} | changes)
     plain = replace(case, index=0, problem=problem, layouts=("bhsd", "bhsd", "bhsd"), values="normal")
-    return replace(plain, lengths=(), spare=(0, 0), mask="", alibi="heads")
+    return replace(plain, lengths=(), spare=(0, 0), stretched="hqk")
 
 
 def last_rows_of(out: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
@@ -170,12 +169,12 @@ def one_key_too_many(case: Case, tensors: inputs.Tensors) -> tuple[Case, inputs.
 
 def a_larger_sink(case: Case, tensors: inputs.Tensors) -> tuple[Case, inputs.Tensors]:
     assert tensors.extras.sinks is not None
-    return case, replace(tensors, extras=replace(tensors.extras, sinks=tensors.extras.sinks + 3))
+    return case, replace(tensors, extras=tensors.extras._replace(sinks=tensors.extras.sinks + 3))
 
 
 def a_steeper_slope(case: Case, tensors: inputs.Tensors) -> tuple[Case, inputs.Tensors]:
     assert tensors.extras.alibi is not None
-    return case, replace(tensors, extras=replace(tensors.extras, alibi=tensors.extras.alibi * 1.25))
+    return case, replace(tensors, extras=tensors.extras._replace(alibi=tensors.extras.alibi * 1.25))
 
 
 @pytest.mark.parametrize("planted", [one_key_too_many, a_larger_sink, a_steeper_slope])
@@ -185,7 +184,7 @@ def test_a_fault_of_one_block_of_rows_fails_where_the_whole_tensor_hides_it(
     case = alone(batch=1, heads_q=4, heads_kv=2, seq_q=600, seq_kv=600, scale=0.05, causal=True, alibi=True)
     case = replace(case, problem=replace(case.problem, sinks=True))
     tensors = inputs.tensors_of(case, CPU)
-    extras = replace(tensors.extras, alibi=torch.full((1, 4), 0.004), sinks=torch.full((4,), -1.0))
+    extras = tensors.extras._replace(alibi=torch.full((1, 4), 0.004), sinks=torch.full((4,), -1.0))
     tensors = replace(tensors, extras=extras)
     out, lse = low(case, tensors)
     assert oracle.judge(case, tensors, out, lse).reason == ""
@@ -198,7 +197,7 @@ def test_what_float32_cannot_hold_may_be_zero_and_nothing_larger(monkeypatch: py
     case = alone(batch=1, heads_q=4, heads_kv=2, seq_q=400, seq_kv=3, causal=True, alibi=True, sinks=True)
     tensors = inputs.tensors_of(case, CPU)
     slopes = torch.tensor([[0.2, 0.25, 0.3, 0.4]])
-    tensors = replace(tensors, extras=replace(tensors.extras, alibi=slopes))
+    tensors = replace(tensors, extras=tensors.extras._replace(alibi=slopes))
     plain = oracle.pieces
     out, lse = low(case, tensors)
     (piece,) = plain(case, tensors, out, lse)

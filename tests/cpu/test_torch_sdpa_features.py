@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from attention import slow
-from attention.extras import Extras
+from attention.call import Extras
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench.arch import by_name

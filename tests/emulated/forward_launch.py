@@ -1,15 +1,31 @@
 """What the launches of both forward kernels on the emulator have alike: a ForwardCase as the fields of `Launch`."""
 
+import hashlib
 import math
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from attention.cuda.source import COMMON, PACKAGE, generated
+from microbench import files
 from microbench.emulator import EmulatedDevice
 from tests.emulated.forward_case import Array, ForwardCase, Inputs
 
 LOG2_E = math.log2(math.e)
 OPEN = 1 << 20  # an edge of the band that hides nothing
+
+
+def headers_of(folder: Path) -> tuple[Path, ...]:
+    """Where a kernel's headers lie, those that are generated among them: written once, by their content."""
+    written = generated(folder)
+    digest = hashlib.sha256(repr(written).encode()).hexdigest()[:16]
+    place = Path(tempfile.gettempdir()) / f"smscope-headers-{digest}"
+    place.mkdir(exist_ok=True)
+    for name, text in written:
+        files.put(place / name, text)
+    return COMMON, folder, PACKAGE, place
 
 
 def describe(launch: Any, case: ForwardCase, tile_rows: int, section: int) -> None:

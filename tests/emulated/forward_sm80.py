@@ -10,10 +10,11 @@ from attention.variant import KERNELS, Config
 from microbench.emulator import EmulatedDevice
 from microbench.emulator.device import EmulatedKernel
 from tests.emulated.forward_case import ForwardCase, Inputs, Outputs, inputs_of
-from tests.emulated.forward_launch import bring_features, describe
+from tests.emulated.forward_launch import bring_features, describe, headers_of
 from tests.emulated.poisoned import placed
 
-FOLDER, COMMON = KERNELS / "sm80/forward/software_pipelined", KERNELS / "common"
+FOLDER = KERNELS / "sm80/forward/software_pipelined"
+INCLUDE = headers_of(FOLDER)
 SOURCE = (FOLDER / "kernel.cu").read_text()
 
 
@@ -32,7 +33,7 @@ class Kernel:
     def load(self, device: EmulatedDevice) -> EmulatedKernel:
         """Built for the emulator, or taken from the cache."""
         defines = tuple(self.defines.items())
-        return device.load(SOURCE, "kernel.cu", kernel=KERNEL, defines=defines, include=(COMMON, FOLDER))
+        return device.load(SOURCE, "kernel.cu", kernel=KERNEL, defines=defines, include=INCLUDE)
 
 
 def config_of(tile_keys: int, slice_keys: int, *, warps: int = 4, warp_rows: int = 32, **others: int) -> Config:

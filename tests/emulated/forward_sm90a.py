@@ -12,10 +12,11 @@ from microbench.build import Defines
 from microbench.emulator import EmulatedDevice, TensorMap, toolchain
 from microbench.emulator.device import EmulatedKernel
 from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs, inputs_of
-from tests.emulated.forward_launch import bring_features, describe
+from tests.emulated.forward_launch import bring_features, describe, headers_of
 from tests.emulated.poisoned import placed
 
-FOLDER, COMMON = KERNELS / "sm90a/forward/warp_specialised", KERNELS / "common"
+FOLDER = KERNELS / "sm90a/forward/warp_specialised"
+INCLUDE = headers_of(FOLDER)
 KERNEL, SOURCE = "attention_forward_sm90a", (FOLDER / "kernel.cu").read_text()
 
 
@@ -40,11 +41,11 @@ class Kernel:
     def load(self, device: EmulatedDevice) -> EmulatedKernel:
         """Built for the emulator, or taken from the cache."""
         defines = tuple(self.defines.items())
-        return device.load(self.source, "kernel.cu", kernel=KERNEL, defines=defines, include=(COMMON, FOLDER))
+        return device.load(self.source, "kernel.cu", kernel=KERNEL, defines=defines, include=INCLUDE)
 
     def library(self) -> ctypes.PyDLL:
         """What it is built into: one for all launches of this process."""
-        built = toolchain.build_kernel(self.source, "kernel.cu", KERNEL, tuple(self.defines.items()), (COMMON, FOLDER))
+        built = toolchain.build_kernel(self.source, "kernel.cu", KERNEL, tuple(self.defines.items()), INCLUDE)
         return ctypes.PyDLL(str(built))
 
 

@@ -13,7 +13,7 @@ import pytest
 from microbench.emulator import MODES, EmulatedDevice, Mode
 from microbench.errors import DeviceError
 from tests.emulated.forward_case import ForwardCase, inputs_of, judge
-from tests.emulated.forward_sm90a import COMMON, FOLDER, Kernel, config_of, run
+from tests.emulated.forward_sm90a import INCLUDE, Kernel, config_of, run
 
 # Three tiles of rows, the last one cut short, and four of keys, for one block: rings go round, tiles of rows follow one
 # another, and one warpgroup skips what the other sees.
@@ -139,7 +139,9 @@ BUGS = {
     "keys past the end are not hidden": Bug(
         "consume.cuh", "int first(", "adjust<true>(work, row, tile);", "adjust<false>(work, row, tile);"
     ),
-    "the diagonal is hidden": Bug("consume.cuh", "void adjust(", "mine + work.right + 1", "mine + work.right"),
+    "the diagonal is hidden": Bug(
+        "features/band.cuh", "void hide_outside(", "row + work.right + 1", "row + work.right"
+    ),
     "far scores are not counted from their largest": Bug(
         "consume.cuh", "int first(", "if (far) come_near(s, state);", case=FAR
     ),
@@ -156,7 +158,7 @@ BUGS = {
 
 def inlined(name: str, seen: set[str]) -> str:
     """A file of the kernel with its own headers written out, and the mistakes planted in it."""
-    text = next(folder / name for folder in (FOLDER, COMMON) if (folder / name).exists()).read_text()
+    text = next(folder / name for folder in INCLUDE if (folder / name).exists()).read_text()
     for number, bug in enumerate(BUGS.values(), 1):
         if bug.file == name:
             at = text.index(bug.right, text.index(bug.after))

@@ -15,7 +15,7 @@ from microbench.build import HEADERS, compile_source
 from microbench.device.cpu import cores
 from microbench.emulator import MODES, EmulatedDevice, Mode
 from tests.emulated.forward_case import ForwardCase, inputs_of, judge
-from tests.emulated.forward_sm80 import COMMON, FOLDER, SOURCE, Kernel, config_of, run
+from tests.emulated.forward_sm80 import INCLUDE, SOURCE, Kernel, config_of, run
 
 CROWDED = Config((("warps", 4), ("tile_keys", 32)))  # all else as the launcher chooses
 
@@ -207,7 +207,7 @@ FAST: tuple[tuple[int, Config], ...] = (
 @pytest.mark.parametrize(("head_dim", "config"), FAST, ids=lambda value: str(value).replace(" ", ","))
 def test_it_compiles_for_every_gpu_it_serves_without_spills(head_dim: int, config: Config, arch: str) -> None:
     kernel = Kernel(config, ForwardCase(seq_q=512, seq_kv=512, head_dim=head_dim).problem)
-    include = (HEADERS, COMMON, FOLDER)
+    include = (HEADERS, *INCLUDE)
     cubin = compile_source(
         SOURCE, "kernel.cu", arch, tuple(kernel.defines.items()), include, kernel="attention_forward_sm80"
     )

@@ -18,7 +18,7 @@ from attention.choose import choose
 from attention.errors import AttentionError
 from attention.problem import AttentionProblem
 from attention.variant import by_path
-from attention.verify.builds import ARCH, Asked, Build, tuned
+from attention.verify.builds import ARCH, Build, tuned
 from attention.verify.compiling import compile_together
 from microbench import stamp
 from microbench.arch import by_name
@@ -42,7 +42,7 @@ def _first(path: str) -> Build:
     """A variant's first legal configuration."""
     variant, arch = by_path(path), by_name(ARCH)
     legal = (c for c in variant.configs() if variant.illegal is None or variant.illegal(SMALL, c, arch) is None)
-    return Build(path, (97, 128), SMALL.dtype, next(legal), Asked())
+    return Build(path, (97, 128), SMALL.dtype, next(legal), frozenset())
 
 
 def _picked(problem: AttentionProblem) -> Build | None:
@@ -52,7 +52,7 @@ def _picked(problem: AttentionProblem) -> Build | None:
         return None
     if pick.variant not in tuned():
         return None
-    return Build(pick.variant, (97, 128), problem.dtype, pick.config, Asked(right=problem.causal))
+    return Build(pick.variant, (97, 128), problem.dtype, pick.config, frozenset({"CAUSAL"} if problem.causal else ()))
 
 
 def calls() -> Iterator[tuple[str, str, Callable[[], Any]]]:

@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+import attention.operator  # noqa: F401  its operators are called by name
 from attention import (
     AttentionProblem,
     FallbackWarning,
@@ -228,8 +229,7 @@ def test_torchs_kernels_give_out_and_lse_through_the_operator(
     query: tuple[int, ...], key: tuple[int, ...], causal: bool, only: str
 ) -> None:
     q, k, v = random(query, key, key, dtype=torch.float16)
-    features = (None, None, None, None, None, 0, 0, causal, False, -1, -1, 0.0, None)
-    out, lse = torch.ops.smscope.attention_forward(q, k, v, *features, only, False)
+    out, lse = torch.ops.smscope.attention_forward(q, k, v, causal=causal, only=only)
     oracle, oracle_lse = reference.attention(*(t.double().cpu().numpy() for t in (q, k, v)), causal=causal)
     assert out.stride() == empty_out(q, v.shape[-1]).stride()
     np.testing.assert_allclose(out.double().cpu().numpy(), oracle, rtol=0, atol=4e-3)
@@ -242,8 +242,7 @@ def test_masks_through_the_operator_agree_with_the_oracle(only: str) -> None:
     seen = noise > 0
     seen[0, 1, 3] = False
     for mask in (seen, torch.zeros_like(noise).masked_fill(~seen, -torch.inf)):
-        features = (None, None, None, None, 0, 0, False, False, -1, -1, 0.0, None)
-        out, lse = torch.ops.smscope.attention_forward(q, k, v, mask, *features, only, False)
+        out, lse = torch.ops.smscope.attention_forward(q, k, v, mask=mask, only=only)
         arrays = (t.double().cpu().numpy() for t in (q, k, v))
         oracle, oracle_lse = reference.attention(*arrays, mask=seen.cpu().numpy())
         np.testing.assert_allclose(out.double().cpu().numpy(), oracle, rtol=0, atol=4e-3)

@@ -10,7 +10,7 @@ from attention.cuda.counters import CHUNK_BYTES, PAIR_BYTES, PER_THREAD, counter
 from attention.cuda.driver import bindings, check, current_stream
 from attention.problem import AttentionProblem
 from attention.variant import by_path
-from attention.verify.builds import ARCH, Asked, Build, builds_of
+from attention.verify.builds import ARCH, Build, builds_of
 from attention.verify.counters import counters_left
 from microbench.arch import by_compute_capability
 
@@ -34,7 +34,7 @@ class Calls:
 
     def __init__(self, rows: int) -> None:
         self.build: Build = next(
-            each for each in builds_of(VARIANT) if each.bucket == (97, 128) and each.asked == Asked(right=True)
+            each for each in builds_of(VARIANT) if each.bucket == (97, 128) and each.asked == frozenset({"CAUSAL"})
         )
         self.problem = AttentionProblem(*(2, 8, 2, rows, rows, 128), dtype=self.build.dtype, device="cuda", causal=True)
         dtype = getattr(torch, self.build.dtype)

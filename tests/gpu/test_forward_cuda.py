@@ -11,7 +11,7 @@ from attention.cuda import kernels
 from attention.errors import LaunchError
 from attention.problem import AttentionProblem
 from attention.variant import by_path
-from attention.verify.builds import ARCH, Asked, Build, builds_of, kernel_module, tuned
+from attention.verify.builds import ARCH, Build, builds_of, kernel_module, tuned
 from attention.verify.counters import counters_left
 from attention.verify.inputs import Tensors, tensors_of
 from attention.verify.oracle import judge
@@ -35,16 +35,16 @@ def _hopper() -> None:
 @pytest.fixture(params=tuned())
 def build(request: pytest.FixtureRequest) -> Build:
     """A causal kernel of the campaign's sample, so that its cubin is at hand."""
-    return plain(request.param, Asked(right=True))
+    return plain(request.param, frozenset({"CAUSAL"}))
 
 
-def plain(variant: str, asked: Asked) -> Build:
+def plain(variant: str, asked: frozenset[str]) -> Build:
     return next(each for each in builds_of(variant) if each.bucket == (97, 128) and each.asked == asked)
 
 
 def case_of(build: Build, index: int = 0, **fields: Any) -> Case:
     problem = AttentionProblem(
-        *(2, 8, 2, 777, 777, 128), dtype=build.dtype, device="cuda", causal=build.asked.right, **fields
+        *(2, 8, 2, 777, 777, 128), dtype=build.dtype, device="cuda", causal="CAUSAL" in build.asked, **fields
     )
     return Case(index, 0, build, problem, ("bshd", "bhsd", "sliced"), "normal")
 
@@ -223,7 +223,7 @@ def test_a_cold_call_says_that_it_cannot_be_captured(build: Build) -> None:
 def test_another_device_than_the_current_one_serves_its_tensors(variant: str) -> None:
     if torch.cuda.device_count() < 2:
         pytest.skip("needs two GPUs")
-    case = case_of(plain(variant, Asked(right=True)))
+    case = case_of(plain(variant, frozenset({"CAUSAL"})))
     tensors = tensors_of(case, torch.device("cuda", 1))
     assert torch.cuda.current_device() == 0
     results = call(case, tensors)
@@ -234,7 +234,7 @@ def test_another_device_than_the_current_one_serves_its_tensors(variant: str) ->
 @pytest.mark.parametrize("variant", tuned())
 def test_nothing_is_remembered_of_memory_that_another_tensor_takes(variant: str) -> None:
     """The same address comes back with other shapes and strides: what is cached is cached by all of them."""
-    build = plain(variant, Asked())
+    build = plain(variant, frozenset())
     memory = torch.randn(2 * 8 * 600 * 128, device="cuda").to(getattr(torch, build.dtype))
     for batch, heads, rows, swapped in ((2, 8, 600, False), (1, 8, 600, True), (2, 4, 333, False), (2, 4, 333, True)):
         count = batch * heads * rows * 128

@@ -4,10 +4,10 @@
 // Four lanes hold the four pairs of columns in every eight. They trade words so that each has eight neighbouring
 // columns of one row: 16 bytes a lane, 64 a quad, whole sectors.
 #pragma once
+#include "features.cuh"
 #include "online_softmax.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/memory.cuh"
-#include "work.cuh"
 
 // Lane t's words[i] becomes lane i's words[t], t and i below 4.
 __device__ __forceinline__ void transpose_quad(unsigned (&words)[4], int t) {
@@ -44,12 +44,12 @@ struct Finish {
   float inverse, lse;
 };
 
-// A row that saw no key gives 0 and -inf. A sink is one more logit, which has no value.
+// A row that saw no key gives 0 and -inf. `logit` is one more of its softmax, which has no value.
 __device__ __forceinline__ Finish finish(float sum, float offset, float logit) {
   constexpr float kLn2 = 0.693147181f, kLog2e = 1.44269504f;
   const float sink = logit * kLog2e;
   const bool saw = !(sum == 0.f);
-  if (!kSinks) return {saw ? 1.f / sum : 0.f, saw ? kLn2 * offset + __logf(sum) : minus_infinity()};
+  if (!kLogit) return {saw ? 1.f / sum : 0.f, saw ? kLn2 * offset + __logf(sum) : minus_infinity()};
   const float before = saw ? offset : minus_infinity(), most = fmaxf(before, sink);
   if (most == minus_infinity()) return {0.f, minus_infinity()};
   const float scale = ptx::ex2(before - most), total = sum * scale + ptx::ex2(sink - most);
@@ -58,12 +58,12 @@ __device__ __forceinline__ Finish finish(float sum, float offset, float logit) {
 
 // `row` is the row of o[0].
 __device__ __forceinline__ void store_rows(const Launch& launch, const Work& work, int row, int lane,
-                                           const float (&o)[kHeadDim / 2], const Softmax& state) {
+                                           const RowPair<kHeadDim / 2>& o, const Softmax<2>& state) {
   const int t = lane % 4;
-  const float sink = kSinks ? launch.sinks[work.head] : 0.f;
+  const float sink = kLogit ? logit(launch, work) : 0.f;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    const Finish finished = finish(quad_sum(state.sum[h]), state.offset[h], sink);
+    const Finish finished = finish(RowPair<kHeadDim / 2>::sum(state.sum[h]), state.offset[h], sink);
     const bool inside = row + 8 * h < work.queries;
     const unsigned long long out = row_address(launch, work, row + 8 * h);
 #pragma unroll
@@ -89,7 +89,6 @@ __device__ __forceinline__ void store_nothing(const Launch& launch, const Work& 
     if (row + 8 * h >= work.queries) continue;
     const unsigned long long out = row_address(launch, work, row + 8 * h);
     for (int column = lane % 4 * 8; column < launch.head_dim; column += 32) ptx::store4(out + 2 * column, {0, 0, 0, 0});
-    if (lane % 4 == 0)
-      *lse_of(launch, work, row + 8 * h) = finish(0.f, 0.f, kSinks ? launch.sinks[work.head] : 0.f).lse;
+    if (lane % 4 == 0) *lse_of(launch, work, row + 8 * h) = finish(0.f, 0.f, kLogit ? logit(launch, work) : 0.f).lse;
   }
 }

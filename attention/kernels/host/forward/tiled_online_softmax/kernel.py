@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from attention.extras import NO_EXTRAS, Extras
+from attention.call import NO_EXTRAS, Extras
 from attention.kernels.host.forward.tiled_online_softmax import machine_code
 from attention.kernels.host.forward.tiled_online_softmax.grid import UNBOUNDED, Grid, Operand, scratch
 from attention.kernels.host.forward.tiled_online_softmax.registers import panel_lanes

@@ -2,7 +2,7 @@
 
 import torch
 
-from attention.extras import NO_EXTRAS, Extras
+from attention.call import NO_EXTRAS, Extras
 from attention.layout import empty_out
 from attention.problem import AttentionProblem
 from attention.torch_limits import band_in_mask

@@ -3,7 +3,7 @@
 Nothing is predicted: it runs where nothing else can, and a bound of its traffic would flatter it.
 """
 
-from attention.problem import FEATURES, AttentionProblem
+from attention.problem import FEATURE_WORDS, AttentionProblem
 from attention.variant import Variant
 from microbench.arch import Arch
 
@@ -28,7 +28,7 @@ VARIANT = Variant(
     owner="torch",
     archs=("sm70", "sm75", "sm80", "sm86", "sm89", "sm90a", "sm100a", "sm103a", "sm120a"),
     refuses=refuses,
-    features=frozenset(FEATURES),
+    features=frozenset(FEATURE_WORDS),
     rank=4,
     fused=False,
     notes=notes,

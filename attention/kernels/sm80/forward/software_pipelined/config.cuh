@@ -11,14 +11,14 @@
 //   FENCE             0: none; 1: a __syncwarp between the two products of a step, which moves ptxas's order; n: and one
 //                     at every nth fragment of the second
 //   BF16              1 bfloat16, 0 float16
-//   CAUSAL, WINDOW    1 where keys right, or left, of a band about the diagonal are hidden
 //   VARLEN            1: sequences of many lengths, packed one after another
-//   SOFTCAP, ALIBI, SINKS, MASK    1 where scores are capped, biased by distance, joined by a sink, masked by bytes
+// and those of features, which launch.cuh names. It is generated, with Launch, the one argument: attention.cuda.source.
 #pragma once
+#include "launch.cuh"
 
 constexpr int kHeadDim = HEAD_DIM, kWarps = WARPS, kWarpRows = ROWS_PER_WARP, kKeys = TILE_KEYS, kSlice = SLICE_KEYS;
-constexpr bool kQInRegisters = Q_IN_REGISTERS, kBf16 = BF16, kCausal = CAUSAL, kWindow = WINDOW;
-constexpr bool kVarlen = VARLEN, kSoftcap = SOFTCAP, kAlibi = ALIBI, kSinks = SINKS, kMask = MASK;
+constexpr bool kQInRegisters = Q_IN_REGISTERS, kBf16 = BF16;
+constexpr bool kVarlen = VARLEN;
 
 constexpr int kThreads = 32 * kWarps, kTileRows = kWarpRows * kWarps;
 constexpr int kPanels = kWarpRows / 16;  // of 16 rows, the M of one product
@@ -32,27 +32,6 @@ constexpr int kRowBytes = kHeadDim * 2, kTileBytes = kKeys * kRowBytes, kQBytes 
 constexpr int kXorBits = kHeadDim % 64 ? 2 : 3, kGroup = 1 << kXorBits;
 
 static_assert(kHeadDim % 32 == 0 && kHeadDim <= 256 && kWarpRows % 16 == 0 && kSlice % 16 == 0 && kKeys % kSlice == 0);
-
-// Everything that a launch says, as one argument. Strides are in elements, multiples of 8 as the addresses are of 16
-// bytes.
-struct Launch {
-  const void *q, *k, *v;
-  void* out;
-  float* lse;  // (batch, heads, queries), or (heads, all queries) where packed; natural logarithm
-  long long q_row, q_head, q_batch, k_row, k_head, k_batch, v_row, v_head, v_batch, out_row, out_head, out_batch;
-  const int *query_starts, *key_starts;  // of each sequence and the end of the last; null unless VARLEN
-  const float* alibi;                    // slope of each (batch, head)
-  const float* sinks;                    // logit of each head
-  const unsigned char* mask;             // 0 hides
-  long long mask_row, mask_key, mask_head, mask_batch;
-  int batch, heads, heads_per_kv, queries, keys, head_dim;  // where packed, rows of all that the tensors hold
-  // Query i sees keys j with i + left <= j <= i + right; where packed, moves * (keys - queries) is added to both.
-  int right, left, moves;
-  int row_tiles, tiles, section, alibi_batch, alibi_head;
-  float scale_log2;   // of scores as SOFTCAP left them
-  float softcap;      // softmax scale / cap
-  float alibi_scale;  // log2(e) / scale_log2: what a slope is worth among raw scores
-};
 
 // Where everything lies in shared memory: rings of two tiles of K and three of V (the last slice of one tile's p * V
 // runs after the barrier that the next tile's scores wait for). Q on its way to registers passes through stages that

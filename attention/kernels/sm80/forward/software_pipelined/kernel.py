@@ -7,12 +7,12 @@ from pathlib import Path
 
 import torch
 
+from attention.call import NO_EXTRAS, Extras
 from attention.cuda import driver
 from attention.cuda.driver import Function
 from attention.cuda.family import Sizes, fill
 from attention.cuda.kernels import function_of
-from attention.cuda.tensors import bring, outputs, readable
-from attention.extras import NO_EXTRAS, Extras
+from attention.cuda.tensors import outputs, place, readable
 from attention.kernels.sm80.forward.software_pipelined.launch import Launch, build_of, shape_of
 from attention.layout import empty_lse
 from attention.problem import AttentionProblem
@@ -59,7 +59,7 @@ def forward(
     launch.out_batch, launch.out_head, launch.out_row, _ = written.stride()
     launch.out, launch.lse = written.data_ptr(), lse.data_ptr()
     if extras is not NO_EXTRAS:
-        bring(launch, extras)
+        place(launch, extras)
     pointer = ctypes.c_void_p(ctypes.addressof(launch))
     stream = driver.current_stream(index)
     driver.launch(prepared.function, prepared.blocks, prepared.threads, stream, ctypes.addressof(pointer))

@@ -1,43 +1,31 @@
-"""The argument of kernel.cu, laid out as config.cuh's `Launch`, and the sizes that follow from a problem."""
+"""The argument of kernel.cu, and the sizes that follow from a problem."""
 
-import ctypes
 from dataclasses import dataclass
 from functools import cached_property
 
-from attention.cuda.family import FIELDS, feature_defines, padded_head_dim
+from attention.cuda.family import asked_defines, feature_defines, padded_head_dim
+from attention.cuda.launch_struct import LSE, Member, members, of_kernel, structure
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild
 
 KERNEL = "attention_forward_sm80"
 K_STAGES, V_STAGES = 2, 3
+FREE = {"CAUSAL", "SINKS"}  # no register in the loop
 
 
-class Launch(ctypes.Structure):
-    """`Launch` of config.cuh: pointers, strides in elements, and sizes."""
-
-    _fields_ = (
-        ("q", ctypes.c_void_p),
-        ("k", ctypes.c_void_p),
-        ("v", ctypes.c_void_p),
-        ("out", ctypes.c_void_p),
-        ("lse", ctypes.c_void_p),
-        ("q_row", ctypes.c_longlong),
-        ("q_head", ctypes.c_longlong),
-        ("q_batch", ctypes.c_longlong),
-        ("k_row", ctypes.c_longlong),
-        ("k_head", ctypes.c_longlong),
-        ("k_batch", ctypes.c_longlong),
-        ("v_row", ctypes.c_longlong),
-        ("v_head", ctypes.c_longlong),
-        ("v_batch", ctypes.c_longlong),
-        ("out_row", ctypes.c_longlong),
-        ("out_head", ctypes.c_longlong),
-        ("out_batch", ctypes.c_longlong),
-        *FIELDS,
-        ("scale_log2", ctypes.c_float),
-        ("softcap", ctypes.c_float),
-        ("alibi_scale", ctypes.c_float),
+FIELDS = of_kernel(
+    head=(
+        *members("const void*", "q k v"),
+        Member("void*", "out"),
+        LSE,
+        *(
+            member
+            for name in ("q", "k", "v", "out")
+            for member in members("long long", f"{name}_row {name}_head {name}_batch", "in elements, multiples of 8")
+        ),
     )
+)
+Launch = structure(FIELDS)
 
 
 @dataclass(frozen=True)
@@ -74,12 +62,12 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     A warp of 32 rows reads K and V half as often as one of 16; beyond head dim 128 its outputs do not fit registers.
     """
     head_dim = padded_head_dim(problem.head_dim)
-    masked, window = problem.mask == "bool", problem.edges.left is not None
+    masked = problem.mask == "bool"
     # The addresses of a mask take the registers of 16 rows.
     few = head_dim > 128 or (masked and head_dim > 64)
     warp_rows = config.get("warp_rows", 16 if few else 32)
     # 16 rows of Q, or 32 of a short head dim, fit beside outputs and scores; 16 of a long one with nothing else.
-    crowded = head_dim == 256 and (masked or window or problem.alibi or problem.varlen or problem.softcap > 0)
+    crowded = head_dim == 256 and bool(asked_defines(problem) - FREE)
     q_in_registers = config.get("q_in_registers", int((head_dim <= 64 or warp_rows == 16) and not crowded))
     return Shape(head_dim, config["warps"], warp_rows, config["tile_keys"], bool(q_in_registers))
 

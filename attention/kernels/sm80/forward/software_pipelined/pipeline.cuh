@@ -32,7 +32,7 @@ struct Pipeline : Rows {
       fetch(i + AHEAD, k, v, k_next);
       multiply_k(i);
     }
-    if constexpr (kSoftcap || kAlibi || kMask) adjust<false>(work, key);
+    if constexpr (kChanged) adjust<false>(work, key);
     if (FENCE) __syncwarp();
 #pragma unroll
     for (int i = 0; i < kFragments; ++i) {
@@ -171,7 +171,7 @@ struct Pipeline : Rows {
     begin(work);
     // Tiles below `whole` are seen in full by every row, and every row has seen a key before.
     int whole = kCausal ? (work.row + work.right) / kKeys : work.last - 1;
-    if (kMask || ptx::load_shared(at.second_time)) whole = 0;
+    if (kHiding || ptx::load_shared(at.second_time)) whole = 0;
     int left = work.last - 1 - work.first, lowest = max(0, min(whole - work.first, left));
     for (; left >= lowest; --left) {
       masked_tile(work, left);

@@ -11,10 +11,11 @@ struct Products {
 
   const Rooms at;
   const Address by_rows, by_columns;
-  float o[kPanels][kHeadDim / 2], s[kPanels][kSlice / 2];
+  RowPair<kHeadDim / 2> o[kPanels];
+  RowPair<kSlice / 2> s[kPanels];
   unsigned q[kPanels][kQInRegisters ? kDepth : 2][4], p[kPanels][kBlocks][4];
   unsigned f[kRing][4];  // fragments of K and V on their way to a product
-  Softmax state[kPanels];
+  Softmax<2> state[kPanels];
 
   __device__ __forceinline__ Products() : at(ptx::shared_base()), by_rows(true), by_columns(false) {}
 
@@ -47,8 +48,8 @@ struct Products {
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) {
       const unsigned (&a)[4] = q[m][kQInRegisters ? column : column % 2];
-      multiply(s[m] + 8 * block, a, b[0], b[1]);
-      multiply(s[m] + 8 * block + 4, a, b[2], b[3]);
+      multiply(s[m].at + 8 * block, a, b[0], b[1]);
+      multiply(s[m].at + 8 * block + 4, a, b[2], b[3]);
     }
   }
 
@@ -57,8 +58,8 @@ struct Products {
     const unsigned (&b)[4] = f[(kFragments + i) % kRing];
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) {
-      multiply(o[m] + 8 * column, p[m][block], b[0], b[1]);
-      multiply(o[m] + 8 * column + 4, p[m][block], b[2], b[3]);
+      multiply(o[m].at + 8 * column, p[m][block], b[0], b[1]);
+      multiply(o[m].at + 8 * column + 4, p[m][block], b[2], b[3]);
     }
   }
 

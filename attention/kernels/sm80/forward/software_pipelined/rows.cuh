@@ -4,9 +4,7 @@
 // slice stays small, that serves as well as the true maximum: the last division takes it out again. Where it does not,
 // p, sums and outputs are divided by a power of two. Masked slices take the true maximum.
 #pragma once
-#include "masks.cuh"
 #include "products.cuh"
-#include "scores.cuh"
 #include "store.cuh"
 
 struct Rows : Products {
@@ -22,19 +20,8 @@ struct Rows : Products {
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) {
       const int mine = work.row + warp_row() + m * 16 + lane() / 4, column = key + lane() % 4 * 2;
-      if constexpr (kSoftcap) softcap(s[m], launch.softcap);
-      if constexpr (kAlibi) {
-        const float slope = launch.alibi[work.batch * launch.alibi_batch + work.head * launch.alibi_head];
-        add_alibi(s[m], slope * launch.alibi_scale, mine + work.keys - work.queries - column);
-      }
-      if constexpr (kMask)
-        hide_masked(s[m],
-                    {launch.mask + work.batch * launch.mask_batch + work.head * launch.mask_head, launch.mask_row,
-                     launch.mask_key, work.queries, work.keys},
-                    mine, column);
-      if constexpr (Masked)
-        hide_outside<kWindow>(s[m], column, mine + work.left, kCausal ? mine + work.right + 1 : work.keys, work.keys,
-                              kCausal || kWindow ? 8 : 0);
+      change(s[m], launch, work, mine, column);
+      if constexpr (Masked) hide_outside(s[m], work, mine, column);
     }
   }
 
@@ -75,7 +62,7 @@ struct Rows : Products {
       float factor[2];
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        const int exponent = min(126, max(0, (__float_as_int(quad_max(sums[m][h])) >> 23) - 127));
+        const int exponent = min(126, max(0, (__float_as_int(RowPair<kSlice / 2>::most(sums[m][h])) >> 23) - 127));
         factor[h] = __int_as_float((127 - exponent) << 23);
         state[m].offset[h] += static_cast<float>(exponent);
         state[m].sum[h] *= factor[h];

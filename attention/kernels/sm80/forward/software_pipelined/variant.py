@@ -3,20 +3,20 @@
 from dataclasses import replace
 from functools import cache
 
-from attention.cuda.family import FEATURES, notes, padded_head_dim, readers, refuses
+from attention.cuda.family import SERVED, notes, padded_head_dim, readers, refuses
 from attention.kernels.sm80.forward.software_pipelined.launch import (
     Shape,
     build_of,
     shape_of,
 )
-from attention.problem import AttentionProblem, Feature
+from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.arch import Arch, Limits
 
 # The most keys of a tile that ptxas compiles without a spill at 255 registers, by head dim: found with NVRTC 12.9 by
 # compiling each with every feature (`python -m attention check --all`); and with what needs addresses of its own.
 MOST_KEYS = {64: 128, 96: 64, 128: 64, 192: 64, 256: 32}
-MOST_KEYS_WITH: dict[tuple[int, Feature], int] = {
+MOST_KEYS_WITH: dict[tuple[int, str], int] = {
     (64, "ALiBi"): 64,
     (64, "bool mask"): 64,
     (128, "sliding window"): 32,
@@ -98,7 +98,7 @@ VARIANT = Variant(
     summary="cp.async, ldmatrix and mma.sync, scores of one slice beside p V of another",
     owner="smscope",
     archs=("sm80", "sm86", "sm89", "sm90a", "sm120a"),
-    features=FEATURES,
+    features=SERVED,
     refuses=refuses,
     space=(("warps", (4, 8)), ("tile_keys", (16, 32, 64, 128))),
     illegal=illegal,

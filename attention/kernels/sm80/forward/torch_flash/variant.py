@@ -8,7 +8,7 @@ those of its group.
 
 from attention.corrections import FEW_QUERIES
 from attention.cuda.family import readers
-from attention.problem import AttentionProblem, Feature
+from attention.problem import AttentionProblem
 from attention.torch_limits import torch_needs_positive_scale
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.arch import Arch
@@ -67,7 +67,7 @@ def notes(problem: AttentionProblem) -> tuple[str, ...]:
     return ("torch's dispatcher, not this choice, decides among torch's backends when the call runs",)
 
 
-FEATURES: frozenset[Feature] = frozenset({"bottom-right causality", "sliding window", "variable lengths"})
+FEATURES: frozenset[str] = frozenset({"bottom-right causality", "sliding window", "variable lengths"})
 
 VARIANT = Variant(
     summary="torch: FlashAttention-2 on mma.sync",

@@ -6,21 +6,19 @@
 //   STAGES            tiles of K, and of V, in flight
 //   Q_IN_REGISTERS    1: consumers copy Q to registers, and its room is free for the next tile's at once
 //   BF16              1 bfloat16, 0 float16
-//   CAUSAL, WINDOW    1 where keys right, or left, of a band about the diagonal are hidden
 //   OVERLAP           1: scores of a tile are multiplied before p * V of the tile before, and softmax runs beside it
 //   PINGPONG          1: warpgroups take turns at issuing products
 //   LAZY              1: outputs are rescaled where a maximum has grown by more than 2^8, else wherever it has grown
 //   DYNAMIC           1: blocks take tiles from a counter, else every gridDim.x-th
 //   VARLEN            1: sequences of many lengths, packed one after another
-//   SOFTCAP, ALIBI, SINKS, MASK    1 where scores are capped, biased by distance, joined by a sink, masked by bytes
+// and those of features, which launch.cuh names. It is generated, with Launch, the one argument: attention.cuda.source.
 #pragma once
-#include "ptx/tma.cuh"
+#include "launch.cuh"
 
 constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kWarpgroups = WARPGROUPS, kStages = STAGES;
-constexpr bool kQInRegisters = Q_IN_REGISTERS, kBf16 = BF16, kCausal = CAUSAL, kWindow = WINDOW, kOverlap = OVERLAP,
-               kPingpong = PINGPONG;
+constexpr bool kQInRegisters = Q_IN_REGISTERS, kBf16 = BF16, kOverlap = OVERLAP, kPingpong = PINGPONG;
 constexpr bool kLazy = LAZY, kDynamic = DYNAMIC;
-constexpr bool kVarlen = VARLEN, kSoftcap = SOFTCAP, kAlibi = ALIBI, kSinks = SINKS, kMask = MASK;
+constexpr bool kVarlen = VARLEN;
 
 constexpr int kGroupRows = 64, kTileRows = kGroupRows * kWarpgroups;
 constexpr int kConsumerThreads = 128 * kWarpgroups, kThreads = kConsumerThreads + 128;
@@ -32,36 +30,12 @@ constexpr int kQBytes = kGroupRows * kHeadDim * 2, kTileBytes = kKeys * kHeadDim
 // 64 Ki registers a SM: (168 at launch) * 384 or (128) * 512, redistributed in steps of 8. What lives in both roles is
 // spilled in both where the producer's do not hold it: with these features, or three panels a row, they must be more,
 // whatever the tile is.
-constexpr bool kMany = kWindow || kVarlen || kSoftcap || kAlibi, kThreePanels = kPanels == 3;
+constexpr bool kMany = kVarlen || kCrowded, kThreePanels = kPanels == 3;
 constexpr int kProducerRegisters = kWarpgroups == 3 ? (kThreePanels ? 56 : 32) : (kMany || kThreePanels ? 40 : 24);
 constexpr int kConsumerRegisters = kWarpgroups == 3 ? (kThreePanels ? 152 : 160) : (kMany || kThreePanels ? 232 : 240);
 
 static_assert(kHeadDim % 32 == 0 && kHeadDim <= 256 && kKeys % 16 == 0 && kKeys <= 256);
 static_assert(kWarpgroups == 2 || kWarpgroups == 3);
-
-// Everything that a launch says, as one argument. Strides are in elements; those of Q, K and V are in the maps, whose
-// dimensions are (head dim, sequence, head, batch).
-struct Launch {
-  ptx::TensorMap q, k, v;
-  void* out;
-  float* lse;  // (batch, heads, queries), or (heads, all queries) where packed; natural logarithm
-  long long out_row, out_head, out_batch;
-  int* counters;                         // {tiles taken, blocks that are done}, both 0 before and after a launch
-  const int *query_starts, *key_starts;  // of each sequence and the end of the last; null unless VARLEN
-  const float* alibi;                    // slope of each (batch, head)
-  const float* sinks;                    // logit of each head
-  const unsigned char* mask;             // 0 hides
-  long long mask_row, mask_key, mask_head, mask_batch;
-  int batch, heads, heads_per_kv, queries, keys, head_dim;  // where packed, rows of all that the tensors hold
-  // Query i sees keys j with i + left <= j <= i + right; where packed, moves * (keys - queries) is added to both.
-  int right, left, moves;
-  int row_tiles, tiles, section, alibi_batch, alibi_head;
-  float scale_log2;   // of scores as SOFTCAP left them
-  float slack;        // 8 / scale_log2: by so much may a score exceed its row's maximum before outputs are rescaled
-  float softcap;      // softmax scale / cap
-  float alibi_scale;  // log2(e) / scale_log2: what a slope is worth among raw scores
-  int blocks;         // of the grid: read in its loop, gridDim takes a register that the producer has not
-};
 
 // Where everything lies in shared memory.
 struct Rooms {

@@ -4,14 +4,12 @@
 // n runs on the other units while that second product is still under way. With PINGPONG warpgroups issue in turn, so
 // that one's softmax runs under the other's products.
 #pragma once
-#include "masks.cuh"
 #include "produce.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/ldmatrix.cuh"
 #include "ptx/wgmma.cuh"
-#include "scores.cuh"
 #include "store.cuh"
 
 struct Consumer {
@@ -20,8 +18,9 @@ struct Consumer {
   const int group;
   Ring<kStages> v{};  // of the tile of V that is multiplied next; K is there or one tile ahead
   Ring<1> q{};
-  Softmax state{};
-  float o[kHeadDim / 2], s[kKeys / 2];
+  RowPair<kHeadDim / 2> o;
+  RowPair<kKeys / 2> s;
+  Softmax<2> state{};
   unsigned p[kKeys / 16][4], held[kQInRegisters ? kHeadDim / 16 : 1][4];
 
   __device__ __forceinline__ void release(unsigned bar) const {
@@ -64,13 +63,13 @@ struct Consumer {
       const unsigned long long q_step = (panel * kGroupRows * kSpan + within) >> 4;
       const unsigned long long k_step = (panel * kKeys * kSpan + within) >> 4;
       if constexpr (kQInRegisters && kBf16)
-        ptx::wgmma_bf16_rs(s, held[i], k_tile + k_step, i > 0);
+        ptx::wgmma_bf16_rs(s.at, held[i], k_tile + k_step, i > 0);
       else if constexpr (kQInRegisters)
-        ptx::wgmma_f16_rs(s, held[i], k_tile + k_step, i > 0);
+        ptx::wgmma_f16_rs(s.at, held[i], k_tile + k_step, i > 0);
       else if constexpr (kBf16)
-        ptx::wgmma_bf16_ss(s, q_tile + q_step, k_tile + k_step, i > 0);
+        ptx::wgmma_bf16_ss(s.at, q_tile + q_step, k_tile + k_step, i > 0);
       else
-        ptx::wgmma_f16_ss(s, q_tile + q_step, k_tile + k_step, i > 0);
+        ptx::wgmma_f16_ss(s.at, q_tile + q_step, k_tile + k_step, i > 0);
     }
     ptx::wgmma_commit();
   }
@@ -84,9 +83,9 @@ struct Consumer {
     for (int i = 0; i < kKeys / 16; ++i) {
       const unsigned long long step = (i * 16 * kSpan) >> 4;
       if constexpr (kBf16)
-        ptx::wgmma_bf16_rs<ptx::Major::MN>(o, p[i], v_tile + step, accumulate || i > 0);
+        ptx::wgmma_bf16_rs<ptx::Major::MN>(o.at, p[i], v_tile + step, accumulate || i > 0);
       else
-        ptx::wgmma_f16_rs<ptx::Major::MN>(o, p[i], v_tile + step, accumulate || i > 0);
+        ptx::wgmma_f16_rs<ptx::Major::MN>(o.at, p[i], v_tile + step, accumulate || i > 0);
     }
     ptx::wgmma_commit();
   }
@@ -102,19 +101,8 @@ struct Consumer {
   __device__ __forceinline__ void adjust(const Work& work, int row, int tile) {
     const int lane = threadIdx.x % 32, mine = row + threadIdx.x / 32 % 4 * 16 + lane / 4,
               column = tile * kKeys + lane % 4 * 2;
-    if constexpr (kSoftcap) softcap(s, launch.softcap);
-    if constexpr (kAlibi) {
-      const float slope = launch.alibi[work.batch * launch.alibi_batch + work.head * launch.alibi_head];
-      add_alibi(s, slope * launch.alibi_scale, mine + work.keys - work.queries - column);
-    }
-    if constexpr (kMask)
-      hide_masked(s,
-                  {launch.mask + work.batch * launch.mask_batch + work.head * launch.mask_head, launch.mask_row,
-                   launch.mask_key, work.queries, work.keys},
-                  mine, column);
-    if constexpr (Masked)
-      hide_outside<kWindow>(s, column, mine + work.left, kCausal ? mine + work.right + 1 : work.keys, work.keys,
-                            kCausal || kWindow ? 8 : 0);
+    change(s, launch, work, mine, column);
+    if constexpr (Masked) hide_outside(s, work, mine, column);
   }
 
   // A tile of keys that none of these rows sees: the producer and the other warpgroups count on every consumer.
@@ -184,7 +172,7 @@ struct Consumer {
     }
     release(at.k_empty + 8 * k.stage());
     adjust<Masked>(work, row, tile);
-    const bool grown = Masked || kMask || !kLazy || __any_sync(~0u, exceeds(s, state, launch.slack));
+    const bool grown = Masked || kHiding || !kLazy || __any_sync(~0u, exceeds(s, state, launch.slack));
     // What far rows need stands inside the branches that a tile without a larger score skips anyway: a branch of its own
     // on the way of every tile cost 2 to 3 % on an H200.
     bool far = false;

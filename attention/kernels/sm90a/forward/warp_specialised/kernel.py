@@ -8,13 +8,13 @@ from pathlib import Path
 
 import torch
 
+from attention.call import NO_EXTRAS, Extras
 from attention.cuda import driver, tensor_map
 from attention.cuda.counters import counters
 from attention.cuda.driver import Function
 from attention.cuda.family import Sizes, fill
 from attention.cuda.kernels import function_of
-from attention.cuda.tensors import bring, outputs, readable
-from attention.extras import NO_EXTRAS, Extras
+from attention.cuda.tensors import outputs, place, readable
 from attention.kernels.sm90a.forward.warp_specialised.launch import (
     GROUP_ROWS,
     Launch,
@@ -73,7 +73,7 @@ def forward(
     launch.out, launch.lse = written.data_ptr(), lse.data_ptr()
     launch.counters = counters(index).address(stream, torch.cuda.is_current_stream_capturing())
     if extras is not NO_EXTRAS:
-        bring(launch, extras)
+        place(launch, extras)
     pointer = ctypes.c_void_p(ctypes.addressof(launch))
     driver.launch(prepared.function, prepared.blocks, prepared.shape.threads, stream, ctypes.addressof(pointer))
     if written is not out:

@@ -1,10 +1,10 @@
-"""The argument of kernel.cu, laid out as config.cuh's `Launch`, and the sizes that follow from a problem."""
+"""The argument of kernel.cu, and the sizes that follow from a problem."""
 
-import ctypes
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from attention.cuda.family import FIELDS, feature_defines, padded_head_dim
+from attention.cuda.family import feature_defines, padded_head_dim
+from attention.cuda.launch_struct import LSE, Member, members, of_kernel, structure
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild
 
@@ -16,30 +16,21 @@ GROUP_ROWS = 64
 RUNGS = ("overlap", "pingpong", "lazy", "dynamic")
 
 
-class Launch(ctypes.Structure):
-    """`Launch` of config.cuh: three tensor maps of 128 bytes, then pointers, strides in elements, and sizes.
-
-    Its size is a multiple of the 64 bytes that a tensor map is aligned to, as C++ has it.
-    """
-
-    _fields_ = (
-        ("q", ctypes.c_uint8 * 128),
-        ("k", ctypes.c_uint8 * 128),
-        ("v", ctypes.c_uint8 * 128),
-        ("out", ctypes.c_void_p),
-        ("lse", ctypes.c_void_p),
-        ("out_row", ctypes.c_longlong),
-        ("out_head", ctypes.c_longlong),
-        ("out_batch", ctypes.c_longlong),
-        ("counters", ctypes.c_void_p),
-        *FIELDS,
-        ("scale_log2", ctypes.c_float),
-        ("slack", ctypes.c_float),
-        ("softcap", ctypes.c_float),
-        ("alibi_scale", ctypes.c_float),
-        ("blocks", ctypes.c_int),
-        ("padding", ctypes.c_uint8 * 60),
-    )
+FIELDS = of_kernel(
+    head=(
+        *members("ptx::TensorMap", "q k v"),
+        Member("void*", "out"),
+        LSE,
+        *members("long long", "out_row out_head out_batch", "in elements, as all strides"),
+        Member("int*", "counters", "{tiles taken, blocks that are done}, both 0 before and after a launch"),
+    ),
+    scales=(
+        Member("float", "slack", "8 / scale_log2: may a score exceed its row's maximum before outputs are rescaled"),
+    ),
+    # gridDim, read in the loop, takes a register that the producer has not.
+    tail=(Member("int", "blocks", "of the grid"),),
+)
+Launch = structure(FIELDS)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from attention.cuda.family import FEATURES, notes, padded_head_dim, readers, refuses
+from attention.cuda.family import SERVED, notes, padded_head_dim, readers, refuses
 from attention.kernels.sm90a.forward.warp_specialised.launch import (
     GROUP_ROWS,
     Shape,
@@ -126,7 +126,7 @@ VARIANT = Variant(
     summary="TMA producer, wgmma consumers, softmax of one tile beside the products of another",
     owner="smscope",
     archs=("sm90a",),
-    features=FEATURES,
+    features=SERVED,
     refuses=refuses,
     space=(
         ("tile_keys", (32, 48, 64, 80, 96, 112, 128, 144, 160, 176)),

@@ -1,0 +1,144 @@
+"""The one argument of a kernel, described once: a ctypes structure for Python, and the same as C++ text for NVRTC.
+
+A kernel states the fields that are its own. Those that every kernel has lie here, and those of features are read off
+attention.features. No torch here.
+"""
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from attention.feature import Define
+from attention.features import FEATURES
+
+_KINDS: dict[str, Any] = {
+    "ptx::TensorMap": ctypes.c_uint8 * 128,
+    "long long": ctypes.c_longlong,
+    "int": ctypes.c_int,
+    "float": ctypes.c_float,
+}
+TENSOR_MAP_ALIGNMENT = 64  # bytes, and so that of a structure that holds one
+
+
+@dataclass(frozen=True)
+class Member:
+    """A field of Launch: its type in C++, its name, and what a reader should know of it."""
+
+    kind: str
+    name: str
+    says: str = ""
+
+
+def members(kind: str, names: str, says: str = "") -> tuple[Member, ...]:
+    """Several of one type; what they say stands beside the first."""
+    first, *others = names.split()
+    return (Member(kind, first, says), *(Member(kind, name) for name in others))
+
+
+LSE = Member("float*", "lse", "(batch, heads, queries), or (heads, all queries) where packed; natural logarithm")
+SIZES = members("int", "batch heads heads_per_kv queries keys head_dim", "where packed, rows of all that tensors hold")
+SCHEDULE = members("int", "row_tiles tiles section", "of attention/kernels/common/work.cuh")
+SCALE = Member("float", "scale_log2", "of scores as features left them")
+SCHEDULE_ORDER = 15  # behind the band's fields, by which tiles are dealt
+
+
+def of_kernel(
+    head: tuple[Member, ...], scales: tuple[Member, ...] = (), tail: tuple[Member, ...] = ()
+) -> tuple[Member, ...]:
+    """All fields: a kernel's own pointers and strides, what all have, its own numbers beside the scale, and at last."""
+    return (*head, *_pointers(), *_strides("long long"), *SIZES, *_integers(), SCALE, *scales, *_floats(), *tail)
+
+
+def _pointers() -> Iterator[Member]:
+    yield Member("const int*", "query_starts", "of each sequence and the end of the last; null unless VARLEN")
+    yield Member("const int*", "key_starts")
+    for feature in FEATURES:
+        for operand in feature.operands if feature.device else ():
+            yield Member(f"const {operand.element}*", operand.name, f"of {feature.name}: ({', '.join(operand.axes)})")
+
+
+def _strides(kind: str, feature_name: str = "") -> Iterator[Member]:
+    for feature in FEATURES:
+        if feature.device and feature_name in ("", feature.name):
+            for operand in feature.operands:
+                yield from (Member(kind, name) for name in operand.stride_names if operand.stride_kind == kind)
+
+
+def _integers() -> Iterator[Member]:
+    dealt = False
+    for feature in FEATURES:
+        if not dealt and feature.order > SCHEDULE_ORDER:
+            yield from SCHEDULE
+            dealt = True
+        if feature.device:
+            yield from (Member("int", each.name) for each in feature.device.fields if each.kind == "int")
+            yield from _strides("int", feature.name)
+
+
+def _floats() -> Iterator[Member]:
+    for feature in FEATURES:
+        for field in feature.device.fields if feature.device else ():
+            if field.kind == "float":
+                yield Member("float", field.name)
+
+
+def structure(fields: tuple[Member, ...]) -> type[ctypes.Structure]:
+    """The structure; one with a tensor map is as long as C++ makes it, a multiple of the map's alignment."""
+    types = [(each.name, ctypes.c_void_p if each.kind.endswith("*") else _KINDS[each.kind]) for each in fields]
+    if any(each.kind == "ptx::TensorMap" for each in fields):
+        last = getattr(type("Unpadded", (ctypes.Structure,), {"_fields_": types}), fields[-1].name)
+        types.append(("padding", ctypes.c_uint8 * (-(last.offset + last.size) % TENSOR_MAP_ALIGNMENT)))
+    return type("Launch", (ctypes.Structure,), {"_fields_": types})
+
+
+def launch_text(fields: tuple[Member, ...]) -> str:
+    """launch.cuh: what is compiled, as constants, and Launch."""
+    defines = [define for feature in FEATURES if feature.device for define in feature.device.defines]
+    changing = [feature.device for feature in FEATURES if feature.device and feature.device.changes]
+    hiding = [device for device in changing if device.hides]
+    constants = (
+        *((define.constant, define.name) for define in defines),
+        ("kCrowded", _any([define for define in defines if define.crowds])),
+        ("kChanged", _any([define for device in changing for define in device.defines])),
+        ("kHiding", _any([define for device in hiding for define in device.defines])),
+    )
+    lines = [f"constexpr bool {name} = {value};" for name, value in constants]
+    lines += ["struct Launch {", *(f"  {each.kind} {each.name};{_comment(each)}" for each in fields), "};"]
+    headers = ['#include "ptx/tma.cuh"'] if any(each.kind == "ptx::TensorMap" for each in fields) else []
+    return "\n".join(("#pragma once", *headers, *lines, ""))
+
+
+GIVEN = "const Launch& launch, const Work& work"
+
+
+def features_text() -> str:
+    """features.cuh: the device code of every feature, and each score's way through them."""
+    lines = ["#pragma once", '#include "online_softmax.cuh"', '#include "work.cuh"']
+    lines += [f'#include "features/{feature.name}.cuh"' for feature in FEATURES if feature.device]
+    lines += [
+        "template <class Scores>",
+        f"__device__ __forceinline__ void change(Scores& s, {GIVEN}, int row, int column) {{",
+    ]
+    for feature in FEATURES:
+        if feature.device and feature.device.changes:
+            condition = _any(list(feature.device.defines))
+            lines.append(f"  if constexpr ({condition}) change_{feature.name}(s, launch, work, row, column);")
+    lines.append("}")
+    logits = [feature for feature in FEATURES if feature.device and feature.logit]
+    asked = [_any(list(feature.device.defines)) for feature in logits if feature.device]
+    lines += [f"constexpr bool kLogit = {' || '.join(asked) or 'false'};"]
+    lines += [f"__device__ __forceinline__ float logit({GIVEN}) {{"]
+    lines += [
+        f"  if constexpr ({name}) return logit_{each.name}(launch, work);"
+        for name, each in zip(asked, logits, strict=True)
+    ]
+    return "\n".join((*lines, "  return 0.f;", "}", ""))
+
+
+def _any(defines: list[Define]) -> str:
+    return " || ".join(define.constant for define in defines) or "false"
+
+
+def _comment(member: Member) -> str:
+    return f"  // {member.says}" if member.says else ""

@@ -1,0 +1,22 @@
+"""The features of attention: whatever module here binds FEATURE, in order. attention.feature says what one is."""
+
+import importlib
+import pkgutil
+from pathlib import Path
+
+from attention.feature import Feature, Operand
+
+FOLDER = Path(__file__).parent
+
+
+def _found() -> tuple[Feature, ...]:
+    features = []
+    for module in pkgutil.iter_modules(__path__):
+        feature: Feature = importlib.import_module(f"{__name__}.{module.name}").FEATURE
+        feature.name = module.name
+        features.append(feature)
+    return tuple(sorted(features, key=lambda feature: (feature.order, feature.name)))
+
+
+FEATURES = _found()
+OPERANDS: tuple[Operand, ...] = tuple(operand for feature in FEATURES for operand in feature.operands)

@@ -1,0 +1,15 @@
+// Subtract slope * |distance to the diagonal|. launch.alibi_scale, log2(e) / scale_log2, is what a slope is worth among
+// raw scores.
+#pragma once
+
+template <class Scores>
+__device__ __forceinline__ void change_alibi(Scores& s, const Launch& launch, const Work& work, int row, int column) {
+  const float slope =
+      launch.alibi[work.batch * launch.alibi_batch + work.head * launch.alibi_head] * launch.alibi_scale;
+  const int ahead = row + work.keys - work.queries - column;  // the diagonal's key of row g less the key of s[0]
+#pragma unroll
+  for (int i = 0; i < Scores::kCount; ++i) {
+    const int distance = ahead + Scores::row(i) - Scores::column(i);
+    s[i] -= slope * static_cast<float>(abs(distance));
+  }
+}
