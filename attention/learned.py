@@ -18,7 +18,7 @@ from attention.learned_file import Learned
 from attention.learned_key import Stamp, key_of, stamps
 from attention.model import HOST, Unpredicted, predict
 from attention.timing import Timing
-from attention.variant import Config, Variant, shipped
+from attention.variant import Config, Variant, every_shipped
 from microbench import faults, paths
 from microbench.arch import by_name
 from microbench.profile import Profile, advising, available
@@ -108,14 +108,14 @@ def efficiencies(
 
 @dataclass(frozen=True)
 class _Known:
-    """The variants that a timing may name, and the cubins that those of ours compile to."""
+    """The variants that a timing may name, by its passes, and the cubins that those of ours compile to."""
 
-    variants: dict[str, Variant]
+    variants: dict[tuple[str, str], Variant]
     cubins: dict[str, frozenset[str]]
 
     def of(self, timing: Timing) -> Variant | None:
         """The variant that was timed, while its code is what was timed."""
-        variant = self.variants.get(timing.variant)
+        variant = self.variants.get((timing.passes, timing.variant))
         if variant is None or variant.owner == "torch":
             return variant
         same_text = timing.source_sha256 == text_sha256(variant.path)
@@ -123,17 +123,17 @@ class _Known:
 
 
 def _known(profile: Profile, variants: tuple[Variant, ...] | None = None) -> _Known:
-    every = shipped() if variants is None else variants
+    every = every_shipped() if variants is None else variants
     # torch's kernels are timed as peers, and chosen as variants.
-    peers = {f"peer/{variant.name}": variant for variant in every if profile.arch in variant.archs}
+    peers = {(each.passes, f"peer/{each.name}"): each for each in every if profile.arch in each.archs}
     own = {variant.path: cubins.current(variant) for variant in every if variant.owner == "smscope"}
-    return _Known({variant.path: variant for variant in every} | peers, own)
+    return _Known({(variant.passes, variant.path): variant for variant in every} | peers, own)
 
 
 def _judged(profile: Profile, timing: Timing, known: _Known) -> Sample | str | None:
     """What a timing shows; None where it no longer holds or nothing is predicted, a sentence where it is faulty."""
     variant = known.of(timing)
-    if variant is None or timing.passes != "forward" or set(timing.flags) & set(DISTURBANCES):
+    if variant is None or set(timing.flags) & set(DISTURBANCES):
         return None
     if fault := timing_faults.of_config(timing, variant):
         return fault
@@ -172,7 +172,7 @@ def _of(profile: Profile) -> Learned:
     # Comparing two profiles constant by constant takes longer than a choice.
     if kept is None or kept.stamps != now or not (kept.profile is profile or kept.profile == profile):
         kept = _kept[profile.gpu] = _Kept(profile, now, _on_disk_or_derived(profile) if now else Learned())
-        for file in (*timings.files(profile.gpu), *map(cubins.place_of, shipped())):
+        for file in (*timings.files(profile.gpu), *map(cubins.place_of, every_shipped())):
             faults.leave_out(file, kept.learned.left_out.get(file.name, ()))
     return kept.learned
 

@@ -13,14 +13,13 @@ import torch
 from torch.autograd import forward_ad
 
 from attention import backward, batching, flops, sharding
-from attention.backward import Wanted
 from attention.errors import UnsupportedError
 from attention.extras import Extras
+from attention.forwarded import Forwarded, Wanted
 from attention.layout import empty_lse, empty_out
 from attention.operands import extras_that_fit, one_kind, shapes_that_fit
 from attention.plan import nothing_seen
 from attention.served import Maybe, compute, planned
-from attention.torch_backward import Forwarded
 
 FEATURES = (
     "Tensor? mask, Tensor? alibi, Tensor? sinks, Tensor? cu_seqlens_q, Tensor? cu_seqlens_k, "
@@ -69,11 +68,12 @@ def _backward(
     cu_seqlens_k: Maybe,
     *plain: Any,
 ) -> tuple[torch.Tensor, ...]:
-    deterministic, wanted = plain[8:10]
+    deterministic, (of_mask, of_alibi, of_sinks) = plain[8:10]
     plan = planned(query, key, value, mask, alibi, sinks, cu_seqlens_q, *plain[:8], "")
     extras = Extras(mask, alibi, sinks, cu_seqlens_q, cu_seqlens_k)
     given = Forwarded(query, key, value, out, lse, plan.problem, extras)
-    wants = Wanted(wanted[0], wanted[1], wanted[2], deterministic, plan.run is nothing_seen)
+    twice = torch.is_grad_enabled() and query.requires_grad  # create_graph
+    wants = Wanted(of_mask, of_alibi, of_sinks, deterministic, grad_lse is not None, twice, plan.run is nothing_seen)
     with torch.autocast(query.device.type, enabled=False):
         found = backward.gradients(grad_out, grad_lse, given, wants)
     others = (query.new_empty(0) if each is None else each for each in (found.mask, found.alibi, found.sinks))
@@ -163,9 +163,9 @@ def _require_fused_backward(query: torch.Tensor, *others: Any, deterministic: bo
     """Raise UnsupportedError where gradients on a GPU would take the slow path: what strict=True asks."""
     if query.device.type != "cuda":
         return
-    found = backward.route(planned(query, *others).problem, query.device, deterministic)
-    if found.run is None:
-        raise UnsupportedError(f"{found.reason}; strict=False computes these gradients by the slow path.")
+    found = backward.route(planned(query, *others).problem, query.device, Wanted(deterministic=deterministic))
+    if found.lacks is not None:
+        raise UnsupportedError(f"{found.lacks}; strict=False computes these gradients by the slow path.")
 
 
 def _refuse_tangents(*tensors: Maybe) -> None:

@@ -96,9 +96,8 @@ class Build:
 
 
 def kernel_module(variant: str) -> Any:
-    """The module of a variant's entry."""
-    found = by_path(variant)
-    return importlib.import_module(f"{found.package}.{found.entry.partition(':')[0]}")
+    """The module that holds a variant's forward."""
+    return importlib.import_module(by_path(variant).module)
 
 
 def defines_of(variant: str, problem: AttentionProblem, config: Config) -> Defines:
