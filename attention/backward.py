@@ -13,7 +13,7 @@ from functools import lru_cache
 import torch
 
 from attention import learned
-from attention.choose import Refusal, choose, withheld_from
+from attention.choose import Refusal, withheld_from
 from attention.errors import FallbackWarning
 from attention.forwarded import Forwarded, Wanted
 from attention.gradient import Gradients
@@ -57,8 +57,7 @@ def _name(device: torch.device) -> str:
 def _chosen(problem: AttentionProblem, device: torch.device, withheld: tuple[Refusal, ...]) -> Route:
     """Of the problem itself, and not of its class: some lengths are known to go wrong."""
     profile = machine_profile(_name(device)).profile
-    known = learned.of_machine(profile)
-    choice = choose(profile, problem, passes="backward", withheld=withheld, efficiencies=known)
+    choice = learned.choice_on(profile, problem, passes="backward", withheld=withheld)
     return Route(choice.pick.variant, by_path(choice.pick.variant).load(), choice.fallback)
 
 

@@ -15,7 +15,7 @@ from attention.forwarded import Wanted
 from attention.model import HOST, Prediction, Unpredicted, predict
 from attention.nearest import nearest
 from attention.problem import AttentionProblem
-from attention.variant import Config, Owner, Variant, shipped
+from attention.variant import Config, Owner, Variant, every_shipped, shipped
 from microbench.arch import Arch, by_name
 from microbench.profile import Profile
 
@@ -110,6 +110,9 @@ def choose(
     Raises UnsupportedError where nothing can serve, with every reason.
     """
     variants = shipped(passes) if variants is None else variants
+    if not variants:
+        passes_known = ", ".join(dict.fromkeys(variant.passes for variant in every_shipped()))
+        raise ProblemError(f"passes={passes!r} names no pass that has a kernel; use one of {passes_known}.")
     arch = by_name(profile.arch)
     if only and not any(_named(variant, only) for variant in variants):
         names = ", ".join(dict.fromkeys(variant.name for variant in variants))

@@ -48,6 +48,7 @@ def explain_flash_attn_func(
     strict: bool = False,
     only: str | None = None,
     gpu: str | None = None,
+    passes: str = "forward",
     **others: Any,
 ) -> Explanation:
     """Which kernel serves this call of flash_attn_func and why; `gpu` names a profile, by default this machine's own.
@@ -60,7 +61,7 @@ def explain_flash_attn_func(
     options = options_of(dropout_p, softmax_scale, causal, window_size, softcap)
     asked = flash_problem.problem(q, k, v, options, extras)
     hints = {"num_splits": num_splits, "pack_gqa": pack_gqa, "sm_margin": sm_margin, **others}
-    return _explained(asked, (q, k, v), extras, hints, gpu, only)
+    return _explained(asked, (q, k, v), extras, hints, gpu, only, passes)
 
 
 def explain_flash_attn_varlen_func(
@@ -95,6 +96,7 @@ def explain_flash_attn_varlen_func(
     strict: bool = False,
     only: str | None = None,
     gpu: str | None = None,
+    passes: str = "forward",
     **others: Any,
 ) -> Explanation:
     """Which kernel serves this call of flash_attn_varlen_func and why, as explain_flash_attn_func says it."""
@@ -109,7 +111,7 @@ def explain_flash_attn_varlen_func(
     lengths = Lengths(cu_seqlens_q, cu_seqlens_k, *longest)
     asked = flash_problem.packed_problem(q, k, v, lengths, options, extras)
     hints = {"num_splits": num_splits, "pack_gqa": pack_gqa, "sm_margin": sm_margin, **others}
-    return _explained(asked, (q, k, v), extras, hints, gpu, only)
+    return _explained(asked, (q, k, v), extras, hints, gpu, only, passes)
 
 
 def _explained(
@@ -119,7 +121,8 @@ def _explained(
     hints: Mapping[str, Any],
     gpu: str | None,
     only: str | None,
+    passes: str,
 ) -> Explanation:
-    explained = explain_call(asked, tensors, gpu=gpu, only=only)
+    explained = explain_call(asked, tensors, gpu=gpu, only=only, passes=passes)
     cut = (CUT.format(extras.parts()),) if extras.parts() > 1 else ()
     return replace(explained, notes=(*explained.notes, *cut, *ignored_note(hints)))

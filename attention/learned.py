@@ -12,11 +12,14 @@ from pathlib import Path
 
 from attention import cubins, learned_file, timing_faults, timings
 from attention.calibration import Duel, Sample, calibrated, duels
+from attention.choose import Choice, Refusal, choose
 from attention.corrections import Corrections
 from attention.identity import text_sha256
 from attention.learned_file import Learned
 from attention.learned_key import Stamp, key_of, stamps
+from attention.machine import takes_unmeasured
 from attention.model import HOST, Unpredicted, predict
+from attention.problem import AttentionProblem
 from attention.timing import Timing
 from attention.variant import Config, Variant, every_shipped
 from microbench import faults, paths
@@ -32,6 +35,27 @@ def of_machine(profile: Profile) -> Corrections:
     A DataWarning names each line that cannot be right, once for each file.
     """
     return _taught(profile)[1].corrections
+
+
+def choice_on(
+    profile: Profile,
+    problem: AttentionProblem,
+    *,
+    passes: str = "forward",
+    only: str | None = None,
+    withheld: tuple[Refusal, ...] = (),
+) -> Choice:
+    """The choice by all that timings on this kind of machine say. Raises ProblemError, UnsupportedError."""
+    return choose(
+        profile,
+        problem,
+        passes=passes,
+        only=only,
+        withheld=withheld,
+        efficiencies=of_machine(profile),
+        unmeasured=takes_unmeasured(),
+        duels=duels_of_machine(profile),
+    )
 
 
 def timed_on(profile: Profile) -> str:
