@@ -221,7 +221,7 @@ def _never_timed(
     problem: AttentionProblem, arch: Arch, candidates: list[tuple[Variant, Config]], efficiencies: Corrections
 ) -> str | None:
     """Why torch's kernel goes before ours on a GPU: nobody has timed both there. None where it need not, or cannot."""
-    ours = {variant.path: variant for variant, _ in candidates if variant.build is not None}
+    ours = {variant.path: variant for variant, _ in candidates if variant.builds}
     torchs = {variant.path: variant for variant, _ in candidates if variant.owner == "torch" and variant.fused}
     if not ours or not torchs:
         return None

@@ -242,6 +242,7 @@ def explain_on(
             *by_path(pick.variant).notes(problem),
             *([_gradients(profile, problem, pick, withheld)] if passes == "forward" else []),
             *(["lse includes the sinks"] if problem.sinks else []),
+            *_workspace(choice),
             *([f"all lengths of a class get one kernel; {judged} stands for this one"] if judged != problem else []),
             *_while_new(choice),
         ),
@@ -262,6 +263,12 @@ def doubts_of(profile: Profile, choice: Choice) -> tuple[Doubt, ...]:
     """The constants in doubt for whose sake candidates of this choice are not predicted."""
     names = {each.doubtful for each in choice.candidates}
     return tuple(each for each in doubts(profile) if each.constant in names)
+
+
+def _workspace(choice: Choice) -> tuple[str, ...]:
+    """A sentence where a kernel of several steps needs memory between them."""
+    needed = by_path(choice.pick.variant).workspace(choice.problem, choice.pick.config)
+    return (f"its steps share a workspace of {written(needed, 'bytes')}",) if needed else ()
 
 
 def _while_new(choice: Choice) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def derive(profile: Profile) -> Learned:
                 wrong[line] = found
         left_out[file.name] = (*left_out.get(file.name, ()), *(f"line {line}: {wrong[line]}" for line in sorted(wrong)))
     for variant in known.variants.values():
-        if variant.build is not None and variant.path in timed:
+        if variant.builds and variant.path in timed:
             left_out[cubins.place_of(variant).name] = cubins.faults(variant)
     compares = {"smscope", "torch"} <= {each.variant.owner for each in samples}
     left_out = {name: said for name, said in left_out.items() if said}
@@ -143,7 +143,8 @@ class _Known:
         if variant is None or variant.owner == "torch":
             return variant
         same_text = timing.source_sha256 == text_sha256(variant.path)
-        return variant if same_text or timing.cubin_sha256 in self.cubins[variant.path] else None
+        same_code = timing.cubins and self.cubins[variant.path].issuperset(timing.cubins)
+        return variant if same_text or same_code else None
 
 
 def _known(profile: Profile, variants: tuple[Variant, ...] | None = None) -> _Known:

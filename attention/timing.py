@@ -8,6 +8,7 @@ from attention.problem import AttentionProblem
 from microbench.record import Frozen
 
 HOST = "host"
+STEPS = "+"  # between the cubins of a kernel's steps
 Pass = Literal["forward", "backward", "forward and backward"]
 # Over the two products of a forward, Q K^T and P V: a backward has S, dP, dQ, dK and dV.
 PRODUCTS: dict[Pass, float] = {"forward": 1.0, "backward": 2.5, "forward and backward": 3.5}
@@ -43,7 +44,7 @@ class Timing(Frozen):
     grid: bool = False
     picked: bool = False  # by the chooser, among ours
     captured: bool | None = None  # in a CUDA graph
-    cubin_sha256: str | None = None
+    cubin_sha256: str | None = None  # of a kernel of several steps theirs, joined by +
     # Version 2: what else was asked, and under what conditions the GPU was.
     passes: Pass = "forward"
     features: dict[Literal["softcap", "alibi", "sinks", "mask"], float | bool | str] = Field(default_factory=dict)
@@ -71,6 +72,11 @@ class Timing(Frozen):
             tokens_q=rows,
             tokens_kv=rows,
         )
+
+    @property
+    def cubins(self) -> tuple[str, ...]:
+        """The hash of each step's cubin."""
+        return tuple(self.cubin_sha256.split(STEPS)) if self.cubin_sha256 else ()
 
     @property
     def key(self) -> tuple[object, ...]:

@@ -116,7 +116,8 @@ class Variant:
     withheld    why a call cannot have a backward, by what it wants or torch's switches, or None
     illegal     why one configuration cannot run (registers, shared memory, threads), or None
     tile        the demands of one tile; None where nothing is known of the inside of the kernel
-    build       the cubin behind a configuration, for a variant that is a CUDA kernel of ours
+    builds      the cubins behind a configuration, one for each step, for a variant that is a CUDA kernel of ours
+    workspace   bytes of device memory that its steps share, beside the tensors of the call
     signature   opcodes that each such cubin holds: without one of them it is not the kernel that was written
     pads        the head dim that it computes with, for a problem's
     rank        order among candidates that no profile can predict
@@ -141,7 +142,8 @@ class Variant:
     illegal: Callable[[AttentionProblem, Config, Arch], str | None] | None = None
     features: frozenset[Feature] = frozenset()
     withheld: Callable[[Wanted], str | None] = lambda _: None
-    build: Callable[[AttentionProblem, Config], CudaBuild] | None = None
+    builds: Callable[[AttentionProblem, Config], tuple[CudaBuild, ...]] | None = None
+    workspace: Callable[[AttentionProblem, Config], int] = lambda problem, config: 0
     signature: tuple[str, ...] = ()
     pads: Callable[[int], int] = lambda head_dim: head_dim
     rank: int = 0
@@ -165,6 +167,10 @@ class Variant:
         """Why it cannot serve a problem: a feature it has not, else what `refuses` says."""
         lacks = [feature for feature in problem.features if feature not in self.features]
         return f"has no {', no '.join(lacks)}" if lacks else self.refuses(problem, arch)
+
+    def steps(self, problem: AttentionProblem, config: Config) -> tuple[CudaBuild, ...]:
+        """What NVRTC compiles for a configuration: nothing where it is no CUDA kernel of ours."""
+        return self.builds(problem, config) if self.builds else ()
 
     @property
     def folder(self) -> Path:

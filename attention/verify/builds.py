@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from attention.cuda.source import source_of
+from attention.cuda.source import sources_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant, by_path, shipped
 from microbench.arch import by_name
@@ -88,11 +88,9 @@ class Build:
         return defines_of(self.variant, self.problem, self.config)
 
     @property
-    def source(self) -> Source:
-        """What to compile."""
-        variant = by_path(self.variant)
-        assert variant.build is not None
-        return source_of(variant.folder, variant.build(self.problem, self.config), by_name(self.arch))
+    def sources(self) -> list[Source]:
+        """What to compile, step by step."""
+        return sources_of(by_path(self.variant), self.problem, self.config, by_name(self.arch))
 
 
 def kernel_module(variant: str) -> Any:
@@ -101,15 +99,13 @@ def kernel_module(variant: str) -> Any:
 
 
 def defines_of(variant: str, problem: AttentionProblem, config: Config) -> Defines:
-    """What its kernel is compiled with for one problem."""
-    build = by_path(variant).build
-    assert build is not None
-    return build(problem, config).defines
+    """What its kernels are compiled with for one problem."""
+    return tuple(define for step in by_path(variant).steps(problem, config) for define in step.defines)
 
 
 def tuned(arch: str = ARCH) -> tuple[str, ...]:
     """Paths of our CUDA kernels that a device of this architecture can run."""
-    return tuple(variant.path for variant in shipped() if variant.build is not None and arch in variant.archs)
+    return tuple(variant.path for variant in shipped() if variant.builds and arch in variant.archs)
 
 
 @lru_cache
