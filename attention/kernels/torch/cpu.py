@@ -18,7 +18,7 @@ from attention.variant import MEMORY, Config, Demand, Tile, Variant
 from microbench.arch import Arch
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
     from attention.gradient import Gradients
 
@@ -90,12 +90,7 @@ def notes(problem: AttentionProblem) -> tuple[str, ...]:
 
 
 def forward(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    problem: AttentionProblem,
-    config: Config,
-    extras: Extras = NO_EXTRAS,
+    query: Tensor, key: Tensor, value: Tensor, problem: AttentionProblem, config: Config, extras: Extras = NO_EXTRAS
 ) -> Pair:
     """Out (B, Hq, Sq, Dv) and lse (B, Hq, Sq), as attention.layout has them.
 
@@ -121,7 +116,7 @@ def forward(
     return laid_out(out, query, v), lse.contiguous()
 
 
-def backward(grad_out: torch.Tensor, grad_lse: torch.Tensor | None, given: Forwarded, wanted: Wanted) -> Gradients:
+def backward(grad_out: Tensor, grad_lse: Tensor | None, given: Forwarded, wanted: Wanted) -> Gradients:
     """Heads of a group are repeated, and their gradients added."""
     import torch
 

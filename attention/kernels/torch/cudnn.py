@@ -23,7 +23,7 @@ from attention.variant import Config, Demand, Tile, Variant
 from microbench.arch import Arch
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
     from attention.gradient import Gradients
 
@@ -109,17 +109,12 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 
 
 def forward(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    problem: AttentionProblem,
-    config: Config,
-    extras: Extras = NO_EXTRAS,
+    query: Tensor, key: Tensor, value: Tensor, problem: AttentionProblem, config: Config, extras: Extras = NO_EXTRAS
 ) -> Pair:
     """Out (B, Hq, Sq, Dv) and lse (B, Hq, Sq), as attention.layout has them."""
     import torch
 
-    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float) -> Pair:
+    def call(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> Pair:
         kernel = torch.ops.aten._scaled_dot_product_cudnn_attention
         out, lse, *_ = kernel(q, k, v, None, True, 0.0, causal, False, scale=scale)
         return out, lse.reshape(out.shape[:-1])  # some releases return (B, Hq, Sq, 1)
@@ -127,7 +122,7 @@ def forward(
     return by_squares(call, query, key, value, problem)
 
 
-def backward(grad_out: torch.Tensor, grad_lse: torch.Tensor | None, given: Forwarded, wanted: Wanted) -> Gradients:
+def backward(grad_out: Tensor, grad_lse: Tensor | None, given: Forwarded, wanted: Wanted) -> Gradients:
     import torch
 
     from attention.kernels.torch.common.gradients import gradients

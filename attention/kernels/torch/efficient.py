@@ -14,6 +14,7 @@ from microbench.arch import CUDA, Arch
 
 if TYPE_CHECKING:
     import torch
+    from torch import Tensor
 
 BIAS_MULTIPLE = 16  # elements of a row of an additive mask
 
@@ -28,12 +29,7 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
 
 
 def forward(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    problem: AttentionProblem,
-    config: Config,
-    extras: Extras = NO_EXTRAS,
+    query: Tensor, key: Tensor, value: Tensor, problem: AttentionProblem, config: Config, extras: Extras = NO_EXTRAS
 ) -> Pair:
     """Out (B, Hq, Sq, Dv) and lse (B, Hq, Sq), as attention.layout has them."""
     import torch
@@ -53,13 +49,13 @@ def forward(
     return out, lse
 
 
-def _for_each_head(tensor: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
+def _for_each_head(tensor: Tensor, query: Tensor) -> Tensor:
     """Key heads repeated for the query heads of their group."""
     group = query.shape[1] // tensor.shape[1]
     return tensor if group == 1 else tensor.repeat_interleave(group, dim=1)
 
 
-def _bias(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def _bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
     import torch
 
     *leading, keys = mask.shape

@@ -21,7 +21,7 @@ from attention.variant import Config, Demand, Tile, Variant
 from microbench.arch import CUDA, Arch
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
     from attention.gradient import Gradients
 
@@ -96,12 +96,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 
 
 def forward(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    problem: AttentionProblem,
-    config: Config,
-    extras: Extras = NO_EXTRAS,
+    query: Tensor, key: Tensor, value: Tensor, problem: AttentionProblem, config: Config, extras: Extras = NO_EXTRAS
 ) -> Pair:
     """Out (B, Hq, Sq, D) and lse (B, Hq, Sq), as attention.layout has them."""
     import torch
@@ -109,28 +104,24 @@ def forward(
     if problem.varlen or problem.alignment == "bottom_right" or problem.window != (-1, -1):
         return _bottom_right(query, key, value, problem, extras)
 
-    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float) -> Pair:
+    def call(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> Pair:
         out, lse, *_ = torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal, False, scale=scale)
         return out, lse
 
     return by_squares(call, query, key, value, problem)
 
 
-def alone(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, causal: bool, scale: float | None
-) -> torch.Tensor:
+def alone(query: Tensor, key: Tensor, value: Tensor, causal: bool, scale: float | None) -> Tensor:
     """Out (B, Hq, Sq, D) without lse, past the choice that torch's function would make."""
     import torch
 
-    out: torch.Tensor = torch.ops.aten._scaled_dot_product_flash_attention(
+    out: Tensor = torch.ops.aten._scaled_dot_product_flash_attention(
         query, key, value, 0.0, causal, False, scale=scale
     )[0]
     return out
 
 
-def _bottom_right(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, problem: AttentionProblem, extras: Extras
-) -> Pair:
+def _bottom_right(query: Tensor, key: Tensor, value: Tensor, problem: AttentionProblem, extras: Extras) -> Pair:
     """The operator below torch's function: (B, S, H, D) or packed (T, H, D), aligned bottom-right, with windows."""
     import torch
 
@@ -152,7 +143,7 @@ def _bottom_right(
     return out, lse
 
 
-def backward(grad_out: torch.Tensor, grad_lse: torch.Tensor | None, given: Forwarded, wanted: Wanted) -> Gradients:
+def backward(grad_out: Tensor, grad_lse: Tensor | None, given: Forwarded, wanted: Wanted) -> Gradients:
     import torch
 
     from attention.kernels.torch.common.gradients import gradients, lse_of_unseen
@@ -179,7 +170,7 @@ def backward(grad_out: torch.Tensor, grad_lse: torch.Tensor | None, given: Forwa
     return gradients((query, key, value), grad_out, given, wanted)
 
 
-def _of_no_sequence_zero(gradient: torch.Tensor, starts: torch.Tensor | None) -> torch.Tensor:
+def _of_no_sequence_zero(gradient: Tensor, starts: Tensor | None) -> Tensor:
     """(1, T, H, D): rows of no sequence are written by nobody, and a projection's gradient sums over them."""
     import torch
 

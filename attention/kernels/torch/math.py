@@ -14,7 +14,7 @@ from attention.variant import Config, Variant
 from microbench.arch import CUDA, Arch
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
     from attention.gradient import Gradients
 
@@ -40,19 +40,14 @@ def notes(problem: AttentionProblem) -> tuple[str, ...]:
 
 
 def forward(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    problem: AttentionProblem,
-    config: Config,
-    extras: Extras = NO_EXTRAS,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    query: Tensor, key: Tensor, value: Tensor, problem: AttentionProblem, config: Config, extras: Extras = NO_EXTRAS
+) -> tuple[Tensor, Tensor]:
     from attention import slow
 
     return slow.forward(query, key, value, problem, config, extras)
 
 
-def backward(grad_out: torch.Tensor, grad_lse: torch.Tensor | None, given: Forwarded, wanted: Wanted) -> Gradients:
+def backward(grad_out: Tensor, grad_lse: Tensor | None, given: Forwarded, wanted: Wanted) -> Gradients:
     from attention import gradient
 
     return gradient.backward(

@@ -9,9 +9,10 @@ from attention.problem import AttentionProblem
 
 if TYPE_CHECKING:
     import torch
+    from torch import Tensor
 
 
-def additive(problem: AttentionProblem, mask: torch.Tensor | None, query: torch.Tensor) -> torch.Tensor | None:
+def additive(problem: AttentionProblem, mask: Tensor | None, query: Tensor) -> Tensor | None:
     """What is added to the scores of `query`, broadcast to (B, Hq, Sq, Skv); None where nothing is."""
     if mask is None and not band_in_mask(problem):
         return None
@@ -30,7 +31,7 @@ def additive(problem: AttentionProblem, mask: torch.Tensor | None, query: torch.
     return torch.zeros(seen.shape, dtype=dtype, device=device).masked_fill_(~seen, -torch.inf)
 
 
-def seen_in_band(left: int | None, right: int | None, queries: int, keys: int, device: torch.device) -> torch.Tensor:
+def seen_in_band(left: int | None, right: int | None, queries: int, keys: int, device: torch.device) -> Tensor:
     """Bool (Sq, Skv): query i sees keys i + left to i + right; None is an open side (attention.band)."""
     import torch
 

@@ -15,14 +15,13 @@ from attention.problem import AttentionProblem
 
 if TYPE_CHECKING:
     import torch
+    from torch import Tensor
 
-Pair = tuple["torch.Tensor", "torch.Tensor"]
-Call = Callable[["torch.Tensor", "torch.Tensor", "torch.Tensor", bool, float], Pair]
+Pair = tuple["Tensor", "Tensor"]
+Call = Callable[["Tensor", "Tensor", "Tensor", bool, float], Pair]
 
 
-def by_squares(
-    call: Call, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, problem: AttentionProblem
-) -> Pair:
+def by_squares(call: Call, query: Tensor, key: Tensor, value: Tensor, problem: AttentionProblem) -> Pair:
     """Top-left causality as a square of the shorter length, and the queries after it, which see all keys."""
     scale = problem.softmax_scale
     q, k, v = (padded(tensor) for tensor in (query, key, value))
@@ -38,13 +37,13 @@ def by_squares(
     return out, lse
 
 
-def laid_out(found: torch.Tensor, query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+def laid_out(found: Tensor, query: Tensor, value: Tensor) -> Tensor:
     """The result in attention.layout's strides, as a compiled graph was promised; copied only where they differ."""
     out = empty_out(query, value.shape[-1])
     return found if found.stride() == out.stride() else out.copy_(found)
 
 
-def padded(tensor: torch.Tensor) -> torch.Tensor:
+def padded(tensor: Tensor) -> Tensor:
     """With a contiguous last dimension of whole 16 bytes."""
     short = -tensor.shape[-1] % (16 // tensor.element_size())
     if short:
@@ -54,19 +53,19 @@ def padded(tensor: torch.Tensor) -> torch.Tensor:
     return dense(tensor)
 
 
-def dense(tensor: torch.Tensor) -> torch.Tensor:
+def dense(tensor: Tensor) -> Tensor:
     """With a contiguous last dimension."""
     return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
 
 
 @cache
-def _kept_zero(device: torch.device, dtype: torch.dtype, size: int) -> torch.Tensor:
+def _kept_zero(device: torch.device, dtype: torch.dtype, size: int) -> Tensor:
     import torch
 
     return torch.zeros(size or (), dtype=dtype, device=device)
 
 
-def no_dropout(device: torch.device, dtype: torch.dtype, size: int = 0) -> torch.Tensor:
+def no_dropout(device: torch.device, dtype: torch.dtype, size: int = 0) -> Tensor:
     """The state of a generator that no dropout reads. One of a graph's own pool would not outlive the graph."""
     import torch
 
