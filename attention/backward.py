@@ -15,8 +15,7 @@ import torch
 from attention import learned
 from attention.choose import Refusal, withheld_from
 from attention.errors import FallbackWarning
-from attention.forwarded import Forwarded, Wanted
-from attention.gradient import Gradients
+from attention.forwarded import Forwarded, Gradients, Wanted
 from attention.machine import machine_profile
 from attention.problem import AttentionProblem
 from attention.variant import by_path

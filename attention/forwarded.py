@@ -1,4 +1,4 @@
-"""What a backward kernel is given, and what is asked of it."""
+"""What a backward kernel is given, what is asked of it, and what it gives."""
 
 from __future__ import annotations
 
@@ -42,3 +42,15 @@ class Wanted:
     lse: bool = False
     twice: bool = False
     nothing_seen: bool = False
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Laid out as `torch.empty_like` of the inputs; None where none was wanted of a mask, slopes or sinks."""
+
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    mask: torch.Tensor | None
+    alibi: torch.Tensor | None
+    sinks: torch.Tensor | None

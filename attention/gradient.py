@@ -7,25 +7,12 @@
 Scores are recomputed piece by piece, so that memory grows with the sequence, not with its square.
 """
 
-from dataclasses import dataclass
-
 import torch
 
 from attention.extras import Extras
+from attention.forwarded import Gradients
 from attention.pieces import Piece, pieces, scores_of
 from attention.problem import AttentionProblem
-
-
-@dataclass(frozen=True)
-class Gradients:
-    """Laid out as `torch.empty_like` of the inputs; None where none was wanted of a mask, slopes or sinks."""
-
-    query: torch.Tensor
-    key: torch.Tensor
-    value: torch.Tensor
-    mask: torch.Tensor | None
-    alibi: torch.Tensor | None
-    sinks: torch.Tensor | None
 
 
 def backward(

@@ -74,8 +74,7 @@ def _backward(
     given = Forwarded(query, key, value, out, lse, plan.problem, extras)
     twice = torch.is_grad_enabled() and query.requires_grad  # create_graph
     wants = Wanted(of_mask, of_alibi, of_sinks, deterministic, grad_lse is not None, twice, plan.run is nothing_seen)
-    with torch.autocast(query.device.type, enabled=False):
-        found = backward.gradients(grad_out, grad_lse, given, wants)
+    found = backward.gradients(grad_out, grad_lse, given, wants)
     others = (query.new_empty(0) if each is None else each for each in (found.mask, found.alibi, found.sinks))
     return found.query, found.key, found.value, *others
 

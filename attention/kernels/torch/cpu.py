@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attention.extras import NO_EXTRAS, Extras
-from attention.forwarded import Forwarded, Wanted
+from attention.forwarded import Forwarded, Gradients, Wanted
 from attention.kernels.torch.common import limits
+from attention.kernels.torch.common.gradients import gradients, lse_of_unseen
 from attention.kernels.torch.common.limits import MOST_MASKED, band_in_mask
 from attention.kernels.torch.common.masks import additive
 from attention.kernels.torch.common.tensors import Pair, dense, laid_out
@@ -19,8 +20,6 @@ from microbench.arch import Arch
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from attention.gradient import Gradients
 
 KEYS = 512
 QUERIES = ((768, 256), (192, 64), (0, 32))
@@ -119,8 +118,6 @@ def forward(
 def backward(grad_out: Tensor, grad_lse: Tensor | None, given: Forwarded, wanted: Wanted) -> Gradients:
     """Heads of a group are repeated, and their gradients added."""
     import torch
-
-    from attention.kernels.torch.common.gradients import gradients, lse_of_unseen
 
     problem, group = given.problem, given.query.shape[1] // given.key.shape[1]
     keys = [each if group == 1 else each.repeat_interleave(group, 1) for each in (given.key, given.value)]

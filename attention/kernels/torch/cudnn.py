@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from attention.cuda.family import readers
 from attention.extras import NO_EXTRAS, Extras
-from attention.forwarded import Forwarded, Wanted
+from attention.forwarded import Forwarded, Gradients, Wanted
 from attention.kernels.torch.common import limits
+from attention.kernels.torch.common.gradients import gradients
 from attention.kernels.torch.common.tensors import Pair, by_squares, no_dropout
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
@@ -24,8 +25,6 @@ from microbench.arch import Arch
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from attention.gradient import Gradients
 
 ROWS, COLUMNS = 128, 128
 WARPGROUPS = 2
@@ -124,8 +123,6 @@ def forward(
 
 def backward(grad_out: Tensor, grad_lse: Tensor | None, given: Forwarded, wanted: Wanted) -> Gradients:
     import torch
-
-    from attention.kernels.torch.common.gradients import gradients
 
     problem, zero = given.problem, no_dropout(given.query.device, torch.int64)
     d_out = grad_out if grad_out.stride() == given.out.stride() else torch.empty_like(given.out).copy_(grad_out)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from attention.corrections import FEW_QUERIES
 from attention.cuda.family import readers
 from attention.extras import NO_EXTRAS, Extras
-from attention.forwarded import Forwarded, Wanted
+from attention.forwarded import Forwarded, Gradients, Wanted
 from attention.kernels.torch.common import limits
+from attention.kernels.torch.common.gradients import gradients, lse_of_unseen
 from attention.kernels.torch.common.tensors import Pair, by_squares, dense, laid_out, no_dropout, padded
 from attention.problem import AttentionProblem, Feature
 from attention.variant import Config, Demand, Tile, Variant
@@ -22,8 +23,6 @@ from microbench.arch import CUDA, Arch
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from attention.gradient import Gradients
 
 WARPS = 4
 HEAD_DIM_MAX_BACKWARD = {"sm86": 192, "sm89": 192, "sm120a": 192}
@@ -145,8 +144,6 @@ def _bottom_right(query: Tensor, key: Tensor, value: Tensor, problem: AttentionP
 
 def backward(grad_out: Tensor, grad_lse: Tensor | None, given: Forwarded, wanted: Wanted) -> Gradients:
     import torch
-
-    from attention.kernels.torch.common.gradients import gradients, lse_of_unseen
 
     problem, extras = given.problem, given.extras
     tensors = [each.transpose(1, 2) for each in (grad_out, given.query, given.key, given.value, given.out)]

@@ -8,15 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attention.extras import NO_EXTRAS, Extras
-from attention.forwarded import Forwarded, Wanted
+from attention.forwarded import Forwarded, Gradients, Wanted
 from attention.problem import FEATURES, AttentionProblem
 from attention.variant import Config, Variant
 from microbench.arch import CUDA, Arch
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from attention.gradient import Gradients
 
 SUMMARY = {
     "forward": "the slow path: torch operations in float32, piece by piece; runs where nothing else can",
@@ -48,14 +46,17 @@ def forward(
 
 
 def backward(grad_out: Tensor, grad_lse: Tensor | None, given: Forwarded, wanted: Wanted) -> Gradients:
+    import torch
+
     from attention import gradient
 
-    return gradient.backward(
-        *(grad_out, grad_lse, given.query, given.key, given.value, given.out, given.lse),
-        *(given.problem, given.extras),
-        wanted=(wanted.mask, wanted.alibi, wanted.sinks),
-        nothing_seen=wanted.nothing_seen,
-    )
+    with torch.autocast(given.query.device.type, enabled=False):  # fused kernels take no matmul that it would cast
+        return gradient.backward(
+            *(grad_out, grad_lse, given.query, given.key, given.value, given.out, given.lse),
+            *(given.problem, given.extras),
+            wanted=(wanted.mask, wanted.alibi, wanted.sinks),
+            nothing_seen=wanted.nothing_seen,
+        )
 
 
 VARIANTS = tuple(

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 def additive(problem: AttentionProblem, mask: Tensor | None, query: Tensor) -> Tensor | None:
     """What is added to the scores of `query`, broadcast to (B, Hq, Sq, Skv); None where nothing is."""
-    if mask is None and not band_in_mask(problem):
+    banded = band_in_mask(problem)
+    if mask is None and not banded:
         return None
     import torch
 
     dtype, device, seen = query.dtype, query.device, None
-    if band_in_mask(problem):
+    if banded:
         band = problem.band()
         seen = seen_in_band(band.left, band.right, problem.seq_q, problem.seq_kv, device)
     if mask is not None and mask.dtype != torch.bool:
