@@ -11,15 +11,14 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
-import numpy as np
-
-from attention import learned, reference, rounding, timings
-from attention.choose import Candidate, choose
+from attention import learned, timings, trials
+from attention.choose import Candidate
 from attention.errors import EnvironmentLacks
 from attention.identity import text_sha256
 from attention.machine import machine_profile
 from attention.problem import AttentionProblem
-from attention.timing import Timing
+from attention.reference import Comparison
+from attention.timing import Pass, Timing
 from attention.variant import by_path
 from microbench import stamp
 from microbench.device.cpu import cores, host_slug
@@ -28,7 +27,6 @@ from microbench.measure import turns
 from microbench.measure.timed import Timed
 from microbench.report.progress import watching
 
-ORACLE_ROWS = 256  # queries that the oracle checks, the last ones: under causal they see the most keys
 PACKAGES = ("smscope", "torch", "numba", "llvmlite", "numpy")
 
 
@@ -52,9 +50,14 @@ class Measured:
 
 
 def bench(
-    problems: list[AttentionProblem], *, only: str | None = None, every: bool = False, unpredicted: bool = True
+    problems: list[AttentionProblem],
+    *,
+    passes: Pass = "forward",
+    only: str | None = None,
+    every: bool = False,
+    unpredicted: bool = True,
 ) -> list[Measured]:
-    """Time each problem's candidates on this CPU: the best predicted of each variant, or `every` configuration.
+    """Time a pass of each problem by its candidates on this CPU: each variant's best predicted one, or `every` one.
 
     Without `unpredicted`, only kernels that are predicted: the timings of others correct nothing, and take long.
     Appends what was measured to data/attention/<this machine>.jsonl. Raises EnvironmentLacks, UnsupportedError.
@@ -63,7 +66,7 @@ def bench(
         import torch
     except ImportError as error:
         raise EnvironmentLacks("The bench times torch's kernel beside ours; `pip install torch` first.") from error
-    work = [(problem, _candidates(problem, only, every, unpredicted)) for problem in problems]
+    work = [(problem, _candidates(problem, passes, only, every, unpredicted)) for problem in problems]
     measured: list[Measured] = []
     begun, before = datetime.now(UTC).isoformat(timespec="seconds"), usage()
     with (
@@ -73,7 +76,7 @@ def bench(
     ):
         for problem, candidates in work:
             watcher.doing(str(problem), "checking and timing")
-            measured += _bench_one(device, problem, candidates, begun, watcher.finished)
+            measured += _bench_one(device, problem, passes, candidates, begun, watcher.finished)
     disturbed = trouble(before, usage(), len(cores()))
     for each in measured:
         if each.timing is not None and not disturbed:
@@ -84,11 +87,9 @@ def bench(
 
 
 def _candidates(
-    problem: AttentionProblem, only: str | None, every: bool, unpredicted: bool
+    problem: AttentionProblem, passes: Pass, only: str | None, every: bool, unpredicted: bool
 ) -> list[tuple[Candidate, bool]]:
-    profile = machine_profile("cpu").profile
-    known, duels = learned.of_machine(profile), learned.duels_of_machine(profile)
-    choice = choose(profile, problem, only=only, efficiencies=known, duels=duels)
+    choice = learned.choice_on(machine_profile("cpu").profile, problem, passes=passes, only=only)
     wanted: dict[str, Candidate] = {}
     for candidate in choice.candidates if every else (choice.pick, *choice.candidates):
         if unpredicted or candidate.prediction is not None:
@@ -99,22 +100,22 @@ def _candidates(
 def _bench_one(
     device: HostDevice,
     problem: AttentionProblem,
+    passes: Pass,
     candidates: list[tuple[Candidate, bool]],
     run_id: str,
     finished: Callable[[], None],
 ) -> list[Measured]:
-    query, key, value = inputs(problem)
+    trial = trials.of_pass(passes, problem)
     calls: dict[int, Callable[[], Any]] = {}
-    errors: dict[int, reference.Comparison] = {}
+    errors: dict[int, Comparison] = {}
     failures: dict[int, str] = {}
-    oracle, low, bound = _oracle(problem, query, key, value)
     for index, (candidate, _) in enumerate(candidates):
         run, config = by_path(candidate.variant).load(), candidate.config
 
         def call(run: Any = run, config: Any = config) -> Any:
-            return run(query, key, value, problem, config)
+            return trial.call(run, config)
 
-        errors[index] = reference.compare(_checked_part(call()[0]), oracle, low, problem.dtype, bound)
+        errors[index] = trial.judged(call())
         if errors[index].ok:
             calls[index] = call
         else:
@@ -123,57 +124,13 @@ def _bench_one(
     found = []
     for index, (candidate, picked) in enumerate(candidates):
         finished()
-        timing = _timing(problem, candidate, timed[index], errors[index], run_id) if index in timed else None
+        timing = _timing(problem, passes, candidate, timed[index], errors[index], run_id) if index in timed else None
         found.append(Measured(problem, candidate, timing, failures.get(index), picked))
     return found
 
 
-def inputs(problem: AttentionProblem, seed: int = 0) -> tuple[Any, Any, Any]:
-    """N(0, 1) query, key and value as torch tensors (B, H, S, D) in the problem's dtype."""
-    import torch
-
-    generator = torch.Generator().manual_seed(seed)
-    dtype = getattr(torch, problem.dtype)
-    shapes = (
-        (problem.batch, problem.heads_q, problem.seq_q, problem.head_dim),
-        (problem.batch, problem.heads_kv, problem.seq_kv, problem.head_dim),
-        (problem.batch, problem.heads_kv, problem.seq_kv, problem.head_dim_v),
-    )
-    q, k, v = (torch.randn(shape, generator=generator).to(dtype) for shape in shapes)
-    return q, k, v
-
-
-def _checked_part(out: Any) -> Any:
-    """The last queries of the first and last head of the first batch, as float64."""
-    heads = [0, out.shape[1] - 1]
-    return out[0, heads, -ORACLE_ROWS:].double().numpy()
-
-
-def _oracle(problem: AttentionProblem, query: Any, key: Any, value: Any) -> tuple[Any, Any, float]:
-    """The oracle's and torch's own result of the checked part, and what rounding may do to it in this precision."""
-    import torch
-
-    from attention.torch_private import torch_sdpa
-
-    group = problem.heads_q // problem.heads_kv
-    heads_q = [0, problem.heads_q - 1]
-    q = query[:1, heads_q, -ORACLE_ROWS:]
-    k, v = (tensor[:1, [head // group for head in heads_q]] for tensor in (key, value))
-    first = problem.seq_q - q.shape[2]
-    seen = np.tri(q.shape[2], problem.seq_kv, first, dtype=bool) if problem.causal else None
-    arrays = [tensor.double().numpy() for tensor in (q, k, v)]
-    out, _ = reference.attention(*arrays, scale=problem.softmax_scale, mask=seen)
-    mask = None if seen is None else torch.from_numpy(seen)
-    low = torch_sdpa(q, k, v, mask, scale=problem.softmax_scale)
-    bound = 0.0
-    if problem.dtype in rounding.UNIT:
-        exact = (rounding.Rounded.exact(array, problem.dtype) for array in arrays)
-        bound = float(rounding.attention(*exact, scale=problem.softmax_scale, seen=seen)[1].error.max(initial=0.0))
-    return out[0], low[0].double().numpy(), bound
-
-
 def _timing(
-    problem: AttentionProblem, candidate: Candidate, timed: Timed, error: reference.Comparison, run: str
+    problem: AttentionProblem, passes: Pass, candidate: Candidate, timed: Timed, error: Comparison, run: str
 ) -> Timing:
     import torch
 
@@ -197,9 +154,10 @@ def _timing(
         error=error.error,
         allowed_error=error.allowed,
         threads=torch.get_num_threads(),
-        source_sha256=text_sha256(candidate.variant),
+        source_sha256=text_sha256(candidate.variant) if candidate.owner == "smscope" else "",
         packages=installed_packages(),
         run=run,
+        passes=passes,
         commit=stamp.commit().sha,
         dirty=stamp.commit().dirty,
     )

@@ -38,7 +38,7 @@ def cells(each: Measured, measured: list[Measured]) -> tuple[object, ...]:
         written(predicted, "s") if predicted else None,
         written(each.timing.seconds, "s"),
         f"{written(each.timing.low, 's')} to {written(each.timing.high, 's')}",
-        written(each.problem.flops / each.timing.seconds, "FLOP/s"),
+        written(each.timing.tflops * 1e12, "FLOP/s"),
         f"{ratio:.2f} x" if ratio else None,
         "picked" if each.picked else None,
     )

@@ -81,7 +81,7 @@ def jobs(
     return [
         job
         for variant in (shipped() if variants is None else variants)
-        if variant.build is not None
+        if variant.builds
         for arch in archs.ARCHS
         if arch.name in variant.archs and (not wanted or arch.name in wanted)
         for job in _jobs(variant, arch, asked if every or combined else ())
@@ -89,14 +89,14 @@ def jobs(
 
 
 def _jobs(variant: Variant, arch: Arch, asked: tuple[AttentionProblem, ...]) -> Iterator[Job]:
-    assert variant.build is not None
     seen: set[tuple[str, CudaBuild]] = set()
     for problem, config in _all(variant, arch, asked) if asked else _picked(variant, arch):
-        build, kernel = variant.build(problem, config), f"{variant.path} d={problem.head_dim}"
-        if (kernel, build) not in seen:
-            seen.add((kernel, build))
-            source = source_of(variant.folder, build, arch)
-            yield Job(kernel, arch.name, f"{_asked(problem)} {config}", source, _rules(variant, build, arch))
+        kernel = f"{variant.path} d={problem.head_dim}"
+        for build in variant.steps(problem, config):
+            if (kernel, build) not in seen:
+                seen.add((kernel, build))
+                source = source_of(variant.folder, build, arch)
+                yield Job(kernel, arch.name, f"{_asked(problem)} {config}", source, _rules(variant, build, arch))
 
 
 def _rules(variant: Variant, build: CudaBuild, arch: Arch) -> Whole:

@@ -11,10 +11,11 @@ from pydantic import TypeAdapter
 from attention.calibration import Duel, lead_near
 from attention.corrections import Corrections
 from attention.errors import ProblemError, UnsupportedError
+from attention.forwarded import Wanted
 from attention.model import HOST, Prediction, Unpredicted, predict
 from attention.nearest import nearest
 from attention.problem import AttentionProblem
-from attention.variant import Config, Owner, Variant, shipped
+from attention.variant import Config, Owner, Variant, every_shipped, shipped
 from microbench.arch import Arch, by_name
 from microbench.profile import Profile
 
@@ -63,6 +64,7 @@ class Choice:
     fallback: str | None = None
     nearest: str | None = None  # the changes with which a tuned kernel would serve, where few will do
     mistrust: str | None = None  # why a kernel of ours that is predicted to be faster is not picked
+    passes: str = "forward"
 
     @property
     def mistrusted(self) -> tuple[Candidate, ...]:
@@ -89,14 +91,17 @@ def choose(
     profile: Profile,
     problem: AttentionProblem,
     *,
+    passes: str = "forward",
     only: str | None = None,
     variants: tuple[Variant, ...] | None = None,
+    withheld: tuple[Refusal, ...] = (),
     efficiencies: Corrections | None = None,
     unmeasured: bool = False,
     duels: Sequence[Duel] | None = None,
 ) -> Choice:
-    """Pick a kernel for one problem on the machine of `profile`.
+    """Pick a kernel for one pass of one problem on the machine of `profile`.
 
+    withheld        variants that this call, or this process, leaves out
     only            'smscope' or 'torch' leaves the other's variants out; a variant's name leaves all others out
     efficiencies    what timings on this kind of machine showed; None judges by the constants of the profile alone
     unmeasured      take a GPU kernel of ours before torch's where `efficiencies` hold no timing of it
@@ -104,17 +109,21 @@ def choose(
                     leaves it to the model
     Raises UnsupportedError where nothing can serve, with every reason.
     """
-    variants = shipped() if variants is None else variants
+    variants = shipped(passes) if variants is None else variants
+    if not variants:
+        passes_known = ", ".join(dict.fromkeys(variant.passes for variant in every_shipped()))
+        raise ProblemError(f"passes={passes!r} names no pass that has a kernel; use one of {passes_known}.")
     arch = by_name(profile.arch)
     if only and not any(_named(variant, only) for variant in variants):
         names = ", ".join(dict.fromkeys(variant.name for variant in variants))
         raise ProblemError(f"only={only!r} names no kernel; use smscope, torch, or one of {names}.")
-    candidates, refused = legal(problem, arch, variants, only)
+    candidates, refused = legal(problem, arch, variants, only, withheld)
+    tuned = _tuned(variants)
     if not candidates:
         here = {variant.path for variant in variants if arch.name in variant.archs and _named(variant, only)}
         reasons = "; ".join(f"{each.variant} {each.reason}" for each in refused if each.variant in here)
         wanted = f" under only={only!r}" if only else ""
-        hint = nearest(problem, arch, variants) if only == "smscope" else None
+        hint = nearest(problem, arch, tuned) if only == "smscope" else None
         raise UnsupportedError(
             f"No kernel on {profile.gpu} serves {problem}{wanted}: {reasons or f'there is none for {arch.name} yet'}"
             f"{f'; a tuned kernel would serve the same call {hint}' if hint else ''}."
@@ -129,20 +138,25 @@ def choose(
     mistrust = None
     if arch.name == HOST and duels is not None:
         pick, mistrust = _borne_out(pick, ordered, problem, variants, duels)
-    served = bool(only) or any(candidate.owner == "smscope" for candidate in able)
-    fallback = None if served else behind or _why_fallback(refused, arch, variants)
-    hint = None if served or behind else nearest(problem, arch, variants)
-    return Choice(problem, profile.gpu, profile.arch, pick, tied, ordered, refused, fallback, hint, mistrust)
+    served = bool(only) or any(_is_of(candidate, tuned) for candidate in able)
+    fallback = None if served else behind or _why_fallback(refused, arch, tuned)
+    hint = None if served or behind else nearest(problem, arch, tuned)
+    return Choice(problem, profile.gpu, profile.arch, pick, tied, ordered, refused, fallback, hint, mistrust, passes)
 
 
 def legal(
-    problem: AttentionProblem, arch: Arch, variants: tuple[Variant, ...], only: str | None = None
+    problem: AttentionProblem,
+    arch: Arch,
+    variants: tuple[Variant, ...],
+    only: str | None = None,
+    withheld: tuple[Refusal, ...] = (),
 ) -> tuple[list[tuple[Variant, Config]], tuple[Refusal, ...]]:
     """Every (variant, configuration) that can serve, and every refusal with its reason."""
     allowed: list[tuple[Variant, Config]] = []
     refused: list[Refusal] = []
+    left_out = {each.variant: each.reason for each in withheld}
     for variant in variants:
-        reason = _outside(variant, arch, only) or variant.refusal(problem, arch)
+        reason = _outside(variant, arch, only) or left_out.get(variant.path) or variant.refusal(problem, arch)
         if reason:
             refused.append(Refusal(variant.path, None, reason))
             continue
@@ -207,7 +221,7 @@ def _never_timed(
     problem: AttentionProblem, arch: Arch, candidates: list[tuple[Variant, Config]], efficiencies: Corrections
 ) -> str | None:
     """Why torch's kernel goes before ours on a GPU: nobody has timed both there. None where it need not, or cannot."""
-    ours = {variant.path: variant for variant, _ in candidates if variant.build is not None}
+    ours = {variant.path: variant for variant, _ in candidates if variant.builds}
     torchs = {variant.path: variant for variant, _ in candidates if variant.owner == "torch" and variant.fused}
     if not ours or not torchs:
         return None
@@ -219,8 +233,24 @@ def _never_timed(
     )
 
 
+def _tuned(variants: tuple[Variant, ...]) -> tuple[Variant, ...]:
+    """The kernels without which a call falls back: ours, and of a pass for which there are none every fused one."""
+    ours = tuple(variant for variant in variants if variant.owner == "smscope")
+    return ours or tuple(variant for variant in variants if variant.fused)
+
+
+def _is_of(candidate: Candidate, variants: tuple[Variant, ...]) -> bool:
+    return any(each.path == candidate.variant for each in variants)
+
+
 def _fused_of_torch(candidate: Candidate, variants: tuple[Variant, ...]) -> bool:
     return candidate.owner == "torch" and any(each.path == candidate.variant and each.fused for each in variants)
+
+
+def withheld_from(wanted: Wanted, passes: str, arch: str) -> tuple[Refusal, ...]:
+    """The variants of a pass on an architecture that this process leaves out for such a call, by torch's switches."""
+    here = (variant for variant in shipped(passes) if arch in variant.archs)
+    return tuple(Refusal(each.path, None, reason) for each in here if (reason := each.withheld(wanted)))
 
 
 def unjudged(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
@@ -278,10 +308,10 @@ def _named(variant: Variant, only: str | None) -> bool:
     return not only or only in (variant.owner, variant.name, variant.path)
 
 
-def _why_fallback(refused: tuple[Refusal, ...], arch: Arch, variants: tuple[Variant, ...]) -> str:
-    ours = {variant.path: variant for variant in variants if variant.owner == "smscope" and arch.name in variant.archs}
-    if not ours:
+def _why_fallback(refused: tuple[Refusal, ...], arch: Arch, tuned: tuple[Variant, ...]) -> str:
+    here = {variant.path: variant for variant in tuned if arch.name in variant.archs}
+    if not here:
         return f"there is no tuned kernel for {arch.name} yet"
-    whole = (each for each in refused if each.variant in ours and each.config is None)
-    said = {f"{ours[each.variant].name} {each.reason}" for each in whole}
+    whole = (each for each in refused if each.variant in here and each.config is None)
+    said = {f"{here[each.variant].name} {each.reason}" for each in whole}
     return "; ".join(sorted(said)) or "no configuration of a tuned kernel is legal"

@@ -19,7 +19,7 @@ from attention.explain import explain_on
 from attention.machine import machine_profile, nameable, named_machine
 from attention.picks import PICKS, shown, this_machine
 from attention.problem import AttentionProblem
-from attention.timing import FIELDS
+from attention.timing import FIELDS, Pass
 from microbench.arch import by_name
 from microbench.clocks import visible_gpus
 from microbench.device.cpu import host_slug
@@ -58,6 +58,7 @@ ExplainedGpu = Annotated[
         "--gpu", help="A profile, GPU or architecture: a100, sm89; this CPU by default.", autocompletion=nameable
     ),
 ]
+Backward = Annotated[bool, typer.Option("--backward", help="Of the gradients, from the forward's out and lse.")]
 SHAPE_HELP = "B,Hq,Hkv,Sq,Skv,D, such as 1,8,8,1024,1024,64; a seventh number is Dv."
 
 
@@ -81,6 +82,7 @@ def explain(
     ] = None,
     gpu: ExplainedGpu = None,
     only: Only = None,
+    backward: Backward = False,
     json: Json = False,
 ) -> None:
     """Which kernel serves a problem, which measured constants decided, and why every other kernel does not."""
@@ -98,7 +100,10 @@ def explain(
         tokens_q=tokens[0],
         tokens_kv=tokens[1],
     )
-    explanation = explain_on(machine.profile, problem, only=only, caution=machine.caution, known=machine.known)
+    passes = pass_asked(backward)
+    explanation = explain_on(
+        machine.profile, problem, only=only, passes=passes, caution=machine.caution, known=machine.known
+    )
     console.emit(json_module.loads(explanation.to_json())) if json else console.draw(explanation)
 
 
@@ -114,6 +119,7 @@ def bench(
     peers: Annotated[
         bool, typer.Option("--peers", help="On a GPU: time the grid and ten more cells beside every installed peer.")
     ] = False,
+    backward: Backward = False,
     calls: Annotated[
         bool,
         typer.Option("--calls", help="On a CPU: 100 whole calls of sdpa beside torch's function."),
@@ -128,7 +134,7 @@ def bench(
     """Time our kernel beside torch's on this CPU, or beside all peers on a GPU; timings go to data/attention."""
     if peers:
         chosen = (("--shape", shape), ("--dtype", dtype), ("--causal/--full", causal), ("--only", only))
-        for option, value in chosen:
+        for option, value in (*chosen, ("--backward", backward or None)):
             if value is not None:
                 raise InputError(f"--peers times its own grid of cells; leave out {option} or --peers.")
         _bench_peers(every, flex, json)
@@ -148,7 +154,8 @@ def bench(
         ]
     else:
         problems = grid.problems(dtype, causal)
-    measured = benchmark.bench(problems, only=only, every=every, unpredicted=bool(shape))
+    unpredicted = bool(shape) or backward
+    measured = benchmark.bench(problems, passes=pass_asked(backward), only=only, every=every, unpredicted=unpredicted)
     disturbed = next((each.disturbed for each in measured if each.disturbed), ())
     if disturbed:
         say(
@@ -247,6 +254,7 @@ def check(
 @app.command()
 def picks(
     gpu: Annotated[str | None, typer.Option("--gpu", help="A profile's name; this machine's own by default.")] = None,
+    backward: Backward = False,
     json: Json = False,
 ) -> None:
     """Say for three attention shapes which kernel would run and why. Needs a profile, and no torch."""
@@ -256,12 +264,17 @@ def picks(
     problems = (
         AttentionProblem.parse_shape(shape, dtype=_usual_dtype(profile), causal=causal) for shape, causal in PICKS
     )
-    found = [explain_on(profile, each, caution=machine.caution, known=machine.known) for each in problems]
+    options: dict[str, Any] = {"passes": pass_asked(backward), "caution": machine.caution, "known": machine.known}
+    found = [explain_on(profile, each, **options) for each in problems]
     if json:
         console.emit([json_module.loads(each.to_json()) for each in found])
     else:
         cautions = (f"Caution: {machine.caution}.",) if machine.caution else ()
         console.draw(*shown(profile, found, name), *cautions, log_columns=console.BENCH_COLUMNS)
+
+
+def pass_asked(backward: bool) -> Pass:
+    return "backward" if backward else "forward"
 
 
 def pair(option: str, text: str) -> tuple[int, int]:

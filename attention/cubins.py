@@ -68,11 +68,11 @@ def renew(arch: Arch, timings: Iterable[Timing]) -> None:
     """
     timed: dict[str, dict[Build, _Timed]] = {}
     for timing in timings:
-        asked = _asked(timing)
-        if asked is not None:
+        steps = _asked(timing)
+        for asked, cubin in zip(steps, timing.cubins, strict=False):
             builds = timed.setdefault(timing.variant, {})
-            build = build_of(arch.name, asked.kernel, asked.defines)
-            builds.setdefault(build, _Timed(asked)).rows.append(timing)
+            build = builds.setdefault(build_of(arch.name, asked.kernel, asked.defines), _Timed(asked))
+            build.ran.append((timing.source_sha256, cubin))
     for path, builds in timed.items():
         variant = by_path(path)
         text, on_file = text_sha256(path), set(read(variant))
@@ -94,14 +94,14 @@ def renew(arch: Arch, timings: Iterable[Timing]) -> None:
 
 @dataclass
 class _Timed:
-    """A build, and the timings of it."""
+    """A build, and the text and cubin of each timing of it."""
 
     asked: CudaBuild
-    rows: list[Timing] = field(default_factory=list)
+    ran: list[tuple[str, str]] = field(default_factory=list)
 
     def cubins_of(self, text: str) -> set[str]:
         """What ran where this text was timed, whoever compiled it."""
-        return {row.cubin_sha256 for row in self.rows if row.source_sha256 == text and row.cubin_sha256}
+        return {cubin for timed, cubin in self.ran if timed == text}
 
 
 def _alike(fresh: Compiled, on_file: set[Compiled]) -> Iterator[Compiled]:
@@ -157,16 +157,15 @@ def _of_this_text(variant: Variant) -> Iterator[Compiled]:
     return (each for each in read(variant) if each.text_sha256 == text)
 
 
-def _asked(timing: Timing) -> CudaBuild | None:
-    """What a timing was of, where today's kernel has such a configuration."""
-    if timing.cubin_sha256 is None:
-        return None
+def _asked(timing: Timing) -> tuple[CudaBuild, ...]:
+    """What a timing was of, where today's kernel has such a configuration, of as many steps."""
     try:
         variant = by_path(timing.variant)
         config = Config(tuple((axis, timing.config[axis]) for axis, _ in variant.space))
-        return variant.build(timing.problem, config) if variant.build else None
+        steps = variant.steps(timing.problem, config)
     except (AttentionError, KeyError, ValueError):
-        return None
+        return ()
+    return steps if len(steps) == len(timing.cubins) else ()
 
 
 def _compiled(variant: Variant, arch: Arch, builds: Sequence[CudaBuild]) -> Iterator[Compiled]:

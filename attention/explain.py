@@ -17,12 +17,13 @@ from attention import explain_tables as tables
 from attention import learned
 from attention.arguments import number, require_bools
 from attention.band import Alignment
-from attention.choose import Choice, choose
+from attention.choose import Candidate, Choice, Refusal, withheld_from
 from attention.classes import representative
 from attention.errors import ProblemError
 from attention.explain_known import known_parts
 from attention.explain_tables import ConstantUsed
-from attention.machine import HOST, machine_profile, named_machine, takes_unmeasured
+from attention.forwarded import Wanted
+from attention.machine import HOST, machine_profile, named_machine
 from attention.problem import AttentionProblem
 from attention.shapes import (
     MASK_AND_CAUSAL,
@@ -46,10 +47,7 @@ LOG_COLUMNS = 140
 UNMEASURED = (
     "No time can be predicted. The kernels that serve the call keep their fixed order, and the first one is picked."
 )
-BACKWARD = (
-    "torch's fused backward kernels compute the gradients from our out and lse if they serve the call; otherwise torch "
-    "matmuls do, in blocks of query rows (correct, not tuned)"
-)
+BACKWARD = "backward"
 OF_TORCH = frozenset({"dropout", "bool mask", "float mask"})  # features in the signature of torch's function
 TORCHS = "an eager attention.sdpa call goes to torch's function as a whole, with torch's backward; in every other call "
 
@@ -132,16 +130,18 @@ def explain(
     *,
     gpu: str | None = None,
     only: str | None = None,
+    passes: str = "forward",
 ) -> Explanation:
     """Explain one call, with the arguments of sdpa, or one AttentionProblem.
 
+    passes='backward' explains its gradients.
     Without `gpu`, the profile is this machine's own for the device of the tensors or the problem.
     explain_flash_attn_func and explain_flash_attn_varlen_func take the arguments of the other two functions.
     `gpu` need not be measured: 'a100', 'rtx4090' and 'sm89' say what is known of it, and which kernel it would go to.
     Raises ProblemError, UnsupportedError, microbench.errors.UnknownGpu.
     """
     if isinstance(query, AttentionProblem):
-        return explain_call(query, (), gpu=gpu, only=only)
+        return explain_call(query, (), gpu=gpu, only=only, passes=passes)
     if key is None or value is None:
         raise ProblemError("explain needs query, key and value, or one AttentionProblem; give all three tensors.")
     require_bools(is_causal=is_causal, enable_gqa=enable_gqa)
@@ -165,7 +165,7 @@ def explain(
         dropout_p=number("dropout_p", dropout_p),
         broadcast=True,
     )
-    explained = explain_call(problem, tensors, gpu=gpu, only=only)
+    explained = explain_call(problem, tensors, gpu=gpu, only=only, passes=passes)
     if gpu is not None or only == "smscope" or "torch" not in sys.modules:
         return explained
     from attention.torch_private import asked_of_torch
@@ -174,15 +174,22 @@ def explain(
 
 
 def explain_call(
-    problem: AttentionProblem, tensors: tuple[Any, ...], *, gpu: str | None = None, only: str | None = None
+    problem: AttentionProblem,
+    tensors: tuple[Any, ...],
+    *,
+    gpu: str | None = None,
+    only: str | None = None,
+    passes: str = "forward",
 ) -> Explanation:
     """Explain a problem with the tensors that posed it, whose layout may ask for a copy."""
     if gpu is not None:
         named = named_machine(gpu)
-        return explain_on(named.profile, problem, only=only, caution=named.caution, known=named.known)
+        return explain_on(named.profile, problem, only=only, passes=passes, caution=named.caution, known=named.known)
     device = str(getattr(tensors[0], "device", problem.device)) if tensors else problem.device
     found = machine_profile(device if device.startswith("cuda") else "cpu")
-    explained = explain_on(found.profile, problem, only=only, caution=found.caution)
+    withheld = withheld_from(Wanted(), BACKWARD, found.profile.arch) if "torch" in sys.modules else ()
+    options: dict[str, Any] = {"only": only, "passes": passes, "withheld": withheld}
+    explained = explain_on(found.profile, problem, caution=found.caution, **options)
     copies = copied_first(tensors) if explained.choice.pick.owner == "smscope" else ()
     return replace(explained, notes=(*explained.notes, *copies))
 
@@ -192,23 +199,19 @@ def explain_on(
     problem: AttentionProblem,
     *,
     only: str | None = None,
+    passes: str = "forward",
+    withheld: tuple[Refusal, ...] = (),
     caution: str | None = None,
     known: Known | None = None,
 ) -> Explanation:
     """Explain one problem on the machine of a profile, by its timings on file where there are some.
 
-    `known` is what else the reader should hear of a machine without a profile.
+    `withheld` are variants that this process leaves out of the backward. `known` is what else the reader should hear
+    of a machine without a profile.
     """
     problem = problem.on("cpu" if profile.arch == HOST else "cuda")
-    judged = representative(problem)
-    choice = choose(
-        profile,
-        judged,
-        only=only,
-        efficiencies=learned.of_machine(profile),
-        unmeasured=takes_unmeasured(),
-        duels=learned.duels_of_machine(profile),
-    )
+    judged = representative(problem) if passes == "forward" else problem
+    choice = learned.choice_on(profile, judged, passes=passes, only=only, withheld=withheld)
     choice = replace(choice, problem=problem)
     pick = choice.pick
     used = dict.fromkeys(term.constant for term in pick.prediction.terms) if pick.prediction else {}
@@ -237,8 +240,9 @@ def explain_on(
             by_path(pick.variant).summary,
             *([choice.mistrust] if choice.mistrust else []),
             *by_path(pick.variant).notes(problem),
-            TORCHS + BACKWARD if pick.owner == "torch" and OF_TORCH.issuperset(problem.features) else BACKWARD,
+            *([_gradients(profile, problem, pick, withheld)] if passes == "forward" else []),
             *(["lse includes the sinks"] if problem.sinks else []),
+            *_workspace(choice),
             *([f"all lengths of a class get one kernel; {judged} stands for this one"] if judged != problem else []),
             *_while_new(choice),
         ),
@@ -247,10 +251,24 @@ def explain_on(
     )
 
 
+def _gradients(profile: Profile, problem: AttentionProblem, pick: Candidate, withheld: tuple[Refusal, ...]) -> str:
+    """What computes the gradients of a forward."""
+    choice = learned.choice_on(profile, problem, passes=BACKWARD, withheld=withheld)
+    whole = TORCHS if pick.owner == "torch" and OF_TORCH.issuperset(problem.features) else ""
+    why = f", because {choice.fallback}" if choice.fallback else ""
+    return f"{whole}{choice.pick.variant} computes the gradients from out and lse{why}"
+
+
 def doubts_of(profile: Profile, choice: Choice) -> tuple[Doubt, ...]:
     """The constants in doubt for whose sake candidates of this choice are not predicted."""
     names = {each.doubtful for each in choice.candidates}
     return tuple(each for each in doubts(profile) if each.constant in names)
+
+
+def _workspace(choice: Choice) -> tuple[str, ...]:
+    """A sentence where a kernel of several steps needs memory between them."""
+    needed = by_path(choice.pick.variant).workspace(choice.problem, choice.pick.config)
+    return (f"its steps share a workspace of {written(needed, 'bytes')}",) if needed else ()
 
 
 def _while_new(choice: Choice) -> tuple[str, ...]:

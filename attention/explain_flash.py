@@ -49,6 +49,7 @@ def explain_flash_attn_func(
     strict: bool = False,
     only: str | None = None,
     gpu: str | None = None,
+    passes: str = "forward",
     **others: Any,
 ) -> Explanation:
     """Which kernel serves this call of flash_attn_func and why; `gpu` names a profile, by default this machine's own.
@@ -62,7 +63,7 @@ def explain_flash_attn_func(
     flash_problem.refuse_dropout(number("dropout_p", dropout_p))
     asked = flash_problem.problem(q, k, v, options, extras)
     hints = {"num_splits": num_splits, "pack_gqa": pack_gqa, "sm_margin": sm_margin, **others}
-    return _explained(asked, (q, k, v), extras, hints, gpu, only)
+    return _explained(asked, (q, k, v), extras, hints, gpu, only, passes)
 
 
 def explain_flash_attn_varlen_func(
@@ -97,6 +98,7 @@ def explain_flash_attn_varlen_func(
     strict: bool = False,
     only: str | None = None,
     gpu: str | None = None,
+    passes: str = "forward",
     **others: Any,
 ) -> Explanation:
     """Which kernel serves this call of flash_attn_varlen_func and why, as explain_flash_attn_func says it."""
@@ -112,7 +114,7 @@ def explain_flash_attn_varlen_func(
     lengths = Lengths(cu_seqlens_q, cu_seqlens_k, *longest)
     asked = flash_problem.packed_problem(q, k, v, lengths, options, extras)
     hints = {"num_splits": num_splits, "pack_gqa": pack_gqa, "sm_margin": sm_margin, **others}
-    return _explained(asked, (q, k, v), extras, hints, gpu, only)
+    return _explained(asked, (q, k, v), extras, hints, gpu, only, passes)
 
 
 def _explained(
@@ -122,7 +124,8 @@ def _explained(
     hints: Mapping[str, Any],
     gpu: str | None,
     only: str | None,
+    passes: str,
 ) -> Explanation:
-    explained = explain_call(asked, tensors, gpu=gpu, only=only)
+    explained = explain_call(asked, tensors, gpu=gpu, only=only, passes=passes)
     cut = (CUT.format(extras.parts()),) if extras.parts() > 1 else ()
     return replace(explained, notes=(*explained.notes, *cut, *ignored_note(hints)))

@@ -8,24 +8,14 @@ Scores are recomputed piece by piece, so that memory grows with the sequence, no
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 
 from attention.call import Extras
 from attention.features import FEATURES
+from attention.forwarded import Gradients
 from attention.pieces import Operands, Piece, logits_of, operands_of, pieces, scores_of, with_every_axis
 from attention.problem import AttentionProblem
-
-
-@dataclass(frozen=True)
-class Gradients:
-    """Laid out as `torch.empty_like` of the inputs; None where none was wanted of an operand of a feature."""
-
-    query: torch.Tensor
-    key: torch.Tensor
-    value: torch.Tensor
-    operands: Extras
 
 
 def backward(

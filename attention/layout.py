@@ -1,6 +1,11 @@
 """The strides of the results. Kernels and fakes call the same function, so that compiled graphs never disagree."""
 
-import torch
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 
 def empty_out(query: torch.Tensor, head_dim_v: int, dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -8,6 +13,8 @@ def empty_out(query: torch.Tensor, head_dim_v: int, dtype: torch.dtype | None = 
 
     A query whose heads lie inside a row, (B, S, H, D) in memory, has an out of the same kind whatever its width is.
     """
+    import torch
+
     if query.shape[-1] == head_dim_v:
         like = torch.empty_like(query, dtype=dtype)
         if like.stride(-1) == 1:
@@ -25,4 +32,6 @@ def empty_lse(query: torch.Tensor) -> torch.Tensor:
 
 def lse_dtype(query: torch.Tensor) -> torch.dtype:
     """What lse, slopes and sinks are in, and what the slow path computes in."""
+    import torch
+
     return torch.float64 if query.dtype == torch.float64 else torch.float32

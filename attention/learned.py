@@ -12,13 +12,16 @@ from pathlib import Path
 
 from attention import cubins, learned_file, timing_faults, timings
 from attention.calibration import Duel, Sample, calibrated, duels
+from attention.choose import Choice, Refusal, choose
 from attention.corrections import Corrections
 from attention.identity import text_sha256
 from attention.learned_file import Learned
 from attention.learned_key import Stamp, key_of, stamps
+from attention.machine import takes_unmeasured
 from attention.model import HOST, Unpredicted, predict
+from attention.problem import AttentionProblem
 from attention.timing import Timing
-from attention.variant import Config, Variant, shipped
+from attention.variant import Config, Variant, every_shipped
 from microbench import faults, paths
 from microbench.arch import by_name
 from microbench.profile import Profile, advising, available
@@ -32,6 +35,27 @@ def of_machine(profile: Profile) -> Corrections:
     A DataWarning names each line that cannot be right, once for each file.
     """
     return _taught(profile)[1].corrections
+
+
+def choice_on(
+    profile: Profile,
+    problem: AttentionProblem,
+    *,
+    passes: str = "forward",
+    only: str | None = None,
+    withheld: tuple[Refusal, ...] = (),
+) -> Choice:
+    """The choice by all that timings on this kind of machine say. Raises ProblemError, UnsupportedError."""
+    return choose(
+        profile,
+        problem,
+        passes=passes,
+        only=only,
+        withheld=withheld,
+        efficiencies=of_machine(profile),
+        unmeasured=takes_unmeasured(),
+        duels=duels_of_machine(profile),
+    )
 
 
 def timed_on(profile: Profile) -> str:
@@ -87,7 +111,7 @@ def derive(profile: Profile) -> Learned:
                 wrong[line] = found
         left_out[file.name] = (*left_out.get(file.name, ()), *(f"line {line}: {wrong[line]}" for line in sorted(wrong)))
     for variant in known.variants.values():
-        if variant.build is not None and variant.path in timed:
+        if variant.builds and variant.path in timed:
             left_out[cubins.place_of(variant).name] = cubins.faults(variant)
     compares = {"smscope", "torch"} <= {each.variant.owner for each in samples}
     left_out = {name: said for name, said in left_out.items() if said}
@@ -108,32 +132,33 @@ def efficiencies(
 
 @dataclass(frozen=True)
 class _Known:
-    """The variants that a timing may name, and the cubins that those of ours compile to."""
+    """The variants that a timing may name, by its passes, and the cubins that those of ours compile to."""
 
-    variants: dict[str, Variant]
+    variants: dict[tuple[str, str], Variant]
     cubins: dict[str, frozenset[str]]
 
     def of(self, timing: Timing) -> Variant | None:
         """The variant that was timed, while its code is what was timed."""
-        variant = self.variants.get(timing.variant)
+        variant = self.variants.get((timing.passes, timing.variant))
         if variant is None or variant.owner == "torch":
             return variant
         same_text = timing.source_sha256 == text_sha256(variant.path)
-        return variant if same_text or timing.cubin_sha256 in self.cubins[variant.path] else None
+        same_code = timing.cubins and self.cubins[variant.path].issuperset(timing.cubins)
+        return variant if same_text or same_code else None
 
 
 def _known(profile: Profile, variants: tuple[Variant, ...] | None = None) -> _Known:
-    every = shipped() if variants is None else variants
+    every = every_shipped() if variants is None else variants
     # torch's kernels are timed as peers, and chosen as variants.
-    peers = {f"peer/{variant.name}": variant for variant in every if profile.arch in variant.archs}
+    peers = {(each.passes, f"peer/{each.name}"): each for each in every if profile.arch in each.archs}
     own = {variant.path: cubins.current(variant) for variant in every if variant.owner == "smscope"}
-    return _Known({variant.path: variant for variant in every} | peers, own)
+    return _Known({(variant.passes, variant.path): variant for variant in every} | peers, own)
 
 
 def _judged(profile: Profile, timing: Timing, known: _Known) -> Sample | str | None:
     """What a timing shows; None where it no longer holds or nothing is predicted, a sentence where it is faulty."""
     variant = known.of(timing)
-    if variant is None or timing.passes != "forward" or set(timing.flags) & set(DISTURBANCES):
+    if variant is None or set(timing.flags) & set(DISTURBANCES):
         return None
     if fault := timing_faults.of_config(timing, variant):
         return fault
@@ -172,7 +197,7 @@ def _of(profile: Profile) -> Learned:
     # Comparing two profiles constant by constant takes longer than a choice.
     if kept is None or kept.stamps != now or not (kept.profile is profile or kept.profile == profile):
         kept = _kept[profile.gpu] = _Kept(profile, now, _on_disk_or_derived(profile) if now else Learned())
-        for file in (*timings.files(profile.gpu), *map(cubins.place_of, shipped())):
+        for file in (*timings.files(profile.gpu), *map(cubins.place_of, every_shipped())):
             faults.leave_out(file, kept.learned.left_out.get(file.name, ()))
     return kept.learned
 

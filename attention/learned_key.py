@@ -14,7 +14,7 @@ from pathlib import Path
 
 from attention import cubins, timings
 from attention.identity import hashed
-from attention.variant import KERNELS, Variant, shipped
+from attention.variant import KERNELS, TORCHS, Variant, every_shipped
 from microbench import files, paths
 from microbench.profile import Profile
 
@@ -24,6 +24,7 @@ Stamp = tuple[str, int, int]  # a file, its size, and when it changed
 DECIDING = (
     *("timing", "timings", "timing_faults", "identity", "cubins", "learned", "learned_key", "calibration"),
     *("corrections", "model", "shares", "problem", "band", "variant", "cuda/family"),
+    "kernels/torch/common/limits",
 )
 DESCRIBING = ("variant.py", "launch.py")
 
@@ -46,7 +47,7 @@ def stamps(of: list[Path]) -> Iterator[Stamp]:
 
 
 def _ours() -> list[Variant]:
-    return [variant for variant in shipped() if variant.owner == "smscope"]
+    return [variant for variant in every_shipped() if variant.owner == "smscope"]
 
 
 def _memory() -> Path:
@@ -58,13 +59,15 @@ def _memory() -> Path:
 @cache
 def _code() -> str:
     memory = _memory()
+    variants = [variant.path for variant in every_shipped()]
     with suppress(OSError, ValueError, TypeError, KeyError):
         kept = json.loads(memory.read_bytes())
         now = [list(each) for each in stamps([Path(path) for path, *_ in kept["read"]])]
-        if now == kept["read"] and kept["variants"] == [variant.path for variant in shipped()]:
+        if now == kept["read"] and kept["variants"] == variants:
             return str(kept["code"])
     read = [KERNELS.parent / f"{name}.py" for name in DECIDING]
-    read += [variant.folder / name for variant in shipped() for name in DESCRIBING]
+    read += sorted((KERNELS / TORCHS).glob("*.py"))
+    read += [variant.folder / name for variant in _ours() for name in DESCRIBING]
     digest = hashlib.sha256()
     for file in read:
         digest.update(file.read_bytes() if file.is_file() else b"")
@@ -72,7 +75,7 @@ def _code() -> str:
         text_sha256, sources = hashed(variant.path)
         digest.update(text_sha256.encode())
         read += sources
-    known = {"read": list(stamps(read)), "variants": [each.path for each in shipped()], "code": digest.hexdigest()}
+    known = {"read": list(stamps(read)), "variants": variants, "code": digest.hexdigest()}
     with suppress(OSError):  # then the next process reads it all again
         files.put(memory, json.dumps(known))
     return digest.hexdigest()

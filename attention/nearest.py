@@ -14,14 +14,14 @@ DTYPES = ("bfloat16", "float16", "float32")
 HEAD_DIM_MAX = 256
 
 
-def nearest(problem: AttentionProblem, arch: Arch, variants: tuple[Variant, ...]) -> str | None:
+def nearest(problem: AttentionProblem, arch: Arch, tuned: tuple[Variant, ...]) -> str | None:
     """'without softcap, in bfloat16', or None where no few changes will do."""
-    ours = [variant for variant in variants if variant.owner == "smscope" and arch.name in variant.archs]
-    changes = list(_changes(problem)) if ours else []
+    here = [variant for variant in tuned if arch.name in variant.archs]
+    changes = list(_changes(problem)) if here else []
     for count in range(1, MOST_CHANGES + 1):
         for some in combinations(changes, count):
             changed = replace(problem, **{name: value for _, change in some for name, value in change.items()})
-            if any(_serves(variant, changed, arch) for variant in ours):
+            if any(_serves(variant, changed, arch) for variant in here):
                 return ", ".join(words for words, _ in some)
     return None
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.overrides import handle_torch_function, has_torch_function
 
-from attention import dispatch, torch_own
+from attention import dispatch
 from attention.arguments import number, require_bools
 from attention.call import NO_EXTRAS, Call, Extras, Manner, Options
 from attention.corrections import FEW_ON_HOST
@@ -27,6 +27,7 @@ from attention.inputs import (
     require_tensors,
     unfolded,
 )
+from attention.kernels.torch.common import own
 from attention.plan import cpu_is_torchs, warn_once
 from attention.route import ASKED_OF_TORCH, Route, route_of
 from attention.shapes import MASK_AND_CAUSAL, aligned_bottom_right, is_causal_bias
@@ -82,7 +83,7 @@ def sdpa(
             # A CausalBias holds nothing that could be added. Torch 2.13 takes a mask beside is_causal: refused here.
             and (attn_mask is None or (type(attn_mask) is _Tensor and is_causal is False))
             and dropout_p == 0.0
-            and (scale is None or scale > 0.0)  # see torch_limits
+            and (scale is None or scale > 0.0)  # see needs_positive_scale
             and (
                 (
                     key_bytes > 0
@@ -180,8 +181,8 @@ def _judged(
             _keep(query, key, attn_mask, is_causal, enable_gqa)
         if bottom_right:  # torch's own function takes a CausalBias by the name that attention.sdpa may stand for
             attn_mask, is_causal = lower_right_mask(query, key), False
-        own = torch_own.scaled_dot_product_attention
-        return own(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+        torchs = own.scaled_dot_product_attention
+        return torchs(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     q, k, v, mask = query, key, value, attn_mask
     if route.fold:
         q, k, v = four_dimensions(query, key, value, enable_gqa)

@@ -10,15 +10,14 @@ import torch
 from torch.autograd import forward_ad
 
 from attention import backward, batching, flops, sharding
-from attention.backward import Wanted
 from attention.call import BACKWARD, FORWARD, Call, call_of
 from attention.errors import UnsupportedError
 from attention.features import OPERANDS
+from attention.forwarded import Forwarded, Wanted
 from attention.layout import empty_lse, empty_out
 from attention.operands import extras_that_fit, one_kind, shapes_that_fit
 from attention.served import compute, planned
 from attention.slow import nothing_seen
-from attention.torch_backward import Forwarded
 
 Maybe = torch.Tensor | None
 Pair = tuple[torch.Tensor, torch.Tensor]
@@ -52,9 +51,9 @@ def _backward(
     call = call_of(query, key, value, *rest)
     plan = planned(call)
     given = Forwarded(query, key, value, out, lse, plan.problem, call.extras)
-    wants = Wanted(tuple(wanted), call.manner.deterministic, plan.run is nothing_seen)
-    with torch.autocast(query.device.type, enabled=False):
-        found = backward.gradients(grad_out, grad_lse, given, wants)
+    twice = torch.is_grad_enabled() and query.requires_grad  # create_graph
+    wants = Wanted(tuple(wanted), call.manner.deterministic, grad_lse is not None, twice, plan.run is nothing_seen)
+    found = backward.gradients(grad_out, grad_lse, given, wants)
     others = (query.new_empty(0) if each is None else each for each in found.operands[: len(OPERANDS)])
     return found.query, found.key, found.value, *others
 
@@ -144,9 +143,10 @@ def _require_fused_backward(call: Call) -> None:
     """Raise UnsupportedError where gradients on a GPU would take the slow path: what strict=True asks."""
     if call.query.device.type != "cuda":
         return
-    found = backward.route(planned(call).problem, call.query.device, call.manner.deterministic)
-    if found.run is None:
-        raise UnsupportedError(f"{found.reason}; strict=False computes these gradients by the slow path.")
+    wants = Wanted(deterministic=call.manner.deterministic)
+    found = backward.route(planned(call).problem, call.query.device, wants)
+    if found.lacks is not None:
+        raise UnsupportedError(f"{found.lacks}; strict=False computes these gradients by the slow path.")
 
 
 def _refuse_tangents(*tensors: Maybe) -> None:

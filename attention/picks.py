@@ -34,8 +34,9 @@ def shown(profile: Profile, found: Sequence[Explanation], name: str) -> Iterator
         yield from _pick(each)
     doubted = tuple(dict.fromkeys(doubt for each in found for doubt in doubts_of(profile, each.choice)))
     yield from told(doubted)
-    gpu = "" if name == "host" else f" --gpu {profile.gpu}"
-    command = f"  {console.smscope()} explain \\\n    --shape {PICKS[0][0]}{gpu}"
+    options = "" if name == "host" else f" --gpu {profile.gpu}"
+    options += " --backward" if found[0].choice.passes == "backward" else ""
+    command = f"  {console.smscope()} explain \\\n    --shape {PICKS[0][0]}{options}"
     if doubted:
         yield "Next, on an idle machine, to settle what is in doubt:"
         command = f"  {paths.typed('bench')}"

@@ -15,10 +15,10 @@ import torch
 
 from attention import learned, slow
 from attention.call import Given, Options, asked_of
-from attention.choose import choose, never_won
+from attention.choose import never_won
 from attention.classes import representative
 from attention.errors import FallbackWarning, ProblemError
-from attention.machine import machine_profile, takes_unmeasured
+from attention.machine import machine_profile
 from attention.operands import shapes_that_fit
 from attention.problem import AttentionProblem
 from attention.variant import Config, Owner, by_path
@@ -123,18 +123,11 @@ class _Pick:
 def _pick_of(problem: AttentionProblem, device: str, only: str) -> _Pick:
     """Choose for a class of problems, by its representative. Raises UnsupportedError."""
     profile = machine_profile(device).profile
-    choice = choose(
-        profile,
-        problem,
-        only=only or None,
-        efficiencies=learned.of_machine(profile),
-        unmeasured=takes_unmeasured(),
-        duels=learned.duels_of_machine(profile),
-    )
+    choice = learned.choice_on(profile, problem, only=only or None)
     if not only and not by_path(choice.pick.variant).is_ready():
         # Not compiled in a thread beside the caller's: that holds the interpreter's lock for most of its seconds.
         warn_once(f"{choice.pick.variant} is not compiled on this machine yet; `smscope bench-attention` compiles it")
-        choice = choose(profile, problem, only="torch", efficiencies=learned.of_machine(profile))
+        choice = learned.choice_on(profile, problem, only="torch")
     pick = while_new(choice)
     forced = pick.variant == FLASH and choice.arch in CUDNN_FIRST and pick.prediction is not None
     settles = pick is not choice.pick

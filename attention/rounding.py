@@ -123,3 +123,13 @@ def attention(
         Rounded(quotient, out_error + 2 * unit * (np.abs(quotient) + out_error), unit),
         Rounded(np.where(blind, -np.inf, lse), lse_error, unit),
     )
+
+
+def gradients(
+    query: Rounded, key: Rounded, value: Rounded, out_grad: Rounded, *, scale: float, seen: Any = None
+) -> tuple[Rounded, Rounded, Rounded, Rounded]:
+    """Out, and the gradients of query, key and value by a backward pass that recomputes weights from lse."""
+    weights, out, _ = attention(query, key, value, scale=scale, seen=seen)
+    of_scores = weights * (out_grad @ value.mT - (out_grad * out).sum(-1))
+    of_query, of_key = (of_scores @ key).scaled(scale), (of_scores.mT @ query).scaled(scale)
+    return out, of_query, of_key, weights.mT @ out_grad

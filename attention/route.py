@@ -8,10 +8,13 @@ from typing import Any
 
 import torch
 
-from attention import torch_calls
 from attention.call import NONE_GIVEN, Extras, Options, given_of
 from attention.errors import ProblemError
+from attention.forwarded import Wanted
 from attention.inputs import symbolic
+from attention.kernels.torch import flash
+from attention.kernels.torch.common.limits import needs_positive_scale
+from attention.kernels.torch.common.own import in_a_graph
 from attention.plan import Plan, plan_for, plan_of
 from attention.problem import AttentionProblem
 from attention.served import SERVED_DEVICES
@@ -25,8 +28,6 @@ from attention.shapes import (
     shapes_of,
     stretched,
 )
-from attention.torch_limits import torch_needs_positive_scale
-from attention.torch_own import in_a_graph
 from attention.torch_private import only_vmap_is_active
 from attention.while_new import Tally
 from microbench.errors import UnknownArch
@@ -179,13 +180,13 @@ def _route(
     # Torch's function takes lower-right causality as a mask alone; its kernels, which the operator calls, need none.
     as_mask = bottom_right and plan.fallback is None
     theirs = plan.owner == "torch" and not as_mask
-    torch_could = torch_needs_positive_scale(plan.problem) is None
+    torch_could = needs_positive_scale(plan.problem) is None
     trains = with_grad and only != "smscope" and torch_could
     if trains and (theirs or not _trains(plan, query_device, deterministic)):
         return Route(True, plan.lacks, fold, plan, operator_could=True)  # torch's own backward needs its own forward
     whole = theirs and torch_could
     alone = whole and plan.forced and not (fold or with_grad or bottom_right) and mask is None
-    kernel = torch_calls.flash_alone if alone else None
+    kernel = flash.alone if alone else None
     tally = Tally() if plan.settles and not bottom_right else None
     return Route(whole, plan.lacks, fold, plan, operator_could=True, kernel=kernel, tally=tally)
 
@@ -194,4 +195,4 @@ def _trains(plan: Plan, device: torch.device, deterministic: bool) -> bool:
     """Whether a fused backward takes what our forward leaves."""
     from attention import backward  # where there are gradients at all
 
-    return backward.route(plan.problem, device, deterministic).run is not None
+    return backward.route(plan.problem, device, Wanted(deterministic=deterministic)).lacks is None

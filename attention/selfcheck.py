@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from attention import learned, reference
-from attention.bench import inputs
-from attention.choose import Candidate, choose
+from attention.choose import Candidate
 from attention.errors import EnvironmentLacks, UnsupportedError
 from attention.machine import machine_profile
 from attention.problem import AttentionProblem
+from attention.trials import inputs
 from attention.variant import by_path
 
 PUBLIC = "attention.sdpa"
@@ -90,7 +90,7 @@ def _calls(problem: AttentionProblem, device: str) -> Iterator[tuple[str, Callab
         yield PUBLIC, lambda q, k, v: _public(q, k, v, problem)
     profile = machine_profile(device).profile
     try:
-        choice = choose(profile, problem, only="smscope", efficiencies=learned.of_machine(profile))
+        choice = learned.choice_on(profile, problem, only="smscope")
     except UnsupportedError:
         return
     best: dict[str, Candidate] = {}

@@ -11,7 +11,10 @@ from microbench.record import Frozen
 HOST = "host"
 # Fields of features, with their defaults, but those that have a column of their own.
 FIELDS = dict(field for feature in FEATURES if feature.name != "band" for field in feature.fields)
+STEPS = "+"  # between the cubins of a kernel's steps
 Pass = Literal["forward", "backward", "forward and backward"]
+# Over the two products of a forward, Q K^T and P V: a backward has S, dP, dQ, dK and dV.
+PRODUCTS: dict[Pass, float] = {"forward": 1.0, "backward": 2.5, "forward and backward": 3.5}
 
 
 class Timing(Frozen):
@@ -44,7 +47,7 @@ class Timing(Frozen):
     grid: bool = False
     picked: bool = False  # by the chooser, among ours
     captured: bool | None = None  # in a CUDA graph
-    cubin_sha256: str | None = None
+    cubin_sha256: str | None = None  # of a kernel of several steps theirs, joined by +
     # Version 2: what else was asked, and under what conditions the GPU was.
     passes: Pass = "forward"
     features: dict[str, float | bool | str] = Field(default_factory=dict)  # fields of a problem beside those above
@@ -82,6 +85,11 @@ class Timing(Frozen):
         )
 
     @property
+    def cubins(self) -> tuple[str, ...]:
+        """The hash of each step's cubin."""
+        return tuple(self.cubin_sha256.split(STEPS)) if self.cubin_sha256 else ()
+
+    @property
     def key(self) -> tuple[object, ...]:
         """What was timed: rows of one key tell of the same code on the same problem."""
         code = self.cubin_sha256 or self.source_sha256
@@ -90,4 +98,4 @@ class Timing(Frozen):
     @property
     def tflops(self) -> float:
         """Speed in the field's convention (AttentionProblem.flops)."""
-        return self.problem.flops / self.seconds / 1e12
+        return self.problem.flops * PRODUCTS[self.passes] / self.seconds / 1e12

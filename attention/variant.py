@@ -1,12 +1,14 @@
-"""What a kernel variant is: frozen data plus short formulas, in a folder that is found because it is there.
+"""What a kernel variant is: frozen data plus short formulas, found because its file is there.
 
-`kernels/<arch>/<pass>/<name>/variant.py` binds `VARIANT`. It states which problems it serves, its configuration space,
-what is legal, and what one tile asks of the machine. The model turns demands into time, and the chooser picks; a
-variant does neither.
+A kernel of ours is a folder: `kernels/<arch>/<pass>/<name>/variant.py` binds `VARIANT`. A kernel of torch's is a file:
+`kernels/torch/<kernel>.py` binds `VARIANTS`, each with its path. A variant states which problems it serves, its
+configuration space, what is legal, and what one tile asks of the machine. The model turns demands into time, and the
+chooser picks; a variant does neither.
 """
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -16,10 +18,12 @@ from types import ModuleType
 from typing import Any, Literal
 
 from attention.errors import AttentionError
+from attention.forwarded import Wanted
 from attention.problem import AttentionProblem
 from microbench.arch import Arch
 
 KERNELS = Path(__file__).parent / "kernels"
+TORCHS = "torch"  # the room of torch's kernels
 MEMORY = "memory"  # a demand's rate: the bandwidth of the nearest memory level that holds `resident_bytes`
 
 Owner = Literal["smscope", "torch"]
@@ -103,25 +107,30 @@ class CudaBuild:
 
 @dataclass(frozen=True)
 class Variant:
-    """One kernel: `name` and `path` are filled in from where its file lies.
+    """One kernel. Where its file lies fills in `module`, and `path` for a kernel of ours.
 
     archs       the architectures it runs on
     refuses     why it cannot serve a problem, in a sentence without a full stop, or None
     features    what it serves beyond full and top-left causal attention; a problem that asks for more is refused
     space       axes of the configuration space
+    withheld    why a call cannot have a backward, by what it wants or torch's switches, or None
     illegal     why one configuration cannot run (registers, shared memory, threads), or None
     tile        the demands of one tile; None where nothing is known of the inside of the kernel
-    entry       'module:function' in the same folder: f(query, key, value, problem, config, extras) -> (out, lse)
-                query (B, Hq, Sq, D) in any strides; packed sequences are (1, Hq, Tq, D), and lse (1, Hq, Tq)
-    build       the cubin behind a configuration, for a variant that is a CUDA kernel of ours
+    builds      the cubins behind a configuration, one for each step, for a variant that is a CUDA kernel of ours
+    workspace   bytes of device memory that its steps share, beside the tensors of the call
     signature   opcodes that each such cubin holds: without one of them it is not the kernel that was written
     pads        the head dim that it computes with, for a problem's
     rank        order among candidates that no profile can predict
     first_seconds   what the first call of each shape costs the host beside the work: a plan that a library builds
     fused       it keeps scores on the chip; False is the slow path, which is never preferred to a kernel
     notes       what the caller should know of how a problem is served (conversions, copies, the backward)
-    compiles    whether a first call may wait seconds for a compiler; the module of `entry` then has is_ready(), whether
-                it would not, and prepare(), which compiles for later calls and processes
+    compiles    whether a first call may wait seconds for a compiler; `module` then has is_ready(), whether it would
+                not, and prepare(), which compiles for later calls and processes
+    path        <arch>/<pass>/<name>, which names it in timings
+    module      what holds the function, called as the pass is:
+                forward(query, key, value, problem, config, extras) -> (out, lse)
+                backward(grad_out, grad_lse, forwarded, wanted) -> Gradients
+                query (B, Hq, Sq, D) in any strides; packed sequences are (1, Hq, Tq, D), and lse (1, Hq, Tq)
     """
 
     summary: str
@@ -132,8 +141,9 @@ class Variant:
     space: tuple[tuple[str, tuple[int, ...]], ...] = ()
     illegal: Callable[[AttentionProblem, Config, Arch], str | None] | None = None
     features: frozenset[str] = frozenset()
-    entry: str = "kernel:forward"
-    build: Callable[[AttentionProblem, Config], CudaBuild] | None = None
+    withheld: Callable[[Wanted], str | None] = lambda _: None
+    builds: Callable[[AttentionProblem, Config], tuple[CudaBuild, ...]] | None = None
+    workspace: Callable[[AttentionProblem, Config], int] = lambda problem, config: 0
     signature: tuple[str, ...] = ()
     pads: Callable[[int], int] = lambda head_dim: head_dim
     rank: int = 0
@@ -141,14 +151,26 @@ class Variant:
     fused: bool = True
     notes: Callable[[AttentionProblem], tuple[str, ...]] = lambda _: ()
     compiles: bool = False
-    name: str = ""
     path: str = ""
-    package: str = field(default="", compare=False, repr=False)
+    module: str = field(default="", compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def passes(self) -> str:
+        """Which pass it computes: forward, backward or decode."""
+        return pass_of(self.path)
 
     def refusal(self, problem: AttentionProblem, arch: Arch) -> str | None:
         """Why it cannot serve a problem: a feature it has not, else what `refuses` says."""
         lacks = [feature for feature in problem.features if feature not in self.features]
         return f"has no {', no '.join(lacks)}" if lacks else self.refuses(problem, arch)
+
+    def steps(self, problem: AttentionProblem, config: Config) -> tuple[CudaBuild, ...]:
+        """What NVRTC compiles for a configuration: nothing where it is no CUDA kernel of ours."""
+        return self.builds(problem, config) if self.builds else ()
 
     @property
     def folder(self) -> Path:
@@ -159,9 +181,9 @@ class Variant:
         """Every point of the space, legal or not."""
         return _points(self.space)
 
-    def load(self) -> Callable[..., tuple[Any, Any]]:
-        """The function behind `entry`; its libraries are imported here and not before."""
-        loaded: Callable[..., tuple[Any, Any]] = getattr(self._module, self.entry.partition(":")[2])
+    def load(self) -> Callable[..., Any]:
+        """The function that runs it; its libraries are imported here and not before."""
+        loaded: Callable[..., Any] = getattr(self._module, self.passes)
         return loaded
 
     def is_ready(self) -> bool:
@@ -175,7 +197,7 @@ class Variant:
 
     @property
     def _module(self) -> Any:
-        return importlib.import_module(f"{self.package}.{self.entry.partition(':')[0]}")
+        return importlib.import_module(self.module)
 
 
 @cache
@@ -186,32 +208,53 @@ def _points(space: tuple[tuple[str, tuple[int, ...]], ...]) -> tuple[Config, ...
     )
 
 
-def discover(root: Path = KERNELS, which: str = "forward") -> tuple[Variant, ...]:
-    """Every variant of one pass under `root`, in the order of its folders."""
-    return tuple(_read(root, file) for file in sorted(root.glob(f"*/{which}/*/variant.py")))
+def pass_of(path: str) -> str:
+    """The pass in a variant's path."""
+    return path.split("/")[1]
+
+
+def discover(root: Path = KERNELS) -> tuple[Variant, ...]:
+    """Every variant of every pass under `root`, in the order of their paths."""
+    ours = [_in_folder(root, file) for file in root.glob("*/*/*/variant.py")]
+    torchs = [each for file in root.glob(f"{TORCHS}/[!_]*.py") for each in _in_file(root, file)]
+    return tuple(sorted((*ours, *torchs), key=lambda variant: variant.path.split("/")))
 
 
 @cache
-def shipped(which: str = "forward") -> tuple[Variant, ...]:
-    """The variants of this package."""
-    return discover(KERNELS, which)
+def shipped(passes: str = "forward") -> tuple[Variant, ...]:
+    """The variants of this package that compute one pass."""
+    return tuple(variant for variant in every_shipped() if variant.passes == passes)
+
+
+@cache
+def every_shipped() -> tuple[Variant, ...]:
+    """The variants of this package, of all passes."""
+    return discover()
 
 
 def by_path(path: str) -> Variant:
     """The shipped variant that a Choice names. Raises AttentionError."""
-    for variant in shipped():
+    for variant in every_shipped():
         if variant.path == path:
             return variant
     raise AttentionError(f"No kernel variant lies at {path!r}; this choice was made by another version of attention.")
 
 
-def _read(root: Path, file: Path) -> Variant:
+def _in_folder(root: Path, file: Path) -> Variant:
     path = file.parent.relative_to(root).as_posix()
     module = _module(root, file)
     variant = getattr(module, "VARIANT", None)
     if not isinstance(variant, Variant):
         raise AttentionError(f"kernels/{path}/variant.py binds no VARIANT; see CONTRIBUTING, 'a new variant'.")
-    return replace(variant, name=file.parent.name, path=path, package=module.__name__.rpartition(".")[0])
+    return replace(variant, path=path, module=f"{module.__name__.rpartition('.')[0]}.kernel")
+
+
+def _in_file(root: Path, file: Path) -> tuple[Variant, ...]:
+    module = _module(root, file)
+    variants = getattr(module, "VARIANTS", ())
+    if not variants or not all(isinstance(each, Variant) and each.path.count("/") == 2 for each in variants):
+        raise AttentionError(f"kernels/{TORCHS}/{file.name} binds no VARIANTS, each with the path that names it.")
+    return tuple(replace(variant, module=module.__name__) for variant in variants)
 
 
 def _module(root: Path, file: Path) -> ModuleType:
@@ -219,8 +262,10 @@ def _module(root: Path, file: Path) -> ModuleType:
         return importlib.import_module(
             ".".join(("attention", "kernels", *file.relative_to(root).with_suffix("").parts))
         )
-    spec = importlib.util.spec_from_file_location(f"attention_variant_{file.parent.name}.variant", file)
+    # A folder of somebody's own: under names by which load() finds it again.
+    name = "_".join(("attention_variant", *file.relative_to(root).with_suffix("").parts))
+    spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

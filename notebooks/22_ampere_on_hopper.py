@@ -220,8 +220,8 @@ def problem_of(dim: int, causal: bool = False):
 
 def compiled(dim: int, config: Config, causal: bool = False):
     """The main loop's schedule, None where it is not flat."""
-    build = kernel.build(problem_of(dim, causal), config)
-    return schedule(cubin_of(kernel.folder, build, arch.by_name("sm90a")).instructions())
+    (step,) = kernel.steps(problem_of(dim, causal), config)
+    return schedule(cubin_of(kernel.folder, step, arch.by_name("sm90a")).instructions())
 
 
 def issued(dim: int, config: Config) -> dict[str, float]:

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from attention.bench import inputs, installed_packages
+from attention.bench import installed_packages
 from attention.calls import results
 from attention.calls.shapes import SEED, Kind, drawn
 from attention.errors import AttentionError, EnvironmentLacks
 from attention.explain import explain
 from attention.problem import AttentionProblem
+from attention.trials import inputs
 from microbench import stamp
 from microbench.device.cpu import host_slug
 from microbench.report.progress import watching

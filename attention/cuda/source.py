@@ -5,7 +5,8 @@ from functools import cache
 from pathlib import Path
 
 from attention.cuda.launch_struct import features_text, launch_text
-from attention.variant import KERNELS, CudaBuild
+from attention.problem import AttentionProblem
+from attention.variant import KERNELS, Config, CudaBuild, Variant
 from microbench.arch import Arch
 from microbench.build import HEADERS, Source
 
@@ -28,3 +29,8 @@ def generated(folder: Path) -> tuple[tuple[str, str], ...]:
     path = ".".join(folder.relative_to(KERNELS).parts)
     launch = importlib.import_module(f"attention.kernels.{path}.launch")
     return ("launch.cuh", launch_text(launch.FIELDS)), ("features.cuh", features_text())
+
+
+def sources_of(variant: Variant, problem: AttentionProblem, config: Config, arch: Arch) -> list[Source]:
+    """The sources of all steps of a configuration."""
+    return [source_of(variant.folder, step, arch) for step in variant.steps(problem, config)]

@@ -19,4 +19,5 @@ def _found() -> tuple[Feature, ...]:
 
 
 FEATURES = _found()
+LOGITS = frozenset(feature.operands[0].name for feature in FEATURES if feature.logit)
 OPERANDS: tuple[Operand, ...] = tuple(operand for feature in FEATURES for operand in feature.operands)

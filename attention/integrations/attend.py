@@ -2,10 +2,11 @@
 
 import torch
 
-from attention import dispatch, torch_own
+from attention import dispatch
 from attention.call import Call, Extras, Options
 from attention.errors import UnsupportedError
 from attention.integrations.band_mask import KeyBand, written
+from attention.kernels.torch.common import own
 from attention.layout import lse_dtype
 from attention.op import sdpa
 from attention.plan import warn_once
@@ -126,4 +127,4 @@ def _by_torch(
     groups = query.shape[1] // key.shape[1]
     if groups > 1 and mask is not None:  # with grouped heads and a mask, torch on CUDA has its math kernel only
         key, value = (tensor.repeat_interleave(groups, dim=1) for tensor in (key, value))
-    return torch_own.scaled_dot_product_attention(query, key, value, mask, p, causal, scale, mask is None)
+    return own.scaled_dot_product_attention(query, key, value, mask, p, causal, scale, mask is None)

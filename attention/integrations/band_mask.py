@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
-from attention.torch_masks import seen_in_band
+from attention.kernels.torch.common.masks import seen_in_band
 
 
 @dataclass(frozen=True)

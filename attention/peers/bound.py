@@ -1,11 +1,8 @@
 """What no GPU of a kind can do better: seconds below it are an error of the measurement, not a result."""
 
 from attention.problem import AttentionProblem
-from attention.timing import Pass
+from attention.timing import PRODUCTS, Pass
 from microbench.arch import Machine
-
-# Products of a score: Q K^T and P V forward; those two again and three gradients (dP, dQ and dK, dV together) backward.
-PRODUCTS: dict[Pass, float] = {"forward": 1.0, "backward": 2.5, "forward and backward": 3.5}
 
 
 def bound_seconds(machine: Machine, problem: AttentionProblem, passes: Pass = "forward") -> float | None:

@@ -25,8 +25,8 @@ class Loop:
 def loop_of(problem: AttentionProblem, tile: Config) -> Loop:
     """Compile one configuration and read its loop. Raises BuildError, ValueError where it has none."""
     variant = by_path(HOPPER)
-    assert variant.build is not None
-    instructions = cubin_of(variant.folder, variant.build(problem, tile), by_name("sm90a")).instructions()
+    (step,) = variant.steps(problem, tile)
+    instructions = cubin_of(variant.folder, step, by_name("sm90a")).instructions()
     begin, end = innermost(instructions)
     body = instructions[begin:end]
     rare = passed_over(body)

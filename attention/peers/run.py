@@ -17,7 +17,7 @@ from attention.peers.candidates import Candidate, ours, peers, torchs
 from attention.peers.cells import Cell, Tensors
 from attention.peers.graphed import Graphed
 from attention.problem import AttentionProblem
-from attention.timing import Timing
+from attention.timing import STEPS, Timing
 from attention.variant import Config, Variant, shipped
 from microbench.arch import Machine, by_name
 from microbench.device.cuda import CudaDevice
@@ -255,7 +255,6 @@ def _timing(
 
 def _cubin_sha256(variant: Variant, problem: AttentionProblem, config: Config) -> str | None:
     """The hash of the cubin that ran, where the variant is a CUDA kernel of ours."""
-    if variant.build is None:
-        return None
     arch = by_name(machine_profile("cuda").profile.arch)
-    return kernels.cubin_of(variant.folder, variant.build(problem, config), arch).sha256
+    made = (kernels.cubin_of(variant.folder, step, arch).sha256 for step in variant.steps(problem, config))
+    return STEPS.join(made) or None

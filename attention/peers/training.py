@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
-from attention import reference, timings
+from attention import gradient_oracle, reference, timings
 from attention.peers import cells, rows
 from attention.peers.cells import Cell
 from attention.peers.graphed import Graphed
@@ -69,8 +69,8 @@ def _one(device: CudaDevice, cell: Cell, run: str) -> list[Timing]:
 
     steps = {TORCH: step(torch.nn.functional.scaled_dot_product_attention), OURS: step(attention.sdpa)}
     query, key, value = (each.detach() for each in inputs)
-    wanted = _oracle(problem, query, key, value, d_out)
-    parts = {name: [_part(problem, each) for each in run_step()] for name, run_step in steps.items()}
+    wanted = gradient_oracle.gradients(problem, query, key, value, d_out)
+    parts = {name: gradient_oracle.checked(problem, run_step()) for name, run_step in steps.items()}
     errors = {
         name: [
             reference.compare(got, want, low, problem.dtype)
@@ -95,35 +95,6 @@ def _one(device: CudaDevice, cell: Cell, run: str) -> list[Timing]:
         )
         for name in steps
     ]
-
-
-def _part(problem: AttentionProblem, gradient: Any) -> Any:
-    """Of the first sequence the heads that the first key head serves."""
-    heads = problem.heads_q // problem.heads_kv if gradient.shape[1] == problem.heads_q else 1
-    return gradient[0, :heads].double().cpu().numpy()
-
-
-def _oracle(problem: AttentionProblem, query: Any, key: Any, value: Any, d_out: Any) -> list[Any]:
-    """The gradients of the first key head and its group, in float64."""
-    import torch
-
-    group = problem.heads_q // problem.heads_kv
-    k, v = (each[0, 0].double() for each in (key, value))
-    d_k, d_v, d_q = torch.zeros_like(k), torch.zeros_like(v), []
-    for head in range(group):
-        q, d_o = query[0, head].double(), d_out[0, head].double()
-        scores = (q @ k.T).mul_(problem.softmax_scale)
-        if problem.causal:
-            scores.masked_fill_(torch.ones_like(scores, dtype=torch.bool).triu_(1), -torch.inf)
-        weights = scores.softmax(-1)
-        del scores
-        d_v += weights.T @ d_o
-        delta = ((weights @ v) * d_o).sum(-1, keepdim=True)
-        d_scores = weights * (d_o @ v.T - delta) * problem.softmax_scale
-        d_q.append(d_scores @ k)
-        d_k += d_scores.T @ q
-    found = (torch.stack(d_q), d_k[None], d_v[None])
-    return [each.cpu().numpy() for each in found]
 
 
 if __name__ == "__main__":

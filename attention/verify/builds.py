@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from attention.cuda.family import VARLEN, asked_defines
-from attention.cuda.source import source_of
+from attention.cuda.source import sources_of
 from attention.features import FEATURES
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant, by_path, shipped
@@ -65,11 +65,9 @@ class Build:
         return defines_of(self.variant, self.problem, self.config)
 
     @property
-    def source(self) -> Source:
-        """What to compile."""
-        variant = by_path(self.variant)
-        assert variant.build is not None
-        return source_of(variant.folder, variant.build(self.problem, self.config), by_name(self.arch))
+    def sources(self) -> list[Source]:
+        """What to compile, step by step."""
+        return sources_of(by_path(self.variant), self.problem, self.config, by_name(self.arch))
 
 
 @cache
@@ -89,21 +87,18 @@ def problem_of(head_dim: int, dtype: str, asked: Asked) -> AttentionProblem:
 
 
 def kernel_module(variant: str) -> Any:
-    """The module of a variant's entry."""
-    found = by_path(variant)
-    return importlib.import_module(f"{found.package}.{found.entry.partition(':')[0]}")
+    """The module that holds a variant's forward."""
+    return importlib.import_module(by_path(variant).module)
 
 
 def defines_of(variant: str, problem: AttentionProblem, config: Config) -> Defines:
-    """What its kernel is compiled with for one problem."""
-    build = by_path(variant).build
-    assert build is not None
-    return build(problem, config).defines
+    """What its kernels are compiled with for one problem."""
+    return tuple(define for step in by_path(variant).steps(problem, config) for define in step.defines)
 
 
 def tuned(arch: str = ARCH) -> tuple[str, ...]:
     """Paths of our CUDA kernels that a device of this architecture can run."""
-    return tuple(variant.path for variant in shipped() if variant.build is not None and arch in variant.archs)
+    return tuple(variant.path for variant in shipped() if variant.builds and arch in variant.archs)
 
 
 @lru_cache

@@ -28,7 +28,8 @@ def verify(
     campaign = Campaign((kernel,), problems, seed, str(where["arch"]), device)
     few = Campaign((kernel,), seed=seed, arch=campaign.arch, device=device, checked=True, exact=True)
     cases = campaign.cases()
-    made = compile_together(case.build.source for case in (*cases, *(few.cases() if tool else ())))
+    every = (*cases, *(few.cases() if tool else ()))
+    made = compile_together(source for case in every for source in case.build.sources)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "rows.jsonl"
         out.write_text("", encoding="utf-8")

@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
 def build(arguments: argparse.Namespace) -> int:
     """Compile what the campaign needs."""
     kernels = (build for variant in _variants(arguments) for build in builds_of(variant, arguments.arch))
-    made = compile_together([each.source for each in kernels], arguments.jobs)
+    made = compile_together([source for each in kernels for source in each.sources], arguments.jobs)
     sys.stdout.write("".join(f"{error}\n" for error in made.refused))
     sys.stdout.write(f"{made.kernels - len(made.refused)} of {made.kernels} kernels compiled\n")
     return int(bool(made.refused))

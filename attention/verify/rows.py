@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from attention.timing import STEPS
 from attention.verify.builds import Build
 from attention.verify.problems import Case, described
 from microbench.build import Cubin, compile_all
@@ -41,6 +42,6 @@ def append(out: Path, row: ForwardProblemRow) -> None:
 
 @cache
 def cubin_of(build: Build) -> str:
-    """The SHA-256 of a build's image, '' where it does not compile."""
-    (cubin,) = compile_all([build.source])
-    return cubin.sha256 if isinstance(cubin, Cubin) else ""
+    """The SHA-256 of a build's image, of each step's where it has several; '' where one does not compile."""
+    made = [cubin.sha256 for cubin in compile_all(build.sources) if isinstance(cubin, Cubin)]
+    return STEPS.join(made) if len(made) == len(build.sources) else ""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attention import builds
-from attention.cuda.source import source_of
+from attention.cuda.source import sources_of
 from attention.variant import shipped
 from microbench import arch as archs
 from microbench import paths
@@ -47,7 +47,7 @@ def rows(shared_cache: Path) -> list[Checked]:
 def test_a_variant_with_a_kernel_says_how_it_is_built_and_what_it_holds() -> None:
     assert OURS
     for variant in OURS:
-        assert variant.owner == "smscope" and variant.build is not None and variant.signature
+        assert variant.owner == "smscope" and variant.builds and variant.signature
 
 
 def test_the_sample_has_every_variant_architecture_and_head_dim() -> None:
@@ -116,9 +116,8 @@ def test_the_crowded_features_do_not_spill_in_the_largest_tiles(dtype: str, shar
     for head_dim in (64, 256):
         problem = replace(builds.at(builds.CROWDED, head_dim), dtype=dtype)
         able = builds.legal(hopper, problem, arch)
-        assert hopper.build is not None
         for config in {(each["warpgroups"], each["q_in_registers"]): each for each in able}.values():  # the largest
-            sources.append(source_of(hopper.folder, hopper.build(problem, config), arch))
+            sources += sources_of(hopper, problem, config, arch)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(paths.CACHE_VARIABLE, str(shared_cache))
         made = compile_all(sources)
@@ -127,10 +126,9 @@ def test_the_crowded_features_do_not_spill_in_the_largest_tiles(dtype: str, shar
 
 def test_combinations_are_every_build_once() -> None:
     (hopper,) = (variant for variant in OURS if variant.path.startswith("sm90a"))
-    assert hopper.build is not None
     asked = list(builds.combinations())
     config = builds.legal(hopper, builds.LONG, archs.by_name("sm90a"))[0]
-    assert len({hopper.build(problem, config) for problem in asked}) == len(asked) == 66
+    assert len({hopper.steps(problem, config) for problem in asked}) == len(asked) == 66
 
 
 @pytest.mark.parametrize("head_dim", builds.HEAD_DIMS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attention.cuda.source import source_of
+from attention.cuda.source import sources_of
 from attention.peers import cells, ladder
 from attention.peers.ladders import ampere, hopper
 from attention.variant import by_path
@@ -15,11 +15,11 @@ from microbench.profile import Profile
 @pytest.mark.timeout(900)
 def test_a_rung_is_left_out_where_it_spills_and_only_there() -> None:
     variant, arch, profile = by_path(ampere.VARIANT), by_name("sm90a"), Profile.load("h100-sxm-80gb")
-    assert variant.build is not None
     wanted = {
-        source_of(variant.folder, variant.build(cell.problem, rung.config), arch): (str(cell), rung.name, rung.lacks)
+        source: (str(cell), rung.name, rung.lacks)
         for cell in cells.grid()
         for rung in ampere.rungs(profile, cell.problem)
+        for source in sources_of(variant, cell.problem, rung.config, arch)
     }
     for (cell, name, lacks), cubin in zip(wanted.values(), compile_all(list(wanted)), strict=True):
         assert isinstance(cubin, Cubin), f"{cell} {name}: {cubin}"
@@ -31,9 +31,9 @@ def test_a_rung_is_left_out_where_it_spills_and_only_there() -> None:
 def test_rungs_of_the_hopper_kernel_spill_two_registers_at_most() -> None:
     """The lowest causal rungs do, at head dims 64 and 128, outside of the loop that counts."""
     sources = {
-        source_of(variant.folder, variant.build(problem, config), by_name("sm90a")): f"{problem} {config}"
+        source: f"{problem} {config}"
         for variant, problem, config in ladder.builds(Profile.load("h100-sxm-80gb"), [hopper.LADDER])
-        if variant.build is not None
+        for source in sources_of(variant, problem, config, by_name("sm90a"))
     }
     for name, cubin in zip(sources.values(), compile_all(list(sources)), strict=True):
         assert isinstance(cubin, Cubin), f"{name}: {cubin}"

@@ -19,8 +19,8 @@ def test_a_round_holds_a_tile_of_products_and_exponentials(head_dim: int, causal
     problem, variant = replace(at(LONG, head_dim), causal=causal), by_path(ampere.VARIANT)
     rungs = ampere.rungs(Profile.load("h100-sxm-80gb"), problem)
     config = next(rung.config for rung in reversed(rungs) if not rung.aside)
-    assert variant.build is not None
-    cubin = cubin_of(variant.folder, variant.build(problem, config), by_name("sm90a"))
+    (step,) = variant.steps(problem, config)
+    cubin = cubin_of(variant.folder, step, by_name("sm90a"))
     found = schedule(cubin.instructions())
     assert found is not None
     rows, keys = config["warp_rows"], config["tile_keys"]

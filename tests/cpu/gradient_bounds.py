@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from attention.rounding import Rounded, attention
+from attention.rounding import Rounded, gradients
 
 
 def bounds(q, k, v, out_grad, *, scale=None, is_causal=False, enable_gqa=False):
@@ -15,16 +15,12 @@ def bounds(q, k, v, out_grad, *, scale=None, is_causal=False, enable_gqa=False):
     wide = [Rounded.exact(np.broadcast_to(each, (*leading, *each.shape[-2:]))) for each in arrays]
     seen = np.tri(q.shape[-2], k.shape[-2], dtype=bool) if is_causal else None
     scale = 1 / np.sqrt(q.shape[-1]) if scale is None else scale
-    weights, out, _ = attention(*wide, scale=scale, seen=seen)
-    grad = Rounded.exact(out_grad.double().numpy())
-    of_scores = weights * (grad @ wide[2].mT - (grad * out).sum(-1))
-    of_q, of_k = (of_scores @ wide[1]).scaled(scale), (of_scores.mT @ wide[0]).scaled(scale)
-    of_v = weights.mT @ grad
-    gradients = [
+    out, *found = gradients(*wide, Rounded.exact(out_grad.double().numpy()), scale=scale, seen=seen)
+    found = [
         _gathered(wide_one, each.shape, group if place else 1)
-        for place, (wide_one, each) in enumerate(zip((of_q, of_k, of_v), (q, k, v), strict=True))
+        for place, (wide_one, each) in enumerate(zip(found, (q, k, v), strict=True))
     ]
-    return [torch.from_numpy(each.error) for each in (out, *gradients)]
+    return [torch.from_numpy(each.error) for each in (out, *found)]
 
 
 def close(query, key, **options):

@@ -68,7 +68,7 @@ def test_arguments_by_place_have_flash_attns_order(function, first):
     [(flash_attn_func, explain_flash_attn_func), (flash_attn_varlen_func, explain_flash_attn_varlen_func)],
 )
 def test_an_explanation_takes_what_the_call_takes(function, explain):
-    assert set(names(explain)) - set(names(function)) == {"gpu"}
+    assert set(names(explain)) - set(names(function)) == {"gpu", "passes"}
     defaults = {name: each.default for name, each in inspect.signature(function).parameters.items()}
     asked = inspect.signature(explain).parameters
     assert all(asked[name].default == default for name, default in defaults.items())

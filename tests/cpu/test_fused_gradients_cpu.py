@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from attention import backward, gradient, slow
-from attention.backward import Wanted
 from attention.call import Extras
+from attention.forwarded import Forwarded, Wanted
 from attention.problem import AttentionProblem
-from attention.torch_backward import Forwarded
 from attention.variant import Config
 
 BANDS = {
@@ -62,8 +61,8 @@ def test_they_are_those_of_the_slow_path(band, mask, sinks, dtype, monkeypatch):
 )
 def test_what_it_has_not_is_the_slow_paths(changes):
     sizes = {"batch": 1, "heads_q": 2, "heads_kv": 2, "seq_q": 8, "seq_kv": 8, "head_dim": 16} | changes
-    found = backward.route(AttentionProblem(**sizes), torch.device("cpu"))
-    assert found.run is None and found.reason
+    found = backward.route(AttentionProblem(**sizes), torch.device("cpu"), Wanted())
+    assert found.variant == "host/backward/torch_math" and found.lacks
 
 
 def test_a_mask_that_wants_a_gradient_goes_the_slow_path():

@@ -19,9 +19,8 @@ def rungs(climbed: Ladder, problem: AttentionProblem) -> tuple[Rung, ...]:
 
 
 def build(climbed: Ladder, problem: AttentionProblem, config: Config) -> CudaBuild:
-    made = by_path(climbed.variant).build
-    assert made is not None
-    return made(problem, config)
+    (step,) = by_path(climbed.variant).steps(problem, config)
+    return step
 
 
 def changed(rung: Rung, beside: Rung) -> set[str]:

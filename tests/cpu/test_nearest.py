@@ -43,8 +43,10 @@ def test_head_dims_beyond_every_kernel_have_no_near_call_but_one_at_256():
 
 
 def test_where_no_tuned_kernel_exists_nothing_is_near():
-    theirs = Variant("theirs", "torch", ("host",), lambda problem, arch: None)
-    assert nearest(AttentionProblem(1, 2, 2, 8, 8, 64, softcap=2.0), HOST, (theirs,)) is None
+    assert nearest(AttentionProblem(1, 2, 2, 8, 8, 64, softcap=2.0), HOST, ()) is None
+    theirs = Variant("theirs", "torch", ("host",), lambda problem, arch: None, features=frozenset({"softcap"}))
+    choice = choose(host_profile(), AttentionProblem(1, 2, 2, 64, 64, 64, softcap=2.0), variants=(kernel(), theirs))
+    assert choice.nearest == "in float16, without softcap"
 
 
 def test_a_refusal_says_what_would_be_served():

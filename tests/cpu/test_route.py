@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from attention import route
+from attention.forwarded import Wanted
 
 SHAPES = (torch.Size((1, 2, 8, 64)), torch.Size((1, 2, 12, 64)), torch.Size((1, 2, 12, 64)))
 
@@ -25,9 +26,9 @@ def routed(monkeypatch: pytest.MonkeyPatch) -> Any:
         )
         monkeypatch.setattr(route, "plan_for", lambda *_: plan)
 
-        def backward(_problem: Any, _device: Any, deterministic: bool) -> Any:
-            asked.append(deterministic)
-            return SimpleNamespace(run="a kernel" if fused[deterministic] else None)
+        def backward(_problem: Any, _device: Any, wanted: Wanted) -> Any:
+            asked.append(wanted.deterministic)
+            return SimpleNamespace(lacks=None if fused[wanted.deterministic] else "nothing has it")
 
         monkeypatch.setattr("attention.backward.route", backward)
         route._route.cache_clear()

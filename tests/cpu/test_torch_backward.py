@@ -5,35 +5,48 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attention import torch_backward
+from attention.call import Extras
+from attention.choose import Choice, choose, withheld_from
+from attention.forwarded import Wanted
+from attention.kernels.torch import cudnn
 from attention.problem import AttentionProblem
-from attention.torch_backward import cudnn, flash, route
+from microbench.profile import Profile
 
 SQUARE = AttentionProblem(2, 16, 4, 4096, 4096, 128, dtype="bfloat16", device="cuda", causal=True)
-HOPPER, AMPERE = (9, 0), (8, 0)
+PLAIN = Wanted()
+HOPPER, AMPERE, VOLTA = "sm90a", "sm80", "sm70"
+CUDNN, FLASH, SLOW = "sm90a/backward/torch_cudnn", "sm80/backward/torch_flash", "sm70/backward/torch_math"
 
 
 @pytest.fixture(autouse=True)
 def _new_cudnn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_backward, "_torch_prefers_cudnn", lambda: True)
+    monkeypatch.setattr(cudnn, "_is_preferred", lambda: True)
+
+
+def chosen(problem: AttentionProblem, arch: str, wanted: Wanted = PLAIN) -> Choice:
+    """The choice on a GPU of which nothing was measured: what serves goes by rank."""
+    profile = Profile(gpu="made-up", name="made up", arch=arch, sm_count=132)
+    return choose(profile, problem, passes="backward", withheld=withheld_from(wanted, "backward", arch))
 
 
 @pytest.mark.parametrize(
-    ("problem", "capability", "run"),
+    ("problem", "arch", "variant"),
     [
-        (SQUARE, HOPPER, cudnn),
-        (replace(SQUARE, causal=False, seq_q=100), HOPPER, cudnn),
-        (replace(SQUARE, sinks=True), HOPPER, cudnn),
-        (SQUARE, AMPERE, flash),
-        (replace(SQUARE, seq_q=4160, seq_kv=4160), HOPPER, flash),  # 64 mod 128: cuDNN is known to give NaN
-        (replace(SQUARE, seq_q=1, causal=False), HOPPER, flash),
-        (replace(SQUARE, seq_q=100, alignment="bottom_right"), HOPPER, flash),
-        (replace(SQUARE, window=(128, -1)), HOPPER, flash),
-        (replace(SQUARE, varlen=True, alignment="bottom_right"), HOPPER, flash),
+        (SQUARE, HOPPER, CUDNN),
+        (replace(SQUARE, causal=False, seq_q=100), HOPPER, CUDNN),
+        (replace(SQUARE, sinks=True), HOPPER, CUDNN),
+        (SQUARE, AMPERE, FLASH),
+        (replace(SQUARE, seq_q=4160, seq_kv=4160), HOPPER, FLASH),  # 64 mod 128: cuDNN is known to give NaN
+        (replace(SQUARE, seq_q=1, causal=False), HOPPER, FLASH),
+        (replace(SQUARE, seq_q=100, alignment="bottom_right"), HOPPER, FLASH),
+        (replace(SQUARE, window=(128, -1)), HOPPER, FLASH),
+        (replace(SQUARE, varlen=True, alignment="bottom_right"), HOPPER, FLASH),
+        (replace(SQUARE, head_dim=256, head_dim_v=256), AMPERE, FLASH),
+        (replace(SQUARE, head_dim=256, head_dim_v=256), "sm120a", SLOW),
     ],
 )
-def test_cudnn_serves_what_it_serves_right_and_flash_the_rest(problem, capability, run):
-    assert route(problem, capability).run is run
+def test_cudnn_serves_what_it_serves_right_and_flash_the_rest(problem, arch, variant):
+    assert chosen(problem, arch).pick.variant == variant
 
 
 @pytest.mark.parametrize(
@@ -50,18 +63,47 @@ def test_cudnn_serves_what_it_serves_right_and_flash_the_rest(problem, capabilit
     ],
 )
 def test_what_neither_serves_is_named(changes, reason):
-    found = route(replace(SQUARE, **changes), HOPPER)
-    assert found.run is None and reason in found.reason
+    found = chosen(replace(SQUARE, **changes), HOPPER)
+    assert found.pick.variant == SLOW and reason in found.fallback
+
+
+def test_a_fused_backward_is_no_fallback_and_says_which_call_one_would_serve():
+    assert chosen(SQUARE, HOPPER).fallback is None
+    assert chosen(replace(SQUARE, softcap=30.0), HOPPER).nearest == "without softcap"
 
 
 def test_volta_has_no_fused_backward():
-    assert "compute capability 8.0, not 7.0" in route(SQUARE, (7, 0)).reason
+    found = chosen(SQUARE, VOLTA)
+    assert found.pick.variant == SLOW and found.fallback == "there is no tuned kernel for sm70 yet"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        (Wanted(lse=True), "gradient of lse"),
+        (Wanted(Extras(mask=True)), "gradient of mask"),
+        (Wanted(twice=True), "second derivative"),
+        (Wanted(nothing_seen=True), "a query and a key"),
+    ],
+)
+@pytest.mark.parametrize("arch", [HOPPER, AMPERE, "host"])
+def test_what_a_call_wants_may_be_the_slow_paths_alone(wanted, reason, arch):
+    found = chosen(SQUARE.on("cpu" if arch == "host" else "cuda"), arch, wanted)
+    assert found.pick.variant.endswith("torch_math") and reason in found.fallback
 
 
 def test_deterministic_sums_are_flashs_where_torch_is_told_and_nobodys_else():
-    assert "use_deterministic_algorithms" in route(SQUARE, HOPPER, deterministic=True).reason
+    assert "use_deterministic_algorithms" in chosen(SQUARE, HOPPER, Wanted(deterministic=True)).fallback
     torch.use_deterministic_algorithms(True)
     try:
-        assert route(SQUARE, HOPPER, deterministic=True).run is flash
+        assert chosen(SQUARE, HOPPER, Wanted(deterministic=True)).pick.variant == FLASH
+        assert chosen(SQUARE, HOPPER).pick.variant == FLASH
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+def test_cudnn_switched_off_is_flashs(monkeypatch):
+    monkeypatch.setattr(torch.backends.cuda, "cudnn_sdp_enabled", lambda: False)
+    found = chosen(SQUARE, HOPPER)
+    assert found.pick.variant == FLASH
+    assert any(each.variant == CUDNN and "switched off" in each.reason for each in found.refused)

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 import torch
 
-from attention import plan, route, torch_calls
+from attention import plan, route
 from attention.choose import choose
 from attention.corrections import Corrections, Observation, corrections
+from attention.kernels.torch import flash
 from attention.machine import MachineProfile
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
@@ -75,7 +76,7 @@ def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_each_length_counts_its_own_calls(on_a_gpu: Any) -> None:
     one, other = on_a_gpu(20_000), on_a_gpu(20_001)
-    assert one.kernel is other.kernel is torch_calls.flash_alone
+    assert one.kernel is other.kernel is flash.alone
     assert one.tally is not None and other.tally is not None and one.tally is not other.tally
     assert on_a_gpu(20_000) is one
 

@@ -35,7 +35,7 @@ def sources() -> tuple[Source, ...]:
     """Kernels that these calls need: those of forward(), and those that attention.sdpa picks."""
     picked = [_picked(replace(SMALL, causal=causal)) for causal in (False, True)]
     found = [*(_first(path) for path in tuned()), *(build for build in picked if build is not None)]
-    return tuple(build.source for build in found)
+    return tuple(source for build in found for source in build.sources)
 
 
 def _first(path: str) -> Build:

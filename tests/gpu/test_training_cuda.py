@@ -8,11 +8,12 @@ import torch
 
 import attention
 from attention import FallbackWarning, UnsupportedError, backward, gradient, sdpa
-from attention.torch_backward import cudnn, flash
+from attention.forwarded import Wanted
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
 
 DEVICE = "cuda"
+CUDNN, FLASH = "sm90a/backward/torch_cudnn", "sm80/backward/torch_flash"
 
 
 @pytest.fixture(autouse=True)
@@ -62,20 +63,20 @@ def assert_near(found: list[torch.Tensor], wanted: list[torch.Tensor]) -> None:
 
 
 CALLS = [
-    ({"causal": True}, (2, 384, 384, 8, 2, 128), cudnn),
-    ({}, (2, 256, 384, 4, 4, 64), cudnn),
-    ({"causal": True}, (2, 320, 320, 4, 4, 128), flash),  # 64 mod 128
-    ({"causal": True}, (1, 200, 500, 8, 2, 128), flash),  # bottom-right
-    ({"causal": True, "window": (100, 0)}, (2, 384, 384, 4, 2, 64), flash),
-    ({"causal": True}, (1, 300, 200, 4, 4, 96), flash),  # queries that see nothing
-    ({}, (1, 256, 256, 4, 2, 256), cudnn),
+    ({"causal": True}, (2, 384, 384, 8, 2, 128), CUDNN),
+    ({}, (2, 256, 384, 4, 4, 64), CUDNN),
+    ({"causal": True}, (2, 320, 320, 4, 4, 128), FLASH),  # 64 mod 128
+    ({"causal": True}, (1, 200, 500, 8, 2, 128), FLASH),  # bottom-right
+    ({"causal": True, "window": (100, 0)}, (2, 384, 384, 4, 2, 64), FLASH),
+    ({"causal": True}, (1, 300, 200, 4, 4, 96), FLASH),  # queries that see nothing
+    ({}, (1, 256, 256, 4, 2, 256), CUDNN),
 ]
 
 
 @pytest.mark.parametrize("sinks", [False, True])
 @pytest.mark.parametrize(("options", "sizes", "kernel"), CALLS)
 def test_fused_gradients_are_right(
-    options: dict[str, Any], sizes: tuple[int, ...], kernel: Any, sinks: bool, slow_calls: list[int]
+    options: dict[str, Any], sizes: tuple[int, ...], kernel: str, sinks: bool, slow_calls: list[int]
 ) -> None:
     batch, queries, keys, heads, kv_heads, dim = sizes
     if sinks and queries > keys:
@@ -91,8 +92,8 @@ def test_fused_gradients_are_right(
     assert not slow_calls
     assert [each.stride() for each in found[:3]] == [torch.empty_like(each).stride() for each in (q, k, v)]
     problem = attention.explain_flash_attn_func(q, k, v, **given, sinks=sink).choice.problem
-    expected = kernel if torch.cuda.get_device_capability()[0] in (9, 10) else flash
-    assert backward.route(problem, q.device).run is expected
+    expected = kernel if torch.cuda.get_device_capability()[0] in (9, 10) else FLASH
+    assert backward.route(problem, q.device, Wanted()).variant == expected
 
 
 def test_packed_gradients_are_those_of_each_sequence_and_0_where_there_is_none(slow_calls: list[int]) -> None:

@@ -1,6 +1,7 @@
 """What a user and a kernel author do with a feature that was just added: run with it in the tree's place."""
 
 import ctypes
+import importlib
 from dataclasses import replace
 
 import numpy as np
@@ -63,7 +64,7 @@ def is_compiled() -> None:
     for path, arch in ((PATH, "sm80"), ("sm90a/forward/warp_specialised", "sm90a")):
         variant = by_path(path)
         legal = [each for each in variant.configs() if not variant.illegal(problem, each, by_name(arch))]
-        (made,) = compile_all([source_of(variant.folder, variant.build(problem, legal[0]), by_name(arch))])
+        (made,) = compile_all([source_of(variant.folder, variant.steps(problem, legal[0])[0], by_name(arch))])
         assert isinstance(made, Cubin) and not made.resources.spills, made
 
 
@@ -71,8 +72,8 @@ def is_emulated() -> None:
     """The kernel's own source with the feature in it, launched by the description that it is compiled with."""
     problem, variant = asked(), by_path(PATH)
     config = next(each for each in variant.configs() if not variant.illegal(problem, each, by_name("sm80")))
-    build, device = variant.build(problem, config), EmulatedDevice()
-    module = __import__(f"{variant.package}.launch", fromlist=["Launch"])
+    (build,), device = variant.steps(problem, config), EmulatedDevice()
+    module = importlib.import_module(f"{variant.module.rpartition('.')[0]}.launch")
     launch, shape = module.Launch(), module.shape_of(problem, config)
     sizes = ((1, 2, 70, 64), (1, 1, 90, 64), (1, 1, 90, 64), (1, 2, 70, 64))
     q, k, v = (torch.randn(size).bfloat16() for size in sizes[:3])

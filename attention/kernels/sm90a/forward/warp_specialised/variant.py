@@ -136,7 +136,7 @@ VARIANT = Variant(
     ),
     illegal=illegal,
     tile=tile,
-    build=build_of,
+    builds=lambda problem, config: (build_of(problem, config),),
     signature=("HGMMA", "UTMALDG", "SYNCS", "USETMAXREG"),
     pads=padded_head_dim,
     rank=-1,

@@ -1,5 +1,0 @@
-"""The slow path, which serves everything."""
-
-from attention.slow import forward
-
-__all__ = ["forward"]

@@ -1,0 +1,204 @@
+"""Torch's FlashAttention-2 on a GPU: mma.sync, and softmax that waits for the products of its own block.
+
+Tiles as in FlashAttention-2's launch template: 128 queries by 128 keys at head dim 64, else by 64, on four warps.
+Nothing inside overlaps products with exponentials but a second block on the same SM, so that the model adds them up.
+Few queries take tiles of 64 rows, whose keys are split over blocks while blocks are few; one query shares a tile with
+those of its group.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attention.call import NO_EXTRAS, Extras
+from attention.corrections import FEW_QUERIES
+from attention.cuda.family import readers
+from attention.forwarded import Forwarded, Gradients, Wanted
+from attention.kernels.torch.common import limits
+from attention.kernels.torch.common.gradients import gradients, lse_of_unseen
+from attention.kernels.torch.common.tensors import Pair, by_squares, dense, laid_out, no_dropout, padded
+from attention.problem import AttentionProblem
+from attention.variant import Config, Demand, Tile, Variant
+from microbench.arch import CUDA, Arch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+WARPS = 4
+HEAD_DIM_MAX_BACKWARD = {"sm86": 192, "sm89": 192, "sm120a": 192}
+SPLIT_ROWS = 64
+# It splits keys where blocks would fill less than 0.8 of two a SM (num_splits_heuristic); 132 SMs stand for all GPUs.
+MOST_SPLIT_BLOCKS = 0.8 * 2 * 132
+
+
+def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
+    """The limits in torch's sdp_utils."""
+    if reason := limits.half_precision(problem):
+        return reason
+    if problem.mask != "none":
+        return f"takes no {problem.mask} mask"
+    if reason := limits.one_head_dim(problem):
+        return reason
+    if problem.head_dim > limits.HEAD_DIM_MAX:
+        return f"serves head dims up to {limits.HEAD_DIM_MAX}, not {problem.head_dim}"
+    if problem.window != (-1, -1) and not _aligned(problem):
+        return "aligns windows bottom-right"
+    return limits.needs_positive_scale(problem)
+
+
+def refuses_backward(problem: AttentionProblem, arch: Arch) -> str | None:
+    if reason := limits.of_backward(problem):
+        return reason
+    most = HEAD_DIM_MAX_BACKWARD.get(arch.name, limits.HEAD_DIM_MAX)
+    if problem.head_dim > most:
+        return f"serves head dims up to {most} on {arch.name}, not {problem.head_dim}"
+    return None if problem.edges.open or _aligned(problem) else "aligns causality bottom-right"
+
+
+def withheld(wanted: Wanted) -> str | None:
+    """Its operator has no argument for one order; torch's switch, thrown here, would fail other threads' operators."""
+    if reason := limits.of_call(wanted):
+        return reason
+    if wanted.deterministic and not limits.adds_in_one_order():
+        return "is deterministic only under torch.use_deterministic_algorithms(True)"
+    return None
+
+
+def _aligned(problem: AttentionProblem) -> bool:
+    return problem.alignment == "bottom_right" or problem.seq_q == problem.seq_kv
+
+
+def tile(problem: AttentionProblem, config: Config) -> Tile:
+    """Every warp reads all of K and V from shared memory; L2 gives them once to the block."""
+    heads = problem.heads_q // problem.heads_kv if problem.seq_q == 1 and problem.window == (-1, -1) else 1
+    blocks = problem.batch * problem.heads_q // heads * -(-problem.seq_q // SPLIT_ROWS)
+    few = problem.seq_q <= FEW_QUERIES and not problem.varlen and blocks < MOST_SPLIT_BLOCKS
+    rows, columns = SPLIT_ROWS if few else 128, 128 if problem.head_dim <= 64 else 64
+    kv_bytes = columns * 2 * problem.head_dim * problem.element_bytes
+    dram_bytes = kv_bytes * heads / readers(problem, rows)
+    return Tile(
+        rows=rows,
+        columns=columns,
+        row_step=rows,
+        column_step=columns,
+        demands=(
+            Demand("products on mma.sync", "products", 4 * rows * columns * problem.head_dim, "mma_bf16_flops_per_s"),
+            Demand("K and V to registers", "products", WARPS * kv_bytes, "smem_bandwidth_bytes_per_clk_sm"),
+            Demand("K and V from L2", "products", kv_bytes, "l2_bandwidth_bytes_per_s"),
+            Demand("K and V from DRAM", "products", dram_bytes, "dram_bandwidth_bytes_per_s"),
+            Demand("exponentials", "softmax", rows * columns, "mufu_ex2_per_clk_sm"),
+        ),
+        edge=(Demand("Q and out", "edge", rows * kv_bytes / columns, "dram_bandwidth_bytes_per_s"),),
+        heads=heads,
+        split_keys=few,
+    )
+
+
+def forward(
+    query: Tensor, key: Tensor, value: Tensor, problem: AttentionProblem, config: Config, extras: Extras = NO_EXTRAS
+) -> Pair:
+    """Out (B, Hq, Sq, D) and lse (B, Hq, Sq), as attention.layout has them."""
+    import torch
+
+    if problem.varlen or problem.alignment == "bottom_right" or problem.window != (-1, -1):
+        return _bottom_right(query, key, value, problem, extras)
+
+    def call(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> Pair:
+        out, lse, *_ = torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal, False, scale=scale)
+        return out, lse
+
+    return by_squares(call, query, key, value, problem)
+
+
+def alone(query: Tensor, key: Tensor, value: Tensor, causal: bool, scale: float | None) -> Tensor:
+    """Out (B, Hq, Sq, D) without lse, past the choice that torch's function would make."""
+    import torch
+
+    out: Tensor = torch.ops.aten._scaled_dot_product_flash_attention(
+        query, key, value, 0.0, causal, False, scale=scale
+    )[0]
+    return out
+
+
+def _bottom_right(query: Tensor, key: Tensor, value: Tensor, problem: AttentionProblem, extras: Extras) -> Pair:
+    """The operator below torch's function: (B, S, H, D) or packed (T, H, D), aligned bottom-right, with windows."""
+    import torch
+
+    q, k, v = (padded(tensor).transpose(1, 2) for tensor in (query, key, value))
+    if problem.varlen:
+        q, k, v = q[0], k[0], v[0]
+    left, right = problem.window
+    found, found_lse, *_ = torch.ops.aten._flash_attention_forward(
+        *(q, k, v, extras.cu_seqlens_q, extras.cu_seqlens_k, problem.seq_q, problem.seq_kv, 0.0, problem.causal, False),
+        scale=problem.softmax_scale,
+        window_size_left=left,
+        window_size_right=0 if problem.causal else right,
+    )
+    if problem.varlen:
+        found, found_lse = found[None], found_lse[None]
+    out, lse = laid_out(found.transpose(1, 2)[..., : value.shape[-1]], query, value), found_lse
+    if problem.varlen or problem.seq_q > problem.seq_kv or left >= 0:  # its lse of a row that sees nothing is +inf
+        lse = lse.masked_fill(lse == torch.inf, -torch.inf)
+    return out, lse
+
+
+def backward(grad_out: Tensor, grad_lse: Tensor | None, given: Forwarded, wanted: Wanted) -> Gradients:
+    import torch
+
+    problem, extras = given.problem, given.extras
+    tensors = [each.transpose(1, 2) for each in (grad_out, given.query, given.key, given.value, given.out)]
+    lse = lse_of_unseen(given.lse)
+    if problem.varlen:
+        tensors, lse = [each[0] for each in tensors], lse[0]
+    d_out, q, k, v, out = map(dense, tensors)
+    left, right = problem.window
+    found = torch.ops.aten._flash_attention_backward(
+        *(d_out, q, k, v, out, lse, extras.cu_seqlens_q, extras.cu_seqlens_k),
+        *(problem.seq_q, problem.seq_kv, 0.0, problem.causal),
+        *(no_dropout(q.device, torch.uint64, 2), no_dropout(q.device, torch.uint64)),
+        scale=problem.softmax_scale,
+        window_size_left=left,
+        window_size_right=0 if problem.causal else right,
+    )
+    if problem.varlen:
+        starts = (extras.cu_seqlens_q, extras.cu_seqlens_k, extras.cu_seqlens_k)
+        found = [_of_no_sequence_zero(each, first) for each, first in zip(found, starts, strict=True)]
+    query, key, value = (each.transpose(1, 2) for each in found)
+    return gradients((query, key, value), grad_out, given, wanted)
+
+
+def _of_no_sequence_zero(gradient: Tensor, starts: Tensor | None) -> Tensor:
+    """(1, T, H, D): rows of no sequence are written by nobody, and a projection's gradient sums over them."""
+    import torch
+
+    assert starts is not None
+    row = torch.arange(gradient.shape[0], device=gradient.device)
+    return gradient.masked_fill_(((row < starts[0]) | (row >= starts[-1]))[:, None, None], 0.0)[None]
+
+
+FEATURES: frozenset[str] = frozenset({"bottom-right causality", "sliding window", "variable lengths"})
+SINCE_AMPERE = CUDA[CUDA.index("sm80") :]
+
+VARIANTS = (
+    Variant(
+        path="sm80/forward/torch_flash",
+        summary="torch: FlashAttention-2 on mma.sync",
+        owner="torch",
+        archs=SINCE_AMPERE,
+        refuses=refuses,
+        features=FEATURES,
+        tile=tile,
+        rank=1,
+        notes=limits.whose_choice,
+    ),
+    Variant(
+        path="sm80/backward/torch_flash",
+        summary="torch: the backward of FlashAttention-2 on mma.sync, from any forward's out and lse",
+        owner="torch",
+        archs=SINCE_AMPERE,
+        refuses=refuses_backward,
+        withheld=withheld,
+        features=FEATURES | {"attention sinks"},
+        rank=1,
+    ),
+)
