@@ -93,7 +93,7 @@ lock: ## Pin every package of every lane, also what others need, for Python 3.11
 	$(LOCK) constraints/cuda.in --extra dev --extra cuda --extra lab --extra oracles -o constraints/cuda.txt
 
 stamp: ## Write which commit this is, for copies of the tree without .git
-	@$(or $(PYTHON),python3) -I microbench/stamp.py
+	@$(or $(PYTHON),python3) -I microbench/machine/stamp.py
 
 clean: ## Remove caches and build output; .venv and data/ stay
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
@@ -102,4 +102,4 @@ clean: ## Remove caches and build output; .venv and data/ stay
 # A run records its commit also where the tree was copied without .git: each target renews the stamp.
 ready-bench ready-report ready-dev ready-lab: ready-%:
 	@$(READY)
-	@$(RUN) -I microbench/stamp.py >/dev/null
+	@$(RUN) -I microbench/machine/stamp.py >/dev/null

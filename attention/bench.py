@@ -20,12 +20,12 @@ from attention.problem import AttentionProblem
 from attention.reference import Comparison
 from attention.timing import Pass, Timing
 from attention.variant import by_path
-from microbench import stamp
-from microbench.device.cpu import cores, host_slug
+from microbench.console.progress import watching
 from microbench.device.host import HostDevice, trouble, usage
+from microbench.machine import stamp
+from microbench.machine.cpu import cores, host_slug
 from microbench.measure import turns
 from microbench.measure.timed import Timed
-from microbench.report.progress import watching
 
 PACKAGES = ("smscope", "torch", "numba", "llvmlite", "numpy")
 

@@ -1,7 +1,7 @@
 """What `attention bench` prints of each candidate that it timed."""
 
 from attention.bench import Measured
-from microbench.report.si import written
+from microbench.console.si import written
 
 
 def _ratio(each: Measured, measured: list[Measured]) -> float | None:

@@ -17,12 +17,12 @@ from attention.choose import choose
 from attention.cuda.source import source_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, Variant, shipped
-from microbench import arch as archs
-from microbench.arch import Arch
+from microbench.machine import arch as archs
+from microbench.machine.arch import Arch
 from microbench.probe import Budget
-from microbench.profile import Profile, available
-from microbench.verification.matrix import Job
-from microbench.verification.rules import Whole
+from microbench.results.profile import Profile, available
+from microbench.verify.matrix import Job
+from microbench.verify.rules import Whole
 
 HEAD_DIMS = (64, 96, 128, 192, 256)
 CELLS = ((16, 1024), (4, 4096), (1, 16384))  # batch and length: 16 Ki tokens, as FlashAttention's benchmark has it

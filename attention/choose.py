@@ -16,8 +16,8 @@ from attention.model import HOST, Prediction, Unpredicted, predict
 from attention.nearest import nearest
 from attention.problem import AttentionProblem
 from attention.variant import Config, Owner, Variant, every_shipped, shipped
-from microbench.arch import Arch, by_name
-from microbench.profile import Profile
+from microbench.machine.arch import Arch, by_name
+from microbench.results.profile import Profile
 
 # Predictions this close are equal: a profile measured again moves by less than this, and must not move the pick.
 TIE_BAND = 0.02

@@ -20,15 +20,15 @@ from attention.machine import machine_profile, nameable, named_machine
 from attention.picks import PICKS, shown, this_machine
 from attention.problem import AttentionProblem
 from attention.timing import FIELDS, Pass
-from microbench.arch import by_name
-from microbench.clocks import visible_gpus
-from microbench.device.cpu import host_slug
+from microbench import console
+from microbench.console import Json
+from microbench.console.progress import say
+from microbench.console.si import counted
 from microbench.errors import InputError, SmscopeError
-from microbench.profile import Profile
-from microbench.report import console
-from microbench.report.console import Json
-from microbench.report.progress import say
-from microbench.report.si import counted
+from microbench.machine.arch import by_name
+from microbench.machine.cpu import host_slug
+from microbench.machine.nvml import visible_gpus
+from microbench.results.profile import Profile
 
 app = typer.Typer(
     add_completion=False,
@@ -232,7 +232,7 @@ def check(
     json: Json = False,
 ) -> None:
     """Compile our CUDA kernels without a GPU: no spill, no fatal note, every instruction they were written for."""
-    from microbench.verification import matrix, show, tables
+    from microbench.verify import matrix, show, tables
 
     if write and (arch or every or combined):
         raise InputError("The tables cover the picks on all GPUs; leave out what selects others, or --write.")

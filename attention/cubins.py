@@ -20,12 +20,12 @@ from attention.identity import text_sha256
 from attention.timing import Timing
 from attention.variant import Config, CudaBuild, Variant, by_path
 from microbench import files, paths
-from microbench.arch import Arch
-from microbench.build import Cubin, Defines, compile_all
-from microbench.build.nvrtc import DEFAULT, installed
+from microbench.compile import Cubin, Defines, compile_all
+from microbench.compile.nvrtc import DEFAULT, installed
+from microbench.console.progress import watching
 from microbench.errors import DataError
-from microbench.record import Frozen
-from microbench.report.progress import watching
+from microbench.machine.arch import Arch
+from microbench.results.record import Frozen
 
 FOLDER = "cubins"
 
@@ -41,7 +41,7 @@ class Compiled(Frozen):
     nvrtc: str | None = None  # None: the compiler of the machine that timed it, or of an earlier text
     text_sha256: str
     cubin_sha256: str
-    code_sha256: str | None = None  # microbench.build.Cubin's; None: nobody compiled it here
+    code_sha256: str | None = None  # microbench.compile.Cubin's; None: nobody compiled it here
 
     @property
     def build(self) -> "Build":

@@ -38,10 +38,10 @@ from attention.shapes import (
 from attention.variant import by_path
 from attention.while_new import CALLS_OF_A_SHAPE, while_new
 from microbench import paths
-from microbench.doubt import Doubt, doubts
-from microbench.profile import Profile
+from microbench.console.si import written
 from microbench.published.boards import Known
-from microbench.report.si import written
+from microbench.results.doubt import Doubt, doubts
+from microbench.results.profile import Profile
 
 LOG_COLUMNS = 140
 UNMEASURED = (

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from rich.table import Table
 from rich.text import Text
 
-from microbench.arch import by_name
+from microbench.console.si import counted, written
+from microbench.machine.arch import by_name
 from microbench.published.boards import Board, Known
 from microbench.published.reported import Reported
-from microbench.report.si import counted, written
 
 KIB = 1024
 MEMORY = "from memory, no document was read"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from attention.choose import TIE_BAND, Candidate, Choice
-from microbench.report.si import counted, digits, written
+from microbench.console.si import counted, digits, written
 
 SHOWN_CANDIDATES = 8
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from attention.cuda.source import COMMON, PACKAGE, generated
 from attention.variant import KERNELS
-from microbench.build import HEADERS
+from microbench.compile import HEADERS
 
 INCLUDE = re.compile(r'^[ \t]*#include "([^"]+)"', re.MULTILINE)
 ONCE = re.compile(r"^[ \t]*#pragma once", re.MULTILINE)

@@ -23,9 +23,9 @@ from attention.problem import AttentionProblem
 from attention.timing import Timing
 from attention.variant import Config, Variant, every_shipped
 from microbench import faults, paths
-from microbench.arch import by_name
-from microbench.profile import Profile, advising, available
-from microbench.record import DISTURBANCES
+from microbench.machine.arch import by_name
+from microbench.results.profile import Profile, advising, available
+from microbench.results.record import DISTURBANCES
 
 
 def of_machine(profile: Profile) -> Corrections:

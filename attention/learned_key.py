@@ -16,7 +16,7 @@ from attention import cubins, timings
 from attention.identity import hashed
 from attention.variant import KERNELS, TORCHS, Variant, every_shipped
 from microbench import files, paths
-from microbench.profile import Profile
+from microbench.results.profile import Profile
 
 Stamp = tuple[str, int, int]  # a file, its size, and when it changed
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from microbench import paths
-from microbench.arch import CUDA, by_compute_capability
-from microbench.clocks import slug
 from microbench.errors import UnknownGpu
-from microbench.profile import Profile, advising, available
+from microbench.machine.arch import CUDA, by_compute_capability
+from microbench.machine.nvml import slug
 from microbench.published import load
 from microbench.published.boards import Known, known
 from microbench.published.names import listed, matching
+from microbench.results.profile import Profile, advising, available
 
 HOST = "host"
 UNMEASURED_VARIABLE = "SMSCOPE_UNMEASURED"
@@ -79,7 +79,7 @@ def machine_profile(device: str = "cpu") -> MachineProfile:
     """
     if device.startswith("cuda"):
         return _of_gpu(device)
-    from microbench.device.cpu import host_slug
+    from microbench.machine.cpu import host_slug
 
     return _of_host(host_slug())
 

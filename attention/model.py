@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from attention.problem import AttentionProblem
 from attention.shares import Share, share_of_busiest
 from attention.variant import MEMORY, Config, Demand, Variant
-from microbench.doubt import doubt
-from microbench.profile import Profile, ProfileConstant
+from microbench.results.doubt import doubt
+from microbench.results.profile import Profile, ProfileConstant
 
 HOST = "host"
 LEVELS = ("l1", "l2", "l3")

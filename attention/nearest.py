@@ -7,7 +7,7 @@ from typing import Any
 
 from attention.problem import WORDS, AttentionProblem
 from attention.variant import Variant
-from microbench.arch import Arch
+from microbench.machine.arch import Arch
 
 MOST_CHANGES = 4
 DTYPES = ("bfloat16", "float16", "float32")

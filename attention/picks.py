@@ -7,12 +7,11 @@ from rich.padding import Padding
 from rich.text import Text
 
 from attention.explain import Explanation, doubts_of
-from microbench import paths
-from microbench.clocks import visible_gpus
-from microbench.doubt import told
-from microbench.profile import Profile
-from microbench.report import console
-from microbench.report.si import written
+from microbench import console, paths
+from microbench.console.si import written
+from microbench.machine.nvml import visible_gpus
+from microbench.results.doubt import told
+from microbench.results.profile import Profile
 
 # A short and a long prompt, and one token against a long cache; whether causal.
 PICKS = (("4,16,16,1024,1024,64", False), ("1,32,8,4096,4096,128", True), ("8,32,8,1,4096,128", False))

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from attention.errors import AttentionError
 from attention.forwarded import Wanted
 from attention.problem import AttentionProblem
-from microbench.arch import Arch
+from microbench.machine.arch import Arch
 
 KERNELS = Path(__file__).parent / "kernels"
 TORCHS = "torch"  # the room of torch's kernels

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from typing import NamedTuple
 
-OLDEST = (7, 0)  # the first tensor cores, and the oldest row of microbench/arch.py
+OLDEST = (7, 0)  # the first tensor cores, and the oldest row of microbench/machine/arch.py
 OLDEST_CUDA13 = (7, 5)  # CUDA 13 release notes: support of Maxwell, Pascal and Volta ends with 12.x
 WITHOUT_CUDA12 = ((10, 3), (12, 1))  # what the volta lane's NVRTC, 12.8, does not know; 12.9 does
 CUDA13_DRIVER = 580  # CUDA 13 release notes: the first driver branch that loads CUDA 13.x

@@ -9,8 +9,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class StampHook(BuildHookInterface[Any]):
-    """Runs microbench/stamp.py by itself: the build's environment holds none of smscope's dependencies."""
+    """Runs microbench/machine/stamp.py by itself: the build's environment holds none of smscope's dependencies."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        stamp = Path(self.root) / "microbench" / "stamp.py"
+        stamp = Path(self.root) / "microbench" / "machine" / "stamp.py"
         subprocess.run([sys.executable, "-I", str(stamp)], check=True, stdout=subprocess.DEVNULL)

@@ -13,9 +13,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from microbench.arch import Arch, Machine
-from microbench.curves import Reducer
+from microbench.machine.arch import Arch, Machine
 from microbench.point import Point, Value
+from microbench.results.curves import Reducer
 
 # A bound rejects 1.05 times itself, and lets pass what the clock's own jitter can add.
 BOUND_SLACK = 1.02
@@ -121,8 +121,8 @@ class Twin:
     """The second method's kernel as a Python function, compiled for the same builds and held to the same contracts.
 
     make        called with a build's defines in lower case, make(chain=32), returns the function. It imports numba and
-                build.numba_ptx inside itself: neither discovery nor a cached cubin needs them. The function may use its
-                own file, numba_ptx and those constants, and no other file: the cache's key knows of no other
+                compile.numba_ptx inside itself: neither discovery nor a cached cubin needs them. The function may use
+                its own file, numba_ptx and those constants, and no other file: the cache's key knows of no other
     signature   the arguments of the CUDA C++ kernel as scalars: addresses int64, counts int32, "void(int64, int32)"
     """
 

@@ -31,10 +31,12 @@ import microbench
 from attention.explain import explain_on
 from attention.picks import PICKS
 from attention.problem import AttentionProblem
-from microbench import plots, plots_machine, record, report, this_machine
-from microbench.doubt import doubts, told
+from microbench import report
+from microbench.report import figures, figures_machine
+from microbench.results import record, this_machine
+from microbench.results.doubt import doubts, told
 
-plots.style()
+figures.style()
 machine = this_machine.opened(MACHINE)
 profile = microbench.Profile.load(machine.gpu)
 runs = microbench.load_runs(machine.gpu)
@@ -65,7 +67,7 @@ runs.assign(disturbed=disturbed).groupby("run_id").agg(
 # memory answers; where it rises that level is full. The band spans the campaigns, the dashes are the profile's levels.
 
 # %%
-ladder = plots_machine.ladder(profile, runs)
+ladder = figures_machine.ladder(profile, runs)
 
 # %% [markdown]
 # ## Bytes per second
@@ -74,14 +76,14 @@ ladder = plots_machine.ladder(profile, runs)
 # its end, more would still help, and the profile calls its peak a lower bound (≥).
 
 # %%
-threads = plots_machine.bandwidth_by_threads(profile, runs)
-in_flight = plots_machine.dram(profile, runs)
+threads = figures_machine.bandwidth_by_threads(profile, runs)
+in_flight = figures_machine.dram(profile, runs)
 
 # %% [markdown]
 # ## Against what physics allows
 
 # %%
-shares = plots.share_of_bound(profile)
+shares = figures.share_of_bound(profile)
 
 # %% [markdown]
 # ## What can be believed

@@ -24,12 +24,15 @@ from IPython.display import Markdown
 from matplotlib.ticker import MultipleLocator
 
 import microbench
-from microbench import arch, build, paths, plots, probes, report
-from microbench.plots import Curve, pick
+from microbench import compile as build
+from microbench import paths, probes, report
+from microbench.machine import arch
 from microbench.point import Point
 from microbench.published import verdict
+from microbench.report import figures
+from microbench.report.figures import Curve, pick
 
-plots.style()
+figures.style()
 GPU = "h100-sxm-80gb"
 HOST = "host-amd-epyc-f26m2-2c"
 runs = microbench.load_runs()
@@ -74,7 +77,7 @@ PUBLISHED = (
     ("L2: 265.5 cycles at 1755 MHz (RRZE)", 265.5 / 1.755),
     ("DRAM: 346 ns (RRZE, GH200)", 346.0),
 )
-figure = plots.ladder(
+figure = figures.ladder(
     [
         Curve(latency(GPU, "memory_latency", "nvrtc"), f"{profile.name}, every SM at once"),
         Curve(latency(GPU, "l2_visible_size", "nvrtc"), "the same, one SM alone"),
@@ -120,7 +123,7 @@ Markdown(
 # the carve-out of the launch before.
 
 # %%
-figure = plots.lines(
+figure = figures.lines(
     [
         Curve(
             pick(runs, "l1_size", "latency_cycles", gpu=GPU, method="nvrtc", block_threads=threads),
@@ -135,7 +138,7 @@ figure = plots.lines(
     log2=False,
 )
 figure.axes[0].xaxis.set_major_locator(MultipleLocator(16 * 1024))
-figure.axes[0].xaxis.set_major_formatter(plots.binary)
+figure.axes[0].xaxis.set_major_formatter(figures.binary)
 figure.axes[0].set_xlim(150 * 1024, 288 * 1024)
 
 # %% [markdown]
@@ -145,7 +148,7 @@ figure.axes[0].set_xlim(150 * 1024, 288 * 1024)
 # the limit. The dashes are physical bounds: bus width times data rate for DRAM, 64 bytes a clock and SM for the L2.
 
 # %%
-dram = plots.against_bytes_in_flight(
+dram = figures.against_bytes_in_flight(
     [
         Curve(pick(runs, "dram_bandwidth", "bandwidth_bytes_per_s", gpu=GPU, method="nvrtc", mode=mode), mode)
         for mode in ("read", "write", "copy")
@@ -165,7 +168,7 @@ dram = plots.against_bytes_in_flight(
 # %%
 MIB = 1 << 20
 l2_rows = pick(runs, "l2_bandwidth", "bandwidth_bytes_per_clk_sm", gpu=GPU, method="nvrtc")
-l2 = plots.against_bytes_in_flight(
+l2 = figures.against_bytes_in_flight(
     [
         Curve(rows, f"{order}, {int(size) // MIB} MiB")
         for (order, size), rows in l2_rows.groupby(["point.order", "point.footprint_bytes"])
@@ -182,7 +185,7 @@ l2 = plots.against_bytes_in_flight(
 # Each extra lane in a bank costs one clock of the pipe, and two clocks of latency.
 
 # %%
-conflicts = plots.lines(
+conflicts = figures.lines(
     [
         Curve(pick(runs, "smem_bank_conflicts", metric, gpu=GPU, method="nvrtc", width_bytes=4), label)
         for metric, label in (

@@ -28,15 +28,18 @@ import numpy as np
 from IPython.display import Markdown
 
 import microbench
-from microbench import arch, build, layouts, plots, plots_instructions, report
+from microbench import compile as build
+from microbench import layouts, report
 from microbench.layouts import draw
-from microbench.plots import Curve, pick
-from microbench.plots_instructions import Work
+from microbench.machine import arch
+from microbench.report import figures, figures_sass
+from microbench.report.figures import Curve, pick
+from microbench.report.figures_sass import Work
 from microbench.sass.latency import static_latencies
 from microbench.sass.listing import between
-from microbench.verification.tables import LatencyRow, read
+from microbench.verify.tables import LatencyRow, read
 
-plots.style()
+figures.style()
 GPU = "h100-sxm-80gb"
 profile = microbench.Profile.load(GPU)
 runs = microbench.load_runs()
@@ -234,7 +237,7 @@ show("sm70")
 
 # %%
 volta_region = between(minimal("sm70").instructions(), "LDG", "STG")
-figure = plots_instructions.listing(volta_region, ("HMMA",), "sm70: mma.m8n8k4, twice")
+figure = figures_sass.listing(volta_region, ("HMMA",), "sm70: mma.m8n8k4, twice")
 
 # %%
 steps = Counter(i.opcode.rpartition(".")[2] for i in volta_region if i.head == "HMMA")
@@ -252,7 +255,7 @@ show("sm80")
 
 # %%
 ampere_region = between(minimal("sm80").instructions(), "LDSM", "STG")
-figure = plots_instructions.listing(ampere_region, ("HMMA",), "sm80: mma.m16n8k16, twice")
+figure = figures_sass.listing(ampere_region, ("HMMA",), "sm80: mma.m16n8k16, twice")
 
 # %%
 first, second = (at for at, instruction in enumerate(ampere_region) if instruction.head == "HMMA")
@@ -270,7 +273,7 @@ show("sm90a")
 
 # %%
 hopper_region = between(minimal("sm90a").instructions(), "WARPGROUP", "STG")
-figure = plots_instructions.listing(hopper_region, ("HGMMA", "WARPGROUP"), "sm90a: wgmma.m64n8k16, twice")
+figure = figures_sass.listing(hopper_region, ("HGMMA", "WARPGROUP"), "sm90a: wgmma.m64n8k16, twice")
 
 # %%
 products = [instruction.control for instruction in hopper_region if instruction.head == "HGMMA"]
@@ -290,9 +293,7 @@ show("sm100a")
 
 # %%
 blackwell_region = between(minimal("sm100a").instructions(), "UTCHMMA", "STG", lead=5)
-figure = plots_instructions.listing(
-    blackwell_region, ("UTCHMMA", "UTCBAR", "LDTM"), "sm100a: tcgen05.mma.m128n16k16, twice"
-)
+figure = figures_sass.listing(blackwell_region, ("UTCHMMA", "UTCBAR", "LDTM"), "sm100a: tcgen05.mma.m128n16k16, twice")
 
 # %% [markdown]
 # No operand of a `UTCHMMA` is a vector register: descriptors and the address in tensor memory come from uniform ones,
@@ -313,7 +314,7 @@ MEASURED = {
     "m16n8k16 bf16": "mma_bf16_latency_cycles",
 }
 measured = {instruction: profile.value(constant) for instruction, constant in MEASURED.items()}
-figure = plots_instructions.latency_table(rows, arch.CUDA, measured, "H100")
+figure = figures_sass.latency_table(rows, arch.CUDA, measured, "H100")
 
 
 # %%
@@ -350,7 +351,7 @@ def wgmma(metric: str, operands: str):
     return pick(runs, "wgmma_latency", metric, gpu=GPU, operands=operands)
 
 
-figure = plots.lines(
+figure = figures.lines(
     [
         Curve(wgmma("latency_cycles", "ss"), "latency, A in shared memory"),
         Curve(wgmma("latency_cycles", "rs"), "latency, A in registers"),
@@ -403,7 +404,7 @@ FLOPS = {
     "sm100a": shape(128, 256),
 }
 sync = profile["mma_bf16_flops_per_clk_sm"].value
-figure = plots_instructions.work(
+figure = figures_sass.work(
     [
         Work("Volta, m8n8k4", FLOPS["sm70"], rate("sm70")),
         Work("Ampere, m16n8k16", FLOPS["sm80"], rate("sm80")),

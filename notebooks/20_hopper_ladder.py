@@ -37,10 +37,12 @@ from attention.peers.ladders import hopper
 from attention.peers.loop import Loop, loop_of
 from attention.peers.results import AMPERE, HOPPER, mean
 from attention.variant import KERNELS, Config, by_path
-from microbench import arch, plots, report
-from microbench.plots import pick
+from microbench import report
+from microbench.machine import arch
+from microbench.report import figures
+from microbench.report.figures import pick
 
-plots.style()
+figures.style()
 GPU = "h100-sxm-80gb"
 profile = microbench.Profile.load(GPU)
 runs = microbench.load_runs()

@@ -37,9 +37,11 @@ from attention.peers.figure_ampere import BLUE, GREEN, GREY, OCHRE, PALE, RED, B
 from attention.peers.ladders import ampere, hopper
 from attention.peers.schedule import schedule
 from attention.variant import Config, by_path
-from microbench import arch, plots, report
+from microbench import report
+from microbench.machine import arch
+from microbench.report import figures
 
-plots.style()
+figures.style()
 GPU = "h100-sxm-80gb"
 AMPERE, HOPPER, FLASH2 = ampere.VARIANT, hopper.VARIANT, "peer/torch_flash"
 profile = microbench.Profile.load(GPU)

@@ -7,9 +7,9 @@ import sys
 
 from attention.peers.results import HOPPER, Result, last_run, mean
 from microbench import paths
+from microbench.console.si import counted
 from microbench.errors import DataError
 from microbench.report import markdown, readme
-from microbench.report.si import counted
 
 _COMPARISON = "comparison-"
 

@@ -21,21 +21,20 @@ import typer
 
 from attention import builds, learned, selfcheck
 from attention import cli as attention_cli
-from microbench import arch as archs
-from microbench import paths
+from microbench import console, paths
 from microbench.cli import check as probes_cli
 from microbench.cli import measuring
 from microbench.cli import profile as probes_cli_profile
-from microbench.clocks import visible_gpus, why_no_gpu
+from microbench.console import Folders, Json
+from microbench.console.progress import say
+from microbench.console.si import counted
 from microbench.device import require_measuring
 from microbench.errors import EnvironmentLacks, InputError
+from microbench.machine import arch as archs
+from microbench.machine.nvml import visible_gpus, why_no_gpu
 from microbench.probes import discover
-from microbench.profile import Profile, available
-from microbench.report import console
-from microbench.report.console import Folders, Json
-from microbench.report.progress import say
-from microbench.report.si import counted
-from microbench.verification import matrix, show, tables
+from microbench.results.profile import Profile, available
+from microbench.verify import matrix, show, tables
 from smscope import verifying
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)

@@ -12,18 +12,19 @@ import typer
 from attention.verify import kernel as attention_kernel
 from attention.verify import sanitizer
 from attention.verify.builds import tuned
-from microbench import arch, clocks, device, paths
+from microbench import console, device, paths
 from microbench.cli.executing import execute_probes
+from microbench.console import Json
+from microbench.console.progress import say
+from microbench.console.si import counted
 from microbench.errors import EnvironmentLacks, InputError
+from microbench.machine import arch
+from microbench.machine import nvml as clocks
 from microbench.probe import Probe
 from microbench.probes import discover
-from microbench.report import console
-from microbench.report.console import Json
-from microbench.report.progress import say
-from microbench.report.si import counted
-from microbench.runner import lock
-from microbench.verification import probed, results
-from microbench.verification.results import KernelResult, ProbeResult
+from microbench.run import lock
+from microbench.verify import probed, results
+from microbench.verify.results import KernelResult, ProbeResult
 
 PROBLEMS, QUICK_PROBLEMS = 1000, 100  # random problems a kernel
 SHOWN = 5  # failures of one probe or kernel; the file has them all

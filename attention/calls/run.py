@@ -18,9 +18,9 @@ from attention.errors import AttentionError, EnvironmentLacks
 from attention.explain import explain
 from attention.problem import AttentionProblem
 from attention.trials import inputs
-from microbench import stamp
-from microbench.device.cpu import host_slug
-from microbench.report.progress import watching
+from microbench.console.progress import watching
+from microbench.machine import stamp
+from microbench.machine.cpu import host_slug
 
 BURST_S = 0.5e-3  # of calls that are timed at once: the clock costs 0.1 us
 SECONDS = 1.2  # for one call of the hundred

@@ -3,8 +3,8 @@
 from typing import Any
 
 from attention.calls import results, run
-from microbench.device.cpu import host_slug
-from microbench.report import console
+from microbench import console
+from microbench.machine.cpu import host_slug
 
 
 def show(as_json: bool) -> None:

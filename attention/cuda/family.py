@@ -10,7 +10,7 @@ from typing import Any
 from attention.features import FEATURES
 from attention.problem import AttentionProblem
 from attention.shapes import LARGEST
-from microbench.arch import Arch
+from microbench.machine.arch import Arch
 
 HEAD_DIMS = (64, 96, 128, 192, 256)
 VARLEN = "VARLEN"  # the define by which sequences are packed

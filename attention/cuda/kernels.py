@@ -11,8 +11,8 @@ from attention.cuda.driver import Function
 from attention.cuda.source import source_of
 from attention.errors import LaunchError
 from attention.variant import CudaBuild
-from microbench.arch import Arch, by_compute_capability
-from microbench.build import Cubin, compile_all
+from microbench.compile import Cubin, compile_all
+from microbench.machine.arch import Arch, by_compute_capability
 
 _loading = threading.Lock()
 

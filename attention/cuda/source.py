@@ -7,8 +7,8 @@ from pathlib import Path
 from attention.cuda.launch_struct import features_text, launch_text
 from attention.problem import AttentionProblem
 from attention.variant import KERNELS, Config, CudaBuild, Variant
-from microbench.arch import Arch
-from microbench.build import HEADERS, Source
+from microbench.compile import HEADERS, Source
+from microbench.machine.arch import Arch
 
 PACKAGE = KERNELS.parent  # features/<name>.cuh lie there
 COMMON = KERNELS / "common"

@@ -2,13 +2,13 @@
 
 from attention.problem import AttentionProblem
 from attention.timing import PRODUCTS, Pass
-from microbench.arch import Machine
+from microbench.machine.arch import Machine
 
 
 def bound_seconds(machine: Machine, problem: AttentionProblem, passes: Pass = "forward") -> float | None:
     """Seconds that the products of the scores that are seen take at the rated clock, or reading Q, K and V from DRAM.
 
-    Rates are the architecture's documented ones (microbench.arch). None where a rate or the clock is unknown.
+    Rates are the architecture's documented ones (microbench.machine.arch). None where a rate or the clock is unknown.
     """
     limits = machine.arch.limits
     if limits is None or machine.clock_hz is None or machine.dram_bytes_per_s is None:

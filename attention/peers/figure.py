@@ -12,8 +12,8 @@ from matplotlib.patches import Rectangle
 from attention.peers.cells import TOKENS, Cell
 from attention.peers.results import AMPERE, HOPPER, Result, last_run, mean
 from microbench import paths
-from microbench.plots import PALETTE, style
-from microbench.profile import Profile, available
+from microbench.report.figures import PALETTE, style
+from microbench.results.profile import Profile, available
 
 BLUE, RED, GREEN, VIOLET, OCHRE, GREY = PALETTE
 KNOWN = {

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from attention.peers.cells import Cell
 from attention.peers.schedule import Schedule, Unit
-from microbench.plots import PALETTE
+from microbench.report.figures import PALETTE
 
 BLUE, RED, GREEN, VIOLET, OCHRE, GREY = PALETTE
 PALE = "#b9cbe2"

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from attention.peers.results import Climb
-from microbench.plots import PALETTE
+from microbench.report.figures import PALETTE
 
 
 def rungs(climbs: Sequence[Climb], letters: Mapping[tuple[str, ...], str]) -> Figure:

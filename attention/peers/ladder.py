@@ -15,8 +15,8 @@ from attention.peers.cells import Cell
 from attention.peers.ladders import Ladder, Rung, ampere, hopper
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant, by_path
-from microbench.arch import by_name
-from microbench.profile import Profile
+from microbench.machine.arch import by_name
+from microbench.results.profile import Profile
 
 LADDERS = (hopper.LADDER, ampere.LADDER)
 

@@ -8,7 +8,7 @@ from attention.cuda.kernels import cubin_of
 from attention.peers.results import HOPPER
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
-from microbench.arch import by_name
+from microbench.machine.arch import by_name
 from microbench.sass import Instruction
 
 

@@ -13,7 +13,7 @@ from attention.kernels.sm90a.forward.warp_specialised.launch import shape_of
 from attention.peers.results import HOPPER, Q_IN_REGISTERS
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
-from microbench.profile import Profile
+from microbench.results.profile import Profile
 
 PRODUCTS, EXPONENTIALS, MULTIPLIES = "wgmma_bf16_flops_per_clk_sm", "mufu_ex2_per_clk_sm", "ffma_per_clk_sm"
 SHARED = "smem_bandwidth_bytes_per_clk_sm"

@@ -8,8 +8,8 @@ from attention.peers.cells import Cell
 from attention.reference import Comparison
 from attention.timing import Pass, Timing
 from attention.variant import Config
-from microbench import stamp
-from microbench.arch import Machine
+from microbench.machine import stamp
+from microbench.machine.arch import Machine
 from microbench.measure.timed import Timed
 
 

@@ -19,12 +19,12 @@ from attention.peers.graphed import Graphed
 from attention.problem import AttentionProblem
 from attention.timing import STEPS, Timing
 from attention.variant import Config, Variant, shipped
-from microbench.arch import Machine, by_name
+from microbench.console.progress import watching
 from microbench.device.cuda import CudaDevice
 from microbench.errors import EnvironmentLacks
+from microbench.machine.arch import Machine, by_name
 from microbench.measure.alternate import alternate
 from microbench.measure.timed import Timed
-from microbench.report.progress import watching
 
 FEW_TIMED = 3  # configurations of a variant that a cell of few queries times
 ORACLE_ROWS = 128  # the last queries of the first and last head: under causal they see the most keys

@@ -18,9 +18,9 @@ from attention.peers.graphed import Graphed
 from attention.peers.run import opened
 from attention.problem import AttentionProblem
 from attention.timing import Timing
+from microbench.console.progress import watching
 from microbench.device.cuda import CudaDevice
 from microbench.measure.alternate import alternate
-from microbench.report.progress import watching
 
 KIND = "training"
 TORCH, OURS = "training/torch", "training/attention.sdpa"

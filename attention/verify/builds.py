@@ -18,8 +18,8 @@ from attention.cuda.source import sources_of
 from attention.features import FEATURES
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant, by_path, shipped
-from microbench.arch import by_name
-from microbench.build import Defines, Source
+from microbench.compile import Defines, Source
+from microbench.machine.arch import by_name
 
 ARCH = "sm90a"  # what is compiled for where no GPU is named: the architecture of the committed campaigns
 BUCKETS = ((1, 64), (65, 96), (97, 128), (129, 192), (193, 256))  # head dims that share a padded size

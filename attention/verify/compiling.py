@@ -6,9 +6,9 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 
-from microbench.build import Cubin, Source, cache, compile_all
+from microbench.compile import Cubin, Source, cache, compile_all
+from microbench.console.progress import watching
 from microbench.errors import EnvironmentLacks
-from microbench.report.progress import watching
 
 CHUNK = 4  # kernels that one process compiles before it tells
 

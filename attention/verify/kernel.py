@@ -11,9 +11,9 @@ from attention.verify.campaign import Campaign
 from attention.verify.compiling import compile_together
 from attention.verify.sanitizer import TOOLS, check
 from attention.verify.supervisor import supervise
-from microbench.report.progress import watching
-from microbench.verification.forward import ForwardProblemRow, read
-from microbench.verification.results import Failure, KernelResult, SanitizerResult
+from microbench.console.progress import watching
+from microbench.verify.forward import ForwardProblemRow, read
+from microbench.verify.results import Failure, KernelResult, SanitizerResult
 
 UNTRIED = "not tried: too many workers were lost before it"
 

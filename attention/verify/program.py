@@ -19,9 +19,9 @@ from attention.verify.campaign import Campaign
 from attention.verify.compiling import compile_together
 from attention.verify.problems import Case
 from attention.verify.sanitizer import TOOLS, check, tool_path
-from microbench.arch import by_name
 from microbench.errors import SmscopeError
-from microbench.verification.forward import ForwardProblemRow, read, text
+from microbench.machine.arch import by_name
+from microbench.verify.forward import ForwardProblemRow, read, text
 
 
 def main(arguments: list[str] | None = None) -> int:

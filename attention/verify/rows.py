@@ -8,8 +8,8 @@ from typing import Any
 from attention.timing import STEPS
 from attention.verify.builds import Build
 from attention.verify.problems import Case, described
-from microbench.build import Cubin, compile_all
-from microbench.verification.forward import ForwardProblemRow, text
+from microbench.compile import Cubin, compile_all
+from microbench.verify.forward import ForwardProblemRow, text
 
 LOST = 3  # exit status of a worker: the last row is written, and the CUDA context is of no use any more
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from attention.verify.campaign import Campaign
 from attention.verify.supervisor import WORKER, environment
 from microbench.errors import EnvironmentLacks
-from microbench.verification.forward import ForwardProblemRow, read
+from microbench.verify.forward import ForwardProblemRow, read
 
 TOOLS = ("memcheck", "racecheck")
 KERNELS = "attention_forward"  # begins the name of every kernel that the tools shall look at

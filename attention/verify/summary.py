@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import torch
 
-from microbench import clocks
-from microbench.verification.forward import ALL, PLAIN, ForwardProblemRow, ForwardRow
+from microbench.machine import nvml as clocks
+from microbench.verify.forward import ALL, PLAIN, ForwardProblemRow, ForwardRow
 
 
 def summary(rows: Sequence[ForwardProblemRow]) -> tuple[ForwardRow, ...]:

@@ -14,8 +14,8 @@ from typing import IO
 from attention.verify.problems import Case
 from attention.verify.rows import LOST, append, failed
 from microbench import paths
+from microbench.console.progress import Watcher, watching
 from microbench.errors import DeviceError
-from microbench.report.progress import Watcher, watching
 
 CHUNK = 500  # problems of one process; starting one takes seconds
 START_SECONDS, HANG_SECONDS = 240.0, 60.0

@@ -15,7 +15,7 @@ from attention.verify.oracle import Verdict, judge
 from attention.verify.problems import Case
 from attention.verify.rows import LOST, append, failed, row_of
 from microbench.errors import EnvironmentLacks
-from microbench.verification.forward import ForwardProblemRow
+from microbench.verify.forward import ForwardProblemRow
 
 
 def work(cases: Sequence[Case], out: Path, exact: bool, index: int = 0) -> int:

@@ -10,17 +10,17 @@ from typing import Annotated
 
 import typer
 
-from microbench import derive
+from microbench import console
 from microbench.cli import check, measuring
-from microbench.doubt import doubts, told
+from microbench.console import Folders, Gpu, Json
+from microbench.console.si import counted
 from microbench.errors import DataError, EnvironmentLacks, InputError, SmscopeError
 from microbench.probe import Probe
 from microbench.probes import discover
-from microbench.profile import Profile, available
-from microbench.record import load_runs, run_files
-from microbench.report import console
-from microbench.report.console import Folders, Gpu, Json
-from microbench.report.si import counted
+from microbench.results import derive
+from microbench.results.doubt import doubts, told
+from microbench.results.profile import Profile, available
+from microbench.results.record import load_runs, run_files
 
 app = typer.Typer(
     add_completion=False,
@@ -139,14 +139,14 @@ def report(
     try:
         import pandas
 
-        from microbench import plots, plots_machine
+        from microbench.report import figures, figures_machine
     except ImportError as error:
         raise EnvironmentLacks(
             f"A report has figures, and {error.name} is not installed; install it by `make report` or pip."
         ) from error
     from microbench.report import html
 
-    plots.style()
+    figures.style()
     written, unread = [], []
     for name in [gpu] if gpu else available():
         try:
@@ -155,7 +155,7 @@ def report(
             unread.append(str(error))
             continue
         runs = load_runs(machine.gpu) if run_files(machine.gpu) else pandas.DataFrame()
-        pictures = plots_machine.pictures(machine, runs)
+        pictures = figures_machine.pictures(machine, runs)
         page = html.write(machine, pictures, output)
         written.append({"gpu": machine.gpu, "page": str(page), "figures": len(pictures)})
     if json:

@@ -5,16 +5,15 @@ from typing import Annotated
 
 import typer
 
-from microbench import arch as archs
-from microbench import paths
+from microbench import console, paths
+from microbench.console import Folders, Json
+from microbench.console.progress import say
 from microbench.errors import DataError, InputError
+from microbench.machine import arch as archs
 from microbench.probes import discover, named
-from microbench.profile import Profile, judged
-from microbench.report import console
-from microbench.report.console import Folders, Json
-from microbench.report.progress import say
-from microbench.verification import latencies as ptxas
-from microbench.verification import matrix, show, tables
+from microbench.results.profile import Profile, judged
+from microbench.verify import latencies as ptxas
+from microbench.verify import matrix, show, tables
 
 AGREEMENT = 0.03  # probes.md 1.11: what a second method may differ by
 

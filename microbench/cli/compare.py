@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from microbench.profile import Profile, ProfileConstant
+from microbench.console import si
 from microbench.published.verdict import Comparison
-from microbench.report import si
+from microbench.results.profile import Profile, ProfileConstant
 
 # Medians closer than this are one number; nvbench ties at the same distance.
 TIE = 0.01

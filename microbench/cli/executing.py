@@ -6,12 +6,12 @@ from dataclasses import asdict
 import typer
 from rich.table import Table
 
+from microbench import console
+from microbench.console.progress import say
 from microbench.device.emulated import EmulatedGpu
 from microbench.errors import InputError
-from microbench.executed import Executed, execute
 from microbench.probe import Probe
-from microbench.report import console
-from microbench.report.progress import say
+from microbench.verify.executed import Executed, execute
 
 
 def execute_probes(device: str, probes: tuple[Probe, ...], quick: bool, json: bool) -> None:

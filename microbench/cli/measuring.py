@@ -9,15 +9,19 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from microbench import arch, derive, device, paths, report, retry, runner
+from microbench import console, device, paths, report
+from microbench import run as runner
 from microbench.cli.executing import execute_probes
-from microbench.doubt import doubts, told
+from microbench.console import Folders, Json
+from microbench.console.progress import say
+from microbench.machine import arch
 from microbench.probe import Probe
 from microbench.probes import discover, named
-from microbench.record import FULL_CAMPAIGNS, QUICK_CAMPAIGNS
-from microbench.report import console, ladder
-from microbench.report.console import Folders, Json
-from microbench.report.progress import say
+from microbench.report import ladder
+from microbench.results import derive
+from microbench.results.doubt import doubts, told
+from microbench.results.record import FULL_CAMPAIGNS, QUICK_CAMPAIGNS
+from microbench.run import retry
 
 RETRIES = 3
 

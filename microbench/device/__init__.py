@@ -6,9 +6,9 @@
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from microbench import arch, clocks
-from microbench.arch import DeviceFacts, Machine
 from microbench.errors import DeviceError, InputError
+from microbench.machine import arch, nvml
+from microbench.machine.arch import DeviceFacts, Machine
 
 Kind = Literal["host", "cuda", "emulated"]
 
@@ -53,13 +53,13 @@ class Found:
 
 def choose(wanted: str | None = None) -> Found:
     """The device to measure: `wanted` ('host', 'cuda:N') or the best there is. Raises InputError for another name."""
-    gpus = clocks.visible_gpus()
+    gpus = nvml.visible_gpus()
     if wanted == "host":
         return Found("host", "the host lane was asked for")
     if wanted is None:
         if gpus:
             return Found("cuda:0", f"found {gpus[0]}")
-        return Found("host", f"found no NVIDIA GPU ({clocks.why_no_gpu()}), so this CPU is measured")
+        return Found("host", f"found no NVIDIA GPU ({nvml.why_no_gpu()}), so this CPU is measured")
     kind, _, index = wanted.partition(":")
     if kind == EMULATED and index not in arch.CUDA:
         raise InputError(f"No architecture is called {index!r}; write emulated: and one of {', '.join(arch.CUDA)}.")

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from microbench import arch, clocks
-from microbench.arch import DeviceFacts
-from microbench.build import HEADERS, Cubin, compile_source
+from microbench.compile import HEADERS, Cubin, compile_source
 from microbench.device import Kind
 from microbench.device.cuda_kernel import CudaKernel
 from microbench.errors import DeviceError, EnvironmentLacks
+from microbench.machine import arch, nvml
+from microbench.machine.arch import DeviceFacts
 from microbench.probe import Build
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class CudaDevice:
                 "cupy-cuda13x` (cupy-cuda12x for a driver of CUDA 12)."
             ) from error
         self.cupy = cupy
-        self.gpu = clocks.visible_gpus()[index]
+        self.gpu = nvml.visible_gpus()[index]
         with self.guard("open"):
             cupy.cuda.Device(index).use()
             self.attributes: dict[str, int] = cupy.cuda.Device(index).attributes
@@ -59,7 +59,7 @@ class CudaDevice:
         self.kernels: dict[tuple[str, str, Build], Kernel] = {}
 
     def _machine(self) -> arch.Machine:
-        sm_hz, memory_hz = clocks.max_clocks_hz(self.gpu)
+        sm_hz, memory_hz = nvml.max_clocks_hz(self.gpu)
         width_bits = self.attributes.get("GlobalMemoryBusWidth", 0)
         # Both edges of the memory clock carry data (HBM, GDDR): 2619 MHz x 5120 bit x 2 = 3.35 TB/s on an H100 SXM.
         dram = 2 * memory_hz * width_bits / 8 if memory_hz and width_bits else None
@@ -105,7 +105,7 @@ class CudaDevice:
     def facts(self) -> DeviceFacts:
         cubin = self._stamp_cubin("clock_stamp")
         return replace(
-            clocks.facts(self.gpu),
+            nvml.facts(self.gpu),
             nvrtc=cubin.nvrtc,
             nvrtc_flags=tuple(flag for flag in cubin.flags if not flag.startswith(("-I", "-D"))),
             clock_overhead_cycles=self.calibration.clock_overhead_cycles,
@@ -113,7 +113,7 @@ class CudaDevice:
         )
 
     def flags(self) -> tuple[str, ...]:
-        return clocks.trouble(self.gpu, os.getpid())
+        return nvml.trouble(self.gpu, os.getpid())
 
     def close(self) -> None:
         self.cupy.get_default_memory_pool().free_all_blocks()

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.arch import DeviceFacts, Machine, by_name
 from microbench.device import EMULATED, Kind, measures_nothing
 from microbench.emulator import EmulatedDevice, Mode
+from microbench.machine.arch import DeviceFacts, Machine, by_name
 
 SM_COUNT = 2  # the fewest by which a probe may mistake one SM's share for the chip's
 ROOM_BYTES = 1 << 40  # no probe leaves a point out for want of memory or cache; footprints are capped instead

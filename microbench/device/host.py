@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import psutil
 
-from microbench.arch import DeviceFacts
 from microbench.device import Kind
-from microbench.device import cpu as host_cpu
-from microbench.measure.host_threads import Pool
+from microbench.device.host_threads import Pool
+from microbench.machine import cpu as host_cpu
+from microbench.machine.arch import DeviceFacts
 
 # More of the usable cores' time than this gone to others during a point makes its rows 'busy' or 'stolen'.
 SHARE_OF_OTHERS = 0.1

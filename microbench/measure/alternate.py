@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from microbench import clocks
+from microbench.machine import nvml
 from microbench.measure.cuda import clock_between, stamp
 from microbench.measure.timed import Sustained, Timed
 
@@ -78,14 +78,14 @@ def _bracketed(device: "CudaDevice", stream: Any, call: Callable[[], Any]) -> tu
 def _sustained(device: "CudaDevice", stream: Any, call: Callable[[], Any], seconds: float) -> Sustained:
     """A second of one call alone. NVML counts energy every tenth of a second or so: that is the error of the joules."""
     calls = max(1, math.ceil(SUSTAINED_S / seconds))
-    joules, started, total = clocks.energy_joules(device.gpu), time.monotonic(), 0.0
+    joules, started, total = nvml.energy_joules(device.gpu), time.monotonic(), 0.0
 
     def many() -> None:
         for _ in range(calls):
             call()
 
     total, clock = _bracketed(device, stream, many)
-    spent = clocks.energy_joules(device.gpu)
+    spent = nvml.energy_joules(device.gpu)
     elapsed = time.monotonic() - started
     # The counter's span is a little longer than the calls': the energy is scaled to theirs.
     each = None if joules is None or spent is None else (spent - joules) * total / elapsed / calls

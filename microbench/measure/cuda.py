@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microbench import sass
-from microbench.build import Cubin, cache, compile_probe
-from microbench.build.twin import compile_twin
+from microbench.compile import Cubin, cache, compile_probe
+from microbench.compile.numba import compile_twin
 from microbench.errors import MeasureError
 from microbench.measure.launch import WARP, Kernel, Launch, Measured
 from microbench.point import Point

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.build import HEADERS
+from microbench.compile import HEADERS
 from microbench.errors import MeasureError
 from microbench.measure.launch import WARP, Kernel, Launch, Measured
 from microbench.point import Point

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from microbench.device import cpu as host_cpu
+from microbench.device.host_threads import Prelude, Team, Work
 from microbench.errors import DeviceError
+from microbench.machine import cpu as host_cpu
 from microbench.measure.host_memory import Memory
-from microbench.measure.host_threads import Prelude, Team, Work
 from microbench.probe import Sample
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.arch import Machine
-from microbench.build import Cubin
+from microbench.compile import Cubin
 from microbench.errors import MeasureError
+from microbench.machine.arch import Machine
 from microbench.point import Point
 from microbench.probe import Sample, SassContract
 

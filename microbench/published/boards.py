@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from microbench.arch import ARCHS, Arch, by_compute_capability
 from microbench.errors import UnknownGpu
+from microbench.machine.arch import ARCHS, Arch, by_compute_capability
 from microbench.published import Published, load
 from microbench.published.facts import Gpu, Spec
 from microbench.published.names import listed, matching, words

@@ -7,7 +7,7 @@ are known to be wrong, data/published/rejected.csv, must each get a reason here,
 import re
 from collections.abc import Iterator
 
-from microbench.arch import Arch, by_compute_capability
+from microbench.machine.arch import Arch, by_compute_capability
 from microbench.published import Published
 from microbench.published.facts import Fact, Rejected
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from microbench.arch import Arch
+from microbench.machine.arch import Arch
 from microbench.published import Published
 from microbench.published.verdict import Match, Place, about, documented
 

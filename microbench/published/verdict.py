@@ -17,11 +17,11 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from microbench.arch import Arch, by_name
 from microbench.errors import UnknownArch
-from microbench.profile import TWIN_SUFFIX, Profile, ProfileConstant
+from microbench.machine.arch import Arch, by_name
 from microbench.published import Published, load
 from microbench.published.facts import OTHER_METHOD, Band, Fact, Gpu, Quantity
+from microbench.results.profile import TWIN_SUFFIX, Profile, ProfileConstant
 
 Verdict = Literal["agrees", "disagrees", "method differs", "no published value"]
 # After the model, a slug holds the memory (where the source did not say it) and the cut: '-80gb', '-mig-1g.10gb'.

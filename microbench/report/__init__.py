@@ -10,11 +10,11 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from microbench.doubt import doubts, told
-from microbench.profile import TWIN_SUFFIX, Profile, ProfileConstant
+from microbench.console import si
 from microbench.published import Published
 from microbench.published.verdict import Acceptance, Comparison, accept, compare
-from microbench.report import si
+from microbench.results.doubt import doubts, told
+from microbench.results.profile import TWIN_SUFFIX, Profile, ProfileConstant
 
 HEADINGS = ("quantity", "value", "95 % interval", "unit", "physical bound", "published", "verdict")
 _MEASURED = len(HEADINGS) - 2  # the others are for what somebody has published

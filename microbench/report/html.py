@@ -12,9 +12,9 @@ from html import escape
 from pathlib import Path
 
 from microbench.errors import DataError
-from microbench.profile import Profile
 from microbench.published import Published
 from microbench.report import page
+from microbench.results.profile import Profile
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 1080px; margin: 2rem auto; padding: 0 1rem; }

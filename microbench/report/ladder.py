@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from rich.bar import Bar
 from rich.table import Table
 
-from microbench.profile import Profile
-from microbench.record import Record
-from microbench.report import si
+from microbench.console import si
+from microbench.results.profile import Profile
+from microbench.results.record import Record
 
 # The probe whose sweep is the ladder, on a CPU and on a GPU: by its first method.
 PROBES = {"host_memory_latency": "host", "memory_latency": "nvrtc"}

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from microbench import paths
-from microbench.arch import ARCHS
+from microbench.console import si
 from microbench.errors import DataError, InputError
-from microbench.profile import Profile, available
+from microbench.machine.arch import ARCHS
 from microbench.published import Published, load
-from microbench.report import acceptance, headline, markdown, rates, results, si, verified
+from microbench.report import acceptance, headline, markdown, rates, results, verified
+from microbench.results.profile import Profile, available
 
 _BLOCK = re.compile(r"<!-- generated: (?P<name>[\w.-]+) -->\n(?P<body>.*?)<!-- /generated -->", re.DOTALL)
 
@@ -73,8 +74,8 @@ def stale(text: str, generate: Callable[[str], str] = generated) -> tuple[str, .
 
 def architectures() -> str:
     """A generation a row, and how far it is verified. No count of probes is here: a new one would change it."""
-    from microbench.verification import results
-    from microbench.verification.tables import AttentionRow, BuildRow, read_all
+    from microbench.verify import results
+    from microbench.verify.tables import AttentionRow, BuildRow, read_all
 
     compiled, attention = read_all(BuildRow), {row.arch for row in read_all(AttentionRow)}
     machines = {(profile.gpu, profile.arch) for profile in map(Profile.load, available())} | results.machines()

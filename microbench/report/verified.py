@@ -5,11 +5,11 @@ Of probes and kernels there is no count here: a new one would change it.
 
 from collections.abc import Sequence
 
-from microbench.arch import ARCHS
+from microbench.machine.arch import ARCHS
 from microbench.report import markdown
-from microbench.verification import forward as forwards
-from microbench.verification.differential import rows as differentials
-from microbench.verification.tables import BlindRow, LatencyRow, read
+from microbench.verify import forward as forwards
+from microbench.verify.differential import rows as differentials
+from microbench.verify.tables import BlindRow, LatencyRow, read
 
 _MODES = ("eager", "lazy", "random")
 

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, islice
 
-from microbench import toolkit
-from microbench.arch import Arch
 from microbench.errors import BuildError, EnvironmentLacks, InputError
+from microbench.machine import toolkit
+from microbench.machine.arch import Arch
 from microbench.sass import cubin, instruction
 from microbench.sass.contracts import check, matches, require, stalls, timed_region
 from microbench.sass.instruction import STALL_BIT, STALL_MAX, Control, Instruction

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from microbench.arch import Arch
 from microbench.errors import ContractError
+from microbench.machine.arch import Arch
 from microbench.probe import OpCount, SassContract
 from microbench.sass.cubin import Resources
 from microbench.sass.instruction import Instruction

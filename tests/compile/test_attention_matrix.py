@@ -9,14 +9,14 @@ import pytest
 from attention import builds
 from attention.cuda.source import sources_of
 from attention.variant import shipped
-from microbench import arch as archs
 from microbench import paths
-from microbench.build import Cubin, Source, compile_all
+from microbench.compile import Cubin, Source, compile_all
+from microbench.machine import arch as archs
 from microbench.probe import Budget
-from microbench.verification import matrix, tables
-from microbench.verification.matrix import Checked, Job
-from microbench.verification.rules import Whole
-from microbench.verification.tables import AttentionRow
+from microbench.verify import matrix, tables
+from microbench.verify.matrix import Checked, Job
+from microbench.verify.rules import Whole
+from microbench.verify.tables import AttentionRow
 
 OURS = tuple(variant for variant in shipped() if (variant.folder / "kernel.cu").exists())
 

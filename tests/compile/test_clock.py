@@ -3,8 +3,8 @@
 import pytest
 
 from microbench import sass
-from microbench.arch import CUDA, by_name
-from microbench.build import Cubin, compile_source
+from microbench.compile import Cubin, compile_source
+from microbench.machine.arch import CUDA, by_name
 from microbench.probe import OpCount, SassContract
 
 KERNEL = """

@@ -3,8 +3,8 @@
 import pytest
 
 from microbench import sass
-from microbench.arch import by_name
-from microbench.build import compile_source
+from microbench.compile import compile_source
+from microbench.machine.arch import by_name
 from microbench.probe import OpCount, SassContract
 
 ARCHS = ("sm70", "sm80", "sm90a", "sm100a")

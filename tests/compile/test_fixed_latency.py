@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from microbench import sass
-from microbench.arch import CUDA, Machine, by_name
-from microbench.build import compile_probe
+from microbench.compile import compile_probe
 from microbench.device.cuda_kernel import CudaKernel
 from microbench.errors import DeviceError
+from microbench.machine.arch import CUDA, Machine, by_name
 from microbench.measure.cuda import CudaBench
 from microbench.measure.launch import Kernel, Launch
 from microbench.point import Point

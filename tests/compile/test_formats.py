@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from microbench.arch import by_name
-from microbench.build import Cubin, Source, compile_all, compile_source
-from microbench.verification.differential import number_formats
-from microbench.verification.differential.number_formats import MMA, WGMMA, Wrapper
+from microbench.compile import Cubin, Source, compile_all, compile_source
+from microbench.machine.arch import by_name
+from microbench.verify.differential import number_formats
+from microbench.verify.differential.number_formats import MMA, WGMMA, Wrapper
 from tests.emulated import formats
 from tests.emulated.sources import source_of
 

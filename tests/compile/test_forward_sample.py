@@ -6,8 +6,8 @@ import pytest
 
 from attention.verify.builds import builds_of, tuned
 from attention.verify.summary import digest
-from microbench.build import Cubin, compile_all
-from microbench.verification.forward import ForwardRow, files, path, read
+from microbench.compile import Cubin, compile_all
+from microbench.verify.forward import ForwardRow, files, path, read
 
 CLAIM = "h200-sxm-141gb"
 

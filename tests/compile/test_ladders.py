@@ -6,9 +6,9 @@ from attention.cuda.source import sources_of
 from attention.peers import cells, ladder
 from attention.peers.ladders import ampere, hopper
 from attention.variant import by_path
-from microbench.arch import by_name
-from microbench.build import Cubin, compile_all
-from microbench.profile import Profile
+from microbench.compile import Cubin, compile_all
+from microbench.machine.arch import by_name
+from microbench.results.profile import Profile
 
 
 @pytest.mark.slow

@@ -2,9 +2,9 @@
 
 import pytest
 
-from microbench.build import nvrtc
-from microbench.verification import latencies, tables
-from microbench.verification.tables import LatencyRow
+from microbench.compile import nvrtc
+from microbench.verify import latencies, tables
+from microbench.verify.tables import LatencyRow
 
 
 @pytest.mark.timeout(300)

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from microbench import paths
-from microbench.arch import CUDA
-from microbench.build import nvrtc
 from microbench.cli import main
+from microbench.compile import nvrtc
+from microbench.machine.arch import CUDA
 from microbench.probes import discover
-from microbench.verification import matrix, tables
-from microbench.verification.tables import BuildRow
+from microbench.verify import matrix, tables
+from microbench.verify.tables import BuildRow
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from microbench.build import compile_source
+from microbench.compile import compile_source
 from microbench.layouts import HERE
 from microbench.sass.instruction import Instruction
 

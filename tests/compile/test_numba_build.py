@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from microbench import paths, sass
-from microbench.arch import by_name
-from microbench.build import Cubin, cache
-from microbench.build import twin as numba_build
-from microbench.build.twin import compile_twin
+from microbench.compile import Cubin, cache
+from microbench.compile import numba as numba_build
+from microbench.compile.numba import compile_twin
 from microbench.errors import BuildError, ContractError, EnvironmentLacks
-from microbench.patterns import loop
+from microbench.machine.arch import by_name
 from microbench.probe import Build, OpCount, Probe, Twin
 from microbench.probes import discover, named
+from microbench.shapes.chain import loop
 
 HOPPER = by_name("sm90a")
 ARCHS = ("sm75", "sm80", "sm90a", "sm100a")
@@ -190,7 +190,7 @@ def test_a_stand_in_is_used_and_flagged_where_it_is_not(empty_cache: Path, monke
 def many_in_flight() -> Callable[..., None]:
     from numba import int32
 
-    from microbench.build.numba_ptx import smid, store_global, stream_global_cg
+    from microbench.compile.numba_ptx import smid, store_global, stream_global_cg
 
     def kernel(address, out):  # type: ignore[no-untyped-def]
         store_global(out + 4 * smid(), stream_global_cg(address, 16, 64, int32(0)))
@@ -213,7 +213,7 @@ def untyped() -> Callable[..., None]:
 
 
 def counted_at_run_time() -> Callable[..., None]:
-    from microbench.build.numba_ptx import chase_global, store_global
+    from microbench.compile.numba_ptx import chase_global, store_global
 
     def kernel(out, count):  # type: ignore[no-untyped-def]
         store_global(out, chase_global(out, count))

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from microbench.build import compile_source, nvrtc
+from microbench.compile import compile_source, nvrtc
 from microbench.errors import BuildError, EnvironmentLacks
 from microbench.sass.cubin import Resources, resources
 
@@ -45,14 +45,14 @@ ptxas info    : Compile time = 20.574 ms
 }
 
 COMPILE = """
-from microbench.build.nvrtc import Candidate, load
+from microbench.compile.nvrtc import Candidate, load
 library = load(Candidate({library!r}, {version!r}))
 outcome = library.compile("__global__ void k() {{}}", "k.cu", (), ("-arch=sm_80", "--ptxas-options=-v"))
 assert outcome.image and "Used" in outcome.log, outcome.log
 """
 LINK = """
-from microbench.arch import by_name
-from microbench.build.twin import _link
+from microbench.machine.arch import by_name
+from microbench.compile.numba import _link
 ptx = ".version 8.0\\n.target sm_80\\n.address_size 64\\n.visible .entry k() { ret; }"
 assert "Used" in _link(ptx, "k", by_name("sm80"), ("-arch=sm_80", "-O3", "-verbose"))[1]
 """

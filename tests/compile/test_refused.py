@@ -2,9 +2,9 @@
 
 import pytest
 
-from microbench.arch import Arch, by_name
-from microbench.build import Cubin, Source, compile_all
+from microbench.compile import Cubin, Source, compile_all
 from microbench.errors import BuildError
+from microbench.machine.arch import Arch, by_name
 
 # The plain target is no row of arch.py: nobody would compile for it, as it lacks what makes Hopper.
 HOPPER_WITHOUT_A = Arch("sm90", "Hopper", (9, 0), frozenset({"cuda"}))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from microbench import sass
-from microbench.arch import by_name
-from microbench.build import Cubin, compile_source
+from microbench.compile import Cubin, compile_source
 from microbench.errors import EnvironmentLacks, InputError
+from microbench.machine.arch import by_name
 from microbench.sass.instruction import Control
 
 ARCHS = ("sm70", "sm75", "sm80", "sm89", "sm90a", "sm100a", "sm120a")
@@ -144,7 +144,7 @@ def test_a_stall_that_cannot_be_patched_is_refused(index: int, stall: int) -> No
 
 def test_a_missing_nvdisasm_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     image = mixed("sm80").image
-    monkeypatch.setattr("microbench.toolkit.wheel_files", lambda *_: iter(()))
+    monkeypatch.setattr("microbench.machine.toolkit.wheel_files", lambda *_: iter(()))
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     sass._nvdisasm.cache_clear()
     with pytest.raises(EnvironmentLacks, match="pip install nvidia-cuda-nvdisasm"):

@@ -9,8 +9,8 @@ from attention.cuda.kernels import cubin_of
 from attention.peers.ladders import ampere
 from attention.peers.schedule import main_loop, schedule
 from attention.variant import by_path
-from microbench.arch import by_name
-from microbench.profile import Profile
+from microbench.machine.arch import by_name
+from microbench.results.profile import Profile
 
 
 @pytest.mark.parametrize("head_dim", (64, 128, 256))

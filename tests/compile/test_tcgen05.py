@@ -2,7 +2,7 @@
 
 import pytest
 
-from microbench.build import compile_source
+from microbench.compile import compile_source
 from microbench.errors import BuildError
 
 # Each wrapper in its own kernel; `a` is a matrix descriptor, `t` an address of tensor memory, `s` one of shared memory.

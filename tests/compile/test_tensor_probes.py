@@ -3,9 +3,9 @@
 import pytest
 
 from microbench import sass
-from microbench.arch import by_name
+from microbench.machine.arch import by_name
 from microbench.probes import named
-from microbench.verification import matrix
+from microbench.verify import matrix
 from tests.cpu.listing import FITS, looped
 
 

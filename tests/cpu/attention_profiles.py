@@ -1,6 +1,6 @@
 """Made-up profiles with round numbers, so that a test can say which constant moves a choice."""
 
-from microbench.profile import Profile, ProfileConstant
+from microbench.results.profile import Profile, ProfileConstant
 
 # A core of two 512-bit FMA pipes at 4 GHz, and caches of a common server CPU; four cores.
 HOST = {

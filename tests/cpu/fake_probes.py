@@ -5,8 +5,8 @@ from textwrap import dedent
 
 HEAD = """
 import math, os, signal, time
-from microbench.arch import CUDA, HOST
-from microbench.curves import at, peak
+from microbench.machine.arch import CUDA, HOST
+from microbench.results.curves import at, peak
 from microbench.errors import DeviceError
 from microbench.probe import Axis, Bound, Constant, Metric, Probe, Sample
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from microbench import arch
 from microbench.device.cuda import Calibration
+from microbench.machine import arch
 from microbench.measure.cuda import CudaBench
 from microbench.measure.launch import Kernel, Launch
 from microbench.probe import Probe

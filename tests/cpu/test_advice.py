@@ -17,11 +17,12 @@ from attention.choose import choose
 from attention.explain import explain_on
 from attention.machine import machine_profile
 from attention.problem import AttentionProblem
-from microbench import faults, paths, record
+from microbench import faults, paths
 from microbench.cli import check
-from microbench.device.cpu import host_slug
 from microbench.errors import DataError, DataWarning, UnknownGpu
-from microbench.profile import Profile
+from microbench.machine.cpu import host_slug
+from microbench.results import record
+from microbench.results.profile import Profile
 from tests.cpu.attention_profiles import host_profile
 from tests.cpu.test_timings import LONG_F32, timing
 

@@ -4,7 +4,7 @@ import pytest
 
 from attention.peers.bound import bound_seconds
 from attention.problem import AttentionProblem
-from microbench.arch import Machine, by_name
+from microbench.machine.arch import Machine, by_name
 
 H200 = Machine("h200", "H200", by_name("sm90a"), 132, 1.98e9, 4.8e12, 141 << 30, 60 << 20)
 PEAK = 4096 * 132 * 1.98e9

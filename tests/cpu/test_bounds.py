@@ -2,7 +2,7 @@
 
 import pytest
 
-from microbench.arch import Machine, by_name
+from microbench.machine.arch import Machine, by_name
 from microbench.point import Point
 from microbench.probe import UNKNOWN, Metric, Probe, breaks
 from microbench.probes import discover

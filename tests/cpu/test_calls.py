@@ -10,7 +10,7 @@ from attention.calls import grid, results, run, shapes
 from attention.errors import AttentionError
 from attention.machine import machine_profile
 from attention.problem import AttentionProblem
-from microbench.device.cpu import host_slug
+from microbench.machine.cpu import host_slug
 
 
 @pytest.fixture(autouse=True)

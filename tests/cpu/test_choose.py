@@ -13,7 +13,7 @@ from attention.errors import ProblemError, UnsupportedError
 from attention.model import Efficiency
 from attention.problem import AttentionProblem
 from attention.variant import Variant, discover, shipped
-from microbench.profile import Profile
+from microbench.results.profile import Profile
 from tests.cpu.attention_profiles import HOST, hopper_profile, host_profile
 
 LONG = AttentionProblem(1, 8, 8, 2048, 2048, 128)

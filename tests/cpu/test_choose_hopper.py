@@ -9,7 +9,7 @@ from attention import learned
 from attention.choose import Choice, choose
 from attention.problem import AttentionProblem
 from attention.variant import by_path
-from microbench.profile import Profile
+from microbench.results.profile import Profile
 
 H100 = Profile.load("h100-sxm-80gb")
 OURS = "sm90a/forward/warp_specialised"

@@ -10,7 +10,7 @@ from attention.corrections import Corrections, Observation, corrections
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench import paths
-from microbench.profile import Profile
+from microbench.results.profile import Profile
 from tests.cpu.attention_profiles import hopper_profile
 
 OURS, CUDNN, FLASH = "sm90a/forward/warp_specialised", "sm90a/forward/torch_cudnn", "sm80/forward/torch_flash"

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from microbench import arch, derive, paths, record
+from microbench import paths
 from microbench.cli import main, measuring
+from microbench.machine import arch
 from microbench.probes import discover
-from microbench.profile import Profile, ProfileConstant
-from microbench.verification import matrix
+from microbench.results import derive, record
+from microbench.results.profile import Profile, ProfileConstant
+from microbench.verify import matrix
 from tests.cpu import fake_probes
 
 # This machine may be busy, and then its flags stand beside those of the fake probes.

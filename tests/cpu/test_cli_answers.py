@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from microbench import derive, paths
+from microbench import paths
 from microbench.probes import discover
+from microbench.results import derive
 from tests.cpu import fake_probes
 from tests.cpu.test_cli import QUIET, call, constant, save
 

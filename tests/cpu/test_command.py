@@ -17,9 +17,9 @@ import smscope
 from attention import cli as attention_cli
 from attention import reference, selfcheck
 from attention.variant import shipped
-from microbench import clocks
+from microbench.machine import nvml
 from microbench.probes import discover
-from microbench.verification import matrix, tables
+from microbench.verify import matrix, tables
 from smscope import cli, verbs
 from tests.cpu import fake_probes
 
@@ -172,7 +172,7 @@ def test_bench_that_measures_nothing_says_no_picks(
 
 
 def test_the_picks_are_of_the_gpu_that_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    gpus = [clocks.Gpu(index, name, 80 << 30, (9, 0), False) for index, name in enumerate(("H100 PCIe", "H200 NVL"))]
+    gpus = [nvml.Gpu(index, name, 80 << 30, (9, 0), False) for index, name in enumerate(("H100 PCIe", "H200 NVL"))]
     monkeypatch.setattr(verbs, "visible_gpus", lambda: gpus)
     assert [verbs._slug(device) for device in (None, "host", "cuda", "cuda:1", "cuda:7")] == [
         None,

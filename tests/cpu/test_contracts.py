@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microbench import sass
-from microbench.arch import by_name
 from microbench.errors import ContractError
+from microbench.machine.arch import by_name
 from microbench.probe import OpCount, SassContract
 from microbench.sass.instruction import Instruction
 from tests.cpu.listing import FITS, assemble, bracket, looped, word

@@ -5,10 +5,10 @@ import pytest
 from attention import cubins, identity, learned, learned_key, timings
 from attention.timing import Timing
 from attention.variant import by_path
-from microbench.arch import by_name
-from microbench.build import Cubin
+from microbench.compile import Cubin
 from microbench.errors import DataWarning
-from microbench.profile import Profile
+from microbench.machine.arch import by_name
+from microbench.results.profile import Profile
 
 HOPPER = "sm90a/forward/warp_specialised"
 CONFIG = {"tile_keys": 128, "warpgroups": 2, "stages": 2, "q_in_registers": 0}

@@ -1,16 +1,16 @@
-"""microbench.derive: which run counts, what a constant carries, and that a profile is the same to the byte."""
+"""microbench.results.derive: which run counts, what a constant carries, and that a profile is the same to the byte."""
 
 from pathlib import Path
 
 import pytest
 
-from microbench import derive, record
-from microbench.arch import HOST
-from microbench.curves import at, knee, peak
 from microbench.errors import DataError, UnknownGpu
+from microbench.machine.arch import HOST
 from microbench.probe import Axis, Bound, Constant, Metric, Probe
-from microbench.profile import Profile
-from microbench.record import Environment, Finished, Record, Run
+from microbench.results import derive, record
+from microbench.results.curves import at, knee, peak
+from microbench.results.profile import Profile
+from microbench.results.record import Environment, Finished, Record, Run
 from tests.cpu.test_record import ENVIRONMENT, row
 
 RATE = Metric("rate_per_s", "1/s", Bound("the pipe", upper=100.0))

@@ -11,10 +11,11 @@ from attention.explain import explain_on
 from attention.model import Unpredicted, predict
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
-from microbench import derive, paths, record
-from microbench.doubt import doubt, doubts, told
+from microbench import paths
 from microbench.probes import discover
-from microbench.profile import WIDE, Profile, read
+from microbench.results import derive, record
+from microbench.results.doubt import doubt, doubts, told
+from microbench.results.profile import WIDE, Profile, read
 from tests.cpu.attention_profiles import hopper_profile, host_profile
 from tests.data.profiles import constant
 
@@ -49,7 +50,7 @@ def test_an_interval_is_wide_where_not_even_half_of_the_campaigns_agree(low: flo
 def test_half_of_the_campaigns_lie_within_the_factor_of_a_value_that_is_not_wide(values: list[float]) -> None:
     import numpy as np
 
-    from microbench.curves import interval
+    from microbench.results.curves import interval
 
     value, low, high = interval(np.array(values))
     if not constant("x", value).model_copy(update={"low": low, "high": high}).wide:

@@ -11,8 +11,8 @@ import attention
 from attention import AttentionProblem, Explanation, ProblemError, explain
 from attention.explain import explain_on
 from attention.machine import machine_profile
-from microbench.device.cpu import host_slug
 from microbench.errors import UnknownGpu
+from microbench.machine.cpu import host_slug
 from tests.cpu.attention_profiles import hopper_profile, host_profile
 
 LONG = AttentionProblem(1, 8, 8, 2048, 2048, 64)

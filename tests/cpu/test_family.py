@@ -11,7 +11,7 @@ from attention.cuda.family import fill, refuses, section_of
 from attention.kernels.sm80.forward.software_pipelined.launch import Launch as AmpereLaunch
 from attention.kernels.sm90a.forward.warp_specialised.launch import Launch as HopperLaunch
 from attention.problem import AttentionProblem
-from microbench.arch import by_name
+from microbench.machine.arch import by_name
 
 LAUNCHES = (HopperLaunch, AmpereLaunch)
 PLAIN = AttentionProblem(2, 8, 2, 300, 500, 128, dtype="bfloat16", device="cuda")

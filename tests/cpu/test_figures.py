@@ -12,10 +12,10 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from microbench import plots_instructions
 from microbench.layouts import Fragment, Product, draw
-from microbench.plots_instructions import Work
-from microbench.verification.tables import LatencyRow
+from microbench.report import figures_sass
+from microbench.report.figures_sass import Work
+from microbench.verify.tables import LatencyRow
 from tests.cpu.listing import assemble, word
 
 
@@ -68,7 +68,7 @@ def test_a_listing_shows_every_instruction_with_its_bits() -> None:
         ("LDG.E R2, [R4.64]", word(stall=4, write=2, read=2)),
         ("HMMA.16816.F32 R4, R4, R12, RZ", word(stall=15, waits=(2,), reuse=0b101)),
     )
-    (axes,) = plots_instructions.listing(code, ("HMMA",), "sm80").axes
+    (axes,) = figures_sass.listing(code, ("HMMA",), "sm80").axes
     written = texts(axes)
     assert {*(i.text for i in code), "4", "15", "02", "0000", "0010"} <= set(written)
     assert [text.get_text() for text in axes.texts if text.get_weight() == "bold"] == [code[1].text]
@@ -83,11 +83,11 @@ def test_a_latency_table_tells_counted_cycles_from_scoreboards() -> None:
         return LatencyRow.model_validate({**fields, "opcode": instruction, "nvrtc": "12.9"})
 
     rows = (row("FFMA", "sm70", "4", "no"), row("EX2", "sm70", "8", "yes"), row("MMA", "sm80", "6 10", "in part"))
-    (axes,) = plots_instructions.latency_table(rows, ("sm70", "sm80"), {"EX2": 17.0}, "H100").axes
+    (axes,) = figures_sass.latency_table(rows, ("sm70", "sm80"), {"EX2": 17.0}, "H100").axes
     assert texts(axes) == ["4", "sb 8", "17", "6/10*"]
 
 
 def test_work_names_every_instruction() -> None:
     both = [Work("a", 4096, 2048), Work("b", 4096, 1500, measured=True)]
-    (axes,) = plots_instructions.work(both, "").axes
+    (axes,) = figures_sass.work(both, "").axes
     assert {"a", "b", "1 cycle", "128 cycles"} <= set(texts(axes))

@@ -16,8 +16,8 @@ from attention.verify.problems import Case, described
 from attention.verify.summary import cubins, digest, summed
 from microbench.errors import DeviceError
 from microbench.report import verified
-from microbench.verification import forward as forwards
-from microbench.verification.forward import ALL, PLAIN, ForwardProblemRow, ForwardRow, read, text
+from microbench.verify import forward as forwards
+from microbench.verify.forward import ALL, PLAIN, ForwardProblemRow, ForwardRow, read, text
 from tests.cpu.forward_cases import CASES, CPU, VARIANTS, Pair
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from microbench.compile.host_code import REORDERED, provable
 from microbench.errors import ContractError
 from microbench.measure.host_asm import (
     LoopContract,
@@ -15,7 +16,6 @@ from microbench.measure.host_asm import (
     require_chain,
     require_loop,
 )
-from microbench.measure.host_code import REORDERED, provable
 
 X = np.linspace(0.5, 0.9, 256, dtype=np.float32)
 

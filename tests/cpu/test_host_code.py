@@ -1,4 +1,4 @@
-"""microbench.measure.host_code: raw loads, and a compile cache of our own."""
+"""microbench.compile.host_code: raw loads, and a compile cache of our own."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from microbench import paths
-from microbench.measure.host_code import compiled, load_word
+from microbench.compile.host_code import compiled, load_word
 
 
 def test_load_word_reads_a_raw_address() -> None:

@@ -1,4 +1,4 @@
-"""microbench.device.cpu: what the operating system says of a CPU."""
+"""microbench.machine.cpu: what the operating system says of a CPU."""
 
 import re
 from dataclasses import replace
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microbench.arch import KIB, by_name
-from microbench.device import cpu as host_cpu
+from microbench.machine import cpu as host_cpu
+from microbench.machine.arch import KIB, by_name
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from attention.kernels.host.forward.tiled_online_softmax import machine_code
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from microbench import paths
-from microbench.build import host_object
+from microbench.compile import host_object
 
 OURS = "host/forward/tiled_online_softmax"
 WINS = tuple(

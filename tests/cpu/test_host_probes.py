@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microbench.arch import HOST
-from microbench.device.cpu import Caches
 from microbench.device.host import HostDevice
 from microbench.errors import DeviceError
+from microbench.machine.arch import HOST
+from microbench.machine.cpu import Caches
 from microbench.measure import open_bench
 from microbench.measure.host_memory import Memory
 from microbench.point import Point
 from microbench.probe import Probe, Sample, breaks
 from microbench.probes import discover
 from microbench.probes.host import host_bandwidth, host_dot, host_exp, host_memory_latency
-from microbench.runner.judge import judged
-from microbench.runner.plan import Task
-from microbench.runner.wire import Answer
+from microbench.run.judge import judged
+from microbench.run.plan import Task
+from microbench.run.wire import Answer
 
 HOST_PROBES = [probe for probe in discover() if probe.archs == HOST]
 KIB = 1024

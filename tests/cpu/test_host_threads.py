@@ -1,4 +1,4 @@
-"""microbench.measure.host_threads: pinned threads that start together, and the measured clock."""
+"""microbench.device.host_threads: pinned threads that start together, and the measured clock."""
 
 import os
 import threading

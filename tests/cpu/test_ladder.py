@@ -6,8 +6,8 @@ from attention.peers import cells, ladder
 from attention.peers.ladders import Ladder, Rung, ampere, hopper
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, by_path
-from microbench.arch import by_name
-from microbench.profile import Profile
+from microbench.machine.arch import by_name
+from microbench.results.profile import Profile
 
 H100 = Profile.load("h100-sxm-80gb")
 LADDERS = pytest.mark.parametrize("climbed", ladder.LADDERS, ids=lambda climbed: climbed.variant)

@@ -6,7 +6,7 @@ import pytest
 
 from attention import learned, learned_file, learned_key, timings
 from microbench.errors import DataWarning
-from microbench.profile import Profile
+from microbench.results.profile import Profile
 from smscope.cli import main
 from tests.cpu.attention_profiles import host_profile
 from tests.cpu.test_timings import LONG_F32, timing

@@ -63,7 +63,7 @@ def test_a_second_of_one_call_alone_tells_its_joules(monkeypatch, counts):
     """The wall's clock is the GPU's here, and the GPU takes 500 W."""
     device = ScriptedDevice()
     monkeypatch.setattr(time, "monotonic", lambda: device.now_ns * 1e-9)
-    monkeypatch.setattr(room.clocks, "energy_joules", lambda gpu: 500 * gpu.now_ns * 1e-9 if counts else None)
+    monkeypatch.setattr(room.nvml, "energy_joules", lambda gpu: 500 * gpu.now_ns * 1e-9 if counts else None)
     found = alternate(device, {"a": call(device, 400), "b": call(device, 10)}, "run", repeats=3, sustained=("a",))
     alone = found["a"].sustained
     assert found["b"].sustained is None and alone is not None

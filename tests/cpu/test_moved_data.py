@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from microbench import paths, record
+from microbench import paths
 from microbench.errors import DataError
-from microbench.record import Finished
+from microbench.results import record
+from microbench.results.record import Finished
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,9 +7,9 @@ import pytest
 from attention import AttentionProblem, Explanation, explain
 from attention.machine import named_machine
 from microbench.errors import UnknownGpu
-from microbench.profile import Profile
 from microbench.published.boards import known
 from microbench.published.names import matching
+from microbench.results.profile import Profile
 from tests.cpu.attention_profiles import hopper_profile, host_profile
 
 PROBLEM = AttentionProblem(1, 32, 8, 4096, 4096, 128, dtype="bfloat16", causal=True)

@@ -5,7 +5,7 @@ from attention.errors import UnsupportedError
 from attention.nearest import nearest
 from attention.problem import AttentionProblem
 from attention.variant import Variant
-from microbench.arch import by_name
+from microbench.machine.arch import by_name
 from tests.cpu.attention_profiles import host_profile
 
 HOST = by_name("host")

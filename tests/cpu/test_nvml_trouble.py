@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from microbench import clocks
+from microbench.machine import nvml as clocks
 
 OWN = 4711
 # nvml.h: nvmlClocksEventReason*. Three slow nothing down: idle, and settings of application and display clocks.

@@ -120,7 +120,7 @@ def test_the_installed_package_is_the_wheels(installed: Installed) -> None:
 KEYS = """
 import json
 from attention import learned_key
-from microbench.profile import Profile, available
+from microbench.results.profile import Profile, available
 print(json.dumps({gpu: learned_key.key_of(Profile.load(gpu)) for gpu in available()}))
 """
 
@@ -167,7 +167,7 @@ def test_the_installed_command_lists_its_verbs_and_imports_nothing_that_lies_aro
 def test_the_installed_package_hands_on_both_packages_names(installed: Installed) -> None:
     names = "smscope.sdpa.__module__, smscope.Profile.__module__, smscope.__all__"
     sdpa, profile, every = installed.json("-c", f"import json, smscope; print(json.dumps([{names}]))")
-    assert (sdpa, profile) == ("attention.op", "microbench.profile")
+    assert (sdpa, profile) == ("attention.op", "microbench.results.profile")
     assert {"explain", "load_runs"} <= {*every}
 
 
@@ -202,10 +202,10 @@ def test_the_wheel_lists_its_probes(installed: Installed) -> None:
 
 def test_the_wheel_verifies_without_the_tests(names: set[str], installed: Installed) -> None:
     """Programs and kernels are in it; here, without a GPU, the emulator's half runs."""
-    rooms = ("attention/verify/worker.py", "microbench/verification/probed.py")
-    assert {*rooms, "microbench/verification/differential/attention_sm90a.cu"} <= names
+    rooms = ("attention/verify/worker.py", "microbench/verify/probed.py")
+    assert {*rooms, "microbench/verify/differential/attention_sm90a.cu"} <= names
     assert installed.run("-m", "attention.verify", "--help").returncode == 0
-    modules = ("attention.verify.worker", "attention.verify.program", "microbench.verification.differential.compare")
+    modules = ("attention.verify.worker", "attention.verify.program", "microbench.verify.differential.compare")
     assert installed.run("-c", f"import {', '.join(modules)}").stderr == ""
     hidden = installed.run("verify", program="smscope", CUDA_VISIBLE_DEVICES="")
     assert (hidden.returncode, hidden.stdout, hidden.stderr.count("\n")) == (1, "", 1)

@@ -15,7 +15,7 @@ from attention.kernels.torch import cpu
 from attention.machine import machine_profile
 from attention.timing import Timing
 from attention.variant import Config, CudaBuild, Variant, by_path, discover, every_shipped, shipped
-from microbench.device.cpu import host_slug
+from microbench.machine.cpu import host_slug
 from microbench.measure import turns
 from tests.cpu.attention_profiles import hopper_profile, host_profile
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microbench.arch import ARCHS, Machine, by_compute_capability, by_name, with_feature
 from microbench.errors import UnknownArch
+from microbench.machine.arch import ARCHS, Machine, by_compute_capability, by_name, with_feature
 from microbench.point import Point
 from microbench.probe import Axis, Bound, Metric, Probe, breaks
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from microbench.verification import processes
-from microbench.verification.processes import Failed, answers
+from microbench.verify import processes
+from microbench.verify.processes import Failed, answers
 
 
 def opened() -> Callable[[str], str]:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from microbench.device.cpu import host_slug
 from microbench.errors import UnknownGpu
-from microbench.profile import Profile
+from microbench.machine.cpu import host_slug
+from microbench.results.profile import Profile
 
 
 def put(data: Path, slug: str) -> None:

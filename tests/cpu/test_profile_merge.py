@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from microbench import paths
-from microbench.profile import Profile, ProfileConstant
+from microbench.results.profile import Profile, ProfileConstant
 
 
 def profile(*constants: ProfileConstant) -> Profile:

@@ -1,4 +1,4 @@
-"""microbench.record: whole lines or none, and a damaged line never takes the others with it."""
+"""microbench.results.record: whole lines or none, and a damaged line never takes the others with it."""
 
 import errno
 import os
@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from microbench import record
 from microbench.errors import DataError
-from microbench.record import Environment, Finished, Record
+from microbench.results import record
+from microbench.results.record import Environment, Finished, Record
 
 ENVIRONMENT = Environment(
     run_id="r1",

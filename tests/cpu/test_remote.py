@@ -1,4 +1,4 @@
-"""microbench.runner.remote: a worker that does not start is tried once more where it died, and then told plainly."""
+"""microbench.run.remote: a worker that does not start is tried once more where it died, and then told plainly."""
 
 import subprocess
 import sys
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from microbench import runner
+from microbench import run as runner
 from microbench.errors import DeviceError
-from tests.cpu.test_runner import options
+from tests.cpu.test_run import options
 
 
 def test_a_worker_that_cannot_be_spawned_is_one_sentence(

@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from microbench import derive, paths, record, report
+from microbench import paths, report
+from microbench.console import si
 from microbench.errors import DataError
 from microbench.probes import discover
-from microbench.report import html, ladder, si
+from microbench.report import html, ladder
 from microbench.report.html import Picture
+from microbench.results import derive, record
 from tests.data.profiles import constant, profile
 
 H100 = profile(

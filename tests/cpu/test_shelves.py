@@ -1,4 +1,4 @@
-"""microbench.shelves: the levels of a noisy ladder."""
+"""microbench.results.shelves: the levels of a noisy ladder."""
 
 from collections.abc import Iterable
 
@@ -7,12 +7,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from microbench.arch import Machine, by_name
-from microbench.curves import Curves, NoValue
-from microbench.device import cpu as host_cpu
+from microbench.machine import cpu as host_cpu
+from microbench.machine.arch import Machine, by_name
 from microbench.point import Point
 from microbench.probes.host.host_memory_latency import PROBE, too_large
-from microbench.shelves import cache_latency, cache_size, memory_latency, shelves
+from microbench.results.curves import Curves, NoValue
+from microbench.results.shelves import cache_latency, cache_size, memory_latency, shelves
 
 KIB = 1024
 SIZES = np.array([4 * KIB * 2 ** (i / 4) for i in range(4 * 16 + 1)])

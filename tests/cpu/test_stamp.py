@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from microbench import stamp
-from microbench.stamp import Commit
+from microbench.machine import stamp
+from microbench.machine.stamp import Commit
 
 QUIET = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 WHO = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from microbench.arch import Machine, by_name
+from microbench.machine.arch import Machine, by_name
 from microbench.measure.launch import Launch, Measured
 from microbench.point import Point
 from microbench.probe import Probe, breaks
 from microbench.probes import named
-from microbench.probes.tensor._products import bits16, mma_operands, wgmma_operands
+from microbench.shapes.matrix import bits16, mma_operands, wgmma_operands
 
 CLOCK_HZ = 1.98e9
 H100 = Machine("h100", "H100", by_name("sm90a"), 132, CLOCK_HZ, 3.35e12, 80 << 30, 50 << 20)

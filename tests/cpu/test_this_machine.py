@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from microbench import this_machine
-from microbench.clocks import Gpu
 from microbench.errors import UnknownGpu
-from microbench.profile import Profile
+from microbench.machine.nvml import Gpu
+from microbench.results import this_machine
+from microbench.results.profile import Profile
 
 OWN = "host-mine-4c"
 

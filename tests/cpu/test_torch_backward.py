@@ -10,7 +10,7 @@ from attention.choose import Choice, choose, withheld_from
 from attention.forwarded import Wanted
 from attention.kernels.torch import cudnn
 from attention.problem import AttentionProblem
-from microbench.profile import Profile
+from microbench.results.profile import Profile
 
 SQUARE = AttentionProblem(2, 16, 4, 4096, 4096, 128, dtype="bfloat16", device="cuda", causal=True)
 PLAIN = Wanted()

@@ -9,7 +9,7 @@ from attention import slow
 from attention.call import Extras
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
-from microbench.arch import by_name
+from microbench.machine.arch import by_name
 
 VARIANT = by_path("host/forward/torch_sdpa")
 HOST = by_name("host")

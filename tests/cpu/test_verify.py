@@ -15,17 +15,18 @@ from attention.verify import kernel as attention_kernel
 from attention.verify.compiling import Compiled
 from attention.verify.problems import Case, described
 from attention.verify.sanitizer import Sanitized
-from microbench import clocks, paths
+from microbench import paths
 from microbench.errors import DataError, DeviceError, EnvironmentLacks
+from microbench.machine import nvml
 from microbench.probes import named
-from microbench.verification import probed, processes, results
-from microbench.verification.forward import ForwardProblemRow, text
-from microbench.verification.probed import Examined
-from microbench.verification.results import Failure, KernelResult, ProbeResult
+from microbench.verify import probed, processes, results
+from microbench.verify.forward import ForwardProblemRow, text
+from microbench.verify.probed import Examined
+from microbench.verify.results import Failure, KernelResult, ProbeResult
 from smscope import cli, verifying
 
-HOPPER = clocks.Gpu(0, "NVIDIA H100 80GB HBM3", 80 << 30, (9, 0), False)
-VOLTA = clocks.Gpu(0, "Tesla V100-SXM2-16GB", 16 << 30, (7, 0), False)
+HOPPER = nvml.Gpu(0, "NVIDIA H100 80GB HBM3", 80 << 30, (9, 0), False)
+VOLTA = nvml.Gpu(0, "Tesla V100-SXM2-16GB", 16 << 30, (7, 0), False)
 KERNEL = "sm90a/forward/warp_specialised"
 WHERE = {
     "gpu": "h100-sxm-80gb",
@@ -48,12 +49,12 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 
 
 @pytest.fixture
-def gpu(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[clocks.Gpu]:
+def gpu(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[nvml.Gpu]:
     """The GPUs of this machine, one Hopper."""
     found = [HOPPER]
     monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(clocks, "visible_gpus", lambda: found)
-    monkeypatch.setattr(clocks, "facts", lambda gpu: SimpleNamespace(driver="580.1"))
+    monkeypatch.setattr(nvml, "visible_gpus", lambda: found)
+    monkeypatch.setattr(nvml, "facts", lambda gpu: SimpleNamespace(driver="580.1"))
     monkeypatch.setattr(verifying, "find_spec", lambda name: object())
     return found
 
@@ -95,8 +96,8 @@ def row_of(case: Case, reason: str) -> ForwardProblemRow:
 def test_without_a_gpu_it_says_why_and_what_runs_without_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: Path
 ) -> None:
-    monkeypatch.setattr(clocks, "visible_gpus", list)
-    monkeypatch.setattr(clocks, "why_no_gpu", lambda: "the driver shows none")
+    monkeypatch.setattr(nvml, "visible_gpus", list)
+    monkeypatch.setattr(nvml, "why_no_gpu", lambda: "the driver shows none")
     assert call(capsys) == (
         1,
         "",
@@ -162,7 +163,7 @@ def test_every_probe_and_kernel_of_the_gpu_gets_a_file_and_a_line_a_run(
 
 
 def test_a_gpu_without_attention_kernels_needs_no_torch(
-    gpu: list[clocks.Gpu], data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    gpu: list[nvml.Gpu], data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gpu[:] = [VOLTA]
     script(monkeypatch, right)
@@ -276,10 +277,10 @@ def test_its_modules_need_neither_the_tests_nor_what_only_development_brings() -
     code = (
         "import importlib, pkgutil, sys\n"
         "for name in ('ml_dtypes', 'pytest', 'hypothesis', 'tests'): sys.modules[name] = None\n"
-        "for room in ('attention.verify', 'microbench.verification', 'microbench.verification.differential'):\n"
+        "for room in ('attention.verify', 'microbench.verify', 'microbench.verify.differential'):\n"
         "    for found in pkgutil.iter_modules(importlib.import_module(room).__path__, room + '.'):\n"
         "        if not found.name.endswith('__main__'): importlib.import_module(found.name)\n"
-        "from microbench.verification.differential import catalogue\n"
+        "from microbench.verify.differential import catalogue\n"
         "print(len(catalogue.cases()))\n"
     )
     root = str(Path(__file__).resolve().parents[2])

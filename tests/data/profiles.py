@@ -1,6 +1,6 @@
 """Profiles with made-up numbers, for tests that need one: no GPU was measured for them."""
 
-from microbench.profile import Profile, ProfileConstant
+from microbench.results.profile import Profile, ProfileConstant
 
 
 def constant(name: str, value: float, spread: float = 0.001, unit: str = "cycles", **more: object) -> ProfileConstant:

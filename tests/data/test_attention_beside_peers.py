@@ -16,8 +16,8 @@ from attention.problem import AttentionProblem
 from attention.timing import Timing
 from attention.variant import CudaBuild, by_path, shipped
 from microbench import paths
-from microbench.arch import by_name
-from microbench.profile import Profile
+from microbench.machine.arch import by_name
+from microbench.results.profile import Profile
 
 GPU = "h200-sxm-141gb"
 ROWS, PROBLEMS = timings.read(GPU)

@@ -6,10 +6,10 @@ from functools import cache
 import pytest
 
 from microbench import paths
-from microbench.arch import Machine, by_name
+from microbench.machine.arch import Machine, by_name
 from microbench.point import Point
 from microbench.probes import discover
-from microbench.record import Run, read
+from microbench.results.record import Run, read
 
 RUNS = sorted((paths.SHIPPED / "runs").glob("h[12]00-*/*.jsonl"))
 # By value over upper bound, or lower bound over value, of the best point: 0.94 and more of every rate, 0.37 to 1 of

@@ -4,7 +4,7 @@ import pytest
 
 from attention import learned, learned_file, learned_key, timings
 from microbench import paths
-from microbench.profile import Profile, available
+from microbench.results.profile import Profile, available
 
 TIMED = [gpu for gpu in available() if timings.files(gpu)]
 

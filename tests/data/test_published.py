@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microbench import paths
-from microbench.arch import Machine, by_name
 from microbench.errors import DataError
+from microbench.machine.arch import Machine, by_name
 from microbench.point import Point
 from microbench.probe import breaks
 from microbench.probes.memory.dram_bandwidth import PROBE

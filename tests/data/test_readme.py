@@ -9,7 +9,7 @@ import pytest
 from attention import timings
 from microbench.errors import DataError, InputError, UnknownGpu
 from microbench.report import readme
-from microbench.verification import results, tables
+from microbench.verify import results, tables
 from smscope.readme import generated
 
 END = "<!-- /generated -->\n"

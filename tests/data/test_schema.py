@@ -6,12 +6,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from microbench import paths, record, schema
-from microbench.record import Record
+from microbench import paths
+from microbench.results import record, schema
+from microbench.results.record import Record
 
 
 def test_the_committed_schemas_are_current() -> None:
-    assert schema.stale(paths.SHIPPED / "schema") == (), "run `python -m microbench.schema`"
+    assert schema.stale(paths.SHIPPED / "schema") == (), "run `python -m microbench.results.schema`"
 
 
 def test_a_missing_or_changed_schema_is_stale(tmp_path: Path) -> None:

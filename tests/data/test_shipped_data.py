@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from microbench import paths
-from microbench.profile import available
+from microbench.results.profile import available
 from tests.shipped_data import MEASURED, lay_out
 
 KNOWN, NEW = "h100-sxm-80gb", "host-intel-xeon-f6m106-4c"

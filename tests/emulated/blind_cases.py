@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microbench.emulator import EmulatedDevice, TensorMap
-from microbench.verification.differential.attention_case import Floats, bf16_bits
+from microbench.verify.differential.attention_case import Floats, bf16_bits
 from tests.emulated.sources import source_of
 
 # What a launch gives, and what it should: integers, small enough for both to be exact.

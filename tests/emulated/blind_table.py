@@ -9,8 +9,8 @@ import numpy as np
 
 from microbench.emulator import MODES, EmulatedDevice, Mode
 from microbench.errors import DeviceError
-from microbench.verification import tables
-from microbench.verification.tables import MISSED, BlindRow
+from microbench.verify import tables
+from microbench.verify.tables import MISSED, BlindRow
 from tests.emulated.blind_cases import KERNELS, SOURCES
 from tests.emulated.planted import bug_numbers
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microbench.emulator import EmulatedDevice
-from microbench.verification.differential import number_formats
-from microbench.verification.differential.number_formats import MMA, Wrapper, mma_defines, wgmma_defines
+from microbench.verify.differential import number_formats
+from microbench.verify.differential.number_formats import MMA, Wrapper, mma_defines, wgmma_defines
 
 SOURCE, NAME = number_formats.SOURCE.read_text(), number_formats.SOURCE.name
 

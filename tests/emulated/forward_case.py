@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from attention.band import Alignment
 from attention.problem import AttentionProblem
 from attention.reference import compare
-from microbench.verification.differential.attention_case import bf16_bits, from_bf16
+from microbench.verify.differential.attention_case import bf16_bits, from_bf16
 from tests.emulated.poisoned import Memory
 
 Array = NDArray[Any]

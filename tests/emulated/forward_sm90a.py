@@ -8,7 +8,7 @@ import numpy as np
 from attention.kernels.sm90a.forward.warp_specialised.launch import GROUP_ROWS, Launch, build_of, shape_of
 from attention.problem import AttentionProblem
 from attention.variant import KERNELS, Config
-from microbench.build import Defines
+from microbench.compile import Defines
 from microbench.emulator import EmulatedDevice, TensorMap, toolchain
 from microbench.emulator.device import EmulatedKernel
 from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs, inputs_of

@@ -8,7 +8,7 @@ import numpy as np
 
 from microbench.emulator import EmulatedDevice, Mode
 from microbench.errors import DeviceError
-from microbench.verification.differential.attention_case import Floats
+from microbench.verify.differential.attention_case import Floats
 
 Outcome = Literal["report", "result", "missed"]
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from microbench.verification.differential.case import KERNELS
+from microbench.verify.differential.case import KERNELS
 
 FOLDERS = (Path(__file__).parent, KERNELS.parent)
 

@@ -5,8 +5,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.verification.differential.layouts import Places, grid, swizzled
-from microbench.verification.differential.number_formats import dtypes
+from microbench.verify.differential.layouts import Places, grid, swizzled
+from microbench.verify.differential.number_formats import dtypes
 
 Shape = Literal["32x32b", "16x64b", "16x128b", "16x256b"]
 Kind = Literal["f16", "bf16", "e4m3", "e5m2"]

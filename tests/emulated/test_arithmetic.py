@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from microbench.emulator import EmulatedDevice
-from microbench.verification.differential import small
-from microbench.verification.differential.small import random_words, spread
+from microbench.verify.differential import small
+from microbench.verify.differential.small import random_words, spread
 from tests.emulated.arithmetic import (
     CLOSE,
     E4M3,

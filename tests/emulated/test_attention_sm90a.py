@@ -5,15 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from microbench.build import compile_source
+from microbench.compile import compile_source
 from microbench.emulator import MODES, EmulatedDevice, Mode, TensorMap
-from microbench.verification.differential.attention_case import (
-    TOLERANCE,
-    AttentionCase,
-    Floats,
-    attention_case,
-    scale_log2,
-)
+from microbench.verify.differential.attention_case import TOLERANCE, AttentionCase, Floats, attention_case, scale_log2
 from tests.emulated.planted import bug_numbers, outcome
 from tests.emulated.sources import source_of
 

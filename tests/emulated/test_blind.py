@@ -14,10 +14,10 @@ What each mode says today is data/verification/blind_bugs.csv: `python -m tests.
 import numpy as np
 import pytest
 
-from microbench.build import compile_source
+from microbench.compile import compile_source
 from microbench.emulator import MODES, EmulatedDevice
-from microbench.verification import tables
-from microbench.verification.tables import MISSED, BlindRow
+from microbench.verify import tables
+from microbench.verify.tables import MISSED, BlindRow
 from tests.emulated.blind_cases import KERNELS, SOURCES
 from tests.emulated.blind_table import observed
 from tests.emulated.planted import bug_numbers

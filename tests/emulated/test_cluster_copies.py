@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from microbench.build import compile_source
+from microbench.compile import compile_source
 from microbench.emulator import MODES, EmulatedDevice, Mode, TensorMap
 from microbench.errors import DeviceError
 from tests.emulated.planted import bug_numbers, outcome

@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from microbench.emulator import EmulatedDevice, toolchain
-from microbench.verification.differential import number_formats
-from microbench.verification.differential.number_formats import Wrapper
+from microbench.verify.differential import number_formats
+from microbench.verify.differential.number_formats import Wrapper
 from tests.emulated import formats
 from tests.emulated.test_wrappers import integers, load, mma_defines, words
 

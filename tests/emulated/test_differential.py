@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from microbench.errors import DeviceError
-from microbench.verification.differential.case import Case
-from microbench.verification.differential.catalogue import SEEDS, cases, families
-from microbench.verification.differential.emulated import emulated
-from microbench.verification.differential.score import Score, kept, score
-from microbench.verification.differential.trials import TRIALS, Trial
-from microbench.verification.differential.trials import emulated as tried
+from microbench.verify.differential.case import Case
+from microbench.verify.differential.catalogue import SEEDS, cases, families
+from microbench.verify.differential.emulated import emulated
+from microbench.verify.differential.score import Score, kept, score
+from microbench.verify.differential.trials import TRIALS, Trial
+from microbench.verify.differential.trials import emulated as tried
 
 # One of each kernel and kind of layout; the rest differ by a number. Cases without NumPy's answer only have to run.
 CHOSEN = [

@@ -9,7 +9,7 @@ import pytest
 from microbench import paths
 from microbench.emulator import EmulatedDevice, TensorMap, toolchain
 from microbench.errors import BuildError, DeviceError, EnvironmentLacks, InputError
-from microbench.verification.differential.attention_case import bf16_bits, from_bf16
+from microbench.verify.differential.attention_case import bf16_bits, from_bf16
 from tests.emulated.test_wrappers import integers
 
 HEADERS = "".join(

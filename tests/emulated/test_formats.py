@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from microbench.verification.differential import layouts
-from microbench.verification.differential.number_formats import (
+from microbench.verify.differential import layouts
+from microbench.verify.differential.number_formats import (
     MMA,
     SUMS,
     Wrapper,

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attention.variant import Config
-from microbench.build import HEADERS, compile_source
-from microbench.device.cpu import cores
+from microbench.compile import HEADERS, compile_source
 from microbench.emulator import MODES, EmulatedDevice, Mode
+from microbench.machine.cpu import cores
 from tests.emulated.forward_case import ForwardCase, inputs_of, judge
 from tests.emulated.forward_sm80 import INCLUDE, SOURCE, Kernel, config_of, run
 

@@ -14,9 +14,9 @@ from attention.builds import legal
 from attention.cuda.family import HEAD_DIMS
 from attention.kernels.sm90a.forward.warp_specialised.variant import VARIANT
 from attention.variant import Config
-from microbench.arch import by_name
-from microbench.device.cpu import cores
 from microbench.emulator import MODES, EmulatedDevice, Mode
+from microbench.machine.arch import by_name
+from microbench.machine.cpu import cores
 from tests.emulated.forward_case import ForwardCase, inputs_of, judge
 from tests.emulated.forward_sm90a import Kernel, config_of, run
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from microbench.build import compile_source
+from microbench.compile import compile_source
 from microbench.emulator import MODES, EmulatedDevice, Mode, TensorMap
-from microbench.verification.differential.number_formats import dtypes
+from microbench.verify.differential.number_formats import dtypes
 from tests.emulated.sources import source_of
 
 SOURCE, NAME = source_of("gemm_sm100a.cu")

@@ -6,9 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from microbench.build import compile_source
+from microbench.compile import compile_source
 from microbench.emulator import MODES, EmulatedDevice, Mode
-from microbench.verification.differential.attention_case import Floats
+from microbench.verify.differential.attention_case import Floats
 from tests.emulated.planted import bug_numbers, outcome
 from tests.emulated.sources import source_of
 

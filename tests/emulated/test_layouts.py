@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from microbench import layouts
-from microbench.build import compile_source
+from microbench.compile import compile_source
 from microbench.layouts import Fragment, Order
-from microbench.verification.differential import layouts as tables
+from microbench.verify.differential import layouts as tables
 
 ORDERS: tuple[tuple[Order, Order], ...] = tuple(itertools.product(("row", "col"), repeat=2))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from microbench.build import compile_source
+from microbench.compile import compile_source
 from microbench.emulator import EmulatedDevice
 from tests.emulated.sass_lanes import Warp
 from tests.emulated.test_wrappers import NAME, ORDERS, SOURCE, integers, load, words

@@ -3,7 +3,7 @@
 import pytest
 
 from microbench.emulator import MODES, EmulatedDevice, Mode
-from microbench.verification.differential.attention_case import TOLERANCE, attention_case
+from microbench.verify.differential.attention_case import TOLERANCE, attention_case
 from tests.emulated import test_attention_sm80 as sm80
 from tests.emulated import test_attention_sm90a as sm90a
 from tests.emulated import test_attention_sm100a as sm100a

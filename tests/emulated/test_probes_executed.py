@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from microbench import paths, runner
-from microbench.arch import CUDA
+from microbench import paths
+from microbench import run as runner
 from microbench.cli import app
 from microbench.device import choose, open_device
 from microbench.device.emulated import EmulatedGpu
 from microbench.errors import DeviceError, InputError
-from microbench.executed import Executed, execute, execute_point
+from microbench.machine.arch import CUDA
 from microbench.probes import discover, named
+from microbench.verify.executed import Executed, execute, execute_point
 
 WITHOUT_RESULTS = {"launch_latency"}  # an empty kernel
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from microbench.emulator import MODES, EmulatedDevice, Mode, Swizzle, TensorMap
 from microbench.emulator.tensor_map import Element
 from microbench.errors import DeviceError, InputError
-from microbench.verification.differential import layouts
+from microbench.verify.differential import layouts
 from tests.emulated.sources import source_of
 
 SOURCE, NAME = source_of("wrappers.cu")

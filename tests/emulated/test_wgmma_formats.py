@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from microbench.emulator import MODES, EmulatedDevice, Mode
 from microbench.errors import BuildError
-from microbench.verification.differential import layouts
-from microbench.verification.differential.number_formats import (
+from microbench.verify.differential import layouts
+from microbench.verify.differential.number_formats import (
     SUMS,
     WGMMA,
     Wrapper,

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from microbench.build import compile_source
+from microbench.compile import compile_source
 from microbench.emulator import EmulatedDevice
-from microbench.verification.differential import layouts
-from microbench.verification.differential.attention_case import bf16_bits
+from microbench.verify.differential import layouts
+from microbench.verify.differential.attention_case import bf16_bits
 from tests.emulated.sources import source_of
 
 SOURCE, NAME = source_of("wrappers.cu")

@@ -4,22 +4,22 @@ from collections.abc import Iterator
 
 import pytest
 
-from microbench import clocks
 from microbench.device import open_device
 from microbench.device.cuda import CudaDevice
+from microbench.machine import nvml
 
 
 @pytest.fixture(scope="session", autouse=True)
-def gpu() -> clocks.Gpu:
+def gpu() -> nvml.Gpu:
     """The first GPU, as NVML describes it."""
-    found = clocks.visible_gpus()
+    found = nvml.visible_gpus()
     if not found:
-        pytest.skip(f"needs a GPU: {clocks.why_no_gpu()}")
+        pytest.skip(f"needs a GPU: {nvml.why_no_gpu()}")
     return found[0]
 
 
 @pytest.fixture(scope="module")
-def device(gpu: clocks.Gpu) -> Iterator[CudaDevice]:
+def device(gpu: nvml.Gpu) -> Iterator[CudaDevice]:
     """The same, opened as a probe's worker opens it."""
     opened = open_device("cuda:0")
     assert isinstance(opened, CudaDevice)

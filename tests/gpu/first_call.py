@@ -28,7 +28,7 @@ def measure(path: str) -> dict[str, float]:
     from attention.problem import AttentionProblem
     from attention.variant import by_path
     from attention.verify.builds import ARCH
-    from microbench.arch import by_name
+    from microbench.machine.arch import by_name
 
     q, k, v = (torch.randn(SHAPE, device="cuda", dtype=torch.bfloat16) for _ in range(3))
     torch.nn.functional.scaled_dot_product_attention(q, k, v)

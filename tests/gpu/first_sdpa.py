@@ -19,7 +19,8 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from microbench import paths, stamp
+from microbench import paths
+from microbench.machine import stamp
 
 GPU = "h200-sxm-141gb"
 PROCESSES = 9
@@ -58,7 +59,7 @@ print(repr((pick.variant, pick.config.values)))
 
 DERIVE = f"""
 from attention import learned, timings
-from microbench.profile import Profile
+from microbench.results.profile import Profile
 assert learned.write(Profile.load("{GPU}"))
 print(len(timings.files("{GPU}")))
 """

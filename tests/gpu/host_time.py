@@ -20,10 +20,10 @@ from attention.problem import AttentionProblem
 from attention.variant import by_path
 from attention.verify.builds import ARCH, Build, tuned
 from attention.verify.compiling import compile_together
-from microbench import stamp
-from microbench.arch import by_name
-from microbench.build import Source
-from microbench.profile import Profile
+from microbench.compile import Source
+from microbench.machine import stamp
+from microbench.machine.arch import by_name
+from microbench.results.profile import Profile
 
 # A few microseconds of any GPU.
 SMALL = AttentionProblem(1, 2, 2, 64, 64, 128, dtype="bfloat16", device="cuda")

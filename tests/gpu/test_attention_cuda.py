@@ -25,8 +25,9 @@ from attention import (
     sdpa,
 )
 from attention.layout import empty_out
-from microbench import clocks, paths
-from microbench.profile import Profile, available
+from microbench import paths
+from microbench.machine import nvml
+from microbench.results.profile import Profile, available
 from tests.cpu.attention_features import cases
 
 # Warnings of torch itself are torch's affair; ours are asserted where they are promised.
@@ -260,7 +261,7 @@ def test_every_feature_alone_and_with_others_agrees_with_the_oracle(case: Any) -
 
 
 @pytest.fixture
-def profile(gpu: clocks.Gpu) -> Profile:
+def profile(gpu: nvml.Gpu) -> Profile:
     """The committed profile of this GPU."""
     if gpu.slug not in available():
         pytest.skip(f"no profile of {gpu.slug} is committed yet; `make bench` measures it")

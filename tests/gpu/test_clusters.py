@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from microbench import clocks
-from microbench.build import compile_source
+from microbench.compile import compile_source
 from microbench.device.cuda import CudaDevice
-from microbench.verification.differential.attention_case import bf16_bits
-from microbench.verification.differential.case import Map
-from microbench.verification.differential.gpu import tensor_map
+from microbench.machine import nvml
+from microbench.verify.differential.attention_case import bf16_bits
+from microbench.verify.differential.case import Map
+from microbench.verify.differential.gpu import tensor_map
 from tests.emulated import test_cluster_copies as copies
 from tests.emulated import test_gemm_cluster as gemm
 
@@ -22,8 +22,8 @@ SIZES = (1, 2, 4, 8)
 @pytest.fixture(scope="module")
 def device() -> CudaDevice:
     """The first GPU, where it has clusters."""
-    if not clocks.visible_gpus():
-        pytest.skip(f"needs a GPU: {clocks.why_no_gpu()}")
+    if not nvml.visible_gpus():
+        pytest.skip(f"needs a GPU: {nvml.why_no_gpu()}")
     device = CudaDevice(0)
     if device.machine.arch.compute_capability < (9, 0):
         pytest.skip(f"{device.machine.name} has no clusters; sm_90 and later have")

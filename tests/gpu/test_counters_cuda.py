@@ -12,7 +12,7 @@ from attention.problem import AttentionProblem
 from attention.variant import by_path
 from attention.verify.builds import ARCH, Build, builds_of
 from attention.verify.counters import counters_left
-from microbench.arch import by_compute_capability
+from microbench.machine.arch import by_compute_capability
 
 # Warnings of torch itself are torch's affair.
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from microbench import clocks
-from microbench.verification.differential.catalogue import cases
-from microbench.verification.differential.compare import compare
-from microbench.verification.differential.rows import DifferentialRow
+from microbench.machine import nvml
+from microbench.verify.differential.catalogue import cases
+from microbench.verify.differential.compare import compare
+from microbench.verify.differential.rows import DifferentialRow
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
 def rows() -> list[DifferentialRow]:
-    if (found := clocks.visible_gpus()[0].compute_capability) != (9, 0):
+    if (found := nvml.visible_gpus()[0].compute_capability) != (9, 0):
         pytest.skip(f"needs a Hopper GPU; this one has compute capability {found[0]}.{found[1]}")
     file = os.environ.get("SMSCOPE_EMULATED")
     return compare(Path(file) if file else None)

@@ -18,10 +18,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from microbench import clocks, record, runner
+from microbench import run as runner
+from microbench.machine import nvml
 from microbench.probes import discover
-from microbench.record import Record, Run
-from microbench.runner import plan
+from microbench.results import record
+from microbench.results.record import Record, Run
+from microbench.run import plan
 
 # A fresh worker imports CuPy and compiles with a cold cache in up to a minute; a run here starts four of them.
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(400)]
@@ -50,7 +52,7 @@ def workers(rows: list[Record]) -> list[int]:
     return list(map(int, numbers))
 
 
-def compute_processes(gpu: clocks.Gpu) -> list[int]:
+def compute_processes(gpu: nvml.Gpu) -> list[int]:
     """The process numbers that NVML shows on the GPU; in a container they may be the host's, or none."""
     import pynvml
 
@@ -66,7 +68,7 @@ def compute_processes(gpu: clocks.Gpu) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def others(gpu: clocks.Gpu) -> list[int]:
+def others(gpu: nvml.Gpu) -> list[int]:
     """The processes on the GPU before any run of this file: pytest itself, where another file used the GPU."""
     return compute_processes(gpu)
 
@@ -154,7 +156,7 @@ def burning() -> Iterator[int]:
         other.communicate()
 
 
-def test_rows_measured_beside_another_process_are_flagged_busy(gpu: clocks.Gpu, tmp_path: Path) -> None:
+def test_rows_measured_beside_another_process_are_flagged_busy(gpu: nvml.Gpu, tmp_path: Path) -> None:
     with burning():
         shown = compute_processes(gpu)
         if not shown:

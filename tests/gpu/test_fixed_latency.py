@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from microbench import clocks
 from microbench.device.cuda import CudaDevice
+from microbench.machine import nvml
 from microbench.measure import open_bench
 from microbench.point import Point
 from microbench.probes import named
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module")
 def device() -> CudaDevice:
-    if not clocks.visible_gpus():
-        pytest.skip(f"needs a GPU: {clocks.why_no_gpu()}")
+    if not nvml.visible_gpus():
+        pytest.skip(f"needs a GPU: {nvml.why_no_gpu()}")
     return CudaDevice(0)
 
 

@@ -16,7 +16,7 @@ from attention.verify.counters import counters_left
 from attention.verify.inputs import Tensors, tensors_of
 from attention.verify.oracle import judge
 from attention.verify.problems import Case
-from microbench.arch import by_compute_capability
+from microbench.machine.arch import by_compute_capability
 
 # Warnings of torch itself are torch's affair.
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]

@@ -3,10 +3,10 @@
 import pytest
 
 from microbench.device.cuda import CudaDevice
-from microbench.executed import points
 from microbench.probe import Probe
 from microbench.probes import discover
-from microbench.verification.probed import examined
+from microbench.verify.executed import points
+from microbench.verify.probed import examined
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from microbench import clocks
-from microbench.build import compile_source
+from microbench.compile import compile_source
 from microbench.device.cuda import CudaDevice
-from microbench.probes.tensor._products import bits16, wgmma_smem_bytes
+from microbench.machine import nvml
+from microbench.shapes.matrix import bits16, wgmma_smem_bytes
 
 pytestmark = pytest.mark.gpu
 
@@ -29,8 +29,8 @@ Floats = NDArray[np.float32]
 @pytest.fixture(scope="module")
 def device() -> CudaDevice:
     """The first GPU, with the tensor instructions of this file."""
-    if not clocks.visible_gpus():
-        pytest.skip(f"needs a GPU: {clocks.why_no_gpu()}")
+    if not nvml.visible_gpus():
+        pytest.skip(f"needs a GPU: {nvml.why_no_gpu()}")
     return CudaDevice(0)
 
 

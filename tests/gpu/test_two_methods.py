@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from microbench.cli.check import AGREEMENT
-from microbench.curves import Curves, NoValue, plateaus
 from microbench.device.cuda import CudaDevice
 from microbench.measure import open_bench
 from microbench.point import Point, Value
 from microbench.probe import Constant, Metric, Probe
 from microbench.probes import discover
-from microbench.record import Record
-from microbench.runner import judge
-from microbench.runner.plan import Task
-from microbench.runner.wire import Answer
+from microbench.results.curves import Curves, NoValue, plateaus
+from microbench.results.record import Record
+from microbench.run import judge
+from microbench.run.plan import Task
+from microbench.run.wire import Answer
 
 # Warnings of CuPy itself are CuPy's affair.
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]

@@ -16,9 +16,9 @@ from attention.cuda.tensors import place
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from attention.verify.builds import builds_of
-from microbench.arch import by_name
-from microbench.build import Cubin, compile_all
+from microbench.compile import Cubin, compile_all
 from microbench.emulator import EmulatedDevice
+from microbench.machine.arch import by_name
 from tests.cpu.attention_profiles import hopper_profile
 from tests.emulated.forward_launch import headers_of
 

@@ -16,7 +16,7 @@ from attention.kernels.torch.common.masks import additive
 from attention.kernels.torch.common.tensors import Pair, dense, laid_out
 from attention.problem import AttentionProblem
 from attention.variant import MEMORY, Config, Demand, Tile, Variant
-from microbench.arch import Arch
+from microbench.machine.arch import Arch
 
 if TYPE_CHECKING:
     from torch import Tensor

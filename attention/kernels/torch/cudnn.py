@@ -21,7 +21,7 @@ from attention.kernels.torch.common.gradients import gradients
 from attention.kernels.torch.common.tensors import Pair, by_squares, no_dropout
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
-from microbench.arch import Arch
+from microbench.machine.arch import Arch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,7 +10,7 @@ from attention.kernels.torch.common.tensors import Pair, padded
 from attention.layout import empty_lse, empty_out
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant
-from microbench.arch import CUDA, Arch
+from microbench.machine.arch import CUDA, Arch
 
 if TYPE_CHECKING:
     import torch

@@ -19,7 +19,7 @@ from attention.kernels.torch.common.gradients import gradients, lse_of_unseen
 from attention.kernels.torch.common.tensors import Pair, by_squares, dense, laid_out, no_dropout, padded
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
-from microbench.arch import CUDA, Arch
+from microbench.machine.arch import CUDA, Arch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -11,7 +11,7 @@ from attention.call import NO_EXTRAS, Extras
 from attention.forwarded import Forwarded, Gradients, Wanted
 from attention.problem import FEATURE_WORDS, AttentionProblem
 from attention.variant import Config, Variant
-from microbench.arch import CUDA, Arch
+from microbench.machine.arch import CUDA, Arch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from attention.problem import AttentionProblem
 from attention.variant import Config
-from microbench.profile import Profile
+from microbench.results.profile import Profile
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from attention.peers.ladders import Ladder, Rung
 from attention.peers.results import AMPERE
 from attention.problem import AttentionProblem
 from attention.variant import Config
-from microbench.profile import Profile
+from microbench.results.profile import Profile
 
 VARIANT = AMPERE
 Values = dict[str, int]

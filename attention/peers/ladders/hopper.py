@@ -6,7 +6,7 @@ from attention.peers.ladders import Ladder, Rung
 from attention.peers.results import HOPPER, Q_IN_REGISTERS
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
-from microbench.profile import Profile
+from microbench.results.profile import Profile
 
 VARIANT = HOPPER
 IDEAS = ("overlap", "pingpong", "lazy", "dynamic")

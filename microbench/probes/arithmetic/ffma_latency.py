@@ -1,6 +1,6 @@
 """FFMA latency. Published: 4 cycles on every architecture since Volta."""
 
-from microbench.patterns import chain_latency
+from microbench.shapes.chain import chain_latency
 
 PROBE = chain_latency(
     asks="How many cycles after an FFMA can another one use its result?",

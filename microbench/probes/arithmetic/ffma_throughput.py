@@ -1,6 +1,6 @@
 """FFMA throughput: fp32 lanes per SM, reached only with enough warps or independent chains."""
 
-from microbench.patterns import chain_throughput
+from microbench.shapes.chain import chain_throughput
 
 PROBE = chain_throughput(
     asks="How many FFMA results does one SM give per clock, and how many warps does that take?",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from microbench.patterns import chain_latency
+from microbench.shapes.chain import chain_latency
 
 PROBE = chain_latency(
     asks="How many cycles after a MUFU.EX2 can another one use its result?",

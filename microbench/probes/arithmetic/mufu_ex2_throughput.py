@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from microbench.patterns import chain_throughput
+from microbench.shapes.chain import chain_throughput
 
 PROBE = chain_throughput(
     asks="How many exponentials (MUFU.EX2) does one SM give per clock?",

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from microbench.arch import HOST, KIB, Machine
-from microbench.curves import peak
-from microbench.device import cpu as host_cpu
+from microbench.compile.host_code import FUSED, compiled
+from microbench.machine import cpu as host_cpu
+from microbench.machine.arch import HOST, KIB, Machine
 from microbench.measure.host import HostBench
-from microbench.measure.host_code import FUSED, compiled
-from microbench.patterns_host import at_least, at_most, threads_axis
 from microbench.point import Point
 from microbench.probe import Axis, Bound, Constant, Metric, Probe, Sample
+from microbench.results.curves import peak
+from microbench.shapes.lap import at_least, at_most, threads_axis
 
 MIB = KIB * KIB
 ARRAYS = {"read": 1, "copy": 2, "triad": 3}

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from microbench.arch import Machine
+from microbench.compile.host_code import REORDERED, provable
+from microbench.machine.arch import Machine
 from microbench.measure.host import HostBench
 from microbench.measure.host_asm import LoopContract
-from microbench.measure.host_code import REORDERED, provable
-from microbench.patterns_host import Lap, throughput, uniform
 from microbench.point import Point
 from microbench.probe import Axis
+from microbench.shapes.lap import Lap, throughput, uniform
 
 ELEMENTS = 2048
 LONGEST = 2048

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 
-from microbench.arch import Machine
+from microbench.compile.host_code import compiled, provable
+from microbench.machine.arch import Machine
 from microbench.measure.host import HostBench
 from microbench.measure.host_asm import LoopContract
-from microbench.measure.host_code import compiled, provable
-from microbench.patterns_host import Lap, fma_per_clk, throughput, uniform
 from microbench.point import Point
 from microbench.probe import Axis
+from microbench.shapes.lap import Lap, fma_per_clk, throughput, uniform
 
 ELEMENTS = 1024
 DEGREE = 5

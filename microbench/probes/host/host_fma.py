@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from microbench.compile.host_code import provable
 from microbench.measure.host import HostBench
 from microbench.measure.host_asm import LoopContract
-from microbench.measure.host_code import provable
-from microbench.patterns_host import Lap, fma_per_clk, throughput, uniform
+from microbench.shapes.lap import Lap, fma_per_clk, throughput, uniform
 
 ELEMENTS = 1024
 CHAIN = 8

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from microbench.arch import HOST
-from microbench.curves import at
-from microbench.device import cpu as host_cpu
+from microbench.compile.host_code import provable
+from microbench.machine import cpu as host_cpu
+from microbench.machine.arch import HOST
 from microbench.measure.host import HostBench
 from microbench.measure.host_asm import require_chain
-from microbench.measure.host_code import provable
 from microbench.point import Point
 from microbench.probe import Bound, Constant, Metric, Probe, Sample
+from microbench.results.curves import at
 
 CHAIN = 64
 

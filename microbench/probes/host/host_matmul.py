@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from microbench.arch import HOST, Machine
-from microbench.curves import peak
-from microbench.device import cpu as host_cpu
+from microbench.machine import cpu as host_cpu
+from microbench.machine.arch import HOST, Machine
 from microbench.measure.host import HostBench
-from microbench.patterns_host import fma_per_clk, uniform
 from microbench.point import Point
 from microbench.probe import Axis, Bound, Constant, Metric, Probe, Sample
+from microbench.results.curves import peak
+from microbench.shapes.lap import fma_per_clk, uniform
 
 
 def run(bench: HostBench, point: Point) -> list[Sample]:

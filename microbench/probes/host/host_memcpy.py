@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from microbench.arch import HOST, KIB, Machine
-from microbench.device import cpu as host_cpu
+from microbench.machine import cpu as host_cpu
+from microbench.machine.arch import HOST, KIB, Machine
 from microbench.measure.host import HostBench
-from microbench.patterns_host import at_most
 from microbench.point import Point
 from microbench.probe import Axis, Bound, Constant, Metric, Probe, Sample
+from microbench.shapes.lap import at_most
 
 MIB = KIB * KIB
 SIZES = (128 * KIB, 1 * MIB, 8 * MIB, 64 * MIB)

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from microbench.arch import HOST, KIB, Machine
-from microbench.device import cpu as host_cpu
+from microbench.compile.host_code import compiled, load_word
+from microbench.machine import cpu as host_cpu
+from microbench.machine.arch import HOST, KIB, Machine
 from microbench.measure.host import HostBench
-from microbench.measure.host_code import compiled, load_word
 from microbench.point import Point
 from microbench.probe import Axis, Bound, Constant, Metric, Probe, Sample
-from microbench.shelves import cache_latency, cache_size, memory_latency
+from microbench.results.shelves import cache_latency, cache_size, memory_latency
 
 LINE_BYTES = 64
 WARM_LINES = 2**18

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.arch import CUDA
-from microbench.curves import at
 from microbench.errors import DeviceError
+from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Expected, Kernel, Launch
-from microbench.patterns import SETTLE, SETTLE_MAX
 from microbench.point import Point
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, SassContract
+from microbench.results.curves import at
+from microbench.shapes.chain import SETTLE, SETTLE_MAX
 
 CHAIN = 64
 REPEATS = 20

@@ -4,11 +4,11 @@ import time
 
 import numpy as np
 
-from microbench.arch import CUDA
-from microbench.curves import at
+from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
 from microbench.probe import Bound, Build, Constant, Metric, Probe, Sample, SassContract
+from microbench.results.curves import at
 
 NODES = 256
 

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.arch import CUDA, KIB, Machine
-from microbench.curves import peak
+from microbench.machine.arch import CUDA, KIB, Machine
 from microbench.measure.launch import Bench, Expected, Launch
-from microbench.patterns import loop
 from microbench.point import Point
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, Twin
-from microbench.probes.memory._streams import BYTES_IN_FLIGHT, STREAMS, XORS, Stream, defines, xor_by_thread
+from microbench.results.curves import peak
+from microbench.shapes.chain import loop
+from microbench.shapes.stream import BYTES_IN_FLIGHT, STREAMS, XORS, Stream, defines, xor_by_thread
 
 MODES = {"read": 0, "write": 1, "copy": 2}
 FOOTPRINT_BYTES = KIB * KIB * KIB  # 20 times the largest L2 of the table, so that nothing is found there
@@ -70,7 +70,7 @@ def too_large(machine: Machine, _: Point) -> str | None:
 def twin(flight: int, threads: int, mode: int) -> Callable[..., None]:
     from numba import cuda, int32
 
-    from microbench.build.numba_ptx import copy_global, fill_global, store_global, stream_global_cg
+    from microbench.compile.numba_ptx import copy_global, fill_global, store_global, stream_global_cg
 
     stride = 16 * threads
     chunk_bytes = stride * flight

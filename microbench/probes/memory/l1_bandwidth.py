@@ -5,13 +5,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.arch import CUDA, KIB
-from microbench.curves import peak
+from microbench.machine.arch import CUDA, KIB
 from microbench.measure.launch import Bench, Expected, Launch
-from microbench.patterns import limit, loop
 from microbench.point import Point
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, Twin
-from microbench.probes.memory._streams import STREAMS, XORS, defines, xor_by_thread
+from microbench.results.curves import peak
+from microbench.shapes.chain import limit, loop
+from microbench.shapes.stream import STREAMS, XORS, defines, xor_by_thread
 
 TRIPS = 64
 
@@ -47,7 +47,7 @@ def run(bench: Bench, point: Point) -> list[Sample]:
 def twin(flight: int, threads: int) -> Callable[..., None]:
     from numba import cuda, int32
 
-    from microbench.build.numba_ptx import clock64, countdown, report, settle, store_global, stream_global
+    from microbench.compile.numba_ptx import clock64, countdown, report, settle, store_global, stream_global
 
     stride = 16 * threads
 

@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.arch import CUDA
-from microbench.curves import at
+from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Expected, Launch
-from microbench.patterns import latency_metrics, loop
 from microbench.point import Point
 from microbench.probe import Build, Constant, OpCount, Probe, Sample
+from microbench.results.curves import at
+from microbench.shapes.chain import latency_metrics, loop
 
 CHAIN = 32
 TRIPS = 32

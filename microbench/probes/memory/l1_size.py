@@ -5,13 +5,13 @@ be resident, and the driver rounds up to the next carve-out: blocks of 32 thread
 blocks of 1024 (two to an SM) cost 8.
 """
 
-from microbench.arch import CUDA, KIB
-from microbench.curves import knee
+from microbench.machine.arch import CUDA, KIB
 from microbench.measure.launch import Bench
-from microbench.patterns import latency_metrics
 from microbench.point import Point
 from microbench.probe import Axis, Constant, Probe, Sample
-from microbench.probes.memory._chase import TWIN, builds, chase
+from microbench.results.curves import knee
+from microbench.shapes.chain import latency_metrics
+from microbench.shapes.chase import TWIN, builds, chase
 
 FOOTPRINTS = tuple(KIB * size for size in (*range(8, 64, 8), *range(64, 288, 4)))
 

@@ -11,13 +11,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.arch import CUDA, KIB, Machine
-from microbench.curves import peak
+from microbench.machine.arch import CUDA, KIB, Machine
 from microbench.measure.launch import Bench, Expected, Launch
-from microbench.patterns import loop
 from microbench.point import Point, Value
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, Twin
-from microbench.probes.memory._streams import BYTES_IN_FLIGHT, STREAMS, XORS, defines, xor_by_thread
+from microbench.results.curves import peak
+from microbench.shapes.chain import loop
+from microbench.shapes.stream import BYTES_IN_FLIGHT, STREAMS, XORS, defines, xor_by_thread
 
 MIB = KIB * KIB
 HEADLINE = 8 * MIB
@@ -81,7 +81,7 @@ def refused(machine: Machine, point: Point) -> str | None:
 def twin(flight: int, threads: int) -> Callable[..., None]:
     from numba import cuda, int32
 
-    from microbench.build.numba_ptx import countdown, store_global, stream_global_cg
+    from microbench.compile.numba_ptx import countdown, store_global, stream_global_cg
 
     stride = 16 * threads
 

@@ -4,13 +4,13 @@ A single thread walks the ring. Up to the first knee its own partition holds eve
 the other partition holds are fetched from there; beyond, from DRAM.
 """
 
-from microbench.arch import CUDA, KIB, Machine
-from microbench.curves import knee
+from microbench.machine.arch import CUDA, KIB, Machine
 from microbench.measure.launch import Bench
-from microbench.patterns import latency_metrics
 from microbench.point import Point
 from microbench.probe import Axis, Constant, Probe, Sample
-from microbench.probes.memory._chase import LINE_BYTES, TWIN, builds, chase
+from microbench.results.curves import knee
+from microbench.shapes.chain import latency_metrics
+from microbench.shapes.chase import LINE_BYTES, TWIN, builds, chase
 
 MIB = KIB * KIB
 

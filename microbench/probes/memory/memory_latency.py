@@ -5,13 +5,13 @@ rings larger than the L2 are met cold. Pages are CUDA's own (2 MiB): beyond the 
 curve.
 """
 
-from microbench.arch import CUDA, KIB
-from microbench.curves import level
+from microbench.machine.arch import CUDA, KIB
 from microbench.measure.launch import Bench
-from microbench.patterns import latency_metrics
 from microbench.point import Point
 from microbench.probe import Axis, Constant, Probe, Sample
-from microbench.probes.memory._chase import LINE_BYTES, TWIN, builds, chase, too_large
+from microbench.results.curves import level
+from microbench.shapes.chain import latency_metrics
+from microbench.shapes.chase import LINE_BYTES, TWIN, builds, chase, too_large
 
 
 def footprints() -> tuple[int, ...]:

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from microbench.arch import CUDA
-from microbench.curves import at
+from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Expected, Launch
-from microbench.patterns import limit, loop
 from microbench.point import Point
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, Twin
+from microbench.results.curves import at
+from microbench.shapes.chain import limit, loop
 
 FLIGHT = 8
 THREADS = 1024
@@ -42,7 +42,7 @@ def run(bench: Bench, point: Point) -> list[Sample]:
 def twin(width: int, threads: int, flight: int) -> Callable[..., None]:
     from numba import cuda, int32
 
-    from microbench.build.numba_ptx import (
+    from microbench.compile.numba_ptx import (
         clock64,
         countdown,
         report,

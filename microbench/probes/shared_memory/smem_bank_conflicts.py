@@ -6,12 +6,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.arch import CUDA, Machine
-from microbench.curves import slope
+from microbench.machine.arch import CUDA, Machine
 from microbench.measure.launch import Bench, Expected, Launch
-from microbench.patterns import loop
 from microbench.point import Point
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, SassContract, Twin
+from microbench.results.curves import slope
+from microbench.shapes.chain import loop
 
 # Dependent loads, and independent ones: more of those in flight than 8 of 16 bytes would not fit 64 registers.
 CHAINS = (32, 8)
@@ -83,7 +83,7 @@ def one_phase_a_clock(_: Machine, point: Point) -> float:
 def twin(width: int, ways: int, chain: int, dependent: int, threads: int) -> Callable[..., None]:
     from numba import cuda, int32
 
-    from microbench.build.numba_ptx import (
+    from microbench.compile.numba_ptx import (
         chase_shared,
         clock64,
         countdown,

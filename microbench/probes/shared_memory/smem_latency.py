@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from microbench.arch import CUDA
-from microbench.curves import at
+from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Expected, Launch
-from microbench.patterns import latency_metrics, loop
 from microbench.point import Point
 from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample, Twin
+from microbench.results.curves import at
+from microbench.shapes.chain import latency_metrics, loop
 
 CHAIN = 64
 TRIPS = 32
@@ -49,7 +49,7 @@ def run(bench: Bench, point: Point) -> list[Sample]:
 def twin(index: int) -> Callable[..., None]:
     from numba import cuda, int32
 
-    from microbench.build.numba_ptx import (
+    from microbench.compile.numba_ptx import (
         chase_shared,
         chase_shared_index,
         clock64,

@@ -6,21 +6,13 @@ sm_90a, 20 on sm_100a, 29 on sm_120a), and the measurement says whether the hard
 
 import numpy as np
 
-from microbench.arch import with_feature
-from microbench.curves import at
+from microbench.machine.arch import with_feature
 from microbench.measure.launch import Bench, Launch
-from microbench.patterns import loop
 from microbench.point import Point
 from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample
-from microbench.probes.tensor._products import (
-    HMMA_FILLERS,
-    PER_TRIP,
-    K,
-    mma_operands,
-    nothing_left,
-    tensor_cycles,
-    time_metrics,
-)
+from microbench.results.curves import at
+from microbench.shapes.chain import loop
+from microbench.shapes.matrix import HMMA_FILLERS, PER_TRIP, K, mma_operands, nothing_left, tensor_cycles, time_metrics
 
 FLOPS = 2 * 16 * 8 * K
 SUB_CORES = 4  # a warp has the tensor core of one quarter of its SM

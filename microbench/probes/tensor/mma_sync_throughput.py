@@ -5,13 +5,13 @@ On Hopper it stays near two thirds of the peak (62 to 66 % on H100 and H800): on
 
 import numpy as np
 
-from microbench.arch import with_feature
-from microbench.curves import peak
+from microbench.machine.arch import with_feature
 from microbench.measure.launch import Bench, Launch
-from microbench.patterns import loop
 from microbench.point import Point
 from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample
-from microbench.probes.tensor._products import (
+from microbench.results.curves import peak
+from microbench.shapes.chain import loop
+from microbench.shapes.matrix import (
     HMMA_FILLERS,
     INPUTS,
     PER_TRIP,

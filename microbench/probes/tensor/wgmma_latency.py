@@ -6,13 +6,13 @@ interval   a chain through the same accumulator with all its wgmma in flight: 12
 
 import numpy as np
 
-from microbench.arch import with_feature
-from microbench.curves import at
+from microbench.machine.arch import with_feature
 from microbench.measure.launch import Bench, Kernel, Launch, Measured
 from microbench.point import Point
 from microbench.probe import Axis, Build, Constant, Probe, Sample
-from microbench.probes.tensor._products import PER_TRIP, nothing_left, time_metrics, wgmma_operands, wgmma_smem_bytes
-from microbench.probes.tensor._wgmma import OPERANDS, contract, least_cycles
+from microbench.results.curves import at
+from microbench.shapes.matrix import PER_TRIP, nothing_left, time_metrics, wgmma_operands, wgmma_smem_bytes
+from microbench.shapes.wgmma import OPERANDS, contract, least_cycles
 
 TRIPS = 64
 THREADS = 128

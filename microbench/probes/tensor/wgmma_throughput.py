@@ -6,12 +6,12 @@ rate per clock does not depend on the data; the rate per second does, through th
 
 import numpy as np
 
-from microbench.arch import with_feature
-from microbench.curves import peak
+from microbench.machine.arch import with_feature
 from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
 from microbench.probe import Axis, Build, Constant, Probe, Sample
-from microbench.probes.tensor._products import (
+from microbench.results.curves import peak
+from microbench.shapes.matrix import (
     INPUTS,
     PER_TRIP,
     nothing_left,
@@ -20,7 +20,7 @@ from microbench.probes.tensor._products import (
     wgmma_operands,
     wgmma_smem_bytes,
 )
-from microbench.probes.tensor._wgmma import OPERANDS, contract, flops, least_cycles
+from microbench.shapes.wgmma import OPERANDS, contract, flops, least_cycles
 
 CYCLES_A_LAUNCH = 200_000  # of the in-kernel reading
 WARPGROUPS = (1, 2, 3)  # the accumulators of a fourth do not fit the registers at N = 256

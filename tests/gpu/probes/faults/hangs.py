@@ -4,11 +4,11 @@ import os
 
 import numpy as np
 
-from microbench.arch import CUDA
+from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Launch
-from microbench.patterns import loop
 from microbench.point import Point
 from microbench.probe import Axis, Build, Metric, OpCount, Probe, Sample
+from microbench.shapes.chain import loop
 
 
 def builds(_: Point) -> tuple[Build, ...]:

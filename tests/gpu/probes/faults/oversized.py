@@ -2,7 +2,7 @@
 
 import os
 
-from microbench.arch import CUDA, KIB
+from microbench.machine.arch import CUDA, KIB
 from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
 from microbench.probe import Axis, Build, Metric, Probe, Sample, SassContract

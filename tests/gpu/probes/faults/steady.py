@@ -3,7 +3,7 @@
 import os
 import time
 
-from microbench.arch import CUDA
+from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
 from microbench.probe import Axis, Build, Metric, Probe, Sample, SassContract

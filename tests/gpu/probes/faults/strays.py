@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from microbench.arch import CUDA
+from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
 from microbench.probe import Axis, Build, Metric, OpCount, Probe, Sample, SassContract

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attention.errors import LaunchError
-from microbench.build import host_object
+from microbench.compile import host_object
 
 BITS = (32, 64)  # of an element that is computed with
 Draw = Callable[[int, int, int, float], None]  # addresses of the fields, the counter and scratch memory; the scale

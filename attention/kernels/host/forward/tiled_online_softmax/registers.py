@@ -1,7 +1,7 @@
 """How wide this CPU's vector registers are, and what of a tile they hold. No Numba here."""
 
 from attention.kernels.host.forward.tiled_online_softmax.variant import VECTORS, rows_of_product
-from microbench.build import host_object
+from microbench.compile import host_object
 
 
 def vector_bytes() -> int:

@@ -6,7 +6,7 @@ a register block of `rows_of_product` x VECTORS accumulators does both products 
 
 from attention.problem import DTYPE_BYTES, AttentionProblem
 from attention.variant import MEMORY, Config, Demand, Tile, Variant
-from microbench.arch import Arch
+from microbench.machine.arch import Arch
 
 VECTORS = 2  # registers across: the lanes of two vectors are one panel of queries
 WIDEST_PANEL = 32  # queries of a panel of f32 with 64-byte vectors: the most any CPU has

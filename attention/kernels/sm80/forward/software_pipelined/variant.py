@@ -11,7 +11,7 @@ from attention.kernels.sm80.forward.software_pipelined.launch import (
 )
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
-from microbench.arch import Arch, Limits
+from microbench.machine.arch import Arch, Limits
 
 # The most keys of a tile that ptxas compiles without a spill at 255 registers, by head dim: found with NVRTC 12.9 by
 # compiling each with every feature (`python -m attention check --all`); and with what needs addresses of its own.

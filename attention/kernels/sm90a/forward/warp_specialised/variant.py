@@ -11,7 +11,7 @@ from attention.kernels.sm90a.forward.warp_specialised.launch import (
 )
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
-from microbench.arch import Arch
+from microbench.machine.arch import Arch
 
 # (head dim, warpgroups, 1 where Q is in registers), and for each the most keys of a tile whose scores ptxas holds in a
 # consumer's registers without a spill, by what is asked for. Found with NVRTC 12.9 by compiling each: `python -m

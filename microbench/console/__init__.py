@@ -1,0 +1,91 @@
+"""What every verb shares: its options, and what it prints: tables for a person, one line of JSON for a program."""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from microbench.results.profile import available
+from microbench.results.record import Record
+
+Json = Annotated[bool, typer.Option("--json", help="One line of JSON on stdout, and nothing else there.")]
+Folders = Annotated[
+    list[Path] | None, typer.Option("--probes", help="One more folder of probes, <family>/<name>.py; repeatable.")
+]
+
+
+def profiles(incomplete: str) -> list[str]:
+    return [gpu for gpu in available() if gpu.startswith(incomplete)]
+
+
+Gpu = Annotated[str, typer.Argument(help="The name of a profile, such as h100-sxm-80gb.", autocompletion=profiles)]
+
+# Where stdout is no terminal rich takes 80 columns, and folds every cell of a table.
+LOG_COLUMNS = 160
+# What `make bench` prints stays readable in the narrowest terminal, in a log and in an issue.
+BENCH_COLUMNS = 80
+
+
+def emit(value: Any) -> None:
+    print(json.dumps(value, allow_nan=False), flush=True)
+
+
+def draw(*parts: RenderableType, log_columns: int = LOG_COLUMNS) -> None:
+    """Tables and sentences on stdout; `log_columns` wide where that is no terminal."""
+    console = Console(width=None if sys.stdout.isatty() else log_columns, highlight=False)
+    for part in parts:
+        whole = isinstance(part, Text) and bool(part.no_wrap)
+        console.print(part, markup=not isinstance(part, str), soft_wrap=whole)
+
+
+def line(text: str) -> Text:
+    """A path or a command: on one line, however long, so that it can be copied."""
+    return Text(text, no_wrap=True)
+
+
+def python() -> str:
+    """How a person types the interpreter that runs this, from the folder they are in."""
+    bin_folder, here = Path(sys.executable).parent, Path.cwd()
+    return str(Path(sys.executable).relative_to(here)) if bin_folder.is_relative_to(here) else "python"
+
+
+def smscope() -> str:
+    """How a person types our command, from the folder they are in: by its name where the shell finds this one."""
+    ours = Path(sys.executable).with_name("smscope")
+    return "smscope" if shutil.which("smscope") == str(ours) else f"{python()} -m smscope"
+
+
+def near(path: Path) -> str:
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    drawn = Table(title=title, title_justify="left")
+    for heading in headings:
+        drawn.add_column(heading, overflow="fold")
+    for row in rows:
+        drawn.add_row(
+            *("" if cell is None else f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row)
+        )
+    return drawn
+
+
+def troubles(records: Iterable[Record]) -> list[str]:
+    """One sentence per reason why rows hold no value, with the probes it befell and how many rows it cost."""
+    told: dict[tuple[str, str], list[Record]] = {}
+    for row in records:
+        if row.status in ("failed", "unsupported"):
+            told.setdefault((row.status, row.reason or ""), []).append(row)
+    sentences = []
+    for (status, reason), rows in sorted(told.items()):
+        probes = sorted({row.probe if row.method != "numba" else f"{row.probe} (numba)" for row in rows})
+        count = f"{len(rows)} row{'s' if len(rows) > 1 else ''}"
+        sentences.append(f"{status}, {count}: {reason}: {', '.join(probes)}")
+    return sentences

@@ -1,0 +1,66 @@
+"""The process that measures: it opens the device, answers one question at a time, and may be killed at any moment.
+
+Started by remote.py as `python -m microbench.run.worker <pipe> <device> <full|quick> [probe folders]`.
+"""
+
+import ctypes
+import signal
+import sys
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from microbench.device import Device, open_device
+from microbench.errors import DeviceError, SmscopeError
+from microbench.measure import open_bench
+from microbench.probe import Probe
+from microbench.probes import discover
+from microbench.run import wire
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(arguments: list[str]) -> None:
+    pipe, device_name, pace, *folders = arguments
+    _die_with_supervisor()
+    supervisor: Connection[wire.Hello | wire.Refusal | wire.Answer, wire.Ask | None] = Connection(int(pipe))
+    try:
+        probes = {probe.name: probe for probe in discover(*map(Path, folders))}
+        device = open_device(device_name)
+        supervisor.send(wire.Hello(device.machine, device.facts()))
+    except Exception as error:  # whatever it is, the supervisor says it in one sentence
+        kind = type(error).__name__ if isinstance(error, SmscopeError) else "DeviceError"
+        supervisor.send(wire.Refusal(kind, wire.sentence(error)))
+        return
+    try:
+        while (ask := supervisor.recv()) is not None:
+            supervisor.send(answer(device, probes[ask.probe], ask, quick=pace == "quick"))
+    except EOFError:
+        pass  # the supervisor is gone
+    device.close()
+
+
+def answer(device: Device, probe: Probe, ask: wire.Ask, quick: bool) -> wire.Answer:
+    """Measure one point; every exception becomes a reason."""
+    try:
+        bench = open_bench(device, probe, ask.method, quick)
+        samples = tuple(probe.run(bench, ask.point))
+        built = getattr(bench, "build_info", lambda: None)()
+        cubin, registers = built or (None, None)
+        return wire.Answer(samples, device.flags(), cubin, registers)
+    except Exception as error:  # a probe may raise anything, and the suite must go on
+        return wire.Answer(reason=wire.sentence(error, probe.file), broken=_breaks_context(error))
+
+
+def _breaks_context(error: Exception) -> bool:
+    """After a failed launch each later CUDA call of the process may fail too; CUDA gives no way to ask."""
+    return isinstance(error, DeviceError) or "cuda" in type(error).__module__
+
+
+def _die_with_supervisor() -> None:
+    """Leave no worker behind on the GPU, even where the supervisor is killed while a kernel hangs."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

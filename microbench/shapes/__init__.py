@@ -1,0 +1,1 @@
+"""The shapes that probes share: a probe is its instruction, and a call of one of these."""

@@ -1,0 +1,172 @@
+"""The probe shapes that repeat: a dependent chain, and a full SM of independent chains.
+
+An arithmetic probe is its operation in a .cu (see cuda/chain.cuh) and one call of a function below in its .py.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microbench.machine.arch import CUDA, Limits, Machine
+from microbench.measure.launch import Bench, Expected, Launch
+from microbench.point import Point
+from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, SassContract
+from microbench.results.curves import at, peak
+
+CHAIN = 128
+# What a counted loop may hold beside its operations: the counter, its test, the branch. Named per architecture: the
+# counter lives in uniform registers from Turing on.
+LOOP_OVERHEAD = (
+    "IADD3",
+    "VIADD",
+    "UIADD3",
+    "ISETP",
+    "UISETP",
+    "BRA",
+    "MOV",
+    "UMOV",
+    "PLOP3",
+    "UPLOP3",
+    "EXIT",
+    "SHFL",
+    "NOP",
+)
+LOOP_OVERHEAD_MAX = 8
+
+# What ptx::settle puts before the closing clock read of a straight chain; it cancels in the slope.
+SETTLE = ("ISETP", "PMTRIG")
+SETTLE_MAX = 2
+
+
+def loop(*ops: OpCount, distance: int = 0, overhead: tuple[str, ...] = (), overhead_max: int = 0) -> SassContract:
+    """A timed loop of exactly these ops, its counter, and the named overhead."""
+    return SassContract(ops, "loop", distance, LOOP_OVERHEAD + overhead, LOOP_OVERHEAD_MAX + overhead_max)
+
+
+def limit(pick: Callable[[Limits], float]) -> Callable[[Machine, Point], float | None]:
+    def at_machine(machine: Machine, _: Point) -> float | None:
+        return pick(machine.arch.limits) if machine.arch.limits else None
+
+    return at_machine
+
+
+def latency_metrics(why: str, least_cycles: float) -> tuple[Metric, ...]:
+    """latency_cycles, at least `least_cycles`, and latency_ns, bounded by the same at the machine's highest clock."""
+
+    def least_ns(machine: Machine, _: Point) -> float | None:
+        return least_cycles * 1e9 / machine.clock_hz if machine.clock_hz else None
+
+    return (
+        Metric("latency_cycles", "cycles", Bound(why, lower=least_cycles)),
+        Metric("latency_ns", "ns", Bound(f"{why}, at the highest clock", lower=least_ns)),
+    )
+
+
+Rows = NDArray[np.float64]
+# The operation in NumPy, of (x, a, b) in float64: what the kernel computes is held against it where it is executed.
+Step = Callable[[Rows, Rows, Rows], Rows]
+# Chains of a few hundred roundings, and an approximation of 2 units in the last place at each.
+CHAINED_WITHIN = 1e-4
+
+
+def chain_latency(
+    asks: str, opcode: str, least_cycles: float, constant: str, *, step: Step, archs: tuple[str, ...] = CUDA
+) -> Probe:
+    """Latency of one operation: the slope between CHAIN and 2 x CHAIN dependent ones, one warp on every SM."""
+
+    def builds(_: Point) -> tuple[Build, ...]:
+        return tuple(
+            Build((("CHAIN", n),), SassContract((OpCount(opcode, n),), "straight", 1, SETTLE, SETTLE_MAX))
+            for n in (CHAIN, 2 * CHAIN)
+        )
+
+    def run(bench: Bench, point: Point) -> list[Sample]:
+        sms, inputs = bench.machine.sm_count, bench.array(_operands())
+        out = bench.empty(4 * 32 * sms)
+
+        def expected(count: int) -> Expected:
+            x, a, b = _operands()
+            return Expected(out, lambda: np.tile(_chained(step, x, a, b, count), sms), CHAINED_WITHIN)
+
+        short, long = (
+            Launch(kernel, sms, 32, (inputs, out), expects=(expected(n),))
+            for kernel, n in zip(bench.kernels(point), (CHAIN, 2 * CHAIN), strict=True)
+        )
+        return bench.cycles(short, long, operations=CHAIN).latency()
+
+    why = f"a dependent {opcode} cannot issue before its pipe has the result"
+    return Probe(
+        asks=asks,
+        archs=archs,
+        metrics=latency_metrics(why, least_cycles),
+        builds=builds,
+        run=run,
+        constants=(
+            Constant(f"{constant}_latency_cycles", "latency_cycles", at()),
+            Constant(f"{constant}_latency_ns", "latency_ns", at()),
+        ),
+    )
+
+
+def chain_throughput(
+    asks: str,
+    opcode: str,
+    rate: Callable[[Limits], float],
+    constant: str,
+    *,
+    step: Step,
+    per_trip: int = 64,
+    archs: tuple[str, ...] = CUDA,
+) -> Probe:
+    """Results per clock and SM of one operation, over warps per SM and independent chains a warp."""
+
+    def builds(point: Point) -> tuple[Build, ...]:
+        defines = (("ILP", point["ilp"]), ("PER_TRIP", per_trip), ("THREADS", 32 * point["warps"]))
+        return (Build(defines, loop(OpCount(opcode, per_trip), distance=point["ilp"])),)
+
+    def run(bench: Bench, point: Point) -> list[Sample]:
+        (kernel,) = bench.kernels(point)
+        sms, warps, ilp = bench.machine.sm_count, point["warps"], point["ilp"]
+        threads, trips = 32 * warps, bench.trips(64)
+        inputs, out = bench.array(_operands()), bench.empty(4 * threads * sms)
+
+        def expected(count: int) -> Expected:
+            x, a, b = _operands()
+
+            def values() -> NDArray[np.float32]:
+                chains = [_chained(step, x + a * np.float32(i), a, b, count * per_trip // ilp) for i in range(ilp)]
+                return np.tile(np.sum(chains, axis=0, dtype=np.float32), sms * warps)
+
+            return Expected(out, values, CHAINED_WITHIN)
+
+        short, long = (
+            Launch(kernel, sms, threads, (inputs, np.int32(n), out), expects=(expected(n),)) for n in (trips, 2 * trips)
+        )
+        cycles = bench.cycles(short, long, operations=1)
+        return [cycles.inverse("results_per_clk_sm", trips * per_trip * threads)]
+
+    return Probe(
+        asks=asks,
+        archs=archs,
+        axes=(Axis("warps", (4, 8, 16, 32), quick=(16, 32)), Axis("ilp", (1, 2, 4), quick=(4,))),
+        metrics=(Metric("results_per_clk_sm", "results/clk/SM", Bound("lanes of the pipe", upper=limit(rate))),),
+        builds=builds,
+        run=run,
+        constants=(Constant(f"{constant}_per_clk_sm", "results_per_clk_sm", peak("warps", ilp=4)),),
+    )
+
+
+def _operands() -> NDArray[np.float32]:
+    """Three rows of a warp: x, a, b near 1, so that a long multiply-add chain stays finite."""
+    rng = np.random.default_rng(7)
+    rows = np.stack([rng.uniform(0.5, 1.5, 32), rng.uniform(0.9, 0.99, 32), rng.uniform(0.01, 0.1, 32)])
+    return rows.astype(np.float32)
+
+
+def _chained(step: Step, x: NDArray[Any], a: NDArray[Any], b: NDArray[Any], count: int) -> NDArray[np.float32]:
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    for _ in range(count):
+        x = step(x.astype(np.float64), a, b).astype(np.float32)
+    return x

@@ -1,0 +1,90 @@
+"""What the pointer-chase probes share: the ring of raw addresses, its warm-up, and the build."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microbench.machine.arch import KIB, Machine
+from microbench.measure.launch import Bench, Expected, Launch, Measured
+from microbench.point import Point
+from microbench.probe import Build, OpCount, Twin
+from microbench.shapes.chain import loop
+
+LINE_BYTES = 128
+CHAIN = 32
+TRIPS = 64
+L1_AT_MOST = 512 * KIB
+# One thread chases, the others of its block exit at once: the driver sets shared memory aside for every block that
+# could be resident, 1 KiB each, and small blocks would cost up to 32 KiB of L1 (probe l1_size).
+BLOCK_THREADS = 1024
+
+
+def builds(_: Point) -> tuple[Build, ...]:
+    """One kernel serves every footprint: 32 dependent 64-bit loads a trip."""
+    return (Build((("CHAIN", CHAIN),), loop(OpCount("LDG.64", CHAIN), distance=1)),)
+
+
+def too_large(machine: Machine, point: Point) -> str | None:
+    """A quarter of the memory is the most that a probe takes."""
+    return "larger than a quarter of this GPU's memory" if point["footprint_bytes"] > machine.dram_bytes / 4 else None
+
+
+def chase(bench: Bench, point: Point, chasers: int, block_threads: int = BLOCK_THREADS) -> Measured:
+    """Cycles per load of `chasers` threads, one a block, that start evenly spaced on one ring.
+
+    The ring uses every 128-byte line of the footprint once, in random order.
+    """
+    (kernel,) = bench.kernels(point)
+    nbytes = bench.footprint(point["footprint_bytes"])
+    lines = nbytes // LINE_BYTES
+    memory = bench.empty(nbytes)
+    order = bench.arrays.random.permutation(lines)
+    addresses = (order.astype(np.uint64) * LINE_BYTES) + np.uint64(memory.data.ptr)
+    memory.reshape(lines, LINE_BYTES // 8)[order, 0] = bench.arrays.roll(addresses, -1)
+    places = addresses[(bench.arrays.arange(chasers) * lines) // chasers].copy()
+
+    def launch(warm: int, trips: int) -> Launch:
+        def walked() -> NDArray[np.uint64]:
+            """Each chaser as many places on, from where the last launch left it."""
+            ring = bench.host(addresses)
+            at = {int(address): index for index, address in enumerate(ring)}
+            steps = warm + trips * CHAIN
+            return np.array([ring[(at[int(place)] + steps) % lines] for place in bench.host(places)], np.uint64)
+
+        args = (places, np.int32(warm), np.int32(trips))
+        return Launch(kernel, chasers, block_threads, args, expects=(Expected(places, walked),))
+
+    # The L1 forgets between launches, so a ring that fits is walked in each; a larger one is walked once, here.
+    in_l1 = nbytes <= L1_AT_MOST
+    bench.launch(launch(-(-lines // chasers) + CHAIN, 1), bench.clocks(launch(0, 1)))
+    warm, trips = lines if in_l1 else CHAIN, bench.trips(TRIPS)
+    return bench.cycles(launch(warm, trips), launch(warm, 2 * trips), operations=trips * CHAIN)
+
+
+def chase_kernel(chain: int) -> Callable[..., None]:
+    from numba import cuda
+
+    from microbench.compile.numba_ptx import chase_global, clock64, countdown, load_global, report, settle, store_global
+
+    def kernel(places, warm_steps, trips, clocks):  # type: ignore[no-untyped-def]
+        if cuda.threadIdx.x == 0:
+            place = places + 8 * cuda.blockIdx.x
+            address = load_global(place)
+            while warm_steps > 0:
+                address = chase_global(address, 1)
+                warm_steps = countdown(warm_steps)
+            settle(address)
+            start = clock64()
+            while trips > 0:
+                address = chase_global(address, chain)
+                trips = countdown(trips)
+            settle(address)
+            end = clock64()
+            store_global(place, address)
+            report(clocks, start, end)
+
+    return kernel
+
+
+TWIN = Twin(chase_kernel, "void(int64, int32, int32, int64)")

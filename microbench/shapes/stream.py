@@ -1,0 +1,57 @@
+"""What the bandwidth probes share: how many bytes one SM keeps in flight, and with which launch.
+
+Little's law: bandwidth = bytes in flight / latency, so each probe sweeps the bytes in flight and must go flat.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microbench.machine.arch import KIB
+from microbench.probe import Axis
+
+LOAD_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Stream:
+    """`blocks` blocks of `threads` threads on one SM, each thread with `flight` 16-byte accesses in flight."""
+
+    blocks: int
+    threads: int
+    flight: int
+
+    @property
+    def chunk_bytes(self) -> int:
+        return self.threads * LOAD_BYTES * self.flight
+
+
+# Bytes in flight per SM: few warps first, then more loads per thread; 1024 threads a block, two blocks at the end.
+STREAMS = {
+    4 * KIB: Stream(1, 256, 1),
+    8 * KIB: Stream(1, 512, 1),
+    16 * KIB: Stream(1, 1024, 1),
+    32 * KIB: Stream(1, 1024, 2),
+    64 * KIB: Stream(1, 1024, 4),
+    128 * KIB: Stream(2, 1024, 4),
+}
+
+BYTES_IN_FLIGHT = Axis("bytes_in_flight", tuple(STREAMS), quick=(16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB))
+# Beside the accesses: one XOR for two loaded words, the next address, and constants (HFMA2 and IMAD.MOV make them).
+XORS = (
+    *("LOP3", "LEA", "SHF", "IADD", "IADD3", "IADD3.X", "VIADD", "IMAD", "IMAD.WIDE", "IMAD.X", "IMAD.MOV", "IMAD.SHL"),
+    *("IMAD.IADD", "HFMA2", "CS2R", "R2UR", "ULOP3", "USHF", "ULEA", "UIMAD", "ULDC", "LDC", "LDCU", "S2UR"),
+)
+
+
+def xor_by_thread(words: NDArray[np.uint32], stream: Stream) -> NDArray[np.uint32]:
+    """(chunks, threads): what one thread's loads of a chunk come to, as the kernels reduce them."""
+    chunks = words[: words.size // (stream.chunk_bytes // 4) * (stream.chunk_bytes // 4)]
+    of_thread = chunks.reshape(-1, stream.flight, stream.threads, LOAD_BYTES // 4)
+    sums: NDArray[np.uint32] = np.bitwise_xor.reduce(np.bitwise_xor.reduce(of_thread, axis=3), axis=1)
+    return sums
+
+
+def defines(stream: Stream) -> tuple[tuple[str, int | str], ...]:
+    return (("FLIGHT", stream.flight), ("THREADS", stream.threads))

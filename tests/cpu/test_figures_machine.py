@@ -1,0 +1,61 @@
+"""The figures of one machine come from its profile and the rows that it stands on."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+from collections.abc import Iterator
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from microbench import paths
+from microbench.probes import discover
+from microbench.report import figures_machine
+from microbench.results import derive, record
+from microbench.results.profile import Profile
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def shipped(gpu: str) -> tuple[Profile, pd.DataFrame]:
+    """The committed run of a machine and its profile; later runs may be the reader's own."""
+    run = record.read(min((paths.SHIPPED / "runs" / gpu).glob("*.jsonl")))
+    return derive.reduce_runs([run], discover()).profile, record.frame([run])
+
+
+@pytest.mark.parametrize(
+    ("gpu", "curves", "levels", "count"),
+    [
+        ("h100-sxm-80gb", 2, ["L1: 16.1 ns", "L2: 141 ns", "DRAM: 347 ns"], 3),
+        ("host-amd-epyc-f26m2-2c", 1, ["L1: 0.927 ns", "L2: 3.25 ns", "L3: 12.0 ns", "DRAM: 148 ns"], 3),
+    ],
+)
+def test_a_machine_has_its_own_ladder_with_its_own_levels(gpu: str, curves: int, levels: list[str], count: int) -> None:
+    profile, runs = shipped(gpu)
+    figure = figures_machine.ladder(profile, runs)
+    assert figure is not None
+    (axes,) = figure.axes
+    assert len(axes.get_legend().get_texts()) == curves
+    assert [text.get_text() for text in axes.texts] == levels
+    pictures = figures_machine.pictures(profile, runs)
+    assert len(pictures) == count and all(picture.svg.startswith(b"<?xml") for picture in pictures)
+
+
+def test_without_runs_there_are_shares_alone() -> None:
+    profile, runs = shipped("h100-sxm-80gb")
+    (picture,) = figures_machine.pictures(profile, runs[:0])
+    assert "shares" in picture.shows
+
+
+def test_disturbed_rows_are_not_drawn_where_every_point_has_others() -> None:
+    profile, runs = shipped("host-amd-epyc-f26m2-2c")
+    rows = figures_machine.behind(profile, runs, "host_matmul")
+    assert len(rows) == 15 and not any("busy" in flags for flags in rows["flags"])
+    busy = runs[runs["campaign"] == 1]
+    assert len(figures_machine.behind(profile, busy, "host_matmul")) == 3
