@@ -24,8 +24,8 @@ from microbench.compile import Cubin, Defines, compile_all
 from microbench.compile.nvrtc import DEFAULT, installed
 from microbench.console.progress import watching
 from microbench.errors import DataError
+from microbench.files import Frozen
 from microbench.machine.arch import Arch
-from microbench.results.record import Frozen
 
 FOLDER = "cubins"
 

@@ -17,7 +17,7 @@ from attention.model import Efficiency
 from attention.variant import Config
 from microbench import files, paths
 from microbench.errors import DataError
-from microbench.results.record import Frozen
+from microbench.files import Frozen
 
 FOLDER = "corrections"
 HEAD = 256  # bytes of a file that hold its key

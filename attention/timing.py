@@ -6,7 +6,7 @@ from pydantic import Field, field_validator
 
 from attention.features import FEATURES
 from attention.problem import AttentionProblem
-from microbench.results.record import Frozen
+from microbench.files import Frozen
 
 HOST = "host"
 # Fields of features, with their defaults, but those that have a column of their own.

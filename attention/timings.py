@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from attention import timing_faults
 from attention.timing import Timing
 from microbench import paths
-from microbench.results.record import append
+from microbench.files import append
 
 
 def write(timing: Timing, kind: str = "") -> Path:

@@ -1,8 +1,20 @@
-"""Files that are there whole or not at all, whatever ends the process or fills the disk."""
+"""Files, and rows of files, that are there whole or not at all, whatever ends the process or fills the disk."""
 
+import errno
 import os
 import tempfile
 from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from microbench import paths
+from microbench.errors import DataError
+
+
+class Frozen(BaseModel):
+    """Strict and immutable: an unknown field is an error, never dropped."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def put(path: Path, data: str | bytes, mode: int = 0o644) -> None:
@@ -21,3 +33,30 @@ def put(path: Path, data: str | bytes, mode: int = 0o644) -> None:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
         raise
+
+
+def append(path: Path, *rows: Frozen) -> None:
+    """Write all these lines or none: a failed write is cut back to the last whole line, and raised as DataError."""
+    lines = "".join(row.model_dump_json(exclude_none=True) + "\n" for row in rows).encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    except OSError as error:
+        where = f"{path.name} in {path.parent}"
+        raise DataError(f"Could not open {where} for writing: {error.strerror}{paths.moved(path)}.") from error
+    try:
+        whole = os.fstat(descriptor).st_size
+        # A power cut can leave half a line: it stays as it is, named by `read`, and must not swallow the next one.
+        if whole and os.pread(descriptor, 1, whole - 1) != b"\n":
+            lines = b"\n" + lines
+        try:
+            if os.write(descriptor, lines) != len(lines):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            os.ftruncate(descriptor, whole)
+            raise DataError(
+                f"Could not append to {path.name}: {error.strerror}. Free some space and run again; "
+                "what was measured before is kept."
+            ) from error
+    finally:
+        os.close(descriptor)

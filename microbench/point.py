@@ -1,7 +1,11 @@
-"""One setting of a sweep's axes: what a probe is run at, and what a curve is drawn over."""
+"""One setting of a sweep's axes: what a probe is run at; and the curves over such points."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 Value = int | float | str
 
@@ -24,3 +28,31 @@ class Point:
 
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self.values) or "-"
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """values[c, p]: what campaign c measured at points[p]; NaN where that row failed."""
+
+    points: tuple[Point, ...]
+    values: Floats
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """One value per campaign, the point that gave it (where there is one), and how sure the sweep makes us."""
+
+    per_campaign: Floats
+    point: Point | None = None
+    label: str = "measured"
+    flags: tuple[str, ...] = field(default=())
+
+
+Reducer = Callable[[Curves], Reduced]
+
+
+class NoValue(ValueError):
+    """The curve does not hold the asked value: too few points, or no plateau."""

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from microbench.machine.arch import Arch, Machine
-from microbench.point import Point, Value
-from microbench.results.curves import Reducer
+from microbench.point import Point, Reducer, Value
 
 # A bound rejects 1.05 times itself, and lets pass what the clock's own jitter can add.
 BOUND_SLACK = 1.02

@@ -17,6 +17,7 @@ from microbench.cli.executing import execute_probes
 from microbench.console import Json
 from microbench.console.progress import say
 from microbench.console.si import counted
+from microbench.device.protocol import EMULATED
 from microbench.errors import EnvironmentLacks, InputError
 from microbench.machine import arch
 from microbench.machine import nvml as clocks
@@ -60,7 +61,7 @@ def verify(
     held against float64 on random problems. Every probe and kernel adds a line to a file of its own in
     data/verification. With --device emulated:<architecture> the probes are executed without a GPU, and nothing is kept.
     """
-    if (where or "").startswith(device.EMULATED):
+    if (where or "").startswith(EMULATED):
         _emulated(str(where), quick, sanitize or problems is not None, only or (), json)
         return
     if where == "host":

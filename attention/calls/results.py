@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 from attention.calls.shapes import KINDS, Kind
 from attention.problem import AttentionProblem
 from microbench import paths
-from microbench.results.record import Frozen, append
+from microbench.files import Frozen, append
 
 # What is promised of a hundred calls: torch's seconds over ours.
 USUAL, SHARE, LEAST = 0.95, 0.95, 0.85

@@ -12,7 +12,7 @@ import typer
 
 from microbench import console
 from microbench.cli import check, measuring
-from microbench.console import Folders, Gpu, Json
+from microbench.console import Folders, Json
 from microbench.console.si import counted
 from microbench.errors import DataError, EnvironmentLacks, InputError, SmscopeError
 from microbench.probe import Probe
@@ -21,6 +21,14 @@ from microbench.results import derive
 from microbench.results.doubt import doubts, told
 from microbench.results.profile import Profile, available
 from microbench.results.record import load_runs, run_files
+
+
+def profiles(incomplete: str) -> list[str]:
+    return [gpu for gpu in available() if gpu.startswith(incomplete)]
+
+
+Gpu = Annotated[str, typer.Argument(help="The name of a profile, such as h100-sxm-80gb.", autocompletion=profiles)]
+
 
 app = typer.Typer(
     add_completion=False,

@@ -1,6 +1,6 @@
 """The two verbs that work for minutes: `run` measures, `check` compiles."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,13 +14,14 @@ from microbench import run as runner
 from microbench.cli.executing import execute_probes
 from microbench.console import Folders, Json
 from microbench.console.progress import say
+from microbench.device.protocol import EMULATED
 from microbench.machine import arch
 from microbench.probe import Probe
 from microbench.probes import discover, named
 from microbench.report import ladder
 from microbench.results import derive
 from microbench.results.doubt import doubts, told
-from microbench.results.record import FULL_CAMPAIGNS, QUICK_CAMPAIGNS
+from microbench.results.record import FULL_CAMPAIGNS, QUICK_CAMPAIGNS, Record
 from microbench.run import retry
 
 RETRIES = 3
@@ -47,7 +48,7 @@ def run(
     folders = tuple(probes or ())
     chosen = tuple(sorted({named(name, *folders).name for name in only or ()}))
     found = device.choose(where)
-    if found.device.startswith(device.EMULATED):
+    if found.device.startswith(EMULATED):
         every = discover(*folders)
         execute_probes(found.device, tuple(p for p in every if not chosen or p.name in chosen), quick, json)
         return
@@ -74,7 +75,7 @@ def run(
         if json:
             console.emit(_summary(outcome, mine, mine, None))
         else:
-            console.draw(*console.troubles(outcome.run.records))
+            console.draw(*troubles(outcome.run.records))
         say(f"None of these probes can be measured on {gpu}, so no run was kept.")
         raise typer.Exit(1)
     whole = derive.derive(gpu, options.probes)
@@ -134,7 +135,7 @@ def _results(outcome: runner.Outcome, mine: derive.Derived, named: tuple[Probe, 
     here, wanted = arch.by_name(environment.arch), {probe.name for probe in named}
     elsewhere = {probe.name for probe in discover() if not probe.runs_on(here)} - wanted
     records = outcome.run.records
-    yield from console.troubles(row for row in records if row.probe not in elsewhere)
+    yield from troubles(row for row in records if row.probe not in elsewhere)
     yield from (*outcome.run.problems, *mine.problems)
 
 
@@ -156,3 +157,17 @@ def _ending(
     if profile is not None:
         standing = " (unchanged: an earlier run has more)" if unchanged else ""
         yield console.line(f"Profile: {console.near(profile)}{standing}")
+
+
+def troubles(records: Iterable[Record]) -> list[str]:
+    """One sentence per reason why rows hold no value, with the probes it befell and how many rows it cost."""
+    told: dict[tuple[str, str], list[Record]] = {}
+    for row in records:
+        if row.status in ("failed", "unsupported"):
+            told.setdefault((row.status, row.reason or ""), []).append(row)
+    sentences = []
+    for (status, reason), rows in sorted(told.items()):
+        probes = sorted({row.probe if row.method != "numba" else f"{row.probe} (numba)" for row in rows})
+        count = f"{len(rows)} row{'s' if len(rows) > 1 else ''}"
+        sentences.append(f"{status}, {count}: {reason}: {', '.join(probes)}")
+    return sentences

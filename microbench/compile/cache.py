@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from microbench import files, paths
 from microbench.errors import DataError
-from microbench.results.record import Frozen
+from microbench.files import Frozen
 
 
 class Entry(Frozen):

@@ -4,43 +4,16 @@
 """
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
 
-from microbench.errors import DeviceError, InputError
+from microbench.device.protocol import EMULATED, Device, measures_nothing
+from microbench.errors import InputError
 from microbench.machine import arch, nvml
-from microbench.machine.arch import DeviceFacts, Machine
-
-Kind = Literal["host", "cuda", "emulated"]
-
-
-class Device(Protocol):
-    kind: Kind
-    machine: Machine
-
-    def facts(self) -> DeviceFacts:
-        """What the Environment records of it."""
-
-    def flags(self) -> tuple[str, ...]:
-        """What was wrong with the device during the last point: 'busy', 'throttled:<reason>'. Clears itself."""
-
-    def close(self) -> None:
-        """Free everything; the device can be opened again."""
-
-
-EMULATED = "emulated"
 
 
 def require_measuring(device: str) -> None:
     """Raise DeviceError for a device on which nothing can be timed."""
     if device.startswith(EMULATED):
         raise measures_nothing(device)
-
-
-def measures_nothing(device: str) -> DeviceError:
-    return DeviceError(
-        f"{device} measures nothing, so it has no run; `smscope run --device {device}` executes probes there and keeps "
-        "nothing."
-    )
 
 
 @dataclass(frozen=True)

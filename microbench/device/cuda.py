@@ -6,20 +6,17 @@ CuPy loads finished cubins, allocates and launches; it never compiles here (its 
 import os
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from microbench.compile import HEADERS, Cubin, compile_source
-from microbench.device import Kind
 from microbench.device.cuda_kernel import CudaKernel
+from microbench.device.protocol import Kernel, Kind
 from microbench.errors import DeviceError, EnvironmentLacks
 from microbench.machine import arch, nvml
 from microbench.machine.arch import DeviceFacts
 from microbench.probe import Build
-
-if TYPE_CHECKING:
-    from microbench.measure.launch import Kernel
 
 STAMP_SOURCE = HEADERS / "clock_stamp.cu"
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.device import EMULATED, Kind, measures_nothing
+from microbench.device.protocol import EMULATED, Kind, measures_nothing
 from microbench.emulator import EmulatedDevice, Mode
 from microbench.machine.arch import DeviceFacts, Machine, by_name
 

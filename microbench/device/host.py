@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import psutil
 
-from microbench.device import Kind
 from microbench.device.host_threads import Pool
+from microbench.device.protocol import Kind
 from microbench.machine import cpu as host_cpu
 from microbench.machine.arch import DeviceFacts
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from microbench.errors import DeviceError
 
 if TYPE_CHECKING:
-    from microbench.device import Device
+    from microbench.device.protocol import Device
     from microbench.probe import Probe
 
 

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from microbench import sass
 from microbench.compile import Cubin, cache, compile_probe
 from microbench.compile.numba import compile_twin
+from microbench.device.protocol import Kernel
 from microbench.errors import MeasureError
-from microbench.measure.launch import WARP, Kernel, Launch, Measured
+from microbench.measure.launch import WARP, Launch, Measured
 from microbench.point import Point
 from microbench.probe import Build, Probe, SassContract
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microbench.compile import HEADERS
+from microbench.device.protocol import Kernel
 from microbench.errors import MeasureError
-from microbench.measure.launch import WARP, Kernel, Launch, Measured
+from microbench.measure.launch import WARP, Launch, Measured
 from microbench.point import Point
 from microbench.probe import Build, Probe, SassContract
 

@@ -11,21 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.compile import Cubin
+from microbench.device.protocol import Kernel
 from microbench.errors import MeasureError
 from microbench.machine.arch import Machine
 from microbench.point import Point
 from microbench.probe import Sample, SassContract
 
 WARP = 32
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A loaded kernel. The SASS of its cubin kept its contract; an emulated one has none."""
-
-    function: Any
-    cubin: Cubin | None = None
 
 
 @dataclass(frozen=True)

@@ -5,44 +5,18 @@ campaign, so that the interval is over campaigns: min to max for six or fewer (9
 percentile bootstrap beyond (BCa gives NaN on equal samples, and equal cycles are the normal case).
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.point import Point, Value
+from microbench.point import Curves, Floats, NoValue, Reduced, Reducer, Value
 
-Floats = NDArray[np.float64]
 MIN_TO_MAX_CAMPAIGNS = 6
 FLAT = 0.01
 # A point is still on its plateau up to 3 % above the level: the first misses of a cache add more than that.
 KNEE = 1.03
-
-
-@dataclass(frozen=True)
-class Curves:
-    """values[c, p]: what campaign c measured at points[p]; NaN where that row failed."""
-
-    points: tuple[Point, ...]
-    values: Floats
-
-
-@dataclass(frozen=True)
-class Reduced:
-    """One value per campaign, the point that gave it (where there is one), and how sure the sweep makes us."""
-
-    per_campaign: Floats
-    point: Point | None = None
-    label: str = "measured"
-    flags: tuple[str, ...] = field(default=())
-
-
-Reducer = Callable[[Curves], Reduced]
-
-
-class NoValue(ValueError):
-    """The curve does not hold the asked value: too few points, or no plateau."""
 
 
 def interval(per_campaign: Floats) -> tuple[float, float, float]:

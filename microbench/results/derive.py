@@ -16,16 +16,15 @@ from pathlib import Path
 import numpy as np
 
 from microbench import files, paths
-from microbench.errors import DataError, UnknownGpu
+from microbench.errors import DataError, UnknownGpu, sentence
 from microbench.machine import arch
 from microbench.machine.cpu import host_slug
-from microbench.point import Point
+from microbench.point import Curves, NoValue, Point, Reduced
 from microbench.probe import Constant, Probe
 from microbench.results import record
-from microbench.results.curves import Curves, NoValue, Reduced, interval
+from microbench.results.curves import interval
 from microbench.results.profile import TWIN_SUFFIX, Profile, ProfileConstant
 from microbench.results.record import DISTURBANCES, FULL_CAMPAIGNS, Record, Run
-from microbench.run.wire import sentence
 
 # Fewer campaigns than this show no interval: then the disturbed ones count too, and the constant carries their flag.
 FEWEST_QUIET = 2

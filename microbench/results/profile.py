@@ -15,10 +15,11 @@ from pydantic import Field, ValidationError
 
 from microbench import faults, paths
 from microbench.errors import DataError, UnknownArch, UnknownGpu
+from microbench.files import Frozen
 from microbench.machine import arch
 from microbench.machine.cpu import host_slug
 from microbench.probe import breaks
-from microbench.results.record import DISTURBANCES, Frozen
+from microbench.results.record import DISTURBANCES
 
 # What the second method's constants add to the first one's name.
 TWIN_SUFFIX = "_numba"

@@ -5,17 +5,16 @@ tried again, and `read` leaves it out where a later line answers it. A line that
 line number, and the rest still loads.
 """
 
-import errno
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from microbench import paths
 from microbench.errors import DataError, DataWarning, UnknownGpu
+from microbench.files import Frozen
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,12 +30,6 @@ DISTURBANCES: Final = ("busy", "stolen", "clock-moved")
 
 Status = Literal["ok", "unsupported", "failed", "throttled"]
 BoundStatus = Literal["ok", "violated", "unknown"]
-
-
-class Frozen(BaseModel):
-    """Strict and immutable: an unknown field is an error, never dropped."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Environment(Frozen):
@@ -134,33 +127,6 @@ class Run(Frozen):
     records: tuple[Record, ...]
     problems: tuple[str, ...] = ()
     finished: bool = False
-
-
-def append(path: Path, *rows: Frozen) -> None:
-    """Write all these lines or none: a failed write is cut back to the last whole line, and raised as DataError."""
-    lines = "".join(row.model_dump_json(exclude_none=True) + "\n" for row in rows).encode()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-    except OSError as error:
-        where = f"{path.name} in {path.parent}"
-        raise DataError(f"Could not open {where} for writing: {error.strerror}{paths.moved(path)}.") from error
-    try:
-        whole = os.fstat(descriptor).st_size
-        # A power cut can leave half a line: it stays as it is, named by `read`, and must not swallow the next one.
-        if whole and os.pread(descriptor, 1, whole - 1) != b"\n":
-            lines = b"\n" + lines
-        try:
-            if os.write(descriptor, lines) != len(lines):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError as error:
-            os.ftruncate(descriptor, whole)
-            raise DataError(
-                f"Could not append to {path.name}: {error.strerror}. Free some space and run again; "
-                "what was measured before is kept."
-            ) from error
-    finally:
-        os.close(descriptor)
 
 
 def read(path: Path) -> Run:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from microbench.results.curves import Curves, Floats, NoValue, Reduced, Reducer
+from microbench.point import Curves, Floats, NoValue, Reduced, Reducer
 
 RISE_PER_OCTAVE = 1.3
 MERGE = 1.5

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from microbench import device, paths
+from microbench import device, files, paths
 from microbench.console import si
 from microbench.console.progress import Watcher, watching
 from microbench.console.progress import say as print_line
-from microbench.errors import DataError
+from microbench.errors import DataError, sentence
 from microbench.machine.arch import Machine
 from microbench.probe import Probe
 from microbench.results import record
@@ -24,7 +24,6 @@ from microbench.results.record import FULL_CAMPAIGNS, Environment, Finished, Rec
 from microbench.run import environment, judge, lock, plan, remote
 from microbench.run.plan import Task
 from microbench.run.remote import RemoteWorker, WorkerLost
-from microbench.run.wire import sentence
 
 # A probe that takes its worker down so often will do so again: what is left of it is not tried.
 MAX_BREAKAGES = 3
@@ -115,7 +114,7 @@ def unfinished(wanted: Environment) -> Run | None:
 
 def _new_file(wanted: Environment) -> Path:
     path = paths.writable_data() / "runs" / wanted.gpu / f"{wanted.run_id}.jsonl"
-    record.append(path, wanted)
+    files.append(path, wanted)
     return path
 
 
@@ -151,7 +150,7 @@ class Suite:
         finally:
             self._end_worker(kill=True)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        record.append(self.path, Finished(run_id=self.run_id, finished_utc=now))
+        files.append(self.path, Finished(run_id=self.run_id, finished_utc=now))
 
     def _again(self, done: set[plan.Key]) -> None:
         """More campaigns, of the probes whose constants are in doubt: what was measured stays, and no longer decides.
@@ -180,13 +179,13 @@ class Suite:
             if task.key not in done
         ]
         if rows:
-            record.append(self.path, *rows)
+            files.append(self.path, *rows)
 
     def _campaign(self, tasks: Iterable[Task], done: set[plan.Key], watcher: Watcher, stage: str) -> None:
         for task in tasks:
             if task.key not in done:
                 watcher.doing(stage, task.probe.name)
-                record.append(self.path, *self._measure(task))
+                files.append(self.path, *self._measure(task))
             watcher.finished()
         self._end_worker(kill=False)
 

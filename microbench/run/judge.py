@@ -4,11 +4,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from microbench.errors import sentence
 from microbench.machine.arch import Machine
 from microbench.probe import Metric, Sample, breaks
 from microbench.results.record import BoundStatus, Record, Status
 from microbench.run.plan import Task
-from microbench.run.wire import Answer, sentence
+from microbench.run.wire import Answer
 
 
 def refused(run_id: str, task: Task, status: Status, reason: str) -> Record:

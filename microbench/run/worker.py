@@ -9,8 +9,9 @@ import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from microbench.device import Device, open_device
-from microbench.errors import DeviceError, SmscopeError
+from microbench.device import open_device
+from microbench.device.protocol import Device
+from microbench.errors import DeviceError, SmscopeError, sentence
 from microbench.measure import open_bench
 from microbench.probe import Probe
 from microbench.probes import discover
@@ -29,7 +30,7 @@ def main(arguments: list[str]) -> None:
         supervisor.send(wire.Hello(device.machine, device.facts()))
     except Exception as error:  # whatever it is, the supervisor says it in one sentence
         kind = type(error).__name__ if isinstance(error, SmscopeError) else "DeviceError"
-        supervisor.send(wire.Refusal(kind, wire.sentence(error)))
+        supervisor.send(wire.Refusal(kind, sentence(error)))
         return
     try:
         while (ask := supervisor.recv()) is not None:
@@ -48,7 +49,7 @@ def answer(device: Device, probe: Probe, ask: wire.Ask, quick: bool) -> wire.Ans
         cubin, registers = built or (None, None)
         return wire.Answer(samples, device.flags(), cubin, registers)
     except Exception as error:  # a probe may raise anything, and the suite must go on
-        return wire.Answer(reason=wire.sentence(error, probe.file), broken=_breaks_context(error))
+        return wire.Answer(reason=sentence(error, probe.file), broken=_breaks_context(error))
 
 
 def _breaks_context(error: Exception) -> bool:

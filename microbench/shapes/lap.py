@@ -15,9 +15,8 @@ from microbench.machine import cpu as host_cpu
 from microbench.machine.arch import HOST, Machine
 from microbench.measure.host import HostBench
 from microbench.measure.host_asm import LoopContract, require_loop
-from microbench.point import Point, Value
+from microbench.point import Curves, NoValue, Point, Reduced, Reducer, Value
 from microbench.probe import Axis, Bound, Constant, Metric, Probe, Sample
-from microbench.results.curves import Curves, NoValue, Reduced, Reducer
 
 Arrays = tuple[Any, ...]
 

@@ -10,10 +10,10 @@ from typing import Literal
 
 from microbench.console.progress import watching
 from microbench.device.emulated import EmulatedGpu
+from microbench.errors import sentence
 from microbench.measure import open_bench
 from microbench.point import Point
 from microbench.probe import Probe
-from microbench.run.wire import sentence
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from microbench import paths
 from microbench.errors import DataError
-from microbench.results.record import Frozen
+from microbench.files import Frozen
 
 # What stands in the place of a feature: every problem, and those without any.
 ALL, PLAIN = "all", "none"

@@ -11,12 +11,11 @@ from itertools import groupby
 from multiprocessing import get_context
 
 from microbench.compile import Cubin, Source, compile_all, source_of
-from microbench.errors import SmscopeError
+from microbench.errors import SmscopeError, sentence
 from microbench.machine import arch as archs
 from microbench.machine.arch import Arch, Machine
 from microbench.machine.cpu import cores
 from microbench.probe import Build, Probe
-from microbench.run.wire import sentence
 from microbench.verify.rules import Rules, Timed
 from microbench.verify.tables import Summary
 

@@ -12,12 +12,11 @@ from typing import Any
 from microbench.console.progress import watching
 from microbench.device import open_device
 from microbench.device.cuda import CudaDevice
-from microbench.errors import DeviceError, EnvironmentLacks
+from microbench.errors import DeviceError, EnvironmentLacks, sentence
 from microbench.measure.checked import CheckedBench
 from microbench.point import Point
 from microbench.probe import Probe
 from microbench.probes import discover
-from microbench.run.wire import sentence
 from microbench.verify import processes
 from microbench.verify.executed import points
 from microbench.verify.results import Failure, ProbeResult

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from microbench import paths
 from microbench.errors import DataError
+from microbench.files import Frozen
+from microbench.files import append as append_rows
 from microbench.machine import arch, nvml, stamp
-from microbench.results import record
-from microbench.results.record import Frozen
 from microbench.verify.tables import stem
 
 ROOMS = {"probe": "probes", "kernel": "kernels"}
@@ -113,7 +113,7 @@ def path(result: ProbeResult | KernelResult) -> Path:
 def append(result: ProbeResult | KernelResult) -> Path:
     """Add a line to its file, and say which. Raises DataError."""
     file = path(result)
-    record.append(file, result)
+    append_rows(file, result)
     return file
 
 

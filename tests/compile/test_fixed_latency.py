@@ -9,10 +9,11 @@ import pytest
 from microbench import sass
 from microbench.compile import compile_probe
 from microbench.device.cuda_kernel import CudaKernel
+from microbench.device.protocol import Kernel
 from microbench.errors import DeviceError
 from microbench.machine.arch import CUDA, Machine, by_name
 from microbench.measure.cuda import CudaBench
-from microbench.measure.launch import Kernel, Launch
+from microbench.measure.launch import Launch
 from microbench.point import Point
 from microbench.probe import SassContract
 from microbench.probes import named

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from microbench.device.cuda import Calibration
+from microbench.device.protocol import Kernel
 from microbench.machine import arch
 from microbench.measure.cuda import CudaBench
-from microbench.measure.launch import Kernel, Launch
+from microbench.measure.launch import Launch
 from microbench.probe import Probe
 
 LAUNCH_NS = 4000.0

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from microbench.point import Point
-from microbench.results.curves import Curves, NoValue, _pieces, at, interval, knee, level, over, peak, plateaus, slope
+from microbench.point import Curves, NoValue, Point
+from microbench.results.curves import _pieces, at, interval, knee, level, over, peak, plateaus, slope
 
 finite = st.floats(min_value=-1e12, max_value=1e12)
 

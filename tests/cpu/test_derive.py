@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from microbench import files
 from microbench.errors import DataError, UnknownGpu
 from microbench.machine.arch import HOST
 from microbench.probe import Axis, Bound, Constant, Metric, Probe
-from microbench.results import derive, record
+from microbench.results import derive
 from microbench.results.curves import at, knee, peak
 from microbench.results.profile import Profile
 from microbench.results.record import Environment, Finished, Record, Run
@@ -142,7 +143,7 @@ def test_a_size_has_its_own_unit_and_no_bound_of_the_latency() -> None:
 def test_a_profile_is_written_again_byte_for_byte(data: Path) -> None:
     run = a_run(*sweep(campaigns=8), campaigns=8)
     file = data / "runs" / "test-gpu" / "r1.jsonl"
-    record.append(file, run.environment, *run.records, Finished(run_id="r1", finished_utc="now"))
+    files.append(file, run.environment, *run.records, Finished(run_id="r1", finished_utc="now"))
     path = derive.write(derive.derive("test-gpu", [PROBE]).profile)
     first = path.read_bytes()
     path.unlink()

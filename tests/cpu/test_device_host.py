@@ -2,8 +2,9 @@
 
 import pytest
 
-from microbench.device import Device, open_device
+from microbench.device import open_device
 from microbench.device.host import HostDevice, Usage, trouble, usage
+from microbench.device.protocol import Device
 from microbench.measure import open_bench
 from microbench.measure.host import HostBench
 from microbench.probes import named

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from microbench import paths
+from microbench import files, paths
 from microbench.errors import DataError
-from microbench.results import record
 from microbench.results.record import Finished
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,5 +29,5 @@ def test_a_run_that_cannot_be_written_names_its_folder(tmp_path: Path, monkeypat
     for moved, said in ((None, "directory."), (tmp_path, f"SMSCOPE_DATA names {tmp_path}, ")):
         monkeypatch.setattr(paths, "MOVED", moved)
         with pytest.raises(DataError) as refused:
-            record.append(folder / "r1.jsonl", Finished(run_id="r1", finished_utc="later"))
+            files.append(folder / "r1.jsonl", Finished(run_id="r1", finished_utc="later"))
         assert f"r1.jsonl in {folder}" in str(refused.value) and said in str(refused.value)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from microbench import files
 from microbench.errors import DataError
 from microbench.results import record
 from microbench.results.record import Environment, Finished, Record
@@ -45,7 +46,7 @@ def test_a_record_comes_back_as_it_was_written(
 ) -> None:
     file = tmp_path_factory.mktemp("run") / "run.jsonl"
     point = {name: at for name, at in point.items() if at not in (float("inf"), float("-inf"))}
-    record.append(file, ENVIRONMENT, row(value, point=point))
+    files.append(file, ENVIRONMENT, row(value, point=point))
     run = record.read(file)
     assert run.records[0].value == value
     assert run.records[0].point == point
@@ -54,10 +55,10 @@ def test_a_record_comes_back_as_it_was_written(
 
 def test_a_corrupt_line_is_named_and_the_rest_loads(tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
-    record.append(file, ENVIRONMENT, row(1.0))
+    files.append(file, ENVIRONMENT, row(1.0))
     with file.open("a") as stream:
         stream.write('{"kind": "record", "run_id": \n[1, 2]\n{"kind": "record", "colour": "red"}\n')
-    record.append(file, row(2.0), Finished(run_id="r1", finished_utc="later"))
+    files.append(file, row(2.0), Finished(run_id="r1", finished_utc="later"))
     run = record.read(file)
     assert [r.value for r in run.records] == [1.0, 2.0]
     assert run.finished
@@ -66,10 +67,10 @@ def test_a_corrupt_line_is_named_and_the_rest_loads(tmp_path: Path) -> None:
 
 def test_a_half_written_last_line_does_not_swallow_the_next_one(tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
-    record.append(file, ENVIRONMENT, row(1.0))
+    files.append(file, ENVIRONMENT, row(1.0))
     with file.open("a") as stream:
         stream.write('{"kind": "record", "run')
-    record.append(file, row(2.0))
+    files.append(file, row(2.0))
     run = record.read(file)
     assert [r.value for r in run.records] == [1.0, 2.0]
     assert len(run.problems) == 1
@@ -78,7 +79,7 @@ def test_a_half_written_last_line_does_not_swallow_the_next_one(tmp_path: Path) 
 
 def test_without_an_environment_the_file_is_refused_by_name(tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
-    record.append(file, row())
+    files.append(file, row())
     with pytest.raises(DataError, match=r"run\.jsonl has no readable environment"):
         record.read(file)
 
@@ -101,7 +102,7 @@ def test_a_record_without_value_or_reason_or_with_more_is_refused(fields: dict[s
 def test_a_full_disk_leaves_whole_lines_only(tmp_path: Path) -> None:
     """The kernel itself refuses to let the file grow, as a full disk does: first a short write, then none."""
     file = tmp_path / "run.jsonl"
-    record.append(file, ENVIRONMENT, row(1.0))
+    files.append(file, ENVIRONMENT, row(1.0))
     before = file.read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     import signal
@@ -110,7 +111,7 @@ def test_a_full_disk_leaves_whole_lines_only(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 40, hard))
     try:
         with pytest.raises(DataError, match=r"run\.jsonl.*what was measured before is kept"):
-            record.append(file, row(2.0))
+            files.append(file, row(2.0))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, kept)
@@ -119,7 +120,7 @@ def test_a_full_disk_leaves_whole_lines_only(tmp_path: Path) -> None:
 
 def test_a_write_that_fails_outright_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "run.jsonl"
-    record.append(file, ENVIRONMENT)
+    files.append(file, ENVIRONMENT)
     before = file.read_bytes()
 
     def full(_: int, __: bytes) -> int:
@@ -127,13 +128,13 @@ def test_a_write_that_fails_outright_says_why(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(DataError, match="No space left on device"):
-        record.append(file, row())
+        files.append(file, row())
     assert file.read_bytes() == before
 
 
 def test_runs_load_as_a_frame_with_a_column_per_axis(data: Path) -> None:
     file = data / "runs" / "test-gpu" / "r1.jsonl"
-    record.append(file, ENVIRONMENT, row(1.0, point={"size": 1}), row(2.0, point={"size": 2}))
+    files.append(file, ENVIRONMENT, row(1.0, point={"size": 1}), row(2.0, point={"size": 2}))
     frame = record.load_runs("test-gpu")
     assert list(frame["value"]) == [1.0, 2.0]
     assert list(frame["point.size"]) == [1, 2]
@@ -142,7 +143,7 @@ def test_runs_load_as_a_frame_with_a_column_per_axis(data: Path) -> None:
 
 def test_an_unreadable_line_is_warned_of_when_runs_load(data: Path) -> None:
     file = data / "runs" / "test-gpu" / "r1.jsonl"
-    record.append(file, ENVIRONMENT, row(1.0))
+    files.append(file, ENVIRONMENT, row(1.0))
     with file.open("a") as stream:
         stream.write("{\n")
     with pytest.warns(UserWarning, match=r"r1\.jsonl, line 3"):
@@ -153,7 +154,7 @@ def test_a_later_row_answers_one_that_failed_without_a_number_and_no_other(tmp_p
     file = tmp_path / "run.jsonl"
     lost = row(None, status="failed", reason="its worker was ended by SIGKILL")  # type: ignore[arg-type]
     refused = row(1.0, status="failed", reason="breaks its bound", point={"size": 1})
-    record.append(file, ENVIRONMENT, lost, refused, lost, row(4.0), row(5.0, point={"size": 1}))
+    files.append(file, ENVIRONMENT, lost, refused, lost, row(4.0), row(5.0, point={"size": 1}))
     assert record.read(file).records == (refused, row(4.0), row(5.0, point={"size": 1}))
-    record.append(file, lost)
+    files.append(file, lost)
     assert record.read(file).records[-1] == lost

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from microbench import run as runner
-from microbench.errors import BusyError, DataError
+from microbench.errors import BusyError, DataError, sentence
 from microbench.machine.arch import Machine, by_name
 from microbench.point import Point
 from microbench.probe import Sample
@@ -23,7 +23,7 @@ from microbench.results.record import Record, Run
 from microbench.run import lock, plan
 from microbench.run.judge import judged
 from microbench.run.plan import Task
-from microbench.run.wire import Answer, sentence
+from microbench.run.wire import Answer
 from tests.cpu import fake_probes
 
 MACHINE = Machine("cpu", "CPU", by_name("host"), 2, None, None, 1 << 30, None)

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from microbench.machine import cpu as host_cpu
 from microbench.machine.arch import Machine, by_name
-from microbench.point import Point
+from microbench.point import Curves, NoValue, Point
 from microbench.probes.host.host_memory_latency import PROBE, too_large
-from microbench.results.curves import Curves, NoValue
 from microbench.results.shelves import cache_latency, cache_size, memory_latency, shelves
 
 KIB = 1024

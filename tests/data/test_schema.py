@@ -6,8 +6,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from microbench import paths
-from microbench.results import record, schema
+from microbench import files, paths
+from microbench.results import schema
 from microbench.results.record import Record
 
 
@@ -34,7 +34,7 @@ def test_a_record_as_it_is_written_keeps_its_schema(tmp_path: Path) -> None:
     row = Record(
         run_id="r", campaign=1, probe="p", family="f", method="nvrtc", metric="m", unit="cycles", status="ok", value=4
     )
-    record.append(tmp_path / "run.jsonl", row)
+    files.append(tmp_path / "run.jsonl", row)
     written = json.loads((tmp_path / "run.jsonl").read_text())
     committed = json.loads((paths.SHIPPED / "schema" / "record.schema.json").read_text())
     jsonschema.validate(written, committed)

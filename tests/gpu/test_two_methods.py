@@ -13,10 +13,10 @@ import pytest
 from microbench.cli.check import AGREEMENT
 from microbench.device.cuda import CudaDevice
 from microbench.measure import open_bench
-from microbench.point import Point, Value
+from microbench.point import Curves, NoValue, Point, Value
 from microbench.probe import Constant, Metric, Probe
 from microbench.probes import discover
-from microbench.results.curves import Curves, NoValue, plateaus
+from microbench.results.curves import plateaus
 from microbench.results.record import Record
 from microbench.run import judge
 from microbench.run.plan import Task

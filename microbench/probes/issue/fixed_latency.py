@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from microbench.device.protocol import Kernel
 from microbench.errors import DeviceError
 from microbench.machine.arch import CUDA
-from microbench.measure.launch import Bench, Expected, Kernel, Launch
+from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, SassContract
 from microbench.results.curves import at

@@ -6,8 +6,9 @@ interval   a chain through the same accumulator with all its wgmma in flight: 12
 
 import numpy as np
 
+from microbench.device.protocol import Kernel
 from microbench.machine.arch import with_feature
-from microbench.measure.launch import Bench, Kernel, Launch, Measured
+from microbench.measure.launch import Bench, Launch, Measured
 from microbench.point import Point
 from microbench.probe import Axis, Build, Constant, Probe, Sample
 from microbench.results.curves import at

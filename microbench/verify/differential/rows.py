@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from microbench import paths
 from microbench.errors import DataError
-from microbench.results.record import Frozen
+from microbench.files import Frozen
 
 
 class DifferentialRow(Frozen):
