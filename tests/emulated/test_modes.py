@@ -2,12 +2,10 @@
 
 import pytest
 
-from microbench.emulator import MODES, EmulatedDevice, Mode
-from microbench.verify.differential.attention_case import TOLERANCE, attention_case
+from microbench.emulator import MODES, Mode
 from tests.emulated import test_attention_sm80 as sm80
 from tests.emulated import test_attention_sm90a as sm90a
 from tests.emulated import test_attention_sm100a as sm100a
-from tests.emulated.planted import bug_numbers, outcome
 
 # Nothing: only the rules on fences, and the vector clocks, know of these. No one mode finds what all three find.
 FOUND_BY: dict[tuple[str, str], tuple[Mode, ...]] = {
@@ -34,19 +32,6 @@ FOUND_BY: dict[tuple[str, str], tuple[Mode, ...]] = {
 
 @pytest.mark.parametrize(("family", "bug"), FOUND_BY)
 def test_a_bug_shows_in_these_modes(family: str, bug: str) -> None:
-    module = {"sm80": sm80, "sm90a": sm90a, "sm100a": sm100a}[family]
-    case = attention_case(512 if family == "sm100a" else 256)  # tiles of 128 keys, or of 64: four
-    number = bug_numbers(module.SOURCE)[bug]
-    found = tuple(
-        mode
-        for mode in MODES
-        if outcome(
-            lambda device, bug: module.run(EmulatedDevice(device.mode, races=False), case, bug),
-            mode,
-            number,
-            case.expected,
-            TOLERANCE,
-        )[0]
-        != "missed"
-    )
+    kernel = {"sm80": sm80, "sm90a": sm90a, "sm100a": sm100a}[family].TestAttention()
+    found = tuple(mode for mode in MODES if kernel.ends(bug, mode, races=False)[0] != "missed")
     assert found == FOUND_BY[family, bug]

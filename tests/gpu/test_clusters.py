@@ -77,15 +77,16 @@ def test_the_histogram_counts_every_value_once(device: CudaDevice, size: int) ->
 def test_the_product_of_pairs_is_exact(device: CudaDevice) -> None:
     if "wgmma" not in device.machine.arch.features:
         pytest.skip(f"{device.machine.name} has no wgmma; a Hopper GPU has")
-    kernel = load(device, gemm.SOURCE, gemm.NAME, gemm.KERNEL)
+    product = gemm.TestGemm()
+    (rows, side), columns = product.shape(), product.columns
+    kernel = load(device, *product.source, product.name)
     for seed in range(20):
-        a, b = gemm.operands(seed)
-        inputs = [device.cupy.asarray(bf16_bits(each)) for each in (a, b)]
-        box = Map(0, (64, 64), "bf16", 128)
-        maps = [tensor_map(each, box) for each in inputs]
-        c = device.cupy.full((gemm.ROWS, gemm.COLUMNS), np.nan, np.float32)
+        case = product.case(seed)
+        inputs = [device.cupy.asarray(bf16_bits(each)) for each in (case.a, case.b)]
+        maps = [tensor_map(each, Map(0, (64, 64), "bf16", 128)) for each in inputs]
+        c = device.cupy.full((rows, columns), np.nan, np.float32)
         voids = (np.frombuffer(each, np.dtype((np.void, 128)))[0] for each in maps)
-        scalars = (np.int32(gemm.DEPTH), np.int32(gemm.COLUMNS), np.int32(0))
-        grid = (gemm.ROWS // 64, gemm.COLUMNS // 128)
-        kernel(grid, (160,), (*voids, c, *scalars), gemm.SMEM_BYTES, cluster=(2,))
-        np.testing.assert_array_equal(c.get(), a @ b.T)
+        scalars = (np.int32(case.a.shape[1]), np.int32(columns), np.int32(0))
+        grid = (rows // side, columns // 128)
+        kernel(grid, (product.threads,), (*voids, c, *scalars), product.smem_bytes(side), cluster=(2,))
+        np.testing.assert_array_equal(c.get(), case.expected)
