@@ -40,12 +40,14 @@ class Warp:
                 index = at[int(instruction.operands[0], 16)]
             elif instruction.head == "RET":
                 index = at[int(self.word(instruction.operands[0].split()[0])[0])]
-            elif instruction.head not in ("NOP", "ULDC", "BRA"):
+            elif instruction.head not in ("NOP", "ULDC", "S2UR", "BRA"):
                 self.step(instruction)
 
     def word(self, operand: str) -> Words:
         """An operand as unsigned words."""
         operand = operand.replace(".reuse", "")
+        if operand.startswith("UR"):  # beside descriptors, the number of the block: there is one
+            return np.zeros(LANES, np.uint32)
         if constant := _CONSTANT.fullmatch(operand):
             return np.full(LANES, self.constants[int(constant[1], 16)], np.uint32)
         if found := _REGISTER.fullmatch(operand):
@@ -80,7 +82,7 @@ class Warp:
     def step(self, instruction: Instruction) -> None:
         o, head, modifiers = instruction.operands, instruction.head, instruction.modifiers
         if head == "LDC":
-            offset = int(_CONSTANT.fullmatch(o[1])[1], 16)  # type: ignore[index]
+            offset = int(_CONSTANT.fullmatch(o[1].replace("RZ", "0x0"))[1], 16)  # type: ignore[index]
             for word in range(2 if "64" in modifiers else 1):
                 self.registers[int(o[0][1:]) + word] = self.constants.get(offset + 4 * word, 0)
         elif head == "S2R":
@@ -122,6 +124,8 @@ class Warp:
         words = [self.word(operand) for operand in o[1:] if not operand.endswith("PT")]
         if head == "MOV":
             return words[0]
+        if head == "IMAD":
+            return words[0] * words[1] + words[2]
         if head == "IADD3":
             return words[0] + words[1] + words[2]
         if head == "SHF":

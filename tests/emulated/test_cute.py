@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from microbench.emulator import EmulatedDevice, toolchain
 from microbench.verify.differential import number_formats
 from microbench.verify.differential.number_formats import Wrapper
+from microbench.verify.differential.operands import fragments
 from tests.emulated import formats
-from tests.emulated.test_wrappers import integers, load, mma_defines, words
+from tests.emulated.wrappers import integers, load, mma_defines
 
 pytestmark = pytest.mark.slow
 
@@ -74,7 +75,7 @@ def test_mma_sync_agrees_with_cute(
         rng = np.random.default_rng(k)
         a, b, c = integers(rng, 16, k), integers(rng, 8, k), integers(rng, 16, 8)
         held = wrapper.rpartition("_")[2]
-        fa, fb, d = words(a[places[0]], held), words(b[places[1]], held), np.ascontiguousarray(c[places[2]])
+        fa, fb, d = fragments(a[places[0]], held), fragments(b[places[1]], held), np.ascontiguousarray(c[places[2]])
         load(EmulatedDevice(), "mma", **mma_defines(wrapper, fa, fb, d))((1,), (32,), (fa, fb, d))
         np.testing.assert_array_equal(d, (a @ b.T + c)[places[2]])
 
@@ -91,10 +92,10 @@ def test_m8n8k4_agrees_with_cute(cute: dict[str, Indices], name: str) -> None:
     lane = np.arange(32)
     pair, thread = (lane % 16 // 4)[:, None], lane % 4 + lane // 16 * 4
     of = {operand: [x[thread] for x in fragment(cute, f"m8n8k4.{name}.{operand}", 8, 8)] for operand in "abc"}
-    fa, fb = (words(m[(pair, *of[operand])], "f16") for m, operand in ((a, "a"), (b, "b")))
+    fa, fb = (fragments(m[(pair, *of[operand])], "f16") for m, operand in ((a, "a"), (b, "b")))
     expected = (a @ b.transpose(0, 2, 1) + c)[(pair, *of["c"])]
     begin = np.ascontiguousarray(c[(pair, *of["c"])])
-    d: Any = begin if sums == "f32" else words(begin, "f16")
+    d: Any = begin if sums == "f32" else fragments(begin, "f16")
     wrapper = f"mma_m8n8k4<ptx::Order::{a_order},ptx::Order::{b_order}>"
     load(EmulatedDevice(), "mma", **mma_defines(wrapper, fa, fb, d))((1,), (32,), (fa, fb, d))
     np.testing.assert_array_equal(d if sums == "f32" else d.view(np.float16).astype(np.float32), expected)
@@ -113,14 +114,14 @@ def test_wgmma_agrees_with_cute(
     for matrix, major in ((a, a_major), (b, b_major)):
         leading, stride, *places = cute[f"tile.{major}.{swizzle}"]
         image = np.full(64 * 64, 0x7FFF, np.uint16)
-        image[np.array(places) // 2] = words(matrix, "f16").view(np.uint16).ravel()
+        image[np.array(places) // 2] = fragments(matrix, "f16").view(np.uint16).ravel()
         images += [image.view(np.uint32), image.size // 2, int(leading), int(stride)]
     places_c = fragment(cute, "wgmma.c.64", 128, 64)
-    registers = words(a[fragment(cute, "wgmma.a", 128, 64)], "f16")
+    registers = fragments(a[fragment(cute, "wgmma.a", 128, 64)], "f16")
     d = np.ascontiguousarray(c[places_c])
-    defines: dict[str, int | str] = {"COLUMNS": 64, "SWIZZLE": swizzle, "WGMMA": f"wgmma_f16_{source}"}
+    defines: dict[str, int | str] = {"COLUMNS": 64, "WGMMA": f"wgmma_f16_{source}"}
     defines |= {"A_MAJOR": a_major, "B_MAJOR": b_major, **({"FROM_REGISTERS": 1} if source == "rs" else {})}
-    load(EmulatedDevice(), "wgmma", **defines)((1,), (128,), (*images, registers, d), shared_mem=65536)
+    load(EmulatedDevice(), "wgmma", **defines)((1,), (128,), (*images, swizzle, registers, d), shared_mem=65536)
     np.testing.assert_array_equal(d, (a @ b.T + c)[places_c])
 
 

@@ -10,7 +10,7 @@ from microbench import paths
 from microbench.emulator import EmulatedDevice, TensorMap, toolchain
 from microbench.errors import BuildError, DeviceError, EnvironmentLacks, InputError
 from microbench.verify.differential.attention_case import bf16_bits, from_bf16
-from tests.emulated.test_wrappers import integers
+from tests.emulated.wrappers import integers
 
 HEADERS = "".join(
     f'#include "ptx/{name}.cuh"\n'

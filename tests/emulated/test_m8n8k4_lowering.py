@@ -10,8 +10,10 @@ import pytest
 
 from microbench.compile import compile_source
 from microbench.emulator import EmulatedDevice
+from microbench.verify.differential.operands import fragments
+from microbench.verify.differential.tensor_cores import ORDERS
 from tests.emulated.sass_lanes import Warp
-from tests.emulated.test_wrappers import NAME, ORDERS, SOURCE, integers, load, words
+from tests.emulated.wrappers import NAME, SOURCE, integers, load, mma_defines
 
 A_AT, B_AT, D_AT, PARAMETERS = 0x100000, 0x200000, 0x300000, 0x210
 
@@ -31,16 +33,10 @@ def lowered(defines: dict[str, int | str], a: Any, b: Any, d: Any) -> Any:
 @pytest.mark.parametrize(("a_order", "b_order"), ORDERS)
 def test_the_emulator_agrees_with_nvidias_routine(a_order: str, b_order: str, f32: bool) -> None:
     rng = np.random.default_rng(8)
-    a, b = words(integers(rng, 32, 4), "f16"), words(integers(rng, 32, 4), "f16")
+    a, b = fragments(integers(rng, 32, 4), "f16"), fragments(integers(rng, 32, 4), "f16")
     c = integers(rng, 32, 8)
-    d: Any = c if f32 else words(c, "f16")
-    defines: dict[str, int | str] = {
-        "MMA": f"mma_m8n8k4<ptx::Order::{a_order},ptx::Order::{b_order}>",
-        "D_TYPE": "float" if f32 else "unsigned",
-        "D_WORDS": d.shape[1],
-        "A_WORDS": 2,
-        "B_WORDS": 2,
-    }
+    d: Any = c if f32 else fragments(c, "f16")
+    defines = mma_defines(f"mma_m8n8k4<ptx::Order::{a_order},ptx::Order::{b_order}>", a, b, d)
     expected = lowered(defines, a, b, d)
     load(EmulatedDevice(), "mma", **defines)((1,), (32,), (a, b, d))
     kind = np.float32 if f32 else np.float16

@@ -1,5 +1,8 @@
 """Boxes of one to five dimensions, every swizzle, and boxes that leave the tensor on either side."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -8,9 +11,8 @@ from microbench.emulator import MODES, EmulatedDevice, Mode, Swizzle, TensorMap
 from microbench.emulator.tensor_map import Element
 from microbench.errors import DeviceError, InputError
 from microbench.verify.differential import layouts
-from tests.emulated.sources import source_of
+from tests.emulated.wrappers import load
 
-SOURCE, NAME = source_of("wrappers.cu")
 SMEM_BYTES = 32768 + 8
 
 # Tensor, box, and where the box starts, outermost first. Boxes reach over either end of a dimension; along the
@@ -33,6 +35,20 @@ def box_of(tensor: NDArray[np.float32], box: tuple[int, ...], start: tuple[int, 
     return padded[tuple(slice(size + at, 2 * size + at) for at, size in zip(start, box, strict=True))]
 
 
+def through(
+    device: EmulatedDevice,
+    maps: Sequence[TensorMap],
+    image: NDArray[Any],
+    start: tuple[int, ...],
+    stored: tuple[int, ...] | None = None,
+) -> None:
+    """A box by the first map to shared memory and `image`, from there by the second, and added by the third."""
+    at = device.asarray(np.array([*start[::-1], *(stored or start)[::-1]], np.int32))
+    kernel = load(device, "copy_box", RANK=len(start), ADDS=1)
+    arguments = (*(each.emulated() for each in maps), at, image, image.nbytes // 4)
+    kernel((1,), (32,), arguments, shared_mem=SMEM_BYTES)
+
+
 def copy(
     device: EmulatedDevice,
     tensor: NDArray[np.float32],
@@ -44,11 +60,8 @@ def copy(
     source, stored = device.asarray(tensor), device.full(tensor.shape, np.nan, np.float32)
     added = device.full(tensor.shape, 1, np.float32)
     maps = [TensorMap(array, box, "f32", swizzle) for array in (source, stored, added)]
-    size = maps[0].box_bytes
-    image = device.empty(size // 4, np.float32)
-    coordinates = ",".join(map(str, reversed(start)))
-    kernel = device.load(SOURCE, NAME, kernel="copy_box", defines=[("COORDINATES", coordinates)])
-    kernel((1,), (32,), (*(each.emulated() for each in maps), image, size // 4), shared_mem=SMEM_BYTES)
+    image = device.empty(maps[0].box_bytes // 4, np.float32)
+    through(device, maps, image, start)
     return image, stored, added
 
 
@@ -82,8 +95,7 @@ def test_a_swizzle_permutes_chunks_of_16_bytes(swizzle: Swizzle) -> None:
 def test_bytes_go_there_and_back(mode: Mode) -> None:
     given = np.arange(256, dtype=np.uint32)
     found = np.zeros_like(given)
-    kernel = EmulatedDevice(mode).load(SOURCE, NAME, kernel="copy_bytes", defines=[("COORDINATES", "0")])
-    kernel((1,), (32,), (given, found, given.size), shared_mem=SMEM_BYTES)
+    load(EmulatedDevice(mode), "copy_bytes", BYTES=1)((1,), (32,), (given, found, given.size), shared_mem=SMEM_BYTES)
     np.testing.assert_array_equal(found, given)
 
 
@@ -93,20 +105,16 @@ def test_an_addition_is_that_of_its_elements(element: Element) -> None:
     device = EmulatedDevice()
     values = device.asarray(np.arange(1, 129).reshape(4, 32).astype(kind))
     total = device.full((4, 32), 7, kind)
-    maps = [TensorMap(array, (4, 32), element).emulated() for array in (values, device.empty((4, 32), kind), total)]
-    kernel = device.load(SOURCE, NAME, kernel="copy_box", defines=[("COORDINATES", "0,0")])
-    size = values.nbytes // 4
-    kernel((1,), (32,), (*maps, device.empty(size, np.uint32), size), shared_mem=SMEM_BYTES)
+    maps = [TensorMap(array, (4, 32), element) for array in (values, device.empty((4, 32), kind), total)]
+    through(device, maps, device.empty((4, 32), kind), (0, 0))
     np.testing.assert_array_equal(total, values + kind(7))
 
 
 def test_outside_may_read_as_nan() -> None:
     device = EmulatedDevice()
     tensor = device.full((4, 32), 1, np.float32)
-    opaque = TensorMap(tensor, (4, 32), "f32", nan_outside=True).emulated()
     image = device.full(128, 0, np.float32)
-    kernel = device.load(SOURCE, NAME, kernel="copy_box", defines=[("COORDINATES", "0,2")])
-    kernel((1,), (32,), (opaque, opaque, opaque, image, image.size), shared_mem=SMEM_BYTES)
+    through(device, [TensorMap(tensor, (4, 32), "f32", nan_outside=True)] * 3, image, (2, 0))
     np.testing.assert_array_equal(
         np.isnan(image.reshape(4, 32)), np.repeat([False, False, True, True], 32).reshape(4, 32)
     )
@@ -134,20 +142,15 @@ def test_a_copy_of_another_rank_is_refused() -> None:
     with pytest.raises(DeviceError, match=r"tensor\.1d of a map of 2 dimensions"):
         device = EmulatedDevice()
         tensor = device.full((8, 32), 1, np.float32)
-        opaque = TensorMap(tensor, (8, 32), "f32").emulated()
-        kernel = device.load(SOURCE, NAME, kernel="copy_box", defines=[("COORDINATES", "0")])
-        kernel((1,), (32,), (opaque, opaque, opaque, device.empty(256, np.float32), 256), shared_mem=SMEM_BYTES)
+        through(device, [TensorMap(tensor, (8, 32), "f32")] * 3, device.empty(256, np.float32), (0,))
 
 
 @pytest.mark.parametrize(("element", "kind", "start"), [("f32", np.float32, 2), ("f16", np.float16, -4)])
 def test_a_box_that_starts_between_chunks_of_16_bytes_is_refused(element: Element, kind: type, start: int) -> None:
     device = EmulatedDevice()
     tensor = device.full((8, 32), 1, kind)
-    opaque = TensorMap(tensor, (8, 16), element).emulated()
-    kernel = device.load(SOURCE, NAME, kernel="copy_box", defines=[("COORDINATES", f"{start},0")])
-    size = 8 * 16 * np.dtype(kind).itemsize // 4
     with pytest.raises(DeviceError, match=rf"starts at element {start} of the innermost dimension"):
-        kernel((1,), (32,), (opaque, opaque, opaque, device.empty(size, np.uint32), size), shared_mem=SMEM_BYTES)
+        through(device, [TensorMap(tensor, (8, 16), element)] * 3, device.empty((8, 16), kind), (0, start))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -155,17 +158,14 @@ def test_a_load_before_the_tensor_brings_zeros(mode: Mode) -> None:
     device = EmulatedDevice(mode)
     tensor = device.asarray(np.arange(1, 1 + 40 * 64, dtype=np.float32).reshape(40, 64))
     spare = device.full(tensor.shape, 0, np.float32)
-    maps = [TensorMap(array, (16, 32), "f32").emulated() for array in (tensor, spare, spare)]
+    maps = [TensorMap(array, (16, 32), "f32") for array in (tensor, spare, spare)]
     image = device.empty(16 * 32, np.float32)
-    kernel = device.load(SOURCE, NAME, kernel="copy_box", defines=[("COORDINATES", "-4,-5"), ("STORED", "0,0")])
-    kernel((1,), (32,), (*maps, image, 16 * 32), shared_mem=SMEM_BYTES)
+    through(device, maps, image, (-5, -4), stored=(0, 0))
     np.testing.assert_array_equal(image.reshape(16, 32), box_of(np.asarray(tensor), (16, 32), (-5, -4)))
 
 
 def test_a_store_before_the_tensor_is_refused_as_an_h100_does() -> None:
     device = EmulatedDevice()
     tensor = device.full((8, 32), 1, np.float32)
-    opaque = TensorMap(tensor, (8, 16), "f32").emulated()
-    kernel = device.load(SOURCE, NAME, kernel="copy_box", defines=[("COORDINATES", "0,0"), ("STORED", "-4,0")])
     with pytest.raises(DeviceError, match="before the tensor"):
-        kernel((1,), (32,), (opaque, opaque, opaque, device.empty(128, np.float32), 128), shared_mem=SMEM_BYTES)
+        through(device, [TensorMap(tensor, (8, 16), "f32")] * 3, device.empty(128, np.float32), (0, 0), stored=(0, -4))

@@ -11,18 +11,23 @@ from typing import Any
 import numpy as np
 
 from microbench.console.progress import watching
-from microbench.emulator import EmulatedDevice, TensorMap, toolchain
+from microbench.emulator import EmulatedDevice, EmulatedKernel, Mode, TensorMap, toolchain
 from microbench.verify.differential.case import Array, Buffer, Defines, Launch, Map
 from microbench.verify.differential.catalogue import SEEDS, cases, chunks
 from microbench.verify.differential.score import Kept, kept
 
 
-def emulated(number: int, seeds: range) -> Array:
+def emulated(number: int, seeds: range, mode: Mode = "lazy") -> Array:
     """What the emulator makes of a case: all outputs of all launches, flat and one after another."""
-    case, device = cases()[number], EmulatedDevice("lazy", races=False)
+    case, device = cases()[number], EmulatedDevice(mode, races=False)
     kernel = device.load(case.source.read_text(), case.source.name, kernel=case.kernel, defines=case.defines)
+    return results(device, kernel, case.launches(seeds))
+
+
+def results(device: EmulatedDevice, kernel: EmulatedKernel, launches: Iterable[Launch]) -> Array:
+    """What these launches leave, likewise."""
     found = []
-    for launch in case.launches(seeds):
+    for launch in launches:
         arrays = [device.asarray(each) for each in launch.arrays]
         kernel(launch.grid, launch.block, _arguments(launch, arrays), shared_mem=launch.smem_bytes)
         found += [np.array(arrays[i]).ravel() for i in launch.outputs]

@@ -30,7 +30,13 @@ def store_matrices(count: int, seeds: range) -> list[Launch]:
     rows = np.tile(order, 4)[:, :32] if count < 4 else order
     plain, trans = np.zeros((2, len(seeds), 8 * count, 8), np.uint16)
     arrays = fragment, (rows * 16).astype(np.uint32), plain, trans
-    return [Launch((len(seeds),), (32,), 1024, arrays, tuple(map(Buffer, range(4))), (2, 3))]
+    lane, half = np.indices((32, 2))
+    matrices = np.empty((len(seeds), count, 8, 8), np.uint16)
+    matrices[:, :, lane // 4, lane % 4 * 2 + half] = fragment.swapaxes(1, 2)
+    expected = tuple(np.empty_like(each) for each in (plain, trans))
+    for of, stored in zip(expected, (matrices, matrices.swapaxes(2, 3)), strict=True):
+        np.put_along_axis(of, order[:, :, None], stored.reshape(of.shape), 1)
+    return [Launch((len(seeds),), (32,), 1024, arrays, tuple(map(Buffer, range(4))), (2, 3), expected)]
 
 
 def cases() -> list[Case]:
