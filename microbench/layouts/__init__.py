@@ -51,9 +51,6 @@ class Fragment:
         """The number of the register within the fragment."""
         return self.element // self.per_register
 
-    def same_places(self, other: "Fragment") -> bool:
-        return np.array_equal(self.thread, other.thread) and np.array_equal(self.element, other.element)
-
     def rows(self, first: int, last: int) -> "Fragment":
         return Fragment(self.name, self.thread[first:last], self.element[first:last], self.per_register)
 

@@ -107,11 +107,6 @@ def slug(model: str, core_count: int) -> str:
     return f"host-{words}-{core_count}c"
 
 
-def is_virtual() -> bool:
-    """True where the CPU says that a hypervisor runs it: its clock and caches may then not be what they seem."""
-    return "hypervisor" in _flags()
-
-
 def clock_hz() -> float | None:
     """The highest clock that the system admits; None where a hypervisor hides it (/proc/cpuinfo shows the TSC's)."""
     said = _text(SYS_CPU / f"cpu{cores()[0]}" / "cpufreq" / "cpuinfo_max_freq")

@@ -15,7 +15,6 @@ def scale_log2(head_dim: int) -> float:
     return float(head_dim**-0.5 * math.log2(math.e))
 
 
-SCALE_LOG2 = scale_log2(HEAD_DIM)
 # p is rounded to bf16 (2^-9) and averages values of N(0, 1): the worst of 16,000 outputs stays below.
 TOLERANCE = 8e-3
 
