@@ -7,7 +7,7 @@ so a hit is the cubin that was checked, on machines without NVRTC as well.
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -114,7 +114,7 @@ def compile_probe(probe: Probe, build: Build, arch: Arch) -> Cubin:
 
     The contract is not checked here: sass.require(build.contract, cubin.instructions(), arch, cubin.resources).
     """
-    return _compile_one(source_of(probe, build, arch))
+    return require_all([source_of(probe, build, arch)])[0]
 
 
 def compile_source(
@@ -133,14 +133,17 @@ def compile_source(
     nvdisasm is needed and absent, DataError where the cache cannot be written.
     """
     arch = by_name(arch) if isinstance(arch, str) else arch
-    return _compile_one(Source(source, name, arch, kernel, defines, include, nvrtc or DEFAULT))
+    return require_all([Source(source, name, arch, kernel, defines, include, nvrtc or DEFAULT)])[0]
 
 
-def _compile_one(source: Source) -> Cubin:
-    (made,) = compile_all((source,))
-    if isinstance(made, SmscopeError):
-        raise made
-    return made
+def require_all(sources: Iterable[Source]) -> tuple[Cubin, ...]:
+    """Every source compiled, or taken from the cache, each once. Raises the first error."""
+    cubins = []
+    for made in compile_all(tuple(dict.fromkeys(sources))):
+        if isinstance(made, SmscopeError):
+            raise made
+        cubins.append(made)
+    return tuple(cubins)
 
 
 def compile_all(sources: Sequence[Source]) -> tuple[Cubin | SmscopeError, ...]:

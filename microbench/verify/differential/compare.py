@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from microbench.compile import compile_all
+from microbench.compile import require_all
 from microbench.console.progress import watching
-from microbench.errors import EnvironmentLacks, SmscopeError
+from microbench.errors import EnvironmentLacks
 from microbench.machine import nvml
 from microbench.verify import processes
 from microbench.verify.differential import emulated
@@ -19,11 +19,7 @@ from microbench.verify.differential.score import Score, score
 
 def build() -> int:
     """Every cubin from the cache or into it; how many there are. Needs no GPU. Raises the first error."""
-    wanted = tuple(dict.fromkeys(case.compiled for case in cases()))
-    for made in compile_all(wanted):
-        if isinstance(made, SmscopeError):
-            raise made
-    return len(wanted)
+    return len(require_all(case.compiled for case in cases()))
 
 
 def compare(file: Path | None = None, seeds: int = SEEDS) -> list[DifferentialRow]:

@@ -12,10 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from microbench.compile import Source, compile_all
+from microbench.compile import Source, require_all
 from microbench.emulator import EmulatedDevice, Swizzle, TensorMap
 from microbench.emulator.tensor_map import Element
-from microbench.errors import SmscopeError
 from microbench.machine.arch import by_name
 from microbench.verify import processes
 from microbench.verify.differential.case import KERNELS, Array, Defines, Launch, Map
@@ -102,11 +101,7 @@ TRIALS = _all()
 
 def build() -> int:
     """Every cubin, from the cache or into it; how many there are."""
-    wanted = tuple(dict.fromkeys(trial.compiled for trial in TRIALS))
-    for made in compile_all(wanted):
-        if isinstance(made, SmscopeError):
-            raise made
-    return len(wanted)
+    return len(require_all(trial.compiled for trial in TRIALS))
 
 
 def emulated(trial: Trial) -> Array:
