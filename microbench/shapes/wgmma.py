@@ -7,6 +7,12 @@ from microbench.shapes.chain import loop
 from microbench.shapes.matrix import A_ROWS, PER_TRIP, K, tensor_cycles
 
 OPERANDS = Axis("operands", ("ss", "rs"))  # where A comes from: shared memory or registers
+# Those whose numbers a profile keeps: the stem of its constants, N, and where A comes from.
+NAMED = tuple(
+    (f"wgmma{shape}_bf16{label}", n, operands)
+    for shape, n in (("", 256), ("_n128", 128), ("_n64", 64))
+    for label, operands in (("", "ss"), ("_rs", "rs"))
+)
 # An HGMMA takes its two descriptors from four uniform registers in a row, so ptxas moves halves about between them
 # (UMOV, UIADD3, ULOP3: up to 19, issued while the tensor cores are busy). A NOP before each HGMMA of 192 columns or
 # more carries its stall.

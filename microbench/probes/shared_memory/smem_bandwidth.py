@@ -42,36 +42,27 @@ def run(bench: Bench, point: Point) -> list[Sample]:
 def twin(width: int, threads: int, flight: int) -> Callable[..., None]:
     from numba import cuda, int32
 
-    from microbench.compile.numba_ptx import (
-        clock64,
-        countdown,
-        report,
-        settle,
-        shared_base,
-        store_global,
-        store_shared,
-        stream_shared,
-    )
+    from microbench.compile import numba_ptx as ptx
 
     words = width // 4
 
     def kernel(trips, out, clocks):  # type: ignore[no-untyped-def]
-        base = shared_base()
+        base = ptx.shared_base()
         word = cuda.threadIdx.x
         while word < threads * words:
-            store_shared(base + word * 4, word * 2654435761)
+            ptx.store_shared(base + word * 4, word * 2654435761)
             word = int32(word + threads)
         cuda.syncthreads()
         mine = int32(base + cuda.threadIdx.x * width)
         total = int32(0)
-        start = clock64()
+        start = ptx.clock64()
         while trips > 0:
-            total = stream_shared(mine, width, words, flight, total)
-            trips = countdown(trips)
-        settle(total)
-        end = clock64()
-        store_global(out + 4 * (cuda.blockIdx.x * threads + cuda.threadIdx.x), total)
-        report(clocks, start, end)
+            total = ptx.stream_shared(mine, width, words, flight, total)
+            trips = ptx.countdown(trips)
+        ptx.settle(total)
+        end = ptx.clock64()
+        ptx.store_global(out + 4 * (cuda.blockIdx.x * threads + cuda.threadIdx.x), total)
+        ptx.report(clocks, start, end)
 
     return kernel
 

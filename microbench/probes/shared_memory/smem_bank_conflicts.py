@@ -83,41 +83,31 @@ def one_phase_a_clock(_: Machine, point: Point) -> float:
 def twin(width: int, ways: int, chain: int, dependent: int, threads: int) -> Callable[..., None]:
     from numba import cuda, int32
 
-    from microbench.compile.numba_ptx import (
-        chase_shared,
-        clock64,
-        countdown,
-        report,
-        settle,
-        shared_base,
-        store_global,
-        store_shared,
-        stream_shared,
-    )
+    from microbench.compile import numba_ptx as ptx
 
     row = 128
     columns, words = row // width // ways, width // 4
 
     def kernel(trips, out, clocks):  # type: ignore[no-untyped-def]
         lane = cuda.threadIdx.x % 32
-        at = int32(shared_base() + lane % columns * width + lane // columns * row)
+        at = int32(ptx.shared_base() + lane % columns * width + lane // columns * row)
         for word in range(words):
-            store_shared(at + word * 4, at)
+            ptx.store_shared(at + word * 4, at)
         cuda.syncthreads()
         total = int32(0)
-        settle(at)
-        start = clock64()
+        ptx.settle(at)
+        start = ptx.clock64()
         while trips > 0:
             if dependent:
-                at = chase_shared(at, width, chain)
+                at = ptx.chase_shared(at, width, chain)
             else:
-                total = stream_shared(at, width, 1, chain, total)
-            trips = countdown(trips)
-        settle(at)
-        settle(total)
-        end = clock64()
-        store_global(out + 4 * (cuda.blockIdx.x * threads + cuda.threadIdx.x), int32(at ^ total))
-        report(clocks, start, end)
+                total = ptx.stream_shared(at, width, 1, chain, total)
+            trips = ptx.countdown(trips)
+        ptx.settle(at)
+        ptx.settle(total)
+        end = ptx.clock64()
+        ptx.store_global(out + 4 * (cuda.blockIdx.x * threads + cuda.threadIdx.x), int32(at ^ total))
+        ptx.report(clocks, start, end)
 
     return kernel
 

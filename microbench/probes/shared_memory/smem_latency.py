@@ -49,39 +49,29 @@ def run(bench: Bench, point: Point) -> list[Sample]:
 def twin(index: int) -> Callable[..., None]:
     from numba import cuda, int32
 
-    from microbench.compile.numba_ptx import (
-        chase_shared,
-        chase_shared_index,
-        clock64,
-        countdown,
-        report,
-        settle,
-        shared_base,
-        store_global,
-        store_shared,
-    )
+    from microbench.compile import numba_ptx as ptx
 
     chain, words = 64, 1024
 
     def kernel(hop, trips, out, clocks):  # type: ignore[no-untyped-def]
-        base = shared_base()
+        base = ptx.shared_base()
         word = cuda.threadIdx.x
         while word < words:
             following = (word + hop) % words
-            store_shared(base + word * 4, following if index else base + following * 4)
+            ptx.store_shared(base + word * 4, following if index else base + following * 4)
             word = int32(word + 32)
         cuda.syncthreads()
         if cuda.threadIdx.x == 0:
             at = int32(0) if index else base
-            settle(at)
-            start = clock64()
+            ptx.settle(at)
+            start = ptx.clock64()
             while trips > 0:
-                at = chase_shared_index(base, at, chain) if index else chase_shared(at, 4, chain)
-                trips = countdown(trips)
-            settle(at)
-            end = clock64()
-            store_global(out + 4 * cuda.blockIdx.x, at)
-            report(clocks, start, end)
+                at = ptx.chase_shared_index(base, at, chain) if index else ptx.chase_shared(at, 4, chain)
+                trips = ptx.countdown(trips)
+            ptx.settle(at)
+            end = ptx.clock64()
+            ptx.store_global(out + 4 * cuda.blockIdx.x, at)
+            ptx.report(clocks, start, end)
 
     return kernel
 

@@ -13,7 +13,7 @@ from microbench.point import Point
 from microbench.probe import Axis, Build, Constant, Probe, Sample
 from microbench.results.curves import at
 from microbench.shapes.matrix import PER_TRIP, nothing_left, time_metrics, wgmma_operands, wgmma_smem_bytes
-from microbench.shapes.wgmma import OPERANDS, contract, least_cycles
+from microbench.shapes.wgmma import NAMED, OPERANDS, contract, least_cycles
 
 TRIPS = 64
 THREADS = 128
@@ -61,12 +61,5 @@ PROBE = Probe(
     metrics=(*time_metrics("latency", WHY, least_cycles), *time_metrics("interval", WHY, least_cycles)),
     builds=builds,
     run=run,
-    constants=(
-        *constants(256, "ss", "wgmma_bf16"),
-        *constants(256, "rs", "wgmma_bf16_rs"),
-        *constants(128, "ss", "wgmma_n128_bf16"),
-        *constants(128, "rs", "wgmma_n128_bf16_rs"),
-        *constants(64, "ss", "wgmma_n64_bf16"),
-        *constants(64, "rs", "wgmma_n64_bf16_rs"),
-    ),
+    constants=tuple(constant for name, n, operands in NAMED for constant in constants(n, operands, name)),
 )

@@ -20,7 +20,7 @@ from microbench.shapes.matrix import (
     wgmma_operands,
     wgmma_smem_bytes,
 )
-from microbench.shapes.wgmma import OPERANDS, contract, flops, least_cycles
+from microbench.shapes.wgmma import NAMED, OPERANDS, contract, flops, least_cycles
 
 CYCLES_A_LAUNCH = 200_000  # of the in-kernel reading
 WARPGROUPS = (1, 2, 3)  # the accumulators of a fourth do not fit the registers at N = 256
@@ -78,12 +78,5 @@ PROBE = Probe(
     ),
     builds=builds,
     run=run,
-    constants=(
-        *constants(256, "ss", "wgmma_bf16"),
-        *constants(256, "rs", "wgmma_bf16_rs"),
-        *constants(128, "ss", "wgmma_n128_bf16"),
-        *constants(128, "rs", "wgmma_n128_bf16_rs"),
-        *constants(64, "ss", "wgmma_n64_bf16"),
-        *constants(64, "rs", "wgmma_n64_bf16_rs"),
-    ),
+    constants=tuple(constant for name, n, operands in NAMED for constant in constants(n, operands, name)),
 )
