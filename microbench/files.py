@@ -3,9 +3,11 @@
 import errno
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from microbench import paths
 from microbench.errors import DataError
@@ -33,6 +35,22 @@ def put(path: Path, data: str | bytes, mode: int = 0o644) -> None:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
         raise
+
+
+Row = TypeVar("Row", bound=Frozen)
+
+
+def text(rows: Iterable[Frozen]) -> str:
+    """The text of a file that holds a row a line."""
+    return "".join(f"{row.model_dump_json()}\n" for row in rows)
+
+
+def read(file: Path, kind: type[Row], again: str) -> tuple[Row, ...]:
+    """The rows of such a file. Raises DataError, which ends with what writes it `again`."""
+    try:
+        return tuple(kind.model_validate_json(line) for line in file.read_text("utf-8").splitlines())
+    except (OSError, ValidationError) as error:
+        raise DataError(f"{'/'.join(file.parts[-3:])} cannot be read ({error}); {again}.") from error
 
 
 def append(path: Path, *rows: Frozen) -> None:

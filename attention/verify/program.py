@@ -20,8 +20,9 @@ from attention.verify.compiling import compile_together
 from attention.verify.problems import Case
 from attention.verify.sanitizer import TOOLS, check, tool_path
 from microbench.errors import SmscopeError
+from microbench.files import text
 from microbench.machine.arch import by_name
-from microbench.verify.forward import ForwardProblemRow, read, text
+from microbench.verify.forward import ForwardProblemRow, read
 
 
 def main(arguments: list[str] | None = None) -> int:

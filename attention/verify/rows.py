@@ -9,7 +9,8 @@ from attention.timing import STEPS
 from attention.verify.builds import Build
 from attention.verify.problems import Case, described
 from microbench.compile import Cubin, compile_all
-from microbench.verify.forward import ForwardProblemRow, text
+from microbench.files import text
+from microbench.verify.forward import ForwardProblemRow
 
 LOST = 3  # exit status of a worker: the last row is written, and the CUDA context is of no use any more
 

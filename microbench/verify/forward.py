@@ -3,15 +3,12 @@
 A campaign writes a row for every problem; the committed file sums them up by variant, head dim and feature.
 """
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import ValidationError
-
 from microbench import paths
-from microbench.errors import DataError
 from microbench.files import Frozen
+from microbench.files import read as read_rows
 
 # What stands in the place of a feature: every problem, and those without any.
 ALL, PLAIN = "all", "none"
@@ -75,14 +72,6 @@ def files() -> tuple[Path, ...]:
     return tuple(sorted((paths.SHIPPED / "verification").glob("forward-*.jsonl")))
 
 
-def text(rows: Iterable[ForwardProblemRow] | Iterable[ForwardRow]) -> str:
-    """The file of these rows."""
-    return "".join(f"{row.model_dump_json()}\n" for row in rows)
-
-
 def read(file: Path, kind: type[Row]) -> tuple[Row, ...]:
     """The rows of a file. Raises DataError where it cannot be read."""
-    try:
-        return tuple(kind.model_validate_json(line) for line in file.read_text("utf-8").splitlines())
-    except (OSError, ValidationError) as error:
-        raise DataError(f"{file.name} cannot be read ({error}); run the campaign there again.") from error
+    return read_rows(file, kind, "run the campaign there again")

@@ -8,12 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError
-
 from microbench import paths
-from microbench.errors import DataError
 from microbench.files import Frozen
 from microbench.files import append as append_rows
+from microbench.files import read as read_rows
 from microbench.machine import arch, nvml, stamp
 from microbench.verify.tables import stem
 
@@ -120,10 +118,7 @@ def append(result: ProbeResult | KernelResult) -> Path:
 def read(file: Path) -> tuple[ProbeResult | KernelResult, ...]:
     """The lines of a file. Raises DataError."""
     model = ProbeResult if file.parent.name == ROOMS["probe"] else KernelResult
-    try:
-        return tuple(model.model_validate_json(line) for line in file.read_text("utf-8").splitlines())
-    except (OSError, ValidationError) as error:
-        raise DataError(f"{file.name} of {file.parents[1].name} cannot be read: {error}.") from error
+    return read_rows(file, model, "`smscope verify` writes another where it is moved away")
 
 
 def files() -> tuple[Path, ...]:

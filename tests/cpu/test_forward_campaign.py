@@ -15,9 +15,10 @@ from attention.verify.campaign import Campaign
 from attention.verify.problems import Case, described
 from attention.verify.summary import cubins, digest, summed
 from microbench.errors import DeviceError
+from microbench.files import text
 from microbench.report import verified
 from microbench.verify import forward as forwards
-from microbench.verify.forward import ALL, PLAIN, ForwardProblemRow, ForwardRow, read, text
+from microbench.verify.forward import ALL, PLAIN, ForwardProblemRow, ForwardRow, read
 from tests.cpu.forward_cases import CASES, CPU, VARIANTS, Pair
 
 

@@ -17,10 +17,11 @@ from attention.verify.problems import Case, described
 from attention.verify.sanitizer import Sanitized
 from microbench import paths
 from microbench.errors import DataError, DeviceError, EnvironmentLacks
+from microbench.files import text
 from microbench.machine import nvml
 from microbench.probes import named
 from microbench.verify import probed, processes, results
-from microbench.verify.forward import ForwardProblemRow, text
+from microbench.verify.forward import ForwardProblemRow
 from microbench.verify.probed import Examined
 from microbench.verify.results import Failure, KernelResult, ProbeResult
 from smscope import cli, verifying
@@ -247,7 +248,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     file = tmp_path / "some-gpu" / "probes" / "ffma_latency.jsonl"
     file.parent.mkdir(parents=True)
     file.write_text('{"probe": 1}\n')
-    with pytest.raises(DataError, match=r"ffma_latency\.jsonl of some-gpu"):
+    with pytest.raises(DataError, match=r"some-gpu/probes/ffma_latency\.jsonl"):
         results.read(file)
 
 

@@ -13,8 +13,8 @@ FILE.npz keeps digests of results that must be equal, and a fixed sample of each
 import sys
 from pathlib import Path
 
+from microbench.files import text
 from microbench.verify.differential import compare, emulated, trials
-from microbench.verify.differential.rows import text
 
 
 def main(verb: str, *names: str) -> int:

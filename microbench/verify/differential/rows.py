@@ -1,14 +1,11 @@
 """What a GPU and the emulator made of the same inputs: data/verification/differential-<gpu>.jsonl, one row a case."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
-
 from microbench import paths
-from microbench.errors import DataError
 from microbench.files import Frozen
+from microbench.files import read as read_rows
 
 
 class DifferentialRow(Frozen):
@@ -38,14 +35,6 @@ def files() -> tuple[Path, ...]:
     return tuple(sorted((paths.SHIPPED / "verification").glob("differential-*.jsonl")))
 
 
-def text(rows: Iterable[DifferentialRow]) -> str:
-    """The file of these rows."""
-    return "".join(f"{row.model_dump_json()}\n" for row in rows)
-
-
 def read(file: Path) -> tuple[DifferentialRow, ...]:
     """The rows of a report. Raises DataError where it cannot be read."""
-    try:
-        return tuple(DifferentialRow.model_validate_json(line) for line in file.read_text("utf-8").splitlines())
-    except (OSError, ValidationError) as error:
-        raise DataError(f"{file.name} cannot be read ({error}); run the differential test there again.") from error
+    return read_rows(file, DifferentialRow, "run the differential test there again")
