@@ -8,7 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from microbench.emulator import EmulatedDevice
-from tests.emulated.tensor_memory import columns_of, element_bits, lanes_of_rows, registers
+from microbench.verify.differential.number_formats import bits_of
+from tests.emulated.tensor_memory import columns_of, lanes_of_rows, registers
 from tests.emulated.test_cute import Indices, cute_says
 from tests.emulated.test_tcgen05 import COPIES, MOVES, SMEM_BYTES, load
 
@@ -56,7 +57,7 @@ def test_a_product_reads_cutes_tiles(cute: dict[str, Indices], width: int, major
     a, b = (rng.integers(-4, 5, (64, 256 // width)).astype(np.float32) for _ in range(2))
     kind = "e4m3" if width == 8 else "f16"
     operands: list[object] = []
-    for bits in (element_bits(a, kind), element_bits(b, kind)):  # type: ignore[arg-type]
+    for bits in (bits_of(a, kind), bits_of(b, kind)):  # type: ignore[arg-type]
         image = np.full(16384 * 8 // width, 0x7F if width == 8 else 0x7FFF, bits.dtype)
         image[np.array(places) * 8 // width] = bits.ravel()
         fields = (int(np.uint64(word)) >> shift & 0x3FFF for shift in (16, 32))

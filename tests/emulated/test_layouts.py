@@ -74,7 +74,7 @@ def test_blackwell_gives_a_thread_a_row(columns: int) -> None:
     np.testing.assert_array_equal(found.d.register, column)
     for operand, rows in ((found.a.element, 128), (found.b.element.T, columns)):
         i, k = np.indices((rows, 16))
-        np.testing.assert_array_equal(2 * operand, tables.descriptor_offset(i, k, False, 0, 128, 256))
+        np.testing.assert_array_equal(2 * operand, tables.descriptor_offset(i, k, 2, False, 0, 128, 256))
 
 
 def test_a_warp_reaches_a_quarter_of_tensor_memory() -> None:

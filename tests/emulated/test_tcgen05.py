@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from microbench.emulator import MODES, EmulatedDevice, Mode
+from microbench.verify.differential.layouts import image_of
+from microbench.verify.differential.number_formats import bits_of
 from tests.emulated.sources import source_of
 from tests.emulated.tensor_memory import (
     SHAPES,
     Kind,
     Shape,
     columns_of,
-    element_bits,
-    image_of,
     lanes_of_rows,
     registers,
 )
@@ -59,7 +59,7 @@ def product(mode: Mode, kinds: tuple[Kind, Kind], shape: tuple[int, int, int, st
     wide = kinds[0] in ("f16", "bf16")
     rng = np.random.default_rng(m + n + swizzle)
     a, b = (rng.integers(-4, 5, (side, 16 if wide else 32)).astype(np.float32) for side in (m, n))
-    a_bits, b_bits = (element_bits(each, kind) for each, kind in zip((a, b), kinds, strict=True))
+    a_bits, b_bits = (bits_of(each, kind) for each, kind in zip((a, b), kinds, strict=True))
     packed = np.ascontiguousarray(a_bits).view(np.uint32)
     in_lanes = np.zeros((128, 8), np.uint32)
     in_lanes[lanes_of_rows(m)] = packed

@@ -75,17 +75,6 @@ def mma(wrapper: Wrapper, values: Values, seeds: range) -> list[Launch]:
     return [Launch((len(seeds),), (32,), 0, arrays, args, (2,), answers(None if exact is None else exact[:, rd, cd]))]
 
 
-def image_of(matrices: Array, swizzle: int) -> tuple[Array, int, int]:
-    """Shared memory that holds K-major matrices, (seeds, extent, 32 bytes), and the strides of its descriptor."""
-    leading, stride = (16, 8 * swizzle) if swizzle else (128, 256)
-    rows = np.ascontiguousarray(matrices).view(np.uint8)
-    i, byte = np.indices(rows.shape[1:])
-    at = layouts.swizzled(layouts.k_major_offset(i, byte, swizzle, leading, stride), swizzle)
-    image = np.full((len(rows), (int(at.max()) + 1024) // 1024 * 1024), 0x7F, np.uint8)
-    image[:, at] = rows
-    return image.view(np.uint32), leading, stride
-
-
 def wgmma(
     wrapper: Wrapper, columns: int, from_registers: bool, swizzle: int, values: Values, seeds: range
 ) -> list[Launch]:
@@ -94,7 +83,7 @@ def wgmma(
     (ra, ka), (rd, cd) = layouts.wgmma_a(wrapper.k, wrapper.per_word), layouts.wgmma_accumulator(columns)
     images, strides = [], []
     for matrices in (a, b):
-        image, *both = image_of(matrices, swizzle)
+        image, *both = layouts.image_of(matrices, False, swizzle)
         images.append(image)
         strides.append(both)
     arrays = *images, registers(a[:, ra, ka]), np.ascontiguousarray(c[:, rd, cd])

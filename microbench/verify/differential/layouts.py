@@ -71,26 +71,39 @@ def wgmma_a(k: int = 16, per_word: int = 2) -> Places:
     return np.concatenate([rows + 16 * warp for warp in range(4)]), np.tile(ks, (4, 1))
 
 
-def descriptor_offset(i: Any, k: Any, mn_major: bool, swizzle: int, leading: int, stride: int) -> Any:
-    """Byte of 16-bit element (i, k) of a matrix in shared memory, before the swizzle."""
-    if not swizzle:
-        across, along = (k, i) if mn_major else (i, k)
-        groups = i // 8 * stride + k // 8 * leading
-        return across % 8 * 16 + along % 8 * 2 + groups
+def descriptor_offset(i: Any, k: Any, size: int, mn_major: bool, swizzle: int, leading: int, stride: int) -> Any:
+    """Byte of element (i, k), of `size` bytes, of a matrix in shared memory, before the swizzle."""
+    across, along = size * i, size * k
+    if mn_major and swizzle:
+        return across % swizzle + across // swizzle * leading + k % 8 * swizzle + k // 8 * stride
     if mn_major:
-        span = swizzle // 2
-        return i % span * 2 + i // span * leading + k % 8 * swizzle + k // 8 * stride
-    return i % 8 * swizzle + i // 8 * stride + 2 * k
-
-
-def k_major_offset(i: Any, byte: Any, swizzle: int, leading: int, stride: int) -> Any:
-    """Where byte `byte` of row i of a K-major matrix lies before the swizzle, whatever its type."""
+        return across % 16 + across // 16 * stride + k % 8 * 16 + k // 8 * leading
     if swizzle:
-        return i % 8 * swizzle + i // 8 * stride + byte
-    return i % 8 * 16 + i // 8 * stride + byte % 16 + byte // 16 * leading
+        return i % 8 * swizzle + i // 8 * stride + along
+    return i % 8 * 16 + i // 8 * stride + along % 16 + along // 16 * leading
 
 
 def swizzled(offset: Any, span: int) -> Any:
     """Where a byte lies under a swizzle of `span` bytes, 0 for none; tiles start at multiples of eight spans."""
     bits = {0: 0, 32: 1, 64: 2, 128: 3}[span]
     return offset ^ ((offset >> 7 & ((1 << bits) - 1)) << 4)
+
+
+def image_of(bits: NDArray[Any], mn_major: bool, swizzle: int) -> tuple[NDArray[np.uint32], int, int]:
+    """Shared memory that holds matrices, (..., extent, k) with 32 bytes of k, and the strides of its descriptor.
+
+    Between the elements lie NaNs, or the largest integers: who reads them shows it.
+    """
+    size, groups = bits.itemsize, bits.shape[-1] // 8
+    if not swizzle:  # cores of 128 bytes: those along k first
+        leading, stride = 128, 128 * groups if mn_major else 256
+    elif mn_major:
+        leading, stride = 8 * swizzle * groups, 8 * swizzle  # the groups of k one after another, then the next span
+    else:
+        leading, stride = 16, 8 * swizzle
+    i, k = np.indices(bits.shape[-2:])
+    at = swizzled(descriptor_offset(i, k, size, mn_major, swizzle, leading, stride), swizzle) // size
+    whole = (int(at.max()) * size // 1024 + 1) * 1024 // size
+    image = np.full((*bits.shape[:-2], whole), (1 << 8 * size) // 2 - 1, bits.dtype)
+    image[..., at] = bits
+    return image.view(np.uint32), leading, stride

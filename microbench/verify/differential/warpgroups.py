@@ -4,29 +4,12 @@ import itertools
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from microbench.verify.differential import layouts
-from microbench.verify.differential.case import Array, Buffer, Case, Defines, Launch, Values
+from microbench.verify.differential.case import Buffer, Case, Defines, Launch, Values
 from microbench.verify.differential.operands import NUMBERS, answers, bits, fragments, operands, product
 
 WIDTHS = (8, 16, 32, 64, 96, 128, 192, 256)
-
-
-def image_of(matrix: NDArray[np.uint16], mn_major: bool, swizzle: int) -> tuple[Array, int, int]:
-    """Shared memory that holds `matrix`, (seeds, extent, 16), a row a seed, and the strides of its descriptor."""
-    if not swizzle:
-        leading, stride = 128, 256  # cores of 128 bytes: those along k first
-    elif mn_major:
-        leading, stride = 16 * swizzle, 8 * swizzle  # two groups of k one after another, then the next span
-    else:
-        leading, stride = 16, 8 * swizzle
-    i, k = np.indices(matrix.shape[1:])
-    at = layouts.swizzled(layouts.descriptor_offset(i, k, mn_major, swizzle, leading, stride), swizzle) // 2
-    size = (int(at.max()) + 512) // 512 * 512
-    image = np.full((len(matrix), size), 0x7FFF, np.uint16)
-    image[:, at] = matrix
-    return image.view(np.uint32), leading, stride
 
 
 def wgmma(
@@ -34,8 +17,8 @@ def wgmma(
 ) -> list[Launch]:
     """One wgmma, its matrices laid out in shared memory as the descriptors say."""
     a, b, c = operands(values, seeds, kind, (64, 16), (16, columns), (64, columns), True)
-    a_image, *a_strides = image_of(bits(a, kind), a_major == "MN", swizzle)
-    b_image, *b_strides = image_of(bits(b.swapaxes(1, 2), kind), b_major == "MN", swizzle)
+    a_image, *a_strides = layouts.image_of(bits(a, kind), a_major == "MN", swizzle)
+    b_image, *b_strides = layouts.image_of(bits(b.swapaxes(1, 2), kind), b_major == "MN", swizzle)
     (ra, ka), (rd, cd) = layouts.wgmma_a(), layouts.wgmma_accumulator(columns)
     arrays = a_image, b_image, fragments(a[:, ra, ka], kind), np.ascontiguousarray(c[:, rd, cd])
     args = (
