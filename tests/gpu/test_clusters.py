@@ -7,7 +7,6 @@ import pytest
 
 from microbench.compile import compile_source
 from microbench.device.cuda import CudaDevice
-from microbench.machine import nvml
 from microbench.verify.differential.attention_case import bf16_bits
 from microbench.verify.differential.case import Map
 from microbench.verify.differential.gpu import tensor_map
@@ -20,11 +19,8 @@ SIZES = (1, 2, 4, 8)
 
 
 @pytest.fixture(scope="module")
-def device() -> CudaDevice:
+def device(device: CudaDevice) -> CudaDevice:
     """The first GPU, where it has clusters."""
-    if not nvml.visible_gpus():
-        pytest.skip(f"needs a GPU: {nvml.why_no_gpu()}")
-    device = CudaDevice(0)
     if device.machine.arch.compute_capability < (9, 0):
         pytest.skip(f"{device.machine.name} has no clusters; sm_90 and later have")
     return device

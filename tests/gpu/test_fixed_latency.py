@@ -4,20 +4,12 @@ import numpy as np
 import pytest
 
 from microbench.device.cuda import CudaDevice
-from microbench.machine import nvml
 from microbench.measure import open_bench
 from microbench.point import Point
 from microbench.probes import named
 from microbench.probes.issue import fixed_latency
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture(scope="module")
-def device() -> CudaDevice:
-    if not nvml.visible_gpus():
-        pytest.skip(f"needs a GPU: {nvml.why_no_gpu()}")
-    return CudaDevice(0)
 
 
 @pytest.mark.parametrize("operation", fixed_latency.OPERATIONS)

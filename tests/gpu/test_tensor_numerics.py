@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from microbench.compile import compile_source
 from microbench.device.cuda import CudaDevice
-from microbench.machine import nvml
 from microbench.shapes.matrix import bits16, wgmma_smem_bytes
 
 pytestmark = pytest.mark.gpu
@@ -24,14 +23,6 @@ K = 64
 TOLERANCE = 2.5e-4
 
 Floats = NDArray[np.float32]
-
-
-@pytest.fixture(scope="module")
-def device() -> CudaDevice:
-    """The first GPU, with the tensor instructions of this file."""
-    if not nvml.visible_gpus():
-        pytest.skip(f"needs a GPU: {nvml.why_no_gpu()}")
-    return CudaDevice(0)
 
 
 def operands(values: str, rows: int, kind: str, seed: int) -> tuple[NDArray[np.uint16], Floats]:
