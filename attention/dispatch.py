@@ -17,11 +17,11 @@ from attention.when_imported import when_imported
 def forward(call: Call, plan: Plan | None = None) -> tuple[torch.Tensor, torch.Tensor]:
     """smscope::attention_forward, past the dispatcher where that has nothing to add.
 
-    `plan`: what the operator would look up for this call, which is judged already and has no extras.
+    `plan`: what the operator would look up for this call, which is judged already.
     """
     query, key, value = call.query, call.key, call.value
     if needs_no_dispatch(query, key, value, *(() if call.extras is NO_EXTRAS else call.extras)):
-        return compute(call) if plan is None else plan.run(query, key, value, plan.problem, plan.config)
+        return compute(call, plan)
     _register()
     results: tuple[torch.Tensor, torch.Tensor] = torch.ops.smscope.attention_forward(*call.arguments())
     return results

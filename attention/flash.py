@@ -25,6 +25,7 @@ from attention.flash_arguments import (
 from attention.flash_judge import judge
 from attention.inputs import autocast, overridable, require_tensors
 from attention.layout import lse_dtype
+from attention.plan import Plan
 from attention.shapes import LARGEST
 
 Pair = tuple[torch.Tensor, torch.Tensor]
@@ -89,17 +90,17 @@ def flash_attn_func(
     extras = _extras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k, others)
     options = options_of(softmax_scale, causal, window_size, softcap, others)
     manner = Manner(only or "", strict, flag("deterministic", deterministic))
-    judge(q, k, v, dropout_p, options, extras, None)
+    plan = judge(q, k, v, dropout_p, options, extras, None, manner.only)
     if extras.parts() == 1:
         heads_first = (q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
-        out, lse = _forward(*heads_first, None, options, extras, manner)
+        out, lse = _forward(*heads_first, None, options, extras, manner, plan)
         out = out.transpose(1, 2)
     else:
         batch, rows = q.shape[:2]
         flat = (q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1))
         slots = used_rows.slots_of_batch(q, k)
         used_rows.check_on_the_cpu(slots, extras)
-        out, lse = _packed(*flat, slots, options, extras, manner)
+        out, lse = _packed(*flat, slots, options, extras, manner, None)
         out = out.reshape(batch, rows, *out.shape[1:])
         lse = lse.reshape(lse.shape[0], batch, rows).transpose(0, 1).contiguous()
     return _returned(out, lse, return_lse or return_softmax_lse, return_attn_probs)
@@ -166,12 +167,12 @@ def flash_attn_varlen_func(
         _longest("max_seqlen_q", max_seqlen_q, cu_seqlens_q, q),
         _longest("max_seqlen_k", max_seqlen_k, cu_seqlens_k, k),
     )
-    judge(q, k, v, dropout_p, options, extras, lengths)
+    plan = judge(q, k, v, dropout_p, options, extras, lengths, manner.only)
     lengths = _in_32_bits(lengths)
     if extras.parts() > 1:
         used_rows.check_on_the_cpu(lengths, extras)
         lengths = used_rows.with_room(lengths, q, k, v)
-    out, lse = _packed(q, k, v, lengths, options, extras, manner)
+    out, lse = _packed(q, k, v, lengths, options, extras, manner, plan)
     return _returned(out, lse, return_lse or return_softmax_lse, return_attn_probs)
 
 
@@ -183,13 +184,14 @@ def _packed(
     options: Options,
     extras: FlashExtras,
     manner: Manner,
+    plan: Plan | None,
 ) -> Pair:
     """Out (Tq, Hq, Dv) and lse (Hq, Tq) of packed sequences, or of what they use."""
     sequences, features = lengths, extras
     if extras.parts() > 1:
         sequences, features = used_rows.split(lengths, extras), used_rows.of_parts(extras)
     heads_first = (q.transpose(0, 1)[None], k.transpose(0, 1)[None], v.transpose(0, 1)[None])
-    out, lse = _forward(*heads_first, sequences, options, features, manner)
+    out, lse = _forward(*heads_first, sequences, options, features, manner, plan)
     out, lse = out[0].transpose(0, 1), lse[0]
     if extras.seqused_q is not None:
         unused = used_rows.unused_queries(sequences, extras, q.shape[0])
@@ -205,6 +207,7 @@ def _forward(
     options: Options,
     extras: FlashExtras,
     manner: Manner,
+    plan: Plan | None,
 ) -> Pair:
     """The operator, on tensors with the heads first."""
     operands = extras.operands
@@ -219,7 +222,7 @@ def _forward(
         starts_q, starts_k, longest_q, longest_k = lengths
         operands = operands._replace(cu_seqlens_q=starts_q, cu_seqlens_k=starts_k)
         options = options._replace(max_seqlen_q=longest_q, max_seqlen_k=longest_k)
-    return dispatch.forward(Call(query, key, value, operands, options, manner))
+    return dispatch.forward(Call(query, key, value, operands, options, manner), plan)
 
 
 def _returned(out: torch.Tensor, lse: torch.Tensor, with_lse: bool, with_probabilities: bool) -> Out:

@@ -20,16 +20,20 @@ def planned(call: Call) -> Plan:
     return plan_of(*shapes, query.dtype, query.device, given, sequences, call.options, call.manner.only)
 
 
-def compute(call: Call) -> tuple[torch.Tensor, torch.Tensor]:
+def compute(call: Call, plan: Plan | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    """(out, lse). `plan`: of a call that its frontend has judged, the tensors of features included."""
     query, key, value, extras, options, manner = call
-    one_kind(query, key, value)
-    plan = planned(call)
+    judged = plan is not None
+    if plan is None:
+        one_kind(query, key, value)
+        plan = planned(call)
     if plan.fallback is not None and plan.lacks is not None:
         if manner.strict:
             raise UnsupportedError(f"{plan.lacks}; strict=False lets torch serve it.")
         warn_once(plan.lacks)
     if extras is not NO_EXTRAS:
-        extras_that_fit(query, key, extras)
+        if not judged:
+            extras_that_fit(query, key, extras)
         if extras.cu_seqlens_q is not None and extras.cu_seqlens_k is not None and query.device.type == "cpu":
             lengths_that_fit("q", extras.cu_seqlens_q, query.shape[2], options.max_seqlen_q)
             lengths_that_fit("k", extras.cu_seqlens_k, key.shape[2], options.max_seqlen_k)

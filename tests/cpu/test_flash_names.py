@@ -125,11 +125,11 @@ SAME = [
 
 @pytest.mark.parametrize(("given", "plain"), SAME)
 def test_numbers_of_other_kinds_mean_the_same_and_are_no_new_call(given, plain):
-    flash_judge._judge_once.cache_clear()
+    flash_judge._judged.cache_clear()
     expected = flash_attn_func(Q, K, V, **plain), flash_attn_varlen_func(*FLAT, *LENGTHS, **plain)
     found = flash_attn_func(Q, K, V, **given), flash_attn_varlen_func(*FLAT, *LENGTHS, **given)
     assert all(map(torch.equal, found, expected))
-    assert flash_judge._judge_once.cache_info().misses == 2
+    assert flash_judge._judged.cache_info().misses == 2
     assert explain_flash_attn_func(Q, K, V, **given) == explain_flash_attn_func(Q, K, V, **plain)
 
 
@@ -139,9 +139,9 @@ def test_numbers_of_other_kinds_mean_the_same_and_are_no_new_call(given, plain):
 @pytest.mark.parametrize("starts", [STARTS, STARTS.long()])
 def test_lengths_of_other_kinds_mean_the_same_and_are_no_new_call(longest, starts):
     expected = flash_attn_varlen_func(*FLAT, starts, starts, 4, 4, causal=True)
-    before = flash_judge._judge_once.cache_info().misses
+    before = flash_judge._judged.cache_info().misses
     assert torch.equal(flash_attn_varlen_func(*FLAT, starts, starts, longest, longest, causal=True), expected)
-    assert flash_judge._judge_once.cache_info().misses == before
+    assert flash_judge._judged.cache_info().misses == before
     assert torch.equal(expected, flash_attn_varlen_func(*FLAT, *LENGTHS, causal=True))
     problem = explain_flash_attn_varlen_func(*FLAT, starts, starts, longest, longest).choice.problem
     assert (problem.seq_q, problem.seq_kv) == (4, 4)
