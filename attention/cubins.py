@@ -24,10 +24,11 @@ from microbench.compile import Cubin, Defines, compile_all
 from microbench.compile.nvrtc import DEFAULT, installed
 from microbench.console.progress import watching
 from microbench.errors import DataError
-from microbench.files import Frozen
+from microbench.files import Frozen, append
 from microbench.machine.arch import Arch
 
-FOLDER = "cubins"
+FOLDER, BESIDE = "cubins", "beside-"
+AS_FAST = 1.01
 
 
 class Compiled(Frozen):
@@ -92,6 +93,40 @@ def renew(arch: Arch, timings: Iterable[Timing]) -> None:
             _write(variant, lines)
 
 
+class Beside(Frozen):
+    """An old build and today's of one configuration, timed in turns on one problem (attention.peers.beside)."""
+
+    schema_version: Literal[1] = 1
+    gpu: str
+    run: str
+    variant: str
+    problem: str
+    config: dict[str, int]
+    old_code_sha256: str
+    new_code_sha256: str
+    old_seconds: float
+    new_seconds: float
+    n: int
+    clock_mhz: float
+    flags: tuple[str, ...] = ()
+
+    @property
+    def as_fast(self) -> bool:
+        return self.new_seconds <= AS_FAST * self.old_seconds
+
+
+def write_beside(row: Beside) -> None:
+    """Append to the file of its GPU. Raises DataError."""
+    append(paths.writable_data() / FOLDER / f"{BESIDE}{row.gpu}.jsonl", row)
+
+
+def _as_fast(code: str | None) -> set[str | None]:
+    """The codes of earlier texts whose timings go on: today's takes at most 1 % longer."""
+    files = {file.name: file for root in paths.data_roots() for file in (root / FOLDER).glob(f"{BESIDE}*.jsonl")}
+    found = (Beside.model_validate_json(line) for file in files.values() for line in file.read_text().splitlines())
+    return {row.old_code_sha256 for row in found if row.new_code_sha256 == code and row.as_fast}
+
+
 @dataclass
 class _Timed:
     """A build, and the text and cubin of each timing of it."""
@@ -107,7 +142,7 @@ class _Timed:
 def _alike(fresh: Compiled, on_file: set[Compiled]) -> Iterator[Compiled]:
     """The cubins of earlier texts of a build from which the same compiler makes what it makes of today's."""
     of_build = [line for line in on_file if line.build == fresh.build]
-    same = {fresh.code_sha256, fresh.cubin_sha256}
+    same = {fresh.code_sha256, fresh.cubin_sha256} | _as_fast(fresh.code_sha256)
     texts = {line.text_sha256 for line in of_build if {line.code_sha256, line.cubin_sha256} & same}
     for line in of_build:
         if line.text_sha256 in texts and line.cubin_sha256 != fresh.cubin_sha256:

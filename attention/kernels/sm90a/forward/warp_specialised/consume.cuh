@@ -130,6 +130,10 @@ struct Consumer {
     together();
     if constexpr (kQInRegisters) {
       hold_queries();
+      // An arrival does not wait for loads: behind the stores of the tile before they took so long that the next tile's
+      // Q came in over rows that had not been read (H200, one key, 37 of 40 runs).
+      ptx::fence_proxy_async();
+      __syncwarp();
       release(at.q_empty + 8 * group);
     }
     ptx::mbarrier_wait(at.k_full + 8 * v.stage(), v.parity());
