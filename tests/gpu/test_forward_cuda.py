@@ -212,7 +212,7 @@ def test_a_cold_call_says_that_it_cannot_be_captured(build: Build) -> None:
     make_cold(build)
     graph = torch.cuda.CUDAGraph()
     with (
-        pytest.raises(LaunchError, match=r"not loaded on .* call it once with these shapes before\."),
+        pytest.raises(LaunchError, match=r"not loaded on .* call it once with these shapes before the capture\."),
         torch.cuda.graph(graph),
     ):
         call(case, tensors)
