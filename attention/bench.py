@@ -3,7 +3,6 @@
 Every candidate is checked against the float64 oracle before it is timed; a wrong one is named and not timed.
 """
 
-import statistics
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -16,16 +15,16 @@ from attention.choose import Candidate
 from attention.errors import EnvironmentLacks
 from attention.identity import text_sha256
 from attention.machine import machine_profile
+from attention.peers import rows
+from attention.peers.cells import Cell
 from attention.problem import AttentionProblem
 from attention.reference import Comparison
 from attention.timing import Pass, Timing
 from attention.variant import by_path
 from microbench.console.progress import watching
 from microbench.device.host import HostDevice, trouble, usage
-from microbench.machine import stamp
-from microbench.machine.cpu import cores, host_slug
+from microbench.machine.cpu import cores
 from microbench.measure import turns
-from microbench.measure.timed import Timed
 
 PACKAGES = ("smscope", "torch", "numba", "llvmlite", "numpy")
 
@@ -105,6 +104,8 @@ def _bench_one(
     run_id: str,
     finished: Callable[[], None],
 ) -> list[Measured]:
+    import torch
+
     trial = trials.of_pass(passes, problem)
     calls: dict[int, Callable[[], Any]] = {}
     errors: dict[int, Comparison] = {}
@@ -124,43 +125,20 @@ def _bench_one(
     found = []
     for index, (candidate, picked) in enumerate(candidates):
         finished()
-        timing = _timing(problem, passes, candidate, timed[index], errors[index], run_id) if index in timed else None
+        timing = None
+        if index in timed:
+            timing = rows.row(
+                *(device.machine, Cell(problem), candidate.variant, timed[index], errors[index]),
+                run=run_id,
+                packages=installed_packages(),
+                threads=torch.get_num_threads(),
+                passes=passes,
+                config=candidate.config,
+                source_sha256=text_sha256(candidate.variant) if candidate.owner == "smscope" else "",
+                predicted_seconds=candidate.prediction.seconds if candidate.prediction else None,
+            )
         found.append(Measured(problem, candidate, timing, failures.get(index), picked))
     return found
-
-
-def _timing(
-    problem: AttentionProblem, passes: Pass, candidate: Candidate, timed: Timed, error: Comparison, run: str
-) -> Timing:
-    import torch
-
-    low, middle, high = statistics.quantiles(timed.seconds, n=4, method="inclusive")
-    shape = (problem.batch, problem.heads_q, problem.heads_kv, problem.seq_q, problem.seq_kv)
-    return Timing(
-        gpu=host_slug(),
-        measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
-        shape=(*shape, problem.head_dim, problem.head_dim_v),
-        dtype=problem.dtype,
-        causal=problem.causal,
-        variant=candidate.variant,
-        config=dict(candidate.config.values),
-        seconds=middle,
-        low=low,
-        high=high,
-        n=len(timed.seconds),
-        clock_mhz=round(timed.clock_mhz, 1),
-        flags=timed.flags,
-        predicted_seconds=candidate.prediction.seconds if candidate.prediction else None,
-        error=error.error,
-        allowed_error=error.allowed,
-        threads=torch.get_num_threads(),
-        source_sha256=text_sha256(candidate.variant) if candidate.owner == "smscope" else "",
-        packages=installed_packages(),
-        run=run,
-        passes=passes,
-        commit=stamp.commit().sha,
-        dirty=stamp.commit().dirty,
-    )
 
 
 def installed_packages() -> dict[str, str]:

@@ -1,6 +1,7 @@
-"""What the CPU's bench calls of each pass, on random inputs, and how it judges a result by the float64 oracle."""
+"""What a bench calls of each pass, on random inputs, and how it judges a result by the float64 oracle."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,7 @@ def _forward(problem: AttentionProblem) -> Trial:
     oracle, low, bound = oracle_of(problem, query, key, value)
     return Trial(
         lambda run, config: run(query, key, value, problem, config),
-        lambda found: reference.compare(_checked_part(found[0]), oracle, low, problem.dtype, bound),
+        lambda found: reference.compare(checked_part(found[0]), oracle, low, problem.dtype, bound),
     )
 
 
@@ -99,13 +100,15 @@ def inputs(problem: AttentionProblem, seed: int = 0) -> tuple[Any, Any, Any]:
     return q, k, v
 
 
-def _checked_part(out: Any) -> Any:
+def checked_part(out: Any, rows: int = ORACLE_ROWS) -> Any:
     """The last queries of the first and last head of the first batch, as float64."""
     heads = [0, out.shape[1] - 1]
-    return out[0, heads, -ORACLE_ROWS:].double().numpy()
+    return out[0, heads, -rows:].double().cpu().numpy()
 
 
-def oracle_of(problem: AttentionProblem, query: Any, key: Any, value: Any) -> tuple[Any, Any, float]:
+def oracle_of(
+    problem: AttentionProblem, query: Any, key: Any, value: Any, rows: int = ORACLE_ROWS
+) -> tuple[Any, Any, float]:
     """The oracle's and torch's own result of the checked part, and what rounding may do to it in this precision."""
     import torch
 
@@ -113,16 +116,30 @@ def oracle_of(problem: AttentionProblem, query: Any, key: Any, value: Any) -> tu
 
     group = problem.heads_q // problem.heads_kv
     heads_q = [0, problem.heads_q - 1]
-    q = query[:1, heads_q, -ORACLE_ROWS:]
+    q = query[:1, heads_q, -rows:]
     k, v = (tensor[:1, [head // group for head in heads_q]] for tensor in (key, value))
-    first = problem.seq_q - q.shape[2]
-    seen = np.tri(q.shape[2], problem.seq_kv, first, dtype=bool) if problem.causal else None
-    arrays = [tensor.double().numpy() for tensor in (q, k, v)]
+    seen = _seen(problem, q.shape[2])
+    arrays = [tensor.double().cpu().numpy() for tensor in (q, k, v)]
     out, _ = reference.attention(*arrays, scale=problem.softmax_scale, mask=seen)
-    mask = None if seen is None else torch.from_numpy(seen)
-    low = torch_sdpa(q, k, v, mask, scale=problem.softmax_scale)
+    mask = None if seen is None else torch.from_numpy(seen).to(q.device)
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH) if q.is_cuda else nullcontext():
+        low = torch_sdpa(q, k, v, mask, scale=problem.softmax_scale)
     bound = 0.0
     if problem.dtype in rounding.UNIT:
         exact = (rounding.Rounded.exact(array, problem.dtype) for array in arrays)
         bound = float(rounding.attention(*exact, scale=problem.softmax_scale, seen=seen)[1].error.max(initial=0.0))
-    return out[0], low[0].double().numpy(), bound
+    return out[0], low[0].double().cpu().numpy(), bound
+
+
+def _seen(problem: AttentionProblem, rows: int) -> Any:
+    """Which keys the last queries see; None where that is all."""
+    band = problem.band()
+    if band.right is None and band.left is None:
+        return None
+    row, column = np.arange(problem.seq_q)[-rows:, None], np.arange(problem.seq_kv)
+    seen = np.ones((rows, problem.seq_kv), bool)
+    if band.right is not None:
+        seen &= column <= row + band.right
+    if band.left is not None:
+        seen &= column >= row + band.left
+    return seen

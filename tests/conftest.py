@@ -29,5 +29,6 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pytest_configure(config: pytest.Config) -> None:
     # Torch's threads would spin after each call, on the cores that the other workers need.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("MPLBACKEND", "Agg")
     if WORKER not in os.environ:
         config.add_cleanup(lambda: shutil.rmtree(FOLDER, ignore_errors=True))

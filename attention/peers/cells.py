@@ -38,6 +38,11 @@ class Cell:
         one = (self._sequence(length) for length in self.lengths)
         return sum(problem.flops for problem in one)
 
+    @property
+    def first(self) -> AttentionProblem:
+        """The problem of the first packed sequence; where there are none, the problem itself."""
+        return self._sequence(self.lengths[0]) if self.lengths else self.problem
+
     def _sequence(self, length: int) -> AttentionProblem:
         return replace(
             self.problem, batch=1, seq_q=length, seq_kv=length, varlen=False, tokens_q=0, tokens_kv=0, scale=None

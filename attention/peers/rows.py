@@ -1,4 +1,4 @@
-"""What was timed on a GPU, as a line of data/attention."""
+"""What was timed, as a line of data/attention."""
 
 import statistics
 from datetime import UTC, datetime
@@ -26,8 +26,9 @@ def row(
     error: Comparison,
     *,
     run: str,
-    captured: bool,
+    captured: bool | None = None,
     packages: dict[str, str],
+    threads: int = 1,
     passes: Pass = "forward",
     config: Config | None = None,
     cubin_sha256: str | None = None,
@@ -35,7 +36,7 @@ def row(
     picked: bool = False,
     predicted_seconds: float | None = None,
 ) -> Timing:
-    """One candidate of one cell, with the conditions it was timed under and what the GPU could do at best."""
+    """One candidate of one cell, with the conditions it was timed under and what a GPU could do at best."""
     problem, alone = cell.problem, timed.sustained
     low, middle, high = statistics.quantiles(timed.seconds, n=4, method="inclusive")
     sizes = (problem.batch, problem.heads_q, problem.heads_kv, problem.seq_q, problem.seq_kv)
@@ -65,7 +66,7 @@ def row(
         predicted_seconds=predicted_seconds,
         error=error.error,
         allowed_error=error.allowed,
-        threads=1,
+        threads=threads,
         cubin_sha256=cubin_sha256,
         source_sha256=source_sha256,
         run=run,

@@ -4,9 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from attention import learned, reference, timings
+from attention import learned, reference, timings, trials
 from attention.choose import choose
 from attention.cuda import kernels
 from attention.errors import UnsupportedError
@@ -14,7 +12,7 @@ from attention.identity import text_sha256
 from attention.machine import machine_profile
 from attention.peers import cells, rows
 from attention.peers.candidates import Candidate, ours, peers, torchs
-from attention.peers.cells import Cell, Tensors
+from attention.peers.cells import Cell
 from attention.peers.graphed import Graphed
 from attention.problem import AttentionProblem
 from attention.timing import STEPS, Timing
@@ -129,14 +127,17 @@ def time_entries(device: CudaDevice, cell: Cell, entries: Iterable[Entry], run: 
 
     run = run or rows.new_run()
     given = cells.tensors(cell, "cuda")
-    oracle, low = _oracle(cell, given)
+    problem = cell.first
+    query, key, value = (_first(cell, each) for each in (given.query, given.key, given.value))
+    oracle, low, _ = trials.oracle_of(problem, query, key, value, ORACLE_ROWS)
     calls: dict[str, Graphed] = {}
     ready: dict[str, tuple[Entry, reference.Comparison]] = {}
     for entry in entries:
         try:
             with torch.no_grad():
                 call = entry.candidate.prepare(cell, given)
-                error = reference.compare(_part(cell, call()), oracle, low, cell.problem.dtype)
+                part = trials.checked_part(_first(cell, call()), ORACLE_ROWS)
+                error = reference.compare(part, oracle, low, problem.dtype)
                 if not error.ok:
                     yield Outcome(cell, entry.key, None, f"wrong: {error}")
                     continue
@@ -194,39 +195,9 @@ def _sentence(failure: Exception) -> str:
     return lines[0][:200] if lines else repr(failure)
 
 
-def _part(cell: Cell, out: Any) -> Any:
-    """The checked rows of an output, as float64: of the first batch, or the first packed sequence."""
-    end = cell.lengths[0] if cell.lengths else out.shape[2]
-    return out[0, [0, out.shape[1] - 1], max(0, end - ORACLE_ROWS) : end].double().cpu().numpy()
-
-
-def _oracle(cell: Cell, given: Tensors) -> tuple[Any, Any]:
-    """What the oracle and torch's own low-precision math say of the checked rows."""
-    import torch
-
-    from attention.torch_private import torch_sdpa
-
-    problem = cell.problem
-    end = cell.lengths[0] if cell.lengths else problem.seq_q
-    keys = cell.lengths[0] if cell.lengths else problem.seq_kv
-    first = max(0, end - ORACLE_ROWS)
-    group = problem.heads_q // problem.heads_kv
-    heads = [0, problem.heads_q - 1]
-    q = given.query[:1, heads, first:end]
-    k, v = (tensor[:1, [head // group for head in heads], :keys] for tensor in (given.key, given.value))
-    band = problem.band(end, keys)
-    at, column = np.arange(first, end)[:, None], np.arange(keys)[None, :]
-    seen = np.ones((end - first, keys), bool)
-    if band.right is not None:
-        seen &= column <= at + band.right
-    if band.left is not None:
-        seen &= column >= at + band.left
-    arrays = (tensor.double().cpu().numpy() for tensor in (q, k, v))
-    out, _ = reference.attention(*arrays, scale=problem.softmax_scale, mask=seen)
-    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-        mask = torch.from_numpy(seen).to(q.device)
-        low = torch_sdpa(q, k, v, mask, scale=problem.softmax_scale)
-    return out[0], low[0].double().cpu().numpy()
+def _first(cell: Cell, tensor: Any) -> Any:
+    """Of packed sequences the first alone, as that of which results are checked."""
+    return tensor[:, :, : cell.lengths[0]] if cell.lengths else tensor
 
 
 def _timing(

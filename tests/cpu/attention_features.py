@@ -8,7 +8,10 @@ import torch
 from hypothesis import strategies as st
 
 from attention import flash_attn_func, flash_attn_varlen_func, reference
+from attention.feature import At
+from attention.features import OPERANDS
 
+OPERAND_NAMES = tuple(operand.name for operand in OPERANDS)
 DTYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}
 LAYOUTS = ("dense", "slice of qkv", "heads first", "expanded", "columns")
 
@@ -109,20 +112,15 @@ class Case:
 
     def _low_of_one(self, q, k, v, slopes, sinks):
         q, k, v = (t.transpose(0, 1) for t in (q, *(t.repeat_interleave(self.group, 1) for t in (k, v))))
-        scores = (q * 0.4) @ k.transpose(1, 2)
-        if self.softcap:
-            scores = (scores / self.softcap).tanh() * self.softcap
-        ahead = torch.arange(k.shape[1]) - torch.arange(q.shape[1])[:, None] - (k.shape[1] - q.shape[1])
-        if slopes is not None:
-            scores = scores - slopes.cpu().to(q.dtype)[:, None, None] * ahead.abs().to(q.dtype)
-        left, right = self.window[0], 0 if self.causal else self.window[1]
-        hidden = torch.zeros(ahead.shape, dtype=torch.bool)
-        hidden |= ahead > right if right >= 0 else False
-        hidden |= ahead < -left if left >= 0 else False
-        scores = scores.masked_fill(hidden, -torch.inf)
-        sink = torch.full((len(q), 1, 1), -torch.inf) if sinks is None else sinks.cpu()[:, None, None]
-        scores = torch.cat([scores, sink.to(q.dtype).expand(-1, q.shape[1], 1)], 2)
-        return (scores.softmax(-1).nan_to_num(0.0)[..., :-1] @ v).transpose(0, 1)
+        rows, keys = q.shape[1], k.shape[1]
+        at = At(torch.arange(rows)[:, None], torch.arange(keys), rows, keys)
+        asked = {"causal": self.causal, "window": self.window, "softcap": self.softcap, "alignment": "bottom_right"}
+        given = {"alibi": slopes, "sinks": sinks}
+        operands = {name: None if t is None else t.cpu().to(q.dtype)[:, None, None] for name, t in given.items()}
+        operands = dict.fromkeys(OPERAND_NAMES) | operands
+        scores, logits = reference.scored(torch, (q * 0.4) @ k.mT, at, reference.asked(**asked), operands)
+        scores = torch.cat([scores, *(each.expand(-1, rows, 1) for each in logits)], 2)
+        return (scores.softmax(-1).nan_to_num(0.0)[..., :keys] @ v).transpose(0, 1)
 
 
 def _laid_out(size, layout, generator):

@@ -1,5 +1,7 @@
 """Made-up profiles with round numbers, so that a test can say which constant moves a choice."""
 
+from pathlib import Path
+
 from microbench.results.profile import Profile, ProfileConstant
 
 # A core of two 512-bit FMA pipes at 4 GHz, and caches of a common server CPU; four cores.
@@ -36,6 +38,25 @@ def host_profile(**changes: float | None) -> Profile:
 def hopper_profile(**changes: float | None) -> Profile:
     """A Hopper GPU of 132 SMs."""
     return _profile("h100-test", "sm90a", 132, HOPPER | changes)
+
+
+def saved(data: Path, *profiles: Profile) -> Path:
+    """Profiles as files of a data folder; the last one's."""
+    (data / "profiles").mkdir(exist_ok=True)
+    for profile in profiles:
+        file = data / "profiles" / f"{profile.gpu}.json"
+        file.write_text(profile.model_dump_json())
+    return file
+
+
+def forget_choices() -> None:
+    """What calls have decided so far in this process."""
+    from attention import op, plan, route
+
+    for cache in (plan.plan_of, plan._pick_of, route._route):
+        cache.cache_clear()
+    op._torchs_kinds.clear()
+    op._cpu_is_torchs = None
 
 
 def _profile(gpu: str, arch: str, sm_count: int, values: dict[str, float | None]) -> Profile:

@@ -1,24 +1,37 @@
 """Runs of these tests write into a folder of their own, never into data/."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from attention import learned_file
+from attention.machine import machine_profile
 from microbench import paths
+from microbench.device.host import HostDevice
+from microbench.measure.host import HostBench
 from tests.cpu.bare_checkout import Checkout, laid_out, with_python
 
 
 @pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty data folder that stands for data/, and a cache folder of its own."""
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty data folder that stands for data/, and a cache folder of its own; no machine is known from before."""
     folder = tmp_path / "data"
     folder.mkdir()
     monkeypatch.setattr(paths, "writable_data", lambda: folder)
     monkeypatch.setattr(paths, "data_roots", lambda: [folder])
     monkeypatch.setattr(learned_file, "_kept", lambda: tmp_path / "kept")
-    return folder
+    machine_profile.cache_clear()
+    yield folder
+    machine_profile.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _figures_are_closed() -> Iterator[None]:
+    yield
+    if drawing := sys.modules.get("matplotlib.pyplot"):
+        drawing.close("all")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -29,28 +42,35 @@ def _compiled_once() -> None:
     by_path("host/forward/tiled_online_softmax").prepare()
 
 
+@pytest.fixture(scope="module")
+def device() -> Iterator[HostDevice]:
+    """This CPU."""
+    opened = HostDevice()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def bench(device: HostDevice) -> HostBench:
+    """What a probe measures this CPU with, quickly."""
+    return HostBench(device, quick=True)
+
+
 @pytest.fixture
 def host_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every choice of attention by one made-up profile without timings, and every reason to warn new."""
-    from attention import op, plan, route
+    from attention import plan
     from attention.corrections import Corrections
     from attention.machine import MachineProfile
-    from tests.cpu.attention_profiles import host_profile
-
-    def forget() -> None:
-        plan.plan_of.cache_clear()
-        plan._pick_of.cache_clear()
-        route._route.cache_clear()
-        op._torchs_kinds.clear()
-        op._cpu_is_torchs = None
+    from tests.cpu.attention_profiles import forget_choices, host_profile
 
     monkeypatch.setattr(plan, "machine_profile", lambda _device: MachineProfile(host_profile()))
     monkeypatch.setattr(plan.learned, "of_machine", lambda _profile: Corrections())
     monkeypatch.setattr(plan.learned, "duels_of_machine", lambda _profile: ())
     monkeypatch.setattr(plan, "_announced", set())
-    forget()
+    forget_choices()
     yield
-    forget()
+    forget_choices()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import attention
-from attention import learned, plan, route, timings
+from attention import learned, timings
 from attention.choose import choose
 from attention.explain import explain_on
 from attention.machine import machine_profile
@@ -23,7 +23,7 @@ from microbench.errors import DataError, DataWarning, UnknownGpu
 from microbench.machine.cpu import host_slug
 from microbench.results import record
 from microbench.results.profile import Profile
-from tests.cpu.attention_profiles import host_profile
+from tests.cpu.attention_profiles import forget_choices, host_profile
 from tests.cpu.test_timings import LONG_F32, timing
 
 PROBLEM = AttentionProblem(1, 2, 2, 64, 64, 32)
@@ -53,11 +53,8 @@ JUNK += [[1, 8, 8, 0, 0, 64, 64], [1, 8, 3, 64, 64, 64, 64], [0] * 7, [2**62] * 
 def _anew() -> Iterator[None]:
     def forget() -> None:
         faults.forget()
-        machine_profile.cache_clear()
-        plan.plan_of.cache_clear()
         learned._kept.clear()
-        plan._pick_of.cache_clear()
-        route._route.cache_clear()
+        forget_choices()
 
     forget()
     yield
@@ -100,9 +97,7 @@ def said_by(call: Any) -> tuple[Any, list[str]]:
 def everything() -> None:
     """A call, and what explains one: neither fails, and the pick may serve."""
     query = torch.randn(1, 2, 64, 32, generator=torch.Generator().manual_seed(0))
-    plan.plan_of.cache_clear()
-    plan._pick_of.cache_clear()
-    route._route.cache_clear()
+    forget_choices()
     want = torch.nn.functional.scaled_dot_product_attention(query, query, query)
     torch.testing.assert_close(attention.sdpa(query, query, query), want, atol=1e-4, rtol=1e-4)
     found = machine_profile("cpu").profile

@@ -3,27 +3,18 @@ import json
 import pytest
 
 from attention import cli, learned
-from attention.machine import machine_profile
 from microbench.measure import turns
-from tests.cpu.attention_profiles import hopper_profile, host_profile
+from tests.cpu.attention_profiles import hopper_profile, host_profile, saved
+from tests.cpu.commands import called
 
 
 @pytest.fixture(autouse=True)
 def _profiles(data):
-    (data / "profiles").mkdir()
-    for profile in (host_profile(), hopper_profile()):
-        (data / "profiles" / f"{profile.gpu}.json").write_text(profile.model_dump_json())
-    machine_profile.cache_clear()
-    yield
-    machine_profile.cache_clear()
+    saved(data, host_profile(), hopper_profile())
 
 
 def run(capsys, *arguments):
-    """Exit code, stdout and stderr of `python -m attention ...`."""
-    with pytest.raises(SystemExit) as left:
-        cli.main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return left.value.code or 0, captured.out, captured.err
+    return called(capsys, cli.main, *arguments)
 
 
 SHAPE = ("--shape", "1,16,16,4096,4096,128")
@@ -140,9 +131,7 @@ def test_picks_end_in_80_columns_with_what_is_in_doubt_and_the_next_command(caps
     assert out.splitlines()[-1].strip() == "--shape 4,16,16,1024,1024,64 --gpu h100-test"
     busy = host_profile()
     constants = tuple(c.model_copy(update={"flags": ("busy",)}) for c in busy.constants)
-    (data / "profiles" / f"{busy.gpu}.json").write_text(
-        busy.model_copy(update={"constants": constants}).model_dump_json()
-    )
+    saved(data, busy.model_copy(update={"constants": constants}))
     code, out, _ = run(capsys, "picks", "--gpu", busy.gpu)
     assert code == 0 and max(len(line.rstrip()) for line in out.splitlines()) <= 80
     said = " ".join(out.split())

@@ -8,16 +8,11 @@ import torch
 from attention import cli, timings
 from attention.calls import grid, results, run, shapes
 from attention.errors import AttentionError
-from attention.machine import machine_profile
 from attention.problem import AttentionProblem
 from microbench.machine.cpu import host_slug
+from tests.cpu.commands import called
 
-
-@pytest.fixture(autouse=True)
-def _fresh(data):
-    machine_profile.cache_clear()
-    yield
-    machine_profile.cache_clear()
+pytestmark = pytest.mark.usefixtures("data")
 
 
 @pytest.fixture
@@ -107,13 +102,9 @@ def test_a_line_that_is_no_timing_is_named_and_the_rest_is_read(data):
 
 
 def test_the_command_prints_each_kind_and_the_promise(few, capsys):
-    with pytest.raises(SystemExit) as left:
-        cli.main(["bench", "--calls"])
-    text = capsys.readouterr().out
-    assert not left.value.code and "1 cross attention" in text and "5 all" in text and "The goal" in text
-    with pytest.raises(SystemExit):
-        cli.main(["bench", "--calls", "--json"])
-    assert json.loads(capsys.readouterr().out)["all"]["calls"] == 5
+    code, text, _ = called(capsys, cli.main, "bench", "--calls")
+    assert not code and "1 cross attention" in text and "5 all" in text and "The goal" in text
+    assert json.loads(called(capsys, cli.main, "bench", "--calls", "--json")[1])["all"]["calls"] == 5
 
 
 def test_the_grid_times_enough_to_know_an_error_in_each_precision():
@@ -128,10 +119,8 @@ def test_make_bench_ends_with_timings_where_it_can(monkeypatch, capsys):
     monkeypatch.setattr(cli.benchmark, "bench", lambda problems, **_: asked.append(len(problems)) or [])
     monkeypatch.setattr(cli, "visible_gpus", lambda: ["a GPU"])
     for where in ("any", "host"):
-        with pytest.raises(SystemExit):
-            cli.main(["bench", "--after-run", where])
-    assert asked == [len(grid.problems())] and "Choices on this CPU use these timings" in capsys.readouterr().err
+        told = called(capsys, cli.main, "bench", "--after-run", where)
+    assert asked == [len(grid.problems())] and "Choices on this CPU use these timings" in told[2]
     monkeypatch.setattr(cli, "find_spec", lambda _name: None)
-    with pytest.raises(SystemExit) as left:
-        cli.main(["bench", "--after-run", "host"])
-    assert not left.value.code and len(asked) == 1 and "Torch is not installed" in capsys.readouterr().err
+    code, _, said = called(capsys, cli.main, "bench", "--after-run", "host")
+    assert not code and len(asked) == 1 and "Torch is not installed" in said

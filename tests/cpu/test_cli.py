@@ -16,17 +16,14 @@ from microbench.results import derive, record
 from microbench.results.profile import Profile, ProfileConstant
 from microbench.verify import matrix
 from tests.cpu import fake_probes
+from tests.cpu.commands import called
 
 # This machine may be busy, and then its flags stand beside those of the fake probes.
 QUIET = ("--retries", "0")
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr) of one command."""
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
+    return called(capsys, main, *arguments)
 
 
 def constant(name: str, value: float, **more: object) -> ProfileConstant:

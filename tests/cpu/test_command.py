@@ -22,6 +22,7 @@ from microbench.probes import discover
 from microbench.verify import matrix, tables
 from smscope import cli, verbs
 from tests.cpu import fake_probes
+from tests.cpu.commands import called
 
 ROOT = Path(__file__).resolve().parents[2]
 VERBS = [verb for section in cli.SECTIONS.values() for verb in section]
@@ -37,11 +38,7 @@ def python(*arguments: str, cwd: Path = ROOT, path: str = str(ROOT)) -> subproce
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr) of `smscope ...`."""
-    with pytest.raises(SystemExit) as ended:
-        cli.main(list(arguments))
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
+    return called(capsys, cli.main, *arguments)
 
 
 def loaded_by(code: str, *names: str) -> list[str]:

@@ -9,6 +9,7 @@ from microbench.compile import Cubin
 from microbench.errors import DataWarning
 from microbench.machine.arch import by_name
 from microbench.results.profile import Profile
+from tests.cpu.timing_rows import made_up
 
 HOPPER = "sm90a/forward/warp_specialised"
 CONFIG = {"tile_keys": 128, "warpgroups": 2, "stages": 2, "q_in_registers": 0}
@@ -17,24 +18,8 @@ PROFILE = Profile.load(GPU)
 
 
 def row(cubin: str, text: str) -> Timing:
-    return Timing(
-        gpu=GPU,
-        measured_utc="2026-01-01T00:00:00+00:00",
-        shape=(1, 16, 16, 4096, 4096, 128, 128),
-        dtype="bfloat16",
-        causal=False,
-        variant=HOPPER,
-        config=CONFIG,
-        seconds=1e-3,
-        low=1e-3,
-        high=1e-3,
-        n=15,
-        error=0.0,
-        allowed_error=1.0,
-        threads=1,
-        source_sha256=text,
-        cubin_sha256=cubin,
-    )
+    fields = {"gpu": GPU, "shape": (1, 16, 16, 4096, 4096, 128, 128), "dtype": "bfloat16", "config": CONFIG}
+    return made_up(1e-3, HOPPER, **fields, source_sha256=text, cubin_sha256=cubin)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from microbench.errors import InputError, UnknownProbe
+from microbench.machine.arch import Machine, by_name
 from microbench.probes import HERE, discover, named
 from tests.cpu import fake_probes
 
@@ -78,6 +79,15 @@ class TestEveryProbeOfTheSuite:
         every, quick = set(probe.points()), set(probe.points(quick=True))
         assert quick
         assert quick <= every or all(axis.quick for axis in probe.axes if axis.quick is not None)
+
+
+def test_every_gpu_probe_bounds_every_metric_at_every_point() -> None:
+    """A GPU's physics is known where a virtual CPU's is not."""
+    h100 = Machine("h100-test", "H100", by_name("sm90a"), 132, 1.98e9, 3.352e12, 80 << 30, 50 << 20)
+    for probe in (probe for probe in SUITE if probe.runs_on(h100.arch)):
+        for point in (point for point in probe.points() if not (probe.skip and probe.skip(h100, point))):
+            for metric in probe.metrics:
+                assert metric.bound.at(h100, point) != (None, None), f"{metric.name} of {probe.name} at {point}"
 
 
 def test_constants_of_different_probes_have_different_names() -> None:

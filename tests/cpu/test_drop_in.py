@@ -10,20 +10,15 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from attention import FallbackWarning, ProblemError, UnsupportedError, dispatch, explain, sdpa
 from attention.call import Call, Options
+from tests.tensors import Shape, assert_same_gradients, random
 
 F = torch.nn.functional.scaled_dot_product_attention
 CLOSE: dict[str, float] = {"rtol": 0, "atol": 2e-5}
-Shape = tuple[int, ...]
 
 pytestmark = [
     pytest.mark.usefixtures("host_machine"),
     pytest.mark.filterwarnings("ignore::attention.errors.FallbackWarning"),
 ]
-
-
-def random(*shapes: Shape, grad: bool = False) -> list[torch.Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    return [torch.randn(shape, generator=generator).requires_grad_(grad) for shape in shapes]
 
 
 @pytest.fixture
@@ -62,8 +57,7 @@ def test_under_torchs_own_name_a_fallback_ends(options: tuple[Any, ...], compile
     inputs = random((1, 2, 8, 16), (1, 2, 12, 16), (1, 2, 12, 16), grad=True)
     ours, theirs = call(*inputs), F(*inputs, *options)
     torch.testing.assert_close(ours, theirs, **CLOSE)
-    for mine, expected in zip(*(torch.autograd.grad(out.sum(), inputs) for out in (ours, theirs)), strict=True):
-        torch.testing.assert_close(mine, expected, **CLOSE)
+    assert_same_gradients(ours, theirs, inputs, **CLOSE)
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
@@ -107,8 +101,7 @@ def test_leading_dimensions_broadcast_as_torchs_do(
     ours, theirs = sdpa(*inputs, **options, only=only), F(*inputs, **options)
     assert ours.shape == theirs.shape
     torch.testing.assert_close(ours, theirs, **CLOSE)
-    for mine, expected in zip(*(torch.autograd.grad(out.sum(), inputs) for out in (ours, theirs)), strict=True):
-        torch.testing.assert_close(mine, expected, **CLOSE)
+    assert_same_gradients(ours, theirs, inputs, **CLOSE)
 
 
 @pytest.mark.parametrize("mask", [(33, 40), (2, 33, 40), (1, 40), (3, 1, 1, 40)])
@@ -139,8 +132,7 @@ def test_a_causal_bias_of_torch_is_our_causality(which: int, only: str | None, h
     inputs = random((2, heads, 9, 16), (2, heads, 20, 16), (2, heads, 20, 16), grad=True)
     ours, theirs = sdpa(*inputs, bias, only=only), F(*inputs, bias._materialize())
     torch.testing.assert_close(ours, theirs, **CLOSE)
-    for mine, expected in zip(*(torch.autograd.grad(out.sum(), inputs) for out in (ours, theirs)), strict=True):
-        torch.testing.assert_close(mine, expected, **CLOSE)
+    assert_same_gradients(ours, theirs, inputs, **CLOSE)
     if only == "smscope":
         assert [(given.causal, given.bottom_right) for given in met] == [(True, which == 0)]  # no mask was made
 
@@ -154,8 +146,7 @@ def test_a_causal_bias_of_torch_compiles(which: int, dynamic: bool) -> None:
     model = torch.compile(lambda *a: sdpa(*a, bias), fullgraph=True, backend="aot_eager", dynamic=dynamic)
     ours, theirs = model(*inputs), F(*inputs, bias._materialize())
     torch.testing.assert_close(ours, theirs, **CLOSE)
-    for mine, expected in zip(*(torch.autograd.grad(out.sum(), inputs) for out in (ours, theirs)), strict=True):
-        torch.testing.assert_close(mine, expected, **CLOSE)
+    assert_same_gradients(ours, theirs, inputs, **CLOSE)
 
 
 @pytest.mark.usefixtures("swapped")

@@ -10,25 +10,14 @@ import pytest
 import attention
 from attention import AttentionProblem, Explanation, ProblemError, explain
 from attention.explain import explain_on
-from attention.machine import machine_profile
 from microbench.errors import UnknownGpu
 from microbench.machine.cpu import host_slug
-from tests.cpu.attention_profiles import hopper_profile, host_profile
+from tests.cpu.attention_profiles import hopper_profile, host_profile, saved
 
 LONG = AttentionProblem(1, 8, 8, 2048, 2048, 64)
 
 
-@pytest.fixture(autouse=True)
-def _fresh(data):
-    """Profiles and timings of a folder of the test's own."""
-    machine_profile.cache_clear()
-    yield data
-    machine_profile.cache_clear()
-
-
-def save(folder, profile):
-    (folder / "profiles").mkdir(exist_ok=True)
-    (folder / "profiles" / f"{profile.gpu}.json").write_text(profile.model_dump_json())
+pytestmark = pytest.mark.usefixtures("data")
 
 
 def test_an_explanation_says_pick_time_bound_constants_candidates_and_refusals():
@@ -80,7 +69,7 @@ def test_a_lead_that_no_timings_bear_out_is_a_note():
 
 
 def test_explain_takes_the_arguments_of_sdpa_and_arrays_too(data):
-    save(data, host_profile())
+    saved(data, host_profile())
     array = np.zeros((1, 4, 32, 16), np.float32)
     found = explain(array, array[:, :2], array[:, :2], is_causal=True, enable_gqa=True, gpu="host-test-4c")
     assert (found.choice.problem.heads_kv, found.choice.problem.causal) == (2, True)
@@ -89,8 +78,7 @@ def test_explain_takes_the_arguments_of_sdpa_and_arrays_too(data):
 
 
 def test_calls_of_the_other_two_functions_are_explained(data):
-    save(data, host_profile())
-    save(data, hopper_profile())
+    saved(data, host_profile(), hopper_profile())
     q, k = np.zeros((2, 32, 4, 16), np.float32), np.zeros((2, 64, 2, 16), np.float32)
     found = attention.explain_flash_attn_func(q, k, k, causal=True, window_size=(8, 0), gpu="host-test-4c")
     assert found.choice.pick.variant == "host/forward/tiled_online_softmax"
@@ -107,7 +95,7 @@ def test_calls_of_the_other_two_functions_are_explained(data):
 
 def test_tensors_that_are_copied_first_are_named(data):
     torch = pytest.importorskip("torch")
-    save(data, host_profile())
+    saved(data, host_profile())
     good, columns = torch.zeros(1, 2, 64, 64), torch.zeros(1, 2, 64, 64).transpose(2, 3)
     notes = explain(good, columns, good, only="smscope").notes
     assert sum("is copied first: its last dimension" in note for note in notes) == 1
@@ -128,13 +116,13 @@ def test_a_problem_or_three_tensors_and_nothing_between():
 
 
 def test_a_gpu_without_profile_is_named_with_those_that_have_one(data):
-    save(data, hopper_profile())
+    saved(data, hopper_profile())
     with pytest.raises(UnknownGpu, match="h100-test"):
         explain(LONG, gpu="h900")
 
 
 def test_a_cpu_without_profile_is_judged_by_a_shipped_one_and_says_so(data):
-    save(data, host_profile())
+    saved(data, host_profile())
     found = explain(LONG)
     assert found.choice.gpu == host_slug()  # under its own name: a neighbour's timings say nothing here
     assert any("has no profile" in caution and "make bench" in caution for caution in found.cautions)
@@ -147,7 +135,7 @@ def test_a_cpu_where_nothing_was_ever_measured_gets_torch_and_a_caution():
 
 
 def test_explain_and_its_command_need_no_torch(data):
-    save(data, hopper_profile())
+    saved(data, hopper_profile())
     script = (
         "import sys; sys.modules['torch'] = None\n"
         "from pathlib import Path\n"

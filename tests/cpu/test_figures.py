@@ -1,14 +1,6 @@
 """The figures of layouts and instructions say what they were given."""
 
-from collections.abc import Iterator
-
-import matplotlib
 import numpy as np
-import pytest
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
@@ -17,12 +9,6 @@ from microbench.report import figures_sass
 from microbench.report.figures_sass import Work
 from microbench.verify.tables import LatencyRow
 from tests.cpu.listing import assemble, word
-
-
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 def fragment(name: str, rows: int, columns: int) -> Fragment:

@@ -1,12 +1,5 @@
 """The figures of one machine come from its profile and the rows that it stands on."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-from collections.abc import Iterator
-
-import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
@@ -15,12 +8,6 @@ from microbench.probes import discover
 from microbench.report import figures_machine
 from microbench.results import derive, record
 from microbench.results.profile import Profile
-
-
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 def shipped(gpu: str) -> tuple[Profile, pd.DataFrame]:

@@ -25,6 +25,7 @@ from attention.call import TENSORS, Call, Extras, Options
 from attention.features import OPERANDS
 from tests.cpu.attention_features import Case, cases
 from tests.cpu.gradient_bounds import close
+from tests.tensors import random
 
 pytestmark = [pytest.mark.usefixtures("host_machine"), pytest.mark.filterwarnings("ignore::attention.FallbackWarning")]
 CLOSE = close((2, 4, 20, 8), (2, 2, 20, 8), enable_gqa=True)
@@ -43,11 +44,6 @@ EVERYTHING = Case(
     alibi="batch",
     sinks=True,
 )
-
-
-def random(*shapes, dtype=torch.float32, seed=0, grad=False):
-    generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(shape, generator=generator).to(dtype).requires_grad_(grad) for shape in shapes]
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)

@@ -2,25 +2,12 @@
 
 import os
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from microbench.device.host import HostDevice
 from microbench.errors import DeviceError
 from microbench.measure.host import HostBench
-
-
-@pytest.fixture(scope="module")
-def device() -> Iterator[HostDevice]:
-    opened = HostDevice()
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def bench(device: HostDevice) -> HostBench:
-    return HostBench(device, quick=True)
 
 
 def test_every_unit_of_every_work_is_done_on_its_own_thread(device: HostDevice, bench: HostBench) -> None:

@@ -12,6 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import attention
 from attention import EnvironmentLacks
 from attention.integrations import torch_sdpa
+from tests.tensors import random
 
 F = torch.nn.functional.scaled_dot_product_attention
 CLOSE = {"rtol": 0, "atol": 1e-5}
@@ -33,11 +34,6 @@ def calls(monkeypatch):
     yield seen
     attention.uninstall()
     assert torch_sdpa._override.library is None and not torch.compiler.config.cache_key_tag
-
-
-def random(*shapes, grad=False):
-    generator = torch.Generator().manual_seed(0)
-    return [torch.randn(shape, generator=generator).requires_grad_(grad) for shape in shapes]
 
 
 MASK = torch.arange(20)[None, :] <= torch.arange(12)[:, None] + 3

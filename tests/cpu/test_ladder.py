@@ -1,9 +1,9 @@
-"""The ladders: each rung is right by its name, differs from its neighbour in one idea, and can be built."""
+"""The ladders: each rung is right by its name, is a kernel of its own, and can be built."""
 
 import pytest
 
 from attention.peers import cells, ladder
-from attention.peers.ladders import Ladder, Rung, ampere, hopper
+from attention.peers.ladders import Ladder, Rung, ampere
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, by_path
 from microbench.machine.arch import by_name
@@ -23,63 +23,15 @@ def build(climbed: Ladder, problem: AttentionProblem, config: Config) -> CudaBui
     return step
 
 
-def changed(rung: Rung, beside: Rung) -> set[str]:
-    assert [axis for axis, _ in rung.config.values] == [axis for axis, _ in beside.config.values]
-    return {axis for axis, value in rung.config.values if value != beside.config[axis]}
-
-
 @LADDERS
-@CELLS
-def test_every_rung_has_its_own_name_and_stands_beside_an_earlier_one_that_is_timed(
-    climbed: Ladder, problem: AttentionProblem
-) -> None:
-    timed: set[str] = set()
-    names = [rung.name for rung in rungs(climbed, problem)]
-    assert len(set(names)) == len(names) > 3
-    for rung in rungs(climbed, problem):
-        assert rung.beside in timed if timed else rung.beside == ""
-        timed |= set() if rung.lacks else {rung.name}
-
-
-@LADDERS
-@CELLS
-def test_steps_lead_up_one_by_one_and_asides_follow(climbed: Ladder, problem: AttentionProblem) -> None:
-    steps = [rung for rung in rungs(climbed, problem) if not rung.aside]
-    assert list(rungs(climbed, problem)[: len(steps)]) == steps
-    timed = [rung for rung in steps if not rung.lacks]
-    assert [rung.beside for rung in timed] == ["", *(rung.name for rung in timed[:-1])]
-
-
-@LADDERS
-@CELLS
-def test_no_two_rungs_are_the_same_kernel(climbed: Ladder, problem: AttentionProblem) -> None:
-    made = [build(climbed, problem, rung.config) for rung in rungs(climbed, problem)]
-    assert len(set(made)) == len(made)
-
-
-@CELLS
-def test_a_rung_of_the_hopper_kernel_switches_one_idea(problem: AttentionProblem) -> None:
-    first, *others = rungs(hopper.LADDER, problem)
-    assert not any(first.config[idea] for idea in hopper.IDEAS)
-    named = {first.name: first} | {rung.name: rung for rung in others}
-    for rung in others:
-        (idea,) = changed(rung, named[rung.beside])
-        assert idea in (*hopper.IDEAS, "q_in_registers")
-    top = named[others[-1].beside].config
-    assert all(top[idea] for idea in hopper.IDEAS)
-
-
-# A block of eight warps takes the registers of two of four. The rest is room that one idea takes from another.
-TOGETHER = ({"warps", "blocks"}, {"warp_rows", "blocks"}, {"blocks", "q_in_registers"}, {"q_in_registers", "ahead"})
-
-
-@CELLS
-def test_a_rung_of_the_ampere_kernel_changes_one_value_or_two_that_belong_together(problem: AttentionProblem) -> None:
-    first, *others = rungs(ampere.LADDER, problem)
-    named = {first.name: first} | {rung.name: rung for rung in others}
-    for rung in others:
-        axes = changed(rung, named[rung.beside])
-        assert len(axes) == 1 or axes in (*TOGETHER, {"slice_keys", "tile_keys"}), rung.name
+def test_no_two_rungs_are_the_same_kernel_and_each_stands_beside_one_that_is_timed(climbed: Ladder) -> None:
+    for cell in cells.grid():
+        found, timed = rungs(climbed, cell.problem), {""}
+        made = [build(climbed, cell.problem, rung.config) for rung in found]
+        assert len(set(made)) == len({rung.name for rung in found}) == len(made) > 3
+        for rung in found:
+            assert rung.beside in timed
+            timed |= set() if rung.lacks else {rung.name}
 
 
 @CELLS

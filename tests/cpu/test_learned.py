@@ -8,7 +8,7 @@ from attention import learned, learned_file, learned_key, timings
 from microbench.errors import DataWarning
 from microbench.results.profile import Profile
 from smscope.cli import main
-from tests.cpu.attention_profiles import host_profile
+from tests.cpu.attention_profiles import host_profile, saved
 from tests.cpu.test_timings import LONG_F32, timing
 
 
@@ -115,9 +115,7 @@ def test_a_bad_line_is_named_by_every_process(profile: Profile, derived: list[st
 
 
 def test_the_verb_profile_writes_it_beside_each_profile(profile: Profile, data: Path) -> None:
-    file = data / "profiles" / f"{profile.gpu}.json"
-    file.parent.mkdir()
-    file.write_text(profile.model_dump_json())
+    file = saved(data, profile)
     with pytest.raises(SystemExit) as left:
         main(["profile"])
     assert not left.value.code and [each.name for each in (data / "corrections").iterdir()] == [file.name]

@@ -5,14 +5,13 @@ import torch
 
 from attention import machine
 from microbench.errors import UnknownArch
-from tests.cpu.attention_profiles import hopper_profile
+from tests.cpu.attention_profiles import hopper_profile, saved
 
 
 @pytest.fixture
 def gpu(monkeypatch, data):
     """A made-up GPU, `gpu(name, capability, sm_count)`, beside one shipped profile of a Hopper with 132 SMs."""
-    (data / "profiles").mkdir()
-    (data / "profiles" / "h100-test.json").write_text(hopper_profile().model_dump_json())
+    saved(data, hopper_profile())
 
     def present(name, capability, sm_count):
         facts = SimpleNamespace(
@@ -20,10 +19,8 @@ def gpu(monkeypatch, data):
         )
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: facts)
         monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device: name)
-        machine.machine_profile.cache_clear()
 
-    yield present
-    machine.machine_profile.cache_clear()
+    return present
 
 
 def test_a_gpu_of_a_profile_is_judged_by_it(gpu):

@@ -1,28 +1,14 @@
 """microbench.measure.host: slopes from disturbed clocks."""
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microbench.device.host import HostDevice
 from microbench.errors import DeviceError
 from microbench.measure.host import HostBench, Timing
-
-
-@pytest.fixture(scope="module")
-def device() -> Iterator[HostDevice]:
-    opened = HostDevice()
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def bench(device: HostDevice) -> HostBench:
-    return HostBench(device, quick=True)
 
 
 class Clockwork:

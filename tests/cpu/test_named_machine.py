@@ -10,16 +10,10 @@ from microbench.errors import UnknownGpu
 from microbench.published.boards import known
 from microbench.published.names import matching
 from microbench.results.profile import Profile
-from tests.cpu.attention_profiles import hopper_profile, host_profile
+from tests.cpu.attention_profiles import hopper_profile, host_profile, saved
 
 PROBLEM = AttentionProblem(1, 32, 8, 4096, 4096, 128, dtype="bfloat16", causal=True)
 A100S = ("a100-sxm4-40gb", "a100-sxm4-80gb", "a100-pcie-40gb", "a100-pcie-80gb")
-
-
-def save(folder: Path, *profiles: Profile) -> None:
-    (folder / "profiles").mkdir(exist_ok=True)
-    for profile in profiles:
-        (folder / "profiles" / f"{profile.gpu}.json").write_text(profile.model_dump_json())
 
 
 def called(gpu: str, sm_count: int = 132) -> Profile:
@@ -111,7 +105,7 @@ def test_published_values_are_in_our_units_and_of_these_boards_alone() -> None:
 
 
 def test_a_profile_is_found_by_its_name_before_any_board(data: Path) -> None:
-    save(data, called("h100-sxm-80gb"), host_profile())
+    saved(data, called("h100-sxm-80gb"), host_profile())
     exact = named_machine("h100-sxm-80gb")
     assert (exact.profile.gpu, exact.caution, exact.known) == ("h100-sxm-80gb", None, None)
     near = named_machine("H100")
@@ -121,14 +115,14 @@ def test_a_profile_is_found_by_its_name_before_any_board(data: Path) -> None:
 
 
 def test_of_two_profiles_neither_is_guessed(data: Path) -> None:
-    save(data, called("h100-sxm-80gb"), called("h100-pcie-80gb", 114))
+    saved(data, called("h100-sxm-80gb"), called("h100-pcie-80gb", 114))
     with pytest.raises(UnknownGpu, match="may be h100-pcie-80gb or h100-sxm-80gb; name one"):
         named_machine("h100")
     assert named_machine("h100 pcie").profile.sm_count == 114
 
 
 def test_a_board_without_a_profile_is_judged_as_a_gpu_of_that_kind_would_be(data: Path) -> None:
-    save(data, called("h100-sxm-80gb"))
+    saved(data, called("h100-sxm-80gb"))
     found = named_machine("h100-pcie")
     assert found.profile.gpu == "h100-sxm-80gb"
     assert found.caution is not None and "'h100-pcie' (H100 PCIe 80GB) has no profile" in found.caution
@@ -138,7 +132,7 @@ def test_a_board_without_a_profile_is_judged_as_a_gpu_of_that_kind_would_be(data
 
 
 def test_an_unknown_name_also_says_which_profiles_there_are(data: Path) -> None:
-    save(data, called("h100-sxm-80gb"))
+    saved(data, called("h100-sxm-80gb"))
     with pytest.raises(UnknownGpu, match="Profiles: h100-sxm-80gb"):
         named_machine("no-such-gpu")
 
@@ -162,7 +156,7 @@ def test_the_explanation_says_what_is_known_and_what_could_run(data: Path) -> No
 
 
 def test_a_measured_gpu_has_no_such_part(data: Path) -> None:
-    save(data, called("h100-sxm-80gb"))
+    saved(data, called("h100-sxm-80gb"))
     found = explain(PROBLEM, gpu="h100-sxm-80gb")
     assert found.known is None
     assert "vendor's numbers" not in str(found)

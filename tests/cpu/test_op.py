@@ -16,17 +16,13 @@ from attention.features import OPERANDS
 from attention.machine import MachineProfile
 from tests.cpu.attention_profiles import host_profile
 from tests.cpu.gradient_bounds import bounds, close
+from tests.tensors import assert_same_gradients, random
 
 F = torch.nn.functional.scaled_dot_product_attention
 CLOSE = close((2, 4, 50, 16), (2, 2, 50, 16), enable_gqa=True)
 
 
 pytestmark = pytest.mark.usefixtures("host_machine")
-
-
-def random(*shapes, dtype=torch.float32, seed=0, grad=False):
-    generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(shape, generator=generator).to(dtype).requires_grad_(grad) for shape in shapes]
 
 
 @pytest.mark.parametrize("only", ["smscope", "torch", None])
@@ -144,8 +140,7 @@ def test_a_compiled_graph_has_no_break_and_gives_the_same(dynamic):
         inputs = random((1, 4, rows, 8), (1, 2, rows, 8), (1, 2, rows, 8), grad=True)
         eager, graph = model(*inputs), compiled(*inputs)
         torch.testing.assert_close(graph, eager, **CLOSE)
-        for one, other in zip(*(torch.autograd.grad(out.sum(), inputs) for out in (graph, eager)), strict=True):
-            torch.testing.assert_close(one, other, **CLOSE)
+        assert_same_gradients(graph, eager, inputs, **CLOSE)
 
 
 def test_a_fallback_inside_a_compiled_graph_warns_while_it_is_traced():

@@ -45,15 +45,11 @@ class Installed:
         self.folder = folder
         self.python = folder / "env" / "bin" / "python"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
-        self.install(wheel)
+        pip = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--no-index", "--no-deps"]
+        subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
         # A path in a .pth file adds the packages there, not the .pth files beside them: no editable smscope comes too.
         (site,) = (folder / "env" / "lib").glob("python*/site-packages")
         (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
-
-    def install(self, wheel: Path) -> None:
-        """`pip install` of a wheel file, and of nothing else."""
-        pip = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--no-index", "--no-deps"]
-        subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
 
     def run(self, *arguments: str, program: str = "python", **more: str) -> subprocess.CompletedProcess[str]:
         """`python ...` away from the checkout, with a user's data and cache folders of its own; `more`: variables."""
@@ -164,33 +160,6 @@ def test_the_installed_command_lists_its_verbs_and_imports_nothing_that_lies_aro
         (installed.folder / "attention.py").unlink()
 
 
-def test_the_installed_package_hands_on_both_packages_names(installed: Installed) -> None:
-    names = "smscope.sdpa.__module__, smscope.Profile.__module__, smscope.__all__"
-    sdpa, profile, every = installed.json("-c", f"import json, smscope; print(json.dumps([{names}]))")
-    assert (sdpa, profile) == ("attention.op", "microbench.results.profile")
-    assert {"explain", "load_runs"} <= {*every}
-
-
-def test_a_distribution_installed_over_the_wheel_is_named(wheel: Path, tmp_path: Path) -> None:
-    """What `pip install attention` does, with a wheel of that import name that is made here."""
-    mine = Installed(tmp_path, wheel)
-    other = tmp_path / "attention_else-5.0.0-py3-none-any.whl"
-    info = "attention_else-5.0.0.dist-info"
-    with zipfile.ZipFile(other, "w") as archive:
-        archive.writestr("attention/__init__.py", "raise SystemExit('this must not run')\n")
-        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: attention-else\nVersion: 5.0.0\n")
-        archive.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        archive.writestr(
-            f"{info}/RECORD", f"attention/__init__.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n"
-        )
-    mine.install(other)
-    told = mine.run("list", program="smscope")
-    assert (told.returncode, told.stdout, told.stderr.count("\n")) == (1, "", 1)
-    assert "installed by the distribution 'attention-else', replaces it" in told.stderr
-
-
 def test_the_wheel_lists_its_probes(installed: Installed) -> None:
     probes = installed.json("-m", "microbench", "list", "--json")
     assert {probe["probe"] for probe in probes} == {
@@ -214,13 +183,6 @@ def test_the_wheel_verifies_without_the_tests(names: set[str], installed: Instal
         quick = ("--device", "emulated:sm80", "--only", "ffma_latency", "--quick", "--json")
         (row,) = installed.json("verify", *quick, program="smscope")
         assert (row["status"], row["checked"] > 0) == ("emulated", True)
-
-
-def test_an_unknown_gpu_is_one_sentence_and_exit_code_2(installed: Installed) -> None:
-    told = installed.run("-m", "attention", "explain", *SHAPE, "--gpu", "no-such-gpu", "--json")
-    assert told.returncode == 2
-    assert "no-such-gpu" in told.stderr + told.stdout
-    assert "Traceback" not in told.stderr
 
 
 def test_new_runs_of_an_installed_wheel_go_to_the_users_folder(installed: Installed) -> None:

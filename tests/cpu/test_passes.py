@@ -12,12 +12,13 @@ from attention.bench import Measured
 from attention.choose import choose
 from attention.explain import explain_on
 from attention.kernels.torch import cpu
-from attention.machine import machine_profile
 from attention.timing import Timing
 from attention.variant import Config, CudaBuild, Variant, by_path, discover, every_shipped, shipped
 from microbench.machine.cpu import host_slug
 from microbench.measure import turns
-from tests.cpu.attention_profiles import hopper_profile, host_profile
+from tests.cpu.attention_profiles import hopper_profile, host_profile, saved
+from tests.cpu.commands import called
+from tests.cpu.timing_rows import made_up
 
 CACHED = AttentionProblem(8, 8, 2, 1, 2048, 64)
 SMALL = AttentionProblem(1, 2, 1, 24, 40, 16, causal=True)
@@ -47,11 +48,7 @@ VARIANTS = (
 """
 
 
-@pytest.fixture(autouse=True)
-def _fresh(data: Path):
-    machine_profile.cache_clear()
-    yield
-    machine_profile.cache_clear()
+pytestmark = pytest.mark.usefixtures("data")
 
 
 @pytest.fixture
@@ -116,12 +113,9 @@ def test_an_explanation_names_the_backward_and_explains_it_when_asked() -> None:
 
 
 def test_the_command_line_explains_and_picks_backwards(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (data / "profiles").mkdir()
-    (data / "profiles" / "h100-test.json").write_text(hopper_profile().model_dump_json())
+    saved(data, hopper_profile())
     for verb in ("explain", "picks"):
-        with pytest.raises(SystemExit):
-            cli.main([verb, "--gpu", "h100-test", "--backward"])
-        assert "backward/torch_cudnn" in capsys.readouterr().out
+        assert "backward/torch_cudnn" in called(capsys, cli.main, verb, "--gpu", "h100-test", "--backward")[1]
 
 
 def timed(monkeypatch: pytest.MonkeyPatch) -> list[Measured]:
@@ -161,10 +155,9 @@ def test_a_wrong_backward_is_named_and_not_timed(monkeypatch: pytest.MonkeyPatch
 
 def test_the_bench_writes_backwards_beside_forwards(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     monkeypatch.setattr(turns, "CALLS", 3)
-    with pytest.raises(SystemExit) as left:
-        cli.main(["bench", "--shape", "1,2,1,24,40,16", "--causal", "--backward", "--json"])
-    rows = json.loads(capsys.readouterr().out)
-    assert not left.value.code and {row["timing"].get("passes") for row in rows} == {"backward"}
+    code, out, _ = called(capsys, cli.main, "bench", "--shape", "1,2,1,24,40,16", "--causal", "--backward", "--json")
+    rows = json.loads(out)
+    assert not code and {row["timing"].get("passes") for row in rows} == {"backward"}
 
 
 STEPS = tuple(CudaBuild(f"attention_forward_{part}", (("PART", n),), 128, 1024) for n, part in enumerate("ab"))
@@ -178,10 +171,8 @@ def test_a_kernel_of_two_steps_is_two_builds_and_a_timing_holds_by_both(monkeypa
     assert two.workspace(CACHED, Config()) == 4096 and real.workspace(CACHED, Config()) == 0
     monkeypatch.setattr(learned.cubins, "current", lambda _: frozenset({"a" * 64, "b" * 64}))
     known = learned._known(hopper_profile(), (two,))
-    row = {"variant": real.path, "gpu": "h100-test", "measured_utc": "2027-01-01T00:00:00Z", "seconds": 1.0, "low": 1.0}
-    row |= {"shape": (1, 1, 1, 1, 1, 64, 64), "dtype": "bfloat16", "causal": False, "high": 1.0, "n": 1, "threads": 1}
-    row |= {"error": 0.0, "allowed_error": 1.0}
+    row = {"gpu": "h100-test", "shape": (1, 1, 1, 1, 1, 64, 64), "dtype": "bfloat16"}
     for second, holds in (("b", True), ("c", False)):
-        timing = Timing(**row, cubin_sha256=f"{'a' * 64}+{second * 64}")
+        timing = made_up(1.0, real.path, **row, cubin_sha256=f"{'a' * 64}+{second * 64}")
         assert (known.of(timing) is two) == holds
     assert real.steps(replace(CACHED, dtype="bfloat16"), real.configs()[0]) and len(two.steps(CACHED, Config())) == 2

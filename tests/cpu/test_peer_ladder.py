@@ -1,12 +1,5 @@
 """What a ladder was promised, what its figures show, and what is read from the kernel's loop."""
 
-from collections.abc import Iterator
-
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,12 +16,6 @@ from tests.cpu.test_peer_results import timing
 
 TILE = Config((("tile_keys", 128), ("warpgroups", 2), ("stages", 2)))
 PROFILE = hopper_profile(wgmma_bf16_flops_per_clk_sm=4096.0, mufu_ex2_per_clk_sm=16.0, ffma_per_clk_sm=128.0)
-
-
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 def problem(head_dim: int = 128, causal: bool = True) -> AttentionProblem:

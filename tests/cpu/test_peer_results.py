@@ -1,11 +1,5 @@
 """What the comparison's files say, and that its figure is drawn from them."""
 
-from collections.abc import Iterator
-
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import pytest
 from PIL import Image
@@ -16,38 +10,17 @@ from attention.peers import figure, results, run
 from attention.peers.results import AMPERE, HOPPER, Result
 from attention.timing import Timing
 from attention.variant import Config
-from tests.cpu.attention_profiles import hopper_profile
+from tests.cpu.attention_profiles import hopper_profile, saved
+from tests.cpu.timing_rows import made_up
 
 GPU = "h100-test"
 TILE = {"tile_keys": 128, "warpgroups": 2, "stages": 2}
 
 
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    yield
-    plt.close("all")
-
-
 def timing(variant: str, microseconds: float, **changes: object) -> Timing:
-    fields = {
-        "gpu": GPU,
-        "measured_utc": "2026-11-21T00:00:00+00:00",
-        "shape": (4, 16, 16, 4096, 4096, 128, 128),
-        "dtype": "bfloat16",
-        "causal": False,
-        "variant": variant,
-        "seconds": microseconds * 1e-6,
-        "low": microseconds * 0.99e-6,
-        "high": microseconds * 1.01e-6,
-        "n": 15,
-        "error": 0.0,
-        "allowed_error": 1.0,
-        "threads": 1,
-        "source_sha256": "",
-        "run": "2",
-        "grid": True,
-    }
-    return Timing.model_validate(fields | changes)
+    seconds = microseconds * 1e-6
+    fields = {"gpu": GPU, "shape": (4, 16, 16, 4096, 4096, 128, 128), "dtype": "bfloat16", "run": "2", "grid": True}
+    return made_up(seconds, variant, **(fields | {"low": 0.99 * seconds, "high": 1.01 * seconds} | changes))
 
 
 def cell(**changes: object) -> list[Timing]:
@@ -165,8 +138,7 @@ def test_the_summary_gives_mean_and_worst_of_both_kinds_of_cells() -> None:
 
 
 def test_bench_beside_peers_draws_what_it_timed(data, monkeypatch) -> None:
-    (data / "profiles").mkdir()
-    (data / "profiles" / f"{GPU}.json").write_text(hopper_profile().model_dump_json())
+    saved(data, hopper_profile())
 
     def compare(**_: object) -> list[run.Outcome]:
         write(cell())

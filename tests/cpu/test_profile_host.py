@@ -7,12 +7,11 @@ import pytest
 from microbench.errors import UnknownGpu
 from microbench.machine.cpu import host_slug
 from microbench.results.profile import Profile
+from tests.cpu.attention_profiles import saved
 
 
 def put(data: Path, slug: str) -> None:
-    (data / "profiles").mkdir(exist_ok=True)
-    profile = Profile(gpu=slug, name=slug, arch="host", sm_count=2)
-    (data / "profiles" / f"{slug}.json").write_text(profile.model_dump_json())
+    saved(data, Profile(gpu=slug, name=slug, arch="host", sm_count=2))
 
 
 def test_host_is_this_cpu_where_it_was_measured(data: Path) -> None:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from microbench.run.judge import judged
 from microbench.run.plan import Task
 from microbench.run.wire import Answer
 from tests.cpu import fake_probes
+from tests.cpu.typed_run import DRIVER, start, wait_for_rows
 
 MACHINE = Machine("cpu", "CPU", by_name("host"), 2, None, None, 1 << 30, None)
 
@@ -161,39 +161,6 @@ def test_a_run_of_which_nothing_is_supported_keeps_no_file(data: Path, tmp_path:
 
 
 # Interruption, on the command line as a person meets it -----------------------------------------------------------
-
-DRIVER = """
-import sys
-from pathlib import Path
-from microbench import paths
-data = Path(sys.argv.pop(1))
-paths.writable_data = lambda: data
-paths.data_roots = lambda: [data]
-from microbench.cli import main
-main(sys.argv[1:])
-"""
-
-
-def start(data: Path, *arguments: str) -> subprocess.Popen[str]:
-    """`python -m microbench run` with another data folder; Ctrl-C works even where our own parent ignores it."""
-    return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(data), "run", "--device", "host", "--retries", "0", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[2],
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-
-
-def wait_for_rows(data: Path, count: int) -> Path:
-    """The run's file, once it holds so many records."""
-    for _ in range(600):
-        files = list(data.glob("runs/*/*.jsonl"))
-        if files and files[0].read_text().count('"kind":"record"') >= count:
-            return files[0]
-        time.sleep(0.1)
-    raise AssertionError("the run wrote nothing in 60 s")
 
 
 def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(data: Path, tmp_path: Path) -> None:

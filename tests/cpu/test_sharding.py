@@ -9,6 +9,7 @@ import torch.distributed as dist
 
 import attention.operator  # noqa: F401  its operators are called by name
 from attention import flash_attn_func, flash_attn_varlen_func, sdpa
+from tests.tensors import random
 
 if not dist.is_available():
     pytest.skip("this torch has no distributed package", allow_module_level=True)
@@ -33,11 +34,6 @@ def mesh() -> Iterator[DeviceMesh]:
     dist.init_process_group("fake", rank=0, world_size=RANKS, store=FakeStore())
     yield init_device_mesh("cpu", (RANKS,))
     dist.destroy_process_group()
-
-
-def random(*shapes: tuple[int, ...]) -> list[torch.Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    return [torch.randn(shape, generator=generator) for shape in shapes]
 
 
 def sharded(mesh: DeviceMesh, tensor: torch.Tensor, place: Any) -> Any:

@@ -8,6 +8,7 @@ from microbench.errors import UnknownGpu
 from microbench.machine.nvml import Gpu
 from microbench.results import this_machine
 from microbench.results.profile import Profile
+from tests.cpu.attention_profiles import saved
 
 OWN = "host-mine-4c"
 
@@ -22,9 +23,7 @@ def measured(data: Path, *slugs: str) -> None:
     for slug in slugs:
         (data / "runs" / slug).mkdir(parents=True)
         (data / "runs" / slug / "r.jsonl").touch()
-        (data / "profiles").mkdir(exist_ok=True)
-        profile = Profile(gpu=slug, name=slug, arch="host", sm_count=2)
-        (data / "profiles" / f"{slug}.json").write_text(profile.model_dump_json())
+        saved(data, Profile(gpu=slug, name=slug, arch="host", sm_count=2))
 
 
 def test_the_readers_own_machine_is_opened_by_default(data: Path) -> None:

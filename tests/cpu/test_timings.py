@@ -5,14 +5,14 @@ from pydantic import ValidationError
 
 from attention import bench, identity, learned, timings
 from attention.corrections import Corrections
-from attention.machine import machine_profile
 from attention.model import predict
 from attention.problem import AttentionProblem
-from attention.timing import Timing
 from attention.variant import Config, by_path
 from microbench import paths
+from microbench.machine.cpu import host_slug
 from microbench.measure import turns
 from tests.cpu.attention_profiles import host_profile
+from tests.cpu.timing_rows import made_up
 
 OURS = "host/forward/tiled_online_softmax"
 LONG_F32 = f"{OURS} float32 many queries"
@@ -20,24 +20,8 @@ TILE = {"block_q": 64, "block_kv": 64}
 
 
 def timing(seconds, variant=OURS, **changes):
-    fields = {
-        "gpu": "host-test-4c",
-        "measured_utc": "2026-01-01T00:00:00+00:00",
-        "shape": (1, 8, 8, 1024, 1024, 64, 64),
-        "dtype": "float32",
-        "causal": False,
-        "variant": variant,
-        "config": TILE if variant == OURS else {},
-        "seconds": seconds,
-        "low": seconds,
-        "high": seconds,
-        "n": 11,
-        "error": 0.0,
-        "allowed_error": 1.0,
-        "threads": 4,
-        "source_sha256": identity.text_sha256(variant),
-    }
-    return Timing(**(fields | changes))
+    config, text = TILE if variant == OURS else {}, identity.text_sha256(variant)
+    return made_up(seconds, variant, **({"config": config, "threads": 4, "source_sha256": text} | changes))
 
 
 def test_a_timing_survives_the_file(data):
@@ -168,12 +152,10 @@ def test_code_is_what_is_included_without_comments_and_what_chooses_a_tile(tmp_p
 
 @pytest.mark.parametrize("disturbed", [(), ("busy",)])
 def test_the_bench_checks_times_and_keeps_each_candidate_of_a_quiet_machine(data, monkeypatch, disturbed):
-    machine_profile.cache_clear()
     monkeypatch.setattr(bench, "trouble", lambda *_: disturbed)
     monkeypatch.setattr(turns, "CALLS", 3)
     problem = AttentionProblem(1, 4, 2, 70, 90, 16, causal=True)
     measured = bench.bench([problem])
-    machine_profile.cache_clear()
     assert {each.candidate.variant for each in measured} == {
         f"host/forward/{name}" for name in ("tiled_online_softmax", "torch_sdpa", "torch_math")
     }
@@ -186,7 +168,6 @@ def test_the_bench_checks_times_and_keeps_each_candidate_of_a_quiet_machine(data
 
 
 def test_a_wrong_kernel_is_named_and_not_timed(data, monkeypatch):
-    machine_profile.cache_clear()
     real = bench.by_path
 
     def broken(path):
@@ -204,7 +185,6 @@ def test_a_wrong_kernel_is_named_and_not_timed(data, monkeypatch):
 
     monkeypatch.setattr(bench, "by_path", broken)
     measured = bench.bench([AttentionProblem(1, 2, 2, 40, 40, 16)])
-    machine_profile.cache_clear()
     ours = next(each for each in measured if each.candidate.variant == OURS)
     assert ours.timing is None and "wrong" in ours.failure
-    assert all(each.variant != OURS for each in timings.read(bench.host_slug())[0])
+    assert all(each.variant != OURS for each in timings.read(host_slug())[0])

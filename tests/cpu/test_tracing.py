@@ -16,6 +16,7 @@ from torch.profiler import ExecutionTraceObserver
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 from attention import UnsupportedError, dispatch, flash_attn_func, flash_attn_varlen_func, sdpa
+from tests.tensors import assert_same_gradients, random
 
 F = torch.nn.functional.scaled_dot_product_attention
 CLOSE: dict[str, float] = {"rtol": 0, "atol": 2e-5}
@@ -24,11 +25,6 @@ pytestmark = [
     pytest.mark.usefixtures("host_machine"),
     pytest.mark.filterwarnings("ignore::attention.errors.FallbackWarning"),
 ]
-
-
-def random(*shapes: tuple[int, ...], grad: bool = False) -> list[torch.Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    return [torch.randn(shape, generator=generator).requires_grad_(grad) for shape in shapes]
 
 
 class Block(torch.nn.Module):
@@ -150,8 +146,7 @@ def test_vmap_asks_nothing_of_torchs_own_rules_for_masks(monkeypatch: pytest.Mon
     out = torch.vmap(lambda each, mask: sdpa(each, each, each, mask))(q, bias)
     expected = torch.stack([F(each, each, each, mask) for each, mask in zip(q, bias, strict=True)])
     torch.testing.assert_close(out, expected, **CLOSE)
-    for mine, theirs in zip(*(torch.autograd.grad(each.sum(), (q, bias)) for each in (out, expected)), strict=True):
-        torch.testing.assert_close(mine, theirs, **CLOSE)
+    assert_same_gradients(out, expected, (q, bias), **CLOSE)
 
 
 def test_two_maps_and_their_gradients() -> None:
@@ -169,8 +164,7 @@ def test_two_maps_and_their_gradients() -> None:
         ]
     )
     torch.testing.assert_close(out, expected, **CLOSE)
-    for mine, theirs in zip(*(torch.autograd.grad(each.sum(), (q, k)) for each in (out, expected)), strict=True):
-        torch.testing.assert_close(mine, theirs, **CLOSE)
+    assert_same_gradients(out, expected, (q, k), **CLOSE)
 
 
 @pytest.mark.parametrize("slopes", [None, (2,), (3, 2), (2, 2), (3, 2, 2)])

@@ -25,6 +25,7 @@ from microbench.verify.forward import ForwardProblemRow
 from microbench.verify.probed import Examined
 from microbench.verify.results import Failure, KernelResult, ProbeResult
 from smscope import cli, verifying
+from tests.cpu.commands import called
 
 HOPPER = nvml.Gpu(0, "NVIDIA H100 80GB HBM3", 80 << 30, (9, 0), False)
 VOLTA = nvml.Gpu(0, "Tesla V100-SXM2-16GB", 16 << 30, (7, 0), False)
@@ -42,11 +43,7 @@ WHERE = {
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr) of `smscope verify ...`."""
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["verify", *arguments])
-    told = capsys.readouterr()
-    return int(ended.value.code or 0), told.out, told.err
+    return called(capsys, cli.main, "verify", *arguments)
 
 
 @pytest.fixture

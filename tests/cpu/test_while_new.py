@@ -13,7 +13,7 @@ from attention.machine import MachineProfile
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from attention.while_new import CALLS_OF_A_SHAPE, Tally, while_new
-from tests.cpu.attention_profiles import hopper_profile
+from tests.cpu.attention_profiles import forget_choices, hopper_profile
 
 OURS, CUDNN, FLASH = "sm90a/forward/warp_specialised", "sm90a/forward/torch_cudnn", "sm80/forward/torch_flash"
 
@@ -58,8 +58,7 @@ def test_a_plan_pays_after_many_calls() -> None:
 @pytest.fixture
 def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Routes of one query on a made-up GPU, by these timings."""
-    for cache in (plan.plan_of, plan._pick_of, route._route):
-        cache.cache_clear()
+    forget_choices()
     monkeypatch.setattr(plan, "machine_profile", lambda _device: MachineProfile(hopper_profile()))
     monkeypatch.setattr(plan.learned, "of_machine", lambda _profile: timed())
 
@@ -70,8 +69,7 @@ def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
         return route._route(query, key, key, *(torch.bfloat16,) * 3, *(device,) * 3, *options)
 
     yield routed
-    for cache in (plan.plan_of, plan._pick_of, route._route):
-        cache.cache_clear()
+    forget_choices()
 
 
 def test_each_length_counts_its_own_calls(on_a_gpu: Any) -> None:

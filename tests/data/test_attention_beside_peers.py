@@ -1,7 +1,6 @@
 """The committed comparison on an H200: of this tree's kernels, and at least as fast as was promised."""
 
 import math
-from collections import defaultdict
 
 import pytest
 
@@ -12,7 +11,7 @@ from attention.corrections import FEW_QUERIES
 from attention.cubins import Compiled
 from attention.cuda.kernels import cubin_of
 from attention.identity import text_sha256
-from attention.problem import AttentionProblem
+from attention.peers.results import AMPERE, HOPPER, by_cell, mean
 from attention.timing import Timing
 from attention.variant import CudaBuild, by_path, shipped
 from microbench import paths
@@ -27,29 +26,14 @@ FINAL = [row for row in WHOLE if row.shape[3] > FEW_QUERIES]
 FEW = [row for row in WHOLE if row.shape[3] <= FEW_QUERIES]
 
 
-def cells_of(rows: list[Timing]) -> dict[tuple[AttentionProblem, tuple[int, ...]], list[Timing]]:
-    """Rows of the same problem together."""
-    cells: dict[tuple[AttentionProblem, tuple[int, ...]], list[Timing]] = defaultdict(list)
-    for row in rows:
-        cells[row.problem, row.lengths].append(row)
-    return cells
-
-
-def ratios(variant: str, peers: tuple[str, ...] = ()) -> dict[bool, list[float]]:
+def ratios(variant: str, peer: str = "") -> dict[bool, list[float]]:
     """Best peer's time over ours, of the configuration that was picked; by whether the cell is on the grid."""
     found: dict[bool, list[float]] = {True: [], False: []}
-    for rows in cells_of(FINAL).values():
-        ours = [row.seconds for row in rows if row.variant == variant]
-        others = [
-            row.seconds for row in rows if row.variant.startswith("peer/") and (not peers or row.variant in peers)
-        ]
-        if ours and others:
-            found[rows[0].grid].append(min(others) / min(ours))
+    for result in by_cell(row for row in FINAL if row.variant in (variant, peer) or not peer):
+        ratio = result.ratio(variant)
+        if ratio is not None:
+            found[result.cell.grid].append(ratio)
     return found
-
-
-def mean(values: list[float]) -> float:
-    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def test_every_line_can_be_read() -> None:
@@ -61,19 +45,19 @@ def test_the_last_run_met_flash_attention_4_and_cudnn() -> None:
 
 
 def test_the_hopper_kernel_keeps_its_floors_beside_the_best_peer() -> None:
-    found = ratios("sm90a/forward/warp_specialised")
+    found = ratios(HOPPER)
     assert len(found[True]) == 18 and len(found[False]) == 10
     assert mean(found[True]) >= 0.90 and min(found[True]) >= 0.80
     assert mean(found[False]) >= 0.90 and min(found[False]) >= 0.75
 
 
 def test_the_hopper_kernel_is_ahead_of_every_peer_in_every_cell() -> None:
-    found = ratios("sm90a/forward/warp_specialised")
+    found = ratios(HOPPER)
     assert min(found[True] + found[False]) > 1.0
 
 
 def test_the_ampere_kernel_is_ahead_of_flash_attention_2_on_the_same_gpu() -> None:
-    found = ratios("sm80/forward/software_pipelined", ("peer/torch_flash",))
+    found = ratios(AMPERE, "peer/torch_flash")
     assert found[True] and mean(found[True] + found[False]) >= 1.0
 
 
@@ -82,13 +66,13 @@ def lost_by(rows: list[Timing]) -> list[float]:
     profile = Profile.load(GPU)
     efficiencies = learned.of_machine(profile)
     lost = []
-    for cell in cells_of(rows).values():
+    for result in by_cell(rows):
         seconds: dict[str, float] = {}
-        for row in cell:
+        for row in result.timings:
             name = row.variant.replace("peer/", "")
             seconds[name] = min(row.seconds, seconds.get(name, math.inf))
         seconds.pop("flash_attn_4", None)
-        pick = choose(profile, representative(cell[0].problem), efficiencies=efficiencies).pick.variant
+        pick = choose(profile, representative(result.cell.problem), efficiencies=efficiencies).pick.variant
         lost.append(seconds[pick if pick in seconds else pick.rpartition("/")[2]] / min(seconds.values()))
     return lost
 
@@ -112,11 +96,7 @@ def test_every_timing_says_under_what_it_was_taken() -> None:
 
 def test_hot_and_held_by_its_power_the_kernel_is_ahead_in_the_mean_and_behind_by_less_than_one_per_cent() -> None:
     """A second of each alone: what uses less power then keeps more of its clock."""
-    found = []
-    for rows in cells_of(FINAL).values():
-        alone = {row.variant: row.sustained_seconds for row in rows if row.sustained_seconds and row.joules}
-        ours = alone.pop("sm90a/forward/warp_specialised")
-        found.append(min(alone.values()) / ours)
+    found = [ratio for result in by_cell(FINAL) if (ratio := result.sustained_ratio(HOPPER)) is not None]
     assert len(found) == 28 and mean(found) >= 1.05 and min(found) >= 0.99
 
 

@@ -1,17 +1,24 @@
 """What the launches of both forward kernels on the emulator have alike: a ForwardCase as the fields of `Launch`."""
 
+import ctypes
 import hashlib
 import math
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from attention.cuda.source import COMMON, PACKAGE, generated
+from attention.problem import AttentionProblem
+from attention.variant import Config, CudaBuild, by_path
 from microbench import files
-from microbench.emulator import EmulatedDevice
-from tests.emulated.forward_case import Array, ForwardCase, Inputs
+from microbench.compile import Defines
+from microbench.emulator import EmulatedDevice, toolchain
+from microbench.emulator.device import EmulatedKernel
+from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs
+from tests.emulated.poisoned import Placed, placed
 
 LOG2_E = math.log2(math.e)
 OPEN = 1 << 20  # an edge of the band that hides nothing
@@ -28,13 +35,91 @@ def headers_of(folder: Path) -> tuple[Path, ...]:
     return COMMON, folder, PACKAGE, place
 
 
-def describe(launch: Any, case: ForwardCase, tile_rows: int, section: int) -> None:
+@dataclass(frozen=True)
+class Kernel:
+    """A configuration of a variant, compiled for a problem; a case of that head dim may leave its features unused.
+
+    changes     defines to override
+    source      another text of kernel.cu, with its headers inlined
+    """
+
+    variant: str
+    config: Config
+    problem: AttentionProblem
+    changes: Defines = ()
+    source: str = ""
+
+    @property
+    def build(self) -> CudaBuild:
+        """What the launcher gives NVRTC."""
+        (build,) = by_path(self.variant).steps(self.problem, self.config)
+        return build
+
+    @property
+    def defines(self) -> dict[str, int | str]:
+        return dict(self.build.defines) | dict(self.changes)
+
+    @property
+    def include(self) -> tuple[Path, ...]:
+        return headers_of(by_path(self.variant).folder)
+
+    @property
+    def text(self) -> str:
+        return self.source or (by_path(self.variant).folder / "kernel.cu").read_text()
+
+    def load(self, device: EmulatedDevice) -> EmulatedKernel:
+        """Built for the emulator, or taken from the cache."""
+        defines = tuple(self.defines.items())
+        return device.load(self.text, "kernel.cu", kernel=self.build.kernel, defines=defines, include=self.include)
+
+    def library(self) -> ctypes.PyDLL:
+        """What it is built into: one for all launches of this process."""
+        defines = tuple(self.defines.items())
+        return ctypes.PyDLL(
+            str(toolchain.build_kernel(self.text, "kernel.cu", self.build.kernel, defines, self.include))
+        )
+
+
+@dataclass(frozen=True)
+class Room:
+    """The tensors of a case in poisoned memory; of three lse the middle one is the kernel's."""
+
+    held: dict[str, Placed]
+    lse: Array
+
+    def outputs(self, more: str = "") -> Outputs:
+        """What the kernel left. `more`: what else it did wrong."""
+        strays = [f"wrote beside {name}" for name, place in self.held.items() if not place.untouched]
+        strays += ["wrote beside lse"] * (not np.isnan(self.lse[::2]).all())
+        return Outputs(self.held["out"].array.copy(), self.lse[1].copy(), next(iter([*strays, more])))
+
+
+def room_of(device: EmulatedDevice, case: ForwardCase, inputs: Inputs) -> Room:
+    """Inputs where they are to lie, and room for the results."""
+    held = {name: placed(device, case.memory, getattr(inputs, name).shape) for name in "qkv"}
+    for name, place in held.items():
+        place.array[...] = getattr(inputs, name)
+    held["out"] = placed(device, case.memory, inputs.q.shape)
+    return Room(held, device.full((3, *inputs.q.shape[:3]), np.nan, np.float32))
+
+
+def point(launch: Any, room: Room, *names: str) -> None:
+    """Write where these tensors lie, and how far apart batches, heads and rows are."""
+    launch.lse = room.lse[1].ctypes.data
+    for name in names:
+        array = room.held[name].array
+        setattr(launch, name, array.ctypes.data)
+        for axis, stride in zip(("batch", "head", "row"), array.strides, strict=False):
+            setattr(launch, f"{name}_{axis}", stride // 2)
+
+
+def describe(launch: Any, case: ForwardCase, inputs: Inputs, tile_rows: int, section: int) -> None:
     """Write what follows from a case: not attention.cuda.family.fill, as no problem has a band of any two edges."""
     (queries, keys), count = case.longest, len(case.sequences)
     row_tiles, scale_log2 = -(-queries // tile_rows), (case.softcap or case.scale) * LOG2_E
     ahead = keys - queries if case.aligned == "bottom_right" and not case.lengths else 0
     launch.batch, launch.heads, launch.heads_per_kv = count, case.heads_q, case.heads_q // case.heads_kv
-    launch.head_dim = case.head_dim
+    launch.head_dim, launch.queries, launch.keys = case.head_dim, inputs.q.shape[2], inputs.k.shape[2]
     launch.right = OPEN if case.right is None else case.right + ahead
     launch.left = -OPEN if case.left is None else case.left + ahead
     launch.moves = int(case.aligned == "bottom_right")

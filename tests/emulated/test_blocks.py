@@ -7,17 +7,16 @@ from numpy.typing import NDArray
 from microbench.compile import compile_source
 from microbench.emulator import MODES, EmulatedDevice, Mode
 from microbench.errors import DeviceError
+from tests.emulated.small import run_small
 
-HEADERS = "".join(f'#include "ptx/{name}.cuh"\n' for name in ("elect", "grid", "memory", "multicast"))
+HEADERS = "elect grid memory multicast"
 BLOCKS = 6
 
 
 def launch(body: str, mode: Mode = "lazy", seed: int = 1, *, words: int = 1024) -> NDArray[np.int32]:
     """Run `body` as a kernel of six blocks and `int* out`, which starts at zero."""
-    source = f'{HEADERS}extern "C" __global__ void small(int* out) {{\n  const int t = threadIdx.x, b = blockIdx.x;\n'
-    out = np.zeros(words, np.int32)
-    kernel = EmulatedDevice(mode, seed).load(f"{source}{body}\n}}\n", "small.cu", kernel="small")
-    kernel((BLOCKS,), (32,), (out,), 1024)
+    out, device = np.zeros(words, np.int32), EmulatedDevice(mode, seed)
+    run_small(HEADERS, f"const int b = blockIdx.x;\n{body}", out, device=device, grid=(BLOCKS,), threads=32)
     return out
 
 
@@ -147,7 +146,9 @@ def test_the_random_mode_interleaves_blocks() -> None:
 
 
 def test_a_dependent_grid_compiles_to_its_instructions() -> None:
-    source = HEADERS + 'extern "C" __global__ void k() { ptx::grid_wait(); ptx::grid_launch_dependents(); }'
+    source = (
+        '#include "ptx/grid.cuh"\nextern "C" __global__ void k() { ptx::grid_wait(); ptx::grid_launch_dependents(); }'
+    )
     for arch in ("sm90a", "sm100a"):
         opcodes = {
             instruction.opcode for instruction in compile_source(source, "k.cu", arch, kernel="k").instructions()

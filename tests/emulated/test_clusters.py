@@ -1,30 +1,17 @@
 """Clusters by the smallest kernels: where a block stands, whom it waits for, and whose shared memory it reaches."""
 
 import itertools
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
 
 from microbench.emulator import MODES, EmulatedDevice, Mode
 from microbench.errors import DeviceError
+from tests.emulated.small import run_small
 
-HEADERS = "".join(f'#include "ptx/{name}.cuh"\n' for name in ("cluster", "elect", "memory", "multicast"))
+launch = partial(run_small, "cluster elect memory multicast", cluster=(2,), grid=(4,), words=1024)
 ARENA = "const unsigned at = ptx::shared_base(), rank = ptx::cluster_rank();\n"
-
-
-def launch(
-    body: str,
-    *args: Any,
-    grid: tuple[int, ...] = (4,),
-    cluster: tuple[int, ...] = (2,),
-    threads: int = 64,
-    device: EmulatedDevice | None = None,
-) -> None:
-    """Run `body` as a kernel of `int* out`, with 1 KiB of shared memory a block."""
-    source = f'{HEADERS}extern "C" __global__ void small(int* out) {{\n  const int t = threadIdx.x;\n{body}\n}}\n'
-    kernel = (device or EmulatedDevice()).load(source, "small.cu", kernel="small")
-    kernel(grid, (threads,), args or (np.zeros(1024, np.int32),), 1024, cluster=cluster)
 
 
 def test_a_block_knows_its_place() -> None:
@@ -84,6 +71,26 @@ REPORTS = {
         "if (t == 0) { ptx::mbarrier_init(at, 1); ptx::fence_mbarrier_init();\n"
         "ptx::bulk_load_multicast(at + 16, out, 16, at, 0); }",
         "a multicast whose mask names no block",
+    ),
+    "a multicast beyond the cluster": (
+        "if (t == 0) { ptx::mbarrier_init(at, 1); ptx::fence_mbarrier_init();\n"
+        "ptx::bulk_load_multicast(at + 16, out, 16, at, 7); }",
+        "the mask 0x7 names a rank of a cluster of 2",
+    ),
+    "a multicast to a peer that may not be ready": (
+        "if (!t) { ptx::mbarrier_init(at, 1); ptx::fence_mbarrier_init(); ptx::mbarrier_arrive_expect(at, 16); }\n"
+        "__syncthreads(); if (rank == 0 && t == 0) ptx::bulk_load_multicast(at + 16, out, 16, at, 3);\n"
+        "ptx::mbarrier_wait(at, 0); ptx::cluster_sync();",
+        "a bulk copy.* (not ordered after mbarrier.init|no mbarrier was initialised)",
+    ),
+    "a multicast over what a peer still reads": (
+        "const unsigned bar = at + 512;\n"
+        "if (!t) { ptx::mbarrier_init(bar, 1); ptx::fence_mbarrier_init(); ptx::mbarrier_arrive_expect(bar, 256); }\n"
+        "ptx::store_shared(at + 4 * t, t); ptx::fence_proxy_async(); ptx::cluster_sync();\n"
+        "if (rank == 1) out[t] = ptx::load_shared(at + 4 * t);\n"
+        "if (rank == 0 && t == 0) ptx::bulk_load_multicast(at, out + 64, 256, bar, 3);\n"
+        "ptx::mbarrier_wait(bar, 0); ptx::cluster_sync();",
+        "race: (cp.async.bulk|ld.shared) .* not ordered after",
     ),
     "a wait at another block's mbarrier": (
         "if (t == 0) { ptx::mbarrier_init(at, 1); ptx::fence_mbarrier_init(); } ptx::cluster_sync();\n"

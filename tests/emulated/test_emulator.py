@@ -1,5 +1,6 @@
 """What the emulator reports, and how it is launched: each rule by the smallest kernel that breaks it."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +11,9 @@ from microbench import paths
 from microbench.emulator import EmulatedDevice, TensorMap, toolchain
 from microbench.errors import BuildError, DeviceError, EnvironmentLacks, InputError
 from microbench.verify.differential.attention_case import bf16_bits, from_bf16
-from tests.emulated.wrappers import integers
+from tests.emulated.small import run_small
 
-HEADERS = "".join(
-    f'#include "ptx/{name}.cuh"\n'
-    for name in ("barrier", "clock", "cp_async", "mbarrier", "memory", "setmaxnreg", "tma", "wgmma")
-)
-
-
-def launch(body: str, *args: Any, threads: int = 64, smem: int = 1024, device: EmulatedDevice | None = None) -> None:
-    """Run `body` as a kernel of `int* out`, or of what `args` needs."""
-    parameters = "int* out" if len(args) < 2 else "int* out, int given"
-    source = f'{HEADERS}extern "C" __global__ void small({parameters}) {{\n  const int t = threadIdx.x;\n{body}\n}}\n'
-    given = args or (np.zeros(64, np.int32),)
-    (device or EmulatedDevice()).load(source, "small.cu", kernel="small")((1,), (threads,), given, smem)
+launch = partial(run_small, "barrier clock cp_async mbarrier memory setmaxnreg tma wgmma")
 
 
 BASE = "const unsigned at = ptx::shared_base();\n"
@@ -302,22 +292,3 @@ def test_conversions_round_as_numpy_does() -> None:
     expected[expected < np.finfo(np.float32).tiny] = 0
     np.testing.assert_allclose(power, expected, rtol=1e-6)
     assert np.isnan(from_bf16(bf16)[~number]).all()
-
-
-GPU_SOURCE = Path(__file__).parents[1] / "gpu" / "tensor_numerics.cu"
-
-
-@pytest.mark.parametrize("registers", [0, 1])
-def test_the_kernel_of_the_gpu_tests_runs_here_as_well(registers: int) -> None:
-    rng = np.random.default_rng(registers)
-    a, b = bf16_bits(integers(rng, 64, 64)), bf16_bits(integers(rng, 96, 64))
-    d = np.full((64, 96), np.nan, np.float32)
-    wrappers = (("WGMMA_SS", "wgmma_bf16_ss"), ("WGMMA_RS", "wgmma_bf16_rs"))
-    kernel = EmulatedDevice().load(
-        GPU_SOURCE.read_text(),
-        GPU_SOURCE.name,
-        kernel="wgmma_tile",
-        defines=(("N_COLUMNS", 96), ("A_IN_REGISTERS", registers), *wrappers),
-    )
-    kernel((1,), (128,), (a, b, d), shared_mem=(64 + 96) * 128 + 1024)
-    np.testing.assert_array_equal(d, from_bf16(a) @ from_bf16(b).T)

@@ -13,7 +13,8 @@ import pytest
 from microbench.emulator import MODES, EmulatedDevice, Mode
 from microbench.errors import DeviceError
 from tests.emulated.forward_case import ForwardCase, inputs_of, judge
-from tests.emulated.forward_sm90a import INCLUDE, Kernel, config_of, run
+from tests.emulated.forward_launch import Kernel
+from tests.emulated.forward_sm90a import PATH, config_of, run
 
 # Three tiles of rows, the last one cut short, and four of keys, for one block: rings go round, tiles of rows follow one
 # another, and one warpgroup skips what the other sees.
@@ -25,6 +26,7 @@ BEHIND = replace(CASE, spare=20)
 FAR = replace(CASE, softcap=2.0**40, spread=2.0**30)
 
 WRONG = "^out: "
+INCLUDE = Kernel(PATH, config_of(64), CASE.problem).include
 LOST = "deadlock: .*mbarrier"
 UNORDERED = "race: wgmma .* not ordered after the write by a copy"
 OVERWRITTEN = "race: cp.async.bulk.tensor load .* not ordered after the read by a collective"
@@ -180,7 +182,8 @@ def inlined(name: str, seen: set[str]) -> str:
 def planted(held: bool) -> Kernel:
     """The kernel with all of them; `plant` arms one."""
     switch = 'static int planted;\nextern "C" void plant(int bug) { planted = bug; }\n'
-    return Kernel(config_of(64, q_in_registers=int(held)), CASE.problem, source=switch + inlined("kernel.cu", set()))
+    config, text = config_of(64, q_in_registers=int(held)), switch + inlined("kernel.cu", set())
+    return Kernel(PATH, config, CASE.problem, source=text)
 
 
 def outcome(mode: Mode, case: ForwardCase, number: int, held: bool = False) -> str:

@@ -2,9 +2,13 @@
 
 from typing import Any
 
+import numpy as np
+
 from microbench.compile import Defines
-from tests.emulated.planted import Variant
-from tests.emulated.products import PairedProduct
+from microbench.emulator import EmulatedDevice, TensorMap
+from microbench.verify.differential.attention_case import Floats, bf16_bits
+from tests.emulated.planted import Planted, Variant
+from tests.emulated.products import Product
 
 PLANTED = {
     "MISSING_PEER_WAIT": "race: tcgen05.mma.* after the write by a copy|race: cp.async.* after the read by the tensor",
@@ -19,17 +23,30 @@ PLANTED = {
 }
 
 
-class TestGemm(PairedProduct):
-    name, threads = "gemm_pair_sm100a", 192
+DEPTH, COLUMNS = 5 * 64, 256
+
+
+class TestGemm(Planted):
+    """A cluster of two blocks; each block makes m / 2 rows and 128 columns."""
+
+    name = "gemm_pair_sm100a"
     archs, opcodes = ("sm100a",), frozenset({"UTCHMMA.2CTA", "UTCBAR.2CTA.MULTICAST", "LDTM.x32"})
     variants: tuple[Variant, ...] = ({"m": 128}, {"m": 256})
     bugs = PLANTED
 
-    def shape(self, m: int = 256, **_: Any) -> tuple[int, int]:
-        return 2 * m, m // 2
-
     def defines(self, m: int = 256, **_: Any) -> Defines:
         return (("M", m),)
 
-    def smem_bytes(self, box: int) -> int:
-        return 2 * (box + 64) * 128 + 7 * 8 + 4
+    def case(self, seed: int = 0, m: int = 256, **_: Any) -> Product:
+        rng = np.random.default_rng(seed)
+        return Product(*(rng.integers(-3, 4, (size, DEPTH)).astype(np.float32) for size in (2 * m, COLUMNS)))
+
+    def run(self, device: EmulatedDevice, case: Product, bug: int = 0, m: int = 256, **_: Any) -> Floats:
+        c = device.full((2 * m, COLUMNS), np.nan, np.float32)
+        inputs = [device.asarray(bf16_bits(each)) for each in (case.a, case.b)]
+        boxes = zip(inputs, (m // 2, 64), strict=True)
+        maps = [TensorMap(each, (side, 64), "bf16", swizzle=128).emulated() for each, side in boxes]
+        smem_bytes = 2 * (m // 2 + 64) * 128 + 7 * 8 + 4
+        arguments = (*maps, c, DEPTH, COLUMNS, bug)
+        self.load(device, m=m)((4, COLUMNS // 128), (192,), arguments, smem_bytes, cluster=(2,))
+        return c

@@ -4,7 +4,6 @@ Where it does not, a score of +inf makes its row NaN and one of -inf hides its k
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,18 +14,17 @@ from hypothesis import strategies as st
 from microbench.emulator import EmulatedDevice
 from tests.emulated import forward_sm80, forward_sm90a, test_forward_sm80, test_forward_sm90a
 from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs, expected_of, inputs_of, judge
+from tests.emulated.forward_launch import Kernel
+from tests.emulated.forward_tests import Forward
 
 HALF = ForwardCase(seq_q=512, seq_kv=512, dtype="float16")
 
 
 @dataclass(frozen=True)
-class Forward:
-    """One kernel: how it is run, and its builds for bfloat16 with features, packed and softcapped, and for float16."""
+class Whole(Forward):
+    """With a build for float16 beside those for bfloat16: with features, and packed and softcapped."""
 
-    run: Callable[..., Outputs]
-    featured: object
-    packed: object
-    half: object
+    half: Kernel
 
     def __call__(self, case: ForwardCase, inputs: Inputs) -> Outputs:
         kernel = self.half if case.dtype == "float16" else self.packed if case.lengths else self.featured
@@ -34,29 +32,21 @@ class Forward:
 
 
 # The build of sm80 that has no mask passes most slices without a maximum; a masked one never does.
-BAND = Forward(forward_sm80.run, test_forward_sm80.BAND, test_forward_sm80.PACKED, test_forward_sm80.HALF)
+AMPERE = Whole(forward_sm80.run, test_forward_sm80.FEATURED, test_forward_sm80.PACKED, test_forward_sm80.HALF)
+PLAIN, PACKED = test_forward_sm90a.FEATURED, test_forward_sm90a.PACKED
+HOPPER = Whole(forward_sm90a.run, PLAIN, PACKED, replace(PLAIN, problem=HALF.problem))
 FORWARDS = {
-    "sm80": BAND,
-    "sm80 with features": replace(BAND, featured=test_forward_sm80.FEATURED),
-    "sm90a": Forward(
-        forward_sm90a.run,
-        forward_sm90a.Kernel(forward_sm90a.config_of(64), test_forward_sm80.BAND.problem),
-        test_forward_sm90a.PACKED,
-        forward_sm90a.Kernel(forward_sm90a.config_of(64), HALF.problem),
-    ),
-    "sm90a with features": Forward(
-        forward_sm90a.run,
-        test_forward_sm90a.FEATURED,
-        test_forward_sm90a.PACKED,
-        forward_sm90a.Kernel(forward_sm90a.config_of(64), HALF.problem),
-    ),
+    "sm80": replace(AMPERE, featured=test_forward_sm80.BAND),
+    "sm80 with features": AMPERE,
+    "sm90a": replace(HOPPER, featured=replace(PLAIN, problem=test_forward_sm80.BAND.problem)),
+    "sm90a with features": HOPPER,
 }
 ONE = ForwardCase(heads_q=1, seq_q=1, seq_kv=64)
 MANY = ForwardCase(heads_q=1, seq_q=20, seq_kv=200)  # of warps, some have no rows; of tiles, the last is cut short
 
 
 @pytest.fixture(params=FORWARDS)
-def forward(request: pytest.FixtureRequest, emulator: None) -> Forward:
+def forward(request: pytest.FixtureRequest, emulator: None) -> Whole:
     return FORWARDS[request.param]
 
 
@@ -74,7 +64,7 @@ EQUAL += [(replace(case, dtype="float16"), value) for case in (ONE, MANY) for va
 
 
 @pytest.mark.parametrize(("case", "value"), EQUAL, ids=lambda each: getattr(each, "dtype", each))
-def test_equal_scores_give_the_mean_of_v(case: ForwardCase, value: float, forward: Forward) -> None:
+def test_equal_scores_give_the_mean_of_v(case: ForwardCase, value: float, forward: Whole) -> None:
     drawn, reach = inputs_of(case), 1.0 if case.dtype == "float16" else value
     for sign in (1, -1):
         q, k = (np.full(bits.shape, value, np.float32) for bits in (drawn.q, drawn.k))
@@ -119,7 +109,7 @@ def test_any_exact_scores_are_weighed_right(emulator: None, problem: tuple[Forwa
 
 
 @pytest.mark.parametrize("scale", [2.0**-60, 1e-9, 1e9, 2.0**60])
-def test_a_scale_may_be_tiny_or_large(scale: float, forward: Forward) -> None:
+def test_a_scale_may_be_tiny_or_large(scale: float, forward: Whole) -> None:
     for reach in (1.0, 1e-3 / scale, 3e6 / scale, 1e12 / scale):
         case = replace(MANY, scaled=scale)
         rng = np.random.default_rng(0)
@@ -129,7 +119,7 @@ def test_a_scale_may_be_tiny_or_large(scale: float, forward: Forward) -> None:
             assert not judge(case, inputs, forward(case, inputs))
 
 
-def test_rows_with_and_without_huge_scores_stand_side_by_side(forward: Forward) -> None:
+def test_rows_with_and_without_huge_scores_stand_side_by_side(forward: Whole) -> None:
     case, rng = MANY, np.random.default_rng(1)
     q = np.where(np.arange(20) % 3 == 0, 2.0**30, 1.0)
     inputs = along_one(case, q, rng.integers(-8, 9, 200) * 1.0)
@@ -137,7 +127,7 @@ def test_rows_with_and_without_huge_scores_stand_side_by_side(forward: Forward) 
 
 
 @pytest.mark.parametrize("scaled", [None, 2.0**60], ids=["before the scale", "by the scale"])
-def test_what_overflows_float32_is_inf_as_in_torch(scaled: float | None, forward: Forward) -> None:
+def test_what_overflows_float32_is_inf_as_in_torch(scaled: float | None, forward: Whole) -> None:
     case, huge = replace(MANY, scaled=scaled), 2.0**120 if scaled is None else 2.0**70
     q = np.where(np.arange(20) % 2, 1.0, huge)
     k = np.where(np.arange(200) % 5, 1.0, -huge)
@@ -153,7 +143,7 @@ def test_what_overflows_float32_is_inf_as_in_torch(scaled: float | None, forward
     assert np.isfinite(out[~over]).all() and np.isfinite(lse[~over]).all()
 
 
-def test_a_row_whose_scores_are_all_minus_inf_sees_nothing(forward: Forward) -> None:
+def test_a_row_whose_scores_are_all_minus_inf_sees_nothing(forward: Whole) -> None:
     case = MANY
     q = np.where(np.arange(20) % 2, 1.0, 2.0**120)
     inputs = along_one(case, q, np.full(200, -(2.0**120)))

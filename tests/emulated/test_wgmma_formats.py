@@ -1,9 +1,9 @@
-"""wgmma on tf32, fp8 and 8-bit integers: every N, both sources, every swizzle."""
+"""wgmma on tf32, fp8 and 8-bit integers: every N, both sources; swizzles and modes: test_differential.py."""
 
 import numpy as np
 import pytest
 
-from microbench.emulator import MODES, EmulatedDevice, Mode
+from microbench.emulator import EmulatedDevice
 from microbench.errors import BuildError
 from microbench.verify.differential import formats
 from microbench.verify.differential.case import Values
@@ -11,11 +11,11 @@ from microbench.verify.differential.emulated import results
 from microbench.verify.differential.number_formats import SOURCE, WGMMA, Wrapper, columns_of, wgmma_defines
 
 
-def require(mode: Mode, wrapper: Wrapper, columns: int, from_registers: bool, swizzle: int) -> None:
+def require(wrapper: Wrapper, columns: int, from_registers: bool) -> None:
     """A product of any integers of 8 bits, or of floats that sum exactly, is NumPy's."""
     values: Values = "bits" if wrapper.sums == "s32" else "integers"
-    (launch,) = formats.wgmma(wrapper, columns, from_registers, swizzle, values, range(1))
-    device = EmulatedDevice(mode)
+    (launch,) = formats.wgmma(wrapper, columns, from_registers, 128, values, range(1))
+    device = EmulatedDevice("lazy")
     kernel = device.load(SOURCE.read_text(), SOURCE.name, kernel="wgmma", defines=wgmma_defines(wrapper))
     np.testing.assert_array_equal(results(device, kernel, [launch]), launch.expected[0].ravel())
 
@@ -24,15 +24,7 @@ def require(mode: Mode, wrapper: Wrapper, columns: int, from_registers: bool, sw
 @pytest.mark.parametrize("wrapper", WGMMA, ids=lambda wrapper: wrapper.name)
 def test_every_n_multiplies(wrapper: Wrapper, from_registers: bool) -> None:
     for columns in columns_of(wrapper):
-        require("lazy", wrapper, columns, from_registers, 128)
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
-def test_every_swizzle_is_read_in_every_mode(swizzle: int, mode: Mode) -> None:
-    for wrapper in WGMMA:
-        for from_registers in (False, True):
-            require(mode, wrapper, 64, from_registers, swizzle)
+        require(wrapper, columns, from_registers)
 
 
 def test_integers_that_were_not_waited_for_are_absurd() -> None:

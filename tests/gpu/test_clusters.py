@@ -1,4 +1,4 @@
-"""Clusters on the GPU: every way between blocks, the histogram and the GEMM of pairs that the emulator's tests run."""
+"""Clusters on the GPU: every way between blocks and the histogram that the emulator's tests run."""
 
 from typing import Any
 
@@ -7,11 +7,9 @@ import pytest
 
 from microbench.compile import compile_source
 from microbench.device.cuda import CudaDevice
-from microbench.verify.differential.attention_case import bf16_bits
 from microbench.verify.differential.case import Map
 from microbench.verify.differential.gpu import tensor_map
 from tests.emulated import test_cluster_copies as copies
-from tests.emulated import test_gemm_cluster as gemm
 
 pytestmark = pytest.mark.gpu
 
@@ -68,21 +66,3 @@ def test_the_histogram_counts_every_value_once(device: CudaDevice, size: int) ->
     args = (device.cupy.asarray(values), counts, *scalars)
     kernel((64,), (96,), args, 4 * copies.BINS, cluster=(size,))
     np.testing.assert_array_equal(counts.get(), np.bincount(values.ravel(), minlength=copies.BINS))
-
-
-def test_the_product_of_pairs_is_exact(device: CudaDevice) -> None:
-    if "wgmma" not in device.machine.arch.features:
-        pytest.skip(f"{device.machine.name} has no wgmma; a Hopper GPU has")
-    product = gemm.TestGemm()
-    (rows, side), columns = product.shape(), product.columns
-    kernel = load(device, *product.source, product.name)
-    for seed in range(20):
-        case = product.case(seed)
-        inputs = [device.cupy.asarray(bf16_bits(each)) for each in (case.a, case.b)]
-        maps = [tensor_map(each, Map(0, (64, 64), "bf16", 128)) for each in inputs]
-        c = device.cupy.full((rows, columns), np.nan, np.float32)
-        voids = (np.frombuffer(each, np.dtype((np.void, 128)))[0] for each in maps)
-        scalars = (np.int32(case.a.shape[1]), np.int32(columns), np.int32(0))
-        grid = (rows // side, columns // 128)
-        kernel(grid, (product.threads,), (*voids, c, *scalars), product.smem_bytes(side), cluster=(2,))
-        np.testing.assert_array_equal(c.get(), case.expected)

@@ -1,5 +1,6 @@
 """attention.sdpa in the place of torch's function on a GPU: masks under vmap, biases, contexts, counts, determinism."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from attention import explain, sdpa
 from attention.torch_private import torch_sdpa
+from tests.tensors import assert_same_gradients, random
 
 # Warnings of torch itself are torch's affair.
 pytestmark = [
@@ -19,33 +21,27 @@ pytestmark = [
 ]
 
 CLOSE: dict[str, float] = {"rtol": 2e-2, "atol": 2e-2}
-Shape = tuple[int, ...]
-
-
-def random(*shapes: Shape, grad: bool = False) -> list[torch.Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    return [torch.randn(s, generator=generator).to("cuda", torch.bfloat16).requires_grad_(grad) for s in shapes]
+on_gpu = partial(random, dtype=torch.bfloat16, device="cuda")
 
 
 @pytest.mark.parametrize("kind", ["bool", "float"])
 @pytest.mark.parametrize("mapped", [False, True])
 def test_a_mask_under_vmap(kind: str, mapped: bool) -> None:
     """Torch's own efficient kernel crashes here: pytorch#161310."""
-    q, k, v = random((3, 2, 4, 65, 64), (3, 2, 4, 130, 64), (3, 2, 4, 130, 64), grad=True)
-    mask = random((3, 65, 130) if mapped else (65, 130))[0]
+    q, k, v = on_gpu((3, 2, 4, 65, 64), (3, 2, 4, 130, 64), (3, 2, 4, 130, 64), grad=True)
+    mask = on_gpu((3, 65, 130) if mapped else (65, 130))[0]
     mask = mask > 0 if kind == "bool" else mask
     dims = (0, 0, 0, 0 if mapped else None)
     expected = torch.stack([torch_sdpa(q[i], k[i], v[i], mask[i] if mapped else mask) for i in range(3)])
     found = torch.vmap(sdpa, in_dims=dims)(q, k, v, mask)
     torch.testing.assert_close(found, expected, **CLOSE)
-    for mine, theirs in zip(*(torch.autograd.grad(out.sum(), (q, k, v)) for out in (found, expected)), strict=True):
-        torch.testing.assert_close(mine, theirs, rtol=5e-2, atol=5e-2)
+    assert_same_gradients(found, expected, (q, k, v), rtol=5e-2, atol=5e-2)
 
 
 @pytest.mark.parametrize("bias", [causal_lower_right, causal_upper_left])
 @pytest.mark.parametrize("heads", [2, 5])
 def test_a_causal_bias_is_served_by_a_tuned_kernel(bias: Any, heads: int) -> None:
-    q, k, v = random((2, heads, 1000, 128), (2, heads, 3000, 128), (2, heads, 3000, 128))
+    q, k, v = on_gpu((2, heads, 1000, 128), (2, heads, 3000, 128), (2, heads, 3000, 128))
     given = bias(1000, 3000)
     if torch.cuda.get_device_capability() == (9, 0):
         assert explain(q, k, v, given, only="smscope").choice.pick.owner == "smscope"
@@ -56,7 +52,7 @@ def test_a_causal_bias_is_served_by_a_tuned_kernel(bias: Any, heads: int) -> Non
 
 @pytest.mark.parametrize("backend", ["MATH", "EFFICIENT_ATTENTION", "FLASH_ATTENTION", "CUDNN_ATTENTION"])
 def test_a_backend_of_torch_that_is_asked_for_serves(backend: str) -> None:
-    q, k, v = random(*[(2, 4, 256, 64)] * 3)
+    q, k, v = on_gpu(*[(2, 4, 256, 64)] * 3)
     with sdpa_kernel(getattr(SDPBackend, backend)):
         assert torch.equal(sdpa(q, k, v, is_causal=True), torch_sdpa(q, k, v, is_causal=True))
         assert backend in " ".join(explain(q, k, v).cautions)
@@ -64,7 +60,7 @@ def test_a_backend_of_torch_that_is_asked_for_serves(backend: str) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"only": "smscope"}, {"only": "torch"}])
 def test_flops_are_counted_whoever_serves(options: dict[str, Any]) -> None:
-    q, k, v = random(*[(2, 4, 256, 64)] * 3)
+    q, k, v = on_gpu(*[(2, 4, 256, 64)] * 3)
     with FlopCounterMode(display=False) as counter:
         sdpa(q, k, v, **options)
     assert counter.get_total_flops() == sdpa_flop_count(q.shape, k.shape, v.shape)
@@ -76,7 +72,7 @@ def test_deterministic_algorithms_give_the_same_bits_again(
     options: dict[str, Any], grouped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    q, k, v = random((2, 8, 1000, 128), *[(2, 2 if grouped else 8, 1000, 128)] * 2, grad=True)
+    q, k, v = on_gpu((2, 8, 1000, 128), *[(2, 2 if grouped else 8, 1000, 128)] * 2, grad=True)
     torch.use_deterministic_algorithms(True)
     try:
         runs = []
@@ -90,5 +86,5 @@ def test_deterministic_algorithms_give_the_same_bits_again(
 
 
 def test_a_query_of_fewer_dimensions() -> None:
-    q, k, v = random((4, 65, 64), (2, 4, 130, 64), (2, 4, 130, 64))
+    q, k, v = on_gpu((4, 65, 64), (2, 4, 130, 64), (2, 4, 130, 64))
     torch.testing.assert_close(sdpa(q, k, v, only="smscope"), torch_sdpa(q, k, v), **CLOSE)

@@ -4,15 +4,12 @@ The probes lie in probes/faults. Those that fail have three points, before, faul
 process number of its worker as a flag.
 """
 
-import json
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -23,7 +20,7 @@ from microbench.machine import nvml
 from microbench.probes import discover
 from microbench.results import record
 from microbench.results.record import Record, Run
-from microbench.run import plan
+from tests.cpu.typed_run import start, wait_for_rows
 
 # A fresh worker imports CuPy and compiles with a cold cache in up to a minute; a run here starts four of them.
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(400)]
@@ -175,113 +172,17 @@ def test_rows_are_flagged_busy_only_where_another_process_was_there(faulty_run: 
     assert {"busy" in row.flags for row in measured} == {bool(others)}
 
 
-# Interruption, and two runs at once, on the command line as a person meets them --------------------------------------
-
-DRIVER = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # also where our own parent ignores it
-from pathlib import Path
-from microbench import paths
-data = Path(sys.argv.pop(1))
-paths.writable_data = lambda: data
-paths.data_roots = lambda: [data]
-from microbench.cli import main
-main(sys.argv[1:])
-"""
+# Interruption ---------------------------------------------------------------------------------------------------------
 
 
-def start(data: Path, *more: str) -> subprocess.Popen[str]:
-    """`python -m microbench run` on the GPU, with another data folder."""
-    arguments = ("--only", "steady", "--probes", str(PROBES), "--campaigns", "1", "--json", *more)
-    return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(data), "run", "--device", DEVICE, "--retries", "0", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=HERE.parents[1],
-    )
-
-
-@dataclass(frozen=True)
-class Ended:
-    """What a command left: its exit code, and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-
-def end(command: subprocess.Popen[str]) -> Ended:
-    out, err = command.communicate(timeout=200)
-    return Ended(command.returncode, out, err)
-
-
-def wait_for_rows(command: subprocess.Popen[str], data: Path, count: int) -> Path:
-    """The run's file, once it holds so many records."""
-    for _ in range(2000):
-        files = list(data.glob("runs/*/*.jsonl"))
-        if files and files[0].read_text().count('"kind":"record"') >= count:
-            return files[0]
-        assert command.poll() is None, end(command)
-        time.sleep(0.1)
-    command.kill()
-    raise AssertionError(f"the run wrote no {count} rows in 200 s: {end(command)}")
-
-
-@dataclass(frozen=True)
-class Story:
-    """A run that a second one met, that Ctrl-C ended, and that the same command took up again."""
-
-    second: Ended
-    first: Ended
-    kept: Run
-    again: Ended
-    whole: Run
-    files: tuple[Path, ...]
-
-
-@pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
-    data = tmp_path_factory.mktemp("interrupted")
-    running = start(data)
+def test_ctrl_c_ends_the_worker_on_the_gpu(tmp_path: Path) -> None:
+    """What it keeps, and that the next run goes on, is told by a run on the CPU."""
+    running = start(tmp_path, "--only", "steady", "--probes", str(PROBES), "--campaigns", "1", device=DEVICE)
     try:
-        file = wait_for_rows(running, data, 3)
-        second = end(start(data, "--no-wait"))
-        wait_for_rows(running, data, 12)
+        file = wait_for_rows(tmp_path, 12, seconds=200)
         running.send_signal(signal.SIGINT)
-        first = end(running)
+        _, err = running.communicate(timeout=200)
     finally:
         running.kill()
-    kept = record.read(file)
-    again = end(start(data))
-    return Story(second, first, kept, again, record.read(file), tuple(data.glob("runs/*/*.jsonl")))
-
-
-def test_a_second_run_on_the_same_gpu_refuses_and_leaves_the_first_alone(story: Story) -> None:
-    assert (story.second.code, story.second.out) == (1, "")
-    assert f"Another run is measuring {DEVICE}" in story.second.err
-    assert len(story.kept.records) >= 12, story.first
-
-
-def test_ctrl_c_in_the_middle_keeps_whole_rows(story: Story) -> None:
-    assert (story.first.code, story.first.out) == (130, "")
-    assert f"kept in {story.kept.path.name}" in story.first.err
-    assert not story.kept.finished
-    assert story.kept.problems == ()
-
-
-def test_ctrl_c_ends_the_worker_on_the_gpu(story: Story) -> None:
-    (worker,) = set(workers(list(story.kept.records)))
-    assert not psutil.pid_exists(worker)
-
-
-def test_the_next_run_goes_on_without_a_duplicate_and_is_finished(story: Story) -> None:
-    assert story.again.code == 0, story.again.err
-    assert json.loads(story.again.out)["resumed_records"] == len(story.kept.records)
-    assert story.whole.finished
-    assert story.whole.records[: len(story.kept.records)] == story.kept.records
-    assert Counter(map(plan.key_of, story.whole.records)) == {
-        (0, "steady", "nvrtc", (("size", size),)): 1 for size in range(40)
-    }
-    assert story.files == (story.kept.path,)
-    assert {row.status for row in story.whole.records} <= set(MEASURED)
+    (worker,) = set(workers(list(record.read(file).records)))
+    assert running.returncode == 130 and not psutil.pid_exists(worker), err

@@ -1,0 +1,135 @@
+"""What the forward kernels of all architectures are asked alike; a file's subclass says how its own is run."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import strategies as st
+
+from attention.variant import Config
+from microbench.emulator import MODES, EmulatedDevice, Mode
+from microbench.machine.cpu import cores
+from tests.emulated.forward_case import ForwardCase, Outputs, inputs_of, judge
+from tests.emulated.forward_launch import Kernel
+
+# Two builds serve all features: what a case does not ask for is given a neutral value.
+EVERY = ForwardCase(seq_q=512, seq_kv=512, left=0, right=0, alibi="heads", sinks=True)
+MASKED, CAPPED = replace(EVERY, mask="full").problem, replace(EVERY, softcap=1.0, lengths=((512, 512),)).problem
+
+SOME = ForwardCase(batch=2, heads_q=4, heads_kv=2, seq_q=140, seq_kv=203)
+SEQUENCES = ((100, 100), (1, 133), (0, 5), (5, 0), (140, 64), (65, 150))
+MANY = ForwardCase(heads_q=2, lengths=SEQUENCES, softcap=30.0)
+BANDS = {
+    "causal": replace(SOME, right=0),
+    "causal from the bottom right": replace(SOME, right=0, aligned="bottom_right"),
+    "rows that see nothing": replace(SOME, right=-70),
+    "rows that see nothing of the tile before": replace(SOME, right=63),
+    "a window": replace(SOME, left=-40, right=20),
+    "a window behind": replace(SOME, left=-40),
+    "a window far ahead": replace(SOME, left=100, right=180),
+    "(B, S, H, D) in memory": replace(SOME, memory="bshd"),
+    "one query and one key": replace(SOME, seq_q=1, seq_kv=1),
+    "one query": replace(SOME, seq_q=1),
+    "maxima that grow": replace(SOME, spread=12.0),
+    "maxima that grow past 2^128": replace(SOME, spread=100.0),
+}
+FEATURES = {
+    "ALiBi": replace(SOME, alibi="heads"),
+    "ALiBi of every batch": replace(SOME, alibi="batch"),
+    "sinks": replace(SOME, sinks=True),
+    "sinks and nothing else": replace(SOME, sinks=True, right=-70),
+    "a mask": replace(SOME, mask="full"),
+    "a mask of keys": replace(SOME, mask="keys", right=0),
+    "one head for all": replace(SOME, heads_kv=1),
+    "softcap": replace(MANY, softcap=2.0, spread=4.0),
+    "packed sequences": MANY,
+    "packed and causal": replace(MANY, right=0, memory="bshd"),
+    "packed and causal from the bottom right": replace(MANY, right=0, aligned="bottom_right"),
+    "packed and a window": replace(MANY, left=-30, right=30, aligned="bottom_right", sinks=True, alibi="batch"),
+}
+
+
+@dataclass(frozen=True)
+class Forward:
+    """A kernel, and its two builds with features for head dims up to 64."""
+
+    run: Callable[..., Outputs]
+    featured: Kernel
+    packed: Kernel
+
+    def why_wrong(self, mode: Mode, case: ForwardCase, kernel: Kernel | None = None, **schedule: int) -> str:
+        """What is wrong with the outputs, by a build with features if none is given; empty where nothing is."""
+        inputs, device = inputs_of(case), EmulatedDevice(mode, case.seed + 1)
+        kernel = kernel or (self.packed if case.lengths else self.featured)
+        return judge(case, inputs, self.run(device, case, kernel, inputs=inputs, **schedule))
+
+
+class ForwardTests:
+    """`widths` are cases of two tiles of rows, the second one cut short, and of three of keys or more."""
+
+    forward: Forward
+    widths: dict[int, tuple[ForwardCase, Config]]
+    features: dict[str, ForwardCase]
+    others: tuple[Kernel, ...] = ()
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        for name, values in (("mode", MODES), ("width", self.widths), ("feature", self.features)):
+            if name in metafunc.fixturenames:
+                metafunc.parametrize(name, list(values))
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def _built(cls, emulator: None) -> None:
+        """All of these builds, in as many compilers as there are cores."""
+        device, widths = EmulatedDevice(), (cls.of_width(*each) for each in cls.widths.values())
+        with ThreadPoolExecutor(len(cores())) as pool:
+            kernels = (cls.forward.featured, cls.forward.packed, *cls.others, *widths)
+            for done in [pool.submit(kernel.load, device) for kernel in kernels]:
+                done.result()
+
+    @classmethod
+    def of_width(cls, case: ForwardCase, config: Config) -> Kernel:
+        return replace(cls.forward.featured, config=config, problem=case.problem)
+
+    def test_each_head_dim_is_right_in_every_mode(self, width: int, mode: Mode) -> None:
+        case, config = self.widths[width]
+        assert not self.forward.why_wrong(mode, case, self.of_width(case, config))
+
+    def test_each_feature_is_right(self, feature: str) -> None:
+        assert not self.forward.why_wrong("lazy", self.features[feature])
+
+    @pytest.mark.parametrize("lengths", [SEQUENCES, ((100, 30), (70, 64))])
+    def test_rows_of_no_sequence_are_neither_read_nor_written(self, lengths: tuple[tuple[int, int], ...]) -> None:
+        assert not self.forward.why_wrong("lazy", replace(MANY, spare=70, lengths=lengths))
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> ForwardCase:
+    """Up to three tiles of rows and five of keys, with any features of either build."""
+    length = st.integers(1, 200)
+    packed = draw(st.booleans())
+    edge = st.none() | st.integers(-150, 150)
+    left, right = draw(edge), draw(edge)
+    if left is not None and right is not None and left > right:
+        left, right = right, left
+    kv = draw(st.sampled_from([1, 2]))
+    some = st.tuples(st.integers(0, 150), st.integers(0, 200))
+    lengths = draw(st.lists(some, min_size=1, max_size=4)) if packed else []
+    if packed and (not sum(q for q, _ in lengths) or not sum(k for _, k in lengths)):
+        lengths.append((1, 1))
+    return ForwardCase(
+        *(draw(st.integers(1, 2)), kv * draw(st.sampled_from([1, 3])), kv, draw(length), draw(length)),
+        head_dim=draw(st.sampled_from([8, 40, 56, 64])),
+        left=left,
+        right=right,
+        aligned=draw(st.sampled_from(["top_left", "bottom_right"])),
+        softcap=draw(st.sampled_from([1.0, 20.0])) if packed else 0.0,
+        alibi=draw(st.sampled_from(["", "heads", "batch"])),
+        sinks=draw(st.booleans()),
+        mask="" if packed else draw(st.sampled_from(["", "full", "keys"])),
+        lengths=tuple(lengths),
+        memory=draw(st.sampled_from(["bhsd", "bshd"])),
+        spread=draw(st.sampled_from([1.0, 10.0, 60.0])),
+        seed=draw(st.integers(0, 1 << 20)),
+    )
