@@ -110,7 +110,7 @@ def test_an_interrupted_set_up_is_finished_by_the_next_one(checkout: Checkout) -
     process = checkout.start("bench", "")
     checkout.wait_for("begun")
     os.killpg(process.pid, signal.SIGINT)
-    assert "interrupted; the same command goes on" in process.communicate(timeout=60)[1]
+    assert "interrupted; the same command goes on" in process.communicate(timeout=180)[1]
     assert process.returncode == 2
     (checkout.root / "pip").unlink()
     (checkout.root / ".venv" / "fetched").touch()
@@ -127,7 +127,7 @@ def test_two_makes_at_once_take_turns(checkout: Checkout) -> None:
     second = checkout.start("bench", "")
     assert second.stdout is not None and "waiting" in second.stdout.readline()
     checkout.write("go", "")
-    assert [process.wait(timeout=60) for process in (first, second)] == [0, 0]
+    assert [process.wait(timeout=180) for process in (first, second)] == [0, 0]
     assert checkout.said("pip_calls") == HOST_BENCH
 
 
