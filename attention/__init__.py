@@ -27,7 +27,8 @@ except ImportError as error:
     ) from error
 
 with needs.one_sentence():
-    from attention.choose import Choice, choose
+    from attention.choose.choose import Choice, choose
+    from attention.choose.explain import Explanation, explain
     from attention.errors import (
         ArgumentError,
         AttentionError,
@@ -37,20 +38,19 @@ with needs.one_sentence():
         ProblemError,
         UnsupportedError,
     )
-    from attention.explain import Explanation, explain
-    from attention.explain_flash import explain_flash_attn_func, explain_flash_attn_varlen_func
+    from attention.frontends.flash_attn.explain import explain_flash_attn_func, explain_flash_attn_varlen_func
     from attention.problem import AttentionProblem
 
 if TYPE_CHECKING:
-    from attention.flash import flash_attn_func, flash_attn_varlen_func
-    from attention.flash_packed import (
+    from attention.frontends.flash_attn.functions import flash_attn_func, flash_attn_varlen_func
+    from attention.frontends.flash_attn.packed import (
         flash_attn_kvpacked_func,
         flash_attn_qkvpacked_func,
         flash_attn_varlen_kvpacked_func,
         flash_attn_varlen_qkvpacked_func,
     )
+    from attention.frontends.sdpa import sdpa
     from attention.integrations.torch_sdpa import install, installed, uninstall
-    from attention.op import sdpa
 
 __all__ = [
     "ArgumentError",
@@ -87,13 +87,13 @@ _WITH_TORCH = {
     "install": "integrations.torch_sdpa",
     "installed": "integrations.torch_sdpa",
     "uninstall": "integrations.torch_sdpa",
-    "sdpa": "op",
-    "flash_attn_func": "flash",
-    "flash_attn_varlen_func": "flash",
-    "flash_attn_qkvpacked_func": "flash_packed",
-    "flash_attn_kvpacked_func": "flash_packed",
-    "flash_attn_varlen_qkvpacked_func": "flash_packed",
-    "flash_attn_varlen_kvpacked_func": "flash_packed",
+    "sdpa": "frontends.sdpa",
+    "flash_attn_func": "frontends.flash_attn.functions",
+    "flash_attn_varlen_func": "frontends.flash_attn.functions",
+    "flash_attn_qkvpacked_func": "frontends.flash_attn.packed",
+    "flash_attn_kvpacked_func": "frontends.flash_attn.packed",
+    "flash_attn_varlen_qkvpacked_func": "frontends.flash_attn.packed",
+    "flash_attn_varlen_kvpacked_func": "frontends.flash_attn.packed",
 }
 
 

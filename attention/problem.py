@@ -21,12 +21,20 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from attention.arguments import finite
 from attention.band import Band
 from attention.errors import ArgumentError, DtypeError, ProblemError
 from attention.feature import Word
 from attention.features import FEATURES
-from attention.shapes import checked, heads_in_groups, same_device, same_dtype, shapes_of, sizes_in_reach, stretched
+from attention.judge.arguments import finite
+from attention.judge.shapes import (
+    checked,
+    heads_in_groups,
+    same_device,
+    same_dtype,
+    shapes_of,
+    sizes_in_reach,
+    stretched,
+)
 
 WORDS: tuple[Word, ...] = (
     Word("dropout", lambda problem: problem.dropout_p > 0, (("without dropout", {"dropout_p": 0.0}),)),

@@ -24,6 +24,7 @@ from microbench.machine.arch import Arch
 
 KERNELS = Path(__file__).parent / "kernels"
 TORCHS = "torch"  # the room of torch's kernels
+FEW_QUERIES = 128  # as many rows as the smallest tile of a prefill kernel has
 MEMORY = "memory"  # a demand's rate: the bandwidth of the nearest memory level that holds `resident_bytes`
 
 Owner = Literal["smscope", "torch"]
@@ -246,7 +247,7 @@ def _in_folder(root: Path, file: Path) -> Variant:
     variant = getattr(module, "VARIANT", None)
     if not isinstance(variant, Variant):
         raise AttentionError(f"kernels/{path}/variant.py binds no VARIANT; see CONTRIBUTING, 'a new variant'.")
-    return replace(variant, path=path, module=f"{module.__name__.rpartition('.')[0]}.kernel")
+    return replace(variant, path=path, module=f"{module.__name__.rpartition('.')[0]}.launch")
 
 
 def _in_file(root: Path, file: Path) -> tuple[Variant, ...]:

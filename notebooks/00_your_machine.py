@@ -28,8 +28,8 @@ MACHINE = os.environ.get("SMSCOPE_MACHINE", "")
 from IPython.display import Markdown
 
 import microbench
-from attention.explain import explain_on
-from attention.picks import PICKS
+from attention.choose.explain import explain_on
+from attention.cli.picks import PICKS
 from attention.problem import AttentionProblem
 from microbench import report
 from microbench.report import figures, figures_machine

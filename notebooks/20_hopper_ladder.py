@@ -26,21 +26,22 @@ from operator import methodcaller
 from IPython.display import Markdown
 
 import microbench
-from attention import learned
-from attention.choose import choose
-from attention.kernels.sm90a.forward.warp_specialised.launch import shape_of
-from attention.model import predict
-from attention.peers import figure as peers_figure
-from attention.peers import figure_rungs, promise, results
-from attention.peers.figure_rungs import Ceilings
-from attention.peers.ladders import hopper
-from attention.peers.loop import Loop, loop_of
-from attention.peers.results import AMPERE, HOPPER, mean
+from attention.choose import learned
+from attention.choose.choose import choose
+from attention.choose.model import predict
+from attention.compare import figure as peers_figure
+from attention.compare import results
+from attention.compare.ladders import hopper
+from attention.compare.results import AMPERE, HOPPER, mean
+from attention.kernels.sm90a.forward.warp_specialised.arguments import shape_of
 from attention.variant import KERNELS, Config, by_path
 from microbench import report
 from microbench.machine import arch
 from microbench.report import figures
 from microbench.report.figures import pick
+from notebooks.ladders import figure_rungs, promise
+from notebooks.ladders.figure_rungs import Ceilings
+from notebooks.ladders.loop import Loop, loop_of
 
 figures.style()
 GPU = "h100-sxm-80gb"

@@ -28,18 +28,18 @@ from dataclasses import replace
 from IPython.display import Markdown
 
 import microbench
-from attention import timings
-from attention.builds import LONG, at
-from attention.cuda.kernels import cubin_of
-from attention.peers import figure_ampere
-from attention.peers.cells import Cell
-from attention.peers.figure_ampere import BLUE, GREEN, GREY, OCHRE, PALE, RED, Bar, Level
-from attention.peers.ladders import ampere, hopper
-from attention.peers.schedule import schedule
+from attention.compare.cells import Cell
+from attention.compare.ladders import ampere, hopper
+from attention.kernels.launch.loaded import cubin_of
+from attention.timed import timings
 from attention.variant import Config, by_path
+from attention.verify.build_matrix import LONG, at
 from microbench import report
 from microbench.machine import arch
 from microbench.report import figures
+from notebooks.ladders import figure_ampere
+from notebooks.ladders.figure_ampere import BLUE, GREEN, GREY, OCHRE, PALE, RED, Bar, Level
+from notebooks.ladders.schedule import schedule
 
 figures.style()
 GPU = "h100-sxm-80gb"
@@ -357,8 +357,9 @@ figure = figure_ampere.timeline(
 # ## The ladder
 #
 # From the simplest right configuration to the whole kernel, one idea a step; beside it the whole kernel without one
-# idea, and what was rejected. All rungs of a cell alternate in one process (`python -m attention.peers.ladder`). Behind
-# each speed stands its ratio to that of the rung beside; the red mark is what the ceiling and the busiest unit leave.
+# idea, and what was rejected. All rungs of a cell alternate in one process (`python -m attention.compare.ladder`).
+# Behind each speed stands its ratio to that of the rung beside; the red mark is what the ceiling and the busiest unit
+# leave.
 
 # %%
 climbs: dict[tuple[int, bool, int], dict[str, float]] = {}

@@ -5,7 +5,7 @@ The comparison with other libraries is made here, since microbench, which fills 
 
 import sys
 
-from attention.peers.results import HOPPER, Result, last_run, mean
+from attention.compare.results import HOPPER, Result, last_run, mean
 from microbench import paths
 from microbench.console.si import counted
 from microbench.errors import DataError
@@ -71,7 +71,7 @@ def _sustained(cells: list[Result]) -> str:
 
 def _peers(cells: list[Result]) -> str:
     """Who took part, with versions, in the figure's words."""
-    from attention.peers.figure import candidates  # needs matplotlib
+    from attention.compare.figure import candidates  # needs matplotlib
 
     labels = [each.label for each in candidates(cells) if each.variant.startswith("peer/")]
     measured = max(timing.measured_utc for each in cells for timing in each.timings)[:10]

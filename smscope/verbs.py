@@ -19,8 +19,9 @@ from xml.etree import ElementTree
 
 import typer
 
-from attention import builds, learned, selfcheck
 from attention import cli as attention_cli
+from attention.choose import learned
+from attention.verify import build_matrix, selfcheck
 from microbench import console, paths
 from microbench.cli import check as probes_cli
 from microbench.cli import measuring
@@ -116,7 +117,7 @@ def check(
         raise InputError("The tables of data/verification cover all kernels; leave out --arch and --all, or --write.")
     wanted = tuple(archs.by_name(name).name for name in arch or ())
     of_probes = show.watched(matrix.jobs(discover(), wanted))
-    of_attention = show.watched(builds.jobs(wanted=wanted, every=every))
+    of_attention = show.watched(build_matrix.jobs(wanted=wanted, every=every))
     if write:
         for kind, rows in ((tables.BuildRow, of_probes), (tables.AttentionRow, of_attention)):
             show.say_written(tables.write_all(kind, matrix.table(rows, kind)))

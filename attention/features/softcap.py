@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from attention.arguments import finite
 from attention.errors import ProblemError
 from attention.feature import Argument, Array, At, Define, Device, Feature, Field, Word
+from attention.judge.arguments import finite
 
 if TYPE_CHECKING:
     import numpy as np

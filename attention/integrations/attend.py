@@ -2,16 +2,16 @@
 
 import torch
 
-from attention import dispatch
 from attention.call import Call, Extras, Options
 from attention.errors import UnsupportedError
+from attention.frontends.route import trained
+from attention.frontends.sdpa import sdpa
 from attention.integrations.band_mask import KeyBand, written
+from attention.kernels.common.layout import lse_dtype
 from attention.kernels.torch.common import own
-from attention.layout import lse_dtype
-from attention.op import sdpa
-from attention.plan import warn_once
-from attention.route import trained
-from attention.served import SERVED_DEVICES
+from attention.op import dispatch
+from attention.op.plan import warn_once
+from attention.op.served import SERVED_DEVICES
 
 Maybe = torch.Tensor | None
 NO_BAND = KeyBand()

@@ -16,9 +16,9 @@ from torch._guards import TracingContext
 from torch.autograd import forward_ad
 
 from attention.errors import EnvironmentLacks, ProblemError, UnsupportedError
+from attention.frontends.sdpa import sdpa
 from attention.kernels.torch.common.own import STAND_INS, within
-from attention.op import sdpa
-from attention.plan import cpu_is_torchs
+from attention.op.plan import cpu_is_torchs
 from attention.torch_private import forget_kernels_of
 
 OPERATOR = "scaled_dot_product_attention"

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from attention.cuda.family import VARLEN, asked_defines
-from attention.cuda.source import sources_of
 from attention.features import FEATURES
+from attention.kernels.common.family import VARLEN, asked_defines
+from attention.kernels.launch.source import sources_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant, by_path, shipped
 from microbench.compile import Defines, Source

@@ -2,8 +2,8 @@
 
 import torch
 
-from attention.cuda.counters import CHUNK_BYTES, counters
-from attention.cuda.driver import bindings, check
+from attention.kernels.launch.counters import CHUNK_BYTES, counters
+from attention.kernels.launch.driver import bindings, check
 
 
 def counters_left(index: int) -> bool:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from attention.cuda.family import VARLEN
+from attention.kernels.common.family import VARLEN
 from attention.verify.builds import ARCH, Build, builds_of
 from attention.verify.problems import Case, Limits, case_of
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import torch
 
-from attention import layout
 from attention.call import STARTS, Extras
 from attention.feature import Feature, Operand
 from attention.features import FEATURES
+from attention.kernels.common import layout
 from attention.verify.problems import Case
 
 GUARD = 4096  # elements before and behind every tensor: more than one tile reaches beyond its edge
@@ -149,11 +149,11 @@ class Results:
         self.whole: list[tuple[torch.Tensor, int, int]] = []
 
     def out(self, query: torch.Tensor, head_dim_v: int, dtype: torch.dtype | None = None) -> torch.Tensor:
-        """attention.layout.empty_out, poisoned."""
+        """attention.kernels.common.layout.empty_out, poisoned."""
         return self._like(self.empty_out(query, head_dim_v, dtype))
 
     def lse(self, query: torch.Tensor) -> torch.Tensor:
-        """attention.layout.empty_lse, poisoned."""
+        """attention.kernels.common.layout.empty_lse, poisoned."""
         return self._like(self.empty_lse(query))
 
     def _like(self, plain: torch.Tensor) -> torch.Tensor:

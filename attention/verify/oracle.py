@@ -1,6 +1,6 @@
 """What a forward should give, in torch on any device: in double precision, and as low precision can do it.
 
-A result is judged by attention.reference's rule over the whole tensor, and by the same rule over every 64 rows of a
+A result is judged by oracle.reference's rule over the whole tensor, and by the same rule over every 64 rows of a
 head: the first rows of a causal problem are as large as V, and beside them late ones, which average thousands of
 values, could be wrong altogether.
 
@@ -17,9 +17,9 @@ import torch
 
 from attention.feature import At
 from attention.features import OPERANDS
-from attention.pieces import with_every_axis
+from attention.kernels.torch.composed.pieces import with_every_axis
+from attention.oracle.reference import ERROR_FACTOR, ROUNDING_UNIT, scored
 from attention.problem import AttentionProblem
-from attention.reference import ERROR_FACTOR, ROUNDING_UNIT, scored
 from attention.verify.inputs import Tensors
 from attention.verify.problems import Case
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from attention.cuda.family import VARLEN
 from attention.errors import ProblemError
+from attention.kernels.common.family import VARLEN
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from attention.verify.builds import ARCH, Build, builds_of, defines_of, fields_of

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from attention.timing import STEPS
+from attention.timed.timing import STEPS
 from attention.verify.builds import Build
 from attention.verify.problems import Case, described
 from microbench.compile import Cubin, compile_all

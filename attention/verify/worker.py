@@ -58,7 +58,7 @@ def examined(case: Case, device: torch.device, exact: bool = False) -> ForwardPr
     verdict = judge(case, *((on_host(tensors), out.cpu(), lse.cpu()) if exact else (tensors, out, lse)))
     reasons = [verdict.reason] if verdict.reason else []
     if not (results.hold(out) and results.hold(lse)):
-        reasons.append("out or lse is not what attention.layout gave, and was not NaN before")
+        reasons.append("out or lse is not what attention.kernels.common.layout gave, and was not NaN before")
     if results.strayed():
         reasons.append("wrote outside of out or lse")
     if counting(device):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from attention import builds
-from attention.cuda.source import sources_of
+from attention.kernels.launch.source import sources_of
 from attention.variant import shipped
+from attention.verify import build_matrix
 from microbench import paths
 from microbench.compile import Cubin, Source, compile_all
 from microbench.machine import arch as archs
@@ -27,7 +27,9 @@ SAMPLE = {
     for variant in OURS
     for place, arch in enumerate(sorted(variant.archs))
     for head_dim in (
-        builds.HEAD_DIMS if len(variant.archs) == 1 else (builds.HEAD_DIMS[place % len(builds.HEAD_DIMS)],)
+        build_matrix.HEAD_DIMS
+        if len(variant.archs) == 1
+        else (build_matrix.HEAD_DIMS[place % len(build_matrix.HEAD_DIMS)],)
     )
 }
 
@@ -41,7 +43,7 @@ def compiled(jobs: list[Job], cache: Path) -> list[Checked]:
 @pytest.fixture(scope="module")
 def rows(shared_cache: Path) -> list[Checked]:
     """A sample of what the chooser picks, compiled once."""
-    return compiled([job for job in builds.jobs() if (job.kernel, job.arch) in SAMPLE], shared_cache)
+    return compiled([job for job in build_matrix.jobs() if (job.kernel, job.arch) in SAMPLE], shared_cache)
 
 
 def test_a_variant_with_a_kernel_says_how_it_is_built_and_what_it_holds() -> None:
@@ -53,7 +55,7 @@ def test_a_variant_with_a_kernel_says_how_it_is_built_and_what_it_holds() -> Non
 def test_the_sample_has_every_variant_architecture_and_head_dim() -> None:
     served = {(variant.path, arch) for variant in OURS for arch in variant.archs}
     assert {(kernel.split()[0], arch) for kernel, arch in SAMPLE} == served
-    assert {kernel for kernel, _ in SAMPLE} == {f"{v.path} d={size}" for v in OURS for size in builds.HEAD_DIMS}
+    assert {kernel for kernel, _ in SAMPLE} == {f"{v.path} d={size}" for v in OURS for size in build_matrix.HEAD_DIMS}
 
 
 # The first of these compiles them: half a minute on two free cores.
@@ -73,7 +75,7 @@ def test_the_committed_table_is_current_where_it_was_sampled(rows: list[Checked]
 
 
 def test_the_committed_table_has_as_many_builds_as_the_chooser_picks() -> None:
-    jobs = Counter((job.kernel, job.arch) for job in builds.jobs())
+    jobs = Counter((job.kernel, job.arch) for job in build_matrix.jobs())
     assert {(row.kernel, row.arch): row.builds for row in tables.read_all(AttentionRow)} == jobs, (
         "run `attention check --write`"
     )
@@ -82,7 +84,7 @@ def test_the_committed_table_has_as_many_builds_as_the_chooser_picks() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_every_pick_keeps_its_rules_and_the_committed_table_is_current(shared_cache: Path) -> None:
-    rows = compiled(builds.jobs(), shared_cache)
+    rows = compiled(build_matrix.jobs(), shared_cache)
     assert [(row.kernel, row.arch, row.build, row.problems) for row in rows if row.problems] == []
     made, committed = matrix.table(rows, AttentionRow), tables.read_all(AttentionRow)
     if {row.nvrtc for row in made} == {row.nvrtc for row in committed}:
@@ -93,19 +95,19 @@ def test_every_pick_keeps_its_rules_and_the_committed_table_is_current(shared_ca
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_every_legal_configuration_keeps_its_rules_with_every_feature() -> None:
-    found = [row for row in matrix.run(builds.jobs(every=True)) if row.problems]
+    found = [row for row in matrix.run(build_matrix.jobs(every=True)) if row.problems]
     assert [(row.kernel, row.arch, row.build, row.problems) for row in found] == []
 
 
 def test_no_build_is_compiled_twice_and_every_head_dim_is_there() -> None:
     for every in (False, True):
-        jobs = builds.jobs(every=every)
+        jobs = build_matrix.jobs(every=every)
         assert (
             len({(job.arch, job.source) for job in jobs})
             == len(jobs)
             == len({(j.arch, j.kernel, j.build) for j in jobs})
         )
-        assert {job.kernel for job in jobs} >= {f"{v.path} d={size}" for v in OURS for size in builds.HEAD_DIMS}
+        assert {job.kernel for job in jobs} >= {f"{v.path} d={size}" for v in OURS for size in build_matrix.HEAD_DIMS}
 
 
 # These spilled: of d256, 48 keys were legal.
@@ -114,8 +116,8 @@ def test_the_crowded_features_do_not_spill_in_the_largest_tiles(dtype: str, shar
     (hopper,) = (variant for variant in OURS if variant.path.startswith("sm90a"))
     arch, sources = archs.by_name("sm90a"), []
     for head_dim in (64, 256):
-        problem = replace(builds.at(builds.CROWDED, head_dim), dtype=dtype)
-        able = builds.legal(hopper, problem, arch)
+        problem = replace(build_matrix.at(build_matrix.CROWDED, head_dim), dtype=dtype)
+        able = build_matrix.legal(hopper, problem, arch)
         for config in {(each["warpgroups"], each["q_in_registers"]): each for each in able}.values():  # the largest
             sources += sources_of(hopper, problem, config, arch)
     with pytest.MonkeyPatch.context() as patch:
@@ -126,18 +128,18 @@ def test_the_crowded_features_do_not_spill_in_the_largest_tiles(dtype: str, shar
 
 def test_combinations_are_every_build_once() -> None:
     (hopper,) = (variant for variant in OURS if variant.path.startswith("sm90a"))
-    asked = list(builds.combinations())
-    config = builds.legal(hopper, builds.LONG, archs.by_name("sm90a"))[0]
+    asked = list(build_matrix.combinations())
+    config = build_matrix.legal(hopper, build_matrix.LONG, archs.by_name("sm90a"))[0]
     assert len({hopper.steps(problem, config) for problem in asked}) == len(asked) == 66
 
 
-@pytest.mark.parametrize("head_dim", builds.HEAD_DIMS)
+@pytest.mark.parametrize("head_dim", build_matrix.HEAD_DIMS)
 def test_some_configuration_serves_all_features_together_at_every_head_dim(head_dim: int) -> None:
     for variant in OURS:
-        for asked in (*builds.FEATURES, *builds.combinations()):
-            problem = builds.at(asked, head_dim)
+        for asked in (*build_matrix.FEATURES, *build_matrix.combinations()):
+            problem = build_matrix.at(asked, head_dim)
             for arch in variant.archs:
-                assert builds.legal(variant, problem, archs.by_name(arch)), f"{variant.path} {arch}: {problem}"
+                assert build_matrix.legal(variant, problem, archs.by_name(arch)), f"{variant.path} {arch}: {problem}"
 
 
 KERNEL = 'extern "C" __global__ void k(float* x) { x[threadIdx.x] *= 2; }'

@@ -2,9 +2,9 @@
 
 import pytest
 
-from attention.cuda.source import sources_of
-from attention.peers import cells, ladder
-from attention.peers.ladders import ampere, hopper
+from attention.compare import cells, ladder
+from attention.compare.ladders import ampere, hopper
+from attention.kernels.launch.source import sources_of
 from attention.variant import by_path
 from microbench.compile import Cubin, compile_all
 from microbench.machine.arch import by_name

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from attention.builds import LONG, at
-from attention.cuda.kernels import cubin_of
-from attention.peers.ladders import ampere
-from attention.peers.schedule import main_loop, schedule
+from attention.compare.ladders import ampere
+from attention.kernels.launch.loaded import cubin_of
 from attention.variant import by_path
+from attention.verify.build_matrix import LONG, at
 from microbench.machine.arch import by_name
 from microbench.results.profile import Profile
+from notebooks.ladders.schedule import main_loop, schedule
 
 
 @pytest.mark.parametrize("head_dim", (64, 128, 256))

@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from attention import flash_attn_func, flash_attn_varlen_func, reference
+from attention import flash_attn_func, flash_attn_varlen_func
 from attention.feature import At
 from attention.features import OPERANDS
+from attention.oracle import reference
 
 OPERAND_NAMES = tuple(operand.name for operand in OPERANDS)
 DTYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}

@@ -51,12 +51,14 @@ def saved(data: Path, *profiles: Profile) -> Path:
 
 def forget_choices() -> None:
     """What calls have decided so far in this process."""
-    from attention import op, plan, route
+    from attention.frontends import route
+    from attention.frontends import sdpa as frontend
+    from attention.op import plan
 
     for cache in (plan.plan_of, plan._pick_of, route._route):
         cache.cache_clear()
-    op._torchs_kinds.clear()
-    op._cpu_is_torchs = None
+    frontend._torchs_kinds.clear()
+    frontend._cpu_is_torchs = None
 
 
 def _profile(gpu: str, arch: str, sm_count: int, values: dict[str, float | None]) -> Profile:

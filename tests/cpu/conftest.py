@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from attention import learned_file
-from attention.machine import machine_profile
+from attention.choose import learned_file
+from attention.choose.machine import machine_profile
 from microbench import paths
 from microbench.device.host import HostDevice
 from microbench.measure.host import HostBench
@@ -59,9 +59,9 @@ def bench(device: HostDevice) -> HostBench:
 @pytest.fixture
 def host_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every choice of attention by one made-up profile without timings, and every reason to warn new."""
-    from attention import plan
-    from attention.corrections import Corrections
-    from attention.machine import MachineProfile
+    from attention.choose.corrections import Corrections
+    from attention.choose.machine import MachineProfile
+    from attention.op import plan
     from tests.cpu.attention_profiles import forget_choices, host_profile
 
     monkeypatch.setattr(plan, "machine_profile", lambda _device: MachineProfile(host_profile()))

@@ -1,9 +1,9 @@
-"""What rounding may do to attention's gradients: the bound of attention.rounding, carried through the backward pass."""
+"""What rounding may do to attention's gradients: the bound of oracle.rounding, carried through the backward pass."""
 
 import numpy as np
 import torch
 
-from attention.rounding import Rounded, gradients
+from attention.oracle.rounding import Rounded, gradients
 
 
 def bounds(q, k, v, out_grad, *, scale=None, is_causal=False, enable_gqa=False):

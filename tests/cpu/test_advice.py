@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import attention
-from attention import learned, timings
-from attention.choose import choose
-from attention.explain import explain_on
-from attention.machine import machine_profile
+from attention.choose import learned
+from attention.choose.choose import choose
+from attention.choose.explain import explain_on
+from attention.choose.machine import machine_profile
 from attention.problem import AttentionProblem
+from attention.timed import timings
 from microbench import faults, paths
 from microbench.cli import check
 from microbench.errors import DataError, DataWarning, UnknownGpu

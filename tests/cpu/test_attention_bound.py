@@ -2,7 +2,7 @@
 
 import pytest
 
-from attention.peers.bound import bound_seconds
+from attention.compare.bound import bound_seconds
 from attention.problem import AttentionProblem
 from microbench.machine.arch import Machine, by_name
 

@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from attention import cli, learned
+from attention import cli
+from attention.choose import learned
 from microbench.measure import turns
 from tests.cpu.attention_profiles import hopper_profile, host_profile, saved
 from tests.cpu.commands import called

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attention import sdpa
-from attention.route import route_of
+from attention.frontends.route import route_of
 
 F = torch.nn.functional.scaled_dot_product_attention
 

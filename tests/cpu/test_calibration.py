@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from attention.calibration import Sample, calibrated, duels, lead_near
-from attention.model import predict
+from attention.choose.calibration import Sample, calibrated, duels, lead_near
+from attention.choose.model import predict
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from tests.cpu.attention_profiles import host_profile

@@ -5,10 +5,11 @@ import json
 import pytest
 import torch
 
-from attention import cli, timings
-from attention.calls import grid, results, run, shapes
+from attention import cli
+from attention.compare.calls import grid, results, run, shapes
 from attention.errors import AttentionError
 from attention.problem import AttentionProblem
+from attention.timed import timings
 from microbench.machine.cpu import host_slug
 from tests.cpu.commands import called
 
@@ -69,9 +70,9 @@ def test_the_calls_are_timed_kept_and_read_back(few):
 
 
 def test_a_wrong_result_is_named_and_not_kept(few, monkeypatch):
-    from attention import op
+    from attention.frontends import sdpa as frontend
 
-    monkeypatch.setattr(op, "sdpa", lambda q, k, v, **_: torch.zeros_like(q))
+    monkeypatch.setattr(frontend, "sdpa", lambda q, k, v, **_: torch.zeros_like(q))
     with pytest.raises(AttentionError, match="differ by"):
         run.timed()
     assert not results.path(host_slug()).exists()

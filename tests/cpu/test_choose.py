@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attention.calibration import Duel
-from attention.choose import TIE_BAND, Choice, choose
-from attention.corrections import Corrections
+from attention.choose.calibration import Duel
+from attention.choose.choose import TIE_BAND, Choice, choose
+from attention.choose.corrections import Corrections
+from attention.choose.model import Efficiency
 from attention.errors import ProblemError, UnsupportedError
-from attention.model import Efficiency
 from attention.problem import AttentionProblem
 from attention.variant import Variant, discover, shipped
 from microbench.results.profile import Profile
@@ -53,7 +53,7 @@ def test_noise_far_below_the_tie_band_moves_no_pick(name, factor):
 
 def test_every_process_chooses_alike():
     script = (
-        "from attention.choose import choose; from attention.problem import AttentionProblem;"
+        "from attention.choose.choose import choose; from attention.problem import AttentionProblem;"
         "from tests.cpu.attention_profiles import host_profile;"
         "print(choose(host_profile(), AttentionProblem(1, 8, 8, 2048, 2048, 128)).to_json())"
     )

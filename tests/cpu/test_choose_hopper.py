@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from attention import learned
-from attention.choose import Choice, choose
+from attention.choose import learned
+from attention.choose.choose import Choice, choose
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from microbench.results.profile import Profile

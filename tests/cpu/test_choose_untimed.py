@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from attention import learned
-from attention.choose import choose
-from attention.corrections import Corrections, Observation, corrections
+from attention.choose import learned
+from attention.choose.choose import choose
+from attention.choose.corrections import Corrections, Observation, corrections
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench import paths

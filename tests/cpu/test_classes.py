@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention.classes import representative, rounded
+from attention.choose.classes import representative, rounded
 from attention.problem import AttentionProblem
 
 DECODE = AttentionProblem(1, 32, 8, 1, 1, 128, dtype="bfloat16", device="cuda")

@@ -15,8 +15,9 @@ import attention
 import microbench
 import smscope
 from attention import cli as attention_cli
-from attention import reference, selfcheck
+from attention.oracle import reference
 from attention.variant import shipped
+from attention.verify import selfcheck
 from microbench.machine import nvml
 from microbench.probes import discover
 from microbench.verify import matrix, tables
@@ -206,7 +207,7 @@ def test_check_compiles_the_kernels_of_both_packages(
     compiled.clear()
     assert call(capsys, "check-attention", "--arch", "sm90a", "--json")[0] == 0
     assert {job.kernel.split("/")[0] for job in compiled} == {"sm80", "sm90a"}
-    monkeypatch.setattr(verbs.builds, "jobs", lambda **_: [replace(compiled[0], kernel="broken")])
+    monkeypatch.setattr(verbs.build_matrix, "jobs", lambda **_: [replace(compiled[0], kernel="broken")])
     code, out, _ = call(capsys, "check", "--arch", "sm90a")
     assert code == 1 and "1 broken" in out
 

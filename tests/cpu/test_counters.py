@@ -10,9 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attention.cuda import counters as counting
-from attention.cuda import driver
-from attention.cuda.counters import CHUNK_BYTES, PAIR_BYTES, PER_THREAD, Counters, counters
+from attention.kernels.launch import counters as counting
+from attention.kernels.launch import driver
+from attention.kernels.launch.counters import CHUNK_BYTES, PAIR_BYTES, PER_THREAD, Counters, counters
 
 
 class Memory:

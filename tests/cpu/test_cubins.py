@@ -2,8 +2,9 @@
 
 import pytest
 
-from attention import cubins, identity, learned, learned_key, timings
-from attention.timing import Timing
+from attention.choose import learned, learned_key
+from attention.timed import cubins, identity, timings
+from attention.timed.timing import Timing
 from attention.variant import by_path
 from microbench.compile import Cubin
 from microbench.errors import DataWarning

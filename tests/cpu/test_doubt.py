@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention.choose import choose
-from attention.explain import explain_on
-from attention.model import Unpredicted, predict
+from attention.choose.choose import choose
+from attention.choose.explain import explain_on
+from attention.choose.model import Unpredicted, predict
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench import paths

@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from attention import FallbackWarning, ProblemError, UnsupportedError, dispatch, explain, sdpa
+from attention import FallbackWarning, ProblemError, UnsupportedError, explain, sdpa
 from attention.call import Call, Options
+from attention.op import dispatch
 from tests.tensors import Shape, assert_same_gradients, random
 
 F = torch.nn.functional.scaled_dot_product_attention

@@ -14,8 +14,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import attention
-from attention.eager import needs_no_dispatch
 from attention.errors import ProblemError, UnsupportedError
+from attention.op.eager import needs_no_dispatch
 
 
 class Spied(TorchDispatchMode):
@@ -147,7 +147,7 @@ from attention import flash_attn_func, sdpa
 q = torch.randn(1, 8, 128, 64)
 expected = torch._C._nn.scaled_dot_product_attention(q, q, q)
 assert torch.allclose(sdpa(q, q, q), expected, atol=1e-5)
-assert "attention.operator" not in sys.modules
+assert "attention.op.operators" not in sys.modules
 if sys.argv[1] == "compiled":
     found = torch.compile(lambda x: sdpa(x, x, x, only="smscope"), fullgraph=True, backend="aot_eager")(q)
 elif sys.argv[1] == "vmap":
@@ -156,7 +156,7 @@ else:
     x = q.clone().requires_grad_()
     found = flash_attn_func(*[x.transpose(1, 2)] * 3).transpose(1, 2)
     found.sum().backward()
-assert "attention.operator" in sys.modules and torch.allclose(found, expected, atol=1e-5)
+assert "attention.op.operators" in sys.modules and torch.allclose(found, expected, atol=1e-5)
 """
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention.cuda.family import fill, refuses, section_of
-from attention.kernels.sm80.forward.software_pipelined.launch import Launch as AmpereLaunch
-from attention.kernels.sm90a.forward.warp_specialised.launch import Launch as HopperLaunch
+from attention.kernels.common.family import fill, refuses, section_of
+from attention.kernels.sm80.forward.software_pipelined.arguments import Launch as AmpereLaunch
+from attention.kernels.sm90a.forward.warp_specialised.arguments import Launch as HopperLaunch
 from attention.problem import AttentionProblem
 from microbench.machine.arch import by_name
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.library import opcheck
 
-import attention.operator  # noqa: F401  its operators are called by name
+import attention.op.operators  # noqa: F401  its operators are called by name
 from attention import (
     ArgumentError,
     FallbackWarning,
@@ -17,12 +17,12 @@ from attention import (
     UnsupportedError,
     flash_attn_func,
     flash_attn_varlen_func,
-    pieces,
-    reference,
     sdpa,
 )
 from attention.call import TENSORS, Call, Extras, Options
 from attention.features import OPERANDS
+from attention.kernels.torch.composed import pieces
+from attention.oracle import reference
 from tests.cpu.attention_features import Case, cases
 from tests.cpu.gradient_bounds import close
 from tests.tensors import random

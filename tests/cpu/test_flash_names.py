@@ -19,9 +19,9 @@ from attention import (
     flash_attn_varlen_func,
     flash_attn_varlen_kvpacked_func,
     flash_attn_varlen_qkvpacked_func,
-    flash_judge,
 )
-from attention.flash_arguments import REFUSED
+from attention.frontends.flash_attn import judge as flash_judge
+from attention.frontends.flash_attn.arguments import REFUSED
 
 pytestmark = [pytest.mark.usefixtures("host_machine"), pytest.mark.filterwarnings("ignore::attention.FallbackWarning")]
 GENERATOR = torch.Generator().manual_seed(5)

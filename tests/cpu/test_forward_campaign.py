@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from attention import layout
 from attention.call import Extras
+from attention.kernels.common import layout
 from attention.verify import inputs, oracle, rows, supervisor, worker
 from attention.verify.campaign import Campaign
 from attention.verify.problems import Case, described

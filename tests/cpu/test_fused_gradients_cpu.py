@@ -5,9 +5,10 @@ from itertools import product
 import pytest
 import torch
 
-from attention import backward, gradient, slow
 from attention.call import Extras
 from attention.forwarded import Forwarded, Wanted
+from attention.kernels.torch.composed import gradient, slow
+from attention.op import backward
 from attention.problem import AttentionProblem
 from attention.variant import Config
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from attention import flash_attn_func, sdpa
-from attention.reference import attention as oracle
+from attention.oracle.reference import attention as oracle
 
 pytestmark = pytest.mark.usefixtures("host_machine")
 
@@ -43,7 +43,7 @@ def test_lse_alone_has_a_gradient():
 
 
 def test_out_alone_asks_for_no_gradient_of_lse(monkeypatch):
-    from attention import gradient
+    from attention.kernels.torch.composed import gradient
 
     seen = []
     real = gradient.backward

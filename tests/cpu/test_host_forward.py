@@ -11,11 +11,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attention import reference, rounding
+from attention.kernels.common.layout import empty_lse, empty_out
 from attention.kernels.host.forward.tiled_online_softmax.vector import exp2_polynomial
-from attention.layout import empty_lse, empty_out
+from attention.oracle import reference, rounding
+from attention.oracle.rounding import Rounded
 from attention.problem import AttentionProblem
-from attention.rounding import Rounded
 from attention.variant import Config, by_path
 
 OURS = by_path("host/forward/tiled_online_softmax")

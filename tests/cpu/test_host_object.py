@@ -9,9 +9,11 @@ import pytest
 import torch
 from numba import types
 
-from attention import FallbackWarning, flash_attn_func, op, plan, sdpa
-from attention.calibration import Duel
+from attention import FallbackWarning, flash_attn_func, sdpa
+from attention.choose.calibration import Duel
+from attention.frontends import sdpa as frontend
 from attention.kernels.host.forward.tiled_online_softmax import machine_code
+from attention.op import plan
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from microbench import paths
@@ -82,7 +84,7 @@ def test_a_folder_that_cannot_be_written_is_no_failure(tmp_path, monkeypatch):
 def test_where_the_kernel_is_not_compiled_torch_serves_at_once_and_says_so(winning, empty_cache, no_compiler):
     with pytest.warns(FallbackWarning, match="not compiled on this machine yet.*smscope bench-attention.*torch serves"):
         out = sdpa(*winning)
-    torch.testing.assert_close(out, op.torch_sdpa(*winning))
+    torch.testing.assert_close(out, frontend.torch_sdpa(*winning))
     with pytest.warns(FallbackWarning, match="not compiled") if not plan._announced else warnings.catch_warnings():
         q, k, v = (tensor.transpose(1, 2) for tensor in winning)
         assert flash_attn_func(q, k, v, window_size=(8, 8)).shape == q.shape
@@ -94,7 +96,7 @@ def test_where_it_is_compiled_it_serves(winning, monkeypatch):
     monkeypatch.setattr(machine_code, "entry", lambda bits: met.append(bits) or real(bits))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        torch.testing.assert_close(sdpa(*winning), op.torch_sdpa(*winning), rtol=0, atol=5e-6)
+        torch.testing.assert_close(sdpa(*winning), frontend.torch_sdpa(*winning), rtol=0, atol=5e-6)
     assert met == [32]
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from attention.peers import cells, ladder
-from attention.peers.ladders import Ladder, Rung, ampere
+from attention.compare import cells, ladder
+from attention.compare.ladders import Ladder, Rung, ampere
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, by_path
 from microbench.machine.arch import by_name

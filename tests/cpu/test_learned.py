@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from attention import learned, learned_file, learned_key, timings
+from attention.choose import learned, learned_file, learned_key
+from attention.timed import timings
 from microbench.errors import DataWarning
 from microbench.results.profile import Profile
 from smscope.cli import main

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from attention import machine
+from attention.choose import machine
 from microbench.errors import UnknownArch
 from tests.cpu.attention_profiles import hopper_profile, saved
 

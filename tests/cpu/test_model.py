@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention.model import Efficiency, Unpredicted, predict, share_of_busiest
+from attention.choose.model import Efficiency, Unpredicted, predict, share_of_busiest
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant, by_path
 from tests.cpu.attention_profiles import hopper_profile, host_profile

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from attention import AttentionProblem, Explanation, explain
-from attention.machine import named_machine
+from attention.choose.machine import named_machine
 from microbench.errors import UnknownGpu
 from microbench.published.boards import known
 from microbench.published.names import matching

@@ -1,8 +1,8 @@
 import pytest
 
-from attention.choose import choose
+from attention.choose.choose import choose
+from attention.choose.nearest import nearest
 from attention.errors import UnsupportedError
-from attention.nearest import nearest
 from attention.problem import AttentionProblem
 from attention.variant import Variant
 from microbench.machine.arch import by_name

@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.library import opcheck
 
-import attention.operator  # noqa: F401  its operators are called by name
-from attention import ArgumentError, FallbackWarning, ProblemError, UnsupportedError, pieces, plan, sdpa
+import attention.op.operators  # noqa: F401  its operators are called by name
+from attention import ArgumentError, FallbackWarning, ProblemError, UnsupportedError, sdpa
 from attention.call import Call, Manner, Options
+from attention.choose.machine import MachineProfile
 from attention.features import OPERANDS
-from attention.machine import MachineProfile
+from attention.kernels.torch.composed import pieces
+from attention.op import plan
 from tests.cpu.attention_profiles import host_profile
 from tests.cpu.gradient_bounds import bounds, close
 from tests.tensors import assert_same_gradients, random

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.autograd import forward_ad
 
-import attention.operator  # noqa: F401  its operators are called by name
+import attention.op.operators  # noqa: F401  its operators are called by name
 from attention import (
     ArgumentError,
     AttentionError,
@@ -13,10 +13,10 @@ from attention import (
     UnsupportedError,
     flash_attn_func,
     flash_attn_varlen_func,
-    reference,
     sdpa,
 )
 from attention.call import Call, Extras, Manner, Options
+from attention.oracle import reference
 from tests.cpu.gradient_bounds import close
 
 pytestmark = [pytest.mark.usefixtures("host_machine"), pytest.mark.filterwarnings("ignore::attention.FallbackWarning")]

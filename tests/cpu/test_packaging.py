@@ -115,7 +115,7 @@ def test_the_installed_package_is_the_wheels(installed: Installed) -> None:
 
 KEYS = """
 import json
-from attention import learned_key
+from attention.choose import learned_key
 from microbench.results.profile import Profile, available
 print(json.dumps({gpu: learned_key.key_of(Profile.load(gpu)) for gpu in available()}))
 """

@@ -7,13 +7,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from attention import AttentionProblem, ProblemError, bench, builds, cli, explain, learned, timings, variant
-from attention.bench import Measured
-from attention.choose import choose
-from attention.explain import explain_on
+from attention import AttentionProblem, ProblemError, cli, explain, variant
+from attention.choose import learned
+from attention.choose.choose import choose
+from attention.choose.explain import explain_on
+from attention.compare import bench
+from attention.compare.bench import Measured
 from attention.kernels.torch import cpu
-from attention.timing import Timing
+from attention.timed import timings
+from attention.timed.timing import Timing
 from attention.variant import Config, CudaBuild, Variant, by_path, discover, every_shipped, shipped
+from attention.verify import build_matrix
 from microbench.machine.cpu import host_slug
 from microbench.measure import turns
 from tests.cpu.attention_profiles import hopper_profile, host_profile, saved
@@ -166,7 +170,7 @@ STEPS = tuple(CudaBuild(f"attention_forward_{part}", (("PART", n),), 128, 1024) 
 def test_a_kernel_of_two_steps_is_two_builds_and_a_timing_holds_by_both(monkeypatch: pytest.MonkeyPatch) -> None:
     real = by_path("sm90a/forward/warp_specialised")
     two = replace(real, builds=lambda problem, config: STEPS, workspace=lambda problem, config: 4096)
-    jobs = builds.jobs([two], wanted=("sm90a",))
+    jobs = build_matrix.jobs([two], wanted=("sm90a",))
     assert {job.source.kernel for job in jobs} == {step.kernel for step in STEPS}
     assert two.workspace(CACHED, Config()) == 4096 and real.workspace(CACHED, Config()) == 0
     monkeypatch.setattr(learned.cubins, "current", lambda _: frozenset({"a" * 64, "b" * 64}))

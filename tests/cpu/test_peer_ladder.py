@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention.peers import figure_rungs, loop, promise
-from attention.peers.cells import Cell
-from attention.peers.figure_rungs import Ceilings
-from attention.peers.results import Climb, Step
+from attention.compare.cells import Cell
+from attention.compare.results import Climb, Step
 from attention.problem import AttentionProblem
 from attention.variant import Config
+from notebooks.ladders import figure_rungs, loop, promise
+from notebooks.ladders.figure_rungs import Ceilings
 from tests.cpu.attention_profiles import hopper_profile
 from tests.cpu.listing import assemble, word
 from tests.cpu.test_peer_results import timing

@@ -5,10 +5,11 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from attention import cli, timings
-from attention.peers import figure, results, run
-from attention.peers.results import AMPERE, HOPPER, Result
-from attention.timing import Timing
+from attention import cli
+from attention.compare import figure, results, run
+from attention.compare.results import AMPERE, HOPPER, Result
+from attention.timed import timings
+from attention.timed.timing import Timing
 from attention.variant import Config
 from tests.cpu.attention_profiles import hopper_profile, saved
 from tests.cpu.timing_rows import made_up

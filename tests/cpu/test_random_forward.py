@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from attention import reference
 from attention.call import TENSORS
-from attention.layout import empty_lse, empty_out
+from attention.kernels.common.layout import empty_lse, empty_out
+from attention.oracle import reference
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from attention.verify import inputs, oracle, program

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention import reference
 from attention.errors import ProblemError
+from attention.oracle import reference
 
 SIZE = st.integers(1, 9)
 

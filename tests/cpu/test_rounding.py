@@ -1,13 +1,13 @@
-"""attention.rounding: no float32 computation is further from float64 than its bound, and a wrong one is."""
+"""attention.oracle.rounding: no float32 computation is further from float64 than its bound, and a wrong one is."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attention import reference, rounding, trials
+from attention.oracle import reference, rounding, trials
+from attention.oracle.rounding import Rounded
 from attention.problem import AttentionProblem
-from attention.rounding import Rounded
 
 
 def drawn(*shapes, seed=0, size=1.0):

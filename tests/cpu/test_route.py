@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from attention import route
 from attention.forwarded import Wanted
+from attention.frontends import route
 
 SHAPES = (torch.Size((1, 2, 8, 64)), torch.Size((1, 2, 12, 64)), torch.Size((1, 2, 12, 64)))
 
@@ -30,7 +30,7 @@ def routed(monkeypatch: pytest.MonkeyPatch) -> Any:
             asked.append(wanted.deterministic)
             return SimpleNamespace(lacks=None if fused[wanted.deterministic] else "nothing has it")
 
-        monkeypatch.setattr("attention.backward.route", backward)
+        monkeypatch.setattr("attention.op.backward.route", backward)
         route._route.cache_clear()
         flags = {"bottom_right": False, "with_grad": False, "deterministic": False} | options
         cuda = torch.device("cuda", 0)

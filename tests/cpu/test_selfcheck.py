@@ -1,12 +1,14 @@
-"""attention.selfcheck: what checks a machine's kernels without the tests."""
+"""attention.verify.selfcheck: what checks a machine's kernels without the tests."""
 
 from typing import Any
 
 import pytest
 import torch
 
-from attention import AttentionProblem, op, selfcheck
+from attention import AttentionProblem
 from attention.errors import EnvironmentLacks
+from attention.frontends import sdpa as frontend
+from attention.verify import selfcheck
 
 SMALL = (
     AttentionProblem(1, 4, 2, 33, 65, 32),
@@ -28,20 +30,20 @@ def test_a_wrong_result_and_a_crash_are_findings(monkeypatch: pytest.MonkeyPatch
         out[0, -1, -1, -1] += 1e-4
         return out
 
-    monkeypatch.setattr(op, "sdpa", slightly_wrong)
+    monkeypatch.setattr(frontend, "sdpa", slightly_wrong)
     public, kernel = selfcheck.check("cpu", SMALL[:1])
     assert (public.ok, kernel.ok) == (False, True)
 
     def crashes(*_: Any, **__: Any) -> Any:
         raise RuntimeError("an illegal address\nwas read")
 
-    monkeypatch.setattr(op, "sdpa", crashes)
+    monkeypatch.setattr(frontend, "sdpa", crashes)
     public, kernel = selfcheck.check("cpu", SMALL[:1])
     assert (public.ok, public.failure, kernel.ok) == (False, "RuntimeError: an illegal address", True)
 
 
 def test_a_result_that_is_not_a_number_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(op, "sdpa", lambda query, *_, **__: torch.full_like(query, torch.nan))
+    monkeypatch.setattr(frontend, "sdpa", lambda query, *_, **__: torch.full_like(query, torch.nan))
     assert not selfcheck.check("cpu", SMALL[:1])[0].ok
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-import attention.operator  # noqa: F401  its operators are called by name
+import attention.op.operators  # noqa: F401  its operators are called by name
 from attention import flash_attn_func, flash_attn_varlen_func, sdpa
 from tests.tensors import random
 

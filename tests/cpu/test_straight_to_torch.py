@@ -3,8 +3,10 @@
 import pytest
 import torch
 
-from attention import FallbackWarning, ProblemError, op, plan, sdpa
-from attention.calibration import Duel
+from attention import FallbackWarning, ProblemError, sdpa
+from attention.choose.calibration import Duel
+from attention.frontends import sdpa as frontend
+from attention.op import plan
 from attention.problem import AttentionProblem
 
 F = torch.nn.functional.scaled_dot_product_attention
@@ -16,8 +18,8 @@ pytestmark = pytest.mark.usefixtures("host_machine")
 def judged(monkeypatch):
     """How many calls were judged."""
     calls = []
-    first_step = op.autocast
-    monkeypatch.setattr(op, "autocast", lambda *given: calls.append(given) or first_step(*given))
+    first_step = frontend.autocast
+    monkeypatch.setattr(frontend, "autocast", lambda *given: calls.append(given) or first_step(*given))
     return calls
 
 
@@ -111,11 +113,11 @@ def test_a_growing_cache_is_judged_once_and_warned_of_once(judged, masked):
 
 
 def test_kinds_do_not_pile_up(monkeypatch):
-    monkeypatch.setattr(op, "MOST_KEPT", 4)
+    monkeypatch.setattr(frontend, "MOST_KEPT", 4)
     for rows in range(40, 50):
         sdpa(*tensors(queries=rows, keys=128, dim=128))
         sdpa(*tensors(queries=100, keys=90 + rows, dim=128))
-    assert 0 < len(op._torchs_kinds) <= 4 and all(0 < len(each) <= 4 for each in op._torchs_kinds.values())
+    assert 0 < len(frontend._torchs_kinds) <= 4 and all(0 < len(each) <= 4 for each in frontend._torchs_kinds.values())
 
 
 def test_on_a_cpu_where_ours_won_no_duel_no_plain_call_is_judged(judged, monkeypatch):

@@ -3,10 +3,12 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from attention import bench, identity, learned, timings
-from attention.corrections import Corrections
-from attention.model import predict
+from attention.choose import learned
+from attention.choose.corrections import Corrections
+from attention.choose.model import predict
+from attention.compare import bench
 from attention.problem import AttentionProblem
+from attention.timed import identity, timings
 from attention.variant import Config, by_path
 from microbench import paths
 from microbench.machine.cpu import host_slug

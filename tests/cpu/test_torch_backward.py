@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from attention.call import Extras
-from attention.choose import Choice, choose, withheld_from
+from attention.choose.choose import Choice, choose, withheld_from
 from attention.forwarded import Wanted
 from attention.kernels.torch import cudnn
 from attention.problem import AttentionProblem

@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 import torch
 
-from attention import slow
 from attention.call import Extras
+from attention.kernels.torch.composed import slow
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench.machine.arch import by_name

@@ -15,7 +15,8 @@ from torch.overrides import TorchFunctionMode
 from torch.profiler import ExecutionTraceObserver
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from attention import UnsupportedError, dispatch, flash_attn_func, flash_attn_varlen_func, sdpa
+from attention import UnsupportedError, flash_attn_func, flash_attn_varlen_func, sdpa
+from attention.op import dispatch
 from tests.tensors import assert_same_gradients, random
 
 F = torch.nn.functional.scaled_dot_product_attention
@@ -139,9 +140,9 @@ def test_a_mask_under_vmap_is_folded_into_the_batch(
 
 def test_vmap_asks_nothing_of_torchs_own_rules_for_masks(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a GPU these fail: pytorch#161310. On the CPU they have no gradient of a mask."""
-    from attention import op
+    from attention.frontends import sdpa as frontend
 
-    monkeypatch.setattr(op, "torch_sdpa", None)
+    monkeypatch.setattr(frontend, "torch_sdpa", None)
     q, bias = random((3, 1, 2, 8, 16), (3, 8, 8), grad=True)
     out = torch.vmap(lambda each, mask: sdpa(each, each, each, mask))(q, bias)
     expected = torch.stack([F(each, each, each, mask) for each, mask in zip(q, bias, strict=True)])
@@ -278,7 +279,7 @@ def test_without_an_observer_an_eager_call_passes_the_dispatcher_by(monkeypatch:
     sdpa(q, q, q, only="smscope")
     monkeypatch.setattr(dispatch, "needs_no_dispatch", lambda *tensors: not found.append(_needs(*tensors)))
     found: list[bool] = []
-    from attention.eager import needs_no_dispatch as _needs
+    from attention.op.eager import needs_no_dispatch as _needs
 
     sdpa(q, q, q, only="smscope")
     assert found == [True]

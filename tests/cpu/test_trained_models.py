@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from attention import gradient, slow
 from attention.integrations import transformers as smscope
+from attention.kernels.torch.composed import gradient, slow
 from tests.tiny_models import made, padded
 
 pytestmark = [

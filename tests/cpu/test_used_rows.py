@@ -18,8 +18,8 @@ from attention import (
     flash_attn_func,
     flash_attn_kvpacked_func,
     flash_attn_varlen_func,
-    plan,
 )
+from attention.op import plan
 from tests.cpu.used_cases import oracle, places, used_cases
 
 pytestmark = [pytest.mark.usefixtures("host_machine"), pytest.mark.filterwarnings("ignore::attention.FallbackWarning")]

@@ -5,14 +5,15 @@ from typing import Any
 import pytest
 import torch
 
-from attention import plan, route
-from attention.choose import choose
-from attention.corrections import Corrections, Observation, corrections
+from attention.choose.choose import choose
+from attention.choose.corrections import Corrections, Observation, corrections
+from attention.choose.machine import MachineProfile
+from attention.choose.while_new import CALLS_OF_A_SHAPE, Tally, while_new
+from attention.frontends import route
 from attention.kernels.torch import flash
-from attention.machine import MachineProfile
+from attention.op import plan
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
-from attention.while_new import CALLS_OF_A_SHAPE, Tally, while_new
 from tests.cpu.attention_profiles import forget_choices, hopper_profile
 
 OURS, CUDNN, FLASH = "sm90a/forward/warp_specialised", "sm90a/forward/torch_cudnn", "sm80/forward/torch_flash"

@@ -1,6 +1,6 @@
 """Rows of data/attention with made-up numbers."""
 
-from attention.timing import Timing
+from attention.timed.timing import Timing
 
 
 def made_up(seconds: float, variant: str, **changes: object) -> Timing:

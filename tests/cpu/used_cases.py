@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from attention import reference
+from attention.oracle import reference
 from tests.cpu.attention_features import cases
 
 NAMES = ("seqused_q", "seqused_k", "leftpad_k")

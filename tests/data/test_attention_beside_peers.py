@@ -4,16 +4,16 @@ import math
 
 import pytest
 
-from attention import cubins, learned, timings
-from attention.choose import choose
-from attention.classes import representative
-from attention.corrections import FEW_QUERIES
-from attention.cubins import Compiled
-from attention.cuda.kernels import cubin_of
-from attention.identity import text_sha256
-from attention.peers.results import AMPERE, HOPPER, by_cell, mean
-from attention.timing import Timing
-from attention.variant import CudaBuild, by_path, shipped
+from attention.choose import learned
+from attention.choose.choose import choose
+from attention.choose.classes import representative
+from attention.compare.results import AMPERE, HOPPER, by_cell, mean
+from attention.kernels.launch.loaded import cubin_of
+from attention.timed import cubins, timings
+from attention.timed.cubins import Compiled
+from attention.timed.identity import text_sha256
+from attention.timed.timing import Timing
+from attention.variant import FEW_QUERIES, CudaBuild, by_path, shipped
 from microbench import paths
 from microbench.machine.arch import by_name
 from microbench.results.profile import Profile

@@ -2,7 +2,8 @@
 
 import pytest
 
-from attention import learned, learned_file, learned_key, timings
+from attention.choose import learned, learned_file, learned_key
+from attention.timed import timings
 from microbench import paths
 from microbench.results.profile import Profile, available
 

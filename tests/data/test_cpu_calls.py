@@ -2,7 +2,7 @@
 
 import pytest
 
-from attention.calls import results, shapes
+from attention.compare.calls import results, shapes
 from microbench import paths
 
 # The run of each machine that is claimed; whoever measures again appends, and changes nothing here.

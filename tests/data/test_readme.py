@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attention import timings
+from attention.timed import timings
 from microbench.errors import DataError, InputError, UnknownGpu
 from microbench.report import readme
 from microbench.verify import results, tables

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from attention.band import Alignment
+from attention.oracle.reference import compare
 from attention.problem import AttentionProblem
-from attention.reference import compare
 from microbench.verify.differential.attention_case import bf16_bits, from_bf16
 from tests.emulated.poisoned import Memory
 
@@ -211,7 +211,7 @@ class Outputs:
 
 
 def judge(case: ForwardCase, inputs: Inputs, outputs: Outputs) -> str:
-    """Why the outputs are wrong; empty where they obey the rule of attention.reference, and lse by itself."""
+    """Why the outputs are wrong; empty where they obey the rule of attention.oracle.reference, and lse by itself."""
     expected = expected_of(case, inputs)
     out = compare(case.values(outputs.out), expected.out, expected.low, case.dtype)
     if outputs.strayed or not out.ok:

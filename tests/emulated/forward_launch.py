@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from attention.cuda.source import COMMON, PACKAGE, generated
+from attention.kernels.launch.source import COMMON, PACKAGE, generated
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, by_path
 from microbench import files
@@ -114,7 +114,7 @@ def point(launch: Any, room: Room, *names: str) -> None:
 
 
 def describe(launch: Any, case: ForwardCase, inputs: Inputs, tile_rows: int, section: int) -> None:
-    """Write what follows from a case: not attention.cuda.family.fill, as no problem has a band of any two edges."""
+    """Write what follows from a case: not common.family.fill, as no problem has a band of any two edges."""
     (queries, keys), count = case.longest, len(case.sequences)
     row_tiles, scale_log2 = -(-queries // tile_rows), (case.softcap or case.scale) * LOG2_E
     ahead = keys - queries if case.aligned == "bottom_right" and not case.lengths else 0

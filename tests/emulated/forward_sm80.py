@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attention.kernels.sm80.forward.software_pipelined.launch import Launch, shape_of
+from attention.kernels.sm80.forward.software_pipelined.arguments import Launch, shape_of
 from attention.variant import Config
 from microbench.emulator import EmulatedDevice
 from tests.emulated.forward_case import ForwardCase, Inputs, Outputs, inputs_of

@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 
-from attention.kernels.sm90a.forward.warp_specialised.launch import GROUP_ROWS, Launch, shape_of
+from attention.kernels.sm90a.forward.warp_specialised.arguments import GROUP_ROWS, Launch, shape_of
 from attention.variant import Config
 from microbench.emulator import EmulatedDevice, TensorMap
 from tests.emulated.forward_case import ForwardCase, Inputs, Outputs, inputs_of

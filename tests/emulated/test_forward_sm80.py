@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attention.cuda.source import sources_of
+from attention.kernels.launch.source import sources_of
 from attention.variant import Config, by_path
 from microbench.compile import Cubin, compile_all
 from microbench.emulator import MODES, EmulatedDevice, Mode

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attention.builds import legal
-from attention.cuda.family import HEAD_DIMS
+from attention.kernels.common.family import HEAD_DIMS
 from attention.kernels.sm90a.forward.warp_specialised.variant import VARIANT
 from attention.variant import Config
+from attention.verify.build_matrix import legal
 from microbench.emulator import MODES, Mode
 from microbench.machine.arch import by_name
 from tests.emulated.forward_case import ForwardCase

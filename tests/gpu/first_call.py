@@ -24,9 +24,9 @@ def measure(path: str) -> dict[str, float]:
     import torch
 
     import attention
-    from attention.builds import legal
     from attention.problem import AttentionProblem
     from attention.variant import by_path
+    from attention.verify.build_matrix import legal
     from attention.verify.builds import ARCH
     from microbench.machine.arch import by_name
 

@@ -45,10 +45,10 @@ problem = AttentionProblem(1, 16, 16, 1024, 1024, 128, dtype="bfloat16", device=
 by_path("{variant}").load()(q, k, v, problem, Config({config}))
 """
 PICK = """
-from attention import learned
-from attention.choose import choose
-from attention.classes import representative
-from attention.machine import machine_profile
+from attention.choose import learned
+from attention.choose.choose import choose
+from attention.choose.classes import representative
+from attention.choose.machine import machine_profile
 from attention.problem import AttentionProblem
 problem = AttentionProblem(1, 16, 16, 1024, 1024, 128, dtype="bfloat16", device="cuda")
 profile = machine_profile("cuda:0").profile
@@ -58,7 +58,7 @@ print(repr((pick.variant, pick.config.values)))
 
 
 DERIVE = f"""
-from attention import learned, timings
+from attention.choose import learned; from attention.timed import timings
 from microbench.results.profile import Profile
 assert learned.write(Profile.load("{GPU}"))
 print(len(timings.files("{GPU}")))

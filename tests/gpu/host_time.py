@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from attention.choose import choose
+from attention.choose.choose import choose
 from attention.errors import AttentionError
 from attention.problem import AttentionProblem
 from attention.variant import by_path
@@ -82,7 +82,7 @@ def choices() -> Iterator[tuple[str, Callable[[int], Any]]]:
     """(what, the choice of its n-th shape): what a call costs that has not been seen, beside a call that has."""
     import torch
 
-    from attention import route as router
+    from attention.frontends import route as router
 
     device = torch.device("cuda", torch.cuda.current_device())
     options = (None, None, 0.0, False, False, None, True, "", False, False)

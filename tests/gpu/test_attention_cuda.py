@@ -12,18 +12,12 @@ import torch
 from hypothesis import given, settings
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-import attention.operator  # noqa: F401  its operators are called by name
-from attention import (
-    AttentionProblem,
-    FallbackWarning,
-    UnsupportedError,
-    explain,
-    machine,
-    plan,
-    reference,
-    sdpa,
-)
-from attention.layout import empty_out
+import attention.op.operators  # noqa: F401  its operators are called by name
+from attention import AttentionProblem, FallbackWarning, UnsupportedError, explain, sdpa
+from attention.choose import machine
+from attention.kernels.common.layout import empty_out
+from attention.op import plan
+from attention.oracle import reference
 from microbench import paths
 from microbench.machine import nvml
 from microbench.results.profile import Profile, available

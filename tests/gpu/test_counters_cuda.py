@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from attention.cuda.counters import CHUNK_BYTES, PAIR_BYTES, PER_THREAD, counters
-from attention.cuda.driver import bindings, check, current_stream
+from attention.kernels.launch.counters import CHUNK_BYTES, PAIR_BYTES, PER_THREAD, counters
+from attention.kernels.launch.driver import bindings, check, current_stream
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from attention.verify.builds import ARCH, Build, builds_of

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from attention.cuda import kernels
 from attention.errors import LaunchError
+from attention.kernels.launch import loaded
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from attention.verify.builds import ARCH, Build, builds_of, kernel_module, tuned
@@ -63,7 +63,7 @@ def require_right(case: Case, tensors: Tensors, results: Pair) -> None:
 def make_cold(build: Build) -> None:
     """As in a new process: nothing is loaded, though its cubin is on disk."""
     torch.cuda.synchronize()
-    kernels._function.cache_clear()
+    loaded._function.cache_clear()
     for each in vars(kernel_module(build.variant)).values():
         if hasattr(each, "cache_clear"):
             each.cache_clear()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from attention import selfcheck
-from attention.machine import machine_profile
+from attention.choose.machine import machine_profile
 from attention.variant import shipped
+from attention.verify import selfcheck
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::attention.errors.FallbackWarning")]
 

@@ -7,8 +7,10 @@ import pytest
 import torch
 
 import attention
-from attention import FallbackWarning, UnsupportedError, backward, gradient, sdpa
+from attention import FallbackWarning, UnsupportedError, sdpa
 from attention.forwarded import Wanted
+from attention.kernels.torch.composed import gradient
+from attention.op import backward
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
 

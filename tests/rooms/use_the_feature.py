@@ -8,11 +8,11 @@ import numpy as np
 import torch
 
 import attention
-from attention import reference
-from attention.choose import choose
-from attention.cuda.family import fill
-from attention.cuda.source import source_of
-from attention.cuda.tensors import place
+from attention.choose.choose import choose
+from attention.kernels.common.family import fill
+from attention.kernels.launch.source import source_of
+from attention.kernels.launch.tensors import place
+from attention.oracle import reference
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from attention.verify.builds import builds_of
@@ -73,7 +73,7 @@ def is_emulated() -> None:
     problem, variant = asked(), by_path(PATH)
     config = next(each for each in variant.configs() if not variant.illegal(problem, each, by_name("sm80")))
     (build,), device = variant.steps(problem, config), EmulatedDevice()
-    module = importlib.import_module(f"{variant.module.rpartition('.')[0]}.launch")
+    module = importlib.import_module(f"{variant.module.rpartition('.')[0]}.arguments")
     launch, shape = module.Launch(), module.shape_of(problem, config)
     sizes = ((1, 2, 70, 64), (1, 1, 90, 64), (1, 1, 90, 64), (1, 2, 70, 64))
     q, k, v = (torch.randn(size).bfloat16() for size in sizes[:3])

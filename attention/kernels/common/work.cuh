@@ -1,7 +1,7 @@
 // Which rows a tile number stands for, and which keys those rows see.
 //
 // Without a mask, neighbours in time are rows of the same head, so that their K and V meet in the L2. Causal rows see
-// different numbers of keys: sections of heads (attention.cuda.family.section_of) are taken one after another, longest
+// different numbers of keys: sections of heads (common.family.section_of) are taken one after another, longest
 // rows first, so that the blocks end together.
 //
 // config.cuh is the kernel's own: the tile, the features, and its Launch.

@@ -91,7 +91,7 @@ def notes(problem: AttentionProblem) -> tuple[str, ...]:
 def forward(
     query: Tensor, key: Tensor, value: Tensor, problem: AttentionProblem, config: Config, extras: Extras = NO_EXTRAS
 ) -> Pair:
-    """Out (B, Hq, Sq, Dv) and lse (B, Hq, Sq), as attention.layout has them.
+    """Out (B, Hq, Sq, Dv) and lse (B, Hq, Sq), as attention.kernels.common.layout has them.
 
     Torch's function checks its strides in a caller that is passed by here: it reads a last dimension that is not
     contiguous as if it were (torch 2.13), so that such a tensor is copied first. It gives a query that its mask hides

@@ -14,8 +14,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from attention.call import NO_EXTRAS, Extras
-from attention.cuda.family import readers
 from attention.forwarded import Forwarded, Gradients, Wanted
+from attention.kernels.common.family import readers
 from attention.kernels.torch.common import limits
 from attention.kernels.torch.common.gradients import gradients
 from attention.kernels.torch.common.tensors import Pair, by_squares, no_dropout
@@ -110,7 +110,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 def forward(
     query: Tensor, key: Tensor, value: Tensor, problem: AttentionProblem, config: Config, extras: Extras = NO_EXTRAS
 ) -> Pair:
-    """Out (B, Hq, Sq, Dv) and lse (B, Hq, Sq), as attention.layout has them."""
+    """Out (B, Hq, Sq, Dv) and lse (B, Hq, Sq), as attention.kernels.common.layout has them."""
     import torch
 
     def call(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> Pair:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attention.call import NO_EXTRAS, Extras
+from attention.kernels.common.layout import empty_lse, empty_out
 from attention.kernels.torch.common import limits
 from attention.kernels.torch.common.tensors import Pair, padded
-from attention.layout import empty_lse, empty_out
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant
 from microbench.machine.arch import CUDA, Arch
@@ -31,7 +31,7 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
 def forward(
     query: Tensor, key: Tensor, value: Tensor, problem: AttentionProblem, config: Config, extras: Extras = NO_EXTRAS
 ) -> Pair:
-    """Out (B, Hq, Sq, Dv) and lse (B, Hq, Sq), as attention.layout has them."""
+    """Out (B, Hq, Sq, Dv) and lse (B, Hq, Sq), as attention.kernels.common.layout has them."""
     import torch
 
     kernel = torch.ops.aten._scaled_dot_product_efficient_attention

@@ -11,14 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attention.call import NO_EXTRAS, Extras
-from attention.corrections import FEW_QUERIES
-from attention.cuda.family import readers
 from attention.forwarded import Forwarded, Gradients, Wanted
+from attention.kernels.common.family import readers
 from attention.kernels.torch.common import limits
 from attention.kernels.torch.common.gradients import gradients, lse_of_unseen
 from attention.kernels.torch.common.tensors import Pair, by_squares, dense, laid_out, no_dropout, padded
 from attention.problem import AttentionProblem
-from attention.variant import Config, Demand, Tile, Variant
+from attention.variant import FEW_QUERIES, Config, Demand, Tile, Variant
 from microbench.machine.arch import CUDA, Arch
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 def forward(
     query: Tensor, key: Tensor, value: Tensor, problem: AttentionProblem, config: Config, extras: Extras = NO_EXTRAS
 ) -> Pair:
-    """Out (B, Hq, Sq, D) and lse (B, Hq, Sq), as attention.layout has them."""
+    """Out (B, Hq, Sq, D) and lse (B, Hq, Sq), as attention.kernels.common.layout has them."""
     import torch
 
     if problem.varlen or problem.alignment == "bottom_right" or problem.window != (-1, -1):

@@ -40,7 +40,7 @@ def notes(problem: AttentionProblem) -> tuple[str, ...]:
 def forward(
     query: Tensor, key: Tensor, value: Tensor, problem: AttentionProblem, config: Config, extras: Extras = NO_EXTRAS
 ) -> tuple[Tensor, Tensor]:
-    from attention import slow
+    from attention.kernels.torch.composed import slow
 
     return slow.forward(query, key, value, problem, config, extras)
 
@@ -48,7 +48,7 @@ def forward(
 def backward(grad_out: Tensor, grad_lse: Tensor | None, given: Forwarded, wanted: Wanted) -> Gradients:
     import torch
 
-    from attention import gradient
+    from attention.kernels.torch.composed import gradient
 
     with torch.autocast(given.query.device.type, enabled=False):  # fused kernels take no matmul that it would cast
         return gradient.backward(

@@ -41,8 +41,8 @@ def _of_logits(grad_out: Tensor, given: Forwarded, wanted: Wanted) -> Iterator[T
     """Of the logits without a value, such as sinks, which no fused kernel knows; None for other operands."""
     import torch
 
-    from attention.gradient import logit_gradient
-    from attention.pieces import with_every_axis
+    from attention.kernels.torch.composed.gradient import logit_gradient
+    from attention.kernels.torch.composed.pieces import with_every_axis
 
     lse, starts = given.lse, given.extras.cu_seqlens_q
     for operand, tensor, want in zip(OPERANDS, given.extras, wanted.operands, strict=False):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from attention.layout import empty_lse, empty_out
+from attention.kernels.common.layout import empty_lse, empty_out
 from attention.problem import AttentionProblem
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def by_squares(call: Call, query: Tensor, key: Tensor, value: Tensor, problem: A
 
 
 def laid_out(found: Tensor, query: Tensor, value: Tensor) -> Tensor:
-    """The result in attention.layout's strides, as a compiled graph was promised; copied only where they differ."""
+    """The result in common.layout's strides, as a compiled graph was promised; copied only where they differ."""
     out = empty_out(query, value.shape[-1])
     return found if found.stride() == out.stride() else out.copy_(found)
 

@@ -12,7 +12,7 @@
 //                     at every nth fragment of the second
 //   BF16              1 bfloat16, 0 float16
 //   VARLEN            1: sequences of many lengths, packed one after another
-// and those of features, which launch.cuh names. It is generated, with Launch, the one argument: attention.cuda.source.
+// and those of features, which launch.cuh names. It is generated, with Launch, the one argument: kernels.launch.source.
 #pragma once
 #include "launch.cuh"
 

@@ -1,93 +1,77 @@
-"""The argument of kernel.cu, and the sizes that follow from a problem."""
+"""The launcher: torch tensors in, addresses, strides and sizes to the kernel, (out, lse) back. One block a tile."""
 
+import ctypes
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
+from pathlib import Path
 
-from attention.cuda.family import asked_defines, feature_defines, padded_head_dim
-from attention.cuda.launch_struct import LSE, Member, members, of_kernel, structure
+import torch
+
+from attention.call import NO_EXTRAS, Extras
+from attention.kernels.common.family import Sizes, fill
+from attention.kernels.common.layout import empty_lse
+from attention.kernels.launch import driver
+from attention.kernels.launch.driver import Function
+from attention.kernels.launch.loaded import function_of
+from attention.kernels.launch.tensors import outputs, place, readable
+from attention.kernels.sm80.forward.software_pipelined.arguments import Launch, build_of, shape_of
 from attention.problem import AttentionProblem
-from attention.variant import Config, CudaBuild
+from attention.variant import Config
 
-KERNEL = "attention_forward_sm80"
-K_STAGES, V_STAGES = 2, 3
-FREE = {"CAUSAL", "SINKS"}  # no register in the loop
-
-
-FIELDS = of_kernel(
-    head=(
-        *members("const void*", "q k v"),
-        Member("void*", "out"),
-        LSE,
-        *(
-            member
-            for name in ("q", "k", "v", "out")
-            for member in members("long long", f"{name}_row {name}_head {name}_batch", "in elements, multiples of 8")
-        ),
-    )
-)
-Launch = structure(FIELDS)
+FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class Shape:
-    """One compiled kernel's tile: head dim as padded, warps of a block, query rows of a warp, keys of a tile."""
+class Prepared:
+    """All of a launch that does not change with addresses."""
 
-    head_dim: int
-    warps: int
-    warp_rows: int
-    tile_keys: int
-    q_in_registers: bool
-
-    @property
-    def tile_rows(self) -> int:
-        """Query rows of one block."""
-        return self.warps * self.warp_rows
-
-    @property
-    def threads(self) -> int:
-        """Threads of one block."""
-        return 32 * self.warps
-
-    @cached_property
-    def smem_bytes(self) -> int:
-        """The rings of K and V; Q beside them where it stays, or where it is too large to pass through them; votes."""
-        passes = self.q_in_registers and self.tile_rows <= 3 * self.tile_keys
-        rows = (K_STAGES + V_STAGES) * self.tile_keys + (0 if passes else self.tile_rows)
-        return rows * self.head_dim * 2 + 4 * (self.warps + 1)
+    function: Function
+    template: bytes
+    blocks: int
+    threads: int
 
 
-def shape_of(problem: AttentionProblem, config: Config) -> Shape:
-    """The tile of one configuration.
+def forward(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    problem: AttentionProblem,
+    config: Config,
+    extras: Extras = NO_EXTRAS,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Out (B, Hq, Sq, D) and lse (B, Hq, Sq), float32, of (B, Hq, Sq, D) and twice (B, Hkv, Skv, D), f16 or bf16.
 
-    A warp of 32 rows reads K and V half as often as one of 16; beyond head dim 128 its outputs do not fit registers.
+    Packed sequences are one batch of all their rows. Inputs whose last dimension is not contiguous, or whose base or a
+    stride is no multiple of 16 bytes, are copied first. Raises BuildError or LaunchError.
     """
-    head_dim = padded_head_dim(problem.head_dim)
-    masked = problem.mask == "bool"
-    # The addresses of a mask take the registers of 16 rows.
-    few = head_dim > 128 or (masked and head_dim > 64)
-    warp_rows = config.get("warp_rows", 16 if few else 32)
-    # 16 rows of Q, or 32 of a short head dim, fit beside outputs and scores; 16 of a long one with nothing else.
-    crowded = head_dim == 256 and bool(asked_defines(problem) - FREE)
-    q_in_registers = config.get("q_in_registers", int((head_dim <= 64 or warp_rows == 16) and not crowded))
-    return Shape(head_dim, config["warps"], warp_rows, config["tile_keys"], bool(q_in_registers))
+    index = query.device.index
+    if index != torch.cuda.current_device():
+        with torch.cuda.device(index):
+            return forward(query, key, value, problem, config, extras)
+    (out, written), lse = outputs(query), empty_lse(query)
+    query, key, value = (readable(tensor) for tensor in (query, key, value))
+    prepared = _prepared(index, query.shape, key.shape, problem, config)
+    launch = Launch.from_buffer_copy(prepared.template)
+    launch.q, launch.k, launch.v = query.data_ptr(), key.data_ptr(), value.data_ptr()
+    launch.q_batch, launch.q_head, launch.q_row, _ = query.stride()
+    launch.k_batch, launch.k_head, launch.k_row, _ = key.stride()
+    launch.v_batch, launch.v_head, launch.v_row, _ = value.stride()
+    launch.out_batch, launch.out_head, launch.out_row, _ = written.stride()
+    launch.out, launch.lse = written.data_ptr(), lse.data_ptr()
+    if extras is not NO_EXTRAS:
+        place(launch, extras)
+    pointer = ctypes.c_void_p(ctypes.addressof(launch))
+    stream = driver.current_stream(index)
+    driver.launch(prepared.function, prepared.blocks, prepared.threads, stream, ctypes.addressof(pointer))
+    if written is not out:
+        out.copy_(written[..., : out.shape[-1]])
+    return out, lse
 
 
-def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
-    """What config.cuh asks of NVRTC, and what a launch takes."""
+@lru_cache(maxsize=4096)
+def _prepared(index: int, query: Sizes, key: Sizes, problem: AttentionProblem, config: Config) -> Prepared:
     shape = shape_of(problem, config)
-    # What ALiBi and a window ask for beside slices of 32 keys fits 255 registers on some architectures only.
-    crowded = shape.head_dim == 128 and problem.alibi and problem.edges.left is not None
-    slice_keys = 16 if crowded or shape.head_dim in (96, 192, 256) else 32
-    defines = (
-        ("HEAD_DIM", shape.head_dim),
-        ("WARPS", shape.warps),
-        ("ROWS_PER_WARP", shape.warp_rows),
-        ("TILE_KEYS", shape.tile_keys),
-        ("SLICE_KEYS", min(shape.tile_keys, config.get("slice_keys", slice_keys))),
-        ("BLOCKS", config.get("blocks", 8 // shape.warps)),
-        ("Q_IN_REGISTERS", int(shape.q_in_registers)),
-        ("AHEAD", config.get("ahead", 3 if shape.head_dim in (64, 192, 256) and shape.q_in_registers else 1)),
-        ("FENCE", config.get("fence", 2 if shape.head_dim == 128 and not crowded else 1)),
-        *feature_defines(problem),
-    )
-    return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)
+    function = function_of(torch.device("cuda", index), FOLDER, build_of(problem, config))
+    template = Launch()
+    tiles = fill(template, problem, query, key, shape.tile_rows)
+    return Prepared(function, bytes(template), tiles, shape.threads)

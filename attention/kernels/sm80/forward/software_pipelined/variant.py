@@ -3,12 +3,8 @@
 from dataclasses import replace
 from functools import cache
 
-from attention.cuda.family import SERVED, notes, padded_head_dim, readers, refuses
-from attention.kernels.sm80.forward.software_pipelined.launch import (
-    Shape,
-    build_of,
-    shape_of,
-)
+from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses
+from attention.kernels.sm80.forward.software_pipelined.arguments import Shape, build_of, shape_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.machine.arch import Arch, Limits

@@ -11,7 +11,7 @@
 //   LAZY              1: outputs are rescaled where a maximum has grown by more than 2^8, else wherever it has grown
 //   DYNAMIC           1: blocks take tiles from a counter, else every gridDim.x-th
 //   VARLEN            1: sequences of many lengths, packed one after another
-// and those of features, which launch.cuh names. It is generated, with Launch, the one argument: attention.cuda.source.
+// and those of features, which launch.cuh names. It is generated, with Launch, the one argument: kernels.launch.source.
 #pragma once
 #include "launch.cuh"
 

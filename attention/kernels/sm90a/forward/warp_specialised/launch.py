@@ -1,92 +1,95 @@
-"""The argument of kernel.cu, and the sizes that follow from a problem."""
+"""The launcher: torch tensors in, tensor maps and sizes to the kernel, (out, lse) back."""
 
+import ctypes
+import math
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import lru_cache
+from pathlib import Path
 
-from attention.cuda.family import feature_defines, padded_head_dim
-from attention.cuda.launch_struct import LSE, Member, members, of_kernel, structure
+import torch
+
+from attention.call import NO_EXTRAS, Extras
+from attention.kernels.common.family import Sizes, fill
+from attention.kernels.common.layout import empty_lse
+from attention.kernels.launch import driver, tensor_map
+from attention.kernels.launch.counters import counters
+from attention.kernels.launch.driver import Function
+from attention.kernels.launch.loaded import function_of
+from attention.kernels.launch.tensors import outputs, place, readable
+from attention.kernels.sm90a.forward.warp_specialised.arguments import GROUP_ROWS, Launch, Shape, build_of, shape_of
 from attention.problem import AttentionProblem
-from attention.variant import Config, CudaBuild
+from attention.variant import Config
 
-KERNEL = "attention_forward_sm90a"
-GROUP_ROWS = 64
-# What is no axis of the space, since one answer won: each brings something to the whole kernel at every head dim
-# (measured on an H100), but turns cost up to 4 % of full attention at head dim 64, and bring nothing at 128. A
-# configuration may say otherwise.
-RUNGS = ("overlap", "pingpong", "lazy", "dynamic")
-
-
-FIELDS = of_kernel(
-    head=(
-        *members("ptx::TensorMap", "q k v"),
-        Member("void*", "out"),
-        LSE,
-        *members("long long", "out_row out_head out_batch", "in elements, as all strides"),
-        Member("int*", "counters", "{tiles taken, blocks that are done}, both 0 before and after a launch"),
-    ),
-    scales=(
-        Member("float", "slack", "8 / scale_log2: may a score exceed its row's maximum before outputs are rescaled"),
-    ),
-    # gridDim, read in the loop, takes a register that the producer has not.
-    tail=(Member("int", "blocks", "of the grid"),),
-)
-Launch = structure(FIELDS)
+FOLDER = Path(__file__).parent
+# A score may exceed its row's maximum by 8 in log2 before outputs are rescaled: p below 2^8 (FlashAttention-4's rule).
+SLACK_LOG2 = 8.0
 
 
 @dataclass(frozen=True)
-class Shape:
-    """One compiled kernel's tile: head dim as padded, keys of a tile, consumer warpgroups, stages; where Q is kept."""
+class Prepared:
+    """All of a launch that does not change with addresses."""
 
-    head_dim: int
-    tile_keys: int
-    warpgroups: int
-    stages: int
-    q_in_registers: bool
-
-    @property
-    def tile_rows(self) -> int:
-        """Query rows of one tile."""
-        return GROUP_ROWS * self.warpgroups
-
-    @property
-    def panel_width(self) -> int:
-        """Elements of one panel: the swizzle's span, 128 bytes where it divides the row, else 64."""
-        return 32 if self.head_dim % 64 else 64
-
-    @property
-    def threads(self) -> int:
-        """Consumers and the producer warpgroup."""
-        return 128 * (self.warpgroups + 1)
-
-    @cached_property
-    def smem_bytes(self) -> int:
-        """Q, the rings of K and V, mbarriers (of V uncleared too), and two slots of 16 bytes that carry tiles."""
-        rows = self.tile_rows + 2 * self.stages * self.tile_keys
-        return rows * self.head_dim * 2 + 8 * (2 * self.warpgroups + 5 * self.stages + 4) + 16 * 2
+    function: Function
+    shape: Shape
+    behind_maps: bytes
+    blocks: int
+    swizzle: int
 
 
-def shape_of(problem: AttentionProblem, config: Config) -> Shape:
-    """The tile of one configuration."""
-    return _shape(padded_head_dim(problem.head_dim), config)
+def forward(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    problem: AttentionProblem,
+    config: Config,
+    extras: Extras = NO_EXTRAS,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Out (B, Hq, Sq, D) and lse (B, Hq, Sq), float32, of (B, Hq, Sq, D) and twice (B, Hkv, Skv, D), f16 or bf16.
 
-
-@cache
-def _shape(head_dim: int, config: Config) -> Shape:
-    held = bool(config.get("q_in_registers", 0))
-    return Shape(head_dim, config["tile_keys"], config["warpgroups"], config["stages"], held)
-
-
-def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
-    """What config.cuh asks of NVRTC, and what a launch takes."""
-    edges, shape = problem.edges, shape_of(problem, config)
-    turns = edges.right is not None or shape.head_dim not in (64, 128)
-    defines = (
-        ("HEAD_DIM", padded_head_dim(problem.head_dim)),
-        ("TILE_KEYS", config["tile_keys"]),
-        ("WARPGROUPS", config["warpgroups"]),
-        ("STAGES", config["stages"]),
-        ("Q_IN_REGISTERS", int(shape.q_in_registers)),
-        *((rung.upper(), config.get(rung, int(rung != "pingpong" or turns))) for rung in RUNGS),
-        *feature_defines(problem),
+    Packed sequences are one batch of all their rows. Inputs that TMA cannot read in place are copied first: see
+    attention.kernels.launch.tensor_map.fits. Raises BuildError or LaunchError where the kernel cannot be built or run.
+    """
+    index = query.device.index
+    if index != torch.cuda.current_device():
+        with torch.cuda.device(index):
+            return forward(query, key, value, problem, config, extras)
+    (out, written), lse = outputs(query), empty_lse(query)
+    query, key, value = (readable(tensor) for tensor in (query, key, value))
+    prepared = _prepared(index, query.shape, key.shape, written.stride(), problem, config)
+    bfloat16, span = query.dtype == torch.bfloat16, prepared.swizzle
+    of_queries, of_keys = (GROUP_ROWS, span // 2), (prepared.shape.tile_keys, span // 2)
+    maps = (
+        tensor_map.encode(tensor.data_ptr(), tensor.shape, tensor.stride(), bfloat16, box, span)
+        for tensor, box in ((query, of_queries), (key, of_keys), (value, of_keys))
     )
-    return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)
+    launch = Launch.from_buffer_copy(b"".join((*maps, prepared.behind_maps)))
+    stream = driver.current_stream(index)
+    launch.out, launch.lse = written.data_ptr(), lse.data_ptr()
+    launch.counters = counters(index).address(stream, torch.cuda.is_current_stream_capturing())
+    if extras is not NO_EXTRAS:
+        place(launch, extras)
+    pointer = ctypes.c_void_p(ctypes.addressof(launch))
+    driver.launch(prepared.function, prepared.blocks, prepared.shape.threads, stream, ctypes.addressof(pointer))
+    if written is not out:
+        out.copy_(written[..., : out.shape[-1]])
+    return out, lse
+
+
+@lru_cache(maxsize=4096)
+def _prepared(
+    index: int, query: Sizes, key: Sizes, out_strides: Sizes, problem: AttentionProblem, config: Config
+) -> Prepared:
+    shape = shape_of(problem, config)
+    device = torch.device("cuda", index)
+    sm_count = torch.cuda.get_device_properties(device).multi_processor_count
+    function = function_of(device, FOLDER, build_of(problem, config))
+    template = Launch(
+        out_batch=out_strides[0],
+        out_head=out_strides[1],
+        out_row=out_strides[2],
+    )
+    tiles = fill(template, problem, query, key, shape.tile_rows)
+    template.blocks = min(sm_count, tiles)
+    template.slack = SLACK_LOG2 / template.scale_log2 if template.scale_log2 > 0 else math.inf
+    behind = bytes(template)[3 * tensor_map.MAP_BYTES :]
+    return Prepared(function, shape, behind, template.blocks, 2 * shape.panel_width)

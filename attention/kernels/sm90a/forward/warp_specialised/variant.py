@@ -2,13 +2,8 @@
 
 from functools import lru_cache
 
-from attention.cuda.family import SERVED, notes, padded_head_dim, readers, refuses
-from attention.kernels.sm90a.forward.warp_specialised.launch import (
-    GROUP_ROWS,
-    Shape,
-    build_of,
-    shape_of,
-)
+from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses
+from attention.kernels.sm90a.forward.warp_specialised.arguments import GROUP_ROWS, Shape, build_of, shape_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.machine.arch import Arch

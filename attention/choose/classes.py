@@ -1,0 +1,48 @@
+"""Classes of lengths: one choice serves all problems of a class, and a growing cache chooses no kernel anew.
+
+Lengths, packed rows and batches are rounded up to eighths of an octave; few queries on a GPU have two classes of keys.
+The representative keeps everything that decides what is legal: features, edges, and whether it is a square.
+"""
+
+from dataclasses import replace
+
+from attention.problem import AttentionProblem
+from attention.variant import FEW_QUERIES
+
+EIGHTHS = 8
+QUERIES_OF_FEW = (1, 16, 64, FEW_QUERIES)
+# Below about a thousand keys one query waits for the launch, and behind it for memory (measured on an H200).
+SHORT_KEYS, LONG_KEYS = 1024, 16384
+
+
+def representative(problem: AttentionProblem) -> AttentionProblem:
+    """The problem whose choice serves this one."""
+    few = problem.device == "cuda" and not problem.varlen and problem.seq_q <= FEW_QUERIES
+    seq_q = next(size for size in QUERIES_OF_FEW if problem.seq_q <= size) if few else rounded(problem.seq_q)
+    if few:
+        seq_kv = SHORT_KEYS if problem.seq_kv <= SHORT_KEYS else LONG_KEYS
+    else:
+        seq_kv = rounded(problem.seq_kv)
+        if seq_kv == seq_q and problem.seq_kv != problem.seq_q:
+            seq_kv = rounded(seq_kv + 1)
+    found = replace(
+        problem,
+        batch=rounded(problem.batch),
+        seq_q=seq_q,
+        seq_kv=seq_kv,
+        tokens_q=rounded(problem.tokens_q) if problem.varlen else 0,
+        tokens_kv=rounded(problem.tokens_kv) if problem.varlen else 0,
+    )
+    return found if _alike(found, problem) else problem
+
+
+def rounded(size: int) -> int:
+    """Up to the next eighth of an octave: 9 values from 1024 to 2048; sizes up to 16 are themselves."""
+    step = 1 << max(0, size.bit_length() - EIGHTHS.bit_length())
+    return -(-size // step) * step
+
+
+def _alike(one: AttentionProblem, other: AttentionProblem) -> bool:
+    """Whether the same kernels may serve both: a window wider than the keys is none, a square is aligned both ways."""
+    square = one.seq_q == one.seq_kv, other.seq_q == other.seq_kv
+    return (one.features, one.edges) == (other.features, other.edges) and (one.edges.open or square[0] == square[1])

@@ -1,0 +1,283 @@
+"""explain(): which kernel serves a problem, which measured constants decided, and why every other kernel does not.
+
+An Explanation prints itself (plain with str, in tables with rich) and goes to JSON and back.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import TypeAdapter
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from attention.band import Alignment
+from attention.choose import explain_tables as tables
+from attention.choose import learned
+from attention.choose.choose import Candidate, Choice, Refusal, withheld_from
+from attention.choose.classes import representative
+from attention.choose.explain_known import known_parts
+from attention.choose.explain_tables import ConstantUsed
+from attention.choose.machine import HOST, machine_profile, named_machine
+from attention.choose.while_new import CALLS_OF_A_SHAPE, while_new
+from attention.errors import ProblemError
+from attention.forwarded import Wanted
+from attention.judge.arguments import number, require_bools
+from attention.judge.shapes import (
+    MASK_AND_CAUSAL,
+    aligned_bottom_right,
+    checked,
+    copied_first,
+    is_causal_bias,
+    mask_that_fits,
+    shapes_of,
+    stretched,
+)
+from attention.problem import AttentionProblem
+from attention.variant import by_path
+from microbench import paths
+from microbench.console.si import written
+from microbench.published.boards import Known
+from microbench.results.doubt import Doubt, doubts
+from microbench.results.profile import Profile
+
+LOG_COLUMNS = 140
+UNMEASURED = (
+    "No time can be predicted. The kernels that serve the call keep their fixed order, and the first one is picked."
+)
+BACKWARD = "backward"
+OF_TORCH = frozenset({"dropout", "bool mask", "float mask"})  # features in the signature of torch's function
+TORCHS = "an eager attention.sdpa call goes to torch's function as a whole, with torch's backward; in every other call "
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A choice with what it stands on. `cautions` say what the reader must not overlook."""
+
+    choice: Choice
+    constants: tuple[ConstantUsed, ...]
+    notes: tuple[str, ...]
+    cautions: tuple[str, ...]
+    known: Known | None = None  # of a GPU that nobody measured
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Everything as JSON."""
+        return EXPLANATION.dump_json(self, indent=indent).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Explanation":
+        """A stored explanation, validated."""
+        return EXPLANATION.validate_json(text)
+
+    def headline(self) -> str:
+        """One sentence: the pick, its predicted time, and what bounds it."""
+        choice = self.choice
+        config = "" if not choice.pick.config.values else f" ({choice.pick.config})"
+        if choice.pick.prediction is None:
+            why = f"not predicted, because {choice.pick.unpredicted}"
+        else:
+            prediction = choice.pick.prediction
+            speed = choice.problem.flops / prediction.seconds
+            time = f"{written(prediction.seconds, 's')} ({written(speed, 'FLOP/s')})"
+            why = f"predicted {time}, bound by {prediction.bound_by}"
+        return f"{choice.problem} on {choice.gpu}: {choice.pick.variant}{config}, {why}"
+
+    def __str__(self) -> str:
+        console = Console(width=LOG_COLUMNS, highlight=False, color_system=None)
+        with console.capture() as captured:
+            console.print(self)
+        return captured.get().rstrip()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Group(*self._parts())
+
+    def _parts(self) -> Iterator[Text | Table]:
+        yield Text(self.headline() + ".")
+        for caution in self.cautions:
+            yield Text(f"Caution: {caution}.")
+        if self.choice.fallback:
+            yield Text(f"Fallback: {self.choice.fallback}; strict=True raises instead.")
+        if self.choice.nearest:
+            yield Text(f"A tuned kernel would serve the same call {self.choice.nearest}.")
+        for note in self.notes:
+            yield Text(f"Note: {note}.")
+        if self.known is not None:
+            if self.choice.pick.prediction is None:
+                yield Text(UNMEASURED)
+            yield from known_parts(self.known)
+        if self.choice.pick.prediction is not None:
+            yield tables.terms(self.choice.pick)
+            yield tables.constants(self.constants)
+        yield tables.candidates(self.choice)
+        if self.choice.refused:
+            yield tables.refusals(self.choice)
+
+
+EXPLANATION: TypeAdapter[Explanation] = TypeAdapter(Explanation)
+
+
+def explain(
+    query: Any,
+    key: Any = None,
+    value: Any = None,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    gpu: str | None = None,
+    only: str | None = None,
+    passes: str = "forward",
+) -> Explanation:
+    """Explain one call, with the arguments of sdpa, or one AttentionProblem.
+
+    passes='backward' explains its gradients.
+    Without `gpu`, the profile is this machine's own for the device of the tensors or the problem.
+    explain_flash_attn_func and explain_flash_attn_varlen_func take the arguments of the other two functions.
+    `gpu` need not be measured: 'a100', 'rtx4090' and 'sm89' say what is known of it, and which kernel it would go to.
+    Raises ProblemError, UnsupportedError, microbench.errors.UnknownGpu.
+    """
+    if isinstance(query, AttentionProblem):
+        return explain_call(query, (), gpu=gpu, only=only, passes=passes)
+    if key is None or value is None:
+        raise ProblemError("explain needs query, key and value, or one AttentionProblem; give all three tensors.")
+    require_bools(is_causal=is_causal, enable_gqa=enable_gqa)
+    if attn_mask is not None and is_causal:
+        raise ProblemError(MASK_AND_CAUSAL)
+    alignment: Alignment = "top_left"
+    if attn_mask is not None and is_causal_bias(attn_mask):
+        alignment = "bottom_right" if aligned_bottom_right(attn_mask, query.shape, key.shape) else "top_left"
+        attn_mask, is_causal = None, True
+    tensors = (query, key, value)
+    if attn_mask is not None:
+        q, k, _ = checked(stretched(shapes_of(*tensors), 3 if enable_gqa else 2))
+        mask_that_fits(attn_mask, (*q[:-1], k[-2]))
+    problem = AttentionProblem.from_tensors(
+        *tensors,
+        causal=is_causal,
+        alignment=alignment,
+        scale=None if scale is None else number("scale", scale),
+        enable_gqa=enable_gqa,
+        mask=attn_mask,
+        dropout_p=number("dropout_p", dropout_p),
+        broadcast=True,
+    )
+    explained = explain_call(problem, tensors, gpu=gpu, only=only, passes=passes)
+    if gpu is not None or only == "smscope" or "torch" not in sys.modules:
+        return explained
+    from attention.torch_private import asked_of_torch
+
+    return replace(explained, cautions=(*explained.cautions, *asked_of_torch()))
+
+
+def explain_call(
+    problem: AttentionProblem,
+    tensors: tuple[Any, ...],
+    *,
+    gpu: str | None = None,
+    only: str | None = None,
+    passes: str = "forward",
+) -> Explanation:
+    """Explain a problem with the tensors that posed it, whose layout may ask for a copy."""
+    if gpu is not None:
+        named = named_machine(gpu)
+        return explain_on(named.profile, problem, only=only, passes=passes, caution=named.caution, known=named.known)
+    device = str(getattr(tensors[0], "device", problem.device)) if tensors else problem.device
+    found = machine_profile(device if device.startswith("cuda") else "cpu")
+    withheld = withheld_from(Wanted(), BACKWARD, found.profile.arch) if "torch" in sys.modules else ()
+    options: dict[str, Any] = {"only": only, "passes": passes, "withheld": withheld}
+    explained = explain_on(found.profile, problem, caution=found.caution, **options)
+    copies = copied_first(tensors) if explained.choice.pick.owner == "smscope" else ()
+    return replace(explained, notes=(*explained.notes, *copies))
+
+
+def explain_on(
+    profile: Profile,
+    problem: AttentionProblem,
+    *,
+    only: str | None = None,
+    passes: str = "forward",
+    withheld: tuple[Refusal, ...] = (),
+    caution: str | None = None,
+    known: Known | None = None,
+) -> Explanation:
+    """Explain one problem on the machine of a profile, by its timings on file where there are some.
+
+    `withheld` are variants that this process leaves out of the backward. `known` is what else the reader should hear
+    of a machine without a profile.
+    """
+    problem = problem.on("cpu" if profile.arch == HOST else "cuda")
+    judged = representative(problem) if passes == "forward" else problem
+    choice = learned.choice_on(profile, judged, passes=passes, only=only, withheld=withheld)
+    choice = replace(choice, problem=problem)
+    pick = choice.pick
+    used = dict.fromkeys(term.constant for term in pick.prediction.terms) if pick.prediction else {}
+    constants = [profile[name] for name in used]
+    cautions = [caution] if caution else []
+    timed = learned.timed_on(profile)
+    if timed != profile.gpu and pick.prediction and pick.prediction.efficiency.timings:
+        cautions.append(
+            f"timings are {timed}'s, because those of {profile.gpu} compare no kernel of today with torch's"
+        )
+    cautions += [
+        f"no pick uses {each}; `{paths.typed('bench')}` on an idle machine measures it again"
+        for each in doubts_of(profile, choice)
+    ]
+    cautions += [
+        f"{constant.name} is a lower bound: its sweep was not flat at the end"
+        for constant in constants
+        if constant.label != "measured"
+    ]
+    return Explanation(
+        choice=choice,
+        constants=tuple(
+            ConstantUsed(each.name, each.value, each.low, each.high, each.unit, each.label) for each in constants
+        ),
+        notes=(
+            by_path(pick.variant).summary,
+            *([choice.mistrust] if choice.mistrust else []),
+            *by_path(pick.variant).notes(problem),
+            *([_gradients(profile, problem, pick, withheld)] if passes == "forward" else []),
+            *(["lse includes the sinks"] if problem.sinks else []),
+            *_workspace(choice),
+            *([f"all lengths of a class get one kernel; {judged} stands for this one"] if judged != problem else []),
+            *_while_new(choice),
+        ),
+        cautions=tuple(cautions),
+        known=known,
+    )
+
+
+def _gradients(profile: Profile, problem: AttentionProblem, pick: Candidate, withheld: tuple[Refusal, ...]) -> str:
+    """What computes the gradients of a forward."""
+    choice = learned.choice_on(profile, problem, passes=BACKWARD, withheld=withheld)
+    whole = TORCHS if pick.owner == "torch" and OF_TORCH.issuperset(problem.features) else ""
+    why = f", because {choice.fallback}" if choice.fallback else ""
+    return f"{whole}{choice.pick.variant} computes the gradients from out and lse{why}"
+
+
+def doubts_of(profile: Profile, choice: Choice) -> tuple[Doubt, ...]:
+    """The constants in doubt for whose sake candidates of this choice are not predicted."""
+    names = {each.doubtful for each in choice.candidates}
+    return tuple(each for each in doubts(profile) if each.constant in names)
+
+
+def _workspace(choice: Choice) -> tuple[str, ...]:
+    """A sentence where a kernel of several steps needs memory between them."""
+    needed = by_path(choice.pick.variant).workspace(choice.problem, choice.pick.config)
+    return (f"its steps share a workspace of {written(needed, 'bytes')}",) if needed else ()
+
+
+def _while_new(choice: Choice) -> tuple[str, ...]:
+    """A sentence where another kernel serves a shape before it has been called often."""
+    early = while_new(choice)
+    if early is choice.pick:
+        return ()
+    config = f" ({early.config})" if early.config.values else ""
+    return (
+        f"the first {CALLS_OF_A_SHAPE} calls of a shape go to {early.variant}{config}, because {choice.pick.variant} "
+        f"spends {written(by_path(choice.pick.variant).first_seconds, 's')} on the host to plan each new shape",
+    )

@@ -1,0 +1,39 @@
+"""Which kernel serves a shape while it is new: one that needs nothing built for each shape.
+
+Torch's cuDNN builds a plan for every shape that it has not seen, 33 to 44 ms of the host (torch 2.11 on an H200,
+data/attention/h200-sxm-141gb-new-lengths.json), where another kernel takes some tens of microseconds. A growing cache
+has a new shape for every token, and calls it once a layer.
+"""
+
+from attention.choose.choose import Candidate, Choice
+from attention.variant import by_path
+
+CALLS_OF_A_SHAPE = 64  # more than most models have layers
+
+
+def while_new(choice: Choice) -> Candidate:
+    """The candidate whose first calls of a shape take the least together: often the pick itself."""
+    pick, first_seconds = choice.pick, by_path(choice.pick.variant).first_seconds
+    if pick.prediction is None or not first_seconds:
+        return pick
+    limit = pick.prediction.seconds + first_seconds / CALLS_OF_A_SHAPE
+    for each in choice.candidates:  # the fastest first
+        variant = by_path(each.variant)
+        allowed = variant.fused and not variant.first_seconds and not (choice.fallback and each.owner == "smscope")
+        if allowed and each.prediction is not None and each.prediction.seconds <= limit:
+            return each
+    return pick
+
+
+class Tally:
+    """How often a shape was called."""
+
+    __slots__ = ("calls",)
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def settled(self) -> bool:
+        """Count a call; whether the shape has been called so often that a plan for it pays."""
+        self.calls += 1
+        return self.calls > CALLS_OF_A_SHAPE

@@ -1,0 +1,1 @@
+"""Our kernels beside everybody else's: same cells, one process, one timer."""

@@ -1,0 +1,44 @@
+"""What `attention bench` prints of each candidate that it timed."""
+
+from attention.compare.bench import Measured
+from microbench.console.si import written
+
+
+def _ratio(each: Measured, measured: list[Measured]) -> float | None:
+    """Torch's own kernel's seconds over this candidate's: above 1 is faster than torch."""
+    for other in measured:
+        if other.problem == each.problem and other.timing and other.candidate.variant.endswith("/torch_sdpa"):
+            return other.timing.seconds / each.timing.seconds if each.timing else None
+    return None
+
+
+def row(each: Measured, measured: list[Measured]) -> dict[str, object]:
+    """One candidate for `--json`."""
+    timing = each.timing.model_dump(mode="json", exclude_none=True) if each.timing else None
+    speed = each.timing.tflops if each.timing else None
+    return {
+        "problem": str(each.problem),
+        "candidate": each.name,
+        "picked": each.picked,
+        "failure": each.failure,
+        "torch_over_this": _ratio(each, measured),
+        "tflops": speed,
+        "timing": timing,
+    }
+
+
+def cells(each: Measured, measured: list[Measured]) -> tuple[object, ...]:
+    if each.timing is None:
+        return (str(each.problem), each.name, None, None, None, None, None, each.failure)
+    predicted = each.timing.predicted_seconds
+    ratio = _ratio(each, measured)
+    return (
+        str(each.problem),
+        each.name,
+        written(predicted, "s") if predicted else None,
+        written(each.timing.seconds, "s"),
+        f"{written(each.timing.low, 's')} to {written(each.timing.high, 's')}",
+        written(each.timing.tflops * 1e12, "FLOP/s"),
+        f"{ratio:.2f} x" if ratio else None,
+        "picked" if each.picked else None,
+    )

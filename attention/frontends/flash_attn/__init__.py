@@ -1,0 +1,1 @@
+"""flash-attn's functions: its signatures and conventions, by the same operator."""

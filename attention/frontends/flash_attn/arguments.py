@@ -1,0 +1,144 @@
+"""What flash-attn's functions take beside q, k and v, in one form for a call and for its explanation. No torch here.
+
+The names are those of FlashAttention-2, -3 and -4 and of vLLM's copy, so that code written for one of them finds here
+what it looks for by name. Hints about speed are taken and ignored; what would change the result is refused by name.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from attention.call import ARGUMENTS, NO_EXTRAS, STARTS, TENSORS, Extras, Options
+from attention.errors import ArgumentError, UnsupportedError
+from attention.judge.arguments import edges, flag, number, whole
+
+HINTS = frozenset(
+    {
+        "num_splits",
+        "pack_gqa",
+        "sm_margin",
+        "scheduler_metadata",
+        "disable_scheduler_metadata",
+        "seqlen_k_per_split",
+        "min_seqlen_k",
+        "fa_version",
+    }
+)
+PAGED = "no kernel here reads keys and values from the pages of a cache; gather the pages into tensors first"
+DESCALED = "no kernel here takes 8-bit inputs; multiply q, k and v by their scales, in 16 bits"
+SPLIT_HEADS = "scores come from q and k alone; concatenate the two parts along head_dim, and give softmax_scale"
+MODIFIED = "no kernel here applies the caller's function to scores; torch.nn.attention.flex_attention does"
+REFUSED = {  # why, by name
+    "block_table": PAGED,
+    "page_table": PAGED,
+    "gather_kv_indices": PAGED,
+    "q_descale": DESCALED,
+    "k_descale": DESCALED,
+    "v_descale": DESCALED,
+    "qv": SPLIT_HEADS,
+    "q_v": SPLIT_HEADS,
+    "attention_chunk": "no kernel here splits keys into chunks; pass them as cu_seqlens of flash_attn_varlen_func",
+    "score_mod": MODIFIED,
+    "score_mod_bwd": MODIFIED,
+    "mask_mod": MODIFIED,
+    "aux_tensors": MODIFIED,
+    "aux_scalars": MODIFIED,
+    "block_sparse_tensors": MODIFIED,
+    "block_sparse_tensors_bwd": MODIFIED,
+    "out": "the result is a new tensor; copy it to where it belongs",
+}
+LONGEST = "a whole number, the longest sequence"
+
+
+# What a feature takes that flash-attn's functions have no name for: taken by the operator's name.
+OWN = frozenset({"alibi", "sinks", "mask", "causal", "bottom_right", "window_left", "window_right", "softcap"})
+OTHERS = (
+    (frozenset(TENSORS) | {argument.name for argument in ARGUMENTS})
+    - OWN
+    - {
+        *STARTS,
+        "max_seqlen_q",
+        "max_seqlen_k",
+        "scale",
+    }
+)
+
+
+class FlashExtras(NamedTuple):
+    """Tensors of features, and which rows of each sequence are used."""
+
+    operands: Extras = NO_EXTRAS
+    seqused_q: Any = None
+    seqused_k: Any = None
+    leftpad_k: Any = None
+
+    def parts(self) -> int:  # no property: torch 2.10's compiler reads none of a named tuple
+        """Into how many packed sequences flash_attn.used_rows cuts each one of the caller's: 1 where all rows count."""
+        return 1 + (self.seqused_q is not None) + (self.seqused_k is not None) + (self.leftpad_k is not None)
+
+
+ALL_ROWS = FlashExtras()
+
+
+class Lengths(NamedTuple):
+    """Where packed sequences begin and end, and the longest of them."""
+
+    cu_seqlens_q: Any
+    cu_seqlens_k: Any
+    max_seqlen_q: int
+    max_seqlen_k: int
+
+
+def options_of(softmax_scale: Any, causal: Any, window_size: Any, softcap: Any, others: Mapping[str, Any]) -> Options:
+    """What was given, as Python's own; None as softcap is none. Raises ArgumentError."""
+    left, right = edges(window_size)
+    plain = {} if not others else {each.name: others[each.name] for each in ARGUMENTS if each.name in others}
+    return Options(
+        causal=flag("causal", causal),
+        bottom_right=True,
+        window_left=left,
+        window_right=right,
+        softcap=0.0 if softcap is None else number("softcap", softcap),
+        scale=None if softmax_scale is None else number("softmax_scale", softmax_scale),
+        **plain,
+    )
+
+
+def extras_of(alibi_slopes: Any, sinks: Any, seqused: Sequence[Any], others: Mapping[str, Any]) -> FlashExtras:
+    """The tensors given; `seqused` are seqused_q, seqused_k and leftpad_k."""
+    if alibi_slopes is None and sinks is None and not others:
+        operands = NO_EXTRAS
+    else:
+        more = {name: others[name] for name in TENSORS if name in others}
+        operands = Extras(alibi=alibi_slopes, sinks=sinks, **more)
+    return FlashExtras(operands, *seqused)
+
+
+def longest_of(name: str, given: Any, starts: Any) -> int:
+    """The longest sequence as an int, read from cu_seqlens where None is given. Raises ArgumentError.
+
+    A tensor on a GPU is waited for.
+    """
+    if given is not None:
+        return whole(name, given, LONGEST)
+    rows = starts.tolist() if len(starts.shape) == 1 else []  # another shape is refused by its name later
+    return max((end - begin for begin, end in pairwise(rows)), default=0)
+
+
+def refuse_others(function: str, others: Mapping[str, Any]) -> None:
+    """Let pass what is a hint, or asks for nothing.
+
+    Raises UnsupportedError for what would change the result, ArgumentError for a name that nobody has.
+    """
+    for name, given in others.items():
+        if name in REFUSED:
+            if given is not None and not (isinstance(given, int) and given == 0):
+                raise UnsupportedError(f"{name} is not supported: {REFUSED[name]}.")
+        elif name not in HINTS and name not in OTHERS:
+            raise ArgumentError(f"{function}() got an unexpected keyword argument '{name}'.")
+
+
+def ignored_note(hints: Mapping[str, Any]) -> tuple[str, ...]:
+    """A sentence without a full stop that names the hints given, if any."""
+    names = [name for name, given in hints.items() if name in HINTS and given is not None]
+    return (f"ignored, because measurements choose the configuration: {', '.join(names)}",) if names else ()

@@ -1,0 +1,270 @@
+"""attention.flash_attn_func and flash_attn_varlen_func: flash-attn's signatures and conventions, by the same operator.
+
+Tensors are (B, S, H, D), or packed (T, H, D) with cu_seqlens; causality and windows are aligned bottom-right. What
+changes a result and is not served is refused by name; hints about speed are taken and ignored, as explain says.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from attention.call import NO_EXTRAS, TENSORS, Call, Extras, Manner, Options
+from attention.features import OPERANDS
+from attention.frontends.flash_attn import used_rows
+from attention.frontends.flash_attn.arguments import (
+    ALL_ROWS,
+    FlashExtras,
+    Lengths,
+    extras_of,
+    longest_of,
+    options_of,
+    refuse_others,
+)
+from attention.frontends.flash_attn.judge import judge
+from attention.frontends.inputs import autocast, overridable, require_tensors
+from attention.judge.arguments import OPEN, flag, one_of
+from attention.judge.shapes import LARGEST
+from attention.kernels.common.layout import lse_dtype
+from attention.op import dispatch
+from attention.op.plan import Plan
+
+Pair = tuple[torch.Tensor, torch.Tensor]
+Out = torch.Tensor | Pair | tuple[torch.Tensor, torch.Tensor, None]
+
+
+@overridable
+def flash_attn_func(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    dropout_p: float = 0.0,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    window_size: tuple[int | None, int | None] | None = OPEN,
+    softcap: float | None = 0.0,
+    alibi_slopes: torch.Tensor | None = None,
+    deterministic: bool = False,
+    return_attn_probs: bool = False,
+    *,
+    sinks: torch.Tensor | None = None,
+    s_aux: torch.Tensor | None = None,
+    learnable_sink: torch.Tensor | None = None,
+    seqused_q: torch.Tensor | None = None,
+    seqused_k: torch.Tensor | None = None,
+    leftpad_k: torch.Tensor | None = None,
+    return_lse: bool = False,
+    return_softmax_lse: bool = False,
+    num_splits: int | None = None,
+    pack_gqa: bool | None = None,
+    sm_margin: int | None = None,
+    strict: bool = False,
+    only: str | None = None,
+    **others: Any,
+) -> Out:
+    """Attention of q (B, Sq, Hq, D), k (B, Skv, Hkv, D) and v (B, Skv, Hkv, Dv): out (B, Sq, Hq, Dv).
+
+    causal: the last query sees the last key; query i sees keys up to i + Skv - Sq.
+    window_size: how many keys left and right of there are seen as well; -1 or None is all.
+    softcap: scores become softcap * tanh(score / softcap); 0.0 or None is none.
+    alibi_slopes: (Hq,) or (B, Hq); -slope * |i + Skv - Sq - j| is added to the score of query i and key j.
+    sinks: (Hq,), one more logit in each query's denominator, which weighs no value. s_aux (FlashAttention-3) and
+        learnable_sink (FlashAttention-4) are names of the same.
+    seqused_q, seqused_k, leftpad_k: (B,) int32 or int64; row b uses its first seqused_q[b] queries, and its keys from
+        leftpad_k[b] to seqused_k[b]. Sq and Skv above are the numbers used; a query past them gives 0, and lse -inf.
+        k and v are read in place where batch and sequence lie as one dimension in memory, and are copied elsewhere.
+    return_lse, return_softmax_lse: (out, lse) with lse (B, Hq, Sq), the natural logarithm of the denominator, sinks
+        included. return_attn_probs: (out, lse, None), as without dropout nothing else is kept.
+    deterministic: nothing to choose, the backward always is.
+    num_splits, pack_gqa, sm_margin: hints, ignored; others are listed in attention.frontends.flash_attn.arguments.
+    strict, only: as in attention.sdpa. A query that sees nothing gives 0, and lse -inf (its sink where there is one).
+    A number may be Python's, NumPy's, or a tensor without dimensions; one on a GPU is waited for.
+    Raises ProblemError; ArgumentError, a TypeError, for a wrong type; UnsupportedError for dropout_p above 0, and for
+    arguments of flash-attn that no kernel here serves.
+    """
+    if others:
+        refuse_others("flash_attn_func", others)
+    require_tensors(("q", q), ("k", k), ("v", v))
+    q, k, v = autocast(q, k, v)
+    if s_aux is not None or learnable_sink is not None:
+        sinks = one_of(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
+    extras = _extras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k, others)
+    options = options_of(softmax_scale, causal, window_size, softcap, others)
+    manner = Manner(only or "", strict, flag("deterministic", deterministic))
+    plan = judge(q, k, v, dropout_p, options, extras, None, manner.only)
+    if extras.parts() == 1:
+        heads_first = (q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
+        out, lse = _forward(*heads_first, None, options, extras, manner, plan)
+        out = out.transpose(1, 2)
+    else:
+        batch, rows = q.shape[:2]
+        flat = (q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1))
+        slots = used_rows.slots_of_batch(q, k)
+        used_rows.check_on_the_cpu(slots, extras)
+        out, lse = _packed(*flat, slots, options, extras, manner, None)
+        out = out.reshape(batch, rows, *out.shape[1:])
+        lse = lse.reshape(lse.shape[0], batch, rows).transpose(0, 1).contiguous()
+    return _returned(out, lse, return_lse or return_softmax_lse, return_attn_probs)
+
+
+@overridable
+def flash_attn_varlen_func(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_k: torch.Tensor,
+    max_seqlen_q: int | None,
+    max_seqlen_k: int | None,
+    dropout_p: float = 0.0,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    window_size: tuple[int | None, int | None] | None = OPEN,
+    softcap: float | None = 0.0,
+    alibi_slopes: torch.Tensor | None = None,
+    deterministic: bool = False,
+    return_attn_probs: bool = False,
+    block_table: None = None,
+    *,
+    sinks: torch.Tensor | None = None,
+    s_aux: torch.Tensor | None = None,
+    learnable_sink: torch.Tensor | None = None,
+    seqused_q: torch.Tensor | None = None,
+    seqused_k: torch.Tensor | None = None,
+    leftpad_k: torch.Tensor | None = None,
+    return_lse: bool = False,
+    return_softmax_lse: bool = False,
+    num_splits: int | None = None,
+    pack_gqa: bool | None = None,
+    sm_margin: int | None = None,
+    strict: bool = False,
+    only: str | None = None,
+    **others: Any,
+) -> Out:
+    """Attention of packed sequences: q (Tq, Hq, D), k (Tkv, Hkv, D), v (Tkv, Hkv, Dv) -> out (Tq, Hq, Dv).
+
+    Sequence b has the queries cu_seqlens_q[b] to cu_seqlens_q[b + 1] and the keys cu_seqlens_k[b] to
+    cu_seqlens_k[b + 1]; both are (B + 1,) on the device of q, int32, or int64, which is cast at each call. No sequence
+    is longer than max_seqlen_q or max_seqlen_k. On the CPU that is checked; on a GPU it would wait for the device, and
+    is the caller's word. A length that is None is read from cu_seqlens: on a GPU that waits for the device, as a
+    tensor there does, and in a compiled graph the number of tokens stands for it.
+    Everything else as in flash_attn_func, for each sequence with its own lengths; alibi_slopes (Hq,) or (B, Hq);
+    seqused_q, seqused_k and leftpad_k (B,) count from where the sequence begins, and no sequence may use more than
+    max_seqlen_q or max_seqlen_k; lse is (Hq, Tq). Rows that belong to no sequence are 0 and -inf on the CPU; on a GPU
+    nobody writes them. block_table, of a paged cache, must be None.
+    """
+    if others or block_table is not None:
+        refuse_others("flash_attn_varlen_func", {"block_table": block_table, **others})
+    require_tensors(("q", q), ("k", k), ("v", v), ("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k))
+    q, k, v = autocast(q, k, v)
+    if s_aux is not None or learnable_sink is not None:
+        sinks = one_of(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
+    extras = _extras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k, others)
+    options = options_of(softmax_scale, causal, window_size, softcap, others)
+    manner = Manner(only or "", strict, flag("deterministic", deterministic))
+    lengths = Lengths(
+        cu_seqlens_q,
+        cu_seqlens_k,
+        _longest("max_seqlen_q", max_seqlen_q, cu_seqlens_q, q),
+        _longest("max_seqlen_k", max_seqlen_k, cu_seqlens_k, k),
+    )
+    plan = judge(q, k, v, dropout_p, options, extras, lengths, manner.only)
+    lengths = _in_32_bits(lengths)
+    if extras.parts() > 1:
+        used_rows.check_on_the_cpu(lengths, extras)
+        lengths = used_rows.with_room(lengths, q, k, v)
+    out, lse = _packed(q, k, v, lengths, options, extras, manner, plan)
+    return _returned(out, lse, return_lse or return_softmax_lse, return_attn_probs)
+
+
+def _packed(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    lengths: Lengths,
+    options: Options,
+    extras: FlashExtras,
+    manner: Manner,
+    plan: Plan | None,
+) -> Pair:
+    """Out (Tq, Hq, Dv) and lse (Hq, Tq) of packed sequences, or of what they use."""
+    sequences, features = lengths, extras
+    if extras.parts() > 1:
+        sequences, features = used_rows.split(lengths, extras), used_rows.of_parts(extras)
+    heads_first = (q.transpose(0, 1)[None], k.transpose(0, 1)[None], v.transpose(0, 1)[None])
+    out, lse = _forward(*heads_first, sequences, options, features, manner, plan)
+    out, lse = out[0].transpose(0, 1), lse[0]
+    if extras.seqused_q is not None:
+        unused = used_rows.unused_queries(sequences, extras, q.shape[0])
+        out, lse = out.masked_fill(unused[:, None, None], 0.0), lse.masked_fill(unused, -torch.inf)
+    return out, lse
+
+
+def _forward(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    lengths: Lengths | None,
+    options: Options,
+    extras: FlashExtras,
+    manner: Manner,
+    plan: Plan | None,
+) -> Pair:
+    """The operator, on tensors with the heads first."""
+    operands = extras.operands
+    if operands is not NO_EXTRAS:
+        dtype = lse_dtype(query)
+        cast = [
+            tensor.to(dtype) if tensor is not None and operand.holds == "lse" else tensor
+            for operand, tensor in zip(OPERANDS, operands, strict=False)
+        ]
+        operands = Extras(*cast)
+    if lengths is not None:
+        starts_q, starts_k, longest_q, longest_k = lengths
+        operands = operands._replace(cu_seqlens_q=starts_q, cu_seqlens_k=starts_k)
+        options = options._replace(max_seqlen_q=longest_q, max_seqlen_k=longest_k)
+    return dispatch.forward(Call(query, key, value, operands, options, manner), plan)
+
+
+def _returned(out: torch.Tensor, lse: torch.Tensor, with_lse: bool, with_probabilities: bool) -> Out:
+    if with_probabilities:
+        return out, lse, None
+    return (out, lse) if with_lse else out
+
+
+def _extras(
+    alibi_slopes: torch.Tensor | None,
+    sinks: torch.Tensor | None,
+    seqused_q: torch.Tensor | None,
+    seqused_k: torch.Tensor | None,
+    leftpad_k: torch.Tensor | None,
+    others: Mapping[str, Any],
+) -> FlashExtras:
+    """Raise ArgumentError for what is no tensor."""
+    plain = alibi_slopes is None and sinks is None and not others
+    if plain and seqused_q is None and seqused_k is None and leftpad_k is None:
+        return ALL_ROWS
+    extras = extras_of(alibi_slopes, sinks, (seqused_q, seqused_k, leftpad_k), others)
+    names = ("alibi_slopes" if name == "alibi" else name for name in TENSORS)
+    given = (*zip(names, extras.operands, strict=True), *zip(extras._fields[1:], extras[1:], strict=True))
+    require_tensors(*(pair for pair in given if pair[1] is not None))
+    return extras
+
+
+def _longest(name: str, given: Any, starts: torch.Tensor, packed: torch.Tensor) -> int:
+    if type(given) is int:
+        return given
+    if given is None and torch.compiler.is_compiling():
+        return packed.shape[0]
+    return longest_of(name, given, starts)
+
+
+def _in_32_bits(lengths: Lengths) -> Lengths:
+    """With int32 starts, as kernels read them; other dtypes are left for the operator to refuse."""
+    starts_q, starts_k = lengths.cu_seqlens_q, lengths.cu_seqlens_k
+    if starts_q.dtype is torch.int32 and starts_k.dtype is torch.int32:
+        return lengths
+    cast_q, cast_k = (
+        each.clamp(-1, LARGEST).to(torch.int32) if each.dtype is torch.int64 else each for each in (starts_q, starts_k)
+    )
+    return lengths._replace(cu_seqlens_q=cast_q, cu_seqlens_k=cast_q if starts_k is starts_q else cast_k)

@@ -1,0 +1,1 @@
+"""What a caller gives, judged before there is a problem: numbers, flags and shapes. No torch here."""

@@ -1,0 +1,125 @@
+"""What our CUDA forward kernels have alike: the problems they serve, and how a problem reaches defines and `Launch`.
+
+Tiles, registers and pipelines are each kernel's own. No torch here.
+"""
+
+import math
+from functools import cache
+from typing import Any
+
+from attention.features import FEATURES
+from attention.judge.shapes import LARGEST
+from attention.problem import AttentionProblem
+from microbench.machine.arch import Arch
+
+HEAD_DIMS = (64, 96, 128, 192, 256)
+VARLEN = "VARLEN"  # the define by which sequences are packed
+SERVED = frozenset({"variable lengths", *(word for each in FEATURES if each.device for word in each.device.serves)})
+LOG2_E = math.log2(math.e)
+LEAST_ROWS = 64
+# Softmax scales between which neither 8 / scale nor an ALiBi slope in units of raw scores overflows float32.
+LEAST_SCALE, LARGEST_SCALE = 2.0**-60, 2.0**60
+Sizes = tuple[int, ...]
+
+
+@cache
+def padded_head_dim(head_dim: int) -> int:
+    """The head dim that shared memory holds."""
+    return next(size for size in HEAD_DIMS if head_dim <= size)
+
+
+def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
+    """What none of these kernels is written for."""
+    if problem.dtype not in ("float16", "bfloat16"):
+        return f"serves float16 and bfloat16, not {problem.dtype}"
+    if problem.head_dim != problem.head_dim_v:
+        return f"needs one head dim for all, not {problem.head_dim} and {problem.head_dim_v}"
+    if problem.head_dim > HEAD_DIMS[-1]:
+        return f"serves head dims up to {HEAD_DIMS[-1]}, not {problem.head_dim}"
+    if row_tiles(problem, LEAST_ROWS) * problem.batch * problem.heads_q > LARGEST:
+        return f"counts up to {LARGEST} tiles of {LEAST_ROWS} rows"
+    return _why_not_scaled(problem)
+
+
+def _why_not_scaled(problem: AttentionProblem) -> str | None:
+    scale = problem.softmax_scale
+    if scale <= 0:  # 0 times the -inf of a hidden key is NaN
+        return f"needs a positive softmax scale, not {scale:g}"
+    if not LEAST_SCALE <= scale <= LARGEST_SCALE:
+        return f"serves softmax scales from {LEAST_SCALE:.2g} to {LARGEST_SCALE:.2g}, not {scale:g}"
+    return next((why for feature in FEATURES if (why := feature.refuses(problem))), None)
+
+
+def notes(problem: AttentionProblem) -> tuple[str, ...]:
+    """Padding and copies."""
+    said = [
+        "a tensor is copied first where its last dimension is not contiguous, or its base or a stride is no multiple "
+        "of 16 bytes"
+    ]
+    padded = padded_head_dim(problem.head_dim)
+    if padded != problem.head_dim:
+        said.append(f"head dim {problem.head_dim} is padded to {padded} in shared memory")
+    if problem.head_dim % 8:
+        said.append("head dims that are no multiple of 8 are padded by a copy of Q, K and V")
+    return tuple(said)
+
+
+def feature_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:
+    """The dtype, and everything that may be asked for: each a constant of the generated launch.cuh."""
+    devices = [feature.device for feature in FEATURES if feature.device]
+    return (
+        ("BF16", int(problem.dtype == "bfloat16")),
+        (VARLEN, int(problem.varlen)),
+        *((define.name, int(define.asked(problem))) for device in devices for define in device.defines),
+    )
+
+
+def asked_defines(problem: AttentionProblem) -> frozenset[str]:
+    """The switches that a problem turns on, VARLEN among them."""
+    return frozenset(name for name, value in feature_defines(problem)[1:] if value)
+
+
+def fill(launch: Any, problem: AttentionProblem, query: Sizes, key: Sizes, tile_rows: int) -> int:
+    """Write the fields that every `Launch` has and that follow from a problem; gives its tiles of rows.
+
+    `query` and `key` are the shapes (B, H, S, D) that the kernel reads, of packed sequences (1, H, T, D).
+    """
+    launch.batch, launch.heads, launch.queries, launch.keys = problem.batch, problem.heads_q, query[-2], key[-2]
+    launch.heads_per_kv, launch.head_dim = problem.heads_q // problem.heads_kv, query[-1]
+    launch.row_tiles = row_tiles(problem, tile_rows)
+    launch.tiles = launch.row_tiles * problem.batch * problem.heads_q
+    launch.section = section_of(problem)
+    scales = (scale for feature in FEATURES if (scale := feature.scale(problem)) is not None)
+    launch.scale_log2 = next(scales, problem.softmax_scale) * LOG2_E
+    for feature in FEATURES:
+        if feature.device and any(define.asked(problem) for define in feature.device.defines):
+            for field in feature.device.fields:
+                setattr(launch, field.name, field.of(problem, launch.scale_log2))
+    return int(launch.tiles)
+
+
+def row_tiles(problem: AttentionProblem, tile_rows: int) -> int:
+    """Tiles of rows of the longest sequence, which is no longer than all packed ones together."""
+    rows = min(problem.seq_q, max(1, problem.tokens_q)) if problem.varlen else problem.seq_q
+    return -(-rows // tile_rows)
+
+
+def readers(problem: AttentionProblem, tile_rows: int) -> int:
+    """How many tile rows read the same keys, one of them from DRAM: those of a head, and of its group."""
+    return row_tiles(problem, tile_rows) * (problem.heads_q // problem.heads_kv)
+
+
+def section_of(problem: AttentionProblem) -> int:
+    """Heads that a section of the causal schedule takes together.
+
+    About 32, as far as their K and V fit 32 MB of the L2, but about 16 where they do not: fewer leave SMs idle at the
+    end of a section, and more bring too many heads' K and V from DRAM at a time. From two thirds to four thirds of
+    that, the number that leaves the last section fullest. (Measured with the sm90a kernel on an H100 at 4 to 256 heads,
+    512 to 16384 keys and head dims 64, 128 and 256.)
+    """
+    heads, head_dim = problem.batch * problem.heads_q, padded_head_dim(problem.head_dim)
+    kv_bytes = 4 * problem.mean_lengths[1] * head_dim * problem.heads_kv / problem.heads_q  # a query head's share
+    wanted = min(32, max(16, int((32 << 20) / kv_bytes)))
+    if heads <= 4 * wanted // 3:
+        return heads
+    return min(range(2 * wanted // 3, 4 * wanted // 3 + 1), key=lambda each: (-heads % each / each, abs(each - wanted)))

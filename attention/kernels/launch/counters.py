@@ -1,0 +1,84 @@
+"""Counters that persistent blocks take their tiles from: two ints, 0 before and after every launch.
+
+Launches that may run at the same time count in pairs of their own; launches that follow one another share a pair.
+
+    torch's own streams     live as long as the process: a pair for each handle
+    any other stream        a pair for each id of the driver's, which is unique for the life of the program: a destroyed
+                            stream's handle may come back while its last kernel still runs
+    the per-thread stream   a pair for each thread: its handle, 2, is another stream in every thread
+    a captured launch       a pair for good: it may be replayed beside any stream's work, though never beside itself
+
+No pair is ever given back: it is 8 bytes, less than a thousandth of the graph node or the stream that it belongs to.
+"""
+
+import threading
+from collections.abc import Callable, Hashable
+from functools import cache, partial
+from typing import Any
+
+import torch
+
+from attention.kernels.launch import driver
+
+PAIR_BYTES = 8
+CHUNK_BYTES = 64 << 10
+PER_THREAD = 2  # CU_STREAM_PER_THREAD
+
+_thread = threading.local()
+
+
+class Counters:
+    """The pairs of one device.
+
+    `zeroed` gives so many bytes of zeroed memory for good; `identity` tells streams of one handle apart, and is None
+    for a stream that nobody destroys.
+    """
+
+    def __init__(self, zeroed: Callable[[int], int], identity: Callable[[int], Hashable | None]) -> None:
+        self.zeroed = zeroed
+        self.identity = identity
+        self.chunks: list[int] = []  # their addresses
+        self.next = self.end = 0
+        self.of_handle: dict[int, int] = {}
+        self.of_stream: dict[Hashable, int] = {}
+        self.lock = threading.Lock()
+
+    def address(self, stream: int, capturing: bool) -> int:
+        """Where a launch on `stream`, the current one, counts. Raises LaunchError where there is no memory."""
+        if capturing:
+            with self.lock:
+                return self._new()
+        found = self.of_handle.get(stream)
+        if found is not None:
+            return found
+        identity = self.identity(stream)
+        with self.lock:
+            pairs: dict[Any, int] = self.of_handle if identity is None else self.of_stream
+            key = stream if identity is None else identity
+            if key not in pairs:
+                pairs[key] = self._new()
+            return pairs[key]
+
+    def _new(self) -> int:
+        if self.next == self.end:
+            self.next = self.zeroed(CHUNK_BYTES)
+            self.end = self.next + CHUNK_BYTES
+            self.chunks.append(self.next)
+        address, self.next = self.next, self.next + PAIR_BYTES
+        return address
+
+
+@cache
+def counters(index: int) -> Counters:
+    """The counters of the device with this index, the current one."""
+    return Counters(driver.zeroed, partial(_identity, index))
+
+
+def _identity(index: int, stream: int) -> Hashable | None:
+    if stream == PER_THREAD:
+        if not hasattr(_thread, "token"):
+            _thread.token = object()  # and no number, which the next thread might have again
+        return _thread.token  # type: ignore[no-any-return]
+    # c10/cuda/CUDAStream.cpp: 0 is the default stream, odd is one of torch's pools, even a stream from elsewhere.
+    number = torch._C._cuda_getCurrentStream(index)[0]
+    return None if number == 0 or number % 2 else driver.stream_id(stream)

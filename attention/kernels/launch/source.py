@@ -1,0 +1,36 @@
+"""The source and flags that NVRTC compiles for a variant. Imports no torch, since the build matrix needs none."""
+
+import importlib
+from functools import cache
+from pathlib import Path
+
+from attention.kernels.launch.launch_struct import features_text, launch_text
+from attention.problem import AttentionProblem
+from attention.variant import KERNELS, Config, CudaBuild, Variant
+from microbench.compile import HEADERS, Source
+from microbench.machine.arch import Arch
+
+PACKAGE = KERNELS.parent  # features/<name>.cuh lie there
+COMMON = KERNELS / "common"
+
+
+def source_of(folder: Path, build: CudaBuild, arch: Arch) -> Source:
+    """The source of one build of a variant; its includes are the wrappers, features/, common/ and its own folder."""
+    file = folder / "kernel.cu"
+    include = (HEADERS, COMMON, folder, PACKAGE)
+    return Source(file.read_text(), file.name, arch, build.kernel, build.defines, include, generated=generated(folder))
+
+
+@cache
+def generated(folder: Path) -> tuple[tuple[str, str], ...]:
+    """Headers that are written from descriptions: launch.cuh from that of the kernel's argument, and features.cuh."""
+    if not folder.is_relative_to(KERNELS):
+        return ()
+    path = ".".join(folder.relative_to(KERNELS).parts)
+    arguments = importlib.import_module(f"attention.kernels.{path}.arguments")
+    return ("launch.cuh", launch_text(arguments.FIELDS)), ("features.cuh", features_text())
+
+
+def sources_of(variant: Variant, problem: AttentionProblem, config: Config, arch: Arch) -> list[Source]:
+    """The sources of all steps of a configuration."""
+    return [source_of(variant.folder, step, arch) for step in variant.steps(problem, config)]

@@ -1,0 +1,71 @@
+"""Tensor maps of 4-D tensors, for TMA: (batch, heads, sequence, head dim), 16-bit elements, any legal strides."""
+
+import ctypes
+from functools import lru_cache
+
+import torch
+
+from attention.kernels.launch.driver import bindings, check
+
+MAP_BYTES = 128
+ALIGNMENT_BYTES = 16  # of the base address and of every stride (CUDA driver API, cuTensorMapEncodeTiled)
+
+
+def fits(tensor: torch.Tensor) -> bool:
+    """Whether TMA reads this tensor where it lies: last dimension contiguous, base and strides multiples of 16 bytes.
+
+    An expanded dimension (stride 0) does not: a stride of the map is positive.
+    """
+    aligned = tensor.data_ptr() % ALIGNMENT_BYTES == 0
+    return aligned and _strides_fit(tensor.shape, tensor.stride(), tensor.element_size())
+
+
+@lru_cache(maxsize=4096)
+def _strides_fit(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> bool:
+    outer = zip(shape[:-1], strides[:-1], strict=True)
+    return strides[-1] == 1 and all(
+        count == 1 or (stride > 0 and stride * size % ALIGNMENT_BYTES == 0) for count, stride in outer
+    )
+
+
+@lru_cache(maxsize=4096)
+def encode(
+    address: int, shape: tuple[int, ...], strides: tuple[int, ...], bfloat16: bool, box: tuple[int, int], swizzle: int
+) -> bytes:
+    """The 128 bytes of a tensor map; cached by everything that they follow from.
+
+    Args:
+        address: of the first element.
+        shape: (batch, heads, sequence, head dim).
+        strides: in elements, of the same dimensions.
+        bfloat16: else float16.
+        box: (rows, columns) that one copy moves.
+        swizzle: span in bytes, 64 or 128.
+    """
+    driver = bindings()
+    batch, heads, rows, width = shape
+    # A dimension of one element may carry any stride; the map wants a legal one all the same.
+    dense = (heads * rows * width, rows * width, width)
+    outer = [
+        2 * (own if count > 1 else -(-d // 8) * 8) for own, count, d in zip(strides[:3], shape[:3], dense, strict=True)
+    ]
+    types = driver.CUtensorMapDataType
+    kind = types.CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 if bfloat16 else types.CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+    swizzles = driver.CUtensorMapSwizzle
+    encoded = check(
+        driver.cuTensorMapEncodeTiled(
+            kind,
+            4,
+            address,
+            [driver.cuuint64_t(size) for size in (width, rows, heads, batch)],
+            [driver.cuuint64_t(stride) for stride in reversed(outer)],
+            [driver.cuuint32_t(side) for side in (box[1], box[0], 1, 1)],
+            [driver.cuuint32_t(1)] * 4,
+            driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+            swizzles.CU_TENSOR_MAP_SWIZZLE_128B if swizzle == 128 else swizzles.CU_TENSOR_MAP_SWIZZLE_64B,
+            driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        ),
+        f"describe a tensor of {shape} with strides {strides}",
+    )
+    return bytes((ctypes.c_uint64 * 16)(*(int(word) for word in encoded.opaque)))

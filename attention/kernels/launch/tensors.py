@@ -1,0 +1,41 @@
+"""What every launcher does with tensors: inputs a kernel can read, an out it can write, and the tensors of features."""
+
+from typing import Any
+
+import torch
+
+from attention.call import Extras
+from attention.features import OPERANDS
+from attention.kernels.common.layout import empty_out
+from attention.kernels.launch import tensor_map
+
+
+def readable(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor where it lies, or a copy whose rows are whole multiples of 16 bytes."""
+    width = tensor.shape[-1]
+    if width % 8:  # torch's own padding keeps the order of strides, in which rows may not be contiguous
+        padded = tensor.new_zeros((*tensor.shape[:-1], -(-width // 8) * 8))
+        padded[..., :width] = tensor
+        return padded
+    return tensor if tensor_map.fits(tensor) else tensor.clone(memory_format=torch.contiguous_format)
+
+
+def outputs(query: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """(out as the caller gets it, what the kernel writes): the same tensor, or one with padded rows to copy from."""
+    width = query.shape[-1]
+    out = empty_out(query, width)
+    if width % 8 == 0 and out.stride(-1) == 1 and all(stride % 8 == 0 for stride in out.stride()[:-1]):
+        return out, out
+    return out, out.new_empty((*out.shape[:-1], -(-width // 8) * 8))
+
+
+def place(launch: Any, extras: Extras) -> None:
+    """Write the addresses and strides of the tensors of features."""
+    if extras.cu_seqlens_q is not None and extras.cu_seqlens_k is not None:
+        launch.query_starts, launch.key_starts = extras.cu_seqlens_q.data_ptr(), extras.cu_seqlens_k.data_ptr()
+    for operand, tensor in zip(OPERANDS, extras, strict=False):
+        if tensor is None:
+            continue
+        setattr(launch, operand.name, tensor.data_ptr())
+        for name, axis in zip(operand.stride_names, operand.strides, strict=True):
+            setattr(launch, name, tensor.stride(operand.axes.index(axis)))

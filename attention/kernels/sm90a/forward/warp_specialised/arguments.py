@@ -1,0 +1,92 @@
+"""The argument of kernel.cu, and the sizes that follow from a problem."""
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from attention.kernels.common.family import feature_defines, padded_head_dim
+from attention.kernels.launch.launch_struct import LSE, Member, members, of_kernel, structure
+from attention.problem import AttentionProblem
+from attention.variant import Config, CudaBuild
+
+KERNEL = "attention_forward_sm90a"
+GROUP_ROWS = 64
+# What is no axis of the space, since one answer won: each brings something to the whole kernel at every head dim
+# (measured on an H100), but turns cost up to 4 % of full attention at head dim 64, and bring nothing at 128. A
+# configuration may say otherwise.
+RUNGS = ("overlap", "pingpong", "lazy", "dynamic")
+
+
+FIELDS = of_kernel(
+    head=(
+        *members("ptx::TensorMap", "q k v"),
+        Member("void*", "out"),
+        LSE,
+        *members("long long", "out_row out_head out_batch", "in elements, as all strides"),
+        Member("int*", "counters", "{tiles taken, blocks that are done}, both 0 before and after a launch"),
+    ),
+    scales=(
+        Member("float", "slack", "8 / scale_log2: may a score exceed its row's maximum before outputs are rescaled"),
+    ),
+    # gridDim, read in the loop, takes a register that the producer has not.
+    tail=(Member("int", "blocks", "of the grid"),),
+)
+Launch = structure(FIELDS)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One compiled kernel's tile: head dim as padded, keys of a tile, consumer warpgroups, stages; where Q is kept."""
+
+    head_dim: int
+    tile_keys: int
+    warpgroups: int
+    stages: int
+    q_in_registers: bool
+
+    @property
+    def tile_rows(self) -> int:
+        """Query rows of one tile."""
+        return GROUP_ROWS * self.warpgroups
+
+    @property
+    def panel_width(self) -> int:
+        """Elements of one panel: the swizzle's span, 128 bytes where it divides the row, else 64."""
+        return 32 if self.head_dim % 64 else 64
+
+    @property
+    def threads(self) -> int:
+        """Consumers and the producer warpgroup."""
+        return 128 * (self.warpgroups + 1)
+
+    @cached_property
+    def smem_bytes(self) -> int:
+        """Q, the rings of K and V, mbarriers (of V uncleared too), and two slots of 16 bytes that carry tiles."""
+        rows = self.tile_rows + 2 * self.stages * self.tile_keys
+        return rows * self.head_dim * 2 + 8 * (2 * self.warpgroups + 5 * self.stages + 4) + 16 * 2
+
+
+def shape_of(problem: AttentionProblem, config: Config) -> Shape:
+    """The tile of one configuration."""
+    return _shape(padded_head_dim(problem.head_dim), config)
+
+
+@cache
+def _shape(head_dim: int, config: Config) -> Shape:
+    held = bool(config.get("q_in_registers", 0))
+    return Shape(head_dim, config["tile_keys"], config["warpgroups"], config["stages"], held)
+
+
+def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
+    """What config.cuh asks of NVRTC, and what a launch takes."""
+    edges, shape = problem.edges, shape_of(problem, config)
+    turns = edges.right is not None or shape.head_dim not in (64, 128)
+    defines = (
+        ("HEAD_DIM", padded_head_dim(problem.head_dim)),
+        ("TILE_KEYS", config["tile_keys"]),
+        ("WARPGROUPS", config["warpgroups"]),
+        ("STAGES", config["stages"]),
+        ("Q_IN_REGISTERS", int(shape.q_in_registers)),
+        *((rung.upper(), config.get(rung, int(rung != "pingpong" or turns))) for rung in RUNGS),
+        *feature_defines(problem),
+    )
+    return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)

@@ -1,0 +1,163 @@
+"""From what the operator is called with to a kernel made ready: chosen once, then looked up.
+
+Nothing of a plan depends on addresses or values: whatever has the same shapes, dtype and device has the same plan.
+"""
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+
+from attention.call import Given, Options, asked_of
+from attention.choose import learned
+from attention.choose.choose import never_won
+from attention.choose.classes import representative
+from attention.choose.machine import machine_profile
+from attention.choose.while_new import while_new
+from attention.errors import FallbackWarning, ProblemError
+from attention.kernels.torch.composed import slow
+from attention.op.operands import shapes_that_fit
+from attention.problem import AttentionProblem
+from attention.variant import Config, Owner, by_path
+
+Run = Callable[..., tuple[torch.Tensor, torch.Tensor]]
+_announced: set[str] = set()
+_OURS_AND_TORCHS = tuple(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(torch.__file__).parent))
+FLASH = "sm80/forward/torch_flash"
+CUDNN_FIRST = ("sm90a", "sm100a", "sm103a")  # where torch's function prefers cuDNN (sdp_utils, torch 2.11)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A choice made ready to run. `fallback` says why no tuned kernel serves.
+
+    `forced`: the pick is torch's FlashAttention-2, where torch's function would take cuDNN.
+    `settles`: it serves shapes that are new, and torch's function those that are called often (choose.while_new).
+    """
+
+    problem: AttentionProblem
+    config: Config
+    run: Run
+    owner: Owner
+    fallback: str | None
+    nearest: str | None = None
+    forced: bool = False
+    settles: bool = False
+
+    @property
+    def lacks(self) -> str | None:
+        """Why no tuned kernel serves, and what it would serve, in a sentence without a full stop."""
+        if self.fallback is None:
+            return None
+        hint = f" (a tuned kernel would serve the same call {self.nearest})" if self.nearest else ""
+        return f"No tuned kernel serves this problem: {self.fallback}{hint}"
+
+
+@lru_cache(maxsize=4096)
+def plan_of(
+    query: torch.Size,
+    key: torch.Size,
+    value: torch.Size,
+    dtype: torch.dtype,
+    device: torch.device,
+    given: Given,
+    sequences: int,
+    options: Options,
+    only: str,
+) -> Plan:
+    """The plan for tensors (B, H, S, D), or, where `sequences` is not -1, for packed ones (1, H, T, D).
+
+    `given`: the dtype of each operand, None where there is none. Raises ProblemError, UnsupportedError.
+    """
+    packed = sequences >= 0
+    shapes_that_fit(query, key, value, packed)
+    lengths = (options.max_seqlen_q, options.max_seqlen_k) if packed else (query[2], key[2])
+    if min(lengths) < 0:
+        raise ProblemError(f"max_seqlen_q is {lengths[0]} and max_seqlen_k {lengths[1]}; pass the longest sequences'.")
+    problem = AttentionProblem(
+        batch=max(1, sequences if packed else query[0]),
+        heads_q=query[1],
+        heads_kv=key[1],
+        seq_q=max(1, lengths[0]),  # a problem has no size of 0; nothing is computed of it, but the rest is judged
+        seq_kv=max(1, lengths[1]),
+        head_dim=query[3],
+        head_dim_v=value[3] or -1,
+        dtype=str(dtype).removeprefix("torch."),
+        device=device.type,
+        scale=options.scale,
+        varlen=packed,
+        tokens_q=query[2] if packed else 0,
+        tokens_kv=key[2] if packed else 0,
+        **asked_of(options, given),
+    )
+    if sequences == 0:
+        return Plan(problem, Config(), slow.forward, "smscope", None)  # every row belongs to no sequence
+    if 0 in (query[0], query[2], key[2], *lengths):
+        return Plan(problem, Config(), slow.nothing_seen, "smscope", None)
+    return plan_for(problem, device, only)
+
+
+def plan_for(problem: AttentionProblem, device: torch.device, only: str) -> Plan:
+    """The plan for a problem that has queries and keys. Raises UnsupportedError."""
+    pick = _pick_of(representative(problem), str(device) if device.type == "cuda" else "cpu", only)
+    forced = pick.forced and (problem.edges.open or problem.seq_q == problem.seq_kv) and problem.head_dim % 8 == 0
+    return Plan(problem, pick.config, pick.run, pick.owner, pick.fallback, pick.nearest, forced, pick.settles)
+
+
+@dataclass(frozen=True)
+class _Pick:
+    config: Config
+    run: Run
+    owner: Owner
+    fallback: str | None
+    nearest: str | None
+    forced: bool
+    settles: bool
+
+
+@lru_cache(maxsize=4096)
+def _pick_of(problem: AttentionProblem, device: str, only: str) -> _Pick:
+    """Choose for a class of problems, by its representative. Raises UnsupportedError."""
+    profile = machine_profile(device).profile
+    choice = learned.choice_on(profile, problem, only=only or None)
+    if not only and not by_path(choice.pick.variant).is_ready():
+        # Not compiled in a thread beside the caller's: that holds the interpreter's lock for most of its seconds.
+        warn_once(f"{choice.pick.variant} is not compiled on this machine yet; `smscope bench-attention` compiles it")
+        choice = learned.choice_on(profile, problem, only="torch")
+    pick = while_new(choice)
+    forced = pick.variant == FLASH and choice.arch in CUDNN_FIRST and pick.prediction is not None
+    settles = pick is not choice.pick
+    return _Pick(
+        pick.config, by_path(pick.variant).load(), pick.owner, choice.fallback, choice.nearest, forced, settles
+    )
+
+
+def cpu_is_torchs() -> bool:
+    """Whether on this CPU our kernel won so few duels with torch's that no call without a mask can be given to it."""
+    return never_won(learned.duels_of_machine(machine_profile("cpu").profile))
+
+
+def warn_once(reason: str) -> bool:
+    """Warn of a fallback, once per process and reason."""
+    if reason not in _announced:
+        warnings.warn(f"{reason}; torch serves this call.", FallbackWarning, stacklevel=_callers_level())
+        _announced.add(reason)
+    return True
+
+
+def _callers_level() -> int:
+    """The stacklevel, for warn_once, of the line that called into this package, through torch or not."""
+    frame, level = sys._getframe(2), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS_AND_TORCHS):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+# In a compiled graph it runs while that is traced, and leaves nothing behind. This is all that
+# torch.compiler.assume_constant_result does; calling it imports the compiler, half of a first call's time.
+setattr(warn_once, "_dynamo_marked_constant", True)  # noqa: B010

@@ -1,1 +1,0 @@
-"""Our GPU kernels beside everybody else's: same cells, one process, one timer. `python -m attention bench --peers`."""

@@ -1,0 +1,159 @@
+"""Our CUDA kernels as jobs of the build matrix: which builds there are, and what each must keep. No GPU, no torch.
+
+By default these are the builds that the committed profiles make the chooser pick, one for each head dim, causality,
+length and feature. `every` legal configuration with every feature takes minutes, with every combination of them hours.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import compress, product
+from typing import Any
+
+import numpy as np
+
+from attention import features
+from attention.choose.choose import choose
+from attention.kernels.launch.source import source_of
+from attention.problem import AttentionProblem
+from attention.variant import Config, CudaBuild, Variant, shipped
+from microbench.machine import arch as archs
+from microbench.machine.arch import Arch
+from microbench.probe import Budget
+from microbench.results.profile import Profile, available
+from microbench.verify.matrix import Job
+from microbench.verify.rules import Whole
+
+HEAD_DIMS = (64, 96, 128, 192, 256)
+CELLS = ((16, 1024), (4, 4096), (1, 16384))  # batch and length: 16 Ki tokens, as FlashAttention's benchmark has it
+
+
+def long(**fields: Any) -> AttentionProblem:
+    """One head dim and length at which every feature is compiled."""
+    given = {"dtype": "bfloat16", "device": "cuda", **fields}
+    return AttentionProblem(1, 16, 16, 4096, 4096, 128, **given)
+
+
+LONG = long()
+# A causal problem with one thing more; the last has all that a call may ask for together (a mask comes alone).
+FEATURES: tuple[AttentionProblem, ...] = (
+    long(dtype="float16", causal=True),
+    long(window=(1024, 0)),
+    long(causal=True, varlen=True, alignment="bottom_right"),
+    *(
+        long(causal=True, **feature.drawn(np.random.default_rng(0), frozenset()))
+        for feature in features.FEATURES
+        if feature.device and feature.name != "band"
+    ),
+    long(window=(1024, 1024), varlen=True, softcap=50.0, alibi=True, sinks=True),
+)
+# Together these take registers that none of them alone takes, and more than with ALiBi as well.
+CROWDED = long(window=(1024, 0), varlen=True, alignment="bottom_right", softcap=50.0)
+
+
+def combinations() -> Iterator[AttentionProblem]:
+    """Everything that calls may ask for together, each build once: a mask comes alone."""
+    alone = [feature for feature in features.FEATURES if feature.device and feature.device.hides]
+    others = [
+        feature.drawn(np.random.default_rng(0), frozenset())
+        for feature in features.FEATURES
+        if feature.device and feature not in alone and feature.name != "band"
+    ]
+    for causal, left, varlen, *chosen in product((False, True), repeat=3 + len(others)):
+        asked = {name: value for fields in compress(others, chosen) for name, value in fields.items()}
+        yield long(causal=causal, window=(1024 if left else -1, -1), varlen=varlen, **asked)
+    for feature in alone:
+        for causal in (False, True):
+            yield long(causal=causal, **feature.drawn(np.random.default_rng(0), frozenset()))
+
+
+def jobs(
+    variants: Sequence[Variant] | None = None,
+    wanted: Sequence[str] = (),
+    every: bool = False,
+    combined: bool = False,
+) -> list[Job]:
+    """Builds of each variant that is a CUDA kernel of ours, on the wanted architectures (all of its own by default).
+
+    Those of the chooser's picks; `every` legal configuration with every feature, or `combined` with all combinations.
+    """
+    asked = tuple(combinations()) if combined else (LONG, long(causal=True), *FEATURES, CROWDED)
+    return [
+        job
+        for variant in (shipped() if variants is None else variants)
+        if variant.builds
+        for arch in archs.ARCHS
+        if arch.name in variant.archs and (not wanted or arch.name in wanted)
+        for job in _jobs(variant, arch, asked if every or combined else ())
+    ]
+
+
+def _jobs(variant: Variant, arch: Arch, asked: tuple[AttentionProblem, ...]) -> Iterator[Job]:
+    seen: set[tuple[str, CudaBuild]] = set()
+    for problem, config in _all(variant, arch, asked) if asked else _picked(variant, arch):
+        kernel = f"{variant.path} d={problem.head_dim}"
+        for build in variant.steps(problem, config):
+            if (kernel, build) not in seen:
+                seen.add((kernel, build))
+                source = source_of(variant.folder, build, arch)
+                yield Job(kernel, arch.name, f"{_asked(problem)} {config}", source, _rules(variant, build, arch))
+
+
+def _rules(variant: Variant, build: CudaBuild, arch: Arch) -> Whole:
+    assert arch.limits is not None
+    registers = arch.limits.registers // build.threads // 8 * 8  # a warp's registers come in steps of 8 a thread
+    budget = Budget(min(255, registers), arch.limits.smem_bytes_per_block)
+    return Whole(variant.signature, budget, build.smem_bytes)
+
+
+def _all(
+    variant: Variant, arch: Arch, asked: tuple[AttentionProblem, ...]
+) -> Iterator[tuple[AttentionProblem, Config]]:
+    for head_dim in HEAD_DIMS:
+        for each in asked:
+            problem = at(each, head_dim)
+            yield from ((problem, config) for config in legal(variant, problem, arch))
+
+
+def at(problem: AttentionProblem, head_dim: int) -> AttentionProblem:
+    return replace(problem, head_dim=head_dim, head_dim_v=head_dim, scale=None)
+
+
+def _picked(variant: Variant, arch: Arch) -> Iterator[tuple[AttentionProblem, Config]]:
+    for head_dim in HEAD_DIMS:
+        for batch, length in CELLS:
+            for causal in (False, True):
+                problem = AttentionProblem(batch, 16, 16, length, length, head_dim, dtype="bfloat16", causal=causal)
+                yield from ((problem, config) for config in _picks(variant, problem, arch))
+        yield from ((at(CROWDED, head_dim), config) for config in _picks(variant, at(CROWDED, head_dim), arch))
+    for problem in FEATURES:
+        yield from ((problem, config) for config in _picks(variant, problem, arch))
+
+
+def _picks(variant: Variant, problem: AttentionProblem, arch: Arch) -> tuple[Config, ...]:
+    """The chooser's picks on each measured GPU of this architecture; the largest tile where none was measured."""
+    able = legal(variant, problem, arch)
+    if not able or variant.tile is None:
+        return able[:1]
+    profiles = [profile for profile in _profiles() if profile.arch == arch.name]
+    if profiles:
+        return tuple(choose(profile, problem, variants=(variant,)).pick.config for profile in profiles)
+    sizes = {config: variant.tile(problem, config) for config in able}
+    return (max(able, key=lambda config: sizes[config].rows * sizes[config].columns),)
+
+
+def legal(variant: Variant, problem: AttentionProblem, arch: Arch) -> tuple[Config, ...]:
+    """The configurations that may serve a problem; none where the variant refuses it."""
+    if variant.refusal(problem, arch):
+        return ()
+    illegal = variant.illegal
+    return tuple(config for config in variant.configs() if illegal is None or not illegal(problem, config, arch))
+
+
+@cache
+def _profiles() -> tuple[Profile, ...]:
+    return tuple(Profile.load(gpu) for gpu in available())
+
+
+def _asked(problem: AttentionProblem) -> str:
+    return " ".join((problem.dtype, "causal" if problem.causal else "full", *problem.features))

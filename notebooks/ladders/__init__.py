@@ -1,0 +1,1 @@
+"""What the notebooks of the two kernels draw and derive; nothing else needs it."""
