@@ -98,7 +98,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class CudaBuild:
-    """What NVRTC is asked for, and what a launch of it takes: kernel.cu of the variant's folder with these defines."""
+    """What NVRTC is asked for, and what a launch of it takes: the .cu of the variant's folder with these defines."""
 
     kernel: str
     defines: tuple[tuple[str, int | str], ...]

@@ -10,7 +10,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from attention.kernels.launch.source import COMMON, PACKAGE, generated
+from attention.kernels.launch.source import COMMON, PACKAGE, device_code, generated
 from attention.variant import KERNELS
 from microbench.compile import HEADERS
 
@@ -24,7 +24,7 @@ NOT_RUN = ("variant.py", "__init__.py")
 def text_sha256(variant: str) -> str:
     """The hash of a variant's text, `variant` being its folder under kernels/: how a tile is chosen is not in it.
 
-    Of a CUDA kernel that is kernel.cu with all that it includes, without comments and spacing.
+    Of a CUDA kernel that is its .cu with all that it includes, without comments and spacing.
     """
     return hashed(variant)[0]
 
@@ -32,8 +32,8 @@ def text_sha256(variant: str) -> str:
 def hashed(variant: str) -> tuple[str, tuple[Path, ...]]:
     """The same hash read anew, and the files that the text lies in."""
     folder = KERNELS / variant
-    kernel = folder / "kernel.cu"
-    if kernel.is_file():
+    kernel = device_code(folder)
+    if kernel is not None:
         included: set[Path] = set()
         text = " ".join(_expanded(kernel, folder, included, dict(generated(folder))).split())
         return hashlib.sha256(text.encode()).hexdigest(), tuple(sorted(included))

@@ -18,7 +18,7 @@ from microbench.verify.matrix import Checked, Job
 from microbench.verify.rules import Whole
 from microbench.verify.tables import AttentionRow
 
-OURS = tuple(variant for variant in shipped() if (variant.folder / "kernel.cu").exists())
+OURS = tuple(variant for variant in shipped() if variant.builds)
 
 
 # A variant that serves one architecture is compiled whole; one that serves several with another head dim on each.

@@ -40,7 +40,7 @@ class Kernel:
     """A configuration of a variant, compiled for a problem; a case of that head dim may leave its features unused.
 
     changes     defines to override
-    source      another text of kernel.cu, with its headers inlined
+    source      another text of the kernel's .cu, with its headers inlined
     """
 
     variant: str
@@ -65,7 +65,7 @@ class Kernel:
 
     @property
     def text(self) -> str:
-        return self.source or (by_path(self.variant).folder / "kernel.cu").read_text()
+        return self.source or next(by_path(self.variant).folder.glob("*.cu")).read_text()
 
     def load(self, device: EmulatedDevice) -> EmulatedKernel:
         """Built for the emulator, or taken from the cache."""

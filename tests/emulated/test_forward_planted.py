@@ -50,7 +50,9 @@ class Bug:
 
 
 BUGS = {
-    "mbarriers are not fenced": Bug("kernel.cu", "", "ptx::fence_mbarrier_init();", says="without fence.mbarrier_init"),
+    "mbarriers are not fenced": Bug(
+        "forward_sm90a.cu", "", "ptx::fence_mbarrier_init();", says="without fence.mbarrier_init"
+    ),
     "too few bytes are expected": Bug(
         "produce.cuh",
         "void load_tile",
@@ -182,7 +184,7 @@ def inlined(name: str, seen: set[str]) -> str:
 def planted(held: bool) -> Kernel:
     """The kernel with all of them; `plant` arms one."""
     switch = 'static int planted;\nextern "C" void plant(int bug) { planted = bug; }\n'
-    config, text = config_of(64, q_in_registers=int(held)), switch + inlined("kernel.cu", set())
+    config, text = config_of(64, q_in_registers=int(held)), switch + inlined("forward_sm90a.cu", set())
     return Kernel(PATH, config, CASE.problem, source=text)
 
 

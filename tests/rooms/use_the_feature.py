@@ -87,9 +87,9 @@ def is_emulated() -> None:
             setattr(launch, f"{name}_{axis}", stride // 2)
     launch.lse = lse.ctypes.data
     place(launch, attention.call.Extras(gate=gate))
-    source = (variant.folder / "kernel.cu").read_text()
+    source = (variant.folder / "forward_sm80.cu").read_text()
     include = headers_of(variant.folder)
-    kernel = device.load(source, "kernel.cu", kernel=build.kernel, defines=build.defines, include=include)
+    kernel = device.load(source, "forward_sm80.cu", kernel=build.kernel, defines=build.defines, include=include)
     kernel((blocks,), (build.threads,), (np.void(bytes(launch)),), shared_mem=build.smem_bytes)
     arrays = [each.double().numpy() for each in (q, k, v)]
     expected, expected_lse = reference.attention(*arrays, gate=gate.numpy())

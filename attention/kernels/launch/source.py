@@ -14,9 +14,15 @@ PACKAGE = KERNELS.parent  # features/<name>.cuh lie there
 COMMON = KERNELS / "common"
 
 
+def device_code(folder: Path) -> Path | None:
+    """The one .cu of a variant's folder, <pass>_<arch>.cu; None where it is no CUDA kernel."""
+    return next(iter(folder.glob("*.cu")), None)
+
+
 def source_of(folder: Path, build: CudaBuild, arch: Arch) -> Source:
     """The source of one build of a variant; its includes are the wrappers, features/, common/ and its own folder."""
-    file = folder / "kernel.cu"
+    file = device_code(folder)
+    assert file is not None, f"{folder} has no .cu"
     include = (HEADERS, COMMON, folder, PACKAGE)
     return Source(file.read_text(), file.name, arch, build.kernel, build.defines, include, generated=generated(folder))
 

@@ -1,4 +1,4 @@
-"""The argument of kernel.cu, and the sizes that follow from a problem."""
+"""The argument of forward_sm90a.cu, and the sizes that follow from a problem."""
 
 from dataclasses import dataclass
 from functools import cache, cached_property
