@@ -58,13 +58,13 @@ def bench(*arguments: Any, **options: Any) -> None:
     if not options["json"]:
         measuring.run(*arguments, **options)
         if not (options["quick"] or options["only"]):
-            attention_cli.bench(after_run="host" if gpu == "host" else "any")
-        attention_cli.picks(gpu)
+            attention_cli.bench.bench(after_run="host" if gpu == "host" else "any")
+        attention_cli.picks.picks(gpu)
         return
     with _told() as run:
         measuring.run(*arguments, **options)
     with _told() as picks:
-        attention_cli.picks(gpu, json=True)
+        attention_cli.picks.picks(gpu, json=True)
     console.emit({"run": json_module.loads(run.getvalue()), "picks": json_module.loads(picks.getvalue())})
 
 

@@ -1,13 +1,20 @@
 """What `make bench` ends with: three problems and their kernels by the new profile, and what to type next."""
 
+import json as json_module
 from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
 
+import typer
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from attention.choose.explain import Explanation, doubts_of
+from attention.choose.explain import Explanation, doubts_of, explain_on
+from attention.choose.machine import named_machine
+from attention.cli.options import Backward, pass_asked, usual_dtype
+from attention.problem import AttentionProblem
 from microbench import console, paths
+from microbench.console import Json
 from microbench.console.si import written
 from microbench.machine.nvml import visible_gpus
 from microbench.results.doubt import told
@@ -57,3 +64,24 @@ def _pick(explanation: Explanation) -> Iterator[RenderableType]:
     problem, _, why = explanation.headline().partition(": ")
     yield Padding(Text(problem), (0, 0, 0, 2), expand=False)
     yield Padding(Text(f"{why}{second}{fallback}"), (0, 0, 0, 6), expand=False)
+
+
+def picks(
+    gpu: Annotated[str | None, typer.Option("--gpu", help="A profile's name; this machine's own by default.")] = None,
+    backward: Backward = False,
+    json: Json = False,
+) -> None:
+    """Say for three attention shapes which kernel would run and why. Needs a profile, and no torch."""
+    name = this_machine() if gpu is None else gpu
+    machine = named_machine(name)
+    profile = machine.profile
+    problems = (
+        AttentionProblem.parse_shape(shape, dtype=usual_dtype(profile), causal=causal) for shape, causal in PICKS
+    )
+    options: dict[str, Any] = {"passes": pass_asked(backward), "caution": machine.caution, "known": machine.known}
+    found = [explain_on(profile, each, **options) for each in problems]
+    if json:
+        console.emit([json_module.loads(each.to_json()) for each in found])
+    else:
+        cautions = (f"Caution: {machine.caution}.",) if machine.caution else ()
+        console.draw(*shown(profile, found, name), *cautions, log_columns=console.BENCH_COLUMNS)

@@ -117,11 +117,11 @@ def test_the_grid_times_enough_to_know_an_error_in_each_precision():
 
 def test_make_bench_ends_with_timings_where_it_can(monkeypatch, capsys):
     asked = []
-    monkeypatch.setattr(cli.benchmark, "bench", lambda problems, **_: asked.append(len(problems)) or [])
-    monkeypatch.setattr(cli, "visible_gpus", lambda: ["a GPU"])
+    monkeypatch.setattr(cli.bench.benchmark, "bench", lambda problems, **_: asked.append(len(problems)) or [])
+    monkeypatch.setattr(cli.bench, "visible_gpus", lambda: ["a GPU"])
     for where in ("any", "host"):
         told = called(capsys, cli.main, "bench", "--after-run", where)
     assert asked == [len(grid.problems())] and "Choices on this CPU use these timings" in told[2]
-    monkeypatch.setattr(cli, "find_spec", lambda _name: None)
+    monkeypatch.setattr(cli.bench, "find_spec", lambda _name: None)
     code, _, said = called(capsys, cli.main, "bench", "--after-run", "host")
     assert not code and len(asked) == 1 and "Torch is not installed" in said

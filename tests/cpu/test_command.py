@@ -162,7 +162,7 @@ def test_bench_takes_every_option_of_run() -> None:
 def test_bench_that_measures_nothing_says_no_picks(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attention_cli, "picks", lambda *_, **__: pytest.fail("there is nothing to pick by"))
+    monkeypatch.setattr(attention_cli.picks, "picks", lambda *_, **__: pytest.fail("there is nothing to pick by"))
     probes = fake_probes.write(tmp_path, "gpu_only")
     asked = ("--device", "host", "--only", "gpu_only", "--campaigns", "1", "--retries", "0", "--probes", str(probes))
     code, out, _ = call(capsys, "bench", *asked, "--json")

@@ -144,7 +144,7 @@ def test_explain_and_its_command_need_no_torch(data):
         "import attention\n"
         "from attention import cli\n"
         "print(attention.explain(attention.AttentionProblem(1, 8, 8, 512, 512, 64, dtype='bf16'), gpu='h100-test'))\n"
-        "cli.picks('h100-test')\n"
+        "cli.picks.picks('h100-test')\n"
         "try:\n"
         "    attention.sdpa\n"
         "except attention.EnvironmentLacks as error:\n"

@@ -1,0 +1,94 @@
+"""`explain`: which kernel serves a problem, and why."""
+
+import json as json_module
+from typing import Annotated, Any
+
+import typer
+
+from attention.choose.explain import explain_on
+from attention.choose.machine import machine_profile, nameable, named_machine
+from attention.cli.options import DTYPE_HELP, SHAPE_HELP, Backward, Only, pass_asked, usual_dtype
+from attention.cli.picks import PICKS
+from attention.errors import ProblemError
+from attention.problem import AttentionProblem
+from attention.timed.timing import FIELDS
+from microbench import console
+from microbench.console import Json
+
+ExplainedDtype = Annotated[
+    str | None,
+    typer.Option("--dtype", help=f"{DTYPE_HELP} by default float32 on a CPU, bfloat16 on a GPU (float16 before sm80)."),
+]
+Causal = Annotated[
+    bool, typer.Option("--causal", help="Query i sees keys 0 to i (top-left, as is_causal); see --flash.")
+]
+Scale = Annotated[float | None, typer.Option("--scale", help="The factor before the softmax; 1/sqrt(D) by default.")]
+ExplainedGpu = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu", help="A profile, GPU or architecture: a100, sm89; this CPU by default.", autocompletion=nameable
+    ),
+]
+
+
+def explain(
+    shape: Annotated[str, typer.Option("--shape", help=SHAPE_HELP)] = PICKS[1][0],
+    dtype: ExplainedDtype = None,
+    causal: Causal = False,
+    scale: Scale = None,
+    flash: Annotated[
+        bool, typer.Option("--flash", help="flash_attn_func's alignment: the last query sees the last key.")
+    ] = False,
+    window: Annotated[
+        str | None, typer.Option("--window", help="Keys left and right that are seen, such as 1024,0; -1 is all.")
+    ] = None,
+    feature: Annotated[
+        list[str] | None, typer.Option("--feature", help="Such as softcap=30, alibi, sinks, mask=bool. Repeatable.")
+    ] = None,
+    varlen: Annotated[
+        str | None, typer.Option("--varlen", help="Packed: TQ,TKV rows in all; B sequences of at most Sq and Skv.")
+    ] = None,
+    gpu: ExplainedGpu = None,
+    only: Only = None,
+    backward: Backward = False,
+    json: Json = False,
+) -> None:
+    """Which kernel serves a problem, which measured constants decided, and why every other kernel does not."""
+    machine = machine_profile("cpu") if gpu is None else named_machine(gpu)
+    tokens = pair("--varlen", varlen) if varlen is not None else (0, 0)
+    problem = AttentionProblem.parse_shape(
+        shape,
+        dtype=dtype or usual_dtype(machine.profile),
+        causal=causal,
+        scale=scale,
+        alignment="bottom_right" if flash or window is not None or varlen is not None else "top_left",
+        window=pair("--window", window) if window is not None else (-1, -1),
+        **dict(field_of(text) for text in feature or ()),
+        varlen=varlen is not None,
+        tokens_q=tokens[0],
+        tokens_kv=tokens[1],
+    )
+    passes = pass_asked(backward)
+    explanation = explain_on(
+        machine.profile, problem, only=only, passes=passes, caution=machine.caution, known=machine.known
+    )
+    console.emit(json_module.loads(explanation.to_json())) if json else console.draw(explanation)
+
+
+def pair(option: str, text: str) -> tuple[int, int]:
+    """Two whole numbers as typed. Raises ProblemError."""
+    try:
+        first, second = (int(part) for part in text.split(","))
+    except ValueError:
+        raise ProblemError(f"{option} {text} is not two whole numbers; write them as in {option} 1024,0.") from None
+    return first, second
+
+
+def field_of(text: str) -> tuple[str, Any]:
+    """A field of a feature and its value, of the kind of its default. Raises ProblemError."""
+    name, _, value = text.partition("=")
+    if name not in FIELDS:
+        raise ProblemError(f"--feature {text}: no feature has a field {name!r}; there are {', '.join(sorted(FIELDS))}.")
+    if isinstance(FIELDS[name], bool):
+        return name, value not in ("0", "false", "False")
+    return name, value
