@@ -1,4 +1,4 @@
-"""Who takes part: torch's FlashAttention-2 and cuDNN, FlexAttention, FlashAttention-4, and our own variants.
+"""Who takes part: FlashAttention-2 and cuDNN by torch, FlexAttention, FlashAttention-4, cuDNN itself, and our variants.
 
 Each is asked to prepare one cell: it says why it cannot, or gives a call without arguments that returns out in the
 layout of the query (B, H, S, D).
@@ -10,6 +10,7 @@ from importlib import metadata
 from typing import Any
 
 from attention.call import NO_EXTRAS, Extras
+from attention.compare import cudnn_frontend
 from attention.compare.cells import Cell, Tensors
 from attention.errors import UnsupportedError
 from attention.variant import Config, Variant
@@ -50,6 +51,8 @@ def peers(flex: bool = True) -> tuple[Candidate, ...]:
         found.append(Candidate("peer/torch_flex", torch, _flex))
     if _installed("flash-attn-4"):
         found.append(Candidate("peer/flash_attn_4", metadata.version("flash-attn-4"), _flash4))
+    if _installed(cudnn_frontend.PACKAGE):
+        found.append(Candidate("peer/cudnn_frontend", cudnn_frontend.version(), cudnn_frontend.prepare))
     return tuple(found)
 
 

@@ -21,6 +21,7 @@ KNOWN = {
     AMPERE: ("ours, Ampere's instructions", "#8fb3d9"),
     "peer/flash_attn_4": ("FlashAttention-4", RED),
     "peer/torch_cudnn": ("cuDNN", GREEN),
+    "peer/cudnn_frontend": ("cuDNN's front end", "#9fcf9f"),
     "peer/torch_flash": ("FlashAttention-2", VIOLET),
     "peer/torch_flex": ("FlexAttention", OCHRE),
 }
