@@ -102,7 +102,11 @@ class Define:
 
 @dataclass(frozen=True)
 class Field:
-    """A number of a launch beside pointers and strides of operands: of a problem and its scale_log2."""
+    """A number of a launch beside pointers and strides of operands: of a problem and its scale_log2.
+
+    scale_log2 is what the kernel multiplies scores by before exp2: log2(e) times the softmax scale, or times the scale
+    that a feature gave them (softcap: the cap).
+    """
 
     name: str
     kind: Literal["int", "float"]
@@ -128,11 +132,11 @@ class Device:
 class Feature:
     """What a feature's file overrides: data as attributes, formulas as methods. `name` is the file's.
 
-    order      in which features are listed, and scores pass them
+    order      in which features are listed, and scores pass them; a bias goes behind softcap's 20
     words      what may be asked
     fields     of AttentionProblem, and their defaults
     arguments  of the operator, plain ones
-    operands   of the operator, tensors
+    operands   of the operator, tensors; a flash function takes each by its own name
     logit      its one operand is one more logit of each row's softmax, without a value; in device code
                logit_<name>(launch, work)
     device     what its device code offers; None: no kernel of ours has it
@@ -171,7 +175,10 @@ class Feature:
         return None
 
     def change(self, scores: Array, at: At, problem: "AttentionProblem", *operands: Array) -> tuple[Array, Any]:
-        """In torch: scores, and whatever the gradient needs. Operands broadcast to the scores, or are None."""
+        """In torch: scores, and whatever the gradient needs. Operands broadcast to the scores, or are None.
+
+        What is returned as scores is overwritten later: the gradient may need those that were given, never these.
+        """
         return scores, None
 
     def gradient(self, d_scores: Array, kept: Any, at: At, problem: "AttentionProblem", *operands: Array) -> Array:
@@ -181,7 +188,10 @@ class Feature:
     def operand_gradients(
         self, d_scores: Array, kept: Any, at: At, problem: "AttentionProblem", *operands: Array
     ) -> tuple[Array | None, ...]:
-        """In torch: of each operand, as large as the scores, of the gradient of the scores that `change` gave."""
+        """In torch: of each operand, as large as the scores, of the gradient of the scores that `change` gave.
+
+        Asked only of a call that brings an operand which wants a gradient.
+        """
         return (None,) * len(operands)
 
     def hide(self, at: At, problem: "AttentionProblem", *operands: Array) -> Array | None:

@@ -23,7 +23,8 @@ def leave_out(file: Path, faults: Sequence[str]) -> None:
     _said.add(file)
     more = f"; and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
     text = "; ".join(fault.removesuffix(".") for fault in faults[:SHOWN])
-    warnings.warn(f"{file.name}: {text}{more}. This is left out, the rest counts.", DataWarning, stacklevel=3)
+    where = f"{file.parent.name}/{file.name}"
+    warnings.warn(f"{where}: {text}{more}. This is left out, the rest counts.", DataWarning, stacklevel=3)
 
 
 def forget() -> None:

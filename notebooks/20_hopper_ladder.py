@@ -562,16 +562,21 @@ CHOOSERS = {
     ALL: lambda each: picked(each, on_file),
     LAST: lambda each: tile_of(latest[each.cell].of(HOPPER)),
 }
-left = {
-    name: {each.cell: each.configured(HOPPER, chooser(each)).seconds / each.fastest(HOPPER).seconds for each in every}
-    for name, chooser in CHOOSERS.items()
-}
+
+
+def left_by(chooser) -> dict:
+    """Of each cell, the seconds of what is chosen over those of the fastest; none where that run did not time it."""
+    chosen = ((each, each.configured(HOPPER, chooser(each))) for each in every)
+    return {each.cell: timing.seconds / each.fastest(HOPPER).seconds for each, timing in chosen if timing}
+
+
+left = {name: left_by(chooser) for name, chooser in CHOOSERS.items()}
 
 
 def choice_line(each) -> tuple[str, ...]:
     rows, best = [row for row in each.timings if row.variant == HOPPER], each.fastest(HOPPER)
     slowest = max(row.seconds for row in rows) / best.seconds
-    lost = (f"{left[name][each.cell]:.3f}" for name in CHOOSERS)
+    lost = (f"{left[name][each.cell]:.3f}" if each.cell in left[name] else "not timed" for name in CHOOSERS)
     return name_of(each.cell), str(len(rows)), f"{slowest:.2f}", written(best), *lost
 
 
@@ -580,7 +585,7 @@ table(f"cell | configurations | slowest / fastest | fastest | {' | '.join(CHOOSE
 # %%
 lost = left[LAST]
 costly = [f"{name_of(cell)} ({value:.3f})" for cell, value in lost.items() if value > 1.01]
-on_grid = [latest[each.cell] for each in every if each.cell.grid]
+on_grid = [latest[each.cell] for each in every if each.cell.grid and each.cell in lost]
 are = [each.ratio(HOPPER) for each in on_grid]
 could = [each.ratio(HOPPER) * lost[each.cell] for each in on_grid]
 said = [

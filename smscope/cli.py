@@ -87,6 +87,9 @@ def smscope() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     try:
+        from microbench import console
+
+        console.plain_warnings()
         app(arguments, prog_name="smscope")
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]

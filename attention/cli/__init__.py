@@ -9,6 +9,7 @@ import typer
 
 from attention.cli import bench, check, explain, picks
 from attention.errors import AttentionError
+from microbench import console
 from microbench.errors import SmscopeError
 
 app = typer.Typer(
@@ -26,6 +27,7 @@ app.command()(picks.picks)
 
 
 def main(arguments: list[str] | None = None) -> None:
+    console.plain_warnings()
     try:
         app(arguments, prog_name="python -m attention")
     except (AttentionError, SmscopeError) as error:

@@ -31,6 +31,9 @@ ExplainedGpu = Annotated[
 ]
 
 
+BOOLS = {"": True, "1": True, "true": True, "0": False, "false": False}
+
+
 def explain(
     shape: Annotated[str, typer.Option("--shape", help=SHAPE_HELP)] = PICKS[1][0],
     dtype: ExplainedDtype = None,
@@ -90,5 +93,9 @@ def field_of(text: str) -> tuple[str, Any]:
     if name not in FIELDS:
         raise ProblemError(f"--feature {text}: no feature has a field {name!r}; there are {', '.join(sorted(FIELDS))}.")
     if isinstance(FIELDS[name], bool):
-        return name, value not in ("0", "false", "False")
+        if value.lower() not in BOOLS:
+            raise ProblemError(f"--feature {text}: {name} is asked for or not; write --feature {name}.")
+        return name, BOOLS[value.lower()]
+    if not value:
+        raise ProblemError(f"--feature {text} has no value; write --feature {name}=VALUE.")
     return name, value

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,8 @@ import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
+
+from microbench.errors import DataWarning
 
 Json = Annotated[bool, typer.Option("--json", help="One line of JSON on stdout, and nothing else there.")]
 Folders = Annotated[
@@ -51,6 +54,18 @@ def smscope() -> str:
     """How a person types our command, from the folder they are in: by its name where the shell finds this one."""
     ours = Path(sys.executable).with_name("smscope")
     return "smscope" if shutil.which("smscope") == str(ours) else f"{python()} -m smscope"
+
+
+def plain_warnings() -> None:
+    """On a command line a warning of data is its sentence alone, without the line of ours that met it."""
+    usual = warnings.formatwarning
+
+    def said(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+    ) -> str:
+        return f"{message}\n" if issubclass(category, DataWarning) else usual(message, category, filename, lineno, line)
+
+    warnings.formatwarning = said
 
 
 def near(path: Path) -> str:
