@@ -38,10 +38,10 @@ with needs.one_sentence():
         ProblemError,
         UnsupportedError,
     )
-    from attention.frontends.flash_attn.explain import explain_flash_attn_func, explain_flash_attn_varlen_func
     from attention.problem import AttentionProblem
 
 if TYPE_CHECKING:
+    from attention.frontends.flash_attn.explain import explain_flash_attn_func, explain_flash_attn_varlen_func
     from attention.frontends.flash_attn.functions import flash_attn_func, flash_attn_varlen_func
     from attention.frontends.flash_attn.packed import (
         flash_attn_kvpacked_func,
@@ -88,6 +88,8 @@ _WITH_TORCH = {
     "installed": "integrations.torch_sdpa",
     "uninstall": "integrations.torch_sdpa",
     "sdpa": "frontends.sdpa",
+    "explain_flash_attn_func": "frontends.flash_attn.explain",
+    "explain_flash_attn_varlen_func": "frontends.flash_attn.explain",
     "flash_attn_func": "frontends.flash_attn.functions",
     "flash_attn_varlen_func": "frontends.flash_attn.functions",
     "flash_attn_qkvpacked_func": "frontends.flash_attn.packed",

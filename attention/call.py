@@ -44,8 +44,6 @@ else:
     Options.__doc__ = "The plain arguments, as Python's own: equal calls have equal options."
 
 NO_EXTRAS = Extras()
-Given = tuple[Any, ...]  # the dtype of each operand, None where there is none
-NONE_GIVEN: Given = (None,) * len(OPERANDS)
 
 
 class Manner(NamedTuple):
@@ -78,13 +76,9 @@ def call_of(*arguments: Any) -> Call:
     return Call(query, key, value, extras, Options(*plain), Manner(*manner))
 
 
-def given_of(extras: Extras) -> Given:
-    return tuple([None if tensor is None else tensor.dtype for tensor in extras[: len(OPERANDS)]])
-
-
-def asked_of(options: Options, given: Given) -> dict[str, Any]:
+def asked_of(options: Options, extras: Extras) -> dict[str, Any]:
     """The fields of a problem that features add."""
-    dtypes = {operand.name: dtype for operand, dtype in zip(OPERANDS, given, strict=True)}
+    dtypes = {op.name: None if each is None else each.dtype for op, each in zip(OPERANDS, extras, strict=False)}
     return {name: value for feature in FEATURES for name, value in feature.of_call(options, dtypes).items()}
 
 

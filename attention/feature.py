@@ -7,9 +7,12 @@ holds, the slow path, its gradient, the oracle and the random problems are read 
 Scores pass the features in their order: `change` of all of them, then `hide` of all of them.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+from attention.errors import ArgumentError, ProblemError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -213,3 +216,14 @@ class Feature:
     def values(self, draw: Any, operand: Operand, shape: tuple[int, ...]) -> Array:
         """Random values of an operand, float32 or bool: `draw` has normal(*shape), uniform(*shape) and density."""
         return draw.normal(*shape)
+
+
+def finite(name: str, given: Any, wanted: str) -> float:
+    """A finite float. Raises ArgumentError, ProblemError, which say what is `wanted`."""
+    try:
+        number = float(given)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} is {given!r}; give {wanted}.") from None
+    if not math.isfinite(number):
+        raise ProblemError(f"{name} is {number}; give {wanted}.")
+    return number

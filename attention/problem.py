@@ -17,24 +17,15 @@ No torch here: dtypes and devices are words.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from attention.band import Band
 from attention.errors import ArgumentError, DtypeError, ProblemError
-from attention.feature import Word
+from attention.feature import Word, finite
 from attention.features import FEATURES
-from attention.judge.arguments import finite
-from attention.judge.shapes import (
-    checked,
-    heads_in_groups,
-    same_device,
-    same_dtype,
-    shapes_of,
-    sizes_in_reach,
-    stretched,
-)
 
 WORDS: tuple[Word, ...] = (
     Word("dropout", lambda problem: problem.dropout_p > 0, (("without dropout", {"dropout_p": 0.0}),)),
@@ -48,6 +39,7 @@ WORDS: tuple[Word, ...] = (
 FEATURE_WORDS = tuple(word.name for word in WORDS)
 SIZES = ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim", "head_dim_v", "tokens_q", "tokens_kv")
 
+LARGEST = 2**31 - 1  # kernels index rows, heads and keys in 32 bits
 DTYPE_BYTES: dict[str, int] = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 SHORT_DTYPES = {"f16": "float16", "half": "float16", "bf16": "bfloat16", "f32": "float32", "float": "float32"}
 SHORT_DTYPES |= {"fp16": "float16", "fp32": "float32", "f64": "float64", "fp64": "float64", "double": "float64"}
@@ -101,8 +93,8 @@ class AttentionProblem:
         self._set("dtype", normalise_dtype(self.dtype))
         if self.head_dim_v == 0:
             self._set("head_dim_v", self.head_dim)
-        sizes_in_reach({name: getattr(self, name) for name in SIZES})
         heads_in_groups(self.heads_q, self.heads_kv, self.enable_gqa)
+        sizes_in_reach({name: getattr(self, name) for name in SIZES})
         if self.scale is None:
             self._set("scale", 1.0 / math.sqrt(self.head_dim))
         self._set("scale", finite("scale", self.scale, "a finite number, or None for 1/sqrt(head_dim)"))
@@ -208,37 +200,32 @@ class AttentionProblem:
         batch, heads_q, heads_kv, seq_q, seq_kv, dim, dim_v = (*map(int, parts), 0)[:7]
         return cls(batch, heads_q, heads_kv, seq_q, seq_kv, dim, dim_v, **features)
 
-    @classmethod
-    def from_tensors(
-        cls,
-        query: Any,
-        key: Any,
-        value: Any,
-        *,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-        mask: Any = None,
-        broadcast: bool = False,
-        **features: Any,
-    ) -> "AttentionProblem":
-        """Read a problem off three tensors (torch's, or anything with shape and dtype), (..., H, S, D).
 
-        Leading dimensions before the heads fold into `batch`; 3 dimensions have one batch, 2 have one head as well.
-        `broadcast` stretches those before the sequence as torch's own function does (heads only without enable_gqa).
-        `features` are fields of the problem: causal, window, softcap and so on.
-        Raises ProblemError, whose sentence names the tensors as torch's signature does.
-        """
-        shapes = shapes_of(query, key, value)
-        shapes = checked(stretched(shapes, 3 if enable_gqa else 2) if broadcast else shapes)
-        (*batch, heads_q, seq_q, head_dim), (*_, heads_kv, seq_kv, _), (*_, head_dim_v) = shapes
-        return cls(
-            *(math.prod(batch), heads_q, heads_kv, seq_q, seq_kv, head_dim, head_dim_v),
-            dtype=same_dtype(query, key, value),
-            device=same_device(query, key, value).split(":")[0],
-            scale=scale,
-            enable_gqa=bool(enable_gqa),
-            mask="none" if mask is None else "bool" if "bool" in str(mask.dtype) else "float",
-            **features,
+def sizes_in_reach(sizes: dict[str, int]) -> None:
+    """Raise ProblemError for a size below 1 (tokens of packed sequences may be 0), or above what kernels count to."""
+    if min(sizes.values()) >= 1 and max(sizes.values()) <= LARGEST:
+        return
+    for name, size in sizes.items():
+        if size < 1 and not (size == 0 and name.startswith("tokens")):
+            raise ProblemError(f"{name} is {size}; every size of an attention problem is at least 1.")
+        if size > LARGEST:
+            raise ProblemError(f"{name} is {size}; no size of an attention problem is above 2**31 - 1.")
+
+
+def heads_in_groups(heads_q: int, heads_kv: int, enable_gqa: bool = True, holds: Callable[[Any], bool] = bool) -> None:
+    """Raise ProblemError unless each key head serves one query head, or with enable_gqa the same number of them.
+
+    `holds`: whether a comparison is known to be true, where numbers may be symbols.
+    """
+    if not holds(heads_q != heads_kv):
+        return
+    if not enable_gqa:
+        raise ProblemError(
+            f"query has {heads_q} heads and key {heads_kv}; give both the same number, or pass enable_gqa=True."
+        )
+    if holds(heads_kv == 0) or holds(heads_q % heads_kv != 0):
+        raise ProblemError(
+            f"query has {heads_q} heads and key {heads_kv}; each key head must serve a whole number of query heads."
         )
 
 

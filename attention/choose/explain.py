@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from attention.band import Alignment
+from attention.call import NO_EXTRAS, Extras, Options
 from attention.choose import explain_tables as tables
 from attention.choose import learned
 from attention.choose.choose import Candidate, Choice, Refusal, withheld_from
@@ -25,16 +25,9 @@ from attention.choose.while_new import CALLS_OF_A_SHAPE, while_new
 from attention.errors import ProblemError
 from attention.forwarded import Wanted
 from attention.judge.arguments import number, require_bools
-from attention.judge.shapes import (
-    MASK_AND_CAUSAL,
-    aligned_bottom_right,
-    checked,
-    copied_first,
-    is_causal_bias,
-    mask_that_fits,
-    shapes_of,
-    stretched,
-)
+from attention.judge.bias import MASK_AND_CAUSAL, aligned_bottom_right, is_causal_bias
+from attention.judge.call import judged
+from attention.judge.shapes import SDPA, copied_first
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from microbench import paths
@@ -147,24 +140,16 @@ def explain(
     require_bools(is_causal=is_causal, enable_gqa=enable_gqa)
     if attn_mask is not None and is_causal:
         raise ProblemError(MASK_AND_CAUSAL)
-    alignment: Alignment = "top_left"
+    bottom_right = False
     if attn_mask is not None and is_causal_bias(attn_mask):
-        alignment = "bottom_right" if aligned_bottom_right(attn_mask, query.shape, key.shape) else "top_left"
+        bottom_right = aligned_bottom_right(attn_mask, query.shape, key.shape)
         attn_mask, is_causal = None, True
     tensors = (query, key, value)
-    if attn_mask is not None:
-        q, k, _ = checked(stretched(shapes_of(*tensors), 3 if enable_gqa else 2))
-        mask_that_fits(attn_mask, (*q[:-1], k[-2]))
-    problem = AttentionProblem.from_tensors(
-        *tensors,
-        causal=is_causal,
-        alignment=alignment,
-        scale=None if scale is None else number("scale", scale),
-        enable_gqa=enable_gqa,
-        mask=attn_mask,
-        dropout_p=number("dropout_p", dropout_p),
-        broadcast=True,
-    )
+    extras = NO_EXTRAS if attn_mask is None else Extras(mask=attn_mask)
+    scale = None if scale is None else number("scale", scale)
+    options = Options(causal=is_causal, bottom_right=bottom_right, scale=scale)
+    found = judged(SDPA, tensors, extras, options, enable_gqa)
+    problem = found.problem(options, extras, enable_gqa=enable_gqa, dropout_p=number("dropout_p", dropout_p))
     explained = explain_call(problem, tensors, gpu=gpu, only=only, passes=passes)
     if gpu is not None or only == "smscope" or "torch" not in sys.modules:
         return explained

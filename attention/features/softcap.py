@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from attention.errors import ProblemError
-from attention.feature import Argument, Array, At, Define, Device, Feature, Field, Word
-from attention.judge.arguments import finite
+from attention.feature import Argument, Array, At, Define, Device, Feature, Field, Word, finite
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,6 +1,5 @@
 """Where a call of attention.sdpa goes, judged once: torch's function, one kernel of torch's, or our operator."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -8,27 +7,18 @@ from typing import Any
 
 import torch
 
-from attention.call import NONE_GIVEN, Extras, Options, given_of
+from attention.call import NO_EXTRAS, Extras, Options
 from attention.choose.while_new import Tally
 from attention.errors import ProblemError
 from attention.forwarded import Wanted
 from attention.frontends.inputs import symbolic
-from attention.judge.shapes import (
-    MASK_AND_CAUSAL,
-    Described,
-    checked,
-    mask_that_fits,
-    same_device,
-    same_dtype,
-    shapes_of,
-    stretched,
-)
+from attention.judge.bias import MASK_AND_CAUSAL
+from attention.judge.call import judged
+from attention.judge.shapes import SDPA, Facts, facts_of
 from attention.kernels.torch import flash
 from attention.kernels.torch.common.limits import needs_positive_scale
 from attention.kernels.torch.common.own import in_a_graph
-from attention.op.plan import Plan, plan_for, plan_of
-from attention.op.served import SERVED_DEVICES
-from attention.problem import AttentionProblem
+from attention.op.plan import SERVED_DEVICES, Given, Plan, plan_for
 from attention.torch_private import only_vmap_is_active
 from microbench.errors import UnknownArch
 
@@ -63,19 +53,23 @@ def route_of(
     *options: Any,
 ) -> Route:
     """Raises ProblemError, UnsupportedError."""
+    if mask is not None and is_causal:
+        raise ProblemError(MASK_AND_CAUSAL)
     if in_a_graph(query):
-        if mask is not None and is_causal:
-            raise ProblemError(MASK_AND_CAUSAL)
         route = _traced(query, mask, dropout_p)
     else:
         with_grad = trained(query, key, value)
         try:
             route = _route(
-                *(query.shape, key.shape, value.shape, query.dtype, key.dtype, value.dtype),
-                *(query.device, key.device, value.device),
-                *((None, None) if mask is None else (mask.shape, mask.dtype)),
-                *(dropout_p, is_causal, *options),
-                *(with_grad, with_grad and torch.are_deterministic_algorithms_enabled()),
+                facts_of(query),
+                facts_of(key),
+                facts_of(value),
+                None if mask is None else facts_of(mask),
+                dropout_p,
+                is_causal,
+                *options,
+                with_grad,
+                with_grad and torch.are_deterministic_algorithms_enabled(),
             )
         except TypeError:
             if not any(symbolic(each.shape) for each in (query, key, value, mask) if each is not None):
@@ -96,7 +90,7 @@ def trained(*tensors: torch.Tensor) -> bool:
     )
 
 
-def _unserved(device: str, dropout_p: float) -> str | None:
+def unserved(device: str, dropout_p: float) -> str | None:
     """What the operator has no argument for, or no device."""
     if dropout_p > 0:
         return "No tuned kernel has dropout"
@@ -105,7 +99,7 @@ def _unserved(device: str, dropout_p: float) -> str | None:
 
 def _traced(query: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float) -> Route:
     """In a graph shapes may be symbols, so that nothing is looked up by them: only what no kernel has is torch's."""
-    lacks, could = _unserved(query.device.type, dropout_p), False
+    lacks, could = unserved(query.device.type, dropout_p), False
     if lacks is None and attn_mask is not None and attn_mask.is_floating_point():
         lacks, could = "No tuned kernel takes a float mask", True
     return Route(to_torch=lacks is not None, lacks=lacks, operator_could=could)
@@ -113,17 +107,10 @@ def _traced(query: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: floa
 
 @lru_cache(maxsize=4096)
 def _route(
-    query: torch.Size,
-    key: torch.Size,
-    value: torch.Size,
-    query_dtype: torch.dtype,
-    key_dtype: torch.dtype,
-    value_dtype: torch.dtype,
-    query_device: torch.device,
-    key_device: torch.device,
-    value_device: torch.device,
-    mask: torch.Size | None,
-    mask_dtype: torch.dtype | None,
+    query: Given,
+    key: Given,
+    value: Given,
+    mask: Given | None,
     dropout_p: float,
     is_causal: bool,
     bottom_right: bool,
@@ -131,50 +118,24 @@ def _route(
     enable_gqa: bool,
     only: str,
     with_grad: bool,
-    deterministic: bool,  # decides which backward there is
+    deterministic: bool,
 ) -> Route:
-    """Judge a call and route it; what was sound once is not looked at again. Raises ProblemError, UnsupportedError."""
-    if mask is not None and is_causal:
-        raise ProblemError(MASK_AND_CAUSAL)
-    tensors = (
-        Described(query, query_dtype, query_device),
-        Described(key, key_dtype, key_device),
-        Described(value, value_dtype, value_device),
-    )
-    q, k, v = checked(stretched(shapes_of(*tensors), 3 if enable_gqa else 2))
-    dtype, device = same_dtype(*tensors), same_device(*tensors)
-    problem = None
-    if 0 not in (*q[:-1], *k[:-1]):
-        problem = AttentionProblem(
-            *(math.prod(q[:-3]), q[-3], k[-3], q[-2], k[-2], q[-1], v[-1]),
-            dtype=dtype,
-            device=device.split(":")[0],
-            causal=is_causal,
-            scale=scale,
-            enable_gqa=enable_gqa,
-            mask="none" if mask_dtype is None else "bool" if mask_dtype == torch.bool else "float",
-            dropout_p=dropout_p,
-            alignment="bottom_right" if bottom_right else "top_left",
-        )
-    if mask is not None and mask_dtype is not None:
-        mask_that_fits(Described(mask, mask_dtype, query_device), (*q[:-1], k[-2]))
-    lacks = _unserved(query_device.type, dropout_p)
-    fold = not (len(query) == len(key) == len(value) == 4 and query[0] == key[0] == value[0])
-    # A kernel reads as many heads of value as key has, and of key as query has without enable_gqa.
-    fold = fold or key[1] != value[1] or (not enable_gqa and query[1] != key[1])
-    fold = fold or (mask is not None and len(mask) != 4)
-    if lacks is not None or query_device.type == "meta":
-        return Route(lacks is not None, lacks, fold)
-    if problem is None and not enable_gqa and q[-3] != k[-3]:
+    q, k, v = Facts(*query), Facts(*key), Facts(*value)
+    extras = NO_EXTRAS if mask is None else Extras(mask=Facts(*mask))
+    options = Options(causal=is_causal, bottom_right=bottom_right, scale=scale)
+    found = judged(SDPA, (q, k, v), extras, options, enable_gqa)
+    if found.empty and not enable_gqa and found.heads_q != found.heads_kv:
         return ASKED_OF_TORCH  # which lets heads differ where there is nothing to compute
+    problem = found.problem(options, extras, enable_gqa=enable_gqa, dropout_p=dropout_p)
+    lacks = unserved(q.device.type, dropout_p)
+    fold = not (len(q.shape) == len(k.shape) == len(v.shape) == 4 and q.shape[0] == k.shape[0] == v.shape[0])
+    # A kernel reads as many heads of value as key has, and of key as query has without enable_gqa.
+    fold = fold or k.shape[1] != v.shape[1] or (not enable_gqa and q.shape[1] != k.shape[1])
+    fold = fold or (mask is not None and len(mask[0]) != 4)
+    if lacks is not None or q.device.type == "meta":
+        return Route(lacks is not None, lacks, fold)
     try:
-        if problem is not None:
-            plan = plan_for(problem, query_device, only)
-        else:
-            folded = (torch.Size((shape[:-3].numel(), *shape[-3:])) for shape in map(torch.Size, (q, k, v)))
-            asked = Options(causal=is_causal, bottom_right=bottom_right, scale=scale)
-            given = NONE_GIVEN if mask_dtype is None else given_of(Extras(mask=Described(mask, mask_dtype, None)))
-            plan = plan_of(*folded, query_dtype, query_device, given, -1, asked, only)
+        plan = plan_for(found, problem, q.device, only)
     except UnknownArch as error:
         return Route(True, f"No tuned kernel runs here: {str(error).rstrip('.')}", fold)
     # Torch's function takes lower-right causality as a mask alone; its kernels, which the operator calls, need none.
@@ -182,7 +143,7 @@ def _route(
     theirs = plan.owner == "torch" and not as_mask
     torch_could = needs_positive_scale(plan.problem) is None
     trains = with_grad and only != "smscope" and torch_could
-    if trains and (theirs or not _trains(plan, query_device, deterministic)):
+    if trains and (theirs or not _trains(plan, q.device, deterministic)):
         return Route(True, plan.lacks, fold, plan, operator_could=True)  # torch's own backward needs its own forward
     whole = theirs and torch_could
     alone = whole and plan.forced and not (fold or with_grad or bottom_right) and mask is None

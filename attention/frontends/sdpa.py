@@ -27,7 +27,7 @@ from attention.frontends.inputs import (
 )
 from attention.frontends.route import ASKED_OF_TORCH, Route, route_of
 from attention.judge.arguments import number, require_bools
-from attention.judge.shapes import MASK_AND_CAUSAL, aligned_bottom_right, is_causal_bias
+from attention.judge.bias import MASK_AND_CAUSAL, aligned_bottom_right, is_causal_bias
 from attention.kernels.torch.common import own
 from attention.op import dispatch
 from attention.op.plan import cpu_is_torchs, warn_once

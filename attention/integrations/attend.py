@@ -4,14 +4,13 @@ import torch
 
 from attention.call import Call, Extras, Options
 from attention.errors import UnsupportedError
-from attention.frontends.route import trained
+from attention.frontends.route import trained, unserved
 from attention.frontends.sdpa import sdpa
 from attention.integrations.band_mask import KeyBand, written
 from attention.kernels.common.layout import lse_dtype
 from attention.kernels.torch.common import own
 from attention.op import dispatch
 from attention.op.plan import warn_once
-from attention.op.served import SERVED_DEVICES
 
 Maybe = torch.Tensor | None
 NO_BAND = KeyBand()
@@ -44,11 +43,7 @@ def attend(
         key, value, mask = _seen_by_one(band, key, value, mask)
         band = NO_BAND
     floats = mask is not None and mask.is_floating_point()
-    lacks = None
-    if dropout_p > 0:
-        lacks = "No tuned kernel has dropout"
-    elif query.device.type not in SERVED_DEVICES:
-        lacks = f"No tuned kernel runs on {query.device.type} yet"
+    lacks = unserved(query.device.type, dropout_p)
     if softcap or sinks is not None:
         if lacks is not None:
             named = "softcap" if softcap else "attention sinks"

@@ -3,11 +3,10 @@
 What comes out is Python's own, so that a call is judged once for each value, whatever it came in.
 """
 
-import math
 from operator import index
 from typing import Any
 
-from attention.errors import ArgumentError, ProblemError, kind_of
+from attention.errors import ArgumentError, kind_of
 
 OPEN = (-1, -1)  # the window of every key, which most calls have
 WORDS = (str, bytes, bytearray)  # float() would read them
@@ -26,17 +25,6 @@ def number(name: str, given: Any) -> float:
         return float(given)
     except (TypeError, ValueError):
         raise ArgumentError(f"{name} is {_described(given)}; pass a number.") from None
-
-
-def finite(name: str, given: Any, wanted: str) -> float:
-    """A finite float. Raises ArgumentError, ProblemError, which say what is `wanted`."""
-    try:
-        number = float(given)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name} is {given!r}; give {wanted}.") from None
-    if not math.isfinite(number):
-        raise ProblemError(f"{name} is {number}; give {wanted}.")
-    return number
 
 
 def flag(name: str, given: Any) -> bool:

@@ -1,137 +1,128 @@
-"""What three tensors' shapes, dtypes and devices say together, or the sentence that names which do not fit.
+"""Which dimension of a front end's tensors is which, and what query, key and value say together.
 
-No torch here: anything with shape and dtype will do.
+No torch here: anything with shape and dtype will do. Sizes may be symbols of torch's compiler: what they leave open is
+judged when the graph runs.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from attention.errors import ArgumentError, ProblemError
+from attention.errors import ProblemError
 
-Shape = tuple[int, ...]
-MASK_AND_CAUSAL = "attn_mask and is_causal=True exclude each other; put the triangle into the mask."
-LARGEST = 2**31 - 1  # kernels index rows, heads and keys in 32 bits
+Shape = tuple[Any, ...]  # of int, or torch.SymInt
 TMA_BYTES = 16  # of which a base and strides are multiples that a GPU kernel of ours reads in place
 
 
-@dataclass(frozen=True)
-class Described:
+class Facts(NamedTuple):
+    """What there is to judge of a tensor."""
+
     shape: Any
     dtype: Any
     device: Any
 
 
-def same_dtype(*tensors: Any) -> str:
-    """The one dtype of query, key and value, as a word. Raises ProblemError."""
-    dtypes = [str(tensor.dtype).removeprefix("torch.") for tensor in tensors]
-    if len(set(dtypes)) > 1:
-        raise ProblemError(f"query, key and value are {', '.join(dtypes)}; cast them to one dtype.")
-    return dtypes[0]
+def facts_of(tensor: Any) -> tuple[Any, Any, Any]:
+    """A plain tuple: a key of caches, made in a third of the time."""
+    return tensor.shape, tensor.dtype, tensor.device
 
 
-def same_device(*tensors: Any) -> str:
-    """The one device of query, key and value; an array without one lies on the CPU. Raises ProblemError."""
-    devices = [_device(tensor) for tensor in tensors]
-    if len(set(devices)) > 1:
-        raise ProblemError(f"query, key and value are on {', '.join(devices)}; move them to one device.")
-    return devices[0]
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """How callers of a front end lay their tensors out, and what they call them. Told by identity: a quick key.
 
-
-def shapes_of(query: Any, key: Any, value: Any) -> list[Shape]:
-    """Three shapes as tuples of whole numbers."""
-    return [tuple(int(size) for size in tensor.shape) for tensor in (query, key, value)]
-
-
-def stretched(shapes: list[Shape], keep: int) -> list[Shape]:
-    """Stretch everything before the last `keep` dimensions, where that works; what does not is named by checked."""
-    first = shapes[0][:-keep]
-    if all(shape[:-keep] == first for shape in shapes[1:]):
-        return shapes
-    try:
-        leading = np.broadcast_shapes(*(shape[:-keep] for shape in shapes))
-    except ValueError:
-        return shapes
-    return [(*leading, *shape[-keep:]) for shape in shapes]
-
-
-def checked(shapes: list[Shape]) -> list[Shape]:
-    """The shapes with at least three dimensions, (..., H, S, D). Raises ProblemError with those that do not fit."""
-    names = ("query", "key", "value")
-    for name, shape in zip(names, shapes, strict=True):
-        if len(shape) < 2:
-            raise ProblemError(f"{name} has shape {shape}; give it the layout (batch, heads, sequence, head_dim).")
-    ranks = [len(shape) for shape in shapes]
-    if len(set(ranks)) > 1:
-        raise ProblemError(
-            f"query, key and value have {ranks[0]}, {ranks[1]} and {ranks[2]} dimensions; give all the same."
-        )
-    q, k, v = shapes = [(1,) * max(0, 3 - len(shape)) + shape for shape in shapes]
-    if len({shape[:-3] for shape in shapes}) > 1:
-        raise ProblemError(f"The batches differ: query {q}, key {k}, value {v}; give all the same leading dimensions.")
-    if q[-1] != k[-1]:
-        raise ProblemError(f"query has head_dim {q[-1]} and key {k[-1]}; they must be equal.")
-    if v[-1] < 1:
-        raise ProblemError("value has head_dim 0; every size of an attention problem is at least 1.")
-    if k[-3:-1] != v[-3:-1]:
-        raise ProblemError(f"key {k} and value {v} must have the same heads and sequence length.")
-    return shapes
-
-
-def sizes_in_reach(sizes: dict[str, int]) -> None:
-    """Raise ProblemError for a size below 1 (tokens of packed sequences may be 0), or above what kernels count to."""
-    if min(sizes.values()) >= 1 and max(sizes.values()) <= LARGEST:
-        return
-    for name, size in sizes.items():
-        if size < 1 and not (size == 0 and name.startswith("tokens")):
-            raise ProblemError(f"{name} is {size}; every size of an attention problem is at least 1.")
-        if size > LARGEST:
-            raise ProblemError(f"{name} is {size}; no size of an attention problem is above 2**31 - 1.")
-
-
-def heads_in_groups(heads_q: int, heads_kv: int, enable_gqa: bool) -> None:
-    """Raise ProblemError unless each key head serves one query head, or with enable_gqa the same number of them."""
-    if heads_q == heads_kv:
-        return
-    if not enable_gqa:
-        raise ProblemError(
-            f"query has {heads_q} heads and key {heads_kv}; give both the same number, or pass enable_gqa=True."
-        )
-    if heads_q % heads_kv:
-        raise ProblemError(
-            f"query has {heads_q} heads and key {heads_kv}; each key head must serve a whole number of query heads."
-        )
-
-
-def mask_that_fits(mask: Any, whole: Shape) -> None:
-    """Raise for a mask that does not broadcast to `whole`, (..., Hq, Sq, Skv), or holds neither bool nor floats."""
-    dtype, shape = str(mask.dtype), tuple(int(size) for size in mask.shape)
-    if not ("bool" in dtype or "float" in dtype):
-        raise ArgumentError(f"attn_mask is {dtype}; pass a bool mask (True may be seen), or floats, which are added.")
-    stretches = (have in (1, want) for have, want in zip(reversed(shape), reversed(whole), strict=False))
-    if len(shape) > len(whole) or not all(stretches):
-        raise ProblemError(f"attn_mask has shape {shape}; it must broadcast to (..., heads, Sq, Skv) = {whole}.")
-
-
-def is_causal_bias(mask: Any) -> bool:
-    """Whether a mask is a CausalBias of torch.nn.attention.bias: a tensor subclass that holds no mask, but says one.
-
-    Told by name, because importing that module imports the compiler, several seconds.
+    heads, rows   dimensions, counted from the last; what lies in front of the three is the batch
+    others        what they call operands of features, where they have words of their own
+    folds         dimensions may be missing in front, or be more, and are stretched as torch's own function does
+    casts         floats of a feature are taken in every precision, and starts of sequences in 64 bits
     """
-    kind = type(mask)
-    return kind.__name__ == "CausalBias" and kind.__module__ == "torch.nn.attention.bias"
+
+    words: str
+    heads: int = -3
+    rows: int = -2
+    names: tuple[str, str, str] = ("query", "key", "value")
+    others: tuple[tuple[str, str], ...] = ()
+    folds: bool = False
+    casts: bool = False
+
+    def called(self, operand: str) -> str:
+        return dict(self.others).get(operand, operand)
 
 
-def aligned_bottom_right(bias: Any, query: Shape, key: Shape) -> bool:
-    """Whether a CausalBias lets the last query see the last key; else query 0 sees key 0. Raises ProblemError."""
-    lengths = (*query[-2:-1], *key[-2:-1])
-    if len(lengths) == 2 and (bias.seq_len_q, bias.seq_len_kv) != lengths:
-        raise ProblemError(
-            f"attn_mask is causal for {bias.seq_len_q} queries and {bias.seq_len_kv} keys, and there are "
-            f"{lengths[0]} and {lengths[1]}; make it for these."
-        )
-    return bool(bias.variant.name == "LOWER_RIGHT") and bias.seq_len_q != bias.seq_len_kv
+OPERATOR = Layout("(batch, heads, sequence, head_dim)")
+SDPA = replace(OPERATOR, others=(("mask", "attn_mask"),), folds=True)
+FLASH = Layout(
+    *("(batch, sequence, heads, head_dim)", -2, -3, ("q", "k", "v")), others=(("alibi", "alibi_slopes"),), casts=True
+)
+PACKED = replace(FLASH, words="(tokens, heads, head_dim)")
+
+
+class Sizes(NamedTuple):
+    """Of tensors that fit. `batch` is every dimension in front of the other three."""
+
+    batch: Shape
+    heads_q: int
+    heads_kv: int
+    seq_q: int
+    seq_kv: int
+    head_dim: int
+    head_dim_v: int
+
+
+def sizes_of(layout: Layout, tensors: tuple[Any, ...], enable_gqa: bool = True) -> Sizes:
+    """Raises ProblemError, which names the tensors that do not fit. Heads in groups are judged by the problem."""
+    shapes = [tuple(tensor.shape) for tensor in tensors]
+    rank = layout.words.count(",") + 1
+    for name, shape in zip(layout.names, shapes, strict=True):
+        if len(shape) < 2 if layout.folds else len(shape) != rank:
+            raise ProblemError(f"{name} has shape {shape}; give it the layout {layout.words}.")
+    if layout.folds:
+        shapes = [(1,) * (3 - len(shape)) + shape for shape in _stretched(shapes, 3 if enable_gqa else 2)]
+    (q, k, v), (of_q, of_k, of_v) = shapes, layout.names
+    batches = [shape[:-3] for shape in shapes]
+    if any(len(batch) != len(q) - 3 or any(map(differ, batch, batches[0])) for batch in batches):
+        said = ", ".join(str(batch[0] if len(batch) == 1 else batch) for batch in batches)
+        raise ProblemError(f"{of_q}, {of_k} and {of_v} have batches of {said}; give one size.")
+    if differ(q[-1], k[-1]):
+        raise ProblemError(f"{of_q} has head_dim {q[-1]} and {of_k} {k[-1]}; they must be equal.")
+    heads, rows = layout.heads, layout.rows
+    if differ(k[heads], v[heads]) or differ(k[rows], v[rows]):
+        raise ProblemError(f"{of_k} {k} and {of_v} {v} must have the same heads and sequence length.")
+    if known(v[-1] == 0):
+        raise ProblemError(f"{of_v} has head_dim 0; every size of an attention problem is at least 1.")
+    return Sizes(batches[0], q[heads], k[heads], q[rows], k[rows], q[-1], v[-1])
+
+
+def one_dtype(layout: Layout, tensors: tuple[Any, ...]) -> str:
+    return _one(layout, [word_of(each.dtype) for each in tensors], "are {}; cast them to one dtype")
+
+
+def one_device(layout: Layout, tensors: tuple[Any, ...]) -> str:
+    return _one(layout, [device_of(each) for each in tensors], "are on {}; move them to one device")
+
+
+def word_of(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def device_of(tensor: Any) -> str:
+    """Its device, as a word; an array without one lies on the CPU."""
+    device = getattr(tensor, "device", "cpu")
+    return str(device) if hasattr(device, "type") else "cpu"
+
+
+def differ(one: Any, other: Any) -> bool:
+    return known(one != other)
+
+
+def known(of_sizes: Any) -> bool:
+    """True where sizes are known to satisfy it; False where symbols leave it open until the graph runs."""
+    if isinstance(of_sizes, bool | np.bool_):
+        return bool(of_sizes)
+    from torch.fx.experimental.symbolic_shapes import guard_or_false  # half a second that no eager call pays
+
+    return guard_or_false(of_sizes)
 
 
 def copied_first(tensors: tuple[Any, ...]) -> tuple[str, ...]:
@@ -150,6 +141,20 @@ def copied_first(tensors: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _device(tensor: Any) -> str:
-    device = getattr(tensor, "device", "cpu")
-    return str(device) if hasattr(device, "type") else "cpu"
+def _one(layout: Layout, words: list[str], said: str) -> str:
+    """The word that query, key and value have in common. Raises ProblemError."""
+    if len(set(words)) > 1:
+        raise ProblemError("{}, {} and {} ".format(*layout.names) + said.format(", ".join(words)) + ".")
+    return words[0]
+
+
+def _stretched(shapes: list[Shape], keep: int) -> list[Shape]:
+    """Stretch everything before the last `keep` dimensions, where that works; what does not is named later."""
+    first = shapes[0][:-keep]
+    if all(shape[:-keep] == first for shape in shapes[1:]):
+        return shapes
+    try:
+        leading = np.broadcast_shapes(*(shape[:-keep] for shape in shapes))
+    except ValueError:
+        return shapes
+    return [(*leading, *shape[-keep:]) for shape in shapes]

@@ -13,11 +13,13 @@ from attention.call import BACKWARD, FORWARD, Call, call_of
 from attention.errors import UnsupportedError
 from attention.features import OPERANDS
 from attention.forwarded import Forwarded, Wanted
+from attention.judge.call import judged
+from attention.judge.shapes import OPERATOR, known
 from attention.kernels.common.layout import empty_lse, empty_out
 from attention.kernels.torch.composed.slow import nothing_seen
 from attention.op import backward, batching, flops, sharding
-from attention.op.operands import extras_that_fit, one_kind, shapes_that_fit
 from attention.op.served import compute, planned
+from attention.problem import heads_in_groups
 
 Maybe = torch.Tensor | None
 Pair = tuple[torch.Tensor, torch.Tensor]
@@ -30,10 +32,9 @@ def _forward(*arguments: Any) -> Pair:
 
 
 def _forward_fake(*arguments: Any) -> Pair:
-    query, key, value, extras, *_ = call_of(*arguments)
-    one_kind(query, key, value)
-    shapes_that_fit(query.shape, key.shape, value.shape, extras.cu_seqlens_q is not None)
-    extras_that_fit(query, key, extras)
+    query, key, value, extras, options, _ = call_of(*arguments)
+    found = judged(OPERATOR, (query, key, value), extras, options)
+    heads_in_groups(found.heads_q, found.heads_kv, holds=known)
     return empty_out(query, value.shape[-1]), empty_lse(query)
 
 

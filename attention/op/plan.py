@@ -13,19 +13,22 @@ from pathlib import Path
 
 import torch
 
-from attention.call import Given, Options, asked_of
+from attention.call import NO_EXTRAS, Extras, Options
 from attention.choose import learned
 from attention.choose.choose import never_won
 from attention.choose.classes import representative
 from attention.choose.machine import machine_profile
 from attention.choose.while_new import while_new
-from attention.errors import FallbackWarning, ProblemError
+from attention.errors import FallbackWarning, UnsupportedError
+from attention.judge.call import Judged, judged
+from attention.judge.shapes import Facts, Layout
 from attention.kernels.torch.composed import slow
-from attention.op.operands import shapes_that_fit
 from attention.problem import AttentionProblem
 from attention.variant import Config, Owner, by_path
 
+Given = tuple[torch.Size, torch.dtype, torch.device]
 Run = Callable[..., tuple[torch.Tensor, torch.Tensor]]
+SERVED_DEVICES = ("cpu", "cuda", "meta")
 _announced: set[str] = set()
 _OURS_AND_TORCHS = tuple(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(torch.__file__).parent))
 FLASH = "sm80/forward/torch_flash"
@@ -60,50 +63,31 @@ class Plan:
 
 @lru_cache(maxsize=4096)
 def plan_of(
-    query: torch.Size,
-    key: torch.Size,
-    value: torch.Size,
-    dtype: torch.dtype,
-    device: torch.device,
-    given: Given,
-    sequences: int,
+    layout: Layout,
+    query: Given,
+    key: Given,
+    value: Given,
+    extras: tuple[Given | None, ...],
     options: Options,
     only: str,
 ) -> Plan:
-    """The plan for tensors (B, H, S, D), or, where `sequences` is not -1, for packed ones (1, H, T, D).
+    """The plan of a sound call, by the facts of its tensors. Raises ProblemError, UnsupportedError."""
+    tensors = (Facts(*query), Facts(*key), Facts(*value))
+    operands = Extras(*(None if each is None else Facts(*each) for each in extras)) if extras else NO_EXTRAS
+    found = judged(layout, tensors, operands, options)
+    problem = found.problem(options, operands)
+    if found.device not in SERVED_DEVICES:
+        listed = "{}, {} and {}".format(*layout.names)
+        raise UnsupportedError(f"No kernel runs on {found.device} yet; move {listed} to the CPU or to a CUDA GPU.")
+    return plan_for(found, problem, query[2], only)
 
-    `given`: the dtype of each operand, None where there is none. Raises ProblemError, UnsupportedError.
-    """
-    packed = sequences >= 0
-    shapes_that_fit(query, key, value, packed)
-    lengths = (options.max_seqlen_q, options.max_seqlen_k) if packed else (query[2], key[2])
-    if min(lengths) < 0:
-        raise ProblemError(f"max_seqlen_q is {lengths[0]} and max_seqlen_k {lengths[1]}; pass the longest sequences'.")
-    problem = AttentionProblem(
-        batch=max(1, sequences if packed else query[0]),
-        heads_q=query[1],
-        heads_kv=key[1],
-        seq_q=max(1, lengths[0]),  # a problem has no size of 0; nothing is computed of it, but the rest is judged
-        seq_kv=max(1, lengths[1]),
-        head_dim=query[3],
-        head_dim_v=value[3] or -1,
-        dtype=str(dtype).removeprefix("torch."),
-        device=device.type,
-        scale=options.scale,
-        varlen=packed,
-        tokens_q=query[2] if packed else 0,
-        tokens_kv=key[2] if packed else 0,
-        **asked_of(options, given),
-    )
-    if sequences == 0:
-        return Plan(problem, Config(), slow.forward, "smscope", None)  # every row belongs to no sequence
-    if 0 in (query[0], query[2], key[2], *lengths):
+
+def plan_for(found: Judged, problem: AttentionProblem, device: torch.device, only: str) -> Plan:
+    """The plan for a problem. Raises UnsupportedError."""
+    if found.device == "meta" or (found.varlen and not found.batch):
+        return Plan(problem, Config(), slow.forward, "smscope", None)  # no numbers, or every row is of no sequence
+    if found.empty:
         return Plan(problem, Config(), slow.nothing_seen, "smscope", None)
-    return plan_for(problem, device, only)
-
-
-def plan_for(problem: AttentionProblem, device: torch.device, only: str) -> Plan:
-    """The plan for a problem that has queries and keys. Raises UnsupportedError."""
     pick = _pick_of(representative(problem), str(device) if device.type == "cuda" else "cpu", only)
     forced = pick.forced and (problem.edges.open or problem.seq_q == problem.seq_kv) and problem.head_dim % 8 == 0
     return Plan(problem, pick.config, pick.run, pick.owner, pick.fallback, pick.nearest, forced, pick.settles)

@@ -273,7 +273,7 @@ GOOD = [(1, 6, 4, 8), (1, 6, 2, 8), (1, 6, 2, 8)]
         (GOOD, {"softcap": math.nan}, ProblemError, "finite"),
         (GOOD, {"softmax_scale": math.inf}, ProblemError, "scale is inf"),
         (GOOD, {"alibi_slopes": torch.ones(3)}, ProblemError, r"alibi_slopes has shape \(3,\); give it \(4,\) or"),
-        (GOOD, {"alibi_slopes": torch.ones(4, dtype=torch.int32)}, TypeError, "floating point"),
+        (GOOD, {"alibi_slopes": torch.ones(4, dtype=torch.int32)}, TypeError, "pass float16 or"),
         (GOOD, {"sinks": torch.ones(2)}, ProblemError, r"sinks has shape \(2,\); give it \(4,\)"),
         (GOOD, {"sinks": [0.0] * 4}, TypeError, "sinks is a list"),
         (GOOD, {"only": "nobody"}, ProblemError, "names no kernel"),

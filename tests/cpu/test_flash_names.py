@@ -20,8 +20,8 @@ from attention import (
     flash_attn_varlen_kvpacked_func,
     flash_attn_varlen_qkvpacked_func,
 )
-from attention.frontends.flash_attn import judge as flash_judge
 from attention.frontends.flash_attn.arguments import REFUSED
+from attention.op import plan
 
 pytestmark = [pytest.mark.usefixtures("host_machine"), pytest.mark.filterwarnings("ignore::attention.FallbackWarning")]
 GENERATOR = torch.Generator().manual_seed(5)
@@ -61,18 +61,6 @@ def test_arguments_by_place_have_flash_attns_order(function, first):
     after = list(inspect.signature(function).parameters.values())[len(first) :]
     assert all(each.kind in (kinds.KEYWORD_ONLY, kinds.VAR_KEYWORD) for each in after)
     assert function.__name__ in attention.__all__
-
-
-@pytest.mark.parametrize(
-    ("function", "explain"),
-    [(flash_attn_func, explain_flash_attn_func), (flash_attn_varlen_func, explain_flash_attn_varlen_func)],
-)
-def test_an_explanation_takes_what_the_call_takes(function, explain):
-    assert set(names(explain)) - set(names(function)) == {"gpu", "passes"}
-    defaults = {name: each.default for name, each in inspect.signature(function).parameters.items()}
-    asked = inspect.signature(explain).parameters
-    assert all(asked[name].default == default for name, default in defaults.items())
-    assert set(names(function)) - set(names(explain)) == set()
 
 
 def test_names_that_transformers_looks_for_are_in_the_signatures():
@@ -125,11 +113,11 @@ SAME = [
 
 @pytest.mark.parametrize(("given", "plain"), SAME)
 def test_numbers_of_other_kinds_mean_the_same_and_are_no_new_call(given, plain):
-    flash_judge._judged.cache_clear()
+    plan.plan_of.cache_clear()
     expected = flash_attn_func(Q, K, V, **plain), flash_attn_varlen_func(*FLAT, *LENGTHS, **plain)
     found = flash_attn_func(Q, K, V, **given), flash_attn_varlen_func(*FLAT, *LENGTHS, **given)
     assert all(map(torch.equal, found, expected))
-    assert flash_judge._judged.cache_info().misses == 2
+    assert plan.plan_of.cache_info().misses == 2
     assert explain_flash_attn_func(Q, K, V, **given) == explain_flash_attn_func(Q, K, V, **plain)
 
 
@@ -139,9 +127,9 @@ def test_numbers_of_other_kinds_mean_the_same_and_are_no_new_call(given, plain):
 @pytest.mark.parametrize("starts", [STARTS, STARTS.long()])
 def test_lengths_of_other_kinds_mean_the_same_and_are_no_new_call(longest, starts):
     expected = flash_attn_varlen_func(*FLAT, starts, starts, 4, 4, causal=True)
-    before = flash_judge._judged.cache_info().misses
+    before = plan.plan_of.cache_info().misses
     assert torch.equal(flash_attn_varlen_func(*FLAT, starts, starts, longest, longest, causal=True), expected)
-    assert flash_judge._judged.cache_info().misses == before
+    assert plan.plan_of.cache_info().misses == before
     assert torch.equal(expected, flash_attn_varlen_func(*FLAT, *LENGTHS, causal=True))
     problem = explain_flash_attn_varlen_func(*FLAT, starts, starts, longest, longest).choice.problem
     assert (problem.seq_q, problem.seq_kv) == (4, 4)

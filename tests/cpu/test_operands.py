@@ -48,7 +48,7 @@ def operator(q, k, v, mask=None, alibi=None, sinks=None, starts=(None, None), lo
         ((Q, Q, Q), {"mask": torch.ones(1, 1, 6, 5)}, ProblemError, r"broadcast to \(2, 4, 6, 6\)"),
         ((Q, Q, Q), {"mask": torch.ones(6, 6)}, ProblemError, "4 dimensions"),
         ((Q, Q, Q), {"alibi": torch.ones(3)}, ProblemError, r"alibi has shape \(3,\)"),
-        ((Q, Q, Q), {"alibi": torch.ones(4).half()}, ArgumentError, "beside torch.float32 pass torch.float32"),
+        ((Q, Q, Q), {"alibi": torch.ones(4).half()}, ArgumentError, "alibi is torch.float16; pass float32"),
         ((Q, Q, Q), {"sinks": torch.ones(2)}, ProblemError, r"sinks has shape \(2,\)"),
         ((PACKED,) * 3, {"starts": (STARTS.long(), STARTS)}, ArgumentError, "pass int32"),
         ((PACKED,) * 3, {"starts": (STARTS, STARTS[:2])}, ProblemError, "2 sequences and cu_seqlens_k 1"),
@@ -72,7 +72,7 @@ def test_the_bare_operator_says_what_is_wrong(device, tensors, extras, error, sa
         ((STARTS, STARTS.flip(0)), (4, 4), "must rise"),
         ((STARTS, STARTS + 1), (4, 4), "the 6 rows of k"),
         ((STARTS, STARTS), (3, 4), "max_seqlen_q is 3, and one sequence has 4"),
-        ((STARTS, STARTS), (4, -1), "max_seqlen_k -1"),
+        ((STARTS, STARTS), (4, -1), "max_seqlen_k is -1"),
     ],
 )
 def test_lengths_on_the_cpu_are_read_by_the_operator_too(starts, longest, says):

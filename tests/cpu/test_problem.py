@@ -7,14 +7,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attention.call import NO_EXTRAS, Options
 from attention.errors import ArgumentError, AttentionError, ProblemError
+from attention.judge.call import judged
+from attention.judge.shapes import SDPA
 from attention.problem import FEATURE_WORDS, AttentionProblem, normalise_dtype
 
 SIZE = st.integers(1, 40)
 
 
-def arrays(query, key, value, dtype="float32"):
-    return (np.zeros(shape, dtype) for shape in (query, key, value))
+def posed(*tensors, enable_gqa=False):
+    tensors = tuple(np.zeros(each, np.float32) if isinstance(each, tuple) else each for each in tensors)
+    found = judged(SDPA, tensors, enable_gqa=enable_gqa)
+    return found.problem(Options(), NO_EXTRAS, enable_gqa=enable_gqa)
 
 
 def test_a_shape_on_the_command_line_becomes_a_problem():
@@ -64,7 +69,7 @@ def test_an_unknown_dtype_is_refused_with_the_list_of_dtypes():
     with pytest.raises(ProblemError, match="bfloat16"):
         normalise_dtype("int8")
     with pytest.raises(ProblemError, match="int64"):
-        AttentionProblem.from_tensors(*arrays((1, 2, 3, 4), (1, 2, 3, 4), (1, 2, 3, 4), "int64"))
+        posed(*[np.zeros((1, 2, 3, 4), np.int64)] * 3)
 
 
 def test_errors_are_of_our_tree_and_are_value_errors():
@@ -75,38 +80,38 @@ def test_errors_are_of_our_tree_and_are_value_errors():
     ("query", "key", "value", "says"),
     [
         ((4,), (4, 4), (4, 4), "query has shape"),
-        ((2, 3, 4), (1, 2, 3, 4), (1, 2, 3, 4), "dimensions"),
         ((1, 2, 3, 4), (1, 2, 3, 5), (1, 2, 3, 5), "head_dim 4 and key 5"),
         ((1, 2, 3, 4), (1, 2, 3, 4), (1, 2, 5, 4), "same heads and sequence"),
-        ((2, 2, 3, 4), (1, 2, 3, 4), (1, 2, 3, 4), "batches differ"),
+        ((2, 2, 3, 4), (3, 2, 3, 4), (3, 2, 3, 4), "batches of 2, 3, 3"),
+        ((2, 2, 2, 3, 4), (3, 2, 3, 4), (3, 2, 3, 4), r"batches of \(2, 2\), 3, 3"),
         ((1, 4, 3, 4), (1, 2, 3, 4), (1, 2, 3, 4), "enable_gqa=True"),
         ((1, 2, 3, 0), (1, 2, 3, 0), (1, 2, 3, 4), "head_dim is 0"),
     ],
 )
 def test_tensors_that_do_not_fit_are_named(query, key, value, says):
     with pytest.raises(ProblemError, match=says):
-        AttentionProblem.from_tensors(*arrays(query, key, value))
+        posed(query, key, value)
 
 
 def test_mixed_dtypes_are_refused():
     query = np.zeros((1, 1, 2, 4), np.float32)
     with pytest.raises(ProblemError, match="cast them to one dtype"):
-        AttentionProblem.from_tensors(query, query, query.astype(np.float16))
+        posed(query, query, query.astype(np.float16))
 
 
 def test_leading_dimensions_fold_into_the_batch():
     shape = (2, 3, 4, 5, 8)
-    problem = AttentionProblem.from_tensors(*arrays(shape, shape, shape))
+    problem = posed(shape, shape, shape)
     assert (problem.batch, problem.heads_q, problem.seq_q) == (6, 4, 5)
-    assert AttentionProblem.from_tensors(*arrays((5, 8), (6, 8), (6, 8))).heads_q == 1
+    assert posed((5, 8), (6, 8), (6, 8)).heads_q == 1
 
 
 def test_broadcasting_stretches_heads_unless_they_are_grouped():
     tensors = ((2, 4, 5, 8), (1, 1, 6, 8), (1, 1, 6, 8))
-    assert AttentionProblem.from_tensors(*arrays(*tensors), broadcast=True).heads_kv == 4
-    assert AttentionProblem.from_tensors(*arrays(*tensors), broadcast=True, enable_gqa=True).heads_kv == 1
+    assert posed(*tensors).heads_kv == 4
+    assert posed(*tensors, enable_gqa=True).heads_kv == 1
     with pytest.raises(ProblemError, match="enable_gqa=True"):
-        AttentionProblem.from_tensors(*arrays((2, 4, 5, 8), (2, 2, 6, 8), (2, 2, 6, 8)), broadcast=True)
+        posed((2, 4, 5, 8), (2, 2, 6, 8), (2, 2, 6, 8))
 
 
 @given(seq_q=SIZE, seq_kv=SIZE, causal=st.booleans())

@@ -35,7 +35,8 @@ def routed(monkeypatch: pytest.MonkeyPatch) -> Any:
         flags = {"bottom_right": False, "with_grad": False, "deterministic": False} | options
         cuda = torch.device("cuda", 0)
         return route._route(
-            *(*SHAPES, *(torch.bfloat16,) * 3, *(cuda,) * 3, None, None, 0.0, True, flags["bottom_right"], None),
+            *((shape, torch.bfloat16, cuda) for shape in SHAPES),
+            *(None, 0.0, True, flags["bottom_right"], None),
             *(False, "", flags["with_grad"], flags["deterministic"]),
         )
 

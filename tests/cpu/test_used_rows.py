@@ -171,7 +171,7 @@ def test_the_explanation_is_of_the_packed_problem_that_is_computed():
         ({"seqused_q": numbers(3, 7)}, ProblemError, r"seqused_q is \[3, 7\]; each must be from 0 to"),
         ({"seqused_k": numbers(-1, 3)}, ProblemError, r"seqused_k is \[-1, 3\]"),
         ({"leftpad_k": numbers(0, 7)}, ProblemError, r"leftpad_k is \[0, 7\]"),
-        ({"seqused_k": numbers(3, 2).to("meta")}, ProblemError, "are on cpu, meta"),
+        ({"seqused_k": numbers(3, 2).to("meta")}, ProblemError, "seqused_k is on meta and q on cpu"),
     ],
 )
 def test_numbers_that_make_no_sense_are_named(used, error, says):

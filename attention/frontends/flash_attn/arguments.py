@@ -9,8 +9,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from attention.call import ARGUMENTS, NO_EXTRAS, STARTS, TENSORS, Extras, Options
-from attention.errors import ArgumentError, UnsupportedError
+from attention.errors import ArgumentError, ProblemError, UnsupportedError
 from attention.judge.arguments import edges, flag, number, whole
+from attention.judge.call import INTEGERS, fits
+from attention.judge.shapes import Layout
 
 HINTS = frozenset(
     {
@@ -52,16 +54,7 @@ LONGEST = "a whole number, the longest sequence"
 
 # What a feature takes that flash-attn's functions have no name for: taken by the operator's name.
 OWN = frozenset({"alibi", "sinks", "mask", "causal", "bottom_right", "window_left", "window_right", "softcap"})
-OTHERS = (
-    (frozenset(TENSORS) | {argument.name for argument in ARGUMENTS})
-    - OWN
-    - {
-        *STARTS,
-        "max_seqlen_q",
-        "max_seqlen_k",
-        "scale",
-    }
-)
+OTHERS = {*TENSORS, *(each.name for each in ARGUMENTS)} - OWN - {*STARTS, "max_seqlen_q", "max_seqlen_k", "scale"}
 
 
 class FlashExtras(NamedTuple):
@@ -76,24 +69,27 @@ class FlashExtras(NamedTuple):
         """Into how many packed sequences flash_attn.used_rows cuts each one of the caller's: 1 where all rows count."""
         return 1 + (self.seqused_q is not None) + (self.seqused_k is not None) + (self.leftpad_k is not None)
 
+    def starting(self, starts_q: Any, starts_k: Any) -> "FlashExtras":
+        return self._replace(operands=self.operands._replace(cu_seqlens_q=starts_q, cu_seqlens_k=starts_k))
+
 
 ALL_ROWS = FlashExtras()
+ROWS = FlashExtras._fields[1:]
 
 
-class Lengths(NamedTuple):
-    """Where packed sequences begin and end, and the longest of them."""
-
-    cu_seqlens_q: Any
-    cu_seqlens_k: Any
-    max_seqlen_q: int
-    max_seqlen_k: int
-
-
-def options_of(softmax_scale: Any, causal: Any, window_size: Any, softcap: Any, others: Mapping[str, Any]) -> Options:
+def options_of(
+    softmax_scale: Any,
+    causal: Any,
+    window_size: Any,
+    softcap: Any,
+    others: Mapping[str, Any],
+    longest: tuple[int, int] = (0, 0),
+) -> Options:
     """What was given, as Python's own; None as softcap is none. Raises ArgumentError."""
     left, right = edges(window_size)
     plain = {} if not others else {each.name: others[each.name] for each in ARGUMENTS if each.name in others}
     return Options(
+        *longest,
         causal=flag("causal", causal),
         bottom_right=True,
         window_left=left,
@@ -104,14 +100,34 @@ def options_of(softmax_scale: Any, causal: Any, window_size: Any, softcap: Any, 
     )
 
 
-def extras_of(alibi_slopes: Any, sinks: Any, seqused: Sequence[Any], others: Mapping[str, Any]) -> FlashExtras:
-    """The tensors given; `seqused` are seqused_q, seqused_k and leftpad_k."""
-    if alibi_slopes is None and sinks is None and not others:
-        operands = NO_EXTRAS
-    else:
-        more = {name: others[name] for name in TENSORS if name in others}
-        operands = Extras(alibi=alibi_slopes, sinks=sinks, **more)
-    return FlashExtras(operands, *seqused)
+def extras_of(
+    alibi_slopes: Any, sinks: Any, rows: Sequence[Any], others: Mapping[str, Any], starts: Sequence[Any] = (None, None)
+) -> FlashExtras:
+    """The tensors given; `rows` are those of ROWS, `starts` cu_seqlens_q and cu_seqlens_k."""
+    if alibi_slopes is None and sinks is None and starts[0] is None and not others:
+        return ALL_ROWS if rows[0] is rows[1] is rows[2] is None else FlashExtras(NO_EXTRAS, *rows)
+    more = {name: others[name] for name in TENSORS if name in others} if others else {}
+    operands = Extras(alibi=alibi_slopes, sinks=sinks, cu_seqlens_q=starts[0], cu_seqlens_k=starts[1], **more)
+    return FlashExtras(operands, *rows)
+
+
+def rows_that_fit(layout: Layout, query: Any, extras: FlashExtras, sequences: int) -> None:
+    """Raise ProblemError unless there is one number for each sequence."""
+    for name in ROWS:
+        given = getattr(extras, name)
+        if given is not None:
+            fits(layout, name, given, query, ((sequences,),), INTEGERS)
+
+
+def refuse_dropout(dropout_p: float) -> None:
+    """Raise UnsupportedError for a dropout above 0, which no kernel here has."""
+    if not 0.0 <= dropout_p <= 1.0:
+        raise ProblemError(f"dropout_p is {dropout_p}; give a probability from 0 to 1.")
+    if dropout_p > 0:
+        raise UnsupportedError(
+            f"dropout_p={dropout_p} is not supported: no kernel here has dropout; pass dropout_p=0.0, or call "
+            "attention.sdpa, which hands dropout to torch."
+        )
 
 
 def longest_of(name: str, given: Any, starts: Any) -> int:

@@ -4,7 +4,6 @@ Tensors are (B, S, H, D), or packed (T, H, D) with cu_seqlens; causality and win
 changes a result and is not served is refused by name; hints about speed are taken and ignored, as explain says.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -14,8 +13,8 @@ from attention.features import OPERANDS
 from attention.frontends.flash_attn import used_rows
 from attention.frontends.flash_attn.arguments import (
     ALL_ROWS,
+    ROWS,
     FlashExtras,
-    Lengths,
     extras_of,
     longest_of,
     options_of,
@@ -24,11 +23,13 @@ from attention.frontends.flash_attn.arguments import (
 from attention.frontends.flash_attn.judge import judge
 from attention.frontends.inputs import autocast, overridable, require_tensors
 from attention.judge.arguments import OPEN, flag, one_of
-from attention.judge.shapes import LARGEST
+from attention.judge.shapes import FLASH, PACKED
 from attention.kernels.common.layout import lse_dtype
 from attention.op import dispatch
 from attention.op.plan import Plan
+from attention.problem import LARGEST
 
+NAMES = (*map(FLASH.called, TENSORS), *ROWS)
 Pair = tuple[torch.Tensor, torch.Tensor]
 Out = torch.Tensor | Pair | tuple[torch.Tensor, torch.Tensor, None]
 
@@ -88,20 +89,23 @@ def flash_attn_func(
     q, k, v = autocast(q, k, v)
     if s_aux is not None or learnable_sink is not None:
         sinks = one_of(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
-    extras = _extras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k, others)
+    extras = extras_of(alibi_slopes, sinks, (seqused_q, seqused_k, leftpad_k), others)
+    if extras is not ALL_ROWS:
+        _require_tensors_in(extras)
     options = options_of(softmax_scale, causal, window_size, softcap, others)
     manner = Manner(only or "", strict, flag("deterministic", deterministic))
-    plan = judge(q, k, v, dropout_p, options, extras, None, manner.only)
+    plan = judge(FLASH, q, k, v, dropout_p, options, extras, manner.only)
     if extras.parts() == 1:
         heads_first = (q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
-        out, lse = _forward(*heads_first, None, options, extras, manner, plan)
+        out, lse = _forward(*heads_first, options, extras.operands, manner, plan)
         out = out.transpose(1, 2)
     else:
         batch, rows = q.shape[:2]
         flat = (q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1))
-        slots = used_rows.slots_of_batch(q, k)
-        used_rows.check_on_the_cpu(slots, extras)
-        out, lse = _packed(*flat, slots, options, extras, manner, None)
+        extras = extras.starting(*used_rows.starts_of_batch(q, k))
+        options = options._replace(max_seqlen_q=rows, max_seqlen_k=k.shape[1])
+        used_rows.check_on_the_cpu(options, extras)
+        out, lse = _packed(*flat, options, extras, manner, None)
         out = out.reshape(batch, rows, *out.shape[1:])
         lse = lse.reshape(lse.shape[0], batch, rows).transpose(0, 1).contiguous()
     return _returned(out, lse, return_lse or return_softmax_lse, return_attn_probs)
@@ -159,21 +163,22 @@ def flash_attn_varlen_func(
     q, k, v = autocast(q, k, v)
     if s_aux is not None or learnable_sink is not None:
         sinks = one_of(sinks=sinks, s_aux=s_aux, learnable_sink=learnable_sink)
-    extras = _extras(alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k, others)
-    options = options_of(softmax_scale, causal, window_size, softcap, others)
-    manner = Manner(only or "", strict, flag("deterministic", deterministic))
-    lengths = Lengths(
-        cu_seqlens_q,
-        cu_seqlens_k,
+    starts = (cu_seqlens_q, cu_seqlens_k)
+    extras = extras_of(alibi_slopes, sinks, (seqused_q, seqused_k, leftpad_k), others, starts)
+    _require_tensors_in(extras)
+    longest = (
         _longest("max_seqlen_q", max_seqlen_q, cu_seqlens_q, q),
         _longest("max_seqlen_k", max_seqlen_k, cu_seqlens_k, k),
     )
-    plan = judge(q, k, v, dropout_p, options, extras, lengths, manner.only)
-    lengths = _in_32_bits(lengths)
+    options = options_of(softmax_scale, causal, window_size, softcap, others, longest)
+    manner = Manner(only or "", strict, flag("deterministic", deterministic))
+    plan = judge(PACKED, q, k, v, dropout_p, options, extras, manner.only)
+    if not cu_seqlens_q.dtype is cu_seqlens_k.dtype is torch.int32:
+        extras = extras.starting(*_in_32_bits(*starts))
     if extras.parts() > 1:
-        used_rows.check_on_the_cpu(lengths, extras)
-        lengths = used_rows.with_room(lengths, q, k, v)
-    out, lse = _packed(q, k, v, lengths, options, extras, manner, plan)
+        used_rows.check_on_the_cpu(options, extras)
+        options = used_rows.with_room(options, q, k, v)
+    out, lse = _packed(q, k, v, options, extras, manner, plan)
     return _returned(out, lse, return_lse or return_softmax_lse, return_attn_probs)
 
 
@@ -181,21 +186,18 @@ def _packed(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
-    lengths: Lengths,
     options: Options,
     extras: FlashExtras,
     manner: Manner,
     plan: Plan | None,
 ) -> Pair:
     """Out (Tq, Hq, Dv) and lse (Hq, Tq) of packed sequences, or of what they use."""
-    sequences, features = lengths, extras
-    if extras.parts() > 1:
-        sequences, features = used_rows.split(lengths, extras), used_rows.of_parts(extras)
+    operands = extras.operands if extras.parts() == 1 else used_rows.split(extras)
     heads_first = (q.transpose(0, 1)[None], k.transpose(0, 1)[None], v.transpose(0, 1)[None])
-    out, lse = _forward(*heads_first, sequences, options, features, manner, plan)
+    out, lse = _forward(*heads_first, options, operands, manner, plan)
     out, lse = out[0].transpose(0, 1), lse[0]
     if extras.seqused_q is not None:
-        unused = used_rows.unused_queries(sequences, extras, q.shape[0])
+        unused = used_rows.unused_queries(operands.cu_seqlens_q, extras, q.shape[0])
         out, lse = out.masked_fill(unused[:, None, None], 0.0), lse.masked_fill(unused, -torch.inf)
     return out, lse
 
@@ -204,25 +206,17 @@ def _forward(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    lengths: Lengths | None,
     options: Options,
-    extras: FlashExtras,
+    operands: Extras,
     manner: Manner,
     plan: Plan | None,
 ) -> Pair:
     """The operator, on tensors with the heads first."""
-    operands = extras.operands
     if operands is not NO_EXTRAS:
         dtype = lse_dtype(query)
-        cast = [
-            tensor.to(dtype) if tensor is not None and operand.holds == "lse" else tensor
-            for operand, tensor in zip(OPERANDS, operands, strict=False)
-        ]
-        operands = Extras(*cast)
-    if lengths is not None:
-        starts_q, starts_k, longest_q, longest_k = lengths
-        operands = operands._replace(cu_seqlens_q=starts_q, cu_seqlens_k=starts_k)
-        options = options._replace(max_seqlen_q=longest_q, max_seqlen_k=longest_k)
+        for operand, tensor in zip(OPERANDS, operands, strict=False):
+            if tensor is not None and tensor.dtype is not dtype and operand.holds == "lse":
+                operands = operands._replace(**{operand.name: tensor.to(dtype)})
     return dispatch.forward(Call(query, key, value, operands, options, manner), plan)
 
 
@@ -232,23 +226,10 @@ def _returned(out: torch.Tensor, lse: torch.Tensor, with_lse: bool, with_probabi
     return (out, lse) if with_lse else out
 
 
-def _extras(
-    alibi_slopes: torch.Tensor | None,
-    sinks: torch.Tensor | None,
-    seqused_q: torch.Tensor | None,
-    seqused_k: torch.Tensor | None,
-    leftpad_k: torch.Tensor | None,
-    others: Mapping[str, Any],
-) -> FlashExtras:
-    """Raise ArgumentError for what is no tensor."""
-    plain = alibi_slopes is None and sinks is None and not others
-    if plain and seqused_q is None and seqused_k is None and leftpad_k is None:
-        return ALL_ROWS
-    extras = extras_of(alibi_slopes, sinks, (seqused_q, seqused_k, leftpad_k), others)
-    names = ("alibi_slopes" if name == "alibi" else name for name in TENSORS)
-    given = (*zip(names, extras.operands, strict=True), *zip(extras._fields[1:], extras[1:], strict=True))
-    require_tensors(*(pair for pair in given if pair[1] is not None))
-    return extras
+def _require_tensors_in(extras: FlashExtras) -> None:
+    for name, given in zip(NAMES, (*extras.operands, *extras[1:]), strict=True):
+        if given is not None and not isinstance(given, torch.Tensor):
+            require_tensors((name, given))
 
 
 def _longest(name: str, given: Any, starts: torch.Tensor, packed: torch.Tensor) -> int:
@@ -259,12 +240,9 @@ def _longest(name: str, given: Any, starts: torch.Tensor, packed: torch.Tensor) 
     return longest_of(name, given, starts)
 
 
-def _in_32_bits(lengths: Lengths) -> Lengths:
-    """With int32 starts, as kernels read them; other dtypes are left for the operator to refuse."""
-    starts_q, starts_k = lengths.cu_seqlens_q, lengths.cu_seqlens_k
-    if starts_q.dtype is torch.int32 and starts_k.dtype is torch.int32:
-        return lengths
+def _in_32_bits(starts_q: torch.Tensor, starts_k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Starts as kernels read them; other dtypes are left for the operator to refuse."""
     cast_q, cast_k = (
         each.clamp(-1, LARGEST).to(torch.int32) if each.dtype is torch.int64 else each for each in (starts_q, starts_k)
     )
-    return lengths._replace(cu_seqlens_q=cast_q, cu_seqlens_k=cast_q if starts_k is starts_q else cast_k)
+    return cast_q, cast_q if starts_k is starts_q else cast_k

@@ -1,5 +1,11 @@
-"""flash-attn's functions of one tensor that holds q, k and v, or k and v: views of it go to the other two functions."""
+"""flash-attn's functions of one tensor that holds q, k and v, or k and v: views of it go to the other two functions.
 
+`features` are what these take by place behind the tensors and lengths, `options` what they take by name. Raises as they
+do.
+"""
+
+from collections.abc import Callable
+from inspect import Signature, signature
 from typing import Any
 
 import torch
@@ -7,30 +13,29 @@ import torch
 from attention.errors import ProblemError
 from attention.frontends.flash_attn.functions import Out, flash_attn_func, flash_attn_varlen_func
 from attention.frontends.inputs import overridable, require_tensors
-from attention.judge.arguments import OPEN, whole
+from attention.judge.arguments import whole
+
+FEATURES = [
+    each
+    for each in signature(flash_attn_func).parameters.values()
+    if each.kind is each.POSITIONAL_OR_KEYWORD and each.default is not each.empty
+]
 
 
-@overridable
-def flash_attn_qkvpacked_func(
-    qkv: torch.Tensor,
-    dropout_p: float = 0.0,
-    softmax_scale: float | None = None,
-    causal: bool = False,
-    window_size: tuple[int | None, int | None] | None = OPEN,
-    softcap: float | None = 0.0,
-    alibi_slopes: torch.Tensor | None = None,
-    deterministic: bool = False,
-    return_attn_probs: bool = False,
-    *,
-    num_heads_q: int | None = None,
-    **options: Any,
-) -> Out:
+def _packing(function: Callable[..., Out]) -> Callable[..., Out]:
+    """With the features written out in the signature, where help() and adapters look for them."""
+    own = [*signature(function).parameters.values()]
+    at = [each.name for each in own].index("features")
+    setattr(function, "__signature__", Signature([*own[:at], *FEATURES, *own[at + 1 :]]))  # noqa: B010
+    return overridable(function)
+
+
+@_packing
+def flash_attn_qkvpacked_func(qkv: torch.Tensor, *features: Any, num_heads_q: int | None = None, **options: Any) -> Out:
     """flash_attn_func of qkv (B, S, 3, H, D), which is read in place: out (B, S, H, D).
 
     num_heads_q: as in FlashAttention-3, qkv is (B, S, Hq + 2 Hkv, D), and this many of its heads are those of q.
-    `options`: what flash_attn_func takes by name, such as sinks, seqused_k, return_lse, strict. Raises as it does.
     """
-    features = (dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, deterministic, return_attn_probs)
     if num_heads_q is None:
         q, k, v = _unpacked("qkv", qkv, "(batch, sequence, 3, heads, head_dim)")
     else:
@@ -38,54 +43,23 @@ def flash_attn_qkvpacked_func(
     return flash_attn_func(q, k, v, *features, **options)
 
 
-@overridable
-def flash_attn_kvpacked_func(
-    q: torch.Tensor,
-    kv: torch.Tensor,
-    dropout_p: float = 0.0,
-    softmax_scale: float | None = None,
-    causal: bool = False,
-    window_size: tuple[int | None, int | None] | None = OPEN,
-    softcap: float | None = 0.0,
-    alibi_slopes: torch.Tensor | None = None,
-    deterministic: bool = False,
-    return_attn_probs: bool = False,
-    **options: Any,
-) -> Out:
-    """flash_attn_func of q (B, Sq, Hq, D) and kv (B, Skv, 2, Hkv, D), which is read in place: out (B, Sq, Hq, D).
-
-    `options`: what flash_attn_func takes by name, such as sinks, seqused_k, return_lse, strict. Raises as it does.
-    """
-    features = (dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, deterministic, return_attn_probs)
+@_packing
+def flash_attn_kvpacked_func(q: torch.Tensor, kv: torch.Tensor, *features: Any, **options: Any) -> Out:
+    """flash_attn_func of q (B, Sq, Hq, D) and kv (B, Skv, 2, Hkv, D), which is read in place: out (B, Sq, Hq, D)."""
     k, v = _unpacked("kv", kv, "(batch, sequence, 2, heads, head_dim)")
     return flash_attn_func(q, k, v, *features, **options)
 
 
-@overridable
+@_packing
 def flash_attn_varlen_qkvpacked_func(
-    qkv: torch.Tensor,
-    cu_seqlens: torch.Tensor,
-    max_seqlen: int | None,
-    dropout_p: float = 0.0,
-    softmax_scale: float | None = None,
-    causal: bool = False,
-    window_size: tuple[int | None, int | None] | None = OPEN,
-    softcap: float | None = 0.0,
-    alibi_slopes: torch.Tensor | None = None,
-    deterministic: bool = False,
-    return_attn_probs: bool = False,
-    **options: Any,
+    qkv: torch.Tensor, cu_seqlens: torch.Tensor, max_seqlen: int | None, *features: Any, **options: Any
 ) -> Out:
-    """flash_attn_varlen_func of qkv (T, 3, H, D), with the same lengths for queries and keys: out (T, H, D).
-
-    `options`: what flash_attn_varlen_func takes by name. Raises as it does.
-    """
-    features = (dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, deterministic, return_attn_probs)
+    """flash_attn_varlen_func of qkv (T, 3, H, D), with the same lengths for queries and keys: out (T, H, D)."""
     q, k, v = _unpacked("qkv", qkv, "(tokens, 3, heads, head_dim)")
     return flash_attn_varlen_func(q, k, v, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, *features, **options)
 
 
-@overridable
+@_packing
 def flash_attn_varlen_kvpacked_func(
     q: torch.Tensor,
     kv: torch.Tensor,
@@ -93,21 +67,10 @@ def flash_attn_varlen_kvpacked_func(
     cu_seqlens_k: torch.Tensor,
     max_seqlen_q: int | None,
     max_seqlen_k: int | None,
-    dropout_p: float = 0.0,
-    softmax_scale: float | None = None,
-    causal: bool = False,
-    window_size: tuple[int | None, int | None] | None = OPEN,
-    softcap: float | None = 0.0,
-    alibi_slopes: torch.Tensor | None = None,
-    deterministic: bool = False,
-    return_attn_probs: bool = False,
+    *features: Any,
     **options: Any,
 ) -> Out:
-    """flash_attn_varlen_func of q (Tq, Hq, D) and kv (Tkv, 2, Hkv, D): out (Tq, Hq, D).
-
-    `options`: what flash_attn_varlen_func takes by name. Raises as it does.
-    """
-    features = (dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, deterministic, return_attn_probs)
+    """flash_attn_varlen_func of q (Tq, Hq, D) and kv (Tkv, 2, Hkv, D): out (Tq, Hq, D)."""
     k, v = _unpacked("kv", kv, "(tokens, 2, heads, head_dim)")
     return flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, *features, **options)
 

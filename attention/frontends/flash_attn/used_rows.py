@@ -13,23 +13,25 @@ serves these too, and aligns causality and windows by the used lengths alone.
 
 import torch
 
-from attention.call import Extras
+from attention.call import Extras, Options
 from attention.errors import ProblemError
 from attention.features import OPERANDS
-from attention.frontends.flash_attn.arguments import FlashExtras, Lengths
+from attention.frontends.flash_attn.arguments import FlashExtras
 from attention.op.eager import needs_no_dispatch
 
 
-def slots_of_batch(q: torch.Tensor, k: torch.Tensor) -> Lengths:
+def starts_of_batch(q: torch.Tensor, k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The slots of q (B, Sq, Hq, D) and k (B, Skv, Hkv, D) once batch and sequence are one dimension."""
-    batch, rows = q.shape[:2]
-    keys = k.shape[1]
-    first = torch.arange(batch + 1, dtype=torch.int32, device=q.device)
-    return Lengths(first * rows, first * keys, rows, keys)
+    first = torch.arange(q.shape[0] + 1, dtype=torch.int32, device=q.device)
+    return first * q.shape[1], first * k.shape[1]
 
 
-def split(slots: Lengths, extras: FlashExtras) -> Lengths:
-    """Packed sequences that compute what the slots use: `extras.parts()` for each slot, in order."""
+def split(extras: FlashExtras) -> Extras:
+    """Packed sequences that compute what the slots use: `extras.parts()` for each slot, in order.
+
+    Operands of features that have a batch, such as ALiBi slopes (B, Hq), are repeated for each part.
+    """
+    slots, parts = extras.operands, extras.parts()
     begin_q, end_q = slots.cu_seqlens_q[:-1], slots.cu_seqlens_q[1:]
     begin_k, end_k = slots.cu_seqlens_k[:-1], slots.cu_seqlens_k[1:]
     after_q = end_q if extras.seqused_q is None else begin_q + extras.seqused_q.to(torch.int32)
@@ -42,32 +44,27 @@ def split(slots: Lengths, extras: FlashExtras) -> Lengths:
     starts += [(after_q, after_k)] if extras.seqused_q is not None else []
     starts += [(end_q, after_k)] if extras.seqused_k is not None else []
     starts_q, starts_k = (torch.stack(side, 1).flatten() for side in zip(*starts, strict=True))
-    return slots._replace(
-        cu_seqlens_q=torch.cat([starts_q, slots.cu_seqlens_q[-1:]]),
-        cu_seqlens_k=torch.cat([starts_k, slots.cu_seqlens_k[-1:]]),
+    found = [
+        tensor.repeat_interleave(parts, 0)
+        if tensor is not None and operand.axes[0] == "b" and tensor.dim() == len(operand.axes)
+        else tensor
+        for operand, tensor in zip(OPERANDS, slots, strict=False)
+    ]
+    return Extras(
+        *found,
+        torch.cat([starts_q, slots.cu_seqlens_q[-1:]]),
+        torch.cat([starts_k, slots.cu_seqlens_k[-1:]]),
     )
 
 
-def of_parts(extras: FlashExtras) -> FlashExtras:
-    """With the operands of features that have a batch, such as ALiBi slopes (B, Hq), once for each part of a slot."""
-    found = [
-        tensor.repeat_interleave(extras.parts(), 0)
-        if tensor is not None and operand.axes[0] == "b" and tensor.dim() == len(operand.axes)
-        else tensor
-        for operand, tensor in zip(OPERANDS, extras.operands, strict=False)
-    ]
-    return extras._replace(operands=Extras(*found))
-
-
-def unused_queries(sequences: Lengths, extras: FlashExtras, tokens: int) -> torch.Tensor:
-    """(tokens,) bool: the rows of q that lie in a slot, and past its seqused_q. `sequences` are split."""
-    starts = sequences.cu_seqlens_q
+def unused_queries(starts: torch.Tensor, extras: FlashExtras, tokens: int) -> torch.Tensor:
+    """(tokens,) bool: the rows of q that lie in a slot, and past its seqused_q. `starts` are those of parts."""
     rows = torch.arange(tokens, dtype=torch.int32, device=starts.device)
     place = torch.searchsorted(starts, rows, right=True, out_int32=True) - 1
     return place % extras.parts() == (1 if extras.leftpad_k is None else 2)
 
 
-def with_room(slots: Lengths, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Lengths:
+def with_room(options: Options, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Options:
     """With longest lengths that hold for what is not used as well, where somebody goes by them.
 
     The caller's hold for what is used. Fused backward kernels write the gradients of no more rows than that, and on
@@ -75,19 +72,20 @@ def with_room(slots: Lengths, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor)
     """
     wants_gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
     if q.device.type == "cuda" and not wants_gradients and not torch.compiler.is_compiling():
-        return slots
-    return slots._replace(max_seqlen_q=q.shape[0], max_seqlen_k=k.shape[0])
+        return options
+    return options._replace(max_seqlen_q=q.shape[0], max_seqlen_k=k.shape[0])
 
 
-def check_on_the_cpu(slots: Lengths, extras: FlashExtras) -> None:
+def check_on_the_cpu(options: Options, extras: FlashExtras) -> None:
     """Raise ProblemError for numbers outside of their slots, or above the longest length.
 
     On a GPU that would wait, and is the caller's word. Under a mode or a transform, as while a graph is traced, there
     may be no numbers yet: the operator sees them later.
     """
+    slots = extras.operands
     for name, used, starts, longest in (
-        ("seqused_q", extras.seqused_q, slots.cu_seqlens_q, slots.max_seqlen_q),
-        ("seqused_k", extras.seqused_k, slots.cu_seqlens_k, slots.max_seqlen_k),
+        ("seqused_q", extras.seqused_q, slots.cu_seqlens_q, options.max_seqlen_q),
+        ("seqused_k", extras.seqused_k, slots.cu_seqlens_k, options.max_seqlen_k),
         ("leftpad_k", extras.leftpad_k, slots.cu_seqlens_k, None),
     ):
         if starts.device.type != "cpu" or not needs_no_dispatch(used, starts):

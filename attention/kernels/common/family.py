@@ -8,8 +8,7 @@ from functools import cache
 from typing import Any
 
 from attention.features import FEATURES
-from attention.judge.shapes import LARGEST
-from attention.problem import AttentionProblem
+from attention.problem import LARGEST, AttentionProblem
 from microbench.machine.arch import Arch
 
 HEAD_DIMS = (64, 96, 128, 192, 256)
