@@ -59,8 +59,7 @@ def test_shared_memory_barriers_stack_and_spills_are_counted(arch: str) -> None:
       for (int i = 0; i < 64; i++) x[threadIdx.x + 1024 * i] = v[i] * v[63 - i] + tile[(threadIdx.x + i) & 1023];
     }"""
     used = compile_source(source, "greedy.cu", arch, kernel="greedy").resources
-    assert used.smem_bytes == 4096 and used.barriers == 1
-    assert used.local_bytes >= 64 and used.spills
+    assert used.smem_bytes == 4096 and used.barriers == 1 and used.local_bytes >= 64 and used.spills
     assert used.registers == 65536 // 2048  # what its launch bounds leave to a thread
 
 
@@ -81,8 +80,7 @@ def test_sources_compiled_together_are_those_compiled_alone_and_an_error_stays_w
     kept = add("sm80", 3)
     wanted = [source("sm70", 1), source("sm80", 3), source("sm70", 5, "nonsense"), source("sm70", 2), source("host", 1)]
     first, again, refused, second, host = compile_all(wanted)
-    assert isinstance(refused, BuildError) and "nonsense" in refused.__notes__[0]
-    assert isinstance(host, BuildError)
+    assert isinstance(refused, BuildError) and "nonsense" in refused.__notes__[0] and isinstance(host, BuildError)
     assert isinstance(again, Cubin) and again.from_cache and again.image == kept.image
     for made, n in ((first, 1), (second, 2)):
         assert isinstance(made, Cubin) and not made.from_cache

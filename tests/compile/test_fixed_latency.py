@@ -59,8 +59,7 @@ def test_patching_lowers_every_wait_of_the_chain_and_no_other(operation: str, ar
     before, after = kernel.cubin.instructions(), patched.instructions()
     for number, (old, new) in enumerate(zip(before, after, strict=True)):
         assert new == old if number not in numbers else new.control == replace(old.control, stall=3)
-    steps = [after[index] for index in sorted(numbers)]
-    assert {wait.cycles for wait in static_latencies(steps)} == {3}
+    assert {wait.cycles for wait in static_latencies([after[index] for index in sorted(numbers)])} == {3}
     assert sass.check(build.contract, after, by_name(arch), patched.resources) == ()
 
 

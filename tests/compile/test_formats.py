@@ -50,8 +50,7 @@ def test_mma_sync_becomes_the_instruction_of_its_format(arch: str) -> None:
     cubin = compile_source(formats.SOURCE, formats.NAME, arch, number_formats.mma_defines(wrappers), kernel="mma")
     expected: Counter[str] = sum((signature(each, arch) for each in wrappers), Counter())
     assert tensor_instructions(cubin) == expected
-    unpacked = [i.opcode for i in cubin.instructions() if i.opcode.startswith("F2FP.F16.E")]
-    assert bool(unpacked) == (arch in UNPACKED)
+    assert bool([i.opcode for i in cubin.instructions() if i.opcode.startswith("F2FP.F16.E")]) == (arch in UNPACKED)
 
 
 def wgmma_signature(wrapper: Wrapper, columns: int) -> str:
@@ -129,5 +128,4 @@ def test_a_small_instruction_is_one_instruction_where_the_gpu_has_it(call: str) 
         assert isinstance(cubin, Cubin), cubin
         opcodes = [instruction.opcode for instruction in cubin.instructions()]
         families = NAMED + ("PRMT", "LOP3", "F2FP") * (wanted[arch][0].split(".")[0] in ("PRMT", "LOP3", "F2FP"))
-        found = [opcode for opcode in opcodes if opcode.startswith(families)]
-        assert found == wanted[arch], arch
+        assert [opcode for opcode in opcodes if opcode.startswith(families)] == wanted[arch], arch

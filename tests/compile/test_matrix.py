@@ -108,16 +108,14 @@ def checked(folder: Path, kernel: str, ops: str, arch: str = "sm80", more: str =
     home.mkdir(parents=True)
     (home / "fake.cu").write_text(kernel)
     (home / "fake.py").write_text(PROBE.format(ops=f"{ops}," if ops else "", arch=arch, more=more))
-    probes = {probe.name: probe for probe in discover(folder)}
-    (row,) = matrix.run(matrix.jobs([probes["fake"]]))
+    (row,) = matrix.run(matrix.jobs([{probe.name: probe for probe in discover(folder)}["fake"]]))
     return row
 
 
 @pytest.mark.parametrize("arch", ["sm70", "sm80", "sm90a", "sm100a"])
 def test_a_probe_within_its_budget_passes(arch: str, tmp_path: Path) -> None:
     row = checked(tmp_path, KERNEL, ADD, arch, "budget=Budget(registers=32, smem_bytes=128)")
-    assert row.problems == ()
-    assert (row.signature, row.smem_bytes, row.spill_bytes) == (("FADD",), 128, 0)
+    assert row.problems == () and (row.signature, row.smem_bytes, row.spill_bytes) == (("FADD",), 128, 0)
     assert 0 < row.registers <= 32 and row.instructions > 10 and row.build == "N=2"
 
 

@@ -64,8 +64,7 @@ CASES = [
 def test_a_twin_keeps_the_contract_of_the_cuda_kernel(name: str, build: Build, arch: str) -> None:
     cubin = compile_twin(named(name), build, by_name(arch))
     sass.require(build.contract, cubin.instructions(), by_name(arch), cubin.resources, name)
-    assert (cubin.kernel, cubin.arch) == (name, arch)
-    assert 0 < cubin.resources.registers <= 64
+    assert (cubin.kernel, cubin.arch) == (name, arch) and 0 < cubin.resources.registers <= 64
 
 
 def test_volta_needs_the_toolkit_of_cuda_12() -> None:
@@ -99,8 +98,7 @@ def test_a_second_compile_gives_the_same_cubin(empty_cache: Path) -> None:
     for file in (empty_cache / "cubin").iterdir():
         file.unlink()
     second = compile_twin(named("memory_latency"), chase(8), HOPPER)
-    assert not second.from_cache
-    assert second.sha256 == first.sha256
+    assert not second.from_cache and second.sha256 == first.sha256
 
 
 # What a machine without numba-cuda, libNVVM and nvJitLink runs: any import of them ends the process.
@@ -183,8 +181,7 @@ def test_a_stand_in_is_used_and_flagged_where_it_is_not(empty_cache: Path, monke
     keep_as_compiled_by(empty_cache, "13.4")
     monkeypatch.setattr(numba_build, "_linker_version", lambda: "")
     cubin = compile_twin(named("memory_latency"), chase(8), HOPPER)
-    assert cubin.from_cache
-    assert cubin.other_toolchain
+    assert cubin.from_cache and cubin.other_toolchain
 
 
 def many_in_flight() -> Callable[..., None]:

@@ -130,10 +130,8 @@ def test_patching_a_stall_changes_that_field_and_nothing_else(arch: str) -> None
     cubin = mixed(arch)
     before = cubin.instructions()
     after = sass.decode(sass.patch_stall(cubin.image, "mixed", 7, 3), "mixed", by_name(arch))
-    assert after[7].control.stall == 3
-    assert after[7].word ^ before[7].word == (3 ^ before[7].control.stall) << 105
-    assert after[:7] + after[8:] == before[:7] + before[8:]
-    assert Control.of(before[7].word) == before[7].control
+    assert after[7].control.stall == 3 and after[7].word ^ before[7].word == (3 ^ before[7].control.stall) << 105
+    assert after[:7] + after[8:] == before[:7] + before[8:] and Control.of(before[7].word) == before[7].control
 
 
 @pytest.mark.parametrize(("index", "stall"), [(-1, 1), (10**6, 1), (0, 16), (0, -1)])

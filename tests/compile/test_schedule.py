@@ -20,14 +20,12 @@ def test_a_round_holds_a_tile_of_products_and_exponentials(head_dim: int, causal
     rungs = ampere.rungs(Profile.load("h100-sxm-80gb"), problem)
     config = next(rung.config for rung in reversed(rungs) if not rung.aside)
     (step,) = variant.steps(problem, config)
-    cubin = cubin_of(variant.folder, step, by_name("sm90a"))
-    found = schedule(cubin.instructions())
+    found = schedule(cubin_of(variant.folder, step, by_name("sm90a")).instructions())
     assert found is not None
     rows, keys = config["warp_rows"], config["tile_keys"]
     products = rows // 16 * keys // 8 * head_dim // 16
     assert found.count("scores") == found.count("values") == products
-    assert found.count("exponentials") == rows * keys // 32
-    assert found.count("V") == keys // 16 * head_dim // 16
+    assert found.count("exponentials") == rows * keys // 32 and found.count("V") == keys // 16 * head_dim // 16
     assert found.count() == len(found.issues) < found.cycles
     assert [issue.cycle for issue in found.issues] == sorted(issue.cycle for issue in found.issues)
 

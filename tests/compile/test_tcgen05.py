@@ -71,8 +71,7 @@ def test_the_wrappers_compile_for_sm103a_too() -> None:
 
 
 def test_waits_and_fences_compile_and_hopper_refuses_them() -> None:
-    calls = ("fence_before()", "fence_after()", "relinquish<GROUP>()", "wait_ld()", "wait_st()")
-    for call in calls:
+    for call in ("fence_before()", "fence_after()", "relinquish<GROUP>()", "wait_ld()", "wait_st()"):
         assert opcodes(f"ptx::tcgen05_{call};")
         with pytest.raises(BuildError, match=r"does not build k\.cu for sm90a"):
             opcodes(f"ptx::tcgen05_{call};", arch="sm90a")

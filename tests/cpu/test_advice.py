@@ -101,8 +101,7 @@ def everything() -> None:
     forget_choices()
     want = torch.nn.functional.scaled_dot_product_attention(query, query, query)
     torch.testing.assert_close(attention.sdpa(query, query, query), want, atol=1e-4, rtol=1e-4)
-    found = machine_profile("cpu").profile
-    explanation = explain_on(found, PROBLEM)
+    explanation = explain_on(machine_profile("cpu").profile, PROBLEM)
     everyone = choose(Profile(gpu="none", name="none", arch="host", sm_count=1), PROBLEM).candidates
     able = {(each.variant, each.config) for each in everyone}
     assert (explanation.choice.pick.variant, explanation.choice.pick.config) in able

@@ -84,8 +84,7 @@ def test_where_nothing_is_computed_heads_may_differ_if_torch_lets_them(leading):
 @pytest.mark.parametrize("scale", [0.0, -0.5])
 def test_a_scale_that_torch_computes_wrong_is_right_with_gradients_too(scale):
     q, k, v = (each.requires_grad_() for each in tensors((2, 2), (2, 2), (2, 2)))
-    hidden = torch.ones(16, 16, dtype=torch.bool).triu(1)
-    scores = (scale * q.double() @ k.double().mT).masked_fill(hidden, -torch.inf)
+    scores = (scale * q.double() @ k.double().mT).masked_fill(torch.ones(16, 16, dtype=torch.bool).triu(1), -torch.inf)
     expected = (scores.softmax(-1) @ v.double()).float()
     found = sdpa(q, k, v, is_causal=True, scale=scale)
     torch.testing.assert_close(found, expected, rtol=0, atol=5e-6)

@@ -26,8 +26,7 @@ def samples(problem, ours, theirs, overhead=0.0, spread=0.0, run=None):
 
 def grid(ours=lambda length: 2.0, theirs=lambda length: 3.0, **options):
     for length in LENGTHS:
-        problem = AttentionProblem(1, 8, 8, length, length, 64)
-        yield from samples(problem, ours(length), theirs(length), **options)
+        yield from samples(AttentionProblem(1, 8, 8, length, length, 64), ours(length), theirs(length), **options)
 
 
 def many(found, variant=OURS, dtype="float32"):
@@ -40,8 +39,7 @@ def test_a_tiny_timing_shows_the_overhead_of_a_call_and_no_other_timing_is_blame
         assert many(found, variant).overhead_seconds == pytest.approx(80e-6)
         assert many(found, variant).value == pytest.approx(1 / slower)
         assert many(found, variant).timings == len(LENGTHS)
-    tiny = predict(host_profile(), TINY, OURS, TILE, many(found))
-    assert tiny.seconds == pytest.approx(80e-6, rel=0.05)
+    assert predict(host_profile(), TINY, OURS, TILE, many(found)).seconds == pytest.approx(80e-6, rel=0.05)
 
 
 def test_a_long_timing_is_no_overhead():
@@ -63,8 +61,7 @@ def test_a_lead_is_the_least_of_the_nearest_duels():
     for where in LENGTHS:
         leads = {length: lead(slower_at(where), square(length)) for length in LENGTHS}
         even = {length: lead(tuple(grid()), square(length)) for length in LENGTHS}
-        assert leads[where] < 1 < even[where]
-        assert any(leads[length] == even[length] for length in LENGTHS)
+        assert leads[where] < 1 < even[where] and any(leads[length] == even[length] for length in LENGTHS)
 
 
 def test_wide_timings_leave_a_lead_open_at_its_least():

@@ -24,8 +24,7 @@ def test_the_pick_is_the_fastest_prediction_or_ties_with_it():
     choice = choose(host_profile(), LONG)
     seconds = [each.prediction.seconds for each in choice.candidates if each.prediction]
     assert seconds == sorted(seconds)
-    assert choice.pick in choice.tied
-    assert choice.pick.prediction.seconds <= seconds[0] * (1 + TIE_BAND)
+    assert choice.pick in choice.tied and choice.pick.prediction.seconds <= seconds[0] * (1 + TIE_BAND)
 
 
 def test_one_constant_moves_the_pick_from_our_kernel_to_torch():
@@ -37,8 +36,7 @@ def test_one_constant_moves_the_pick_from_our_kernel_to_torch():
 def test_one_constant_moves_the_tile():
     base = choose(host_profile(), LONG, only="smscope").pick
     smaller_l1 = choose(host_profile(l1_size_bytes=32 * 1024, l2_bandwidth_bytes_per_s=60e9), LONG, only="smscope").pick
-    assert smaller_l1.variant == base.variant == OURS
-    assert smaller_l1.config["block_kv"] < base.config["block_kv"]
+    assert smaller_l1.variant == base.variant == OURS and smaller_l1.config["block_kv"] < base.config["block_kv"]
     slow_l3 = host_profile(l3_bandwidth_bytes_per_s=4e9, dram_bandwidth_bytes_per_s=4e9)
     assert choose(slow_l3, LONG, only="smscope").pick.config["block_q"] > 64
 
@@ -46,8 +44,7 @@ def test_one_constant_moves_the_tile():
 @settings(max_examples=40, deadline=None)
 @given(name=st.sampled_from(sorted(name for name in HOST if name.endswith("_per_s"))), factor=st.floats(0.999, 1.001))
 def test_noise_far_below_the_tie_band_moves_no_pick(name, factor):
-    noisy = host_profile(**{name: HOST[name] * factor})
-    picks = [choose(profile, LONG).pick for profile in (host_profile(), noisy)]
+    picks = [choose(profile, LONG).pick for profile in (host_profile(), host_profile(**{name: HOST[name] * factor}))]
     assert (picks[0].variant, picks[0].config) == (picks[1].variant, picks[1].config)
 
 
@@ -107,8 +104,7 @@ def test_what_no_tuned_kernel_serves_falls_back_with_a_reason(feature, reason):
 
 def test_timings_correct_the_ranking():
     classes = {f"{OURS} float32 many queries": Efficiency(0.2, 5), f"{TORCH} float32 many queries": Efficiency(0.9, 5)}
-    choice = choose(host_profile(), LONG, efficiencies=Corrections({}, {}, classes))
-    assert choice.pick.variant == TORCH
+    assert choose(host_profile(), LONG, efficiencies=Corrections({}, {}, classes)).pick.variant == TORCH
 
 
 def fought(*leads: float) -> tuple[Duel, ...]:
@@ -122,8 +118,7 @@ def test_on_a_cpu_our_kernel_needs_to_have_won_near_the_problem():
     assert won.pick.variant == OURS and won.mistrust is None
     lost = choose(host_profile(), LONG, duels=fought(1.5, 0.8, 1.1))
     assert lost.pick.variant == TORCH and "timed at 0.80 of the speed of torch's" in lost.mistrust
-    tied = choose(host_profile(), LONG, duels=fought(1.5, 1.01, 1.1))
-    assert tied.pick.variant == TORCH
+    assert choose(host_profile(), LONG, duels=fought(1.5, 1.01, 1.1)).pick.variant == TORCH
     for few in (fought(9.0, 9.0), ()):
         unknown = choose(host_profile(), LONG, duels=few)
         assert unknown.pick.variant == TORCH and "too few timings on this CPU" in unknown.mistrust
@@ -142,8 +137,7 @@ def test_a_tie_goes_to_what_was_timed():
     plain = choose(host_profile(), LONG)
     torchs = next(each for each in plain.candidates if each.variant == TORCH).prediction.seconds
     even = Efficiency(torchs / plain.pick.prediction.seconds, 5)
-    timed = Corrections({}, {}, {f"{TORCH} float32 many queries": even})
-    choice = choose(host_profile(), LONG, efficiencies=timed)
+    choice = choose(host_profile(), LONG, efficiencies=Corrections({}, {}, {f"{TORCH} float32 many queries": even}))
     assert {each.variant for each in choice.tied} == {OURS, TORCH} and choice.pick.variant == TORCH
     assert choice.mistrust is None
 
@@ -159,16 +153,14 @@ def test_one_dtype_and_few_queries_learn_nothing_from_others():
 def test_without_measurements_torch_serves_and_the_reason_is_named():
     empty = Profile(gpu="host-unmeasured", name="unmeasured", arch="host", sm_count=2)
     choice = choose(empty, LONG)
-    assert choice.pick.variant == TORCH and choice.pick.prediction is None
-    assert "holds no" in choice.pick.unpredicted
+    assert choice.pick.variant == TORCH and choice.pick.prediction is None and "holds no" in choice.pick.unpredicted
 
 
 def test_a_gpu_without_tuned_kernel_ranks_torchs_backends_and_refuses_the_rest_by_name():
     problem = AttentionProblem(1, 16, 16, 4096, 4096, 128, dtype="bfloat16")
     theirs = tuple(variant for variant in shipped() if variant.owner == "torch" or "sm90a" not in variant.archs)
     choice = choose(hopper_profile(), problem, variants=theirs)
-    assert choice.pick.variant == "sm90a/forward/torch_cudnn"
-    assert "no tuned kernel for sm90a" in choice.fallback
+    assert choice.pick.variant == "sm90a/forward/torch_cudnn" and "no tuned kernel for sm90a" in choice.fallback
     assert {each.variant for each in choice.candidates} >= {"sm80/forward/torch_flash", "sm70/forward/torch_math"}
     assert any(each.variant == OURS and "not on sm90a" in each.reason for each in choice.refused)
     slower = choose(hopper_profile(wgmma_bf16_flops_per_s=300e12), problem, variants=theirs)

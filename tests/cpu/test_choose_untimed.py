@@ -49,8 +49,7 @@ def observed(*paths: str) -> Corrections:
 @pytest.mark.parametrize("timed", [(), (OURS,), (CUDNN,)])
 def test_a_kernel_that_was_not_timed_beside_torchs_waits_behind_it(timed: tuple[str, ...]) -> None:
     choice = choose(hopper_profile(), problem(4096, 4096), efficiencies=observed(*timed))
-    assert choice.pick.owner == "torch"
-    assert choice.fallback is not None and "SMSCOPE_UNMEASURED=1" in choice.fallback
+    assert choice.pick.owner == "torch" and choice.fallback is not None and "SMSCOPE_UNMEASURED=1" in choice.fallback
 
 
 def test_timings_of_both_let_it_take_part() -> None:
@@ -66,14 +65,12 @@ def test_a_gpu_without_profile_takes_torchs_and_says_why() -> None:
 
 
 def test_what_torch_has_only_a_slow_path_for_is_ours_all_the_same() -> None:
-    capped = problem(4096, 4096, softcap=30.0)
-    assert choose(A100, capped, efficiencies=Corrections()).pick.owner == "smscope"
+    assert choose(A100, problem(4096, 4096, softcap=30.0), efficiencies=Corrections()).pick.owner == "smscope"
 
 
 def test_timings_of_another_gpu_of_the_architecture_count() -> None:
     bare = Profile.load("h100-sxm-80gb").model_copy(update={"gpu": "h100-pcie-80gb", "sm_count": 114})
-    assert learned.of_machine(bare).timed(by_path(OURS))
-    assert not learned.of_machine(A100)
+    assert learned.of_machine(bare).timed(by_path(OURS)) and not learned.of_machine(A100)
 
 
 def test_other_gpus_are_looked_for_anew_where_the_data_lie_elsewhere(

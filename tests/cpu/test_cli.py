@@ -75,8 +75,7 @@ def test_a_quick_run_says_so_in_its_table_and_skips_points(
     only = ("--only", "steady", "--only", "gpu_only", "--probes", str(tmp_path))
     code, out, err = call(capsys, "run", "--device", "host", "--quick", *QUIET, *only)
     assert code == 0
-    assert "quick run, only 2 campaigns" in out
-    assert "unsupported, 1 row: needs an NVIDIA GPU" in out
+    assert "quick run, only 2 campaigns" in out and "unsupported, 1 row: needs an NVIDIA GPU" in out
     assert "steady_far_cycles, from steady: 0 points match" in out
     assert "Measuring host" in err
 
@@ -106,8 +105,7 @@ def test_a_cpu_is_not_told_of_gpu_probes_nor_of_what_nobody_published(
     monkeypatch.setattr(measuring, "discover", lambda *_: mine)
     code, out, _ = call(capsys, "run", "--device", "host", "--campaigns", "1", *QUIET, "--probes", str(tmp_path))
     assert code == 0
-    assert "steady_cycles" in out
-    assert "GPU" not in out and "published" not in out
+    assert "steady_cycles" in out and "GPU" not in out and "published" not in out
     assert max(len(line.rstrip()) for line in out.splitlines() if "/" not in line) <= 80
     (file,) = data.glob("runs/*/*.jsonl")
     assert f"Run:     {file}\n" in out and "\nProfile: " in out
@@ -155,8 +153,7 @@ def test_a_corrupt_profile_does_not_take_the_others_reports(
     (data / "profiles" / "broken.json").write_text('{"gpu": "broken"}')
     code, out, err = call(capsys, "report", "--output", str(tmp_path), "--json")
     assert (code, [one["gpu"] for one in json.loads(out)]) == (1, ["whole"])
-    assert err.startswith("broken.json is no readable profile")
-    assert err.count("no readable profile") == 1
+    assert err.startswith("broken.json is no readable profile") and err.count("no readable profile") == 1
 
 
 def test_an_unusable_cache_is_one_sentence_before_anything_is_compiled(
@@ -165,8 +162,7 @@ def test_an_unusable_cache_is_one_sentence_before_anything_is_compiled(
     (tmp_path / "cache").touch()
     monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path / "cache"))
     code, out, err = call(capsys, "check", "--json")
-    assert (code, out, err.count("\n")) == (1, "", 1)
-    assert "cubin cache cannot be used" in err
+    assert (code, out, err.count("\n")) == (1, "", 1) and "cubin cache cannot be used" in err
 
 
 def test_a_kernel_that_does_not_compile_is_no_broken_contract(
@@ -180,8 +176,7 @@ def test_a_kernel_that_does_not_compile_is_no_broken_contract(
     monkeypatch.setattr(matrix, "run", lambda *_: rows)
     code, out, _ = call(capsys, "check", "--arch", "sm80")
     assert code == 1
-    assert "1 broken, 2 not compiled" in out
-    assert out.count("NVRTC is not installed") == 1
+    assert "1 broken, 2 not compiled" in out and out.count("NVRTC is not installed") == 1
     _, out, _ = call(capsys, "check", "--arch", "sm80", "--json")
     assert [row["compiled"] for row in json.loads(out)] == [False, False, True]
 
@@ -191,8 +186,7 @@ def test_a_python_without_the_dependencies_is_told_so_in_one_sentence(package: s
     command = [sys.executable, "-S", "-m", package, "list"]  # -S: no site-packages
     ended = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
-    assert "lacks pydantic" in ended.stderr
-    assert "make bench" in ended.stderr
+    assert "lacks pydantic" in ended.stderr and "make bench" in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -218,8 +212,7 @@ def test_a_name_that_does_not_exist_is_one_sentence_and_exit_code_2(
 ) -> None:
     code, out, err = call(capsys, *arguments, *(["--json"] if as_json else []))
     assert (code, out) == (2, "")
-    assert said in err
-    assert "Traceback" not in err
+    assert said in err and "Traceback" not in err
 
 
 def test_two_machines_are_compared_constant_by_constant(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -260,8 +253,7 @@ def test_every_distinct_build_of_every_point_is_checked_once_per_architecture() 
 
     probes = [probe for probe in discover() if probe.builds is not None]
     jobs = matrix.jobs(probes)
-    assert {job.kernel for job in jobs} == {probe.name for probe in probes}
-    assert len(set(jobs)) == len(jobs)
+    assert {job.kernel for job in jobs} == {probe.name for probe in probes} and len(set(jobs)) == len(jobs)
     assert {job.arch for job in matrix.jobs(probes, ["sm80"])} == {"sm80"}
     for probe in probes:
         builds = matrix.builds(probe, arch.by_name(probe.archs[-1]))
@@ -283,8 +275,7 @@ def test_the_table_of_a_machine_and_its_page_with_a_figure_inside(
     (told,) = json.loads(out)
     assert code == 0
     page = Path(told["page"]).read_text()
-    assert "l1_latency_cycles" in page
-    assert (told["figures"], page.count("data:image/svg+xml;base64,")) == (1, 1)
+    assert "l1_latency_cycles" in page and (told["figures"], page.count("data:image/svg+xml;base64,")) == (1, 1)
 
 
 def test_profiles_of_this_checkout_follow_from_its_runs(data: Path) -> None:

@@ -46,7 +46,6 @@ def test_a_part_of_a_name_is_answered_with_the_names_that_hold_it(
     save("h200-sxm-141gb", constant("a_cycles", 10.0))
     save("v100", constant("a_cycles", 10.0))
     said = f"No profile is called '{typed}'; did you mean h200-sxm-141gb?\n"
-    assert call(capsys, "show", typed) == (2, "", said)
-    assert call(capsys, "compare", typed) == (2, "", said)
+    assert call(capsys, "show", typed) == (2, "", said) and call(capsys, "compare", typed) == (2, "", said)
     assert "there are: h200-sxm-141gb, v100" in call(capsys, "show", "")[2]
     assert "either --published, or a second GPU" in call(capsys, "compare", "v100")[2]

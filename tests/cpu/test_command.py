@@ -97,8 +97,7 @@ def test_the_shell_completes_verbs_and_options(typed: str, offered: str) -> None
 def test_every_verb_explains_itself_and_takes_json(capsys: pytest.CaptureFixture[str], verb: cli.Verb) -> None:
     code, out, err = call(capsys, verb.name, "--help")
     assert (code, err) == (0, "")
-    assert f"smscope {verb.name} [OPTIONS]" in out
-    assert "--json" in out
+    assert f"smscope {verb.name} [OPTIONS]" in out and "--json" in out
 
 
 def test_the_help_names_every_verb_on_one_line_of_80_columns() -> None:
@@ -113,8 +112,7 @@ def test_every_verb_of_both_packages_is_a_verb_of_smscope() -> None:
 
     reached = {(verb.module, verb.command or verb.name) for verb in VERBS}
     for module, app in (("microbench.cli", microbench_cli.app), ("attention.cli", attention_cli.app)):
-        group = typer.main.get_command(app)
-        for name in group.commands:  # type: ignore[attr-defined]
+        for name in typer.main.get_command(app).commands:  # type: ignore[attr-defined]
             assert (module, name) in reached or ("smscope.verbs", name) in reached
 
 
@@ -275,8 +273,7 @@ def test_test_gpu_in_a_checkout_runs_the_tests_of_the_mark_gpu(
         with pytest.raises(SystemExit) as ended:
             cli.main(["test-gpu", "--json"])
         told = json.loads(capfd.readouterr().out)
-        assert (ended.value.code or 0) == code
-        assert (told["tests"], told["failures"]) == (1, code)
+        assert (ended.value.code or 0) == code and (told["tests"], told["failures"]) == (1, code)
 
 
 def test_test_gpu_of_an_installed_package_checks_the_kernels(
@@ -293,8 +290,7 @@ def test_test_gpu_of_an_installed_package_checks_the_kernels(
     code, out, _ = call(capsys, "test-gpu")
     assert code == 1 and "right" in out and "it fell" in out
     rows.pop()
-    assert call(capsys, "test-gpu")[0] == 0
-    assert call(capsys, "test-gpu", "--", "-k", "forward")[0] == 2
+    assert call(capsys, "test-gpu")[0] == 0 and call(capsys, "test-gpu", "--", "-k", "forward")[0] == 2
 
 
 def test_a_file_beside_the_user_is_not_what_a_worker_imports(tmp_path: Path) -> None:

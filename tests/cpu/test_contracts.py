@@ -45,17 +45,14 @@ def test_right_kernel_passes_and_every_other_fails(kind: tuple[str, int, int, bo
     count = distance * laps + (distance if laps == 1 else 0)
     lines, wrap = chain(count, distance), WRAP[region]
     declared = contract(region, count, distance if dependent else 0)
-    assert violations(declared, wrap(*lines)) == ()
-    assert violations(declared, wrap(*lines[:-1]))
-    assert violations(declared, wrap(*lines, lines[0]))
-    assert violations(declared, wrap(*fused(lines)))
+    assert violations(declared, wrap(*lines)) == () and violations(declared, wrap(*lines[:-1]))
+    assert violations(declared, wrap(*lines, lines[0])) and violations(declared, wrap(*fused(lines)))
     assert violations(declared, wrap("MOV R71, R72", *lines))
 
 
 @given(st.sampled_from(sorted(WRAP)), st.integers(1, 4), st.integers(1, 4))
 def test_another_dependence_distance_fails(region: str, found: int, declared: int) -> None:
-    kernel = WRAP[region](*chain(12, found))
-    assert bool(violations(contract(region, 12, declared), kernel)) == (found != declared)
+    assert bool(violations(contract(region, 12, declared), WRAP[region](*chain(12, found)))) == (found != declared)
 
 
 def test_two_chained_minima_fused_into_one_fail() -> None:
@@ -85,8 +82,7 @@ def test_width_and_form_are_part_of_the_opcode() -> None:
 def test_an_op_under_a_predicate_fails_unless_one_elected_thread_issues_it() -> None:
     declared = SassContract((OpCount("FADD", 2),))
     assert "may not run" in violations(declared, bracket("FADD R0, R0, R1", "@P0 FADD R0, R0, R1"))[0]
-    copy = SassContract((OpCount("UTMALDG", 1),))
-    assert violations(copy, bracket("@P0 UTMALDG.2D [UR12], [UR4]")) == ()
+    assert violations(SassContract((OpCount("UTMALDG", 1),)), bracket("@P0 UTMALDG.2D [UR12], [UR4]")) == ()
 
 
 def test_overhead_is_limited_in_kind_and_number() -> None:
@@ -120,8 +116,7 @@ def test_a_slow_clock_read_fails(slow: str) -> None:
 def test_spills_and_local_memory_fail() -> None:
     declared, kernel = SassContract((OpCount("FADD", 1),)), bracket("FADD R0, R0, R1")
     assert "spilled 8 bytes" in sass.check(declared, kernel, ARCH, replace(FITS, spill_store_bytes=8))[0]
-    local = assemble("STL [R1], R4", *[i.text for i in kernel])
-    assert "local memory" in violations(declared, local)[0]
+    assert "local memory" in violations(declared, assemble("STL [R1], R4", *[i.text for i in kernel]))[0]
 
 
 def test_a_branch_in_or_into_a_straight_region_fails() -> None:

@@ -69,8 +69,7 @@ def test_a_cluster_goes_to_the_driver_with_its_arguments(kernel: CudaKernel, mon
 
 
 def test_a_refused_cluster_is_one_sentence(kernel: CudaKernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = (driver.CUresult.CUDA_ERROR_INVALID_CLUSTER_SIZE,)
-    monkeypatch.setattr(driver, "cuLaunchKernelEx", lambda *_: refused)
+    monkeypatch.setattr(driver, "cuLaunchKernelEx", lambda *_: (driver.CUresult.CUDA_ERROR_INVALID_CLUSTER_SIZE,))
     with pytest.raises(DeviceError, match=r"clusters of \(16,\) .* CUDA_ERROR_INVALID_CLUSTER_SIZE"):
         kernel((16,), (32,), (), cluster=(16,))
     with pytest.raises(InputError, match="not a str"):

@@ -41,8 +41,7 @@ def test_a_failed_campaign_does_not_count() -> None:
 
 def test_at_takes_the_one_point_that_matches() -> None:
     reduced = at(x=2)(curves([1, 2], [10.0, 20.0], [11.0, 21.0]))
-    assert list(reduced.per_campaign) == [20.0, 21.0]
-    assert reduced.point == Point((("x", 2),))
+    assert list(reduced.per_campaign) == [20.0, 21.0] and reduced.point == Point((("x", 2),))
     with pytest.raises(NoValue, match="0 points match"):
         at(x=3)(curves([1, 2], [1.0, 2.0]))
 
@@ -64,8 +63,7 @@ def test_over_is_the_median_of_a_range() -> None:
 )
 def test_a_peak_that_still_rises_is_only_a_lower_bound(values: list[float], label: str) -> None:
     reduced = peak("x")(curves(list(range(len(values))), values))
-    assert reduced.label == label
-    assert list(reduced.per_campaign) == [max(values)]
+    assert reduced.label == label and list(reduced.per_campaign) == [max(values)]
 
 
 def test_a_slope_is_the_cost_of_one_more() -> None:
@@ -119,8 +117,7 @@ def test_points_may_come_in_any_order() -> None:
     x, values = ladder(0.0, 0)
     order = np.random.default_rng(1).permutation(len(x))
     mixed = curves([x[i] for i in order], [values[i] for i in order])
-    assert list(level(1, "x")(mixed).per_campaign) == [270.0]
-    assert list(knee(0, "x")(mixed).per_campaign) == [x[7]]
+    assert list(level(1, "x")(mixed).per_campaign) == [270.0] and list(knee(0, "x")(mixed).per_campaign) == [x[7]]
 
 
 def test_a_plateau_that_is_not_there_is_no_value() -> None:

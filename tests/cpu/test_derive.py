@@ -45,8 +45,7 @@ def sweep(factor: float = 1.0, campaigns: int = 6) -> list[Record]:
 
 
 def test_a_constant_carries_its_interval_bound_and_runs() -> None:
-    profile = derive.reduce_runs([a_run(*sweep())], [PROBE]).profile
-    first = profile["first_per_s"]
+    first = derive.reduce_runs([a_run(*sweep())], [PROBE]).profile["first_per_s"]
     assert (first.value, first.low, first.high, first.n) == (12.5, 10.0, 15.0, 6)
     assert (first.unit, first.runs, first.probe, first.method) == ("1/s", ("r1",), "p", "host")
     assert (first.bound_upper, first.bound_why, first.flags) == (100.0, "the pipe", ())
@@ -61,8 +60,7 @@ def test_the_newest_full_run_counts_and_a_quick_one_only_where_there_is_none() -
         constant = derive.reduce_runs(runs, [PROBE]).profile["first_per_s"]
         return constant.runs, constant.flags
 
-    assert chosen(old, new, quick, broken_off) == (("b",), ())
-    assert chosen(quick, broken_off) == (("c",), ("quick",))
+    assert chosen(old, new, quick, broken_off) == (("b",), ()) and chosen(quick, broken_off) == (("c",), ("quick",))
     assert chosen(broken_off) == (("d",), ("unfinished",))
 
 
@@ -70,8 +68,7 @@ def test_a_probe_that_only_a_partial_run_holds_is_taken_from_there_and_flagged()
     other = Probe("?", HOST, (RATE,), lambda *_: [], constants=(Constant("q_per_s", "rate_per_s", at()),), name="q")
     partial = a_run(row(7.0, probe="q", metric="rate_per_s"), run_id="z", only=("q",), campaigns=1)
     profile = derive.reduce_runs([a_run(*sweep()), partial], [PROBE, other]).profile
-    assert profile["first_per_s"].runs == ("r1",)
-    assert profile["q_per_s"].runs == ("z",)
+    assert profile["first_per_s"].runs == ("r1",) and profile["q_per_s"].runs == ("z",)
     assert profile["q_per_s"].flags == ("1 campaigns",)
 
 
@@ -165,8 +162,7 @@ def test_a_profile_that_cannot_be_written_leaves_the_old_one(data: Path, monkeyp
     monkeypatch.setattr("os.replace", full)
     with pytest.raises(DataError, match="No space left"):
         derive.write(profile)
-    assert path.read_bytes() == before
-    assert list(path.parent.iterdir()) == [path]
+    assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(
@@ -177,8 +173,7 @@ def test_disturbed_campaigns_are_set_aside_where_two_others_are_left(
 ) -> None:
     rows = [measured(c, 1, 5.0, flags=("busy",)) if c < disturbed else measured(c, 1, 10.0) for c in range(6)]
     constant = derive.reduce_runs([a_run(*rows)], [PROBE]).profile["first_per_s"]
-    assert (constant.value, constant.flags) == (value, flags)
-    assert constant.n == (6 if flags else 6 - disturbed)
+    assert (constant.value, constant.flags) == (value, flags) and constant.n == (6 if flags else 6 - disturbed)
 
 
 def test_a_curve_is_reduced_over_whole_campaigns_and_a_few_disturbed_rows_are_counted() -> None:
@@ -206,6 +201,4 @@ def test_a_constant_in_doubt_is_taken_from_the_best_run_where_it_is_not() -> Non
         return derive.reduce_runs(runs, [PROBE]).profile["first_per_s"].runs
 
     quiet, newer, quick = run("a", 10.0), run("b", 9.0, "busy"), run("c", 11.0, quick=True)
-    assert taken(quiet, newer, quick) == ("a",)
-    assert taken(newer, quick) == ("c",)
-    assert taken(newer) == ("b",)
+    assert taken(quiet, newer, quick) == ("a",) and taken(newer, quick) == ("c",) and taken(newer) == ("b",)

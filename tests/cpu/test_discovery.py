@@ -14,8 +14,7 @@ SUITE = discover()
 
 def test_two_files_in_a_folder_are_a_probe(tmp_path: Path) -> None:
     probe = named("steady", fake_probes.write(tmp_path, "steady"))
-    assert (probe.name, probe.family) == ("steady", "fake")
-    assert probe.source == tmp_path / "fake" / "steady.cu"
+    assert (probe.name, probe.family) == ("steady", "fake") and probe.source == tmp_path / "fake" / "steady.cu"
     assert probe.source.is_file()
 
 
@@ -58,8 +57,7 @@ class TestEveryProbeOfTheSuite:
     """What each probe must keep to, so that a new one needs no test of its own."""
 
     def test_asks_one_question(self, probe) -> None:  # type: ignore[no-untyped-def]
-        assert probe.asks.endswith("?")
-        assert probe.archs
+        assert probe.asks.endswith("?") and probe.archs
 
     def test_names_its_units(self, probe) -> None:  # type: ignore[no-untyped-def]
         suffixes = ("_cycles", "_ns", "_per_s", "_per_clk_sm", "_per_clk", "_bytes", "_mhz", "_per_way")
@@ -72,13 +70,11 @@ class TestEveryProbeOfTheSuite:
 
     def test_has_its_kernel_beside_it(self, probe) -> None:  # type: ignore[no-untyped-def]
         if probe.archs != ("host",):
-            assert probe.source.is_file()
-            assert probe.builds is not None
+            assert probe.source.is_file() and probe.builds is not None
 
     def test_has_fewer_points_when_quick(self, probe) -> None:  # type: ignore[no-untyped-def]
         every, quick = set(probe.points()), set(probe.points(quick=True))
-        assert quick
-        assert quick <= every or all(axis.quick for axis in probe.axes if axis.quick is not None)
+        assert quick and (quick <= every or all(axis.quick for axis in probe.axes if axis.quick is not None))
 
 
 def test_every_gpu_probe_bounds_every_metric_at_every_point() -> None:

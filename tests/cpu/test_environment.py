@@ -97,8 +97,7 @@ def test_where_pip_fails_its_last_lines_are_shown_and_the_next_one_tries_again(c
     assert "pip could not install lane host" in sentence and ".venv/pip.log" in sentence
     assert ".venv is ready" not in told.stdout
     (checkout.root / "pip").unlink()
-    assert checkout.run("bench", "").returncode == 0
-    assert checkout.said("pip_calls") == HOST_BENCH * 2
+    assert checkout.run("bench", "").returncode == 0 and checkout.said("pip_calls") == HOST_BENCH * 2
 
 
 def test_an_interrupted_set_up_is_finished_by_the_next_one(checkout: Checkout) -> None:
@@ -106,8 +105,7 @@ def test_an_interrupted_set_up_is_finished_by_the_next_one(checkout: Checkout) -
     process = checkout.start("bench", "")
     checkout.wait_for("begun")
     os.killpg(process.pid, signal.SIGINT)
-    assert "interrupted; the same command goes on" in process.communicate(timeout=180)[1]
-    assert process.returncode == 2
+    assert "interrupted; the same command goes on" in process.communicate(timeout=180)[1] and process.returncode == 2
     (checkout.root / "pip").unlink()
     (checkout.root / ".venv" / "fetched").touch()
     assert ".venv is ready" in checkout.run("bench", "").stdout
@@ -145,25 +143,21 @@ def test_an_interrupted_set_up_of_another_lane_is_made_anew(checkout: Checkout) 
 
 def test_the_environment_of_a_gpu_serves_lane_host_and_no_other(checkout: Checkout) -> None:
     checkout.write("lane", "cuda\n")
-    assert checkout.run("bench", "").returncode == 0
-    assert checkout.run("bench", "host").stdout == ""
-    assert checkout.run("bench", "").stdout == ""
-    assert checkout.run("dev", "host").returncode == 0
+    assert checkout.run("bench", "").returncode == 0 and checkout.run("bench", "host").stdout == ""
+    assert checkout.run("bench", "").stdout == "" and checkout.run("dev", "host").returncode == 0
     assert checkout.said("pip_calls").endswith("constraints/cuda.txt --editable .[cuda,dev]\n")
     assert "making .venv anew" in checkout.run("bench", "volta").stdout
 
 
 def test_a_lane_that_was_asked_for_is_not_taken_for_what_was_found(checkout: Checkout) -> None:
-    assert checkout.run("bench", "host").returncode == 0
-    assert not checkout.said("lane_calls")
+    assert checkout.run("bench", "host").returncode == 0 and not checkout.said("lane_calls")
     checkout.write("lane", "cuda\n")
     assert "making .venv anew" in checkout.run("bench", "").stdout
 
 
 def test_where_no_lane_serves_the_gpu_nothing_is_installed(checkout: Checkout) -> None:
     (checkout.root / "lane").unlink()  # so that its `cat` fails
-    assert checkout.run("bench", "").returncode == 2
-    assert not checkout.said("pip_calls")
+    assert checkout.run("bench", "").returncode == 2 and not checkout.said("pip_calls")
 
 
 def test_a_lane_that_does_not_exist_is_one_sentence(checkout: Checkout) -> None:

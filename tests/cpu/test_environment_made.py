@@ -15,8 +15,7 @@ def test_python_3_10_installs_uv_in_a_corner_and_uv_makes_it(bare: Checkout) -> 
     told = bare.run("bench", "")
     assert (told.returncode, told.stderr) == (0, "")
     assert "here is Python 3.10.12, and none from 3.11 to 3.14 with venv; uv fetches Python 3.12" in told.stdout
-    assert "--target .venv-uv" in bare.said("uv_installs")
-    assert "--python 3.12 .venv" in bare.said("uv_calls")
+    assert "--target .venv-uv" in bare.said("uv_installs") and "--python 3.12 .venv" in bare.said("uv_calls")
     assert bare.said("pip_calls") == HOST_BENCH
 
 
@@ -30,8 +29,7 @@ def test_a_uv_on_the_path_is_used(bare: Checkout) -> None:
 def test_a_new_enough_python_without_venv_leaves_it_to_uv(bare: Checkout) -> None:
     bare.program("python3", '#!/bin/sh\ncase "$*" in -m*) mkdir .venv; exit 1 ;; esac\n')
     bare.program("uv", FAKE_UV.format(venv=f"[ ! -e .venv ] && {MAKES}"))
-    assert bare.run("bench", "").returncode == 0
-    assert bare.said("pip_calls") == HOST_BENCH
+    assert bare.run("bench", "").returncode == 0 and bare.said("pip_calls") == HOST_BENCH
 
 
 @pytest.mark.parametrize(
@@ -71,13 +69,11 @@ def test_an_environment_that_was_moved_is_made_anew(checkout: Checkout, tmp_path
 def test_an_environment_without_pip_is_made_anew(checkout: Checkout) -> None:
     assert checkout.run("bench", "").returncode == 0
     (checkout.root / ".venv" / "bin" / "pip").unlink()
-    assert checkout.run("bench", "").returncode == 0
-    assert checkout.said("pip_calls") == HOST_BENCH * 2
+    assert checkout.run("bench", "").returncode == 0 and checkout.said("pip_calls") == HOST_BENCH * 2
 
 
 def test_an_environment_that_somebody_made_is_kept(checkout: Checkout) -> None:
-    made = [str(checkout.root / "bin" / "python3.12"), "-m", "venv", ".venv"]
-    subprocess.run(made, cwd=checkout.root, check=True)
+    subprocess.run([str(checkout.root / "bin" / "python3.12"), "-m", "venv", ".venv"], cwd=checkout.root, check=True)
     checkout.write(".venv/kept", "")
     assert checkout.run("bench", "").returncode == 0
     assert checkout.said("pip_calls") == HOST_BENCH and (checkout.root / ".venv" / "kept").exists()

@@ -40,8 +40,7 @@ def test_edges_are_those_of_the_band_and_packed_ones_move_with_each_sequence() -
 def test_scores_are_scaled_after_the_cap() -> None:
     launch = HopperLaunch()
     fill(launch, replace(PLAIN, softcap=50.0), (2, 8, 300, 128), (2, 2, 500, 128), 128)
-    assert launch.scale_log2 == pytest.approx(50 / math.log(2))
-    assert launch.softcap == pytest.approx(128**-0.5 / 50)
+    assert launch.scale_log2 == pytest.approx(50 / math.log(2)) and launch.softcap == pytest.approx(128**-0.5 / 50)
 
 
 def test_a_slope_is_counted_in_raw_scores() -> None:

@@ -28,8 +28,7 @@ def test_a_product_shows_the_lane_of_every_element_and_frames_one() -> None:
     shown = Product(fragment("A", 4, 2), fragment("B", 2, 3), fragment("D", 4, 3))
     figure = draw.product(shown, "a title", mark=1)
     for axes, matrix in zip(figure.axes, (shown.a, shown.b, shown.d), strict=False):
-        assert texts(axes)[:-1] == [str(lane) for lane in matrix.thread.ravel()]
-        assert frames(axes) == 2
+        assert texts(axes)[:-1] == [str(lane) for lane in matrix.thread.ravel()] and frames(axes) == 2
     assert "a title" in [text.get_text() for text in figure.texts]
 
 
@@ -55,8 +54,7 @@ def test_a_listing_shows_every_instruction_with_its_bits() -> None:
         ("HMMA.16816.F32 R4, R4, R12, RZ", word(stall=15, waits=(2,), reuse=0b101)),
     )
     (axes,) = figures_sass.listing(code, ("HMMA",), "sm80").axes
-    written = texts(axes)
-    assert {*(i.text for i in code), "4", "15", "02", "0000", "0010"} <= set(written)
+    assert {*(i.text for i in code), "4", "15", "02", "0000", "0010"} <= set(texts(axes))
     assert [text.get_text() for text in axes.texts if text.get_weight() == "bold"] == [code[1].text]
     markers = [line.get_marker() for line in axes.lines]
     assert (markers.count("v"), markers.count("o")) == (2, 1)
@@ -74,6 +72,5 @@ def test_a_latency_table_tells_counted_cycles_from_scoreboards() -> None:
 
 
 def test_work_names_every_instruction() -> None:
-    both = [Work("a", 4096, 2048), Work("b", 4096, 1500, measured=True)]
-    (axes,) = figures_sass.work(both, "").axes
+    (axes,) = figures_sass.work([Work("a", 4096, 2048), Work("b", 4096, 1500, measured=True)], "").axes
     assert {"a", "b", "1 cycle", "128 cycles"} <= set(texts(axes))

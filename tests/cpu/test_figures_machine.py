@@ -28,8 +28,7 @@ def test_a_machine_has_its_own_ladder_with_its_own_levels(gpu: str, curves: int,
     figure = figures_machine.ladder(profile, runs)
     assert figure is not None
     (axes,) = figure.axes
-    assert len(axes.get_legend().get_texts()) == curves
-    assert [text.get_text() for text in axes.texts] == levels
+    assert len(axes.get_legend().get_texts()) == curves and [text.get_text() for text in axes.texts] == levels
     pictures = figures_machine.pictures(profile, runs)
     assert len(pictures) == count and all(picture.svg.startswith(b"<?xml") for picture in pictures)
 
@@ -44,5 +43,4 @@ def test_disturbed_rows_are_not_drawn_where_every_point_has_others() -> None:
     profile, runs = shipped("host-amd-epyc-f26m2-2c")
     rows = figures_machine.behind(profile, runs, "host_matmul")
     assert len(rows) == 15 and not any("busy" in flags for flags in rows["flags"])
-    busy = runs[runs["campaign"] == 1]
-    assert len(figures_machine.behind(profile, busy, "host_matmul")) == 3
+    assert len(figures_machine.behind(profile, runs[runs["campaign"] == 1], "host_matmul")) == 3

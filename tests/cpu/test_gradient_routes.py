@@ -21,8 +21,7 @@ def test_the_second_derivative_is_right_and_warns_of_nothing():
 
 def test_a_gradient_penalty_reaches_the_inputs():
     tensors = inputs(1, 5, 2, 4)
-    ours = flash_attn_func(*tensors, causal=True)
-    (first,) = torch.autograd.grad(ours.square().sum(), tensors[0], create_graph=True)
+    (first,) = torch.autograd.grad(flash_attn_func(*tensors, causal=True).square().sum(), tensors[0], create_graph=True)
     (second,) = torch.autograd.grad(first.square().sum(), tensors[1])
     q, k, v = (t.detach().transpose(1, 2).requires_grad_() for t in tensors)
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):  # the one that has a second derivative

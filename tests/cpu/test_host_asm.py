@@ -208,5 +208,4 @@ def test_a_spilled_register_breaks_the_contract() -> None:
 
 def test_only_loops_without_loops_in_them_are_innermost() -> None:
     (loop,) = innermost_loops(X86)
-    assert loop[0] == ".LBB0_7:"
-    assert "jne" in loop[-1]
+    assert loop[0] == ".LBB0_7:" and "jne" in loop[-1]

@@ -68,8 +68,7 @@ def test_data_caches_are_read_and_the_instruction_cache_is_not(tmp_path: Path, m
 def test_a_system_that_says_nothing_gives_unknown_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_cpu, "SYS_CPU", tmp_path)
     monkeypatch.setattr(host_cpu, "_sysctl_text", lambda _: "")
-    assert host_cpu.caches.__wrapped__() == host_cpu.Caches()
-    assert host_cpu.Caches().last_bytes is None
+    assert host_cpu.caches.__wrapped__() == host_cpu.Caches() and host_cpu.Caches().last_bytes is None
 
 
 @pytest.mark.parametrize(
@@ -83,9 +82,7 @@ def test_lanes_follow_the_instruction_sets_and_the_unknown_is_widest(features: s
 
 def test_the_machine_is_a_host_with_a_clock_only_where_the_system_admits_one() -> None:
     machine = host_cpu.machine()
-    assert machine.arch.name == "host"
-    assert machine.sm_count == len(host_cpu.cores()) >= 1
-    assert machine.gpu == host_cpu.host_slug()
-    assert machine.dram_bytes > 0
+    assert machine.arch.name == "host" and machine.sm_count == len(host_cpu.cores()) >= 1
+    assert machine.gpu == host_cpu.host_slug() and machine.dram_bytes > 0
     assert host_cpu.fastest_hz(replace(machine, clock_hz=None)) == host_cpu.FASTEST_CLOCK_HZ
     assert host_cpu.fastest_hz(replace(machine, clock_hz=1e9)) == 1e9

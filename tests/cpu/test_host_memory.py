@@ -11,10 +11,8 @@ def test_memory_is_aligned_and_holds_what_is_asked(nbytes: int) -> None:
     memory = Memory(nbytes)
     whole = memory.array(np.uint8)
     whole[:] = 7
-    assert memory.address % HUGE_PAGE == 0
-    assert whole.__array_interface__["data"][0] == memory.address
+    assert memory.address % HUGE_PAGE == 0 and whole.__array_interface__["data"][0] == memory.address
     assert whole.nbytes == nbytes
     part = memory.array(np.float32, 64 * (nbytes > 64), 32)
-    assert part.__array_interface__["data"][0] % 64 == 0
-    assert part.nbytes == 32
+    assert part.__array_interface__["data"][0] % 64 == 0 and part.nbytes == 32
     assert memory.page_flag() in ((), ("small-pages",))

@@ -87,8 +87,7 @@ def test_products_and_streams_are_right() -> None:
     words = rng.integers(-100, 100, 1000)
     copied = np.empty_like(words)
     host_bandwidth.copy(words, copied, 3)
-    assert (copied == words ^ 3).all()
-    assert host_bandwidth.read(words, 3) == 3 * words.sum()
+    assert (copied == words ^ 3).all() and host_bandwidth.read(words, 3) == 3 * words.sum()
     a, b, c = rng.normal(size=(3, 500))
     host_bandwidth.triad(a, b, c, 1)
     assert c == pytest.approx(a + 3 * b)
@@ -106,8 +105,7 @@ def test_a_footprint_lies_in_its_level(l1: int, l2: int | None, l3: int | None, 
         host_bandwidth.footprint_bytes(level, threads, caches, 64 * KIB**3) for level in ("l1", "l2", "l3", "dram")
     )
     assert 0 < (l1_bytes or 0) < l1 * KIB
-    assert (l2_bytes is None) == (l2 is None)
-    assert l2_bytes is None or l1 * KIB <= l2_bytes < (l2 or 0) * KIB
+    assert (l2_bytes is None) == (l2 is None) and (l2_bytes is None or l1 * KIB <= l2_bytes < (l2 or 0) * KIB)
     if l3_bytes is not None:
         assert l3 and 2 * (l2 or l1) * KIB <= l3_bytes <= l3 * KIB // 2 // threads
     assert dram_bytes and dram_bytes >= 4 * (l2 or l1) * KIB

@@ -19,8 +19,7 @@ def test_every_unit_of_every_work_is_done_on_its_own_thread(device: HostDevice, 
         done[which].append(units)
 
     device.pool.team(bench.threads).run([lambda n, i=i: work(i, n) for i in range(bench.threads)], 7)
-    assert done == [[7]] * bench.threads
-    assert len({*threads, threading.get_ident()}) == bench.threads + 1
+    assert done == [[7]] * bench.threads and len({*threads, threading.get_ident()}) == bench.threads + 1
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system cannot pin a thread")
@@ -29,8 +28,7 @@ def test_workers_are_pinned_and_the_caller_is_not(device: HostDevice, bench: Hos
     seen: list[set[int]] = []
     device.pool.team(1).run([lambda _: seen.append(os.sched_getaffinity(0))], 1)
     bench.library(lambda n: [seen.append(os.sched_getaffinity(0)) for _ in range(n)])
-    assert [len(seen[0]), seen[-1]] == [1, before]
-    assert os.sched_getaffinity(0) == before
+    assert [len(seen[0]), seen[-1]] == [1, before] and os.sched_getaffinity(0) == before
 
 
 def test_a_failing_work_is_raised_and_the_team_works_on(device: HostDevice, bench: HostBench) -> None:

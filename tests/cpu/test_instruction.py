@@ -18,8 +18,7 @@ from tests.cpu.listing import assemble, word
 def test_every_control_field_comes_back(stall: int, write: int, read: int, waits: set[int], reuse: int) -> None:
     control = instruction.Control.of(word(stall, write, read, tuple(waits), reuse) | 0xFFFFFFFF)
     assert (control.stall, control.reuse, control.waits, control.yield_) == (stall, reuse, waits, True)
-    assert control.write_barrier == (None if write == 7 else write)
-    assert control.sets == {write, read} - {7}
+    assert control.write_barrier == (None if write == 7 else write) and control.sets == {write, read} - {7}
 
 
 def registers(first: int, count: int) -> set[str]:
@@ -70,8 +69,7 @@ def test_registers_of(text: str, writes: set[str], reads: set[str]) -> None:
 
 def test_a_branch_has_its_target_and_a_depbar_its_scoreboard() -> None:
     branch, uniform, depbar, _ = assemble("@P0 BRA 0x40", "BRA.U UP0, 0x1b0", "DEPBAR.LE SB3, 0x0", "EXIT")
-    assert (branch.target, uniform.target, depbar.target) == (0x40, 0x1B0, None)
-    assert depbar.waits == {3}
+    assert (branch.target, uniform.target, depbar.target) == (0x40, 0x1B0, None) and depbar.waits == {3}
 
 
 def test_a_listing_that_misses_a_line_is_refused() -> None:

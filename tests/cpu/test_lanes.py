@@ -153,8 +153,7 @@ def test_the_lane_is_printed_and_why_beside_it(tmp_path: Path, text: str, code: 
     command = [sys.executable, str(ROOT / "constraints" / "lane.py")]
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     told = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert (told.returncode, told.stdout) == (code, lane)
-    assert why in told.stderr and told.stderr.count("\n") == 1
+    assert (told.returncode, told.stdout) == (code, lane) and why in told.stderr and told.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", LANES)
@@ -196,14 +195,12 @@ def test_the_pins_hold_what_was_chosen(name: str) -> None:
 @pytest.mark.parametrize("extras", [(), ("volta",), ("cuda",)], ids=LANES)
 def test_bench_needs_no_torch_in_any_lane(extras: tuple[str, ...]) -> None:
     needs = {requirement.name for requirement in requirements(*extras)}
-    assert "numba" in needs
-    assert "torch" not in needs
+    assert "numba" in needs and "torch" not in needs
 
 
 def test_make_without_a_new_enough_python_says_so() -> None:
     told = subprocess.run(["make", "bench", "PYTHON=no-such-python"], capture_output=True, text=True, cwd=ROOT)
-    assert told.returncode != 0
-    assert "no-such-python is no Python 3.11 or newer" in told.stderr
+    assert told.returncode != 0 and "no-such-python is no Python 3.11 or newer" in told.stderr
 
 
 def test_an_environment_that_is_named_is_used_as_it_is() -> None:
@@ -221,8 +218,7 @@ def test_make_hands_the_step_and_the_lane_on() -> None:
 def test_the_wheel_needs_what_bench_needs_and_pip() -> None:
     make = ["make", "--dry-run", "wheel", "PYTHON=", "LANE="]
     told = subprocess.run(make, capture_output=True, text=True, cwd=ROOT, check=True).stdout
-    assert 'constraints/environment.sh bench ""' in told
-    assert "-m pip " in told and "hatchling" not in told
+    assert 'constraints/environment.sh bench ""' in told and "-m pip " in told and "hatchling" not in told
 
 
 def test_make_lists_its_targets() -> None:

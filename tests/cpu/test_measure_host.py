@@ -31,16 +31,14 @@ def test_the_prelude_runs_before_each_timed_piece_on_its_thread(bench: HostBench
 
     bench.alone(work, prelude=lambda: calls.append(("prelude", threading.get_ident())))
     prepared = [i for i, (name, _) in enumerate(calls) if name == "prelude"]
-    assert len(prepared) >= 3
-    assert all(calls[i + 1][0] == "work" for i in prepared)
+    assert len(prepared) >= 3 and all(calls[i + 1][0] == "work" for i in prepared)
     assert len({thread for _, thread in calls}) == 1
 
 
 @pytest.mark.parametrize("disturbed", [0.0, 1e-2])
 def test_neither_the_call_nor_a_disturbance_is_in_the_value(bench: HostBench, disturbed: float) -> None:
     timing = bench._timed(Clockwork(50e-6, 3e-9, disturbed), [lambda _: None])  # type: ignore[arg-type]
-    assert timing.seconds == pytest.approx(3e-9, rel=1e-6)
-    assert timing.low <= timing.seconds <= timing.high
+    assert timing.seconds == pytest.approx(3e-9, rel=1e-6) and timing.low <= timing.seconds <= timing.high
     assert (timing.high > 1.5 * timing.seconds) == (disturbed > 0)
 
 
@@ -58,5 +56,4 @@ def test_samples_hold_their_value_and_agree_in_both_units(seconds: float, spread
         assert sample.low <= sample.value <= sample.high
         assert (sample.n, sample.clock_mhz, sample.flags) == (9, mhz, ("busy",))
     assert cycles.value / ns.value == pytest.approx(mhz / 1e3)
-    assert rate.value / per_clock.value == pytest.approx(mhz * 1e6)
-    assert rate.value * ns.value == pytest.approx(64e9)
+    assert rate.value / per_clock.value == pytest.approx(mhz * 1e6) and rate.value * ns.value == pytest.approx(64e9)

@@ -46,8 +46,7 @@ def test_the_busiest_unit_has_no_less_than_its_share_and_no_less_than_the_longes
             seen = min(seq_kv, step + row_step) if causal else seq_kv
             cost += row_step * math.ceil(seen / column_step) * column_step
         costs.append(cost / (rows * columns))
-    assert share.tiles >= max(costs) - 1e-9
-    assert share.tiles >= heads * sum(costs) / units - 1e-9
+    assert share.tiles >= max(costs) - 1e-9 and share.tiles >= heads * sum(costs) / units - 1e-9
     assert share.tiles <= heads * sum(costs) / units + max(costs) + 1e-9
     assert share.busy_units == min(units, heads * len(costs))
 
@@ -84,8 +83,7 @@ def test_terms_of_one_phase_overlap_and_phases_follow():
     later = Demand("exp again", "two", 24e9, "exp_f32_per_s")
     problem = AttentionProblem(1, 4, 4, 4, 4, 8)
     prediction = predict(host_profile(), problem, toy(fma, exp, later), Config())
-    assert prediction.seconds == pytest.approx(4.0 + 2.0)
-    assert prediction.bound_by == "fma"
+    assert prediction.seconds == pytest.approx(4.0 + 2.0) and prediction.bound_by == "fma"
     assert prediction.unhidden_seconds == pytest.approx(4.0 + 2.0 + 2.0)
 
 
@@ -148,5 +146,4 @@ def test_float64_takes_twice_as_long_in_arithmetic():
 def test_an_efficiency_divides_the_prediction():
     plain = predict(host_profile(), LONG, OURS, TILE)
     corrected = predict(host_profile(), LONG, OURS, TILE, Efficiency(0.5, 3))
-    assert corrected.seconds == pytest.approx(2 * plain.seconds)
-    assert corrected.efficiency.timings == 3
+    assert corrected.seconds == pytest.approx(2 * plain.seconds) and corrected.efficiency.timings == 3

@@ -32,8 +32,7 @@ def kernel(*features, dtypes=("float16",), widest=128):
 )
 def test_the_fewest_changes_are_named(features, options, says):
     sizes = {"batch": 2, "heads_q": 2, "heads_kv": 2, "seq_q": 8, "seq_kv": 8, "head_dim": 64, "dtype": "float16"}
-    problem = AttentionProblem(**(sizes | options))
-    assert nearest(problem, HOST, (kernel(*features),)) == says
+    assert nearest(AttentionProblem(**(sizes | options)), HOST, (kernel(*features),)) == says
 
 
 def test_head_dims_beyond_every_kernel_have_no_near_call_but_one_at_256():

@@ -81,8 +81,7 @@ def sources(*suffixes: str) -> Iterator[str]:
 
 def test_the_wheel_holds_every_source_of_its_packages(names: set[str]) -> None:
     expected = set(sources(".py", ".cu", ".cuh", ".hpp", ".cpp"))
-    assert any(name.endswith(".cu") for name in expected)
-    assert expected <= names
+    assert any(name.endswith(".cu") for name in expected) and expected <= names
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
 
 
@@ -93,8 +92,7 @@ def test_the_wheel_ships_facts_profiles_and_schemas(names: set[str], folder: str
         for file in (ROOT / "data" / folder).rglob("*")
         if file.suffix in (".csv", ".json")
     }
-    assert expected
-    assert expected <= names
+    assert expected and expected <= names
 
 
 def test_the_wheel_holds_nothing_else(names: set[str]) -> None:
@@ -132,8 +130,7 @@ def test_the_wheel_explains_a_choice_from_each_shipped_profile(installed: Instal
     shipped = sorted(file.stem for file in (ROOT / "data" / "profiles").glob("*.json"))
     assert shipped, "no profile is committed; run `make bench`"
     for gpu in shipped:
-        choice = installed.json("-m", "attention", "explain", *SHAPE, "--gpu", gpu, "--json")
-        assert choice, gpu
+        assert installed.json("-m", "attention", "explain", *SHAPE, "--gpu", gpu, "--json"), gpu
 
 
 def test_the_installed_command_explains_a_choice_on_a_gpu_that_was_measured_and_on_one_that_was_not(
@@ -151,11 +148,9 @@ def test_the_installed_command_lists_its_verbs_and_imports_nothing_that_lies_aro
     (installed.folder / "attention.py").write_text("raise SystemExit('this must not run')")
     try:
         told = installed.run("--help", program="smscope")
-        assert (told.returncode, told.stderr) == (0, "")
-        assert "test-gpu" in told.stdout
+        assert (told.returncode, told.stderr) == (0, "") and "test-gpu" in told.stdout
         assert installed.json("list", "--json", program="smscope")
-        shadowed = installed.run("-c", "import smscope")
-        assert str(installed.folder / "attention.py") in shadowed.stderr
+        assert str(installed.folder / "attention.py") in installed.run("-c", "import smscope").stderr
     finally:
         (installed.folder / "attention.py").unlink()
 

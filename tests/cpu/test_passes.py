@@ -160,8 +160,7 @@ def test_a_wrong_backward_is_named_and_not_timed(monkeypatch: pytest.MonkeyPatch
 def test_the_bench_writes_backwards_beside_forwards(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     monkeypatch.setattr(turns, "CALLS", 3)
     code, out, _ = called(capsys, cli.main, "bench", "--shape", "1,2,1,24,40,16", "--causal", "--backward", "--json")
-    rows = json.loads(out)
-    assert not code and {row["timing"].get("passes") for row in rows} == {"backward"}
+    assert not code and {row["timing"].get("passes") for row in json.loads(out)} == {"backward"}
 
 
 STEPS = tuple(CudaBuild(f"attention_forward_{part}", (("PART", n),), 128, 1024) for n, part in enumerate("ab"))
@@ -170,8 +169,7 @@ STEPS = tuple(CudaBuild(f"attention_forward_{part}", (("PART", n),), 128, 1024) 
 def test_a_kernel_of_two_steps_is_two_builds_and_a_timing_holds_by_both(monkeypatch: pytest.MonkeyPatch) -> None:
     real = by_path("sm90a/forward/warp_specialised")
     two = replace(real, builds=lambda problem, config: STEPS, workspace=lambda problem, config: 4096)
-    jobs = build_matrix.jobs([two], wanted=("sm90a",))
-    assert {job.source.kernel for job in jobs} == {step.kernel for step in STEPS}
+    assert {job.source.kernel for job in build_matrix.jobs([two], wanted=("sm90a",))} == {step.kernel for step in STEPS}
     assert two.workspace(CACHED, Config()) == 4096 and real.workspace(CACHED, Config()) == 0
     monkeypatch.setattr(learned.cubins, "current", lambda _: frozenset({"a" * 64, "b" * 64}))
     known = learned._known(hopper_profile(), (two,))

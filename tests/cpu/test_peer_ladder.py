@@ -35,8 +35,7 @@ def test_lazy_rescaling_saves_a_multiplication_for_each_output_and_tile() -> Non
 
 def test_a_causal_row_tile_works_through_the_keys_up_to_its_end_longest_first() -> None:
     work = promise.keys_in_order(problem(), TILE)
-    assert len(work) == 2 * 16 * 16 and sum(work) == 2 * 16 * sum(range(1, 17))
-    assert work[0] == 16 and work[-1] == 1
+    assert len(work) == 2 * 16 * 16 and sum(work) == 2 * 16 * sum(range(1, 17)) and work[0] == 16 and work[-1] == 1
     assert set(promise.keys_in_order(problem(causal=False), TILE)) == {16}
 
 
@@ -59,8 +58,7 @@ def climb(*ideas: str) -> Climb:
 
 def test_the_figure_of_the_ladder_has_a_point_for_every_rung() -> None:
     climbs = [climb("turns", "lazy"), climb("lazy")]
-    letters = {(): "0", ("turns",): "1", ("lazy",): "2"}
-    (axes,) = figure_rungs.rungs(climbs, letters).axes
+    (axes,) = figure_rungs.rungs(climbs, {(): "0", ("turns",): "1", ("lazy",): "2"}).axes
     for line, each, places in zip(axes.lines, climbs, ([0, 1, 2], [0, 2]), strict=True):
         assert list(line.get_xdata()) == places
         assert list(line.get_ydata()) == pytest.approx([each.tflops(step) for step in each.rungs])
@@ -91,7 +89,6 @@ def test_the_loop_is_the_shortest_that_multiplies_and_exponentiates_and_branches
         "EXIT",
     )
     code = assemble(*((text, word()) for text in texts))
-    assert loop.innermost(code) == (1, 8)
-    assert loop.passed_over(code[1:8]) == {2, 3}
+    assert loop.innermost(code) == (1, 8) and loop.passed_over(code[1:8]) == {2, 3}
     with pytest.raises(ValueError, match="HGMMA"):
         loop.innermost(code[2:])

@@ -89,8 +89,7 @@ def test_a_ladder_is_read_upwards_and_its_whole_without_each_idea(data) -> None:
     assert climb.tile == Config(tuple(TILE.items()))
     assert climb.gain("overlap") == pytest.approx(1.5) and climb.gain("") is None and climb.gain("else") is None
     assert climb.lost_without("turns") == pytest.approx(550 / 480)
-    assert climb.lost_without("q_in_registers") == pytest.approx(500 / 480)
-    assert climb.lost_without("overlap") is None
+    assert climb.lost_without("q_in_registers") == pytest.approx(500 / 480) and climb.lost_without("overlap") is None
 
 
 @pytest.mark.parametrize("gone", range(1, 6))
@@ -125,8 +124,7 @@ def test_the_figure_has_a_bar_for_every_timing_and_the_ratio_above_ours() -> Non
 
 
 def test_a_candidate_that_does_not_take_a_cell_leaves_a_gap_and_strangers_are_drawn() -> None:
-    rows = [*cell()[1:], timing("peer/new", 850), *cell(causal=True)]
-    drawn = figure.beside_peers(results.by_cell(rows), "")
+    drawn = figure.beside_peers(results.by_cell([*cell()[1:], timing("peer/new", 850), *cell(causal=True)]), "")
     assert [len(heights(axes)) for axes in drawn.axes] == [4, 4]
     assert "new" in [text.get_text() for text in drawn.legends[0].get_texts()]
 

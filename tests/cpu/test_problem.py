@@ -136,8 +136,7 @@ def test_the_band_is_what_causality_and_window_say_however_they_are_written(leng
     band = problem.band()
     i, j = np.indices(seen.shape)
     told = (band.left is None or j >= i + band.left) & (band.right is None or j <= i + band.right)
-    assert np.array_equal(np.broadcast_to(told, seen.shape), seen)
-    assert problem.scores == 6 * seen.sum()
+    assert np.array_equal(np.broadcast_to(told, seen.shape), seen) and problem.scores == 6 * seen.sum()
     rows = np.arange(seq_q)
     begin, end = band.keys(rows, rows, seq_kv)
     assert np.array_equal(end - begin, seen.sum(1))
@@ -194,8 +193,7 @@ def test_a_problem_means_the_same_in_another_process():
 
 def test_packed_sequences_cost_what_their_mean_length_does():
     packed = AttentionProblem(4, 2, 2, 100, 100, 8, varlen=True, tokens_q=80, tokens_kv=120, causal=True)
-    assert packed.mean_lengths == (20, 30)
-    assert packed.scores == 8 * np.tri(20, 30).sum()
+    assert packed.mean_lengths == (20, 30) and packed.scores == 8 * np.tri(20, 30).sum()
 
 
 def test_flops_follow_the_convention_of_the_field():

@@ -34,15 +34,13 @@ def test_a_failure_costs_one_piece_and_a_fresh_process_goes_on() -> None:
     assert found["raise"] == Failed("ValueError: so it was asked")
     assert found["die"] == Failed("its process ended with exit code 3")
     said = {piece: found[piece].split() for piece in "abcd"}
-    assert all(words[0] == piece for piece, words in said.items())
-    assert len({words[1] for words in said.values()}) == 4
+    assert all(words[0] == piece for piece, words in said.items()) and len({words[1] for words in said.values()}) == 4
 
 
 def test_what_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "PIECE_LIMIT_S", 0.5)
     found = dict(answers([["hang", "a"]], opened))
-    assert found["hang"] == Failed("no answer within 0.5 s; its process was ended")
-    assert found["a"].startswith("a ")
+    assert found["hang"] == Failed("no answer within 0.5 s; its process was ended") and found["a"].startswith("a ")
 
 
 def test_a_family_that_fails_again_and_again_is_left() -> None:

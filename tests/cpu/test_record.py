@@ -48,9 +48,7 @@ def test_a_record_comes_back_as_it_was_written(
     point = {name: at for name, at in point.items() if at not in (float("inf"), float("-inf"))}
     files.append(file, ENVIRONMENT, row(value, point=point))
     run = record.read(file)
-    assert run.records[0].value == value
-    assert run.records[0].point == point
-    assert not run.finished
+    assert run.records[0].value == value and run.records[0].point == point and not run.finished
 
 
 def test_a_corrupt_line_is_named_and_the_rest_loads(tmp_path: Path) -> None:
@@ -60,8 +58,7 @@ def test_a_corrupt_line_is_named_and_the_rest_loads(tmp_path: Path) -> None:
         stream.write('{"kind": "record", "run_id": \n[1, 2]\n{"kind": "record", "colour": "red"}\n')
     files.append(file, row(2.0), Finished(run_id="r1", finished_utc="later"))
     run = record.read(file)
-    assert [r.value for r in run.records] == [1.0, 2.0]
-    assert run.finished
+    assert [r.value for r in run.records] == [1.0, 2.0] and run.finished
     assert [problem.split(":")[0] for problem in run.problems] == [f"run.jsonl, line {n}" for n in (3, 4, 5)]
 
 
@@ -72,9 +69,7 @@ def test_a_half_written_last_line_does_not_swallow_the_next_one(tmp_path: Path) 
         stream.write('{"kind": "record", "run')
     files.append(file, row(2.0))
     run = record.read(file)
-    assert [r.value for r in run.records] == [1.0, 2.0]
-    assert len(run.problems) == 1
-    assert "line 3" in run.problems[0]
+    assert [r.value for r in run.records] == [1.0, 2.0] and len(run.problems) == 1 and "line 3" in run.problems[0]
 
 
 def test_without_an_environment_the_file_is_refused_by_name(tmp_path: Path) -> None:
@@ -136,8 +131,7 @@ def test_runs_load_as_a_frame_with_a_column_per_axis(data: Path) -> None:
     file = data / "runs" / "test-gpu" / "r1.jsonl"
     files.append(file, ENVIRONMENT, row(1.0, point={"size": 1}), row(2.0, point={"size": 2}))
     frame = record.load_runs("test-gpu")
-    assert list(frame["value"]) == [1.0, 2.0]
-    assert list(frame["point.size"]) == [1, 2]
+    assert list(frame["value"]) == [1.0, 2.0] and list(frame["point.size"]) == [1, 2]
     assert set(frame["gpu"]) == {"test-gpu"}
 
 

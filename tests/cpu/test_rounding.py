@@ -68,8 +68,7 @@ def test_a_kernel_that_leaves_out_one_key_is_past_the_bound(keys):
 
 
 def test_sums_grow_with_their_length_and_then_with_its_root():
-    assert rounding.growth(16, 2.0**-24) == 16 * 2.0**-24
-    assert rounding.growth(10_000, 2.0**-24) == 800 * 2.0**-24
+    assert rounding.growth(16, 2.0**-24) == 16 * 2.0**-24 and rounding.growth(10_000, 2.0**-24) == 800 * 2.0**-24
 
 
 def test_scores_that_float32_cannot_tell_apart_have_no_bound():

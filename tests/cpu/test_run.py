@@ -66,13 +66,11 @@ def rows(run: Run, probe: str) -> list[Record]:
 )
 def test_every_fault_is_a_row_with_its_reason(bad_run: Run, probe: str, status: str, reason: str | None) -> None:
     found = rows(bad_run, probe)
-    assert {row.status for row in found} == {status}
-    assert {row.reason for row in found} == {reason}
+    assert {row.status for row in found} == {status} and {row.reason for row in found} == {reason}
 
 
 def test_the_suite_goes_on_after_each_of_them(bad_run: Run) -> None:
-    assert bad_run.finished
-    assert {row.probe for row in bad_run.records} == set(BAD)
+    assert bad_run.finished and {row.probe for row in bad_run.records} == set(BAD)
     assert [row.value for row in rows(bad_run, "steady")] == [5.0, 6.0, 7.0]
 
 
@@ -83,9 +81,7 @@ def test_a_value_past_its_bound_is_kept_for_the_reader_and_marked(bad_run: Run) 
 
 def test_a_probe_for_another_architecture_is_one_unsupported_row(bad_run: Run) -> None:
     (row,) = rows(bad_run, "gpu_only")
-    assert row.status == "unsupported"
-    assert row.reason is not None
-    assert row.reason.startswith("needs an NVIDIA GPU; ")
+    assert row.status == "unsupported" and row.reason is not None and row.reason.startswith("needs an NVIDIA GPU; ")
     assert row.reason.endswith(" is host")
 
 
@@ -99,8 +95,7 @@ def test_a_point_that_does_not_fit_is_unsupported_and_the_others_run(bad_run: Ru
 def test_a_run_file_names_no_folder_of_this_machine(bad_run: Run) -> None:
     text = bad_run.path.read_text()
     assert str(Path.home()) not in text.replace(str(Path("/")), "/") or str(Path.home()) == "/"
-    assert "someone" not in text
-    assert str(bad_run.path.parent) not in text
+    assert "someone" not in text and str(bad_run.path.parent) not in text
 
 
 def test_a_probe_that_breaks_worker_after_worker_is_given_up(data: Path, tmp_path: Path) -> None:
@@ -133,9 +128,7 @@ def test_an_answer_that_makes_no_sense_is_a_failed_row(tmp_path: Path, sample: S
     (probe,) = (p for p in discover(fake_probes.write(tmp_path, "steady")) if p.name == "steady")
     task = Task(0, probe, "host", Point((("size", 1),)))
     (row,) = judged("r", task, MACHINE, Answer(samples=(sample,) if sample else ()))
-    assert row.status == "failed"
-    assert row.reason is not None
-    assert said in row.reason
+    assert row.status == "failed" and row.reason is not None and said in row.reason
 
 
 def test_folders_are_cut_from_reasons_and_rates_are_not() -> None:
@@ -173,16 +166,14 @@ def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(data: Path, tmp
     assert (first.returncode, out) == (130, "")
     assert f"kept in {file.name}" in err
     kept = record.read(file)
-    assert not kept.finished
-    assert kept.problems == ()
+    assert not kept.finished and kept.problems == ()
 
     second = start(data, *arguments)
     out, err = second.communicate(timeout=60)
     assert second.returncode == 0, err
     assert f'"resumed_records": {len(kept.records)}' in out
     whole = record.read(file)
-    assert whole.finished
-    assert whole.records[: len(kept.records)] == kept.records
+    assert whole.finished and whole.records[: len(kept.records)] == kept.records
     assert Counter(map(plan.key_of, whole.records)) == {
         (c, "slow", "host", (("size", s),)): 1 for c in (0, 1) for s in range(30)
     }
@@ -227,8 +218,7 @@ def test_probes_in_doubt_are_measured_again_in_campaigns_of_their_own(data: Path
         seen.append(len(run.records))
         return (Doubt("steady_cycles", "steady", "measured while the machine was busy"),) * (len(seen) <= 2)
 
-    wanted = options(tmp_path, "steady", "throttled", campaigns=2, retries=3, doubted=doubted)
-    outcome = runner.run(wanted)
+    outcome = runner.run(options(tmp_path, "steady", "throttled", campaigns=2, retries=3, doubted=doubted))
     assert (outcome.retried, seen, outcome.run.finished) == (2, [8, 11, 14], True)
     again = [row for row in outcome.run.records if row.campaign >= 2]
     assert {(row.campaign, row.probe) for row in again} == {(2, "steady"), (3, "steady")}

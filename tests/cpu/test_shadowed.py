@@ -50,23 +50,20 @@ def test_a_file_or_folder_of_ones_own_is_named_and_not_run(tmp_path: Path, name:
     what = file if file.name != "__init__.py" else file.parent
     told = python(tmp_path / "own", ROOT, "-c", REACHED)
     said = f"smscope needs its own package '{name}', and {what} hides it: rename that, or start Python where"
-    assert (told.returncode, told.stdout) == (1, "")
-    assert f"smscope.ours.ShadowedError: {said}" in told.stderr
+    assert (told.returncode, told.stdout) == (1, "") and f"smscope.ours.ShadowedError: {said}" in told.stderr
 
 
 def test_a_script_of_the_same_name_is_named(tmp_path: Path) -> None:
     (tmp_path / "attention.py").write_text(REACHED)
     told = python(ROOT, ROOT, str(tmp_path / "attention.py"))
-    assert (told.returncode, told.stdout) == (1, "")
-    assert f"{tmp_path / 'attention.py'} hides it" in told.stderr
+    assert (told.returncode, told.stdout) == (1, "") and f"{tmp_path / 'attention.py'} hides it" in told.stderr
 
 
 def test_one_that_is_imported_already_is_named(tmp_path: Path) -> None:
     (tmp_path / "attention.py").write_text("")
     code = "import sys; import attention; sys.path.remove(''); sys.path_importer_cache.clear(); " + REACHED
     told = python(tmp_path, ROOT, "-c", code)
-    assert (told.returncode, told.stdout) == (1, "")
-    assert f"{tmp_path / 'attention.py'} hides it" in told.stderr
+    assert (told.returncode, told.stdout) == (1, "") and f"{tmp_path / 'attention.py'} hides it" in told.stderr
 
 
 def test_the_command_says_it_in_one_sentence(tmp_path: Path) -> None:

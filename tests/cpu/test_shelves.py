@@ -93,15 +93,13 @@ def test_levels_and_sizes_are_found_under_noise(l1: int, l2_ratio: int, l3_ratio
     sizes = (l1, l1 * l2_ratio, l1 * l2_ratio * l3_ratio)
     assume(sizes[2] * 8 <= SIZES[-1])  # as far as the probe's sweep goes
     clean = ladder(sizes)
-    noise = np.random.default_rng(seed).uniform(1.0, 1.03, (6, len(SIZES)))
-    measured = curves(*(clean * noise))
+    measured = curves(*(clean * np.random.default_rng(seed).uniform(1.0, 1.03, (6, len(SIZES)))))
     first = cache_latency(0, "footprint_bytes")(measured).per_campaign
     assert first == pytest.approx(np.full(6, LATENCY_NS[0]), rel=0.05)
     assert memory_latency("footprint_bytes")(measured).per_campaign.min() > 0.4 * LATENCY_NS[3]
     # A step of the sweep is 19 %; half of a random ring larger than a cache still hits, which moves the crossing up.
     found = cache_size(0, "footprint_bytes")(measured).per_campaign
-    assert (found > 0.8 * sizes[0]).all()
-    assert (found < 2.2 * sizes[0]).all()
+    assert (found > 0.8 * sizes[0]).all() and (found < 2.2 * sizes[0]).all()
 
 
 def test_sharp_ends_are_found_within_a_step() -> None:
@@ -112,8 +110,7 @@ def test_sharp_ends_are_found_within_a_step() -> None:
 
 
 def test_a_sloped_level_is_one_level() -> None:
-    sharp = np.select([size >= SIZES for size in CACHES], LATENCY_NS[:3], LATENCY_NS[3])
-    sloped = sharp * (SIZES / SIZES[0]) ** 0.1
+    sloped = np.select([size >= SIZES for size in CACHES], LATENCY_NS[:3], LATENCY_NS[3]) * (SIZES / SIZES[0]) ** 0.1
     assert len(shelves(SIZES, sloped)) == 4
 
 
@@ -175,8 +172,7 @@ def test_a_last_level_that_the_curve_leaves_is_a_cache() -> None:
         memory_latency("footprint_bytes")(curves(rising))
     assert cache_latency(2, "footprint_bytes")(curves(rising)).per_campaign == pytest.approx(LATENCY_NS[2])
     # The line above crosses twice the level at half of the largest footprint.
-    found = cache_size(2, "footprint_bytes")(curves(rising)).per_campaign
-    assert found == pytest.approx(SIZES[-1] / 2, rel=0.01)
+    assert cache_size(2, "footprint_bytes")(curves(rising)).per_campaign == pytest.approx(SIZES[-1] / 2, rel=0.01)
 
 
 def test_memory_counts_only_the_last_octave() -> None:
@@ -189,8 +185,7 @@ def test_memory_counts_only_the_last_octave() -> None:
 def test_the_ladder_has_five_points_that_are_memory(quick: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_cpu, "caches", lambda: host_cpu.Caches(48 * KIB, KIB**2, 32 * KIB**2))
     runs = [point["footprint_bytes"] for point in PROBE.points(quick) if not too_large(machine(2**34), point)]
-    assert runs[-1] == 256 * KIB**2
-    assert len([size for size in runs if size >= 64 * KIB**2]) == 5
+    assert runs[-1] == 256 * KIB**2 and len([size for size in runs if size >= 64 * KIB**2]) == 5
 
 
 def test_a_memory_too_small_to_leave_the_last_cache_gives_no_ladder(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,12 +103,10 @@ def test_an_archive_of_git_knows_its_commit(tree: Path, head: str, tmp_path: Pat
 def test_a_folder_inside_anothers_checkout_does_not_take_its_commit(tree: Path) -> None:
     inner = tree / "site-packages"
     (inner / "microbench").mkdir(parents=True)
-    assert stamp.commit_of(inner) == Commit(None, None)
-    assert stamp.write(inner) is None
+    assert stamp.commit_of(inner) == Commit(None, None) and stamp.write(inner) is None
 
 
 def test_a_checkout_without_a_commit_leaves_no_stamp(tmp_path: Path) -> None:
     (tmp_path / "microbench").mkdir()
     git(tmp_path, "init", "-q")
-    assert stamp.write(tmp_path) is None
-    assert stamp.commit_of(tmp_path) == Commit(None, None)
+    assert stamp.write(tmp_path) is None and stamp.commit_of(tmp_path) == Commit(None, None)

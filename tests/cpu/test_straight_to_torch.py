@@ -79,8 +79,7 @@ def test_a_value_that_torch_would_read_past_is_refused(queries, enable_gqa, valu
 @pytest.mark.parametrize("scale", [-0.25, 0.0])
 def test_what_torch_computes_wrong_is_not_left_to_it(scale):
     q, k, v = tensors(queries=8, keys=8)
-    seen = torch.ones(8, 8, dtype=torch.bool).tril()
-    scores = (scale * q.double() @ k.double().mT).masked_fill(~seen, -torch.inf)
+    scores = (scale * q.double() @ k.double().mT).masked_fill(~torch.ones(8, 8, dtype=torch.bool).tril(), -torch.inf)
     expected = (scores.softmax(-1) @ v.double()).float()
     torch.testing.assert_close(sdpa(q, k, v, is_causal=True, scale=scale), expected, rtol=0, atol=5e-6)
 

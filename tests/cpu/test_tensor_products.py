@@ -74,14 +74,12 @@ POINTS = [(probe, point) for probe in PROBES for point in probe.points() if dict
 
 @pytest.mark.parametrize(("probe", "point"), POINTS, ids=lambda value: str(getattr(value, "name", value)))
 def test_a_chip_at_its_limit_reports_its_bound(probe: Probe, point: Point) -> None:
-    bench = PeakBench(probe, point)
-    samples = probe.run(bench, point)
+    samples = probe.run(PeakBench(probe, point), point)
     assert {sample.metric for sample in samples} == {metric.name for metric in probe.metrics}
     for sample in samples:
         lower, upper = probe.metric(sample.metric).bound.at(H100, point)
         limit = lower if upper is None else upper
-        assert limit is not None
-        assert sample.value == pytest.approx(limit, rel=1e-9)
+        assert limit is not None and sample.value == pytest.approx(limit, rel=1e-9)
         beyond = limit / 1.05 if upper is None else limit * 1.05
         assert breaks(beyond, lower, upper)
 
@@ -93,10 +91,8 @@ def test_launches_fill_the_chip_and_fit_the_sm(probe: Probe, point: Point) -> No
     limits = H100.arch.limits
     assert limits is not None
     for launch in bench.launches:
-        assert launch.grid == H100.sm_count
-        assert launch.block % 32 == 0
-        assert launch.smem_bytes <= limits.smem_bytes_per_block
-        assert launch.args[2 if "wgmma" in probe.name else 1] > 0
+        assert launch.grid == H100.sm_count and launch.block % 32 == 0
+        assert launch.smem_bytes <= limits.smem_bytes_per_block and launch.args[2 if "wgmma" in probe.name else 1] > 0
 
 
 @pytest.mark.parametrize("n", [8, 16, 32])

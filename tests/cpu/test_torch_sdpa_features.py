@@ -55,8 +55,7 @@ def test_features_are_those_of_the_slow_path_in_float64(band, mask, sinks, dtype
 
 
 def test_a_band_alone_is_left_to_kernels_that_skip_what_it_hides():
-    problem = AttentionProblem(1, 2, 2, 64, 64, 16, window=(8, 8))
-    assert "computes all keys" in VARIANT.refusal(problem, HOST)
+    assert "computes all keys" in VARIANT.refusal(AttentionProblem(1, 2, 2, 64, 64, 16, window=(8, 8)), HOST)
     long = AttentionProblem(1, 2, 2, 16384, 16384, 16, window=(8, 8), sinks=True)
     assert "writes a band into a mask" in VARIANT.refusal(long, HOST)
 

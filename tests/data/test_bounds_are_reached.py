@@ -46,8 +46,7 @@ def _reached(path: str) -> dict[tuple[str, str], float]:
     for row in run.records:
         if row.status != "ok" or row.value is None or row.probe not in probes:
             continue
-        point = Point(tuple(row.point.items()))
-        lower, upper = probes[row.probe].metric(row.metric).bound.at(machine, point)
+        lower, upper = probes[row.probe].metric(row.metric).bound.at(machine, Point(tuple(row.point.items())))
         shares = [row.value / upper if upper else 0.0, lower / row.value if lower else 0.0]
         found[row.probe, row.metric] = max(*shares, found[row.probe, row.metric])
     return dict(found)

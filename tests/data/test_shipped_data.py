@@ -60,8 +60,7 @@ def test_a_new_machine_is_not_among_the_tests_data(checkout: Path, tmp_path: Pat
 def test_a_known_machine_measured_again_is_as_git_has_it(checkout: Path, tmp_path: Path) -> None:
     write(checkout, KNOWN, "measured")
     data = lay_out(checkout, tmp_path / "copy")
-    assert files(data) == EXPECTED
-    assert (data / "profiles" / f"{KNOWN}.json").read_text() == "committed"
+    assert files(data) == EXPECTED and (data / "profiles" / f"{KNOWN}.json").read_text() == "committed"
 
 
 def test_what_is_added_is_tested_before_it_is_committed(checkout: Path, tmp_path: Path) -> None:

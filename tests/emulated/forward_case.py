@@ -156,8 +156,7 @@ def expected_of(case: ForwardCase, inputs: Inputs) -> Expected:
             torch.from_numpy(case.values(bits[(*at, place)]).astype(np.float64))
             for bits, place in ((inputs.q, rows), (inputs.k, columns), (inputs.v, columns))
         )
-        exact = _attend(case, inputs, index, *tensors, torch.float64)
-        out[(*at, rows)], lse[(*at, rows)], largest[(*at, rows)] = exact
+        out[(*at, rows)], lse[(*at, rows)], largest[(*at, rows)] = _attend(case, inputs, index, *tensors, torch.float64)
         low[(*at, rows)] = _attend(case, inputs, index, *tensors, getattr(torch, case.dtype))[0]
         if case.lengths:
             first_query, first_key = first_query + queries, first_key + keys

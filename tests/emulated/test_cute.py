@@ -129,8 +129,7 @@ def test_every_format_of_mma_sync_agrees_with_cute(cute: dict[str, Indices], nam
     sides = (("a", 16), ("b", 8), ("c", 16))
     places = [fragment(cute, f"{printed}.{operand}", 32, extent) for operand, extent in sides]
     rng = np.random.default_rng(wrapper.k)
-    low = 0 if "u8" in kind else -4
-    a, b, c = (rng.integers(low, 5, side) for side in ((16, wrapper.k), (8, wrapper.k), (16, 8)))
+    a, b, c = (rng.integers(0 if "u8" in kind else -4, 5, side) for side in ((16, wrapper.k), (8, wrapper.k), (16, 8)))
     fa, fb = (
         number_formats.registers(number_formats.bits_of(m[at], of))
         for m, at, of in ((a, places[0], wrapper.a), (b, places[1], wrapper.b))

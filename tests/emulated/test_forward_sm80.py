@@ -122,6 +122,5 @@ def test_it_compiles_for_every_gpu_it_serves_without_spills(head_dim: int, confi
     problem = ForwardCase(seq_q=512, seq_kv=512, head_dim=head_dim).problem
     (cubin,) = compile_all(list(sources_of(by_path(PATH), problem, config, by_name(arch))))
     assert isinstance(cubin, Cubin), cubin
-    opcodes = {instruction.opcode.split(".")[0] for instruction in cubin.instructions()}
-    assert {"HMMA", "LDSM", "LDGSTS"} <= opcodes
+    assert {"HMMA", "LDSM", "LDGSTS"} <= {instruction.opcode.split(".")[0] for instruction in cubin.instructions()}
     assert cubin.resources.spill_store_bytes == 0

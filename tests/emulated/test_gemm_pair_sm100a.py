@@ -47,6 +47,5 @@ class TestGemm(Planted):
         boxes = zip(inputs, (m // 2, 64), strict=True)
         maps = [TensorMap(each, (side, 64), "bf16", swizzle=128).emulated() for each, side in boxes]
         smem_bytes = 2 * (m // 2 + 64) * 128 + 7 * 8 + 4
-        arguments = (*maps, c, DEPTH, COLUMNS, bug)
-        self.load(device, m=m)((4, COLUMNS // 128), (192,), arguments, smem_bytes, cluster=(2,))
+        self.load(device, m=m)((4, COLUMNS // 128), (192,), (*maps, c, DEPTH, COLUMNS, bug), smem_bytes, cluster=(2,))
         return c

@@ -41,6 +41,5 @@ class TestGemm(Planted):
         matrices = (m if as_drawn else m.T for m, as_drawn in zip((case.a, case.b), by_rows, strict=True))
         stored = [device.asarray(np.ascontiguousarray(m, np.float16).view(np.uint16)) for m in matrices]
         c = device.full((ROWS, COLUMNS), np.nan, np.float32)
-        arguments = (*stored, c, ROWS, COLUMNS, DEPTH, bug)
-        self.load(device, **variant)((1, ROWS // 16), (128,), arguments, shared_mem=512)
+        self.load(device, **variant)((1, ROWS // 16), (128,), (*stored, c, ROWS, COLUMNS, DEPTH, bug), shared_mem=512)
         return c.astype(np.uint16).view(np.float16).astype(np.float32) if variant.get("f16") else c

@@ -24,8 +24,7 @@ def lowered(defines: dict[str, int | str], a: Any, b: Any, d: Any) -> Any:
     memory: dict[int, int] = {}
     for start, array in ((A_AT, a), (B_AT, b), (D_AT, d)):
         memory |= {start + 4 * i: int(word) for i, word in enumerate(array.view(np.uint32).ravel())}
-    constants = {PARAMETERS: A_AT, PARAMETERS + 8: B_AT, PARAMETERS + 16: D_AT}
-    Warp(constants, memory).run(cubin.instructions())
+    Warp({PARAMETERS: A_AT, PARAMETERS + 8: B_AT, PARAMETERS + 16: D_AT}, memory).run(cubin.instructions())
     return np.array([memory[D_AT + 4 * i] for i in range(d.size)], np.uint32).reshape(d.shape)
 
 

@@ -33,5 +33,4 @@ FOUND_BY: dict[tuple[str, str], tuple[Mode, ...]] = {
 @pytest.mark.parametrize(("family", "bug"), FOUND_BY)
 def test_a_bug_shows_in_these_modes(family: str, bug: str) -> None:
     kernel = {"sm80": sm80, "sm90a": sm90a, "sm100a": sm100a}[family].TestAttention()
-    found = tuple(mode for mode in MODES if kernel.ends(bug, mode, races=False)[0] != "missed")
-    assert found == FOUND_BY[family, bug]
+    assert tuple(mode for mode in MODES if kernel.ends(bug, mode, races=False)[0] != "missed") == FOUND_BY[family, bug]

@@ -45,8 +45,7 @@ def through(
     """A box by the first map to shared memory and `image`, from there by the second, and added by the third."""
     at = device.asarray(np.array([*start[::-1], *(stored or start)[::-1]], np.int32))
     kernel = load(device, "copy_box", RANK=len(start), ADDS=1)
-    arguments = (*(each.emulated() for each in maps), at, image, image.nbytes // 4)
-    kernel((1,), (32,), arguments, shared_mem=SMEM_BYTES)
+    kernel((1,), (32,), (*(each.emulated() for each in maps), at, image, image.nbytes // 4), shared_mem=SMEM_BYTES)
 
 
 def copy(
