@@ -40,7 +40,7 @@ def forget_the_tools(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-def test_a_cubin_says_what_it_is(arch: str) -> None:
+def test_a_cubin_says_what_it_is(arch):
     cubin = add(arch)
     assert (cubin.arch, cubin.kernel, cubin.flags[0]) == (arch, "add", f"-arch={by_name(arch).nvrtc}")
     assert cubin.path.read_bytes() == cubin.image
@@ -50,7 +50,7 @@ def test_a_cubin_says_what_it_is(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-def test_shared_memory_barriers_stack_and_spills_are_counted(arch: str) -> None:
+def test_shared_memory_barriers_stack_and_spills_are_counted(arch):
     source = """extern "C" __global__ void __launch_bounds__(1024, 2) greedy(float* x, int n) {
       __shared__ float tile[1024]; float v[64], kept[16];
       for (int i = 0; i < 64; i++) v[i] = x[threadIdx.x + 1024 * i];
@@ -63,7 +63,7 @@ def test_shared_memory_barriers_stack_and_spills_are_counted(arch: str) -> None:
     assert used.registers == 65536 // 2048  # what its launch bounds leave to a thread
 
 
-def test_a_hit_needs_neither_nvrtc_nor_nvdisasm(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hit_needs_neither_nvrtc_nor_nvdisasm(empty_cache, monkeypatch):
     first = add()
     forget_the_tools(monkeypatch)
     again = add()
@@ -73,7 +73,7 @@ def test_a_hit_needs_neither_nvrtc_nor_nvdisasm(empty_cache: Path, monkeypatch: 
         add(n=3)
 
 
-def test_sources_compiled_together_are_those_compiled_alone_and_an_error_stays_with_its_own(empty_cache: Path) -> None:
+def test_sources_compiled_together_are_those_compiled_alone_and_an_error_stays_with_its_own(empty_cache):
     def source(arch: str, n: int, text: str = ADD) -> Source:
         return Source(text, "add.cu", by_name(arch), "add", (("N", n),))
 
@@ -89,7 +89,7 @@ def test_sources_compiled_together_are_those_compiled_alone_and_an_error_stays_w
         assert made.instructions() == sass.decode(made.image, "add", by_name("sm70"))
 
 
-def test_a_damaged_entry_or_image_is_compiled_again(empty_cache: Path) -> None:
+def test_a_damaged_entry_or_image_is_compiled_again(empty_cache):
     first = add()
     for pattern in ("*.cubin", "*.entry"):
         (file,) = empty_cache.glob(pattern)
@@ -101,21 +101,21 @@ def test_a_damaged_entry_or_image_is_compiled_again(empty_cache: Path) -> None:
     assert add().from_cache
 
 
-def test_the_cache_is_private_and_leaves_no_temporary_files(empty_cache: Path) -> None:
+def test_the_cache_is_private_and_leaves_no_temporary_files(empty_cache):
     empty_cache.mkdir(parents=True, mode=0o755)
     add()
     assert empty_cache.stat().st_mode & 0o777 == 0o700
     assert {file.suffix for file in empty_cache.iterdir()} == {".cubin", ".entry"}
 
 
-def test_a_cache_that_cannot_be_written_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_is_a_clear_error(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path / "file"))
     with pytest.raises(DataError, match=paths.CACHE_VARIABLE):
         add()
 
 
-def test_a_header_that_is_reached_is_part_of_the_key(empty_cache: Path, tmp_path: Path) -> None:
+def test_a_header_that_is_reached_is_part_of_the_key(empty_cache, tmp_path):
     root = tmp_path / "include"
     (root / "inner").mkdir(parents=True)
     (root / "outer.cuh").write_text('#include "inner/value.cuh"\n')
@@ -131,7 +131,7 @@ def test_a_header_that_is_reached_is_part_of_the_key(empty_cache: Path, tmp_path
     assert compiled(1).from_cache
 
 
-def test_two_processes_at_once_agree(empty_cache: Path) -> None:
+def test_two_processes_at_once_agree(empty_cache):
     code = f"from tests.compile.test_compile import add\nprint(add('sm80', 77).sha256)\nassert {ADD!r}"
     racing = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     printed = {process.communicate(timeout=100)[0].strip() for process in racing}
@@ -139,9 +139,7 @@ def test_two_processes_at_once_agree(empty_cache: Path) -> None:
     assert printed == {add("sm80", 77).sha256} and add("sm80", 77).from_cache
 
 
-def test_another_nvrtc_stands_in_until_the_requested_one_is_there(
-    empty_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_nvrtc_stands_in_until_the_requested_one_is_there(empty_cache, monkeypatch):
     def pinned() -> Cubin:
         return compile_source(ADD, "add.cu", "sm80", (("N", 1),), kernel="add", nvrtc="11.3")
 
@@ -152,12 +150,12 @@ def test_another_nvrtc_stands_in_until_the_requested_one_is_there(
     assert not pinned().from_cache
 
 
-def test_versions_are_compared_by_number() -> None:
+def test_versions_are_compared_by_number():
     assert nvrtc.matches("12.9.86", "12.9") and nvrtc.matches("12.9", "12.9")
     assert not nvrtc.matches("12.90", "12.9") and not nvrtc.matches("13.0.88", "12.9")
 
 
-def test_a_source_error_names_its_line_and_an_unknown_kernel_the_known_ones() -> None:
+def test_a_source_error_names_its_line_and_an_unknown_kernel_the_known_ones():
     with pytest.raises(BuildError, match=r"k\.cu\(2\): error"):
         compile_source("\nint f() { return x; }", "k.cu", "sm80", kernel="k")
     with pytest.raises(BuildError, match="it has: add"):
@@ -166,7 +164,7 @@ def test_a_source_error_names_its_line_and_an_unknown_kernel_the_known_ones() ->
         compile_source(ADD, "add.cu", "host", kernel="add")
 
 
-def test_a_serialised_wgmma_is_fatal() -> None:
+def test_a_serialised_wgmma_is_fatal():
     # The accumulator is read between two wgmmas without a wait: ptxas serialises them (C7510 and its kin).
     source = """extern "C" __global__ void __launch_bounds__(128, 1) k(float* x, unsigned long long a) {
       float d[4] = {x[0], x[1], x[2], x[3]};
@@ -181,7 +179,7 @@ def test_a_serialised_wgmma_is_fatal() -> None:
         compile_source(source, "k.cu", "sm90a", kernel="k")
 
 
-def test_a_probe_is_compiled_from_the_file_beside_it(tmp_path: Path) -> None:
+def test_a_probe_is_compiled_from_the_file_beside_it(tmp_path):
     (tmp_path / "adder.cu").write_text(ADD.replace("void add", "void adder"))
     probe = Probe("how fast is an add?", ("sm80",), (), run=lambda bench, point: []).found_at(tmp_path / "adder.py")
     one = Build((("N", 1),), SassContract((OpCount("FADD", 1),), "kernel"))

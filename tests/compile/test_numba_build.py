@@ -61,13 +61,13 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "build", "arch"), CASES)
-def test_a_twin_keeps_the_contract_of_the_cuda_kernel(name: str, build: Build, arch: str) -> None:
+def test_a_twin_keeps_the_contract_of_the_cuda_kernel(name, build, arch):
     cubin = compile_twin(named(name), build, by_name(arch))
     sass.require(build.contract, cubin.instructions(), by_name(arch), cubin.resources, name)
     assert (cubin.kernel, cubin.arch) == (name, arch) and 0 < cubin.resources.registers <= 64
 
 
-def test_volta_needs_the_toolkit_of_cuda_12() -> None:
+def test_volta_needs_the_toolkit_of_cuda_12():
     def compile_for_volta() -> Cubin:
         return compile_twin(named("memory_latency"), chase(8), by_name("sm70"))
 
@@ -79,13 +79,13 @@ def test_volta_needs_the_toolkit_of_cuda_12() -> None:
 
 
 @pytest.mark.parametrize("count", [7, 9])
-def test_a_twin_with_another_chain_breaks_the_contract(count: int) -> None:
+def test_a_twin_with_another_chain_breaks_the_contract(count):
     cubin = compile_twin(named("memory_latency"), chase(count), HOPPER)
     with pytest.raises(ContractError, match=f"{count} LDG.64 where 8 are declared"):
         sass.require(CHAIN, cubin.instructions(), HOPPER, cubin.resources)
 
 
-def test_a_chase_of_addresses_is_bare_loads() -> None:
+def test_a_chase_of_addresses_is_bare_loads():
     cubin = compile_twin(named("memory_latency"), chase(8), HOPPER)
     region = sass.timed_region(CHAIN, cubin.instructions())
     others = [instruction.head for instruction in region if instruction.head != "LDG"]
@@ -93,7 +93,7 @@ def test_a_chase_of_addresses_is_bare_loads() -> None:
     assert len(others) <= 2  # the counter and its test
 
 
-def test_a_second_compile_gives_the_same_cubin(empty_cache: Path) -> None:
+def test_a_second_compile_gives_the_same_cubin(empty_cache):
     first = compile_twin(named("memory_latency"), chase(8), HOPPER)
     for file in (empty_cache / "cubin").iterdir():
         file.unlink()
@@ -111,7 +111,7 @@ print(cubin.from_cache, cubin.sha256, len(cubin.instructions()))
 """
 
 
-def test_a_hit_needs_neither_numba_cuda_nor_its_toolkit(empty_cache: Path) -> None:
+def test_a_hit_needs_neither_numba_cuda_nor_its_toolkit(empty_cache):
     kept = compile_twin(named("memory_latency"), chase(8), HOPPER)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     ran = subprocess.run(
@@ -135,7 +135,7 @@ def other(probe: Probe, **changes: object) -> Probe:
     ],
     ids=["define", "arch", "name", "signature"],
 )
-def test_what_changes_the_kernel_misses_the_cache(empty_cache: Path, compile_other: Callable[[Probe], Cubin]) -> None:
+def test_what_changes_the_kernel_misses_the_cache(empty_cache, compile_other):
     assert not compile_twin(named("memory_latency"), chase(8), HOPPER).from_cache
     assert compile_twin(named("memory_latency"), chase(8), HOPPER).from_cache
     assert not compile_other(named("memory_latency")).from_cache
@@ -149,7 +149,7 @@ def make():
 """
 
 
-def test_an_edit_of_the_kernels_file_misses_the_cache(empty_cache: Path, tmp_path: Path) -> None:
+def test_an_edit_of_the_kernels_file_misses_the_cache(empty_cache, tmp_path):
     cubins = []
     for value in (1, 2):
         file = tmp_path / "edited.py"
@@ -169,15 +169,13 @@ def keep_as_compiled_by(empty_cache: Path, version: str) -> None:
     cache.write(file.stem, cubin.image, entry)
 
 
-def test_a_stand_in_is_compiled_again_where_the_requested_toolkit_is(
-    empty_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stand_in_is_compiled_again_where_the_requested_toolkit_is(empty_cache, monkeypatch):
     keep_as_compiled_by(empty_cache, "13.4")
     monkeypatch.setattr(numba_build, "_linker_version", lambda: "12.9")
     assert not compile_twin(named("memory_latency"), chase(8), HOPPER).from_cache
 
 
-def test_a_stand_in_is_used_and_flagged_where_it_is_not(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stand_in_is_used_and_flagged_where_it_is_not(empty_cache, monkeypatch):
     keep_as_compiled_by(empty_cache, "13.4")
     monkeypatch.setattr(numba_build, "_linker_version", lambda: "")
     cubin = compile_twin(named("memory_latency"), chase(8), HOPPER)
@@ -195,7 +193,7 @@ def many_in_flight() -> Callable[..., None]:
     return kernel
 
 
-def test_threads_bound_the_registers_and_spills_are_seen(empty_cache: Path) -> None:
+def test_threads_bound_the_registers_and_spills_are_seen(empty_cache):
     spilling = replace(named("memory_latency"), twin=Twin(lambda threads: many_in_flight(), "void(int64, int64)"))
     cubin = compile_twin(spilling, Build((("THREADS", 1024),), CHAIN), HOPPER)
     assert cubin.resources.registers == 64  # 1024 threads share 65536
@@ -225,7 +223,7 @@ def counted_at_run_time() -> Callable[..., None]:
         (counted_at_run_time, "void(int64, int32)", "chase_global"),
     ],
 )
-def test_a_kernel_that_numba_refuses_is_named(empty_cache: Path, make: Callable, signature: str, reason: str) -> None:  # type: ignore[type-arg]
+def test_a_kernel_that_numba_refuses_is_named(empty_cache, make, signature, reason):
     refused = replace(named("memory_latency"), twin=Twin(make, signature))
     with pytest.raises(BuildError, match=reason) as error:
         compile_twin(refused, Build((), CHAIN), HOPPER)
@@ -233,13 +231,13 @@ def test_a_kernel_that_numba_refuses_is_named(empty_cache: Path, make: Callable,
     assert "\n" not in str(error.value)
 
 
-def test_ptx_that_does_not_assemble_is_named(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ptx_that_does_not_assemble_is_named(empty_cache, monkeypatch):
     monkeypatch.setattr(numba_build, "_ptx", lambda *_: ".version 8.0\n.target sm_90\n.address_size 64\nnonsense;")
     with pytest.raises(BuildError, match="nvJitLink does not build memory_latency for sm90a: "):
         compile_twin(named("memory_latency"), chase(8), HOPPER)
 
 
-def test_an_absent_numba_cuda_says_what_to_install(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_absent_numba_cuda_says_what_to_install(empty_cache, monkeypatch):
     monkeypatch.setattr(numba_build, "_linker_version", lambda: "")
     with pytest.raises(EnvironmentLacks, match=r"pip install \"numba-cuda\[cu12\]\""):
         compile_twin(named("memory_latency"), chase(8), HOPPER)

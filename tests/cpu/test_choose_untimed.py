@@ -1,7 +1,5 @@
 """Few queries go to kernels that split keys; a kernel never timed on this kind of GPU waits behind torch's."""
 
-from pathlib import Path
-
 import pytest
 
 from attention.choose import learned
@@ -24,7 +22,7 @@ def problem(queries: int, keys: int, **changes: object) -> AttentionProblem:
 
 @pytest.mark.parametrize("batch", [1, 16, 64])
 @pytest.mark.parametrize("keys", [4096, 8192, 32768, 131072])
-def test_one_query_is_served_by_a_kernel_that_splits_keys(batch: int, keys: int) -> None:
+def test_one_query_is_served_by_a_kernel_that_splits_keys(batch, keys):
     choice = choose(hopper_profile(), problem(1, keys, batch=batch))
     ours = min(each.prediction.seconds for each in choice.candidates if each.owner == "smscope" and each.prediction)
     assert choice.pick.variant in (CUDNN, FLASH)
@@ -32,12 +30,12 @@ def test_one_query_is_served_by_a_kernel_that_splits_keys(batch: int, keys: int)
     assert ours > 2 * choice.pick.prediction.seconds
 
 
-def test_sixteen_queries_of_one_sequence_go_to_the_kernel_that_splits_for_more_than_one() -> None:
+def test_sixteen_queries_of_one_sequence_go_to_the_kernel_that_splits_for_more_than_one():
     # On an H200 FlashAttention-2 takes 137 us here, cuDNN 377 and ours 330.
     assert choose(hopper_profile(), problem(16, 32768)).pick.variant == FLASH
 
 
-def test_a_prompt_is_not_served_so() -> None:
+def test_a_prompt_is_not_served_so():
     assert choose(hopper_profile(), problem(4096, 4096, batch=4)).pick.variant == OURS
 
 
@@ -47,35 +45,33 @@ def observed(*paths: str) -> Corrections:
 
 
 @pytest.mark.parametrize("timed", [(), (OURS,), (CUDNN,)])
-def test_a_kernel_that_was_not_timed_beside_torchs_waits_behind_it(timed: tuple[str, ...]) -> None:
+def test_a_kernel_that_was_not_timed_beside_torchs_waits_behind_it(timed):
     choice = choose(hopper_profile(), problem(4096, 4096), efficiencies=observed(*timed))
     assert choice.pick.owner == "torch" and choice.fallback is not None and "SMSCOPE_UNMEASURED=1" in choice.fallback
 
 
-def test_timings_of_both_let_it_take_part() -> None:
+def test_timings_of_both_let_it_take_part():
     choice = choose(hopper_profile(), problem(4096, 4096, batch=4), efficiencies=observed(OURS, CUDNN))
     assert (choice.pick.variant, choice.fallback) == (OURS, None)
 
 
-def test_a_gpu_without_profile_takes_torchs_and_says_why() -> None:
+def test_a_gpu_without_profile_takes_torchs_and_says_why():
     choice = choose(A100, problem(4096, 4096), efficiencies=Corrections())
     assert choice.pick.variant == FLASH and choice.fallback is not None and "sm80" in choice.fallback
     assert choose(A100, problem(4096, 4096), efficiencies=Corrections(), unmeasured=True).pick.owner == "smscope"
     assert choose(A100, problem(4096, 4096), only="smscope", efficiencies=Corrections()).pick.owner == "smscope"
 
 
-def test_what_torch_has_only_a_slow_path_for_is_ours_all_the_same() -> None:
+def test_what_torch_has_only_a_slow_path_for_is_ours_all_the_same():
     assert choose(A100, problem(4096, 4096, softcap=30.0), efficiencies=Corrections()).pick.owner == "smscope"
 
 
-def test_timings_of_another_gpu_of_the_architecture_count() -> None:
+def test_timings_of_another_gpu_of_the_architecture_count():
     bare = Profile.load("h100-sxm-80gb").model_copy(update={"gpu": "h100-pcie-80gb", "sm_count": 114})
     assert learned.of_machine(bare).timed(by_path(OURS)) and not learned.of_machine(A100)
 
 
-def test_other_gpus_are_looked_for_anew_where_the_data_lie_elsewhere(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_other_gpus_are_looked_for_anew_where_the_data_lie_elsewhere(monkeypatch, tmp_path):
     bare = Profile.load("h100-sxm-80gb").model_copy(update={"gpu": "h100-pcie-80gb", "sm_count": 114})
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(paths, "data_roots", lambda: [tmp_path])
@@ -83,7 +79,7 @@ def test_other_gpus_are_looked_for_anew_where_the_data_lie_elsewhere(
     assert learned.of_machine(bare).timed(by_path(OURS))
 
 
-def test_few_queries_are_corrected_by_few_queries() -> None:
+def test_few_queries_are_corrected_by_few_queries():
     ours, config = by_path(OURS), Config()
     seen = [(problem(1, 8192), 0.5), (problem(1, 65536), 0.9), (problem(16, 8192), 0.3), (problem(4096, 8192), 0.8)]
     found = corrections(Observation(ours, config, each, ratio) for each, ratio in seen)

@@ -37,9 +37,7 @@ def save(gpu: str, *constants: ProfileConstant, arch_name: str = "sm90a") -> Pro
     return profile
 
 
-def test_a_probe_added_as_two_files_is_listed_run_and_in_the_profile(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_probe_added_as_two_files_is_listed_run_and_in_the_profile(data, tmp_path, capsys):
     """The table 'how much a change touches': a new probe is two new files, and no edited one."""
     here = ("--probes", str(fake_probes.write(tmp_path, "steady")))
 
@@ -68,9 +66,7 @@ def test_a_probe_added_as_two_files_is_listed_run_and_in_the_profile(
     assert (code, values) == (0, {"steady_cycles": 5.0, "steady_far_cycles": 7.0})
 
 
-def test_a_quick_run_says_so_in_its_table_and_skips_points(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_quick_run_says_so_in_its_table_and_skips_points(data, tmp_path, capsys):
     fake_probes.write(tmp_path, "steady", "gpu_only")
     only = ("--only", "steady", "--only", "gpu_only", "--probes", str(tmp_path))
     code, out, err = call(capsys, "run", "--device", "host", "--quick", *QUIET, *only)
@@ -80,9 +76,7 @@ def test_a_quick_run_says_so_in_its_table_and_skips_points(
     assert "Measuring host" in err
 
 
-def test_a_machine_that_stays_busy_is_given_up_and_says_so(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_machine_that_stays_busy_is_given_up_and_says_so(data, tmp_path, capsys):
     here = ("--only", "always_busy", "--probes", str(fake_probes.write(tmp_path, "always_busy")))
     code, out, _ = call(capsys, "run", "--device", "host", "--campaigns", "1", "--retries", "1", *here)
     said = "In doubt: never_quiet_cycles: measured while"
@@ -97,9 +91,7 @@ def test_a_machine_that_stays_busy_is_given_up_and_says_so(
     assert [(row.campaign, row.value) for row in run.records] == [(0, 9.0), (1, 9.0)], "the first try is kept"
 
 
-def test_a_cpu_is_not_told_of_gpu_probes_nor_of_what_nobody_published(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cpu_is_not_told_of_gpu_probes_nor_of_what_nobody_published(data, tmp_path, capsys, monkeypatch):
     fake_probes.write(tmp_path, "steady", "gpu_only")
     mine = tuple(probe for probe in discover(tmp_path) if probe.name in ("steady", "gpu_only"))
     monkeypatch.setattr(measuring, "discover", lambda *_: mine)
@@ -111,9 +103,7 @@ def test_a_cpu_is_not_told_of_gpu_probes_nor_of_what_nobody_published(
     assert f"Run:     {file}\n" in out and "\nProfile: " in out
 
 
-def test_one_failed_row_passes_and_nothing_measured_does_not(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_failed_row_passes_and_nothing_measured_does_not(data, tmp_path, capsys):
     fake_probes.write(tmp_path, "steady", "raises")
     run = ("run", "--device", "host", "--campaigns", "1", *QUIET, "--probes", str(tmp_path), "--json")
     code, out, _ = call(capsys, *run, "--only", "raises", "--only", "steady")
@@ -124,9 +114,7 @@ def test_one_failed_row_passes_and_nothing_measured_does_not(
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
-def test_where_nothing_can_be_measured_the_reason_is_said_and_no_file_kept(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], as_json: bool
-) -> None:
+def test_where_nothing_can_be_measured_the_reason_is_said_and_no_file_kept(data, tmp_path, capsys, as_json):
     fake_probes.write(tmp_path, "gpu_only")
     run = ("run", "--device", "host", "--campaigns", "1", "--probes", str(tmp_path), "--only", "gpu_only")
     code, out, err = call(capsys, *run, *(["--json"] if as_json else []))
@@ -137,18 +125,14 @@ def test_where_nothing_can_be_measured_the_reason_is_said_and_no_file_kept(
     assert derive.gpus() == []
 
 
-def test_the_profile_of_host_is_derived_from_this_cpus_runs(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_profile_of_host_is_derived_from_this_cpus_runs(data, tmp_path, capsys):
     here = ("--probes", str(fake_probes.write(tmp_path, "steady")))
     _, out, _ = call(capsys, "run", "--device", "host", "--only", "steady", "--campaigns", "1", "--json", *here)
     code, derived, _ = call(capsys, "profile", "host", "--json", *here)
     assert (code, json.loads(derived)[0]["gpu"]) == (0, json.loads(out)["gpu"])
 
 
-def test_a_corrupt_profile_does_not_take_the_others_reports(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_corrupt_profile_does_not_take_the_others_reports(data, tmp_path, capsys):
     save("whole", constant("a_cycles", 10.0))
     (data / "profiles" / "broken.json").write_text('{"gpu": "broken"}')
     code, out, err = call(capsys, "report", "--output", str(tmp_path), "--json")
@@ -156,18 +140,14 @@ def test_a_corrupt_profile_does_not_take_the_others_reports(
     assert err.startswith("broken.json is no readable profile") and err.count("no readable profile") == 1
 
 
-def test_an_unusable_cache_is_one_sentence_before_anything_is_compiled(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unusable_cache_is_one_sentence_before_anything_is_compiled(tmp_path, capsys, monkeypatch):
     (tmp_path / "cache").touch()
     monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path / "cache"))
     code, out, err = call(capsys, "check", "--json")
     assert (code, out, err.count("\n")) == (1, "", 1) and "cubin cache cannot be used" in err
 
 
-def test_a_kernel_that_does_not_compile_is_no_broken_contract(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kernel_that_does_not_compile_is_no_broken_contract(capsys, monkeypatch):
     rows = [
         matrix.Checked("p", "sm80", "N=1", ("NVRTC is not installed",), compiled=False),
         matrix.Checked("p", "sm80", "N=2", ("NVRTC is not installed",), compiled=False),
@@ -182,7 +162,7 @@ def test_a_kernel_that_does_not_compile_is_no_broken_contract(
 
 
 @pytest.mark.parametrize("package", ["microbench", "attention"])
-def test_a_python_without_the_dependencies_is_told_so_in_one_sentence(package: str) -> None:
+def test_a_python_without_the_dependencies_is_told_so_in_one_sentence(package):
     command = [sys.executable, "-S", "-m", package, "list"]  # -S: no site-packages
     ended = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
@@ -207,15 +187,13 @@ def test_a_python_without_the_dependencies_is_told_so_in_one_sentence(package: s
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
-def test_a_name_that_does_not_exist_is_one_sentence_and_exit_code_2(
-    data: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str, as_json: bool
-) -> None:
+def test_a_name_that_does_not_exist_is_one_sentence_and_exit_code_2(data, capsys, arguments, said, as_json):
     code, out, err = call(capsys, *arguments, *(["--json"] if as_json else []))
     assert (code, out) == (2, "")
     assert said in err and "Traceback" not in err
 
 
-def test_two_machines_are_compared_constant_by_constant(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_machines_are_compared_constant_by_constant(data, capsys):
     save("one", constant("a_cycles", 10.0), constant("b_cycles", 10.0, low=9.0, high=11.0), constant("c_cycles", 1.0))
     save("two", constant("a_cycles", 20.0), constant("b_cycles", 10.5, low=10.4, high=12.0), constant("d_cycles", 1.0))
     code, out, _ = call(capsys, "compare", "one", "two", "--json")
@@ -230,25 +208,21 @@ def test_two_machines_are_compared_constant_by_constant(data: Path, capsys: pyte
 
 
 @pytest.mark.parametrize(("cycles", "verdict"), [(32.5, "agrees"), (68.0, "disagrees")])
-def test_the_literature_gives_a_verdict_per_constant(
-    data: Path, capsys: pytest.CaptureFixture[str], cycles: float, verdict: str
-) -> None:
+def test_the_literature_gives_a_verdict_per_constant(data, capsys, cycles, verdict):
     save("h100-sxm-80gb", constant("l1_latency_cycles", cycles))
     code, out, _ = call(capsys, "compare", "h100-sxm-80gb", "--published", "--json")
     assert (code, [row["verdict"] for row in json.loads(out)]) == (0, [verdict])
 
 
 @pytest.mark.parametrize(("second", "code"), [(101.0, 0), (104.0, 1)])
-def test_two_methods_must_agree_within_3_percent(
-    data: Path, capsys: pytest.CaptureFixture[str], second: float, code: int
-) -> None:
+def test_two_methods_must_agree_within_3_percent(data, capsys, second, code):
     save("one", constant("a_cycles", 100.0), constant("a_cycles_numba", second, method="numba"))
     ended, out, _ = call(capsys, "check", "one", "--json")
     (row,) = json.loads(out)
     assert (ended, row["agrees"], row["deviation"]) == (code, code == 0, pytest.approx(second / 100 - 1))
 
 
-def test_every_distinct_build_of_every_point_is_checked_once_per_architecture() -> None:
+def test_every_distinct_build_of_every_point_is_checked_once_per_architecture():
     from microbench.probes import discover
 
     probes = [probe for probe in discover() if probe.builds is not None]
@@ -260,9 +234,7 @@ def test_every_distinct_build_of_every_point_is_checked_once_per_architecture() 
         assert len(set(builds)) == len(builds) >= 1
 
 
-def test_the_table_of_a_machine_and_its_page_with_a_figure_inside(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_of_a_machine_and_its_page_with_a_figure_inside(data, tmp_path, capsys):
     save(
         "h100-sxm-80gb",
         constant("l1_latency_cycles", 32.5),
@@ -278,7 +250,7 @@ def test_the_table_of_a_machine_and_its_page_with_a_figure_inside(
     assert "l1_latency_cycles" in page and (told["figures"], page.count("data:image/svg+xml;base64,")) == (1, 1)
 
 
-def test_profiles_of_this_checkout_follow_from_its_runs(data: Path) -> None:
+def test_profiles_of_this_checkout_follow_from_its_runs(data):
     """`make profile` changes nothing: what is committed is what the committed runs give, byte for byte."""
     from microbench.probes import discover
 

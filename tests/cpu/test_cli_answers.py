@@ -1,7 +1,5 @@
 """What microbench.cli answers where a profile is misnamed, unreadable or left as it was."""
 
-from pathlib import Path
-
 import pytest
 
 from microbench import paths
@@ -11,9 +9,7 @@ from tests.cpu import fake_probes
 from tests.cpu.test_cli import QUIET, call, constant, save
 
 
-def test_a_run_that_changes_nothing_of_the_profile_says_so(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_changes_nothing_of_the_profile_says_so(data, tmp_path, capsys, monkeypatch):
     only = ("--device", "host", "--only", "steady", "--probes", str(fake_probes.write(tmp_path, "steady")))
     assert call(capsys, "run", *only, "--campaigns", "1", *QUIET)[0] == 0
     (gpu,) = derive.gpus()
@@ -24,9 +20,7 @@ def test_a_run_that_changes_nothing_of_the_profile_says_so(
     assert f"Profile: {data / 'profiles' / f'{gpu}.json'} (unchanged: an earlier run has more)\n" in out
 
 
-def test_an_unreadable_profile_is_answered_with_what_helps_where_it_lies(
-    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_profile_is_answered_with_what_helps_where_it_lies(data, capsys, monkeypatch):
     save("whole", constant("a_cycles", 10.0))
     file = data / "profiles" / "broken.json"
     file.write_text("{")
@@ -40,9 +34,7 @@ def test_an_unreadable_profile_is_answered_with_what_helps_where_it_lies(
 
 
 @pytest.mark.parametrize("typed", ["h200", "sxm", "H200-SXM"])
-def test_a_part_of_a_name_is_answered_with_the_names_that_hold_it(
-    data: Path, capsys: pytest.CaptureFixture[str], typed: str
-) -> None:
+def test_a_part_of_a_name_is_answered_with_the_names_that_hold_it(data, capsys, typed):
     save("h200-sxm-141gb", constant("a_cycles", 10.0))
     save("v100", constant("a_cycles", 10.0))
     said = f"No profile is called '{typed}'; did you mean h200-sxm-141gb?\n"

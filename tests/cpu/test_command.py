@@ -48,7 +48,7 @@ def loaded_by(code: str, *names: str) -> list[str]:
     return list(json.loads(told.stdout.splitlines()[-1]))
 
 
-def test_it_hands_on_every_public_name_of_both_packages() -> None:
+def test_it_hands_on_every_public_name_of_both_packages():
     assert set(smscope.__all__) == {*attention.__all__, *microbench.__all__}
     assert not set(attention.__all__) & set(microbench.__all__)
     for package in (attention, microbench):
@@ -59,13 +59,13 @@ def test_it_hands_on_every_public_name_of_both_packages() -> None:
         _ = smscope.sdpaa
 
 
-def test_importing_it_loads_neither_package_and_a_name_without_torch_loads_no_torch() -> None:
+def test_importing_it_loads_neither_package_and_a_name_without_torch_loads_no_torch():
     assert loaded_by("import smscope", *PACKAGES, *HEAVY) == []
     assert loaded_by("import smscope; smscope.Profile", "torch", "cupy", "attention") == []
     assert loaded_by("import smscope; smscope.explain, smscope.AttentionProblem", "torch", "cupy") == []
 
 
-def test_help_and_the_completion_of_a_verb_load_no_verb() -> None:
+def test_help_and_the_completion_of_a_verb_load_no_verb():
     code = "import os, sys\nfrom smscope import cli\ntry: cli.main({0})\nexcept SystemExit: pass"
     assert loaded_by(code.format("['--help']"), *PACKAGES, *HEAVY) == []
     completes = (
@@ -82,7 +82,7 @@ def test_help_and_the_completion_of_a_verb_load_no_verb() -> None:
         ("smscope explain --sh", "--shape"),
     ],
 )
-def test_the_shell_completes_verbs_and_options(typed: str, offered: str) -> None:
+def test_the_shell_completes_verbs_and_options(typed, offered):
     asked = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_SMSCOPE_COMPLETE": "complete_bash"}
     environment = {**os.environ, **asked, "PYTHONPATH": str(ROOT)}
     told = subprocess.run(
@@ -94,20 +94,20 @@ def test_the_shell_completes_verbs_and_options(typed: str, offered: str) -> None
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: str(verb.name))
-def test_every_verb_explains_itself_and_takes_json(capsys: pytest.CaptureFixture[str], verb: cli.Verb) -> None:
+def test_every_verb_explains_itself_and_takes_json(capsys, verb):
     code, out, err = call(capsys, verb.name, "--help")
     assert (code, err) == (0, "")
     assert f"smscope {verb.name} [OPTIONS]" in out and "--json" in out
 
 
-def test_the_help_names_every_verb_on_one_line_of_80_columns() -> None:
+def test_the_help_names_every_verb_on_one_line_of_80_columns():
     told = python("-m", "smscope", "--help").stdout
     assert max(map(len, told.splitlines())) <= 80
     for verb in VERBS:
         assert re.search(rf"^  {verb.name} +{re.escape(verb.help)}$", told, re.MULTILINE)
 
 
-def test_every_verb_of_both_packages_is_a_verb_of_smscope() -> None:
+def test_every_verb_of_both_packages_is_a_verb_of_smscope():
     from microbench import cli as microbench_cli
 
     reached = {(verb.module, verb.command or verb.name) for verb in VERBS}
@@ -128,15 +128,13 @@ def test_every_verb_of_both_packages_is_a_verb_of_smscope() -> None:
         (("bench", "--device", "tpu"), 2, "No device is called 'tpu'"),
     ],
 )
-def test_an_error_is_as_it_is_of_each_package(
-    data: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, said: str
-) -> None:
+def test_an_error_is_as_it_is_of_each_package(data, capsys, arguments, code, said):
     ended, out, err = call(capsys, *arguments)
     assert (ended, out) == (code, "")
     assert said in err
 
 
-def test_bench_measures_and_then_says_the_picks(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bench_measures_and_then_says_the_picks(data, tmp_path, capsys):
     probes = fake_probes.write(tmp_path, "steady")
     asked = ("--device", "host", "--only", "steady", "--campaigns", "1", "--retries", "0", "--probes", str(probes))
     code, out, _ = call(capsys, "bench", *asked, "--json")
@@ -149,7 +147,7 @@ def test_bench_measures_and_then_says_the_picks(data: Path, tmp_path: Path, caps
     assert out.index("steady_cycles") < out.index("The attention kernels that this profile picks")
 
 
-def test_bench_takes_every_option_of_run() -> None:
+def test_bench_takes_every_option_of_run():
     bench, run = (
         {name for parameter in typer.main.get_command(app).commands[verb].params for name in parameter.opts}  # type: ignore[attr-defined]
         for app, verb in ((verbs.app, "bench"), (__import__("microbench.cli").cli.app, "run"))
@@ -157,9 +155,7 @@ def test_bench_takes_every_option_of_run() -> None:
     assert bench == run
 
 
-def test_bench_that_measures_nothing_says_no_picks(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bench_that_measures_nothing_says_no_picks(data, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(attention_cli.picks, "picks", lambda *_, **__: pytest.fail("there is nothing to pick by"))
     probes = fake_probes.write(tmp_path, "gpu_only")
     asked = ("--device", "host", "--only", "gpu_only", "--campaigns", "1", "--retries", "0", "--probes", str(probes))
@@ -167,7 +163,7 @@ def test_bench_that_measures_nothing_says_no_picks(
     assert (code, [*json.loads(out)["unsupported"]]) == (1, ["gpu_only"])
 
 
-def test_the_picks_are_of_the_gpu_that_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_picks_are_of_the_gpu_that_was_measured(monkeypatch):
     gpus = [nvml.Gpu(index, name, 80 << 30, (9, 0), False) for index, name in enumerate(("H100 PCIe", "H200 NVL"))]
     monkeypatch.setattr(verbs, "visible_gpus", lambda: gpus)
     assert [verbs._slug(device) for device in (None, "host", "cuda", "cuda:1", "cuda:7")] == [
@@ -192,9 +188,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[matrix.Job]:
     return jobs
 
 
-def test_check_compiles_the_kernels_of_both_packages(
-    capsys: pytest.CaptureFixture[str], compiled: list[matrix.Job], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_compiles_the_kernels_of_both_packages(capsys, compiled, monkeypatch):
     code, out, _ = call(capsys, "check", "--arch", "sm90a", "--json")
     kernels = {row["kernel"].split()[0] for row in json.loads(out)}
     assert (code, {job.arch for job in compiled}) == (0, {"sm90a"})
@@ -217,9 +211,7 @@ def verification(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "verification"
 
 
-def test_check_write_writes_a_table_of_each_probe_and_each_kernel(
-    capsys: pytest.CaptureFixture[str], compiled: list[matrix.Job], verification: Path
-) -> None:
+def test_check_write_writes_a_table_of_each_probe_and_each_kernel(capsys, compiled, verification):
     (verification / "probes").mkdir(parents=True)
     (verification / "probes" / "gone.csv").write_text("of a probe that there was\n")
     code, _, said = call(capsys, "check", "--write", "--json")
@@ -239,9 +231,7 @@ def stem_of(row: tables.AttentionRow) -> str:
     return tables.stem(row.kernel)
 
 
-def test_a_new_probe_adds_its_table_and_touches_no_other(
-    capsys: pytest.CaptureFixture[str], compiled: list[matrix.Job], verification: Path
-) -> None:
+def test_a_new_probe_adds_its_table_and_touches_no_other(capsys, compiled, verification):
     other = verification / "probes" / "smem_latency.csv"
     other.parent.mkdir(parents=True)
     other.write_text("of another probe\n")
@@ -251,18 +241,14 @@ def test_a_new_probe_adds_its_table_and_touches_no_other(
     assert other.read_text() == "of another probe\n"
 
 
-def test_test_gpu_without_a_gpu_says_why_and_runs_nothing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_test_gpu_without_a_gpu_says_why_and_runs_nothing(capsys, monkeypatch):
     monkeypatch.setattr(verbs, "visible_gpus", list)
     monkeypatch.setattr(verbs, "why_no_gpu", lambda: "the driver shows none")
     code, out, err = call(capsys, "test-gpu")
     assert (code, out, err) == (1, "", "There is no NVIDIA GPU to test here (the driver shows none).\n")
 
 
-def test_test_gpu_in_a_checkout_runs_the_tests_of_the_mark_gpu(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_test_gpu_in_a_checkout_runs_the_tests_of_the_mark_gpu(tmp_path, capfd, monkeypatch):
     (tmp_path / "tests" / "gpu").mkdir(parents=True)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = gpu: one\n")
     test = "import pytest\n@pytest.mark.gpu\ndef test_it(): assert {}\ndef test_another(): assert False\n"
@@ -276,9 +262,7 @@ def test_test_gpu_in_a_checkout_runs_the_tests_of_the_mark_gpu(
         assert (ended.value.code or 0) == code and (told["tests"], told["failures"]) == (1, code)
 
 
-def test_test_gpu_of_an_installed_package_checks_the_kernels(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_test_gpu_of_an_installed_package_checks_the_kernels(capsys, monkeypatch):
     right = reference.compare([1.0], [1.0], [1.0], "float32")
     rows = [selfcheck.Checked("p", "k", right), selfcheck.Checked("p", "l", None, "it fell")]
     monkeypatch.setattr(verbs, "visible_gpus", lambda: ["a GPU"])
@@ -293,7 +277,7 @@ def test_test_gpu_of_an_installed_package_checks_the_kernels(
     assert call(capsys, "test-gpu")[0] == 0 and call(capsys, "test-gpu", "--", "-k", "forward")[0] == 2
 
 
-def test_a_file_beside_the_user_is_not_what_a_worker_imports(tmp_path: Path) -> None:
+def test_a_file_beside_the_user_is_not_what_a_worker_imports(tmp_path):
     """An installed command does not search the folder it is started in, and its worker processes must not either."""
     probes, here = tmp_path / "probes", tmp_path / "here"
     here.mkdir()

@@ -46,7 +46,7 @@ STEPS = st.lists(
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(steps=STEPS)
-def test_no_two_launches_that_may_run_together_share_a_pair(steps: list[tuple[str, int]]) -> None:
+def test_no_two_launches_that_may_run_together_share_a_pair(steps):
     """Nothing ever finishes here: a launch may run beside every other one that its stream or graph does not order."""
     memory, lives = Memory(), dict.fromkeys(EXTERNAL, 0)
 
@@ -71,13 +71,13 @@ def test_no_two_launches_that_may_run_together_share_a_pair(steps: list[tuple[st
     assert all(abs(one - other) >= PAIR_BYTES for one in owners for other in owners if one != other)
 
 
-def test_launches_that_follow_one_another_share_a_pair() -> None:
+def test_launches_that_follow_one_another_share_a_pair():
     found = Counters(Memory().zeroed, lambda handle: None if handle in POOLED else handle)
     for handle in POOLED + EXTERNAL:
         assert len({found.address(handle, capturing=False) for _ in range(3)}) == 1
 
 
-def test_captured_launches_have_no_limit() -> None:
+def test_captured_launches_have_no_limit():
     memory = Memory()
     found = Counters(memory.zeroed, lambda _: None)
     first = found.address(0, capturing=False)
@@ -88,7 +88,7 @@ def test_captured_launches_have_no_limit() -> None:
     assert found.chunks == [begin for begin, _ in memory.given]
 
 
-def test_threads_that_ask_at_once_get_pairs_of_their_own() -> None:
+def test_threads_that_ask_at_once_get_pairs_of_their_own():
     found = Counters(Memory().zeroed, lambda handle: handle)
     together, results = threading.Barrier(4), []
 
@@ -124,9 +124,7 @@ def on_streams(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
     return Spied({handle: handle for handle in numbers})
 
 
-def test_the_drivers_id_tells_streams_from_elsewhere_apart(
-    on_streams: dict[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_drivers_id_tells_streams_from_elsewhere_apart(on_streams, monkeypatch):
     found = counters(0)
     assert found.address(on_streams[0], capturing=False) == found.address(on_streams[0], capturing=False)
     before = found.address(on_streams[256], capturing=False)
@@ -136,7 +134,7 @@ def test_the_drivers_id_tells_streams_from_elsewhere_apart(
     assert found.address(on_streams[64], capturing=False) == pooled  # which is not asked for again
 
 
-def test_the_per_thread_stream_is_another_in_every_thread(on_streams: dict[int, int]) -> None:
+def test_the_per_thread_stream_is_another_in_every_thread(on_streams):
     """Threads one after another, so that numbers of threads come back."""
     found, addresses = counters(0), []
 
@@ -195,9 +193,7 @@ class FakeDriver:
 
 @pytest.mark.parametrize("failures", [0, 1, 2])
 @pytest.mark.parametrize("capturing", [False, True])
-def test_memory_is_zero_before_anyone_counts_and_captures_go_on(
-    failures: int, capturing: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_is_zero_before_anyone_counts_and_captures_go_on(failures, capturing, monkeypatch):
     fake = FakeDriver(failures)
     monkeypatch.setattr(driver, "bindings", lambda: fake)
     monkeypatch.setattr(driver, "make_current", lambda: None)
@@ -214,5 +210,5 @@ def test_memory_is_zero_before_anyone_counts_and_captures_go_on(
     assert fake.mode == "global"
 
 
-def test_a_pair_is_two_ints() -> None:
+def test_a_pair_is_two_ints():
     assert PAIR_BYTES == 2 * 4 and CHUNK_BYTES % PAIR_BYTES == 0 and counting.PER_THREAD == 2

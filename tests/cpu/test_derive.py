@@ -44,14 +44,14 @@ def sweep(factor: float = 1.0, campaigns: int = 6) -> list[Record]:
     ]
 
 
-def test_a_constant_carries_its_interval_bound_and_runs() -> None:
+def test_a_constant_carries_its_interval_bound_and_runs():
     first = derive.reduce_runs([a_run(*sweep())], [PROBE]).profile["first_per_s"]
     assert (first.value, first.low, first.high, first.n) == (12.5, 10.0, 15.0, 6)
     assert (first.unit, first.runs, first.probe, first.method) == ("1/s", ("r1",), "p", "host")
     assert (first.bound_upper, first.bound_why, first.flags) == (100.0, "the pipe", ())
 
 
-def test_the_newest_full_run_counts_and_a_quick_one_only_where_there_is_none() -> None:
+def test_the_newest_full_run_counts_and_a_quick_one_only_where_there_is_none():
     old, new = a_run(*sweep(1), run_id="a"), a_run(*sweep(2), run_id="b")
     quick = a_run(*sweep(3, 2), run_id="c", quick=True, campaigns=2)
     broken_off = a_run(*sweep(4, 2), run_id="d", finished=False)
@@ -64,7 +64,7 @@ def test_the_newest_full_run_counts_and_a_quick_one_only_where_there_is_none() -
     assert chosen(broken_off) == (("d",), ("unfinished",))
 
 
-def test_a_probe_that_only_a_partial_run_holds_is_taken_from_there_and_flagged() -> None:
+def test_a_probe_that_only_a_partial_run_holds_is_taken_from_there_and_flagged():
     other = Probe("?", HOST, (RATE,), lambda *_: [], constants=(Constant("q_per_s", "rate_per_s", at()),), name="q")
     partial = a_run(row(7.0, probe="q", metric="rate_per_s"), run_id="z", only=("q",), campaigns=1)
     profile = derive.reduce_runs([a_run(*sweep()), partial], [PROBE, other]).profile
@@ -72,14 +72,14 @@ def test_a_probe_that_only_a_partial_run_holds_is_taken_from_there_and_flagged()
     assert profile["q_per_s"].flags == ("1 campaigns",)
 
 
-def test_what_cannot_be_reduced_is_left_out_and_named() -> None:
+def test_what_cannot_be_reduced_is_left_out_and_named():
     failed = [measured(0, size, None, status="failed", reason="no") for size in (1, 2, 4)]
     derived = derive.reduce_runs([a_run(*failed)], [PROBE])
     assert derived.profile.constants == ()
     assert derived.problems[1] == "first_per_s, from p: no point of its sweep was measured."
 
 
-def test_a_failed_point_leaves_a_gap_that_is_told() -> None:
+def test_a_failed_point_leaves_a_gap_that_is_told():
     rows = [r for r in sweep() if r.point["size"] != 2]
     rows += [measured(c, 2, 400.0, status="failed", reason="breaks its bound", bound="violated") for c in range(6)]
     constant = derive.reduce_runs([a_run(*rows)], [PROBE]).profile["rate_per_s"]
@@ -88,7 +88,7 @@ def test_a_failed_point_leaves_a_gap_that_is_told() -> None:
 
 
 @pytest.mark.parametrize(("throttled", "expected"), [(2, 10.0), (4, 5.0)])
-def test_throttled_campaigns_are_never_averaged_with_others(throttled: int, expected: float) -> None:
+def test_throttled_campaigns_are_never_averaged_with_others(throttled, expected):
     rows = [
         measured(c, 1, 5.0, status="throttled", flags=("throttled:power-cap",))
         if c < throttled
@@ -100,7 +100,7 @@ def test_throttled_campaigns_are_never_averaged_with_others(throttled: int, expe
     assert ("throttled:power-cap" in constant.flags) == (expected == 5.0)
 
 
-def test_a_second_method_gives_constants_of_its_own() -> None:
+def test_a_second_method_gives_constants_of_its_own():
     probe = Probe(
         "?",
         ("sm90a",),
@@ -118,7 +118,7 @@ def test_a_second_method_gives_constants_of_its_own() -> None:
     }
 
 
-def test_a_size_has_its_own_unit_and_no_bound_of_the_latency() -> None:
+def test_a_size_has_its_own_unit_and_no_bound_of_the_latency():
     latency = Metric("latency_cycles", "cycles", Bound("the pipe", lower=1.0))
     probe = Probe(
         "?",
@@ -134,7 +134,7 @@ def test_a_size_has_its_own_unit_and_no_bound_of_the_latency() -> None:
     assert (constant.value, constant.unit, constant.bound_lower, constant.bound_why) == (8.0, "bytes", None, "unknown")
 
 
-def test_a_profile_is_written_again_byte_for_byte(data: Path) -> None:
+def test_a_profile_is_written_again_byte_for_byte(data):
     run = a_run(*sweep(campaigns=8), campaigns=8)
     file = data / "runs" / "test-gpu" / "r1.jsonl"
     files.append(file, run.environment, *run.records, Finished(run_id="r1", finished_utc="now"))
@@ -146,12 +146,12 @@ def test_a_profile_is_written_again_byte_for_byte(data: Path) -> None:
     assert list(path.parent.iterdir()) == [path], "no part file stays behind"
 
 
-def test_a_machine_without_runs_is_named(data: Path) -> None:
+def test_a_machine_without_runs_is_named(data):
     with pytest.raises(UnknownGpu, match=r"'b42'.*make bench"):
         derive.derive("b42", [PROBE])
 
 
-def test_a_profile_that_cannot_be_written_leaves_the_old_one(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_that_cannot_be_written_leaves_the_old_one(data, monkeypatch):
     profile = derive.reduce_runs([a_run(*sweep())], [PROBE]).profile
     path = derive.write(profile)
     before = path.read_bytes()
@@ -168,15 +168,13 @@ def test_a_profile_that_cannot_be_written_leaves_the_old_one(data: Path, monkeyp
 @pytest.mark.parametrize(
     ("disturbed", "value", "flags"), [(1, 10.0, ()), (4, 10.0, ()), (5, 5.0, ("busy",)), (6, 5.0, ("busy",))]
 )
-def test_disturbed_campaigns_are_set_aside_where_two_others_are_left(
-    disturbed: int, value: float, flags: tuple[str, ...]
-) -> None:
+def test_disturbed_campaigns_are_set_aside_where_two_others_are_left(disturbed, value, flags):
     rows = [measured(c, 1, 5.0, flags=("busy",)) if c < disturbed else measured(c, 1, 10.0) for c in range(6)]
     constant = derive.reduce_runs([a_run(*rows)], [PROBE]).profile["first_per_s"]
     assert (constant.value, constant.flags) == (value, flags) and constant.n == (6 if flags else 6 - disturbed)
 
 
-def test_a_curve_is_reduced_over_whole_campaigns_and_a_few_disturbed_rows_are_counted() -> None:
+def test_a_curve_is_reduced_over_whole_campaigns_and_a_few_disturbed_rows_are_counted():
     latency = Metric("latency_cycles", "cycles")
     size = Constant("l1_size_bytes", "latency_cycles", knee(0, "size"), unit="bytes")
     probe = Probe("?", HOST, (latency,), lambda *_: [], constants=(size,), name="p")
@@ -193,7 +191,7 @@ def test_a_curve_is_reduced_over_whole_campaigns_and_a_few_disturbed_rows_are_co
     assert (constant.value, constant.n, constant.flags) == (8.0, 2, ("stolen in 1 of 16 rows",))
 
 
-def test_a_constant_in_doubt_is_taken_from_the_best_run_where_it_is_not() -> None:
+def test_a_constant_in_doubt_is_taken_from_the_best_run_where_it_is_not():
     def run(name: str, value: float, *flags: str, **told: object) -> Run:
         return a_run(*(measured(c, 1, value, flags=flags) for c in range(6)), run_id=name, **told)
 

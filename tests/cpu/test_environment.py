@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cpu.bare_checkout import HOST_BENCH, HOST_DEV, Checkout
+from tests.cpu.bare_checkout import HOST_BENCH, HOST_DEV
 
 
-def test_a_step_is_installed_once_and_holds_those_before_it(checkout: Checkout) -> None:
+def test_a_step_is_installed_once_and_holds_those_before_it(checkout):
     told = checkout.run("dev", "")
     assert (told.returncode, told.stderr) == (0, "")
     assert "installing for `dev` in lane host" in told.stdout and not checkout.said("uv_installs")
@@ -34,9 +34,7 @@ def test_a_step_is_installed_once_and_holds_those_before_it(checkout: Checkout) 
         ("cuda", "lab", "[cuda,dev,lab]"),
     ],
 )
-def test_pip_is_asked_for_the_extras_of_the_step_by_the_pins_of_the_lane(
-    checkout: Checkout, lane: str, step: str, extras: str
-) -> None:
+def test_pip_is_asked_for_the_extras_of_the_step_by_the_pins_of_the_lane(checkout, lane, step, extras):
     checkout.write("lane", f"{lane}\n")
     assert checkout.run(step, "").returncode == 0
     assert checkout.said("pip_calls") == f"constraints/{lane}.txt --editable .{extras}\n"
@@ -44,9 +42,7 @@ def test_pip_is_asked_for_the_extras_of_the_step_by_the_pins_of_the_lane(
 
 @pytest.mark.skipif(os.uname().sysname != "Linux", reason="torch has wheels with CUDA on Linux only")
 @pytest.mark.parametrize(("step", "extras"), [("dev", "dev,twins-cuda13"), ("lab", "dev,twins-cuda13,lab")])
-def test_where_pip_finds_no_cpu_wheel_of_torch_the_pins_of_cuda_serve(
-    checkout: Checkout, step: str, extras: str
-) -> None:
+def test_where_pip_finds_no_cpu_wheel_of_torch_the_pins_of_cuda_serve(checkout, step, extras):
     checkout.write("index", "torch (2.15.0)\nAvailable versions: 2.15.0, 12.13.0+cpu, 2.13.0, 2.12.0+cpu\n")
     assert checkout.run(step, "").returncode == 0
     assert checkout.said("pip_calls") == f"constraints/cuda.txt --editable .[{extras}]\n"
@@ -63,14 +59,14 @@ def test_where_pip_finds_no_cpu_wheel_of_torch_the_pins_of_cuda_serve(
     ],
     ids=["a tool's table", "the project's table", "a pin", "a driver"],
 )
-def test_what_decides_the_packages_makes_pip_look_again(checkout: Checkout, file: str, text: str, calls: int) -> None:
+def test_what_decides_the_packages_makes_pip_look_again(checkout, file, text, calls):
     assert checkout.run("bench", "").returncode == 0
     checkout.program(Path(file).name, text, str(Path(file).parent))
     assert checkout.run("bench", "").returncode == 0
     assert checkout.said("pip_calls") == HOST_BENCH * calls and checkout.said("lane_calls") == "\n" * calls
 
 
-def test_the_downloads_that_take_time_are_shown_and_the_log_holds_all(checkout: Checkout) -> None:
+def test_the_downloads_that_take_time_are_shown_and_the_log_holds_all(checkout):
     lines = (
         "Collecting scipy",
         "  Downloading scipy-1.17.1-cp312-linux.whl (35.2 MB)",
@@ -88,7 +84,7 @@ def test_the_downloads_that_take_time_are_shown_and_the_log_holds_all(checkout: 
     assert checkout.said(".venv/pip.log").splitlines() == list(lines)
 
 
-def test_where_pip_fails_its_last_lines_are_shown_and_the_next_one_tries_again(checkout: Checkout) -> None:
+def test_where_pip_fails_its_last_lines_are_shown_and_the_next_one_tries_again(checkout):
     checkout.write("pip", "echo 'Looking in indexes'; echo 'ERROR: No space left on device' >&2; exit 1")
     told = checkout.run("bench", "")
     assert told.returncode == 2
@@ -100,7 +96,7 @@ def test_where_pip_fails_its_last_lines_are_shown_and_the_next_one_tries_again(c
     assert checkout.run("bench", "").returncode == 0 and checkout.said("pip_calls") == HOST_BENCH * 2
 
 
-def test_an_interrupted_set_up_is_finished_by_the_next_one(checkout: Checkout) -> None:
+def test_an_interrupted_set_up_is_finished_by_the_next_one(checkout):
     checkout.write("pip", "touch begun; sleep 60")
     process = checkout.start("bench", "")
     checkout.wait_for("begun")
@@ -112,7 +108,7 @@ def test_an_interrupted_set_up_is_finished_by_the_next_one(checkout: Checkout) -
     assert checkout.said("pip_calls") == HOST_BENCH * 2 and (checkout.root / ".venv" / "fetched").exists()
 
 
-def test_two_makes_at_once_take_turns(checkout: Checkout) -> None:
+def test_two_makes_at_once_take_turns(checkout):
     if shutil.which("flock") is None:
         pytest.skip("this machine has no flock")
     checkout.write("pip", "touch begun; while [ ! -e go ]; do sleep 0.01; done")
@@ -125,7 +121,7 @@ def test_two_makes_at_once_take_turns(checkout: Checkout) -> None:
     assert checkout.said("pip_calls") == HOST_BENCH
 
 
-def test_another_lanes_environment_is_made_anew(checkout: Checkout) -> None:
+def test_another_lanes_environment_is_made_anew(checkout):
     assert checkout.run("bench", "").returncode == 0
     checkout.write(".venv/old", "")
     told = checkout.run("bench", "cuda")
@@ -134,14 +130,14 @@ def test_another_lanes_environment_is_made_anew(checkout: Checkout) -> None:
     assert not (checkout.root / ".venv" / "old").exists()
 
 
-def test_an_interrupted_set_up_of_another_lane_is_made_anew(checkout: Checkout) -> None:
+def test_an_interrupted_set_up_of_another_lane_is_made_anew(checkout):
     checkout.write("pip", "exit 1")
     assert checkout.run("bench", "cuda").returncode == 2
     (checkout.root / "pip").unlink()
     assert "making .venv anew, since it holds lane cuda" in checkout.run("bench", "host").stdout
 
 
-def test_the_environment_of_a_gpu_serves_lane_host_and_no_other(checkout: Checkout) -> None:
+def test_the_environment_of_a_gpu_serves_lane_host_and_no_other(checkout):
     checkout.write("lane", "cuda\n")
     assert checkout.run("bench", "").returncode == 0 and checkout.run("bench", "host").stdout == ""
     assert checkout.run("bench", "").stdout == "" and checkout.run("dev", "host").returncode == 0
@@ -149,17 +145,17 @@ def test_the_environment_of_a_gpu_serves_lane_host_and_no_other(checkout: Checko
     assert "making .venv anew" in checkout.run("bench", "volta").stdout
 
 
-def test_a_lane_that_was_asked_for_is_not_taken_for_what_was_found(checkout: Checkout) -> None:
+def test_a_lane_that_was_asked_for_is_not_taken_for_what_was_found(checkout):
     assert checkout.run("bench", "host").returncode == 0 and not checkout.said("lane_calls")
     checkout.write("lane", "cuda\n")
     assert "making .venv anew" in checkout.run("bench", "").stdout
 
 
-def test_where_no_lane_serves_the_gpu_nothing_is_installed(checkout: Checkout) -> None:
+def test_where_no_lane_serves_the_gpu_nothing_is_installed(checkout):
     (checkout.root / "lane").unlink()  # so that its `cat` fails
     assert checkout.run("bench", "").returncode == 2 and not checkout.said("pip_calls")
 
 
-def test_a_lane_that_does_not_exist_is_one_sentence(checkout: Checkout) -> None:
+def test_a_lane_that_does_not_exist_is_one_sentence(checkout):
     told = checkout.run("bench", "hots")
     assert (told.returncode, told.stderr) == (2, "smscope: LANE=hots is none of host, volta and cuda.\n")

@@ -71,22 +71,22 @@ def answer_as(folder: Path, text: str, code: int = 0) -> None:
         ([("Tesla P100", (6, 0), True), ("H100", (9, 0), True)], "cuda"),
     ],
 )
-def test_the_compute_capability_decides(lane: ModuleType, gpus: list[tuple[Any, ...]], expected: str) -> None:
+def test_the_compute_capability_decides(lane, gpus, expected):
     chosen, why = lane.choose([lane.Gpu(*gpu) for gpu in gpus])
     assert chosen == expected
     assert "\n" not in why
 
 
-def test_the_reason_names_the_gpu_and_its_compute_capability(lane: ModuleType) -> None:
+def test_the_reason_names_the_gpu_and_its_compute_capability(lane):
     assert "Tesla V100 (compute capability 7.0)" in lane.choose([lane.Gpu("Tesla V100", (7, 0), True)])[1]
 
 
-def test_a_gpu_that_no_lane_serves_on_its_driver_is_an_error_that_says_what_to_do(lane: ModuleType) -> None:
+def test_a_gpu_that_no_lane_serves_on_its_driver_is_an_error_that_says_what_to_do(lane):
     with pytest.raises(lane.NoLaneError, match=r"B300 .*update the driver, or measure the CPU with LANE=host"):
         lane.choose([lane.Gpu("B300", (10, 3), False)])
 
 
-def test_nvidia_smi_is_read(lane: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nvidia_smi_is_read(lane, tmp_path, monkeypatch):
     answer_as(tmp_path, "NVIDIA H100 80GB HBM3, 9.0, 580.159.04\nNVIDIA A100, 8.0, 535.10")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     assert lane.from_nvidia_smi() == [
@@ -98,9 +98,7 @@ def test_nvidia_smi_is_read(lane: ModuleType, tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("text", "code"), [("No devices were found", 0), ("Driver mismatch", 9), ("A100, [N/A], 1", 0)]
 )
-def test_an_nvidia_smi_that_fails_leaves_the_question_to_the_driver(
-    lane: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, code: int
-) -> None:
+def test_an_nvidia_smi_that_fails_leaves_the_question_to_the_driver(lane, tmp_path, monkeypatch, text, code):
     answer_as(tmp_path, text, code)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     assert lane.from_nvidia_smi() == []
@@ -135,7 +133,7 @@ class FakeCuda:
 
 
 @pytest.mark.parametrize("broken", [0, 100])
-def test_the_driver_is_asked_for_every_gpu(lane: ModuleType, monkeypatch: pytest.MonkeyPatch, broken: int) -> None:
+def test_the_driver_is_asked_for_every_gpu(lane, monkeypatch, broken):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setattr(lane.ctypes, "CDLL", lambda name: FakeCuda(broken))
     assert lane.from_libcuda() == ([] if broken else [lane.Gpu("Tesla V100", (7, 0), False)])
@@ -148,7 +146,7 @@ def test_the_driver_is_asked_for_every_gpu(lane: ModuleType, monkeypatch: pytest
         ("NVIDIA B300, 10.3, 570.1", 2, "", "found NVIDIA B300 (compute capability 10.3) on a driver older than 580"),
     ],
 )
-def test_the_lane_is_printed_and_why_beside_it(tmp_path: Path, text: str, code: int, lane: str, why: str) -> None:
+def test_the_lane_is_printed_and_why_beside_it(tmp_path, text, code, lane, why):
     answer_as(tmp_path, text)
     command = [sys.executable, str(ROOT / "constraints" / "lane.py")]
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
@@ -157,7 +155,7 @@ def test_the_lane_is_printed_and_why_beside_it(tmp_path: Path, text: str, code: 
 
 
 @pytest.mark.parametrize("name", LANES)
-def test_every_direct_requirement_of_a_lane_is_pinned_within_its_range(name: str) -> None:
+def test_every_direct_requirement_of_a_lane_is_pinned_within_its_range(name):
     pinned = pins(name)
     for requirement in requirements(*LANES[name]):
         pin = pinned.get(canonicalize_name(requirement.name))
@@ -166,7 +164,7 @@ def test_every_direct_requirement_of_a_lane_is_pinned_within_its_range(name: str
 
 
 @pytest.mark.parametrize("name", LANES)
-def test_every_package_that_a_lane_installs_here_is_pinned(name: str) -> None:
+def test_every_package_that_a_lane_installs_here_is_pinned(name):
     """Followed from the direct requirements through what the packages of this environment ask for in turn."""
     pinned, seen = pins(name), set[str]()
     waiting = [requirement.name for requirement in requirements("dev", "twins")]
@@ -184,7 +182,7 @@ def test_every_package_that_a_lane_installs_here_is_pinned(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LANES)
-def test_the_pins_hold_what_was_chosen(name: str) -> None:
+def test_the_pins_hold_what_was_chosen(name):
     pinned = pins(name)
     for file in ("every.in", f"{name}.in"):
         lines = (line.split("#")[0].strip() for line in (ROOT / "constraints" / file).read_text().splitlines())
@@ -193,35 +191,35 @@ def test_the_pins_hold_what_was_chosen(name: str) -> None:
 
 
 @pytest.mark.parametrize("extras", [(), ("volta",), ("cuda",)], ids=LANES)
-def test_bench_needs_no_torch_in_any_lane(extras: tuple[str, ...]) -> None:
+def test_bench_needs_no_torch_in_any_lane(extras):
     needs = {requirement.name for requirement in requirements(*extras)}
     assert "numba" in needs and "torch" not in needs
 
 
-def test_make_without_a_new_enough_python_says_so() -> None:
+def test_make_without_a_new_enough_python_says_so():
     told = subprocess.run(["make", "bench", "PYTHON=no-such-python"], capture_output=True, text=True, cwd=ROOT)
     assert told.returncode != 0 and "no-such-python is no Python 3.11 or newer" in told.stderr
 
 
-def test_an_environment_that_is_named_is_used_as_it_is() -> None:
+def test_an_environment_that_is_named_is_used_as_it_is():
     make = ["make", "--dry-run", "test", f"PYTHON={sys.executable}"]
     told = subprocess.run(make, capture_output=True, text=True, cwd=ROOT, check=True).stdout
     assert "environment.sh" not in told and f"{sys.executable} -m pytest" in told
 
 
-def test_make_hands_the_step_and_the_lane_on() -> None:
+def test_make_hands_the_step_and_the_lane_on():
     make = ["make", "--dry-run", "report", "PYTHON=", "LANE=host"]
     told = subprocess.run(make, capture_output=True, text=True, cwd=ROOT, check=True).stdout
     assert 'constraints/environment.sh report "host"' in told
 
 
-def test_the_wheel_needs_what_bench_needs_and_pip() -> None:
+def test_the_wheel_needs_what_bench_needs_and_pip():
     make = ["make", "--dry-run", "wheel", "PYTHON=", "LANE="]
     told = subprocess.run(make, capture_output=True, text=True, cwd=ROOT, check=True).stdout
     assert 'constraints/environment.sh bench ""' in told and "-m pip " in told and "hatchling" not in told
 
 
-def test_make_lists_its_targets() -> None:
+def test_make_lists_its_targets():
     told = subprocess.run(["make"], capture_output=True, text=True, cwd=ROOT, check=True).stdout
     for target in ("bench", "test", "test-all", "lint", "lab", "notebooks", "profile", "check", "report", "clean"):
         assert f"make {target} " in told

@@ -33,19 +33,19 @@ def in_a_new_process(profile: Profile) -> learned.Learned:
     return learned._of(profile)
 
 
-def test_a_second_process_reads_what_the_first_derived(profile: Profile, derived: list[str]) -> None:
+def test_a_second_process_reads_what_the_first_derived(profile, derived):
     first, second = in_a_new_process(profile), in_a_new_process(profile)
     assert first == second and first.corrections.of_class[LONG_F32].timings == 1 and len(derived) == 1
 
 
-def test_what_lies_beside_the_profiles_is_read_before_anything_is_derived(profile: Profile, derived: list[str]) -> None:
+def test_what_lies_beside_the_profiles_is_read_before_anything_is_derived(profile, derived):
     path = learned.write(profile)
     assert path is not None and path.parent.name == "corrections"
     derived.clear()
     assert in_a_new_process(profile).corrections and not derived
 
 
-def test_a_timing_more_or_another_constant_is_derived_anew(profile: Profile, derived: list[str]) -> None:
+def test_a_timing_more_or_another_constant_is_derived_anew(profile, derived):
     in_a_new_process(profile)
     timings.write(timing(0.02))
     assert in_a_new_process(profile).corrections.of_class[LONG_F32].timings == 2 and len(derived) == 2
@@ -56,16 +56,14 @@ def test_a_timing_more_or_another_constant_is_derived_anew(profile: Profile, der
 
 
 @pytest.mark.parametrize("told", ["", "{", '{"key": "KEY"}', '{"key": "KEY", "exact": 3}'])
-def test_a_file_that_cannot_be_read_is_derived_anew(profile: Profile, derived: list[str], told: str) -> None:
+def test_a_file_that_cannot_be_read_is_derived_anew(profile, derived, told):
     good = in_a_new_process(profile)
     file = learned_file._kept() / f"{profile.gpu}.json"
     file.write_text(told.replace("KEY", learned_key.key_of(profile)))
     assert in_a_new_process(profile) == good and len(derived) == 2
 
 
-def test_where_nothing_can_be_kept_it_is_derived_each_time(
-    profile: Profile, derived: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_where_nothing_can_be_kept_it_is_derived_each_time(profile, derived, monkeypatch, tmp_path):
     (tmp_path / "a file").write_text("")
     monkeypatch.setattr(learned_file, "_kept", lambda: tmp_path / "a file" / "below")
     assert in_a_new_process(profile) == in_a_new_process(profile) and len(derived) == 2
@@ -76,9 +74,7 @@ def code_in_a_new_process() -> str:
     return learned_key._code()
 
 
-def test_the_hash_of_the_code_is_remembered_while_no_file_of_it_has_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_hash_of_the_code_is_remembered_while_no_file_of_it_has_changed(tmp_path, monkeypatch):
     monkeypatch.setattr(learned_key.paths, "cache", lambda: tmp_path)
     reads: list[str] = []
     whole = learned_key.hashed
@@ -98,14 +94,14 @@ def test_the_hash_of_the_code_is_remembered_while_no_file_of_it_has_changed(
     learned_key._code.cache_clear()
 
 
-def test_another_copy_of_the_package_has_a_memory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_copy_of_the_package_has_a_memory_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr(learned_key.paths, "cache", lambda: tmp_path)
     mine = learned_key._memory()
     monkeypatch.setattr(learned_key, "KERNELS", tmp_path / "attention" / "kernels")
     assert learned_key._memory() != mine
 
 
-def test_a_bad_line_is_named_by_every_process(profile: Profile, derived: list[str]) -> None:
+def test_a_bad_line_is_named_by_every_process(profile, derived):
     with timings.files(profile.gpu)[0].open("a") as file:
         file.write("{\n")
     for _ in range(2):
@@ -115,14 +111,14 @@ def test_a_bad_line_is_named_by_every_process(profile: Profile, derived: list[st
     assert len(derived) == 1
 
 
-def test_the_verb_profile_writes_it_beside_each_profile(profile: Profile, data: Path) -> None:
+def test_the_verb_profile_writes_it_beside_each_profile(profile, data):
     file = saved(data, profile)
     with pytest.raises(SystemExit) as left:
         main(["profile"])
     assert not left.value.code and [each.name for each in (data / "corrections").iterdir()] == [file.name]
 
 
-def test_a_machine_without_timings_leaves_nothing(data: Path) -> None:
+def test_a_machine_without_timings_leaves_nothing(data):
     bare = host_profile()
     assert learned.write(bare) is None and in_a_new_process(bare) == learned.Learned()
     assert not learned_file._kept().exists()

@@ -79,14 +79,14 @@ def sources(*suffixes: str) -> Iterator[str]:
                 yield file.relative_to(ROOT).as_posix()
 
 
-def test_the_wheel_holds_every_source_of_its_packages(names: set[str]) -> None:
+def test_the_wheel_holds_every_source_of_its_packages(names):
     expected = set(sources(".py", ".cu", ".cuh", ".hpp", ".cpp"))
     assert any(name.endswith(".cu") for name in expected) and expected <= names
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
 
 
 @pytest.mark.parametrize("folder", SHIPPED)
-def test_the_wheel_ships_facts_profiles_and_schemas(names: set[str], folder: str) -> None:
+def test_the_wheel_ships_facts_profiles_and_schemas(names, folder):
     expected = {
         f"microbench/data/{folder}/{file.relative_to(ROOT / 'data' / folder).as_posix()}"
         for file in (ROOT / "data" / folder).rglob("*")
@@ -95,17 +95,17 @@ def test_the_wheel_ships_facts_profiles_and_schemas(names: set[str], folder: str
     assert expected and expected <= names
 
 
-def test_the_wheel_holds_nothing_else(names: set[str]) -> None:
+def test_the_wheel_holds_nothing_else(names):
     heads = {name.split("/")[0] for name in names}
     assert {head for head in heads if not head.endswith(".dist-info")} == set(PACKAGES)
     assert not [name for name in names if name.startswith("microbench/data/runs")]
 
 
-def test_the_licence_travels_with_the_wheel(names: set[str]) -> None:
+def test_the_licence_travels_with_the_wheel(names):
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 
-def test_the_installed_package_is_the_wheels(installed: Installed) -> None:
+def test_the_installed_package_is_the_wheels(installed):
     files = ", ".join(f"{package}.__file__" for package in PACKAGES)
     for file in installed.json("-c", f"import json, {', '.join(PACKAGES)}; print(json.dumps([{files}]))"):
         assert Path(file).is_relative_to(installed.folder)
@@ -119,23 +119,21 @@ print(json.dumps({gpu: learned_key.key_of(Profile.load(gpu)) for gpu in availabl
 """
 
 
-def test_the_wheel_takes_what_timings_teach_from_the_file_it_ships(installed: Installed) -> None:
+def test_the_wheel_takes_what_timings_teach_from_the_file_it_ships(installed):
     """Its corrections go with what else it ships, as in the checkout: else a first call would derive them again."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("SMSCOPE_")}
     told = subprocess.run([sys.executable, "-c", KEYS], capture_output=True, text=True, cwd=ROOT, env=ours, check=True)
     assert installed.json("-c", KEYS) == json.loads(told.stdout)
 
 
-def test_the_wheel_explains_a_choice_from_each_shipped_profile(installed: Installed) -> None:
+def test_the_wheel_explains_a_choice_from_each_shipped_profile(installed):
     shipped = sorted(file.stem for file in (ROOT / "data" / "profiles").glob("*.json"))
     assert shipped, "no profile is committed; run `make bench`"
     for gpu in shipped:
         assert installed.json("-m", "attention", "explain", *SHAPE, "--gpu", gpu, "--json"), gpu
 
 
-def test_the_installed_command_explains_a_choice_on_a_gpu_that_was_measured_and_on_one_that_was_not(
-    installed: Installed,
-) -> None:
+def test_the_installed_command_explains_a_choice_on_a_gpu_that_was_measured_and_on_one_that_was_not(installed):
     asked = ("explain", "--shape", "1,32,8,4096,4096,128", "--causal", "--json", "--gpu")
     measured = installed.json(*asked, "h100-sxm-80gb", program="smscope")
     assert (measured["choice"]["gpu"], measured["known"]) == ("h100-sxm-80gb", None)
@@ -144,7 +142,7 @@ def test_the_installed_command_explains_a_choice_on_a_gpu_that_was_measured_and_
     assert {board["chip"] for board in unmeasured["known"]["boards"]} == {"GA100"}
 
 
-def test_the_installed_command_lists_its_verbs_and_imports_nothing_that_lies_around(installed: Installed) -> None:
+def test_the_installed_command_lists_its_verbs_and_imports_nothing_that_lies_around(installed):
     (installed.folder / "attention.py").write_text("raise SystemExit('this must not run')")
     try:
         told = installed.run("--help", program="smscope")
@@ -155,7 +153,7 @@ def test_the_installed_command_lists_its_verbs_and_imports_nothing_that_lies_aro
         (installed.folder / "attention.py").unlink()
 
 
-def test_the_wheel_lists_its_probes(installed: Installed) -> None:
+def test_the_wheel_lists_its_probes(installed):
     probes = installed.json("-m", "microbench", "list", "--json")
     assert {probe["probe"] for probe in probes} == {
         Path(name).stem
@@ -164,7 +162,7 @@ def test_the_wheel_lists_its_probes(installed: Installed) -> None:
     }
 
 
-def test_the_wheel_verifies_without_the_tests(names: set[str], installed: Installed) -> None:
+def test_the_wheel_verifies_without_the_tests(names, installed):
     """Programs and kernels are in it; here, without a GPU, the emulator's half runs."""
     rooms = ("attention/verify/worker.py", "microbench/verify/probed.py")
     assert {*rooms, "microbench/verify/differential/attention_sm90a.cu"} <= names
@@ -180,14 +178,14 @@ def test_the_wheel_verifies_without_the_tests(names: set[str], installed: Instal
         assert (row["status"], row["checked"] > 0) == ("emulated", True)
 
 
-def test_new_runs_of_an_installed_wheel_go_to_the_users_folder(installed: Installed) -> None:
+def test_new_runs_of_an_installed_wheel_go_to_the_users_folder(installed):
     code = "import json; from microbench import paths; print(json.dumps(str(paths.writable_data())))"
     assert Path(installed.json("-c", code)) == installed.folder / "DATA" / "smscope"
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_fresh_copy_sets_itself_up_measures_and_explains(tmp_path: Path) -> None:
+def test_a_fresh_copy_sets_itself_up_measures_and_explains(tmp_path):
     """Needs pip's index: what a person does first, with Python, make and pip only."""
     tree = tmp_path / "smscope"
     shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache"))

@@ -3,7 +3,6 @@
 import errno
 import os
 import resource
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -41,9 +40,7 @@ def row(value: float = 4.0, **more: object) -> Record:
     value=st.floats(allow_nan=False, allow_infinity=False),
     point=st.dictionaries(st.text(min_size=1), st.integers() | st.text() | st.floats(allow_nan=False)),
 )
-def test_a_record_comes_back_as_it_was_written(
-    tmp_path_factory: pytest.TempPathFactory, value: float, point: dict[str, int | float | str]
-) -> None:
+def test_a_record_comes_back_as_it_was_written(tmp_path_factory, value, point):
     file = tmp_path_factory.mktemp("run") / "run.jsonl"
     point = {name: at for name, at in point.items() if at not in (float("inf"), float("-inf"))}
     files.append(file, ENVIRONMENT, row(value, point=point))
@@ -51,7 +48,7 @@ def test_a_record_comes_back_as_it_was_written(
     assert run.records[0].value == value and run.records[0].point == point and not run.finished
 
 
-def test_a_corrupt_line_is_named_and_the_rest_loads(tmp_path: Path) -> None:
+def test_a_corrupt_line_is_named_and_the_rest_loads(tmp_path):
     file = tmp_path / "run.jsonl"
     files.append(file, ENVIRONMENT, row(1.0))
     with file.open("a") as stream:
@@ -62,7 +59,7 @@ def test_a_corrupt_line_is_named_and_the_rest_loads(tmp_path: Path) -> None:
     assert [problem.split(":")[0] for problem in run.problems] == [f"run.jsonl, line {n}" for n in (3, 4, 5)]
 
 
-def test_a_half_written_last_line_does_not_swallow_the_next_one(tmp_path: Path) -> None:
+def test_a_half_written_last_line_does_not_swallow_the_next_one(tmp_path):
     file = tmp_path / "run.jsonl"
     files.append(file, ENVIRONMENT, row(1.0))
     with file.open("a") as stream:
@@ -72,7 +69,7 @@ def test_a_half_written_last_line_does_not_swallow_the_next_one(tmp_path: Path) 
     assert [r.value for r in run.records] == [1.0, 2.0] and len(run.problems) == 1 and "line 3" in run.problems[0]
 
 
-def test_without_an_environment_the_file_is_refused_by_name(tmp_path: Path) -> None:
+def test_without_an_environment_the_file_is_refused_by_name(tmp_path):
     file = tmp_path / "run.jsonl"
     files.append(file, row())
     with pytest.raises(DataError, match=r"run\.jsonl has no readable environment"):
@@ -89,12 +86,12 @@ def test_without_an_environment_the_file_is_refused_by_name(tmp_path: Path) -> N
         {"hostname": "mine"},
     ],
 )
-def test_a_record_without_value_or_reason_or_with_more_is_refused(fields: dict[str, object]) -> None:
+def test_a_record_without_value_or_reason_or_with_more_is_refused(fields):
     with pytest.raises(ValidationError):
         row(**{"value": 1.0, **fields})  # type: ignore[arg-type]
 
 
-def test_a_full_disk_leaves_whole_lines_only(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_whole_lines_only(tmp_path):
     """The kernel itself refuses to let the file grow, as a full disk does: first a short write, then none."""
     file = tmp_path / "run.jsonl"
     files.append(file, ENVIRONMENT, row(1.0))
@@ -113,7 +110,7 @@ def test_a_full_disk_leaves_whole_lines_only(tmp_path: Path) -> None:
     assert file.read_bytes() == before
 
 
-def test_a_write_that_fails_outright_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_fails_outright_says_why(tmp_path, monkeypatch):
     file = tmp_path / "run.jsonl"
     files.append(file, ENVIRONMENT)
     before = file.read_bytes()
@@ -127,7 +124,7 @@ def test_a_write_that_fails_outright_says_why(tmp_path: Path, monkeypatch: pytes
     assert file.read_bytes() == before
 
 
-def test_runs_load_as_a_frame_with_a_column_per_axis(data: Path) -> None:
+def test_runs_load_as_a_frame_with_a_column_per_axis(data):
     file = data / "runs" / "test-gpu" / "r1.jsonl"
     files.append(file, ENVIRONMENT, row(1.0, point={"size": 1}), row(2.0, point={"size": 2}))
     frame = record.load_runs("test-gpu")
@@ -135,7 +132,7 @@ def test_runs_load_as_a_frame_with_a_column_per_axis(data: Path) -> None:
     assert set(frame["gpu"]) == {"test-gpu"}
 
 
-def test_an_unreadable_line_is_warned_of_when_runs_load(data: Path) -> None:
+def test_an_unreadable_line_is_warned_of_when_runs_load(data):
     file = data / "runs" / "test-gpu" / "r1.jsonl"
     files.append(file, ENVIRONMENT, row(1.0))
     with file.open("a") as stream:
@@ -144,7 +141,7 @@ def test_an_unreadable_line_is_warned_of_when_runs_load(data: Path) -> None:
         assert len(record.load_runs("test-gpu")) == 1
 
 
-def test_a_later_row_answers_one_that_failed_without_a_number_and_no_other(tmp_path: Path) -> None:
+def test_a_later_row_answers_one_that_failed_without_a_number_and_no_other(tmp_path):
     file = tmp_path / "run.jsonl"
     lost = row(None, status="failed", reason="its worker was ended by SIGKILL")  # type: ignore[arg-type]
     refused = row(1.0, status="failed", reason="breaks its bound", point={"size": 1})

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +11,7 @@ from microbench.errors import DeviceError
 from tests.cpu.test_run import options
 
 
-def test_a_worker_that_cannot_be_spawned_is_one_sentence(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_cannot_be_spawned_is_one_sentence(data, tmp_path, monkeypatch):
     program = tmp_path / "python"
     program.touch(mode=0o600)
     monkeypatch.setattr(sys, "executable", str(program))
@@ -23,9 +20,7 @@ def test_a_worker_that_cannot_be_spawned_is_one_sentence(
 
 
 @pytest.mark.parametrize("deaths", [1, 2])
-def test_a_worker_killed_at_its_start_gets_a_second_try(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaths: int
-) -> None:
+def test_a_worker_killed_at_its_start_gets_a_second_try(data, tmp_path, monkeypatch, deaths):
     real, started = subprocess.Popen, Counter[str]()
 
     def mortal(command: list[str], **more: object) -> subprocess.Popen[bytes]:

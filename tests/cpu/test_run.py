@@ -64,41 +64,41 @@ def rows(run: Run, probe: str) -> list[Record]:
         ("steady", "ok", None),
     ],
 )
-def test_every_fault_is_a_row_with_its_reason(bad_run: Run, probe: str, status: str, reason: str | None) -> None:
+def test_every_fault_is_a_row_with_its_reason(bad_run, probe, status, reason):
     found = rows(bad_run, probe)
     assert {row.status for row in found} == {status} and {row.reason for row in found} == {reason}
 
 
-def test_the_suite_goes_on_after_each_of_them(bad_run: Run) -> None:
+def test_the_suite_goes_on_after_each_of_them(bad_run):
     assert bad_run.finished and {row.probe for row in bad_run.records} == set(BAD)
     assert [row.value for row in rows(bad_run, "steady")] == [5.0, 6.0, 7.0]
 
 
-def test_a_value_past_its_bound_is_kept_for_the_reader_and_marked(bad_run: Run) -> None:
+def test_a_value_past_its_bound_is_kept_for_the_reader_and_marked(bad_run):
     (row,) = rows(bad_run, "too_fast")
     assert (row.bound, row.bound_lower, row.value) == ("violated", 2.0, pytest.approx(2 / 1.05))
 
 
-def test_a_probe_for_another_architecture_is_one_unsupported_row(bad_run: Run) -> None:
+def test_a_probe_for_another_architecture_is_one_unsupported_row(bad_run):
     (row,) = rows(bad_run, "gpu_only")
     assert row.status == "unsupported" and row.reason is not None and row.reason.startswith("needs an NVIDIA GPU; ")
     assert row.reason.endswith(" is host")
 
 
-def test_a_point_that_does_not_fit_is_unsupported_and_the_others_run(bad_run: Run) -> None:
+def test_a_point_that_does_not_fit_is_unsupported_and_the_others_run(bad_run):
     assert [(row.point["size"], row.status, row.reason) for row in rows(bad_run, "skips")] == [
         (1, "ok", None),
         (2, "unsupported", "too large"),
     ]
 
 
-def test_a_run_file_names_no_folder_of_this_machine(bad_run: Run) -> None:
+def test_a_run_file_names_no_folder_of_this_machine(bad_run):
     text = bad_run.path.read_text()
     assert str(Path.home()) not in text.replace(str(Path("/")), "/") or str(Path.home()) == "/"
     assert "someone" not in text and str(bad_run.path.parent) not in text
 
 
-def test_a_probe_that_breaks_worker_after_worker_is_given_up(data: Path, tmp_path: Path) -> None:
+def test_a_probe_that_breaks_worker_after_worker_is_given_up(data, tmp_path):
     outcome = runner.run(options(tmp_path, "breaks_context"))
     reasons = Counter(row.reason for row in outcome.run.records)
     assert not outcome.measured
@@ -108,7 +108,7 @@ def test_a_probe_that_breaks_worker_after_worker_is_given_up(data: Path, tmp_pat
     }
 
 
-def test_campaigns_meet_the_probes_in_different_orders_that_never_change() -> None:
+def test_campaigns_meet_the_probes_in_different_orders_that_never_change():
     probes = [replace(probe, archs=("host",)) for probe in discover()]
     orders = [[task.probe.name for task in plan.tasks(probes, MACHINE, c, quick=True)] for c in range(6)]
     assert len({tuple(order) for order in orders}) == 6
@@ -124,19 +124,19 @@ def test_campaigns_meet_the_probes_in_different_orders_that_never_change() -> No
         (None, "gave no latency_cycles"),
     ],
 )
-def test_an_answer_that_makes_no_sense_is_a_failed_row(tmp_path: Path, sample: Sample | None, said: str) -> None:
+def test_an_answer_that_makes_no_sense_is_a_failed_row(tmp_path, sample, said):
     (probe,) = (p for p in discover(fake_probes.write(tmp_path, "steady")) if p.name == "steady")
     task = Task(0, probe, "host", Point((("size", 1),)))
     (row,) = judged("r", task, MACHINE, Answer(samples=(sample,) if sample else ()))
     assert row.status == "failed" and row.reason is not None and said in row.reason
 
 
-def test_folders_are_cut_from_reasons_and_rates_are_not() -> None:
+def test_folders_are_cut_from_reasons_and_rates_are_not():
     assert sentence(RuntimeError("/a/b/k.cu(3): error")) == "RuntimeError: k.cu(3): error"
     assert sentence(DataError("124 B/clk/SM, and '/home/me/x.py'")) == "124 B/clk/SM, and 'x.py'"
 
 
-def test_a_foreign_exception_names_the_innermost_line_of_the_probes_own_file() -> None:
+def test_a_foreign_exception_names_the_innermost_line_of_the_probes_own_file():
     def inner() -> None:
         iter(None)  # type: ignore[call-overload]
 
@@ -147,7 +147,7 @@ def test_a_foreign_exception_names_the_innermost_line_of_the_probes_own_file() -
     assert sentence(caught.value, Path("elsewhere.py")).endswith("not iterable")
 
 
-def test_a_run_of_which_nothing_is_supported_keeps_no_file(data: Path, tmp_path: Path) -> None:
+def test_a_run_of_which_nothing_is_supported_keeps_no_file(data, tmp_path):
     outcome = runner.run(options(tmp_path, "gpu_only"))
     assert (outcome.unsupported, outcome.statuses) == (True, {"unsupported": 1})
     assert not list(data.glob("runs/*/*.jsonl"))
@@ -156,7 +156,7 @@ def test_a_run_of_which_nothing_is_supported_keeps_no_file(data: Path, tmp_path:
 # Interruption, on the command line as a person meets it -----------------------------------------------------------
 
 
-def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(data: Path, tmp_path: Path) -> None:
+def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(data, tmp_path):
     fake_probes.write(tmp_path / "probes", "slow")
     arguments = ("--only", "slow", "--probes", str(tmp_path / "probes"), "--campaigns", "2", "--json")
     first = start(data, *arguments)
@@ -186,7 +186,7 @@ def unfinished(path: Path) -> Run:
     return record.read(path)
 
 
-def test_only_the_same_measurement_is_gone_on_with(data: Path, tmp_path: Path) -> None:
+def test_only_the_same_measurement_is_gone_on_with(data, tmp_path):
     first = runner.run(options(tmp_path, "steady"))
     assert runner.unfinished(first.run.environment) is None, "it is finished"
     told = unfinished(first.run.path).environment
@@ -195,7 +195,7 @@ def test_only_the_same_measurement_is_gone_on_with(data: Path, tmp_path: Path) -
         assert runner.unfinished(told.model_copy(update=change)) is None, change
 
 
-def test_what_failed_without_a_number_is_tried_again_and_a_refused_number_is_not(data: Path, tmp_path: Path) -> None:
+def test_what_failed_without_a_number_is_tried_again_and_a_refused_number_is_not(data, tmp_path):
     wanted = options(tmp_path, "recovers")
     first = runner.run(wanted)
     assert [row.status for row in first.run.records] == ["ok", "failed", "failed"]
@@ -211,7 +211,7 @@ def test_what_failed_without_a_number_is_tried_again_and_a_refused_number_is_not
     assert len(second.run.records) == 3
 
 
-def test_probes_in_doubt_are_measured_again_in_campaigns_of_their_own(data: Path, tmp_path: Path) -> None:
+def test_probes_in_doubt_are_measured_again_in_campaigns_of_their_own(data, tmp_path):
     seen: list[int] = []
 
     def doubted(run: Run) -> tuple[Doubt, ...]:
@@ -225,7 +225,7 @@ def test_probes_in_doubt_are_measured_again_in_campaigns_of_their_own(data: Path
     assert len(rows(outcome.run, "steady")) == 12, "what was measured first is kept"
 
 
-def test_a_run_interrupted_while_it_measured_again_goes_on_there(data: Path, tmp_path: Path) -> None:
+def test_a_run_interrupted_while_it_measured_again_goes_on_there(data, tmp_path):
     def always(run: Run) -> tuple[Doubt, ...]:
         return (Doubt("steady_cycles", "steady", "measured while the machine was busy"),)
 
@@ -237,7 +237,7 @@ def test_a_run_interrupted_while_it_measured_again_goes_on_there(data: Path, tmp
     assert Counter(map(plan.key_of, second.run.records)) == Counter(map(plan.key_of, first.records))
 
 
-def test_fresh_starts_anew(data: Path, tmp_path: Path) -> None:
+def test_fresh_starts_anew(data, tmp_path):
     wanted = options(tmp_path, "steady")
     first = runner.run(wanted).run
     unfinished(first.path)
@@ -245,9 +245,7 @@ def test_fresh_starts_anew(data: Path, tmp_path: Path) -> None:
     assert (outcome.kept, outcome.run.path != first.path) == (0, True)
 
 
-def test_a_full_disk_ends_the_run_and_leaves_whole_lines(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_ends_the_run_and_leaves_whole_lines(data, tmp_path, monkeypatch):
     real, written = os.write, Counter[str]()
 
     def nearly_full(descriptor: int, text: bytes) -> int:
@@ -265,7 +263,7 @@ def test_a_full_disk_ends_the_run_and_leaves_whole_lines(
     assert (len(run.records), run.problems, run.finished) == (1, (), False)
 
 
-def test_two_runs_on_one_device_exclude_each_other(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_runs_on_one_device_exclude_each_other(data, tmp_path, monkeypatch):
     monkeypatch.setenv("SMSCOPE_CACHE", str(tmp_path / "cache"))
     with lock.hold("host", wait=False, say=print):
         with pytest.raises(BusyError, match="Another run is measuring host"):
@@ -281,7 +279,7 @@ def test_two_runs_on_one_device_exclude_each_other(data: Path, tmp_path: Path, m
     assert len(list(data.glob("runs/*/*.jsonl"))) == 1
 
 
-def test_the_supervisor_never_imports_a_gpu_library(data: Path, tmp_path: Path) -> None:
+def test_the_supervisor_never_imports_a_gpu_library(data, tmp_path):
     fake_probes.write(tmp_path, "steady")
     after = DRIVER.replace("main(sys.argv[1:])", "") + (
         "try:\n    main(sys.argv[1:])\nexcept SystemExit as ended:\n    print(ended.code)\n"

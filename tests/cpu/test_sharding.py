@@ -53,7 +53,7 @@ PLACES = [Shard(0), Shard(1), Replicate()]
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
 @pytest.mark.parametrize("only", ["smscope", None])
-def test_batch_and_heads_are_sharded_without_communication(mesh: DeviceMesh, place: Any, only: str | None) -> None:
+def test_batch_and_heads_are_sharded_without_communication(mesh, place, only):
     tensors = random((4, 4, 9, 16), (4, 2, 12, 16), (4, 2, 12, 24))
     given = [sharded(mesh, each, place) for each in tensors]
     mine = [part(each, place).requires_grad_() for each in tensors]
@@ -71,9 +71,7 @@ def test_batch_and_heads_are_sharded_without_communication(mesh: DeviceMesh, pla
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
 @pytest.mark.parametrize("shape", [(4, 4, 9, 12), (4, 1, 9, 12), (1, 4, 9, 12), (1, 1, 9, 12)])
-def test_a_mask_is_sharded_with_them_or_has_a_gradient_in_parts(
-    mesh: DeviceMesh, place: Any, shape: tuple[int, ...]
-) -> None:
+def test_a_mask_is_sharded_with_them_or_has_a_gradient_in_parts(mesh, place, shape):
     tensors = random((4, 4, 9, 16), (4, 4, 12, 16), (4, 4, 12, 16), shape)
     with_them = isinstance(place, Shard) and shape[place.dim] > 1
     mask_place = place if with_them else Replicate()
@@ -94,7 +92,7 @@ def test_a_mask_is_sharded_with_them_or_has_a_gradient_in_parts(
 
 @pytest.mark.parametrize("place", [Shard(0), Shard(1)], ids=str)
 @pytest.mark.parametrize("by_batch", [False, True])
-def test_slopes_and_sinks_follow(mesh: DeviceMesh, place: Any, by_batch: bool) -> None:
+def test_slopes_and_sinks_follow(mesh, place, by_batch):
     q, k = random((4, 9, 4, 16), (4, 12, 2, 16))
     slopes, sinks = (each.abs() for each in random((4, 4) if by_batch else (4,), (4,)))
     layout = Shard(2 if place.dim else 0)  # of (B, S, H, D)
@@ -109,7 +107,7 @@ def test_slopes_and_sinks_follow(mesh: DeviceMesh, place: Any, by_batch: bool) -
     torch.testing.assert_close(out.to_local(), expected, **CLOSE)  # type: ignore[union-attr]
 
 
-def test_packed_sequences_are_sharded_by_heads(mesh: DeviceMesh) -> None:
+def test_packed_sequences_are_sharded_by_heads(mesh):
     (q,) = random((8, 4, 16))
     starts = torch.tensor([0, 3, 8], dtype=torch.int32)
     given, whole = sharded(mesh, q, Shard(1)), sharded(mesh, starts, Replicate())
@@ -120,7 +118,7 @@ def test_packed_sequences_are_sharded_by_heads(mesh: DeviceMesh) -> None:
     torch.testing.assert_close(out.to_local(), expected, **CLOSE)  # type: ignore[union-attr]
 
 
-def test_heads_that_do_not_divide_are_gathered_first(mesh: DeviceMesh) -> None:
+def test_heads_that_do_not_divide_are_gathered_first(mesh):
     """Three key heads on two ranks: a rank's query heads would lose theirs."""
     q, k = random((1, 6, 9, 16), (1, 3, 12, 16))
     given = [sharded(mesh, each, Shard(1)) for each in (q, k, k)]

@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +34,7 @@ class Block(torch.nn.Module):
         return sdpa(2 * q, k, k, is_causal=True) + 1
 
 
-def test_symbolic_trace_keeps_the_call_as_one_node() -> None:
+def test_symbolic_trace_keeps_the_call_as_one_node():
     traced = torch.fx.symbolic_trace(Block())
     assert [node.target for node in traced.graph.nodes if node.op == "call_function"].count(sdpa) == 1
     q, k = random((1, 2, 8, 16), (1, 2, 12, 16))
@@ -45,7 +44,7 @@ def test_symbolic_trace_keeps_the_call_as_one_node() -> None:
 
 @pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
 @pytest.mark.parametrize("only", ["smscope", None])
-def test_make_fx_traces_for_every_size(mode: Any, only: str | None) -> None:
+def test_make_fx_traces_for_every_size(mode, only):
     def model(q: torch.Tensor, k: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         return sdpa(q, k, k, is_causal=True, only=only) + sdpa(q[0], k, k, mask)
 
@@ -57,7 +56,7 @@ def test_make_fx_traces_for_every_size(mode: Any, only: str | None) -> None:
         torch.testing.assert_close(traced(*others), model(*others), **CLOSE)
 
 
-def test_flash_functions_are_traced_as_sdpa_is() -> None:
+def test_flash_functions_are_traced_as_sdpa_is():
     starts = torch.tensor([0, 3, 8], dtype=torch.int32)
 
     class Packed(torch.nn.Module):
@@ -73,11 +72,11 @@ def test_flash_functions_are_traced_as_sdpa_is() -> None:
         torch.testing.assert_close(trace(q, packed, starts), Packed()(q, packed, starts), rtol=0, atol=0)
 
 
-def test_their_signatures_are_those_that_callers_look_into() -> None:
+def test_their_signatures_are_those_that_callers_look_into():
     assert {"softcap", "window_size", "sinks"} <= set(inspect.signature(flash_attn_varlen_func).parameters)
 
 
-def test_what_is_wrong_with_a_type_is_still_said() -> None:
+def test_what_is_wrong_with_a_type_is_still_said():
     (q,) = random((1, 2, 8, 16))
     with pytest.raises(TypeError, match="is_causal is an int"):
         sdpa(q, q, q, is_causal=1)  # type: ignore[arg-type]
@@ -99,7 +98,7 @@ class Own(torch.Tensor):
     """A subclass that adds nothing."""
 
 
-def test_a_function_mode_meets_the_call_and_a_subclass_comes_back() -> None:
+def test_a_function_mode_meets_the_call_and_a_subclass_comes_back():
     (q,) = random((1, 2, 8, 16))
     with Functions() as functions:
         sdpa(q, q, q)
@@ -125,9 +124,7 @@ IN_DIMS = [(None, None, None, 0), (0, 0, 0, 0), (0, None, None, None), (1, 0, No
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("dtype", [torch.bool, torch.float32])
 @pytest.mark.filterwarnings("error::UserWarning")  # torch's loop over single calls says "performance drop"
-def test_a_mask_under_vmap_is_folded_into_the_batch(
-    in_dims: tuple[int | None, ...], batch: int, dtype: torch.dtype
-) -> None:
+def test_a_mask_under_vmap_is_folded_into_the_batch(in_dims, batch, dtype):
     inputs, dims = mapped(in_dims, batch, dtype)
     expected = torch.stack(
         [
@@ -138,7 +135,7 @@ def test_a_mask_under_vmap_is_folded_into_the_batch(
     torch.testing.assert_close(torch.vmap(sdpa, in_dims=dims)(*inputs), expected, **CLOSE)
 
 
-def test_vmap_asks_nothing_of_torchs_own_rules_for_masks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vmap_asks_nothing_of_torchs_own_rules_for_masks(monkeypatch):
     """On a GPU these fail: pytorch#161310. On the CPU they have no gradient of a mask."""
     from attention.frontends import sdpa as frontend
 
@@ -150,7 +147,7 @@ def test_vmap_asks_nothing_of_torchs_own_rules_for_masks(monkeypatch: pytest.Mon
     assert_same_gradients(out, expected, (q, bias), **CLOSE)
 
 
-def test_two_maps_and_their_gradients() -> None:
+def test_two_maps_and_their_gradients():
     q, k = random((3, 4, 2, 5, 16), (4, 1, 2, 7, 16), grad=True)
     mask = torch.ones(4, 5, 7, dtype=torch.bool).tril(2)
 
@@ -170,7 +167,7 @@ def test_two_maps_and_their_gradients() -> None:
 
 @pytest.mark.parametrize("slopes", [None, (2,), (3, 2), (2, 2), (3, 2, 2)])
 @pytest.mark.parametrize("sinks", [None, (2,), (3, 2)])
-def test_features_under_vmap(slopes: tuple[int, ...] | None, sinks: tuple[int, ...] | None) -> None:
+def test_features_under_vmap(slopes, sinks):
     q, k = random((3, 2, 5, 2, 16), (3, 2, 7, 2, 16))
     extras = [None if shape is None else random(shape)[0].abs() for shape in (slopes, sinks)]
     dims = (0, 0, 0 if slopes in ((3, 2), (3, 2, 2)) else None, 0 if sinks == (3, 2) else None)
@@ -187,7 +184,7 @@ def test_features_under_vmap(slopes: tuple[int, ...] | None, sinks: tuple[int, .
     torch.testing.assert_close(torch.vmap(call, in_dims=dims)(q, k, *extras), expected, **CLOSE)
 
 
-def test_packed_sequences_under_vmap() -> None:
+def test_packed_sequences_under_vmap():
     (q,) = random((3, 8, 2, 16))
     starts = torch.tensor([0, 3, 8], dtype=torch.int32)
 
@@ -198,7 +195,7 @@ def test_packed_sequences_under_vmap() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")  # torch's own
-def test_gradient_transforms_around_vmap_keep_torchs_function() -> None:
+def test_gradient_transforms_around_vmap_keep_torchs_function():
     q, bias = random((3, 1, 2, 8, 16), (3, 8, 8))
 
     def loss(q: torch.Tensor, function: Callable[..., torch.Tensor]) -> torch.Tensor:
@@ -214,9 +211,7 @@ COUNTED = [((2, 4, 8, 16), (2, 4, 12, 16), 16), ((2, 4, 8, 16), (2, 2, 12, 16), 
 
 @pytest.mark.parametrize(("query", "key", "width"), COUNTED)
 @pytest.mark.parametrize("causal", [False, True])
-def test_flops_are_counted_as_torchs(
-    query: tuple[int, ...], key: tuple[int, ...], width: int, causal: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flops_are_counted_as_torchs(query, key, width, causal, monkeypatch):
     """Eager calls that would pass the dispatcher by, and their gradients."""
     value = (*key[:3], width)
     once = sdpa_flop_count(query, (*query[:2], *key[2:]), (*query[:2], *value[2:]))
@@ -235,7 +230,7 @@ def test_flops_are_counted_as_torchs(
     assert counter.get_total_flops() == once + thrice
 
 
-def test_flops_of_packed_sequences_are_those_of_each() -> None:
+def test_flops_of_packed_sequences_are_those_of_each():
     q = random((8, 2, 16), grad=True)[0]
     starts = torch.tensor([0, 3, 8], dtype=torch.int32)
     with FlopCounterMode(display=False) as counter:
@@ -245,7 +240,7 @@ def test_flops_of_packed_sequences_are_those_of_each() -> None:
     assert counter.get_total_flops() == expected
 
 
-def test_a_counter_that_is_imported_later_knows_our_operators() -> None:
+def test_a_counter_that_is_imported_later_knows_our_operators():
     """Importing it early would bring Triton along."""
     program = """
 import sys, torch
@@ -261,7 +256,7 @@ print(counter.get_total_flops())
     assert int(done.stdout) == sdpa_flop_count(*[(1, 2, 8, 16)] * 3)
 
 
-def test_an_execution_trace_sees_the_call(tmp_path: Path) -> None:
+def test_an_execution_trace_sees_the_call(tmp_path):
     (q,) = random((1, 2, 8, 16))
     file = tmp_path / "trace.json"
     observer = ExecutionTraceObserver().register_callback(str(file))
@@ -274,7 +269,7 @@ def test_an_execution_trace_sees_the_call(tmp_path: Path) -> None:
     assert names.count("smscope::attention_forward") >= 2  # one for each kernel that a call passes
 
 
-def test_without_an_observer_an_eager_call_passes_the_dispatcher_by(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_observer_an_eager_call_passes_the_dispatcher_by(monkeypatch):
     (q,) = random((1, 2, 8, 16))
     sdpa(q, q, q, only="smscope")
     monkeypatch.setattr(dispatch, "needs_no_dispatch", lambda *tensors: not found.append(_needs(*tensors)))

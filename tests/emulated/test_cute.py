@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from microbench.emulator import EmulatedDevice, toolchain
 from microbench.verify.differential import number_formats
-from microbench.verify.differential.number_formats import Wrapper
 from microbench.verify.differential.operands import fragments
 from tests.emulated import formats
 from tests.emulated.wrappers import integers, load, mma_defines
@@ -63,7 +62,7 @@ VOLTA = ["row.col.f32", "col.row.f32", "col.col.f32", "row.row.f32", "row.col.f1
 
 
 @pytest.mark.parametrize("name", VOLTA)
-def test_m8n8k4_agrees_with_cute(cute: dict[str, Indices], name: str) -> None:
+def test_m8n8k4_agrees_with_cute(cute, name):
     a_order, b_order, sums = name.split(".")
     rng = np.random.default_rng(len(name))
     a, b, c = integers(rng, 4, 8, 4), integers(rng, 4, 8, 4), integers(rng, 4, 8, 8)
@@ -84,9 +83,7 @@ def test_m8n8k4_agrees_with_cute(cute: dict[str, Indices], name: str) -> None:
 @pytest.mark.parametrize("a_major", ["K", "MN"])
 @pytest.mark.parametrize("b_major", ["K", "MN"])
 @pytest.mark.parametrize("source", ["ss", "rs"])
-def test_wgmma_agrees_with_cute(
-    cute: dict[str, Indices], source: str, b_major: str, a_major: str, swizzle: int
-) -> None:
+def test_wgmma_agrees_with_cute(cute, source, b_major, a_major, swizzle):
     rng = np.random.default_rng(swizzle)
     a, b, c = integers(rng, 64, 16), integers(rng, 64, 16), integers(rng, 64, 64)
     images = []
@@ -122,7 +119,7 @@ PRINTED["m16n8k8.tf32.f32"] = "m16n8k8.tf32"
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_format_of_mma_sync_agrees_with_cute(cute: dict[str, Indices], name: str) -> None:
+def test_every_format_of_mma_sync_agrees_with_cute(cute, name):
     shape, kind, sums = name.split(".")
     wrapper = next(w for w in number_formats.MMA if (f"m16n8k{w.k}", w.name, w.sums) == (shape, kind, sums))
     printed = PRINTED.get(name, name)
@@ -141,7 +138,7 @@ def test_every_format_of_mma_sync_agrees_with_cute(cute: dict[str, Indices], nam
 
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
 @pytest.mark.parametrize("wrapper", number_formats.WGMMA[2:], ids=lambda wrapper: wrapper.name)
-def test_every_format_of_wgmma_agrees_with_cute(cute: dict[str, Indices], wrapper: Wrapper, swizzle: int) -> None:
+def test_every_format_of_wgmma_agrees_with_cute(cute, wrapper, swizzle):
     size = "tf32" if wrapper.a == "tf32" else "8bit"
     rng = np.random.default_rng(swizzle)
     a, b = (rng.integers(0, 5, (64, wrapper.k)) for _ in range(2))

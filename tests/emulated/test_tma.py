@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from microbench.emulator import MODES, EmulatedDevice, Mode, Swizzle, TensorMap
+from microbench.emulator import MODES, EmulatedDevice, Swizzle, TensorMap
 from microbench.emulator.tensor_map import Element
 from microbench.errors import DeviceError, InputError
 from microbench.verify.differential import layouts
@@ -62,9 +62,7 @@ def copy(
 
 @pytest.mark.parametrize(("shape", "box", "start"), SHAPES)
 @pytest.mark.parametrize("mode", MODES)
-def test_a_box_is_loaded_stored_and_added(
-    mode: Mode, shape: tuple[int, ...], box: tuple[int, ...], start: tuple[int, ...]
-) -> None:
+def test_a_box_is_loaded_stored_and_added(mode, shape, box, start):
     tensor = np.random.default_rng(len(shape)).integers(1, 1000, shape).astype(np.float32)
     expected = box_of(tensor, box, start)
     image, stored, added = copy(EmulatedDevice(mode), tensor, box, start, 0)
@@ -76,7 +74,7 @@ def test_a_box_is_loaded_stored_and_added(
 
 
 @pytest.mark.parametrize("swizzle", [32, 64, 128])
-def test_a_swizzle_permutes_chunks_of_16_bytes(swizzle: Swizzle) -> None:
+def test_a_swizzle_permutes_chunks_of_16_bytes(swizzle):
     tensor = np.arange(1, 64 * 64 + 1, dtype=np.float32).reshape(64, 64)
     columns = swizzle // 4
     image, stored, _ = copy(EmulatedDevice(), tensor, (32, columns), (8, columns), swizzle)
@@ -87,7 +85,7 @@ def test_a_swizzle_permutes_chunks_of_16_bytes(swizzle: Swizzle) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_bytes_go_there_and_back(mode: Mode) -> None:
+def test_bytes_go_there_and_back(mode):
     given = np.arange(256, dtype=np.uint32)
     found = np.zeros_like(given)
     load(EmulatedDevice(mode), "copy_bytes", BYTES=1)((1,), (32,), (given, found, given.size), shared_mem=SMEM_BYTES)
@@ -95,7 +93,7 @@ def test_bytes_go_there_and_back(mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("element", ["f16", "u32"])
-def test_an_addition_is_that_of_its_elements(element: Element) -> None:
+def test_an_addition_is_that_of_its_elements(element):
     kind = {"f16": np.float16, "u32": np.uint32}[element]
     device = EmulatedDevice()
     values = device.asarray(np.arange(1, 129).reshape(4, 32).astype(kind))
@@ -105,7 +103,7 @@ def test_an_addition_is_that_of_its_elements(element: Element) -> None:
     np.testing.assert_array_equal(total, values + kind(7))
 
 
-def test_outside_may_read_as_nan() -> None:
+def test_outside_may_read_as_nan():
     device = EmulatedDevice()
     tensor = device.full((4, 32), 1, np.float32)
     image = device.full(128, 0, np.float32)
@@ -126,14 +124,12 @@ BROKEN: list[tuple[tuple[int, ...], tuple[int, ...], Element, Swizzle, str]] = [
 
 
 @pytest.mark.parametrize(("shape", "box", "element", "swizzle", "rule"), BROKEN)
-def test_a_map_that_the_driver_would_refuse_is_refused(
-    shape: tuple[int, ...], box: tuple[int, ...], element: Element, swizzle: Swizzle, rule: str
-) -> None:
+def test_a_map_that_the_driver_would_refuse_is_refused(shape, box, element, swizzle, rule):
     with pytest.raises(InputError, match=rule):
         TensorMap(EmulatedDevice().empty(shape, np.float32), box, element, swizzle)
 
 
-def test_a_copy_of_another_rank_is_refused() -> None:
+def test_a_copy_of_another_rank_is_refused():
     with pytest.raises(DeviceError, match=r"tensor\.1d of a map of 2 dimensions"):
         device = EmulatedDevice()
         tensor = device.full((8, 32), 1, np.float32)
@@ -141,7 +137,7 @@ def test_a_copy_of_another_rank_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("element", "kind", "start"), [("f32", np.float32, 2), ("f16", np.float16, -4)])
-def test_a_box_that_starts_between_chunks_of_16_bytes_is_refused(element: Element, kind: type, start: int) -> None:
+def test_a_box_that_starts_between_chunks_of_16_bytes_is_refused(element, kind, start):
     device = EmulatedDevice()
     tensor = device.full((8, 32), 1, kind)
     with pytest.raises(DeviceError, match=rf"starts at element {start} of the innermost dimension"):
@@ -149,7 +145,7 @@ def test_a_box_that_starts_between_chunks_of_16_bytes_is_refused(element: Elemen
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_load_before_the_tensor_brings_zeros(mode: Mode) -> None:
+def test_a_load_before_the_tensor_brings_zeros(mode):
     device = EmulatedDevice(mode)
     tensor = device.asarray(np.arange(1, 1 + 40 * 64, dtype=np.float32).reshape(40, 64))
     spare = device.full(tensor.shape, 0, np.float32)
@@ -159,7 +155,7 @@ def test_a_load_before_the_tensor_brings_zeros(mode: Mode) -> None:
     np.testing.assert_array_equal(image.reshape(16, 32), box_of(np.asarray(tensor), (16, 32), (-5, -4)))
 
 
-def test_a_store_before_the_tensor_is_refused_as_an_h100_does() -> None:
+def test_a_store_before_the_tensor_is_refused_as_an_h100_does():
     device = EmulatedDevice()
     tensor = device.full((8, 32), 1, np.float32)
     with pytest.raises(DeviceError, match="before the tensor"):

@@ -75,9 +75,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize(("query", "key", "options"), SHAPES)
-def test_the_result_is_that_of_a_kernel_of_torchs(
-    query: tuple[int, ...], key: tuple[int, ...], options: dict[str, Any], dtype: torch.dtype
-) -> None:
+def test_the_result_is_that_of_a_kernel_of_torchs(query, key, options, dtype):
     """Bit for bit. A shape that is new goes past cuDNN, whose plan torch's function would wait for."""
     q, k, v = on_gpu(query, key, key, dtype=dtype)
     ours = sdpa(q, k, v, **options, only="torch")
@@ -88,21 +86,19 @@ def test_the_result_is_that_of_a_kernel_of_torchs(
 
 @pytest.mark.parametrize("only", [None, "smscope"])
 @pytest.mark.parametrize("heads", [(4, 4, 1), (4, 1, 4), (4, 1, 1)])
-def test_heads_that_torch_would_broadcast_are_not_read_past_their_end(
-    heads: tuple[int, int, int], only: str | None
-) -> None:
+def test_heads_that_torch_would_broadcast_are_not_read_past_their_end(heads, only):
     q, k, v = on_gpu(*((2, each, 256, 64) for each in heads), dtype=torch.bfloat16)
     spread = (each.expand(2, 4, 256, 64).float() for each in (q, k, v))
     torch.testing.assert_close(sdpa(q, k, v, only=only).float(), F(*spread), rtol=0, atol=2e-2)
 
 
-def test_a_mask_goes_to_torch_as_well() -> None:
+def test_a_mask_goes_to_torch_as_well():
     q, k, v = on_gpu(*[(2, 4, 64, 64)] * 3, dtype=torch.float16)
     mask = torch.ones(64, 64, dtype=torch.bool, device=DEVICE).tril(3)
     same(sdpa(q, k, v, mask, only="torch"), F(q, k, v, mask))
 
 
-def test_dropout_draws_the_numbers_that_torch_draws() -> None:
+def test_dropout_draws_the_numbers_that_torch_draws():
     q, k, v = on_gpu(*[(2, 4, 64, 64)] * 3, dtype=torch.float16)
     torch.manual_seed(3)
     ours = sdpa(q, k, v, dropout_p=0.5)
@@ -110,7 +106,7 @@ def test_dropout_draws_the_numbers_that_torch_draws() -> None:
     same(ours, F(q, k, v, dropout_p=0.5))
 
 
-def test_autocast_casts_as_torch_does() -> None:
+def test_autocast_casts_as_torch_does():
     q, k, v = on_gpu(*[(2, 4, 64, 64)] * 3)
     with torch.autocast(DEVICE, dtype=torch.bfloat16):
         ours, theirs = sdpa(q, k, v, only="torch"), F(q, k, v)
@@ -118,7 +114,7 @@ def test_autocast_casts_as_torch_does() -> None:
     same(ours, theirs)
 
 
-def test_one_warning_per_distinct_reason() -> None:
+def test_one_warning_per_distinct_reason():
     q, k, v = on_gpu(*[(1, 2, 32, 64)] * 3, dtype=torch.float16)
     mask = torch.ones(32, 32, dtype=torch.bool, device=DEVICE)
     with warnings.catch_warnings(record=True) as caught:
@@ -133,7 +129,7 @@ def test_one_warning_per_distinct_reason() -> None:
 
 
 @pytest.mark.parametrize("options", [{"strict": True}, {"only": "smscope"}])
-def test_who_wants_no_fallback_gets_an_exception(options: dict[str, Any]) -> None:
+def test_who_wants_no_fallback_gets_an_exception(options):
     q, k, v = on_gpu(*[(1, 2, 32, 64)] * 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error", FallbackWarning)
@@ -143,7 +139,7 @@ def test_who_wants_no_fallback_gets_an_exception(options: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("dtype", list(GRADIENTS))
 @pytest.mark.parametrize("causal", [False, True])
-def test_gradients_are_torchs_own(dtype: torch.dtype, causal: bool) -> None:
+def test_gradients_are_torchs_own(dtype, causal):
     inputs = on_gpu(*[(2, 4, 96, 64)] * 3, dtype=dtype, grad=True)
     (seed,) = on_gpu((2, 4, 96, 64), dtype=dtype)
     calls = (partial(sdpa, only="torch"), F)
@@ -153,7 +149,7 @@ def test_gradients_are_torchs_own(dtype: torch.dtype, causal: bool) -> None:
 
 
 @pytest.mark.parametrize("only", ["torch", None])
-def test_work_goes_to_the_current_stream_forward_and_backward(only: str | None) -> None:
+def test_work_goes_to_the_current_stream_forward_and_backward(only):
     """The inputs arrive late on a stream of their own: on any other stream the call would meet zeros."""
     sources = on_gpu(*[(2, 4, 128, 64)] * 3, dtype=torch.float16)
     expected_inputs = [source.clone().requires_grad_() for source in sources]
@@ -176,7 +172,7 @@ def test_work_goes_to_the_current_stream_forward_and_backward(only: str | None) 
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_a_compiled_graph_has_no_break_and_gives_the_same(dynamic: bool) -> None:
+def test_a_compiled_graph_has_no_break_and_gives_the_same(dynamic):
     torch.compiler.reset()
 
     def model(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -201,9 +197,7 @@ def test_a_compiled_graph_has_no_break_and_gives_the_same(dynamic: bool) -> None
     ("query", "key"),
     [((2, 4, 65, 64), (2, 2, 130, 64)), ((1, 4, 130, 40), (1, 4, 65, 40)), ((2, 4, 64, 128), (2, 4, 64, 128))],
 )
-def test_torchs_kernels_give_out_and_lse_through_the_operator(
-    query: tuple[int, ...], key: tuple[int, ...], causal: bool, only: str
-) -> None:
+def test_torchs_kernels_give_out_and_lse_through_the_operator(query, key, causal, only):
     q, k, v = on_gpu(query, key, key, dtype=torch.float16)
     out, lse = torch.ops.smscope.attention_forward(q, k, v, causal=causal, only=only)
     oracle, oracle_lse = reference.attention(*(t.double().cpu().numpy() for t in (q, k, v)), causal=causal)
@@ -213,7 +207,7 @@ def test_torchs_kernels_give_out_and_lse_through_the_operator(
 
 
 @pytest.mark.parametrize("only", ["torch_efficient", "torch_math"])
-def test_masks_through_the_operator_agree_with_the_oracle(only: str) -> None:
+def test_masks_through_the_operator_agree_with_the_oracle(only):
     q, k, v, noise = on_gpu((2, 4, 65, 64), (2, 2, 77, 64), (2, 2, 77, 64), (1, 4, 65, 77), dtype=torch.float16)
     seen = noise > 0
     seen[0, 1, 3] = False
@@ -227,7 +221,7 @@ def test_masks_through_the_operator_agree_with_the_oracle(only: str) -> None:
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(case=cases(dtypes=("float16", "bfloat16", "float32"), longest=300, widest=256))
-def test_every_feature_alone_and_with_others_agrees_with_the_oracle(case: Any) -> None:
+def test_every_feature_alone_and_with_others_agrees_with_the_oracle(case):
     tensors = case.tensors(DEVICE)
     case.hold(*case.call(*tensors), tensors)
 
@@ -243,7 +237,7 @@ def profile(gpu: nvml.Gpu) -> Profile:
     return Profile.load(gpu.slug)
 
 
-def test_explain_names_the_profile_of_the_gpu_that_the_tensors_are_on(profile: Profile) -> None:
+def test_explain_names_the_profile_of_the_gpu_that_the_tensors_are_on(profile):
     q, k, v = on_gpu(*[(1, 8, 256, 128)] * 3, dtype=torch.bfloat16)
     found = explain(q, k, v, is_causal=True)
     choice = found.choice
@@ -254,13 +248,13 @@ def test_explain_names_the_profile_of_the_gpu_that_the_tensors_are_on(profile: P
     assert choice.pick.variant in str(found)
 
 
-def test_explain_chooses_for_tensors_as_for_the_problem_they_pose(profile: Profile) -> None:
+def test_explain_chooses_for_tensors_as_for_the_problem_they_pose(profile):
     q, k, v = on_gpu((2, 8, 64, 64), (2, 2, 192, 64), (2, 2, 192, 64), dtype=torch.float16)
     problem = AttentionProblem(2, 8, 2, 64, 192, 64, dtype="float16", device="cuda")
     assert explain(q, k, v, enable_gqa=True).choice.pick == explain(problem, gpu=profile.gpu).choice.pick
 
 
-def test_a_gpu_that_nobody_measured_is_served_and_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_that_nobody_measured_is_served_and_named_with_what_to_do(monkeypatch):
     monkeypatch.setattr(machine, "advising", list)
     q, k, v = on_gpu(*[(1, 2, 32, 64)] * 3)
     (caution,) = explain(q, k, v).cautions

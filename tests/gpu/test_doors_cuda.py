@@ -74,9 +74,7 @@ def no_worse(ours: list[torch.Tensor], theirs: list[torch.Tensor], truth: list[t
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("backend", [None, "aot_eager", "inductor"])
-def test_results_and_gradients_are_as_exact_as_torchs(
-    case: str, backend: str | None, calls: list[tuple[int, ...]]
-) -> None:
+def test_results_and_gradients_are_as_exact_as_torchs(case, backend, calls):
     query, key, options = CASES[case]
     options = {name: value.to(DEVICE) if isinstance(value, torch.Tensor) else value for name, value in options.items()}
     generator = torch.Generator().manual_seed(0)
@@ -93,7 +91,7 @@ def test_results_and_gradients_are_as_exact_as_torchs(
     no_worse(ours, theirs, exact(inputs, options))
 
 
-def test_modules_transforms_and_nested_tensors_come_through(calls: list[tuple[int, ...]]) -> None:
+def test_modules_transforms_and_nested_tensors_come_through(calls):
     torch.manual_seed(0)
     heads = torch.nn.MultiheadAttention(128, 2, batch_first=True, device=DEVICE, dtype=DTYPE)
     layer = torch.nn.TransformerEncoderLayer(128, 2, 128, dropout=0.0, batch_first=True, device=DEVICE, dtype=DTYPE)
@@ -116,7 +114,7 @@ def test_modules_transforms_and_nested_tensors_come_through(calls: list[tuple[in
         torch.testing.assert_close(mine, other, rtol=2e-2, atol=2e-2)
 
 
-def test_a_captured_graph_replays_what_was_installed(calls: list[tuple[int, ...]]) -> None:
+def test_a_captured_graph_replays_what_was_installed(calls):
     q, k, v = (torch.randn(2, 8, 128, 64, device=DEVICE, dtype=DTYPE) for _ in range(3))
     with attention.installed():
         F(q, k, v, is_causal=True)
@@ -155,7 +153,7 @@ def logits(name: str, model: Any, device: str) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize("name", [*DECODERS, *ENCODERS])
-def test_logits_are_as_exact_as_eager_attentions(name: str) -> None:
+def test_logits_are_as_exact_as_eager_attentions(name):
     with torch.no_grad():
         truth = logits(name, made(name), "cpu")
         model = made(name, DEVICE, DTYPE)
@@ -168,7 +166,7 @@ def test_logits_are_as_exact_as_eager_attentions(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma2", "gpt_oss"])
-def test_greedy_tokens_in_float32_are_those_of_eager_attention(name: str) -> None:
+def test_greedy_tokens_in_float32_are_those_of_eager_attention(name):
     model = made(name, DEVICE)
     for inputs in ({"input_ids": tokens(2, device=DEVICE)}, padded("left", DEVICE)):
         for options in ({}, {"cache_implementation": "static"}):
@@ -179,7 +177,7 @@ def test_greedy_tokens_in_float32_are_those_of_eager_attention(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt_oss"])
-def test_a_model_generates_in_bf16(name: str) -> None:
+def test_a_model_generates_in_bf16(name):
     model = made(name, DEVICE, DTYPE)
     model.set_attn_implementation("smscope")
     for options in (
@@ -192,7 +190,7 @@ def test_a_model_generates_in_bf16(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma2", "gpt_oss"])
-def test_gradients_are_as_exact_as_eager_attentions(name: str) -> None:
+def test_gradients_are_as_exact_as_eager_attentions(name):
     def gradients(model: Any, device: str) -> torch.Tensor:
         inputs = padded("right", device)
         labels = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
@@ -209,7 +207,7 @@ def test_gradients_are_as_exact_as_eager_attentions(name: str) -> None:
     assert (ours - truth).norm() <= 1.5 * (theirs - truth).norm() + 1e-3 * truth.norm()
 
 
-def test_ten_steps_of_training_by_both_doors_follow_eager_attention() -> None:
+def test_ten_steps_of_training_by_both_doors_follow_eager_attention():
     def losses(implementation: str) -> list[float]:
         model = made("llama", DEVICE).train()
         model.set_attn_implementation(implementation)

@@ -1,7 +1,6 @@
 """attention.sdpa in the place of torch's function on a GPU: masks under vmap, biases, contexts, counts, determinism."""
 
 from functools import partial
-from typing import Any
 
 import pytest
 import torch
@@ -26,7 +25,7 @@ on_gpu = partial(random, dtype=torch.bfloat16, device="cuda")
 
 @pytest.mark.parametrize("kind", ["bool", "float"])
 @pytest.mark.parametrize("mapped", [False, True])
-def test_a_mask_under_vmap(kind: str, mapped: bool) -> None:
+def test_a_mask_under_vmap(kind, mapped):
     """Torch's own efficient kernel crashes here: pytorch#161310."""
     q, k, v = on_gpu((3, 2, 4, 65, 64), (3, 2, 4, 130, 64), (3, 2, 4, 130, 64), grad=True)
     mask = on_gpu((3, 65, 130) if mapped else (65, 130))[0]
@@ -40,7 +39,7 @@ def test_a_mask_under_vmap(kind: str, mapped: bool) -> None:
 
 @pytest.mark.parametrize("bias", [causal_lower_right, causal_upper_left])
 @pytest.mark.parametrize("heads", [2, 5])
-def test_a_causal_bias_is_served_by_a_tuned_kernel(bias: Any, heads: int) -> None:
+def test_a_causal_bias_is_served_by_a_tuned_kernel(bias, heads):
     q, k, v = on_gpu((2, heads, 1000, 128), (2, heads, 3000, 128), (2, heads, 3000, 128))
     given = bias(1000, 3000)
     if torch.cuda.get_device_capability() == (9, 0):
@@ -51,7 +50,7 @@ def test_a_causal_bias_is_served_by_a_tuned_kernel(bias: Any, heads: int) -> Non
 
 
 @pytest.mark.parametrize("backend", ["MATH", "EFFICIENT_ATTENTION", "FLASH_ATTENTION", "CUDNN_ATTENTION"])
-def test_a_backend_of_torch_that_is_asked_for_serves(backend: str) -> None:
+def test_a_backend_of_torch_that_is_asked_for_serves(backend):
     q, k, v = on_gpu(*[(2, 4, 256, 64)] * 3)
     with sdpa_kernel(getattr(SDPBackend, backend)):
         assert torch.equal(sdpa(q, k, v, is_causal=True), torch_sdpa(q, k, v, is_causal=True))
@@ -59,7 +58,7 @@ def test_a_backend_of_torch_that_is_asked_for_serves(backend: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"only": "smscope"}, {"only": "torch"}])
-def test_flops_are_counted_whoever_serves(options: dict[str, Any]) -> None:
+def test_flops_are_counted_whoever_serves(options):
     q, k, v = on_gpu(*[(2, 4, 256, 64)] * 3)
     with FlopCounterMode(display=False) as counter:
         sdpa(q, k, v, **options)
@@ -68,9 +67,7 @@ def test_flops_are_counted_whoever_serves(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"only": "smscope"}])
 @pytest.mark.parametrize("grouped", [False, True])
-def test_deterministic_algorithms_give_the_same_bits_again(
-    options: dict[str, Any], grouped: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deterministic_algorithms_give_the_same_bits_again(options, grouped, monkeypatch):
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     q, k, v = on_gpu((2, 8, 1000, 128), *[(2, 2 if grouped else 8, 1000, 128)] * 2, grad=True)
     torch.use_deterministic_algorithms(True)
@@ -85,6 +82,6 @@ def test_deterministic_algorithms_give_the_same_bits_again(
         assert all(torch.equal(one, other) for one, other in zip(runs[0], run, strict=True))
 
 
-def test_a_query_of_fewer_dimensions() -> None:
+def test_a_query_of_fewer_dimensions():
     q, k, v = on_gpu((4, 65, 64), (2, 4, 130, 64), (2, 4, 130, 64))
     torch.testing.assert_close(sdpa(q, k, v, only="smscope"), torch_sdpa(q, k, v), **CLOSE)

@@ -20,9 +20,7 @@ KERNELS = ("software_pipelined", "warp_specialised")
 @pytest.mark.parametrize(("queries", "keys"), [(1, 64), (1, 1), (1, 4096), (300, 1000)])
 @pytest.mark.parametrize("head_dim", [64, 128, 256])
 @pytest.mark.parametrize(("dtype", "value"), [(torch.bfloat16, 133120.0), (torch.bfloat16, 1e9), (torch.float16, 6e4)])
-def test_equal_scores_give_the_mean_of_v(
-    only: str, causal: bool, queries: int, keys: int, head_dim: int, dtype: torch.dtype, value: float
-) -> None:
+def test_equal_scores_give_the_mean_of_v(only, causal, queries, keys, head_dim, dtype, value):
     query, key = (torch.full((1, 2, rows, head_dim), value, dtype=dtype, device="cuda") for rows in (queries, keys))
     v = torch.full_like(key, 133120.0 if dtype == torch.bfloat16 else 3.0)
     for sign in (1, -1):
@@ -34,7 +32,7 @@ def test_equal_scores_give_the_mean_of_v(
 
 
 @pytest.mark.parametrize("only", KERNELS)
-def test_one_far_row_leaves_its_neighbours_as_they_were(only: str) -> None:
+def test_one_far_row_leaves_its_neighbours_as_they_were(only):
     torch.manual_seed(0)
     query, key, value = (torch.randn(2, 4, 700, 128, dtype=torch.bfloat16, device="cuda") for _ in range(3))
     try:

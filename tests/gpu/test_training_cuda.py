@@ -77,9 +77,7 @@ CALLS = [
 
 @pytest.mark.parametrize("sinks", [False, True])
 @pytest.mark.parametrize(("options", "sizes", "kernel"), CALLS)
-def test_fused_gradients_are_right(
-    options: dict[str, Any], sizes: tuple[int, ...], kernel: str, sinks: bool, slow_calls: list[int]
-) -> None:
+def test_fused_gradients_are_right(options, sizes, kernel, sinks, slow_calls):
     batch, queries, keys, heads, kv_heads, dim = sizes
     if sinks and queries > keys:
         pytest.skip("the reference gives a row without keys no sink")
@@ -98,7 +96,7 @@ def test_fused_gradients_are_right(
     assert backward.route(problem, q.device, Wanted()).variant == expected
 
 
-def test_packed_gradients_are_those_of_each_sequence_and_0_where_there_is_none(slow_calls: list[int]) -> None:
+def test_packed_gradients_are_those_of_each_sequence_and_0_where_there_is_none(slow_calls):
     lengths = (100, 1, 300, 64)
     rows, spare = sum(lengths), 7
     q, k, v = (random(rows + spare, h, 128) for h in (8, 2, 2))
@@ -116,7 +114,7 @@ def test_packed_gradients_are_those_of_each_sequence_and_0_where_there_is_none(s
     assert not slow_calls
 
 
-def test_the_forward_of_sdpa_trains_a_square_through_our_kernel(slow_calls: list[int]) -> None:
+def test_the_forward_of_sdpa_trains_a_square_through_our_kernel(slow_calls):
     q, k, v = (random(2, h, 512, 128) for h in (8, 2, 2))
     out = sdpa(q, k, v, is_causal=True, enable_gqa=True, only="smscope")
     d_out = torch.randn_like(out)
@@ -127,7 +125,7 @@ def test_the_forward_of_sdpa_trains_a_square_through_our_kernel(slow_calls: list
     assert not slow_calls
 
 
-def test_what_no_fused_backward_serves_warns_once_and_is_right(slow_calls: list[int]) -> None:
+def test_what_no_fused_backward_serves_warns_once_and_is_right(slow_calls):
     q, k, v = (random(1, 128, 4, 64) for _ in range(3))
     with pytest.warns(FallbackWarning, match="softcap"):
         attention.flash_attn_func(q, k, v, softcap=30.0).sum().backward()
@@ -139,7 +137,7 @@ def test_what_no_fused_backward_serves_warns_once_and_is_right(slow_calls: list[
         attention.flash_attn_func(q, k, v, softcap=30.0, strict=True)
 
 
-def test_a_gradient_of_lse_is_served_by_the_slow_path(slow_calls: list[int]) -> None:
+def test_a_gradient_of_lse_is_served_by_the_slow_path(slow_calls):
     q, k, v = (random(1, 128, 4, 64) for _ in range(3))
     with pytest.warns(FallbackWarning, match="gradient of lse"):
         _, lse = attention.flash_attn_func(q, k, v, return_lse=True)
@@ -147,14 +145,14 @@ def test_a_gradient_of_lse_is_served_by_the_slow_path(slow_calls: list[int]) -> 
     assert slow_calls and torch.isfinite(d_q).all()
 
 
-def test_create_graph_differentiates_twice() -> None:
+def test_create_graph_differentiates_twice():
     q, k, v = (random(1, 40, 2, 64, dtype=torch.float16) for _ in range(3))
     (first,) = torch.autograd.grad(attention.flash_attn_func(q, k, v).square().sum(), q, create_graph=True)
     (second,) = torch.autograd.grad(first.float().square().sum(), k)
     assert torch.isfinite(second).all() and second.any()
 
 
-def test_deterministic_gradients_are_equal_bit_by_bit(slow_calls: list[int]) -> None:
+def test_deterministic_gradients_are_equal_bit_by_bit(slow_calls):
     q, k, v = (random(2, 1024, 8, 64) for _ in range(3))
     d_out = torch.randn_like(q)
 
@@ -174,7 +172,7 @@ def test_deterministic_gradients_are_equal_bit_by_bit(slow_calls: list[int]) -> 
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_a_compiled_training_step_is_one_graph_and_gives_the_same(dynamic: bool) -> None:
+def test_a_compiled_training_step_is_one_graph_and_gives_the_same(dynamic):
     torch.compiler.reset()
     q, k, v = (random(2, 4, 256, 64) for _ in range(3))
 
@@ -190,7 +188,7 @@ def test_a_compiled_training_step_is_one_graph_and_gives_the_same(dynamic: bool)
 
 @pytest.mark.parametrize("queries", [1, 16])
 @pytest.mark.parametrize("keys", [100, 5000, 40000])
-def test_few_queries_are_right_whoever_serves(queries: int, keys: int) -> None:
+def test_few_queries_are_right_whoever_serves(queries, keys):
     q, k, v = (random(2, h, n, 128).detach() for h, n in ((8, queries), (2, keys), (2, keys)))
     wide = [each.double() for each in (q, k, v)]
     wanted = torch.nn.functional.scaled_dot_product_attention(*wide, enable_gqa=True)
@@ -202,7 +200,7 @@ def test_few_queries_are_right_whoever_serves(queries: int, keys: int) -> None:
     torch.testing.assert_close(lse.double(), scores.logsumexp(-1), rtol=1e-4, atol=1e-3)
 
 
-def test_drafted_tokens_see_the_cache_bottom_right() -> None:
+def test_drafted_tokens_see_the_cache_bottom_right():
     q, k, v = (random(1, n, h, 128).detach() for n, h in ((16, 8), (20000, 2), (20000, 2)))
     out = attention.flash_attn_func(q, k, v, causal=True)
     wide = [each.double().transpose(1, 2) for each in (q, k, v)]
