@@ -1,9 +1,6 @@
 """Numba kernels become cubins without a GPU, keep the CUDA kernels' contracts, and come from the same cache."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +16,7 @@ from microbench.machine.arch import by_name
 from microbench.probe import Build, OpCount, Probe, Twin
 from microbench.probes import discover, named
 from microbench.shapes.chain import loop
+from tests.elsewhere import ROOT, printed
 
 HOPPER = by_name("sm90a")
 ARCHS = ("sm75", "sm80", "sm90a", "sm100a")
@@ -31,7 +29,6 @@ TWINS = [probe.name for probe in discover() if probe.twin]
 def builds(name: str) -> list[Build]:
     """The first and the last build of the sweep."""
     probe = named(name)
-    assert probe.builds is not None
     found = list(dict.fromkeys(build for point in probe.points(quick=True) for build in probe.builds(point)))
     return [found[0], found[-1]] if len(found) > 1 else found
 
@@ -113,15 +110,11 @@ print(cubin.from_cache, cubin.sha256, len(cubin.instructions()))
 
 def test_a_hit_needs_neither_numba_cuda_nor_its_toolkit(empty_cache):
     kept = compile_twin(named("memory_latency"), chase(8), HOPPER)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    ran = subprocess.run(
-        [sys.executable, "-c", WITHOUT_NUMBA_CUDA], env=environment, capture_output=True, text=True, check=False
-    )
-    assert ran.stdout.split() == ["True", kept.sha256, str(len(kept.instructions()))], ran.stderr
+    told = printed(WITHOUT_NUMBA_CUDA, PYTHONPATH=str(ROOT))
+    assert told.split() == ["True", kept.sha256, str(len(kept.instructions()))]
 
 
 def other(probe: Probe, **changes: object) -> Probe:
-    assert probe.twin is not None
     return replace(probe, twin=replace(probe.twin, **changes))  # type: ignore[arg-type]
 
 

@@ -1,7 +1,6 @@
 """What may differ between versions of NVRTC: the log, the driver's cache, and the architectures."""
 
 import os
-import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -10,6 +9,7 @@ import pytest
 from microbench.compile import compile_source, nvrtc
 from microbench.errors import BuildError, EnvironmentLacks
 from microbench.sass.cubin import Resources, resources
+from tests.elsewhere import python
 
 PAIR = """extern "C" __global__ void greedy(float* x) { *x = 1; }
 extern "C" __global__ void second(float* x) { *x = 2; }"""
@@ -74,10 +74,8 @@ def test_a_cubin_without_a_log_is_refused() -> None:
 
 def asks_the_driver(code: str) -> bool:
     """True where a process that runs `code` looks for libcuda, by the loader's own account."""
-    environment = {**os.environ, "LD_DEBUG": "libs", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    assert "find library=" in ran.stderr
+    ran = python("-c", code, LD_DEBUG="libs", PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
+    assert ran.returncode == 0 and "find library=" in ran.stderr, ran.stderr[-2000:]
     return "find library=libcuda.so" in ran.stderr
 
 

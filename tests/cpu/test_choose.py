@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -15,6 +13,7 @@ from attention.problem import AttentionProblem
 from attention.variant import Variant, discover, shipped
 from microbench.results.profile import Profile
 from tests.cpu.attention_profiles import HOST, hopper_profile, host_profile
+from tests.elsewhere import printed
 
 LONG = AttentionProblem(1, 8, 8, 2048, 2048, 128)
 OURS, TORCH = "host/forward/tiled_online_softmax", "host/forward/torch_sdpa"
@@ -54,13 +53,8 @@ def test_every_process_chooses_alike():
         "from tests.cpu.attention_profiles import host_profile;"
         "print(choose(host_profile(), AttentionProblem(1, 8, 8, 2048, 2048, 128)).to_json())"
     )
-    texts = [
-        subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
-        ).stdout.strip()
-        for seed in ("1", "2")
-    ]
-    assert texts[0] == texts[1] == choose(host_profile(), LONG).to_json()
+    one, other = (printed(script, PYTHONHASHSEED=seed).strip() for seed in ("1", "2"))
+    assert one == other == choose(host_profile(), LONG).to_json()
 
 
 @given(

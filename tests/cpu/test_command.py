@@ -1,10 +1,7 @@
 """`smscope`: one command and one import for both packages, and what stands in the way of either."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,18 +21,11 @@ from microbench.verify import matrix, tables
 from smscope import cli, verbs
 from tests.cpu import fake_probes
 from tests.cpu.commands import called
+from tests.elsewhere import ROOT, printed, python
 
-ROOT = Path(__file__).resolve().parents[2]
 VERBS = [verb for section in cli.SECTIONS.values() for verb in section]
 PACKAGES = ("attention", "microbench")
 HEAVY = ("torch", "cupy", "numba", "pandas", "numpy")
-
-
-def python(*arguments: str, cwd: Path = ROOT, path: str = str(ROOT)) -> subprocess.CompletedProcess[str]:
-    """A new process of this Python, with `path` as PYTHONPATH."""
-    return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, cwd=cwd, env={**os.environ, "PYTHONPATH": path}
-    )
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -43,9 +33,8 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 
 
 def loaded_by(code: str, *names: str) -> list[str]:
-    told = python("-c", f"{code}\nimport sys, json; print(json.dumps([n for n in {names!r} if n in sys.modules]))")
-    assert told.returncode == 0, told.stderr
-    return list(json.loads(told.stdout.splitlines()[-1]))
+    told = printed(f"{code}\nimport sys, json; print(json.dumps([n for n in {names!r} if n in sys.modules]))", cwd=ROOT)
+    return list(json.loads(told.splitlines()[-1]))
 
 
 def test_it_hands_on_every_public_name_of_both_packages():
@@ -84,13 +73,9 @@ def test_help_and_the_completion_of_a_verb_load_no_verb():
 )
 def test_the_shell_completes_verbs_and_options(typed, offered):
     asked = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_SMSCOPE_COMPLETE": "complete_bash"}
-    environment = {**os.environ, **asked, "PYTHONPATH": str(ROOT)}
-    told = subprocess.run(
-        [sys.executable, "-m", "smscope"], capture_output=True, text=True, cwd=ROOT, env=environment, check=True
-    )
+    told = python("-m", "smscope", cwd=ROOT, **asked).stdout.split()
     # Profiles of the reader's own may be offered too.
-    assert {*offered.split()} <= {*told.stdout.split()}
-    assert all(each.startswith(typed.split()[-1]) for each in told.stdout.split())
+    assert {*offered.split()} <= {*told} and all(each.startswith(typed.split()[-1]) for each in told)
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: str(verb.name))
@@ -101,7 +86,7 @@ def test_every_verb_explains_itself_and_takes_json(capsys, verb):
 
 
 def test_the_help_names_every_verb_on_one_line_of_80_columns():
-    told = python("-m", "smscope", "--help").stdout
+    told = python("-m", "smscope", "--help", cwd=ROOT).stdout
     assert max(map(len, told.splitlines())) <= 80
     for verb in VERBS:
         assert re.search(rf"^  {verb.name} +{re.escape(verb.help)}$", told, re.MULTILINE)
@@ -166,13 +151,8 @@ def test_bench_that_measures_nothing_says_no_picks(data, tmp_path, capsys, monke
 def test_the_picks_are_of_the_gpu_that_was_measured(monkeypatch):
     gpus = [nvml.Gpu(index, name, 80 << 30, (9, 0), False) for index, name in enumerate(("H100 PCIe", "H200 NVL"))]
     monkeypatch.setattr(verbs, "visible_gpus", lambda: gpus)
-    assert [verbs._slug(device) for device in (None, "host", "cuda", "cuda:1", "cuda:7")] == [
-        None,
-        "host",
-        gpus[0].slug,
-        gpus[1].slug,
-        None,
-    ]
+    slugs = {None: None, "host": "host", "cuda": gpus[0].slug, "cuda:1": gpus[1].slug, "cuda:7": None}
+    assert {device: verbs._slug(device) for device in slugs} == slugs
 
 
 @pytest.fixture
@@ -291,6 +271,6 @@ def test_a_file_beside_the_user_is_not_what_a_worker_imports(tmp_path):
         "cli.main(['run', '--device', 'host', '--campaigns', '1', '--retries', '0', "
         f"'--only', 'steady', '--probes', {str(probes)!r}])"
     )
-    told = python("-P", "-c", code, cwd=here)  # -P: as an installed command is started
+    told = python("-P", "-c", code, cwd=here, PYTHONPATH=str(ROOT))  # -P: as an installed command is started
     assert told.returncode == 0, told.stderr
     assert "3 ok" in told.stdout

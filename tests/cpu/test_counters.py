@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from attention.kernels.launch import counters as counting
 from attention.kernels.launch import driver
 from attention.kernels.launch.counters import CHUNK_BYTES, PAIR_BYTES, PER_THREAD, Counters, counters
+from tests.elsewhere import on_threads
 
 
 class Memory:
@@ -90,18 +91,12 @@ def test_captured_launches_have_no_limit():
 
 def test_threads_that_ask_at_once_get_pairs_of_their_own():
     found = Counters(Memory().zeroed, lambda handle: handle)
-    together, results = threading.Barrier(4), []
 
-    def ask(thread: int) -> None:
-        together.wait(30)
-        results.extend((handle, found.address(handle, capturing=False)) for handle in range(200))
-        results.extend(((thread, at), found.address(0, capturing=True)) for at in range(200))
+    def ask() -> list[tuple[Hashable, int]]:
+        shared = [(handle, found.address(handle, capturing=False)) for handle in range(200)]
+        return shared + [((threading.get_ident(), at), found.address(0, capturing=True)) for at in range(200)]
 
-    threads = [threading.Thread(target=ask, args=(thread,)) for thread in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
+    results = [each for thread in on_threads(4, ask) for each in thread]
     assert len(set(results)) == len({address for _, address in results}) == 200 + 4 * 200
 
 

@@ -1,7 +1,5 @@
 """Which calls may pass torch's dispatcher by, and that they give what the operator gives."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -16,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import attention
 from attention.errors import ProblemError, UnsupportedError
 from attention.op.eager import needs_no_dispatch
+from tests.elsewhere import printed
 
 
 class Spied(TorchDispatchMode):
@@ -163,5 +162,4 @@ assert "attention.op.operators" in sys.modules and torch.allclose(found, expecte
 @pytest.mark.parametrize("who", ["compiled", "vmap", "gradients"])
 def test_the_operators_are_registered_for_the_first_who_needs_torchs_dispatcher(who: str) -> None:
     """That takes as long as the rest of a first call, and most processes never need it."""
-    done = subprocess.run([sys.executable, "-c", FIRST, who], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    printed(FIRST, who)

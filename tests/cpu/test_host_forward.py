@@ -1,9 +1,6 @@
 import math
 import os
 import platform
-import subprocess
-import sys
-import threading
 
 import numpy as np
 import pytest
@@ -17,6 +14,7 @@ from attention.oracle import reference, rounding
 from attention.oracle.rounding import Rounded
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
+from tests.elsewhere import on_threads, printed
 
 OURS = by_path("host/forward/tiled_online_softmax")
 VARIANTS = [OURS, by_path("host/forward/torch_sdpa"), by_path("host/forward/torch_math")]
@@ -93,47 +91,26 @@ def checked(variant, q, k, v, problem, settings_):
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 2**31),
-    batch=st.integers(1, 2),
-    kv_heads=st.integers(1, 2),
-    group=st.integers(1, 3),
-    seq_q=st.integers(1, 150),
-    seq_kv=st.integers(1, 150),
-    dim=st.integers(1, 256),
-    dim_v=st.one_of(st.none(), st.integers(1, 256)),
-    block_q=st.sampled_from([32, 64, 128]),
-    block_kv=st.sampled_from([32, 64, 256]),
+    heads=st.tuples(st.integers(1, 2), st.integers(1, 2), st.integers(1, 3)),
+    lengths=st.tuples(st.integers(1, 150), st.integers(1, 150)),
+    dims=st.tuples(st.integers(1, 256), st.none() | st.integers(1, 256)),
+    blocks=st.tuples(st.sampled_from([32, 64, 128]), st.sampled_from([32, 64, 256])),
+    layouts=st.tuples(*[st.sampled_from(["packed", "rows before heads", "slice of qkv", "padded", "columns"])] * 3),
     dtype=st.sampled_from(sorted(DTYPES)),
-    layouts=st.tuples(
-        *[st.sampled_from(["packed", "rows before heads", "slice of qkv", "padded", "columns"])] * 3  #
-    ),
     causal=st.booleans(),
     alignment=st.sampled_from(["top_left", "bottom_right"]),
-    window=st.one_of(st.just((-1, -1)), st.tuples(st.integers(-1, 160), st.integers(-1, 160))),
+    window=st.just((-1, -1)) | st.tuples(st.integers(-1, 160), st.integers(-1, 160)),
 )
-def test_random_problems_agree_with_the_oracle(
-    seed,
-    batch,
-    kv_heads,
-    group,
-    seq_q,
-    seq_kv,
-    dim,
-    dim_v,
-    block_q,
-    block_kv,
-    dtype,
-    layouts,
-    causal,
-    alignment,
-    window,
-):
-    generator = torch.Generator().manual_seed(seed)
-    heads, width = kv_heads * group, dim if dim_v is None else dim_v
-    shapes = ((batch, heads, seq_q, dim), (batch, kv_heads, seq_kv, dim), (batch, kv_heads, seq_kv, width))
-    q, k, v = (laid_out(shape, layout, DTYPES[dtype], generator) for shape, layout in zip(shapes, layouts, strict=True))
-    sizes = (batch, heads, kv_heads, seq_q, seq_kv, dim, width)
-    problem = AttentionProblem(*sizes, dtype=dtype, causal=causal, alignment=alignment, window=window)
-    checked(OURS, q, k, v, problem, config(block_q, block_kv))
+def test_random_problems_agree_with_the_oracle(seed, heads, lengths, dims, blocks, layouts, dtype, **band):
+    (batch, kv_heads, group), (dim, dim_v), (seq_q, seq_kv) = heads, dims, lengths
+    sizes = (batch, kv_heads * group, kv_heads, seq_q, seq_kv, dim, dim if dim_v is None else dim_v)
+    problem, generator = AttentionProblem(*sizes, dtype=dtype, **band), torch.Generator().manual_seed(seed)
+    shapes = ((problem.heads_q, seq_q, dim), (kv_heads, seq_kv, dim), (kv_heads, seq_kv, problem.head_dim_v))
+    q, k, v = (
+        laid_out((batch, *shape), layout, DTYPES[dtype], generator)
+        for shape, layout in zip(shapes, layouts, strict=True)
+    )
+    checked(OURS, q, k, v, problem, config(*blocks))
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
@@ -216,18 +193,8 @@ def test_two_threads_may_call_at_once():
     q, k, v = torch.randn(3, 1, 4, 200, 32, generator=torch.Generator().manual_seed(4))
     problem = AttentionProblem(1, 4, 4, 200, 200, 32)
     expected, _ = OURS.load()(q, k, v, problem, SMALL)
-    results: list[torch.Tensor] = []
-
-    def call():
-        for _ in range(20):
-            results.append(OURS.load()(q, k, v, problem, SMALL)[0])
-
-    threads = [threading.Thread(target=call) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 40 and all(torch.equal(result, expected) for result in results)
+    found = on_threads(2, lambda: [OURS.load()(q, k, v, problem, SMALL)[0] for _ in range(20)])
+    assert all(torch.equal(result, expected) for results in found for result in results)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -255,9 +222,7 @@ def test_narrower_vectors_give_the_same(features, vector_bytes):
         "q, k, v = torch.randn(3, 1, 2, 75, 43, generator=torch.Generator().manual_seed(1))\n"
         "checked(OURS, q, k, v, AttentionProblem(1, 2, 2, 75, 75, 43, causal=True), SMALL)\n"
     )
-    environment = os.environ | {"NUMBA_CPU_FEATURES": features, "NUMBA_CPU_NAME": "x86-64"}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
+    printed(script, NUMBA_CPU_FEATURES=features, NUMBA_CPU_NAME="x86-64")
 
 
 def test_a_maximum_that_did_not_move_scales_older_sums_by_exactly_one():

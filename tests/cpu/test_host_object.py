@@ -1,8 +1,6 @@
 """Machine code on disk: who finds it runs it without Numba, and who does not is served by torch at once."""
 
 import ctypes
-import subprocess
-import sys
 import warnings
 
 import pytest
@@ -18,6 +16,7 @@ from attention.problem import AttentionProblem
 from attention.variant import by_path
 from microbench import paths
 from microbench.compile import host_object
+from tests.elsewhere import printed
 
 OURS = "host/forward/tiled_online_softmax"
 WINS = tuple(
@@ -113,5 +112,4 @@ def test_a_first_call_imports_no_compiler():
         "attention.sdpa(q, q, q, only='smscope')\n"
         "print(sorted({'numba', 'pandas', 'scipy', 'torch._dynamo'} & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout.strip() == "[]", done.stderr
+    assert printed(script) == "[]\n"

@@ -17,7 +17,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.elsewhere import ROOT, python
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Every extra that environment.sh installs by the pins of a lane.
 LANES = {
@@ -148,9 +149,7 @@ def test_the_driver_is_asked_for_every_gpu(lane, monkeypatch, broken):
 )
 def test_the_lane_is_printed_and_why_beside_it(tmp_path, text, code, lane, why):
     answer_as(tmp_path, text)
-    command = [sys.executable, str(ROOT / "constraints" / "lane.py")]
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    told = subprocess.run(command, capture_output=True, text=True, env=environment)
+    told = python(str(ROOT / "constraints" / "lane.py"), PATH=f"{tmp_path}:{os.environ['PATH']}")
     assert (told.returncode, told.stdout) == (code, lane) and why in told.stderr and told.stderr.count("\n") == 1
 
 
@@ -196,30 +195,31 @@ def test_bench_needs_no_torch_in_any_lane(extras):
     assert "numba" in needs and "torch" not in needs
 
 
+def make(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["make", *arguments], capture_output=True, text=True, cwd=ROOT)
+
+
 def test_make_without_a_new_enough_python_says_so():
-    told = subprocess.run(["make", "bench", "PYTHON=no-such-python"], capture_output=True, text=True, cwd=ROOT)
+    told = make("bench", "PYTHON=no-such-python")
     assert told.returncode != 0 and "no-such-python is no Python 3.11 or newer" in told.stderr
 
 
 def test_an_environment_that_is_named_is_used_as_it_is():
-    make = ["make", "--dry-run", "test", f"PYTHON={sys.executable}"]
-    told = subprocess.run(make, capture_output=True, text=True, cwd=ROOT, check=True).stdout
+    told = make("--dry-run", "test", f"PYTHON={sys.executable}").stdout
     assert "environment.sh" not in told and f"{sys.executable} -m pytest" in told
 
 
 def test_make_hands_the_step_and_the_lane_on():
-    make = ["make", "--dry-run", "report", "PYTHON=", "LANE=host"]
-    told = subprocess.run(make, capture_output=True, text=True, cwd=ROOT, check=True).stdout
+    told = make("--dry-run", "report", "PYTHON=", "LANE=host").stdout
     assert 'constraints/environment.sh report "host"' in told
 
 
 def test_the_wheel_needs_what_bench_needs_and_pip():
-    make = ["make", "--dry-run", "wheel", "PYTHON=", "LANE="]
-    told = subprocess.run(make, capture_output=True, text=True, cwd=ROOT, check=True).stdout
+    told = make("--dry-run", "wheel", "PYTHON=", "LANE=").stdout
     assert 'constraints/environment.sh bench ""' in told and "-m pip " in told and "hatchling" not in told
 
 
 def test_make_lists_its_targets():
-    told = subprocess.run(["make"], capture_output=True, text=True, cwd=ROOT, check=True).stdout
+    told = make().stdout
     for target in ("bench", "test", "test-all", "lint", "lab", "notebooks", "profile", "check", "report", "clean"):
         assert f"make {target} " in told

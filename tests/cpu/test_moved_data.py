@@ -1,8 +1,5 @@
 """SMSCOPE_DATA stands for data/ as a whole: where it names a wrong folder, the sentence says so."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,15 +7,12 @@ import pytest
 from microbench import files, paths
 from microbench.errors import DataError
 from microbench.results.record import Finished
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.elsewhere import ROOT, python
 
 
 @pytest.mark.parametrize("arguments", [("picks",), ("explain", "--gpu", "a100"), ("show", "h100-sxm-80gb")])
 def test_a_folder_without_the_shipped_data_is_named_with_its_variable(tmp_path: Path, arguments: tuple[str]) -> None:
-    environment = {**os.environ, "SMSCOPE_DATA": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
-    command = [sys.executable, "-m", "smscope", *arguments]
-    told = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
+    told = python("-m", "smscope", *arguments, cwd=ROOT, SMSCOPE_DATA=str(tmp_path), CUDA_VISIBLE_DEVICES="")
     assert told.returncode and not told.stdout and told.stderr.count("\n") == 1
     assert f"SMSCOPE_DATA names {tmp_path}, which stands for data/ as a whole" in told.stderr
 

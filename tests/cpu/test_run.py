@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +23,7 @@ from microbench.run.plan import Task
 from microbench.run.wire import Answer
 from tests.cpu import fake_probes
 from tests.cpu.typed_run import DRIVER, start, wait_for_rows
+from tests.elsewhere import ROOT, printed
 
 MACHINE = Machine("cpu", "CPU", by_name("host"), 2, None, None, 1 << 30, None)
 
@@ -269,7 +268,6 @@ def test_two_runs_on_one_device_exclude_each_other(data, tmp_path, monkeypatch):
         with pytest.raises(BusyError, match="Another run is measuring host"):
             runner.run(options(tmp_path, "steady", wait=False))
         other = start(data, "--only", "steady", "--probes", str(tmp_path))
-        assert other.stderr is not None
         for line in other.stderr:
             if "this one waits" in line:
                 break
@@ -286,6 +284,4 @@ def test_the_supervisor_never_imports_a_gpu_library(data, tmp_path):
         "print([name for name in ('cupy', 'torch', 'cuda.bindings.driver', 'numba.cuda') if name in sys.modules])\n"
     )
     arguments = ["run", "--device", "host", "--only", "steady", "--campaigns", "1", "--json", "--probes", str(tmp_path)]
-    command = [sys.executable, "-c", after, str(data), *arguments]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
-    assert ran.stdout.splitlines()[1:] == ["0", "[]"]
+    assert printed(after, str(data), *arguments, cwd=ROOT).splitlines()[1:] == ["0", "[]"]

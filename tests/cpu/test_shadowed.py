@@ -1,22 +1,20 @@
 """What `import smscope` says where something else is called `attention` or `microbench`."""
 
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from smscope import ours
+from tests import elsewhere
+from tests.elsewhere import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 REACHED = "import smscope; print('reached')"
 
 
 def python(cwd: Path, path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, cwd=cwd, env=environment)
+    return elsewhere.python(*arguments, cwd=cwd, PYTHONPATH=str(path), PYTHONDONTWRITEBYTECODE="1")
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """What attention asks torch in private: each is there in this torch, and says what it is asked for."""
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ExecutionTraceObserver
 
 from attention import torch_private
+from tests.elsewhere import on_threads
 
 
 def test_torchs_function_is_the_one_that_its_public_name_had() -> None:
@@ -47,12 +47,8 @@ def observer(tmp_path: Path) -> Iterator[ExecutionTraceObserver]:
 def test_observers_are_seen_from_every_thread(observer: ExecutionTraceObserver) -> None:
     """As those of a Kineto daemon, whose callbacks are global: Python's own flag says nothing of either."""
     assert not torch_private.is_observed()
-    found: list[bool] = []
     observer.start()
-    thread = threading.Thread(target=lambda: found.append(torch_private.is_observed()))
-    thread.start()
-    thread.join()
-    assert torch_private.is_observed() and found == [True]
+    assert torch_private.is_observed() and on_threads(1, torch_private.is_observed) == [True]
     observer.stop()
     assert not torch_private.is_observed()
 
@@ -65,14 +61,7 @@ def test_transforms_are_told_apart() -> None:
         return x.sum()
 
     x = torch.ones(2, 3)
-    calls: list[Callable[[torch.Tensor], object]] = [
-        look,
-        torch.vmap(look),
-        torch.vmap(torch.vmap(look)),
-        torch.func.grad(look),
-        torch.vmap(torch.func.grad(look)),
-        torch.func.grad(lambda y: torch.vmap(look)(y).sum()),
-    ]
-    for call in calls:
+    vmap, grad = torch.vmap, torch.func.grad
+    for call in (look, vmap(look), vmap(vmap(look)), grad(look), vmap(grad(look)), grad(lambda y: vmap(look)(y).sum())):
         call(x)
     assert found == [False, True, True, False, False, False]

@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+from tests.elsewhere import ROOT
+
 DRIVER = """
 import sys
 from pathlib import Path
@@ -20,14 +22,9 @@ main(sys.argv[1:])
 
 def start(data: Path, *arguments: str, device: str = "host") -> subprocess.Popen[str]:
     """`python -m microbench run` with another data folder; Ctrl-C works even where our own parent ignores it."""
-    return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(data), "run", "--device", device, "--retries", "0", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[2],
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    command = [sys.executable, "-c", DRIVER, str(data), "run", "--device", device, "--retries", "0", *arguments]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=ROOT, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **pipes)
 
 
 def wait_for_rows(data: Path, count: int, seconds: int = 60) -> Path:

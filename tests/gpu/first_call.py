@@ -6,8 +6,6 @@ Imports, the CUDA context and a first kernel of torch's are over before the cloc
 """
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -15,6 +13,7 @@ from pathlib import Path
 
 from attention.verify.builds import tuned
 from microbench.paths import CACHE_VARIABLE
+from tests.elsewhere import python
 
 SHAPE = (1, 16, 1024, 128)
 
@@ -56,10 +55,7 @@ def main(out: str) -> int:
     for path in tuned():
         with tempfile.TemporaryDirectory() as cache:
             for finds in ("nothing", "cubins on disk"):
-                command = [sys.executable, "-m", "tests.gpu.first_call", "--measure", path]
-                done = subprocess.run(
-                    command, env=os.environ | {CACHE_VARIABLE: cache}, capture_output=True, text=True, check=False
-                )
+                done = python("-m", "tests.gpu.first_call", "--measure", path, **{CACHE_VARIABLE: cache})
                 if done.returncode:
                     sys.stdout.write(done.stderr)
                     return 1

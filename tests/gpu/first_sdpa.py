@@ -10,10 +10,8 @@ Torch's objects are frozen first: to collect among them takes 70 to 110 ms, in w
 
 import ast
 import json
-import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 from datetime import UTC, datetime
@@ -21,6 +19,7 @@ from pathlib import Path
 
 from microbench import paths
 from microbench.machine import stamp
+from tests.elsewhere import printed
 
 GPU = "h200-sxm-141gb"
 PROCESSES = 9
@@ -67,9 +66,7 @@ print(len(timings.files("{GPU}")))
 
 def run(program: str, data: Path | None = None) -> str:
     """What a new process prints last."""
-    told = os.environ | ({paths.DATA_VARIABLE: str(data)} if data else {})
-    done = subprocess.run([sys.executable, "-c", program], env=told, capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()[-1]
+    return printed(program, **({paths.DATA_VARIABLE: str(data)} if data else {})).splitlines()[-1]
 
 
 def timed(call: str, data: Path | None = None) -> tuple[float, ...]:

@@ -8,11 +8,12 @@ ones with a growing cache. Each run is a process of its own, its first call incl
 
 import json
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from tests.elsewhere import python
 
 PROMPT, NEW, WARM = 4096, 256, 8
 IMPLEMENTATIONS = ("attention", "torch", "attention")
@@ -28,16 +29,9 @@ def generate(implementation: str) -> dict[str, Any]:
 
         torch.nn.functional.scaled_dot_product_attention = attention.sdpa
     torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=32000,
-        hidden_size=4096,
-        intermediate_size=14336,
-        num_hidden_layers=16,
-        num_attention_heads=32,
-        num_key_value_heads=8,
-        max_position_embeddings=PROMPT + NEW,
-        attn_implementation="sdpa",
-    )
+    heads = {"num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8}
+    sizes = {"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336}
+    config = LlamaConfig(**heads, **sizes, max_position_embeddings=PROMPT + NEW, attn_implementation="sdpa")
     with torch.device("cuda"):
         model = LlamaForCausalLM(config).to(torch.bfloat16).eval()
     tokens = torch.randint(0, 32000, (1, PROMPT), device="cuda")
@@ -67,12 +61,8 @@ def main(out: str) -> int:
     """Run each implementation in a process of its own, and write what came of it."""
     rows = []
     for implementation in IMPLEMENTATIONS:
-        told = subprocess.run(
-            [sys.executable, "-m", "tests.gpu.generation", "--one", implementation],
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
+        told = python("-m", "tests.gpu.generation", "--one", implementation)
+        assert told.returncode == 0, told.stderr
         rows.append(json.loads(told.stdout.splitlines()[-1]))
         sys.stdout.write(f"{rows[-1]}\n")
         Path(out).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

@@ -1,6 +1,5 @@
 """Tile counters where handles of streams do not tell streams apart, and where captured launches are many."""
 
-import threading
 from typing import Any
 
 import pytest
@@ -10,23 +9,16 @@ from attention.kernels.launch.counters import CHUNK_BYTES, PAIR_BYTES, PER_THREA
 from attention.kernels.launch.driver import bindings, check, current_stream
 from attention.problem import AttentionProblem
 from attention.variant import by_path
-from attention.verify.builds import ARCH, Build, builds_of
+from attention.verify.builds import Build, builds_of
 from attention.verify.counters import counters_left
-from microbench.machine.arch import by_compute_capability
+from tests.elsewhere import on_threads
 
 # Warnings of torch itself are torch's affair.
-pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("hopper"), pytest.mark.filterwarnings("default")]
 
 VARIANT = "sm90a/forward/warp_specialised"
 SLEEP = 50_000_000  # clocks: tens of milliseconds, in which launches queue up
 Pair = tuple[torch.Tensor, torch.Tensor]
-
-
-@pytest.fixture(autouse=True)
-def _hopper() -> None:
-    arch = by_compute_capability(*torch.cuda.get_device_capability()).name
-    if arch != ARCH:
-        pytest.skip(f"the kernels that count tiles are {ARCH}'s, and this GPU is {arch}")
 
 
 class Calls:
@@ -69,28 +61,15 @@ def external(handle: int) -> Any:
 def test_two_threads_per_thread_streams_count_apart() -> None:
     """Both have the handle 2. Results are kept: torch's allocator, too, takes them for one stream."""
     calls = Calls(777)
-    together = threading.Barrier(2)
-    results: list[Pair] = []
-    addresses: list[int] = []
-    errors: list[BaseException] = []
 
-    def work() -> None:
-        try:
-            with external(PER_THREAD):
-                addresses.append(address())
-                together.wait(30)
-                torch.cuda._sleep(SLEEP)
-                results.extend([calls() for _ in range(100)])
-        except BaseException as error:
-            errors.append(error)
+    def work() -> tuple[int, list[Pair]]:
+        with external(PER_THREAD):
+            torch.cuda._sleep(SLEEP)
+            return address(), [calls() for _ in range(100)]
 
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert errors == [] and len(results) == 200 and len(set(addresses)) == 2
-    calls.require(results)
+    (one, first), (other, second) = on_threads(2, work)
+    assert one != other
+    calls.require(first + second)
 
 
 def test_a_destroyed_streams_handle_comes_back_and_counts_apart() -> None:

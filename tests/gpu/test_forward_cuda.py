@@ -1,6 +1,5 @@
 """Our CUDA forward as it is called: streams, threads, graphs, another device; random problems: attention.verify."""
 
-import threading
 from dataclasses import replace
 from typing import Any
 
@@ -11,25 +10,18 @@ from attention.errors import LaunchError
 from attention.kernels.launch import loaded
 from attention.problem import AttentionProblem
 from attention.variant import by_path
-from attention.verify.builds import ARCH, Build, builds_of, kernel_module, tuned
+from attention.verify.builds import Build, builds_of, kernel_module, tuned
 from attention.verify.counters import counters_left
 from attention.verify.inputs import Tensors, tensors_of
 from attention.verify.oracle import judge
 from attention.verify.problems import Case
-from microbench.machine.arch import by_compute_capability
+from tests.elsewhere import on_threads
 
 # Warnings of torch itself are torch's affair.
-pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("hopper"), pytest.mark.filterwarnings("default")]
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 SLEEP = 200_000_000  # clocks: about a tenth of a second
-
-
-@pytest.fixture(autouse=True)
-def _hopper() -> None:
-    arch = by_compute_capability(*torch.cuda.get_device_capability()).name
-    if arch != ARCH:
-        pytest.skip(f"the kernels of these tests are compiled for {ARCH}, and this GPU is {arch}")
 
 
 @pytest.fixture(params=tuned())
@@ -132,25 +124,12 @@ def test_two_threads_may_make_the_first_call(build: Build) -> None:
     case = case_of(build)
     tensors = tensors_of(case, here())
     make_cold(build)
-    together = threading.Barrier(2)
-    results: list[Pair] = []
-    errors: list[BaseException] = []
 
-    def first() -> None:
-        try:
-            together.wait(30)
-            with torch.cuda.stream(torch.cuda.Stream()):
-                results.append(call(case, tensors))
-        except BaseException as error:
-            errors.append(error)
+    def first() -> Pair:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            return call(case, tensors)
 
-    threads = [threading.Thread(target=first) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert errors == [] and len(results) == 2
-    for result in results:
+    for result in on_threads(2, first):
         require_right(case, tensors, result)
 
 
@@ -159,11 +138,8 @@ def test_a_thread_that_never_touched_the_gpu_may_call(build: Build) -> None:
     case = case_of(build)
     tensors = tensors_of(case, here())
     call(case, tensors)
-    results: list[Pair] = []
-    thread = threading.Thread(target=lambda: results.append(call(case, tensors)))
-    thread.start()
-    thread.join(60)
-    require_right(case, tensors, results[0])
+    (results,) = on_threads(1, lambda: call(case, tensors))
+    require_right(case, tensors, results)
 
 
 def test_a_warm_call_is_captured_and_its_replay_follows_the_inputs(build: Build) -> None:
