@@ -144,8 +144,7 @@ def test_gradients_are_torchs_own(dtype, causal):
     (seed,) = on_gpu((2, 4, 96, 64), dtype=dtype)
     calls = (partial(sdpa, only="torch"), F)
     ours, theirs = (torch.autograd.grad(function(*inputs, is_causal=causal), inputs, seed) for function in calls)
-    for mine, expected in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(mine, expected, **GRADIENTS[dtype])
+    torch.testing.assert_close(ours, theirs, **GRADIENTS[dtype])
 
 
 @pytest.mark.parametrize("only", ["torch", None])
@@ -166,9 +165,7 @@ def test_work_goes_to_the_current_stream_forward_and_backward(only):
         out = sdpa(*inputs, only=only)
         grads = torch.autograd.grad(out.float().sum(), inputs)
     side.synchronize()
-    torch.testing.assert_close(out, expected, **GRADIENTS[torch.float16])
-    for mine, theirs in zip(grads, wanted, strict=True):
-        torch.testing.assert_close(mine, theirs, **GRADIENTS[torch.float16])
+    torch.testing.assert_close((out, *grads), (expected, *wanted), **GRADIENTS[torch.float16])
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -184,11 +181,9 @@ def test_a_compiled_graph_has_no_break_and_gives_the_same(dynamic):
         theirs = F(2 * inputs[0], *inputs[1:], is_causal=True) + 1
         ours = compiled(*inputs)
         tolerance = GRADIENTS[torch.float16]
+        gradients = (torch.autograd.grad(out.float().sum(), inputs) for out in (ours, theirs))
         torch.testing.assert_close(ours, theirs, **tolerance)
-        for mine, expected in zip(
-            *(torch.autograd.grad(out.float().sum(), inputs) for out in (ours, theirs)), strict=True
-        ):
-            torch.testing.assert_close(mine, expected, **tolerance)
+        torch.testing.assert_close(*gradients, **tolerance)
 
 
 @pytest.mark.parametrize("only", ["torch_flash", "torch_cudnn", "torch_efficient", "torch_math"])
