@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = "cat chmod cksum cp dirname flock grep ls mkdir rm sed sh sleep tail tee touch uname"
 # A Python that is new enough, with its pip: it notes what pip installs, and does then what the file `pip` says.
@@ -57,22 +59,11 @@ class Checkout:
         (self.root / file).write_text(text)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        environment = {
-            "PATH": f"{self.root / 'bin'}:{self.root / 'tools'}",
-            "HERE": str(self.root),
-            "HOME": str(self.root),
-        }
+        path = f"{self.root / 'bin'}:{self.root / 'tools'}"
+        environment = {"PATH": path, "HERE": str(self.root), "HOME": str(self.root)}
         command = [str(self.root / "constraints" / "environment.sh"), *arguments]
-        self.started.append(
-            subprocess.Popen(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                env=environment,
-                start_new_session=True,
-            )
-        )
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        self.started.append(subprocess.Popen(command, env=environment, start_new_session=True, **pipes))
         return self.started[-1]
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -91,7 +82,8 @@ class Checkout:
         return path.read_text() if path.exists() else ""
 
 
-def laid_out(tmp_path: Path) -> Iterator[Checkout]:
+@pytest.fixture
+def bare(tmp_path: Path) -> Iterator[Checkout]:
     """A checkout on a machine without Python."""
     (tmp_path / "constraints").mkdir()
     shutil.copy(ROOT / "constraints" / "environment.sh", tmp_path / "constraints")
@@ -112,8 +104,9 @@ def laid_out(tmp_path: Path) -> Iterator[Checkout]:
         process.communicate()
 
 
-def with_python(bare: Checkout) -> Checkout:
-    """A checkout on a machine with a Python that is new enough."""
+@pytest.fixture
+def checkout(bare: Checkout) -> Checkout:
+    """The same on a machine with a Python that is new enough."""
     bare.program("python3.12", PYTHON)
     bare.program("python3", OLD_PYTHON.format(pip="exit 1"))
     return bare

@@ -11,7 +11,7 @@ from attention.choose.machine import machine_profile
 from microbench import paths
 from microbench.device.host import HostDevice
 from microbench.measure.host import HostBench
-from tests.cpu.bare_checkout import Checkout, laid_out, with_python
+from tests.cpu.bare_checkout import bare, checkout  # noqa: F401  fixtures
 
 
 @pytest.fixture
@@ -71,15 +71,3 @@ def host_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget_choices()
     yield
     forget_choices()
-
-
-@pytest.fixture
-def bare(tmp_path: Path) -> Iterator[Checkout]:
-    """A checkout on a machine without Python."""
-    yield from laid_out(tmp_path)
-
-
-@pytest.fixture
-def checkout(bare: Checkout) -> Checkout:
-    """The same on a machine with a Python that is new enough."""
-    return with_python(bare)
