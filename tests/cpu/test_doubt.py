@@ -11,13 +11,10 @@ from attention.choose.explain import explain_on
 from attention.choose.model import Unpredicted, predict
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
-from microbench import paths
-from microbench.probes import discover
-from microbench.results import derive, record
 from microbench.results.doubt import doubt, doubts, told
 from microbench.results.profile import WIDE, Profile, read
 from tests.cpu.attention_profiles import hopper_profile, host_profile
-from tests.data.profiles import constant
+from tests.data.profiles import constant, shipped
 
 OURS, TORCH = "host/forward/tiled_online_softmax", "host/forward/torch_sdpa"
 LONG = AttentionProblem(1, 8, 8, 2048, 2048, 128)
@@ -130,6 +127,5 @@ def test_a_flag_of_a_version_1_profile_meant_one_row_and_its_interval_judges(tmp
 
 @pytest.mark.parametrize("gpu", ["h100-sxm-80gb", "host-amd-epyc-f26m2-2c"])
 def test_no_constant_of_a_shipped_run_is_in_doubt(gpu: str) -> None:
-    file = min((paths.SHIPPED / "runs" / gpu).glob("*.jsonl"))  # later ones may be the reader's own
-    derived = derive.reduce_runs([record.read(file)], discover())
-    assert len(derived.profile.constants) > 20 and doubts(derived.profile) == ()
+    profile, _ = shipped(gpu)
+    assert len(profile.constants) > 20 and doubts(profile) == ()

@@ -3,17 +3,15 @@
 import pandas as pd
 import pytest
 
-from microbench import paths
-from microbench.probes import discover
 from microbench.report import figures_machine
-from microbench.results import derive, record
+from microbench.results import record
 from microbench.results.profile import Profile
+from tests.data.profiles import shipped
 
 
-def shipped(gpu: str) -> tuple[Profile, pd.DataFrame]:
-    """The committed run of a machine and its profile; later runs may be the reader's own."""
-    run = record.read(min((paths.SHIPPED / "runs" / gpu).glob("*.jsonl")))
-    return derive.reduce_runs([run], discover()).profile, record.frame([run])
+def framed(gpu: str) -> tuple[Profile, pd.DataFrame]:
+    found, run = shipped(gpu)
+    return found, record.frame([run])
 
 
 @pytest.mark.parametrize(
@@ -24,23 +22,21 @@ def shipped(gpu: str) -> tuple[Profile, pd.DataFrame]:
     ],
 )
 def test_a_machine_has_its_own_ladder_with_its_own_levels(gpu: str, curves: int, levels: list[str], count: int) -> None:
-    profile, runs = shipped(gpu)
-    figure = figures_machine.ladder(profile, runs)
-    assert figure is not None
-    (axes,) = figure.axes
+    profile, runs = framed(gpu)
+    (axes,) = figures_machine.ladder(profile, runs).axes
     assert len(axes.get_legend().get_texts()) == curves and [text.get_text() for text in axes.texts] == levels
     pictures = figures_machine.pictures(profile, runs)
     assert len(pictures) == count and all(picture.svg.startswith(b"<?xml") for picture in pictures)
 
 
 def test_without_runs_there_are_shares_alone() -> None:
-    profile, runs = shipped("h100-sxm-80gb")
+    profile, runs = framed("h100-sxm-80gb")
     (picture,) = figures_machine.pictures(profile, runs[:0])
     assert "shares" in picture.shows
 
 
 def test_disturbed_rows_are_not_drawn_where_every_point_has_others() -> None:
-    profile, runs = shipped("host-amd-epyc-f26m2-2c")
+    profile, runs = framed("host-amd-epyc-f26m2-2c")
     rows = figures_machine.behind(profile, runs, "host_matmul")
     assert len(rows) == 15 and not any("busy" in flags for flags in rows["flags"])
     assert len(figures_machine.behind(profile, runs[runs["campaign"] == 1], "host_matmul")) == 3

@@ -10,14 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from microbench import paths, report
+from microbench import report
 from microbench.console import si
 from microbench.errors import DataError
-from microbench.probes import discover
 from microbench.report import html, ladder
 from microbench.report.html import Picture
-from microbench.results import derive, record
-from tests.data.profiles import constant, profile
+from tests.data.profiles import constant, profile, shipped
 
 H100 = profile(
     constant("l1_latency_cycles", 32.1, 0.003, bound_lower=16.0, bound_why="one pipeline"),
@@ -64,21 +62,21 @@ def test_a_row_holds_value_interval_bound_publication_and_verdict() -> None:
     assert latency.published == "" and latency.verdict == "no published value"
 
 
-def drawn(width: int) -> str:
+def drawn(what: object, width: int = 80) -> str:
     console = Console(file=io.StringIO(), width=width)
     with console.capture() as capture:
-        console.print(report.table(H100))
+        console.print(what)
     return capture.get()
 
 
 def test_the_terminal_table_shows_every_cell() -> None:
-    text = drawn(200)
+    text = drawn(report.table(H100), 200)
     assert all(cell in text for row in report.rows(H100) for cell in row.cells)
     assert all(heading in text for heading in report.HEADINGS)
 
 
 def test_a_narrow_terminal_gets_whole_names_and_numbers() -> None:
-    text = drawn(80)
+    text = drawn(report.table(H100))
     assert all(len(line) <= 80 for line in text.splitlines())
     for row in report.rows(H100):
         assert all(cell in text for cell in (row.quantity, row.value, row.interval, row.unit, row.bound, row.verdict))
@@ -115,11 +113,8 @@ def test_the_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 def test_a_machine_of_which_nothing_is_published_has_no_empty_columns() -> None:
     cpu = profile(constant("fma_f32_per_s", 1e11, unit="FMA/s"), gpu="host-test", arch="host")
-    console = Console(file=io.StringIO(), width=80)
-    with console.capture() as capture:
-        console.print(report.table(cpu))
-    assert "published" not in capture.get() + report.results(cpu)
-    assert "verdict" not in capture.get() + report.results(cpu)
+    text = drawn(report.table(cpu)) + report.results(cpu)
+    assert "published" not in text and "verdict" not in text
 
 
 def test_a_constant_in_doubt_is_marked_and_named_on_the_page() -> None:
@@ -131,20 +126,13 @@ def test_a_constant_in_doubt_is_marked_and_named_on_the_page() -> None:
 
 @pytest.mark.parametrize("gpu", ["h100-sxm-80gb", "host-amd-epyc-f26m2-2c"])
 def test_the_ladder_of_a_terminal_has_a_bar_an_octave_and_says_where_caches_end(gpu: str) -> None:
-    run = record.read(min((paths.SHIPPED / "runs" / gpu).glob("*.jsonl")))  # later ones may be the reader's own
-    derived = derive.reduce_runs([run], discover()).profile
-    chart = ladder.chart(run.records, derived)
-    assert chart is not None
-    console = Console(file=io.StringIO(), width=80)
-    with console.capture() as capture:
-        console.print(chart)
-    lines = capture.get().splitlines()
+    derived, run = shipped(gpu)
+    lines = drawn(ladder.chart(run.records, derived)).splitlines()
     bars = [line.count("█") for line in lines]
     assert len(lines) == (18 if gpu.startswith("h100") else 17) and max(map(len, lines)) <= 80
     assert bars == sorted(bars) and bars[0] >= 1 and bars[-1] == ladder.BAR_COLUMNS
     text = "\n".join(lines)
     assert "L1, to " in text and "L2, to " in text and lines[-1].rstrip().endswith("DRAM")
-    doubted = derived.model_copy(
-        update={"constants": tuple(c.model_copy(update={"flags": ("busy",)}) for c in derived.constants)}
-    )
+    busy = tuple(c.model_copy(update={"flags": ("busy",)}) for c in derived.constants)
+    doubted = derived.model_copy(update={"constants": busy})
     assert set(ladder.labels([4096, 1 << 30], doubted)) == {""} and ladder.chart([], derived) is None
