@@ -15,16 +15,19 @@ from microbench.results.record import Environment, Finished, Record, Run
 from tests.cpu.test_record import ENVIRONMENT, row
 
 RATE = Metric("rate_per_s", "1/s", Bound("the pipe", upper=100.0))
-PROBE = Probe(
-    "How fast?",
-    HOST,
-    (RATE,),
-    lambda *_: [],
-    axes=(Axis("size", (1, 2, 4)),),
-    constants=(Constant("rate_per_s", "rate_per_s", peak("size")), Constant("first_per_s", "rate_per_s", at(size=1))),
-    name="p",
-    family="f",
-)
+
+
+def probe_of(metric: Metric, *constants: Constant, **more: object) -> Probe:
+    fields = {"asks": "?", "archs": HOST, "run": lambda *_: [], "name": "p", "family": "f"}
+    return Probe(**fields | more, metrics=(metric,), constants=constants)
+
+
+BOTH = (Constant("rate_per_s", "rate_per_s", peak("size")), Constant("first_per_s", "rate_per_s", at(size=1)))
+PROBE = probe_of(RATE, *BOTH, axes=(Axis("size", (1, 2, 4)),))
+
+
+L1_SIZE = Constant("l1_size_bytes", "latency_cycles", knee(0, "size"), unit="bytes")
+LADDER = {1: 4.0, 2: 4.0, 4: 4.0, 8: 4.0, 16: 20.0, 32: 20.0, 64: 20.0, 128: 20.0}
 
 
 def measured(campaign: int, size: int, value: float | None, **more: object) -> Record:
@@ -65,7 +68,7 @@ def test_the_newest_full_run_counts_and_a_quick_one_only_where_there_is_none():
 
 
 def test_a_probe_that_only_a_partial_run_holds_is_taken_from_there_and_flagged():
-    other = Probe("?", HOST, (RATE,), lambda *_: [], constants=(Constant("q_per_s", "rate_per_s", at()),), name="q")
+    other = probe_of(RATE, Constant("q_per_s", "rate_per_s", at()), name="q")
     partial = a_run(row(7.0, probe="q", metric="rate_per_s"), run_id="z", only=("q",), campaigns=1)
     profile = derive.reduce_runs([a_run(*sweep()), partial], [PROBE, other]).profile
     assert profile["first_per_s"].runs == ("r1",) and profile["q_per_s"].runs == ("z",)
@@ -101,15 +104,7 @@ def test_throttled_campaigns_are_never_averaged_with_others(throttled, expected)
 
 
 def test_a_second_method_gives_constants_of_its_own():
-    probe = Probe(
-        "?",
-        ("sm90a",),
-        (RATE,),
-        lambda *_: [],
-        twin=lambda *_: None,
-        constants=(Constant("rate_per_s", "rate_per_s", at()),),
-        name="p",
-    )
+    probe = probe_of(RATE, Constant("rate_per_s", "rate_per_s", at()), archs=("sm90a",), twin=lambda *_: None)
     rows = [row(v, metric="rate_per_s", unit="1/s", method=m) for m, v in (("nvrtc", 1.0), ("numba", 1.01))]
     profile = derive.reduce_runs([a_run(*rows, arch="sm90a")], [probe]).profile
     assert {c.name: (c.value, c.method) for c in profile.constants} == {
@@ -119,17 +114,8 @@ def test_a_second_method_gives_constants_of_its_own():
 
 
 def test_a_size_has_its_own_unit_and_no_bound_of_the_latency():
-    latency = Metric("latency_cycles", "cycles", Bound("the pipe", lower=1.0))
-    probe = Probe(
-        "?",
-        HOST,
-        (latency,),
-        lambda *_: [],
-        constants=(Constant("l1_size_bytes", "latency_cycles", knee(0, "size"), unit="bytes"),),
-        name="p",
-    )
-    values = {1: 4.0, 2: 4.0, 4: 4.0, 8: 4.0, 16: 20.0, 32: 20.0, 64: 20.0, 128: 20.0}
-    rows = [row(v, metric="latency_cycles", point={"size": s}, bound_lower=1.0) for s, v in values.items()]
+    probe = probe_of(Metric("latency_cycles", "cycles", Bound("the pipe", lower=1.0)), L1_SIZE)
+    rows = [row(v, metric="latency_cycles", point={"size": s}, bound_lower=1.0) for s, v in LADDER.items()]
     constant = derive.reduce_runs([a_run(*rows)], [probe]).profile["l1_size_bytes"]
     assert (constant.value, constant.unit, constant.bound_lower, constant.bound_why) == (8.0, "bytes", None, "unknown")
 
@@ -175,18 +161,15 @@ def test_disturbed_campaigns_are_set_aside_where_two_others_are_left(disturbed, 
 
 
 def test_a_curve_is_reduced_over_whole_campaigns_and_a_few_disturbed_rows_are_counted():
-    latency = Metric("latency_cycles", "cycles")
-    size = Constant("l1_size_bytes", "latency_cycles", knee(0, "size"), unit="bytes")
-    probe = Probe("?", HOST, (latency,), lambda *_: [], constants=(size,), name="p")
-    values = {1: 4.0, 2: 4.0, 4: 4.0, 8: 4.0, 16: 20.0, 32: 20.0, 64: 20.0, 128: 20.0}
+    probe = probe_of(Metric("latency_cycles", "cycles"), L1_SIZE)
 
     def curve(campaign: int, *disturbed: int) -> list[Record]:
         return [
             row(v, campaign=campaign, metric="latency_cycles", point={"size": s}, flags=("stolen",) * (s in disturbed))
-            for s, v in values.items()
+            for s, v in LADDER.items()
         ]
 
-    rows = [*curve(0, *values), *curve(1, 8), *curve(2)]
+    rows = [*curve(0, *LADDER), *curve(1, 8), *curve(2)]
     constant = derive.reduce_runs([a_run(*rows)], [probe]).profile["l1_size_bytes"]
     assert (constant.value, constant.n, constant.flags) == (8.0, 2, ("stolen in 1 of 16 rows",))
 

@@ -17,6 +17,7 @@ KIB = 1024
 SIZES = np.array([4 * KIB * 2 ** (i / 4) for i in range(4 * 16 + 1)])
 LATENCY_NS = (0.9, 3.1, 11.0, 140.0)
 CACHES = (48 * KIB, 1024 * KIB, 16 * KIB * KIB)
+SHARP = np.select([size >= SIZES for size in CACHES], LATENCY_NS[:3], LATENCY_NS[3])
 
 
 def numbers(text: str) -> np.ndarray:
@@ -103,15 +104,13 @@ def test_levels_and_sizes_are_found_under_noise(l1: int, l2_ratio: int, l3_ratio
 
 
 def test_sharp_ends_are_found_within_a_step() -> None:
-    sharp = np.select([size >= SIZES for size in CACHES], LATENCY_NS[:3], LATENCY_NS[3])
     for number, size in enumerate(CACHES):
-        assert cache_latency(number, "footprint_bytes")(curves(sharp)).per_campaign == pytest.approx(LATENCY_NS[number])
-        assert cache_size(number, "footprint_bytes")(curves(sharp)).per_campaign == pytest.approx(size, rel=0.2)
+        assert cache_latency(number, "footprint_bytes")(curves(SHARP)).per_campaign == pytest.approx(LATENCY_NS[number])
+        assert cache_size(number, "footprint_bytes")(curves(SHARP)).per_campaign == pytest.approx(size, rel=0.2)
 
 
 def test_a_sloped_level_is_one_level() -> None:
-    sloped = np.select([size >= SIZES for size in CACHES], LATENCY_NS[:3], LATENCY_NS[3]) * (SIZES / SIZES[0]) ** 0.1
-    assert len(shelves(SIZES, sloped)) == 4
+    assert len(shelves(SIZES, SHARP * (SIZES / SIZES[0]) ** 0.1)) == 4
 
 
 def test_a_cache_that_does_not_show_is_left_out_and_memory_is_not_taken_for_it() -> None:
@@ -128,16 +127,12 @@ def test_a_ladder_of_one_level_says_nothing_of_memory() -> None:
 
 
 def test_one_disturbed_point_makes_no_level() -> None:
-    sharp = np.select([size >= SIZES for size in CACHES], LATENCY_NS[:3], LATENCY_NS[3])
-    sharp[5] *= 2
-    assert len(shelves(SIZES, sharp)) == 4
+    assert len(shelves(SIZES, np.where(np.arange(len(SIZES)) == 5, 2, 1) * SHARP)) == 4
 
 
 def test_a_campaign_without_a_value_keeps_its_gap() -> None:
-    sharp = np.select([size >= SIZES for size in CACHES], LATENCY_NS[:3], LATENCY_NS[3])
-    lost = np.full(len(SIZES), np.nan)
     with np.errstate(all="ignore"):
-        found = cache_size(1, "footprint_bytes")(curves(sharp, lost)).per_campaign
+        found = cache_size(1, "footprint_bytes")(curves(SHARP, np.full(len(SIZES), np.nan))).per_campaign
     assert np.isfinite(found).tolist() == [True, False]
 
 
