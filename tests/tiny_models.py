@@ -11,18 +11,9 @@ PAD = 0
 LENGTH = 20
 WINDOW = 6
 PACKED = (9, 4, 7)  # tokens of sequences in one row
-COMMON = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "max_position_embeddings": 128,
-    "initializer_range": 0.3,
-    "pad_token_id": PAD,
-    "bos_token_id": 1,
-    "eos_token_id": None,
-}
+SIZES = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+TOKENS = {"vocab_size": VOCABULARY, "pad_token_id": PAD, "bos_token_id": 1, "eos_token_id": None}
+COMMON = SIZES | TOKENS | {"max_position_embeddings": 128, "initializer_range": 0.3}
 GROUPED = COMMON | {"num_key_value_heads": 2, "head_dim": 8}
 TWO_KINDS = {"sliding_window": WINDOW, "layer_types": ["sliding_attention", "full_attention"]}
 
@@ -81,16 +72,8 @@ def _t5() -> Any:
     return hf.T5ForConditionalGeneration(hf.T5Config(vocab_size=VOCABULARY, **sizes, **tokens))
 
 
-DECODERS: dict[str, Callable[[], Any]] = {
-    "llama": _llama,
-    "qwen3": _qwen3,
-    "mistral": _mistral,
-    "gemma2": _gemma2,
-    "gemma3": _gemma3,
-    "gpt_oss": _gpt_oss,
-    "gpt2": _gpt2,
-    "deepseek_v3": _deepseek_v3,
-}
+MADE = (_llama, _qwen3, _mistral, _gemma2, _gemma3, _gpt_oss, _gpt2, _deepseek_v3)
+DECODERS: dict[str, Callable[[], Any]] = {each.__name__[1:]: each for each in MADE}
 ENCODERS: dict[str, Callable[[], Any]] = {"bert": _bert, "t5": _t5}
 
 

@@ -113,7 +113,6 @@ class FakeBench:
         return None
 
     def stalls(self, kernel: Kernel, contract: SassContract) -> Any:
-        assert kernel.cubin is not None
         return sass.stalls(contract, kernel.cubin.instructions())
 
     def patched(self, kernel: Kernel, stalls: Any) -> Kernel:

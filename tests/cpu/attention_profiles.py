@@ -62,19 +62,11 @@ def forget_choices() -> None:
 
 
 def _profile(gpu: str, arch: str, sm_count: int, values: dict[str, float | None]) -> Profile:
-    constants = tuple(
-        ProfileConstant(
-            name=name,
-            value=value,
-            low=value * 0.99,
-            high=value * 1.01,
-            unit="bytes" if name.endswith("size_bytes") else "1/s",
-            n=6,
-            runs=("made-up",),
-            probe="none",
-            method="host" if arch == "host" else "nvrtc",
-        )
-        for name, value in values.items()
-        if value is not None
-    )
+    made = {"n": 6, "runs": ("made-up",), "probe": "none", "method": "host" if arch == "host" else "nvrtc"}
+
+    def constant(name: str, value: float) -> ProfileConstant:
+        unit = "bytes" if name.endswith("size_bytes") else "1/s"
+        return ProfileConstant(name=name, value=value, low=value * 0.99, high=value * 1.01, unit=unit, **made)
+
+    constants = tuple(constant(*each) for each in values.items() if each[1] is not None)
     return Profile(gpu=gpu, name=gpu, arch=arch, sm_count=sm_count, clock_hz=1.7e9, constants=constants)

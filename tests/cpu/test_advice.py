@@ -28,24 +28,8 @@ from tests.cpu.attention_profiles import forget_choices, host_profile
 from tests.cpu.test_timings import LONG_F32, timing
 
 PROBLEM = AttentionProblem(1, 2, 2, 64, 64, 32)
-JUNK: list[Any] = [
-    None,
-    0,
-    -1,
-    1,
-    3,
-    1e-300,
-    1e300,
-    -1.0,
-    10**30,
-    2**63,
-    True,
-    "",
-    "sm90a",
-    "float128",
-    "\0",
-    "x" * 300,
-]
+JUNK: list[Any] = [None, 0, -1, 1, 3, 1e-300, 1e300, -1.0, 10**30, 2**63, True]
+JUNK += ["", "sm90a", "float128", "\0", "x" * 300]
 JUNK += [[], {}, [0], [[]], {"block_q": 0}, {"block_q": 64}, {"speed": 3}, float("nan"), float("inf"), -float("inf")]
 JUNK += [[1, 8, 8, 0, 0, 64, 64], [1, 8, 3, 64, 64, 64, 64], [0] * 7, [2**62] * 7, [-1, 2**70], [5, 6]]
 

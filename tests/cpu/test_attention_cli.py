@@ -40,21 +40,9 @@ def test_explain_json_is_one_line(capsys):
 
 
 def test_every_feature_has_an_option(capsys):
-    options = (
-        "--causal",
-        "--flash",
-        "--window",
-        "64,0",
-        "--feature",
-        "softcap=15",
-        "--feature",
-        "alibi",
-        "--feature",
-        "sinks",
-        "--varlen",
-        "64,9000",
-    )
-    code, out, err = run(capsys, "explain", "--shape", "2,4,2,40,8192,64", *options, "--gpu", "h100-test", "--json")
+    options = "--causal --flash --window 64,0 --feature softcap=15 --feature alibi --feature sinks --varlen 64,9000"
+    asked = ("--shape", "2,4,2,40,8192,64", *options.split(), "--gpu", "h100-test")
+    code, out, err = run(capsys, "explain", *asked, "--json")
     assert code == 0 and not err
     problem = json.loads(out)["choice"]["problem"]
     expected = {"causal": True, "alignment": "bottom_right", "window": [64, -1], "softcap": 15.0, "alibi": True}

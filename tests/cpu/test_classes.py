@@ -42,23 +42,15 @@ def test_an_octave_of_prompts_has_eight_classes(causal: bool) -> None:
 def test_the_representative_asks_for_the_same_features_edges_and_squareness(
     queries: int, keys: int, causal: bool, alignment: str, left: int, packed: bool, batch: int, device: str
 ) -> None:
-    problem = AttentionProblem(
-        *(batch, 8, 2, queries, keys, 64),
-        dtype="bfloat16",
-        device=device,
-        causal=causal,
-        alignment=alignment,  # type: ignore[arg-type]
-        window=(left, -1),
-        varlen=packed,
-    )
+    band = {"causal": causal, "alignment": alignment, "window": (left, -1), "varlen": packed}
+    problem = AttentionProblem(batch, 8, 2, queries, keys, 64, dtype="bfloat16", device=device, **band)
     found = representative(problem)
     assert (found.features, found.edges, found.alignment) == (problem.features, problem.edges, problem.alignment)
     if not problem.edges.open:
         assert (found.seq_q == found.seq_kv) == (problem.seq_q == problem.seq_kv)
     assert found.seq_q >= problem.seq_q and found.batch >= problem.batch  # what counts tiles stays on the safe side
-    assert replace(found, batch=1, seq_q=1, seq_kv=1, tokens_q=1, tokens_kv=1) == replace(
-        problem, batch=1, seq_q=1, seq_kv=1, tokens_q=1, tokens_kv=1
-    )
+    one = {"batch": 1, "seq_q": 1, "seq_kv": 1, "tokens_q": 1, "tokens_kv": 1}
+    assert replace(found, **one) == replace(problem, **one)
 
 
 def test_a_problem_is_in_the_class_that_it_stands_for() -> None:

@@ -67,15 +67,9 @@ def test_sections_hold_ten_to_forty_two_heads_and_leave_few_over(batch: int, kv:
 
 
 def test_what_was_measured_is_cut_as_it_was_measured() -> None:
-    cut = {
-        (512, 1024, 64): 32,
-        (256, 1024, 128): 32,
-        (128, 1024, 256): 32,
-        (64, 4096, 128): 16,
-        (32, 4096, 256): 16,
-        (16, 16384, 128): 16,
-        (8, 16384, 256): 8,
-    }
+    short, long = ((512, 64), (256, 128), (128, 256)), ((64, 128), (32, 256))
+    cut = {(heads, 1024, width): 32 for heads, width in short} | {(heads, 4096, width): 16 for heads, width in long}
+    cut |= {(16, 16384, 128): 16, (8, 16384, 256): 8}
     for (heads, keys, width), section in cut.items():
         problem = AttentionProblem(1, heads, heads, keys, keys, width, dtype="bfloat16", device="cuda", causal=True)
         assert section_of(problem) == section, (heads, keys, width)

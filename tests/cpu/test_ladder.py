@@ -47,7 +47,6 @@ def test_what_the_ampere_ladder_says_is_all_that_its_build_reads(problem: Attent
 @CELLS
 def test_every_block_of_the_ampere_ladder_fits_its_sm(problem: AttentionProblem) -> None:
     limits = by_name("sm90a").limits
-    assert limits is not None
     for rung in rungs(ampere.LADDER, problem):
         made, blocks = build(ampere.LADDER, problem, rung.config), rung.config["blocks"]
         assert made.smem_bytes <= limits.smem_bytes_per_block, rung.name

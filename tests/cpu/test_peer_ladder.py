@@ -11,7 +11,7 @@ from attention.variant import Config
 from notebooks.ladders import figure_rungs, loop, promise
 from notebooks.ladders.figure_rungs import Ceilings
 from tests.cpu.attention_profiles import hopper_profile
-from tests.cpu.listing import assemble, word
+from tests.cpu.listing import assemble
 from tests.cpu.test_peer_results import timing
 
 TILE = Config((("tile_keys", 128), ("warpgroups", 2), ("stages", 2)))
@@ -76,19 +76,10 @@ def test_the_figure_of_ceilings_has_a_bar_for_each_cell_and_a_mark_for_each_limi
 
 
 def test_the_loop_is_the_shortest_that_multiplies_and_exponentiates_and_branches_out_of_it_hide_nothing() -> None:
-    texts = (
-        "MUFU.EX2 R1, R1",  # 0x00
-        "HGMMA.64x128x16.F32.BF16 R24, gdesc[UR4], R24",  # 0x10, where the loop begins
-        "@!P1 BRA 0x50",  # 0x20, over the next two
-        "FMUL R3, R3, R2",  # 0x30
-        "FMUL R4, R4, R2",  # 0x40
-        "@P2 BRA 0x90",  # 0x50, out of the loop
-        "MUFU.EX2 R5, R5",  # 0x60
-        "@P0 BRA 0x10",  # 0x70
-        "@P0 BRA 0x0",  # 0x80
-        "EXIT",
-    )
-    code = assemble(*((text, word()) for text in texts))
+    # From 0x10 on: a branch over the two FMULs, one out of the loop, and the one that closes it; 0x80 is a longer one.
+    body = ("HGMMA.64x128x16.F32.BF16 R24, gdesc[UR4], R24", "@!P1 BRA 0x50", "FMUL R3, R3, R2", "FMUL R4, R4, R2")
+    out_of_it = "@P2 BRA 0x90"
+    code = assemble("MUFU.EX2 R1, R1", *body, out_of_it, "MUFU.EX2 R5, R5", "@P0 BRA 0x10", "@P0 BRA 0x0", "EXIT")
     assert loop.innermost(code) == (1, 8) and loop.passed_over(code[1:8]) == {2, 3}
     with pytest.raises(ValueError, match="HGMMA"):
         loop.innermost(code[2:])

@@ -160,18 +160,9 @@ def test_two_ways_of_saying_the_same_are_one_problem():
 
 
 def test_features_are_named_in_one_order():
-    everything = AttentionProblem(
-        *(2, 2, 2, 8, 9, 8),
-        causal=True,
-        alignment="bottom_right",
-        window=(3, -1),
-        softcap=5.0,
-        alibi=True,
-        sinks=True,
-        mask="bool",
-        dropout_p=0.5,
-        varlen=True,
-    )
+    band = {"causal": True, "alignment": "bottom_right", "window": (3, -1), "varlen": True}
+    features = {"softcap": 5.0, "alibi": True, "sinks": True, "mask": "bool", "dropout_p": 0.5}
+    everything = AttentionProblem(2, 2, 2, 8, 9, 8, **band, **features)
     assert len(everything.features) == 8
     assert everything.features == tuple(each for each in FEATURE_WORDS if each in everything.features)
     assert all(word in str(everything) for word in ("bottom-right", "window=3,-1", "softcap=5", "alibi", "sinks"))

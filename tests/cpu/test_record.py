@@ -14,21 +14,10 @@ from microbench.errors import DataError
 from microbench.results import record
 from microbench.results.record import Environment, Finished, Record
 
-ENVIRONMENT = Environment(
-    run_id="r1",
-    started_utc="2026-01-01T00:00:00+00:00",
-    gpu="test-gpu",
-    name="Test GPU",
-    arch="host",
-    compute_capability=(0, 0),
-    sm_count=2,
-    clock_hz=None,
-    dram_bytes_per_s=None,
-    dram_bytes=1 << 30,
-    l2_bytes=None,
-    python="3.11",
-    campaigns=6,
-)
+MACHINE = {"gpu": "test-gpu", "name": "Test GPU", "arch": "host", "compute_capability": (0, 0), "sm_count": 2}
+UNKNOWN = dict.fromkeys(("clock_hz", "dram_bytes_per_s", "l2_bytes"))
+STARTED = {"run_id": "r1", "started_utc": "2026-01-01T00:00:00+00:00", "python": "3.11", "campaigns": 6}
+ENVIRONMENT = Environment(**MACHINE, **UNKNOWN, **STARTED, dram_bytes=1 << 30)
 
 
 def row(value: float = 4.0, **more: object) -> Record:

@@ -51,15 +51,9 @@ def test_the_oracle_is_the_formula_with_every_feature(seed, seq_q, seq_kv, botto
     rng = np.random.default_rng(seed)
     q, k, v = rng.normal(size=(2, seq_q, 3)), *rng.normal(size=(2, 1, seq_kv, 3))
     slopes, logits = rng.uniform(size=2), rng.normal(size=2)
-    out, lse = reference.attention(
-        *(q, k, v),
-        alignment="bottom_right" if bottom_right else "top_left",
-        window=window,
-        softcap=softcap,
-        alibi=slopes if alibi else None,
-        sinks=logits if sinks else None,
-        scale=0.7,
-    )
+    band = {"alignment": "bottom_right" if bottom_right else "top_left", "window": window}
+    added = {"alibi": slopes if alibi else None, "sinks": logits if sinks else None}
+    out, lse = reference.attention(q, k, v, **band, **added, softcap=softcap, scale=0.7)
     for h in range(2):
         for i in range(seq_q):
             total, expected = math.exp(logits[h]) if sinks else 0.0, np.zeros(3)

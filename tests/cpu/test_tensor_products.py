@@ -89,7 +89,6 @@ def test_launches_fill_the_chip_and_fit_the_sm(probe: Probe, point: Point) -> No
     bench = PeakBench(probe, point)
     probe.run(bench, point)
     limits = H100.arch.limits
-    assert limits is not None
     for launch in bench.launches:
         assert launch.grid == H100.sm_count and launch.block % 32 == 0
         assert launch.smem_bytes <= limits.smem_bytes_per_block and launch.args[2 if "wgmma" in probe.name else 1] > 0

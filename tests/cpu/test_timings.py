@@ -71,9 +71,7 @@ def test_the_nearest_timings_correct_a_prediction():
     found = learned.efficiencies(profile, tuple(rows))
 
     def of(problem: AttentionProblem) -> float:
-        nearest = found.nearest(by_path(OURS), tile, problem)
-        assert nearest is not None
-        return 1 / nearest.value
+        return 1 / found.nearest(by_path(OURS), tile, problem).value
 
     assert [of(problem) for problem in slow] == pytest.approx(list(slow.values()))
     assert of(replace(one, seq_kv=1100)) == pytest.approx(2) and of(replace(one, seq_kv=9000)) == pytest.approx(4)

@@ -42,15 +42,10 @@ def oracle(case, used, q, k, v, slopes, sinks):
         None if t is None else t.detach().double().cpu().numpy() for t in (q, k, v, slopes, sinks)
     )
     for at, (rows, keys) in enumerate(places(case, used)):
-        found, found_lse = reference.attention(
-            *(q[rows].swapaxes(0, 1), k[keys].swapaxes(0, 1), v[keys].swapaxes(0, 1)),
-            causal=case.causal,
-            alignment="bottom_right",
-            window=case.window,
-            softcap=case.softcap,
-            scale=0.4,
-            alibi=slopes if slopes is None or slopes.ndim == 1 else slopes[at],
-            sinks=sinks,
-        )
+        band = {"causal": case.causal, "alignment": "bottom_right", "window": case.window}
+        alibi = slopes if slopes is None or slopes.ndim == 1 else slopes[at]
+        heads_first = (q[rows].swapaxes(0, 1), k[keys].swapaxes(0, 1), v[keys].swapaxes(0, 1))
+        features = {"softcap": case.softcap, "scale": 0.4, "alibi": alibi, "sinks": sinks}
+        found, found_lse = reference.attention(*heads_first, **band, **features)
         out[rows], lse[rows] = found.swapaxes(0, 1), found_lse.swapaxes(0, 1)
     return out, lse.swapaxes(-1, -2)

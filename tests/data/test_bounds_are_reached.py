@@ -37,12 +37,8 @@ def _machine(run: Run) -> Machine:
 @cache
 def _reached(path: str) -> dict[tuple[str, str], float]:
     """Of each probe's metric the largest share of its bound, by today's bounds and the values of the run."""
-    run, probes, found = (
-        _run(path),
-        {probe.name: probe for probe in discover()},
-        defaultdict[tuple[str, str], float](float),
-    )
-    machine = _machine(run)
+    run, found = _run(path), defaultdict[tuple[str, str], float](float)
+    machine, probes = _machine(run), {probe.name: probe for probe in discover()}
     for row in run.records:
         if row.status != "ok" or row.value is None or row.probe not in probes:
             continue

@@ -76,8 +76,7 @@ def test_without_git_the_machines_are_those_that_the_readme_names(checkout: Path
 def test_the_tests_and_their_processes_read_and_write_there() -> None:
     assert paths.SHIPPED == paths.writable_data() == Path(os.environ[paths.DATA_VARIABLE])
     assert paths.CHECKOUT is not None and paths.CHECKOUT / "data" not in paths.data_roots()
-    tracked = subprocess.run(
-        ["git", "-C", str(paths.CHECKOUT), "ls-files", "data/profiles"], capture_output=True, text=True
-    )
+    command = ["git", "-C", str(paths.CHECKOUT), "ls-files", "data/profiles"]
+    tracked = subprocess.run(command, capture_output=True, text=True)
     if tracked.stdout:
         assert available() == sorted(Path(line).stem for line in tracked.stdout.splitlines())

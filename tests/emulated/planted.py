@@ -81,13 +81,8 @@ class Planted:
         np.testing.assert_allclose(self.run(device, case, **variant), case.expected, rtol=0, atol=self.tolerance)
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        values = {
-            "mode": MODES,
-            "variant": self.variants,
-            "seed": range(self.seeds),
-            "arch": self.archs,
-            "bug": self.bugs,
-        }
+        values = {"variant": self.variants, "seed": range(self.seeds), "arch": self.archs, "bug": self.bugs}
+        values |= {"mode": MODES}
         for name in (each for each in metafunc.fixturenames if each in values):
             metafunc.parametrize(name, list(values[name]), ids=_label)
 

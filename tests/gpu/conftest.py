@@ -7,6 +7,7 @@ import pytest
 from microbench.device import open_device
 from microbench.device.cuda import CudaDevice
 from microbench.machine import nvml
+from microbench.machine.arch import by_compute_capability
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -16,6 +17,15 @@ def gpu() -> nvml.Gpu:
     if not found:
         pytest.skip(f"needs a GPU: {nvml.why_no_gpu()}")
     return found[0]
+
+
+@pytest.fixture
+def hopper(gpu: nvml.Gpu) -> None:
+    """For tests of kernels that attention.verify compiles for one architecture."""
+    from attention.verify.builds import ARCH
+
+    if (found := by_compute_capability(*gpu.compute_capability).name) != ARCH:
+        pytest.skip(f"the kernels of these tests are compiled for {ARCH}, and this GPU is {found}")
 
 
 @pytest.fixture(scope="module")

@@ -62,7 +62,6 @@ def test_the_histogram_counts_every_value_once(device: CudaDevice, size: int) ->
     values = np.random.default_rng(7).integers(0, copies.BINS, (64, copies.EACH), dtype=np.uint32)
     counts = device.cupy.zeros(copies.BINS, np.uint32)
     kernel = load(device, copies.SOURCE, copies.NAME, "histogram")
-    scalars = (np.int32(copies.EACH), np.int32(copies.BINS), np.int32(0))
-    args = (device.cupy.asarray(values), counts, *scalars)
+    args = (device.cupy.asarray(values), counts, *map(np.int32, (copies.EACH, copies.BINS, 0)))
     kernel((64,), (96,), args, 4 * copies.BINS, cluster=(size,))
     np.testing.assert_array_equal(counts.get(), np.bincount(values.ravel(), minlength=copies.BINS))

@@ -91,12 +91,8 @@ def rows(run: Run, probe: str) -> list[Record]:
 def test_a_fault_is_one_failed_row_with_its_reason(faulty_run: Run, probe: str, reason: str) -> None:
     before, fault, after = rows(faulty_run, probe)
     assert [row.point["step"] for row in (before, fault, after)] == ["before", "fault", "after"]
-    assert fault.status == "failed"
-    assert fault.value is None
-    assert fault.reason is not None
-    assert reason in fault.reason
-    assert before.status in MEASURED, before.reason
-    assert after.status in MEASURED, after.reason
+    assert fault.status == "failed" and fault.value is None and reason in fault.reason
+    assert {before.status, after.status} <= set(MEASURED), (before.reason, after.reason)
 
 
 @pytest.mark.parametrize("probe", FAULTS)
@@ -106,8 +102,7 @@ def test_a_fresh_worker_goes_on_after_it(faulty_run: Run, probe: str) -> None:
 
 
 def test_the_other_probes_are_measured_and_the_run_is_finished(faulty_run: Run) -> None:
-    assert faulty_run.finished
-    assert faulty_run.problems == ()
+    assert faulty_run.finished and faulty_run.problems == ()
     assert {row.status for row in rows(faulty_run, "steady")} <= set(MEASURED)
     assert Counter(row.probe for row in faulty_run.records) == dict.fromkeys((*FAULTS, "steady"), 3)
 
@@ -120,8 +115,7 @@ def test_no_worker_is_left_behind_not_even_one_whose_kernel_hung(faulty_run: Run
 
 def test_reasons_name_no_folder_of_this_machine(faulty_run: Run) -> None:
     text = faulty_run.path.read_text()
-    assert str(HERE) not in text
-    assert str(faulty_run.path.parent) not in text
+    assert str(HERE) not in text and str(faulty_run.path.parent) not in text
 
 
 # A GPU that others use ------------------------------------------------------------------------------------------------
@@ -144,8 +138,6 @@ def burning() -> Iterator[int]:
     """Another process that multiplies matrices on the GPU, without a pause; yields its process number."""
     other = subprocess.Popen([sys.executable, "-c", BURN], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        assert other.stdout is not None
-        assert other.stderr is not None
         assert any(line == "burning\n" for line in other.stdout), other.stderr.read()
         yield other.pid
     finally:
@@ -160,9 +152,7 @@ def test_rows_measured_beside_another_process_are_flagged_busy(gpu: nvml.Gpu, tm
             pytest.skip(f"NVML shows no compute process on this {gpu.name} while one runs, so nobody can know of it")
         found = rows(run_of(tmp_path, "steady"), "steady")
     assert {row.status for row in found} <= set(MEASURED)
-    assert len(found) == 3
-    for row in found:
-        assert "busy" in row.flags
+    assert len(found) == 3 and all("busy" in row.flags for row in found)
 
 
 def test_rows_are_flagged_busy_only_where_another_process_was_there(faulty_run: Run, others: list[int]) -> None:
