@@ -7,15 +7,14 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.elsewhere import ROOT, python
+
 ROOMS = ROOT / "tests" / "rooms"
 COPIED = ("attention", "data", "docs", "microbench", "smscope")
 FILES = ("README.md", "CONTRIBUTING.md", "pyproject.toml")
@@ -31,10 +30,8 @@ class Tree:
     def run(self, *command: str) -> str:
         """What Python prints with the copy in the tree's place, which must succeed."""
         path = os.pathsep.join((str(self.root), str(ROOT)))
-        environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "SMSCOPE_DATA": ""}
-        done = subprocess.run(
-            [sys.executable, *command], cwd=self.root, env=environment, capture_output=True, text=True, check=False
-        )
+        own = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "SMSCOPE_DATA": ""}
+        done = python(*command, cwd=self.root, **own)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
