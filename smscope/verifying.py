@@ -28,6 +28,7 @@ from microbench.verify import probed, results
 from microbench.verify.blind import cases as blind
 from microbench.verify.blind import found
 from microbench.verify.differential import compare
+from microbench.verify.differential.number_formats import dtypes
 from microbench.verify.executed import execute
 from microbench.verify.results import Result
 
@@ -77,7 +78,7 @@ def verify(
     probes = _probes(str(of_run["arch"]))
     of_probes, wrappers, kernels = named(only or (), gpus[index].name, [*probes], compare.NAMES, tuned(of_run["arch"]))
     _require(bool(of_probes or wrappers), bool(kernels), gpus[index].name)
-    if wrappers and not only and (lacks := _no_compiler()):
+    if wrappers and not only and (lacks := _lacking_for_wrappers()):
         say(f"{lacks} The wrappers of PTX are left out.")
         wrappers = ()
     tool = sanitizer.tool_path() if sanitize and kernels else None
@@ -128,9 +129,10 @@ def _require(cupy: bool, torch: bool, gpu: str) -> None:
         )
 
 
-def _no_compiler() -> str:
+def _lacking_for_wrappers() -> str:
     try:
         toolchain.compiler()
+        dtypes()
     except EnvironmentLacks as error:
         return str(error)
     return ""

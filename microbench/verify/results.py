@@ -86,7 +86,7 @@ class WrappersResult(Result):
     kind: Literal["wrappers"] = "wrappers"
     wrappers: str
     cases: int
-    unsupported: int  # cases that no kernel of this architecture can be compiled for
+    unsupported: int  # cases whose kernel the compiler refuses for this architecture
     seeds: int  # random inputs of a case
     worst_errors: Mapping[str, float]  # by wrapper
 
