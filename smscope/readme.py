@@ -1,24 +1,55 @@
 """`python -m smscope.readme`: write the generated blocks of every page again, those of both packages.
 
-The comparison with other libraries is made here, since microbench, which fills the blocks, knows nothing of attention.
+What holds attention is made here, since microbench, which fills the other blocks, knows nothing of it.
 """
 
 import sys
 
 from attention.compare.results import HOPPER, Result, last_run, mean
+from attention.verify.build_matrix import AttentionRow
+from attention.verify.kernel import KernelResult
 from microbench import paths
 from microbench.console.si import counted
 from microbench.errors import DataError
-from microbench.report import markdown, readme
+from microbench.machine.arch import ARCHS
+from microbench.report import markdown, readme, verified
+from microbench.results.profile import Profile, available
+from microbench.verify import results
+from microbench.verify.tables import BuildRow, read_all
 
 _COMPARISON = "comparison-"
+VERIFIED: tuple[type[results.Result], ...] = (results.ProbeResult, results.WrappersResult, KernelResult)
 
 
 def generated(name: str) -> str:
     """What belongs into the block called `name`. Raises InputError for an unknown name, UnknownGpu, DataError."""
     if name.startswith(_COMPARISON):
         return comparison(name.removeprefix(_COMPARISON))
+    if name == "architectures":
+        return architectures()
     return readme.generated(name)
+
+
+def architectures() -> str:
+    """A generation a row, and how far it is verified. No count of probes is here: a new one would change it."""
+    compiled, attention = read_all(BuildRow), {row.arch for row in read_all(AttentionRow)}
+    machines = {(profile.gpu, profile.arch) for profile in map(Profile.load, available())}
+    machines |= {(row.gpu, row.arch) for kind in VERIFIED for row in results.committed(kind)}
+    lines = []
+    for generation in dict.fromkeys(arch.generation for arch in ARCHS):
+        mine = [arch.name for arch in ARCHS if arch.generation == generation]
+        rows = [row for row in compiled if row.arch in mine]
+        broken = {row.kernel for row in rows if row.kept < row.builds}
+        built = f"not {', '.join(sorted(broken))}" if broken else "yes" if rows else "by Numba"
+        served = [f"`{name}`" for name in mine if name in attention]
+        if served:
+            built += ", attention " + ("too" if len(served) == len(mine) else f"for {', '.join(served)}")
+        rate = verified.blind_rate(mine)
+        emulated = "; ".join(filter(None, ("yes", rate))) if rows else "no"
+        ran = sorted(gpu for gpu, arch in machines if arch in mine)
+        measured = f"run on {', '.join(ran)}" if ran else "no"
+        lines.append((generation, ", ".join(f"`{name}`" for name in mine), built, emulated, measured))
+    return markdown(("generation", "architectures", "compiled", "emulated", "measured"), tuple(lines))
 
 
 def comparison(gpu: str) -> str:

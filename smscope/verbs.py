@@ -119,7 +119,7 @@ def check(
     of_probes = show.watched(matrix.jobs(discover(), wanted))
     of_attention = show.watched(build_matrix.jobs(wanted=wanted, every=every))
     if write:
-        for kind, rows in ((tables.BuildRow, of_probes), (tables.AttentionRow, of_attention)):
+        for kind, rows in ((tables.BuildRow, of_probes), (build_matrix.AttentionRow, of_attention)):
             show.say_written(tables.write_all(kind, matrix.table(rows, kind)))
     show.say_all([*of_probes, *of_attention], json)
 

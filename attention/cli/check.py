@@ -40,4 +40,4 @@ def check(
     rows = show.watched(jobs)
     show.say_all(rows, json)
     if write:
-        show.say_written(tables.write_all(tables.AttentionRow, matrix.table(rows, tables.AttentionRow)))
+        show.say_written(tables.write_all(build_matrix.AttentionRow, matrix.table(rows, build_matrix.AttentionRow)))

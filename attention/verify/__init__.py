@@ -5,5 +5,4 @@ oracle                       what a result should be, and by how much it may err
 worker, supervisor           one process that runs problems, and who keeps a campaign going where it dies
 sanitizer                    a few of these problems under compute-sanitizer
 campaign, kernel             what one campaign is, and one kernel's campaign from compiler to result
-program                      `python -m attention.verify`
 """

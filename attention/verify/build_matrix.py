@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import compress, product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from microbench.probe import Budget
 from microbench.results.profile import Profile, available
 from microbench.verify.matrix import Job
 from microbench.verify.rules import Whole
+from microbench.verify.tables import BuildRow
 
 HEAD_DIMS = (64, 96, 128, 192, 256)
 CELLS = ((16, 1024), (4, 4096), (1, 16384))  # batch and length: 16 Ki tokens, as FlashAttention's benchmark has it
@@ -49,6 +50,12 @@ FEATURES: tuple[AttentionProblem, ...] = (
 )
 # Together these take registers that none of them alone takes, and more than with ALiBi as well.
 CROWDED = long(window=(1024, 0), varlen=True, alignment="bottom_right", softcap=50.0)
+
+
+class AttentionRow(BuildRow):
+    """One attention kernel of one head dim: the configurations and features that `python -m attention check` builds."""
+
+    folder: ClassVar[str] = "kernels"
 
 
 def combinations() -> Iterator[AttentionProblem]:

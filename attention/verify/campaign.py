@@ -16,7 +16,6 @@ class Campaign:
     seed: int = 0
     arch: str = ARCH
     device: int = 0  # the GPU's number, as CUDA counts
-    small: bool = False  # small problems only
     checked: bool = False  # the problems of the sanitizer instead
     exact: bool = False  # no poisoned room around tensors, judged by the CPU
 
@@ -24,12 +23,12 @@ class Campaign:
         """Its problems, in order."""
         if self.checked:
             return checked(self.variants, self.seed, self.arch)
-        return drawn(self.variants, self.problems, self.seed, self.small, self.arch)
+        return drawn(self.variants, self.problems, self.seed, arch=self.arch)
 
     @property
     def options(self) -> list[str]:
         """The same on the command line of a worker."""
         named = {"problems": self.problems, "seed": self.seed, "arch": self.arch, "device": self.device}
         words = [word for name, value in named.items() for word in (f"--{name}", str(value))]
-        flags = [f"--{flag}" for flag in ("small", "checked", "exact") if getattr(self, flag)]
+        flags = [f"--{flag}" for flag in ("checked", "exact") if getattr(self, flag)]
         return [*words, "--variants", ",".join(self.variants), *flags]

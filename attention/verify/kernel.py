@@ -5,17 +5,52 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from attention.verify.campaign import Campaign
 from attention.verify.compiling import compile_together
-from attention.verify.sanitizer import TOOLS, check
+from attention.verify.rows import ForwardProblemRow, read
+from attention.verify.sanitizer import TOOLS, SanitizerResult, check
 from attention.verify.supervisor import supervise
 from microbench.console.progress import watching
-from microbench.verify.forward import ForwardProblemRow, read
-from microbench.verify.results import Failure, KernelResult, SanitizerResult
+from microbench.verify.results import Failure, Result
+from microbench.verify.tables import stem
 
 UNTRIED = "not tried: too many workers were lost before it"
+
+
+class KernelResult(Result):
+    """An attention kernel on random problems. Ratios are errors over what is allowed, the worst of all problems."""
+
+    folder = "kernels"
+    kind: Literal["kernel"] = "kernel"
+    kernel: str
+    torch: str
+    seed: int
+    problems: int
+    right: int
+    features: Mapping[str, int]  # problems that have each; a problem of two features counts in both
+    worst_ratio: float
+    worst_block_ratio: float
+    worst_lse_ratio: float
+    sanitizer: tuple[SanitizerResult, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        return stem(self.kernel)
+
+    @property
+    def told(self) -> str:
+        worst = max(self.worst_ratio, self.worst_block_ratio, self.worst_lse_ratio)
+        said = (f"; {each.tool}: {each.complaint or 'nothing found'}" for each in self.sanitizer)
+        return (
+            f"{self.right} of {self.problems} problems right, errors up to {worst} of what they may be{''.join(said)}"
+        )
+
+    @property
+    def ok(self) -> bool:
+        """Whether every problem was right, and no tool has a complaint."""
+        return self.right == self.problems and all(each.ok for each in self.sanitizer)
 
 
 def verify(
@@ -34,7 +69,7 @@ def verify(
         out = Path(folder) / "rows.jsonl"
         out.write_text("", encoding="utf-8")
         supervise(cases, out, campaign.options)
-        rows = read(out, ForwardProblemRow)
+        rows = read(out)
         checks = _sanitized(tool, few, Path(folder)) if tool else ()
     untried = [Failure(what=str(case.problem), reason=UNTRIED) for case in cases[len(rows) :]]
     wrong = [Failure(what=f"{row.index}: {row.config}: {row.problem}", reason=row.reason) for row in rows if not row.ok]
@@ -69,8 +104,6 @@ def _sanitized(tool: str, few: Campaign, folder: Path) -> tuple[SanitizerResult,
     with watching(len(TOOLS)) as watcher:
         for name in TOOLS:
             watcher.doing("sanitizer", name)
-            said = check(tool, name, few, folder)
-            complaint = said.complaint or "; ".join(said.wrong)
-            found.append(SanitizerResult(tool=name, problems=said.problems, right=said.right, complaint=complaint))
+            found.append(check(tool, name, few, folder))
             watcher.finished()
     return tuple(found)

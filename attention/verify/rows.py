@@ -9,10 +9,41 @@ from attention.timed.timing import STEPS
 from attention.verify.builds import Build
 from attention.verify.problems import Case, described
 from microbench.compile import Cubin, compile_all
-from microbench.files import text
-from microbench.verify.forward import ForwardProblemRow
+from microbench.files import Frozen, text
+from microbench.files import read as read_rows
 
 LOST = 3  # exit status of a worker: the last row is written, and the CUDA context is of no use any more
+
+
+class ForwardProblemRow(Frozen):
+    """One problem, as the campaign met it. Errors are None where the kernel gave nothing, or something not finite."""
+
+    index: int
+    seed: int
+    variant: str
+    config: str
+    cubin: str  # SHA-256 of the image
+    problem: str
+    head_dim: int
+    head_dims: str  # those that share a padded size: '65-96'
+    dtype: str
+    features: tuple[str, ...]
+    layouts: tuple[str, str, str]  # where query, key and value lie in memory
+    values: str
+    scale: float
+    lengths: tuple[tuple[int, int], ...]
+    mask: str
+    ok: bool
+    reason: str
+    error: float | None = None  # the largest of out
+    allowed: float | None = None  # twice that of torch operations in low precision, one rounding unit, and underflow
+    block_ratio: float | None = None  # error over what is allowed, of the worst 64 rows of a head
+    lse_ratio: float | None = None  # likewise of lse
+
+
+def read(file: Path) -> tuple[ForwardProblemRow, ...]:
+    """The rows of a campaign. Raises DataError where they cannot be read."""
+    return read_rows(file, ForwardProblemRow, "run the campaign again")
 
 
 def row_of(case: Case, reason: str, errors: Mapping[str, float]) -> ForwardProblemRow:

@@ -9,27 +9,25 @@ nor initcheck: results and inputs lie amid NaN in the campaign.
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 from attention.verify.campaign import Campaign
+from attention.verify.rows import read
 from attention.verify.supervisor import WORKER, environment
 from microbench.errors import EnvironmentLacks
-from microbench.verify.forward import ForwardProblemRow, read
+from microbench.files import Frozen
 
 TOOLS = ("memcheck", "racecheck")
 KERNELS = "attention_forward"  # begins the name of every kernel that the tools shall look at
 
 
-@dataclass(frozen=True)
-class Sanitized:
-    """What one tool said of a campaign's problems; no complaint is ''."""
+class SanitizerResult(Frozen):
+    """What one tool of compute-sanitizer said of a few problems; no complaint is ''."""
 
     tool: str
     problems: int
     right: int
     complaint: str
-    wrong: tuple[str, ...]  # number, problem and reason of each wrong result
 
     @property
     def ok(self) -> bool:
@@ -61,7 +59,7 @@ def command(tool: str, options: str, name: str, log: Path, work: list[str]) -> l
     return [*made, *WORKER, *work]
 
 
-def check(tool: str, name: str, campaign: Campaign, folder: Path) -> Sanitized:
+def check(tool: str, name: str, campaign: Campaign, folder: Path) -> SanitizerResult:
     """Run one tool over a campaign; rows and the tool's log go into a folder.
 
     torch gives every tensor an allocation of its own, whose bounds the tool knows.
@@ -74,10 +72,10 @@ def check(tool: str, name: str, campaign: Campaign, folder: Path) -> Sanitized:
     own = environment() | {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
     done = subprocess.run(line, env=own, stdout=subprocess.DEVNULL, check=False)
     said = log.read_text("utf-8", errors="replace") if log.exists() else ""
-    found = read(rows, ForwardProblemRow)
-    wrong = tuple(f"{row.index}: {row.problem}: {row.reason}" for row in found if not row.ok)
-    right = len(found) - len(wrong)
-    return Sanitized(name, len(campaign.cases()), right, complaint(done.returncode, said), wrong)
+    found = read(rows)
+    wrong = [f"{row.index}: {row.problem}: {row.reason}" for row in found if not row.ok]
+    told = complaint(done.returncode, said) or "; ".join(wrong)
+    return SanitizerResult(tool=name, problems=len(campaign.cases()), right=len(found) - len(wrong), complaint=told)
 
 
 def complaint(status: int, said: str) -> str:

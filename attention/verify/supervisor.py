@@ -23,7 +23,7 @@ FAULTS_MAX = 25  # a kernel that is broken altogether need not be met two thousa
 
 
 # -P, so that a file beside the user is not what a worker imports.
-WORKER = (sys.executable, "-P", "-m", "attention.verify", "work")
+WORKER = (sys.executable, "-P", "-m", "attention.verify")
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ from attention.verify.counters import counters_left
 from attention.verify.inputs import on_host, poisoned_results, tensors_of
 from attention.verify.oracle import Verdict, judge
 from attention.verify.problems import Case
-from attention.verify.rows import LOST, append, failed, row_of
+from attention.verify.rows import LOST, ForwardProblemRow, append, failed, row_of
 from microbench.errors import EnvironmentLacks
-from microbench.verify.forward import ForwardProblemRow
 
 
 def work(cases: Sequence[Case], out: Path, exact: bool, index: int = 0) -> int:

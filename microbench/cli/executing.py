@@ -9,9 +9,11 @@ from rich.table import Table
 from microbench import console
 from microbench.console.progress import say
 from microbench.device.emulated import EmulatedGpu
+from microbench.emulator import MODES
 from microbench.errors import InputError
 from microbench.probe import Probe
 from microbench.verify.executed import Executed, execute
+from microbench.verify.tables import BlindRow
 
 
 def execute_probes(device: str, probes: tuple[Probe, ...], quick: bool, json: bool) -> None:
@@ -20,14 +22,23 @@ def execute_probes(device: str, probes: tuple[Probe, ...], quick: bool, json: bo
     here = tuple(probe for probe in probes if probe.runs_on(gpu.machine.arch))
     if not here:
         raise InputError(f"None of these probes runs on {gpu.machine.arch.name}; `smscope list` says where each does.")
-    rows = execute(here, gpu, quick)
+    say_executed(execute(here, gpu, quick), gpu, json)
+
+
+def say_executed(rows: tuple[Executed, ...], gpu: EmulatedGpu, json: bool, bugs: tuple[BlindRow, ...] = ()) -> None:
+    """Draw what was executed and what came of planted bugs, or write JSON; exit code 1 where a point is wrong."""
     if json:
-        console.emit([asdict(row) | {"point": dict(row.point.values)} for row in rows])
+        executed = [asdict(row) | {"point": dict(row.point.values)} for row in rows]
+        console.emit([*executed, *(row.model_dump() for row in bugs)])
     else:
-        console.draw(_table(rows, gpu.machine.name))
+        if rows:
+            console.draw(_table(rows, gpu.machine.name))
         for row in rows:
             if row.status == "failed":
                 say(f"{row.probe}, {row.point}: {row.reason}")
+        if bugs:
+            lines = [(row.kernel, row.bug, *row.today) for row in bugs]
+            console.draw(console.table("Planted bugs, and what each mode says", ("kernel", "bug", *MODES), lines))
     if any(row.status == "failed" for row in rows):
         raise typer.Exit(1)
 

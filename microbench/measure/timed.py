@@ -14,9 +14,13 @@ class Sustained:
 
 @dataclass(frozen=True)
 class Timed:
-    """One call among others: seconds of each repeat, the clock it ran at, and what disturbed the round (`flags`)."""
+    """One call among others: seconds of each repeat, the clock it ran at, and what disturbed the round (`flags`).
+
+    A repeat of a `burst` of calls is their mean.
+    """
 
     seconds: tuple[float, ...]
     clock_mhz: float
     flags: tuple[str, ...] = ()
     sustained: Sustained | None = None
+    burst: int = 1

@@ -15,10 +15,9 @@ from pathlib import Path
 from microbench import paths
 from microbench.console import si
 from microbench.errors import DataError, InputError
-from microbench.machine.arch import ARCHS
 from microbench.published import Published, load
 from microbench.report import acceptance, headline, markdown, rates, results, verified
-from microbench.results.profile import Profile, available
+from microbench.results.profile import Profile
 
 _BLOCK = re.compile(r"<!-- generated: (?P<name>[\w.-]+) -->\n(?P<body>.*?)<!-- /generated -->", re.DOTALL)
 
@@ -70,30 +69,6 @@ def refreshed(text: str, generate: Callable[[str], str] = generated) -> str:
 def stale(text: str, generate: Callable[[str], str] = generated) -> tuple[str, ...]:
     """The names of the blocks whose content is not what data/ gives today."""
     return tuple(name for name in dict.fromkeys(blocks(text)) if fill(text, name, generate(name)) != text)
-
-
-def architectures() -> str:
-    """A generation a row, and how far it is verified. No count of probes is here: a new one would change it."""
-    from microbench.verify import results
-    from microbench.verify.tables import AttentionRow, BuildRow, read_all
-
-    compiled, attention = read_all(BuildRow), {row.arch for row in read_all(AttentionRow)}
-    machines = {(profile.gpu, profile.arch) for profile in map(Profile.load, available())} | results.machines()
-    lines = []
-    for generation in dict.fromkeys(arch.generation for arch in ARCHS):
-        mine = [arch.name for arch in ARCHS if arch.generation == generation]
-        rows = [row for row in compiled if row.arch in mine]
-        broken = {row.kernel for row in rows if row.kept < row.builds}
-        built = f"not {', '.join(sorted(broken))}" if broken else "yes" if rows else "by Numba"
-        served = [f"`{name}`" for name in mine if name in attention]
-        if served:
-            built += ", attention " + ("too" if len(served) == len(mine) else f"for {', '.join(served)}")
-        rate = verified.blind_rate(mine)
-        emulated = "; ".join(filter(None, ("yes", rate))) if rows else "no"
-        ran = sorted(gpu for gpu, arch in machines if arch in mine)
-        measured = f"run on {', '.join(ran)}" if ran else "no"
-        lines.append((generation, ", ".join(f"`{name}`" for name in mine), built, emulated, measured))
-    return markdown(("generation", "architectures", "compiled", "emulated", "measured"), tuple(lines))
 
 
 def published_files() -> str:
@@ -155,10 +130,7 @@ def published_rejected() -> str:
 
 
 _GENERATORS: dict[str, Callable[[], str]] = {
-    "architectures": architectures,
     "static-latency": verified.static_latency,
-    "differential": verified.differential,
-    "forward": verified.forward,
     "blind-bugs": verified.blind_bugs,
     "published-files": published_files,
     "published-coverage": published_coverage,

@@ -1,4 +1,4 @@
-"""The tables of data/verification as text: ptxas' latencies, GPUs held against others, bugs.
+"""The tables of data/verification as text: ptxas' latencies, and planted bugs.
 
 Of probes and kernels there is no count here: a new one would change it.
 """
@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from microbench.machine.arch import ARCHS
 from microbench.report import markdown
-from microbench.verify import forward as forwards
-from microbench.verify.differential import rows as differentials
 from microbench.verify.tables import BlindRow, LatencyRow, read
 
 _MODES = ("eager", "lazy", "random")
@@ -24,52 +22,6 @@ def static_latency() -> str:
         for name in dict.fromkeys(row.instruction for row in rows)
     )
     return markdown(("instruction", *columns), lines)
-
-
-def differential() -> str:
-    """One line per wrapper and GPU: layouts, how many agree, exactly or within which tolerance, and the worst error."""
-    lines = []
-    for file in differentials.files():
-        rows = differentials.read(file)
-        groups = dict.fromkeys((row.gpu, row.wrapper, row.values, row.tolerance) for row in rows)
-        for group in groups:
-            here = [row for row in rows if (row.gpu, row.wrapper, row.values, row.tolerance) == group]
-            gpu, wrapper, values, tolerance = group
-            error_max = max((row.worst_error or 0.0 for row in here), default=0.0)
-            agreeing = sum(row.verdict == "agrees" for row in here)
-            within = f"{tolerance:.1e}" if tolerance else "exact"
-            error = f"{error_max:.1e}" if error_max else "0" if agreeing == len(here) else ""
-            cells = (str(len(here)), str(min(row.seeds for row in here)), within, error, str(agreeing))
-            lines.append((gpu, f"`{wrapper}`", values, *cells))
-    headings = ("GPU", "wrapper", "values", "layouts", "seeds each", "tolerance", "worst error", "layouts that agree")
-    return markdown(headings, tuple(lines)) if lines else "No GPU was held against the emulator yet."
-
-
-def forward() -> str:
-    """A table for each GPU and variant: features down, head dims across; problems and the worst error in each cell."""
-    tables = []
-    for file in forwards.files():
-        rows = forwards.read(file, forwards.ForwardRow)
-        for gpu, variant in dict.fromkeys((row.gpu, row.variant) for row in rows):
-            here = [row for row in rows if (row.gpu, row.variant) == (gpu, variant)]
-            columns = dict.fromkeys(row.head_dims for row in here)
-            cells = {(row.feature, row.head_dims): _forward_cell(row) for row in here}
-            lines = tuple(
-                (feature, *(cells.get((feature, column), "") for column in columns))
-                for feature in dict.fromkeys(row.feature for row in here)
-            )
-            every = [row for row in here if row.feature == forwards.ALL]
-            total, failed = sum(row.problems for row in every), sum(row.failed for row in every)
-            kernels, worst = sum(row.cubins for row in every), max(row.worst_lse_ratio for row in every)
-            said = f"`{variant}` on {gpu}: {total - failed} of {total} problems right, with {kernels} kernels"
-            headings = ("feature", *(f"head dim {column.replace('-', ' to ')}" for column in columns))
-            tables.append(f"{said}; lse at most {worst:.2f} of what it may err.\n\n{markdown(headings, lines)}")
-    return "\n\n".join(tables) if tables else "No GPU ran these problems yet."
-
-
-def _forward_cell(row: forwards.ForwardRow) -> str:
-    failed = f", {row.failed} wrong" if row.failed else ""
-    return f"{row.problems}: {max(row.worst_ratio, row.worst_block_ratio):.2f}{failed}"
 
 
 def blind_bugs() -> str:

@@ -4,6 +4,7 @@ matrix.run(matrix.jobs(probes))     each build on each architecture, compiled an
 latencies.golden()                  the stall counts that ptxas schedules between dependent instructions
 tables                              both as rows and as files
 probed.verify(probes, device, ...)  each probe's results on a GPU, held against NumPy's
-results                             those, and the attention kernels', as files
-differential                        a GPU against the emulator
+differential.compare.verify(...)    each wrapper of PTX on a GPU, held against the emulator
+blind.found.rows_of(kernels)        which planted bugs the emulator finds
+results                             what ran on a GPU, as files
 """

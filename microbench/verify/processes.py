@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
+from microbench.errors import EnvironmentLacks
+
 LANES = max(1, min(8, os.cpu_count() or 1))  # processes at a time
 START_LIMIT_S = 120.0  # CuPy's import and a context
 PIECE_LIMIT_S = 60.0
@@ -20,9 +22,10 @@ MOST_FAULTS = 3  # of one family, after which the rest of it is not tried
 
 @dataclass(frozen=True)
 class Failed:
-    """In place of an answer: why there is none."""
+    """In place of an answer: why there is none; `lacks` where this machine has not what every piece needs."""
 
     reason: str
+    lacks: bool = False
 
 
 # Opens the device in the worker, and gives what answers a piece there.
@@ -30,7 +33,10 @@ Opens = Callable[[], Callable[[Any], Any]]
 
 
 def answers(families: Sequence[Sequence[Any]], opens: Opens, lanes: int = LANES) -> Iterator[tuple[Any, Any]]:
-    """(piece, its answer or Failed) of every piece, as they come. Families run side by side, `opens` is pickled."""
+    """(piece, its answer or Failed) of every piece, as they come. Families run side by side, `opens` is pickled.
+
+    Raises EnvironmentLacks where a worker does.
+    """
     waiting: queue.SimpleQueue[Sequence[Any]] = queue.SimpleQueue()
     done: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
     for family in families:
@@ -48,7 +54,10 @@ def answers(families: Sequence[Sequence[Any]], opens: Opens, lanes: int = LANES)
     for _ in range(min(lanes, len(families))):
         threading.Thread(target=lane, daemon=True).start()
     for _ in range(sum(map(len, families))):
-        yield done.get()
+        piece, answer = done.get()
+        if isinstance(answer, Failed) and answer.lacks:
+            raise EnvironmentLacks(answer.reason)
+        yield piece, answer
 
 
 def _family(pieces: Sequence[Any], opens: Opens) -> Iterator[tuple[Any, Any]]:
@@ -102,5 +111,7 @@ def _serve(pipe: Connection, opens: Opens, pieces: list[Any]) -> None:
         pipe.send(None)
         for piece in pieces:
             pipe.send(answer(piece))
+    except EnvironmentLacks as error:
+        pipe.send(Failed(str(error), lacks=True))
     except Exception as error:  # whatever it is, it is the reason
         pipe.send(Failed(f"{type(error).__name__}: {error}"))

@@ -1,4 +1,4 @@
-"""What ran on a GPU, and whether it was right: a file a probe and a kernel in data/verification/<gpu>, a line a run.
+"""What ran on a GPU, and whether it was right: a file a probe or a kernel in data/verification/<gpu>, a line a run.
 
 Who adds a probe or a kernel, or runs one again, edits no line of another.
 """
@@ -6,20 +6,18 @@ Who adds a probe or a kernel, or runs one again, edits no line of another.
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 from microbench import paths
+from microbench.console.si import counted
 from microbench.files import Frozen
 from microbench.files import append as append_rows
 from microbench.files import read as read_rows
 from microbench.machine import arch, nvml, stamp
-from microbench.verify.tables import stem
-
-ROOMS = {"probe": "probes", "kernel": "kernels"}
 
 
 class Failure(Frozen):
-    """A point or a problem whose result is wrong, or absent, and why."""
+    """A point, a case or a problem whose result is wrong, or absent, and why."""
 
     what: str
     reason: str
@@ -27,6 +25,8 @@ class Failure(Frozen):
 
 class Result(Frozen):
     """Where, when and of which code. Never a host name, user name or path."""
+
+    folder: ClassVar[str]
 
     gpu: str
     name: str
@@ -40,15 +40,15 @@ class Result(Frozen):
     cubins: tuple[str, ...]  # SHA-256 of every image that ran
     failures: tuple[Failure, ...]
 
+    @property
+    def subject(self) -> str:
+        """What was verified: the name of its file."""
+        raise NotImplementedError
 
-class ProbeResult(Result):
-    """A probe at its points, each launch's results held against NumPy's."""
-
-    kind: Literal["probe"] = "probe"
-    probe: str
-    points: int
-    unsupported: int  # points that this GPU cannot run, by the probe's own word
-    arrays: int  # held against NumPy's
+    @property
+    def told(self) -> str:
+        """How much of it, and how far it was right."""
+        raise NotImplementedError
 
     @property
     def ok(self) -> bool:
@@ -56,35 +56,55 @@ class ProbeResult(Result):
         return not self.failures
 
 
-class SanitizerResult(Frozen):
-    """What one tool of compute-sanitizer said of a few problems; no complaint is ''."""
+class ProbeResult(Result):
+    """A probe at its points, each launch's results held against NumPy's."""
 
-    tool: str
-    problems: int
-    right: int
-    complaint: str
-
-
-class KernelResult(Result):
-    """An attention kernel on random problems. Ratios are errors over what is allowed, the worst of all problems."""
-
-    kind: Literal["kernel"] = "kernel"
-    kernel: str
-    torch: str
-    seed: int
-    problems: int
-    right: int
-    features: Mapping[str, int]  # problems that have each; a problem of two features counts in both
-    worst_ratio: float
-    worst_block_ratio: float
-    worst_lse_ratio: float
-    sanitizer: tuple[SanitizerResult, ...] = ()
+    folder = "probes"
+    kind: Literal["probe"] = "probe"
+    probe: str
+    points: int
+    unsupported: int  # points that this GPU cannot run, by the probe's own word
+    arrays: int  # held against NumPy's
 
     @property
-    def ok(self) -> bool:
-        """Whether every problem was right, and no tool has a complaint."""
-        clean = all(not each.complaint and each.right == each.problems for each in self.sanitizer)
-        return self.right == self.problems and clean
+    def subject(self) -> str:
+        return self.probe
+
+    @property
+    def told(self) -> str:
+        checked = f"{counted(self.points, 'point')}, {counted(self.arrays, 'array')} as NumPy has them"
+        return checked + _left_out(self.unsupported)
+
+
+class WrappersResult(Result):
+    """A room of microbench.verify.differential: wrappers of PTX on random inputs, held against the emulator's results.
+
+    Errors are absolute up to values of 1, relative above; a wrapper that must be exact has none.
+    """
+
+    folder = "wrappers"
+    kind: Literal["wrappers"] = "wrappers"
+    wrappers: str
+    cases: int
+    unsupported: int  # cases whose kernel the compiler refuses for this architecture
+    seeds: int  # random inputs of a case
+    worst_errors: Mapping[str, float]  # by wrapper
+
+    @property
+    def subject(self) -> str:
+        return self.wrappers
+
+    @property
+    def told(self) -> str:
+        right = self.cases - len(self.failures)
+        return f"{right} of {counted(self.cases, 'case')} as the emulator has them{_left_out(self.unsupported)}"
+
+
+def _left_out(count: int) -> str:
+    return f", {count} left out" if count else ""
+
+
+Kind = TypeVar("Kind", bound=Result)
 
 
 def where(gpu: nvml.Gpu, quick: bool) -> dict[str, Any]:
@@ -102,30 +122,19 @@ def where(gpu: nvml.Gpu, quick: bool) -> dict[str, Any]:
     }
 
 
-def path(result: ProbeResult | KernelResult) -> Path:
-    """The file of a result."""
-    name = result.probe if isinstance(result, ProbeResult) else stem(result.kernel)
-    return paths.writable_data() / "verification" / result.gpu / ROOMS[result.kind] / f"{name}.jsonl"
-
-
-def append(result: ProbeResult | KernelResult) -> Path:
+def append(result: Result) -> Path:
     """Add a line to its file, and say which. Raises DataError."""
-    file = path(result)
+    file = paths.writable_data() / "verification" / result.gpu / result.folder / f"{result.subject}.jsonl"
     append_rows(file, result)
     return file
 
 
-def read(file: Path) -> tuple[ProbeResult | KernelResult, ...]:
+def read(file: Path, kind: type[Kind]) -> tuple[Kind, ...]:
     """The lines of a file. Raises DataError."""
-    model = ProbeResult if file.parent.name == ROOMS["probe"] else KernelResult
-    return read_rows(file, model, "`smscope verify` writes another where it is moved away")
+    return read_rows(file, kind, "`smscope verify` writes another where it is moved away")
 
 
-def files() -> tuple[Path, ...]:
-    """Every committed file, by GPU and name."""
-    return tuple(sorted((paths.SHIPPED / "verification").glob("*/*/*.jsonl")))
-
-
-def machines() -> set[tuple[str, str]]:
-    """(GPU, architecture) of every machine that has committed results."""
-    return {(row.gpu, row.arch) for file in files() for row in read(file)}
+def committed(kind: type[Kind]) -> tuple[Kind, ...]:
+    """Every committed result of a kind, by GPU and name."""
+    files = sorted((paths.SHIPPED / "verification").glob(f"*/{kind.folder}/*.jsonl"))
+    return tuple(row for file in files for row in read(file, kind))

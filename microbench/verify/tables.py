@@ -1,6 +1,6 @@
 """The tables of data/verification: one strict row model each, and CSV with the same bytes for the same rows.
 
-Each probe and each attention kernel has a file of its own, so that a new one edits no other's.
+Each probe has a file of its own, and so has whatever else is compiled, so that a new one edits no other's.
 """
 
 import csv
@@ -8,7 +8,7 @@ import io
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from pydantic import ValidationError
 
@@ -20,13 +20,15 @@ from microbench.files import Frozen
 class BuildRow(Frozen):
     """One kernel on one architecture, over all its builds; compile times vary, and stand in no file."""
 
-    kernel: str  # the probe's name; of attention the variant's, and the head dim
+    folder: ClassVar[str] = "probes"
+
+    kernel: str  # the probe's name, or more: its first word names the file
     arch: str
     builds: int
     kept: int  # builds that keep their rules; fewer than `builds` is a failure
     registers_min: int  # per thread
     registers_max: int
-    smem_bytes_max: int  # per block: static, and of attention what its launches add
+    smem_bytes_max: int  # per block: static, and what its launches add
     spill_bytes_max: int  # per thread, stores and loads
     instructions_min: int  # of the whole kernel, without the padding behind it
     instructions_max: int
@@ -35,12 +37,10 @@ class BuildRow(Frozen):
     nvrtc: str
 
 
-class AttentionRow(BuildRow):
-    """One attention kernel of one head dim: the configurations and features that `python -m attention check` builds."""
-
-
 class LatencyRow(Frozen):
     """What ptxas leaves between two dependent instructions of one kind."""
+
+    file_name: ClassVar[str] = "static_latency.csv"
 
     instruction: str  # the name in latencies.CHAINS
     arch: str
@@ -56,7 +56,9 @@ MISSED = "missed"  # what a mode says of a bug that neither a report nor the res
 class BlindRow(Frozen):
     """One bug that was planted, by someone who had not read the emulator, in a kernel that runs on it."""
 
-    file: str  # of tests/emulated
+    file_name: ClassVar[str] = "blind_bugs.csv"
+
+    file: str  # of microbench/verify/blind
     kernel: str
     arch: str  # what the kernel is written for
     bug: str
@@ -82,25 +84,23 @@ class BlindRow(Frozen):
         return self.eager != MISSED, self.lazy != MISSED, self.random != MISSED
 
 
-Summary = TypeVar("Summary", BuildRow, AttentionRow)
+Summary = TypeVar("Summary", bound=BuildRow)
 Single = TypeVar("Single", LatencyRow, BlindRow)
-Row = TypeVar("Row", BuildRow, AttentionRow, LatencyRow, BlindRow)
-FOLDERS: dict[type[BuildRow], str] = {BuildRow: "probes", AttentionRow: "kernels"}
-FILES: dict[type[Frozen], str] = {LatencyRow: "static_latency.csv", BlindRow: "blind_bugs.csv"}
+Row = TypeVar("Row", bound=Frozen)
 
 
 def path(kind: type[Single]) -> Path:
     """Where the committed table of these rows lies."""
-    return paths.SHIPPED / "verification" / FILES[kind]
+    return paths.SHIPPED / "verification" / kind.file_name
 
 
 def folder(kind: type[Summary]) -> Path:
     """Where the committed tables of these rows lie, one a probe or a kernel."""
-    return paths.SHIPPED / "verification" / FOLDERS[kind]
+    return paths.SHIPPED / "verification" / kind.folder
 
 
 def stem(kernel: str) -> str:
-    """The name of a kernel's file: that of the probe, or <arch>-<pass>-<variant>."""
+    """The name of a kernel's file: that of the probe; of a path its words with dashes between."""
     return kernel.partition(" ")[0].replace("/", "-")
 
 

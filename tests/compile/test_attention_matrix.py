@@ -9,6 +9,7 @@ import pytest
 from attention.kernels.launch.source import sources_of
 from attention.variant import shipped
 from attention.verify import build_matrix
+from attention.verify.build_matrix import AttentionRow
 from microbench import paths
 from microbench.compile import Cubin, Source, compile_all
 from microbench.machine import arch as archs
@@ -16,7 +17,6 @@ from microbench.probe import Budget
 from microbench.verify import matrix, tables
 from microbench.verify.matrix import Checked, Job
 from microbench.verify.rules import Whole
-from microbench.verify.tables import AttentionRow
 
 OURS = tuple(variant for variant in shipped() if variant.builds)
 

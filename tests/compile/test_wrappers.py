@@ -2,8 +2,10 @@
 
 import pytest
 
-from microbench.compile import compile_source
+from microbench.compile import compile_all, compile_source
+from microbench.errors import BuildError
 from microbench.verify.differential.case import KERNELS
+from microbench.verify.differential.catalogue import cases, rooms
 
 COMPILED = [
     ("sm70", "mma", {"MMA": "mma_m8n8k4<ptx::Order::col,ptx::Order::row>", "D_TYPE": "unsigned", "D_WORDS": 4}),
@@ -22,3 +24,12 @@ COMPILED = [
 def test_a_wrapper_compiles_for_its_gpu(arch: str, kernel: str, defines: dict[str, int | str]) -> None:
     defaults: dict[str, int | str] = {"A_WORDS": 2, "B_WORDS": 2}
     compile_source(KERNELS.read_text(), KERNELS.name, arch, tuple((defaults | defines).items()), kernel=kernel)
+
+
+@pytest.mark.parametrize(
+    ("arch", "refused"), [("sm70", {"ldmatrix", "stmatrix"}), ("sm80", {"stmatrix"}), ("sm90a", set())]
+)
+def test_a_gpu_is_given_the_wrappers_that_its_architecture_has(arch: str, refused: set[str]) -> None:
+    matrices = [cases()[number] for number in rooms()["matrices"]]
+    made = compile_all([case.source_for(arch) for case in matrices])
+    assert {case.wrapper for case, each in zip(matrices, made, strict=True) if isinstance(each, BuildError)} == refused

@@ -15,6 +15,7 @@ from attention import cli as attention_cli
 from attention.oracle import reference
 from attention.variant import shipped
 from attention.verify import selfcheck
+from attention.verify.build_matrix import AttentionRow
 from microbench.machine import nvml
 from microbench.probes import discover
 from microbench.verify import matrix, tables
@@ -203,11 +204,11 @@ def test_check_write_writes_a_table_of_each_probe_and_each_kernel(capsys, compil
     assert kernels == {variant.path.replace("/", "-") for variant in shipped() if variant.builds}
     assert {row.kernel for row in tables.read_all(tables.BuildRow)} == probes
     for file in (verification / "kernels").iterdir():
-        (path,) = {row.kernel.split()[0] for row in tables.read_all(tables.AttentionRow) if stem_of(row) == file.stem}
+        (path,) = {row.kernel.split()[0] for row in tables.read_all(AttentionRow) if stem_of(row) == file.stem}
         assert path.replace("/", "-") == file.stem
 
 
-def stem_of(row: tables.AttentionRow) -> str:
+def stem_of(row: AttentionRow) -> str:
     return tables.stem(row.kernel)
 
 

@@ -1,4 +1,4 @@
-"""The campaign goes on where a worker dies or hangs, and its rows come to the table of data/verification."""
+"""The campaign goes on where a worker dies or hangs, and a worker judges what a variant wrote."""
 
 import sys
 from collections.abc import Callable
@@ -12,52 +12,9 @@ from attention.call import Extras
 from attention.kernels.common import layout
 from attention.verify import inputs, oracle, rows, supervisor, worker
 from attention.verify.campaign import Campaign
-from attention.verify.problems import Case, described
-from attention.verify.summary import cubins, digest, summed
+from attention.verify.rows import ForwardProblemRow
 from microbench.errors import DeviceError
-from microbench.files import text
-from microbench.report import verified
-from microbench.verify import forward as forwards
-from microbench.verify.forward import ALL, PLAIN, ForwardProblemRow, ForwardRow, read
 from tests.cpu.forward_cases import CASES, CPU, VARIANTS, Pair
-
-
-def row(case: Case, ok: bool) -> ForwardProblemRow:
-    reason, cubin = "" if ok else "wrong", case.build.dtype
-    return ForwardProblemRow(
-        cubin=cubin,
-        index=case.index,
-        seed=0,
-        head_dims="1-64",
-        ok=ok,
-        reason=reason,
-        error=1.0,
-        allowed=4.0,
-        block_ratio=0.5 if ok else 2.0,
-        lse_ratio=0.25,
-        **described(case),
-    )
-
-
-def test_a_campaign_is_summed_up_by_head_dim_and_feature(tmp_path: Path) -> None:
-    found = [row(case, ok=case.index != 3) for case in CASES[:8]]
-    file = tmp_path / "rows.jsonl"
-    file.write_text(text(found))
-    assert list(read(file, ForwardProblemRow)) == found
-    summary = summed(read(file, ForwardProblemRow), "some-gpu", "1", "2")
-    for feature in {feature for each in found for feature in each.features}:
-        (summed_up,) = [each for each in summary if each.feature == feature]
-        assert summed_up.problems == sum(feature in each.features for each in found)
-        assert summed_up.failed == sum(feature in each.features and not each.ok for each in found)
-        assert (summed_up.worst_ratio, summed_up.worst_lse_ratio) == (0.25, 0.25)
-    assert sum(each.problems for each in summary if each.feature == PLAIN) == sum(not each.features for each in found)
-    assert [each.problems for each in summary if each.feature == ALL] == [len(found)]
-    lines = [line.split() for line in cubins(found).splitlines()]
-    assert {digest(cubin for _, cubin in lines)} == {each.cubins_sha256 for each in summary}
-    assert {variant for variant, _ in lines} == {row.variant for row in found}
-    file.write_text(text(summary))
-    assert read(file, ForwardRow) == summary
-
 
 # Answers as the campaign's workers do: it dies at problem 3, hangs at 5, and at 6 loses the GPU, but not the row.
 FAKE = """
@@ -145,14 +102,3 @@ def test_a_worker_calls_the_variant_and_judges_what_it_wrote(
         found = worker.examined(case, CPU, exact=spoil is not stray and case.index % 24 == 0)
         assert found.ok == (not reason) and reason in found.reason
         assert (found.error is None) == (reason == "out is not finite")
-
-
-def test_the_verification_page_has_a_table_of_each_gpu_and_variant(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = [row(case, ok=case.index != 3) for case in CASES[:8]]
-    (tmp_path / "forward-some-gpu.jsonl").write_text(text(summed(found, "some-gpu", "1", "2")))
-    monkeypatch.setattr(forwards, "files", lambda: tuple(tmp_path.iterdir()))
-    page = verified.forward()
-    assert f"`{VARIANTS[0]}` on some-gpu: 7 of 8 problems right" in page
-    assert "| all | 8: 2.00, 1 wrong |" in page

@@ -165,9 +165,10 @@ def test_the_wheel_lists_its_probes(installed):
 def test_the_wheel_verifies_without_the_tests(names, installed):
     """Programs and kernels are in it; here, without a GPU, the emulator's half runs."""
     rooms = ("attention/verify/worker.py", "microbench/verify/probed.py")
-    assert {*rooms, "microbench/verify/differential/attention_sm90a.cu"} <= names
+    kernels = ("microbench/verify/differential/attention_sm90a.cu", "microbench/verify/blind/blind_meaner.cu")
+    assert {*rooms, *kernels} <= names
     assert installed.run("-m", "attention.verify", "--help").returncode == 0
-    modules = ("attention.verify.worker", "attention.verify.program", "microbench.verify.differential.compare")
+    modules = ("attention.verify.worker", "microbench.verify.differential.compare")
     assert installed.run("-c", f"import {', '.join(modules)}").stderr == ""
     hidden = installed.run("verify", program="smscope", CUDA_VISIBLE_DEVICES="")
     assert (hidden.returncode, hidden.stdout, hidden.stderr.count("\n")) == (1, "", 1)
@@ -176,6 +177,8 @@ def test_the_wheel_verifies_without_the_tests(names, installed):
         quick = ("--device", "emulated:sm80", "--only", "ffma_latency", "--quick", "--json")
         (row,) = installed.json("verify", *quick, program="smscope")
         assert (row["status"], row["checked"] > 0) == ("emulated", True)
+        planted = installed.json("verify", "--device", "emulated:sm70", "--only", "smooth", "--json", program="smscope")
+        assert [(row["bug"], row["lazy"]) for row in planted] == [("IN_PLACE", "race")]
 
 
 def test_new_runs_of_an_installed_wheel_go_to_the_users_folder(installed):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from microbench.errors import EnvironmentLacks
 from microbench.verify import processes
 from microbench.verify.processes import Failed, answers
 
@@ -27,6 +28,15 @@ def opened() -> Callable[[str], str]:
 
 def refused() -> Callable[[str], str]:
     raise OSError("no such device")
+
+
+def lacking() -> Callable[[str], str]:
+    raise EnvironmentLacks("NVRTC is not installed.")
+
+
+def test_a_worker_that_lacks_something_ends_it_with_its_sentence() -> None:
+    with pytest.raises(EnvironmentLacks, match=r"^NVRTC is not installed\.$"):
+        list(answers([["a", "b"], ["c"]], lacking))
 
 
 def test_a_failure_costs_one_piece_and_a_fresh_process_goes_on() -> None:

@@ -14,7 +14,8 @@ from attention.kernels.common.layout import empty_lse, empty_out
 from attention.oracle import reference
 from attention.problem import AttentionProblem
 from attention.variant import by_path
-from attention.verify import inputs, oracle, program
+from attention.verify import __main__ as program
+from attention.verify import inputs, oracle
 from attention.verify.builds import BUCKETS, DTYPES, PLAIN, Build, builds_of, legal, tuned
 from attention.verify.campaign import Campaign
 from attention.verify.problems import Case, drawn
@@ -58,7 +59,7 @@ def test_another_gpu_gets_problems_that_its_kernels_serve(arch: str) -> None:
             assert {source.arch.name for source in case.build.sources} == {arch}
             assert case.build in builds_of(variant, arch)
             assert legal(by_path(variant), case.build)
-        given = program.parser().parse_args(["work", "rows.jsonl", *campaign.options])
+        given = program.parser().parse_args(["rows.jsonl", *campaign.options])
         assert program.campaign_of(given) == campaign and program.cases_of(given) == campaign.cases()
 
 

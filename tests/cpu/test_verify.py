@@ -12,18 +12,25 @@ from typing import Any
 import pytest
 
 from attention.verify import kernel as attention_kernel
+from attention.verify.builds import tuned
 from attention.verify.compiling import Compiled
+from attention.verify.kernel import KernelResult
 from attention.verify.problems import Case, described
-from attention.verify.sanitizer import Sanitized
+from attention.verify.rows import ForwardProblemRow
+from attention.verify.sanitizer import SanitizerResult
 from microbench import paths
+from microbench.emulator import toolchain
 from microbench.errors import DataError, DeviceError, EnvironmentLacks
 from microbench.files import text
 from microbench.machine import nvml
 from microbench.probes import named
-from microbench.verify import probed, processes, results
-from microbench.verify.forward import ForwardProblemRow
+from microbench.verify import probed, processes, results, tables
+from microbench.verify.differential import catalogue, compare
+from microbench.verify.differential.score import Held, Score
+from microbench.verify.differential.trials import TRIALS, Trial
 from microbench.verify.probed import Examined
-from microbench.verify.results import Failure, KernelResult, ProbeResult
+from microbench.verify.results import Failure, ProbeResult, WrappersResult
+from microbench.verify.tables import BlindRow
 from smscope import cli, verifying
 from tests.cpu.commands import called
 
@@ -54,15 +61,22 @@ def gpu(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[nvm
     monkeypatch.setattr(nvml, "visible_gpus", lambda: found)
     monkeypatch.setattr(nvml, "facts", lambda gpu: SimpleNamespace(driver="580.1"))
     monkeypatch.setattr(verifying, "find_spec", lambda name: object())
+    monkeypatch.setattr(toolchain, "compiler", lambda: "/a/g++")
+    monkeypatch.setattr(toolchain, "runtime", lambda: Path("/a/library"))
     return found
 
 
 def script(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str], Any]) -> None:
-    """Workers on a GPU that answer every point of a probe so."""
+    """Workers on a GPU that answer every point of a probe so; wrappers are right there, and copies refused."""
 
-    def answers(families: Sequence[Sequence[Any]], opens: object, lanes: int) -> Iterator[tuple[Any, Any]]:
+    def of_piece(piece: Any) -> Any:
+        if isinstance(piece, Trial):
+            return Held() if piece.legal else processes.Failed("its process ended with exit code 1")
+        return Held(Score(0, 1e-6), "of a wrapper", "12.9.86") if isinstance(piece, int) else answer(piece[0])
+
+    def answers(families: Sequence[Sequence[Any]], opens: object, lanes: int = 1) -> Iterator[tuple[Any, Any]]:
         for piece in [piece for family in families for piece in family][::-1]:
-            yield piece, answer(piece[0])
+            yield piece, of_piece(piece)
 
     monkeypatch.setattr(processes, "answers", answers)
 
@@ -110,8 +124,8 @@ def test_without_a_gpu_it_says_why_and_what_runs_without_one(
     [
         (("--device", "host"), 2, "verified by `make test`"),
         (("--device", "cuda:3"), 2, "'cuda:3' is not here"),
-        (("--device", "emulated:sm80", "--sanitize"), 2, "executes probes alone"),
-        (("--device", "emulated:sm90a", "--only", KERNEL), 2, "is an attention kernel"),
+        (("--device", "emulated:sm80", "--sanitize"), 2, "runs no attention kernel"),
+        (("--device", "emulated:sm90a", "--only", KERNEL), 2, "is verified on emulated:sm90a"),
         (("--device", "emulated:sm99"), 2, "No architecture is called 'sm99'"),
         (("--only", "ffma_latenci"), 2, "did you mean ffma_latency"),
         (("--only", "no such thing"), 2, "where each probe runs"),
@@ -124,7 +138,7 @@ def test_what_makes_no_sense_is_one_sentence(
     assert (ended, out, err.count("\n")) == (code, "", 1) and said in err
 
 
-@pytest.mark.parametrize(("lacks", "only"), [("cupy", "ffma_latency"), ("torch", KERNEL)])
+@pytest.mark.parametrize(("lacks", "only"), [("cupy", "ffma_latency"), ("cupy", "words"), ("torch", KERNEL)])
 def test_what_is_not_installed_is_said_before_anything_runs(
     gpu: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lacks: str, only: str
 ) -> None:
@@ -145,18 +159,20 @@ def test_every_probe_and_kernel_of_the_gpu_gets_a_file_and_a_line_a_run(
     code, out, _ = call(capsys, "--quick", "--problems", "12", "--json")
     rows = json.loads(out)
     assert code == 0 and all(row["ok"] for row in rows)
-    chosen = verifying.choose((), "sm90a")
     files = {file.relative_to(data / "verification" / "h100-sxm-80gb") for file in data.rglob("*.jsonl")}
-    probes = {Path("probes") / f"{probe.name}.jsonl" for probe in chosen.probes}
-    kernels = {Path("kernels") / f"{path.replace('/', '-')}.jsonl" for path in chosen.kernels}
-    assert files == probes | kernels and len(kernels) == 2
+    probes = {Path("probes") / f"{name}.jsonl" for name in verifying._probes("sm90a")}
+    wrappers = {Path("wrappers") / f"{name}.jsonl" for name in compare.NAMES}
+    kernels = {Path("kernels") / f"{path.replace('/', '-')}.jsonl" for path in tuned("sm90a")}
+    assert files == probes | wrappers | kernels and len(kernels) == 2
     assert call(capsys, "--quick", "--only", "ffma_latency")[0] == 0
-    first, second = results.read(data / "verification" / "h100-sxm-80gb" / "probes" / "ffma_latency.jsonl")
-    assert isinstance(first, ProbeResult) and isinstance(second, ProbeResult)
+    folder = data / "verification" / "h100-sxm-80gb"
+    first, second = results.read(folder / "probes" / "ffma_latency.jsonl", ProbeResult)
     assert (first.arch, first.driver, first.nvrtc, first.cubins) == ("sm90a", "580.1", "12.9.86", ("of ffma_latency",))
     assert first.arrays == 2 * first.points and first.quick and first.commit == second.commit
-    (kernel,) = results.read(data / "verification" / "h100-sxm-80gb" / "kernels" / f"{KERNEL.replace('/', '-')}.jsonl")
-    assert isinstance(kernel, KernelResult) and kernel.ok
+    (kernel,) = results.read(folder / "kernels" / f"{KERNEL.replace('/', '-')}.jsonl", KernelResult)
+    (words,) = results.read(folder / "wrappers" / "words.jsonl", WrappersResult)
+    assert kernel.ok and (words.cases, words.unsupported) == (len(catalogue.rooms()["words"]), 0)
+    assert (words.cubins, words.seeds, words.worst_errors) == (("of a wrapper",), 20, {"ex2": 1e-6})
     assert (kernel.problems, kernel.right, kernel.worst_ratio, kernel.worst_lse_ratio) == (12, 12, 0.5, 0.25)
 
 
@@ -167,8 +183,8 @@ def test_a_gpu_without_attention_kernels_needs_no_torch(
     script(monkeypatch, right)
     monkeypatch.setattr(verifying, "find_spec", lambda name: None if name == "torch" else object())
     code, out, err = call(capsys, "--quick")
-    assert code == 0 and "ffma_latency" in out and "wgmma" not in out
-    assert {file.parent.name for file in data.rglob("*.jsonl")} == {"probes"}
+    assert code == 0 and "ffma_latency" in out and "wgmma_latency" not in out
+    assert {file.parent.name for file in data.rglob("*.jsonl")} == {"probes", "wrappers"}
     assert "v100-sxm2-16gb" in err
 
 
@@ -177,16 +193,15 @@ def test_what_is_wrong_is_said_written_down_and_the_exit_code(
 ) -> None:
     script(monkeypatch, lambda name: processes.Failed("its process ended with exit code 3"))
     campaign(monkeypatch, wrong=[3], lost=2)
-    tool = Sanitized("memcheck", 6, 6, "exit status 9; Invalid write", ())
+    tool = SanitizerResult(tool="memcheck", problems=6, right=6, complaint="exit status 9; Invalid write")
     monkeypatch.setattr(attention_kernel, "check", lambda *_: tool)
     monkeypatch.setattr(shutil, "which", lambda name: "/a/compute-sanitizer")
     code, out, err = call(capsys, "--problems", "8", "--sanitize", "--only", "ffma_latency", "--only", KERNEL)
     assert code == 1
     assert "exit code 3" in err and "error 2 above 1" in err and "too many workers were lost" in err
     assert "Invalid write" in " ".join(out.split())
-    found = [row for file in sorted(data.rglob("*.jsonl")) for row in results.read(file)]
-    kernel, probe = sorted(found, key=lambda row: row.kind)
-    assert isinstance(kernel, KernelResult) and isinstance(probe, ProbeResult)
+    (kernel,) = results.read(next(data.rglob("kernels/*.jsonl")), KernelResult)
+    (probe,) = results.read(next(data.rglob("probes/*.jsonl")), ProbeResult)
     assert (kernel.problems, kernel.right, len(kernel.failures)) == (8, 5, 3) and not kernel.ok
     assert kernel.sanitizer[0].complaint and not probe.ok
     assert [failure.reason for failure in probe.failures] == ["its process ended with exit code 3"] * probe.points
@@ -197,17 +212,57 @@ def test_a_complaint_of_the_sanitizer_alone_is_a_failure() -> None:
     assert found == {"worst_ratio": 0.0, "worst_block_ratio": 0.0, "worst_lse_ratio": 0.0}
     row = KernelResult(
         **WHERE, kernel=KERNEL, nvrtc="", torch="2", seed=0, problems=1, right=1, cubins=(), features={}, failures=(),
-        **found, sanitizer=(results.SanitizerResult(tool="racecheck", problems=6, right=6, complaint="hazards"),),
+        **found, sanitizer=(SanitizerResult(tool="racecheck", problems=6, right=6, complaint="hazards"),),
     )  # fmt: skip
     assert not row.ok and row.model_copy(update={"sanitizer": ()}).ok
 
 
-def test_a_worker_that_lacks_something_ends_it_with_its_sentence(
-    gpu: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_machine_without_a_compiler_leaves_the_wrappers_out_and_says_so(
+    gpu: object, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script(monkeypatch, lambda name: processes.Failed("EnvironmentLacks: NVRTC is not installed."))
-    code, out, err = call(capsys, "--only", "ffma_latency")
-    assert (code, out) == (1, "") and err.splitlines()[-1] == "NVRTC is not installed."
+    def lacks() -> Path:
+        raise EnvironmentLacks("There is no C++ compiler.")
+
+    script(monkeypatch, right)
+    campaign(monkeypatch)
+    for name in ("compiler", "runtime"):
+        monkeypatch.setattr(toolchain, name, lacks)
+    code, _, err = call(capsys, "--quick")
+    assert code == 0, err
+    assert "There is no C++ compiler. The wrappers of PTX are left out." in err
+    assert not list(data.rglob("wrappers"))
+    code, _, err = call(capsys, "--only", "words")
+    assert code == 1 and err.splitlines()[-1] == "There is no C++ compiler."
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (Held(Score(2, 0.5)), "2 results differ from the emulator's, the worst by 5.0e-01"),
+        (processes.Failed("its process ended"), "its process ended"),
+    ],
+)
+def test_a_wrapper_that_differs_or_fails_is_named(
+    gpu: object, answer: object, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ex2, *others = catalogue.rooms()["words"]
+    monkeypatch.setattr(
+        processes, "answers", lambda *_: [(ex2, answer), *((other, Held(unsupported="none")) for other in others)]
+    )
+    (row,) = compare.verify(["words"], 0, WHERE)
+    assert (row.cases, row.unsupported, row.ok) == (1, len(others), False)
+    assert row.failures == (Failure(what=catalogue.cases()[ex2].key, reason=said),)
+
+
+def test_a_copy_that_is_not_refused_is_named(gpu: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        processes, "answers", lambda pieces, _: ((trial, Held(Score(int(trial.start == 4)))) for (trial,) in pieces)
+    )
+    (row,) = compare.verify([compare.TRIALS], 0, WHERE)
+    assert row.cases == len(TRIALS)
+    wrong = {trial.name for trial in TRIALS if not trial.legal or trial.start == 4}
+    assert {failure.what for failure in row.failures} == wrong
+    assert "not refuse" in next(each.reason for each in row.failures if "at   1" in each.what)
 
 
 def test_a_point_that_a_gpu_cannot_run_is_none_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,19 +301,19 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     file.parent.mkdir(parents=True)
     file.write_text('{"probe": 1}\n')
     with pytest.raises(DataError, match=r"some-gpu/probes/ffma_latency\.jsonl"):
-        results.read(file)
+        results.read(file, ProbeResult)
 
 
-def test_machines_that_sent_results_are_among_those_that_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_that_a_machine_sent_are_read_by_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "SHIPPED", tmp_path)
     monkeypatch.setattr(paths, "writable_data", lambda: tmp_path)
-    assert results.machines() == set()
+    assert results.committed(ProbeResult) == ()
     nothing = {"nvrtc": "", "cubins": (), "points": 1, "unsupported": 0, "arrays": 1}
     failure = Failure(what="-", reason="odd")
     for wrong in ((), (failure,)):
         results.append(ProbeResult(**{**WHERE, "driver": None}, **nothing, probe="ffma_latency", failures=wrong))
-    assert results.machines() == {("h100-sxm-80gb", "sm90a")}
-    assert [row.failures for row in results.read(results.files()[0])] == [(), (failure,)]
+    assert [row.failures for row in results.committed(ProbeResult)] == [(), (failure,)]
+    assert results.committed(KernelResult) == ()
 
 
 def test_the_probes_are_executed_without_a_gpu(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,12 +325,30 @@ def test_the_probes_are_executed_without_a_gpu(data: Path, capsys: pytest.Captur
     assert not list(data.iterdir())
 
 
+def test_planted_bugs_are_given_to_the_emulator_and_the_table_keeps_the_others(
+    data: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not (shutil.which("g++") or shutil.which("clang++")):
+        pytest.skip("the emulator needs a C++ compiler")
+    before = tables.text(BlindRow, tables.read(BlindRow))
+    monkeypatch.setattr(paths, "SHIPPED", tmp_path)
+    (tmp_path / "verification").mkdir()
+    tables.path(BlindRow).write_text(
+        before.replace("IN_PLACE,eager lazy random,race", "IN_PLACE,eager lazy random,missed")
+    )
+    code, out, _ = call(capsys, "--device", "emulated:sm70", "--only", "smooth", "--json")
+    (row,) = json.loads(out)
+    assert (code, row["bug"], row["eager"]) == (0, "IN_PLACE", "race")
+    assert tables.path(BlindRow).read_text() == before
+
+
 def test_its_modules_need_neither_the_tests_nor_what_only_development_brings() -> None:
     """Also those of the comparison with the emulator, whose fp8 asks for ml_dtypes when it is drawn."""
     code = (
         "import importlib, pkgutil, sys\n"
         "for name in ('ml_dtypes', 'pytest', 'hypothesis', 'tests'): sys.modules[name] = None\n"
-        "for room in ('attention.verify', 'microbench.verify', 'microbench.verify.differential'):\n"
+        "rooms = [f'microbench.verify{room}' for room in ('', '.blind', '.differential')]\n"
+        "for room in ('attention.verify', *rooms):\n"
         "    for found in pkgutil.iter_modules(importlib.import_module(room).__path__, room + '.'):\n"
         "        if not found.name.endswith('__main__'): importlib.import_module(found.name)\n"
         "from microbench.verify.differential import catalogue\n"

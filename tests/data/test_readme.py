@@ -3,13 +3,16 @@
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from attention.timed import timings
+from attention.verify.kernel import KernelResult
 from microbench.errors import DataError, InputError, UnknownGpu
 from microbench.report import readme
 from microbench.verify import results, tables
+from smscope import readme as ours
 from smscope.readme import generated
 
 END = "<!-- /generated -->\n"
@@ -51,7 +54,7 @@ def test_an_edited_block_is_stale_until_it_is_refreshed() -> None:
 
 def test_every_generator_gives_a_table() -> None:
     for name in ("architectures", "published-coverage", "published-sources", "published-bands", "published-rejected"):
-        lines = readme.generated(name).splitlines()
+        lines = generated(name).splitlines()
         assert len(lines) > 2 and all(line.startswith("| ") and line.endswith(" |") for line in lines)
 
 
@@ -99,7 +102,8 @@ def test_a_machine_that_sent_results_is_named_and_a_broken_probe_too(monkeypatch
         first = found[0].model_copy(update={"arch": "sm75", "kept": 0})
         return (first, *found[1:]) if kind is tables.BuildRow else found
 
-    monkeypatch.setattr(tables, "read_all", broken)
-    monkeypatch.setattr(results, "machines", lambda: {("rtx-2080-ti-11gb", "sm75")})
-    turing = next(line for line in readme.architectures().splitlines() if "Turing" in line)
+    monkeypatch.setattr(ours, "read_all", broken)
+    sent = SimpleNamespace(gpu="rtx-2080-ti-11gb", arch="sm75")
+    monkeypatch.setattr(results, "committed", lambda kind: (sent,) if kind is KernelResult else ())
+    turing = next(line for line in ours.architectures().splitlines() if "Turing" in line)
     assert turing.split(" | ")[2:] == [f"not {plain(tables.BuildRow)[0].kernel}", "yes", "run on rtx-2080-ti-11gb |"]

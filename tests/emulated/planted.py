@@ -9,18 +9,12 @@ import pytest
 from microbench.compile import Defines, compile_source
 from microbench.emulator import MODES, EmulatedDevice, Mode
 from microbench.errors import DeviceError
+from microbench.verify.blind.found import bug_numbers
 from microbench.verify.differential.attention_case import Floats
 from tests.emulated.sources import source_of
 
 Outcome = Literal["report", "result", "missed"]
 Variant = dict[str, Any]
-
-
-def bug_numbers(source: str) -> dict[str, int]:
-    """The names of a kernel's `enum Bug`, in order; NONE is 0."""
-    match = re.search(r"enum Bug \{([^}]*)\}", source)
-    assert match, "the kernel declares no enum Bug"
-    return {name: number for number, name in enumerate(re.findall(r"\w+", match[1]))}
 
 
 def _label(value: Any) -> str:

@@ -8,7 +8,7 @@ How blind: notes on the emulator's design, the reports that the bugs in the atte
 table of twenty such bugs with their outcomes had been seen, its kernels not. RELEASES_THE_WRONG_STAGE first hung at
 once, as it would have on a GPU, and was sharpened after that run.
 
-What each mode says today is data/verification/blind_bugs.csv: `python -m tests.emulated.blind_table` writes it.
+What each mode says today is data/verification/blind_bugs.csv, which `smscope verify --device emulated:<arch>` writes.
 """
 
 import numpy as np
@@ -17,10 +17,9 @@ import pytest
 from microbench.compile import compile_source
 from microbench.emulator import MODES, EmulatedDevice
 from microbench.verify import tables
+from microbench.verify.blind.cases import KERNELS, SOURCES
+from microbench.verify.blind.found import bug_numbers, observed
 from microbench.verify.tables import MISSED, BlindRow
-from tests.emulated.blind_cases import KERNELS, SOURCES
-from tests.emulated.blind_table import observed
-from tests.emulated.planted import bug_numbers
 
 ROWS = {row.bug: row for row in tables.read(BlindRow)}
 

@@ -1,14 +1,19 @@
 """The cases of the differential test: the emulator makes of them what NumPy says, and the comparison can fail."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
-from microbench.emulator import Mode
-from microbench.errors import DeviceError
-from microbench.verify.differential.case import Case
-from microbench.verify.differential.catalogue import SEEDS, cases, families
-from microbench.verify.differential.emulated import emulated
-from microbench.verify.differential.score import Score, kept, score
+from microbench.compile import Source
+from microbench.emulator import EmulatedDevice, Mode
+from microbench.errors import BuildError, DeviceError
+from microbench.verify.differential import compare
+from microbench.verify.differential.case import Case, Launch
+from microbench.verify.differential.catalogue import SEEDS, cases, families, rooms
+from microbench.verify.differential.emulated import emulated, results
+from microbench.verify.differential.score import Held, Score, score
 from microbench.verify.differential.trials import TRIALS, Trial
 from microbench.verify.differential.trials import emulated as tried
 
@@ -45,18 +50,34 @@ def test_a_wrong_result_is_counted() -> None:
     assert score(np.array([np.nan]), np.array([1.0]), 1.0) == Score(1, np.inf)
 
 
-def test_a_wrong_result_is_counted_against_a_file_too() -> None:
-    expected = np.arange(10_000, dtype=np.float32)
-    outside_of_the_sample = expected.copy()
-    outside_of_the_sample[np.flatnonzero(~np.isin(expected, kept(expected).sample))[0]] += 1
-    assert score(expected * -1 * -1, kept(expected), 0.0) == Score()
-    assert score(outside_of_the_sample, kept(expected), 0.0).differing == 1
-    assert score(expected + 1, kept(expected), 0.0).differing == 256
-    assert score(expected * np.float32(1.01), kept(expected), 0.001).differing > 250
+class Emulated:
+    """In the place of a GPU."""
+
+    def __init__(self, index: int) -> None:
+        self.device = EmulatedDevice(races=False)
+
+    def kernel(self, source: Source) -> tuple[Any, Any]:
+        if source.arch.name == "sm70":
+            raise BuildError("there is no such instruction")
+        loaded = self.device.load(source.text, source.name, kernel=source.kernel, defines=source.defines)
+        return loaded, SimpleNamespace(sha256="of the image", nvrtc="12.9")
+
+    def results(self, kernel: Any, launches: list[Launch], doing: str) -> Any:
+        return results(self.device, kernel, launches)
 
 
-def test_every_case_is_in_one_family() -> None:
-    assert sorted(number for family in families() for number in family) == list(range(len(cases())))
+def test_a_worker_holds_a_case_by_all_seeds_and_says_what_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare, "Gpu", Emulated)
+    number = next(number for number, case in enumerate(cases()) if case.wrapper == "ffma")
+    assert compare.opened(0, "sm90a", 60)(number) == Held(Score(), "of the image", "12.9")
+    assert compare.opened(0, "sm70", 60)(number) == Held(unsupported="there is no such instruction")
+    monkeypatch.setattr(compare, "emulated", lambda number, seeds: emulated(number, seeds) + (seeds.start > 0))
+    assert compare.opened(0, "sm90a", 60)(number).score.differing == 10 * 128
+
+
+def test_every_case_is_in_one_room_and_one_family() -> None:
+    listed = [number for numbers in rooms().values() for family in families(numbers) for number in family]
+    assert sorted(listed) == list(range(len(cases())))
 
 
 def test_seeds_cover_the_whole_exact_range() -> None:

@@ -41,6 +41,8 @@ class CallTiming(Frozen):
     torch_high: float = Field(gt=0)
     rounds: int
     burst: int
+    clock_mhz: float | None = None  # None in rows from before it was measured
+    flags: tuple[str, ...] = ()  # who else had the cores: busy, stolen; clock-moved
     largest_difference: float
     threads: int
     load_average: float  # of the last minute, as the run began: this process is one of them, if at all

@@ -4,6 +4,7 @@ from typing import Any
 
 from attention.compare.calls import results, run
 from microbench import console
+from microbench.console.si import counted
 from microbench.machine.cpu import host_slug
 
 
@@ -27,7 +28,11 @@ def show(as_json: bool) -> None:
         f"The goal {holds} here: {results.USUAL} of torch's speed in {results.SHARE:.0%} of the calls, and "
         f"{results.LEAST} in all."
     )
-    console.draw(f"Appended to {results.path(host_slug()).name}; the load average was {rows[0].load_average:.1f}.")
+    disturbed = counted(sum(bool(row.flags) for row in rows), "call")
+    console.draw(
+        f"Appended to {results.path(host_slug()).name}; the load average was {rows[0].load_average:.1f}, and others "
+        f"had the cores, or the clock moved, during {disturbed}."
+    )
 
 
 def _fields(each: results.Verdict) -> dict[str, Any]:

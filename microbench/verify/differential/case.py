@@ -76,7 +76,6 @@ class Case:
         """Its name in reports."""
         return f"{self.wrapper} {self.layout} {self.values}"
 
-    @property
-    def compiled(self) -> Source:
-        """What to compile for a Hopper GPU. m8n8k4 is ptxas' software routine there: deliberate."""
-        return Source(self.source.read_text(), self.source.name, by_name("sm90a"), self.kernel, self.defines)
+    def source_for(self, arch: str) -> Source:
+        """What to compile. m8n8k4 is ptxas' software routine on all but Volta: deliberate."""
+        return Source(self.source.read_text(), self.source.name, by_name(arch), self.kernel, self.defines)

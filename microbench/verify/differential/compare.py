@@ -1,83 +1,88 @@
-"""Every case on the GPU against the emulator, and a row of what came of it."""
+"""The wrappers on a GPU against the emulator: a result for each room of the catalogue, and for the refused copies."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from microbench.compile import require_all
 from microbench.console.progress import watching
-from microbench.errors import EnvironmentLacks
-from microbench.machine import nvml
+from microbench.emulator import toolchain
+from microbench.errors import BuildError
 from microbench.verify import processes
-from microbench.verify.differential import emulated
-from microbench.verify.differential.catalogue import SEEDS, cases, chunks, families
-from microbench.verify.differential.rows import DifferentialRow
-from microbench.verify.differential.score import Score, score
+from microbench.verify.differential import catalogue, trials
+from microbench.verify.differential.catalogue import cases, chunks, families
+from microbench.verify.differential.emulated import emulated
+from microbench.verify.differential.gpu import Gpu
+from microbench.verify.differential.score import Held, Score, score
+from microbench.verify.results import Failure, WrappersResult
+
+TRIALS = "refused_copies"
+NAMES = (*catalogue.ROOMS, TRIALS)
+Found = list[tuple[str, Held | processes.Failed]]  # by the wrapper's key
 
 
-def build() -> int:
-    """Every cubin from the cache or into it; how many there are. Needs no GPU. Raises the first error."""
-    return len(require_all(case.compiled for case in cases()))
+def verify(names: Sequence[str], device: int, where: Mapping[str, Any]) -> Iterator[WrappersResult]:
+    """A result of each of NAMES, as soon as it is whole. `where` is results.where() of the `device`-th GPU.
 
-
-def compare(file: Path | None = None, seeds: int = SEEDS) -> list[DifferentialRow]:
-    """A row for every case, also where it failed. `file`: the emulator's results; without one it runs here.
-
-    Raises EnvironmentLacks where there is no GPU, or neither a file nor a C++ compiler; BuildError.
+    Raises EnvironmentLacks without a C++ compiler.
     """
-    if not nvml.visible_gpus():
-        raise EnvironmentLacks(f"There is no GPU to hold against the emulator: {nvml.why_no_gpu()}.")
-    everything = families()
-    build()
-    if file is None:
-        emulated.build(number for family in everything for number in family)
-    gpu = nvml.visible_gpus()[0]
-    row = partial(_row, gpu=gpu.slug, driver=nvml.facts(gpu).driver or "", seeds=seeds)
-    rows: dict[int, DifferentialRow] = {}
-    with watching(len(cases())) as watcher:
-        for number, answer in processes.answers(everything, partial(opened, file, seeds)):
-            rows[number] = row(number, answer)
-            watcher.doing("differential", cases()[number].wrapper)
-            watcher.finished()
-            if rows[number].verdict == "failed":
-                watcher.say(f"{cases()[number].key}: {rows[number].reason}")
-    return [rows[number] for number in sorted(rows)]
+    arch, seeds = str(where["arch"]), catalogue.QUICK_SEEDS if where["quick"] else catalogue.SEEDS
+    for name in names:
+        if name == TRIALS:
+            yield _result(name, trials.examined(device, arch), {}, 1, where)
+            continue
+        toolchain.runtime()  # before the workers, which would build it side by side
+        numbers, found, worst = catalogue.rooms()[name], [], dict[str, float]()
+        with watching(len(numbers)) as watcher:
+            for number, answer in processes.answers(families(numbers), partial(opened, device, arch, seeds)):
+                case = cases()[number]
+                found.append((case.key, answer))
+                if isinstance(answer, Held) and case.tolerance and np.isfinite(answer.score.worst):
+                    worst[case.wrapper] = max(answer.score.worst, worst.get(case.wrapper, 0.0))
+                watcher.doing(name, case.wrapper)
+                watcher.finished()
+        yield _result(name, found, worst, seeds, where)
 
 
-def opened(file: Path | None, seeds: int) -> Callable[[int], Score]:
-    """In a worker: a GPU that scores a case."""
-    from microbench.verify.differential.gpu import Gpu
+def opened(device: int, arch: str, seeds: int) -> Callable[[int], Held]:
+    """In a worker: a GPU that holds a case against the emulator."""
+    gpu = Gpu(device)
 
-    gpu = Gpu()
-    expected = emulated.Saved(file).of if file else emulated.emulated
-
-    def scored(number: int) -> Score:
+    def held(number: int) -> Held:
         case, total = cases()[number], Score()
-        kernel = gpu.kernel(case.compiled)
+        try:
+            kernel, cubin = gpu.kernel(case.source_for(arch))
+        except BuildError as error:
+            return Held(unsupported=str(error))
         for part in chunks(seeds):
             found = gpu.results(kernel, case.launches(part), f"run {case.key}")
-            total += score(found, expected(number, part), case.tolerance)
-        return total
+            total += score(found, emulated(number, part), case.tolerance)
+        return Held(total, cubin.sha256, cubin.nvrtc)
 
-    return scored
+    return held
 
 
-def _row(number: int, answer: Score | processes.Failed, *, gpu: str, driver: str, seeds: int) -> DifferentialRow:
-    case, failed = cases()[number], isinstance(answer, processes.Failed)
-    counted = Score() if isinstance(answer, processes.Failed) else answer
-    return DifferentialRow(
-        gpu=gpu,
-        driver=driver,
-        wrapper=case.wrapper,
-        layout=case.layout,
-        values=case.values,
+def _result(
+    name: str, found: Found, worst: Mapping[str, float], seeds: int, where: Mapping[str, Any]
+) -> WrappersResult:
+    held = [answer for _, answer in found if isinstance(answer, Held)]
+    unsupported = sum(bool(each.unsupported) for each in held)
+    return WrappersResult(
+        **where,
+        wrappers=name,
+        cases=len(found) - unsupported,
+        unsupported=unsupported,
         seeds=seeds,
-        comparison="tolerance" if case.tolerance else "exact",
-        tolerance=case.tolerance,
-        differing=None if failed else counted.differing,
-        worst_error=None if failed or not np.isfinite(counted.worst) else counted.worst,
-        verdict="failed" if failed else "differs" if counted.differing else "agrees",
-        reason=answer.reason if isinstance(answer, processes.Failed) else None,
+        worst_errors=dict(sorted(worst.items())),
+        nvrtc=" ".join(sorted({each.nvrtc for each in held if each.nvrtc})),
+        cubins=tuple(sorted({each.cubin for each in held if each.cubin})),
+        failures=tuple(Failure(what=key, reason=why) for key, answer in found if (why := _wrong(answer))),
     )
+
+
+def _wrong(answer: Held | processes.Failed) -> str:
+    if isinstance(answer, processes.Failed):
+        return answer.reason
+    differing = answer.score.differing
+    return f"{differing} results differ from the emulator's, the worst by {answer.score.worst:.1e}" if differing else ""

@@ -1,20 +1,13 @@
-"""The emulator's half: what it makes of a case, now or from a file that another machine wrote."""
+"""The emulator's half: what it makes of a case."""
 
-import itertools
-import multiprocessing
-import os
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from microbench.console.progress import watching
-from microbench.emulator import EmulatedDevice, EmulatedKernel, Mode, TensorMap, toolchain
-from microbench.verify.differential.case import Array, Buffer, Defines, Launch, Map
-from microbench.verify.differential.catalogue import SEEDS, cases, chunks
-from microbench.verify.differential.score import Kept, kept
+from microbench.emulator import EmulatedDevice, EmulatedKernel, Mode, TensorMap
+from microbench.verify.differential.case import Array, Buffer, Launch, Map
+from microbench.verify.differential.catalogue import cases
 
 
 def emulated(number: int, seeds: range, mode: Mode = "lazy") -> Array:
@@ -43,50 +36,3 @@ def _arguments(launch: Launch, arrays: list[Array]) -> tuple[Any, ...]:
         return arg
 
     return tuple(map(one, launch.args))
-
-
-def build(numbers: Iterable[int]) -> int:
-    """Compile their kernels for the emulator on all cores; how many there are. Raises EnvironmentLacks, BuildError."""
-    toolchain.runtime()
-    once = {(cases()[i].source, cases()[i].kernel, cases()[i].defines) for i in numbers}
-    with watching(len(once)) as watcher, ThreadPoolExecutor(os.cpu_count()) as pool:
-        watcher.doing("the emulator's kernels", "")
-        for _ in pool.map(lambda of: _build(*of), once):
-            watcher.finished()
-    return len(once)
-
-
-def _build(source: Path, kernel: str, defines: Defines) -> None:
-    toolchain.build_kernel(source.read_text(), source.name, kernel, defines, watched=False)  # as without races
-
-
-class Saved:
-    """A file with the emulator's results. Raises OSError where there is none."""
-
-    def __init__(self, file: Path) -> None:
-        self._arrays = np.load(file)
-
-    def of(self, number: int, seeds: range) -> Kept:
-        """What it keeps of these seeds of a case. Raises KeyError where another catalogue wrote it."""
-        key = f"{cases()[number].key} {seeds.start}"
-        return Kept(self._arrays[f"{key} digest"], self._arrays[f"{key} sample"])
-
-
-def save(file: Path, seeds: int = SEEDS) -> None:
-    """Write the results of every case for machines that cannot emulate."""
-    everything = range(len(cases()))
-    build(everything)
-    arrays: dict[str, Array] = {}
-    context = multiprocessing.get_context("spawn")
-    jobs = list(itertools.product(everything, chunks(seeds)))
-    with watching(len(jobs)) as watcher, ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
-        watcher.doing("emulating", "")
-        for (number, part), keeping in zip(jobs, pool.map(_keep, *zip(*jobs, strict=True), chunksize=8), strict=True):
-            key = f"{cases()[number].key} {part.start}"
-            arrays |= {f"{key} digest": keeping.digest, f"{key} sample": keeping.sample}
-            watcher.finished()
-    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-
-
-def _keep(number: int, seeds: range) -> Kept:
-    return kept(emulated(number, seeds))

@@ -24,6 +24,7 @@ from microbench.verify.differential.operands import answers
 FP8_F16_TOLERANCE = 2.0**-7
 
 SOURCE = number_formats.SOURCE
+FP8 = ("e4m3", "e5m2")
 # Hopper's wgmma keeps 13 bits of an fp8 product below the largest of its 33 terms (DeepSeek-V3, section 3.5.2, arXiv
 # 2412.19437), here below 32: each loses up to 2^-9.
 FP8_TOLERANCE = 33 * 2.0**-9
@@ -71,7 +72,7 @@ def mma(wrapper: Wrapper, values: Values, seeds: range) -> list[Launch]:
     rd, cd = layouts.mma_accumulator()
     arrays = registers(a[:, ra, ka]), registers(b[:, kb, cb]), np.ascontiguousarray(c[:, rd, cd])
     exact = product(wrapper, values, a, b, c)
-    args: tuple[Buffer | int, ...] = (MMA.index(wrapper), *map(Buffer, range(3)))
+    args: tuple[Buffer | int, ...] = (_built_with(wrapper).index(wrapper), *map(Buffer, range(3)))
     return [Launch((len(seeds),), (32,), 0, arrays, args, (2,), answers(None if exact is None else exact[:, rd, cd]))]
 
 
@@ -105,6 +106,11 @@ def _kinds(wrapper: Wrapper, tolerance: float) -> tuple[tuple[Values, float], ..
     return ("integers", 0.0), ("normal", tolerance)
 
 
+def _built_with(wrapper: Wrapper) -> tuple[Wrapper, ...]:
+    """Those of its build: fp8 has one of its own, since Ampere has the others alone."""
+    return tuple(each for each in MMA if (each.a in FP8) == (wrapper.a in FP8))
+
+
 def _mma() -> list[Case]:
     made = []
     for each in MMA:
@@ -115,7 +121,7 @@ def _mma() -> list[Case]:
         tolerance = coarse if each.sums == "f16" else F32_TOLERANCE
         for values, off in _kinds(each, tolerance):
             name, run = f"mma_m16n8k{each.k}_{each.name}", partial(mma, each, values)
-            defines = number_formats.mma_defines()
+            defines = number_formats.mma_defines(_built_with(each))
             made.append(Case(name, f"row.col {each.sums} sums", values, "mma", defines, run, off, SOURCE))
     return made
 

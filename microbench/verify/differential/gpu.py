@@ -5,25 +5,23 @@ from typing import Any
 
 import numpy as np
 
-from microbench.compile import Source, compile_all
+from microbench.compile import Cubin, Source, require_all
 from microbench.device.cuda import CudaDevice
 from microbench.device.cuda_kernel import CudaKernel
-from microbench.errors import DeviceError, SmscopeError
+from microbench.errors import DeviceError
 from microbench.verify.differential.case import Array, Buffer, Launch, Map
 
 
 class Gpu:
-    """The first GPU. Raises EnvironmentLacks, DeviceError."""
+    """The GPU of this number. Raises EnvironmentLacks, DeviceError."""
 
-    def __init__(self) -> None:
-        self.device = CudaDevice(0)
+    def __init__(self, index: int) -> None:
+        self.device = CudaDevice(index)
 
-    def kernel(self, source: Source) -> CudaKernel:
+    def kernel(self, source: Source) -> tuple[CudaKernel, Cubin]:
         """Its kernel, ready to launch. Raises BuildError, DeviceError."""
-        (cubin,) = compile_all((source,))
-        if isinstance(cubin, SmscopeError):
-            raise cubin
-        return self.device.load(cubin)
+        (cubin,) = require_all((source,))
+        return self.device.load(cubin), cubin
 
     def results(self, kernel: CudaKernel, launches: list[Launch], doing: str) -> Array:
         """All outputs of all launches, flat and one after another. Raises DeviceError."""

@@ -53,6 +53,7 @@ extern "C" __global__ void load_matrices(const unsigned* image, const unsigned* 
   give(trans, fragment);
 }
 
+#if defined(SMSCOPE_EMULATED) || __CUDA_ARCH__ >= 900
 extern "C" __global__ void store_matrices(const unsigned* s, const unsigned* rows, unsigned* plain, unsigned* trans) {
   const unsigned image = ptx::shared_base(), row = image + rows[blockIdx.x * 32 + threadIdx.x];
   unsigned fragment[MATRICES];
@@ -65,6 +66,7 @@ extern "C" __global__ void store_matrices(const unsigned* s, const unsigned* row
   __syncthreads();
   read_shared(trans, image, 32 * MATRICES);
 }
+#endif
 #endif
 
 #ifdef RANK

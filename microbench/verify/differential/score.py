@@ -1,13 +1,11 @@
-"""How far a GPU's results are from the emulator's, also where only a digest and a sample of the latter are at hand."""
+"""How far a GPU's results are from the emulator's."""
 
-import hashlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-SAMPLE = 256  # results of a chunk that a file keeps
 Array = NDArray[Any]
 
 
@@ -23,30 +21,17 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What a file keeps of the emulator's results."""
+class Held:
+    """One case on a GPU, the image that ran and its compiler; or the compiler's word that there is none."""
 
-    digest: Array
-    sample: Array
-
-
-def kept(results: Array) -> Kept:
-    """A digest of all, and the same few wherever it is drawn."""
-    # Minus zero is zero: tensor cores and the emulator may sign it differently.
-    same = results + results.dtype.type(0)
-    digest = np.frombuffer(hashlib.sha256(same.tobytes()).digest(), np.uint8)
-    return Kept(digest, results[np.random.default_rng(0).permutation(results.size)[:SAMPLE]])
+    score: Score = Score()
+    cubin: str = ""
+    nvrtc: str = ""
+    unsupported: str = ""
 
 
-def score(found: Array, expected: Array | Kept, tolerance: float) -> Score:
-    """Compare; with a tolerance, or where digests differ, only the sample is at hand of what a file kept."""
-    if isinstance(expected, Kept):
-        here = kept(found)
-        if not tolerance and np.array_equal(here.digest, expected.digest):
-            return Score()
-        drawn = score(here.sample, expected.sample, tolerance)
-        return drawn if tolerance else Score(max(1, drawn.differing), drawn.worst)
-    # What is no number differs, unless it is so on both sides.
+def score(found: Array, expected: Array, tolerance: float) -> Score:
+    """Compare. What is no number differs, unless it is so on both sides."""
     with np.errstate(invalid="ignore"):
         same = (found == expected) | (np.isnan(found) & np.isnan(expected))
         off = np.where(same, 0.0, _deviation(found, expected))

@@ -5,20 +5,22 @@ before the tensor; an H100 ends in cudaErrorIllegalInstruction where it does not
 from others: where the map lies, the swizzle, the kind of copy.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from microbench.compile import Source, require_all
+from microbench.compile import Source
 from microbench.emulator import EmulatedDevice, Swizzle, TensorMap
 from microbench.emulator.tensor_map import Element
+from microbench.errors import BuildError
 from microbench.machine.arch import by_name
 from microbench.verify import processes
 from microbench.verify.differential.case import KERNELS, Array, Defines, Launch, Map
 from microbench.verify.differential.case import Buffer as Of
+from microbench.verify.differential.score import Held, score
 
 TRIAL = KERNELS.with_name("trial.cu")
 SIDE = 96  # elements of the tensor
@@ -43,10 +45,9 @@ class Trial:
         where = "global memory" if self.in_global else "a parameter"
         return f"{self.copy:<6} {self.element} at {self.start:>3}, swizzle {self.swizzle:>3}, map in {where}"
 
-    @property
-    def compiled(self) -> Source:
+    def source_for(self, arch: str) -> Source:
         """What to compile."""
-        return Source(TRIAL.read_text(), TRIAL.name, by_name("sm90a"), "trial", self.defines)
+        return Source(TRIAL.read_text(), TRIAL.name, by_name(arch), "trial", self.defines)
 
     @property
     def defines(self) -> Defines:
@@ -99,11 +100,6 @@ def _all() -> tuple[Trial, ...]:
 TRIALS = _all()
 
 
-def build() -> int:
-    """Every cubin, from the cache or into it; how many there are."""
-    return len(require_all(trial.compiled for trial in TRIALS))
-
-
 def emulated(trial: Trial) -> Array:
     """What the emulator makes of it. Raises DeviceError where it refuses the copy."""
     device = EmulatedDevice()
@@ -116,15 +112,32 @@ def emulated(trial: Trial) -> Array:
     return np.concatenate([tensor, image])
 
 
-def opened() -> Callable[[Trial], bool]:
-    """In a worker: a GPU that says whether it does of a trial what is expected."""
+def examined(device: int, arch: str) -> list[tuple[str, Held | processes.Failed]]:
+    """What the `device`-th GPU makes of each. To end its process is right where it must refuse the copy."""
+    found: list[tuple[str, Held | processes.Failed]] = []
+    for legal in (True, False):  # one after another: no fault of a neighbour can be taken for one of a legal copy
+        pieces = [[trial] for trial in TRIALS if trial.legal == legal]
+        for trial, answer in processes.answers(pieces, partial(opened, device, arch)):
+            if not legal and not getattr(answer, "unsupported", ""):
+                refused = isinstance(answer, processes.Failed)
+                answer = Held() if refused else processes.Failed("this GPU did not refuse it, as Hopper does")
+            found.append((trial.name, answer))
+    return found
+
+
+def opened(device: int, arch: str) -> Callable[[Trial], Held]:
+    """In a worker: a GPU that says how far it does of a trial what is expected."""
     from microbench.verify.differential.gpu import Gpu, parameter, tensor_map
 
-    gpu = Gpu()
+    gpu = Gpu(device)
     cupy = gpu.device.cupy
 
-    def right(trial: Trial) -> bool:
-        kernel, launch = gpu.kernel(trial.compiled), trial.launch
+    def held(trial: Trial) -> Held:
+        try:
+            kernel, cubin = gpu.kernel(trial.source_for(arch))
+        except BuildError as error:
+            return Held(unsupported=str(error))
+        launch = trial.launch
         tensor, image = (cupy.asarray(each) for each in launch.arrays)
         assert isinstance(launch.args[0], Map)
         opaque: Any = tensor_map(tensor, launch.args[0])
@@ -133,24 +146,6 @@ def opened() -> Callable[[Trial], bool]:
         with gpu.device.guard("copy"):
             kernel(launch.grid, launch.block, (given, image, words, start), shared_mem=launch.smem_bytes)
             found = np.concatenate([tensor.get(), image.get()])
-        return bool(np.array_equal(found, trial.expected))
+        return Held(score(found, trial.expected, 0.0), cubin.sha256, cubin.nvrtc)
 
-    return right
-
-
-def diagnose() -> int:
-    """Print what the GPU makes of each; 1 where it is not what we expect."""
-    build()
-    found: dict[Trial, bool | processes.Failed] = {}
-    for legal in (True, False):  # one after another: no fault of a neighbour can be taken for one of a legal copy
-        found |= processes.answers([[trial] for trial in TRIALS if trial.legal == legal], opened)
-    surprises = 0
-    for trial in TRIALS:
-        answer = found[trial]
-        failed = isinstance(answer, processes.Failed)
-        surprise = failed == trial.legal or answer is False
-        surprises += surprise
-        said = answer.reason if isinstance(answer, processes.Failed) else "right" if answer else "wrong"
-        sys.stdout.write(f"{'UNEXPECTED ' if surprise else ''}{trial.name}: {said}\n")
-    sys.stdout.write(f"{len(TRIALS) - surprises} of {len(TRIALS)} as expected\n")
-    return int(bool(surprises))
+    return held

@@ -2,19 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microbench.emulator import EmulatedDevice, TensorMap
 from microbench.verify.differential.attention_case import Floats, bf16_bits
-from tests.emulated.sources import source_of
 
 # What a launch gives, and what it should: integers, small enough for both to be exact.
 Outcome = tuple[Floats, Floats]
 Launch = Callable[[tuple[int, ...], tuple[int, ...], tuple[object, ...], int], None]
 Run = Callable[[EmulatedDevice, Launch], Outcome]
-SOURCES = {name: source_of(name)[0] for name in ("blind.cu", "blind_meaner.cu")}
+SOURCES = {name: (Path(__file__).parent / name).read_text() for name in ("blind.cu", "blind_meaner.cu")}
 
 
 @dataclass(frozen=True)
