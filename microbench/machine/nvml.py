@@ -16,13 +16,7 @@ from typing import Any
 from microbench.machine.arch import DeviceFacts
 
 # Reasons that slow a clock down; idle and application-clock settings are no throttle (nvml.h, nvmlClocksEventReason*).
-_THROTTLE = {
-    0x04: "power-cap",
-    0x08: "hw-slowdown",
-    0x20: "sw-thermal",
-    0x40: "hw-thermal",
-    0x80: "hw-power-brake",
-}
+_THROTTLE = {0x04: "power-cap", 0x08: "hw-slowdown", 0x20: "sw-thermal", 0x40: "hw-thermal", 0x80: "hw-power-brake"}
 
 
 @dataclass(frozen=True)

@@ -95,8 +95,7 @@ def test_an_owner_that_does_not_exist_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("feature", "reason"),
-    [({"mask": "bool"}, "mask"), ({"dropout_p": 0.5}, "dropout"), ({"head_dim": 300}, "256")],
+    ("feature", "reason"), [({"mask": "bool"}, "mask"), ({"dropout_p": 0.5}, "dropout"), ({"head_dim": 300}, "256")]
 )
 def test_what_no_tuned_kernel_serves_falls_back_with_a_reason(feature, reason):
     problem = AttentionProblem(**({"head_dim": 64} | feature), batch=1, heads_q=2, heads_kv=2, seq_q=64, seq_kv=64)

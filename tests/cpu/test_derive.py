@@ -21,10 +21,7 @@ PROBE = Probe(
     (RATE,),
     lambda *_: [],
     axes=(Axis("size", (1, 2, 4)),),
-    constants=(
-        Constant("rate_per_s", "rate_per_s", peak("size")),
-        Constant("first_per_s", "rate_per_s", at(size=1)),
-    ),
+    constants=(Constant("rate_per_s", "rate_per_s", peak("size")), Constant("first_per_s", "rate_per_s", at(size=1))),
     name="p",
     family="f",
 )
@@ -173,8 +170,7 @@ def test_a_profile_that_cannot_be_written_leaves_the_old_one(data: Path, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("disturbed", "value", "flags"),
-    [(1, 10.0, ()), (4, 10.0, ()), (5, 5.0, ("busy",)), (6, 5.0, ("busy",))],
+    ("disturbed", "value", "flags"), [(1, 10.0, ()), (4, 10.0, ()), (5, 5.0, ("busy",)), (6, 5.0, ("busy",))]
 )
 def test_disturbed_campaigns_are_set_aside_where_two_others_are_left(
     disturbed: int, value: float, flags: tuple[str, ...]

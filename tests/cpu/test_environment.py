@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cpu.bare_checkout import (
-    HOST_BENCH,
-    HOST_DEV,
-    Checkout,
-)
+from tests.cpu.bare_checkout import HOST_BENCH, HOST_DEV, Checkout
 
 
 def test_a_step_is_installed_once_and_holds_those_before_it(checkout: Checkout) -> None:

@@ -26,9 +26,7 @@ def test_a_scoreboard_is_told_from_a_count() -> None:
 
 def test_a_result_that_is_overwritten_before_it_is_read_does_not_count() -> None:
     chain = assemble(
-        ("FADD R0, R1, R2", word(stall=9)),
-        ("FADD R0, R3, R4", word(stall=4)),
-        ("FADD R5, R0, R0", word(stall=1)),
+        ("FADD R0, R1, R2", word(stall=9)), ("FADD R0, R3, R4", word(stall=4)), ("FADD R5, R0, R0", word(stall=1))
     )
     assert static_latencies(chain) == (Wait(4, False),)
     assert static_latencies(chain[:1]) == static_latencies(()) == ()

@@ -104,8 +104,7 @@ def test_a_rate_per_clock_and_sm_is_multiplied_by_the_clock():
 
 
 @pytest.mark.parametrize(
-    ("resident", "constant"),
-    [(1024, "l1"), (512 * 1024, "l2"), (8 << 20, "l3"), (1 << 30, "dram")],
+    ("resident", "constant"), [(1024, "l1"), (512 * 1024, "l2"), (8 << 20, "l3"), (1 << 30, "dram")]
 )
 def test_memory_is_charged_at_the_nearest_level_that_holds_it(resident, constant):
     demand = Demand("bytes", "one", 1.0, "memory", resident)

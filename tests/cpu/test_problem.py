@@ -137,10 +137,7 @@ def test_the_band_is_what_causality_and_window_say_however_they_are_written(leng
     begin, end = band.keys(rows, rows, seq_kv)
     assert np.array_equal(end - begin, seen.sum(1))
     again = AttentionProblem(
-        *(2, 3, 1, seq_q, seq_kv, 8),
-        causal=problem.causal,
-        alignment=problem.alignment,
-        window=problem.window,
+        *(2, 3, 1, seq_q, seq_kv, 8), causal=problem.causal, alignment=problem.alignment, window=problem.window
     )
     assert again == problem and hash(again) == hash(problem)
 

@@ -30,11 +30,7 @@ def test_a_stretch_that_is_not_there_is_an_error(first: str, last: str) -> None:
 
 
 def test_every_setter_has_the_next_waiter() -> None:
-    assert waits(LISTING) == (
-        Wait(2, 3, 1, "read"),
-        Wait(1, 4, 0, "written"),
-        Wait(2, 4, 0, "written"),
-    )
+    assert waits(LISTING) == (Wait(2, 3, 1, "read"), Wait(1, 4, 0, "written"), Wait(2, 4, 0, "written"))
 
 
 def test_a_scoreboard_is_waited_for_once() -> None:

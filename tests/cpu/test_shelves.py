@@ -87,10 +87,7 @@ def curves(*rows: np.ndarray, sizes: Iterable[float] = tuple(SIZES)) -> Curves:
 
 
 @given(
-    st.integers(32, 128).map(lambda kib: kib * KIB),
-    st.integers(10, 16),
-    st.integers(8, 32),
-    st.integers(0, 2**32 - 1),
+    st.integers(32, 128).map(lambda kib: kib * KIB), st.integers(10, 16), st.integers(8, 32), st.integers(0, 2**32 - 1)
 )
 def test_levels_and_sizes_are_found_under_noise(l1: int, l2_ratio: int, l3_ratio: int, seed: int) -> None:
     sizes = (l1, l1 * l2_ratio, l1 * l2_ratio * l3_ratio)

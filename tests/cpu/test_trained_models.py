@@ -7,10 +7,7 @@ from attention.integrations import transformers as smscope
 from attention.kernels.torch.composed import gradient, slow
 from tests.tiny_models import made, padded
 
-pytestmark = [
-    pytest.mark.usefixtures("host_machine"),
-    pytest.mark.filterwarnings("error::attention.FallbackWarning"),
-]
+pytestmark = [pytest.mark.usefixtures("host_machine"), pytest.mark.filterwarnings("error::attention.FallbackWarning")]
 
 
 def ten_losses(implementation, inputs, name):

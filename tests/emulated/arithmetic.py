@@ -124,12 +124,6 @@ PAIRS: dict[str, tuple[Model, Any, float, float]] = {
 }
 CLOSE: dict[str, tuple[Model, float]] = {
     "ptx::tanh(fx)": (lambda x, y, z: np.tanh(f32(x).astype(float)), 2**-11),
-    "ptx::ffma2({fx, fy}, {fz, fx}, {fy, fz}).x": (
-        lambda x, y, z: f32(x).astype(float) * f32(z) + f32(y),
-        2**-23,
-    ),
-    "ptx::ffma2({fx, fy}, {fz, fx}, {fy, fz}).y": (
-        lambda x, y, z: f32(y).astype(float) * f32(x) + f32(z),
-        2**-23,
-    ),
+    "ptx::ffma2({fx, fy}, {fz, fx}, {fy, fz}).x": (lambda x, y, z: f32(x).astype(float) * f32(z) + f32(y), 2**-23),
+    "ptx::ffma2({fx, fy}, {fz, fx}, {fy, fz}).y": (lambda x, y, z: f32(y).astype(float) * f32(x) + f32(z), 2**-23),
 }

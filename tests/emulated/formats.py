@@ -33,12 +33,7 @@ class Image:
 
 
 def run_wgmma(
-    device: EmulatedDevice,
-    wrapper: Wrapper,
-    a: Image | NDArray[np.uint32],
-    b: Image,
-    d: NDArray[Any],
-    swizzle: int,
+    device: EmulatedDevice, wrapper: Wrapper, a: Image | NDArray[np.uint32], b: Image, d: NDArray[Any], swizzle: int
 ) -> None:
     """One wgmma, a from shared memory or from registers, a thread a row; d is changed."""
     from_registers = not isinstance(a, Image)

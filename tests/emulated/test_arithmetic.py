@@ -9,19 +9,7 @@ from hypothesis.extra import numpy as hnp
 from microbench.emulator import EmulatedDevice
 from microbench.verify.differential import small
 from microbench.verify.differential.small import random_words, spread
-from tests.emulated.arithmetic import (
-    CLOSE,
-    E4M3,
-    E5M2,
-    EXACT,
-    FLOATS,
-    NAME,
-    PAIRS,
-    SOURCE,
-    Words,
-    f32,
-    halves,
-)
+from tests.emulated.arithmetic import CLOSE, E4M3, E5M2, EXACT, FLOATS, NAME, PAIRS, SOURCE, Words, f32, halves
 
 CALLS = (*EXACT, *FLOATS, *PAIRS, *CLOSE)
 

@@ -95,10 +95,7 @@ BUGS = {
         "consume.cuh", "void multiply_values", "ptx::wgmma_fence();", says="without wgmma.fence"
     ),
     "V is never released": Bug(
-        "consume.cuh",
-        "come_near(s, state);\n    }",
-        "release(at.v_empty + 8 * v.stage());",
-        says=LOST,
+        "consume.cuh", "come_near(s, state);\n    }", "release(at.v_empty + 8 * v.stage());", says=LOST
     ),
     "a skipped tile is not released": Bug(
         "consume.cuh", "void skip()", "release(at.k_empty + 8 * k.stage());", says=LOST

@@ -78,9 +78,7 @@ def problems(draw: st.DrawFn) -> tuple[ForwardCase, Inputs]:
     """Scores from -8 to 8 times any power of two, in any order of keys, so that maxima rise from far to near and on."""
     half, softcap = draw(st.booleans()), draw(st.sampled_from([0.0, 0.0, 30.0, 1024.0]))
     case = replace(
-        draw(st.sampled_from([ONE, MANY])),
-        scaled=2.0 ** draw(st.integers(-12, 12)),
-        seed=draw(st.integers(0, 1 << 20)),
+        draw(st.sampled_from([ONE, MANY])), scaled=2.0 ** draw(st.integers(-12, 12)), seed=draw(st.integers(0, 1 << 20))
     )
     if softcap:
         case = replace(case, softcap=softcap, lengths=((case.seq_q, case.seq_kv), (3, 70)))

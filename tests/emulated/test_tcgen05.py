@@ -9,14 +9,7 @@ from microbench.emulator import MODES, EmulatedDevice, Mode
 from microbench.verify.differential.layouts import image_of
 from microbench.verify.differential.number_formats import bits_of
 from tests.emulated.sources import source_of
-from tests.emulated.tensor_memory import (
-    SHAPES,
-    Kind,
-    Shape,
-    columns_of,
-    lanes_of_rows,
-    registers,
-)
+from tests.emulated.tensor_memory import SHAPES, Kind, Shape, columns_of, lanes_of_rows, registers
 
 SOURCE, NAME = source_of("tcgen05.cu")
 SMEM_BYTES = 2 * 65536 + 16

@@ -50,11 +50,7 @@ def through(
 
 
 def copy(
-    device: EmulatedDevice,
-    tensor: NDArray[np.float32],
-    box: tuple[int, ...],
-    start: tuple[int, ...],
-    swizzle: Swizzle,
+    device: EmulatedDevice, tensor: NDArray[np.float32], box: tuple[int, ...], start: tuple[int, ...], swizzle: Swizzle
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
     """(image in shared memory, what a store wrote, what an addition to ones made)."""
     source, stored = device.asarray(tensor), device.full(tensor.shape, np.nan, np.float32)

@@ -113,9 +113,7 @@ PROBE = Probe(
     ),
     metrics=(
         Metric(
-            "bandwidth_bytes_per_s",
-            "B/s",
-            Bound("load and store ports of the cores at the highest clock", upper=ports),
+            "bandwidth_bytes_per_s", "B/s", Bound("load and store ports of the cores at the highest clock", upper=ports)
         ),
     ),
     run=run,

@@ -57,11 +57,7 @@ def run(bench: Bench, point: Point) -> list[Sample]:
 PROBE = Probe(
     asks="How much of the tensor cores' peak does mma.sync m16n8k16 reach, and how many warps does that take?",
     archs=with_feature("mma_m16n8k16"),
-    axes=(
-        Axis("warps", WARPS, quick=(8, 16, 32)),
-        Axis("ilp", (1, 2, ILP), quick=(ILP,)),
-        INPUTS,
-    ),
+    axes=(Axis("warps", WARPS, quick=(8, 16, 32)), Axis("ilp", (1, 2, ILP), quick=(ILP,)), INPUTS),
     metrics=rate_metrics("dense peak of the tensor cores", lambda _: FLOPS, tensor_cycles(FLOPS)),
     builds=builds,
     run=run,

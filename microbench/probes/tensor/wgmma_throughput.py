@@ -67,12 +67,7 @@ def constants(n: int, operands: str, name: str) -> tuple[Constant, ...]:
 PROBE = Probe(
     asks="How many FLOP does wgmma do per clock and per second, by N, by where A comes from and by its data?",
     archs=with_feature("wgmma"),
-    axes=(
-        Axis("n", SHAPES, quick=(64, 128, 256)),
-        OPERANDS,
-        INPUTS,
-        Axis("warpgroups", WARPGROUPS),
-    ),
+    axes=(Axis("n", SHAPES, quick=(64, 128, 256)), OPERANDS, INPUTS, Axis("warpgroups", WARPGROUPS)),
     metrics=rate_metrics(
         "tensor-core rate, and the operands' way out of shared memory at 128 bytes per clock", flops, least_cycles
     ),
