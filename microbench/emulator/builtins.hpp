@@ -44,14 +44,6 @@ inline void __trap() { emulator::fail("__trap() was reached"); }
 
 namespace emulator {
 
-template <class To, class From>
-inline To bits_as(From from) {
-  static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the size");
-  To to;
-  memcpy(&to, &from, sizeof to);
-  return to;
-}
-
 // Through a register that the compiler does not see into, so that it fuses nothing across.
 inline float rounded(float x) {
   asm("" : "+x"(x));
