@@ -130,8 +130,7 @@ class Place:
             arch = by_name(profile.arch)
         except UnknownArch:
             return cls(profile.gpu, "", None)
-        capability = "{}.{}".format(*arch.compute_capability)
-        same = [gpu for gpu in published.gpus if gpu.compute_capability == capability]
+        same = [gpu for gpu in published.gpus if gpu.compute_capability == arch.capability]
         named = {gpu.chip for gpu in same if _BOARD.fullmatch(_rest(profile.gpu, gpu.slug))}
         chips = named or {gpu.chip for gpu in same}
         return cls(profile.gpu, chips.pop() if len(chips) == 1 else "", arch)

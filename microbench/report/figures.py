@@ -89,9 +89,8 @@ def ladder(curves: Sequence[Curve], levels: Sequence[tuple[str, float]] = (), un
             name, (1.005, value), xycoords=("axes fraction", "data"), fontsize=7.5, va="center", color="#5c6670"
         )
     log_bytes(axes, "footprint of the chase")
-    axes.set_ylabel(f"latency [{unit}]")
+    axes.set(ylabel=f"latency [{unit}]", title="One pointer chase, every level of memory")
     axes.legend(loc="lower right")
-    axes.set_title("One pointer chase, every level of memory")
     return figure
 
 
@@ -106,11 +105,9 @@ def against_bytes_in_flight(curves: Sequence[Curve], bound: float | None, unit: 
             f"bound {si(bound, unit)}", (0.01, bound), xycoords=("axes fraction", "data"), va="bottom", fontsize=8
         )
     log_bytes(axes, "bytes in flight per SM")
-    axes.set_ylim(bottom=0)
+    axes.set(ylim=(0, None), ylabel=unit, title=title)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: si(value)))
-    axes.set_ylabel(unit)
     axes.legend(loc="lower right")
-    axes.set_title(title)
     return figure
 
 
@@ -121,11 +118,8 @@ def lines(curves: Sequence[Curve], x: str, xlabel: str, ylabel: str, title: str,
     if log2:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel(ylabel)
-    axes.set_ylim(bottom=0)
+    axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, None), title=title)
     axes.legend()
-    axes.set_title(title)
     return figure
 
 
@@ -145,7 +139,6 @@ def share_of_bound(profile: Profile) -> Figure:
         axes.annotate(si(constant.value, constant.unit), (end + 0.01, row), va="center", fontsize=8)
     axes.set_yticks(range(len(constants)), [constant.name for constant in constants], fontsize=8)
     axes.axvline(1.0, color="#c8502d", linewidth=1)
-    axes.set_xlim(0, 1.22)
+    axes.set(xlim=(0, 1.22), title=f"{profile.name}: measured, as a share of the physical bound")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}"))
-    axes.set_title(f"{profile.name}: measured, as a share of the physical bound")
     return figure

@@ -197,11 +197,7 @@ def _reduce(run: Run, probe: Probe, constant: Constant) -> ProfileConstant:
         bound_lower=lower,
         bound_upper=upper,
         bound_why=metric.bound.why if (lower, upper) != (None, None) else "unknown",
-        flags=(
-            *_standing(run),
-            *sorted({*reduced.flags, *_flags(there)}),
-            *([f"{gaps} points failed"] if gaps else []),
-        ),
+        flags=(*_standing(run), *sorted({*reduced.flags, *_flags(there)}), *[f"{gaps} points failed"] * bool(gaps)),
     )
 
 
@@ -218,11 +214,17 @@ def _apply(constant: Constant, curves: Curves, file: Path) -> Reduced:
         raise NoValue(f"its reducer failed: {sentence(error, file)}") from error
 
 
+def _by_point(rows: Sequence[Record]) -> Iterable[list[Record]]:
+    found: dict[Point, list[Record]] = {}
+    for row in rows:
+        found.setdefault(_point(row), []).append(row)
+    return found.values()
+
+
 def _same_clocks(rows: Sequence[Record]) -> list[Record]:
     """At each point the throttled campaigns or the others, whichever are more: two clocks are never averaged."""
     kept: list[Record] = []
-    for point in dict.fromkeys(map(_point, rows)):
-        here = [row for row in rows if _point(row) == point]
+    for here in _by_point(rows):
         ok = [row for row in here if row.status == "ok"]
         throttled = [row for row in here if row.status == "throttled"]
         kept.extend(ok if len(ok) >= len(throttled) else throttled)
@@ -232,8 +234,7 @@ def _same_clocks(rows: Sequence[Record]) -> list[Record]:
 def _quiet_rows(rows: Sequence[Record]) -> list[Record]:
     """At each point the rows that nothing disturbed, or all where those are fewer than FEWEST_QUIET."""
     kept: list[Record] = []
-    for point in dict.fromkeys(map(_point, rows)):
-        here = [row for row in rows if _point(row) == point]
+    for here in _by_point(rows):
         quiet = [row for row in here if not row.disturbed]
         kept.extend(quiet if len(quiet) >= FEWEST_QUIET else here)
     return kept

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from microbench import paths
+from microbench import faults, paths
 from microbench.errors import DataError, DataWarning, UnknownGpu
 from microbench.files import Frozen
 
@@ -146,18 +146,15 @@ def read(path: Path) -> Run:
                     records.append(Record.model_validate(row))
                 continue
             except ValidationError as error:
-                first = error.errors()[0]
-                where = ".".join(str(part) for part in first["loc"]) or "row"
-                problem = f"{where}: {first['msg']}"
+                problem = faults.first_of(error, "row")
         problems.append(f"{path.name}, line {number}: {problem}; this line is left out, the rest is loaded.")
     if environment is None:
         raise DataError(
             f"{path.name} has no readable environment line, so its {len(records)} records cannot be "
             "placed; restore its first line or move the file out of data/runs."
         )
-    return Run(
-        path=path, environment=environment, records=_answered(records), problems=tuple(problems), finished=finished
-    )
+    kept = _answered(records)
+    return Run(path=path, environment=environment, records=kept, problems=tuple(problems), finished=finished)
 
 
 def _answered(records: list[Record]) -> tuple[Record, ...]:
@@ -188,9 +185,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | None, str | None]
 
 def run_files(gpu: str | None = None) -> list[Path]:
     """Every run file, the packaged or checked-out ones first, in order of time."""
-    folders = [root / "runs" for root in paths.data_roots()]
-    files = [file for folder in folders for file in sorted(folder.glob(f"{gpu or '*'}/*.jsonl"))]
-    return files
+    return [file for root in paths.data_roots() for file in sorted((root / "runs").glob(f"{gpu or '*'}/*.jsonl"))]
 
 
 def frame(runs: list[Run]) -> "pd.DataFrame":

@@ -9,10 +9,10 @@ import numpy as np
 from microbench.machine.arch import with_feature
 from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
-from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample
+from microbench.probe import Axis, Build, OpCount, Probe, Sample
 from microbench.results.curves import at
-from microbench.shapes.chain import loop
-from microbench.shapes.matrix import HMMA_FILLERS, PER_TRIP, K, mma_operands, nothing_left, tensor_cycles, time_metrics
+from microbench.shapes.chain import loop, time_metrics, times
+from microbench.shapes.matrix import HMMA_FILLERS, PER_TRIP, K, mma_operands, nothing_left, tensor_cycles
 
 FLOPS = 2 * 16 * 8 * K
 SUB_CORES = 4  # a warp has the tensor core of one quarter of its SM
@@ -48,9 +48,5 @@ PROBE = Probe(
     ),
     builds=builds,
     run=run,
-    constants=tuple(
-        Constant(f"mma_{kind}_latency_{unit}", f"latency_{unit}", at(type=kind))
-        for kind in TYPES
-        for unit in ("cycles", "ns")
-    ),
+    constants=tuple(constant for kind in TYPES for constant in times(f"mma_{kind}_latency", at(type=kind))),
 )
