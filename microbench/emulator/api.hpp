@@ -167,14 +167,6 @@ struct Caller;
 template <class... Parameters, void (*Kernel)(Parameters...)>
 struct Caller<Kernel> {
   template <class P>
-  struct Bare {
-    using type = P;
-  };
-  template <class P>
-  struct Bare<const P> {
-    using type = P;
-  };
-  template <class P>
   static const P& argument(void* const* arguments, u32& next) {
     return *static_cast<const P*>(arguments[next++]);
   }
@@ -182,8 +174,8 @@ struct Caller<Kernel> {
     u32 next = 0;
     // Braces fix the order of evaluation.
     struct Run {
-      Run(typename Bare<Parameters>::type... values) { Kernel(values...); }
-    } run{argument<typename Bare<Parameters>::type>(arguments, next)...};
+      Run(Parameters... values) { Kernel(values...); }
+    } run{argument<Parameters>(arguments, next)...};
     (void)run;
     (void)next;
   }

@@ -38,8 +38,7 @@ def _cells(axes: Axes, colours: Numbers, texts: Numbers | None, size: float = SM
             axes.text(column + 0.5, row + 0.53, str(texts[row, column]), ha="center", va="center", fontsize=size)
     axes.set(xlim=(0, columns), ylim=(rows, 0))
     axes.grid(False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
 
 
 def _outline(axes: Axes, where: Numbers) -> None:

@@ -81,13 +81,8 @@ class Match:
 
     def rank(self) -> tuple[bool, bool, int, str, float]:
         """Sorts the best row first, and never leaves a tie to chance."""
-        return (
-            self.method_differs,
-            self.other_board,
-            _CONFIDENCE.index(self.fact.confidence),
-            self.fact.source,
-            self.value,
-        )
+        trust = _CONFIDENCE.index(self.fact.confidence)
+        return self.method_differs, self.other_board, trust, self.fact.source, self.value
 
 
 def compare(profile: Profile, published: Published | None = None) -> tuple[Comparison, ...]:

@@ -124,8 +124,7 @@ def latency_table(rows: Sequence[LatencyRow], archs: Sequence[str], measured: Ma
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     axes.grid(False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     title = "Cycles until a dependent instruction issues (sb: a scoreboard decides, and this is the least)"
     axes.set_title(title, fontsize=10.5)
     return figure

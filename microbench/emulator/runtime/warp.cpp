@@ -86,31 +86,26 @@ u32 reduced(Reduction how, u32 a, u32 b) {
 }  // namespace
 
 u32 reduce(Reduction how, u32 mask, u32 value) {
-  struct Lane {
-    u32 value;
-  } mine{value};
   static const char* const names[] = {"redux.add",     "redux.min.u32", "redux.max.u32", "redux.min.s32",
                                       "redux.max.s32", "redux.and",     "redux.or",      "redux.xor"};
-  collective(names[static_cast<int>(how)], mask, mine, [how](Lane** lanes) {
+  collective(names[static_cast<int>(how)], mask, value, [how](u32** lanes) {
     u32 result = 0;
     bool first = true;
     for (u32 i = 0; i < kWarp; ++i) {
       if (!lanes[i]) continue;
-      result = first ? lanes[i]->value : reduced(how, result, lanes[i]->value);
+      result = first ? *lanes[i] : reduced(how, result, *lanes[i]);
       first = false;
     }
     for (u32 i = 0; i < kWarp; ++i)
-      if (lanes[i]) lanes[i]->value = result;
+      if (lanes[i]) *lanes[i] = result;
   });
-  return mine.value;
+  return value;
 }
 
 bool elect() {
-  struct Lane {
-    bool leader;
-  } mine{false};
-  collective("elect.sync", kFullMask, mine, [](Lane** lanes) { lanes[0]->leader = true; });
-  return mine.leader;
+  bool leader = false;
+  collective("elect.sync", kFullMask, leader, [](bool** lanes) { *lanes[0] = true; });
+  return leader;
 }
 
 }  // namespace emulator

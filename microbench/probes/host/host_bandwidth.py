@@ -105,6 +105,7 @@ def rate(name: str, reducer: Callable[..., Reducer], level: str, kind: str = "re
     return Constant(f"{name}_per_s", "bandwidth_bytes_per_s", reducer("threads", level=level, kind=kind))
 
 
+PORTS = "load and store ports of the cores"
 PROBE = Probe(
     asks="How many bytes per second come from each cache of this CPU and from DRAM, by the number of threads?",
     archs=HOST,
@@ -113,11 +114,7 @@ PROBE = Probe(
         Axis("kind", tuple(ARRAYS), quick=("read", "copy")),
         threads_axis(),
     ),
-    metrics=(
-        Metric(
-            "bandwidth_bytes_per_s", "B/s", Bound("load and store ports of the cores at the highest clock", upper=ports)
-        ),
-    ),
+    metrics=(Metric("bandwidth_bytes_per_s", "B/s", Bound(f"{PORTS} at the highest clock", upper=ports)),),
     run=run,
     skip=no_such_level,
     constants=(

@@ -37,15 +37,12 @@ def run(bench: Bench, point: Point) -> list[Sample]:
     return bench.cycles(short, long, operations=trips * PER_TRIP).latency()
 
 
+WHY = "a dependent mma cannot start before the tensor core of its quarter has multiplied the one before"
 PROBE = Probe(
     asks="How long does a dependent mma.sync m16n8k16 wait for the one before it?",
     archs=with_feature("mma_m16n8k16"),
     axes=(Axis("type", tuple(TYPES)),),
-    metrics=time_metrics(
-        "latency",
-        "a dependent mma cannot start before the tensor core of its quarter has multiplied the one before",
-        tensor_cycles(SUB_CORES * FLOPS),
-    ),
+    metrics=time_metrics("latency", WHY, tensor_cycles(SUB_CORES * FLOPS)),
     builds=builds,
     run=run,
     constants=tuple(constant for kind in TYPES for constant in times(f"mma_{kind}_latency", at(type=kind))),
