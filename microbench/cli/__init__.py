@@ -90,14 +90,16 @@ def compare(
 
         both = [asdict(pair) for pair in pairs(profile, Profile.load(other))]
         headings = ("constant", "unit", gpu, other, "ratio", "")
-        console.show(json, both, console.table(f"{other} against {gpu}", headings, [pair.values() for pair in both]))
+        console.show(
+            json, both, console.table(f"{other} against {gpu}", headings, [tuple(pair.values()) for pair in both])
+        )
         return
     from microbench.cli.compare import published_rows
     from microbench.published import verdict
 
     compared = verdict.compare(profile)
-    headings = ("constant", "unit", "ours", "published", "rows", "best row", "verdict", "why")
-    drawn = console.table(f"{gpu} against the literature", headings, published_rows(compared))
+    columns = ("constant", "unit", "ours", "published", "rows", "best row", "verdict", "why")
+    drawn = console.table(f"{gpu} against the literature", columns, published_rows(compared))
     console.show(json, [asdict(row) for row in compared], drawn)
 
 
@@ -113,13 +115,10 @@ def profile(
     for one in derived:
         if one.profile.constants:
             derive.write(one.profile)
-    counts = {one.profile.gpu: len(one.profile.constants) for one in derived}
-    told = [
-        {"gpu": gpu, "constants": counts[gpu], "problems": one.problems}
-        for gpu, one in zip(counts, derived, strict=True)
-    ]
-    lines = (line for one in told for line in (f"{one['gpu']}: {one['constants']} constants.", *one["problems"]))
-    console.show(json, told, *lines)
+    told = [(one.profile.gpu, len(one.profile.constants), one.problems) for one in derived]
+    value = [{"gpu": name, "constants": count, "problems": problems} for name, count, problems in told]
+    lines = (line for name, count, why in told for line in (f"{name}: {count} constants.", *why))
+    console.show(json, value, *lines)
 
 
 @app.command()

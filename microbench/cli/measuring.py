@@ -125,7 +125,8 @@ def _results(outcome: runner.Outcome, mine: derive.Derived, named: tuple[Probe, 
     heading, drawn.title = str(drawn.title), None
     if mine.profile.constants:
         quick = "quick run, only " if environment.quick else ""
-        yield from (heading, f"{quick}{environment.campaigns} campaigns{again}", drawn, *report.legend(mine.profile))
+        yield from (heading, f"{quick}{environment.campaigns} campaigns{again}", drawn)
+        yield from report.legend(mine.profile)
     here, wanted = arch.by_name(environment.arch), {probe.name for probe in named}
     elsewhere = {probe.name for probe in discover() if not probe.runs_on(here)} - wanted
     records = outcome.run.records
