@@ -124,10 +124,7 @@ void mbarrier_init(u32 address, u32 arrivals) {
   if (mbarriers.count(address)) fail("mbarrier.init at ", hex(address), ", which holds an mbarrier already");
   note_write(address, 8, now(thread), clock_of(thread), Proxy::generic, "mbarrier.init");
   mark_mbarrier(address, true);
-  Mbarrier made{};
-  made.address = address;
-  made.expected = made.pending = arrivals;
-  made.number = made_in[resident_of(address)]++;
+  Mbarrier made{address, arrivals, arrivals, made_in[resident_of(address)]++};
   made.initialiser = thread;
   made.initialised = now(thread);
   mbarriers.emplace(address, std::move(made));

@@ -172,13 +172,12 @@ void copy_rows(const TensorCopy& copy, const Matrix& from, u32 home, u32 column)
 void tcgen05_mma(TensorProduct given, u32 d, u64 a, u64 b) {
   const char* what = given.fp8 ? "tcgen05.mma.kind::f8f6f4" : "tcgen05.mma.kind::f16";
   check_group(given.group, what);
-  Product product{};
-  product.shape = read_instruction(given.instruction, given.fp8, given.group);
-  product.accumulate = given.accumulate;
-  product.a_in_tensor_memory = given.a_in_tensor_memory;
-  product.group = given.group;
-  product.resident = running->resident();
-  product.d_column = first_column(d, what);
+  Product product{read_instruction(given.instruction, given.fp8, given.group),
+                  given.a_in_tensor_memory,
+                  given.accumulate,
+                  given.group,
+                  running->resident(),
+                  first_column(d, what)};
   const Instruction& shape = product.shape;
   if (given.a_in_tensor_memory) {
     if (shape.a_mn) fail(what, ": A in tensor memory is K-major");

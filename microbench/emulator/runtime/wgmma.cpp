@@ -192,11 +192,7 @@ void wgmma_thread_finished() {
 
 void wgmma(const Wgmma& shape, void* d, u64 a, const u32* registers, u64 b, bool accumulate) {
   u32 warp = running->warp();
-  Product product{};
-  product.shape = shape;
-  product.first_row = warp % 4 * kRows;
-  product.from_registers = registers != nullptr;
-  product.accumulate = accumulate;
+  Product product{shape, warp % 4 * kRows, registers != nullptr, accumulate};
   if (!registers) product.a = describe(a, shape.a_type, shape.a_mn);
   product.b = describe(b, shape.b_type, shape.b_mn);
   Lane mine{static_cast<u32*>(d), registers, a, b};
