@@ -31,6 +31,7 @@ def forget() -> None:
     _said.clear()
 
 
-def first_of(error: ValidationError) -> str:
+def first_of(error: ValidationError, nowhere: str = "") -> str:
+    """Field and reason of the first fault; `nowhere` stands for the field where it is the whole that is at fault."""
     first = error.errors()[0]
-    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])) or nowhere, first["msg"])))

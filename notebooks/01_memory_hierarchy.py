@@ -31,6 +31,7 @@ from microbench.point import Point
 from microbench.published import verdict
 from microbench.report import figures
 from microbench.report.figures import Curve, pick
+from notebooks.ladders.table import table
 
 figures.style()
 GPU = "h100-sxm-80gb"
@@ -103,14 +104,12 @@ figure.savefig(picture, dpi=110, metadata={"Software": None})
 # %%
 first_method = {c.name: c.value for c in profile.constants}
 twins = [(c.name.removesuffix("_numba"), c.value) for c in profile.constants if c.method == "numba"]
-Markdown(
-    report.markdown(
-        ("quantity", "CUDA C++", "Numba", "deviation"),
-        tuple(
-            (name, f"{first_method[name]:.5g}", f"{value:.5g}", f"{value / first_method[name] - 1:+.2%}")
-            for name, value in twins
-        ),
-    )
+table(
+    "quantity | CUDA C++ | Numba | deviation",
+    (
+        (name, f"{first_method[name]:.5g}", f"{value:.5g}", f"{value / first_method[name] - 1:+.2%}")
+        for name, value in twins
+    ),
 )
 
 # %% [markdown]

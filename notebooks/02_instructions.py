@@ -29,7 +29,7 @@ from IPython.display import Markdown
 
 import microbench
 from microbench import compile as build
-from microbench import layouts, report
+from microbench import layouts
 from microbench.layouts import draw
 from microbench.machine import arch
 from microbench.report import figures, figures_sass
@@ -38,6 +38,7 @@ from microbench.report.figures_sass import Work
 from microbench.sass.latency import static_latencies
 from microbench.sass.listing import between
 from microbench.verify.tables import LatencyRow, read
+from notebooks.ladders.table import table
 
 figures.style()
 GPU = "h100-sxm-80gb"
@@ -198,14 +199,12 @@ def sharing(d: layouts.Fragment) -> tuple[int, int]:
     return row_count, thread_count
 
 
-Markdown(
-    report.markdown(
-        ("generation", "instruction", "rows in a thread", "threads on a row", "shuffles for a row"),
-        tuple(
-            (name, f"`{instruction}`", str(mine), str(threads), str(int(np.log2(threads))))
-            for name, instruction, (mine, threads) in ((n, i, sharing(d)) for n, i, d in SHOWN)
-        ),
-    )
+table(
+    "generation | instruction | rows in a thread | threads on a row | shuffles for a row",
+    (
+        (name, f"`{instruction}`", mine, threads, int(np.log2(threads)))
+        for name, instruction, (mine, threads) in ((n, i, sharing(d)) for n, i, d in SHOWN)
+    ),
 )
 
 # %% [markdown]
@@ -439,19 +438,10 @@ def line(name: str) -> tuple[str, ...]:
     )
 
 
-Markdown(
-    report.markdown(
-        (
-            "generation",
-            "issued by",
-            "FLOP",
-            "FLOP/clk/SM, rated",
-            "keeps an SM busy, cycles",
-            "latency, cycles",
-            "in flight to fill an SM",
-        ),
-        tuple(line(name) for name in FLOPS),
-    )
+table(
+    "generation | issued by | FLOP | FLOP/clk/SM, rated | keeps an SM busy, cycles | latency, cycles | "
+    "in flight to fill an SM",
+    map(line, FLOPS),
 )
 
 # %%

@@ -35,13 +35,13 @@ from attention.compare.ladders import hopper
 from attention.compare.results import AMPERE, HOPPER, mean
 from attention.kernels.sm90a.forward.warp_specialised.arguments import shape_of
 from attention.variant import KERNELS, Config, by_path
-from microbench import report
 from microbench.machine import arch
 from microbench.report import figures
 from microbench.report.figures import pick
 from notebooks.ladders import figure_rungs, promise
 from notebooks.ladders.figure_rungs import Ceilings
 from notebooks.ladders.loop import Loop, loop_of
+from notebooks.ladders.table import table
 
 figures.style()
 GPU = "h100-sxm-80gb"
@@ -60,11 +60,6 @@ def name_of(cell) -> str:
 def tile_of(row) -> Config:
     """The configuration of a timing."""
     return Config(tuple(row.config.items()))
-
-
-def table(headings: str, lines) -> Markdown:
-    names = tuple(name.strip() for name in headings.split("|"))
-    return Markdown(report.markdown(names, tuple(tuple(map(str, line)) for line in lines)))
 
 
 def spread(values) -> str:
@@ -375,20 +370,23 @@ Markdown(
 # warpgroups at 96 and 128, have no registers for it. First the ladder, whose rungs take turns; then the run of every
 # configuration, as the kernel ships: the same tile with and without.
 
+
 # %%
-kept = {
-    (each.cell.problem.head_dim, each.cell.problem.causal, each.cell.problem.seq_q): f"{gain:.2f}"
-    for each in climbs
-    if (gain := each.gain(hopper.Q_IN_REGISTERS))
-}
-kinds = dict.fromkeys((dim, causal) for dim, causal, _ in kept)
-table(
-    f"with Q in registers, over without | {' | '.join(map(str, lengths))}",
-    (
-        (f"head dim {dim}, {'causal' if causal else 'full'}", *(kept.get((dim, causal, each), "") for each in lengths))
-        for dim, causal in sorted(kinds)
-    ),
-)
+def by_length(heading: str, found) -> Markdown:
+    """A line for each head dim and mask, from texts by head dim, mask and length."""
+    lines = (
+        (f"head dim {dim}, {'causal' if causal else 'full'}", *(found.get((dim, causal, each), "") for each in lengths))
+        for dim, causal in sorted({(dim, causal) for dim, causal, _ in found})
+    )
+    return table(f"{heading} | {' | '.join(map(str, lengths))}", lines)
+
+
+def place_of(each) -> tuple[int, bool, int]:
+    return each.cell.problem.head_dim, each.cell.problem.causal, each.cell.problem.seq_q
+
+
+gains = {place_of(each): each.gain(hopper.Q_IN_REGISTERS) for each in climbs}
+by_length("with Q in registers, over without", {place: f"{gain:.2f}" for place, gain in gains.items() if gain})
 
 
 # %%
@@ -400,21 +398,8 @@ def same_tiles(each) -> str:
     return spread(each.configured(HOPPER, other).seconds / row.seconds for row, other in others)
 
 
-shipped = {
-    (each.cell.problem.head_dim, each.cell.problem.causal, each.cell.problem.seq_q): same_tiles(each)
-    for each in results.every_configuration(GPU)
-    if each.cell.grid
-}
-table(
-    f"all tiles, as shipped | {' | '.join(map(str, lengths))}",
-    (
-        (
-            f"head dim {dim}, {'causal' if causal else 'full'}",
-            *(shipped.get((dim, causal, each), "") for each in lengths),
-        )
-        for dim, causal in sorted({(dim, causal) for dim, causal, _ in shipped if dim < 256})
-    ),
-)
+shipped = [each for each in results.every_configuration(GPU) if each.cell.grid and each.cell.problem.head_dim < 256]
+by_length("all tiles, as shipped", {place_of(each): same_tiles(each) for each in shipped})
 
 # %% [markdown]
 # ## What stands between the kernel and the machine

@@ -24,38 +24,30 @@
 import math
 from collections import defaultdict
 from dataclasses import replace
+from itertools import zip_longest
 
 from IPython.display import Markdown
 
 import microbench
 from attention.compare.cells import Cell
 from attention.compare.ladders import ampere, hopper
+from attention.compare.results import mean
 from attention.kernels.launch.loaded import cubin_of
 from attention.timed import timings
 from attention.variant import Config, by_path
 from attention.verify.build_matrix import LONG, at
-from microbench import report
 from microbench.machine import arch
 from microbench.report import figures
 from notebooks.ladders import figure_ampere
 from notebooks.ladders.figure_ampere import BLUE, GREEN, GREY, OCHRE, PALE, RED, Bar, Level
 from notebooks.ladders.schedule import schedule
+from notebooks.ladders.table import table
 
 figures.style()
 GPU = "h100-sxm-80gb"
 AMPERE, HOPPER, FLASH2 = ampere.VARIANT, hopper.VARIANT, "peer/torch_flash"
 profile = microbench.Profile.load(GPU)
 kernel = by_path(AMPERE)
-
-
-def mean(ratios) -> float:
-    """Geometric."""
-    found = list(ratios)
-    return math.exp(sum(map(math.log, found)) / len(found))
-
-
-def table(headings: tuple[str, ...], lines) -> Markdown:
-    return Markdown(report.markdown(headings, tuple(tuple(line) for line in lines)))
 
 
 # %% [markdown]
@@ -80,15 +72,13 @@ def clock(tflops: float, per_clk_sm: float) -> float:
 
 
 table(
-    ("instruction", "FLOP/clk/SM", "TFLOPS on N(0, 1), at the clock it keeps", "latency [cycles]"),
+    "instruction | FLOP/clk/SM | TFLOPS on N(0, 1), at the clock it keeps | latency [cycles]",
     (
-        ("`mma.sync.m16n8k16`", f"{mma:.0f}", f"{ceiling:.0f}", f"{latency:.0f}"),
-        (
-            "`wgmma.m64n256k16`",
-            f"{wgmma:.0f}",
-            f"{wgmma_ceiling:.0f}",
-            f"{profile.value('wgmma_bf16_latency_cycles'):.0f}",
-        ),
+        (name, *(f"{value:.0f}" for value in values))
+        for name, *values in (
+            ("`mma.sync.m16n8k16`", mma, ceiling, latency),
+            ("`wgmma.m64n256k16`", wgmma, wgmma_ceiling, profile.value("wgmma_bf16_latency_cycles")),
+        )
     ),
 )
 
@@ -118,15 +108,10 @@ for row in last:
     measured[cell][row.variant] = max(best, cell.flops / row.seconds / 1e12)
 NAMES = {FLASH2: "FlashAttention-2 (torch)", AMPERE: "ours, Ampere's instructions", HOPPER: "ours, Hopper's"}
 COLOURS = {NAMES[FLASH2]: OCHRE, NAMES[AMPERE]: BLUE, NAMES[HOPPER]: PALE}
-figure = figure_ampere.speeds(
-    {
-        cell: {NAMES[v]: speed for v, speed in found.items() if v in NAMES}
-        for cell, found in measured.items()
-        if cell.grid
-    },
-    (Level("wgmma", wgmma_ceiling), Level("mma.sync", ceiling)),
-    COLOURS,
-)
+on_grid = {
+    cell: {NAMES[v]: speed for v, speed in found.items() if v in NAMES} for cell, found in measured.items() if cell.grid
+}
+figure = figure_ampere.speeds(on_grid, (Level("wgmma", wgmma_ceiling), Level("mma.sync", ceiling)), COLOURS)
 
 
 # %%
@@ -156,15 +141,7 @@ def line(cell: Cell, found: dict[str, float]) -> tuple[str, ...]:
 
 
 table(
-    (
-        "cell",
-        "FlashAttention-2",
-        "ours, Ampere's",
-        "ours, Hopper's",
-        "over FlashAttention-2",
-        "of the ceiling",
-        "of Hopper's",
-    ),
+    "cell | FlashAttention-2 | ours, Ampere's | ours, Hopper's | over FlashAttention-2 | of the ceiling | of Hopper's",
     (line(cell, found) for cell, found in measured.items()),
 )
 
@@ -303,27 +280,12 @@ def busy(found) -> float:
 
 
 table(
-    (
-        "head dim",
-        "keys a round",
-        "instructions",
-        "products",
-        "exponentials",
-        "ldmatrix",
-        "cycles by stall counts",
-        "of them products",
-        "issue slots of two warps",
-    ),
+    "head dim | keys a round | instructions | products | exponentials | ldmatrix | cycles by stall counts | "
+    "of them products | issue slots of two warps",
     (
         (
-            str(dim),
-            str(top[dim]["tile_keys"]),
-            str(found.count()),
-            str(found.count("scores", "values")),
-            str(found.count("exponentials")),
-            str(found.count("K and Q", "V")),
-            str(found.cycles),
-            f"{busy(found) / found.cycles:.0%}",
+            *(dim, top[dim]["tile_keys"], found.count(), found.count("scores", "values"), found.count("exponentials")),
+            *(found.count("K and Q", "V"), found.cycles, f"{busy(found) / found.cycles:.0%}"),
             f"{found.count() / busy(found):.0%}",
         )
         for dim, found in planned.items()
@@ -413,15 +375,14 @@ for dim, causal, length in climbs:
             gained[key][causal].clear()
             spilling[key].add(causal)
 table(
-    ("head dim", "rung", "beside", "its speed over the other's, full", "causal"),
+    "head dim | rung | beside | its speed over the other's, full | causal",
     (
         (
-            str(key[0]),
-            key[1] if key[3] else f"**{key[1]}**",
-            key[2],
-            *("spills" if causal in spilling[key] else spread(gained[key][causal]) for causal in (False, True)),
+            *(dim, name if aside else f"**{name}**", beside),
+            *("spills" if causal in spilling[key] else spread(found[causal]) for causal in (False, True)),
         )
-        for key in gained
+        for key, found in gained.items()
+        for dim, name, beside, aside in (key,)
     ),
 )
 
@@ -437,8 +398,8 @@ def faster(dim: int, causal: bool) -> str:
 
 
 table(
-    ("head dim", "mask", "rungs faster than the whole kernel at every length"),
-    ((str(dim), "causal" if causal else "full", faster(dim, causal)) for dim in DIMS for causal in (False, True)),
+    "head dim | mask | rungs faster than the whole kernel at every length",
+    ((dim, "causal" if causal else "full", faster(dim, causal)) for dim in DIMS for causal in (False, True)),
 )
 
 # %%
@@ -483,108 +444,68 @@ def now(name: str, dim: int, then: float, causal: bool = False, length: int = LO
         return f"{where}: {rung.lacks}"
     speeds = climbs[dim, causal, length]
     ratio = speeds[name] / speeds[rung.beside]
-    verdicts = {
-        1: "confirmed",
-        -1: "**contradicted**",
-        0: "neither gain nor loss " + ("then" if side(ratio) else "now"),
-    }
-    verdict = "confirmed" if side(ratio) == side(then) else verdicts[side(ratio) * side(then)]
+    neither = "neither gain nor loss " + ("then" if side(ratio) else "now")
+    verdict = "confirmed" if side(ratio) == side(then) else "**contradicted**" if side(ratio) * side(then) else neither
     return f"{where}: {ratio:.3f}, then {then:.3f}, {verdict}"
 
 
 EIGHT, NO_FENCE = "eight warps in one block", "64 keys a barrier, no fence"
-SECOND = "a fence at every second fragment"
 FOUR, THREE = "16 rows, four blocks", "three blocks, Q from shared memory"
 longest_full = climbs[128, False, LONGEST]
 without_second = longest_full["a fence between the products alone"] / longest_full[ampere.TOP]
-LADDER = {
-    "Q in registers, S 16 (head dim 128)": (now("Q in registers, fetching three ahead", 128, 1.168 / 1.135),),
-    "S 48 or 64": (
+LEDGER = """
+Q in registers, S 16 (head dim 128) | 1.1: less from shared memory | 1.047 x against 1.126 x. Leaner code and three
+fragments ahead: 1.168 x against 1.135 x, but it spilled
+
+S 48 or 64 | 1.03: fewer votes and tails | head dim 64, full: 1.293 x against 1.334 x; causal: 1.21 x against 1.35 x.
+Head dim 128: 1.136 x against 1.135 x. Registers are the limit, and exponentials come in one lump
+
+eight warps in one block (head dims 64, 128) | 1.0: half the L2 traffic, which is no limit (3.1 of 8.1 TB/s) | 1.045 x
+to 1.073 x against 1.135 x to 1.195 x at head dim 128: one barrier holds all warps up. 1.254 x against 1.257 x at 64
+
+three blocks an SM (head dim 64, 168 registers) | 1.05: hidden latency | 1.245 x with Q in shared memory, 1.204 x with
+S 16, against 1.334 x. At 1,024 keys 355 against 358 TFLOPS
+
+16 rows a warp, four blocks (head dim 64) | 0.9 to 1: shared memory is less of a limit there | 1.144 x against 1.274 x.
+Causal at 1,024 keys it wins: 273 against 258 TFLOPS
+
+N 64 (head dim 128) | 1.03: a barrier costs about 100 of 1,536 cycles, and the other block hides it | full 1.195 x
+against 1.135 x; causal 1.215 x against 1.275 x, with 124 bytes spilled
+
+three fragments ahead (head dim 128) | 1.0: `ldmatrix` takes 33 cycles, four products of a fragment 24 | 1.183 x against
+1.195 x. It pays where a fragment feeds two products, or registers are free
+
+a fence at every second fragment | more even exponentials | 0.905 x against 1.047 x at head dim 128: it spilled
+
+a slice whose p grew too large multiplies its scores again | none: the rare path | its products doubled the loop's code.
+Dividing by a power of two instead: 1.274 x to 1.334 x at head dim 64, 1.126 x to 1.135 x at 128
+
+masked slices in an unrolled loop | none | 2,750 instructions, 1,670 when rolled, and fewer spills
+
+two warps share 32 rows and exchange p through shared memory (head dim 256) | 1.1 to 1.2: shared memory 3,687 instead of
+4,608 cycles | not tried
+
+no maximum in the main loop: p against the first keys' maximum, a vote on its sums | 1.05 to 1.1: 32 to 64 of 350
+instructions a step | in every version; never measured without
+"""
+NOW = (  # by the ledger's lines
+    (now("Q in registers, fetching three ahead", 128, 1.168 / 1.135),),
+    (
         now("slices of 64 keys, one a barrier", 64, 1.293 / 1.334),
         now("slices of 64 keys, one a barrier", 64, 1.21 / 1.35, causal=True),
         now("slices of 48 keys, one a barrier", 128, 1.136 / 1.135),
     ),
-    "eight warps in one block (head dims 64, 128)": (now(EIGHT, 128, 1.073 / 1.135), now(EIGHT, 64, 1.254 / 1.257)),
-    "three blocks an SM (head dim 64, 168 registers)": (
-        now(THREE, 64, 1.245 / 1.334),
-        now(THREE, 64, 355 / 358, length=1024),
-    ),
-    "16 rows a warp, four blocks (head dim 64)": (
-        now(FOUR, 64, 1.144 / 1.274),
-        now(FOUR, 64, 273 / 258, causal=True, length=1024),
-    ),
-    "N 64 (head dim 128)": (now(NO_FENCE, 128, 1.195 / 1.135), now(NO_FENCE, 128, 1.215 / 1.275, causal=True)),
-    "three fragments ahead (head dim 128)": (now("fetching three ahead", 128, 1.183 / 1.195),),
-    SECOND: (f"in the whole kernel at head dim 128, where nothing spills now: {without_second:.3f} x without it",),
-}
-ledger = (
-    (
-        "Q in registers, S 16 (head dim 128)",
-        "1.1: less from shared memory",
-        "1.047 x against 1.126 x. Leaner code and three fragments ahead: 1.168 x against 1.135 x, but it spilled",
-    ),
-    (
-        "S 48 or 64",
-        "1.03: fewer votes and tails",
-        "head dim 64, full: 1.293 x against 1.334 x; causal: 1.21 x against 1.35 x. Head dim 128: 1.136 x against"
-        " 1.135 x. Registers are the limit, and exponentials come in one lump",
-    ),
-    (
-        "eight warps in one block (head dims 64, 128)",
-        "1.0: half the L2 traffic, which is no limit (3.1 of 8.1 TB/s)",
-        "1.045 x to 1.073 x against 1.135 x to 1.195 x at head dim 128: one barrier holds all warps up. 1.254 x "
-        "against 1.257 x at 64",
-    ),
-    (
-        "three blocks an SM (head dim 64, 168 registers)",
-        "1.05: hidden latency",
-        "1.245 x with Q in shared memory, 1.204 x with S 16, against 1.334 x. At 1,024 keys 355 against 358 TFLOPS",
-    ),
-    (
-        "16 rows a warp, four blocks (head dim 64)",
-        "0.9 to 1: shared memory is less of a limit there",
-        "1.144 x against 1.274 x. Causal at 1,024 keys it wins: 273 against 258 TFLOPS",
-    ),
-    (
-        "N 64 (head dim 128)",
-        "1.03: a barrier costs about 100 of 1,536 cycles, and the other block hides it",
-        "full 1.195 x against 1.135 x; causal 1.215 x against 1.275 x, with 124 bytes spilled",
-    ),
-    (
-        "three fragments ahead (head dim 128)",
-        "1.0: `ldmatrix` takes 33 cycles, four products of a fragment 24",
-        "1.183 x against 1.195 x. It pays where a fragment feeds two products, or registers are free",
-    ),
-    (
-        "a fence at every second fragment",
-        "more even exponentials",
-        "0.905 x against 1.047 x at head dim 128: it spilled",
-    ),
-    (
-        "a slice whose p grew too large multiplies its scores again",
-        "none: the rare path",
-        "its products doubled the loop's code. Dividing by a power of two instead: 1.274 x to 1.334 x at head dim"
-        " 64, 1.126 x to 1.135 x at 128",
-    ),
-    (
-        "masked slices in an unrolled loop",
-        "none",
-        "2,750 instructions, 1,670 when rolled, and fewer spills",
-    ),
-    (
-        "two warps share 32 rows and exchange p through shared memory (head dim 256)",
-        "1.1 to 1.2: shared memory 3,687 instead of 4,608 cycles",
-        "not tried",
-    ),
-    (
-        "no maximum in the main loop: p against the first keys' maximum, a vote on its sums",
-        "1.05 to 1.1: 32 to 64 of 350 instructions a step",
-        "in every version; never measured without",
-    ),
+    (now(EIGHT, 128, 1.073 / 1.135), now(EIGHT, 64, 1.254 / 1.257)),
+    (now(THREE, 64, 1.245 / 1.334), now(THREE, 64, 355 / 358, length=1024)),
+    (now(FOUR, 64, 1.144 / 1.274), now(FOUR, 64, 273 / 258, causal=True, length=1024)),
+    (now(NO_FENCE, 128, 1.195 / 1.135), now(NO_FENCE, 128, 1.215 / 1.275, causal=True)),
+    (now("fetching three ahead", 128, 1.183 / 1.195),),
+    (f"in the whole kernel at head dim 128, where nothing spills now: {without_second:.3f} x without it",),
 )
+rows = [" ".join(each.split()).split(" | ") for each in LEDGER.strip().split("\n\n")]
 table(
-    ("idea", "expected, and why", "found then", "the ladder now"),
-    ((*row, "; ".join(LADDER.get(row[0], ())) or "not in it") for row in ledger),
+    "idea | expected, and why | found then | the ladder now",
+    ((*row, "; ".join(said) or "not in it") for row, said in zip_longest(rows, NOW, fillvalue=())),
 )
 
 # %% [markdown]

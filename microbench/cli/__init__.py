@@ -46,12 +46,10 @@ app.command()(check.check)
 def list_probes(probes: Folders = None, json: Json = False) -> None:
     """List every probe and the question it asks."""
     found = discover(*(probes or ()))
-    if json:
-        console.emit([_about(probe) for probe in found])
-        return
     headings = ("probe", "family", "asks", "archs", "second method")
     rows = [(p.name, p.family, p.asks, " ".join(p.archs), "numba" if p.twin else "") for p in found]
-    console.draw(console.table(counted(len(rows), "probe"), headings, rows))
+    drawn = console.table(counted(len(rows), "probe"), headings, rows)
+    console.show(json, [_about(probe) for probe in found], drawn)
 
 
 def _about(probe: Probe) -> dict[str, object]:
@@ -90,27 +88,19 @@ def compare(
     if other is not None:
         from microbench.cli.compare import pairs
 
-        both = pairs(profile, Profile.load(other))
-        if json:
-            console.emit([asdict(pair) for pair in both])
-        else:
-            console.draw(
-                console.table(
-                    f"{other} against {gpu}",
-                    ("constant", "unit", gpu, other, "ratio", ""),
-                    [(pair.constant, pair.unit, pair.here, pair.there, pair.ratio, pair.standing) for pair in both],
-                )
-            )
+        both = [asdict(pair) for pair in pairs(profile, Profile.load(other))]
+        headings = ("constant", "unit", gpu, other, "ratio", "")
+        console.show(
+            json, both, console.table(f"{other} against {gpu}", headings, [tuple(pair.values()) for pair in both])
+        )
         return
     from microbench.cli.compare import published_rows
     from microbench.published import verdict
 
     compared = verdict.compare(profile)
-    if json:
-        console.emit([asdict(row) for row in compared])
-    else:
-        headings = ("constant", "unit", "ours", "published", "rows", "best row", "verdict", "why")
-        console.draw(console.table(f"{gpu} against the literature", headings, published_rows(compared)))
+    columns = ("constant", "unit", "ours", "published", "rows", "best row", "verdict", "why")
+    drawn = console.table(f"{gpu} against the literature", columns, published_rows(compared))
+    console.show(json, [asdict(row) for row in compared], drawn)
 
 
 @app.command()
@@ -125,16 +115,10 @@ def profile(
     for one in derived:
         if one.profile.constants:
             derive.write(one.profile)
-    if json:
-        console.emit(
-            [
-                {"gpu": one.profile.gpu, "constants": len(one.profile.constants), "problems": one.problems}
-                for one in derived
-            ]
-        )
-        return
-    for one in derived:
-        console.draw(f"{one.profile.gpu}: {len(one.profile.constants)} constants.", *one.problems)
+    told = [(one.profile.gpu, len(one.profile.constants), one.problems) for one in derived]
+    value = [{"gpu": name, "constants": count, "problems": problems} for name, count, problems in told]
+    lines = (line for name, count, why in told for line in (f"{name}: {count} constants.", *why))
+    console.show(json, value, *lines)
 
 
 @app.command()
@@ -166,10 +150,7 @@ def report(
         pictures = figures_machine.pictures(machine, runs)
         page = html.write(machine, pictures, output)
         written.append({"gpu": machine.gpu, "page": str(page), "figures": len(pictures)})
-    if json:
-        console.emit(written)
-    else:
-        console.draw(*(f"Wrote {one['page']}." for one in written))
+    console.show(json, written, *(f"Wrote {one['page']}." for one in written))
     if unread:
         print(*unread, sep="\n", file=sys.stderr)
         raise typer.Exit(1)

@@ -69,39 +69,20 @@ def _matrix(todo: list[matrix.Job], write: bool, some: bool, json: bool) -> None
 
 def _latencies(write: bool, json: bool) -> None:
     rows = ptxas.golden()
-    if json:
-        console.emit([row.model_dump() for row in rows])
-    else:
-        headings = ("instruction", "arch", "SASS", "cycles", "scoreboard", "NVRTC")
-        lines = [(row.instruction, row.arch, row.opcode, row.cycles, row.scoreboard, row.nvrtc) for row in rows]
-        console.draw(console.table("What ptxas leaves between two dependent instructions", headings, lines))
+    headings = ("instruction", "arch", "SASS", "cycles", "scoreboard", "NVRTC")
+    lines = [(row.instruction, row.arch, row.opcode, row.cycles, row.scoreboard, row.nvrtc) for row in rows]
+    drawn = console.table("What ptxas leaves between two dependent instructions", headings, lines)
+    console.show(json, [row.model_dump() for row in rows], drawn)
     if write:
         say(f"Wrote {tables.write(tables.LatencyRow, rows).name}.")
 
 
 def _methods(profile: Profile, json: bool) -> None:
     rows = agreements(profile)
-    if json:
-        console.emit([asdict(row) for row in rows])
-    else:
-        title = f"{profile.gpu}: {len(rows)} constants by two methods, which must agree within {AGREEMENT:.0%}"
-        console.draw(
-            console.table(
-                title,
-                ("constant", "unit", "first", "numba", "deviation", "agree"),
-                [
-                    (
-                        row.constant,
-                        row.unit,
-                        row.first,
-                        row.second,
-                        f"{row.deviation:+.2%}",
-                        "yes" if row.agrees else "NO",
-                    )
-                    for row in rows
-                ],
-            )
-        )
+    title = f"{profile.gpu}: {len(rows)} constants by two methods, which must agree within {AGREEMENT:.0%}"
+    headings = ("constant", "unit", "first", "numba", "deviation", "agree")
+    lines = [(r.constant, r.unit, r.first, r.second, f"{r.deviation:+.2%}", "yes" if r.agrees else "NO") for r in rows]
+    console.show(json, [asdict(row) for row in rows], console.table(title, headings, lines))
     if not all(row.agrees for row in rows):
         raise typer.Exit(1)
 
@@ -122,7 +103,6 @@ def agreements(profile: Profile) -> tuple[Agreement, ...]:
             continue
         first = profile[name]
         deviation = second.value / first.value - 1
-        found.append(
-            Agreement(name, first.unit, first.value, second.value, deviation, bool(abs(deviation) <= AGREEMENT))
-        )
+        agrees = bool(abs(deviation) <= AGREEMENT)
+        found.append(Agreement(name, first.unit, first.value, second.value, deviation, agrees))
     return tuple(found)

@@ -14,6 +14,7 @@ from microbench import run as runner
 from microbench.cli.executing import execute_probes
 from microbench.console import Folders, Json
 from microbench.console.progress import say
+from microbench.console.si import counted
 from microbench.device.protocol import EMULATED
 from microbench.machine import arch
 from microbench.probe import Probe
@@ -72,10 +73,7 @@ def run(
     mine = derive.reduce_runs([outcome.run], options.chosen)
     gpu = outcome.run.environment.gpu
     if outcome.unsupported:
-        if json:
-            console.emit(_summary(outcome, mine, mine, None))
-        else:
-            console.draw(*troubles(outcome.run.records))
+        console.show(json, _summary(outcome, mine, mine, None), *troubles(outcome.run.records))
         say(f"None of these probes can be measured on {gpu}, so no run was kept.")
         raise typer.Exit(1)
     whole = derive.derive(gpu, options.probes)
@@ -126,11 +124,8 @@ def _results(outcome: runner.Outcome, mine: derive.Derived, named: tuple[Probe, 
     again = f" and {outcome.retried} more of what was in doubt" if outcome.retried else ""
     heading, drawn.title = str(drawn.title), None
     if mine.profile.constants:
-        yield from (
-            heading,
-            f"{'quick run, only ' if environment.quick else ''}{environment.campaigns} campaigns{again}",
-            drawn,
-        )
+        quick = "quick run, only " if environment.quick else ""
+        yield from (heading, f"{quick}{environment.campaigns} campaigns{again}", drawn)
         yield from report.legend(mine.profile)
     here, wanted = arch.by_name(environment.arch), {probe.name for probe in named}
     elsewhere = {probe.name for probe in discover() if not probe.runs_on(here)} - wanted
@@ -168,6 +163,5 @@ def troubles(records: Iterable[Record]) -> list[str]:
     sentences = []
     for (status, reason), rows in sorted(told.items()):
         probes = sorted({row.probe if row.method != "numba" else f"{row.probe} (numba)" for row in rows})
-        count = f"{len(rows)} row{'s' if len(rows) > 1 else ''}"
-        sentences.append(f"{status}, {count}: {reason}: {', '.join(probes)}")
+        sentences.append(f"{status}, {counted(len(rows), 'row')}: {reason}: {', '.join(probes)}")
     return sentences

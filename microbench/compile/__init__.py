@@ -217,15 +217,7 @@ def _compile(source: Source) -> tuple[bytes, cache.Entry]:
         error.add_note(outcome.log)
         raise error
     used = cubin.resources(outcome.image, source.kernel, outcome.log)
-    entry = cache.Entry(
-        sha256=cache.digest(outcome.image),
-        nvrtc=compiler.version,
-        log=outcome.log,
-        listing="",
-        compile_seconds=seconds,
-        **{field.name: getattr(used, field.name) for field in fields(Resources)},
-    )
-    return outcome.image, entry
+    return outcome.image, cache.entry_of(outcome.image, used, compiler.version, outcome.log, "", seconds)
 
 
 def _outdated(entry: cache.Entry, requested: str) -> bool:

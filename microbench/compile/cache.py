@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from microbench import files, paths
 from microbench.errors import DataError
 from microbench.files import Frozen
+from microbench.sass.cubin import Resources
 
 
 class Entry(Frozen):
@@ -32,6 +33,11 @@ class Entry(Frozen):
     spill_load_bytes: int
     barriers: int
     code_bytes: int
+
+
+def entry_of(image: bytes, used: Resources, nvrtc: str, log: str, listing: str, seconds: float) -> Entry:
+    known = {"sha256": digest(image), "nvrtc": nvrtc, "log": log, "listing": listing, "compile_seconds": seconds}
+    return Entry.model_validate(known | vars(used))
 
 
 def digest(data: bytes) -> str:

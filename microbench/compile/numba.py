@@ -9,7 +9,6 @@ import json
 import re
 import time
 from collections.abc import Callable
-from dataclasses import fields
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from microbench.machine.arch import Arch
 from microbench.paths import PACKAGE
 from microbench.probe import Build, Probe, Twin
 from microbench.sass import cubin
-from microbench.sass.cubin import Resources
 
 REMEDY = 'pip install "numba-cuda[cu12]"'
 
@@ -86,15 +84,9 @@ def _compile(twin: Twin, build: Build, name: str, arch: Arch) -> tuple[bytes, ca
     image, log = _link(_ptx(twin, build, name, arch), name, arch, _flags(build, arch))
     seconds = time.perf_counter() - started
     used = cubin.resources(image, name, log)
-    entry = cache.Entry(
-        sha256=cache.digest(image),
-        nvrtc=_linker_version(),
-        log=f"numba-cuda {metadata.version('numba-cuda')}, numba {metadata.version('numba')}\n{log}",
-        listing=sass.disassemble(image, name, arch),
-        compile_seconds=seconds,
-        **{field.name: getattr(used, field.name) for field in fields(Resources)},
-    )
-    return image, entry
+    told = f"numba-cuda {metadata.version('numba-cuda')}, numba {metadata.version('numba')}\n{log}"
+    listing = sass.disassemble(image, name, arch)
+    return image, cache.entry_of(image, used, _linker_version(), told, listing, seconds)
 
 
 def _ptx(twin: Twin, build: Build, name: str, arch: Arch) -> str:

@@ -31,6 +31,14 @@ def emit(value: Any) -> None:
     print(json.dumps(value, allow_nan=False), flush=True)
 
 
+def show(json: bool, value: Any, *parts: RenderableType) -> None:
+    """`value` for a program, `parts` for a person."""
+    if json:
+        emit(value)
+    else:
+        draw(*parts)
+
+
 def draw(*parts: RenderableType, log_columns: int = LOG_COLUMNS) -> None:
     """Tables and sentences on stdout; `log_columns` wide where that is no terminal."""
     console = Console(width=None if sys.stdout.isatty() else log_columns, highlight=False)

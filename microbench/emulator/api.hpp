@@ -9,6 +9,14 @@ using u16 = unsigned short;
 using u32 = unsigned;
 using u64 = unsigned long long;
 
+template <class To, class From>
+inline To bits_as(From from) {
+  static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the size");
+  To to;
+  __builtin_memcpy(&to, &from, sizeof to);
+  return to;
+}
+
 struct Dim3 {
   u32 x, y, z;
 };
@@ -28,6 +36,13 @@ void load_shared(u32 address, void* value, u32 bytes);
 void store_shared(u32 address, const void* value, u32 bytes);
 void load_global(u64 address, void* value, u32 bytes);
 void store_global(u64 address, const void* value, u32 bytes);
+// The value that one of these loads brings.
+template <class T, class Address>
+inline T loaded(void (*load)(Address, void*, u32), Address address) {
+  T value;
+  load(address, &value, sizeof value);
+  return value;
+}
 // Tell of an atomic update of global memory, which the caller makes next; and of __threadfence.
 void atomic_access(const void* address, u32 bytes);
 void threadfence();
@@ -152,14 +167,6 @@ struct Caller;
 template <class... Parameters, void (*Kernel)(Parameters...)>
 struct Caller<Kernel> {
   template <class P>
-  struct Bare {
-    using type = P;
-  };
-  template <class P>
-  struct Bare<const P> {
-    using type = P;
-  };
-  template <class P>
   static const P& argument(void* const* arguments, u32& next) {
     return *static_cast<const P*>(arguments[next++]);
   }
@@ -167,8 +174,8 @@ struct Caller<Kernel> {
     u32 next = 0;
     // Braces fix the order of evaluation.
     struct Run {
-      Run(typename Bare<Parameters>::type... values) { Kernel(values...); }
-    } run{argument<typename Bare<Parameters>::type>(arguments, next)...};
+      Run(Parameters... values) { Kernel(values...); }
+    } run{argument<Parameters>(arguments, next)...};
     (void)run;
     (void)next;
   }

@@ -44,14 +44,6 @@ inline void __trap() { emulator::fail("__trap() was reached"); }
 
 namespace emulator {
 
-template <class To, class From>
-inline To bits_as(From from) {
-  static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the size");
-  To to;
-  memcpy(&to, &from, sizeof to);
-  return to;
-}
-
 // Through a register that the compiler does not see into, so that it fuses nothing across.
 inline float rounded(float x) {
   asm("" : "+x"(x));
@@ -80,22 +72,17 @@ inline T shuffle_any(Shuffle kind, unsigned mask, T value, unsigned operand, int
 
 }  // namespace emulator
 
-template <class T>
-inline T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
-  return emulator::shuffle_any(emulator::Shuffle::index, mask, value, lane, width);
-}
-template <class T>
-inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
-  return emulator::shuffle_any(emulator::Shuffle::up, mask, value, delta, width);
-}
-template <class T>
-inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
-  return emulator::shuffle_any(emulator::Shuffle::down, mask, value, delta, width);
-}
-template <class T>
-inline T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32) {
-  return emulator::shuffle_any(emulator::Shuffle::exclusive_or, mask, value, lanes, width);
-}
+#define SMSCOPE_SHUFFLE(NAME, KIND)                                                     \
+  template <class T>                                                                    \
+  inline T NAME(unsigned mask, T value, unsigned operand, int width = 32) {             \
+    return emulator::shuffle_any(emulator::Shuffle::KIND, mask, value, operand, width); \
+  }
+SMSCOPE_SHUFFLE(__shfl_sync, index)
+SMSCOPE_SHUFFLE(__shfl_up_sync, up)
+SMSCOPE_SHUFFLE(__shfl_down_sync, down)
+SMSCOPE_SHUFFLE(__shfl_xor_sync, exclusive_or)
+#undef SMSCOPE_SHUFFLE
+
 inline unsigned __ballot_sync(unsigned mask, int predicate) { return emulator::ballot(mask, predicate != 0); }
 inline int __any_sync(unsigned mask, int predicate) { return emulator::ballot(mask, predicate != 0) != 0; }
 inline int __all_sync(unsigned mask, int predicate) { return emulator::ballot(mask, predicate == 0) == 0; }

@@ -222,16 +222,3 @@ def tensor_memory_reach(warps: int = 8) -> Numbers:
                 raise
             found[warp, quarter] = 0
     return found
-
-
-__all__ = [
-    "Fragment",
-    "Product",
-    "ampere",
-    "blackwell",
-    "hopper",
-    "ldmatrix",
-    "swizzle",
-    "tensor_memory_reach",
-    "volta",
-]

@@ -36,11 +36,9 @@ def _cells(axes: Axes, colours: Numbers, texts: Numbers | None, size: float = SM
         axes.add_patch(Rectangle((column, row), 1, 1, facecolor=_tint(int(number)), edgecolor="white", linewidth=line))
         if texts is not None:
             axes.text(column + 0.5, row + 0.53, str(texts[row, column]), ha="center", va="center", fontsize=size)
-    axes.set_xlim(0, columns)
-    axes.set_ylim(rows, 0)
+    axes.set(xlim=(0, columns), ylim=(rows, 0))
     axes.grid(False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
 
 
 def _outline(axes: Axes, where: Numbers) -> None:
@@ -211,8 +209,7 @@ def tensor_memory(d: Fragment, reach: Numbers, columns: int, title: str, mark: i
     axes.text(width + 4, lane + 0.5, f"thread {mark}: one row", ha="left", va="center", fontsize=8.5)
     axes.add_patch(Rectangle((0, 0), width, lanes, facecolor="none", edgecolor=INK, linewidth=2))
     axes.text(width + 4, height / 2, f"D, {lanes} x {width}", ha="left", va="center", fontsize=9.5, weight="bold")
-    axes.set_xlim(-2, columns)
-    axes.set_ylim(lanes, -2)
+    axes.set(xlim=(-2, columns), ylim=(lanes, -2))
     axes.set_xticks(range(0, columns + 1, 64), [str(n) for n in range(0, columns + 1, 64)], fontsize=9)
     axes.set_yticks(range(0, lanes + 1, height), [str(n) for n in range(0, lanes + 1, height)], fontsize=9)
     axes.set_xlabel("column (32 bits)", fontsize=9)

@@ -81,7 +81,6 @@ extern "C" __global__ void __launch_bounds__(128, 1)
 #endif
 
 #ifdef BLACKWELL
-#include "ptx/memory.cuh"
 #include "ptx/tcgen05.cuh"
 // a, b: images of K-major tiles without swizzle, 128 and COLUMNS rows of 16 elements, for each block.
 extern "C" __global__ void __launch_bounds__(128) product(const unsigned* a, const unsigned* b, unsigned* d) {

@@ -37,6 +37,11 @@ class Arch:
     limits: Limits | None = None
 
     @property
+    def capability(self) -> str:
+        """'9.0', as documents write it."""
+        return "{}.{}".format(*self.compute_capability)
+
+    @property
     def nvrtc(self) -> str:
         """The `-arch` value: sm90a becomes sm_90a."""
         return self.name.replace("sm", "sm_")

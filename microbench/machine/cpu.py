@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -97,6 +98,11 @@ def name() -> str:
 def host_slug() -> str:
     """The name of this CPU's runs and profile: its model and its usable logical cores, 'host-amd-epyc-9r14-8c'."""
     return slug(name(), len(cores()))
+
+
+def stand_ins(slugs: Iterable[str]) -> list[str]:
+    """The slugs that the name 'host' may mean: this CPU's own first, then every CPU among `slugs`."""
+    return [host_slug(), *(slug for slug in slugs if slug.startswith("host-"))]
 
 
 def slug(model: str, core_count: int) -> str:

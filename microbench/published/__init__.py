@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from microbench import paths
+from microbench import faults, paths
 from microbench.errors import DataError
 from microbench.published.facts import AttentionFact, Band, CcLimit, CcRate, Fact, Gpu, Quantity, Rejected, Source, Spec
 
@@ -70,9 +70,7 @@ def _checked(adapter: TypeAdapter[Row], row: dict[str, str], where: str) -> Row:
     try:
         return adapter.validate_python(row)
     except ValidationError as error:
-        first = error.errors()[0]
-        column = ".".join(str(part) for part in first["loc"]) or "row"
-        raise DataError(f"{where}, {column}: {first['msg']}; mend the row or take it out.") from error
+        raise DataError(f"{where}, {faults.first_of(error, 'row')}; mend the row or take it out.") from error
 
 
 def _cells(file: Path) -> Iterator[tuple[int, dict[str, str]]]:

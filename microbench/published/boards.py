@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from microbench.errors import UnknownGpu
-from microbench.machine.arch import ARCHS, Arch, by_compute_capability
+from microbench.machine.arch import ARCHS, Arch
 from microbench.published import Published, load
-from microbench.published.facts import Gpu, Spec
+from microbench.published.facts import Gpu
 from microbench.published.names import listed, matching, words
 from microbench.published.reported import Reported, reported
 
@@ -58,15 +58,10 @@ def known(asked: str, published: Published | None = None) -> Known:
     gpus = tuple(gpu for gpu in named if gpu.slug in slugs)
     if len({gpu.compute_capability for gpu in gpus}) > 1:
         raise UnknownGpu(f"{asked!r} may be {listed(slugs)}; name one of them.")
-    arch = _arch_of(gpus[0]) if gpus else _by_architecture(asked, [gpu.slug for gpu in named])
+    arch = gpus[0].arch if gpus else _by_architecture(asked, [gpu.slug for gpu in named])
     boards = tuple(_board(gpu, tables) for gpu in gpus)
     rows = reported([(board.slug, board.chip) for board in boards], arch, tables)
-    return Known(asked, arch.name, arch.generation, "{}.{}".format(*arch.compute_capability), boards, rows)
-
-
-def _arch_of(gpu: Gpu) -> Arch:
-    major, minor = gpu.compute_capability.split(".")
-    return by_compute_capability(int(major), int(minor))
+    return Known(asked, arch.name, arch.generation, arch.capability, boards, rows)
 
 
 def _by_architecture(asked: str, slugs: list[str]) -> Arch:
@@ -84,7 +79,7 @@ def _by_architecture(asked: str, slugs: list[str]) -> Arch:
 
 
 def _names_of(arch: Arch) -> tuple[str, ...]:
-    return arch.name, arch.name.rstrip("a"), "{}.{}".format(*arch.compute_capability), arch.generation.lower()
+    return arch.name, arch.name.rstrip("a"), arch.capability, arch.generation.lower()
 
 
 def _with_memory(gpu: Gpu, tables: Published) -> tuple[str, ...]:
@@ -98,14 +93,6 @@ def _board(gpu: Gpu, tables: Published) -> Board:
     spec = tables.spec(gpu.name)
     if spec is None:
         return Board(gpu.name, gpu.slug, gpu.chip)
-    numbers = {column: _number(spec, column) for column in COLUMNS}
+    numbers = {column: spec.number(column) for column in COLUMNS}
     recalled = tuple(column for column in spec.recalled if column in (*COLUMNS, "mem_size_gb"))
     return Board(gpu.name, gpu.slug, gpu.chip, spec.mem_size_gb, **numbers, recalled=recalled, source=spec.source)
-
-
-def _number(spec: Spec, column: str) -> float | None:
-    value = getattr(spec, column)
-    try:
-        return None if value is None or value == "" else float(value)
-    except ValueError:  # '4000 / 4900', the bandwidths of two memories
-        return None

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
+from microbench.machine.arch import Arch, by_compute_capability
+
 Confidence = Literal["exact", "read-from-figure", "secondary"]
 Flag = Literal[
     "address-step", "clock-locked", "derived", "disputed", "dram-likely-underestimate", "dtype-and-causal-inferred",
@@ -30,17 +32,10 @@ LimitUnit = Literal[
 UNTRUSTED: frozenset[Flag] = frozenset(
     {"low-trust", "disputed", "source-anomaly", "superseded", "dram-likely-underestimate"}
 )
-OTHER_METHOD: frozenset[Flag] = frozenset(
-    {
-        "method-differs",
-        "timer-overhead",
-        "loaded-latency",
-        "issue-cpi",
-        "pipelined-chain",
-        "mixed-plateau",
-        "address-step",
-    }
-)
+OTHER_METHOD: frozenset[Flag] = frozenset({
+    "method-differs", "timer-overhead", "loaded-latency", "issue-cpi", "pipelined-chain", "mixed-plateau",
+    "address-step",
+})  # fmt: skip
 
 
 def _split(cell: Any) -> Any:
@@ -114,6 +109,11 @@ class Gpu:
     slug: str = ""
     spec: str = ""
 
+    @property
+    def arch(self) -> Arch:
+        """Raises UnknownArch."""
+        return by_compute_capability(*map(int, self.compute_capability.split(".")))
+
 
 @dataclass(frozen=True, config=STRICT)
 class Spec:
@@ -155,15 +155,17 @@ class Spec:
     recalled: Annotated[tuple[str, ...], BeforeValidator(_split)] = ()
     notes: str = ""
 
-    def read(self, column: str) -> float | None:
-        """The number in `column` if a document that was read gives it, else None ('80 / 96' is no number)."""
+    def number(self, column: str) -> float | None:
+        """The number in `column`, None where there is none ('80 / 96' is no number)."""
         value = getattr(self, column)
-        if value is None or column in self.recalled:
-            return None
         try:
-            return float(value)
+            return float("" if value is None else value)
         except ValueError:
             return None
+
+    def read(self, column: str) -> float | None:
+        """The same if a document that was read gives it."""
+        return None if column in self.recalled else self.number(column)
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -7,7 +7,7 @@ are known to be wrong, data/published/rejected.csv, must each get a reason here,
 import re
 from collections.abc import Iterator
 
-from microbench.machine.arch import Arch, by_compute_capability
+from microbench.machine.arch import Arch
 from microbench.published import Published
 from microbench.published.facts import Fact, Rejected
 
@@ -90,10 +90,7 @@ def _reasons(fact: Fact | Rejected, published: Published) -> Iterator[str]:
 
 def _arch(gpu_name: str, published: Published) -> Arch | None:
     gpu = published.gpu(gpu_name)
-    if gpu is None:
-        return None
-    major, minor = gpu.compute_capability.split(".")
-    return by_compute_capability(int(major), int(minor))
+    return gpu.arch if gpu else None
 
 
 def _shortest(quantity: str, arch: Arch | None) -> float | None:

@@ -81,13 +81,8 @@ class Match:
 
     def rank(self) -> tuple[bool, bool, int, str, float]:
         """Sorts the best row first, and never leaves a tie to chance."""
-        return (
-            self.method_differs,
-            self.other_board,
-            _CONFIDENCE.index(self.fact.confidence),
-            self.fact.source,
-            self.value,
-        )
+        trust = _CONFIDENCE.index(self.fact.confidence)
+        return self.method_differs, self.other_board, trust, self.fact.source, self.value
 
 
 def compare(profile: Profile, published: Published | None = None) -> tuple[Comparison, ...]:
@@ -130,8 +125,7 @@ class Place:
             arch = by_name(profile.arch)
         except UnknownArch:
             return cls(profile.gpu, "", None)
-        capability = "{}.{}".format(*arch.compute_capability)
-        same = [gpu for gpu in published.gpus if gpu.compute_capability == capability]
+        same = [gpu for gpu in published.gpus if gpu.compute_capability == arch.capability]
         named = {gpu.chip for gpu in same if _BOARD.fullmatch(_rest(profile.gpu, gpu.slug))}
         chips = named or {gpu.chip for gpu in same}
         return cls(profile.gpu, chips.pop() if len(chips) == 1 else "", arch)

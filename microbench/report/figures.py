@@ -48,11 +48,14 @@ class Curve:
     label: str
 
 
-def draw(axes: Axes, curve: Curve, x: str, colour: str, marker: str = "o") -> None:
-    grouped = curve.rows.groupby(x)["value"]
-    middle, low, high = grouped.median(), grouped.min(), grouped.max()
-    axes.plot(middle.index, middle, marker=marker, markersize=3.5, linewidth=1.6, color=colour, label=curve.label)
-    axes.fill_between(middle.index, low, high, color=colour, alpha=0.18, linewidth=0)
+def drawn(curves: Sequence[Curve], x: str) -> tuple[Figure, Axes]:
+    figure, axes = plt.subplots(figsize=WIDE)
+    for curve, colour in zip(curves, PALETTE, strict=False):
+        grouped = curve.rows.groupby(x)["value"]
+        middle, low, high = grouped.median(), grouped.min(), grouped.max()
+        axes.plot(middle.index, middle, marker="o", markersize=3.5, linewidth=1.6, color=colour, label=curve.label)
+        axes.fill_between(middle.index, low, high, color=colour, alpha=0.18, linewidth=0)
+    return figure, axes
 
 
 def pick(frame: pd.DataFrame, probe: str, metric: str, **where: object) -> pd.DataFrame:
@@ -75,10 +78,7 @@ def log_bytes(axes: Axes, label: str) -> None:
 
 def ladder(curves: Sequence[Curve], levels: Sequence[tuple[str, float]] = (), unit: str = "ns") -> Figure:
     """Latency against footprint on two log axes; `levels` are published values, drawn as labelled dashes."""
-    figure, axes = plt.subplots(figsize=WIDE)
-    for curve, colour in zip(curves, PALETTE, strict=False):
-        column = next(name for name in curve.rows.columns if name.startswith("point.footprint"))
-        draw(axes, curve, column, colour)
+    figure, axes = drawn(curves, "point.footprint_bytes")
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -89,43 +89,33 @@ def ladder(curves: Sequence[Curve], levels: Sequence[tuple[str, float]] = (), un
             name, (1.005, value), xycoords=("axes fraction", "data"), fontsize=7.5, va="center", color="#5c6670"
         )
     log_bytes(axes, "footprint of the chase")
-    axes.set_ylabel(f"latency [{unit}]")
+    axes.set(ylabel=f"latency [{unit}]", title="One pointer chase, every level of memory")
     axes.legend(loc="lower right")
-    axes.set_title("One pointer chase, every level of memory")
     return figure
 
 
 def against_bytes_in_flight(curves: Sequence[Curve], bound: float | None, unit: str, title: str) -> Figure:
     """Bandwidth against bytes in flight per SM, with the physical bound."""
-    figure, axes = plt.subplots(figsize=WIDE)
-    for curve, colour in zip(curves, PALETTE, strict=False):
-        draw(axes, curve, "point.bytes_in_flight", colour)
+    figure, axes = drawn(curves, "point.bytes_in_flight")
     if bound is not None:
         axes.axhline(bound, color="#5c6670", linewidth=1, linestyle="--")
         axes.annotate(
             f"bound {si(bound, unit)}", (0.01, bound), xycoords=("axes fraction", "data"), va="bottom", fontsize=8
         )
     log_bytes(axes, "bytes in flight per SM")
-    axes.set_ylim(bottom=0)
+    axes.set(ylim=(0, None), ylabel=unit, title=title)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: si(value)))
-    axes.set_ylabel(unit)
     axes.legend(loc="lower right")
-    axes.set_title(title)
     return figure
 
 
 def lines(curves: Sequence[Curve], x: str, xlabel: str, ylabel: str, title: str, log2: bool = True) -> Figure:
-    figure, axes = plt.subplots(figsize=WIDE)
-    for curve, colour in zip(curves, PALETTE, strict=False):
-        draw(axes, curve, f"point.{x}", colour)
+    figure, axes = drawn(curves, f"point.{x}")
     if log2:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel(ylabel)
-    axes.set_ylim(bottom=0)
+    axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, None), title=title)
     axes.legend()
-    axes.set_title(title)
     return figure
 
 
@@ -145,7 +135,6 @@ def share_of_bound(profile: Profile) -> Figure:
         axes.annotate(si(constant.value, constant.unit), (end + 0.01, row), va="center", fontsize=8)
     axes.set_yticks(range(len(constants)), [constant.name for constant in constants], fontsize=8)
     axes.axvline(1.0, color="#c8502d", linewidth=1)
-    axes.set_xlim(0, 1.22)
+    axes.set(xlim=(0, 1.22), title=f"{profile.name}: measured, as a share of the physical bound")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}"))
-    axes.set_title(f"{profile.name}: measured, as a share of the physical bound")
     return figure

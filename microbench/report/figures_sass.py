@@ -53,8 +53,7 @@ def listing(instructions: Sequence[Instruction], chosen: Sequence[str], title: s
         for board in instruction.waits:
             axes.plot(_board(board), row, "o", color=colours[board], markersize=5.5, zorder=4)
     _heads(axes)
-    axes.set_xlim(-1, width)
-    axes.set_ylim(count - 0.4, -2.0)
+    axes.set(xlim=(-1, width), ylim=(count - 0.4, -2.0))
     axes.set_axis_off()
     axes.set_title(title, fontsize=11.5, loc="left")
     axes.legend(handles=_signs(), loc="upper left", bbox_to_anchor=(0, 0), ncols=3, frameon=False, fontsize=8)
@@ -119,15 +118,13 @@ def latency_table(rows: Sequence[LatencyRow], archs: Sequence[str], measured: Ma
             text = f"{measured[name]:.1f}".removesuffix(".0")
             axes.text(len(archs) + 0.7, y + 0.5, text, ha="center", va="center", fontsize=9, weight="bold")
     axes.axvline(len(archs) + 0.1, color=QUIET, linewidth=0.8)
-    axes.set_xlim(0, len(archs) + 1.4)
-    axes.set_ylim(len(names), 0)
+    axes.set(xlim=(0, len(archs) + 1.4), ylim=(len(names), 0))
     axes.set_xticks([*(np.arange(len(archs)) + 0.5), len(archs) + 0.7], [*archs, f"{gpu},\nmeasured"], fontsize=9)
     axes.set_yticks(np.arange(len(names)) + 0.5, names, fontsize=9)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     axes.grid(False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     title = "Cycles until a dependent instruction issues (sb: a scoreboard decides, and this is the least)"
     axes.set_title(title, fontsize=10.5)
     return figure
@@ -176,14 +173,12 @@ def work(instructions: Sequence[Work], title: str) -> Figure:
         axes.text(10600 * cycles, 10600, text, fontsize=8, color=QUIET, ha="center", va="center", bbox=plain)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
-    axes.set_xlim(2**10, 2**24)
-    axes.set_ylim(700, 12500)
+    axes.set(xlim=(2**10, 2**24), ylim=(700, 12500))
     powers = range(10, 25, 2)
     axes.set_xticks([2**n for n in powers], [f"{2**n:,}".replace(",", " ") for n in powers], fontsize=8.5)
     axes.set_yticks([2**n for n in range(10, 14)], [str(2**n) for n in range(10, 14)], fontsize=8.5)
     axes.minorticks_off()
-    axes.set_xlabel("FLOP of one instruction")
-    axes.set_ylabel("FLOP of one SM and clock")
+    axes.set(xlabel="FLOP of one instruction", ylabel="FLOP of one SM and clock")
     axes.legend(
         handles=[
             Line2D([], [], marker="o", linestyle="", color=PALETTE[0], markerfacecolor="white", label="rated"),

@@ -6,11 +6,11 @@ figures are SVG images, which stay sharp and keep their ids to themselves.
 
 import base64
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from microbench import files
 from microbench.errors import DataError
 from microbench.published import Published
 from microbench.report import page
@@ -55,15 +55,9 @@ def _figure(picture: Picture) -> str:
 def write(profile: Profile, pictures: Sequence[Picture], folder: Path, published: Published | None = None) -> Path:
     """Write the page to `folder`/<gpu>.html, whole or not at all, and return its path. Raises DataError."""
     file = folder / f"{profile.gpu}.html"
-    text = html(profile, pictures, published)
-    partial = file.with_suffix(".html.partial")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(file)
+        files.put(file, html(profile, pictures, published))
     except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
         text = f"Could not write {file.name}: {error.strerror}. Free some space or name another folder."
         raise DataError(text) from error
     return file

@@ -19,6 +19,7 @@ from microbench.published import Published, load
 from microbench.report import acceptance, headline, markdown, rates, results, verified
 from microbench.results.profile import Profile
 
+_OF_A_GPU = {"headline": headline, "rates": rates, "results": results, "acceptance": acceptance}
 _BLOCK = re.compile(r"<!-- generated: (?P<name>[\w.-]+) -->\n(?P<body>.*?)<!-- /generated -->", re.DOTALL)
 
 
@@ -47,15 +48,9 @@ def generated(name: str) -> str:
     if name in _GENERATORS:
         return _GENERATORS[name]()
     kind, _, gpu = name.partition("-")
-    if kind == "results" and gpu:
-        return results(Profile.load(gpu))
-    if kind == "headline" and gpu:
-        return headline(Profile.load(gpu))
-    if kind == "rates" and gpu:
-        return rates(Profile.load(gpu))
-    if kind == "acceptance" and gpu:
-        return acceptance(Profile.load(gpu))
-    known = ", ".join([*_GENERATORS, "headline-<gpu>", "rates-<gpu>", "results-<gpu>", "acceptance-<gpu>"])
+    if kind in _OF_A_GPU and gpu:
+        return _OF_A_GPU[kind](Profile.load(gpu))
+    known = ", ".join([*_GENERATORS, *(f"{kind}-<gpu>" for kind in _OF_A_GPU)])
     raise InputError(f"Nothing generates a block called {name!r}; there are {known}.")
 
 

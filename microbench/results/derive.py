@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from microbench import files, paths
-from microbench.errors import DataError, UnknownGpu, sentence
+from microbench.errors import DataError, sentence
 from microbench.machine import arch
-from microbench.machine.cpu import host_slug
+from microbench.machine.cpu import stand_ins
 from microbench.point import Curves, NoValue, Point, Reduced
 from microbench.probe import Constant, Probe
 from microbench.results import record
@@ -48,18 +48,7 @@ def derive(gpu: str, probes: Iterable[Probe]) -> Derived:
     'host' is this CPU, or else another CPU that has runs, as Profile.load has it.
     """
     gpu = _meant(gpu)
-    if gpu not in gpus():
-        known = ", ".join(gpus()) or "none yet"
-        raise UnknownGpu(f"There is no run of {gpu!r} (known: {known}); run `{paths.typed('bench')}` on that machine.")
-    runs: list[Run] = []
-    problems: list[str] = []
-    for file in record.run_files(gpu):
-        try:
-            runs.append(record.read(file))
-        except DataError as error:
-            problems.append(str(error))
-            continue
-        problems.extend(runs[-1].problems)
+    runs, problems = record.read_all(gpu)
     if not runs:
         raise DataError(f"No run of {gpu} can be read: {problems[0]}")
     derived = reduce_runs(runs, probes)
@@ -70,8 +59,7 @@ def _meant(gpu: str) -> str:
     known = gpus()
     if gpu != "host" or gpu in known:
         return gpu
-    cpus = [host_slug(), *(slug for slug in known if slug.startswith("host-"))]
-    return next((slug for slug in cpus if slug in known), gpu)
+    return next((slug for slug in stand_ins(known) if slug in known), gpu)
 
 
 def reduce_runs(runs: Sequence[Run], probes: Iterable[Probe]) -> Derived:
@@ -92,12 +80,7 @@ def reduce_runs(runs: Sequence[Run], probes: Iterable[Probe]) -> Derived:
             except NoValue as why:
                 problems.append(f"{constant.name}, from {probe.name}: {why}.")
     profile = Profile(
-        gpu=machine.gpu,
-        name=machine.name,
-        arch=machine.arch,
-        sm_count=machine.sm_count,
-        clock_hz=machine.clock_hz,
-        dram_bytes=machine.dram_bytes,
+        **machine.model_dump(include={"gpu", "name", "arch", "sm_count", "clock_hz", "dram_bytes"}),
         constants=tuple(sorted(constants, key=lambda constant: constant.name)),
     )
     return Derived(profile, tuple(problems))
@@ -197,11 +180,7 @@ def _reduce(run: Run, probe: Probe, constant: Constant) -> ProfileConstant:
         bound_lower=lower,
         bound_upper=upper,
         bound_why=metric.bound.why if (lower, upper) != (None, None) else "unknown",
-        flags=(
-            *_standing(run),
-            *sorted({*reduced.flags, *_flags(there)}),
-            *([f"{gaps} points failed"] if gaps else []),
-        ),
+        flags=(*_standing(run), *sorted({*reduced.flags, *_flags(there)}), *[f"{gaps} points failed"] * bool(gaps)),
     )
 
 
@@ -218,11 +197,17 @@ def _apply(constant: Constant, curves: Curves, file: Path) -> Reduced:
         raise NoValue(f"its reducer failed: {sentence(error, file)}") from error
 
 
+def _by_point(rows: Sequence[Record]) -> Iterable[list[Record]]:
+    found: dict[Point, list[Record]] = {}
+    for row in rows:
+        found.setdefault(_point(row), []).append(row)
+    return found.values()
+
+
 def _same_clocks(rows: Sequence[Record]) -> list[Record]:
     """At each point the throttled campaigns or the others, whichever are more: two clocks are never averaged."""
     kept: list[Record] = []
-    for point in dict.fromkeys(map(_point, rows)):
-        here = [row for row in rows if _point(row) == point]
+    for here in _by_point(rows):
         ok = [row for row in here if row.status == "ok"]
         throttled = [row for row in here if row.status == "throttled"]
         kept.extend(ok if len(ok) >= len(throttled) else throttled)
@@ -232,8 +217,7 @@ def _same_clocks(rows: Sequence[Record]) -> list[Record]:
 def _quiet_rows(rows: Sequence[Record]) -> list[Record]:
     """At each point the rows that nothing disturbed, or all where those are fewer than FEWEST_QUIET."""
     kept: list[Record] = []
-    for point in dict.fromkeys(map(_point, rows)):
-        here = [row for row in rows if _point(row) == point]
+    for here in _by_point(rows):
         quiet = [row for row in here if not row.disturbed]
         kept.extend(quiet if len(quiet) >= FEWEST_QUIET else here)
     return kept

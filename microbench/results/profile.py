@@ -17,7 +17,7 @@ from microbench import faults, paths
 from microbench.errors import DataError, UnknownArch, UnknownGpu
 from microbench.files import Frozen
 from microbench.machine import arch
-from microbench.machine.cpu import host_slug
+from microbench.machine.cpu import host_slug, stand_ins
 from microbench.probe import breaks
 from microbench.results.record import DISTURBANCES
 
@@ -140,7 +140,7 @@ class Profile(Frozen):
 
 def _load(gpu: str, read_one: Callable[[Path], Profile | None]) -> Profile:
     faulty: list[Path] = []
-    for slug in (gpu, *_stand_ins(gpu)):
+    for slug in (gpu, *(stand_ins(available()) if gpu == "host" else ())):
         files = [root / "profiles" / f"{slug}.json" for root in paths.data_roots()]
         files = [file for file in files if file.is_file()]
         found = [profile for profile in map(read_one, files) if profile is not None]
@@ -164,13 +164,6 @@ def _remedy(file: Path) -> str:
     if file.is_relative_to(paths.PACKAGE):
         return f"delete {file}, or install smscope again"
     return f"delete {file}, or measure that machine again with `{paths.typed('bench')}`"
-
-
-def _stand_ins(gpu: str) -> list[str]:
-    """The slugs that the name 'host' may mean: this CPU's own first, then every CPU that has a profile."""
-    if gpu != "host":
-        return []
-    return [host_slug(), *(slug for slug in available() if slug.startswith("host-"))]
 
 
 def _say_whose(gpu: str, slug: str) -> None:

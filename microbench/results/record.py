@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from microbench import paths
+from microbench import faults, paths
 from microbench.errors import DataError, DataWarning, UnknownGpu
 from microbench.files import Frozen
 
@@ -146,18 +146,15 @@ def read(path: Path) -> Run:
                     records.append(Record.model_validate(row))
                 continue
             except ValidationError as error:
-                first = error.errors()[0]
-                where = ".".join(str(part) for part in first["loc"]) or "row"
-                problem = f"{where}: {first['msg']}"
+                problem = faults.first_of(error, "row")
         problems.append(f"{path.name}, line {number}: {problem}; this line is left out, the rest is loaded.")
     if environment is None:
         raise DataError(
             f"{path.name} has no readable environment line, so its {len(records)} records cannot be "
             "placed; restore its first line or move the file out of data/runs."
         )
-    return Run(
-        path=path, environment=environment, records=_answered(records), problems=tuple(problems), finished=finished
-    )
+    kept = _answered(records)
+    return Run(path=path, environment=environment, records=kept, problems=tuple(problems), finished=finished)
 
 
 def _answered(records: list[Record]) -> tuple[Record, ...]:
@@ -186,11 +183,28 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | None, str | None]
         yield (number, row, None) if isinstance(row, dict) else (number, None, "not a JSON object")
 
 
+def read_all(gpu: str | None = None) -> tuple[list[Run], list[str]]:
+    """Every run that can be read, and a sentence for each run and each line that cannot.
+
+    Raises UnknownGpu where no run is of `gpu`.
+    """
+    if gpu and not run_files(gpu):
+        known = ", ".join(sorted({file.parent.name for file in run_files()})) or "none yet"
+        raise UnknownGpu(f"There is no run of {gpu!r} (known: {known}); run `{paths.typed('bench')}` on that machine.")
+    runs: list[Run] = []
+    problems: list[str] = []
+    for file in run_files(gpu):
+        try:
+            runs.append(read(file))
+            problems.extend(runs[-1].problems)
+        except DataError as error:
+            problems.append(str(error))
+    return runs, problems
+
+
 def run_files(gpu: str | None = None) -> list[Path]:
     """Every run file, the packaged or checked-out ones first, in order of time."""
-    folders = [root / "runs" for root in paths.data_roots()]
-    files = [file for folder in folders for file in sorted(folder.glob(f"{gpu or '*'}/*.jsonl"))]
-    return files
+    return [file for root in paths.data_roots() for file in sorted((root / "runs").glob(f"{gpu or '*'}/*.jsonl"))]
 
 
 def frame(runs: list[Run]) -> "pd.DataFrame":
@@ -213,21 +227,9 @@ def load_runs(gpu: str | None = None) -> "pd.DataFrame":
     """
     import warnings
 
-    files = run_files(gpu)
-    if not files:
-        known = ", ".join(sorted({file.parent.name for file in run_files()}))
-        bench = paths.typed("bench")
-        if known:
-            raise UnknownGpu(f"There is no run of {gpu!r} (known: {known}); run `{bench}` on that machine.")
-        raise DataError(f"Nothing is measured yet; type `{bench}`{paths.moved()}.")
-    runs = []
-    for file in files:
-        try:
-            run = read(file)
-        except DataError as error:
-            warnings.warn(str(error), DataWarning, stacklevel=2)
-            continue
-        for problem in run.problems:
-            warnings.warn(problem, DataWarning, stacklevel=2)
-        runs.append(run)
+    if not run_files():
+        raise DataError(f"Nothing is measured yet; type `{paths.typed('bench')}`{paths.moved()}.")
+    runs, problems = read_all(gpu)
+    for problem in problems:
+        warnings.warn(problem, DataWarning, stacklevel=2)
     return frame(runs)

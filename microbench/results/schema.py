@@ -10,11 +10,7 @@ from microbench import paths
 from microbench.results.profile import Profile
 from microbench.results.record import Environment, Record
 
-MODELS: tuple[tuple[str, type[BaseModel]], ...] = (
-    ("environment", Environment),
-    ("record", Record),
-    ("profile", Profile),
-)
+MODELS: dict[str, type[BaseModel]] = {"environment": Environment, "record": Record, "profile": Profile}
 
 
 def text(model: type[BaseModel]) -> str:
@@ -25,20 +21,19 @@ def text(model: type[BaseModel]) -> str:
 def write(folder: Path) -> tuple[Path, ...]:
     """Write environment, record and profile to `folder`/<name>.schema.json and return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = []
-    for name, model in MODELS:
-        file = folder / f"{name}.schema.json"
-        file.write_text(text(model), encoding="utf-8")
-        files.append(file)
-    return tuple(files)
+    for name, model in MODELS.items():
+        _file(folder, name).write_text(text(model), encoding="utf-8")
+    return tuple(_file(folder, name) for name in MODELS)
 
 
 def stale(folder: Path) -> tuple[str, ...]:
     """The names of the schemas in `folder` that are missing, or not what the models give today."""
-    files = ((name, folder / f"{name}.schema.json", model) for name, model in MODELS)
-    return tuple(
-        name for name, file, model in files if not file.is_file() or file.read_text(encoding="utf-8") != text(model)
-    )
+    found = {name: file.read_text(encoding="utf-8") for name in MODELS if (file := _file(folder, name)).is_file()}
+    return tuple(name for name, model in MODELS.items() if found.get(name) != text(model))
+
+
+def _file(folder: Path, name: str) -> Path:
+    return folder / f"{name}.schema.json"
 
 
 if __name__ == "__main__":

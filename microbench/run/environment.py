@@ -4,14 +4,12 @@ import hashlib
 import platform
 import secrets
 from collections.abc import Iterable
-from dataclasses import fields
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
 from microbench import paths
 from microbench.machine import stamp
-from microbench.machine.arch import DeviceFacts
 from microbench.results.record import Environment
 from microbench.run.wire import Hello
 
@@ -34,16 +32,8 @@ def describe(hello: Hello, quick: bool, only: tuple[str, ...], campaigns: int, f
     return Environment(
         run_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
         started_utc=now.isoformat(timespec="seconds"),
-        gpu=machine.gpu,
-        name=machine.name,
-        arch=machine.arch.name,
         compute_capability=machine.arch.compute_capability,
-        sm_count=machine.sm_count,
-        clock_hz=machine.clock_hz,
-        dram_bytes_per_s=machine.dram_bytes_per_s,
-        dram_bytes=machine.dram_bytes,
-        l2_bytes=machine.l2_bytes,
-        **{field.name: getattr(hello.facts, field.name) for field in fields(DeviceFacts)},
+        **(vars(machine) | {"arch": machine.arch.name} | vars(hello.facts)),
         python=platform.python_version(),
         packages=packages(),
         commit=commit.sha,

@@ -95,14 +95,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def _record(run_id: str, task: Task, metric: Metric, **fields: Any) -> Record:
-    identity = {
-        "run_id": run_id,
-        "campaign": task.campaign,
-        "probe": task.probe.name,
-        "family": task.probe.family,
-        "method": task.method,
-        "point": dict(task.point.values),
-        "metric": metric.name,
-        "unit": metric.unit,
-    }
-    return Record.model_validate(identity | fields)
+    probe, point = task.probe, dict(task.point.values)
+    identity = {"run_id": run_id, "campaign": task.campaign, "probe": probe.name, "family": probe.family}
+    asked = {"method": task.method, "point": point, "metric": metric.name, "unit": metric.unit}
+    return Record.model_validate(identity | asked | fields)

@@ -19,22 +19,9 @@ from microbench.machine import toolkit
 from microbench.machine.arch import Arch
 from microbench.sass import cubin, instruction
 from microbench.sass.contracts import check, matches, require, stalls, timed_region
-from microbench.sass.instruction import STALL_BIT, STALL_MAX, Control, Instruction
+from microbench.sass.instruction import STALL_BIT, STALL_MAX, Instruction
 
-__all__ = [
-    "Control",
-    "Instruction",
-    "check",
-    "decode",
-    "disassemble",
-    "disassemble_all",
-    "matches",
-    "parse",
-    "patch_stall",
-    "require",
-    "stalls",
-    "timed_region",
-]
+__all__ = ["check", "matches", "require", "stalls", "timed_region"]
 
 # nvdisasm 13 dropped SM70; Turing decodes the same encoding, and prints the same text.
 _DECODED_AS = {"SM70": "SM75"}

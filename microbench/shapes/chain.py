@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from microbench.machine.arch import CUDA, Limits, Machine
 from microbench.measure.launch import Bench, Expected, Launch
-from microbench.point import Point
+from microbench.point import Point, Reducer
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, SassContract
 from microbench.results.curves import at, peak
 
@@ -19,19 +19,7 @@ CHAIN = 128
 # What a counted loop may hold beside its operations: the counter, its test, the branch. Named per architecture: the
 # counter lives in uniform registers from Turing on.
 LOOP_OVERHEAD = (
-    "IADD3",
-    "VIADD",
-    "UIADD3",
-    "ISETP",
-    "UISETP",
-    "BRA",
-    "MOV",
-    "UMOV",
-    "PLOP3",
-    "UPLOP3",
-    "EXIT",
-    "SHFL",
-    "NOP",
+    *("IADD3", "VIADD", "UIADD3", "ISETP", "UISETP", "BRA", "MOV", "UMOV", "PLOP3", "UPLOP3", "EXIT", "SHFL", "NOP"),
 )
 LOOP_OVERHEAD_MAX = 8
 
@@ -54,14 +42,28 @@ def limit(pick: Callable[[Limits], float]) -> Callable[[Machine, Point], float |
 
 def latency_metrics(why: str, least_cycles: float) -> tuple[Metric, ...]:
     """latency_cycles, at least `least_cycles`, and latency_ns, bounded by the same at the machine's highest clock."""
+    return time_metrics("latency", why, lambda *_: least_cycles)
 
-    def least_ns(machine: Machine, _: Point) -> float | None:
-        return least_cycles * 1e9 / machine.clock_hz if machine.clock_hz else None
+
+Cycles = Callable[[Machine, Point], float | None]
+
+
+def time_metrics(prefix: str, why: str, least: Cycles) -> tuple[Metric, ...]:
+    """<prefix>_cycles, at least `least` of them, and <prefix>_ns, bounded by the same at the highest clock."""
+
+    def least_ns(machine: Machine, point: Point) -> float | None:
+        cycles = least(machine, point)
+        return cycles * 1e9 / machine.clock_hz if cycles and machine.clock_hz else None
 
     return (
-        Metric("latency_cycles", "cycles", Bound(why, lower=least_cycles)),
-        Metric("latency_ns", "ns", Bound(f"{why}, at the highest clock", lower=least_ns)),
+        Metric(f"{prefix}_cycles", "cycles", Bound(why, lower=least)),
+        Metric(f"{prefix}_ns", "ns", Bound(f"{why}, at the highest clock", lower=least_ns)),
     )
+
+
+def times(name: str, reduce: Reducer, metric: str = "latency") -> tuple[Constant, ...]:
+    """<name>_cycles and <name>_ns, of the metrics that `time_metrics` gives."""
+    return tuple(Constant(f"{name}_{unit}", f"{metric}_{unit}", reduce) for unit in ("cycles", "ns"))
 
 
 Rows = NDArray[np.float64]
@@ -103,10 +105,7 @@ def chain_latency(
         metrics=latency_metrics(why, least_cycles),
         builds=builds,
         run=run,
-        constants=(
-            Constant(f"{constant}_latency_cycles", "latency_cycles", at()),
-            Constant(f"{constant}_latency_ns", "latency_ns", at()),
-        ),
+        constants=times(f"{constant}_latency", at()),
     )
 
 

@@ -84,6 +84,18 @@ def throughput(
     )
 
 
+def latency_metrics(why: str, why_ns: str, least_clocks: float) -> tuple[Metric, ...]:
+    """latency_ns and latency_cycles, at least so many clocks."""
+
+    def least_ns(machine: Machine, _: Point) -> float:
+        return least_clocks * 1e9 / host_cpu.fastest_hz(machine)
+
+    return (
+        Metric("latency_ns", "ns", Bound(why_ns, lower=least_ns)),
+        Metric("latency_cycles", "cycles", Bound(why, lower=least_clocks)),
+    )
+
+
 def threads_axis(powers: bool = True) -> Axis:
     """1, the powers of two, and all usable cores; without `powers` 1 and all. It is this machine's own axis."""
     most = len(host_cpu.cores())

@@ -15,6 +15,7 @@ from microbench.machine.arch import Machine
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point
 from microbench.probe import Axis, Bound, Metric, Sample
+from microbench.shapes.chain import Cycles
 
 Floats = NDArray[np.float32]
 Bits = NDArray[np.uint16]
@@ -89,9 +90,6 @@ def nothing_left(out: Any, threads: int) -> Expected:
     return Expected(out, lambda: np.zeros(threads, np.float32), within=SUM_WITHIN)
 
 
-Cycles = Callable[[Machine, Point], float | None]
-
-
 def tensor_cycles(flops: float) -> Cycles:
     """Cycles that one SM's tensor cores need for `flops`, dense."""
 
@@ -115,17 +113,4 @@ def rate_metrics(why: str, flops: Callable[[Point], float], cycles: Cycles) -> t
     return (
         Metric("flops_per_clk_sm", "FLOP/clk/SM", Bound(why, upper=per_clk)),
         Metric("flops_per_s", "FLOP/s", Bound(f"{why}, on every SM at the highest clock", upper=per_second)),
-    )
-
-
-def time_metrics(prefix: str, why: str, least: Cycles) -> tuple[Metric, ...]:
-    """<prefix>_cycles, at least `least` of them, and <prefix>_ns, bounded by the same at the highest clock."""
-
-    def least_ns(machine: Machine, point: Point) -> float | None:
-        cycles = least(machine, point)
-        return cycles * 1e9 / machine.clock_hz if cycles and machine.clock_hz else None
-
-    return (
-        Metric(f"{prefix}_cycles", "cycles", Bound(why, lower=least)),
-        Metric(f"{prefix}_ns", "ns", Bound(f"{why}, at the highest clock", lower=least_ns)),
     )

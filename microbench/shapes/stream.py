@@ -3,13 +3,15 @@
 Little's law: bandwidth = bytes in flight / latency, so each probe sweeps the bytes in flight and must go flat.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.machine.arch import KIB
-from microbench.probe import Axis
+from microbench.machine.arch import KIB, Limits
+from microbench.probe import Axis, Bound, Metric
+from microbench.shapes.chain import limit
 
 LOAD_BYTES = 16
 
@@ -51,6 +53,11 @@ def xor_by_thread(words: NDArray[np.uint32], stream: Stream) -> NDArray[np.uint3
     of_thread = chunks.reshape(-1, stream.flight, stream.threads, LOAD_BYTES // 4)
     sums: NDArray[np.uint32] = np.bitwise_xor.reduce(np.bitwise_xor.reduce(of_thread, axis=3), axis=1)
     return sums
+
+
+def per_clk_metric(why: str, width: Callable[[Limits], float]) -> Metric:
+    """bandwidth_bytes_per_clk_sm, at most what one SM's path to a level is wide."""
+    return Metric("bandwidth_bytes_per_clk_sm", "B/clk/SM", Bound(why, upper=limit(width)))
 
 
 def defines(stream: Stream) -> tuple[tuple[str, int | str], ...]:

@@ -1,1 +1,1 @@
-"""What the notebooks of the two kernels draw and derive; nothing else needs it."""
+"""What the notebooks draw and derive, those of the two kernels most of all; nothing else needs it."""

@@ -47,8 +47,7 @@ def speeds(cells: Mapping[Cell, Mapping[str, float]], levels: Sequence[Level], c
                 if axes is grid[0][0]:
                     said = (0.02, level.tflops + 8)
                     axes.annotate(level.label, said, xycoords=("axes fraction", "data"), fontsize=8, va="bottom")
-        row[0].set_ylabel("TFLOPS")
-        row[0].set_ylim(0, 1.08 * max(level.tflops for level in levels))
+        row[0].set(ylabel="TFLOPS", ylim=(0, 1.08 * max(level.tflops for level in levels)))
     grid[-1][len(dims) // 2].set_xlabel("sequence length")
     handles = [Patch(color=colour, label=label) for label, colour in colours.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
@@ -110,8 +109,7 @@ def timeline(rounds: Mapping[str, Schedule], busy: Mapping[Unit, float], until: 
         axes.set_title(title, fontsize=11, loc="left")
         axes.grid(axis="y", visible=False)
     longest = max(planned.cycles for planned in rounds.values())
-    column[-1, 0].set_xlim(0, min(until or longest, longest))
-    column[-1, 0].set_xlabel("cycles by ptxas's stall counts, one warp")
+    column[-1, 0].set(xlim=(0, min(until or longest, longest)), xlabel="cycles by ptxas's stall counts, one warp")
     named = {"scores": "Q Kᵀ", "values": "p V", "K and Q": "ldmatrix of K and Q", "V": "ldmatrix of V"}
     handles = [Patch(color=c, label=named[unit]) for _, kinds in LANES for unit, c in kinds if unit in named]
     figure.legend(handles=handles, loc="outside upper right", ncols=4, frameon=False, fontsize=9)

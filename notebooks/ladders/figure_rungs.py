@@ -59,8 +59,7 @@ def ceilings(cells: Sequence[Ceilings], title: str, most: float) -> Figure:
     axes.set_yticks(places, [each.label for each in cells], fontsize=8)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
-    axes.set_xlim(0, most)
-    axes.set_xlabel("TFLOPS")
+    axes.set(xlim=(0, most), xlabel="TFLOPS")
     axes.set_title(title, fontsize=11)
     figure.legend(loc="outside lower center", ncols=3, fontsize=9, frameon=False, markerscale=0.6)
     return figure

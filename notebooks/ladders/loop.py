@@ -9,7 +9,7 @@ from attention.kernels.launch.loaded import cubin_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench.machine.arch import by_name
-from microbench.sass import Instruction
+from microbench.sass.instruction import Instruction
 
 
 @dataclass(frozen=True)

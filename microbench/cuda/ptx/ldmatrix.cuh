@@ -12,52 +12,31 @@
 #ifdef SMSCOPE_EMULATED
 #include "emulator/ptx/ldmatrix.hpp"
 #else
+#include "ptx/registers.cuh"
 
 namespace ptx {
 
-#define PTX_LDMATRIX(NAME, TRANS)                                                            \
-  __device__ __forceinline__ void NAME(unsigned (&d)[1], unsigned address) {                 \
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1" TRANS ".shared.b16 {%0}, [%1];"             \
-                 : "=r"(d[0])                                                                \
-                 : "r"(address)                                                              \
-                 : "memory");                                                                \
-  }                                                                                          \
-  __device__ __forceinline__ void NAME(unsigned (&d)[2], unsigned address) {                 \
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2" TRANS ".shared.b16 {%0, %1}, [%2];"         \
-                 : "=r"(d[0]), "=r"(d[1])                                                    \
-                 : "r"(address)                                                              \
-                 : "memory");                                                                \
-  }                                                                                          \
-  __device__ __forceinline__ void NAME(unsigned (&d)[4], unsigned address) {                 \
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4" TRANS ".shared.b16 {%0, %1, %2, %3}, [%4];" \
-                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])                            \
-                 : "r"(address)                                                              \
-                 : "memory");                                                                \
+#define PTX_MATRICES(N, NAME, TRANS)                                                                 \
+  __device__ __forceinline__ void ld##NAME(unsigned (&d)[N], unsigned address) {                     \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x" #N TRANS ".shared.b16 {" PTX_TEXT(N) "}, [%" #N "];" \
+                 : PTX_OPERANDS(N, "=r")                                                             \
+                 : "r"(address)                                                                      \
+                 : "memory");                                                                        \
+  }                                                                                                  \
+  __device__ __forceinline__ void st##NAME(unsigned address, const unsigned (&d)[N]) {               \
+    asm volatile("stmatrix.sync.aligned.m8n8.x" #N TRANS ".shared.b16 [%" #N                         \
+                 "], {" PTX_TEXT(N) "};" ::PTX_OPERANDS(N, "r"),                                     \
+                 "r"(address)                                                                        \
+                 : "memory");                                                                        \
   }
 
-PTX_LDMATRIX(ldmatrix, "")
-PTX_LDMATRIX(ldmatrix_trans, ".trans")
-#undef PTX_LDMATRIX
-
-#define PTX_STMATRIX(NAME, TRANS)                                                                               \
-  __device__ __forceinline__ void NAME(unsigned address, const unsigned (&d)[1]) {                              \
-    asm volatile("stmatrix.sync.aligned.m8n8.x1" TRANS ".shared.b16 [%0], {%1};" ::"r"(address), "r"(d[0])      \
-                 : "memory");                                                                                   \
-  }                                                                                                             \
-  __device__ __forceinline__ void NAME(unsigned address, const unsigned (&d)[2]) {                              \
-    asm volatile("stmatrix.sync.aligned.m8n8.x2" TRANS ".shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(d[0]), \
-                 "r"(d[1])                                                                                      \
-                 : "memory");                                                                                   \
-  }                                                                                                             \
-  __device__ __forceinline__ void NAME(unsigned address, const unsigned (&d)[4]) {                              \
-    asm volatile("stmatrix.sync.aligned.m8n8.x4" TRANS ".shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),    \
-                 "r"(d[0]), "r"(d[1]), "r"(d[2]), "r"(d[3])                                                     \
-                 : "memory");                                                                                   \
-  }
-
-PTX_STMATRIX(stmatrix, "")
-PTX_STMATRIX(stmatrix_trans, ".trans")
-#undef PTX_STMATRIX
+PTX_MATRICES(1, matrix, "")
+PTX_MATRICES(2, matrix, "")
+PTX_MATRICES(4, matrix, "")
+PTX_MATRICES(1, matrix_trans, ".trans")
+PTX_MATRICES(2, matrix_trans, ".trans")
+PTX_MATRICES(4, matrix_trans, ".trans")
+#undef PTX_MATRICES
 
 }  // namespace ptx
 

@@ -23,44 +23,40 @@ enum class Order { row, col };
 
 namespace ptx {
 
-#define PTX_MMA_M8N8K4_F32(A, B)                                                                                \
+// MMA(A, B) is the instruction in one choice of orders.
+#define PTX_BY_ORDER(MMA)                 \
+  if (A == Order::row && B == Order::col) \
+    MMA(row, col);                        \
+  else if (A == Order::row)               \
+    MMA(row, row);                        \
+  else if (B == Order::col)               \
+    MMA(col, col);                        \
+  else                                    \
+    MMA(col, row);
+
+#define PTX_MMA_F32(A, B)                                                                                       \
   asm volatile("mma.sync.aligned.m8n8k4." #A "." #B                                                             \
                ".f32.f16.f16.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9}, {%10, %11}, "                      \
                "{%0, %1, %2, %3, %4, %5, %6, %7};"                                                              \
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]) \
                : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(b[1]))
-
-template <Order A, Order B>
-__device__ __forceinline__ void mma_m8n8k4(float (&d)[8], const unsigned (&a)[2], const unsigned (&b)[2]) {
-  if (A == Order::row && B == Order::col)
-    PTX_MMA_M8N8K4_F32(row, col);
-  else if (A == Order::row)
-    PTX_MMA_M8N8K4_F32(row, row);
-  else if (B == Order::col)
-    PTX_MMA_M8N8K4_F32(col, col);
-  else
-    PTX_MMA_M8N8K4_F32(col, row);
-}
-#undef PTX_MMA_M8N8K4_F32
-
-#define PTX_MMA_M8N8K4_F16(A, B)                                                          \
+#define PTX_MMA_F16(A, B)                                                                 \
   asm volatile("mma.sync.aligned.m8n8k4." #A "." #B                                       \
                ".f16.f16.f16.f16 {%0, %1, %2, %3}, {%4, %5}, {%6, %7}, {%0, %1, %2, %3};" \
                : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])                           \
                : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(b[1]))
 
 template <Order A, Order B>
-__device__ __forceinline__ void mma_m8n8k4(unsigned (&d)[4], const unsigned (&a)[2], const unsigned (&b)[2]) {
-  if (A == Order::row && B == Order::col)
-    PTX_MMA_M8N8K4_F16(row, col);
-  else if (A == Order::row)
-    PTX_MMA_M8N8K4_F16(row, row);
-  else if (B == Order::col)
-    PTX_MMA_M8N8K4_F16(col, col);
-  else
-    PTX_MMA_M8N8K4_F16(col, row);
+__device__ __forceinline__ void mma_m8n8k4(float (&d)[8], const unsigned (&a)[2], const unsigned (&b)[2]) {
+  PTX_BY_ORDER(PTX_MMA_F32)
 }
-#undef PTX_MMA_M8N8K4_F16
+template <Order A, Order B>
+__device__ __forceinline__ void mma_m8n8k4(unsigned (&d)[4], const unsigned (&a)[2], const unsigned (&b)[2]) {
+  PTX_BY_ORDER(PTX_MMA_F16)
+}
+#undef PTX_MMA_F16
+#undef PTX_MMA_F32
+#undef PTX_BY_ORDER
 
 }  // namespace ptx
 

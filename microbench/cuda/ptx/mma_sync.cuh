@@ -21,52 +21,46 @@
 
 namespace ptx {
 
-#define PTX_MMA_M16N8K16(TYPE)                                                                                         \
-  __device__ __forceinline__ void mma_m16n8k16_##TYPE(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) { \
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." #TYPE "." #TYPE                                              \
-                 ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                \
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                      \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                                  \
+// By the words of A, and of D: C is the constraint of its four words, "+f" or "+r"; two hold sums of f16, which take half
+// the registers, and are rounded to 11 bits at every instruction.
+#define PTX_MMA_4(SHAPE, NAME, TEXT, D_TYPE, C)                                               \
+  __device__ __forceinline__ void mma_##SHAPE##_##NAME(D_TYPE(&d)[4], const unsigned (&a)[4], \
+                                                       const unsigned (&b)[2]) {              \
+    asm volatile("mma.sync.aligned." #SHAPE ".row.col" TEXT                                   \
+                 " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"           \
+                 : C(d[0]), C(d[1]), C(d[2]), C(d[3])                                         \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));         \
+  }
+#define PTX_MMA_2(SHAPE, NAME, TEXT, D_TYPE, C)                                                                    \
+  __device__ __forceinline__ void mma_##SHAPE##_##NAME(D_TYPE(&d)[4], const unsigned (&a)[2],                      \
+                                                       const unsigned (&b)[1]) {                                   \
+    asm volatile("mma.sync.aligned." #SHAPE ".row.col" TEXT " {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};" \
+                 : C(d[0]), C(d[1]), C(d[2]), C(d[3])                                                              \
+                 : "r"(a[0]), "r"(a[1]), "r"(b[0]));                                                               \
+  }
+#define PTX_MMA_4_F16(SHAPE, NAME, TEXT)                                                                       \
+  __device__ __forceinline__ void mma_##SHAPE##_##NAME(unsigned (&d)[2], const unsigned (&a)[4],               \
+                                                       const unsigned (&b)[2]) {                               \
+    asm volatile("mma.sync.aligned." #SHAPE ".row.col" TEXT " {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};" \
+                 : "+r"(d[0]), "+r"(d[1])                                                                      \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                          \
+  }
+#define PTX_MMA_2_F16(SHAPE, NAME, TEXT)                                                           \
+  __device__ __forceinline__ void mma_##SHAPE##_##NAME(unsigned (&d)[2], const unsigned (&a)[2],   \
+                                                       const unsigned (&b)[1]) {                   \
+    asm volatile("mma.sync.aligned." #SHAPE ".row.col" TEXT " {%0, %1}, {%2, %3}, {%4}, {%0, %1};" \
+                 : "+r"(d[0]), "+r"(d[1])                                                          \
+                 : "r"(a[0]), "r"(a[1]), "r"(b[0]));                                               \
   }
 
-PTX_MMA_M16N8K16(bf16)
-PTX_MMA_M16N8K16(f16)
-#undef PTX_MMA_M16N8K16
-
-#define PTX_MMA_HALF_DEPTH(SHAPE, TYPE)                                                       \
-  __device__ __forceinline__ void mma_##SHAPE##_##TYPE(float (&d)[4], const unsigned (&a)[2], \
-                                                       const unsigned (&b)[1]) {              \
-    asm volatile("mma.sync.aligned." #SHAPE ".row.col.f32." #TYPE "." #TYPE                   \
-                 ".f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"                   \
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                             \
-                 : "r"(a[0]), "r"(a[1]), "r"(b[0]));                                          \
-  }
-
-PTX_MMA_HALF_DEPTH(m16n8k8, f16)
-PTX_MMA_HALF_DEPTH(m16n8k8, bf16)
-PTX_MMA_HALF_DEPTH(m16n8k4, tf32)
-#undef PTX_MMA_HALF_DEPTH
-
-__device__ __forceinline__ void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-// Accumulators of f16: half the registers, and a sum rounded to 11 bits at every instruction.
-__device__ __forceinline__ void mma_m16n8k16_f16(unsigned (&d)[2], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
-               : "+r"(d[0]), "+r"(d[1])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-__device__ __forceinline__ void mma_m16n8k8_f16(unsigned (&d)[2], const unsigned (&a)[2], const unsigned (&b)[1]) {
-  asm volatile("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%0, %1};"
-               : "+r"(d[0]), "+r"(d[1])
-               : "r"(a[0]), "r"(a[1]), "r"(b[0]));
-}
+PTX_MMA_4(m16n8k16, bf16, ".f32.bf16.bf16.f32", float, "+f")
+PTX_MMA_4(m16n8k16, f16, ".f32.f16.f16.f32", float, "+f")
+PTX_MMA_4(m16n8k8, tf32, ".f32.tf32.tf32.f32", float, "+f")
+PTX_MMA_2(m16n8k8, bf16, ".f32.bf16.bf16.f32", float, "+f")
+PTX_MMA_2(m16n8k8, f16, ".f32.f16.f16.f32", float, "+f")
+PTX_MMA_2(m16n8k4, tf32, ".f32.tf32.tf32.f32", float, "+f")
+PTX_MMA_4_F16(m16n8k16, f16, ".f16.f16.f16.f16")
+PTX_MMA_2_F16(m16n8k8, f16, ".f16.f16.f16.f16")
 
 }  // namespace ptx
 

@@ -28,26 +28,17 @@ __device__ __forceinline__ void bulk_send(unsigned to, unsigned from, unsigned b
                : "memory");
 }
 
-// As tensor_load in tma.cuh. One line for each number of dimensions: the coordinates as text, numbered from 4.
-#define PTX_MULTICAST(RANK, AT, PARAMETERS, ...)                                                                \
-  __device__ __forceinline__ void tensor_load_multicast(unsigned shared, const TensorMap* map, unsigned bar,    \
-                                                        unsigned short ranks, PARAMETERS) {                     \
-    asm volatile("cp.async.bulk.tensor." RANK                                                                   \
-                 ".shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {" AT \
-                 "}], [%2], %3;" ::"r"(shared),                                                                 \
-                 "l"(map), "r"(bar), "h"(ranks), __VA_ARGS__                                                    \
-                 : "memory");                                                                                   \
+// As tensor_load in tma.cuh.
+#define PTX_MULTICAST(RANK, FROM_2, FROM_3, FROM_4, PARAMETERS, ...)                                                \
+  __device__ __forceinline__ void tensor_load_multicast(unsigned shared, const TensorMap* map, unsigned bar,        \
+                                                        unsigned short ranks, PARAMETERS) {                         \
+    asm volatile("cp.async.bulk.tensor." RANK                                                                       \
+                 ".shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {" FROM_4 \
+                 "}], [%2], %3;" ::"r"(shared),                                                                     \
+                 "l"(map), "r"(bar), "h"(ranks), __VA_ARGS__                                                        \
+                 : "memory");                                                                                       \
   }
-#define PTX_COMMA ,
-
-PTX_MULTICAST("1d", "%4", int x, "r"(x))
-PTX_MULTICAST("2d", "%4, %5", int x PTX_COMMA int y, "r"(x), "r"(y))
-PTX_MULTICAST("3d", "%4, %5, %6", int x PTX_COMMA int y PTX_COMMA int z, "r"(x), "r"(y), "r"(z))
-PTX_MULTICAST("4d", "%4, %5, %6, %7", int x PTX_COMMA int y PTX_COMMA int z PTX_COMMA int u, "r"(x), "r"(y), "r"(z),
-              "r"(u))
-PTX_MULTICAST("5d", "%4, %5, %6, %7, %8", int x PTX_COMMA int y PTX_COMMA int z PTX_COMMA int u PTX_COMMA int v, "r"(x),
-              "r"(y), "r"(z), "r"(u), "r"(v))
-#undef PTX_COMMA
+PTX_EACH_RANK(PTX_MULTICAST)
 #undef PTX_MULTICAST
 
 }  // namespace ptx

@@ -10,34 +10,24 @@
 #ifdef SMSCOPE_EMULATED
 #include "emulator/ptx/tcgen05_alloc.hpp"
 #else
+#include "ptx/tcgen05_group.cuh"
 
 namespace ptx {
 
 template <int Group = 1>
 __device__ __forceinline__ void tcgen05_alloc(unsigned shared, unsigned columns) {
-  if constexpr (Group == 1)
-    asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(shared), "r"(columns)
-                 : "memory");
-  else
-    asm volatile("tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(shared), "r"(columns)
-                 : "memory");
+  PTX_TCGEN05("tcgen05.alloc", ".sync.aligned.shared::cta.b32 [%0], %1;", "r"(shared), "r"(columns));
 }
 
 template <int Group = 1>
 __device__ __forceinline__ void tcgen05_dealloc(unsigned address, unsigned columns) {
-  if constexpr (Group == 1)
-    asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" ::"r"(address), "r"(columns) : "memory");
-  else
-    asm volatile("tcgen05.dealloc.cta_group::2.sync.aligned.b32 %0, %1;" ::"r"(address), "r"(columns) : "memory");
+  PTX_TCGEN05("tcgen05.dealloc", ".sync.aligned.b32 %0, %1;", "r"(address), "r"(columns));
 }
 
 // This block allocates no more: others of its SM may.
 template <int Group = 1>
 __device__ __forceinline__ void tcgen05_relinquish() {
-  if constexpr (Group == 1)
-    asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::: "memory");
-  else
-    asm volatile("tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;" ::: "memory");
+  PTX_TCGEN05("tcgen05.relinquish_alloc_permit", ".sync.aligned;", );
 }
 
 }  // namespace ptx

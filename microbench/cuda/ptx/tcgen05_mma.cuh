@@ -23,6 +23,7 @@
 #ifdef SMSCOPE_EMULATED
 #include "emulator/ptx/tcgen05_mma.hpp"
 #else
+#include "ptx/tcgen05_group.cuh"
 
 namespace ptx {
 
@@ -36,50 +37,35 @@ __device__ __forceinline__ void tcgen05_fence_after() {
 
 // d = a * b, plus d where `accumulate` is not 0. `instruction` is tcgen05_instruction(...), a and b
 // tcgen05_matrix(...); a of _ts is an address of tensor memory.
-#define PTX_TCGEN05_MMA_TEXT(GROUP, KIND, A) \
-  "{ .reg .pred p; setp.ne.b32 p, %4, 0; tcgen05.mma.cta_group::" GROUP ".kind::" KIND " [%0], " A ", %2, %3, p; }"
-
-#define PTX_TCGEN05_MMA_BODY(KIND, TEXT, CONSTRAINT)                                                     \
-  if constexpr (Group == 1)                                                                              \
-    asm volatile(PTX_TCGEN05_MMA_TEXT("1", KIND, TEXT)::"r"(d), CONSTRAINT(a), "l"(b), "r"(instruction), \
-                 "r"(accumulate)                                                                         \
-                 : "memory");                                                                            \
-  else                                                                                                   \
-    asm volatile(PTX_TCGEN05_MMA_TEXT("2", KIND, TEXT)::"r"(d), CONSTRAINT(a), "l"(b), "r"(instruction), \
-                 "r"(accumulate)                                                                         \
-                 : "memory");
-
+#define PTX_TCGEN05_PRODUCT(KIND, TEXT, CONSTRAINT)                                                                \
+  PTX_TCGEN05("{ .reg .pred p; setp.ne.b32 p, %4, 0; tcgen05.mma", ".kind::" KIND " [%0], " TEXT ", %2, %3, p; }", \
+              "r"(d), CONSTRAINT(a), "l"(b), "r"(instruction), "r"(accumulate));
 #define PTX_TCGEN05_MMA(NAME, KIND)                                                                               \
   template <int Group = 1>                                                                                        \
   __device__ __forceinline__ void tcgen05_mma_##NAME##_ss(unsigned d, unsigned long long a, unsigned long long b, \
                                                           unsigned instruction, int accumulate) {                 \
-    PTX_TCGEN05_MMA_BODY(KIND, "%1", "l")                                                                         \
+    PTX_TCGEN05_PRODUCT(KIND, "%1", "l")                                                                          \
   }                                                                                                               \
   template <int Group = 1>                                                                                        \
   __device__ __forceinline__ void tcgen05_mma_##NAME##_ts(unsigned d, unsigned a, unsigned long long b,           \
                                                           unsigned instruction, int accumulate) {                 \
-    PTX_TCGEN05_MMA_BODY(KIND, "[%1]", "r")                                                                       \
+    PTX_TCGEN05_PRODUCT(KIND, "[%1]", "r")                                                                        \
   }
 
 PTX_TCGEN05_MMA(f16, "f16")    // f16 and bf16
 PTX_TCGEN05_MMA(f8, "f8f6f4")  // e4m3 and e5m2
 #undef PTX_TCGEN05_MMA
-#undef PTX_TCGEN05_MMA_BODY
-#undef PTX_TCGEN05_MMA_TEXT
+#undef PTX_TCGEN05_PRODUCT
 
 // Copy a K-major matrix of shared memory to tensor memory, row i to lane i from column `address` on:
 //   128x256b, 128x128b       32 or 16 bytes a row: eight or four columns
 //   64x128b_02_13, _01_23    rows 0-31 to two quarters of the lanes, as named, rows 32-63 to the other two
 //   32x128b                  the rows to all four quarters
-#define PTX_TCGEN05_CP(NAME, SHAPE)                                                                     \
-  template <int Group = 1>                                                                              \
-  __device__ __forceinline__ void tcgen05_cp_##NAME(unsigned address, unsigned long long from) {        \
-    if constexpr (Group == 1)                                                                           \
-      asm volatile("tcgen05.cp.cta_group::1." SHAPE " [%0], %1;" ::"r"(address), "l"(from) : "memory"); \
-    else                                                                                                \
-      asm volatile("tcgen05.cp.cta_group::2." SHAPE " [%0], %1;" ::"r"(address), "l"(from) : "memory"); \
+#define PTX_TCGEN05_CP(NAME, SHAPE)                                                              \
+  template <int Group = 1>                                                                       \
+  __device__ __forceinline__ void tcgen05_cp_##NAME(unsigned address, unsigned long long from) { \
+    PTX_TCGEN05("tcgen05.cp", "." SHAPE " [%0], %1;", "r"(address), "l"(from));                  \
   }
-
 PTX_TCGEN05_CP(128x256b, "128x256b")
 PTX_TCGEN05_CP(128x128b, "128x128b")
 PTX_TCGEN05_CP(64x128b_02_13, "64x128b.warpx2::02_13")
@@ -90,25 +76,14 @@ PTX_TCGEN05_CP(32x128b, "32x128b.warpx4")
 // One arrival at the mbarrier, once every mma and cp that this thread has issued so far is complete.
 template <int Group = 1>
 __device__ __forceinline__ void tcgen05_commit(unsigned bar) {
-  if constexpr (Group == 1)
-    asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(bar) : "memory");
-  else
-    asm volatile("tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(bar) : "memory");
+  PTX_TCGEN05("tcgen05.commit", ".mbarrier::arrive::one.shared::cluster.b64 [%0];", "r"(bar));
 }
 
 // The same at the mbarrier at this offset in every block of the cluster whose rank is a set bit of `ranks`.
 template <int Group = 1>
 __device__ __forceinline__ void tcgen05_commit_multicast(unsigned bar, unsigned short ranks) {
-  if constexpr (Group == 1)
-    asm volatile(
-        "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;" ::"r"(bar),
-        "h"(ranks)
-        : "memory");
-  else
-    asm volatile(
-        "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;" ::"r"(bar),
-        "h"(ranks)
-        : "memory");
+  PTX_TCGEN05("tcgen05.commit", ".mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;", "r"(bar),
+              "h"(ranks));
 }
 
 }  // namespace ptx

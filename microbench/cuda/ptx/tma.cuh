@@ -52,39 +52,39 @@ __device__ __forceinline__ void bulk_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
 
-// One line for each number of dimensions: the coordinates as text, numbered from 3 (a load) and from 2 (a store), as
-// parameters and as operands.
-#define PTX_TENSOR_COPY(RANK, LOAD_AT, STORE_AT, PARAMETERS, ...)                                                \
+// One line for each number of dimensions: the coordinates as text, numbered from 2, 3 and 4, as parameters and as
+// operands.
+#define PTX_COMMA ,
+#define PTX_EACH_RANK(MAKE)                                                                                           \
+  MAKE("1d", "%2", "%3", "%4", int x, "r"(x))                                                                         \
+  MAKE("2d", "%2, %3", "%3, %4", "%4, %5", int x PTX_COMMA int y, "r"(x), "r"(y))                                     \
+  MAKE("3d", "%2, %3, %4", "%3, %4, %5", "%4, %5, %6", int x PTX_COMMA int y PTX_COMMA int z, "r"(x), "r"(y), "r"(z)) \
+  MAKE("4d", "%2, %3, %4, %5", "%3, %4, %5, %6", "%4, %5, %6, %7",                                                    \
+       int x PTX_COMMA int y PTX_COMMA int z PTX_COMMA int u, "r"(x), "r"(y), "r"(z), "r"(u))                         \
+  MAKE("5d", "%2, %3, %4, %5, %6", "%3, %4, %5, %6, %7", "%4, %5, %6, %7, %8",                                        \
+       int x PTX_COMMA int y PTX_COMMA int z PTX_COMMA int u PTX_COMMA int v, "r"(x), "r"(y), "r"(z), "r"(u), "r"(v))
+
+#define PTX_TENSOR_COPY(RANK, FROM_2, FROM_3, FROM_4, PARAMETERS, ...)                                           \
   __device__ __forceinline__ void tensor_load(unsigned shared, const TensorMap* map, unsigned bar, PARAMETERS) { \
     asm volatile("cp.async.bulk.tensor." RANK                                                                    \
-                 ".shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {" LOAD_AT                \
+                 ".shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {" FROM_3                 \
                  "}], [%2];" ::"r"(shared),                                                                      \
                  "l"(map), "r"(bar), __VA_ARGS__                                                                 \
                  : "memory");                                                                                    \
   }                                                                                                              \
   __device__ __forceinline__ void tensor_store(const TensorMap* map, unsigned shared, PARAMETERS) {              \
-    asm volatile("cp.async.bulk.tensor." RANK ".global.shared::cta.tile.bulk_group [%0, {" STORE_AT              \
+    asm volatile("cp.async.bulk.tensor." RANK ".global.shared::cta.tile.bulk_group [%0, {" FROM_2                \
                  "}], [%1];" ::"l"(map),                                                                         \
                  "r"(shared), __VA_ARGS__                                                                        \
                  : "memory");                                                                                    \
   }                                                                                                              \
   __device__ __forceinline__ void tensor_add(const TensorMap* map, unsigned shared, PARAMETERS) {                \
-    asm volatile("cp.reduce.async.bulk.tensor." RANK ".global.shared::cta.add.tile.bulk_group [%0, {" STORE_AT   \
+    asm volatile("cp.reduce.async.bulk.tensor." RANK ".global.shared::cta.add.tile.bulk_group [%0, {" FROM_2     \
                  "}], [%1];" ::"l"(map),                                                                         \
                  "r"(shared), __VA_ARGS__                                                                        \
                  : "memory");                                                                                    \
   }
-#define PTX_COMMA ,
-
-PTX_TENSOR_COPY("1d", "%3", "%2", int x, "r"(x))
-PTX_TENSOR_COPY("2d", "%3, %4", "%2, %3", int x PTX_COMMA int y, "r"(x), "r"(y))
-PTX_TENSOR_COPY("3d", "%3, %4, %5", "%2, %3, %4", int x PTX_COMMA int y PTX_COMMA int z, "r"(x), "r"(y), "r"(z))
-PTX_TENSOR_COPY("4d", "%3, %4, %5, %6", "%2, %3, %4, %5", int x PTX_COMMA int y PTX_COMMA int z PTX_COMMA int u, "r"(x),
-                "r"(y), "r"(z), "r"(u))
-PTX_TENSOR_COPY("5d", "%3, %4, %5, %6, %7", "%2, %3, %4, %5, %6",
-                int x PTX_COMMA int y PTX_COMMA int z PTX_COMMA int u PTX_COMMA int v, "r"(x), "r"(y), "r"(z), "r"(u),
-                "r"(v))
-#undef PTX_COMMA
+PTX_EACH_RANK(PTX_TENSOR_COPY)
 #undef PTX_TENSOR_COPY
 
 }  // namespace ptx

@@ -61,33 +61,29 @@ __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
 
-#define PTX_WGMMA_TEXT(TYPE, N, D, A, B, P)                                                                    \
-  "{ .reg .pred p; setp.ne.b32 p, %" #P ", 0; wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #TYPE "." #TYPE \
-  " {" PTX_D##D "}, " A ", %" #B ", p, 1, 1, "
-
 // d = a * b, plus d where `accumulate` is not 0. N follows from the length of d. I0 to I6 number the operands after d.
-#define PTX_WGMMA(TYPE, N, I0, I1, I2, I3, I4, I5, I6)                                                               \
-  template <Major A = Major::K, Major B = Major::K>                                                                  \
-  __device__ __forceinline__ void wgmma_##TYPE##_ss(float (&d)[N / 2], unsigned long long a, unsigned long long b,   \
-                                                    int accumulate) {                                                \
-    asm volatile(PTX_WGMMA_TEXT(TYPE, N, I0, "%" #I0, I1, I2) "%" #I3 ", %" #I4 "; }"                                \
-                 : PTX_R##I0("+f")                                                                                   \
-                 : "l"(a), "l"(b), "r"(accumulate), "n"(A == Major::MN), "n"(B == Major::MN)                         \
-                 : "memory");                                                                                        \
-  }                                                                                                                  \
-  template <Major B = Major::K>                                                                                      \
-  __device__ __forceinline__ void wgmma_##TYPE##_rs(float (&d)[N / 2], const unsigned (&a)[4], unsigned long long b, \
-                                                    int accumulate) {                                                \
-    asm volatile(PTX_WGMMA_TEXT(TYPE, N, I0, "{%" #I0 ", %" #I1 ", %" #I2 ", %" #I3 "}", I4, I5) "%" #I6 "; }"       \
-                 : PTX_R##I0("+f")                                                                                   \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(B == Major::MN)          \
-                 : "memory");                                                                                        \
+#define PTX_WGMMA(TYPE, N, I0, I1, I2, I3, I4, I5, I6)                                                                 \
+  template <Major A = Major::K, Major B = Major::K>                                                                    \
+  __device__ __forceinline__ void wgmma_##TYPE##_ss(float (&d)[N / 2], unsigned long long a, unsigned long long b,     \
+                                                    int accumulate) {                                                  \
+    asm volatile(PTX_WGMMA_TEXT("k16.f32." #TYPE "." #TYPE, N, I0, "%" #I0, I1, I2, ", 1, 1, %" #I3 ", %" #I4)         \
+                 : PTX_OPERANDS(I0, "+f")                                                                              \
+                 : "l"(a), "l"(b), "r"(accumulate), "n"(A == Major::MN), "n"(B == Major::MN)                           \
+                 : "memory");                                                                                          \
+  }                                                                                                                    \
+  template <Major B = Major::K>                                                                                        \
+  __device__ __forceinline__ void wgmma_##TYPE##_rs(float (&d)[N / 2], const unsigned (&a)[4], unsigned long long b,   \
+                                                    int accumulate) {                                                  \
+    asm volatile(PTX_WGMMA_TEXT("k16.f32." #TYPE "." #TYPE, N, I0, "{%" #I0 ", %" #I1 ", %" #I2 ", %" #I3 "}", I4, I5, \
+                                ", 1, 1, %" #I6)                                                                       \
+                 : PTX_OPERANDS(I0, "+f")                                                                              \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(B == Major::MN)            \
+                 : "memory");                                                                                          \
   }
 
 PTX_WGMMA_FLOAT_N(PTX_WGMMA, bf16)
 PTX_WGMMA_FLOAT_N(PTX_WGMMA, f16)
 #undef PTX_WGMMA
-#undef PTX_WGMMA_TEXT
 
 }  // namespace ptx
 

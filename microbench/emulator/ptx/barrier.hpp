@@ -3,8 +3,6 @@
 
 namespace ptx {
 
-inline void barrier_sync(unsigned id, unsigned threads) { emulator::barrier_sync(id, threads); }
-inline void barrier_arrive(unsigned id, unsigned threads) { emulator::barrier_arrive(id, threads); }
-inline void fence_proxy_async() { emulator::fence_proxy_async(); }
+using emulator::barrier_arrive, emulator::barrier_sync, emulator::fence_proxy_async;
 
 }  // namespace ptx

@@ -13,18 +13,13 @@ inline dim cluster_index() { return dim_of(emulator::place->cluster); }
 
 inline void cluster_arrive() { emulator::cluster_arrive(false); }
 inline void cluster_arrive_relaxed() { emulator::cluster_arrive(true); }
-inline void cluster_wait() { emulator::cluster_wait(); }
+using emulator::cluster_wait, emulator::map_shared;
 inline void cluster_sync() {
   cluster_arrive();
   cluster_wait();
 }
 
-inline unsigned map_shared(unsigned address, unsigned rank) { return emulator::map_shared(address, rank); }
-inline unsigned load_cluster(unsigned address) {
-  unsigned value;
-  emulator::load_cluster(address, &value, sizeof value);
-  return value;
-}
+inline unsigned load_cluster(unsigned address) { return emulator::loaded<unsigned>(emulator::load_cluster, address); }
 inline void load_cluster4(unsigned (&values)[4], unsigned address) {
   emulator::load_cluster(address, values, sizeof values);
 }

@@ -11,7 +11,7 @@ inline void cp_async(unsigned shared, const void* global) {
   static_assert(Bytes == 4 || Bytes == 8, "cp.async.ca moves 4 or 8 bytes here; cp_async16 moves 16");
   emulator::cp_async(shared, reinterpret_cast<unsigned long long>(global), Bytes, Bytes);
 }
-inline void cp_async_commit() { emulator::cp_async_commit(); }
+using emulator::cp_async_commit;
 template <int Pending>
 inline void cp_async_wait() {
   emulator::cp_async_wait(Pending);

@@ -3,20 +3,14 @@
 
 namespace ptx {
 
-inline void mbarrier_init(unsigned bar, unsigned arrivals) { emulator::mbarrier_init(bar, arrivals); }
-inline void mbarrier_invalidate(unsigned bar) { emulator::mbarrier_invalidate(bar); }
-inline void fence_mbarrier_init() { emulator::fence_mbarrier_init(); }
+using emulator::fence_mbarrier_init, emulator::mbarrier_expect, emulator::mbarrier_init, emulator::mbarrier_invalidate;
+using emulator::mbarrier_test, emulator::mbarrier_wait;
 inline void mbarrier_arrive(unsigned bar) { emulator::mbarrier_arrive(bar, 1, 0); }
 inline void mbarrier_arrive_expect(unsigned bar, unsigned bytes) { emulator::mbarrier_arrive(bar, 1, bytes); }
-inline void mbarrier_expect(unsigned bar, unsigned bytes) { emulator::mbarrier_expect(bar, bytes); }
-inline bool mbarrier_test(unsigned bar, unsigned parity) { return emulator::mbarrier_test(bar, parity); }
-inline void mbarrier_wait(unsigned bar, unsigned parity) { emulator::mbarrier_wait(bar, parity); }
 
 // Scopes are one here: every arrival releases to the whole cluster.
 inline void mbarrier_arrive_remote(unsigned mapped) { emulator::mbarrier_arrive(mapped, 1, 0); }
-inline void mbarrier_arrive_expect_remote(unsigned mapped, unsigned bytes) {
-  emulator::mbarrier_arrive(mapped, 1, bytes);
-}
+inline void mbarrier_arrive_expect_remote(unsigned bar, unsigned bytes) { mbarrier_arrive_expect(bar, bytes); }
 inline void mbarrier_arrive_cluster(unsigned mapped) { emulator::mbarrier_arrive(mapped, 1, 0); }
 inline void mbarrier_wait_cluster(unsigned bar, unsigned parity) { emulator::mbarrier_wait(bar, parity); }
 

@@ -3,17 +3,11 @@
 
 namespace ptx {
 
-inline u64 load(u64 address) {
-  u64 value;
-  emulator::load_global(address, &value, sizeof value);
-  return value;
-}
+using emulator::shared_base;
 
-inline vec4 load4(u64 address) {
-  vec4 v;
-  emulator::load_global(address, &v, sizeof v);
-  return v;
-}
+inline u64 load(u64 address) { return emulator::loaded<u64>(emulator::load_global, address); }
+
+inline vec4 load4(u64 address) { return emulator::loaded<vec4>(emulator::load_global, address); }
 
 inline vec4 load4_cg(u64 address) { return load4(address); }
 
@@ -27,28 +21,14 @@ inline void store_if(bool really, u64 address, u32 value) {
   if (really) emulator::store_global(address, &value, sizeof value);
 }
 
-inline u32 shared_base() { return emulator::shared_base(); }
-
 inline void store_shared(u32 address, u32 value) { emulator::store_shared(address, &value, sizeof value); }
 
 inline void store_shared4(u32 address, vec4 v) { emulator::store_shared(address, &v, sizeof v); }
 
-inline u32 load_shared(u32 address) {
-  u32 value;
-  emulator::load_shared(address, &value, sizeof value);
-  return value;
-}
+inline u32 load_shared(u32 address) { return emulator::loaded<u32>(emulator::load_shared, address); }
 
-inline u64 load_shared2(u32 address) {
-  u64 value;
-  emulator::load_shared(address, &value, sizeof value);
-  return value;
-}
+inline u64 load_shared2(u32 address) { return emulator::loaded<u64>(emulator::load_shared, address); }
 
-inline vec4 load_shared4(u32 address) {
-  vec4 v;
-  emulator::load_shared(address, &v, sizeof v);
-  return v;
-}
+inline vec4 load_shared4(u32 address) { return emulator::loaded<vec4>(emulator::load_shared, address); }
 
 }  // namespace ptx

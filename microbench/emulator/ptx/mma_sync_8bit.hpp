@@ -3,17 +3,11 @@
 
 namespace ptx {
 
-#define PTX_MMA(NAME, K, A, B, D_TYPE, D_WORDS, SUMS)                                                                \
-  inline void mma_m16n8k##K##_##NAME(D_TYPE(&d)[D_WORDS], const unsigned (&a)[K / 8], const unsigned (&b)[K / 16]) { \
-    emulator::mma_m16n8("mma.m16n8k" #K "." #SUMS "." #NAME, d, a, b, K, emulator::Type::A, emulator::Type::B,       \
-                        emulator::Sums::SUMS);                                                                       \
-  }
-
-#define PTX_MMA_INTEGER(NAME, A, B)              \
-  PTX_MMA(NAME, 16, A, B, int, 4, s32)           \
-  PTX_MMA(NAME, 32, A, B, int, 4, s32)           \
-  PTX_MMA(NAME##_sat, 16, A, B, int, 4, s32_sat) \
-  PTX_MMA(NAME##_sat, 32, A, B, int, 4, s32_sat)
+#define PTX_MMA_INTEGER(NAME, A, B)                  \
+  PTX_MMA(16, 16, NAME, A, B, int, 4, s32)           \
+  PTX_MMA(32, 32, NAME, A, B, int, 4, s32)           \
+  PTX_MMA(16, 16, NAME##_sat, A, B, int, 4, s32_sat) \
+  PTX_MMA(32, 32, NAME##_sat, A, B, int, 4, s32_sat)
 
 PTX_MMA_INTEGER(s8, s8, s8)
 PTX_MMA_INTEGER(u8, u8, u8)
@@ -21,17 +15,16 @@ PTX_MMA_INTEGER(s8_u8, s8, u8)
 PTX_MMA_INTEGER(u8_s8, u8, s8)
 #undef PTX_MMA_INTEGER
 
-#define PTX_MMA_FP8(NAME, A, B)             \
-  PTX_MMA(NAME, 16, A, B, float, 4, f32)    \
-  PTX_MMA(NAME, 32, A, B, float, 4, f32)    \
-  PTX_MMA(NAME, 16, A, B, unsigned, 2, f16) \
-  PTX_MMA(NAME, 32, A, B, unsigned, 2, f16)
+#define PTX_MMA_FP8(NAME, A, B)                 \
+  PTX_MMA(16, 16, NAME, A, B, float, 4, f32)    \
+  PTX_MMA(32, 32, NAME, A, B, float, 4, f32)    \
+  PTX_MMA(16, 16, NAME, A, B, unsigned, 2, f16) \
+  PTX_MMA(32, 32, NAME, A, B, unsigned, 2, f16)
 
 PTX_MMA_FP8(e4m3, e4m3, e4m3)
 PTX_MMA_FP8(e5m2, e5m2, e5m2)
 PTX_MMA_FP8(e4m3_e5m2, e4m3, e5m2)
 PTX_MMA_FP8(e5m2_e4m3, e5m2, e4m3)
 #undef PTX_MMA_FP8
-#undef PTX_MMA
 
 }  // namespace ptx

@@ -13,9 +13,7 @@ inline void bulk_load_multicast(unsigned shared, const void* global, unsigned by
                                 unsigned short ranks) {
   emulator::bulk_load(shared, reinterpret_cast<unsigned long long>(global), bytes, bar, ranks_of(ranks));
 }
-inline void bulk_send(unsigned to, unsigned from, unsigned bytes, unsigned bar) {
-  emulator::bulk_send(to, from, bytes, bar);
-}
+using emulator::bulk_send;
 
 template <class... Coordinates>
 inline void tensor_load_multicast(unsigned shared, const TensorMap* map, unsigned bar, unsigned short ranks,

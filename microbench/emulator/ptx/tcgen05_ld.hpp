@@ -3,8 +3,7 @@
 
 namespace ptx {
 
-inline void tcgen05_wait_ld() { emulator::tcgen05_wait_ld(); }
-inline void tcgen05_wait_st() { emulator::tcgen05_wait_st(); }
+using emulator::tcgen05_wait_ld, emulator::tcgen05_wait_st;
 
 #define PTX_TCGEN05_MOVE(SHAPE, LEAST)                                                                      \
   template <unsigned Count>                                                                                 \

@@ -3,8 +3,7 @@
 
 namespace ptx {
 
-inline void tcgen05_fence_before() { emulator::tcgen05_fence_before(); }
-inline void tcgen05_fence_after() { emulator::tcgen05_fence_after(); }
+using emulator::tcgen05_fence_after, emulator::tcgen05_fence_before;
 
 #define PTX_TCGEN05_MMA(NAME, FP8)                                                                                  \
   template <int Group = 1>                                                                                          \

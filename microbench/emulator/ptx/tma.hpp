@@ -9,7 +9,7 @@ inline void bulk_load(unsigned shared, const void* global, unsigned bytes, unsig
 inline void bulk_store(void* global, unsigned shared, unsigned bytes) {
   emulator::bulk_store(reinterpret_cast<unsigned long long>(global), shared, bytes);
 }
-inline void bulk_commit() { emulator::bulk_commit(); }
+using emulator::bulk_commit;
 template <int Pending>
 inline void bulk_wait() {
   emulator::bulk_wait(Pending, false);

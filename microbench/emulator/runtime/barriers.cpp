@@ -23,14 +23,13 @@ Barrier& barrier_of(u32 id) { return barriers[running->resident() * kBarriers + 
 
 // Returns true where this arrival completed the barrier.
 bool arrive(u32 id, u32 threads, bool syncs) {
-  if (id >= kBarriers) fail("barrier " + std::to_string(id) + ": a block has 0 to 15");
+  if (id >= kBarriers) fail("barrier ", id, ": a block has 0 to 15");
   if (!threads) threads = block.threads;
-  if (threads % kWarp && threads != block.threads) fail("a barrier counts whole warps, not " + std::to_string(threads));
-  if (threads > block.threads) fail("a barrier of more threads than the block has: " + std::to_string(threads));
+  if (threads % kWarp && threads != block.threads) fail("a barrier counts whole warps, not ", threads);
+  if (threads > block.threads) fail("a barrier of more threads than the block has: ", threads);
   Barrier& barrier = barrier_of(id);
   if (barrier.arrived && barrier.expected != threads)
-    fail("barrier " + std::to_string(id) + " expects " + std::to_string(barrier.expected) +
-         " threads, and this thread says " + std::to_string(threads));
+    fail("barrier ", id, " expects ", barrier.expected, " threads, and this thread says ", threads);
   barrier.expected = threads;
   release(running->thread, barrier.clock);
   if (syncs) barrier.syncing.push_back(running->thread);
@@ -46,10 +45,7 @@ bool arrive(u32 id, u32 threads, bool syncs) {
 
 }  // namespace
 
-void barriers_reset() {
-  barriers.clear();
-  barriers.resize(machine.blocks * kBarriers);
-}
+void barriers_reset() { renew(barriers, machine.blocks * kBarriers); }
 
 void barrier_sync(u32 id, u32 threads) {
   if (!arrive(id, threads, true)) wait_in(barrier_of(id).waiters, "bar.sync", id);
@@ -58,9 +54,7 @@ void barrier_sync(u32 id, u32 threads) {
 void barrier_arrive(u32 id, u32 threads) { arrive(id, threads, false); }
 
 void syncwarp(u32 mask) {
-  struct Nothing {
-  } nothing;
-  collective("bar.warp.sync", mask, nothing, [mask](Nothing**) {
+  meet("bar.warp.sync", mask, [mask] {
     Clock joined;
     u32 first = running->warp() * kWarp, lanes = block.lanes(running->warp());
     for (u32 lane = 0; lane < lanes; ++lane)

@@ -61,6 +61,12 @@ struct Fiber {
 
 using Waiters = std::vector<Fiber*>;
 
+// What a launch begins with: so many fresh ones.
+template <class T>
+void renew(std::vector<T>& all, std::size_t count) {
+  all = std::vector<T>(count);
+}
+
 // A piece of work that the hardware may do now or later. Shared: a queue and a commit group may both hold it.
 struct AsyncWork {
   std::function<void()> action;
@@ -95,8 +101,22 @@ struct Machine {
 extern Machine machine;
 extern Fiber* running;
 
+// For messages: strings as they are, numbers in decimal.
+inline const std::string& as_text(const std::string& text) { return text; }
+inline const char* as_text(const char* text) { return text; }
+inline std::string as_text(long long number) { return std::to_string(number); }
+template <class... Parts>
+std::string joined(const Parts&... parts) {
+  std::string text;
+  ((text += as_text(parts)), ...);
+  return text;
+}
 // Throws Failure: the message, then block and thread.
 [[noreturn]] void fail(const std::string& message);
+template <class First, class Second, class... Rest>
+[[noreturn]] void fail(const First& first, const Second& second, const Rest&... rest) {
+  fail(joined(first, second, rest...));
+}
 // The same where nothing may be thrown: the running fiber is never resumed.
 [[noreturn]] void abandon(const std::string& error);
 
@@ -113,6 +133,10 @@ Async start(std::function<void()> action, bool must_run);
 u64 chance(u64 below);
 
 std::string hex(u64 value);
+std::string coordinates(Dim3 at);
+// The grid, counted in clusters; and the place of a number in a grid of this size.
+Dim3 clusters();
+Dim3 place_in(Dim3 size, u32 number);
 // "thread 5", and in a cluster "thread 5 of the block of rank 1".
 std::string thread_name(u32 thread);
 std::string of_rank(u32 resident);

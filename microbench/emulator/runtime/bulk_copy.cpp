@@ -15,15 +15,14 @@ namespace {
 std::vector<CopyGroups> stores;  // by thread
 
 void check_bytes(u32 bytes) {
-  if (!bytes || bytes % 16) fail("cp.async.bulk of " + std::to_string(bytes) + " bytes: a multiple of 16 is needed");
+  if (!bytes || bytes % 16) fail("cp.async.bulk of ", bytes, " bytes: a multiple of 16 is needed");
 }
 
 }  // namespace
 
 void copies_reset() {
   cp_async_reset();
-  stores.clear();
-  stores.resize(machine.thread_slots());
+  renew(stores, machine.thread_slots());
 }
 
 void copies_thread_finished() {
@@ -51,12 +50,9 @@ void start_one(u32 shared, u32 bytes, u32 mbarrier, const std::function<void(u32
 void start_load(u32 shared, u32 bytes, u32 mbarrier, u32 ranks, const std::function<void(u32)>& action,
                 const char* what) {
   if (resident_of(shared) != resident_of(mbarrier))
-    fail(std::string(what) + ": the destination " + hex(shared) + " and the mbarrier " + hex(mbarrier) +
-         " lie in two blocks");
+    fail(what, ": the destination ", hex(shared), " and the mbarrier ", hex(mbarrier), " lie in two blocks");
   if (!ranks) return start_one(shared, bytes, mbarrier, action, what);
-  if (ranks >> cluster_blocks)
-    fail(std::string(what) + ": the mask " + hex(ranks) + " names a rank of a cluster of " +
-         std::to_string(cluster_blocks));
+  if (ranks >> cluster_blocks) fail(what, ": the mask ", hex(ranks), " names a rank of a cluster of ", cluster_blocks);
   for (u32 rank = 0; rank < cluster_blocks; ++rank)
     if (ranks >> rank & 1) {
       u32 to = peer(rank, what);

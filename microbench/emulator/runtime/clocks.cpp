@@ -80,12 +80,10 @@ void thread_knows(u32 thread, Moment moment) {
 std::string actor_name(u32 actor) {
   if (is_thread(actor)) return thread_name(actor);
   u32 number = actor - first_warp(), slots = block.warp_slots();
-  if (actor < first_mbarrier())
-    return "a collective of warp " + std::to_string(number % slots) + of_rank(number / slots);
+  if (actor < first_mbarrier()) return joined("a collective of warp ", number % slots, of_rank(number / slots));
   if (actor >= tensor_actors()) return "the tensor cores";
   number = actor - first_mbarrier();
-  return "a copy that completes on mbarrier number " + std::to_string(number % kMbarriers) +
-         of_rank(number / kMbarriers);
+  return joined("a copy that completes on mbarrier number ", number % kMbarriers, of_rank(number / kMbarriers));
 }
 
 }  // namespace emulator

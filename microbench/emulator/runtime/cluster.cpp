@@ -37,7 +37,7 @@ void complete(ClusterBarrier& barrier, u32 thread) {
 
 void arrive(u32 thread, bool relaxed) {
   if (turns[thread] != Turn::away)
-    fail("barrier.cluster.arrive: " + thread_name(thread) + " arrived before, and did not wait");
+    fail("barrier.cluster.arrive: ", thread_name(thread), " arrived before, and did not wait");
   ClusterBarrier& barrier = barrier_of(thread);
   if (relaxed)
     release_inits(thread, barrier.inits);
@@ -51,8 +51,7 @@ void arrive(u32 thread, bool relaxed) {
 }  // namespace
 
 void clusters_reset() {
-  barriers.clear();
-  barriers.resize(machine.blocks / cluster_blocks);
+  renew(barriers, machine.blocks / cluster_blocks);
   for (ClusterBarrier& barrier : barriers) barrier.alive = cluster_blocks * block.threads;
   turns.assign(machine.thread_slots(), Turn::away);
 }
@@ -112,8 +111,7 @@ u32 add_cluster(u32 address, u32 value) {
 // A launch without clusters has one of one block, but an H100 stops these in it with an illegal instruction, also where
 // they address the block's own memory; plain stores and multicasts to oneself it takes.
 void needs_clusters(const char* what) {
-  if (cluster_blocks == 1)
-    fail(std::string(what) + " in a launch without clusters: a GPU calls it an illegal instruction");
+  if (cluster_blocks == 1) fail(what, " in a launch without clusters: a GPU calls it an illegal instruction");
 }
 
 // A store that an mbarrier beside its destination counts. Not of the async proxy: no fence stands between.
@@ -121,7 +119,7 @@ void store_async(u32 address, const void* value, u32 bytes, u32 mbarrier) {
   const char* what = "st.async";
   needs_clusters(what);
   if (resident_of(address) != resident_of(mbarrier))
-    fail("st.async: the destination " + hex(address) + " and the mbarrier " + hex(mbarrier) + " lie in two blocks");
+    fail("st.async: the destination ", hex(address), " and the mbarrier ", hex(mbarrier), " lie in two blocks");
   u8* to = cluster_at(address, bytes, bytes, what);
   Moment moment = copy_joins(mbarrier);
   note_write(address, bytes, moment, clock_of(running->thread), Proxy::generic, what);

@@ -14,13 +14,10 @@ std::vector<CopyGroups> pipelines;  // by thread
 
 }  // namespace
 
-void cp_async_reset() {
-  pipelines.clear();
-  pipelines.resize(machine.thread_slots());
-}
+void cp_async_reset() { renew(pipelines, machine.thread_slots()); }
 
 void cp_async(u32 shared, u64 global, u32 bytes, u32 used) {
-  if (used > bytes) fail("cp.async reads " + std::to_string(used) + " bytes to write " + std::to_string(bytes));
+  if (used > bytes) fail("cp.async reads ", used, " bytes to write ", bytes);
   u32 thread = running->thread;
   u8* to = shared_at(shared, bytes, bytes, "cp.async");
   const u8* from = used ? global_at(global, used, bytes, "cp.async") : nullptr;

@@ -47,7 +47,7 @@ char* stacks(std::size_t count) {
     if (memory) munmap(memory, slots * kSlot);
     void* mapped =
         mmap(nullptr, count * kSlot, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapped == MAP_FAILED) throw Failure("no memory for the stacks of " + std::to_string(count) + " threads");
+    if (mapped == MAP_FAILED) throw Failure(joined("no memory for the stacks of ", count, " threads"));
     memory = static_cast<char*>(mapped);
     slots = count;
     for (std::size_t i = 0; i < count; ++i) mprotect(memory + i * kSlot, kPage, PROT_NONE);

@@ -41,8 +41,8 @@ std::string global_trouble(u64 address, u64 bytes) {
   const auto* near = around(address);
   if (!near) return "global address " + hex(address) + " belongs to no buffer";
   long long offset = static_cast<long long>(address - near->first);
-  return "global access at byte " + std::to_string(offset) + (bytes ? " of " + std::to_string(bytes) + " bytes" : "") +
-         ", in a buffer of " + std::to_string(near->second.bytes) + " bytes";
+  return joined("global access at byte ", offset, bytes ? joined(" of ", bytes, " bytes") : "", ", in a buffer of ",
+                near->second.bytes, " bytes");
 }
 
 GlobalCell* global_cells(u64 address, u64& start) {
@@ -56,7 +56,7 @@ GlobalCell* global_cells(u64 address, u64& start) {
   if (latest->cells) return latest->cells;
   void* mapped =
       mmap(nullptr, cells_bytes(*latest), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) throw Failure("no memory to watch " + std::to_string(latest->bytes) + " bytes for races");
+  if (mapped == MAP_FAILED) throw Failure(joined("no memory to watch ", latest->bytes, " bytes for races"));
   return latest->cells = static_cast<GlobalCell*>(mapped);
 }
 
@@ -68,14 +68,13 @@ void global_cells_reset() {
 }
 
 u8* global_at(u64 address, u32 bytes, u32 alignment, const char* what) {
-  if (address % alignment)
-    fail(std::string(what) + ": global address " + hex(address) + " is not a multiple of " + std::to_string(alignment));
+  if (address % alignment) fail(what, ": global address ", hex(address), " is not a multiple of ", alignment);
   auto after = allocations.upper_bound(address);
   if (after != allocations.begin()) {
     const auto& [start, allocation] = *--after;
     if (address + bytes <= start + allocation.bytes) return reinterpret_cast<u8*>(address);
   }
-  fail("out of bounds: " + std::string(what) + ": " + global_trouble(address, bytes));
+  fail("out of bounds: ", what, ": ", global_trouble(address, bytes));
 }
 
 void load_global(u64 address, void* value, u32 bytes) {

@@ -49,10 +49,7 @@ bool is_ordered(const GlobalTouch& earlier, u32 cluster, bool update) {
 
 std::string name_of(const GlobalTouch& earlier, u32 cluster) {
   if (earlier.who == cluster + 1) return actor_name(earlier.actor);
-  Dim3 size{grid_dim.x / cluster_dim.x, grid_dim.y / cluster_dim.y, grid_dim.z / cluster_dim.z};
-  u32 number = earlier.who - 1;
-  return (cluster_blocks > 1 ? "cluster " : "block ") + std::to_string(number % size.x) + "," +
-         std::to_string(number / size.x % size.y) + "," + std::to_string(number / (size.x * size.y));
+  return joined(cluster_blocks > 1 ? "cluster " : "block ", coordinates(place_in(clusters(), earlier.who - 1)));
 }
 
 struct Touching {
@@ -65,8 +62,8 @@ struct Touching {
   [[noreturn]] void report(const GlobalTouch& earlier, const char* kind) const {
     static const char* const names[] = {"read", "write", "atomic update"};
     bool within = earlier.who == mine.who;
-    fail((within ? "race: " : "race between blocks: ") + std::string(names[static_cast<int>(access)]) + " (" +
-         global_trouble(address, bytes) + ") is not ordered after the " + kind + " by " + name_of(earlier, cluster()) +
+    fail((within ? "race: " : "race between blocks: "), names[static_cast<int>(access)], " (",
+         global_trouble(address, bytes), ") is not ordered after the ", kind, " by ", name_of(earlier, cluster()),
          (within ? "" : "; a GPU runs blocks in any order"));
   }
 

@@ -73,9 +73,9 @@ std::string describe_fault() {
     long stack = stack_overflow(fault_address);
     if (stack >= 0) {
       u32 thread = machine.fibers[static_cast<std::size_t>(stack)].thread;
-      fail("the stack of " + thread_name(thread) + " overflowed: its arrays are too large");
+      fail("the stack of ", thread_name(thread), " overflowed: its arrays are too large");
     }
-    fail("out of bounds: " + global_trouble(reinterpret_cast<u64>(fault_address), 0));
+    fail("out of bounds: ", global_trouble(reinterpret_cast<u64>(fault_address), 0));
   } catch (const Failure& failure) {
     return failure.what();
   }
@@ -83,25 +83,24 @@ std::string describe_fault() {
 
 void check_arguments(const Launch& launch, const u32* bytes, u32 count) {
   if (count != launch.argument_count)
-    throw Failure("the kernel takes " + std::to_string(count) + " arguments, and " +
-                  std::to_string(launch.argument_count) + " were given");
+    throw Failure(joined("the kernel takes ", count, " arguments, and ", launch.argument_count, " were given"));
   for (u32 i = 0; i < count; ++i)
     if (bytes[i] != launch.argument_bytes[i])
-      throw Failure("argument " + std::to_string(i) + " is of " + std::to_string(launch.argument_bytes[i]) +
-                    " bytes, and the kernel takes " + std::to_string(bytes[i]));
+      throw Failure(
+          joined("argument ", i, " is of ", launch.argument_bytes[i], " bytes, and the kernel takes ", bytes[i]));
 }
 
 void prepare(const Launch& launch) {
   block_dim = {launch.block[0], launch.block[1], launch.block[2]};
   grid_dim = {launch.grid[0], launch.grid[1], launch.grid[2]};
   u64 threads = u64{block_dim.x} * block_dim.y * block_dim.z;
-  if (threads < 1 || threads > 1024) throw Failure("a block has 1 to 1024 threads, not " + std::to_string(threads));
+  if (threads < 1 || threads > 1024) throw Failure(joined("a block has 1 to 1024 threads, not ", threads));
   if (launch.smem_bytes > 227 * 1024)
-    throw Failure("a block has at most 227 KiB of shared memory, not " + std::to_string(launch.smem_bytes) + " bytes");
+    throw Failure(joined("a block has at most 227 KiB of shared memory, not ", launch.smem_bytes, " bytes"));
   cluster_dim = {launch.cluster[0], launch.cluster[1], launch.cluster[2]};
   cluster_blocks = cluster_dim.x * cluster_dim.y * cluster_dim.z;
   if (cluster_blocks > kMostClusterBlocks)
-    throw Failure("a cluster has at most 8 blocks, not " + std::to_string(cluster_blocks));
+    throw Failure(joined("a cluster has at most 8 blocks, not ", cluster_blocks));
   if (grid_dim.x % cluster_dim.x || grid_dim.y % cluster_dim.y || grid_dim.z % cluster_dim.z)
     throw Failure("the grid is no multiple of the cluster in every dimension");
   block.threads = static_cast<u32>(threads);
@@ -111,8 +110,6 @@ void prepare(const Launch& launch) {
   machine.switches = 0;
   race_reports = launch.races != 0;
 }
-
-Dim3 place_in(Dim3 size, u32 number) { return {number % size.x, number / size.x % size.y, number / (size.x * size.y)}; }
 
 // Every cluster of the grid by number, in the order in which they run: no GPU promises any.
 std::vector<u32> order_of_clusters() {
@@ -131,8 +128,7 @@ std::size_t next_batch(std::size_t left) {
 }
 
 void admit(u32 number) {
-  Dim3 clusters{grid_dim.x / cluster_dim.x, grid_dim.y / cluster_dim.y, grid_dim.z / cluster_dim.z};
-  Dim3 at = place_in(clusters, number);
+  Dim3 at = place_in(clusters(), number);
   for (u32 rank = 0; rank < cluster_blocks; ++rank) {
     Dim3 in = place_in(cluster_dim, rank);
     Dim3 index{at.x * cluster_dim.x + in.x, at.y * cluster_dim.y + in.y, at.z * cluster_dim.z + in.z};

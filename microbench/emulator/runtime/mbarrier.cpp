@@ -38,17 +38,16 @@ bool knows(u32 thread, Moment init) {
 Mbarrier& find(u32 address, const char* what) {
   cluster_at(address, 8, 8, what);
   auto found = mbarriers.find(address);
-  if (found == mbarriers.end()) fail(std::string(what) + ": no mbarrier was initialised at " + hex(address));
+  if (found == mbarriers.end()) fail(what, ": no mbarrier was initialised at ", hex(address));
   Mbarrier& mbarrier = found->second;
   if (!race_reports) return mbarrier;
   std::string at = " at " + hex(address);
   if (!knows(running->thread, mbarrier.initialised))
-    fail(std::string("race: ") + what + at + " is not ordered after mbarrier.init by " +
-         thread_name(mbarrier.initialiser) +
+    fail("race: ", what, at, " is not ordered after mbarrier.init by ", thread_name(mbarrier.initialiser),
          (mbarrier.fenced.clock == kPending ? ", which came without fence.mbarrier_init" : ""));
   if (resident_of(address) != running->resident() && !knows(running->thread, mbarrier.fenced))
-    fail(std::string("fence: ") + what + at + of_rank(resident_of(address)) + ", but " +
-         thread_name(mbarrier.initialiser) + " initialised it without fence.mbarrier_init before the cluster barrier");
+    fail("fence: ", what, at, of_rank(resident_of(address)), ", but ", thread_name(mbarrier.initialiser),
+         " initialised it without fence.mbarrier_init before the cluster barrier");
   visit(address, now(running->thread));
   return mbarrier;
 }
@@ -69,7 +68,7 @@ void expect(Mbarrier& mbarrier, long long bytes) {
   mbarrier.bytes += bytes;
   if (bytes > 0) mbarrier.promised += bytes;
   if (mbarrier.bytes > kMostBytes || mbarrier.bytes < -kMostBytes)
-    fail("mbarrier at " + hex(mbarrier.address) + ": the count of bytes left its range");
+    fail("mbarrier at ", hex(mbarrier.address), ": the count of bytes left its range");
 }
 
 void complete_phase(Mbarrier& mbarrier) {
@@ -94,8 +93,8 @@ std::string progress_at(u32 address) {
   auto found = mbarriers.find(address);
   if (found == mbarriers.end()) return "";
   const Mbarrier& at = found->second;
-  return " (" + std::to_string(at.expected - at.pending) + " of " + std::to_string(at.expected) + " arrivals, " +
-         std::to_string(at.promised - at.bytes) + " of " + std::to_string(at.promised) + " bytes)";
+  return joined(" (", at.expected - at.pending, " of ", at.expected, " arrivals, ", at.promised - at.bytes, " of ",
+                at.promised, " bytes)");
 }
 
 void fence_mbarrier_init() { fence_inits(running->thread); }
@@ -121,14 +120,11 @@ void acquire_inits(u32 thread, const Clock& from) {
 void mbarrier_init(u32 address, u32 arrivals) {
   u32 thread = running->thread;
   shared_at(address, 8, 8, "mbarrier.init");
-  if (arrivals < 1 || arrivals > kMostArrivals) fail("mbarrier.init of " + std::to_string(arrivals) + " arrivals");
-  if (mbarriers.count(address)) fail("mbarrier.init at " + hex(address) + ", which holds an mbarrier already");
+  if (arrivals < 1 || arrivals > kMostArrivals) fail("mbarrier.init of ", arrivals, " arrivals");
+  if (mbarriers.count(address)) fail("mbarrier.init at ", hex(address), ", which holds an mbarrier already");
   note_write(address, 8, now(thread), clock_of(thread), Proxy::generic, "mbarrier.init");
   mark_mbarrier(address, true);
-  Mbarrier made{};
-  made.address = address;
-  made.expected = made.pending = arrivals;
-  made.number = made_in[resident_of(address)]++;
+  Mbarrier made{address, arrivals, arrivals, made_in[resident_of(address)]++};
   made.initialiser = thread;
   made.initialised = now(thread);
   mbarriers.emplace(address, std::move(made));
@@ -143,8 +139,7 @@ void mbarrier_invalidate(u32 address) {
 void mbarrier_arrive(u32 address, u32 arrivals, u32 expected_bytes) {
   Mbarrier& mbarrier = find(address, "mbarrier.arrive");
   if (mbarrier.pending < arrivals)
-    fail("mbarrier.arrive at " + hex(address) + ": more arrivals than the " + std::to_string(mbarrier.expected) +
-         " of its phase");
+    fail("mbarrier.arrive at ", hex(address), ": more arrivals than the ", mbarrier.expected, " of its phase");
   expect(mbarrier, expected_bytes);
   release(running->thread, mbarrier.arrived);
   mbarrier.pending -= arrivals;
@@ -175,18 +170,18 @@ void mbarrier_wait(u32 address, u32 parity) {
 Moment copy_joins(u32 address) {
   Mbarrier& mbarrier = find(address, "a bulk copy");
   if (race_reports && mbarrier.fenced.clock == kPending)
-    fail("proxy: a bulk copy completes on the mbarrier at " + hex(address) + ", but " +
-         thread_name(mbarrier.initialiser) + " initialised it without fence.mbarrier_init");
+    fail("proxy: a bulk copy completes on the mbarrier at ", hex(address), ", but ", thread_name(mbarrier.initialiser),
+         " initialised it without fence.mbarrier_init");
   return {mbarrier_actor(resident_of(address), mbarrier.number), mbarrier.phase + 1};
 }
 
 void complete_bytes(u32 address, u32 bytes, Moment joined) {
   landing_at(address, 8, 8, "the completion of a bulk copy");
   auto found = mbarriers.find(address);
-  if (found == mbarriers.end()) fail("a bulk copy completes on the mbarrier at " + hex(address) + ", which is gone");
+  if (found == mbarriers.end()) fail("a bulk copy completes on the mbarrier at ", hex(address), ", which is gone");
   Mbarrier& mbarrier = found->second;
   if (mbarrier.phase + 1 != joined.clock)
-    fail("mbarrier at " + hex(address) + ": " + std::to_string(bytes) +
+    fail("mbarrier at ", hex(address), ": ", bytes,
          " bytes of a copy land after its phase was complete; more bytes were copied than expected");
   expect(mbarrier, -static_cast<long long>(bytes));
   complete_phase(mbarrier);
@@ -195,11 +190,10 @@ void complete_bytes(u32 address, u32 bytes, Moment joined) {
 void arrive_later(u32 address, const Clock& done) {
   landing_at(address, 8, 8, "the arrival of tcgen05.commit");
   auto found = mbarriers.find(address);
-  if (found == mbarriers.end()) fail("a tcgen05.commit arrives at the mbarrier at " + hex(address) + ", which is gone");
+  if (found == mbarriers.end()) fail("a tcgen05.commit arrives at the mbarrier at ", hex(address), ", which is gone");
   Mbarrier& mbarrier = found->second;
   if (!mbarrier.pending)
-    fail("tcgen05.commit at " + hex(address) + ": more arrivals than the " + std::to_string(mbarrier.expected) +
-         " of its phase");
+    fail("tcgen05.commit at ", hex(address), ": more arrivals than the ", mbarrier.expected, " of its phase");
   join(mbarrier.arrived, done);
   --mbarrier.pending;
   complete_phase(mbarrier);

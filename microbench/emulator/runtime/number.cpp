@@ -7,18 +7,9 @@ namespace emulator {
 
 namespace {
 
-float half_value(u16 bits) {
-  _Float16 half;
-  std::memcpy(&half, &bits, sizeof half);
-  return static_cast<float>(half);
-}
+float half_value(u16 bits) { return static_cast<float>(bits_as<_Float16>(bits)); }
 
-u16 half_bits(float value) {
-  auto half = static_cast<_Float16>(value);
-  u16 bits;
-  std::memcpy(&bits, &half, sizeof bits);
-  return bits;
-}
+u16 half_bits(float value) { return bits_as<u16>(static_cast<_Float16>(value)); }
 
 // e4m3 has 4 bits of exponent, bias 7, and no infinity: the last code is the NaN. e5m2 is the upper half of an f16.
 float fp8_value(u8 bits, Type type) {
@@ -58,22 +49,12 @@ u8 fp8_bits(float value, Type type) {
 }  // namespace
 
 float widen(u32 bits, Type type) {
-  switch (type) {
-    case Type::f16:
-      return half_value(static_cast<u16>(bits));
-    case Type::bf16:
-      return f32_of(bits << 16);
-    case Type::tf32:
-      return f32_of(bits & ~0x1FFFu);  // the lower 13 bits of its register are ignored
-    case Type::e4m3:
-      return e4m3_values[bits & 0xFF];
-    case Type::e5m2:
-      return e5m2_values[bits & 0xFF];
-    case Type::s8:
-      return static_cast<signed char>(bits);
-    case Type::u8:
-      break;
-  }
+  if (type == Type::f16) return half_value(static_cast<u16>(bits));
+  if (type == Type::bf16) return f32_of(bits << 16);
+  if (type == Type::tf32) return f32_of(bits & ~0x1FFFu);  // the lower 13 bits of its register are ignored
+  if (type == Type::e4m3) return e4m3_values[bits & 0xFF];
+  if (type == Type::e5m2) return e5m2_values[bits & 0xFF];
+  if (type == Type::s8) return static_cast<signed char>(bits);
   return static_cast<u8>(bits);
 }
 

@@ -15,17 +15,8 @@ inline float element(const u32* words, u32 index, Type type) {
   return widen(words[index / P] >> index % P * (32 / P), type);
 }
 
-inline float f32_of(u32 word) {
-  float value;
-  std::memcpy(&value, &word, sizeof value);
-  return value;
-}
-
-inline u32 bits_of(float value) {
-  u32 word;
-  std::memcpy(&word, &value, sizeof word);
-  return word;
-}
+inline float f32_of(u32 word) { return bits_as<float>(word); }
+inline u32 bits_of(float value) { return bits_as<u32>(value); }
 
 // A sum of s32 with what an instruction adds to it: up to 32 products of 8 bits, exact in an f32.
 inline u32 add_s32(u32 old, float more, Sums sums) {

@@ -34,24 +34,20 @@ void run_work(std::size_t index) {
   work->finish();
 }
 
-std::string coordinates(Dim3 at) {
-  return std::to_string(at.x) + "," + std::to_string(at.y) + "," + std::to_string(at.z);
-}
-
 std::string who_waits() {
   std::map<std::string, u32> counts;
   for (const Fiber& fiber : machine.fibers) {
     std::string at = machine.blocks > 1 ? "block " + coordinates(fiber.place.block) + " " : "";
-    at += "warp " + std::to_string(fiber.warp() % block.warp_slots()) + " ";
+    at += joined("warp ", fiber.warp() % block.warp_slots(), " ");
     if (fiber.finished)
       at += "finished";
     else
-      at += std::string("at ") + (fiber.waits_for ? fiber.waits_for : "a polling loop") +
-            (fiber.waits_at ? " " + hex(fiber.waits_at) : "") + (fiber.waits_for ? progress_at(fiber.waits_at) : "");
+      at += joined("at ", fiber.waits_for ? fiber.waits_for : "a polling loop",
+                   fiber.waits_at ? " " + hex(fiber.waits_at) : "", fiber.waits_for ? progress_at(fiber.waits_at) : "");
     ++counts[at];
   }
   std::string text;
-  for (const auto& [at, count] : counts) text += (text.empty() ? "" : "; ") + at + " x" + std::to_string(count);
+  for (const auto& [at, count] : counts) text += joined(text.empty() ? "" : "; ", at, " x", count);
   return text;
 }
 
@@ -69,7 +65,7 @@ Fiber* take_ready() {
 Fiber* choose() {
   if (machine.mode == Mode::random && !machine.work.empty() && chance(4) == 0) run_work(chance(machine.work.size()));
   while (machine.next == machine.ready.size()) {
-    if (machine.work.empty()) fail("deadlock: " + who_waits());
+    if (machine.work.empty()) fail("deadlock: ", who_waits());
     run_work(machine.mode == Mode::random ? chance(machine.work.size()) : 0);
   }
   return take_ready();
@@ -98,7 +94,6 @@ void fiber_main() {
     if (++machine.finished < machine.fibers.size()) next = choose();
   } catch (const std::exception& error) {
     machine.error = error.what();
-    next = nullptr;
   }
   if (!next) to_main();
   resume(next);
@@ -126,7 +121,7 @@ void run_blocks() {
   u32 in_flight = 0;
   for (const Async& work : machine.work) in_flight += work->must_run && !work->done;
   if (machine.error.empty() && in_flight)
-    machine.error = "the block ended with " + std::to_string(in_flight) + " asynchronous operations in flight";
+    machine.error = joined("the block ended with ", in_flight, " asynchronous operations in flight");
   running = nullptr;
 }
 
@@ -151,7 +146,7 @@ void wake(Waiters& waiters) {
 
 void poll() {
   if (++machine.idle_polls % (2 * static_cast<u32>(machine.fibers.size())) == 0 && !machine.work.empty()) run_work(0);
-  if (machine.idle_polls > kIdleTurns * machine.fibers.size()) fail("livelock: polled without end; " + who_waits());
+  if (machine.idle_polls > kIdleTurns * machine.fibers.size()) fail("livelock: polled without end; ", who_waits());
   machine.ready.push_back(running);
   switch_away();
 }
@@ -173,21 +168,27 @@ void fail(const std::string& message) {
   std::string where = " [block";
   if (running) {
     const Dim3& t = running->place.thread;
-    where += " " + coordinates(running->place.block) + " thread " + std::to_string(t.x);
-    if (block_dim.y * block_dim.z > 1) where += "," + std::to_string(t.y) + "," + std::to_string(t.z);
+    where += joined(" ", coordinates(running->place.block), " thread ", t.x);
+    if (block_dim.y * block_dim.z > 1) where += joined(",", t.y, ",", t.z);
   }
-  throw Failure(message + where + "]");
+  throw Failure(joined(message, where, "]"));
 }
 
 void fail(const char* message) { fail(std::string(message)); }
 
 std::string of_rank(u32 resident) {
-  return cluster_blocks > 1 ? " of the block of rank " + std::to_string(resident % cluster_blocks) : "";
+  return cluster_blocks > 1 ? joined(" of the block of rank ", resident % cluster_blocks) : "";
 }
 
 std::string thread_name(u32 thread) {
-  return "thread " + std::to_string(thread % block.thread_slots()) + of_rank(thread / block.thread_slots());
+  return joined("thread ", thread % block.thread_slots(), of_rank(thread / block.thread_slots()));
 }
+
+Dim3 clusters() { return {grid_dim.x / cluster_dim.x, grid_dim.y / cluster_dim.y, grid_dim.z / cluster_dim.z}; }
+
+Dim3 place_in(Dim3 size, u32 number) { return {number % size.x, number / size.x % size.y, number / (size.x * size.y)}; }
+
+std::string coordinates(Dim3 at) { return joined(at.x, ",", at.y, ",", at.z); }
 
 std::string hex(u64 value) {
   char text[24];

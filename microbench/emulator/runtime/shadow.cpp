@@ -20,10 +20,9 @@ struct Cell {
 std::vector<std::vector<Cell>> shadows;  // by resident block
 
 [[noreturn]] void report(u32 address, Moment by, const char* what, const char* earlier_kind, Moment earlier) {
-  std::string text = std::string("race: ") + what + " by " + actor_name(by.actor) + " at shared address " +
-                     hex(address) + " is not ordered after the " + earlier_kind + " by " + actor_name(earlier.actor);
-  if (earlier.clock == kPending) text += ", a copy that has not been waited for";
-  fail(text);
+  fail("race: ", what, " by ", actor_name(by.actor), " at shared address ", hex(address), " is not ordered after the ",
+       earlier_kind, " by ", actor_name(earlier.actor),
+       earlier.clock == kPending ? ", a copy that has not been waited for" : "");
 }
 
 // An actor is in order with itself, except with its own pending copies.
@@ -32,7 +31,7 @@ bool unordered(Moment earlier, Moment by, const Clock& seen) {
 }
 
 void check_writer(Cell& cell, u32 address, Moment by, const Clock& seen, const char* what) {
-  if (cell.mbarrier) fail(std::string(what) + " at shared address " + hex(address) + " touches an mbarrier");
+  if (cell.mbarrier) fail(what, " at shared address ", hex(address), " touches an mbarrier");
   Moment last{cell.writer, cell.write_clock};
   if (cell.writer != kNobody && unordered(last, by, seen)) report(address, by, what, "write", last);
 }
@@ -71,6 +70,7 @@ void add_reader(Cell& cell, Moment by, const Clock& seen) {
 
 template <class Function>
 void each_cell(u32 address, u32 bytes, Function function) {
+  if (!race_reports) return;
   std::vector<Cell>& cells = shadows[resident_of(address)];
   u32 offset = in_block(address, 0) - kSharedBase, start = address - offset;
   for (u32 i = offset / kCellBytes; i <= (offset + bytes - 1) / kCellBytes; ++i)
@@ -86,8 +86,8 @@ u32 fences_of(u32 actor, u32 address) {
 void require_fence(const Cell& cell, u32 address, const char* what) {
   if (!is_thread(cell.writer) || cell.async_write) return;
   if (fences_of(cell.writer, address) <= cell.writer_fences)
-    fail(std::string("proxy: ") + what + " reads shared address " + hex(address) + " through the async proxy, but " +
-         actor_name(cell.writer) + " wrote it without fence.proxy.async before the barrier");
+    fail("proxy: ", what, " reads shared address ", hex(address), " through the async proxy, but ",
+         actor_name(cell.writer), " wrote it without fence.proxy.async before the barrier");
 }
 
 }  // namespace
@@ -97,14 +97,12 @@ bool ordered(Moment earlier, const Clock& seen) {
 }
 
 void shadow_reset() {
-  shadows.clear();
-  shadows.resize(machine.blocks);
+  renew(shadows, machine.blocks);
   for (auto& cells : shadows)
     if (race_reports) cells.resize(block.smem_bytes / kCellBytes + 1);
 }
 
 void note_read(u32 address, u32 bytes, Moment by, const Clock& seen, Proxy proxy, const char* what) {
-  if (!race_reports) return;
   each_cell(address, bytes, [&](Cell& cell, u32 at) {
     check_writer(cell, at, by, seen, what);
     if (proxy == Proxy::async && cell.writer != kNobody) require_fence(cell, at, what);
@@ -116,7 +114,6 @@ void note_read(u32 address, u32 bytes, Moment by, const Clock& seen, Proxy proxy
 }
 
 void note_atomic(u32 address, u32 bytes, Moment by, const Clock& seen, const char* what) {
-  if (!race_reports) return;
   each_cell(address, bytes, [&](Cell& cell, u32 at) {
     check_writer(cell, at, by, seen, what);
     check_readers(cell, at, by, seen, what, !cell.updated);
@@ -127,7 +124,6 @@ void note_atomic(u32 address, u32 bytes, Moment by, const Clock& seen, const cha
 }
 
 void note_write(u32 address, u32 bytes, Moment by, const Clock& seen, Proxy proxy, const char* what) {
-  if (!race_reports) return;
   each_cell(address, bytes, [&](Cell& cell, u32 at) {
     check_writer(cell, at, by, seen, what);
     check_readers(cell, at, by, seen, what, true);
@@ -143,7 +139,6 @@ void note_write(u32 address, u32 bytes, Moment by, const Clock& seen, Proxy prox
 }
 
 void settle_write(u32 address, u32 bytes, u32 thread) {
-  if (!race_reports) return;
   each_cell(address, bytes, [&](Cell& cell, u32) {
     if (cell.writer != thread_actor(thread) || cell.write_clock != kPending) return;
     cell.write_clock = now(thread).clock;
@@ -152,7 +147,6 @@ void settle_write(u32 address, u32 bytes, u32 thread) {
 }
 
 void settle_read(u32 address, u32 bytes, u32 thread) {
-  if (!race_reports) return;
   each_cell(address, bytes, [&](Cell& cell, u32) {
     u32 count;
     Moment* readers = readers_of(cell, count);
@@ -162,7 +156,6 @@ void settle_read(u32 address, u32 bytes, u32 thread) {
 }
 
 void mark_mbarrier(u32 address, bool is_mbarrier) {
-  if (!race_reports) return;
   each_cell(address, 8, [&](Cell& cell, u32) { cell.mbarrier = is_mbarrier; });
 }
 

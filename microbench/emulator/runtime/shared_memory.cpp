@@ -19,7 +19,7 @@ struct Arena {
 };
 std::vector<Arena> arenas;  // by resident block
 
-std::string rank_text(u32 resident) { return "the block of rank " + std::to_string(resident % cluster_blocks); }
+std::string rank_text(u32 resident) { return joined("the block of rank ", resident % cluster_blocks); }
 
 }  // namespace
 
@@ -38,37 +38,33 @@ void shared_reset() {
 u32 shared_base() { return kSharedBase | window(); }
 
 u32 peer(u32 rank, const char* what) {
-  if (rank >= cluster_blocks)
-    fail(std::string(what) + ": rank " + std::to_string(rank) + " of a cluster of " + std::to_string(cluster_blocks));
+  if (rank >= cluster_blocks) fail(what, ": rank ", rank, " of a cluster of ", cluster_blocks);
   return running->resident() / cluster_blocks * cluster_blocks + rank;
 }
 
 u8* landing_at(u32 address, u32 bytes, u32 alignment, const char* what) {
   u32 resident = resident_of(address), offset = in_block(address, 0);
-  if (address % alignment)
-    fail(std::string(what) + ": shared address " + hex(address) + " is not a multiple of " + std::to_string(alignment));
+  if (address % alignment) fail(what, ": shared address ", hex(address), " is not a multiple of ", alignment);
   if (resident >= machine.blocks)
-    fail("out of bounds: " + std::string(what) + " at shared address " + hex(address) + ", which no block has");
+    fail("out of bounds: ", what, " at shared address ", hex(address), ", which no block has");
   if (offset < kSharedBase || u64{offset} + bytes > u64{kSharedBase} + block.smem_bytes)
-    fail("out of bounds: " + std::string(what) + " of " + std::to_string(bytes) + " bytes at shared offset " +
-         std::to_string(static_cast<long long>(offset) - kSharedBase) + " of " + std::to_string(block.smem_bytes));
+    fail("out of bounds: ", what, " of ", bytes, " bytes at shared offset ",
+         static_cast<long long>(offset) - kSharedBase, " of ", block.smem_bytes);
   if (arenas[resident].ended)
-    fail("ended: " + std::string(what) + " at shared address " + hex(address) + " of " + rank_text(resident) +
+    fail("ended: ", what, " at shared address ", hex(address), " of ", rank_text(resident),
          ", which has ended; a cluster barrier keeps it");
   return arenas[resident].bytes.get() + (offset - kSharedBase);
 }
 
 u8* cluster_at(u32 address, u32 bytes, u32 alignment, const char* what) {
   if (resident_of(address) / cluster_blocks != running->resident() / cluster_blocks)
-    fail("out of bounds: " + std::string(what) + " at shared address " + hex(address) +
-         ", of no block of this cluster");
+    fail("out of bounds: ", what, " at shared address ", hex(address), ", of no block of this cluster");
   return landing_at(address, bytes, alignment, what);
 }
 
 u8* shared_at(u32 address, u32 bytes, u32 alignment, const char* what) {
   if (resident_of(address) != running->resident() && resident_of(address) < machine.blocks)
-    fail("out of bounds: " + std::string(what) + " at shared address " + hex(address) +
-         ", of another block: it needs " + "shared::cluster");
+    fail("out of bounds: ", what, " at shared address ", hex(address), ", of another block: it needs shared::cluster");
   return landing_at(address, bytes, alignment, what);
 }
 
@@ -92,7 +88,7 @@ void arena_finished(u32 resident) {
   for (u32 t = 0; t < block.threads; ++t) join(seen, clock_of(resident * block.thread_slots() + t));
   for (u32 actor = 0; actor < seen.size(); ++actor)
     if (seen[actor] < arena.visitors[actor])
-      fail("ended: " + rank_text(resident) + " ends while " + actor_name(actor) +
+      fail("ended: ", rank_text(resident), " ends while ", actor_name(actor),
            " may still use its shared memory; a cluster barrier keeps it");
 }
 

@@ -15,37 +15,17 @@ struct Move {
   bool narrow() const { return shape != DataShape::of_32x32b; }
 
   u32 columns() const {
-    switch (shape) {
-      case DataShape::of_32x32b:
-        return count;
-      default:
-        return 2 * count;  // of sixteen lanes: twice the columns
-    }
+    return narrow() ? 2 * count : count;  // of sixteen lanes: twice the columns
   }
 
   Region region() const { return {resident, (narrow() ? 1u : 3u) << lane / kGrain, column, columns()}; }
 
-  void place(u32 thread, u32 i, u32& to_lane, u32& to_column) const {
-    switch (shape) {
-      case DataShape::of_32x32b:
-        to_lane = thread;
-        to_column = i;
-        break;
-      case DataShape::of_16x64b:
-        to_lane = thread / 4 + 8 * (thread % 2);
-        to_column = thread / 2 % 2 + 2 * i;
-        break;
-      case DataShape::of_16x128b:
-        to_lane = thread / 4 + 8 * (i % 2);
-        to_column = thread % 4 + 4 * (i / 2);
-        break;
-      case DataShape::of_16x256b:
-        to_lane = thread / 4 + 8 * (i / 2 % 2);
-        to_column = 2 * (thread % 4) + i % 2 + 8 * (i / 4);
-        break;
-    }
-    to_lane += lane;
-    to_column += column;
+  // The lane and the column of register i of a thread.
+  std::pair<u32, u32> place(u32 t, u32 i) const {
+    if (shape == DataShape::of_32x32b) return {lane + t, column + i};
+    if (shape == DataShape::of_16x64b) return {lane + t / 4 + 8 * (t % 2), column + t / 2 % 2 + 2 * i};
+    if (shape == DataShape::of_16x128b) return {lane + t / 4 + 8 * (i % 2), column + t % 4 + 4 * (i / 2)};
+    return {lane + t / 4 + 8 * (i / 2 % 2), column + 2 * (t % 4) + i % 2 + 8 * (i / 4)};
   }
 };
 
@@ -63,12 +43,11 @@ struct Lane {
 Move checked(Lane** lanes, u32 count, DataShape shape, const char* what) {
   u32 address = lanes[0]->address, quarter = running->warp() % 4 * kWarpLanes;
   for (u32 lane = 1; lane < kWarp; ++lane)
-    if (lanes[lane]->address != address) fail(std::string(what) + ": the lanes of a warp give different addresses");
+    if (lanes[lane]->address != address) fail(what, ": the lanes of a warp give different addresses");
   Move move{shape, running->resident(), count, address >> 16, address & 0xFFFF};
   if (move.lane != quarter && !(move.narrow() && move.lane == quarter + kGrain))
-    fail(std::string(what) + " at lane " + std::to_string(move.lane) + ": warp " +
-         std::to_string(running->warp() % block.warp_slots()) + " of the block reaches lanes " +
-         std::to_string(quarter) + " to " + std::to_string(quarter + 31));
+    fail(what, " at lane ", move.lane, ": warp ", running->warp() % block.warp_slots(), " of the block reaches lanes ",
+         quarter, " to ", quarter + 31);
   require_allocated(move.region(), what);
   return move;
 }
@@ -91,8 +70,8 @@ void load(Lane** lanes, u32 count, DataShape shape) {
   loads[running->warp()].open.push_back(start(
       [=] {
         for (u32 thread = 0; thread < kWarp; ++thread)
-          for (u32 i = 0, lane, column; i < count; ++i) {
-            move.place(thread, i, lane, column);
+          for (u32 i = 0; i < count; ++i) {
+            auto [lane, column] = move.place(thread, i);
             to[thread][i] = tensor_word(move.resident, lane, column, number);
           }
       },
@@ -111,8 +90,8 @@ void store(Lane** lanes, u32 count, DataShape shape) {
   stores[running->warp()].open.push_back(start(
       [=, words = std::move(words)] {
         for (u32 thread = 0; thread < kWarp; ++thread)
-          for (u32 i = 0, lane, column; i < count; ++i) {
-            move.place(thread, i, lane, column);
+          for (u32 i = 0; i < count; ++i) {
+            auto [lane, column] = move.place(thread, i);
             set_tensor_word(move.resident, lane, column, words[thread * count + i]);
           }
         finish_write(move.region(), number);
@@ -121,9 +100,7 @@ void store(Lane** lanes, u32 count, DataShape shape) {
 }
 
 void wait(const char* what, Queue queue, std::vector<Moves>& all) {
-  struct Nothing {
-  } nothing;
-  collective(what, kFullMask, nothing, [&all, queue](Nothing**) {
+  meet(what, kFullMask, [&all, queue] {
     u32 warp = running->warp();
     Moves& moves = all[warp];
     for (Async& each : moves.open) each->finish();

@@ -22,8 +22,7 @@ struct Instruction {
 
 Type type_of(u32 field, bool fp8) {
   if (field > 1)
-    fail("tcgen05.mma: type " + std::to_string(field) +
-         " of A or B in the instruction descriptor is none of this kind" +
+    fail("tcgen05.mma: type ", field, " of A or B in the instruction descriptor is none of this kind",
          (fp8 ? ", or one of 6 or 4 bits, which is not modelled" : ""));
   if (fp8) return field ? Type::e5m2 : Type::e4m3;
   return field ? Type::bf16 : Type::f16;
@@ -43,15 +42,13 @@ Instruction read_instruction(u32 bits, bool fp8, u32 group) {
   made.b_mn = field(16, 16);
   std::string says = "tcgen05.mma: instruction descriptor " + hex(bits) + ": ";
   if (field(0, 3) || field(6, 6) || field(23, 23) || field(29, 31))
-    fail(says + "bits 0 to 3, 6, 23 and 29 to 31 are zero for dense products");
-  if (field(4, 5) != 1) fail(says + "sums that are not f32 are not modelled");
+    fail(says, "bits 0 to 3, 6, 23 and 29 to 31 are zero for dense products");
+  if (field(4, 5) != 1) fail(says, "sums that are not f32 are not modelled");
   u32 most = 128 * group, least = 64 * group, step = made.m == 64 ? 8 : 16;
   if (fp8 && made.b_mn) step = 16 * group;  // each block reads whole chunks of 16 bytes
-  if (made.m != least && made.m != most)
-    fail(says + "M is " + std::to_string(made.m) + ", and may be " + std::to_string(least) + " or " +
-         std::to_string(most));
+  if (made.m != least && made.m != most) fail(says, "M is ", made.m, ", and may be ", least, " or ", most);
   if (!made.n || made.n > kMostColumns || made.n % step)
-    fail(says + "N is " + std::to_string(made.n) + ", and may be a multiple of " + std::to_string(step) + " up to 256");
+    fail(says, "N is ", made.n, ", and may be a multiple of ", step, " up to 256");
   return made;
 }
 
@@ -59,9 +56,9 @@ Matrix read_matrix(u64 bits, u32 bytes, bool mn_major, const char* what) {
   static const int spans[] = {0, -1, 128, -1, 64, -1, 32, -1};
   auto field = [bits](u32 shift) { return static_cast<u32>(bits >> shift & 0x3FFF) << 4; };
   std::string says = std::string(what) + ": matrix descriptor " + hex(bits) + ": ";
-  if ((bits >> 46 & 7) != 1) fail(says + "bits 46 to 48 are the constant 1; the descriptor of wgmma is another one");
-  if (bits >> 49 & 15) fail(says + "a base offset or an absolute leading offset is not modelled");
-  if (spans[bits >> 61] < 0) fail(says + "its swizzle is not modelled");
+  if ((bits >> 46 & 7) != 1) fail(says, "bits 46 to 48 are the constant 1; the descriptor of wgmma is another one");
+  if (bits >> 49 & 15) fail(says, "a base offset or an absolute leading offset is not modelled");
+  if (spans[bits >> 61] < 0) fail(says, "its swizzle is not modelled");
   return {field(0) | window(), field(16), field(32), static_cast<u32>(spans[bits >> 61]), bytes, mn_major};
 }
 
@@ -131,7 +128,7 @@ struct Product {
 };
 
 u32 first_column(u32 address, const char* what) {
-  if (address >> 16) fail(std::string(what) + ": tensor memory address " + hex(address) + " does not begin at lane 0");
+  if (address >> 16) fail(what, ": tensor memory address ", hex(address), " does not begin at lane 0");
   return address;
 }
 
@@ -149,7 +146,7 @@ void note_product(const Product& product, u32 home, const Ticket& ticket) {
   if (product.a_in_tensor_memory) {
     Region a{home, d.groups, product.a_column, kDepthBytes / 4};
     require_allocated(a, what);
-    if (overlap(a, d)) fail(std::string(what) + ": A overlaps D at " + region_name(d));
+    if (overlap(a, d)) fail(what, ": A overlaps D at ", region_name(d));
     note_tensor_read(a, ticket.work, ticket.knowledge);
   } else {
     in_resident(product.a, home).note(0, product.rows(), shape.depth(), ticket_moment(ticket), seen, what);
@@ -175,17 +172,16 @@ void copy_rows(const TensorCopy& copy, const Matrix& from, u32 home, u32 column)
 void tcgen05_mma(TensorProduct given, u32 d, u64 a, u64 b) {
   const char* what = given.fp8 ? "tcgen05.mma.kind::f8f6f4" : "tcgen05.mma.kind::f16";
   check_group(given.group, what);
-  Product product{};
-  product.shape = read_instruction(given.instruction, given.fp8, given.group);
-  product.accumulate = given.accumulate;
-  product.a_in_tensor_memory = given.a_in_tensor_memory;
-  product.group = given.group;
-  product.resident = running->resident();
-  product.d_column = first_column(d, what);
+  Product product{read_instruction(given.instruction, given.fp8, given.group),
+                  given.a_in_tensor_memory,
+                  given.accumulate,
+                  given.group,
+                  running->resident(),
+                  first_column(d, what)};
   const Instruction& shape = product.shape;
   if (given.a_in_tensor_memory) {
-    if (shape.a_mn) fail(std::string(what) + ": A in tensor memory is K-major");
-    if (product.folded()) fail(std::string(what) + ": A in tensor memory with M = 128 of a pair is not modelled");
+    if (shape.a_mn) fail(what, ": A in tensor memory is K-major");
+    if (product.folded()) fail(what, ": A in tensor memory with M = 128 of a pair is not modelled");
     product.a_column = first_column(static_cast<u32>(a), what);
   } else {
     product.a = read_matrix(a, shape.bytes, shape.a_mn, what);

@@ -79,7 +79,7 @@ void serve(u32 resident, Verb verb) {
     const Request& other = request_of(each, verb);
     if (!other.open) return;
     if (other.columns != mine.columns || other.column != mine.column)
-      fail(std::string(kNames[static_cast<int>(verb)]) + ": the blocks of a pair name different columns");
+      fail(kNames[static_cast<int>(verb)], ": the blocks of a pair name different columns");
   }
   if (verb == Verb::alloc) return alloc(blocks);
   for (u32 each : blocks) {
@@ -98,9 +98,9 @@ void check(Lane** lanes, const char* what) {
   u32 columns = lanes[0]->columns;
   for (u32 lane = 1; lane < kWarp; ++lane)
     if (lanes[lane]->address != lanes[0]->address || lanes[lane]->columns != columns)
-      fail(std::string(what) + ": the lanes of a warp give different operands");
+      fail(what, ": the lanes of a warp give different operands");
   if (columns < kLeastColumns || columns > kColumns || (columns & (columns - 1)))
-    fail(std::string(what) + " of " + std::to_string(columns) + " columns: a power of two from 32 to 512 is needed");
+    fail(what, " of ", columns, " columns: a power of two from 32 to 512 is needed");
 }
 
 // The first column that this block is given, or gives back.
@@ -124,8 +124,8 @@ u32 ask(Verb verb, u32 address, u32 columns, u32 column) {
 
 void check_group(u32 group, const char* what) {
   Allocator& mine = allocators[running->resident()];
-  if (mine.group && mine.group != group) fail(std::string(what) + ": a kernel keeps to one cta_group");
-  if (group == 2 && cluster_blocks % 2) fail(std::string(what) + ": cta_group::2 needs clusters of pairs of blocks");
+  if (mine.group && mine.group != group) fail(what, ": a kernel keeps to one cta_group");
+  if (group == 2 && cluster_blocks % 2) fail(what, ": cta_group::2 needs clusters of pairs of blocks");
   mine.group = group;
 }
 
@@ -134,8 +134,7 @@ void tcgen05_alloc(u32 shared, u32 columns, u32 group) {
   check_group(group, what);
   if (allocators[running->resident()].relinquished) fail("tcgen05.alloc after tcgen05.relinquish_alloc_permit");
   u32 column = ask(Verb::alloc, shared, columns, 0), warp = running->warp();
-  Lane mine{shared, columns};
-  collective("the write of tcgen05.alloc", kFullMask, mine, [&](Lane**) {
+  meet("the write of tcgen05.alloc", kFullMask, [&] {
     Moment moment = warp_moment(warp);
     note_write(shared, sizeof column, moment, clock_of(running->thread), Proxy::generic, what);
     warp_knows(warp, moment);
@@ -147,28 +146,21 @@ void tcgen05_dealloc(u32 address, u32 columns, u32 group) {
   const char* what = "tcgen05.dealloc";
   check_group(group, what);
   if (address >= kColumns || allocators[running->resident()].owned[address] != columns)
-    fail("tcgen05.dealloc of " + std::to_string(columns) + " columns at " + hex(address) + ", which is no allocation");
+    fail("tcgen05.dealloc of ", columns, " columns at ", hex(address), ", which is no allocation");
   ask(Verb::dealloc, address, columns, address);
 }
 
 void tcgen05_relinquish(u32 group) {
   check_group(group, "tcgen05.relinquish_alloc_permit");
-  struct Nothing {
-  } nothing;
-  u32 resident = running->resident();
-  collective("tcgen05.relinquish_alloc_permit", kFullMask, nothing,
-             [resident](Nothing**) { allocators[resident].relinquished = true; });
+  meet("tcgen05.relinquish_alloc_permit", kFullMask, [] { allocators[running->resident()].relinquished = true; });
 }
 
-void tensor_alloc_reset() {
-  allocators.clear();
-  allocators.resize(machine.blocks);
-}
+void tensor_alloc_reset() { renew(allocators, machine.blocks); }
 
 void tensor_memory_thread_finished() {
   u32 resident = running->resident(), columns = columns_taken(resident);
   if (++allocators[resident].finished == block.threads && columns)
-    fail("the block ended without tcgen05.dealloc of " + std::to_string(columns) + " columns");
+    fail("the block ended without tcgen05.dealloc of ", columns, " columns");
 }
 
 }  // namespace emulator

@@ -55,15 +55,14 @@ Box box_of(const void* map, u32 shared, const int* at, u32 rank) {
   std::memcpy(&box.map, map, sizeof box.map);
   const TensorMap& m = box.map;
   if (m.magic != kTensorMapMagic) fail("cp.async.bulk.tensor: this is no tensor map of the emulator");
-  if (m.rank != rank)
-    fail("cp.async.bulk.tensor." + std::to_string(rank) + "d of a map of " + std::to_string(m.rank) + " dimensions");
+  if (m.rank != rank) fail("cp.async.bulk.tensor.", rank, "d of a map of ", m.rank, " dimensions");
   u64 last = m.extents[0] * m.element_bytes;
   for (u32 d = 1; d < rank; ++d) last += (m.extents[d] - 1) * m.strides[d - 1];
   global_at(m.address, static_cast<u32>(last), 16, "cp.async.bulk.tensor");
   std::memcpy(box.at, at, rank * sizeof(int));
   // Not in the PTX ISA; a Hopper GPU traps: cudaErrorIllegalInstruction.
   if (at[0] * static_cast<long long>(m.element_bytes) % kChunk)
-    fail("cp.async.bulk.tensor: a box starts at element " + std::to_string(at[0]) +
+    fail("cp.async.bulk.tensor: a box starts at element ", at[0],
          " of the innermost dimension, which is no multiple of 16 bytes");
   box.shared = shared;
   cluster_at(shared, box.bytes(), 128, "cp.async.bulk.tensor");
@@ -98,36 +97,22 @@ void load_box(const Box& box) {
   }
 }
 
-template <class T>
-void add_as(u8* to, const u8* from) {
+template <class T, class Sum>
+void add_as(u8* to, const u8* from, Sum sum) {
   T a, b;
   std::memcpy(&a, to, sizeof a);
   std::memcpy(&b, from, sizeof b);
-  a = static_cast<T>(a + b);
-  std::memcpy(to, &a, sizeof a);
-}
-
-void add_16(u8* to, const u8* from, Type type) {
-  u16 a, b;
-  std::memcpy(&a, to, sizeof a);
-  std::memcpy(&b, from, sizeof b);
-  a = narrow(widen(a, type) + widen(b, type), type);
+  a = sum(a, b);
   std::memcpy(to, &a, sizeof a);
 }
 
 void add(u8* to, const u8* from, Element element) {
-  switch (element) {
-    case Element::f32:
-      return add_as<float>(to, from);
-    case Element::u32:
-      return add_as<u32>(to, from);
-    case Element::f16:
-      return add_16(to, from, Type::f16);
-    case Element::bf16:
-      return add_16(to, from, Type::bf16);
-    default:
-      fail("cp.reduce.async.bulk.tensor: no addition of 8-bit or plain 16-bit elements");
-  }
+  if (element == Element::f32) return add_as<float>(to, from, std::plus<float>());
+  if (element == Element::u32) return add_as<u32>(to, from, std::plus<u32>());
+  if (element != Element::f16 && element != Element::bf16)
+    fail("cp.reduce.async.bulk.tensor: no addition of 8-bit or plain 16-bit elements");
+  Type type = element == Element::f16 ? Type::f16 : Type::bf16;
+  add_as<u16>(to, from, [type](u16 a, u16 b) { return narrow(widen(a, type) + widen(b, type), type); });
 }
 
 void store_box(const Box& box, Reduce reduce) {
@@ -163,7 +148,7 @@ void tensor_load(u32 shared, const void* map, u32 mbarrier, const int* at, u32 r
 void tensor_store(const void* map, u32 shared, const int* at, u32 rank, Reduce reduce) {
   Box box = box_of(map, shared, at, rank);
   if (at[0] < 0)  // an H100 traps, as above; outer coordinates were not tried
-    fail("cp.async.bulk.tensor: what is stored starts at element " + std::to_string(at[0]) +
+    fail("cp.async.bulk.tensor: what is stored starts at element ", at[0],
          " of the innermost dimension, before the tensor");
   note_box(box, reduce == Reduce::add ? Access::update : Access::write);
   start_store(shared, box.bytes(), [box, reduce] { store_box(box, reduce); }, "cp.async.bulk.tensor store");

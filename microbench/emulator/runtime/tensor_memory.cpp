@@ -46,19 +46,18 @@ std::string region_name(const Region& region) {
   u32 first = 0, last = kGroups - 1;
   while (!(region.groups >> first & 1)) ++first;
   while (!(region.groups >> last & 1)) --last;
-  std::string columns = "columns " + std::to_string(region.column) + " to ";
-  return "lanes " + std::to_string(first * kGrain) + " to " + std::to_string(last * kGrain + kGrain - 1) + ", " +
-         (region.columns == 1 ? "column " + std::to_string(region.column)
-                              : columns + std::to_string(region.column + region.columns - 1)) +
-         " of tensor memory" + of_rank(region.resident);
+  std::string columns = region.columns == 1
+                            ? joined("column ", region.column)
+                            : joined("columns ", region.column, " to ", region.column + region.columns - 1);
+  return joined("lanes ", first * kGrain, " to ", last * kGrain + kGrain - 1, ", ", columns, " of tensor memory",
+                of_rank(region.resident));
 }
 
 void require_allocated(const Region& region, const char* what) {
-  if (region.column + region.columns > kColumns)
-    fail(std::string("out of bounds: ") + what + " at " + region_name(region));
+  if (region.column + region.columns > kColumns) fail("out of bounds: ", what, " at ", region_name(region));
   const bool* first = opened(region.resident).taken + region.column;
   if (!std::all_of(first, first + region.columns, [](bool taken) { return taken; }))
-    fail(std::string("out of bounds: ") + what + " at " + region_name(region) + ", not all of which are allocated");
+    fail("out of bounds: ", what, " at ", region_name(region), ", not all of which are allocated");
 }
 
 void note_tensor_read(const Region& region, const TensorWork& work, const Knowledge& knowledge) {
@@ -122,7 +121,7 @@ void free_columns(u32 resident, u32 column, u32 columns, u32 first_thread) {
     if (cell.written) cell.readers.push_back(cell.writer);
     for (const TensorWork& work : cell.readers)
       if (race_reports && !waited_for(work, knowledge))
-        fail("race: tcgen05.dealloc of " + region_name(at) + " is not ordered after " + work.what);
+        fail("race: tcgen05.dealloc of ", region_name(at), " is not ordered after ", work.what);
     cell = Cell{};
   });
   for (u32 lane = 0; lane < kLanes; ++lane) std::fill_n(&memory.words[lane][column], columns, kNaN);
@@ -134,9 +133,6 @@ u32 columns_taken(u32 resident) {
   return memory ? static_cast<u32>(std::count(memory->taken, memory->taken + kColumns, true)) : 0;
 }
 
-void tensor_memory_reset() {
-  memories.clear();
-  memories.resize(machine.blocks);
-}
+void tensor_memory_reset() { renew(memories, machine.blocks); }
 
 }  // namespace emulator

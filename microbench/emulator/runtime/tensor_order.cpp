@@ -19,10 +19,9 @@ bool pipelined(const Clock& counts, const TensorWork& earlier, const TensorWork&
 }
 
 std::string name(const TensorWork& work) {
-  return std::string(work.what) + " by " +
-         (work.queue == Queue::done
-              ? thread_name(work.thread)
-              : "warp " + std::to_string(work.owner % block.warp_slots()) + of_rank(work.owner / block.warp_slots()));
+  if (work.queue == Queue::done) return joined(work.what, " by ", thread_name(work.thread));
+  u32 slots = block.warp_slots();
+  return joined(work.what, " by warp ", work.owner % slots, of_rank(work.owner / slots));
 }
 
 }  // namespace
@@ -31,16 +30,9 @@ u32 tensor_works() { return 2 * cluster_blocks * (block.warp_slots() + kPipes); 
 
 u32 tensor_index(Queue queue, u32 owner) {
   u32 warps = cluster_blocks * block.warp_slots(), pipes = cluster_blocks * kPipes;
-  switch (queue) {
-    case Queue::ld:
-      return owner % warps;
-    case Queue::st:
-      return warps + owner % warps;
-    case Queue::done:
-      return 2 * warps + owner % pipes;
-    default:
-      return 2 * warps + pipes + owner % pipes;
-  }
+  if (queue == Queue::ld) return owner % warps;
+  if (queue == Queue::st) return warps + owner % warps;
+  return 2 * warps + (queue == Queue::done ? 0 : pipes) + owner % pipes;
 }
 
 u32 pipe_actor(u32 pipe) { return tensor_actors() + tensor_index(Queue::done, pipe); }
@@ -96,13 +88,13 @@ Clock committed_clock(u32 thread, u32 pipe, u32 count) {
 void require_order(const TensorWork& earlier, const TensorWork& later, const Knowledge& knowledge,
                    const std::string& where) {
   if (reaches(knowledge.known, earlier) || pipelined(knowledge.known, earlier, later)) return;
-  std::string who = name(later) + " touches " + where + " after " + name(earlier);
+  std::string who = joined(name(later), " touches ", where, " after ", name(earlier));
   if (reaches(knowledge.fenced, earlier) || pipelined(knowledge.fenced, earlier, later))
-    fail("fence: " + who + ", which was waited for without tcgen05.fence::after_thread_sync");
+    fail("fence: ", who, ", which was waited for without tcgen05.fence::after_thread_sync");
   if (reaches(knowledge.waited, earlier) || pipelined(knowledge.waited, earlier, later))
-    fail("fence: " + who + ", which did not execute tcgen05.fence::before_thread_sync before the barrier");
+    fail("fence: ", who, ", which did not execute tcgen05.fence::before_thread_sync before the barrier");
   bool open = earlier.queue != Queue::done && !reaches(known[earlier.thread], earlier);
-  fail("race: " + name(later) + " at " + where + " is not ordered after " + name(earlier) +
+  fail("race: ", name(later), " at ", where, " is not ordered after ", name(earlier),
        (open ? ", which its warp has not waited for" : ""));
 }
 

@@ -97,7 +97,7 @@ void tcgen05_commit(u32 mbarrier, u32 group) {
 
 void tcgen05_commit_multicast(u32 mbarrier, u32 ranks, u32 group) {
   const char* what = "tcgen05.commit.multicast::cluster";
-  if (!ranks) fail(std::string(what) + " to no block");
+  if (!ranks) fail(what, " to no block");
   for (u32 rank = 0; rank < 16; ++rank)
     if (ranks >> rank & 1) tcgen05_commit(in_block(mbarrier, peer(rank, what)), group);
 }

@@ -7,21 +7,18 @@ namespace {
 std::vector<std::vector<std::unique_ptr<Rendezvous>>> meetings;
 }  // namespace
 
-void warps_reset() {
-  meetings.clear();
-  meetings.resize(machine.warp_slots());
-}
+void warps_reset() { renew(meetings, machine.warp_slots()); }
 
 Rendezvous& join(const char* name, u32 mask, void* payload) {
   u32 lanes = block.lanes(running->warp()), mine = 1u << running->lane();
   if (lanes < kWarp) mask &= (1u << lanes) - 1;
-  if (!(mask & mine)) fail(std::string(name) + ": the mask " + hex(mask) + " does not name the calling lane");
+  if (!(mask & mine)) fail(name, ": the mask ", hex(mask), " does not name the calling lane");
   Rendezvous* found = nullptr;
   for (auto& meeting : meetings[running->warp()]) {
     // Each waits for the other. Meetings of other masks may go on side by side.
     if (meeting->mask != mask && (meeting->mask & mine) && (meeting->arrived & mask))
-      fail(std::string("mismatched collective: ") + name + " with mask " + hex(mask) + " where others are in " +
-           meeting->name + " with mask " + hex(meeting->mask));
+      fail("mismatched collective: ", name, " with mask ", hex(mask), " where others are in ", meeting->name,
+           " with mask ", hex(meeting->mask));
     if (meeting->mask == mask) found = meeting.get();
   }
   if (!found) {
@@ -32,7 +29,7 @@ Rendezvous& join(const char* name, u32 mask, void* payload) {
   if (!found->arrived)
     found->name = name;
   else if (std::strcmp(found->name, name) != 0)
-    fail(std::string("mismatched collective: this lane is in ") + name + ", others of its warp in " + found->name);
+    fail("mismatched collective: this lane is in ", name, ", others of its warp in ", found->name);
   found->arrived |= mine;
   found->lanes[running->lane()] = payload;
   return *found;
@@ -51,7 +48,7 @@ u32 shuffle(Shuffle kind, u32 mask, u32 value, u32 operand, u32 width) {
       if (kind == Shuffle::up && i - first >= lanes[i]->operand) source = i - lanes[i]->operand;
       if (kind == Shuffle::down && i - first + lanes[i]->operand < w) source = i + lanes[i]->operand;
       if (kind == Shuffle::exclusive_or && (i ^ lanes[i]->operand) < first + w) source = i ^ lanes[i]->operand;
-      if (!lanes[source]) fail("shuffle from lane " + std::to_string(source) + ", which does not take part");
+      if (!lanes[source]) fail("shuffle from lane ", source, ", which does not take part");
       lanes[i]->result = lanes[source]->value;
     }
   });
@@ -77,55 +74,38 @@ namespace {
 
 u32 reduced(Reduction how, u32 a, u32 b) {
   int x = static_cast<int>(a), y = static_cast<int>(b);
-  switch (how) {
-    case Reduction::add:
-      return a + b;
-    case Reduction::min:
-      return a < b ? a : b;
-    case Reduction::max:
-      return a < b ? b : a;
-    case Reduction::min_signed:
-      return x < y ? a : b;
-    case Reduction::max_signed:
-      return x < y ? b : a;
-    case Reduction::bit_and:
-      return a & b;
-    case Reduction::bit_or:
-      return a | b;
-    case Reduction::bit_xor:
-      break;
-  }
-  return a ^ b;
+  if (how == Reduction::add) return a + b;
+  if (how == Reduction::min) return a < b ? a : b;
+  if (how == Reduction::max) return a < b ? b : a;
+  if (how == Reduction::min_signed) return x < y ? a : b;
+  if (how == Reduction::max_signed) return x < y ? b : a;
+  if (how == Reduction::bit_and) return a & b;
+  return how == Reduction::bit_or ? a | b : a ^ b;
 }
 
 }  // namespace
 
 u32 reduce(Reduction how, u32 mask, u32 value) {
-  struct Lane {
-    u32 value;
-  } mine{value};
   static const char* const names[] = {"redux.add",     "redux.min.u32", "redux.max.u32", "redux.min.s32",
                                       "redux.max.s32", "redux.and",     "redux.or",      "redux.xor"};
-  collective(names[static_cast<int>(how)], mask, mine, [how](Lane** lanes) {
+  collective(names[static_cast<int>(how)], mask, value, [how](u32** lanes) {
     u32 result = 0;
     bool first = true;
     for (u32 i = 0; i < kWarp; ++i) {
       if (!lanes[i]) continue;
-      result = first ? lanes[i]->value : reduced(how, result, lanes[i]->value);
+      result = first ? *lanes[i] : reduced(how, result, *lanes[i]);
       first = false;
     }
     for (u32 i = 0; i < kWarp; ++i)
-      if (lanes[i]) lanes[i]->value = result;
+      if (lanes[i]) *lanes[i] = result;
   });
-  return mine.value;
+  return value;
 }
 
 bool elect() {
-  struct Lane {
-    bool leader;
-  } mine{false};
-  collective("elect.sync", kFullMask, mine, [](Lane** lanes) { lanes[0]->leader = true; });
-  return mine.leader;
+  bool leader = false;
+  collective("elect.sync", kFullMask, leader, [](bool** lanes) { *lanes[0] = true; });
+  return leader;
 }
 
 }  // namespace emulator

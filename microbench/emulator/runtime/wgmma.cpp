@@ -181,15 +181,9 @@ void finish(WarpState& state, const Operation& operation, u32 warp) {
   if (--find(state.owned, operation.key)->unfinished == 0) give_back(state, operation.key);
 }
 
-struct Nothing {
-} nothing;
-
 }  // namespace
 
-void wgmma_reset() {
-  warps.clear();
-  warps.resize(machine.warp_slots());
-}
+void wgmma_reset() { renew(warps, machine.warp_slots()); }
 
 void wgmma_thread_finished() {
   const WarpState& state = warps[running->warp()];
@@ -198,11 +192,7 @@ void wgmma_thread_finished() {
 
 void wgmma(const Wgmma& shape, void* d, u64 a, const u32* registers, u64 b, bool accumulate) {
   u32 warp = running->warp();
-  Product product{};
-  product.shape = shape;
-  product.first_row = warp % 4 * kRows;
-  product.from_registers = registers != nullptr;
-  product.accumulate = accumulate;
+  Product product{shape, warp % 4 * kRows, registers != nullptr, accumulate};
   if (!registers) product.a = describe(a, shape.a_type, shape.a_mn);
   product.b = describe(b, shape.b_type, shape.b_mn);
   Lane mine{static_cast<u32*>(d), registers, a, b};
@@ -211,11 +201,11 @@ void wgmma(const Wgmma& shape, void* d, u64 a, const u32* registers, u64 b, bool
 }
 
 void wgmma_fence() {
-  collective("wgmma.fence", kFullMask, nothing, [](Nothing**) { warps[running->warp()].fenced = true; });
+  meet("wgmma.fence", kFullMask, [] { warps[running->warp()].fenced = true; });
 }
 
 void wgmma_commit() {
-  collective("wgmma.commit_group", kFullMask, nothing, [](Nothing**) {
+  meet("wgmma.commit_group", kFullMask, [] {
     WarpState& state = warps[running->warp()];
     state.committed.push_back(std::move(state.open));
     state.open.clear();
@@ -223,7 +213,7 @@ void wgmma_commit() {
 }
 
 void wgmma_wait(u32 pending) {
-  collective("wgmma.wait_group", kFullMask, nothing, [pending](Nothing**) {
+  meet("wgmma.wait_group", kFullMask, [pending] {
     WarpState& state = warps[running->warp()];
     for (; state.committed.size() > pending; state.committed.pop_front())
       for (const Operation& operation : state.committed.front()) finish(state, operation, running->warp());

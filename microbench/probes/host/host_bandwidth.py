@@ -14,7 +14,7 @@ from microbench.compile.host_code import FUSED, compiled
 from microbench.machine import cpu as host_cpu
 from microbench.machine.arch import HOST, KIB, Machine
 from microbench.measure.host import HostBench
-from microbench.point import Point
+from microbench.point import Point, Reducer
 from microbench.probe import Axis, Bound, Constant, Metric, Probe, Sample
 from microbench.results.curves import peak
 from microbench.shapes.lap import at_least, at_most, threads_axis
@@ -101,8 +101,11 @@ def ports(machine: Machine, point: Point) -> float:
     return float(per_clk * point["threads"] * host_cpu.fastest_hz(machine))
 
 
-READ: dict[str, Any] = {"kind": "read"}
+def rate(name: str, reducer: Callable[..., Reducer], level: str, kind: str = "read") -> Constant:
+    return Constant(f"{name}_per_s", "bandwidth_bytes_per_s", reducer("threads", level=level, kind=kind))
 
+
+PORTS = "load and store ports of the cores"
 PROBE = Probe(
     asks="How many bytes per second come from each cache of this CPU and from DRAM, by the number of threads?",
     archs=HOST,
@@ -111,24 +114,16 @@ PROBE = Probe(
         Axis("kind", tuple(ARRAYS), quick=("read", "copy")),
         threads_axis(),
     ),
-    metrics=(
-        Metric(
-            "bandwidth_bytes_per_s", "B/s", Bound("load and store ports of the cores at the highest clock", upper=ports)
-        ),
-    ),
+    metrics=(Metric("bandwidth_bytes_per_s", "B/s", Bound(f"{PORTS} at the highest clock", upper=ports)),),
     run=run,
     skip=no_such_level,
     constants=(
-        Constant("l1_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", at_least("threads", level="l1", **READ)),
-        Constant("l2_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", at_least("threads", level="l2", **READ)),
-        Constant("l3_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", at_most("threads", level="l3", **READ)),
-        Constant(
-            "l3_bandwidth_bytes_one_thread_per_s", "bandwidth_bytes_per_s", at_least("threads", level="l3", **READ)
-        ),
-        Constant("dram_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", peak("threads", level="dram", **READ)),
-        Constant(
-            "dram_bandwidth_bytes_one_thread_per_s", "bandwidth_bytes_per_s", at_least("threads", level="dram", **READ)
-        ),
-        Constant("dram_copy_bytes_per_s", "bandwidth_bytes_per_s", peak("threads", level="dram", kind="copy")),
+        rate("l1_bandwidth_bytes", at_least, "l1"),
+        rate("l2_bandwidth_bytes", at_least, "l2"),
+        rate("l3_bandwidth_bytes", at_most, "l3"),
+        rate("l3_bandwidth_bytes_one_thread", at_least, "l3"),
+        rate("dram_bandwidth_bytes", peak, "dram"),
+        rate("dram_bandwidth_bytes_one_thread", at_least, "dram"),
+        rate("dram_copy_bytes", peak, "dram", "copy"),
     ),
 )

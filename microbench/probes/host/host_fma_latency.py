@@ -3,13 +3,14 @@
 import numpy as np
 
 from microbench.compile.host_code import provable
-from microbench.machine import cpu as host_cpu
 from microbench.machine.arch import HOST
 from microbench.measure.host import HostBench
 from microbench.measure.host_asm import require_chain
 from microbench.point import Point
-from microbench.probe import Bound, Constant, Metric, Probe, Sample
+from microbench.probe import Probe, Sample
 from microbench.results.curves import at
+from microbench.shapes.chain import times
+from microbench.shapes.lap import latency_metrics
 
 CHAIN = 64
 
@@ -40,15 +41,7 @@ WHY = "a result takes at least two clocks, the quickest forwarding of any shippe
 PROBE = Probe(
     asks="How long after an f32 multiply-add can another one use its result on this CPU?",
     archs=HOST,
-    metrics=(
-        Metric(
-            "latency_ns", "ns", Bound(f"{WHY}, at the highest clock", lower=lambda m, _: 2e9 / host_cpu.fastest_hz(m))
-        ),
-        Metric("latency_cycles", "cycles", Bound(WHY, lower=2.0)),
-    ),
+    metrics=latency_metrics(WHY, f"{WHY}, at the highest clock", least_clocks=2.0),
     run=run,
-    constants=(
-        Constant("host_fma_latency_ns", "latency_ns", at()),
-        Constant("host_fma_latency_cycles", "latency_cycles", at()),
-    ),
+    constants=times("host_fma_latency", at()),
 )

@@ -29,25 +29,20 @@ def run(bench: HostBench, point: Point) -> list[Sample]:
 
 def too_large(machine: Machine, point: Point) -> str | None:
     """Both buffers together take at most a quarter of the memory."""
-    return (
-        "larger than a quarter of this machine's memory" if 2 * point["copied_bytes"] > machine.dram_bytes / 4 else None
-    )
+    too_many = 2 * point["copied_bytes"] > machine.dram_bytes / 4
+    return "larger than a quarter of this machine's memory" if too_many else None
 
 
+def stores(machine: Machine, _: Point) -> float:
+    return STORED_BYTES_PER_CLK * host_cpu.fastest_hz(machine)
+
+
+STORED = "one 64-byte store a clock"
 PROBE = Probe(
     asks="How many bytes per second does one thread's memcpy copy on this CPU, by size?",
     archs=HOST,
     axes=(Axis("copied_bytes", SIZES, quick=SIZES[1::2]),),
-    metrics=(
-        Metric(
-            "copied_bytes_per_s",
-            "B/s",
-            Bound(
-                "one 64-byte store a clock at the highest clock",
-                upper=lambda machine, _: STORED_BYTES_PER_CLK * host_cpu.fastest_hz(machine),
-            ),
-        ),
-    ),
+    metrics=(Metric("copied_bytes_per_s", "B/s", Bound(f"{STORED} at the highest clock", upper=stores)),),
     run=run,
     skip=too_large,
     constants=(Constant("memcpy_bytes_per_s", "copied_bytes_per_s", at_most("copied_bytes")),),

@@ -15,8 +15,10 @@ from microbench.machine import cpu as host_cpu
 from microbench.machine.arch import HOST, KIB, Machine
 from microbench.measure.host import HostBench
 from microbench.point import Point
-from microbench.probe import Axis, Bound, Constant, Metric, Probe, Sample
+from microbench.probe import Axis, Constant, Probe, Sample
 from microbench.results.shelves import cache_latency, cache_size, memory_latency
+from microbench.shapes.chain import times
+from microbench.shapes.lap import latency_metrics
 
 LINE_BYTES = 64
 WARM_LINES = 2**18
@@ -81,30 +83,18 @@ def run(bench: HostBench, point: Point) -> list[Sample]:
 
 
 ONE_CLOCK = "a load takes at least one clock"
-
 PROBE = Probe(
     asks="How long does a load take from each cache of this CPU and from DRAM, and how large is each?",
     archs=HOST,
     axes=(Axis(AXIS, footprints(), quick=footprints(inside=2)),),
-    metrics=(
-        Metric(
-            "latency_ns",
-            "ns",
-            Bound(f"{ONE_CLOCK} at the highest clock", lower=lambda m, _: 1e9 / host_cpu.fastest_hz(m)),
-        ),
-        Metric("latency_cycles", "cycles", Bound(ONE_CLOCK, lower=1.0)),
-    ),
+    metrics=latency_metrics(ONE_CLOCK, f"{ONE_CLOCK} at the highest clock", least_clocks=1.0),
     run=run,
     skip=too_large,
     constants=(
-        Constant("l1_latency_ns", "latency_ns", cache_latency(0, AXIS)),
-        Constant("l1_latency_cycles", "latency_cycles", cache_latency(0, AXIS)),
-        Constant("l2_latency_ns", "latency_ns", cache_latency(1, AXIS)),
-        Constant("l2_latency_cycles", "latency_cycles", cache_latency(1, AXIS)),
+        *times("l1_latency", cache_latency(0, AXIS)),
+        *times("l2_latency", cache_latency(1, AXIS)),
         Constant("l3_latency_ns", "latency_ns", cache_latency(2, AXIS)),
         Constant("dram_latency_ns", "latency_ns", memory_latency(AXIS)),
-        Constant("l1_size_bytes", "latency_cycles", cache_size(0, AXIS), unit="bytes"),
-        Constant("l2_size_bytes", "latency_cycles", cache_size(1, AXIS), unit="bytes"),
-        Constant("l3_size_bytes", "latency_cycles", cache_size(2, AXIS), unit="bytes"),
+        *(Constant(f"l{n + 1}_size_bytes", "latency_cycles", cache_size(n, AXIS), unit="bytes") for n in range(3)),
     ),
 )

@@ -46,19 +46,12 @@ def _one_clock_ns(machine: object, _: Point) -> float | None:
 
 FLOOR = Bound("no kernel takes less than one clock", lower=_one_clock_ns)
 
+METRICS = ("graph_node_ns", "empty_kernel_ns", "host_round_trip_ns")
 PROBE = Probe(
     asks="What does launching an empty kernel cost, in a graph and from the host?",
     archs=CUDA,
-    metrics=(
-        Metric("graph_node_ns", "ns", FLOOR),
-        Metric("empty_kernel_ns", "ns", FLOOR),
-        Metric("host_round_trip_ns", "ns", FLOOR),
-    ),
+    metrics=tuple(Metric(name, "ns", FLOOR) for name in METRICS),
     builds=builds,
     run=run,
-    constants=(
-        Constant("launch_graph_node_ns", "graph_node_ns", at()),
-        Constant("launch_empty_kernel_ns", "empty_kernel_ns", at()),
-        Constant("launch_host_round_trip_ns", "host_round_trip_ns", at()),
-    ),
+    constants=tuple(Constant(f"launch_{name}", name, at()) for name in METRICS),
 )

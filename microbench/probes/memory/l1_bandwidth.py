@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from microbench.machine.arch import CUDA, KIB
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point
-from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, Twin
+from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample, Twin
 from microbench.results.curves import peak
-from microbench.shapes.chain import limit, loop
-from microbench.shapes.stream import STREAMS, XORS, defines, xor_by_thread
+from microbench.shapes.chain import loop
+from microbench.shapes.stream import STREAMS, XORS, defines, per_clk_metric, xor_by_thread
 
 TRIPS = 64
 
@@ -73,13 +73,7 @@ PROBE = Probe(
     asks="How many bytes does one SM read from its L1 per clock, and how many must be in flight?",
     archs=CUDA,
     axes=(Axis("bytes_in_flight", ONE_BLOCK),),
-    metrics=(
-        Metric(
-            "bandwidth_bytes_per_clk_sm",
-            "B/clk/SM",
-            Bound("one 128-byte line a clock", upper=limit(lambda sm: sm.l1_bytes_per_clk)),
-        ),
-    ),
+    metrics=(per_clk_metric("one 128-byte line a clock", lambda sm: sm.l1_bytes_per_clk),),
     builds=builds,
     run=run,
     twin=Twin(twin, "void(int64, int32, int32, int64, int64)"),

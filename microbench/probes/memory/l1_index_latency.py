@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point
-from microbench.probe import Build, Constant, OpCount, Probe, Sample
+from microbench.probe import Build, OpCount, Probe, Sample
 from microbench.results.curves import at
-from microbench.shapes.chain import latency_metrics, loop
+from microbench.shapes.chain import latency_metrics, loop, times
 
 CHAIN = 32
 TRIPS = 32
@@ -53,8 +53,5 @@ PROBE = Probe(
     metrics=latency_metrics("a load's result comes at least one L1 pipeline later", 16),
     builds=builds,
     run=run,
-    constants=(
-        Constant("l1_index_latency_cycles", "latency_cycles", at()),
-        Constant("l1_index_latency_ns", "latency_ns", at()),
-    ),
+    constants=times("l1_index_latency", at()),
 )

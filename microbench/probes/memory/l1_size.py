@@ -29,10 +29,8 @@ PROBE = Probe(
     builds=builds,
     run=run,
     twin=TWIN,
-    constants=(
-        Constant("l1_size_bytes", "latency_cycles", knee(0, "footprint_bytes", block_threads=1024), unit="bytes"),
-        Constant(
-            "l1_size_small_blocks_bytes", "latency_cycles", knee(0, "footprint_bytes", block_threads=32), unit="bytes"
-        ),
+    constants=tuple(
+        Constant(f"{name}_bytes", "latency_cycles", knee(0, "footprint_bytes", block_threads=threads), unit="bytes")
+        for name, threads in (("l1_size", 1024), ("l1_size_small_blocks", 32))
     ),
 )

@@ -17,7 +17,7 @@ from microbench.point import Point, Value
 from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, Twin
 from microbench.results.curves import peak
 from microbench.shapes.chain import loop
-from microbench.shapes.stream import BYTES_IN_FLIGHT, STREAMS, XORS, defines, xor_by_thread
+from microbench.shapes.stream import BYTES_IN_FLIGHT, STREAMS, XORS, defines, per_clk_metric, xor_by_thread
 
 MIB = KIB * KIB
 HEADLINE = 8 * MIB
@@ -46,14 +46,8 @@ def run(bench: Bench, point: Point) -> list[Sample]:
         whole: NDArray[np.uint32] = np.bitwise_xor.reduce(sums[met], axis=1)
         return whole
 
-    launch = Launch(
-        kernel,
-        grid,
-        stream.threads,
-        (np.uint64(memory.data.ptr), np.int32(mask), np.int32(step), np.int32(trips), out),
-        expects=(Expected(out, read),),
-    )
-    seconds = bench.timed(launch)
+    args = (np.uint64(memory.data.ptr), np.int32(mask), np.int32(step), np.int32(trips), out)
+    seconds = bench.timed(Launch(kernel, grid, stream.threads, args, expects=(Expected(out, read),)))
     total = grid * trips * stream.chunk_bytes
     per_clock = total / (bench.machine.sm_count * seconds.clock_mhz * 1e6)
     return [seconds.inverse("bandwidth_bytes_per_s", total), seconds.inverse("bandwidth_bytes_per_clk_sm", per_clock)]
@@ -63,10 +57,6 @@ def port_bytes_per_s(machine: Machine, _: Point) -> float | None:
     if machine.clock_hz is None or machine.arch.limits is None:
         return None
     return machine.sm_count * machine.arch.limits.l2_bytes_per_clk * machine.clock_hz
-
-
-def port_bytes(machine: Machine, _: Point) -> float | None:
-    return machine.arch.limits.l2_bytes_per_clk if machine.arch.limits else None
 
 
 def refused(machine: Machine, point: Point) -> str | None:
@@ -98,6 +88,7 @@ def twin(flight: int, threads: int) -> Callable[..., None]:
     return kernel
 
 
+PORT = "64 bytes per clock and SM"
 SCATTERED: dict[str, Value] = {"footprint_bytes": HEADLINE, "order": "scattered"}
 SHARED: dict[str, Value] = {"footprint_bytes": HEADLINE, "order": "shared"}
 
@@ -110,12 +101,8 @@ PROBE = Probe(
         BYTES_IN_FLIGHT,
     ),
     metrics=(
-        Metric(
-            "bandwidth_bytes_per_s",
-            "B/s",
-            Bound("64 bytes per clock and SM, at the highest clock", upper=port_bytes_per_s),
-        ),
-        Metric("bandwidth_bytes_per_clk_sm", "B/clk/SM", Bound("64 bytes per clock and SM", upper=port_bytes)),
+        Metric("bandwidth_bytes_per_s", "B/s", Bound(f"{PORT}, at the highest clock", upper=port_bytes_per_s)),
+        per_clk_metric(PORT, lambda sm: sm.l2_bytes_per_clk),
     ),
     builds=builds,
     run=run,

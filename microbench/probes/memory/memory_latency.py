@@ -8,9 +8,9 @@ curve.
 from microbench.machine.arch import CUDA, KIB
 from microbench.measure.launch import Bench
 from microbench.point import Point
-from microbench.probe import Axis, Constant, Probe, Sample
+from microbench.probe import Axis, Probe, Sample
 from microbench.results.curves import level
-from microbench.shapes.chain import latency_metrics
+from microbench.shapes.chain import latency_metrics, times
 from microbench.shapes.chase import LINE_BYTES, TWIN, builds, chase, too_large
 
 
@@ -33,12 +33,9 @@ PROBE = Probe(
     run=run,
     twin=TWIN,
     skip=too_large,
-    constants=(
-        Constant("l1_latency_cycles", "latency_cycles", level(0, "footprint_bytes")),
-        Constant("l1_latency_ns", "latency_ns", level(0, "footprint_bytes")),
-        Constant("l2_latency_cycles", "latency_cycles", level(1, "footprint_bytes")),
-        Constant("l2_latency_ns", "latency_ns", level(1, "footprint_bytes")),
-        Constant("dram_latency_cycles", "latency_cycles", level(-1, "footprint_bytes")),
-        Constant("dram_latency_ns", "latency_ns", level(-1, "footprint_bytes")),
+    constants=tuple(
+        constant
+        for name, number in (("l1", 0), ("l2", 1), ("dram", -1))
+        for constant in times(f"{name}_latency", level(number, "footprint_bytes"))
     ),
 )

@@ -7,9 +7,10 @@ import numpy as np
 from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point
-from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, Twin
+from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample, Twin
 from microbench.results.curves import at
-from microbench.shapes.chain import limit, loop
+from microbench.shapes.chain import loop
+from microbench.shapes.stream import per_clk_metric
 
 FLIGHT = 8
 THREADS = 1024
@@ -71,13 +72,7 @@ PROBE = Probe(
     asks="How many bytes does one SM read from shared memory per clock, by access width?",
     archs=CUDA,
     axes=(Axis("width_bytes", (4, 8, 16)),),
-    metrics=(
-        Metric(
-            "bandwidth_bytes_per_clk_sm",
-            "B/clk/SM",
-            Bound("32 banks of 4 bytes", upper=limit(lambda sm: sm.smem_bytes_per_clk)),
-        ),
-    ),
+    metrics=(per_clk_metric("32 banks of 4 bytes", lambda sm: sm.smem_bytes_per_clk),),
     builds=builds,
     run=run,
     twin=Twin(twin, "void(int32, int64, int64)"),

@@ -9,7 +9,7 @@ from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point
 from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample, Twin
 from microbench.results.curves import at
-from microbench.shapes.chain import latency_metrics, loop
+from microbench.shapes.chain import latency_metrics, loop, times
 
 CHAIN = 64
 TRIPS = 32
@@ -85,8 +85,7 @@ PROBE = Probe(
     run=run,
     twin=Twin(twin, "void(int32, int32, int64, int64)"),
     constants=(
-        Constant("smem_latency_cycles", "latency_cycles", at(chase="raw")),
-        Constant("smem_latency_ns", "latency_ns", at(chase="raw")),
+        *times("smem_latency", at(chase="raw")),
         Constant("smem_index_latency_cycles", "latency_cycles", at(chase="index")),
     ),
 )

@@ -9,10 +9,10 @@ import numpy as np
 from microbench.machine.arch import with_feature
 from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
-from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample
+from microbench.probe import Axis, Build, OpCount, Probe, Sample
 from microbench.results.curves import at
-from microbench.shapes.chain import loop
-from microbench.shapes.matrix import HMMA_FILLERS, PER_TRIP, K, mma_operands, nothing_left, tensor_cycles, time_metrics
+from microbench.shapes.chain import loop, time_metrics, times
+from microbench.shapes.matrix import HMMA_FILLERS, PER_TRIP, K, mma_operands, nothing_left, tensor_cycles
 
 FLOPS = 2 * 16 * 8 * K
 SUB_CORES = 4  # a warp has the tensor core of one quarter of its SM
@@ -37,20 +37,13 @@ def run(bench: Bench, point: Point) -> list[Sample]:
     return bench.cycles(short, long, operations=trips * PER_TRIP).latency()
 
 
+WHY = "a dependent mma cannot start before the tensor core of its quarter has multiplied the one before"
 PROBE = Probe(
     asks="How long does a dependent mma.sync m16n8k16 wait for the one before it?",
     archs=with_feature("mma_m16n8k16"),
     axes=(Axis("type", tuple(TYPES)),),
-    metrics=time_metrics(
-        "latency",
-        "a dependent mma cannot start before the tensor core of its quarter has multiplied the one before",
-        tensor_cycles(SUB_CORES * FLOPS),
-    ),
+    metrics=time_metrics("latency", WHY, tensor_cycles(SUB_CORES * FLOPS)),
     builds=builds,
     run=run,
-    constants=tuple(
-        Constant(f"mma_{kind}_latency_{unit}", f"latency_{unit}", at(type=kind))
-        for kind in TYPES
-        for unit in ("cycles", "ns")
-    ),
+    constants=tuple(constant for kind in TYPES for constant in times(f"mma_{kind}_latency", at(type=kind))),
 )

@@ -10,9 +10,10 @@ from microbench.device.protocol import Kernel
 from microbench.machine.arch import with_feature
 from microbench.measure.launch import Bench, Launch, Measured
 from microbench.point import Point
-from microbench.probe import Axis, Build, Constant, Probe, Sample
+from microbench.probe import Axis, Build, Probe, Sample
 from microbench.results.curves import at
-from microbench.shapes.matrix import PER_TRIP, nothing_left, time_metrics, wgmma_operands, wgmma_smem_bytes
+from microbench.shapes.chain import time_metrics, times
+from microbench.shapes.matrix import PER_TRIP, nothing_left, wgmma_operands, wgmma_smem_bytes
 from microbench.shapes.wgmma import NAMED, OPERANDS, contract, least_cycles
 
 TRIPS = 64
@@ -44,15 +45,6 @@ def run(bench: Bench, point: Point) -> list[Sample]:
     return [*cycles(waiting).latency(), *cycles(chained).latency("interval")]
 
 
-def constants(n: int, operands: str, name: str) -> tuple[Constant, ...]:
-    """Latency and interval of one shape, both units."""
-    return tuple(
-        Constant(f"{name}_{quantity}_{unit}", f"{quantity}_{unit}", at(n=n, operands=operands))
-        for quantity in ("latency", "interval")
-        for unit in ("cycles", "ns")
-    )
-
-
 WHY = "tensor-core rate, and the operands' way out of shared memory at 128 bytes per clock"
 PROBE = Probe(
     asks="How long does a wgmma m64nNk16 take from issue to completion, and how soon may the next one follow?",
@@ -61,5 +53,10 @@ PROBE = Probe(
     metrics=(*time_metrics("latency", WHY, least_cycles), *time_metrics("interval", WHY, least_cycles)),
     builds=builds,
     run=run,
-    constants=tuple(constant for name, n, operands in NAMED for constant in constants(n, operands, name)),
+    constants=tuple(
+        constant
+        for name, n, operands in NAMED
+        for quantity in ("latency", "interval")
+        for constant in times(f"{name}_{quantity}", at(n=n, operands=operands), quantity)
+    ),
 )

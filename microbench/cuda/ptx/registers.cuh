@@ -1,0 +1,51 @@
+// The registers of a fragment as inline PTX wants them, which takes neither loops nor named operands: PTX_TEXT(N) is
+// "%0, %1, ..." of N registers, PTX_OPERANDS(N, C) is C(d[0]), C(d[1]), ... with a constraint such as "+f" for C. N is 1,
+// 2, or a multiple of 4 up to 128. Each list is the one before and its own four.
+#pragma once
+
+#define PTX_TEXT(N) PTX_LIST_##N(PTX_NUMBERS, PTX_MORE_NUMBERS, )
+#define PTX_OPERANDS(N, C) PTX_LIST_##N(PTX_WORDS, PTX_MORE_WORDS, C)
+
+#define PTX_NUMBERS(C, i, j, k, l) "%" #i ", %" #j ", %" #k ", %" #l
+#define PTX_MORE_NUMBERS(C, i, j, k, l) ", %" #i ", %" #j ", %" #k ", %" #l
+#define PTX_WORDS(C, i, j, k, l) C(d[i]), C(d[j]), C(d[k]), C(d[l])
+#define PTX_MORE_WORDS(C, i, j, k, l) , C(d[i]), C(d[j]), C(d[k]), C(d[l])
+#define PTX_NUMBERS_1(C) "%0"
+#define PTX_NUMBERS_2(C) "%0, %1"
+#define PTX_WORDS_1(C) C(d[0])
+#define PTX_WORDS_2(C) C(d[0]), C(d[1])
+
+#define PTX_LIST_1(FIRST, NEXT, C) FIRST##_1(C)
+#define PTX_LIST_2(FIRST, NEXT, C) FIRST##_2(C)
+#define PTX_LIST_4(FIRST, NEXT, C) FIRST(C, 0, 1, 2, 3)
+#define PTX_LIST_8(FIRST, NEXT, C) PTX_LIST_4(FIRST, NEXT, C) NEXT(C, 4, 5, 6, 7)
+#define PTX_LIST_12(FIRST, NEXT, C) PTX_LIST_8(FIRST, NEXT, C) NEXT(C, 8, 9, 10, 11)
+#define PTX_LIST_16(FIRST, NEXT, C) PTX_LIST_12(FIRST, NEXT, C) NEXT(C, 12, 13, 14, 15)
+#define PTX_LIST_20(FIRST, NEXT, C) PTX_LIST_16(FIRST, NEXT, C) NEXT(C, 16, 17, 18, 19)
+#define PTX_LIST_24(FIRST, NEXT, C) PTX_LIST_20(FIRST, NEXT, C) NEXT(C, 20, 21, 22, 23)
+#define PTX_LIST_28(FIRST, NEXT, C) PTX_LIST_24(FIRST, NEXT, C) NEXT(C, 24, 25, 26, 27)
+#define PTX_LIST_32(FIRST, NEXT, C) PTX_LIST_28(FIRST, NEXT, C) NEXT(C, 28, 29, 30, 31)
+#define PTX_LIST_36(FIRST, NEXT, C) PTX_LIST_32(FIRST, NEXT, C) NEXT(C, 32, 33, 34, 35)
+#define PTX_LIST_40(FIRST, NEXT, C) PTX_LIST_36(FIRST, NEXT, C) NEXT(C, 36, 37, 38, 39)
+#define PTX_LIST_44(FIRST, NEXT, C) PTX_LIST_40(FIRST, NEXT, C) NEXT(C, 40, 41, 42, 43)
+#define PTX_LIST_48(FIRST, NEXT, C) PTX_LIST_44(FIRST, NEXT, C) NEXT(C, 44, 45, 46, 47)
+#define PTX_LIST_52(FIRST, NEXT, C) PTX_LIST_48(FIRST, NEXT, C) NEXT(C, 48, 49, 50, 51)
+#define PTX_LIST_56(FIRST, NEXT, C) PTX_LIST_52(FIRST, NEXT, C) NEXT(C, 52, 53, 54, 55)
+#define PTX_LIST_60(FIRST, NEXT, C) PTX_LIST_56(FIRST, NEXT, C) NEXT(C, 56, 57, 58, 59)
+#define PTX_LIST_64(FIRST, NEXT, C) PTX_LIST_60(FIRST, NEXT, C) NEXT(C, 60, 61, 62, 63)
+#define PTX_LIST_68(FIRST, NEXT, C) PTX_LIST_64(FIRST, NEXT, C) NEXT(C, 64, 65, 66, 67)
+#define PTX_LIST_72(FIRST, NEXT, C) PTX_LIST_68(FIRST, NEXT, C) NEXT(C, 68, 69, 70, 71)
+#define PTX_LIST_76(FIRST, NEXT, C) PTX_LIST_72(FIRST, NEXT, C) NEXT(C, 72, 73, 74, 75)
+#define PTX_LIST_80(FIRST, NEXT, C) PTX_LIST_76(FIRST, NEXT, C) NEXT(C, 76, 77, 78, 79)
+#define PTX_LIST_84(FIRST, NEXT, C) PTX_LIST_80(FIRST, NEXT, C) NEXT(C, 80, 81, 82, 83)
+#define PTX_LIST_88(FIRST, NEXT, C) PTX_LIST_84(FIRST, NEXT, C) NEXT(C, 84, 85, 86, 87)
+#define PTX_LIST_92(FIRST, NEXT, C) PTX_LIST_88(FIRST, NEXT, C) NEXT(C, 88, 89, 90, 91)
+#define PTX_LIST_96(FIRST, NEXT, C) PTX_LIST_92(FIRST, NEXT, C) NEXT(C, 92, 93, 94, 95)
+#define PTX_LIST_100(FIRST, NEXT, C) PTX_LIST_96(FIRST, NEXT, C) NEXT(C, 96, 97, 98, 99)
+#define PTX_LIST_104(FIRST, NEXT, C) PTX_LIST_100(FIRST, NEXT, C) NEXT(C, 100, 101, 102, 103)
+#define PTX_LIST_108(FIRST, NEXT, C) PTX_LIST_104(FIRST, NEXT, C) NEXT(C, 104, 105, 106, 107)
+#define PTX_LIST_112(FIRST, NEXT, C) PTX_LIST_108(FIRST, NEXT, C) NEXT(C, 108, 109, 110, 111)
+#define PTX_LIST_116(FIRST, NEXT, C) PTX_LIST_112(FIRST, NEXT, C) NEXT(C, 112, 113, 114, 115)
+#define PTX_LIST_120(FIRST, NEXT, C) PTX_LIST_116(FIRST, NEXT, C) NEXT(C, 116, 117, 118, 119)
+#define PTX_LIST_124(FIRST, NEXT, C) PTX_LIST_120(FIRST, NEXT, C) NEXT(C, 120, 121, 122, 123)
+#define PTX_LIST_128(FIRST, NEXT, C) PTX_LIST_124(FIRST, NEXT, C) NEXT(C, 124, 125, 126, 127)
