@@ -100,7 +100,7 @@ def last_run(gpu: str) -> tuple[Result, ...]:
 
 
 def every_configuration(gpu: str, variant: str = HOPPER) -> tuple[Result, ...]:
-    """The cells of the last run that timed several configurations of a variant; none where no run did.
+    """The cells of the last run that timed several configurations of a variant beside its peers; none where no run did.
 
     Of few queries several are timed in each run, for the chooser: those cells are left out.
     """
@@ -110,7 +110,7 @@ def every_configuration(gpu: str, variant: str = HOPPER) -> tuple[Result, ...]:
             runs.setdefault(row.run, []).append(row)
     for _, rows in sorted(runs.items(), reverse=True):
         found = tuple(each for each in by_cell(rows) if not each.cell.few)
-        if any(sum(row.variant == variant for row in each.timings) > 1 for each in found):
+        if any(each.best_peer and sum(row.variant == variant for row in each.timings) > 1 for each in found):
             return found
     return ()
 
