@@ -83,13 +83,13 @@ def smscope() -> None:
 
     `python -m microbench` and `python -m attention` have the same verbs, each package's own.
     """
+    from microbench import console  # no --help and no completion waits for it
+
+    console.plain_warnings()
 
 
 def main(arguments: list[str] | None = None) -> None:
     try:
-        from microbench import console
-
-        console.plain_warnings()
         app(arguments, prog_name="smscope")
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]

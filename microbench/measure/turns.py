@@ -33,11 +33,14 @@ class Rounds:
     burst_s: float = 0.0
 
 
+USUAL = Rounds()
+
+
 def in_turns(
     device: HostDevice, calls: Mapping[Name, Call], seed: str, rounds: Rounds | None = None
 ) -> dict[Name, Timed]:
     """Seconds of each call; a first, untimed turn compiles, loads and warms up. A disturbed run is made again."""
-    repeats, burst = _repeats(calls, rounds or Rounds())
+    repeats, burst = _repeats(calls, rounds or USUAL)
     draw, order = random.Random(seed), list(calls)
     for _ in range(TRIES):
         seconds: dict[Name, list[float]] = {name: [] for name in calls}

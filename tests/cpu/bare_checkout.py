@@ -68,11 +68,11 @@ class Checkout:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         process = self.start(*arguments)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=180)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def wait_for(self, file: str) -> None:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 180
         while not (self.root / file).exists():
             assert time.monotonic() < until, f"{file} did not come"
             time.sleep(0.01)

@@ -129,7 +129,7 @@ def test_picks_end_in_80_columns_with_what_is_in_doubt_and_the_next_command(caps
 
 
 def test_bench_prints_ratios_and_json_holds_them(capsys, monkeypatch):
-    monkeypatch.setattr(turns, "CALLS", 3)
+    monkeypatch.setattr(turns, "USUAL", turns.Rounds(3, 3))
     code, out, _ = run(capsys, "bench", "--shape", "1,2,2,40,40,16", "--shape", "1,2,1,8,40,16", "--full", "--json")
     rows = json.loads(out)
     assert code == 0 and len(rows) == 6 and out.count("\n") == 1

@@ -123,7 +123,7 @@ def test_the_command_line_explains_and_picks_backwards(data: Path, capsys: pytes
 
 
 def timed(monkeypatch: pytest.MonkeyPatch) -> list[Measured]:
-    monkeypatch.setattr(turns, "CALLS", 3)
+    monkeypatch.setattr(turns, "USUAL", turns.Rounds(3, 3))
     return bench.bench([SMALL], passes="backward")
 
 
@@ -158,7 +158,7 @@ def test_a_wrong_backward_is_named_and_not_timed(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_bench_writes_backwards_beside_forwards(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
-    monkeypatch.setattr(turns, "CALLS", 3)
+    monkeypatch.setattr(turns, "USUAL", turns.Rounds(3, 3))
     code, out, _ = called(capsys, cli.main, "bench", "--shape", "1,2,1,24,40,16", "--causal", "--backward", "--json")
     assert not code and {row["timing"].get("passes") for row in json.loads(out)} == {"backward"}
 

@@ -153,7 +153,7 @@ def test_code_is_what_is_included_without_comments_and_what_chooses_a_tile(tmp_p
 @pytest.mark.parametrize("disturbed", [(), ("busy",)])
 def test_the_bench_checks_times_and_keeps_each_candidate_of_a_quiet_machine(data, monkeypatch, disturbed):
     monkeypatch.setattr(bench, "trouble", lambda *_: disturbed)
-    monkeypatch.setattr(turns, "CALLS", 3)
+    monkeypatch.setattr(turns, "USUAL", turns.Rounds(3, 3))
     problem = AttentionProblem(1, 4, 2, 70, 90, 16, causal=True)
     measured = bench.bench([problem])
     assert {each.candidate.variant for each in measured} == {

@@ -64,9 +64,8 @@ def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def routed(keys: int, with_grad: bool = False) -> route.Route:
         query, key = torch.Size((1, 32, 1, 128)), torch.Size((1, 8, keys, 128))
-        device = torch.device("cuda", 0)
-        options = (None, None, 0.0, False, False, None, True, "", with_grad, False)
-        return route._route(query, key, key, *(torch.bfloat16,) * 3, *(device,) * 3, *options)
+        one, other = ((size, torch.bfloat16, torch.device("cuda", 0)) for size in (query, key))
+        return route._route(one, other, other, None, 0.0, False, False, None, True, "", with_grad, False)
 
     yield routed
     forget_choices()
