@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from attention.call import NO_EXTRAS, Extras
 from attention.compare import cells, rows
+from attention.compare.candidates import ours
 from attention.compare.cells import Cell
 from attention.compare.graphed import Graphed
 from attention.compare.run import opened
@@ -97,16 +97,15 @@ def _old(folder: Path, gpu: str) -> Iterator[Old]:
 
 def _calls(old: Old, image: bytes) -> Iterator[Callable[[], Any]]:
     """The same call by the launcher of the variant, once with each image."""
-    problem, run = old.timing.problem, old.variant.load()
-    module: Any = sys.modules[run.__module__]
-    given = cells.tensors(Cell(problem, lengths=old.timing.lengths), "cuda")
-    extras = Extras(cu_seqlens_q=given.starts, cu_seqlens_k=given.starts) if old.timing.lengths else NO_EXTRAS
+    cell = Cell(old.timing.problem, lengths=old.timing.lengths)
+    call = ours(old.variant, old.config).prepare(cell, cells.tensors(cell, "cuda"))
+    module: Any = sys.modules[old.variant.module]
     original = module.function_of
     for each in (old.image, image):
         function = driver.load(each, old.build.kernel, old.build.smem_bytes)
         module.function_of = lambda *_, function=function: function
         module._prepared.cache_clear()
-        yield Graphed(lambda: run(given.query, given.key, given.value, problem, old.config, extras)).replay
+        yield Graphed(call).replay
     module.function_of = original
     module._prepared.cache_clear()
 

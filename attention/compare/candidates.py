@@ -62,8 +62,7 @@ def _flash2(cell: Cell, given: Tensors) -> Call:
 
     problem = cell.problem
     left, right = problem.window
-    plain = problem.window == (-1, -1) and not cell.lengths
-    if plain:
+    if cell.plain:
         return _sdpa(cell, given, torch.nn.attention.SDPBackend.FLASH_ATTENTION)
     q, k, v = (tensor.transpose(1, 2) for tensor in (given.query, given.key, given.value))
     if cell.lengths:
@@ -84,7 +83,7 @@ def _flash2(cell: Cell, given: Tensors) -> Call:
 def _cudnn(cell: Cell, given: Tensors) -> Call:
     import torch
 
-    if cell.lengths or cell.problem.window != (-1, -1):
+    if not cell.plain:
         raise UnsupportedError("torch passes neither packed sequences nor windows on to cuDNN")
     return _sdpa(cell, given, torch.nn.attention.SDPBackend.CUDNN_ATTENTION)
 

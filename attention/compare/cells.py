@@ -31,6 +31,11 @@ class Cell:
         return self.problem.seq_q <= FEW_QUERIES
 
     @property
+    def plain(self) -> bool:
+        """Whether torch's function can be asked for it: that has no argument for a window or for packed sequences."""
+        return self.problem.window == (-1, -1) and not self.lengths
+
+    @property
     def flops(self) -> float:
         """4*B*H*Sq*Skv*D, halved for causal; packed, the sum over sequences; with a window, the scores seen."""
         if not self.lengths:

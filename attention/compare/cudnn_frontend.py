@@ -23,8 +23,8 @@ def prepare(cell: Cell, given: Tensors) -> Callable[[], Any]:
     import torch
 
     problem = cell.problem
-    left, packed = problem.window[0], bool(cell.lengths)
-    if left < 0 and not packed:
+    left = problem.window[0]
+    if cell.plain:
         raise UnsupportedError("torch passes this on to cuDNN itself")
     handle = cudnn.create_handle()
     floats = cudnn.data_type.HALF if problem.dtype == "float16" else cudnn.data_type.BFLOAT16
