@@ -85,11 +85,13 @@ def choices() -> Iterator[tuple[str, Callable[[int], Any]]]:
     from attention.frontends import route as router
 
     device = torch.device("cuda", torch.cuda.current_device())
-    options = (None, None, 0.0, False, False, None, True, "", False, False)
+    options = (None, 0.0, False, False, None, True, "", False, False)
 
     def route(heads: int, keys: int) -> None:
-        query, key = torch.Size((1, 8 * heads, 1, 128)), torch.Size((1, heads, keys, 128))
-        router._route(query, key, key, *(torch.bfloat16,) * 3, *(device,) * 3, *options)
+        query, key = (
+            (torch.Size(shape), torch.bfloat16, device) for shape in ((1, 8 * heads, 1, 128), (1, heads, keys, 128))
+        )
+        router._route(query, key, key, *options)
 
     route(8, 20_000)
     yield "choice for a new length of a known class", lambda n: route(8, 20_001 + n)

@@ -18,6 +18,7 @@ from attention.forwarded import Forwarded, Gradients, Wanted
 from attention.kernels.common.family import readers
 from attention.kernels.torch.common import limits
 from attention.kernels.torch.common.gradients import gradients
+from attention.kernels.torch.common.readable import READ_BYTES, readable
 from attention.kernels.torch.common.tensors import Pair, by_squares, no_dropout
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
@@ -125,9 +126,16 @@ def backward(grad_out: Tensor, grad_lse: Tensor | None, given: Forwarded, wanted
     import torch
 
     problem, zero = given.problem, no_dropout(given.query.device, torch.int64)
-    d_out = grad_out if grad_out.stride() == given.out.stride() else torch.empty_like(given.out).copy_(grad_out)
+    operands: tuple[Tensor, ...] = (given.query, given.key, given.value, given.out)
+    if any(readable(each) is not each for each in operands):
+        # All in one order: torch keeps cuDNN's plans by the strides of q, k and v, and one made for an out that lies
+        # otherwise than q gave the next call, torch's own included, wrong gradients (torch 2.11).
+        operands = tuple(each.clone(memory_format=torch.contiguous_format) for each in operands)
+    out = operands[-1]
+    alike = grad_out.stride() == out.stride() and grad_out.data_ptr() % READ_BYTES == 0
+    d_out = grad_out if alike else torch.empty_like(out).copy_(grad_out)
     found = torch.ops.aten._scaled_dot_product_cudnn_attention_backward(
-        *(d_out, given.query, given.key, given.value, given.out, given.lse.unsqueeze(-1), zero, zero),
+        *(d_out, *operands, given.lse.unsqueeze(-1), zero, zero),
         *(None, None, None, problem.seq_q, problem.seq_kv, 0.0, problem.causal),
         scale=problem.softmax_scale,
     )

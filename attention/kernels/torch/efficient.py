@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from attention.call import NO_EXTRAS, Extras
 from attention.kernels.common.layout import empty_lse, empty_out
 from attention.kernels.torch.common import limits
-from attention.kernels.torch.common.tensors import Pair, padded
+from attention.kernels.torch.common.readable import padded
+from attention.kernels.torch.common.tensors import Pair
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant
 from microbench.machine.arch import CUDA, Arch

@@ -15,7 +15,8 @@ from attention.forwarded import Forwarded, Gradients, Wanted
 from attention.kernels.common.family import readers
 from attention.kernels.torch.common import limits
 from attention.kernels.torch.common.gradients import gradients, lse_of_unseen
-from attention.kernels.torch.common.tensors import Pair, by_squares, dense, laid_out, no_dropout, padded
+from attention.kernels.torch.common.readable import all_readable, padded, readable
+from attention.kernels.torch.common.tensors import Pair, by_squares, laid_out, no_dropout
 from attention.problem import AttentionProblem
 from attention.variant import FEW_QUERIES, Config, Demand, Tile, Variant
 from microbench.machine.arch import CUDA, Arch
@@ -113,9 +114,8 @@ def alone(query: Tensor, key: Tensor, value: Tensor, causal: bool, scale: float 
     """Out (B, Hq, Sq, D) without lse, past the choice that torch's function would make."""
     import torch
 
-    out: Tensor = torch.ops.aten._scaled_dot_product_flash_attention(
-        query, key, value, 0.0, causal, False, scale=scale
-    )[0]
+    tensors = all_readable(query, key, value)
+    out: Tensor = torch.ops.aten._scaled_dot_product_flash_attention(*tensors, 0.0, causal, False, scale=scale)[0]
     return out
 
 
@@ -149,7 +149,7 @@ def backward(grad_out: Tensor, grad_lse: Tensor | None, given: Forwarded, wanted
     lse = lse_of_unseen(given.lse)
     if problem.varlen:
         tensors, lse = [each[0] for each in tensors], lse[0]
-    d_out, q, k, v, out = map(dense, tensors)
+    d_out, q, k, v, out = map(readable, tensors)
     left, right = problem.window
     found = torch.ops.aten._flash_attention_backward(
         *(d_out, q, k, v, out, lse, extras.cu_seqlens_q, extras.cu_seqlens_k),

@@ -2,9 +2,11 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import torch
 
+from attention.kernels.torch.common.readable import all_readable, readable_mask
 from attention.torch_private import torch_sdpa
 
 Call = Callable[..., torch.Tensor]
@@ -39,4 +41,8 @@ def scaled_dot_product_attention(
 ) -> torch.Tensor:
     """Torch's function with torch's kernels, from inside of an override too."""
     own = torch_sdpa if torch.compiler.is_compiling() else within.own or torch_sdpa
+    if query.is_cuda and not in_a_graph(query):
+        with suppress(RuntimeError):  # a wrapper of torch.func has no address, a nested tensor no strides
+            query, key, value = all_readable(query, key, value)
+            attn_mask = attn_mask if attn_mask is None else readable_mask(attn_mask)
     return own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)

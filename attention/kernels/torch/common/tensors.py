@@ -1,6 +1,6 @@
 """What torch's kernels are given and give, where their operators leave checks to torch's sdp_utils, passed by here.
 
-Head dims are padded to 16 bytes, and causality is only of as many queries as keys, where top-left and bottom-right are
+Causality is only of as many queries as keys, where top-left and bottom-right are
 the same.
 """
 
@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from attention.kernels.common.layout import empty_lse, empty_out
+from attention.kernels.torch.common.readable import padded
 from attention.problem import AttentionProblem
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ Call = Callable[["Tensor", "Tensor", "Tensor", bool, float], Pair]
 def by_squares(call: Call, query: Tensor, key: Tensor, value: Tensor, problem: AttentionProblem) -> Pair:
     """Top-left causality as a square of the shorter length, and the queries after it, which see all keys."""
     scale = problem.softmax_scale
-    q, k, v = (padded(tensor) for tensor in (query, key, value))
+    q, k, v = map(padded, (query, key, value))
     side = min(problem.seq_q, problem.seq_kv) if problem.causal else problem.seq_q
     keys = side if problem.causal else problem.seq_kv
     found, found_lse = call(q[:, :, :side], k[:, :, :keys], v[:, :, :keys], problem.causal, scale)
@@ -41,16 +42,6 @@ def laid_out(found: Tensor, query: Tensor, value: Tensor) -> Tensor:
     """The result in common.layout's strides, as a compiled graph was promised; copied only where they differ."""
     out = empty_out(query, value.shape[-1])
     return found if found.stride() == out.stride() else out.copy_(found)
-
-
-def padded(tensor: Tensor) -> Tensor:
-    """With a contiguous last dimension of whole 16 bytes."""
-    short = -tensor.shape[-1] % (16 // tensor.element_size())
-    if short:
-        import torch
-
-        tensor = torch.nn.functional.pad(tensor, (0, short))
-    return dense(tensor)
 
 
 def dense(tensor: Tensor) -> Tensor:
