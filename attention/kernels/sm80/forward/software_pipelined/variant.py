@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import cache
 
 from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses
-from attention.kernels.sm80.forward.software_pipelined.arguments import Shape, build_of, shape_of
+from attention.kernels.sm80.forward.software_pipelined.arguments import SETTLED, Shape, build_of, shape_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.machine.arch import Arch, Limits
@@ -97,6 +97,7 @@ VARIANT = Variant(
     features=SERVED,
     refuses=refuses,
     space=(("warps", (4, 8)), ("tile_keys", (16, 32, 64, 128))),
+    settled=SETTLED,
     illegal=illegal,
     tile=tile,
     builds=lambda problem, config: (build_of(problem, config),),

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses
-from attention.kernels.sm90a.forward.warp_specialised.arguments import GROUP_ROWS, Shape, build_of, shape_of
+from attention.kernels.sm90a.forward.warp_specialised.arguments import GROUP_ROWS, SETTLED, Shape, build_of, shape_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.machine.arch import Arch
@@ -129,6 +129,7 @@ VARIANT = Variant(
         ("stages", (2,)),
         ("q_in_registers", (0, 1)),
     ),
+    settled=SETTLED,
     illegal=illegal,
     tile=tile,
     builds=lambda problem, config: (build_of(problem, config),),
