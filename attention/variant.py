@@ -9,9 +9,9 @@ chooser picks; a variant does neither.
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -39,10 +39,6 @@ class Config:
     def __getitem__(self, axis: str) -> int:
         return self._by_axis[axis]
 
-    def get(self, axis: str, default: int) -> int:
-        """The value of an axis, which this configuration may leave out."""
-        return self._by_axis.get(axis, default)
-
     @cached_property
     def _by_axis(self) -> dict[str, int]:
         return dict(self.values)
@@ -61,6 +57,28 @@ class Config:
 
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self.values) or "-"
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """A choice that is no axis of a space, since one rule won; a configuration may name another value.
+
+    `rule` is told the problem, and the values of the configuration and of all that is settled before.
+    """
+
+    name: str
+    rule: Callable[[AttentionProblem, Mapping[str, int]], int]
+    why: str
+
+
+@lru_cache(maxsize=4096)
+def settle(choices: tuple[Settled, ...], problem: AttentionProblem, config: Config) -> Config:
+    """A configuration with everything that is settled."""
+    values = dict(config.values)
+    for each in choices:
+        if each.name not in values:
+            values[each.name] = each.rule(problem, values)
+    return Config(tuple(values.items()))
 
 
 @dataclass(frozen=True)
@@ -113,7 +131,8 @@ class Variant:
     archs       the architectures it runs on
     refuses     why it cannot serve a problem, in a sentence without a full stop, or None
     features    what it serves beyond full and top-left causal attention; a problem that asks for more is refused
-    space       axes of the configuration space
+    space       axes of the configuration space, which the chooser tries
+    settled     choices beside them, by a rule each
     withheld    why a call cannot have a backward, by what it wants or torch's switches, or None
     illegal     why one configuration cannot run (registers, shared memory, threads), or None
     tile        the demands of one tile; None where nothing is known of the inside of the kernel
@@ -140,6 +159,7 @@ class Variant:
     refuses: Callable[[AttentionProblem, Arch], str | None]
     tile: Callable[[AttentionProblem, Config], Tile] | None = None
     space: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    settled: tuple[Settled, ...] = ()
     illegal: Callable[[AttentionProblem, Config, Arch], str | None] | None = None
     features: frozenset[str] = frozenset()
     withheld: Callable[[Wanted], str | None] = lambda _: None

@@ -29,7 +29,7 @@ from attention.judge.bias import MASK_AND_CAUSAL, aligned_bottom_right, is_causa
 from attention.judge.call import judged
 from attention.judge.shapes import SDPA, copied_first
 from attention.problem import AttentionProblem
-from attention.variant import by_path
+from attention.variant import by_path, settle
 from microbench import paths
 from microbench.console.si import written
 from microbench.published.boards import Known
@@ -227,6 +227,7 @@ def explain_on(
             *by_path(pick.variant).notes(problem),
             *([_gradients(profile, problem, pick, withheld)] if passes == "forward" else []),
             *(["lse includes the sinks"] if problem.sinks else []),
+            *_settled(choice),
             *_workspace(choice),
             *([f"all lengths of a class get one kernel; {judged} stands for this one"] if judged != problem else []),
             *_while_new(choice),
@@ -248,6 +249,13 @@ def doubts_of(profile: Profile, choice: Choice) -> tuple[Doubt, ...]:
     """The constants in doubt for whose sake candidates of this choice are not predicted."""
     names = {each.doubtful for each in choice.candidates}
     return tuple(each for each in doubts(profile) if each.constant in names)
+
+
+def _settled(choice: Choice) -> tuple[str, ...]:
+    """What the pick is built with beside its configuration."""
+    choices = by_path(choice.pick.variant).settled
+    values = settle(choices, choice.problem, choice.pick.config)
+    return tuple(f"{each.name}={values[each.name]} is settled, because {each.why}" for each in choices)
 
 
 def _workspace(choice: Choice) -> tuple[str, ...]:

@@ -142,7 +142,9 @@ def _climb(result: Result, axes: Sequence[str]) -> Climb | None:
             rungs.append(Step(tuple(sorted(more - ideas)), row))
             ideas = more
     without = (Step((idea,), rows[ideas - {idea}]) for idea in sorted(ideas) if ideas - {idea} in rows)
-    tile = Config(tuple((axis, value) for axis, value in rungs[0].timing.config.items() if axis in axes))
+    tile = Config(
+        tuple((axis, value) for axis, value in rungs[0].timing.config.items() if axis in (*axes, Q_IN_REGISTERS))
+    )
     return Climb(result.cell, tile, tuple(rungs), tuple(without))
 
 

@@ -1,5 +1,6 @@
 import importlib
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -58,6 +59,11 @@ def test_a_fallback_and_strict_are_named():
 def test_conversions_are_named():
     half = AttentionProblem(1, 2, 2, 64, 64, 64, dtype="bf16")
     assert "converted to float32" in str(explain_on(host_profile(), half, only="smscope"))
+
+
+def test_what_is_settled_beside_the_configuration_is_a_note():
+    found = explain_on(hopper_profile(), replace(LONG, dtype="bfloat16"), only="sm90a/forward/warp_specialised")
+    assert "turns cost up to" in "".join(note for note in found.notes if note.startswith("pingpong=0 is settled"))
 
 
 def test_a_lead_that_no_timings_bear_out_is_a_note():

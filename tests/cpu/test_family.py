@@ -11,6 +11,7 @@ from attention.kernels.common.family import fill, refuses, section_of
 from attention.kernels.sm80.forward.software_pipelined.arguments import Launch as AmpereLaunch
 from attention.kernels.sm90a.forward.warp_specialised.arguments import Launch as HopperLaunch
 from attention.problem import AttentionProblem
+from attention.variant import Config, by_path
 from microbench.machine.arch import by_name
 
 LAUNCHES = (HopperLaunch, AmpereLaunch)
@@ -73,3 +74,14 @@ def test_what_was_measured_is_cut_as_it_was_measured() -> None:
     for (heads, keys, width), section in cut.items():
         problem = AttentionProblem(1, heads, heads, keys, keys, width, dtype="bfloat16", device="cuda", causal=True)
         assert section_of(problem) == section, (heads, keys, width)
+
+
+@pytest.mark.parametrize("path", ["sm80/forward/software_pipelined", "sm90a/forward/warp_specialised"])
+def test_what_is_settled_is_no_axis_has_a_reason_and_may_be_named(path) -> None:
+    variant = by_path(path)
+    config, axes = variant.configs()[-1], dict(variant.space)
+    (build,) = variant.steps(PLAIN, config)
+    for each in variant.settled:
+        assert each.name not in axes and each.why
+        (other,) = variant.steps(PLAIN, Config((*config.values, (each.name, 7))))
+        assert [name for name, _ in other.defines] == [name for name, _ in build.defines] and other != build

@@ -80,7 +80,7 @@ def sources(*suffixes: str) -> Iterator[str]:
 
 
 def test_the_wheel_holds_every_source_of_its_packages(names):
-    expected = set(sources(".py", ".cu", ".cuh", ".hpp", ".cpp"))
+    expected = set(sources(".py", ".cu", ".cuh", ".hpp", ".cpp", ".json"))
     assert any(name.endswith(".cu") for name in expected) and expected <= names
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
 

@@ -4,7 +4,7 @@ Tiles, registers and pipelines are each kernel's own. No torch here.
 """
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from attention.features import FEATURES
@@ -73,6 +73,7 @@ def feature_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:
     )
 
 
+@lru_cache(maxsize=64)
 def asked_defines(problem: AttentionProblem) -> frozenset[str]:
     """The switches that a problem turns on, VARLEN among them."""
     return frozenset(name for name, value in feature_defines(problem)[1:] if value)

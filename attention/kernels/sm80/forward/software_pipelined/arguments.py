@@ -1,16 +1,62 @@
 """The argument of forward_sm80.cu, and the sizes that follow from a problem."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from attention.kernels.common.family import asked_defines, feature_defines, padded_head_dim
 from attention.kernels.launch.launch_struct import LSE, Member, members, of_kernel, structure
 from attention.problem import AttentionProblem
-from attention.variant import Config, CudaBuild
+from attention.variant import Config, CudaBuild, Settled, settle
 
 KERNEL = "attention_forward_sm80"
 K_STAGES, V_STAGES = 2, 3
+DEFINED = ("tile_keys", "slice_keys", "blocks", "q_in_registers", "ahead", "fence")
 FREE = {"CAUSAL", "SINKS"}  # no register in the loop
+
+
+def _crowded(problem: AttentionProblem) -> bool:
+    """What ALiBi and a window ask for beside slices of 32 keys fits 255 registers on some architectures only."""
+    return padded_head_dim(problem.head_dim) == 128 and problem.alibi and problem.edges.left is not None
+
+
+def _q_in_registers(problem: AttentionProblem, values: Mapping[str, int]) -> int:
+    alone = problem.head_dim <= 192 or not asked_defines(problem) - FREE
+    return int((problem.head_dim <= 64 or values["warp_rows"] == 16) and alone)
+
+
+def _slice_keys(problem: AttentionProblem, values: Mapping[str, int]) -> int:
+    few = _crowded(problem) or padded_head_dim(problem.head_dim) in (96, 192, 256)
+    return min(values["tile_keys"], 16 if few else 32)
+
+
+SETTLED = (
+    Settled(
+        "warp_rows",
+        lambda problem, _: 16 if problem.head_dim > (64 if problem.mask == "bool" else 128) else 32,
+        "32 read K and V half as often as 16; beyond head dim 128 their outputs do not fit registers, and the "
+        "addresses of a mask take the registers of 16 rows",
+    ),
+    Settled(
+        "q_in_registers",
+        _q_in_registers,
+        "16 rows of Q, or 32 of a short head dim, fit beside outputs and scores; 16 of a long one with nothing else",
+    ),
+    Settled("slice_keys", _slice_keys, "registers hold the scores of no more"),
+    Settled("blocks", lambda _, values: 8 // values["warps"], "eight warps fill the registers of an SM"),
+    Settled(
+        "ahead",
+        lambda problem, values: (
+            3 if padded_head_dim(problem.head_dim) in (64, 192, 256) and values["q_in_registers"] else 1
+        ),
+        "fetching further ahead pays where registers are left (H100, the ladder of notebook 22)",
+    ),
+    Settled(
+        "fence",
+        lambda problem, _: 2 if padded_head_dim(problem.head_dim) == 128 and not _crowded(problem) else 1,
+        "it moves ptxas's order, and was fastest at this head dim (H100, the ladder of notebook 22)",
+    ),
+)
 
 
 FIELDS = of_kernel(
@@ -57,37 +103,20 @@ class Shape:
 
 
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:
-    """The tile of one configuration.
-
-    A warp of 32 rows reads K and V half as often as one of 16; beyond head dim 128 its outputs do not fit registers.
-    """
-    head_dim = padded_head_dim(problem.head_dim)
-    masked = problem.mask == "bool"
-    # The addresses of a mask take the registers of 16 rows.
-    few = head_dim > 128 or (masked and head_dim > 64)
-    warp_rows = config.get("warp_rows", 16 if few else 32)
-    # 16 rows of Q, or 32 of a short head dim, fit beside outputs and scores; 16 of a long one with nothing else.
-    crowded = head_dim == 256 and bool(asked_defines(problem) - FREE)
-    q_in_registers = config.get("q_in_registers", int((head_dim <= 64 or warp_rows == 16) and not crowded))
-    return Shape(head_dim, config["warps"], warp_rows, config["tile_keys"], bool(q_in_registers))
+    """The tile of one configuration."""
+    config = settle(SETTLED, problem, config)
+    head_dim, held = padded_head_dim(problem.head_dim), bool(config["q_in_registers"])
+    return Shape(head_dim, config["warps"], config["warp_rows"], config["tile_keys"], held)
 
 
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     """What config.cuh asks of NVRTC, and what a launch takes."""
-    shape = shape_of(problem, config)
-    # What ALiBi and a window ask for beside slices of 32 keys fits 255 registers on some architectures only.
-    crowded = shape.head_dim == 128 and problem.alibi and problem.edges.left is not None
-    slice_keys = 16 if crowded or shape.head_dim in (96, 192, 256) else 32
+    shape, config = shape_of(problem, config), settle(SETTLED, problem, config)
     defines = (
         ("HEAD_DIM", shape.head_dim),
         ("WARPS", shape.warps),
         ("ROWS_PER_WARP", shape.warp_rows),
-        ("TILE_KEYS", shape.tile_keys),
-        ("SLICE_KEYS", min(shape.tile_keys, config.get("slice_keys", slice_keys))),
-        ("BLOCKS", config.get("blocks", 8 // shape.warps)),
-        ("Q_IN_REGISTERS", int(shape.q_in_registers)),
-        ("AHEAD", config.get("ahead", 3 if shape.head_dim in (64, 192, 256) and shape.q_in_registers else 1)),
-        ("FENCE", config.get("fence", 2 if shape.head_dim == 128 and not crowded else 1)),
+        *((axis.upper(), config[axis]) for axis in DEFINED),
         *feature_defines(problem),
     )
     return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)

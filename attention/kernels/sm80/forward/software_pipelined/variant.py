@@ -2,23 +2,16 @@
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses
-from attention.kernels.sm80.forward.software_pipelined.arguments import Shape, build_of, shape_of
+from attention.kernels.common.spills import spills_of
+from attention.kernels.sm80.forward.software_pipelined.arguments import SETTLED, Shape, build_of, shape_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.machine.arch import Arch, Limits
 
-# The most keys of a tile that ptxas compiles without a spill at 255 registers, by head dim: found with NVRTC 12.9 by
-# compiling each with every feature (`python -m attention check --all`); and with what needs addresses of its own.
-MOST_KEYS = {64: 128, 96: 64, 128: 64, 192: 64, 256: 32}
-MOST_KEYS_WITH: dict[tuple[int, str], int] = {
-    (64, "ALiBi"): 64,
-    (64, "bool mask"): 64,
-    (128, "sliding window"): 32,
-    (128, "ALiBi"): 32,
-    (192, "bool mask"): 32,
-}
+SPILLS = spills_of(Path(__file__).parent)
 
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
@@ -27,9 +20,9 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     assert arch.limits is not None
     if shape.smem_bytes > arch.limits.smem_bytes_per_block:
         return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
-    most, asked = most_keys(problem, shape.head_dim)
+    most = SPILLS.most(problem, shape.head_dim, shape.warps)
     if shape.tile_keys > most:
-        return f"spills registers beyond {most} keys at head dim {shape.head_dim}{asked}"
+        return SPILLS.said(problem, most, shape.head_dim, shape.warps)
     if shape.tile_keys == 16 and _of_keys(shape, 32).smem_bytes <= arch.limits.smem_bytes_per_block:
         return "pays a barrier every 16 keys, where 32 fit shared memory"
     half = _of_keys(shape, shape.tile_keys // 2)
@@ -50,16 +43,6 @@ def _of_keys(shape: Shape, tile_keys: int) -> Shape:
 def blocks(shape: Shape, limits: Limits) -> int:
     """How many blocks the shared memory of an SM holds, each with 1 KiB that the system takes (CUDA C++ guide)."""
     return limits.smem_bytes // (shape.smem_bytes + 1024)
-
-
-def most_keys(problem: AttentionProblem, head_dim: int) -> tuple[int, str]:
-    """The most keys of a tile without a spill, and which feature asks for so few."""
-    fewer = [
-        (MOST_KEYS_WITH[head_dim, feature], f" with {feature}")
-        for feature in problem.features
-        if (head_dim, feature) in MOST_KEYS_WITH
-    ]
-    return min([(MOST_KEYS[head_dim], ""), *fewer])
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:
@@ -97,6 +80,7 @@ VARIANT = Variant(
     features=SERVED,
     refuses=refuses,
     space=(("warps", (4, 8)), ("tile_keys", (16, 32, 64, 128))),
+    settled=SETTLED,
     illegal=illegal,
     tile=tile,
     builds=lambda problem, config: (build_of(problem, config),),

@@ -6,14 +6,21 @@ from functools import cache, cached_property
 from attention.kernels.common.family import feature_defines, padded_head_dim
 from attention.kernels.launch.launch_struct import LSE, Member, members, of_kernel, structure
 from attention.problem import AttentionProblem
-from attention.variant import Config, CudaBuild
+from attention.variant import Config, CudaBuild, Settled, settle
 
 KERNEL = "attention_forward_sm90a"
 GROUP_ROWS = 64
-# What is no axis of the space, since one answer won: each brings something to the whole kernel at every head dim
-# (measured on an H100), but turns cost up to 4 % of full attention at head dim 64, and bring nothing at 128. A
-# configuration may say otherwise.
-RUNGS = ("overlap", "pingpong", "lazy", "dynamic")
+EVERYWHERE = "it brings something to the whole kernel at every head dim (H100, the ladder of notebook 20)"
+SETTLED = (
+    Settled("overlap", lambda problem, _: 1, EVERYWHERE),
+    Settled(
+        "pingpong",
+        lambda problem, _: int(problem.edges.right is not None or padded_head_dim(problem.head_dim) not in (64, 128)),
+        "turns cost up to 4 % of full attention at head dim 64, and bring nothing at 128 (H100)",
+    ),
+    Settled("lazy", lambda problem, _: 1, EVERYWHERE),
+    Settled("dynamic", lambda problem, _: 1, EVERYWHERE),
+)
 
 
 FIELDS = of_kernel(
@@ -72,21 +79,17 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
 
 @cache
 def _shape(head_dim: int, config: Config) -> Shape:
-    held = bool(config.get("q_in_registers", 0))
+    held = bool(config["q_in_registers"])
     return Shape(head_dim, config["tile_keys"], config["warpgroups"], config["stages"], held)
 
 
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     """What config.cuh asks of NVRTC, and what a launch takes."""
-    edges, shape = problem.edges, shape_of(problem, config)
-    turns = edges.right is not None or shape.head_dim not in (64, 128)
+    shape, config = shape_of(problem, config), settle(SETTLED, problem, config)
     defines = (
-        ("HEAD_DIM", padded_head_dim(problem.head_dim)),
-        ("TILE_KEYS", config["tile_keys"]),
-        ("WARPGROUPS", config["warpgroups"]),
-        ("STAGES", config["stages"]),
-        ("Q_IN_REGISTERS", int(shape.q_in_registers)),
-        *((rung.upper(), config.get(rung, int(rung != "pingpong" or turns))) for rung in RUNGS),
+        ("HEAD_DIM", shape.head_dim),
+        *((axis.upper(), config[axis]) for axis in ("tile_keys", "warpgroups", "stages", "q_in_registers")),
+        *((each.name.upper(), config[each.name]) for each in SETTLED),
         *feature_defines(problem),
     )
     return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)

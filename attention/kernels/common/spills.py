@@ -1,0 +1,81 @@
+"""Which tiles ptxas holds in registers: what `python -m attention check --limits` found, spills.json beside a variant.
+
+What counts is the exact company of features, by their defines: two may spill where three do not.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from attention.kernels.common.family import asked_defines
+from attention.problem import AttentionProblem
+from attention.variant import CudaBuild
+
+NAME = "spills.json"
+Shape = tuple[int, ...]
+Company = frozenset[str]
+
+
+@dataclass(frozen=True)
+class Spills:
+    """The most keys of a tile that do not spill, nor any fewer: 0 where every tile does.
+
+    nvrtc      the toolchain that said so
+    archs      those that it was asked for: a tile spills where it spills on one of them
+    by         the defines that tell one shape from another
+    free       those that take no register in the loop, in any company
+    most_keys  by shape and company; which shapes there are is the kernel's to say
+    """
+
+    nvrtc: str
+    archs: tuple[str, ...]
+    by: tuple[str, ...]
+    free: Company
+    most_keys: Mapping[Shape, Mapping[Company, int]]
+
+    def shape_of(self, build: CudaBuild) -> Shape:
+        defines = dict(build.defines)
+        return tuple(int(defines[name]) for name in self.by)
+
+    def most(self, problem: AttentionProblem, *shape: int) -> int:
+        """Of a company that nobody compiled the least of those that hold what is known of it, or of all."""
+        of_shape = self.most_keys.get(shape, {})
+        asked = asked_defines(problem) - self.free
+        if asked in of_shape:
+            return of_shape[asked]
+        known = asked & frozenset().union(*of_shape)
+        larger = [most for company, most in of_shape.items() if company >= known]
+        return min(larger or of_shape.values(), default=0)
+
+    def said(self, problem: AttentionProblem, most: int, *shape: int) -> str:
+        """Why a tile of more keys is none: of a shape that is not on file, any."""
+        named = [f"{name.lower().replace('_', ' ')} {value}" for name, value in zip(self.by, shape, strict=True)]
+        if shape not in self.most_keys:
+            return f"is not tuned for {', '.join(named)}"
+        asked = sorted(name.lower() for name in asked_defines(problem) - self.free)
+        return f"spills registers beyond {most} keys with {', '.join([*named, *asked])}"
+
+
+@cache
+def spills_of(folder: Path) -> Spills:
+    """What is on file beside a variant."""
+    kept = json.loads((folder / NAME).read_text())
+    most_keys = {
+        tuple(map(int, shape.split())): {frozenset(company.split()): most for company, most in of_shape.items()}
+        for shape, of_shape in kept["most_keys"].items()
+    }
+    return Spills(kept["nvrtc"], tuple(kept["archs"]), tuple(kept["by"]), frozenset(kept["free"]), most_keys)
+
+
+def text(spills: Spills) -> str:
+    """The text of the file."""
+    most_keys = {
+        " ".join(map(str, shape)): {
+            " ".join(sorted(company)): of_shape[company] for company in sorted(of_shape, key=sorted)
+        }
+        for shape, of_shape in sorted(spills.most_keys.items())
+    }
+    kept = {"nvrtc": spills.nvrtc, "archs": spills.archs, "by": spills.by, "free": sorted(spills.free)}
+    return json.dumps(kept | {"most_keys": most_keys}, indent=1) + "\n"

@@ -1,0 +1,48 @@
+"""The rule by which a kernel reads which of its tiles spill."""
+
+import pytest
+
+from attention.kernels.common.spills import NAME, Spills, spills_of, text
+from attention.problem import AttentionProblem
+from attention.variant import shipped
+
+OURS = [variant for variant in shipped() if (variant.folder / NAME).is_file()]
+BY_COMPANY = {"": 176, "CAUSAL": 160, "CAUSAL SOFTCAP": 96, "CAUSAL SOFTCAP VARLEN": 112, "ALIBI": 80}
+SPILLS = Spills(
+    *("12.9.86", ("sm90a",), ("HEAD_DIM", "Q_IN_REGISTERS"), frozenset({"SINKS"})),
+    {(64, 1): {frozenset(names.split()): most for names, most in BY_COMPANY.items()}},
+)
+
+
+def asking(**fields: object) -> AttentionProblem:
+    return AttentionProblem(1, 2, 2, 4096, 4096, 64, dtype="bfloat16", device="cuda", **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "most"),
+    [
+        ({}, 176),
+        ({"causal": True}, 160),
+        ({"causal": True, "sinks": True}, 160),  # free in any company
+        ({"causal": True, "softcap": 30.0, "varlen": True}, 112),  # three hold more than two of them
+        ({"softcap": 30.0}, 96),  # nobody compiled it: the least that holds it
+        ({"window": (10, -1)}, 80),  # nobody knows it: the least of all
+        ({"causal": True, "window": (10, -1)}, 96),  # the least that holds what is known of it
+        ({"causal": True, "alibi": True}, 80),  # nobody compiled them together: the least of all
+    ],
+)
+def test_a_company_has_its_own_limit_or_the_least_of_those_it_may_be_like(fields, most) -> None:
+    assert SPILLS.most(asking(**fields), 64, 1) == most
+    assert SPILLS.most(asking(**fields), 64, 0) == 0  # no shape of this kernel
+
+
+def test_a_refusal_names_the_build() -> None:
+    said = SPILLS.said(asking(causal=True, softcap=30.0), 96, 64, 1)
+    assert said == "spills registers beyond 96 keys with head dim 64, q in registers 1, causal, softcap"
+
+
+@pytest.mark.parametrize("variant", OURS, ids=lambda variant: variant.path)
+def test_the_file_beside_a_kernel_is_as_it_is_written(variant) -> None:
+    known = spills_of(variant.folder)
+    assert (variant.folder / NAME).read_text() == text(known)
+    assert known.nvrtc and set(known.archs) <= set(variant.archs)
