@@ -23,13 +23,13 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     most = SPILLS.most(problem, shape.head_dim, shape.warps)
     if shape.tile_keys > most:
         return SPILLS.said(problem, most, shape.head_dim, shape.warps)
-    if shape.tile_keys == 16 and _of_keys(shape, 32).smem_bytes <= arch.limits.smem_bytes_per_block:
-        return "pays a barrier every 16 keys, where 32 fit shared memory"
+    if shape.tile_keys == 16 and most >= 32 and _of_keys(shape, 32).smem_bytes <= arch.limits.smem_bytes_per_block:
+        return "meets a barrier every 16 keys, where 32 fit"
     half = _of_keys(shape, shape.tile_keys // 2)
     if shape.tile_keys > 32 and blocks(shape, arch.limits) < min(8 // shape.warps, blocks(half, arch.limits)):
         return f"leaves an SM fewer blocks than {half.tile_keys} keys do"
     if shape.warps == 8 and shape.warp_rows == 32:
-        return "holds outputs and scores of 32 rows a warp, for which four warps leave room and eight do not"
+        return "is tuned with 32 rows a warp for four warps a block, not for eight"
     if shape.warps == 8 and problem.seq_q <= shape.tile_rows // 2:
         return f"four warps already hold all {problem.seq_q} queries"
     return None

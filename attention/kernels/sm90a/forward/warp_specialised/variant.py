@@ -23,7 +23,7 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     if shape.tile_keys > most:
         return SPILLS.said(problem, most, *built)
     if shape.tile_keys < min(64, most):
-        return f"takes turns too often, where {min(64, most)} keys fit registers"
+        return f"synchronises its warpgroups every {shape.tile_keys} keys, where {min(64, most)} fit registers"
     if shape.warpgroups == 3 and problem.seq_q <= 2 * GROUP_ROWS:
         return f"two warpgroups already hold all {problem.seq_q} queries"
     return None
