@@ -117,7 +117,7 @@ def check(
         raise InputError("The tables of data/verification cover all kernels; leave out --arch and --all, or --write.")
     wanted = tuple(archs.by_name(name).name for name in arch or ())
     of_probes = show.watched(matrix.jobs(discover(), wanted))
-    of_attention = show.watched(build_matrix.jobs(wanted=wanted, every=every))
+    of_attention = show.watched(build_matrix.jobs(wanted=wanted, asked=build_matrix.EVERY if every else ()))
     if write:
         for kind, rows in ((tables.BuildRow, of_probes), (build_matrix.AttentionRow, of_attention)):
             show.say_written(tables.write_all(kind, matrix.table(rows, kind)))

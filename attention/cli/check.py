@@ -1,9 +1,12 @@
 """`check`: what our CUDA kernels compile to, without a GPU."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
+from attention.feature import Feature
+from attention.features import FEATURES
 from attention.kernels.common.spills import NAME, text
 from attention.variant import shipped
 from attention.verify import build_matrix
@@ -20,9 +23,10 @@ def check(
         list[str] | None, typer.Option("--arch", help="sm70 ... sm120a; repeatable; all by default.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every legal configuration with every feature.")] = False,
-    combined: Annotated[
-        bool, typer.Option("--combined", help="Every legal configuration with every combination of features: hours.")
-    ] = False,
+    feature: Annotated[
+        str | None,
+        typer.Option("--feature", help="Every legal configuration with this one, and a few problems on the emulator."),
+    ] = None,
     limits: Annotated[
         bool, typer.Option("--limits", help="Find anew which tiles spill, and write it beside each kernel: an hour.")
     ] = False,
@@ -32,12 +36,15 @@ def check(
     """Compile our CUDA kernels without a GPU: no spill, no fatal note, every instruction they were written for."""
     from microbench.verify import matrix, show, tables
 
-    if (write or limits) and (arch or every or combined):
+    if (write or limits) and (arch or every or feature):
         raise InputError("What is written covers all GPUs; leave out what selects others, or --write and --limits.")
     if limits:
         return _write_limits()
     wanted = tuple(by_name(name).name for name in arch or ())
-    jobs = build_matrix.jobs(wanted=wanted, every=every, combined=combined)
+    if feature:
+        _check_feature(named(feature), wanted, json)
+        return
+    jobs = build_matrix.jobs(wanted=wanted, asked=build_matrix.EVERY if every else ())
     for name in wanted:
         if all(job.arch != name for job in jobs):
             say(f"No tuned CUDA kernel for {name} yet, so there is nothing to compile.")
@@ -49,6 +56,41 @@ def check(
     show.say_all(rows, json)
     if write:
         show.say_written(tables.write_all(build_matrix.AttentionRow, matrix.table(rows, build_matrix.AttentionRow)))
+
+
+def named(name: str) -> Feature:
+    """The feature of a file in attention/features. Raises InputError where no kernel has device code for it."""
+    for each in FEATURES:
+        if each.name == name and each.device:
+            return each
+    known = ", ".join(each.name for each in FEATURES if each.device)
+    raise InputError(f"No feature called {name!r} has device code; there are {known}.")
+
+
+def _check_feature(feature: Feature, wanted: Sequence[str], json: bool) -> None:
+    """What a new feature needs, on the architecture that each kernel was written for."""
+    from attention.verify import emulated
+    from microbench.verify import show
+
+    ours = [variant for variant in shipped() if variant.builds]
+    rows = show.watched(
+        [
+            job
+            for variant in ours
+            for job in build_matrix.jobs([variant], wanted or variant.archs[:1], build_matrix.with_feature(feature))
+        ]
+    )
+    wrong = False
+    for variant in ours:
+        found = emulated.judged(emulated.cases_with(variant, feature))
+        say(f"{variant.path} on the emulator: {sum(row.ok for row in found)} of {len(found)} problems right.")
+        for row in found:
+            if not row.ok:
+                wrong = True
+                say(f"  {row.problem} {row.config}: {row.reason}")
+    show.say_all(rows, json)
+    if wrong:
+        raise typer.Exit(1)
 
 
 def _write_limits() -> None:

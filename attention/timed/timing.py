@@ -9,8 +9,8 @@ from attention.problem import AttentionProblem
 from microbench.files import Frozen
 
 HOST = "host"
-# Fields of features, with their defaults, but those that have a column of their own.
-FIELDS = dict(field for feature in FEATURES if feature.name != "band" for field in feature.fields)
+# Fields of features, with their defaults, but those of the band, which has a column.
+FIELDS = dict(field for feature in FEATURES if "causal" not in dict(feature.fields) for field in feature.fields)
 STEPS = "+"  # between the cubins of a kernel's steps
 Pass = Literal["forward", "backward", "forward and backward"]
 # Over the two products of a forward, Q K^T and P V: a backward has S, dP, dQ, dK and dV.

@@ -1,7 +1,7 @@
 """Our CUDA kernels as jobs of the build matrix: which builds there are, and what each must keep. No GPU, no torch.
 
 By default these are the builds that the committed profiles make the chooser pick, one for each head dim, causality,
-length and feature. `every` legal configuration with every feature takes minutes, with every combination of them hours.
+length and feature. EVERY legal configuration with every feature takes minutes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +14,7 @@ import numpy as np
 
 from attention import features
 from attention.choose.choose import choose
+from attention.feature import Feature
 from attention.kernels.launch.source import source_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, Variant, shipped
@@ -36,20 +37,26 @@ def long(**fields: Any) -> AttentionProblem:
 
 
 LONG = long()
+
+
+def drawn(feature: Feature) -> dict[str, Any]:
+    """Fields of a problem that asks for a feature, the same each time."""
+    return feature.drawn(np.random.default_rng(0), frozenset())
+
+
+# What our kernels have device code for, but the band, whose problems are spelled out.
+DRAWN = tuple(each for each in features.FEATURES if each.device and "causal" not in dict(each.fields))
 # A causal problem with one thing more; the last has all that a call may ask for together (a mask comes alone).
 FEATURES: tuple[AttentionProblem, ...] = (
     long(dtype="float16", causal=True),
     long(window=(1024, 0)),
     long(causal=True, varlen=True, alignment="bottom_right"),
-    *(
-        long(causal=True, **feature.drawn(np.random.default_rng(0), frozenset()))
-        for feature in features.FEATURES
-        if feature.device and feature.name != "band"
-    ),
+    *(long(causal=True, **drawn(feature)) for feature in DRAWN),
     long(window=(1024, 1024), varlen=True, softcap=50.0, alibi=True, sinks=True),
 )
 # Together these take registers that none of them alone takes, and more than with ALiBi as well.
 CROWDED = long(window=(1024, 0), varlen=True, alignment="bottom_right", softcap=50.0)
+EVERY = (LONG, long(causal=True), *FEATURES, CROWDED)
 
 
 class AttentionRow(BuildRow):
@@ -60,42 +67,47 @@ class AttentionRow(BuildRow):
 
 def combinations() -> Iterator[AttentionProblem]:
     """Everything that calls may ask for together, each build once: a mask comes alone."""
-    alone = [feature for feature in features.FEATURES if feature.device and feature.device.hides]
-    others = [
-        feature.drawn(np.random.default_rng(0), frozenset())
-        for feature in features.FEATURES
-        if feature.device and feature not in alone and feature.name != "band"
-    ]
+    alone = [drawn(feature) for feature in DRAWN if _comes_alone(feature)]
+    others = [drawn(feature) for feature in DRAWN if not _comes_alone(feature)]
     for causal, left, varlen, *chosen in product((False, True), repeat=3 + len(others)):
         asked = {name: value for fields in compress(others, chosen) for name, value in fields.items()}
         yield long(causal=causal, window=(1024 if left else -1, -1), varlen=varlen, **asked)
-    for feature in alone:
+    for asked in alone:
         for causal in (False, True):
-            yield long(causal=causal, **feature.drawn(np.random.default_rng(0), frozenset()))
+            yield long(causal=causal, **asked)
+
+
+def with_feature(feature: Feature) -> tuple[AttentionProblem, ...]:
+    """What a call may ask for beside a feature: nothing, causality, and the company that takes most registers."""
+    asked = drawn(feature)
+    crowded = () if _comes_alone(feature) else (replace(CROWDED, **asked),)
+    return (long(**asked), long(causal=True, **asked), *crowded)
+
+
+def _comes_alone(feature: Feature) -> bool:
+    return feature.device is not None and feature.device.hides
 
 
 def jobs(
     variants: Sequence[Variant] | None = None,
     wanted: Sequence[str] = (),
-    every: bool = False,
-    combined: bool = False,
+    asked: Sequence[AttentionProblem] = (),
 ) -> list[Job]:
     """Builds of each variant that is a CUDA kernel of ours, on the wanted architectures (all of its own by default).
 
-    Those of the chooser's picks; `every` legal configuration with every feature, or `combined` with all combinations.
+    Every legal configuration for what is `asked`, at each head dim; by default those of the chooser's picks.
     """
-    asked = tuple(combinations()) if combined else (LONG, long(causal=True), *FEATURES, CROWDED)
     return [
         job
         for variant in (shipped() if variants is None else variants)
         if variant.builds
         for arch in archs.ARCHS
         if arch.name in variant.archs and (not wanted or arch.name in wanted)
-        for job in _jobs(variant, arch, asked if every or combined else ())
+        for job in _jobs(variant, arch, asked)
     ]
 
 
-def _jobs(variant: Variant, arch: Arch, asked: tuple[AttentionProblem, ...]) -> Iterator[Job]:
+def _jobs(variant: Variant, arch: Arch, asked: Sequence[AttentionProblem]) -> Iterator[Job]:
     seen: set[tuple[str, CudaBuild]] = set()
     for problem, config in _all(variant, arch, asked) if asked else _picked(variant, arch):
         kernel = f"{variant.path} d={problem.head_dim}"
@@ -113,9 +125,7 @@ def _rules(variant: Variant, build: CudaBuild, arch: Arch) -> Whole:
     return Whole(variant.signature, budget, build.smem_bytes)
 
 
-def _all(
-    variant: Variant, arch: Arch, asked: tuple[AttentionProblem, ...]
-) -> Iterator[tuple[AttentionProblem, Config]]:
+def _all(variant: Variant, arch: Arch, asked: Sequence[AttentionProblem]) -> Iterator[tuple[AttentionProblem, Config]]:
     for head_dim in HEAD_DIMS:
         for each in asked:
             problem = at(each, head_dim)

@@ -47,12 +47,11 @@ def work(cases: Sequence[Case], out: Path, exact: bool, index: int = 0) -> int:
 
 
 def examined(case: Case, device: torch.device, exact: bool = False) -> ForwardProblemRow:
-    """Run and judge one case."""
+    """Run and judge one case: on a GPU, or where attention.verify.emulated stands in for one on the CPU."""
     tensors = tensors_of(case, device, exact)
     forward: Callable[..., Any] = by_path(case.build.variant).load()
     with poisoned_results(exact) as results:
         out, lse = forward(tensors.query, tensors.key, tensors.value, case.problem, case.build.config, tensors.extras)
-    torch.cuda.synchronize(device)
     # Under a checking tool every module that torch loads onto the GPU takes seconds: no products there.
     verdict = judge(case, *((on_host(tensors), out.cpu(), lse.cpu()) if exact else (tensors, out, lse)))
     reasons = [verdict.reason] if verdict.reason else []
@@ -60,15 +59,9 @@ def examined(case: Case, device: torch.device, exact: bool = False) -> ForwardPr
         reasons.append("out or lse is not what attention.kernels.common.layout gave, and was not NaN before")
     if results.strayed():
         reasons.append("wrote outside of out or lse")
-    if counting(device):
+    if counters_left(device):
         reasons.append("left counters that are not 0")
     return row_of(case, "; ".join(reasons), _errors(verdict))
-
-
-def counting(device: torch.device) -> bool:
-    """Whether a tile counter is not 0 while nothing runs."""
-    assert device.index is not None
-    return counters_left(device.index)
 
 
 def say(line: str) -> None:

@@ -2,7 +2,8 @@
 
 import ctypes
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -47,6 +48,7 @@ def _runtime(path: str) -> ctypes.PyDLL:
     library.smscope_allocate.restype = ctypes.c_void_p
     library.smscope_allocate.argtypes = [ctypes.c_uint64]
     library.smscope_free.argtypes = [ctypes.c_void_p]
+    library.smscope_adopt.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
     return library
 
 
@@ -91,6 +93,17 @@ class EmulatedDevice:
         array = self.empty(given.shape, given.dtype)
         array[...] = given
         return array
+
+    @contextmanager
+    def adopting(self, memory: Mapping[int, int]) -> Iterator[None]:
+        """Inside, kernels may access these bytes of host memory too, by address; a buffer of its own has guards."""
+        for address, size in memory.items():
+            self._library.smscope_adopt(address, size)
+        try:
+            yield
+        finally:
+            for address in memory:
+                self._library.smscope_free(address)
 
     def load(
         self,

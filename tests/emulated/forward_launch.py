@@ -1,19 +1,16 @@
 """What the launches of both forward kernels on the emulator have alike: a ForwardCase as the fields of `Launch`."""
 
 import ctypes
-import hashlib
 import math
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from attention.kernels.launch.source import COMMON, PACKAGE, generated
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, by_path
-from microbench import files
+from attention.verify.emulated import headers_of
 from microbench.compile import Defines
 from microbench.emulator import EmulatedDevice, toolchain
 from microbench.emulator.device import EmulatedKernel
@@ -22,17 +19,6 @@ from tests.emulated.poisoned import Placed, placed
 
 LOG2_E = math.log2(math.e)
 OPEN = 1 << 20  # an edge of the band that hides nothing
-
-
-def headers_of(folder: Path) -> tuple[Path, ...]:
-    """Where a kernel's headers lie, those that are generated among them: written once, by their content."""
-    written = generated(folder)
-    digest = hashlib.sha256(repr(written).encode()).hexdigest()[:16]
-    place = Path(tempfile.gettempdir()) / f"smscope-headers-{digest}"
-    place.mkdir(exist_ok=True)
-    for name, text in written:
-        files.put(place / name, text)
-    return COMMON, folder, PACKAGE, place
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Calls:
         torch.cuda.synchronize()
         for out, lse in results:
             assert torch.equal(out, self.expected[0]) and torch.equal(lse, self.expected[1])
-        assert not counters_left(torch.cuda.current_device())
+        assert not counters_left(torch.device("cuda"))
 
 
 def address() -> int:

@@ -82,7 +82,7 @@ def test_counters_are_zero_after_every_launch(build: Build) -> None:
     for _ in range(3):
         call(case, tensors)
         torch.cuda.synchronize()
-        assert not counters_left(here().index)
+        assert not counters_left(here())
 
 
 def test_work_goes_to_the_current_stream(build: Build) -> None:
@@ -117,7 +117,7 @@ def test_calls_of_many_streams_at_once_do_not_disturb_each_other(build: Build) -
     torch.cuda.synchronize()
     for case, tensors, result in results:
         require_right(case, tensors, result)
-    assert not counters_left(here().index)
+    assert not counters_left(here())
 
 
 def test_two_threads_may_make_the_first_call(build: Build) -> None:
@@ -158,7 +158,7 @@ def test_a_warm_call_is_captured_and_its_replay_follows_the_inputs(build: Build)
             each.fill_(torch.nan)
         graph.replay()
         require_right(case, given, results)
-    assert not counters_left(here().index)
+    assert not counters_left(here())
 
 
 def test_a_replay_and_a_call_run_side_by_side(build: Build) -> None:

@@ -106,11 +106,16 @@ extern "C" void* smscope_allocate(unsigned long long bytes) {
   return buffer;
 }
 
+// Memory of somebody else as a buffer, until it is freed here; nothing guards its ends.
+extern "C" void smscope_adopt(void* memory, unsigned long long bytes) {
+  emulator::allocations[reinterpret_cast<emulator::u64>(memory)] = {bytes, static_cast<char*>(memory), 0, nullptr};
+}
+
 extern "C" void smscope_free(void* buffer) {
   using namespace emulator;
   auto found = allocations.find(reinterpret_cast<u64>(buffer));
   if (found == allocations.end()) return;
-  munmap(found->second.mapped, found->second.mapped_bytes);
+  if (found->second.mapped_bytes) munmap(found->second.mapped, found->second.mapped_bytes);
   if (found->second.cells) munmap(found->second.cells, cells_bytes(found->second));
   latest = nullptr;
   allocations.erase(found);

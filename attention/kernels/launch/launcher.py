@@ -1,0 +1,101 @@
+"""One launch of any kernel of ours: torch tensors in, one argument to the kernel, (out, lse) back."""
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attention.call import NO_EXTRAS, Extras
+from attention.kernels.common.family import Sizes, fill
+from attention.kernels.common.layout import empty_lse
+from attention.kernels.launch.machine import Machine, machine_of
+from attention.kernels.launch.tensors import outputs, place, readable
+from attention.problem import AttentionProblem
+from attention.variant import Config, CudaBuild
+
+
+@dataclass(frozen=True, eq=False)
+class Launcher:
+    """What one kernel has of its own.
+
+    folder    where its source lies
+    argument  the type of its one argument, with the fields that common.family.fill writes
+    shape_of  the tile of a configuration, with its `tile_rows` and `threads`
+    build_of  what NVRTC compiles
+    deal      write what follows from problem and machine, and give the number of blocks
+    point     write how query, key and value are read
+    """
+
+    folder: Path
+    argument: type[Any]
+    shape_of: Callable[[AttentionProblem, Config], Any]
+    build_of: Callable[[AttentionProblem, Config], CudaBuild]
+    deal: Callable[[Any, Machine], int]
+    point: Callable[[Any, Machine, Any, torch.Tensor, torch.Tensor, torch.Tensor], None]
+
+    def __call__(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        problem: AttentionProblem,
+        config: Config,
+        extras: Extras = NO_EXTRAS,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Out (B, Hq, Sq, D) and lse (B, Hq, Sq), float32, of (B, Hq, Sq, D) and twice (B, Hkv, Skv, D), f16 or bf16.
+
+        Packed sequences are one batch of all their rows. Inputs whose last dimension is not contiguous, or whose base
+        or a stride is no multiple of 16 bytes, are copied first. Raises BuildError or LaunchError where the kernel
+        cannot be built or run.
+        """
+        device = query.device
+        if device.index is not None and device.index != torch.cuda.current_device():
+            with torch.cuda.device(device.index):
+                return self(query, key, value, problem, config, extras)
+        (out, written), lse = outputs(query), empty_lse(query)
+        query, key, value = readable(query), readable(key), readable(value)
+        machine = machine_of(device)
+        prepared = _prepared(self, machine, query.shape, key.shape, written.stride(), problem, config)
+        argument = self.argument.from_buffer_copy(prepared.template)
+        self.point(argument, machine, prepared.shape, query, key, value)
+        argument.out, argument.lse = written.data_ptr(), lse.data_ptr()
+        if extras is not NO_EXTRAS:
+            place(argument, extras)
+        held = query, key, value, written, lse
+        machine.launch(prepared.function, prepared.blocks, prepared.shape.threads, argument, held, extras)
+        if written is not out:
+            out.copy_(written[..., : out.shape[-1]])
+        return out, lse
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All of a launch that does not change with addresses."""
+
+    function: Any
+    shape: Any
+    template: bytes
+    blocks: int
+
+
+@lru_cache(maxsize=4096)
+def _prepared(
+    launcher: Launcher,
+    machine: Machine,
+    query: Sizes,
+    key: Sizes,
+    out_strides: Sizes,
+    problem: AttentionProblem,
+    config: Config,
+) -> Prepared:
+    shape = launcher.shape_of(problem, config)
+    function = machine.function(launcher.folder, launcher.build_of(problem, config))
+    template: ctypes.Structure = launcher.argument()
+    fill(template, problem, query, key, shape.tile_rows)
+    template.out_batch, template.out_head, template.out_row, _ = out_strides
+    blocks = launcher.deal(template, machine)
+    return Prepared(function, shape, bytes(template), blocks)

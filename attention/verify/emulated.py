@@ -1,0 +1,117 @@
+"""Our kernels without a GPU: their own launchers, with the emulator in the GPU's place and tensors in host memory."""
+
+import ctypes
+import hashlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from attention.call import Extras
+from attention.feature import Feature
+from attention.kernels.launch.machine import Held, stand_ins
+from attention.kernels.launch.source import COMMON, PACKAGE, generated
+from attention.variant import CudaBuild, Variant
+from attention.verify import worker
+from attention.verify.builds import builds_of
+from attention.verify.problems import Case, Limits, case_of
+from attention.verify.rows import ForwardProblemRow
+from microbench import files
+from microbench.console.progress import watching
+from microbench.emulator import EmulatedDevice, Mode, TensorMap
+from microbench.emulator.device import Array, EmulatedKernel
+
+CPU = torch.device("cpu")
+# A second of the emulator: two tiles of rows or keys and a few more.
+SMALL = Limits(longest=200, pairs=6 * 10**4, elements=2**16)
+
+
+@dataclass(frozen=True, eq=False)
+class Emulated:
+    """attention.kernels.launch.machine.Machine: the emulator, with two SMs."""
+
+    device: EmulatedDevice
+    sm_count: int = 2
+
+    def function(self, folder: Path, build: CudaBuild) -> tuple[EmulatedKernel, int]:
+        """The kernel and its shared memory in bytes. Raises BuildError."""
+        (source,) = folder.glob("*.cu")
+        given: dict[str, Any] = {"kernel": build.kernel, "defines": build.defines, "include": headers_of(folder)}
+        return self.device.load(source.read_text(encoding="utf-8"), source.name, **given), build.smem_bytes
+
+    def tensor_map(self, tensor: torch.Tensor, box: tuple[int, int], swizzle: int) -> bytes:
+        element, strides = "bf16" if tensor.dtype == torch.bfloat16 else "f16", list(tensor.stride())
+        # A dimension of one element may carry any stride; the map wants a legal one all the same.
+        for axis in range(2, -1, -1):
+            if tensor.shape[axis] == 1:
+                strides[axis] = strides[axis + 1] * max(8, tensor.shape[axis + 1])
+        bits = torch.as_strided(tensor, tensor.shape, strides).view(torch.int16).numpy()
+        return TensorMap(bits, (1, 1, *box), element, swizzle=swizzle).emulated().tobytes()  # type: ignore[arg-type]
+
+    @cached_property
+    def _counters(self) -> Array:
+        return self.device.full(2, 0, np.int32)
+
+    def counters(self) -> int:
+        return int(self._counters.ctypes.data)
+
+    def launch(
+        self,
+        function: tuple[EmulatedKernel, int],
+        blocks: int,
+        threads: int,
+        argument: ctypes.Structure,
+        held: Held,
+        extras: Extras,
+    ) -> None:
+        """Raises DeviceError with what the kernel did that it may not."""
+        kernel, smem_bytes = function
+        stored = [tensor.untyped_storage() for tensor in (*held, *extras) if tensor is not None]
+        with self.device.adopting({each.data_ptr(): each.nbytes() for each in stored}):
+            kernel((blocks,), (threads,), (np.void(bytes(argument)),), shared_mem=smem_bytes)
+
+
+@contextmanager
+def emulating(mode: Mode = "lazy", seed: int = 1) -> Iterator[Emulated]:
+    """Inside, launchers take tensors in host memory. Raises EnvironmentLacks where there is no C++ compiler."""
+    stand_ins[CPU.type] = machine = Emulated(EmulatedDevice(mode, seed))
+    try:
+        yield machine
+    finally:
+        del stand_ins[CPU.type]
+
+
+def cases_with(variant: Variant, feature: Feature | None = None, most: int = 4) -> list[Case]:
+    """Small problems of a kernel, one a build: of those that are compiled with a feature, or of all its head dims."""
+    defines = {define.name for define in feature.device.defines} if feature and feature.device else set()
+    builds = [each for each in builds_of(variant.path, variant.archs[0]) if not defines or each.asked & defines]
+    chosen = builds[:: max(1, -(-len(builds) // most))]
+    return [case_of(build, number, 0, SMALL) for number, build in enumerate(chosen)]
+
+
+def judged(cases: Sequence[Case], mode: Mode = "lazy") -> list[ForwardProblemRow]:
+    """Each case's row, by the rule that a GPU's results are judged by; it takes seconds. Raises DeviceError."""
+    rows = []
+    with emulating(mode), watching(len(cases)) as watcher:
+        for case in cases:
+            watcher.doing("emulator", str(case.problem))
+            rows.append(worker.examined(case, CPU))
+            watcher.finished()
+    return rows
+
+
+def headers_of(folder: Path) -> tuple[Path, ...]:
+    """Where a kernel's headers lie, those that are generated among them: written once, by their content."""
+    written = generated(folder)
+    digest = hashlib.sha256(repr(written).encode()).hexdigest()[:16]
+    place = Path(tempfile.gettempdir()) / f"smscope-headers-{digest}"
+    place.mkdir(exist_ok=True)
+    for name, text in written:
+        files.put(place / name, text)
+    return COMMON, folder, PACKAGE, place

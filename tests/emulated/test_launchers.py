@@ -1,0 +1,54 @@
+"""Our kernels by their own launchers, on the emulator: the problems, the poison and the judge of a GPU's campaign."""
+
+import pytest
+import torch
+
+from attention.cli.check import named
+from attention.errors import LaunchError
+from attention.kernels.launch.machine import stand_ins
+from attention.problem import AttentionProblem
+from attention.variant import by_path
+from attention.verify import emulated
+from attention.verify.problems import Case
+from microbench.emulator import MODES, Mode
+from microbench.errors import DeviceError
+
+PATHS = ("sm80/forward/software_pipelined", "sm90a/forward/warp_specialised")
+each_kernel = pytest.mark.parametrize("path", PATHS)
+
+
+@each_kernel
+def test_random_problems_are_right(path: str) -> None:
+    require_right(emulated.cases_with(by_path(path), most=6))
+
+
+# A build takes ten seconds to compile for the emulator.
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("path", "most"), [(PATHS[0], 40), (PATHS[1], 1000)])
+def test_the_builds_of_a_campaign_are_right_in_every_mode(path: str, most: int) -> None:
+    for mode in MODES:
+        require_right(emulated.cases_with(by_path(path), most=most), mode)
+
+
+def require_right(cases: list[Case], mode: Mode = "lazy") -> None:
+    wrong = [f"{row.problem} {row.config}: {row.reason}" for row in emulated.judged(cases, mode) if not row.ok]
+    assert not wrong
+
+
+@each_kernel
+def test_a_wrong_feature_is_seen(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The launcher forgets the tensors of features, and slopes are read through null."""
+    (case, *_) = emulated.cases_with(by_path(path), named("alibi"))
+    monkeypatch.setattr("attention.kernels.launch.launcher.place", lambda launch, extras: None)
+    with pytest.raises(DeviceError, match="belongs to no buffer"):
+        emulated.judged([case])
+
+
+@each_kernel
+def test_host_memory_is_refused_where_nothing_stands_in_for_a_gpu(path: str) -> None:
+    variant, tensor = by_path(path), torch.zeros(1, 1, 64, 64, dtype=torch.bfloat16)
+    assert not stand_ins
+    problem = AttentionProblem(1, 1, 1, 64, 64, 64, dtype="bfloat16", device="cuda")
+    with pytest.raises(LaunchError, match="was given tensors on cpu; move them to the GPU"):
+        variant.load()(tensor, tensor, tensor, problem, variant.configs()[0])
