@@ -32,8 +32,8 @@ class Tile:
 
     def spills(self) -> bool:
         """Whether ptxas spills anywhere, or serialises products for want of registers."""
-        try:
-            return any(cubin.resources.spills for cubin in require_all(self.sources))
+        try:  # one after another: a tile that spills on the first need not be compiled for the others
+            return any(cubin.resources.spills for each in self.sources for cubin in require_all([each]))
         except BuildError:
             return True
 

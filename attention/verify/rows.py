@@ -22,7 +22,7 @@ class ForwardProblemRow(Frozen):
     seed: int
     variant: str
     config: str
-    cubin: str  # SHA-256 of the image
+    cubin: str  # SHA-256 of the image; of an emulated kernel there is none
     problem: str
     head_dim: int
     head_dims: str  # those that share a padded size: '65-96'
@@ -46,14 +46,14 @@ def read(file: Path) -> tuple[ForwardProblemRow, ...]:
     return read_rows(file, ForwardProblemRow, "run the campaign again")
 
 
-def row_of(case: Case, reason: str, errors: Mapping[str, float]) -> ForwardProblemRow:
+def row_of(case: Case, reason: str, errors: Mapping[str, float], on_gpu: bool = True) -> ForwardProblemRow:
     """A problem, why its result is wrong ('' where it is right), and those of its errors that are finite."""
     least, most = case.build.bucket
     told: dict[str, Any] = {**described(case), **errors}
     return ForwardProblemRow(
         index=case.index,
         seed=case.seed,
-        cubin=cubin_of(case.build),
+        cubin=cubin_of(case.build) if on_gpu else "",
         head_dims=f"{least}-{most}",
         ok=not reason,
         reason=reason,

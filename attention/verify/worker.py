@@ -61,7 +61,7 @@ def examined(case: Case, device: torch.device, exact: bool = False) -> ForwardPr
         reasons.append("wrote outside of out or lse")
     if counters_left(device):
         reasons.append("left counters that are not 0")
-    return row_of(case, "; ".join(reasons), _errors(verdict))
+    return row_of(case, "; ".join(reasons), _errors(verdict), on_gpu=device.type == "cuda")
 
 
 def say(line: str) -> None:

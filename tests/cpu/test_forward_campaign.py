@@ -95,9 +95,7 @@ def test_a_worker_calls_the_variant_and_judges_what_it_wrote(
     spoil: Callable[[Pair], None], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "by_path", lambda path: SimpleNamespace(load=lambda: served(spoil)))
-    monkeypatch.setattr(worker, "counting", lambda device: False)
-    monkeypatch.setattr(rows, "cubin_of", lambda build: "")
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
+    monkeypatch.setattr(worker, "counters_left", lambda device: False)
     for case in [case for case in CASES if case.spare == (0, 0)][::12]:
         found = worker.examined(case, CPU, exact=spoil is not stray and case.index % 24 == 0)
         assert found.ok == (not reason) and reason in found.reason
