@@ -199,7 +199,7 @@ HELD = [
     each
     for variant in tuned()
     for each in builds_of(variant)
-    if each.config.get("q_in_registers", 0) and not each.asked and each.dtype == "bfloat16"
+    if ("q_in_registers", 1) in each.config.values and not each.asked and each.dtype == "bfloat16"
 ]
 
 

@@ -1,7 +1,5 @@
 """What a user and a kernel author do with a feature that was just added: run with it in the tree's place."""
 
-import ctypes
-import importlib
 from dataclasses import replace
 
 import numpy as np
@@ -9,21 +7,19 @@ import torch
 
 import attention
 from attention.choose.choose import choose
-from attention.kernels.common.family import fill
-from attention.kernels.launch.source import source_of
-from attention.kernels.launch.tensors import place
+from attention.cli.check import named
+from attention.kernels.launch.source import sources_of
 from attention.oracle import reference
 from attention.problem import AttentionProblem
 from attention.variant import by_path
+from attention.verify import build_matrix, emulated
 from attention.verify.builds import builds_of
 from microbench.compile import Cubin, compile_all
-from microbench.emulator import EmulatedDevice
 from microbench.machine.arch import by_name
 from tests.cpu.attention_profiles import hopper_profile
-from tests.emulated.forward_launch import headers_of
 
 torch.manual_seed(0)
-PATH = "sm80/forward/software_pipelined"
+PATHS = ("sm80/forward/software_pipelined", "sm90a/forward/warp_specialised")
 
 
 def asked() -> AttentionProblem:
@@ -37,7 +33,7 @@ def is_named() -> None:
     assert {"has no gated bias"} <= {refused.reason for refused in choice.refused}
     unserved = choose(hopper_profile(), replace(asked(), dtype="float64"))
     assert unserved.nearest is not None and "bfloat16" in unserved.nearest
-    assert any("GATE" in build.asked for build in builds_of(PATH))
+    assert any("GATE" in build.asked for build in builds_of(PATHS[0]))
 
 
 def is_computed_and_differentiated() -> None:
@@ -59,47 +55,19 @@ def is_computed_and_differentiated() -> None:
         assert "gate has shape (3,); give it (2,)" in str(error)
 
 
-def is_compiled() -> None:
-    problem = replace(asked(), seq_q=4096, seq_kv=4096)
-    for path, arch in ((PATH, "sm80"), ("sm90a/forward/warp_specialised", "sm90a")):
-        variant = by_path(path)
-        legal = [each for each in variant.configs() if not variant.illegal(problem, each, by_name(arch))]
-        (made,) = compile_all([source_of(variant.folder, variant.steps(problem, legal[0])[0], by_name(arch))])
+def is_compiled_and_emulated() -> None:
+    """`attention check --feature NAME` does it for every tile; here the largest of the most crowded head dim."""
+    feature = named("gated")
+    for path in PATHS:
+        variant, arch = by_path(path), by_name(by_path(path).archs[0])
+        problem = replace(build_matrix.with_feature(feature)[-1], head_dim=128, head_dim_v=128)
+        largest = max(build_matrix.legal(variant, problem, arch), key=lambda config: config["tile_keys"])
+        (made,) = compile_all(sources_of(variant, problem, largest, arch))
         assert isinstance(made, Cubin) and not made.resources.spills, made
-
-
-def is_emulated() -> None:
-    """The kernel's own source with the feature in it, launched by the description that it is compiled with."""
-    problem, variant = asked(), by_path(PATH)
-    config = next(each for each in variant.configs() if not variant.illegal(problem, each, by_name("sm80")))
-    (build,), device = variant.steps(problem, config), EmulatedDevice()
-    module = importlib.import_module(f"{variant.module.rpartition('.')[0]}.arguments")
-    launch, shape = module.Launch(), module.shape_of(problem, config)
-    sizes = ((1, 2, 70, 64), (1, 1, 90, 64), (1, 1, 90, 64), (1, 2, 70, 64))
-    q, k, v = (torch.randn(size).bfloat16() for size in sizes[:3])
-    bits = [device.asarray(each.view(torch.int16).numpy().view(np.uint16)) for each in (q, k, v)]
-    out, lse = device.empty(sizes[3], np.uint16), device.empty((1, 2, 70), np.float32)
-    gate = torch.from_numpy(device.asarray(np.array([0.7, -1.2], np.float32)))
-    blocks = fill(launch, problem, sizes[0], sizes[1], shape.tile_rows)
-    for name, array in zip(("q", "k", "v", "out"), (*bits, out), strict=True):
-        setattr(launch, name, array.ctypes.data)
-        for axis, stride in zip(("batch", "head", "row"), array.strides, strict=False):
-            setattr(launch, f"{name}_{axis}", stride // 2)
-    launch.lse = lse.ctypes.data
-    place(launch, attention.call.Extras(gate=gate))
-    source = (variant.folder / "forward_sm80.cu").read_text()
-    include = headers_of(variant.folder)
-    kernel = device.load(source, "forward_sm80.cu", kernel=build.kernel, defines=build.defines, include=include)
-    kernel((blocks,), (build.threads,), (np.void(bytes(launch)),), shared_mem=build.smem_bytes)
-    arrays = [each.double().numpy() for each in (q, k, v)]
-    expected, expected_lse = reference.attention(*arrays, gate=gate.numpy())
-    found = torch.from_numpy(np.asarray(out).view(np.int16)).view(torch.bfloat16).double().numpy()
-    np.testing.assert_allclose(found, expected, atol=0.02)
-    np.testing.assert_allclose(np.asarray(lse), expected_lse, atol=1e-3)
-    assert ctypes.sizeof(launch) % 8 == 0
+        for row in emulated.judged(emulated.cases_with(variant, feature, most=2)):
+            assert row.ok and "gated bias" in row.features, row
 
 
 is_named()
 is_computed_and_differentiated()
-is_compiled()
-is_emulated()
+is_compiled_and_emulated()

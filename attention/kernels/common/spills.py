@@ -51,11 +51,16 @@ class Spills:
 
     def said(self, problem: AttentionProblem, most: int, *shape: int) -> str:
         """Why a tile of more keys is none: of a shape that is not on file, any."""
-        named = [f"{name.lower().replace('_', ' ')} {value}" for name, value in zip(self.by, shape, strict=True)]
+        built = _said(self.by, shape)
         if shape not in self.most_keys:
-            return f"is not tuned for {', '.join(named)}"
+            return f"is not tuned for {built}"
         asked = sorted(name.lower() for name in asked_defines(problem) - self.free)
-        return f"spills registers beyond {most} keys with {', '.join([*named, *asked])}"
+        return f"spills registers beyond {most} keys with {', '.join([built, *asked])}"
+
+
+@cache  # a choice refuses twenty configurations
+def _said(by: tuple[str, ...], shape: Shape) -> str:
+    return ", ".join(f"{name.lower().replace('_', ' ')} {value}" for name, value in zip(by, shape, strict=True))
 
 
 @cache
