@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,14 +20,13 @@ import typer
 
 from attention import cli as attention_cli
 from attention.choose import learned
-from attention.verify import build_matrix, selfcheck
+from attention.verify import build_matrix
 from microbench import console, paths
 from microbench.cli import check as probes_cli
 from microbench.cli import measuring
 from microbench.cli import profile as probes_cli_profile
 from microbench.console import Folders, Json
 from microbench.console.progress import say
-from microbench.console.si import counted
 from microbench.device import require_measuring
 from microbench.errors import EnvironmentLacks, InputError
 from microbench.machine import arch as archs
@@ -146,7 +144,7 @@ def test_gpu(
     """Run the tests that need an NVIDIA GPU.
 
     In a checkout this runs all tests with the mark `gpu`, as `make test-gpu` does. An installed package has no tests;
-    there it compares each of our attention kernels that serves this GPU with the float64 oracle.
+    there it is `smscope verify --quick`.
     """
     if not visible_gpus():
         raise EnvironmentLacks(f"There is no NVIDIA GPU to test here ({why_no_gpu()}).")
@@ -155,21 +153,8 @@ def test_gpu(
         return
     if arguments:
         raise InputError("Arguments are for pytest, and the GPU tests are in a checkout only; leave the arguments out.")
-    say("The GPU tests are in a checkout of smscope only; here each attention kernel is checked against float64.")
-    checked = selfcheck.check("cuda", tell=say)
-    if json:
-        console.emit([{"ok": row.ok, **asdict(row)} for row in checked])
-    else:
-        headings = ("problem", "kernel", "error", "allowed", "")
-        console.draw(console.table(counted(len(checked), "result"), headings, map(_cells, checked)))
-    if not all(row.ok for row in checked):
-        raise typer.Exit(1)
-
-
-def _cells(row: selfcheck.Checked) -> tuple[object, ...]:
-    if row.comparison is None:
-        return row.problem, row.kernel, None, None, row.failure
-    return row.problem, row.kernel, row.comparison.error, row.comparison.allowed, "right" if row.ok else "WRONG"
+    say("The GPU tests are in a checkout of smscope only; `smscope verify --quick` runs instead.")
+    verifying.verify(quick=True, json=json)
 
 
 def _run_tests(checkout: Path, arguments: Sequence[str], json: bool) -> None:

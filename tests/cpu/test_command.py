@@ -12,9 +12,7 @@ import attention
 import microbench
 import smscope
 from attention import cli as attention_cli
-from attention.oracle import reference
 from attention.variant import shipped
-from attention.verify import selfcheck
 from attention.verify.build_matrix import AttentionRow
 from microbench.machine import nvml
 from microbench.probes import discover
@@ -243,19 +241,14 @@ def test_test_gpu_in_a_checkout_runs_the_tests_of_the_mark_gpu(tmp_path, capfd, 
         assert (ended.value.code or 0) == code and (told["tests"], told["failures"]) == (1, code)
 
 
-def test_test_gpu_of_an_installed_package_checks_the_kernels(capsys, monkeypatch):
-    right = reference.compare([1.0], [1.0], [1.0], "float32")
-    rows = [selfcheck.Checked("p", "k", right), selfcheck.Checked("p", "l", None, "it fell")]
+def test_test_gpu_of_an_installed_package_verifies_it(capsys, monkeypatch):
+    asked = []
     monkeypatch.setattr(verbs, "visible_gpus", lambda: ["a GPU"])
     monkeypatch.setattr(verbs.paths, "CHECKOUT", None)
-    monkeypatch.setattr(selfcheck, "check", lambda device, tell: rows)
-    code, out, err = call(capsys, "test-gpu", "--json")
-    assert (code, [row["ok"] for row in json.loads(out)]) == (1, [True, False])
-    assert "are in a checkout" in err
-    code, out, _ = call(capsys, "test-gpu")
-    assert code == 1 and "right" in out and "it fell" in out
-    rows.pop()
-    assert call(capsys, "test-gpu")[0] == 0 and call(capsys, "test-gpu", "--", "-k", "forward")[0] == 2
+    monkeypatch.setattr(verbs.verifying, "verify", lambda **options: asked.append(options))
+    code, _, err = call(capsys, "test-gpu", "--json")
+    assert (code, asked) == (0, [{"quick": True, "json": True}]) and "are in a checkout" in err
+    assert call(capsys, "test-gpu", "--", "-k", "forward")[0] == 2 and len(asked) == 1
 
 
 def test_a_file_beside_the_user_is_not_what_a_worker_imports(tmp_path):
