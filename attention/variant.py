@@ -195,7 +195,7 @@ class Variant:
 
     @property
     def folder(self) -> Path:
-        """Where its files lie."""
+        """The folder that holds its files."""
         return KERNELS / self.path
 
     def configs(self) -> tuple[Config, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 from microbench.machine.arch import Arch, Machine
 from microbench.point import Point, Reducer, Value
 
-# A bound rejects 1.05 times itself, and lets pass what the clock's own jitter can add.
+# A value may exceed its bound by what the clock's own jitter adds, and no more: a value of 1.05 times it is refused.
 BOUND_SLACK = 1.02
 
 

@@ -22,7 +22,7 @@ def problem(head_dim: int = 128, causal: bool = True) -> AttentionProblem:
     return AttentionProblem(2, 16, 16, 2048, 2048, head_dim, dtype="bfloat16", causal=causal, device="cuda")
 
 
-def test_exponentials_are_promised_to_vanish_behind_products_as_far_as_these_last() -> None:
+def test_overlap_hides_exponentials_for_as_long_as_products_take() -> None:
     assert promise.overlap(PROFILE, problem(64), TILE).gain == pytest.approx(2.0)
     assert promise.overlap(PROFILE, problem(128), TILE).gain == pytest.approx(1.5)
     assert promise.overlap(PROFILE, problem(256), TILE).gain == pytest.approx(1.25)
