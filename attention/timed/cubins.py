@@ -88,7 +88,8 @@ def renew(arch: Arch, timings: Iterable[Timing]) -> None:
         compiled = {line.build for line in lines if line.nvrtc}
         missing = [found.asked for build, found in builds.items() if build not in compiled]
         for fresh in _compiled(variant, arch, missing):
-            lines |= {fresh, *_alike(fresh, on_file)}
+            told = {line for line in lines if (line.build, line.cubin_sha256) == (fresh.build, fresh.cubin_sha256)}
+            lines = (lines - told) | {fresh, *_alike(fresh, on_file)}
         if lines != on_file:
             _write(variant, lines)
 

@@ -27,8 +27,10 @@ BLOCK = 64  # rows judged together: so many errors of the low-precision result h
 # A kernel may take a smaller weight for 0. exp2 gives 0 below 2^-126 (ex2.approx.ftz, PTX ISA), the smallest normal
 # float32, and counts from an offset that may lie 2^8 below the largest score of the row.
 FLUSHED = 2.0**-118
-# Of the largest term that enters a row's lse: tensor cores drop bits of sums that an FMA keeps.
+# Of the largest term that enters a row's lse: exp2 and log2 are approximate, and sums are those of float32.
 LSE_UNIT = 2.0**-18
+# Tensor cores add 16 products at a time to a sum, and truncate it: 2^-23 of it, which |q| |k| bounds.
+STEP, STEP_UNIT = 16, 2.0**-23
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,14 @@ class Expected:
     size   of a row's terms (B, H, S): its largest output, or the root of the sum of (p v)^2, by which errors of p are
            felt where outputs cancel
     lost   what a row loses by FLUSHED (B, H, S)
+    terms  of a row's keys that are seen the largest sum of |scale q k| over the head dim (B, H, S)
     """
 
     out: torch.Tensor
     lse: torch.Tensor
     size: torch.Tensor
     lost: torch.Tensor
+    terms: torch.Tensor
 
 
 def attention(
@@ -69,9 +73,12 @@ def attention(
         name: tensor if tensor is None or tensor.dtype == torch.bool else tensor.to(working)
         for name, tensor in operands.items()
     }
+    terms = (query.to(working).abs() @ key.to(working).abs().transpose(-1, -2)).mul_(abs(problem.softmax_scale))
     scores, logits = scored(torch, scores, at, problem, wide)
+    terms.masked_fill_(scores == -math.inf, 0.0)
     lowest = torch.full(scores.shape[:-1], -math.inf, dtype=working, device=query.device)
     most = reduce(torch.maximum, (logit[..., 0] for logit in logits), scores.amax(-1) if keys else lowest)
+    largest = terms.amax(-1) if keys else torch.zeros_like(lowest)
     base = most.masked_fill(most == -math.inf, 0.0)
     p = scores.sub(base[..., None]).exp_()
     total = sum(((logit[..., 0] - base).exp() for logit in logits), start=p.sum(-1))
@@ -79,11 +86,11 @@ def attention(
     p /= total.masked_fill(total == 0, 1.0)[..., None]
     if not exact:
         out = (p.to(dtype) @ value).to(working)
-        return Expected(out, lse, out.abs().amax(-1), torch.zeros_like(lse))
+        return Expected(out, lse, out.abs().amax(-1), torch.zeros_like(lse), largest)
     value = value.to(working)
     out, lost = p @ value, (p.clamp(max=FLUSHED) @ value.abs()).amax(-1)
     spread = (p.square_() @ value.square()).sqrt_()
-    return Expected(out, lse, torch.maximum(out.abs(), spread).amax(-1), lost)
+    return Expected(out, lse, torch.maximum(out.abs(), spread).amax(-1), lost, largest)
 
 
 @dataclass(frozen=True)
@@ -179,12 +186,14 @@ def _ratio(error: torch.Tensor, allowed: torch.Tensor) -> float:
 
 
 def _lse_ratio(piece: Piece, problem: AttentionProblem) -> float:
-    """Likewise of lse, row by row, where it is finite; the low-precision result's error is its largest one."""
+    """Likewise of lse, row by row, where it is finite; the low-precision result's error is its largest one.
+
+    An lse may be as wrong as the most wrong of its scores, which beside ALiBi or hidden keys may be far larger.
+    """
     exact = piece.exact.lse
     finite = torch.isfinite(exact)
     size = exact.abs().clamp_min(max(1.0, problem.softcap))
-    off, low_off = (
-        torch.where(finite, (each.double() - exact).abs() / size, 0.0).nan_to_num(torch.inf)
-        for each in (piece.lse, piece.low.lse)
-    )
-    return float(off.max()) / (ERROR_FACTOR * float(low_off.max()) + LSE_UNIT)
+    low_off = torch.where(finite, (piece.low.lse.double() - exact).abs() / size, 0.0).nan_to_num(torch.inf).max()
+    allowed = (ERROR_FACTOR * low_off + LSE_UNIT) * size
+    allowed += -(-problem.head_dim // STEP) * STEP_UNIT * piece.exact.terms
+    return float(torch.where(finite, (piece.lse.double() - exact).abs() / allowed, 0.0).nan_to_num(torch.inf).max())

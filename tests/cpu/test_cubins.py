@@ -73,6 +73,12 @@ def test_timed_with_another_compiler_alone_it_holds_by_its_text(nvrtc):
     assert holds(timed)
 
 
+def test_a_build_that_was_timed_as_the_tree_compiles_it_has_one_line(nvrtc):
+    renew(row(nvrtc["cubin"], nvrtc["text"]))
+    (line,) = cubins.read(by_path(HOPPER))
+    assert line.cubin_sha256 == nvrtc["cubin"] and line.code_sha256 is not None
+
+
 def test_other_bytes_are_another_kernel(nvrtc):
     timed = row("b" * 64, "before")
     renew(timed)

@@ -14,7 +14,7 @@ from tests.cpu.attention_profiles import hopper_profile
 from tests.cpu.listing import assemble
 from tests.cpu.test_peer_results import timing
 
-TILE = Config((("tile_keys", 128), ("warpgroups", 2), ("stages", 2)))
+TILE = Config((("tile_keys", 128), ("warpgroups", 2), ("stages", 2), ("q_in_registers", 0)))
 PROFILE = hopper_profile(wgmma_bf16_flops_per_clk_sm=4096.0, mufu_ex2_per_clk_sm=16.0, ffma_per_clk_sm=128.0)
 
 

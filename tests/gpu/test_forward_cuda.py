@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from attention.errors import LaunchError
-from attention.kernels.launch import loaded
+from attention.kernels.launch import launcher, loaded
 from attention.problem import AttentionProblem
 from attention.variant import by_path
-from attention.verify.builds import Build, builds_of, kernel_module, tuned
+from attention.verify.builds import Build, builds_of, tuned
 from attention.verify.counters import counters_left
 from attention.verify.inputs import Tensors, tensors_of
 from attention.verify.oracle import judge
@@ -52,13 +52,11 @@ def require_right(case: Case, tensors: Tensors, results: Pair) -> None:
     assert judge(case, tensors, *results).reason == ""
 
 
-def make_cold(build: Build) -> None:
+def make_cold() -> None:
     """As in a new process: nothing is loaded, though its cubin is on disk."""
     torch.cuda.synchronize()
     loaded._function.cache_clear()
-    for each in vars(kernel_module(build.variant)).values():
-        if hasattr(each, "cache_clear"):
-            each.cache_clear()
+    launcher._prepared.cache_clear()
 
 
 def here() -> torch.device:
@@ -123,7 +121,7 @@ def test_calls_of_many_streams_at_once_do_not_disturb_each_other(build: Build) -
 def test_two_threads_may_make_the_first_call(build: Build) -> None:
     case = case_of(build)
     tensors = tensors_of(case, here())
-    make_cold(build)
+    make_cold()
 
     def first() -> Pair:
         with torch.cuda.stream(torch.cuda.Stream()):
@@ -185,7 +183,7 @@ def test_a_cold_call_says_that_it_cannot_be_captured(build: Build) -> None:
     case = case_of(build)
     tensors = tensors_of(case, here())
     require_right(case, tensors, call(case, tensors))
-    make_cold(build)
+    make_cold()
     graph = torch.cuda.CUDAGraph()
     with (
         pytest.raises(LaunchError, match=r"not loaded on .* call it once with these shapes before the capture\."),
