@@ -10,17 +10,21 @@ Scores pass the features in their order: `change` of all of them, then `hide` of
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from attention.errors import ArgumentError, ProblemError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from attention.problem import AttentionProblem
-
 Array = Any  # torch's or NumPy's
 AXES = {"b": "batch", "h": "head", "q": "row", "k": "key"}
+
+
+class Problem(Protocol):
+    """An attention.problem.AttentionProblem: sizes, dtype, band and scale, and the fields of every feature by name."""
+
+    def __getattr__(self, name: str) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Word:
     """
 
     name: str
-    asked: "Callable[[AttentionProblem], bool]"
+    asked: Callable[[Problem], bool]
     without: tuple[tuple[str, dict[str, Any]], ...]
 
 
@@ -94,7 +98,7 @@ class Define:
     """
 
     name: str
-    asked: "Callable[[AttentionProblem], bool]"
+    asked: Callable[[Problem], bool]
     share: float
     crowds: bool = True
 
@@ -113,7 +117,7 @@ class Field:
 
     name: str
     kind: Literal["int", "float"]
-    of: "Callable[[AttentionProblem, float], float]"
+    of: Callable[[Problem, float], float]
 
 
 @dataclass(frozen=True)
@@ -158,11 +162,11 @@ class Feature:
         """Fields of the problem that a call poses: of the operator's options, and the dtypes of operands by name."""
         raise NotImplementedError
 
-    def checked(self, problem: "AttentionProblem") -> dict[str, Any]:
+    def checked(self, problem: Problem) -> dict[str, Any]:
         """Fields in the one way in which they are written. Raises ProblemError."""
         return {}
 
-    def told(self, problem: "AttentionProblem") -> tuple[str, ...]:
+    def told(self, problem: Problem) -> tuple[str, ...]:
         """What str() of a problem says of it."""
         return ()
 
@@ -177,19 +181,19 @@ class Feature:
         """True where a key should be hidden; None where none is."""
         return None
 
-    def change(self, scores: Array, at: At, problem: "AttentionProblem", *operands: Array) -> tuple[Array, Any]:
+    def change(self, scores: Array, at: At, problem: Problem, *operands: Array) -> tuple[Array, Any]:
         """In torch: scores, and whatever the gradient needs. Operands broadcast to the scores, or are None.
 
         What is returned as scores is overwritten later: the gradient may need those that were given, never these.
         """
         return scores, None
 
-    def gradient(self, d_scores: Array, kept: Any, at: At, problem: "AttentionProblem", *operands: Array) -> Array:
+    def gradient(self, d_scores: Array, kept: Any, at: At, problem: Problem, *operands: Array) -> Array:
         """In torch: of the scores that `change` was given, of those that it gave."""
         return d_scores
 
     def operand_gradients(
-        self, d_scores: Array, kept: Any, at: At, problem: "AttentionProblem", *operands: Array
+        self, d_scores: Array, kept: Any, at: At, problem: Problem, *operands: Array
     ) -> tuple[Array | None, ...]:
         """In torch: of each operand, as large as the scores, of the gradient of the scores that `change` gave.
 
@@ -197,15 +201,15 @@ class Feature:
         """
         return (None,) * len(operands)
 
-    def hide(self, at: At, problem: "AttentionProblem", *operands: Array) -> Array | None:
+    def hide(self, at: At, problem: Problem, *operands: Array) -> Array | None:
         """In torch: True where a key is hidden; None where none is."""
         return None
 
-    def scale(self, problem: "AttentionProblem") -> float | None:
+    def scale(self, problem: Problem) -> float | None:
         """What device code multiplies scores by behind it, where that is no longer the softmax scale."""
         return None
 
-    def refuses(self, problem: "AttentionProblem") -> str | None:
+    def refuses(self, problem: Problem) -> str | None:
         """Why its device code cannot serve a problem, in a sentence without a full stop, or None."""
         return None
 

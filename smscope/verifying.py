@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from attention.variant import by_path
 from attention.verify import kernel as attention_kernel
 from attention.verify import sanitizer
 from attention.verify.builds import tuned
+from attention.verify.rows import ForwardProblemRow
 from microbench import console, device, paths
 from microbench.cli.executing import say_executed
 from microbench.console import Json
@@ -33,6 +35,7 @@ from microbench.verify.executed import execute
 from microbench.verify.results import Result
 
 PROBLEMS, QUICK_PROBLEMS = 1000, 100  # random problems a kernel
+EMULATED_PROBLEMS = 6  # a second or two each, and ten where the emulator compiles the kernel first
 SHOWN = 5  # failures of one probe or kernel; the file has them all
 
 
@@ -56,13 +59,16 @@ def verify(
 
     What each probe's kernels leave is held against NumPy, what each wrapper does against the emulator, and each of our
     attention kernels that serves this GPU against float64 on random problems. Each adds a line to a file of its own in
-    data/verification. With --device emulated:<architecture> the probes are executed without a GPU, which keeps nothing,
-    and the emulator is given kernels with planted bugs; what it finds is data/verification/blind_bugs.csv.
+    data/verification. With --device emulated:<architecture> probes and small problems of attention are executed without
+    a GPU, which keeps nothing, and the emulator is given kernels with planted bugs; what it finds is
+    data/verification/blind_bugs.csv.
     """
     if (where or "").startswith(EMULATED):
-        if sanitize or problems is not None:
-            raise InputError(f"{where} runs no attention kernel; leave --sanitize and --problems out.")
-        _emulated(str(where), quick, only or (), json)
+        if sanitize:
+            raise InputError(
+                f"compute-sanitizer needs a GPU; leave --sanitize out with {where}, which checks every access."
+            )
+        _emulated(str(where), quick, only or (), problems or EMULATED_PROBLEMS, json)
         return
     if where == "host":
         raise InputError("A CPU is verified by `make test`; use --device cuda:N or emulated:<architecture>.")
@@ -138,17 +144,30 @@ def _lacking_for_wrappers() -> str:
     return ""
 
 
-def _emulated(where: str, quick: bool, only: Sequence[str], json: bool) -> None:
+def _emulated(where: str, quick: bool, only: Sequence[str], problems: int, json: bool) -> None:
     of = device.choose(where).device.partition(":")[2]
     probes = _probes(of)
     planted = [name for name, kernel in blind.KERNELS.items() if kernel.arch == of]
-    of_probes, kernels = named(only, where, [*probes], planted)
+    of_probes, wrong, kernels = named(only, where, [*probes], planted, tuned(of))
     gpu = EmulatedGpu(of)
     executed = execute(tuple(probes[name] for name in of_probes), gpu, quick)
-    bugs = found.rows_of(kernels)
+    bugs = found.rows_of(wrong)
     if bugs and paths.CHECKOUT:
         found.write(bugs)
-    say_executed(executed, gpu, json, bugs)
+    if kernels and find_spec("torch") is None:
+        say("Torch is not installed, so the attention kernels are left out.")
+        kernels = ()
+    rows = [row for path in kernels for row in _problems_of(path, of, problems)]
+    if rows and not json:
+        lines = [(row.variant, row.problem, row.config, row.reason or "right") for row in rows]
+        console.draw(console.table("Attention on the emulator", ("kernel", "problem", "configuration", ""), lines))
+    say_executed(executed, gpu, json, bugs, rows)
+
+
+def _problems_of(path: str, of: str, problems: int) -> Sequence[ForwardProblemRow]:
+    from attention.verify import emulated
+
+    return emulated.judged(emulated.cases_with(by_path(path), most=problems, arch=of))
 
 
 def _say_all(rows: Sequence[Result], json: bool) -> None:

@@ -9,6 +9,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from attention.choose.model import HOST, Efficiency
 from attention.problem import AttentionProblem
@@ -101,8 +102,12 @@ def corrections(observations: Iterable[Observation]) -> Corrections:
 
 def kind_of(variant: Variant, problem: AttentionProblem) -> Kind:
     """The kind of a problem for a variant."""
+    return _kind(problem, HOST in variant.archs)
+
+
+@lru_cache(maxsize=64)  # every candidate of a choice asks
+def _kind(problem: AttentionProblem, on_host: bool) -> Kind:
     edges, queries = problem.edges, problem.mean_lengths[0]
-    on_host = HOST in variant.archs
     if on_host:
         named = "few" if queries < FEW_ON_HOST else "many"
     else:

@@ -2,12 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from attention.feature import Array, At, Define, Device, Feature, Field, Operand, Word
+from attention.feature import Array, At, Define, Device, Feature, Field, Operand, Problem, Word
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from attention.problem import AttentionProblem
 
 LOG2_E = 1.4426950408889634
 
@@ -27,14 +25,14 @@ class Alibi(Feature):
     def of_call(self, options: Any, given: dict[str, Any]) -> dict[str, Any]:
         return {"alibi": given["alibi"] is not None}
 
-    def told(self, problem: "AttentionProblem") -> tuple[str, ...]:
+    def told(self, problem: Problem) -> tuple[str, ...]:
         return ("alibi",) if problem.alibi else ()
 
     def oracle(self, xp: Any, scores: Array, at: At, asked: Any, *operands: Array) -> Array:
         (slopes,) = operands
         return scores if slopes is None else scores - slopes * abs(at.ahead)
 
-    def change(self, scores: Array, at: At, problem: "AttentionProblem", *operands: Array) -> tuple[Array, Any]:
+    def change(self, scores: Array, at: At, problem: Problem, *operands: Array) -> tuple[Array, Any]:
         (slopes,) = operands
         if slopes is None:
             return scores, None
@@ -42,7 +40,7 @@ class Alibi(Feature):
         return scores - slopes * distance, distance
 
     def operand_gradients(
-        self, d_scores: Array, kept: Any, at: At, problem: "AttentionProblem", *operands: Array
+        self, d_scores: Array, kept: Any, at: At, problem: Problem, *operands: Array
     ) -> tuple[Array | None, ...]:
         return (-d_scores * kept,)
 

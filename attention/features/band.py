@@ -6,27 +6,26 @@ from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from attention.band import Band, window_of
-from attention.feature import Argument, Array, At, Define, Device, Feature, Field, Word
+from attention.feature import Argument, Array, At, Define, Device, Feature, Field, Problem, Word
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from attention.problem import AttentionProblem
-
 FULL = (-1, -1)
 
 
-def _left(problem: "AttentionProblem", _: float) -> int:
+def _left(problem: Problem, _: float) -> int:
     return _edges(problem).left or 0
 
 
-def _right(problem: "AttentionProblem", _: float) -> int:
+def _right(problem: Problem, _: float) -> int:
     return _edges(problem).right or 0
 
 
-def _edges(problem: "AttentionProblem") -> Band:
+def _edges(problem: Problem) -> Band:
     """Of packed sequences a kernel moves both edges for each: it is told where they are on the diagonal."""
-    return problem.edges if problem.varlen else problem.band()
+    found: Band = problem.edges if problem.varlen else problem.band()
+    return found
 
 
 class Banded(Feature):
@@ -65,7 +64,7 @@ class Banded(Feature):
         window = (options.window_left, options.window_right)
         return {"causal": options.causal, "alignment": alignment, "window": window}
 
-    def checked(self, problem: "AttentionProblem") -> dict[str, Any]:
+    def checked(self, problem: Problem) -> dict[str, Any]:
         """A window without keys to the right is causal, an edge that hides nothing is none, and a square top-left."""
         if not problem.causal and problem.window == FULL:
             return {"alignment": "top_left"}
@@ -80,7 +79,7 @@ class Banded(Feature):
             "alignment": "top_left" if square else problem.alignment,
         }
 
-    def told(self, problem: "AttentionProblem") -> tuple[str, ...]:
+    def told(self, problem: Problem) -> tuple[str, ...]:
         words = ["causal" if problem.causal else "full"]
         words += ["bottom-right"] if problem.alignment == "bottom_right" else []
         words += [f"window={problem.window[0]},{problem.window[1]}"] if problem.window != FULL else []
@@ -92,7 +91,7 @@ class Banded(Feature):
         edges = ([ahead > right] if right >= 0 else []) + ([ahead < -left] if left >= 0 else [])
         return reduce(or_, edges) if edges else None
 
-    def hide(self, at: At, problem: "AttentionProblem", *operands: Array) -> Array | None:
+    def hide(self, at: At, problem: Problem, *operands: Array) -> Array | None:
         band = problem.band(at.seq_q, at.seq_kv)
         right = None if band.right is None else at.key > at.query + band.right
         left = None if band.left is None else at.key < at.query + band.left

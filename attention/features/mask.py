@@ -3,12 +3,10 @@
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from attention.errors import ProblemError
-from attention.feature import Array, At, Define, Device, Feature, Operand, Word
+from attention.feature import Array, At, Define, Device, Feature, Operand, Problem, Word
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from attention.problem import AttentionProblem
 
 Mask = Literal["none", "bool", "float"]
 MASKS: tuple[Mask, ...] = get_args(Mask)
@@ -43,12 +41,12 @@ class Masked(Feature):
         dtype = given["mask"]
         return {"mask": "none" if dtype is None else "bool" if "bool" in str(dtype) else "float"}
 
-    def checked(self, problem: "AttentionProblem") -> dict[str, Any]:
+    def checked(self, problem: Problem) -> dict[str, Any]:
         if problem.mask not in MASKS:
             raise ProblemError(f"mask is {problem.mask!r}; use one of {', '.join(MASKS)}.")
         return {}
 
-    def told(self, problem: "AttentionProblem") -> tuple[str, ...]:
+    def told(self, problem: Problem) -> tuple[str, ...]:
         return (f"{problem.mask} mask",) if problem.mask != "none" else ()
 
     def oracle(self, xp: Any, scores: Array, at: At, asked: Any, *operands: Array) -> Array:
@@ -59,16 +57,16 @@ class Masked(Feature):
         (mask,) = operands
         return ~mask if mask is not None and "bool" in str(mask.dtype) else None
 
-    def change(self, scores: Array, at: At, problem: "AttentionProblem", *operands: Array) -> tuple[Array, Any]:
+    def change(self, scores: Array, at: At, problem: Problem, *operands: Array) -> tuple[Array, Any]:
         (mask,) = operands
         return (scores + mask if problem.mask == "float" else scores), None
 
     def operand_gradients(
-        self, d_scores: Array, kept: Any, at: At, problem: "AttentionProblem", *operands: Array
+        self, d_scores: Array, kept: Any, at: At, problem: Problem, *operands: Array
     ) -> tuple[Array | None, ...]:
         return (d_scores,)
 
-    def hide(self, at: At, problem: "AttentionProblem", *operands: Array) -> Array | None:
+    def hide(self, at: At, problem: Problem, *operands: Array) -> Array | None:
         return ~operands[0] if problem.mask == "bool" else None
 
     def drawn(self, rng: "np.random.Generator", asked: frozenset[str]) -> dict[str, Any]:

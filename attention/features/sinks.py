@@ -2,12 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from attention.feature import Array, Define, Device, Feature, Operand, Word
+from attention.feature import Array, Define, Device, Feature, Operand, Problem, Word
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from attention.problem import AttentionProblem
 
 
 class Sinks(Feature):
@@ -24,7 +22,7 @@ class Sinks(Feature):
     def of_call(self, options: Any, given: dict[str, Any]) -> dict[str, Any]:
         return {"sinks": given["sinks"] is not None}
 
-    def told(self, problem: "AttentionProblem") -> tuple[str, ...]:
+    def told(self, problem: Problem) -> tuple[str, ...]:
         return ("sinks",) if problem.sinks else ()
 
     def drawn(self, rng: "np.random.Generator", asked: frozenset[str]) -> dict[str, Any]:

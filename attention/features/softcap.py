@@ -3,12 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 from attention.errors import ProblemError
-from attention.feature import Argument, Array, At, Define, Device, Feature, Field, Word, finite
+from attention.feature import Argument, Array, At, Define, Device, Feature, Field, Problem, Word, finite
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from attention.problem import AttentionProblem
 
 # Below the least cap 8 / scale overflows; the largest one's tanh, right to 2^-23, leaves a score right to 1e-4.
 LEAST_CAP, LARGEST_CAP = 2.0**-60, 1024.0
@@ -29,31 +27,31 @@ class Softcap(Feature):
     def of_call(self, options: Any, given: dict[str, Any]) -> dict[str, Any]:
         return {"softcap": options.softcap}
 
-    def checked(self, problem: "AttentionProblem") -> dict[str, Any]:
+    def checked(self, problem: Problem) -> dict[str, Any]:
         cap = finite("softcap", problem.softcap, "a finite number, or 0.0 for none")
         if cap < 0:
             raise ProblemError(f"softcap is {cap}; give a positive number, or 0.0 for none.")
         return {"softcap": cap}
 
-    def told(self, problem: "AttentionProblem") -> tuple[str, ...]:
+    def told(self, problem: Problem) -> tuple[str, ...]:
         return (f"softcap={problem.softcap:g}",) if problem.softcap else ()
 
     def oracle(self, xp: Any, scores: Array, at: At, asked: Any, *operands: Array) -> Array:
         return asked.softcap * xp.tanh(scores / asked.softcap) if asked.softcap else scores
 
-    def change(self, scores: Array, at: At, problem: "AttentionProblem", *operands: Array) -> tuple[Array, Any]:
+    def change(self, scores: Array, at: At, problem: Problem, *operands: Array) -> tuple[Array, Any]:
         if not problem.softcap:
             return scores, None
         tanh = (scores / problem.softcap).tanh_()
         return tanh * problem.softcap, tanh
 
-    def gradient(self, d_scores: Array, kept: Any, at: At, problem: "AttentionProblem", *operands: Array) -> Array:
+    def gradient(self, d_scores: Array, kept: Any, at: At, problem: Problem, *operands: Array) -> Array:
         return d_scores if kept is None else d_scores * (1.0 - kept.square())
 
-    def scale(self, problem: "AttentionProblem") -> float | None:
+    def scale(self, problem: Problem) -> float | None:
         return problem.softcap or None
 
-    def refuses(self, problem: "AttentionProblem") -> str | None:
+    def refuses(self, problem: Problem) -> str | None:
         cap = problem.softcap
         if cap and not LEAST_CAP <= cap <= LARGEST_CAP:
             return f"serves softcaps from {LEAST_CAP:.2g} to {LARGEST_CAP:g}, not {cap:g}"

@@ -87,10 +87,10 @@ def emulating(mode: Mode = "lazy", seed: int = 1) -> Iterator[Emulated]:
         del stand_ins[CPU.type]
 
 
-def cases_with(variant: Variant, feature: Feature | None = None, most: int = 4) -> list[Case]:
+def cases_with(variant: Variant, feature: Feature | None = None, most: int = 4, arch: str = "") -> list[Case]:
     """Small problems of a kernel, one a build: of those that are compiled with a feature, or of all its head dims."""
     defines = {define.name for define in feature.device.defines} if feature and feature.device else set()
-    builds = [each for each in builds_of(variant.path, variant.archs[0]) if not defines or each.asked & defines]
+    builds = [each for each in builds_of(variant.path, arch or variant.archs[0]) if not defines or each.asked & defines]
     chosen = builds[:: max(1, -(-len(builds) // most))]
     return [case_of(build, number, 0, SMALL) for number, build in enumerate(chosen)]
 

@@ -1,7 +1,9 @@
 """What `run --device emulated:<architecture>` prints: which points were executed, and which were wrong."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any, Protocol
 
 import typer
 from rich.table import Table
@@ -25,11 +27,25 @@ def execute_probes(device: str, probes: tuple[Probe, ...], quick: bool, json: bo
     say_executed(execute(here, gpu, quick), gpu, json)
 
 
-def say_executed(rows: tuple[Executed, ...], gpu: EmulatedGpu, json: bool, bugs: tuple[BlindRow, ...] = ()) -> None:
-    """Draw what was executed and what came of planted bugs, or write JSON; exit code 1 where a point is wrong."""
+class Problem(Protocol):
+    """A row that is right or wrong."""
+
+    ok: bool
+
+    def model_dump(self) -> dict[str, Any]: ...
+
+
+def say_executed(
+    rows: tuple[Executed, ...],
+    gpu: EmulatedGpu,
+    json: bool,
+    bugs: tuple[BlindRow, ...] = (),
+    problems: Sequence[Problem] = (),
+) -> None:
+    """Draw what was executed and what came of planted bugs, or write JSON; exit code 1 where anything is wrong."""
     if json:
         executed = [asdict(row) | {"point": dict(row.point.values)} for row in rows]
-        console.emit([*executed, *(row.model_dump() for row in bugs)])
+        console.emit([*executed, *(row.model_dump() for row in bugs), *(row.model_dump() for row in problems)])
     else:
         if rows:
             console.draw(_table(rows, gpu.machine.name))
@@ -39,7 +55,7 @@ def say_executed(rows: tuple[Executed, ...], gpu: EmulatedGpu, json: bool, bugs:
         if bugs:
             lines = [(row.kernel, row.bug, *row.today) for row in bugs]
             console.draw(console.table("Planted bugs, and what each mode says", ("kernel", "bug", *MODES), lines))
-    if any(row.status == "failed" for row in rows):
+    if any(row.status == "failed" for row in rows) or not all(row.ok for row in problems):
         raise typer.Exit(1)
 
 

@@ -124,8 +124,8 @@ def test_without_a_gpu_it_says_why_and_what_runs_without_one(
     [
         (("--device", "host"), 2, "verified by `make test`"),
         (("--device", "cuda:3"), 2, "'cuda:3' is not here"),
-        (("--device", "emulated:sm80", "--sanitize"), 2, "runs no attention kernel"),
-        (("--device", "emulated:sm90a", "--only", KERNEL), 2, "is verified on emulated:sm90a"),
+        (("--device", "emulated:sm80", "--sanitize"), 2, "needs a GPU"),
+        (("--device", "emulated:sm70", "--only", KERNEL), 2, "is verified on emulated:sm70"),
         (("--device", "emulated:sm99"), 2, "No architecture is called 'sm99'"),
         (("--only", "ffma_latenci"), 2, "did you mean ffma_latency"),
         (("--only", "no such thing"), 2, "where each probe runs"),
@@ -322,6 +322,15 @@ def test_the_probes_are_executed_without_a_gpu(data: Path, capsys: pytest.Captur
     code, out, _ = call(capsys, "--device", "emulated:sm80", "--only", "ffma_latency", "--quick", "--json")
     (row,) = json.loads(out)
     assert (code, row["status"], row["arch"]) == (0, "emulated", "sm80") and row["checked"]
+    assert not list(data.iterdir())
+
+
+def test_an_attention_kernel_is_executed_without_a_gpu(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not (shutil.which("g++") or shutil.which("clang++")):
+        pytest.skip("the emulator needs a C++ compiler")
+    code, out, _ = call(capsys, "--device", "emulated:sm90a", "--only", KERNEL, "--problems", "1", "--json")
+    (row,) = json.loads(out)
+    assert (code, row["variant"], row["ok"], row["cubin"]) == (0, KERNEL, True, "")
     assert not list(data.iterdir())
 
 

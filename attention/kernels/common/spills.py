@@ -6,7 +6,7 @@ What counts is the exact company of features, by their defines: two may spill wh
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from attention.kernels.common.family import asked_defines
@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 Company = frozenset[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # told apart by identity: a choice asks forty times
 class Spills:
     """The most keys of a tile that do not spill, nor any fewer: 0 where every tile does.
 
@@ -41,26 +41,29 @@ class Spills:
 
     def most(self, problem: AttentionProblem, *shape: int) -> int:
         """Of a company that nobody compiled the least of those that hold what is known of it, or of all."""
-        of_shape = self.most_keys.get(shape, {})
-        asked = asked_defines(problem) - self.free
-        if asked in of_shape:
-            return of_shape[asked]
-        known = asked & frozenset().union(*of_shape)
-        larger = [most for company, most in of_shape.items() if company >= known]
-        return min(larger or of_shape.values(), default=0)
+        return _most(self, asked_defines(problem) - self.free, shape)
 
     def said(self, problem: AttentionProblem, most: int, *shape: int) -> str:
         """Why a tile of more keys is none: of a shape that is not on file, any."""
-        built = _said(self.by, shape)
-        if shape not in self.most_keys:
-            return f"is not tuned for {built}"
-        asked = sorted(name.lower() for name in asked_defines(problem) - self.free)
-        return f"spills registers beyond {most} keys with {', '.join([built, *asked])}"
+        return _said(self, asked_defines(problem) - self.free, most, shape)
 
 
-@cache  # a choice refuses twenty configurations
-def _said(by: tuple[str, ...], shape: Shape) -> str:
-    return ", ".join(f"{name.lower().replace('_', ' ')} {value}" for name, value in zip(by, shape, strict=True))
+@lru_cache(maxsize=4096)
+def _most(spills: Spills, asked: Company, shape: Shape) -> int:
+    of_shape = spills.most_keys.get(shape, {})
+    if asked in of_shape:
+        return of_shape[asked]
+    known = asked & frozenset().union(*of_shape)
+    larger = [most for company, most in of_shape.items() if company >= known]
+    return min(larger or of_shape.values(), default=0)
+
+
+@lru_cache(maxsize=4096)
+def _said(spills: Spills, asked: Company, most: int, shape: Shape) -> str:
+    named = [f"{name.lower().replace('_', ' ')} {value}" for name, value in zip(spills.by, shape, strict=True)]
+    if shape not in spills.most_keys:
+        return f"is not tuned for {', '.join(named)}"
+    return f"spills registers beyond {most} keys with {', '.join([*named, *sorted(map(str.lower, asked))])}"
 
 
 @cache

@@ -2,12 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from attention.feature import Array, At, Define, Device, Feature, Field, Operand, Word
+from attention.feature import Array, At, Define, Device, Feature, Field, Operand, Problem, Word
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from attention.problem import AttentionProblem
 
 LOG2_E = 1.4426950408889634
 
@@ -27,14 +25,14 @@ class Gated(Feature):
     def of_call(self, options: Any, given: dict[str, Any]) -> dict[str, Any]:
         return {"gate": given["gate"] is not None}
 
-    def told(self, problem: "AttentionProblem") -> tuple[str, ...]:
+    def told(self, problem: Problem) -> tuple[str, ...]:
         return ("gated",) if problem.gate else ()
 
     def oracle(self, xp: Any, scores: Array, at: At, asked: Any, *operands: Array) -> Array:
         (gate,) = operands
         return scores if gate is None else scores + xp.tanh(gate) * (at.key - at.query) / 64
 
-    def change(self, scores: Array, at: At, problem: "AttentionProblem", *operands: Array) -> tuple[Array, Any]:
+    def change(self, scores: Array, at: At, problem: Problem, *operands: Array) -> tuple[Array, Any]:
         (gate,) = operands
         if gate is None:
             return scores, None
@@ -42,7 +40,7 @@ class Gated(Feature):
         return scores + tanh * ahead, (tanh, ahead)
 
     def operand_gradients(
-        self, d_scores: Array, kept: Any, at: At, problem: "AttentionProblem", *operands: Array
+        self, d_scores: Array, kept: Any, at: At, problem: Problem, *operands: Array
     ) -> tuple[Array | None, ...]:
         tanh, ahead = kept
         return (d_scores * ahead * (1 - tanh.square()),)
