@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from attention.feature import Feature
-from attention.features import FEATURES
 from attention.kernels.common.spills import NAME, text
 from attention.variant import shipped
 from attention.verify import build_matrix
@@ -60,26 +59,21 @@ def check(
 
 def named(name: str) -> Feature:
     """The feature of a file in attention/features. Raises InputError where no kernel has device code for it."""
-    for each in FEATURES:
-        if each.name == name and each.device:
+    for each in build_matrix.DRAWN:
+        if each.name == name:
             return each
-    known = ", ".join(each.name for each in FEATURES if each.device)
+    known = ", ".join(each.name for each in build_matrix.DRAWN)
     raise InputError(f"No feature called {name!r} has device code; there are {known}.")
 
 
 def _check_feature(feature: Feature, wanted: Sequence[str], json: bool) -> None:
-    """What a new feature needs, on the architecture that each kernel was written for."""
+    """What a new feature needs, on the architecture that each kernel was written for. Problems are quick, and first."""
     from attention.verify import emulated
     from microbench.verify import show
 
-    ours = [variant for variant in shipped() if variant.builds]
-    rows = show.watched(
-        [
-            job
-            for variant in ours
-            for job in build_matrix.jobs([variant], wanted or variant.archs[:1], build_matrix.with_feature(feature))
-        ]
-    )
+    ours = [variant for variant in shipped() if variant.builds and (not wanted or set(wanted) & set(variant.archs))]
+    if not ours:
+        raise InputError(f"No tuned CUDA kernel runs on {', '.join(wanted)} yet, so there is nothing to check.")
     wrong = False
     for variant in ours:
         found = emulated.judged(emulated.cases_with(variant, feature))
@@ -88,7 +82,12 @@ def _check_feature(feature: Feature, wanted: Sequence[str], json: bool) -> None:
             if not row.ok:
                 wrong = True
                 say(f"  {row.problem} {row.config}: {row.reason}")
-    show.say_all(rows, json)
+    jobs = [
+        job
+        for variant in ours
+        for job in build_matrix.jobs([variant], wanted or variant.archs[:1], build_matrix.with_feature(feature))
+    ]
+    show.say_all(show.watched(jobs), json)
     if wrong:
         raise typer.Exit(1)
 

@@ -95,7 +95,12 @@ inline long long __double_as_longlong(double x) { return emulator::bits_as<long 
 inline float __fadd_rn(float a, float b) { return emulator::rounded(emulator::rounded(a) + emulator::rounded(b)); }
 inline float __fmul_rn(float a, float b) { return emulator::rounded(a * b); }
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
+inline float __expf(float x) { return expf(x); }
 inline float __logf(float x) { return logf(x); }
+inline float __log2f(float x) { return log2f(x); }
+inline float __powf(float x, float y) { return powf(x, y); }
+inline float __sinf(float x) { return sinf(x); }
+inline float __cosf(float x) { return cosf(x); }
 inline float __fdividef(float x, float y) { return x / y; }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }

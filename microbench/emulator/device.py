@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from microbench.emulator import toolchain
 from microbench.emulator.tensor_map import TensorMap
-from microbench.errors import DeviceError, InputError
+from microbench.errors import BuildError, DeviceError, InputError
 
 Mode = Literal["eager", "lazy", "random"]
 MODES: tuple[Mode, ...] = ("eager", "lazy", "random")
@@ -119,7 +119,13 @@ class EmulatedDevice:
         `include` names folders of headers beside the wrappers' own. Raises BuildError where the compiler refuses it.
         """
         library = toolchain.build_kernel(source, name, kernel, defines, include, watched=self.races)
-        return EmulatedKernel(self, kernel, ctypes.PyDLL(str(library)))
+        try:
+            return EmulatedKernel(self, kernel, ctypes.PyDLL(str(library)))
+        except OSError as error:
+            lacks = str(error).rpartition("undefined symbol: ")[2]
+            raise BuildError(
+                f"{name} calls {lacks}, which the emulator lacks; microbench/emulator/builtins.hpp is what it has."
+            ) from error
 
 
 class EmulatedKernel:

@@ -8,10 +8,11 @@ import torch
 import attention
 from attention.choose.choose import choose
 from attention.cli.check import named
-from attention.kernels.launch.source import sources_of
+from attention.kernels.launch.source import source_of, sources_of
 from attention.oracle import reference
 from attention.problem import AttentionProblem
-from attention.variant import by_path
+from attention.timed import cubins
+from attention.variant import CudaBuild, by_path
 from attention.verify import build_matrix, emulated
 from attention.verify.builds import builds_of
 from microbench.compile import Cubin, compile_all
@@ -68,6 +69,17 @@ def is_compiled_and_emulated() -> None:
             assert row.ok and "gated bias" in row.features, row
 
 
+def is_no_change_to_other_builds() -> None:
+    """What was timed and verified without the feature is the same machine code with it in the tree."""
+    for path in PATHS:
+        variant = by_path(path)
+        line = next(each for each in cubins.read(variant) if each.nvrtc)
+        asked = CudaBuild(line.kernel, tuple((*line.defines, ("GATE", 0))), 0, 0)
+        (made,) = compile_all([source_of(variant.folder, asked, by_name(line.arch))])
+        assert isinstance(made, Cubin) and (made.nvrtc != line.nvrtc or made.code_sha256 == line.code_sha256)
+
+
 is_named()
+is_no_change_to_other_builds()
 is_computed_and_differentiated()
 is_compiled_and_emulated()

@@ -40,7 +40,7 @@ class Spills:
         return tuple(int(defines[name]) for name in self.by)
 
     def most(self, problem: AttentionProblem, *shape: int) -> int:
-        """Of a company that nobody compiled the least of those that hold what is known of it, or of all."""
+        """The limit on file. Of a company that nobody compiled the least of its shape: what is new takes registers."""
         return _most(self, asked_defines(problem) - self.free, shape)
 
     def said(self, problem: AttentionProblem, most: int, *shape: int) -> str:
@@ -51,11 +51,7 @@ class Spills:
 @lru_cache(maxsize=4096)
 def _most(spills: Spills, asked: Company, shape: Shape) -> int:
     of_shape = spills.most_keys.get(shape, {})
-    if asked in of_shape:
-        return of_shape[asked]
-    known = asked & frozenset().union(*of_shape)
-    larger = [most for company, most in of_shape.items() if company >= known]
-    return min(larger or of_shape.values(), default=0)
+    return of_shape[asked] if asked in of_shape else min(of_shape.values(), default=0)
 
 
 @lru_cache(maxsize=4096)
@@ -63,7 +59,10 @@ def _said(spills: Spills, asked: Company, most: int, shape: Shape) -> str:
     named = [f"{name.lower().replace('_', ' ')} {value}" for name, value in zip(spills.by, shape, strict=True)]
     if shape not in spills.most_keys:
         return f"is not tuned for {', '.join(named)}"
-    return f"spills registers beyond {most} keys with {', '.join([*named, *sorted(map(str.lower, asked))])}"
+    built = ", ".join([*named, *sorted(map(str.lower, asked))])
+    if asked not in spills.most_keys[shape]:
+        return f"may spill registers beyond {most} keys with {built}, which nobody has compiled"
+    return f"spills registers beyond {most} keys with {built}"
 
 
 @cache

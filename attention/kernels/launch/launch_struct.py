@@ -5,11 +5,11 @@ attention.features. No torch here.
 """
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from attention.feature import Define
+from attention.feature import Define, Feature
 from attention.features import FEATURES
 
 _KINDS: dict[str, Any] = {
@@ -41,46 +41,53 @@ SIZES = members("int", "batch heads heads_per_kv queries keys head_dim", "where 
 SCHEDULE = members("int", "row_tiles tiles section", "of attention/kernels/common/work.cuh")
 SCALE = Member("float", "scale_log2", "of scores as features left them")
 SCHEDULE_ORDER = 15  # behind the band's fields, by which tiles are dealt
+# Whose fields lie among the others, where timed and verified builds read them. Those of any further feature lie behind
+# all of them, so that it moves no offset and the builds without it keep their machine code.
+AMONG_OTHERS = ("band", "softcap", "alibi", "mask", "sinks")
+PLACED = tuple(each for each in FEATURES if each.device and each.name in AMONG_OTHERS)
+FURTHER = tuple(each for each in FEATURES if each.device and each.name not in AMONG_OTHERS)
 
 
 def of_kernel(
     head: tuple[Member, ...], scales: tuple[Member, ...] = (), tail: tuple[Member, ...] = ()
 ) -> tuple[Member, ...]:
     """All fields: a kernel's own pointers and strides, what all have, its own numbers beside the scale, and at last."""
-    return (*head, *_pointers(), *_strides("long long"), *SIZES, *_integers(), SCALE, *scales, *_floats(), *tail)
+    starts = (
+        Member("const int*", "query_starts", "of each sequence and the end of the last; null unless VARLEN"),
+        Member("const int*", "key_starts"),
+    )
+    settled = (*starts, *_pointers(PLACED), *_strides("long long", PLACED), *SIZES, *_integers(), SCALE)
+    further = (*_pointers(FURTHER), *_strides("long long", FURTHER), *_strides("int", FURTHER))
+    numbers = (*_fields("int", FURTHER), *_fields("float", FURTHER))
+    return (*head, *settled, *scales, *_fields("float", PLACED), *tail, *further, *numbers)
 
 
-def _pointers() -> Iterator[Member]:
-    yield Member("const int*", "query_starts", "of each sequence and the end of the last; null unless VARLEN")
-    yield Member("const int*", "key_starts")
-    for feature in FEATURES:
-        for operand in feature.operands if feature.device else ():
+def _pointers(features: Iterable[Feature]) -> Iterator[Member]:
+    for feature in features:
+        for operand in feature.operands:
             yield Member(f"const {operand.element}*", operand.name, f"of {feature.name}: ({', '.join(operand.axes)})")
 
 
-def _strides(kind: str, feature_name: str = "") -> Iterator[Member]:
-    for feature in FEATURES:
-        if feature.device and feature_name in ("", feature.name):
-            for operand in feature.operands:
-                yield from (Member(kind, name) for name in operand.stride_names if operand.stride_kind == kind)
+def _strides(kind: str, features: Iterable[Feature]) -> Iterator[Member]:
+    for feature in features:
+        for operand in feature.operands:
+            yield from (Member(kind, name) for name in operand.stride_names if operand.stride_kind == kind)
+
+
+def _fields(kind: str, features: Iterable[Feature]) -> Iterator[Member]:
+    for feature in features:
+        if feature.device:
+            yield from (Member(kind, each.name) for each in feature.device.fields if each.kind == kind)
 
 
 def _integers() -> Iterator[Member]:
-    dealt = False
-    for feature in FEATURES:
-        if not dealt and feature.order > SCHEDULE_ORDER:
+    early = [feature for feature in PLACED if feature.order <= SCHEDULE_ORDER]
+    for features in (early, [feature for feature in PLACED if feature not in early]):
+        for feature in features:
+            yield from _fields("int", [feature])
+            yield from _strides("int", [feature])
+        if features is early:
             yield from SCHEDULE
-            dealt = True
-        if feature.device:
-            yield from (Member("int", each.name) for each in feature.device.fields if each.kind == "int")
-            yield from _strides("int", feature.name)
-
-
-def _floats() -> Iterator[Member]:
-    for feature in FEATURES:
-        for field in feature.device.fields if feature.device else ():
-            if field.kind == "float":
-                yield Member("float", field.name)
 
 
 def structure(fields: tuple[Member, ...]) -> type[ctypes.Structure]:
