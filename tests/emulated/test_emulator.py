@@ -194,6 +194,16 @@ def test_a_mistake_in_the_source_is_shown_with_its_line() -> None:
         launch("out[t] = no_such_name;")
 
 
+def test_a_function_that_only_the_c_library_declares_is_named() -> None:
+    """glibc declares __log1pf and does not export it; of another library the compiler refuses it."""
+    with pytest.raises(BuildError, match="__log1pf"):
+        launch("out[t] = (int)__log1pf((float)t);")
+
+
+def test_cudas_fast_functions_are_there() -> None:
+    launch("out[t] = (int)(__log2f(8.f) + __expf(0.f) + __powf(2.f, 3.f) + __sinf(0.f) + __cosf(0.f));")
+
+
 @pytest.mark.parametrize(
     ("body", "hint"),
     [

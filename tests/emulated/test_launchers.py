@@ -25,7 +25,7 @@ def test_random_problems_are_right(path: str) -> None:
 # A build takes ten seconds to compile for the emulator.
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("path", "most"), [(PATHS[0], 40), (PATHS[1], 1000)])
+@pytest.mark.parametrize(("path", "most"), [(PATHS[0], 24), (PATHS[1], 48)])
 def test_the_builds_of_a_campaign_are_right_in_every_mode(path: str, most: int) -> None:
     for mode in MODES:
         require_right(emulated.cases_with(by_path(path), most=most), mode)
