@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from attention.band import Band
@@ -94,7 +95,7 @@ class AttentionProblem:
         if self.head_dim_v == 0:
             self._set("head_dim_v", self.head_dim)
         heads_in_groups(self.heads_q, self.heads_kv, self.enable_gqa)
-        sizes_in_reach({name: getattr(self, name) for name in SIZES})
+        sizes_in_reach(dict(zip(SIZES, _sizes(self), strict=True)))
         if self.scale is None:
             self._set("scale", 1.0 / math.sqrt(self.head_dim))
         self._set("scale", finite("scale", self.scale, "a finite number, or None for 1/sqrt(head_dim)"))
@@ -114,7 +115,7 @@ class AttentionProblem:
         """Computed once: a problem is the key of every cache of a call."""
         known: int | None = self.__dict__.get("_hash")
         if known is None:
-            known = hash(tuple(getattr(self, each.name) for each in fields(self)))
+            known = hash(_values(self))
             self._set("_hash", known)
         return known
 
@@ -199,6 +200,10 @@ class AttentionProblem:
             )
         batch, heads_q, heads_kv, seq_q, seq_kv, dim, dim_v = (*map(int, parts), 0)[:7]
         return cls(batch, heads_q, heads_kv, seq_q, seq_kv, dim, dim_v, **features)
+
+
+_values = attrgetter(*(each.name for each in fields(AttentionProblem)))
+_sizes = attrgetter(*SIZES)
 
 
 def sizes_in_reach(sizes: dict[str, int]) -> None:

@@ -15,7 +15,7 @@ from functools import cache, cached_property, lru_cache
 from itertools import product
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from attention.errors import AttentionError
 from attention.forwarded import Wanted
@@ -81,8 +81,7 @@ def settle(choices: tuple[Settled, ...], problem: AttentionProblem, config: Conf
     return Config(tuple(values.items()))
 
 
-@dataclass(frozen=True)
-class Demand:
+class Demand(NamedTuple):
     """`amount` of something that the constant `rate` of a profile counts per second (or per SM and clock).
 
     Demands of one `phase` overlap, so that the largest of them counts; the phases of a kernel follow one another.

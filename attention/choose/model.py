@@ -10,8 +10,12 @@ never a guess.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Annotated, NamedTuple
 
-from attention.choose.shares import Share, share_of_busiest
+from pydantic import PlainSerializer
+
+from attention.choose.shares import share_of_busiest
 from attention.problem import AttentionProblem
 from attention.variant import MEMORY, Config, Demand, Variant
 from microbench.results.doubt import doubt
@@ -24,8 +28,7 @@ KEPT_MACHINES = 16
 ONE_CORE = frozenset({"l1_bandwidth_bytes_per_s", "l2_bandwidth_bytes_per_s"})
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(NamedTuple):  # a choice makes a hundred and more, and a frozen dataclass takes four times as long to make
     """One demand as time. `constant` of the profile had the value `rate`, in the constant's own unit."""
 
     term: str
@@ -33,6 +36,9 @@ class Term:
     seconds: float
     constant: str
     rate: float
+
+
+_SECONDS = attrgetter("seconds")
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class Prediction:
 
     seconds: float
     bound_by: str
-    terms: tuple[Term, ...]
+    terms: tuple[Annotated[Term, PlainSerializer(Term._asdict)], ...]
     cycles: float | None
     efficiency: Efficiency
     unhidden_seconds: float
@@ -87,20 +93,24 @@ def predict(
     tile = variant.tile(problem, config)
     share = share_of_busiest(problem, tile, profile.sm_count)
     machine = _machine(profile)
-    terms = [_term(machine, demand, share.tiles, share) for demand in tile.demands]
-    terms += [_term(machine, demand, share.rows, share) for demand in tile.edge]
+    terms: list[Term] = []
     longest: dict[str, float] = {}
-    for term in terms:
-        longest[term.phase] = max(term.seconds, longest.get(term.phase, 0.0))
+    for demands, times in ((tile.demands, share.tiles), (tile.edge, share.rows)):
+        for demand in demands:
+            rate = _rate_of(machine, demand, share.busy_units == 1)
+            seconds = demand.amount * times / rate.per_unit_s
+            terms.append(Term(demand.term, demand.phase, seconds, rate.constant, rate.value))
+            if seconds > longest.get(demand.phase, 0.0):
+                longest[demand.phase] = seconds
     seconds = sum(longest.values()) / efficiency.value + efficiency.overhead_seconds
-    bound = max(terms, key=lambda term: term.seconds)
+    bound = max(terms, key=_SECONDS)
     return Prediction(
         seconds=seconds,
         bound_by=bound.term,
         terms=tuple(terms),
         cycles=seconds * machine.clock_hz if machine.clock_hz else None,
         efficiency=efficiency,
-        unhidden_seconds=sum(term.seconds for term in terms) / efficiency.value,
+        unhidden_seconds=sum(map(_SECONDS, terms)) / efficiency.value,
     )
 
 
@@ -162,13 +172,12 @@ def _machine(profile: Profile) -> _Machine:
     return found
 
 
-def _term(machine: _Machine, demand: Demand, times: float, share: Share) -> Term:
-    constant = _nearest_level(machine, demand.resident_bytes) if demand.rate == MEMORY else demand.rate
-    alone = share.busy_units == 1
+def _rate_of(machine: _Machine, demand: Demand, alone: bool) -> _Rate:
+    constant = demand.rate if demand.rate != MEMORY else _nearest_level(machine, demand.resident_bytes)
     rate = machine.rates.get((constant, alone))
     if rate is None:
         rate = machine.rates[constant, alone] = _rate(machine, constant, alone)
-    return Term(demand.term, demand.phase, demand.amount * times / rate.per_unit_s, rate.constant, rate.value)
+    return rate
 
 
 def _rate(machine: _Machine, constant: str, alone: bool) -> _Rate:

@@ -20,8 +20,11 @@ from attention.compare.candidates import ours
 from attention.compare.cells import Cell
 from attention.compare.graphed import Graphed
 from attention.compare.run import opened
+from attention.errors import LaunchError
 from attention.kernels.launch import driver
+from attention.kernels.launch.driver import Function
 from attention.kernels.launch.loaded import cubin_of
+from attention.kernels.launch.machine import Gpu, standing_in
 from attention.timed import cubins, timings
 from attention.timed.timing import Timing
 from attention.variant import Config, CudaBuild, Variant, by_path
@@ -43,6 +46,16 @@ class Old:
     variant: Variant
     config: Config
     build: CudaBuild
+
+
+@dataclass(frozen=True, eq=False)
+class GpuOfOneCubin(Gpu):
+    """A GPU that launches this function, whatever build is asked for."""
+
+    only: Function
+
+    def function(self, folder: Path, build: CudaBuild) -> Function:
+        return self.only
 
 
 def beside(folder: Path, device: CudaDevice) -> Iterator[cubins.Beside]:
@@ -99,15 +112,13 @@ def _calls(old: Old, image: bytes) -> Iterator[Callable[[], Any]]:
     """The same call by the launcher of the variant, once with each image."""
     cell = Cell(old.timing.problem, lengths=old.timing.lengths)
     call = ours(old.variant, old.config).prepare(cell, cells.tensors(cell, "cuda"))
-    module: Any = sys.modules[old.variant.module]
-    original = module.function_of
     for each in (old.image, image):
         function = driver.load(each, old.build.kernel, old.build.smem_bytes)
-        module.function_of = lambda *_, function=function: function
-        module._prepared.cache_clear()
-        yield Graphed(call).replay
-    module.function_of = original
-    module._prepared.cache_clear()
+        with standing_in("cuda", GpuOfOneCubin(torch.cuda.current_device(), function)):
+            graph = Graphed(call)
+        if not graph.captured:
+            raise LaunchError(f"{old.variant.name} with {old.config} cannot be captured on this GPU; nothing is timed.")
+        yield graph.replay
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import torch
 
 from attention.call import Extras
 from attention.feature import Feature
-from attention.kernels.launch.machine import Held, stand_ins
+from attention.kernels.launch.machine import Held, standing_in
 from attention.kernels.launch.source import COMMON, PACKAGE, generated
 from attention.variant import CudaBuild, Variant
 from attention.verify import worker
@@ -80,11 +80,9 @@ class Emulated:
 @contextmanager
 def emulating(mode: Mode = "lazy", seed: int = 1) -> Iterator[Emulated]:
     """Inside, launchers take tensors in host memory. Raises EnvironmentLacks where there is no C++ compiler."""
-    stand_ins[CPU.type] = machine = Emulated(EmulatedDevice(mode, seed))
-    try:
+    machine = Emulated(EmulatedDevice(mode, seed))
+    with standing_in(CPU.type, machine):
         yield machine
-    finally:
-        del stand_ins[CPU.type]
 
 
 def cases_with(variant: Variant, feature: Feature | None = None, most: int = 4, arch: str = "") -> list[Case]:

@@ -37,6 +37,8 @@ from tests.cpu.commands import called
 HOPPER = nvml.Gpu(0, "NVIDIA H100 80GB HBM3", 80 << 30, (9, 0), False)
 VOLTA = nvml.Gpu(0, "Tesla V100-SXM2-16GB", 16 << 30, (7, 0), False)
 KERNEL = "sm90a/forward/warp_specialised"
+COMPILER = shutil.which("g++") or shutil.which("clang++")
+executes = pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C++ compiler")
 WHERE = {
     "gpu": "h100-sxm-80gb",
     "name": "NVIDIA H100 80GB HBM3",
@@ -316,29 +318,26 @@ def test_results_that_a_machine_sent_are_read_by_kind(tmp_path: Path, monkeypatc
     assert results.committed(KernelResult) == ()
 
 
+@executes
 def test_the_probes_are_executed_without_a_gpu(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if not (shutil.which("g++") or shutil.which("clang++")):
-        pytest.skip("the emulator needs a C++ compiler")
     code, out, _ = call(capsys, "--device", "emulated:sm80", "--only", "ffma_latency", "--quick", "--json")
     (row,) = json.loads(out)
     assert (code, row["status"], row["arch"]) == (0, "emulated", "sm80") and row["checked"]
     assert not list(data.iterdir())
 
 
+@executes
 def test_an_attention_kernel_is_executed_without_a_gpu(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if not (shutil.which("g++") or shutil.which("clang++")):
-        pytest.skip("the emulator needs a C++ compiler")
     code, out, _ = call(capsys, "--device", "emulated:sm90a", "--only", KERNEL, "--problems", "1", "--json")
     (row,) = json.loads(out)
     assert (code, row["variant"], row["ok"], row["cubin"]) == (0, KERNEL, True, "")
     assert not list(data.iterdir())
 
 
+@executes
 def test_planted_bugs_are_given_to_the_emulator_and_the_table_keeps_the_others(
     data: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not (shutil.which("g++") or shutil.which("clang++")):
-        pytest.skip("the emulator needs a C++ compiler")
     before = tables.text(BlindRow, tables.read(BlindRow))
     monkeypatch.setattr(paths, "SHIPPED", tmp_path)
     (tmp_path / "verification").mkdir()

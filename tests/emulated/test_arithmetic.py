@@ -8,6 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from microbench.emulator import EmulatedDevice
 from microbench.verify.differential import small
+from microbench.verify.differential.attention_case import bf16_bits, from_bf16
 from microbench.verify.differential.small import random_words, spread
 from tests.emulated.arithmetic import CLOSE, E4M3, E5M2, EXACT, FLOATS, NAME, PAIRS, SOURCE, Words, f32, halves
 
@@ -67,3 +68,30 @@ def test_every_code_of_fp8_survives_the_way_there_and_back() -> None:
             finite = np.isfinite(values)
             np.testing.assert_array_equal(out[finite], given_codes[finite])
             np.testing.assert_array_equal(out[np.isnan(values)] & 0xFF, 0x7F)
+
+
+SPECIAL = (0, -0.0, 1, -2.5, 1e-8, 6e-5, 65504, 65520, 1e6, 3.3e38, np.inf, -np.inf, np.nan, 1 / 3)
+
+
+def test_conversions_round_as_numpy_does() -> None:
+    rng = np.random.default_rng(3)
+    spread = rng.standard_normal(114) * 10.0 ** rng.integers(-9, 9, 114)
+    numbers = np.concatenate([SPECIAL, spread]).astype(np.float32)
+    source = (
+        '#include "ptx/convert.cuh"\n#include "ptx/math.cuh"\n'
+        'extern "C" __global__ void convert(const float* x, unsigned* f16, unsigned* bf16, float* power) {\n'
+        "  const float *two = x + 2 * threadIdx.x;\n"
+        "  f16[threadIdx.x] = ptx::pack_f16(two[0], two[1]);\n"
+        "  bf16[threadIdx.x] = ptx::pack_bf16(two[0], two[1]);\n"
+        "  for (int i = 0; i < 2; ++i) power[2 * threadIdx.x + i] = ptx::ex2(ptx::ffma(two[i], 1.f, 0.f));\n}\n"
+    )
+    f16, bf16, power = np.zeros(128, np.uint16), np.zeros(128, np.uint16), np.zeros(128, np.float32)
+    EmulatedDevice().load(source, "convert.cu", kernel="convert")((1,), (64,), (numbers, f16, bf16, power))
+    number = ~np.isnan(numbers)
+    with np.errstate(over="ignore", under="ignore"):
+        np.testing.assert_array_equal(f16.view(np.float16), numbers.astype(np.float16))
+        np.testing.assert_array_equal(bf16[number], bf16_bits(numbers)[number])
+        expected = np.exp2(numbers.astype(np.float64)).astype(np.float32)
+    expected[expected < np.finfo(np.float32).tiny] = 0
+    np.testing.assert_allclose(power, expected, rtol=1e-6)
+    assert np.isnan(from_bf16(bf16)[~number]).all()

@@ -10,7 +10,6 @@ import pytest
 from microbench import paths
 from microbench.emulator import EmulatedDevice, TensorMap, toolchain
 from microbench.errors import BuildError, DeviceError, EnvironmentLacks, InputError
-from microbench.verify.differential.attention_case import bf16_bits, from_bf16
 from tests.emulated.small import run_small
 
 launch = partial(run_small, "barrier clock cp_async mbarrier memory setmaxnreg tma wgmma")
@@ -201,7 +200,9 @@ def test_a_function_that_only_the_c_library_declares_is_named() -> None:
 
 
 def test_cudas_fast_functions_are_there() -> None:
-    launch("out[t] = (int)(__log2f(8.f) + __expf(0.f) + __powf(2.f, 3.f) + __sinf(0.f) + __cosf(0.f));")
+    out = np.zeros(1, np.int32)
+    launch("if (!t) out[0] = (int)(__log2f(8.f) + __expf(0.f) + __powf(2.f, 3.f) + __cosf(0.f) + .5f);", out)
+    np.testing.assert_array_equal(out, [3 + 1 + 8 + 1])
 
 
 @pytest.mark.parametrize(
@@ -275,30 +276,3 @@ def test_clocks_go_forward_and_the_sm_is_the_only_one() -> None:
     )
     launch(body, out)
     np.testing.assert_array_equal(out[:3], [1, 1, 0])
-
-
-SPECIAL = (0, -0.0, 1, -2.5, 1e-8, 6e-5, 65504, 65520, 1e6, 3.3e38, np.inf, -np.inf, np.nan, 1 / 3)
-
-
-def test_conversions_round_as_numpy_does() -> None:
-    rng = np.random.default_rng(3)
-    spread = rng.standard_normal(114) * 10.0 ** rng.integers(-9, 9, 114)
-    given = np.concatenate([SPECIAL, spread]).astype(np.float32)
-    source = (
-        '#include "ptx/convert.cuh"\n#include "ptx/math.cuh"\n'
-        'extern "C" __global__ void convert(const float* x, unsigned* f16, unsigned* bf16, float* power) {\n'
-        "  const float *two = x + 2 * threadIdx.x;\n"
-        "  f16[threadIdx.x] = ptx::pack_f16(two[0], two[1]);\n"
-        "  bf16[threadIdx.x] = ptx::pack_bf16(two[0], two[1]);\n"
-        "  for (int i = 0; i < 2; ++i) power[2 * threadIdx.x + i] = ptx::ex2(ptx::ffma(two[i], 1.f, 0.f));\n}\n"
-    )
-    f16, bf16, power = np.zeros(128, np.uint16), np.zeros(128, np.uint16), np.zeros(128, np.float32)
-    EmulatedDevice().load(source, "convert.cu", kernel="convert")((1,), (64,), (given, f16, bf16, power))
-    number = ~np.isnan(given)
-    with np.errstate(over="ignore", under="ignore"):
-        np.testing.assert_array_equal(f16.view(np.float16), given.astype(np.float16))
-        np.testing.assert_array_equal(bf16[number], bf16_bits(given)[number])
-        expected = np.exp2(given.astype(np.float64)).astype(np.float32)
-    expected[expected < np.finfo(np.float32).tiny] = 0
-    np.testing.assert_allclose(power, expected, rtol=1e-6)
-    assert np.isnan(from_bf16(bf16)[~number]).all()

@@ -1,4 +1,4 @@
-"""The strides of the results. Kernels and fakes call the same function, so that compiled graphs never disagree."""
+"""How tensors lie in memory: the strides of results, alike for kernels and fakes, and rows that can be read."""
 
 from __future__ import annotations
 
@@ -6,6 +6,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import torch
+
+READ_BYTES = 16  # at once, by our kernels and by torch's
+
+
+def padded_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy whose last dimension is filled up with zeros to whole 16 bytes.
+
+    torch.nn.functional.pad keeps the order of strides, in which rows may not be contiguous.
+    """
+    width, unit = tensor.shape[-1], READ_BYTES // tensor.element_size()
+    padded = tensor.new_zeros((*tensor.shape[:-1], -(-width // unit) * unit))
+    padded[..., :width] = tensor
+    return padded
 
 
 def empty_out(query: torch.Tensor, head_dim_v: int, dtype: torch.dtype | None = None) -> torch.Tensor:

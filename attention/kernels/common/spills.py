@@ -41,21 +41,22 @@ class Spills:
 
     def most(self, problem: AttentionProblem, *shape: int) -> int:
         """The limit on file. Of a company that nobody compiled the least of its shape: what is new takes registers."""
-        return _most(self, asked_defines(problem) - self.free, shape)
+        return _most(self, asked_defines(problem), shape)
 
     def said(self, problem: AttentionProblem, most: int, *shape: int) -> str:
         """Why a tile of more keys is none: of a shape that is not on file, any."""
-        return _said(self, asked_defines(problem) - self.free, most, shape)
+        return _said(self, asked_defines(problem), most, shape)
 
 
 @lru_cache(maxsize=4096)
 def _most(spills: Spills, asked: Company, shape: Shape) -> int:
-    of_shape = spills.most_keys.get(shape, {})
+    of_shape, asked = spills.most_keys.get(shape, {}), asked - spills.free
     return of_shape[asked] if asked in of_shape else min(of_shape.values(), default=0)
 
 
 @lru_cache(maxsize=4096)
 def _said(spills: Spills, asked: Company, most: int, shape: Shape) -> str:
+    asked -= spills.free
     named = [f"{name.lower().replace('_', ' ')} {value}" for name, value in zip(spills.by, shape, strict=True)]
     if shape not in spills.most_keys:
         return f"is not tuned for {', '.join(named)}"

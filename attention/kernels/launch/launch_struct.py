@@ -45,6 +45,8 @@ SCHEDULE_ORDER = 15  # behind the band's fields, by which tiles are dealt
 # all of them, so that it moves no offset and the builds without it keep their machine code.
 AMONG_OTHERS = ("band", "softcap", "alibi", "mask", "sinks")
 PLACED = tuple(each for each in FEATURES if each.device and each.name in AMONG_OTHERS)
+EARLY = tuple(each for each in PLACED if each.order <= SCHEDULE_ORDER)
+LATE = tuple(each for each in PLACED if each.order > SCHEDULE_ORDER)
 FURTHER = tuple(each for each in FEATURES if each.device and each.name not in AMONG_OTHERS)
 
 
@@ -56,10 +58,10 @@ def of_kernel(
         Member("const int*", "query_starts", "of each sequence and the end of the last; null unless VARLEN"),
         Member("const int*", "key_starts"),
     )
-    settled = (*starts, *_pointers(PLACED), *_strides("long long", PLACED), *SIZES, *_integers(), SCALE)
-    further = (*_pointers(FURTHER), *_strides("long long", FURTHER), *_strides("int", FURTHER))
-    numbers = (*_fields("int", FURTHER), *_fields("float", FURTHER))
-    return (*head, *settled, *scales, *_fields("float", PLACED), *tail, *further, *numbers)
+    addresses = (*starts, *_pointers(PLACED), *_strides("long long", PLACED))
+    integers = (*SIZES, *_integers(EARLY), *SCHEDULE, *_integers(LATE))
+    further = (*_pointers(FURTHER), *_strides("long long", FURTHER), *_integers(FURTHER), *_fields("float", FURTHER))
+    return (*head, *addresses, *integers, SCALE, *scales, *_fields("float", PLACED), *tail, *further)
 
 
 def _pointers(features: Iterable[Feature]) -> Iterator[Member]:
@@ -80,14 +82,10 @@ def _fields(kind: str, features: Iterable[Feature]) -> Iterator[Member]:
             yield from (Member(kind, each.name) for each in feature.device.fields if each.kind == kind)
 
 
-def _integers() -> Iterator[Member]:
-    early = [feature for feature in PLACED if feature.order <= SCHEDULE_ORDER]
-    for features in (early, [feature for feature in PLACED if feature not in early]):
-        for feature in features:
-            yield from _fields("int", [feature])
-            yield from _strides("int", [feature])
-        if features is early:
-            yield from SCHEDULE
+def _integers(features: Iterable[Feature]) -> Iterator[Member]:
+    for feature in features:
+        yield from _fields("int", [feature])
+        yield from _strides("int", [feature])
 
 
 def structure(fields: tuple[Member, ...]) -> type[ctypes.Structure]:

@@ -1,6 +1,8 @@
 """The machine that tensors lie on, as launchers need it: a GPU through the CUDA driver, or what stands in for one."""
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -69,14 +71,24 @@ class Gpu:
 
 
 gpu = cache(Gpu)
-stand_ins: dict[str, Machine] = {}  # by the type of a device: the emulator for "cpu" while attention.verify runs on it
+stand_ins: dict[str, Machine] = {}  # by the type of a device
+
+
+@contextmanager
+def standing_in(device: str, machine: Machine) -> Iterator[None]:
+    """Inside, launches of tensors on such devices are this machine's: the emulator's for "cpu", say."""
+    stand_ins[device] = machine
+    try:
+        yield
+    finally:
+        del stand_ins[device]
 
 
 def machine_of(device: torch.device) -> Machine:
     """Raises LaunchError for a device that no kernel of ours runs on."""
+    machine = stand_ins.get(device.type)
+    if machine is not None:
+        return machine
     if device.type == "cuda":
         return gpu(device.index)
-    try:
-        return stand_ins[device.type]
-    except KeyError:
-        raise LaunchError(f"A kernel for a GPU was given tensors on {device}; move them to the GPU.") from None
+    raise LaunchError(f"A kernel for a GPU was given tensors on {device}; move them to the GPU.")

@@ -6,17 +6,14 @@ import torch
 
 from attention.call import Extras
 from attention.features import OPERANDS
-from attention.kernels.common.layout import empty_out
+from attention.kernels.common.layout import empty_out, padded_rows
 from attention.kernels.launch import tensor_map
 
 
 def readable(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor where it lies, or a copy whose rows are whole multiples of 16 bytes."""
-    width = tensor.shape[-1]
-    if width % 8:  # torch's own padding keeps the order of strides, in which rows may not be contiguous
-        padded = tensor.new_zeros((*tensor.shape[:-1], -(-width // 8) * 8))
-        padded[..., :width] = tensor
-        return padded
+    if tensor.shape[-1] % 8:
+        return padded_rows(tensor)
     return tensor if tensor_map.fits(tensor) else tensor.clone(memory_format=torch.contiguous_format)
 
 

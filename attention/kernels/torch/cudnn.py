@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, cast
 from attention.call import NO_EXTRAS, Extras
 from attention.forwarded import Forwarded, Gradients, Wanted
 from attention.kernels.common.family import readers
+from attention.kernels.common.layout import READ_BYTES
 from attention.kernels.torch.common import limits
 from attention.kernels.torch.common.gradients import gradients
-from attention.kernels.torch.common.readable import READ_BYTES, readable
+from attention.kernels.torch.common.readable import readable
 from attention.kernels.torch.common.tensors import Pair, by_squares, no_dropout
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant

@@ -8,23 +8,18 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from attention.kernels.common.layout import READ_BYTES, padded_rows
+
 if TYPE_CHECKING:
     from torch import Tensor
 
 Strides = tuple[int, ...]
 
-READ_BYTES = 16
-
 
 def padded(tensor: Tensor) -> Tensor:
     """Readable, and a last dimension of whole 16 bytes."""
-    width = tensor.shape[-1]
-    short = -width % (READ_BYTES // tensor.element_size())
-    if not short:
-        return readable(tensor)
-    room = tensor.new_zeros((*tensor.shape[:-1], width + short))  # torch's own padding keeps the order of strides
-    room[..., :width] = tensor
-    return room
+    whole = tensor.shape[-1] % (READ_BYTES // tensor.element_size()) == 0
+    return readable(tensor) if whole else padded_rows(tensor)
 
 
 def readable(tensor: Tensor) -> Tensor:
