@@ -17,7 +17,7 @@ from pydantic import PlainSerializer
 
 from attention.choose.shares import share_of_busiest
 from attention.problem import AttentionProblem
-from attention.variant import MEMORY, Config, Demand, Variant
+from attention.variant import MEMORY, Config, Variant
 from microbench.results.doubt import doubt
 from microbench.results.profile import Profile, ProfileConstant
 
@@ -93,15 +93,18 @@ def predict(
     tile = variant.tile(problem, config)
     share = share_of_busiest(problem, tile, profile.sm_count)
     machine = _machine(profile)
+    alone = share.busy_units == 1
     terms: list[Term] = []
     longest: dict[str, float] = {}
+    total = 0.0
     for demands, times in ((tile.demands, share.tiles), (tile.edge, share.rows)):
-        for demand in demands:
-            rate = _rate_of(machine, demand, share.busy_units == 1)
-            seconds = demand.amount * times / rate.per_unit_s
-            terms.append(Term(demand.term, demand.phase, seconds, rate.constant, rate.value))
-            if seconds > longest.get(demand.phase, 0.0):
-                longest[demand.phase] = seconds
+        for name, phase, amount, constant, resident_bytes in demands:
+            rate = machine.rates.get((constant, alone)) or _rate_of(machine, constant, resident_bytes, alone)
+            seconds = amount * times / rate.per_unit_s
+            terms.append(Term(name, phase, seconds, rate.constant, rate.value))
+            total += seconds
+            if seconds > longest.get(phase, 0.0):
+                longest[phase] = seconds
     seconds = sum(longest.values()) / efficiency.value + efficiency.overhead_seconds
     bound = max(terms, key=_SECONDS)
     return Prediction(
@@ -110,7 +113,7 @@ def predict(
         terms=tuple(terms),
         cycles=seconds * machine.clock_hz if machine.clock_hz else None,
         efficiency=efficiency,
-        unhidden_seconds=sum(map(_SECONDS, terms)) / efficiency.value,
+        unhidden_seconds=total / efficiency.value,
     )
 
 
@@ -172,12 +175,12 @@ def _machine(profile: Profile) -> _Machine:
     return found
 
 
-def _rate_of(machine: _Machine, demand: Demand, alone: bool) -> _Rate:
-    constant = demand.rate if demand.rate != MEMORY else _nearest_level(machine, demand.resident_bytes)
-    rate = machine.rates.get((constant, alone))
-    if rate is None:
-        rate = machine.rates[constant, alone] = _rate(machine, constant, alone)
-    return rate
+def _rate_of(machine: _Machine, constant: str, resident_bytes: float, alone: bool) -> _Rate:
+    if constant == MEMORY:
+        constant = _nearest_level(machine, resident_bytes)
+    if (constant, alone) not in machine.rates:
+        machine.rates[constant, alone] = _rate(machine, constant, alone)
+    return machine.rates[constant, alone]
 
 
 def _rate(machine: _Machine, constant: str, alone: bool) -> _Rate:

@@ -98,14 +98,27 @@ def choices() -> Iterator[tuple[str, Callable[[int], Any]]]:
     yield "choice for a new class", lambda n: route(9 + n, 20_000)
 
 
-def fresh_microseconds(choose_nth: Callable[[int], Any]) -> list[float]:
-    """Of calls whose shape is new each time."""
-    found = []
+def fresh_microseconds(choose_nth: Callable[[int], Any]) -> dict[str, float]:
+    """Of calls whose shape is new each time, and in turns with them of a yardstick.
+
+    Other work on the same core slows both by 1.7.
+    """
+    found, beside = [], []
     for n in range(CALLS):
         started = time.perf_counter()
         choose_nth(n)
-        found.append((time.perf_counter() - started) * 1e6)
-    return found
+        ended = time.perf_counter()
+        yardstick()
+        found.append((ended - started) * 1e6)
+        beside.append((time.perf_counter() - ended) * 1e6)
+    return _spread(found) | {"yardstick_us": round(statistics.median(beside), 2)}
+
+
+def yardstick() -> None:
+    """A fixed piece of Python: 320 us on the development machine where nothing else runs."""
+    kept: dict[int, tuple[int, str]] = {}
+    for i in range(3000):
+        kept[i % 7] = (i, str(i))
 
 
 def microseconds(every: Sequence[Callable[[], Any]]) -> list[list[float]]:
@@ -155,7 +168,7 @@ def main(out: str) -> int:
     }
     rows: list[dict[str, Any]] = []
     for what, choose_nth in choices():
-        rows.append({"call": what} | _spread(fresh_microseconds(choose_nth)))
+        rows.append({"call": what} | fresh_microseconds(choose_nth))
     every = list(calls())
     for (what, server, call), found in zip(every, microseconds([call for _, _, call in every]), strict=True):
         gpu = round(gpu_microseconds(call), 2)
