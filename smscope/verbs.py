@@ -25,7 +25,7 @@ from microbench import console, paths
 from microbench.cli import check as probes_cli
 from microbench.cli import measuring
 from microbench.cli import profile as probes_cli_profile
-from microbench.console import Folders, Json
+from microbench.console import Archs, Folders, Json, Probes, Write
 from microbench.console.progress import say
 from microbench.device import require_measuring
 from microbench.errors import EnvironmentLacks, InputError
@@ -40,7 +40,6 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 app.command()(verifying.verify)
 
-Arch = Annotated[list[str] | None, typer.Option("--arch", help="sm70 ... sm120a; repeatable; all by default.")]
 BENCH_HELP = """Measure this machine, write one run and its profile, and say which attention kernels run by it.
 
 It does `run`, on a CPU times attention, then does `picks`. --quick, --only and --json leave the timings out; --json
@@ -89,15 +88,12 @@ def _slug(device: str | None) -> str | None:
 
 @app.command()
 def check(
-    gpu: Annotated[str | None, typer.Argument(help="Compare both methods in this profile instead.")] = None,
-    arch: Arch = None,
-    only: Annotated[list[str] | None, typer.Option("--only", help="A probe's name; repeatable.")] = None,
+    gpu: probes_cli.Compared = None,
+    arch: Archs = None,
+    only: Probes = None,
     every: Annotated[bool, typer.Option("--all", help="Attention kernels in every legal configuration.")] = False,
-    latencies: Annotated[
-        bool,
-        typer.Option("--latencies", help="The stalls that ptxas schedules between dependent instructions instead."),
-    ] = False,
-    write: Annotated[bool, typer.Option("--write", help="Write the tables in data/verification again.")] = False,
+    latencies: probes_cli.Latencies = False,
+    write: Write = False,
     probes: Folders = None,
     json: Json = False,
 ) -> None:

@@ -11,16 +11,14 @@ from attention.variant import shipped
 from attention.verify import build_matrix
 from microbench import console, files
 from microbench.compile import cache
-from microbench.console import Json
+from microbench.console import Archs, Json, Write
 from microbench.console.progress import say
 from microbench.errors import InputError
 from microbench.machine.arch import by_name
 
 
 def check(
-    arch: Annotated[
-        list[str] | None, typer.Option("--arch", help="sm70 ... sm120a; repeatable; all by default.")
-    ] = None,
+    arch: Archs = None,
     every: Annotated[bool, typer.Option("--all", help="Every legal configuration with every feature.")] = False,
     feature: Annotated[
         str | None,
@@ -29,7 +27,7 @@ def check(
     limits: Annotated[
         bool, typer.Option("--limits", help="Find anew which tiles spill, and write it beside each kernel: an hour.")
     ] = False,
-    write: Annotated[bool, typer.Option("--write", help="Write the tables in data/verification again.")] = False,
+    write: Write = False,
     json: Json = False,
 ) -> None:
     """Compile our CUDA kernels without a GPU: no spill, no fatal note, every instruction they were written for."""

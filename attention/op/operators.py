@@ -38,17 +38,8 @@ def _forward_fake(*arguments: Any) -> Pair:
     return empty_out(query, value.shape[-1]), empty_lse(query)
 
 
-def _backward(
-    grad_out: torch.Tensor,
-    grad_lse: Maybe,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    out: torch.Tensor,
-    lse: torch.Tensor,
-    wanted: list[bool],
-    *rest: Any,
-) -> tuple[torch.Tensor, ...]:
+def _backward(*arguments: Any) -> tuple[torch.Tensor, ...]:
+    grad_out, grad_lse, query, key, value, out, lse, wanted, *rest = arguments
     call = call_of(query, key, value, *rest)
     plan = planned(call)
     given = Forwarded(query, key, value, out, lse, plan.problem, call.extras)
@@ -59,17 +50,8 @@ def _backward(
     return found.query, found.key, found.value, *others
 
 
-def _backward_fake(
-    grad_out: torch.Tensor,
-    grad_lse: Maybe,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    out: torch.Tensor,
-    lse: torch.Tensor,
-    wanted: list[bool],
-    *rest: Any,
-) -> tuple[torch.Tensor, ...]:
+def _backward_fake(*arguments: Any) -> tuple[torch.Tensor, ...]:
+    _, _, query, key, value, _, _, wanted, *rest = arguments
     others = (
         torch.empty_like(tensor) if tensor is not None and want else query.new_empty(0)
         for tensor, want in zip(call_of(query, key, value, *rest).extras, wanted, strict=False)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from microbench import console, paths
-from microbench.console import Folders, Json
+from microbench.console import Archs, Folders, Json, Probes, Write
 from microbench.console.progress import say
 from microbench.errors import DataError, InputError
 from microbench.machine import arch as archs
@@ -30,17 +30,18 @@ class Agreement:
     agrees: bool
 
 
+Compared = Annotated[str | None, typer.Argument(help="Compare both methods in this profile instead.")]
+Latencies = Annotated[
+    bool, typer.Option("--latencies", help="The stalls that ptxas schedules between dependent instructions instead.")
+]
+
+
 def check(
-    gpu: Annotated[str | None, typer.Argument(help="Compare both methods in this profile instead.")] = None,
-    arch: Annotated[
-        list[str] | None, typer.Option("--arch", help="sm70 ... sm120a; repeatable; all by default.")
-    ] = None,
-    only: Annotated[list[str] | None, typer.Option("--only", help="A probe's name; repeatable.")] = None,
-    latencies: Annotated[
-        bool,
-        typer.Option("--latencies", help="The stalls that ptxas schedules between dependent instructions instead."),
-    ] = False,
-    write: Annotated[bool, typer.Option("--write", help="Write the tables in data/verification again.")] = False,
+    gpu: Compared = None,
+    arch: Archs = None,
+    only: Probes = None,
+    latencies: Latencies = False,
+    write: Write = False,
     probes: Folders = None,
     json: Json = False,
 ) -> None:

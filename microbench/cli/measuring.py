@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from microbench import console, device, paths, report
 from microbench import run as runner
 from microbench.cli.executing import execute_probes
-from microbench.console import Folders, Json
+from microbench.console import Folders, Json, Probes
 from microbench.console.progress import say
 from microbench.console.si import counted
 from microbench.device.protocol import EMULATED
@@ -30,7 +30,7 @@ RETRIES = 3
 
 def run(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer points, and two campaigns.")] = False,
-    only: Annotated[list[str] | None, typer.Option("--only", help="A probe's name; repeatable.")] = None,
+    only: Probes = None,
     where: Annotated[
         str | None, typer.Option("--device", help="host, cuda:N or emulated:sm100a; else the best.")
     ] = None,

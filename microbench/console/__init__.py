@@ -19,7 +19,9 @@ Json = Annotated[bool, typer.Option("--json", help="One line of JSON on stdout, 
 Folders = Annotated[
     list[Path] | None, typer.Option("--probes", help="One more folder of probes, <family>/<name>.py; repeatable.")
 ]
-
+Archs = Annotated[list[str] | None, typer.Option("--arch", help="sm70 ... sm120a; repeatable; all by default.")]
+Probes = Annotated[list[str] | None, typer.Option("--only", help="A probe's name; repeatable.")]
+Write = Annotated[bool, typer.Option("--write", help="Write the tables in data/verification again.")]
 
 # Where stdout is no terminal rich takes 80 columns, and folds every cell of a table.
 LOG_COLUMNS = 160

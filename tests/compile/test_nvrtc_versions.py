@@ -14,35 +14,21 @@ from tests.elsewhere import python
 PAIR = """extern "C" __global__ void greedy(float* x) { *x = 1; }
 extern "C" __global__ void second(float* x) { *x = 2; }"""
 
-# Both of one source for sm_90a, as NVRTC printed them. 13.1 to 13.3 word theirs as 13.0 does.
-LOGS = {
-    "12.9.86": """\
+# Both of one source for sm_90a, as NVRTC printed them: only the times differ. 13.1 to 13.3 word theirs so too.
+LOG = """\
 ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'second' for 'sm_90a'
 ptxas info    : Function properties for second
 ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Used 10 registers, used 0 barriers
-ptxas info    : Compile time = 4.240 ms
+ptxas info    : Compile time = {} ms
 ptxas info    : Compiling entry function 'greedy' for 'sm_90a'
 ptxas info    : Function properties for greedy
 ptxas         .     256 bytes stack frame, 192 bytes spill stores, 208 bytes spill loads
 ptxas info    : Used 32 registers, used 1 barriers, 256 bytes cumulative stack size, 4096 bytes smem
-ptxas info    : Compile time = 18.289 ms
-""",
-    "13.0.88": """\
-ptxas info    : 0 bytes gmem
-ptxas info    : Compiling entry function 'second' for 'sm_90a'
-ptxas info    : Function properties for second
-ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
-ptxas info    : Used 10 registers, used 0 barriers
-ptxas info    : Compile time = 1.926 ms
-ptxas info    : Compiling entry function 'greedy' for 'sm_90a'
-ptxas info    : Function properties for greedy
-ptxas         .     256 bytes stack frame, 192 bytes spill stores, 208 bytes spill loads
-ptxas info    : Used 32 registers, used 1 barriers, 256 bytes cumulative stack size, 4096 bytes smem
-ptxas info    : Compile time = 20.574 ms
-""",
-}
+ptxas info    : Compile time = {} ms
+"""
+LOGS = {"12.9.86": LOG.format("4.240", "18.289"), "13.0.88": LOG.format("1.926", "20.574")}
 
 COMPILE = """
 from microbench.compile.nvrtc import Candidate, load

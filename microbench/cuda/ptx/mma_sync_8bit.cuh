@@ -16,25 +16,27 @@
 #include "emulator/ptx/mma_sync_8bit.hpp"
 #else
 
-namespace ptx {
-
 #define PTX_MMA_INTEGER(NAME, A, B)                                              \
   PTX_MMA_2(m16n8k16, NAME, ".s32." #A "." #B ".s32", int, "+r")                 \
   PTX_MMA_4(m16n8k32, NAME, ".s32." #A "." #B ".s32", int, "+r")                 \
   PTX_MMA_2(m16n8k16, NAME##_sat, ".satfinite.s32." #A "." #B ".s32", int, "+r") \
   PTX_MMA_4(m16n8k32, NAME##_sat, ".satfinite.s32." #A "." #B ".s32", int, "+r")
 
-PTX_MMA_INTEGER(s8, s8, s8)
-PTX_MMA_INTEGER(u8, u8, u8)
-PTX_MMA_INTEGER(s8_u8, s8, u8)
-PTX_MMA_INTEGER(u8_s8, u8, s8)
-#undef PTX_MMA_INTEGER
-
 #define PTX_MMA_FP8(NAME, A, B)                                    \
   PTX_MMA_2(m16n8k16, NAME, ".f32." #A "." #B ".f32", float, "+f") \
   PTX_MMA_4(m16n8k32, NAME, ".f32." #A "." #B ".f32", float, "+f") \
   PTX_MMA_2_F16(m16n8k16, NAME, ".f16." #A "." #B ".f16")          \
   PTX_MMA_4_F16(m16n8k32, NAME, ".f16." #A "." #B ".f16")
+
+#endif
+
+namespace ptx {
+
+PTX_MMA_INTEGER(s8, s8, s8)
+PTX_MMA_INTEGER(u8, u8, u8)
+PTX_MMA_INTEGER(s8_u8, s8, u8)
+PTX_MMA_INTEGER(u8_s8, u8, s8)
+#undef PTX_MMA_INTEGER
 
 PTX_MMA_FP8(e4m3, e4m3, e4m3)
 PTX_MMA_FP8(e5m2, e5m2, e5m2)
@@ -43,5 +45,3 @@ PTX_MMA_FP8(e5m2_e4m3, e5m2, e4m3)
 #undef PTX_MMA_FP8
 
 }  // namespace ptx
-
-#endif
