@@ -69,6 +69,10 @@ class Operand:
     strides: str = ""
     stride_kind: Literal["int", "long long"] = "int"
 
+    def __post_init__(self) -> None:
+        if self.axes != "".join(axis for axis in AXES if axis in self.axes):
+            raise ValueError(f"The operand {self.name} has the axes {self.axes!r}; name some of 'bhqk', in this order.")
+
     @property
     def stride_names(self) -> tuple[str, ...]:
         return tuple(f"{self.name}_{AXES[axis]}" for axis in self.strides)

@@ -12,7 +12,9 @@ FOLDER = Path(__file__).parent
 def _found() -> tuple[Feature, ...]:
     features = []
     for module in pkgutil.iter_modules(__path__):
-        feature: Feature = importlib.import_module(f"{__name__}.{module.name}").FEATURE
+        feature = getattr(importlib.import_module(f"{__name__}.{module.name}"), "FEATURE", None)
+        if not isinstance(feature, Feature):
+            raise TypeError(f"attention/features/{module.name}.py binds no FEATURE of a subclass of Feature.")
         feature.name = module.name
         features.append(feature)
     return tuple(sorted(features, key=lambda feature: (feature.order, feature.name)))

@@ -16,6 +16,7 @@ from attention import (
     sdpa,
 )
 from attention.call import Call, Extras, Manner, Options
+from attention.feature import Operand
 from attention.oracle import reference
 from tests.cpu.gradient_bounds import close
 
@@ -163,3 +164,8 @@ def test_no_sequence_at_all_gives_zero_and_minus_infinity():
         wanted = [t for t in (q, k, v, sinks, slopes) if t is not None]
         grads = torch.autograd.grad(out.sum(), wanted)
         assert all(grad.shape == t.shape and grad.eq(0).all() for grad, t in zip(grads, wanted, strict=True))
+
+
+def test_axes_are_named_in_the_order_of_scores() -> None:
+    with pytest.raises(ValueError, match="has the axes 'hb'; name some of 'bhqk', in this order"):
+        Operand("slopes", "hb")
