@@ -7,7 +7,6 @@ import torch
 
 from attention.kernels.launch.driver import bindings, check
 
-MAP_BYTES = 128
 ALIGNMENT_BYTES = 16  # of the base address and of every stride (CUDA driver API, cuTensorMapEncodeTiled)
 
 
