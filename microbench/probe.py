@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from microbench.machine.arch import Arch, Machine
 from microbench.point import Point, Reducer, Value
@@ -70,10 +70,25 @@ class Metric:
 
 @dataclass(frozen=True)
 class OpCount:
-    """`count` instructions whose opcode is `opcode`; LDG.64 matches LDG.E.64.SYS (same head, all parts present)."""
+    """`count` instructions that nvdisasm prints as `opcode`, with all modifiers; how it rounds (FTZ, RZ) is free.
+
+    also        what else is the same operation: another spelling on Volta, a cache policy that is nothing here
+    operands    where it matters the kinds of its operands, in order: 'R gdesc R' (sass.operands.kinds)
+    """
 
     opcode: str
     count: int
+    also: tuple[str, ...] = ()
+    operands: str = ""
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """From `least` to `most` instructions of these opcodes in all; ISETP stands for ISETP.GE.AND as well."""
+
+    opcodes: tuple[str, ...]
+    least: int
+    most: int
 
 
 @dataclass(frozen=True)
@@ -82,15 +97,17 @@ class SassContract:
 
     region      'straight': the instructions between two clock reads, no branch; 'loop': the body of the one loop
                 that holds `ops` (between the clock reads, where the kernel reads the clock); 'kernel': all of it
-    distance    0: no dependence declared; d > 0: each op reads the result of the op d places before it
-    overhead    opcodes that may also stand there, at most `overhead_max` of them in all
+    distance    d > 0: each op reads the result of the op d places before it, at first hand or through overhead;
+                0: no op reads the result of another one, even so; None: no dependence is declared
+    overhead    what else stands there
+    clocks      readings of the SM's clock in the whole kernel; 0 where events time it
     """
 
     ops: tuple[OpCount, ...]
-    region: str = "straight"
-    distance: int = 0
-    overhead: tuple[str, ...] = ()
-    overhead_max: int = 0
+    region: Literal["straight", "loop", "kernel"] = "straight"
+    distance: int | None = None
+    overhead: tuple[Overhead, ...] = ()
+    clocks: Literal[0, 2] = 2
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,8 @@ class Expected:
         """Hold what was `found` in the array against its `values`. Raises MeasureError."""
         found = found.reshape(-1).view(np.uint8)[: values.nbytes].view(values.dtype)
         values = values.reshape(-1)
-        near = np.abs(found - values) <= self.within * (1 + np.abs(values)) if self.within else found == values
+        with np.errstate(invalid="ignore"):  # what was found may be no number
+            near = np.abs(found - values) <= self.within * (1 + np.abs(values)) if self.within else found == values
         if not near.all():
             at = int(np.argmin(near))
             raise MeasureError(

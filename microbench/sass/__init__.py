@@ -18,10 +18,12 @@ from microbench.errors import BuildError, EnvironmentLacks, InputError
 from microbench.machine import toolkit
 from microbench.machine.arch import Arch
 from microbench.sass import cubin, instruction
-from microbench.sass.contracts import check, matches, require, stalls, timed_region
+from microbench.sass.contracts import check, require, stalls
 from microbench.sass.instruction import STALL_BIT, STALL_MAX, Instruction
+from microbench.sass.match import is_op, matches
+from microbench.sass.regions import timed_region
 
-__all__ = ["check", "matches", "require", "stalls", "timed_region"]
+__all__ = ["check", "is_op", "matches", "require", "stalls", "timed_region"]
 
 # nvdisasm 13 dropped SM70; Turing decodes the same encoding, and prints the same text.
 _DECODED_AS = {"SM70": "SM75"}

@@ -110,6 +110,11 @@ class Instruction:
         return "SR_CLOCKLO" in self.operands
 
     @property
+    def conditional(self) -> bool:
+        """Whether a branch may not be taken: by its predicate, or by an operand as in BRA.U UP0, 0x1b0."""
+        return bool(self.predicate) or len(self.operands) > 1
+
+    @property
     def target(self) -> int | None:
         """Where a direct branch goes; None for everything else."""
         if self.head not in ("BRA", "JMP") or not self.operands:

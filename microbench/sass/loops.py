@@ -53,11 +53,10 @@ def loops(instructions: Sequence[Instruction]) -> tuple[Loop, ...]:
 
 def _successors(instruction: Instruction, at: int, index: dict[int, int]) -> list[int]:
     successors = []
-    conditional = bool(instruction.predicate) or len(instruction.operands) > 1  # BRA.U UP0, 0x1b0
     jumps = instruction.target is not None
     if jumps and instruction.target in index:
         successors.append(index[instruction.target])
-    falls_through = conditional if jumps else instruction.predicate != "" or instruction.head not in _ENDS
+    falls_through = instruction.conditional if jumps else instruction.predicate != "" or instruction.head not in _ENDS
     if falls_through and instruction.address + 16 in index:
         successors.append(at + 1)
     return successors

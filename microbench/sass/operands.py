@@ -47,6 +47,23 @@ def flow(head: str, modifiers: Modifiers, predicate: str, operands: tuple[str, .
     return written, read
 
 
+def kinds(operands: tuple[str, ...]) -> str:
+    """What operands are, in order: 'R gdesc R' of HGMMA R24, gdesc[UR8], R24, gsb0. A scoreboard is none."""
+    found = (_kind(operand) for operand in operands)
+    return " ".join(kind for kind in found if kind)
+
+
+def _kind(operand: str) -> str:
+    bare = operand.lstrip("-!~|")
+    if bare.startswith("gsb"):
+        return ""
+    token = _TOKEN.match(bare)
+    if token or re.match(r"U?(RZ|P[T])\b", bare):
+        return token["file"] if token else "R"
+    before, bracket, _ = bare.partition("[")
+    return (before or "memory") if bracket else "number"
+
+
 def _result_count(head: str, operands: tuple[str, ...]) -> int:
     """How many leading operands are results."""
     if _NO_RESULT.fullmatch(head):

@@ -4,7 +4,7 @@ An arithmetic probe is its operation in a .cu (see cuda/chain.cuh) and one call 
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,25 +12,33 @@ from numpy.typing import NDArray
 from microbench.machine.arch import CUDA, Limits, Machine
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point, Reducer
-from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, SassContract
+from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Overhead, Probe, Sample, SassContract
 from microbench.results.curves import at, peak
 
 CHAIN = 128
-# What a counted loop may hold beside its operations: the counter, its test, the branch. Named per architecture: the
-# counter lives in uniform registers from Turing on.
-LOOP_OVERHEAD = (
-    *("IADD3", "VIADD", "UIADD3", "ISETP", "UISETP", "BRA", "MOV", "UMOV", "PLOP3", "UPLOP3", "EXIT", "SHFL", "NOP"),
-)
-LOOP_OVERHEAD_MAX = 8
+# Beside the operations of a counted loop: one step of its counter and one compare, in uniform registers from Hopper on.
+COUNT = ("IADD3", "VIADD", "UIADD3", "ISETP", "UISETP")
+COUNTER = Overhead(COUNT, 2, 2)
+# ptxas pads Volta's loops with one instruction that is predicated off.
+FILLER = Overhead(("NOP",), 0, 1)
 
 # What ptx::settle puts before the closing clock read of a straight chain; it cancels in the slope.
-SETTLE = ("ISETP", "PMTRIG")
-SETTLE_MAX = 2
+SETTLE = Overhead(("ISETP", "PMTRIG"), 0, 2)
 
 
-def loop(*ops: OpCount, distance: int = 0, overhead: tuple[str, ...] = (), overhead_max: int = 0) -> SassContract:
-    """A timed loop of exactly these ops, its counter, and the named overhead."""
-    return SassContract(ops, "loop", distance, LOOP_OVERHEAD + overhead, LOOP_OVERHEAD_MAX + overhead_max)
+def straight(opcode: str, count: int) -> SassContract:
+    """A chain in a straight line, each operation waiting for the one before, between two clock reads."""
+    return SassContract((OpCount(opcode, count),), "straight", 1, (SETTLE,))
+
+
+def loop(
+    *ops: OpCount,
+    distance: int | None = None,
+    overhead: tuple[Overhead, ...] = (COUNTER, FILLER),
+    clocks: Literal[0, 2] = 2,
+) -> SassContract:
+    """A timed loop of exactly these ops, its counter, and what else the overhead names."""
+    return SassContract(ops, "loop", distance, overhead, clocks)
 
 
 def limit(pick: Callable[[Limits], float]) -> Callable[[Machine, Point], float | None]:
@@ -79,10 +87,7 @@ def chain_latency(
     """Latency of one operation: the slope between CHAIN and 2 x CHAIN dependent ones, one warp on every SM."""
 
     def builds(_: Point) -> tuple[Build, ...]:
-        return tuple(
-            Build((("CHAIN", n),), SassContract((OpCount(opcode, n),), "straight", 1, SETTLE, SETTLE_MAX))
-            for n in (CHAIN, 2 * CHAIN)
-        )
+        return tuple(Build((("CHAIN", n),), straight(opcode, n)) for n in (CHAIN, 2 * CHAIN))
 
     def run(bench: Bench, point: Point) -> list[Sample]:
         sms, inputs = bench.machine.sm_count, bench.array(_operands())

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from microbench.machine.arch import KIB, Machine
 from microbench.measure.launch import Bench, Expected, Launch, Measured
 from microbench.point import Point
-from microbench.probe import Build, OpCount, Twin
+from microbench.probe import Build, Twin
+from microbench.shapes.accesses import load
 from microbench.shapes.chain import loop
 
 LINE_BYTES = 128
@@ -22,7 +23,7 @@ BLOCK_THREADS = 1024
 
 def builds(_: Point) -> tuple[Build, ...]:
     """One kernel serves every footprint: 32 dependent 64-bit loads a trip."""
-    return (Build((("CHAIN", CHAIN),), loop(OpCount("LDG.64", CHAIN), distance=1)),)
+    return (Build((("CHAIN", CHAIN),), loop(load(64, CHAIN), distance=1)),)
 
 
 def too_large(machine: Machine, point: Point) -> str | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from microbench.machine.arch import Machine
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point
-from microbench.probe import Axis, Bound, Metric, Sample
+from microbench.probe import Axis, Bound, Metric, Overhead, Sample
 from microbench.shapes.chain import Cycles
 
 Floats = NDArray[np.float32]
@@ -25,7 +25,7 @@ K = 16
 PER_TRIP = 8  # PER_TRIP of mma_loop.cuh and wgmma_loop.cuh
 # An HMMA that waits longer than a stall count reaches has fillers behind it: one NOP by CUDA 12.9, and by CUDA 13 two
 # UIADD3 that are predicated off (sm_80 to sm_89). The wait is 24 cycles by either.
-HMMA_FILLERS = 2 * PER_TRIP
+HMMA_FILLER = Overhead(("NOP",), 0, 2 * PER_TRIP)
 SUM_WITHIN = 1e-3  # of up to 128 accumulators of N(0, 1) products; an H200's wgmma leaves as much after 64 trips
 A_ROWS = 64  # rows of A per warpgroup
 ROW_ELEMENTS = 64  # a row of a swizzled tile: 128 bytes

@@ -5,15 +5,17 @@ Little's law: bandwidth = bytes in flight / latency, so each probe sweeps the by
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microbench.machine.arch import KIB, Limits
-from microbench.probe import Axis, Bound, Metric
-from microbench.shapes.chain import limit
+from microbench.probe import Axis, Bound, Metric, OpCount, Overhead, SassContract
+from microbench.shapes.chain import COUNT, limit, loop
 
 LOAD_BYTES = 16
+LEAVES = Overhead(("NOP", "EXIT"), 0, 1)
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,25 @@ STREAMS = {
 }
 
 BYTES_IN_FLIGHT = Axis("bytes_in_flight", tuple(STREAMS), quick=(16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB))
-# Beside the accesses: one XOR for two loaded words, the next address, and constants (HFMA2 and IMAD.MOV make them).
-XORS = (
-    *("LOP3", "LEA", "SHF", "IADD", "IADD3", "IADD3.X", "VIADD", "IMAD", "IMAD.WIDE", "IMAD.X", "IMAD.MOV", "IMAD.SHL"),
-    *("IMAD.IADD", "HFMA2", "CS2R", "R2UR", "ULOP3", "USHF", "ULEA", "UIMAD", "ULDC", "LDC", "LDCU", "S2UR"),
+# The counter, the next address, and constants (HFMA2 and IMAD.MOV make them).
+_ADDRESSES = (
+    *COUNT,
+    *("LEA", "SHF", "IADD", "IMAD", "IMAD.WIDE", "IMAD.X", "IMAD.MOV", "IMAD.SHL", "IMAD.IADD", "MOV", "UMOV", "HFMA2"),
+    *("CS2R", "R2UR", "ULOP3", "USHF", "ULEA", "UIMAD", "ULDC", "LDC", "LDCU", "S2UR"),
 )
+XORS_A_LOAD = 2  # each takes two of the four loaded words
+
+
+def streaming(
+    *ops: OpCount, xors: int, addresses: int, masks: int = 0, distance: int | None = 0, clocks: Literal[0, 2] = 0
+) -> SassContract:
+    """A loop of accesses none of which waits for another, with so many XORs of what was loaded.
+
+    `addresses` is the most that ptxas needs for counter, addresses and constants; `masks` the most LOP3 among them.
+    A loop that it closes by an unconditional branch leaves by EXIT.
+    """
+    overhead = (Overhead(("LOP3",), xors, xors + masks), Overhead(_ADDRESSES, 2, addresses), LEAVES)
+    return loop(*ops, distance=distance, overhead=overhead, clocks=clocks)
 
 
 def xor_by_thread(words: NDArray[np.uint32], stream: Stream) -> NDArray[np.uint32]:

@@ -2,8 +2,8 @@
 
 from microbench.machine.arch import Machine
 from microbench.point import Point
-from microbench.probe import Axis, OpCount, SassContract
-from microbench.shapes.chain import loop
+from microbench.probe import Axis, OpCount, Overhead, SassContract
+from microbench.shapes.chain import COUNT, loop
 from microbench.shapes.matrix import A_ROWS, PER_TRIP, K, tensor_cycles
 
 OPERANDS = Axis("operands", ("ss", "rs"))  # where A comes from: shared memory or registers
@@ -16,8 +16,9 @@ NAMED = tuple(
 # An HGMMA takes its two descriptors from four uniform registers in a row, so ptxas moves halves about between them
 # (UMOV, UIADD3, ULOP3: up to 19, issued while the tensor cores are busy). A NOP before each HGMMA of 192 columns or
 # more carries its stall.
-DESCRIPTORS = ("ULOP3", "LDC")
-DESCRIPTORS_MAX = 16
+DESCRIPTORS = ("ULOP3", "LDC", "UMOV", "NOP")
+DESCRIPTORS_MAX = 22
+KINDS = {"ss": "R gdesc R", "rs": "R R gdesc R"}
 
 
 def flops(point: Point) -> float:
@@ -36,11 +37,12 @@ def least_cycles(machine: Machine, point: Point) -> float | None:
     return max(multiply, rows * 2 * K / limits.smem_bytes_per_clk)
 
 
-def contract(n: int, wait_each: bool = False) -> SassContract:
+def contract(n: int, operands: str, wait_each: bool = False) -> SassContract:
     """The loop of wgmma_loop.cuh. A chain holds no wait at all: one would serialise the wgmma."""
-    ops = OpCount(f"HGMMA.64x{n}x16.F32.BF16", PER_TRIP)
+    ops = OpCount(f"HGMMA.64x{n}x16.F32.BF16", PER_TRIP, operands=KINDS[operands])
+    descriptors = Overhead((*DESCRIPTORS, *COUNT), 2, DESCRIPTORS_MAX)
     if wait_each:
-        waits = (OpCount("WARPGROUP.ARRIVE", PER_TRIP), OpCount("WARPGROUP.DEPBAR", PER_TRIP))
-        return loop(ops, *waits, overhead=DESCRIPTORS, overhead_max=DESCRIPTORS_MAX)
-    overhead = (*DESCRIPTORS, "WARPGROUP.ARRIVE")
-    return loop(ops, distance=1, overhead=overhead, overhead_max=DESCRIPTORS_MAX)
+        waits = (OpCount("WARPGROUP.ARRIVE", PER_TRIP), OpCount("WARPGROUP.DEPBAR.LE", PER_TRIP))
+        return loop(ops, *waits, overhead=(descriptors,))
+    arrives = Overhead(("WARPGROUP.ARRIVE",), 1, 1)
+    return loop(ops, distance=1, overhead=(arrives, descriptors))

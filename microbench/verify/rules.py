@@ -55,7 +55,7 @@ class Timed:
         except ContractError:
             return ()
         ops = self.build.contract.ops
-        return tuple(sorted({i.opcode for i in region if any(sass.matches(i, op.opcode) for op in ops)}))
+        return tuple(sorted({i.opcode for i in region if any(sass.is_op(i, op) for op in ops)}))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import pytest
 from microbench import sass
 from microbench.compile import Cubin, compile_source
 from microbench.machine.arch import CUDA, by_name
-from microbench.probe import OpCount, SassContract
+from microbench.probe import OpCount, Overhead, SassContract
 
 KERNEL = """
 #include "ptx/clock.cuh"
@@ -54,7 +54,7 @@ def test_without_settle_the_wait_for_the_load_is_found(arch: str) -> None:
 @pytest.mark.parametrize("arch", CUDA)
 def test_settle_at_the_end_costs_a_compare_and_a_trigger(arch: str) -> None:
     cubin = timed(arch, "float", "ptx::settle(x, y);", "ptx::settle(x);")
-    contract = SassContract((OpCount("FADD", 1),), overhead=("ISETP", "PMTRIG"), overhead_max=2)
+    contract = SassContract((OpCount("FADD", 1),), overhead=(Overhead(("ISETP", "PMTRIG"), 2, 2),))
     assert check(cubin, contract) == ()
 
 

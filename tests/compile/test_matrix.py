@@ -139,7 +139,7 @@ def test_a_probe_that_breaks_what_it_declares_is_found(case: str, tmp_path: Path
 
 
 def test_voltas_code_passes_where_it_is_native_and_where_its_routine_is_wanted(tmp_path: Path) -> None:
-    four = "OpCount('HMMA.884', 4)"
+    four = ", ".join(f"OpCount('HMMA.884.F32.F32.STEP{n}', 1)" for n in range(4))
     native = checked(tmp_path / "a", VOLTA_MMA, four, "sm70")
     assert native.problems == () and len(native.signature) == 4
     assert checked(tmp_path / "b", VOLTA_MMA, four, "sm80", "software_mma=True").problems == ()

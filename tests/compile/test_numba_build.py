@@ -13,14 +13,15 @@ from microbench.compile import numba as numba_build
 from microbench.compile.numba import compile_twin
 from microbench.errors import BuildError, ContractError, EnvironmentLacks
 from microbench.machine.arch import by_name
-from microbench.probe import Build, OpCount, Probe, Twin
+from microbench.probe import Build, Probe, Twin
 from microbench.probes import discover, named
+from microbench.shapes.accesses import load
 from microbench.shapes.chain import loop
 from tests.elsewhere import ROOT, printed
 
 HOPPER = by_name("sm90a")
 ARCHS = ("sm75", "sm80", "sm90a", "sm100a")
-CHAIN = loop(OpCount("LDG.64", 8), distance=1)
+CHAIN = loop(load(64, 8), distance=1)
 
 
 TWINS = [probe.name for probe in discover() if probe.twin]

@@ -16,7 +16,7 @@ def word(stall: int = 1, write: int = 7, read: int = 7, waits: tuple[int, ...] =
 
 def assemble(*lines: str | tuple[str, int]) -> tuple[Instruction, ...]:
     """Instructions at 0x0, 0x10, ...; a line may bring its control word."""
-    pairs = [line if isinstance(line, tuple) else (line, word()) for line in lines]
+    pairs = [line if isinstance(line, tuple) else (line, word(stall=4)) for line in lines]
     return tuple(Instruction.parse(16 * at, text, bits) for at, (text, bits) in enumerate(pairs))
 
 

@@ -17,9 +17,9 @@ from microbench.errors import DeviceError
 from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point
-from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, SassContract
+from microbench.probe import Axis, Bound, Build, Constant, Metric, Probe, Sample
 from microbench.results.curves import at
-from microbench.shapes.chain import SETTLE, SETTLE_MAX
+from microbench.shapes.chain import straight
 
 CHAIN = 64
 REPEATS = 20
@@ -30,9 +30,8 @@ OPERATIONS = {"FFMA": ("Ffma", "float"), "FADD": ("Fadd", "float"), "IMAD": ("Im
 def builds(point: Point) -> tuple[Build, ...]:
     """One chain, each operation reading the result of the one before."""
     functor, kind = OPERATIONS[point["operation"]]
-    ops = (OpCount(point["operation"], CHAIN),)
     defines = (("OPERATION", functor), ("TYPE", kind), ("CHAIN", CHAIN))
-    return (Build(defines, SassContract(ops, "straight", 1, SETTLE, SETTLE_MAX)),)
+    return (Build(defines, straight(point["operation"], CHAIN)),)
 
 
 def smallest_right(scheduled: int, right: Callable[[int], bool]) -> int:

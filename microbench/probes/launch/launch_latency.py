@@ -7,7 +7,7 @@ import numpy as np
 from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
-from microbench.probe import Bound, Build, Constant, Metric, Probe, Sample, SassContract
+from microbench.probe import Bound, Build, Constant, Metric, Overhead, Probe, Sample, SassContract
 from microbench.results.curves import at
 
 NODES = 256
@@ -15,7 +15,7 @@ NODES = 256
 
 def builds(_: Point) -> tuple[Build, ...]:
     """One kernel that only exits; ptxas may load the stack pointer first, which nothing uses."""
-    return (Build((), SassContract((), "kernel", overhead=("LDC", "MOV", "IMAD.MOV", "NOP"), overhead_max=2)),)
+    return (Build((), SassContract((), "kernel", overhead=(Overhead(("LDC", "MOV", "IMAD.MOV", "NOP"), 0, 2),))),)
 
 
 def run(bench: Bench, point: Point) -> list[Sample]:

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from microbench.machine.arch import CUDA, KIB, Machine
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point
-from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, Twin
+from microbench.probe import Axis, Bound, Build, Constant, Metric, Probe, Sample, Twin
 from microbench.results.curves import peak
-from microbench.shapes.chain import loop
-from microbench.shapes.stream import BYTES_IN_FLIGHT, STREAMS, XORS, Stream, defines, xor_by_thread
+from microbench.shapes.accesses import load_past_l1, store
+from microbench.shapes.stream import BYTES_IN_FLIGHT, STREAMS, XORS_A_LOAD, Stream, defines, streaming, xor_by_thread
 
 MODES = {"read": 0, "write": 1, "copy": 2}
 FOOTPRINT_BYTES = KIB * KIB * KIB  # 20 times the largest L2 of the table, so that nothing is found there
@@ -20,9 +20,13 @@ FOOTPRINT_BYTES = KIB * KIB * KIB  # 20 times the largest L2 of the table, so th
 def builds(point: Point) -> tuple[Build, ...]:
     """Loads, stores or both, FLIGHT of each; the modes are separate builds."""
     stream, mode = STREAMS[point["bytes_in_flight"]], point["mode"]
-    loads = (OpCount("LDG.128", stream.flight),) if mode != "write" else ()
-    stores = (OpCount("STG.128", stream.flight),) if mode != "read" else ()
-    contract = loop(*loads, *stores, overhead=XORS, overhead_max=6 * stream.flight + 12)
+    flight = stream.flight
+    loads, stores = load_past_l1(128, flight), store(128, flight)
+    contract = {
+        "read": streaming(loads, xors=XORS_A_LOAD * flight, addresses=4),
+        "write": streaming(stores, xors=0, addresses=4 * flight + 4),
+        "copy": streaming(loads, stores, xors=0, addresses=9, masks=1, distance=None),
+    }[mode]
     return (Build((*defines(stream), ("MODE", MODES[mode])), contract),)
 
 

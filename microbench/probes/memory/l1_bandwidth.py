@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 from microbench.machine.arch import CUDA, KIB
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point
-from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample, Twin
+from microbench.probe import Axis, Build, Constant, Probe, Sample, Twin
 from microbench.results.curves import peak
-from microbench.shapes.chain import loop
-from microbench.shapes.stream import STREAMS, XORS, defines, per_clk_metric, xor_by_thread
+from microbench.shapes.accesses import load
+from microbench.shapes.stream import STREAMS, XORS_A_LOAD, defines, per_clk_metric, streaming, xor_by_thread
 
 TRIPS = 64
 
 
 def builds(point: Point) -> tuple[Build, ...]:
-    """One build per number of loads in flight; four XORs a load keep every word alive."""
+    """One build per number of loads in flight; two XORs a load keep every word alive."""
     stream = STREAMS[point["bytes_in_flight"]]
-    contract = loop(OpCount("LDG.128", stream.flight), overhead=XORS, overhead_max=4 * stream.flight + 4)
+    contract = streaming(load(128, stream.flight), xors=XORS_A_LOAD * stream.flight, addresses=6, clocks=2)
     return (Build(defines(stream), contract),)
 
 

@@ -6,9 +6,10 @@ from numpy.typing import NDArray
 from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point
-from microbench.probe import Build, OpCount, Probe, Sample
+from microbench.probe import Build, Overhead, Probe, Sample
 from microbench.results.curves import at
-from microbench.shapes.chain import latency_metrics, loop, times
+from microbench.shapes.accesses import load
+from microbench.shapes.chain import COUNTER, FILLER, latency_metrics, loop, times
 
 CHAIN = 32
 TRIPS = 32
@@ -17,9 +18,10 @@ STRIDE_WORDS = 32  # one use per 128-byte line
 
 
 def builds(_: Point) -> tuple[Build, ...]:
-    """32 loads and the arithmetic between them: IMAD.WIDE on most, LEA pairs on some."""
-    arithmetic = ("IMAD.WIDE", "LEA", "LEA.HI", "IADD3.X", "IADD", "SHF", "IMAD", "LDC")
-    return (Build((), loop(OpCount("LDG", CHAIN), overhead=arithmetic, overhead_max=3 * CHAIN)),)
+    """32 loads, each waiting for the IMAD.WIDE that makes its address of the index loaded before."""
+    arithmetic = Overhead(("IMAD.WIDE",), CHAIN, CHAIN)
+    base = Overhead(("MOV", "LDC"), 0, 1)  # the ring's, once a trip
+    return (Build((), loop(load(32, CHAIN), distance=1, overhead=(arithmetic, base, COUNTER, FILLER))),)
 
 
 def run(bench: Bench, point: Point) -> list[Sample]:

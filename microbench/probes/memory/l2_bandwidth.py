@@ -14,10 +14,18 @@ from numpy.typing import NDArray
 from microbench.machine.arch import CUDA, KIB, Machine
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point, Value
-from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, Twin
+from microbench.probe import Axis, Bound, Build, Constant, Metric, Probe, Sample, Twin
 from microbench.results.curves import peak
-from microbench.shapes.chain import loop
-from microbench.shapes.stream import BYTES_IN_FLIGHT, STREAMS, XORS, defines, per_clk_metric, xor_by_thread
+from microbench.shapes.accesses import load_past_l1
+from microbench.shapes.stream import (
+    BYTES_IN_FLIGHT,
+    STREAMS,
+    XORS_A_LOAD,
+    defines,
+    per_clk_metric,
+    streaming,
+    xor_by_thread,
+)
 
 MIB = KIB * KIB
 HEADLINE = 8 * MIB
@@ -27,7 +35,7 @@ BYTES_PER_SM = 24 * MIB  # about 0.3 ms at 10 TB/s: far more than the launch's r
 
 def builds(point: Point) -> tuple[Build, ...]:
     stream = STREAMS[point["bytes_in_flight"]]
-    contract = loop(OpCount("LDG.128", stream.flight), overhead=XORS, overhead_max=4 * stream.flight + 8)
+    contract = streaming(load_past_l1(128, stream.flight), xors=XORS_A_LOAD * stream.flight, addresses=8, masks=1)
     return (Build(defines(stream), contract),)
 
 

@@ -9,16 +9,18 @@ from numpy.typing import NDArray
 from microbench.machine.arch import CUDA, Machine
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point
-from microbench.probe import Axis, Bound, Build, Constant, Metric, OpCount, Probe, Sample, SassContract, Twin
+from microbench.probe import Axis, Bound, Build, Constant, Metric, Overhead, Probe, Sample, SassContract, Twin
 from microbench.results.curves import slope
-from microbench.shapes.chain import loop
+from microbench.shapes.accesses import load_shared
+from microbench.shapes.chain import COUNTER, FILLER, loop
 
 # Dependent loads, and independent ones: more of those in flight than 8 of 16 bytes would not fit 64 registers.
 CHAINS = (32, 8)
 TRIPS = 16
 WARPS = 32
 BANKS_BYTES = 128
-SUFFIX = {4: "LDS", 8: "LDS.64", 16: "LDS.128"}
+# Of two loads in a row: the first word makes the next address, the others go out. The twin lets those be.
+CHAINED_XORS = {4: 0, 8: 1, 16: 3}
 
 
 def phases(point: Point) -> int:
@@ -31,15 +33,20 @@ def builds(point: Point) -> tuple[Build, ...]:
     width, ways = point["width_bytes"], point["ways"]
     shape = (("WIDTH", width), ("WAYS", ways))
 
-    def contract(loads: int, distance: int) -> SassContract:
-        return loop(
-            OpCount(SUFFIX[width], loads), distance=distance, overhead=("LOP3",), overhead_max=loads * width // 4
-        )
+    def contract(loads: int, distance: int, fewest: int, xors: int) -> SassContract:
+        kept = Overhead(("LOP3",), fewest, xors)
+        return loop(load_shared(8 * width, loads), distance=distance, overhead=(kept, COUNTER, FILLER))
 
     dependent, independent = CHAINS
     return (
-        Build((*shape, ("CHAIN", dependent), ("DEPENDENT", 1), ("THREADS", 32)), contract(dependent, 1)),
-        Build((*shape, ("CHAIN", independent), ("DEPENDENT", 0), ("THREADS", 32 * WARPS)), contract(independent, 0)),
+        Build(
+            (*shape, ("CHAIN", dependent), ("DEPENDENT", 1), ("THREADS", 32)),
+            contract(dependent, 1, 0, dependent * CHAINED_XORS[width] // 2),
+        ),
+        Build(
+            (*shape, ("CHAIN", independent), ("DEPENDENT", 0), ("THREADS", 32 * WARPS)),
+            contract(independent, 0, independent // 2, independent * width // 8),
+        ),
     )
 
 

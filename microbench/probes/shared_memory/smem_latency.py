@@ -7,9 +7,10 @@ import numpy as np
 from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point
-from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample, Twin
+from microbench.probe import Axis, Build, Constant, Overhead, Probe, Sample, Twin
 from microbench.results.curves import at
-from microbench.shapes.chain import latency_metrics, loop, times
+from microbench.shapes.accesses import load_shared
+from microbench.shapes.chain import COUNTER, FILLER, latency_metrics, loop, times
 
 CHAIN = 64
 TRIPS = 32
@@ -19,13 +20,10 @@ HOP_WORDS = 37  # coprime to the 1024 words of the ring: every bank is met
 
 
 def builds(point: Point) -> tuple[Build, ...]:
-    """64 LDS, each waiting for the one before; by index, at most one instruction of address arithmetic each."""
+    """64 LDS, each waiting for the one before; by index, for one instruction of address arithmetic more."""
     index = point["chase"] == "index"
-    contract = (
-        loop(OpCount("LDS", CHAIN), overhead=("LEA", "IMAD", "SHF"), overhead_max=CHAIN)
-        if index
-        else loop(OpCount("LDS", CHAIN), distance=1)
-    )
+    arithmetic = (Overhead(("LEA", "IMAD"), CHAIN, CHAIN),) if index else ()
+    contract = loop(load_shared(32, CHAIN), distance=1, overhead=(*arithmetic, COUNTER, FILLER))
     return (Build((("INDEX", int(index)),), contract),)
 
 

@@ -11,8 +11,8 @@ from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
 from microbench.probe import Axis, Build, OpCount, Probe, Sample
 from microbench.results.curves import at
-from microbench.shapes.chain import loop, time_metrics, times
-from microbench.shapes.matrix import HMMA_FILLERS, PER_TRIP, K, mma_operands, nothing_left, tensor_cycles
+from microbench.shapes.chain import COUNTER, loop, time_metrics, times
+from microbench.shapes.matrix import HMMA_FILLER, PER_TRIP, K, mma_operands, nothing_left, tensor_cycles
 
 FLOPS = 2 * 16 * 8 * K
 SUB_CORES = 4  # a warp has the tensor core of one quarter of its SM
@@ -23,7 +23,7 @@ TYPES = {"bf16": ("Bf16", "HMMA.16816.F32.BF16"), "f16": ("F16", "HMMA.16816.F32
 def builds(point: Point) -> tuple[Build, ...]:
     """Eight HMMA, each reading the accumulators of the one before."""
     functor, opcode = TYPES[point["type"]]
-    return (Build((("TYPE", functor),), loop(OpCount(opcode, PER_TRIP), distance=1, overhead_max=HMMA_FILLERS)),)
+    return (Build((("TYPE", functor),), loop(OpCount(opcode, PER_TRIP), distance=1, overhead=(COUNTER, HMMA_FILLER))),)
 
 
 def run(bench: Bench, point: Point) -> list[Sample]:

@@ -10,9 +10,9 @@ from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
 from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample
 from microbench.results.curves import peak
-from microbench.shapes.chain import loop
+from microbench.shapes.chain import COUNTER, loop
 from microbench.shapes.matrix import (
-    HMMA_FILLERS,
+    HMMA_FILLER,
     INPUTS,
     PER_TRIP,
     K,
@@ -32,7 +32,7 @@ ILP = 4
 def builds(point: Point) -> tuple[Build, ...]:
     """Eight HMMA, each reading the accumulators of the one `ilp` before."""
     defines = (("MAX_THREADS", 32 * WARPS[-1]), ("ILP", point["ilp"]))
-    contract = loop(OpCount("HMMA.16816.F32.BF16", PER_TRIP), distance=point["ilp"], overhead_max=HMMA_FILLERS)
+    contract = loop(OpCount("HMMA.16816.F32.BF16", PER_TRIP), distance=point["ilp"], overhead=(COUNTER, HMMA_FILLER))
     return (Build(defines, contract),)
 
 

@@ -24,7 +24,8 @@ def builds(point: Point) -> tuple[Build, ...]:
     """Two kernels: one waits for every wgmma, one only at its end."""
     shape = (("N_COLUMNS", point["n"]), ("A_IN_REGISTERS", int(point["operands"] == "rs")))
     return tuple(
-        Build((*shape, ("WAIT_EACH", int(waits))), contract(point["n"], wait_each=waits)) for waits in (True, False)
+        Build((*shape, ("WAIT_EACH", int(waits))), contract(point["n"], point["operands"], waits))
+        for waits in (True, False)
     )
 
 

@@ -34,7 +34,7 @@ def builds(point: Point) -> tuple[Build, ...]:
         ("A_IN_REGISTERS", int(point["operands"] == "rs")),
         ("MAX_THREADS", 128 * WARPGROUPS[-1]),
     )
-    return (Build(defines, contract(point["n"])),)
+    return (Build(defines, contract(point["n"], point["operands"])),)
 
 
 def run(bench: Bench, point: Point) -> list[Sample]:

@@ -7,13 +7,15 @@ import numpy as np
 from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
-from microbench.probe import Axis, Build, Metric, OpCount, Probe, Sample
+from microbench.probe import Axis, Build, Metric, Overhead, Probe, Sample
+from microbench.shapes.accesses import load
 from microbench.shapes.chain import loop
 
 
 def builds(_: Point) -> tuple[Build, ...]:
     """One load of the flag a trip."""
-    return (Build((), loop(OpCount("LDG", 1), overhead=("IMAD.MOV", "ULDC"), overhead_max=2)),)
+    whole = Overhead(("IMAD.MOV", "MOV", "ULDC", "LDC", "LDCU", "ISETP", "NOP"), 0, 4)
+    return (Build((), loop(load(32, 1), overhead=(whole,), clocks=0)),)
 
 
 def run(bench: Bench, point: Point) -> list[Sample]:

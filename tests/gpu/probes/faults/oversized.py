@@ -5,14 +5,14 @@ import os
 from microbench.machine.arch import CUDA, KIB
 from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
-from microbench.probe import Axis, Build, Metric, Probe, Sample, SassContract
+from microbench.probe import Axis, Build, Metric, Overhead, Probe, Sample, SassContract
 
 SMEM_BYTES = {"before": 4 * KIB, "fault": KIB * KIB, "after": 4 * KIB}
 
 
 def builds(_: Point) -> tuple[Build, ...]:
     """One kernel that only exits."""
-    return (Build((), SassContract((), "kernel", overhead=("LDC", "MOV", "IMAD.MOV", "NOP"), overhead_max=2)),)
+    return (Build((), SassContract((), "kernel", overhead=(Overhead(("LDC", "MOV", "IMAD.MOV", "NOP"), 0, 2),))),)
 
 
 def run(bench: Bench, point: Point) -> list[Sample]:

@@ -6,12 +6,12 @@ import time
 from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
-from microbench.probe import Axis, Build, Metric, Probe, Sample, SassContract
+from microbench.probe import Axis, Build, Metric, Overhead, Probe, Sample, SassContract
 
 
 def builds(_: Point) -> tuple[Build, ...]:
     """One kernel that only exits."""
-    return (Build((), SassContract((), "kernel", overhead=("LDC", "MOV", "IMAD.MOV", "NOP"), overhead_max=2)),)
+    return (Build((), SassContract((), "kernel", overhead=(Overhead(("LDC", "MOV", "IMAD.MOV", "NOP"), 0, 2),))),)
 
 
 def run(bench: Bench, point: Point) -> list[Sample]:

@@ -7,15 +7,16 @@ import numpy as np
 from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
-from microbench.probe import Axis, Build, Metric, OpCount, Probe, Sample, SassContract
+from microbench.probe import Axis, Build, Metric, Overhead, Probe, Sample, SassContract
+from microbench.shapes.accesses import store
 
 NOWHERE = np.uint64(64)
 
 
 def builds(_: Point) -> tuple[Build, ...]:
     """One store."""
-    arguments = ("LDC", "LDCU", "ULDC", "MOV", "IMAD.MOV", "HFMA2", "NOP")
-    return (Build((), SassContract((OpCount("STG", 1),), "kernel", overhead=arguments, overhead_max=8)),)
+    arguments = Overhead(("LDC", "LDCU", "ULDC", "MOV", "IMAD.MOV", "HFMA2", "NOP"), 0, 8)
+    return (Build((), SassContract((store(32, 1),), "kernel", overhead=(arguments,))),)
 
 
 def run(bench: Bench, point: Point) -> list[Sample]:
