@@ -18,6 +18,7 @@ from microbench.point import Point, Reducer, Value
 
 # A value may exceed its bound by what the clock's own jitter adds, and no more: a value of 1.05 times it is refused.
 BOUND_SLACK = 1.02
+REACHED = 0.97
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,16 @@ Limit = float | Callable[[Machine, Point], float | None] | None
 
 @dataclass(frozen=True)
 class Bound:
-    """What physics allows. A limit is a number, a function of machine and point, or None where nobody can know."""
+    """What physics allows. A limit is a number, a function of machine and point, or None where nobody can know.
+
+    documented    `upper` is a rate that the hardware is documented to give: a value below REACHED of it is the kernel's
+                  own limit, and so a lower bound
+    """
 
     why: str
     lower: Limit = None
     upper: Limit = None
+    documented: bool = False
 
     def at(self, machine: Machine, point: Point) -> tuple[float | None, float | None]:
         """(lower, upper) for this machine and point, in the metric's unit."""

@@ -212,9 +212,9 @@ def explain_on(
         for each in doubts_of(profile, choice)
     ]
     cautions += [
-        f"{constant.name} is a lower bound: its sweep was not flat at the end"
+        f"{constant.name} is a lower bound: {constant.only_at_least}"
         for constant in constants
-        if constant.label != "measured"
+        if constant.only_at_least
     ]
     return Explanation(
         choice=choice,

@@ -16,9 +16,9 @@ from microbench.published.verdict import Acceptance, Comparison, accept, compare
 from microbench.results.doubt import doubts, told
 from microbench.results.profile import TWIN_SUFFIX, Profile, ProfileConstant
 
-HEADINGS = ("quantity", "value", "95 % interval", "unit", "physical bound", "published", "verdict")
+HEADINGS = ("quantity", "value", "min to max of n", "unit", "physical bound", "published", "verdict")
 _MEASURED = len(HEADINGS) - 2  # the others are for what somebody has published
-_NUMBERS = ("value", "95 % interval", "physical bound")
+_NUMBERS = ("value", "min to max of n", "physical bound")
 _WIDE_COLUMNS = 130
 _WIDE_MEASURED_COLUMNS = 100
 # What a reader asks of a machine first, in words that name the instruction and the unit that executes it.
@@ -73,7 +73,7 @@ def _row(constant: ProfileConstant, comparison: Comparison) -> Row:
     return Row(
         quantity=constant.name,
         value=at_least + si.digits(value / by.divisor),
-        interval=si.interval(constant.low, constant.high, value, unit) + " ?" * constant.doubtful,
+        interval=f"{si.interval(constant.low, constant.high, value, unit)} of {constant.n}" + " ?" * constant.doubtful,
         unit=by.unit,
         bound=_bound(constant, by),
         published=_published(comparison, by),
@@ -170,7 +170,7 @@ def rates(profile: Profile, published: Published | None = None) -> str:
     found = {row.quantity: row for row in rows(profile, published)}
     shown = ((what, *found[name].cells) for name, what in _RATES.items() if name in found)
     lines = tuple((what, f"{value} {unit}", interval, *rest) for what, _, value, interval, unit, *rest in shown)
-    return markdown(("what", "measured", "95 % interval", "physical bound", "published", "verdict"), lines)
+    return markdown(("what", "measured", "min to max of n", "physical bound", "published", "verdict"), lines)
 
 
 def acceptance(profile: Profile, published: Published | None = None) -> str:

@@ -20,10 +20,11 @@ from microbench.errors import DataError, sentence
 from microbench.machine import arch
 from microbench.machine.cpu import stand_ins
 from microbench.point import Curves, NoValue, Point, Reduced
-from microbench.probe import Constant, Probe
+from microbench.probe import REACHED, Constant, Probe
 from microbench.results import record
 from microbench.results.curves import interval
-from microbench.results.profile import TWIN_SUFFIX, Profile, ProfileConstant
+from microbench.results.order import in_order
+from microbench.results.profile import BELOW_DOCUMENTED, TWIN_SUFFIX, Profile, ProfileConstant
 from microbench.results.record import DISTURBANCES, FULL_CAMPAIGNS, Record, Run
 
 # Fewer campaigns than this show no interval: then the disturbed ones count too, and the constant carries their flag.
@@ -79,6 +80,8 @@ def reduce_runs(runs: Sequence[Run], probes: Iterable[Probe]) -> Derived:
                 constants.append(_best(holding, probe, constant))
             except NoValue as why:
                 problems.append(f"{constant.name}, from {probe.name}: {why}.")
+    constants, disordered = in_order(constants)
+    problems.extend(disordered)
     profile = Profile(
         **machine.model_dump(include={"gpu", "name", "arch", "sm_count", "clock_hz", "dram_bytes"}),
         constants=tuple(sorted(constants, key=lambda constant: constant.name)),
@@ -166,6 +169,7 @@ def _reduce(run: Run, probe: Probe, constant: Constant) -> ProfileConstant:
     metric = probe.metric(constant.metric)
     lower, upper = _bound(there) if constant.unit in ("", metric.unit) else (None, None)
     gaps = len({_point(row) for row in mine}) - len(curves.points)
+    below = (BELOW_DOCUMENTED,) if metric.bound.documented and upper and value < REACHED * upper else ()
     return ProfileConstant(
         name=constant.name + (TWIN_SUFFIX if constant.method == "numba" else ""),
         value=value,
@@ -176,11 +180,16 @@ def _reduce(run: Run, probe: Probe, constant: Constant) -> ProfileConstant:
         runs=(run.environment.run_id,),
         probe=probe.name,
         method=method,
-        label="lower bound" if reduced.label == "lower bound" else "measured",
+        label="lower bound" if below or reduced.label == "lower bound" else "measured",
         bound_lower=lower,
         bound_upper=upper,
         bound_why=metric.bound.why if (lower, upper) != (None, None) else "unknown",
-        flags=(*_standing(run), *sorted({*reduced.flags, *_flags(there)}), *[f"{gaps} points failed"] * bool(gaps)),
+        flags=(
+            *_standing(run),
+            *below,
+            *sorted({*reduced.flags, *_flags(there)}),
+            *[f"{gaps} points failed"] * bool(gaps),
+        ),
     )
 
 

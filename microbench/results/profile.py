@@ -18,7 +18,7 @@ from microbench.errors import DataError, UnknownArch, UnknownGpu
 from microbench.files import Frozen
 from microbench.machine import arch
 from microbench.machine.cpu import host_slug, stand_ins
-from microbench.probe import breaks
+from microbench.probe import REACHED, breaks
 from microbench.results.record import DISTURBANCES
 
 # What the second method's constants add to the first one's name.
@@ -31,11 +31,15 @@ TWIN_SUFFIX = "_numba"
 WIDE = 1.18
 
 Label = Literal["measured", "lower bound"]
+BELOW_DOCUMENTED = f"below {100 * REACHED:.0f} % of the documented rate"
 SMALLEST, LARGEST = 1e-30, 1e30  # of a constant, in whatever unit
 
 
 class ProfileConstant(Frozen):
-    """A value with its interval [low, high] over `n` campaigns; 'lower bound' where the sweep never went flat."""
+    """A value, and the least and the most of `n` campaigns.
+
+    'lower bound' where the sweep never went flat, or where the value is far below a documented rate.
+    """
 
     name: str
     value: float
@@ -51,6 +55,13 @@ class ProfileConstant(Frozen):
     bound_upper: float | None = None
     bound_why: str = "unknown"
     flags: tuple[str, ...] = ()
+
+    @property
+    def only_at_least(self) -> str | None:
+        """Why it is a lower bound, or None."""
+        if self.label == "measured":
+            return None
+        return f"it lies {BELOW_DOCUMENTED}" if BELOW_DOCUMENTED in self.flags else "its sweep was not flat at the end"
 
     @property
     def disturbances(self) -> tuple[str, ...]:

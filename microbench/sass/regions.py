@@ -55,11 +55,12 @@ def strays(contract: SassContract, instructions: Instructions, region: Instructi
 def second_branches(contract: SassContract, instructions: Instructions) -> Iterator[str]:
     """A second branch in a timed loop: part of it may run less often than the loop goes round.
 
-    One way out is the loop's own: its closing branch, or an EXIT where that one has no condition.
+    One way out is the loop's own: its closing branch, or where that one has no condition an EXIT, or a CALL that ptxas
+    writes for a long jump.
     """
     loop = _the_loop(contract, instructions)
     branches = [i for i in loop.body if i.head in _CONTROL_FLOW and i is not loop.closing]
-    leaves = branches[:1] if not loop.closing.conditional and branches and branches[0].head == "EXIT" else []
+    leaves = branches[:1] if not loop.closing.conditional and branches and branches[0].head in ("EXIT", "CALL") else []
     for instruction in branches[len(leaves) :][:1]:
         yield f"{at(instruction)} is a second branch in the timed loop; what it leaves out would count as done"
 

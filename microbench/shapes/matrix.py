@@ -99,8 +99,10 @@ def tensor_cycles(flops: float) -> Cycles:
     return at
 
 
-def rate_metrics(why: str, flops: Callable[[Point], float], cycles: Cycles) -> tuple[Metric, ...]:
-    """flops_per_clk_sm and flops_per_s, where `flops(point)` take at least `cycles` of one SM."""
+def rate_metrics(
+    why: str, flops: Callable[[Point], float], cycles: Cycles, documented: bool = False
+) -> tuple[Metric, ...]:
+    """flops_per_clk_sm and flops_per_s, of `flops(point)` in `cycles` of one SM at least, and no more if documented."""
 
     def per_clk(machine: Machine, point: Point) -> float | None:
         least = cycles(machine, point)
@@ -111,6 +113,6 @@ def rate_metrics(why: str, flops: Callable[[Point], float], cycles: Cycles) -> t
         return rate * machine.sm_count * machine.clock_hz if rate and machine.clock_hz else None
 
     return (
-        Metric("flops_per_clk_sm", "FLOP/clk/SM", Bound(why, upper=per_clk)),
+        Metric("flops_per_clk_sm", "FLOP/clk/SM", Bound(why, upper=per_clk, documented=documented)),
         Metric("flops_per_s", "FLOP/s", Bound(f"{why}, on every SM at the highest clock", upper=per_second)),
     )

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from microbench.machine.arch import KIB, Limits
 from microbench.probe import Axis, Bound, Metric, OpCount, Overhead, SassContract
-from microbench.shapes.chain import COUNT, limit, loop
+from microbench.shapes.chain import COUNT, FILLER, limit, loop
 
 LOAD_BYTES = 16
-LEAVES = Overhead(("NOP", "EXIT"), 0, 1)
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,8 @@ def streaming(
     """A loop of accesses none of which waits for another, with so many XORs of what was loaded.
 
     `addresses` is the most that ptxas needs for counter, addresses and constants; `masks` the most LOP3 among them.
-    A loop that it closes by an unconditional branch leaves by EXIT.
     """
-    overhead = (Overhead(("LOP3",), xors, xors + masks), Overhead(_ADDRESSES, 2, addresses), LEAVES)
+    overhead = (Overhead(("LOP3",), xors, xors + masks), Overhead(_ADDRESSES, 2, addresses), FILLER)
     return loop(*ops, distance=distance, overhead=overhead, clocks=clocks)
 
 
@@ -71,9 +69,9 @@ def xor_by_thread(words: NDArray[np.uint32], stream: Stream) -> NDArray[np.uint3
     return sums
 
 
-def per_clk_metric(why: str, width: Callable[[Limits], float]) -> Metric:
-    """bandwidth_bytes_per_clk_sm, at most what one SM's path to a level is wide."""
-    return Metric("bandwidth_bytes_per_clk_sm", "B/clk/SM", Bound(why, upper=limit(width)))
+def per_clk_metric(why: str, width: Callable[[Limits], float], documented: bool = True) -> Metric:
+    """bandwidth_bytes_per_clk_sm, at most what one SM's path to a level is wide; `documented`: it gives that much."""
+    return Metric("bandwidth_bytes_per_clk_sm", "B/clk/SM", Bound(why, upper=limit(width), documented=documented))
 
 
 def defines(stream: Stream) -> tuple[tuple[str, int | str], ...]:

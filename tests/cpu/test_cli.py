@@ -80,7 +80,7 @@ def test_a_machine_that_stays_busy_is_given_up_and_says_so(data, tmp_path, capsy
     assert f"smscope show {gpu}\n" in out
     code, out, _ = call(capsys, "show", gpu)
     assert code == 0 and "\n?: in doubt, so no pick uses it.\n" in out
-    assert said in out and "the hypervisor gave its cores to others." in out and "[9.00, 9.00] ?" in out
+    assert said in out and "the hypervisor gave its cores to others." in out and "[9.00, 9.00] of 2 ?" in out
     (run,) = (record.read(file) for file in record.run_files(gpu))
     assert [(row.campaign, row.value) for row in run.records] == [(0, 9.0), (1, 9.0)], "the first try is kept"
 

@@ -16,17 +16,9 @@ def curves(x: list[float], *campaigns: list[float], axis: str = "x") -> Curves:
     return Curves(tuple(Point(((axis, value),)) for value in x), np.array(campaigns, dtype=float))
 
 
-@given(arrays(np.float64, st.integers(1, 6), elements=finite))
-def test_six_campaigns_or_fewer_span_from_least_to_most(values: np.ndarray) -> None:
+@given(arrays(np.float64, st.integers(1, 12), elements=finite))
+def test_campaigns_span_from_least_to_most(values: np.ndarray) -> None:
     assert interval(values) == (np.median(values), values.min(), values.max())
-
-
-@settings(max_examples=10, deadline=None)
-@given(arrays(np.float64, st.integers(7, 12), elements=finite))
-def test_more_campaigns_are_bootstrapped_and_hold_their_median(values: np.ndarray) -> None:
-    centre, low, high = interval(values)
-    assert values.min() <= low <= centre <= high <= values.max()
-    assert interval(values) == (centre, low, high), "the same samples give the same interval"
 
 
 def test_equal_campaigns_give_a_zero_width_and_no_nan() -> None:

@@ -55,10 +55,10 @@ def test_what_is_written_reads_back(value: float, unit: str) -> None:
 
 def test_a_row_holds_value_interval_bound_publication_and_verdict() -> None:
     l1, dram, size, latency = report.rows(H100)
-    assert (l1.value, l1.interval, l1.unit, l1.bound) == ("32.1", "[32.0, 32.2]", "cycles", "≥ 16.0")
+    assert (l1.value, l1.interval, l1.unit, l1.bound) == ("32.1", "[32.0, 32.2] of 6", "cycles", "≥ 16.0")
     assert l1.verdict == "agrees" and (l1.published, l1.source) == ("32.0 to 32.2", "HPMLL, H800 PCIe and 2 more")
-    assert (dram.value, dram.interval, dram.unit, dram.bound) == ("≥ 3.05", "[3.04, 3.06]", "TB/s", "≤ 3.35")
-    assert (size.value, size.interval, size.unit, size.bound) == ("232", "[232, 232]", "KiB", "unknown")
+    assert (dram.value, dram.interval, dram.unit, dram.bound) == ("≥ 3.05", "[3.04, 3.06] of 6", "TB/s", "≤ 3.35")
+    assert (size.value, size.interval, size.unit, size.bound) == ("232", "[232, 232] of 6", "KiB", "unknown")
     assert latency.published == "" and latency.verdict == "no published value"
 
 

@@ -110,7 +110,7 @@ PROBE = Probe(
     ),
     metrics=(
         Metric("bandwidth_bytes_per_s", "B/s", Bound(f"{PORT}, at the highest clock", upper=port_bytes_per_s)),
-        per_clk_metric(PORT, lambda sm: sm.l2_bytes_per_clk),
+        per_clk_metric(PORT, lambda sm: sm.l2_bytes_per_clk, documented=False),
     ),
     builds=builds,
     run=run,

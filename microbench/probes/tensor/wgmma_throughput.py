@@ -69,7 +69,10 @@ PROBE = Probe(
     archs=with_feature("wgmma"),
     axes=(Axis("n", SHAPES, quick=(64, 128, 256)), OPERANDS, INPUTS, Axis("warpgroups", WARPGROUPS)),
     metrics=rate_metrics(
-        "tensor-core rate, and the operands' way out of shared memory at 128 bytes per clock", flops, least_cycles
+        "tensor-core rate, and the operands' way out of shared memory at 128 bytes per clock",
+        flops,
+        least_cycles,
+        documented=True,
     ),
     builds=builds,
     run=run,
