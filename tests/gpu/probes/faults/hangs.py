@@ -7,15 +7,14 @@ import numpy as np
 from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
-from microbench.probe import Axis, Build, Metric, Overhead, Probe, Sample
-from microbench.shapes.accesses import load
+from microbench.probe import Axis, Build, Metric, OpCount, Overhead, Probe, Sample
 from microbench.shapes.chain import loop
 
 
 def builds(_: Point) -> tuple[Build, ...]:
     """One load of the flag a trip."""
-    whole = Overhead(("IMAD.MOV", "MOV", "ULDC", "LDC", "LDCU", "ISETP", "NOP"), 0, 4)
-    return (Build((), loop(load(32, 1), overhead=(whole,), clocks=0)),)
+    whole = Overhead(("IMAD.MOV", "MOV", "ULDC", "LDC", "LDCU", "ISETP", "EXIT", "NOP"), 0, 4)
+    return (Build((), loop(OpCount("LDG.E.STRONG.SYS", 1), overhead=(whole,), clocks=0)),)
 
 
 def run(bench: Bench, point: Point) -> list[Sample]:
