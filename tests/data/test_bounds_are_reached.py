@@ -16,7 +16,8 @@ RUNS = sorted((paths.SHIPPED / "runs").glob("h[12]00-*/*.jsonl"))
 # every latency. What stays further below does so for a reason.
 RATE, LATENCY = 0.9, 0.36
 FURTHER = {
-    "mma_sync_throughput": 0.5,  # on Hopper only wgmma feeds the tensor cores in full
+    # On Hopper only wgmma feeds the tensor cores in full, and the first H100 run calls its fastest rows throttled.
+    "mma_sync_throughput": 0.45,
     "mma_sync_latency": 0.15,  # one product of one warp: the bound is the tensor core's time for it
     "l2_visible_size": 0.05,  # its ladder begins beyond L1, and the bound is L1's
     "launch_latency": 0.0,  # more than nothing is all that is known

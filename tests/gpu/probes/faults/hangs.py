@@ -13,7 +13,7 @@ from microbench.shapes.chain import loop
 
 def builds(_: Point) -> tuple[Build, ...]:
     """One load of the flag a trip."""
-    whole = Overhead(("IMAD.MOV", "MOV", "ULDC", "LDC", "LDCU", "ISETP", "EXIT", "NOP"), 0, 4)
+    whole = Overhead(("IMAD.MOV", "MOV", "ULDC", "LDC", "LDCU", "ISETP", "EXIT", "NOP"), 0, 6)
     return (Build((), loop(OpCount("LDG.E.STRONG.SYS", 1), overhead=(whole,), clocks=0)),)
 
 
