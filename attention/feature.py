@@ -143,7 +143,8 @@ class Device:
 class Feature:
     """What a feature's file overrides: data as attributes, formulas as methods. `name` is the file's.
 
-    order      in which features are listed, and scores pass them; a bias goes behind softcap's 20
+    order      in which features are listed, and scores pass them; a bias goes behind softcap's 20, and whatever changes
+               a score before the mask's 50, whose device code hides it where the others change it
     words      what may be asked
     fields     of AttentionProblem, and their defaults
     arguments  of the operator, plain ones
@@ -232,6 +233,8 @@ def finite(name: str, given: Any, wanted: str) -> float:
         number = float(given)
     except (TypeError, ValueError):
         raise ArgumentError(f"{name} is {given!r}; give {wanted}.") from None
+    except OverflowError:  # a Python integer beyond every float
+        number = math.inf
     if not math.isfinite(number):
         raise ProblemError(f"{name} is {number}; give {wanted}.")
     return number

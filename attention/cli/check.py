@@ -65,16 +65,23 @@ def named(name: str) -> Feature:
 
 
 def _check_feature(feature: Feature, wanted: Sequence[str], json: bool) -> None:
-    """What a new feature needs, on the architecture that each kernel was written for. Problems are quick, and first."""
-    from attention.verify import emulated
+    """What a new feature needs, on the architecture that each kernel was written for. Formulas are quick, and first."""
+    from attention.verify import emulated, formulas
     from microbench.verify import show
 
     ours = [variant for variant in shipped() if variant.builds and (not wanted or set(wanted) & set(variant.archs))]
     if not ours:
         raise InputError(f"No tuned CUDA kernel runs on {', '.join(wanted)} yet, so there is nothing to check.")
-    wrong = False
+    faults = formulas.faults(feature, build_matrix.with_feature(feature)[0])
+    for fault in faults:
+        say(f"attention/features/{feature.name}.py: {fault}.")
+    wrong = bool(faults)
     for variant in ours:
         found = emulated.judged(emulated.cases_with(variant, feature))
+        if not found:
+            wrong = True
+            say(f"{variant.path} has no build with {feature.name}; what its device `serves` must be its words' names.")
+            continue
         say(f"{variant.path} on the emulator: {sum(row.ok for row in found)} of {len(found)} problems right.")
         for row in found:
             if not row.ok:

@@ -17,7 +17,15 @@ def _found() -> tuple[Feature, ...]:
             raise TypeError(f"attention/features/{module.name}.py binds no FEATURE of a subclass of Feature.")
         feature.name = module.name
         features.append(feature)
-    return tuple(sorted(features, key=lambda feature: (feature.order, feature.name)))
+    features.sort(key=lambda feature: (feature.order, feature.name))
+    hides = next((each for each in features if each.device and each.device.hides), None)
+    for each in features:
+        if hides and each.device and each.device.changes and not each.device.hides and each.order > hides.order:
+            raise TypeError(
+                f"attention/features/{each.name}.py changes scores that {hides.name} has hidden; give it an "
+                f"order below {hides.order}."
+            )
+    return tuple(features)
 
 
 FEATURES = _found()

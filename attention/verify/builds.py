@@ -8,11 +8,12 @@ meets a compiled kernel.
 import importlib
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from itertools import count, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from attention.errors import ProblemError
 from attention.features import FEATURES
 from attention.kernels.common.family import VARLEN, asked_defines
 from attention.kernels.launch.source import sources_of
@@ -70,10 +71,13 @@ class Build:
         return sources_of(by_path(self.variant), self.problem, self.config, by_name(self.arch))
 
 
+TRIES = 10_000
+
+
 @cache
 def problem_of(head_dim: int, dtype: str, asked: Asked) -> AttentionProblem:
     """The first random problem that asks for exactly these: an edge that is drawn may hide nothing."""
-    for seed in count():
+    for seed in range(TRIES):
         problem = AttentionProblem(
             *(2, 4, 2, 500, 500, head_dim),
             dtype=dtype,
@@ -83,7 +87,10 @@ def problem_of(head_dim: int, dtype: str, asked: Asked) -> AttentionProblem:
         )
         if asked_defines(problem) == asked:
             return problem
-    raise AssertionError
+    names = ", ".join(sorted(asked))
+    raise ProblemError(
+        f"None of {TRIES} random problems asks for {names}; what `drawn` of a feature gives must ask for it."
+    )
 
 
 def kernel_module(variant: str) -> Any:

@@ -72,9 +72,20 @@ class Emulated:
     ) -> None:
         """Raises DeviceError with what the kernel did that it may not."""
         kernel, smem_bytes = function
-        stored = [tensor.untyped_storage() for tensor in (*held, *extras) if tensor is not None]
-        with self.device.adopting({each.data_ptr(): each.nbytes() for each in stored}):
+        stored = [tensor.untyped_storage() for tensor in held]
+        memory = {each.data_ptr(): each.nbytes() for each in stored} | dict(map(_extent, filter(_there, extras)))
+        with self.device.adopting(memory):
             kernel((blocks,), (threads,), (np.void(bytes(argument)),), shared_mem=smem_bytes)
+
+
+def _there(tensor: torch.Tensor | None) -> bool:
+    return tensor is not None and tensor.numel() > 0
+
+
+def _extent(tensor: torch.Tensor) -> tuple[int, int]:
+    """Address and bytes from the first element to the last: of an operand no kernel reads beside them."""
+    steps = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.data_ptr(), (steps + 1) * tensor.element_size()
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def test_a_shape_that_makes_no_sense_is_refused_in_one_sentence(shape, says):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("scale", [math.nan, math.inf, -math.inf, "wide"])
+@pytest.mark.parametrize("scale", [math.nan, math.inf, -math.inf, 10**400, "wide"])
 def test_a_scale_that_is_no_finite_number_is_refused(scale):
     with pytest.raises(ProblemError, match="finite"):
         AttentionProblem(1, 1, 1, 1, 1, 8, scale=scale)
