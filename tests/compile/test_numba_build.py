@@ -79,7 +79,7 @@ def test_volta_needs_the_toolkit_of_cuda_12():
 @pytest.mark.parametrize("count", [7, 9])
 def test_a_twin_with_another_chain_breaks_the_contract(count):
     cubin = compile_twin(named("memory_latency"), chase(count), HOPPER)
-    with pytest.raises(ContractError, match=f"{count} LDG.64 where 8 are declared"):
+    with pytest.raises(ContractError, match=f"{count} LDG.E.64 where 8 are declared"):
         sass.require(CHAIN, cubin.instructions(), HOPPER, cubin.resources)
 
 

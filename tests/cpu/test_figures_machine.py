@@ -17,7 +17,7 @@ def framed(gpu: str) -> tuple[Profile, pd.DataFrame]:
 @pytest.mark.parametrize(
     ("gpu", "curves", "levels", "count"),
     [
-        ("h100-sxm-80gb", 2, ["L1: 16.1 ns", "L2: 141 ns", "DRAM: 347 ns"], 3),
+        ("h100-sxm-80gb", 2, ["L1: 16.2 ns", "L2: 141 ns", "DRAM: 347 ns"], 3),
         ("host-amd-epyc-f26m2-2c", 1, ["L1: 0.927 ns", "L2: 3.25 ns", "L3: 12.0 ns", "DRAM: 148 ns"], 3),
     ],
 )

@@ -37,7 +37,7 @@ ARITHMETIC = (
         ),
         probe="ffma_latency",
     ),
-    ffma("a loop that ptxas unrolls", "FFMA", ("#pragma unroll 1\n", "")),
+    ffma("a loop that ptxas unrolls", "FFMA", ("#pragma unroll 1\n", "#pragma unroll 2\n")),
     ffma("half of the chain every other trip", "second branch", (CHAINED, HALF_OF_THE_CHAIN.format(condition="t & 1"))),
     ffma(
         "half of the chain in the first trips",
