@@ -15,7 +15,9 @@ FILE = "verification/static_latency.csv"
 
 @cache
 def fixed_latencies(arch: str) -> Mapping[str, frozenset[int]]:
-    """By opcode the stalls that ptxas leaves behind an instruction without a scoreboard; those of the table alone."""
+    """By opcode the stalls that ptxas leaves behind an instruction without a scoreboard; none where no table lies."""
+    if not (paths.SHIPPED / FILE).is_file():  # SMSCOPE_DATA names a folder of the reader's own
+        return {}
     with (paths.SHIPPED / FILE).open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["arch"] == arch and row["scoreboard"] == "no"]
     return {row["opcode"]: frozenset(map(int, row["cycles"].split())) for row in rows}

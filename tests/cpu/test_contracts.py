@@ -1,16 +1,18 @@
 """For each kind of contract the right kernel passes; one op removed, one added and two fused fail."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microbench import sass
+from microbench import paths, sass
 from microbench.errors import ContractError
 from microbench.machine.arch import by_name
 from microbench.probe import OpCount, Overhead, SassContract
+from microbench.sass import static_table
 from microbench.sass.instruction import Instruction
 from tests.cpu.listing import FITS, assemble, bracket, looped, word
 
@@ -129,6 +131,11 @@ def test_operations_of_a_chain_stall_as_long_as_ptxas_leaves_them() -> None:
     slow = [("FADD R0, R0, R70", word(stall=8))] * 3
     assert "stalls 8 cycles where ptxas leaves 4" in violations(declared, bracket(*slow))[0]
     assert violations(replace(declared, distance=None), bracket(*slow)) == ()
+
+
+def test_without_the_table_no_stall_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "SHIPPED", tmp_path)
+    assert static_table.fixed_latencies.__wrapped__("sm90a") == {}
 
 
 def test_a_second_branch_in_a_timed_loop_fails() -> None:
