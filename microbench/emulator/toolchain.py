@@ -123,6 +123,7 @@ def build_kernel(
                 f'#line 1 "{name}"\n{source}\nextern "C" int smscope_launch(emulator::Launch& launch) '
                 f"{{ return emulator::Caller<&{kernel}>::launch(launch); }}\n"
             )
+            # A folder of the caller comes before our own: it may change a wrapper.
             _run([compiler(), *words, *_flags(), "-c", str(text), "-o", str(made)], name)
             _link([compiler(), "-shared", str(made), str(machine)], library, name)
     return library

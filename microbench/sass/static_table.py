@@ -25,9 +25,9 @@ def fixed_latencies(arch: str) -> Mapping[str, frozenset[int]]:
 
 def wrong_stalls(contract: SassContract, region: Sequence[Instruction], arch: str) -> Iterator[str]:
     """In a chain of dependent operations each stalls as long as its latency is, or the clock measures the schedule."""
-    ops = [instruction for instruction in region if declared(contract, instruction)]
     if contract.distance != 1:
         return
+    ops = [instruction for instruction in region if declared(contract, instruction)]
     for instruction in ops[:-1]:  # behind the last one stands the compare of settle
         known = fixed_latencies(arch).get(name(instruction))
         if known is not None and instruction.control.stall not in known:

@@ -1,5 +1,7 @@
 """Chains of arithmetic."""
 
+from dataclasses import replace
+
 from microbench.point import Value
 from tests.sabotage.edits.edit import KERNEL, TIMER, Edit, Text
 
@@ -15,6 +17,22 @@ def ffma(what: str, says: str, *texts: Text, probe: str = "ffma_throughput") -> 
     point = FULL if probe == "ffma_throughput" else {}
     return Edit(what, probe, "contract" if says else "nobody", says, point, {"chain.cuh": texts})
 
+
+ALIKE = Edit(
+    "operands of a warp alike",
+    "fixed_latency",
+    "nobody",
+    "",
+    {"operation": "IMAD"},
+    {
+        "chain.cuh": (
+            (
+                "T x = in[threadIdx.x], a = in[32 + threadIdx.x], b = in[64 + threadIdx.x];",
+                "T x = in[0], a = in[32], b = in[64];",
+            ),
+        )
+    },
+)
 
 ARITHMETIC = (
     ffma(
@@ -156,35 +174,6 @@ ARITHMETIC = (
         FULL,
         {KERNEL: (("ptx::ffma(x, a, b)", "__fadd_rn(__fmul_rn(x, a), b)"),)},
     ),
-    Edit(
-        "operands of a warp alike",
-        "fixed_latency",
-        "nobody",
-        "",
-        {"operation": "IMAD"},
-        {
-            "chain.cuh": (
-                (
-                    "T x = in[threadIdx.x], a = in[32 + threadIdx.x], b = in[64 + threadIdx.x];",
-                    "T x = in[0], a = in[32], b = in[64];",
-                ),
-            )
-        },
-    ),
-    Edit(
-        "operands of a warp alike, on Blackwell",
-        "fixed_latency",
-        "nobody",
-        "",
-        {"operation": "IMAD"},
-        {
-            "chain.cuh": (
-                (
-                    "T x = in[threadIdx.x], a = in[32 + threadIdx.x], b = in[64 + threadIdx.x];",
-                    "T x = in[0], a = in[32], b = in[64];",
-                ),
-            )
-        },
-        arch="sm100a",
-    ),
+    ALIKE,
+    replace(ALIKE, what="operands of a warp alike, on Blackwell", arch="sm100a"),
 )
