@@ -29,7 +29,7 @@ LOCK = UV_CUSTOM_COMPILE_COMMAND="make lock" $(UV) pip compile --quiet --univers
 	--annotation-style line $(ARGS) pyproject.toml
 NOTEBOOKS = $(wildcard notebooks/[0-9]*.py)
 
-.PHONY: help bench check report profile test test-all test-gpu lint format lab notebooks wheel lock stamp clean
+.PHONY: help bench doctor check report profile test test-all test-gpu lint format lab notebooks wheel lock stamp clean
 .PHONY: ready-bench ready-report ready-dev ready-lab
 .NOTPARALLEL:
 
@@ -41,6 +41,9 @@ help: ## This list
 
 bench: ready-bench ## Measure this machine: one run, its profile, and the kernels it picks
 	@$(RUN) -m smscope bench $(DEVICE) $(ARGS)
+
+doctor: ready-bench ## Is this GPU healthy? Half a minute against others of its kind; exit code 1 where something is off
+	@$(RUN) -m microbench doctor $(ARGS)
 
 check: ready-dev ## Compile every kernel for every architecture and read its SASS; ARGS=<gpu> compares its methods
 	@$(RUN) -m smscope check $(ARGS)

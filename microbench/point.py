@@ -43,10 +43,10 @@ class Curves:
 
 @dataclass(frozen=True)
 class Reduced:
-    """One value per campaign, the point that gave it (where there is one), and how sure the sweep makes us."""
+    """One value per campaign, the points that gave it (none: the whole curve did), and how sure the sweep makes us."""
 
     per_campaign: Floats
-    point: Point | None = None
+    points: tuple[Point, ...] = ()
     label: str = "measured"
     flags: tuple[str, ...] = field(default=())
 

@@ -30,6 +30,7 @@ class Axis:
     quick: tuple[Value, ...] | None = None
 
 
+Governor = Literal["power", "host"]
 Limit = float | Callable[[Machine, Point], float | None] | None
 
 
@@ -67,11 +68,16 @@ UNKNOWN = Bound("unknown")
 
 @dataclass(frozen=True)
 class Metric:
-    """A measured quantity. The name ends in its unit: latency_cycles, bandwidth_bytes_per_s."""
+    """A measured quantity. The name ends in its unit: latency_cycles, bandwidth_bytes_per_s.
+
+    governed_by     'power' where power sets the SM clock meanwhile, so that it is a part of the result; 'host' where
+                    the CPU and the driver take most of the time; None where the SM clock is a condition
+    """
 
     name: str
     unit: str
     bound: Bound = UNKNOWN
+    governed_by: Governor | None = None
 
 
 @dataclass(frozen=True)

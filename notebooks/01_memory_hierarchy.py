@@ -216,7 +216,7 @@ outside = [found for found in verdict.accept(profile) if found.verdict == "outsi
 # 4 MiB, and with any sharing at all, the same kernel lies well inside. The first table is `scattered`, by footprint
 # (rows, bytes) and bytes in flight (columns).
 #
-# **`mma_bf16_flops_per_s`.** `mma.sync` reaches two thirds of the `wgmma` peak per clock where four independent
+# **`mma_bf16_burst_flops_per_s`.** `mma.sync` reaches two thirds of the `wgmma` peak per clock where four independent
 # accumulators a warp hide the latency. The band is that of loops with one accumulator chain a warp. The experiment: the
 # same kernel with one chain (`ilp` 1) lies inside, at 62 to 66 % of the rated 989.5 TFLOP/s.
 

@@ -503,7 +503,7 @@ rates = pick(runs, "wgmma_throughput", "flops_per_s", gpu=GPU, operands="ss").qu
 alone = {inputs: f"{rows['clock_mhz'].median():.0f} MHz" for inputs, rows in rates.groupby("point.inputs")}
 Markdown(
     f"`wgmma` alone, with N = 128, runs at {alone['normal']} on normal operands and at {alone['zeros']} on zeros, and "
-    f"the profile's constant carries the flag {', '.join(profile['wgmma_bf16_flops_per_s'].flags) or 'of nothing'}. An "
+    f"the profile's constant carries the flag {', '.join(profile['wgmma_bf16_burst_flops_per_s'].flags) or 'none'}. An "
     "attention kernel that keeps the tensor cores busy *and* computes exponentials has less energy for each. A note "
     f"from while the kernel was written has 1.35 to {NOTED} GHz under the board's power limit for the longest cells, "
     "and tensor cores busy for 87 to 99 % of the time. In the committed run, where each call stands behind a flush of "

@@ -60,8 +60,8 @@ kernel = by_path(AMPERE)
 SUB_CORES = 4
 MMA_FLOPS = 2 * 16 * 8 * 16  # m16n8k16
 mma, wgmma = profile.value("mma_bf16_flops_per_clk_sm"), profile.value("wgmma_bf16_flops_per_clk_sm")
-ceiling, wgmma_ceiling = (profile.value(f"{name}_bf16_flops_per_s") / 1e12 for name in ("mma", "wgmma"))
-zeros = {name: profile.value(f"{name}_bf16_zeros_flops_per_s") / 1e12 for name in ("mma", "wgmma")}
+ceiling, wgmma_ceiling = (profile.value(f"{name}_bf16_burst_flops_per_s") / 1e12 for name in ("mma", "wgmma"))
+zeros = {name: profile.value(f"{name}_bf16_zeros_burst_flops_per_s") / 1e12 for name in ("mma", "wgmma")}
 interval = MMA_FLOPS * SUB_CORES / mma
 latency = profile.value("mma_bf16_latency_cycles")
 
@@ -188,7 +188,7 @@ def asked(dim: int, config: Config) -> dict[str, float]:
         "shared memory": from_smem / rate("smem_bandwidth_bytes_per_clk_sm"),
         "exponentials": rows * keys / rate("mufu_ex2_per_clk_sm"),
         # Blocks of one head run side by side and ask for the same tiles.
-        "L2": 4 * keys * dim * rows / block_rows / rate("l2_shared_bandwidth_bytes_per_clk_sm"),
+        "L2": 4 * keys * dim * rows / block_rows / rate("sm_port_bandwidth_bytes_per_clk_sm"),
     }
     return {unit: found * mma / (4 * rows * keys * dim) for unit, found in cycles.items()}
 

@@ -27,12 +27,13 @@ SECTIONS = {
     "Measure this machine": (
         Verb("bench", "smscope.verbs", "Measure, then say which attention kernels run here."),
         Verb("run", "microbench.cli", "Measure only, all probes or some."),
+        Verb("doctor", "microbench.cli", "Is this GPU healthy? Half a minute against others of its kind."),
         Verb("bench-attention", "attention.cli", "Time our attention kernels beside torch's.", "bench"),
     ),
     "Read what was measured": (
         Verb("list", "microbench.cli", "List every probe and the question it asks."),
         Verb("show", "microbench.cli", "Show the profile of one machine."),
-        Verb("compare", "microbench.cli", "Compare one machine with the literature, or with another machine."),
+        Verb("compare", "microbench.cli", "Compare one machine with another, or with the literature."),
         Verb("report", "microbench.cli", "Write a page of each machine, figures inside."),
         Verb("profile", "smscope.verbs", "Write profiles and corrections again from what was measured."),
     ),

@@ -7,11 +7,11 @@ from functools import cache
 from microbench import paths
 from microbench.errors import UnknownGpu
 from microbench.machine.arch import CUDA, by_compute_capability
-from microbench.machine.nvml import slug
+from microbench.machine.nvml import board, slug
 from microbench.published import load
 from microbench.published.boards import Known, known
 from microbench.published.names import listed, matching
-from microbench.results.profile import Profile, advising, available
+from microbench.results.profile import Profile, advising, available, with_board
 
 HOST = "host"
 UNMEASURED_VARIABLE = "SMSCOPE_UNMEASURED"
@@ -106,18 +106,19 @@ def _of_gpu(device: str) -> MachineProfile:
     facts = torch.cuda.get_device_properties(device)
     name, sm_count = torch.cuda.get_device_name(device), facts.multi_processor_count
     arch = by_compute_capability(facts.major, facts.minor).name
-    return of_board(name, slug(name, facts.total_memory), arch, sm_count, f"this GPU ({name}, {sm_count} SMs)")
+    who, uuid = f"this GPU ({name}, {sm_count} SMs)", getattr(facts, "uuid", None)
+    return of_board(name, slug(name, facts.total_memory), arch, sm_count, who, board(f"GPU-{uuid}") if uuid else "")
 
 
-def of_board(name: str, gpu: str, arch: str, sm_count: int, who: str) -> MachineProfile:
-    """The GPU's own profile, else that of the shipped GPU of its architecture with the nearest number of SMs.
+def of_board(name: str, gpu: str, arch: str, sm_count: int, who: str, own_board: str = "") -> MachineProfile:
+    """The GPU's own profile, else its kind's, else that of the GPU of its architecture with the nearest number of SMs.
 
-    `name` is the driver's, `gpu` the slug of a profile of its own, and `who` what a sentence calls it.
+    `name` is the driver's, `gpu` the slug of its kind, and `who` what a sentence calls it.
     """
     profiles = [profile for profile in advising() if profile.arch == arch]
     for profile in profiles:
         if profile.name == name and profile.sm_count == sm_count:
-            return MachineProfile(profile)
+            return MachineProfile(with_board(profile, own_board) if own_board else profile)
     who = f"{who} has no profile"
     if profiles:
         nearest = min(profiles, key=lambda profile: (abs(profile.sm_count - sm_count), profile.gpu))

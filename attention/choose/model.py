@@ -19,7 +19,8 @@ from attention.choose.shares import share_of_busiest
 from attention.problem import AttentionProblem
 from attention.variant import MEMORY, Config, Variant
 from microbench.results.doubt import doubt
-from microbench.results.profile import Profile, ProfileConstant
+from microbench.results.profile import Profile
+from microbench.results.profile_constant import ProfileConstant
 
 HOST = "host"
 LEVELS = ("l1", "l2", "l3")

@@ -1,4 +1,4 @@
-"""`python -m microbench run|list|show|check|compare|profile|report`: one verb, one screen; `--json` on every one.
+"""`python -m microbench run|doctor|list|show|check|compare|profile|report`: one verb, one screen, `--json` on each.
 
 Exit codes: 0 done; 1 it could not be done, or nothing was measured; 2 a name or option that does not exist; 130 Ctrl-C.
 """
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from microbench import console
-from microbench.cli import check, measuring
+from microbench.cli import check, doctor, measuring
 from microbench.console import Folders, Json
 from microbench.console.si import counted
 from microbench.errors import DataError, EnvironmentLacks, InputError, SmscopeError
@@ -40,6 +40,7 @@ app = typer.Typer(
 
 app.command()(measuring.run)
 app.command()(check.check)
+app.command()(doctor.doctor)
 
 
 @app.command("list")
@@ -81,18 +82,15 @@ def compare(
     published: Annotated[bool, typer.Option("--published", help="Against the literature.")] = False,
     json: Json = False,
 ) -> None:
-    """Compare one machine with the literature, or with another machine."""
+    """Compare one machine with the literature, or with another machine.
+
+    Of another machine it says SAME, FASTER, SLOWER or AMBIGUOUS for each constant; exit code 1 where any is SLOWER.
+    """
     profile = Profile.load(gpu)
     if (other is None) != published:
         raise InputError("Name what to compare with: either --published, or a second GPU.")
     if other is not None:
-        from microbench.cli.compare import pairs
-
-        both = [asdict(pair) for pair in pairs(profile, Profile.load(other))]
-        headings = ("constant", "unit", gpu, other, "ratio", "")
-        console.show(
-            json, both, console.table(f"{other} against {gpu}", headings, [tuple(pair.values()) for pair in both])
-        )
+        _compare_with(profile, gpu, other, json)
         return
     from microbench.cli.compare import published_rows
     from microbench.published import verdict
@@ -103,6 +101,20 @@ def compare(
     console.show(json, [asdict(row) for row in compared], drawn)
 
 
+def _compare_with(here: Profile, gpu: str, other: str, json: bool) -> None:
+    from microbench.cli.compare import pair_rows, summary
+    from microbench.health.standing import counts, pairs
+
+    found = pairs(here, Profile.load(other))
+    drawn = console.table(
+        f"{other} against {gpu}", ("constant", "unit", gpu, other, "ratio", "better", ""), pair_rows(found)
+    )
+    value = {"counts": counts(found), "pairs": [asdict(pair) for pair in found]}
+    console.show(json, value, drawn, summary(found, gpu, other))
+    if counts(found).get("SLOWER"):
+        raise typer.Exit(1)
+
+
 @app.command()
 def profile(
     gpu: Annotated[str | None, typer.Argument(help="One machine; all that have runs by default.")] = None,
@@ -111,11 +123,13 @@ def profile(
 ) -> None:
     """Write profiles again from the runs, byte for byte."""
     found = discover(*(probes or ()))
-    derived = [derive.derive(name, found) for name in ([gpu] if gpu else derive.gpus())]
+    names = [gpu] if gpu else derive.gpus()
+    derived = [derive.derive(name, found) for name in names if gpu or derive.ships(name)]
+    derived += [derive.derive(name, found, board) for name in names for board in derive.boards(name)]
     for one in derived:
         if one.profile.constants:
             derive.write(one.profile)
-    told = [(one.profile.gpu, len(one.profile.constants), one.problems) for one in derived]
+    told = [(one.profile.stem, len(one.profile.constants), one.problems) for one in derived]
     value = [{"gpu": name, "constants": count, "problems": problems} for name, count, problems in told]
     lines = (line for name, count, why in told for line in (f"{name}: {count} constants.", *why))
     console.show(json, value, *lines)

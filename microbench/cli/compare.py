@@ -1,54 +1,30 @@
-"""Two machines side by side, constant by constant; and one machine beside the literature."""
+"""One machine beside another one, constant by constant, and beside the literature."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from microbench.console import si
+from microbench.console.si import counted
+from microbench.health.standing import Pair, counts
 from microbench.published.verdict import Comparison
-from microbench.results.profile import Profile, ProfileConstant
-
-# Medians closer than this are one number; nvbench ties at the same distance.
-TIE = 0.01
-
-Standing = Literal["same", "higher", "lower", "only here", "only there"]
 
 
-@dataclass(frozen=True)
-class Pair:
-    """One constant on both machines; `ratio` is there over here, `standing` how there stands to here."""
-
-    constant: str
-    unit: str
-    here: float | None
-    there: float | None
-    ratio: float | None
-    standing: Standing
+def pair_rows(pairs: Sequence[Pair]) -> list[tuple[str, ...]]:
+    """One line for each constant: both values in one unit, there over here, which way is better, and the word."""
+    return [_row(pair) for pair in pairs]
 
 
-def pairs(here: Profile, there: Profile) -> tuple[Pair, ...]:
-    """Every constant of either profile, by name."""
-    names = sorted({constant.name for profile in (here, there) for constant in profile.constants})
-    return tuple(_pair(name, here, there) for name in names)
+def _row(pair: Pair) -> tuple[str, ...]:
+    like = pair.here if pair.here is not None else pair.there
+    by = si.scale(like or 0.0, pair.unit)
+    here, there = ("" if value is None else si.digits(value / by.divisor) for value in (pair.here, pair.there))
+    ratio = "" if pair.ratio is None else f"{pair.ratio:.3f}"
+    return pair.constant, by.unit, here, there, ratio, pair.better, pair.standing
 
 
-def _pair(name: str, here: Profile, there: Profile) -> Pair:
-    if name not in there:
-        one = here[name]
-        return Pair(name, one.unit, one.value, None, None, "only here")
-    other = there[name]
-    if name not in here:
-        return Pair(name, other.unit, None, other.value, None, "only there")
-    one = here[name]
-    ratio = other.value / one.value if one.value else None
-    return Pair(name, one.unit, one.value, other.value, ratio, _standing(one, other))
-
-
-def _standing(one: ProfileConstant, other: ProfileConstant) -> Standing:
-    overlap = one.low <= other.high and other.low <= one.high
-    if overlap or abs(other.value - one.value) <= TIE * abs(one.value):
-        return "same"
-    return "higher" if other.value > one.value else "lower"
+def summary(pairs: Sequence[Pair], here: str, there: str) -> str:
+    """How many of each word: 'h200-sxm-141gb against h100-sxm-80gb: 3 SLOWER, 20 FASTER, 52 SAME.'."""
+    told = ", ".join(f"{count} {word}" for word, count in counts(pairs).items())
+    return f"{there} against {here}: {told or counted(0, 'constant')}."
 
 
 def published_rows(compared: Sequence[Comparison]) -> list[tuple[str, ...]]:

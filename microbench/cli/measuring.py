@@ -22,6 +22,7 @@ from microbench.probes import discover, named
 from microbench.report import ladder
 from microbench.results import derive
 from microbench.results.doubt import doubts, told
+from microbench.results.pool import board_of
 from microbench.results.record import FULL_CAMPAIGNS, QUICK_CAMPAIGNS, Record
 from microbench.run import retry
 
@@ -76,15 +77,17 @@ def run(
         console.show(json, _summary(outcome, mine, mine, None), *troubles(outcome.run.records))
         say(f"None of these probes can be measured on {gpu}, so no run was kept.")
         raise typer.Exit(1)
-    whole = derive.derive(gpu, options.probes)
-    before = derive.stored(gpu)
+    whole = derive.derive(gpu, options.probes, board_of(outcome.run.environment) or None)
+    before = derive.stored(whole.profile)
     profile = derive.write(whole.profile) if whole.profile.constants else None
     if json:
         console.emit(_summary(outcome, mine, whole, profile))
     else:
         shown = _results(outcome, mine, options.chosen if chosen else ())
         console.draw(*shown, log_columns=console.BENCH_COLUMNS)
-        console.draw(*_ending(outcome, whole, profile, before == derive.stored(gpu)), log_columns=console.BENCH_COLUMNS)
+        console.draw(
+            *_ending(outcome, whole, profile, before == derive.stored(whole.profile)), log_columns=console.BENCH_COLUMNS
+        )
     if not outcome.measured:
         say(f"Nothing could be measured on {gpu}; the reasons are in {outcome.run.path.name}.")
         raise typer.Exit(1)

@@ -131,8 +131,18 @@ def facts(gpu: Gpu) -> DeviceFacts:
             mig=gpu.mig,
             sm_clock_mhz=_ask(lambda: float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM))),
             memory_clock_mhz=_ask(lambda: float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM))),
-            uuid_sha256=hashlib.sha256(uuid.encode()).hexdigest()[:16] if uuid else None,
+            uuid_sha256=uuid_sha256(uuid) if uuid else None,
         )
+
+
+def uuid_sha256(uuid: str) -> str:
+    """What a record says of a GPU's UUID, 'GPU-...'."""
+    return hashlib.sha256(uuid.encode()).hexdigest()[:16]
+
+
+def board(uuid: str) -> str:
+    """The 8 digits by which a board's own profile is named."""
+    return uuid_sha256(uuid)[:8]
 
 
 def max_clocks_hz(gpu: Gpu) -> tuple[float | None, float | None]:
@@ -142,6 +152,54 @@ def max_clocks_hz(gpu: Gpu) -> tuple[float | None, float | None]:
         sm = _ask(lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM) * 1e6)
         memory = _ask(lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_MEM) * 1e6)
         return sm, memory
+
+
+@dataclass(frozen=True)
+class State:
+    """How a board is; None where it does not say."""
+
+    ecc: bool | None = None
+    ecc_uncorrected: int | None = None  # since the board was made
+    rows_pending: bool | None = None  # a row of memory waits for a reset to be remapped
+    rows_failed: bool | None = None
+    link_width: int | None = None  # PCIe lanes
+    link_width_most: int | None = None
+    throttled: tuple[str, ...] = ()
+    temperature_c: float | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    power_limit_usual_w: float | None = None
+
+
+def state(gpu: Gpu) -> State:
+    with _nvml() as nvml:
+        handle = nvml.nvmlDeviceGetHandleByIndex(gpu.index)
+        ecc = _ask(lambda: nvml.nvmlDeviceGetEccMode(handle)[0])
+        rows = _ask(lambda: nvml.nvmlDeviceGetRemappedRows(handle))
+        uncorrected, lifetime = nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_AGGREGATE_ECC
+
+        def watts(question: Any) -> float | None:
+            milliwatts = _ask(lambda: question(handle))
+            return milliwatts / 1000 if milliwatts else None
+
+        return State(
+            ecc=None if ecc is None else bool(ecc),
+            ecc_uncorrected=_ask(lambda: int(nvml.nvmlDeviceGetTotalEccErrors(handle, uncorrected, lifetime))),
+            rows_pending=bool(rows[2]) if rows else None,
+            rows_failed=bool(rows[3]) if rows else None,
+            link_width=_ask(lambda: int(nvml.nvmlDeviceGetCurrPcieLinkWidth(handle))),
+            link_width_most=_ask(lambda: int(nvml.nvmlDeviceGetMaxPcieLinkWidth(handle))),
+            throttled=_throttled(nvml, handle),
+            temperature_c=_ask(lambda: float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))),
+            power_w=watts(nvml.nvmlDeviceGetPowerUsage),
+            power_limit_w=watts(nvml.nvmlDeviceGetEnforcedPowerLimit),
+            power_limit_usual_w=watts(nvml.nvmlDeviceGetPowerManagementDefaultLimit),
+        )
+
+
+def _throttled(nvml: Any, handle: Any) -> tuple[str, ...]:
+    reasons = _ask(lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)) or 0
+    return tuple(name for bit, name in _THROTTLE.items() if reasons & bit)
 
 
 def energy_joules(gpu: Gpu) -> float | None:
@@ -156,9 +214,9 @@ def trouble(gpu: Gpu, own_pid: int) -> tuple[str, ...]:
     """What disturbs a measurement at this moment: 'busy' (another compute process), 'throttled:<reason>'."""
     with _nvml() as nvml:
         handle = nvml.nvmlDeviceGetHandleByIndex(gpu.index)
-        reasons = _ask(lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)) or 0
+        reasons = _throttled(nvml, handle)
         processes = _ask(lambda: nvml.nvmlDeviceGetComputeRunningProcesses(handle)) or []
-    found = [f"throttled:{name}" for bit, name in _THROTTLE.items() if reasons & bit]
+    found = [f"throttled:{name}" for name in reasons]
     # In a container NVML shows the host's process numbers, and one's own cannot be told apart: more than one is busy.
     strangers = [process for process in processes if process.pid != own_pid]
     if len(strangers) > (0 if any(process.pid == own_pid for process in processes) else 1):

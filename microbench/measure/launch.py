@@ -86,9 +86,9 @@ class Measured:
     def inverse(self, metric: str, work: float, *flags: str) -> Sample:
         return Sample(metric, work / self.value, work / self.high, work / self.low, self.n, self.clock_mhz, flags)
 
-    def latency(self, prefix: str = "latency") -> list[Sample]:
-        """Cycles, and the same in ns at the measured clock."""
-        return [self.sample(f"{prefix}_cycles"), self.sample(f"{prefix}_ns", 1e3 / self.clock_mhz)]
+    def latency(self) -> list[Sample]:
+        """Cycles, and the same in ns at the measured clock: of what lies beyond the SM, whose clocks are others."""
+        return [self.sample("latency_cycles"), self.sample("latency_ns", 1e3 / self.clock_mhz)]
 
 
 class Bench(Protocol):

@@ -21,7 +21,8 @@ from microbench.errors import UnknownArch
 from microbench.machine.arch import Arch, by_name
 from microbench.published import Published, load
 from microbench.published.facts import OTHER_METHOD, Band, Fact, Gpu, Quantity
-from microbench.results.profile import TWIN_SUFFIX, Profile, ProfileConstant
+from microbench.results.profile import Profile
+from microbench.results.profile_constant import TWIN_SUFFIX, ProfileConstant
 
 Verdict = Literal["agrees", "disagrees", "method differs", "no published value"]
 # After the model, a slug holds the memory (where the source did not say it) and the cut: '-80gb', '-mig-1g.10gb'.

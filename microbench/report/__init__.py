@@ -14,7 +14,8 @@ from microbench.console import si
 from microbench.published import Published
 from microbench.published.verdict import Acceptance, Comparison, accept, compare
 from microbench.results.doubt import doubts, told
-from microbench.results.profile import TWIN_SUFFIX, Profile, ProfileConstant
+from microbench.results.profile import Profile
+from microbench.results.profile_constant import TWIN_SUFFIX, ProfileConstant
 
 HEADINGS = ("quantity", "value", "min to max of n", "unit", "physical bound", "published", "verdict")
 _MEASURED = len(HEADINGS) - 2  # the others are for what somebody has published
@@ -30,8 +31,8 @@ _RATES = {
     "l2_latency_cycles": "L2, one load after another",
     "l1_latency_cycles": "L1, one load after another",
     "mufu_ex2_per_clk_sm": "MUFU.EX2: the `2^x` of a softmax",
-    "mma_bf16_flops_per_s": "tensor cores by `mma.sync`, bf16",
-    "wgmma_bf16_flops_per_s": "tensor cores by `wgmma`, bf16, random numbers",
+    "mma_bf16_burst_flops_per_s": "tensor cores by `mma.sync`, bf16",
+    "wgmma_bf16_burst_flops_per_s": "tensor cores by `wgmma`, bf16, random numbers",
 }
 _STYLES = {"agrees": "green", "disagrees": "red", "method differs": "yellow", "no published value": "dim"}
 

@@ -14,7 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from microbench.results.profile import Profile, ProfileConstant
+from microbench.results.profile import Profile
+from microbench.results.profile_constant import ProfileConstant
 
 PALETTE = ("#1f5fa8", "#c8502d", "#3a8f5c", "#8a5aa8", "#b08b1e", "#5c6670")
 WIDE = (9.0, 4.6)

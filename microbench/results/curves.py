@@ -16,6 +16,8 @@ from microbench.point import Curves, Floats, NoValue, Reduced, Reducer, Value
 FLAT = 0.01
 # A point is still on its plateau up to 3 % above the level: the first misses of a cache add more than that.
 KNEE = 1.03
+SHARED = 0.03
+NO_PLATEAU = "no two neighbours of its sweep agree"
 
 
 def interval(per_campaign: Floats) -> tuple[float, float, float]:
@@ -39,7 +41,7 @@ def at(**point: Value) -> Reducer:
         hits = [i for i, candidate in enumerate(curves.points) if candidate.matches(**point)]
         if len(hits) != 1:
             raise NoValue(f"{len(hits)} points match {point}, one is needed")
-        return Reduced(curves.values[:, hits[0]], curves.points[hits[0]])
+        return Reduced(curves.values[:, hits[0]], (curves.points[hits[0]],))
 
     return reduce
 
@@ -57,9 +59,11 @@ def over(axis: str, low: float, high: float) -> Reducer:
 
 
 def peak(axis: str, **where: Value) -> Reducer:
-    """The highest value along `axis`; a 'lower bound' where the sweep still rises by more than FLAT at its end.
+    """The level of the highest plateau along `axis`: neighbours within SHARED of one another, two at least.
 
-    A peak is a peak only if the sweep has gone flat: the curve came down again, or its last step added less than FLAT.
+    No argmax: a single point that stands out is a hump or luck, and the highest of many noisy points is too high. A
+    'lower bound' where no two neighbours agree (the highest point counts then), or where the plateau ends the sweep
+    and its last step still added more than FLAT.
     """
 
     def reduce(curves: Curves) -> Reduced:
@@ -67,12 +71,34 @@ def peak(axis: str, **where: Value) -> Reducer:
         if len(keep) == 0:
             raise NoValue(f"no value along {axis}")
         medians = _medians(curves)[keep]
-        best = int(np.argmax(medians))
-        rising = len(medians) < 2 or medians[-1] > (1 + FLAT) * medians[-2]
-        label = "lower bound" if rising and best == len(medians) - 1 else "measured"
-        return Reduced(curves.values[:, keep[best]], curves.points[keep[best]], label)
+        flat = _highest_stretch(medians)
+        inside = keep[flat.start : flat.stop]
+        last = len(medians) - 1
+        rising = last in flat and medians[-1] > (1 + FLAT) * medians[-2:-1].max(initial=0.0)
+        label = "lower bound" if len(flat) < 2 or rising else "measured"
+        flags = () if len(flat) > 1 or len(medians) == 1 else (NO_PLATEAU,)
+        points = tuple(curves.points[i] for i in inside)
+        return Reduced(np.nanmedian(curves.values[:, inside], axis=1), points, label, flags)
 
     return reduce
+
+
+def _highest_stretch(medians: Floats) -> range:
+    """The neighbours, two or more, within SHARED of one another whose median is highest; else the highest point."""
+    stretches = [range(first, _end(medians, first)) for first in range(len(medians))]
+    shared = [stretch for stretch in stretches if len(stretch) > 1]
+    if shared:
+        return max(shared, key=lambda stretch: (float(np.median(medians[stretch.start : stretch.stop])), len(stretch)))
+    best = int(np.argmax(medians))
+    return range(best, best + 1)
+
+
+def _end(medians: Floats, first: int) -> int:
+    """Behind the longest stretch from `first` on whose highest point lies within SHARED of its lowest."""
+    end = first + 1
+    while end < len(medians) and np.ptp(medians[first : end + 1]) <= SHARED * medians[first : end + 1].min():
+        end += 1
+    return end
 
 
 def slope(axis: str, **where: Value) -> Reducer:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from microbench.results.profile import Profile, ProfileConstant
+from microbench.results.profile import Profile
+from microbench.results.profile_constant import ProfileConstant
 
 CAUSES = {
     "busy": "the machine was busy",

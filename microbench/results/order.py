@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from microbench.results.profile import TWIN_SUFFIX, ProfileConstant
+from microbench.results.profile_constant import TWIN_SUFFIX, ProfileConstant
 
 # Each is less than the next. The chase by index goes through one more instruction than the raw one.
 ORDERS = (

@@ -1,10 +1,11 @@
 """Records -> Profile: the constants of one machine, each with its interval and the runs it came from.
 
-A profile is derived: `make profile` writes it again, byte for byte, from data/runs.
+A profile is derived: `make profile` writes it again, byte for byte, from data/runs. A kind of GPU has
+profiles/<kind>.json, which ships; `make bench` writes profiles/<kind>--<board>.json of the board that it measured. Who
+asks for a kind gets the kind's, else that of a board of it.
 """
 
 import json
-import math
 import warnings
 from collections.abc import Callable
 from functools import reduce
@@ -18,90 +19,22 @@ from microbench.errors import DataError, UnknownArch, UnknownGpu
 from microbench.files import Frozen
 from microbench.machine import arch
 from microbench.machine.cpu import host_slug, stand_ins
-from microbench.probe import REACHED, breaks
+from microbench.results.profile_constant import ProfileConstant
 from microbench.results.record import DISTURBANCES
 
-# What the second method's constants add to the first one's name.
-TWIN_SUFFIX = "_numba"
-
-# Beyond this factor an interval is too wide for a choice to rest on its value. A constant that is off by it makes a
-# prediction off by as much, and the kernel picked by that runs at 1/1.18 = 0.85 of the better one's speed: the least
-# that attention promises of any single call. Of the shipped profiles' constants, measured on machines that were idle,
-# the worst lies at 1.11 (the share that a virtual machine has of its L3).
-WIDE = 1.18
-
-Label = Literal["measured", "lower bound"]
-BELOW_DOCUMENTED = f"below {100 * REACHED:.0f} % of the documented rate"
-SMALLEST, LARGEST = 1e-30, 1e30  # of a constant, in whatever unit
-
-
-class ProfileConstant(Frozen):
-    """A value, and the least and the most of `n` campaigns.
-
-    'lower bound' where the sweep never went flat, or where the value is far below a documented rate.
-    """
-
-    name: str
-    value: float
-    low: float
-    high: float
-    unit: str
-    n: int
-    runs: tuple[str, ...]
-    probe: str
-    method: str
-    label: Label = "measured"
-    bound_lower: float | None = None
-    bound_upper: float | None = None
-    bound_why: str = "unknown"
-    flags: tuple[str, ...] = ()
-
-    @property
-    def only_at_least(self) -> str | None:
-        """Why it is a lower bound, or None."""
-        if self.label == "measured":
-            return None
-        return f"it lies {BELOW_DOCUMENTED}" if BELOW_DOCUMENTED in self.flags else "its sweep was not flat at the end"
-
-    @property
-    def disturbances(self) -> tuple[str, ...]:
-        """What else used the device while most of its rows were measured: 'busy', 'stolen', 'clock-moved'."""
-        return tuple(flag for flag in self.flags if flag in DISTURBANCES)
-
-    @property
-    def wide(self) -> bool:
-        """True where the campaigns disagree: not even half of them lie within WIDE of the value.
-
-        The value is their median, so half of them lie between it and either end. The nearer end counts: one campaign
-        that something disturbed moves one end as far as it likes, and hardly the median.
-        """
-        value, low, high = self.value, self.low, self.high
-        if not 0 < low <= value <= high:
-            return not low == value == high
-        return high > WIDE * value and value > WIDE * low
-
-    @property
-    def doubtful(self) -> bool:
-        """True where no choice may rest on it: it was measured beside other work, or its interval is wide."""
-        return self.wide or bool(self.flags and self.disturbances)
-
-    @property
-    def fault(self) -> str | None:
-        """Why it cannot be right: not positive, outside of its interval or of its physical bound."""
-        if not (math.isfinite(self.value) and SMALLEST <= self.value <= LARGEST):
-            return f"value is {self.value:g}, and no rate, size or latency is"
-        if not self.low <= self.value <= self.high:
-            return f"its interval [{self.low:g}, {self.high:g}] does not hold its value {self.value:g}"
-        if breaks(self.value, self.bound_lower, self.bound_upper):
-            return f"{self.value:g} {self.unit} breaks its bound ({self.bound_why})"
-        return None
+# Between a kind of GPU and a board of it, in the name of a file.
+BOARD_MARK = "--"
 
 
 class Profile(Frozen):
-    """Everything that was measured of one GPU, as constants by name."""
+    """Everything that was measured of one kind of GPU, as constants by name.
+
+    board   8 digits of the UUID's hash where it is of one board alone; None of a kind, and of a CPU
+    """
 
     schema_version: Literal[1, 2] = 2
     gpu: str
+    board: str | None = None
     name: str
     arch: str
     sm_count: int = Field(ge=1)
@@ -113,7 +46,8 @@ class Profile(Frozen):
     def load(cls, gpu: str) -> "Profile":
         """The profile of `gpu`, a slug such as 'h100-sxm-80gb', for a reader. Raises UnknownGpu, DataError.
 
-        'host' is this CPU's own profile, or else that of another CPU, and a warning says whose.
+        'h100-sxm-80gb--1a2b3c4d' is of one board alone. 'host' is this CPU's own profile, or else that of another CPU,
+        and a warning says whose.
         """
         return _load(gpu, read)
 
@@ -133,6 +67,11 @@ class Profile(Frozen):
         raise KeyError(f"The profile of {self.gpu} holds no constant {name!r}; run `make bench` there.")
 
     @property
+    def stem(self) -> str:
+        """What its file is called, and what a person types for it."""
+        return f"{self.gpu}{BOARD_MARK}{self.board}" if self.board else self.gpu
+
+    @property
     def doubtful(self) -> tuple[ProfileConstant, ...]:
         """The constants that no choice may rest on."""
         return tuple(constant for constant in self.constants if constant.doubtful)
@@ -143,17 +82,20 @@ class Profile(Frozen):
 
     def peak(self, name: str) -> ProfileConstant:
         """The measured peak of 'dram_bandwidth' (B/s), 'wgmma_bf16' (FLOP/s) and so on. Raises KeyError."""
-        for unit in ("_flops_per_s", "_bytes_per_s", "_per_s", ""):
+        for unit in ("_burst_flops_per_s", "_flops_per_s", "_bytes_per_s", "_per_s", ""):
             if f"{name}{unit}" in self:
                 return self[f"{name}{unit}"]
         raise KeyError(f"The profile of {self.gpu} holds no peak {name!r}; run `make bench` there, never guess.")
 
 
-def _load(gpu: str, read_one: Callable[[Path], Profile | None]) -> Profile:
+Read = Callable[[Path], Profile | None]
+
+
+def _load(gpu: str, read_one: Read) -> Profile:
+    """The profile called `gpu`, each of its files read by `read_one`. Raises UnknownGpu, and what `read_one` raises."""
     faulty: list[Path] = []
     for slug in (gpu, *(stand_ins(available()) if gpu == "host" else ())):
-        files = [root / "profiles" / f"{slug}.json" for root in paths.data_roots()]
-        files = [file for file in files if file.is_file()]
+        files = _files(slug) or sorted(path for root in paths.data_roots() for path in _of_boards(root, slug))[:1]
         found = [profile for profile in map(read_one, files) if profile is not None]
         if found:
             _say_whose(gpu, slug)
@@ -168,9 +110,24 @@ def _load(gpu: str, read_one: Callable[[Path], Profile | None]) -> Profile:
     raise UnknownGpu(f"No profile is called {gpu!r} (there are: {known}); run `{bench}` on that machine.")
 
 
+def with_board(kind: Profile, board: str) -> Profile:
+    """A kind's profile with what was measured of one board of it in the place of the kind's; as it is without that."""
+    found = [each for each in map(sound, _files(f"{kind.gpu}{BOARD_MARK}{board}")) if each is not None]
+    return reduce(_over, found, kind)
+
+
+def _files(stem: str) -> list[Path]:
+    files = [root / "profiles" / f"{stem}.json" for root in paths.data_roots()]
+    return [file for file in files if file.is_file()]
+
+
+def _of_boards(root: Path, gpu: str) -> list[Path]:
+    return list((root / "profiles").glob(f"{gpu}{BOARD_MARK}*.json"))
+
+
 def _remedy(file: Path) -> str:
     """What to do about a profile that cannot be read: only its runs, where they lie here, give it again."""
-    if any((root / "runs" / file.stem).is_dir() for root in paths.data_roots()):
+    if any((root / "runs" / file.stem.partition(BOARD_MARK)[0]).is_dir() for root in paths.data_roots()):
         return f"`{paths.typed('profile')}` writes it again from its runs"
     if file.is_relative_to(paths.PACKAGE):
         return f"delete {file}, or install smscope again"
@@ -181,25 +138,6 @@ def _say_whose(gpu: str, slug: str) -> None:
     if gpu == "host" and slug not in (gpu, host_slug()):
         text = f"This CPU ({host_slug()}) has no profile, so {slug} stands for it; `make bench` measures this one."
         warnings.warn(text, stacklevel=3)
-
-
-def _is_lesser(constant: ProfileConstant) -> bool:
-    """True where it comes from a quick, short or unfinished run; derive.py flags those."""
-    return any(flag in ("quick", "unfinished") or flag.endswith(" campaigns") for flag in constant.flags)
-
-
-def _over(shipped: Profile, own: Profile) -> Profile:
-    """The user's own profile over a shipped one, constant by constant; a quick one goes over none or its like only.
-
-    So that a wheel's profile is not hidden by `run --quick --only` on the same kind of machine.
-    """
-    constants = {constant.name: constant for constant in shipped.constants}
-    for constant in own.constants:
-        there = constants.get(constant.name)
-        if there is None or _is_lesser(there) or not _is_lesser(constant):
-            constants[constant.name] = constant
-    merged = tuple(constants[name] for name in sorted(constants))
-    return own.model_copy(update={"constants": merged})
 
 
 def read(file: Path) -> Profile:
@@ -240,8 +178,8 @@ def judged(file: Path) -> tuple[Profile | None, tuple[str, ...]]:
         return None, (faults.first_of(error),)
     except UnknownArch as error:
         return None, (f"arch: {error}",)
-    if profile.gpu != file.stem:
-        return None, (f"gpu: it is of {profile.gpu!r}",)
+    if profile.stem != file.stem:
+        return None, (f"gpu: it is of {profile.stem!r}",)
     if not isinstance(listed, list):
         return profile, ("constants: they are no list",)
     sound: dict[str, ProfileConstant] = {}
@@ -279,5 +217,20 @@ def advising() -> list[Profile]:
 
 
 def available() -> list[str]:
-    """The slugs of every profile on this machine."""
-    return sorted({file.stem for root in paths.data_roots() for file in (root / "profiles").glob("*.json")})
+    """The slugs of every machine that has a profile here."""
+    stems = {file.stem for root in paths.data_roots() for file in (root / "profiles").glob("*.json")}
+    return sorted({stem.partition(BOARD_MARK)[0] for stem in stems})
+
+
+def _over(shipped: Profile, own: Profile) -> Profile:
+    """A board's own profile, or the user's, over a shipped one, constant by constant; a quick one over its like only.
+
+    So that a shipped profile is not hidden by `run --quick --only` on the same kind of machine.
+    """
+    constants = {constant.name: constant for constant in shipped.constants}
+    for constant in own.constants:
+        there = constants.get(constant.name)
+        if there is None or there.lesser or not constant.lesser:
+            constants[constant.name] = constant
+    merged = tuple(constants[name] for name in sorted(constants))
+    return own.model_copy(update={"constants": merged})

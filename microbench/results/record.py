@@ -28,7 +28,9 @@ QUICK_CAMPAIGNS = 2
 # Flags that say what else used the device meanwhile: other processes, the hypervisor's other guests, its own governor.
 DISTURBANCES: Final = ("busy", "stolen", "clock-moved")
 
-Status = Literal["ok", "unsupported", "failed", "throttled"]
+Status = Literal["ok", "unsupported", "failed", "off-clock", "throttled"]
+# These hold a value. 'throttled' is what NVML said in runs before the measured clock judged.
+MEASURED: Final = ("ok", "off-clock", "throttled")
 BoundStatus = Literal["ok", "violated", "unknown"]
 
 
@@ -108,7 +110,7 @@ class Record(Frozen):
 
     @model_validator(mode="after")
     def _value_or_reason(self) -> "Record":
-        if self.status in ("ok", "throttled") and self.value is None:
+        if self.status in MEASURED and self.value is None:
             raise ValueError(f"a record with status {self.status} needs a value")
         if self.status in ("unsupported", "failed") and not self.reason:
             raise ValueError(f"a record with status {self.status} needs a reason")

@@ -20,7 +20,7 @@ from microbench.machine.arch import Machine
 from microbench.probe import Probe
 from microbench.results import record
 from microbench.results.doubt import Doubt
-from microbench.results.record import FULL_CAMPAIGNS, Environment, Finished, Record, Run
+from microbench.results.record import FULL_CAMPAIGNS, MEASURED, Environment, Finished, Record, Run
 from microbench.run import environment, judge, lock, plan, remote
 from microbench.run.plan import Task
 from microbench.run.remote import RemoteWorker, WorkerLost
@@ -64,7 +64,7 @@ class Outcome:
 
     @property
     def measured(self) -> bool:
-        return any(record.status in ("ok", "throttled") for record in self.run.records)
+        return any(row.status in MEASURED for row in self.run.records)
 
     @property
     def unsupported(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 from microbench.errors import sentence
 from microbench.machine.arch import Machine
+from microbench.machine.clock import is_off
 from microbench.probe import Metric, Sample, breaks
 from microbench.results.record import BoundStatus, Record, Status
 from microbench.run.plan import Task
@@ -35,7 +36,7 @@ def judged(run_id: str, task: Task, machine: Machine, answer: Answer) -> list[Re
 def _judge(run_id: str, task: Task, machine: Machine, answer: Answer, metric: Metric, sample: Sample | None) -> Record:
     if sample is None:
         return _record(run_id, task, metric, status="failed", reason=f"the probe gave no {metric.name}")
-    flags = tuple(dict.fromkeys((*sample.flags, *answer.flags, *_clock_flags(machine, sample))))
+    flags = tuple(dict.fromkeys((*sample.flags, *answer.flags)))
     if not all(map(math.isfinite, (sample.value, sample.low, sample.high))):
         text = f"{metric.name} is not a number: {sample.value} in [{sample.low}, {sample.high}]"
         return _record(run_id, task, metric, status="failed", reason=text, flags=flags)
@@ -45,12 +46,12 @@ def _judge(run_id: str, task: Task, machine: Machine, answer: Answer, metric: Me
         text = f"the bound of {metric.name} cannot be computed: {sentence(error, task.probe.file)}"
         return _record(run_id, task, metric, status="failed", reason=text, flags=flags)
     reason = _reason(metric, sample, lower, upper)
-    throttled = any(flag.startswith("throttled") for flag in flags)
+    nominal_hz = None if machine.arch.name == "host" else machine.clock_hz
     return _record(
         run_id,
         task,
         metric,
-        status="failed" if reason else "throttled" if throttled else "ok",
+        status="failed" if reason else "off-clock" if is_off(_finite(sample.clock_mhz), nominal_hz) else "ok",
         reason=reason,
         value=sample.value,
         low=sample.low,
@@ -64,13 +65,6 @@ def _judge(run_id: str, task: Task, machine: Machine, answer: Answer, metric: Me
         cubin_sha256=answer.cubin_sha256,
         registers=answer.registers,
     )
-
-
-def _clock_flags(machine: Machine, sample: Sample) -> tuple[str, ...]:
-    """After a load that hit the power cap an H100 ran at up to 2097 MHz for a second, where its driver admits 1980."""
-    if machine.clock_hz is None or sample.clock_mhz is None or machine.arch.name == "host":
-        return ()
-    return ("clock above the driver's maximum",) if sample.clock_mhz * 1e6 > 1.01 * machine.clock_hz else ()
 
 
 def _reason(metric: Metric, sample: Sample, lower: float | None, upper: float | None) -> str | None:

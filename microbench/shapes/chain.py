@@ -49,30 +49,22 @@ def limit(pick: Callable[[Limits], float]) -> Callable[[Machine, Point], float |
     return at_machine
 
 
-def latency_metrics(why: str, least_cycles: float) -> tuple[Metric, ...]:
-    """latency_cycles, at least `least_cycles`, and latency_ns, bounded by the same at the machine's highest clock."""
-    return time_metrics("latency", why, lambda *_: least_cycles)
-
-
 Cycles = Callable[[Machine, Point], float | None]
 
 
-def time_metrics(prefix: str, why: str, least: Cycles) -> tuple[Metric, ...]:
-    """<prefix>_cycles, at least `least` of them, and <prefix>_ns, bounded by the same at the highest clock."""
-
-    def least_ns(machine: Machine, point: Point) -> float | None:
-        cycles = least(machine, point)
-        return cycles * 1e9 / machine.clock_hz if cycles and machine.clock_hz else None
-
-    return (
-        Metric(f"{prefix}_cycles", "cycles", Bound(why, lower=least)),
-        Metric(f"{prefix}_ns", "ns", Bound(f"{why}, at the highest clock", lower=least_ns)),
-    )
+def latency_metric(why: str, least_cycles: float) -> Metric:
+    """latency_cycles, at least `least_cycles`. Inside the SM a time says nothing more: it is cycles over the clock."""
+    return cycles_metric("latency", why, lambda *_: least_cycles)
 
 
-def times(name: str, reduce: Reducer, metric: str = "latency") -> tuple[Constant, ...]:
-    """<name>_cycles and <name>_ns, of the metrics that `time_metrics` gives."""
-    return tuple(Constant(f"{name}_{unit}", f"{metric}_{unit}", reduce) for unit in ("cycles", "ns"))
+def cycles_metric(prefix: str, why: str, least: Cycles) -> Metric:
+    """<prefix>_cycles, at least `least` of them."""
+    return Metric(f"{prefix}_cycles", "cycles", Bound(why, lower=least))
+
+
+def times(name: str, reduce: Reducer) -> tuple[Constant, ...]:
+    """<name>_cycles and <name>_ns, of the metrics latency_cycles and latency_ns."""
+    return tuple(Constant(f"{name}_{unit}", f"latency_{unit}", reduce) for unit in ("cycles", "ns"))
 
 
 Rows = NDArray[np.float64]
@@ -102,16 +94,16 @@ def chain_latency(
             Launch(kernel, sms, 32, (inputs, out), expects=(expected(n),))
             for kernel, n in zip(bench.kernels(point), (CHAIN, 2 * CHAIN), strict=True)
         )
-        return bench.cycles(short, long, operations=CHAIN).latency()
+        return [bench.cycles(short, long, operations=CHAIN).sample("latency_cycles")]
 
     why = f"a dependent {opcode} cannot issue before its pipe has the result"
     return Probe(
         asks=asks,
         archs=archs,
-        metrics=latency_metrics(why, least_cycles),
+        metrics=(latency_metric(why, least_cycles),),
         builds=builds,
         run=run,
-        constants=times(f"{constant}_latency", at()),
+        constants=(Constant(f"{constant}_latency_cycles", "latency_cycles", at()),),
     )
 
 

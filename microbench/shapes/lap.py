@@ -131,6 +131,6 @@ def _end(axis: str, end: int, where: dict[str, Value]) -> Reducer:
         if not keep:
             raise NoValue(f"no point with {where} was measured")
         chosen = sorted(keep, key=lambda i: float(curves.points[i][axis]))[end]
-        return Reduced(curves.values[:, chosen], curves.points[chosen])
+        return Reduced(curves.values[:, chosen], (curves.points[chosen],))
 
     return reduce

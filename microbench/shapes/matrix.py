@@ -72,7 +72,7 @@ def wgmma_smem_bytes(warpgroups: int, n: int) -> int:
 
 
 def rates(bench: Bench, launch: Callable[[int], Launch], trips: int, flops_a_trip: float) -> list[Sample]:
-    """flops_per_clk_sm by the kernel's own clock, and flops_per_s of the whole chip under sustained load.
+    """flops_per_clk_sm by the kernel's own clock, and flops_per_s of the whole chip in bursts of some ms.
 
     `launch(trips)` is one block on every SM; `flops_a_trip` is what one block does in one trip of its loop.
     """
@@ -114,5 +114,5 @@ def rate_metrics(
 
     return (
         Metric("flops_per_clk_sm", "FLOP/clk/SM", Bound(why, upper=per_clk, documented=documented)),
-        Metric("flops_per_s", "FLOP/s", Bound(f"{why}, on every SM at the highest clock", upper=per_second)),
+        Metric("flops_per_s", "FLOP/s", Bound(f"{why}, on every SM at the highest clock", upper=per_second), "power"),
     )

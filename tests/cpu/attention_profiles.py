@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from microbench.results.profile import Profile, ProfileConstant
+from microbench.results.profile import Profile
+from microbench.results.profile_constant import ProfileConstant
 
 # A core of two 512-bit FMA pipes at 4 GHz, and caches of a common server CPU; four cores.
 HOST = {
@@ -20,8 +21,8 @@ HOST = {
     "matmul_f32_flops_per_s": 500e9,
 }
 HOPPER = {
-    "wgmma_bf16_flops_per_s": 900e12,
-    "mma_bf16_flops_per_s": 620e12,
+    "wgmma_bf16_burst_flops_per_s": 900e12,
+    "mma_bf16_burst_flops_per_s": 620e12,
     "wgmma_n128_bf16_latency_cycles": 118,
     "mufu_ex2_per_clk_sm": 16,
     "smem_bandwidth_bytes_per_clk_sm": 128,

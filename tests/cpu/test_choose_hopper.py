@@ -59,11 +59,13 @@ def test_slower_shared_memory_leaves_only_tiles_that_keep_q_in_registers() -> No
 
 
 def test_slower_wgmma_takes_the_kernel_that_does_without() -> None:
-    assert choose(altered(wgmma_bf16_flops_per_s=0.4), problem()).pick.variant == "sm80/forward/software_pipelined"
+    assert (
+        choose(altered(wgmma_bf16_burst_flops_per_s=0.4), problem()).pick.variant == "sm80/forward/software_pipelined"
+    )
 
 
 def test_noise_within_the_constants_intervals_moves_no_pick() -> None:
-    for constant in ("wgmma_bf16_flops_per_s", "mufu_ex2_per_clk_sm", "smem_bandwidth_bytes_per_clk_sm"):
+    for constant in ("wgmma_bf16_burst_flops_per_s", "mufu_ex2_per_clk_sm", "smem_bandwidth_bytes_per_clk_sm"):
         assert ours(altered(**{constant: 1.001})).pick.config == ours(H100).pick.config
 
 

@@ -11,7 +11,8 @@ from microbench.cli import main, measuring
 from microbench.machine import arch
 from microbench.probes import discover
 from microbench.results import derive, record
-from microbench.results.profile import Profile, ProfileConstant
+from microbench.results.profile import Profile
+from microbench.results.profile_constant import ProfileConstant
 from microbench.verify import matrix
 from tests.cpu import fake_probes
 from tests.cpu.commands import called

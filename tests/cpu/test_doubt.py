@@ -12,7 +12,8 @@ from attention.choose.model import Unpredicted, predict
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench.results.doubt import doubt, doubts, told
-from microbench.results.profile import WIDE, Profile, read
+from microbench.results.profile import Profile, read
+from microbench.results.profile_constant import WIDE
 from tests.cpu.attention_profiles import hopper_profile, host_profile
 from tests.data.profiles import constant, shipped
 
@@ -109,7 +110,7 @@ def test_no_constant_in_doubt_chooses_a_kernel(name: str) -> None:
 
 def test_a_doubt_about_one_of_torchs_kernels_leaves_the_others_in_the_race() -> None:
     problem = AttentionProblem(1, 16, 16, 4096, 4096, 128, dtype="bfloat16")
-    doubted = changed(hopper_profile(), "mma_bf16_flops_per_s", flags=("busy",))
+    doubted = changed(hopper_profile(), "mma_bf16_burst_flops_per_s", flags=("busy",))
     assert choose(doubted, problem).pick == choose(hopper_profile(), problem).pick
 
 

@@ -1,7 +1,7 @@
 """Constants that contradict one another are left out of a profile, each pair with a sentence."""
 
 from microbench.results.order import in_order
-from microbench.results.profile import ProfileConstant
+from microbench.results.profile_constant import ProfileConstant
 from tests.data.profiles import constant
 
 RIGHT = {"l1_latency_cycles": 32.0, "l2_latency_cycles": 280.0, "dram_latency_cycles": 690.0}

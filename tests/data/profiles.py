@@ -3,7 +3,8 @@
 from microbench import paths
 from microbench.probes import discover
 from microbench.results import derive, record
-from microbench.results.profile import Profile, ProfileConstant
+from microbench.results.profile import Profile
+from microbench.results.profile_constant import ProfileConstant
 
 
 def constant(name: str, value: float, spread: float = 0.001, unit: str = "cycles", **more: object) -> ProfileConstant:

@@ -96,7 +96,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
         row_step=ROWS,
         column_step=COLUMNS,
         demands=(
-            Demand("products on wgmma", "tile", 2 * ROWS * COLUMNS * width, "wgmma_bf16_flops_per_s"),
+            Demand("products on wgmma", "tile", 2 * ROWS * COLUMNS * width, "wgmma_bf16_burst_flops_per_s"),
             Demand("operands from shared memory", "tile", operand_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("exponentials", "tile", ROWS * COLUMNS, "mufu_ex2_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),

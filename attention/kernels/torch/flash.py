@@ -75,14 +75,14 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
     few = problem.seq_q <= FEW_QUERIES and not problem.varlen and blocks < MOST_SPLIT_BLOCKS
     rows, columns = SPLIT_ROWS if few else 128, 128 if problem.head_dim <= 64 else 64
     kv_bytes = columns * 2 * problem.head_dim * problem.element_bytes
-    dram_bytes = kv_bytes * heads / readers(problem, rows)
+    flops, dram_bytes = 4 * rows * columns * problem.head_dim, kv_bytes * heads / readers(problem, rows)
     return Tile(
         rows=rows,
         columns=columns,
         row_step=rows,
         column_step=columns,
         demands=(
-            Demand("products on mma.sync", "products", 4 * rows * columns * problem.head_dim, "mma_bf16_flops_per_s"),
+            Demand("products on mma.sync", "products", flops, "mma_bf16_burst_flops_per_s"),
             Demand("K and V to registers", "products", WARPS * kv_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("K and V from L2", "products", kv_bytes, "l2_bandwidth_bytes_per_s"),
             Demand("K and V from DRAM", "products", dram_bytes, "dram_bandwidth_bytes_per_s"),

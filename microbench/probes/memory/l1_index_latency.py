@@ -6,10 +6,10 @@ from numpy.typing import NDArray
 from microbench.machine.arch import CUDA
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point
-from microbench.probe import Build, Overhead, Probe, Sample
+from microbench.probe import Build, Constant, Overhead, Probe, Sample
 from microbench.results.curves import at
 from microbench.shapes.accesses import load
-from microbench.shapes.chain import COUNTER, FILLER, latency_metrics, loop, times
+from microbench.shapes.chain import COUNTER, FILLER, latency_metric, loop
 
 CHAIN = 32
 TRIPS = 32
@@ -46,14 +46,15 @@ def run(bench: Bench, point: Point) -> list[Sample]:
         return Launch(kernel, bench.machine.sm_count, 32, args, expects=(expected,))
 
     trips = bench.trips(TRIPS)
-    return bench.cycles(launch(trips), launch(2 * trips), operations=trips * CHAIN).latency()
+    cycles = bench.cycles(launch(trips), launch(2 * trips), operations=trips * CHAIN)
+    return [cycles.sample("latency_cycles")]
 
 
 PROBE = Probe(
     asks="How much longer is an L1 hit when the address is computed from an index?",
     archs=CUDA,
-    metrics=latency_metrics("a load's result comes at least one L1 pipeline later", 16),
+    metrics=(latency_metric("a load's result comes at least one L1 pipeline later", 16),),
     builds=builds,
     run=run,
-    constants=times("l1_index_latency", at()),
+    constants=(Constant("l1_index_latency_cycles", "latency_cycles", at()),),
 )

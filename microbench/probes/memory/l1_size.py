@@ -10,7 +10,7 @@ from microbench.measure.launch import Bench
 from microbench.point import Point
 from microbench.probe import Axis, Constant, Probe, Sample
 from microbench.results.curves import knee
-from microbench.shapes.chain import latency_metrics
+from microbench.shapes.chain import latency_metric
 from microbench.shapes.chase import TWIN, builds, chase
 
 FOOTPRINTS = tuple(KIB * size for size in (*range(8, 64, 8), *range(64, 288, 4)))
@@ -18,14 +18,14 @@ FOOTPRINTS = tuple(KIB * size for size in (*range(8, 64, 8), *range(64, 288, 4))
 
 def run(bench: Bench, point: Point) -> list[Sample]:
     """Latency of one load; one thread on every SM chases, in a block of `block_threads`."""
-    return chase(bench, point, bench.machine.sm_count, point["block_threads"]).latency()
+    return [chase(bench, point, bench.machine.sm_count, point["block_threads"]).sample("latency_cycles")]
 
 
 PROBE = Probe(
     asks="Up to which footprint does a load hit the L1, and does the block size change it?",
     archs=CUDA,
     axes=(Axis("block_threads", (1024, 32), quick=(1024,)), Axis("footprint_bytes", FOOTPRINTS, quick=FOOTPRINTS[::4])),
-    metrics=latency_metrics("a load's result comes at least one L1 pipeline later", 16),
+    metrics=(latency_metric("a load's result comes at least one L1 pipeline later", 16),),
     builds=builds,
     run=run,
     twin=TWIN,

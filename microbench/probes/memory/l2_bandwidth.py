@@ -2,8 +2,8 @@
 
 It falls as the footprint grows, so each constant names its own; the headline is 8 MiB. And it depends on who reads
 what: SMs that read the same lines at the same time are served at nearly twice the rate of SMs that read different ones
-(requests are merged on the way, before the L2 slices). The headline is `order=scattered`; `order=shared` is what
-kernels whose blocks share their operands may see.
+(the L2 Request Coalescer merges them before the slices: Nsight Compute's `lrc`). So `order=scattered` is of the L2, and
+the headline; `order=shared` is of the port between an SM and the crossbar, 64 bytes a clock.
 """
 
 from collections.abc import Callable
@@ -119,8 +119,6 @@ PROBE = Probe(
     constants=(
         Constant("l2_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", peak("bytes_in_flight", **SCATTERED)),
         Constant("l2_bandwidth_bytes_per_clk_sm", "bandwidth_bytes_per_clk_sm", peak("bytes_in_flight", **SCATTERED)),
-        Constant(
-            "l2_shared_bandwidth_bytes_per_clk_sm", "bandwidth_bytes_per_clk_sm", peak("bytes_in_flight", **SHARED)
-        ),
+        Constant("sm_port_bandwidth_bytes_per_clk_sm", "bandwidth_bytes_per_clk_sm", peak("bytes_in_flight", **SHARED)),
     ),
 )

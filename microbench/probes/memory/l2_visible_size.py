@@ -9,7 +9,7 @@ from microbench.measure.launch import Bench
 from microbench.point import Point
 from microbench.probe import Axis, Constant, Probe, Sample
 from microbench.results.curves import knee
-from microbench.shapes.chain import latency_metrics
+from microbench.shapes.chain import latency_metric
 from microbench.shapes.chase import LINE_BYTES, TWIN, builds, chase
 
 MIB = KIB * KIB
@@ -24,7 +24,7 @@ def footprints() -> tuple[int, ...]:
 
 def run(bench: Bench, point: Point) -> list[Sample]:
     """Latency of one load of the only thread on the chip."""
-    return chase(bench, point, chasers=1).latency()
+    return [chase(bench, point, chasers=1).sample("latency_cycles")]
 
 
 def far_beyond(machine: Machine, point: Point) -> str | None:
@@ -37,7 +37,7 @@ PROBE = Probe(
     asks="Up to which footprint does a single SM find everything in its own part of the L2, and in the L2 at all?",
     archs=CUDA,
     axes=(Axis("footprint_bytes", footprints(), quick=footprints()[::6]),),
-    metrics=latency_metrics("a load's result comes at least one L1 pipeline later", 16),
+    metrics=(latency_metric("a load's result comes at least one L1 pipeline later", 16),),
     builds=builds,
     run=run,
     twin=TWIN,

@@ -10,7 +10,7 @@ from microbench.point import Point
 from microbench.probe import Axis, Build, Constant, Overhead, Probe, Sample, Twin
 from microbench.results.curves import at
 from microbench.shapes.accesses import load_shared
-from microbench.shapes.chain import COUNTER, FILLER, latency_metrics, loop, times
+from microbench.shapes.chain import COUNTER, FILLER, latency_metric, loop
 
 CHAIN = 64
 TRIPS = 32
@@ -41,7 +41,8 @@ def run(bench: Bench, point: Point) -> list[Sample]:
         return Launch(kernel, sms, 32, args, SMEM_BYTES, (expected,))
 
     trips = bench.trips(TRIPS)
-    return bench.cycles(launch(trips), launch(2 * trips), operations=trips * CHAIN).latency()
+    cycles = bench.cycles(launch(trips), launch(2 * trips), operations=trips * CHAIN)
+    return [cycles.sample("latency_cycles")]
 
 
 def twin(index: int) -> Callable[..., None]:
@@ -78,12 +79,12 @@ PROBE = Probe(
     asks="How long does a load from shared memory take, by raw address and by index?",
     archs=CUDA,
     axes=(Axis("chase", ("raw", "index")),),
-    metrics=latency_metrics("a load's result comes at least one shared-memory pipeline later", 12),
+    metrics=(latency_metric("a load's result comes at least one shared-memory pipeline later", 12),),
     builds=builds,
     run=run,
     twin=Twin(twin, "void(int32, int32, int64, int64)"),
     constants=(
-        *times("smem_latency", at(chase="raw")),
+        Constant("smem_latency_cycles", "latency_cycles", at(chase="raw")),
         Constant("smem_index_latency_cycles", "latency_cycles", at(chase="index")),
     ),
 )

@@ -9,9 +9,9 @@ import numpy as np
 from microbench.machine.arch import with_feature
 from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
-from microbench.probe import Axis, Build, OpCount, Probe, Sample
+from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample
 from microbench.results.curves import at
-from microbench.shapes.chain import COUNTER, loop, time_metrics, times
+from microbench.shapes.chain import COUNTER, cycles_metric, loop
 from microbench.shapes.matrix import HMMA_FILLER, PER_TRIP, K, mma_operands, nothing_left, tensor_cycles
 
 FLOPS = 2 * 16 * 8 * K
@@ -34,7 +34,7 @@ def run(bench: Bench, point: Point) -> list[Sample]:
     out = bench.empty(4 * 32 * sms)
     trips, expects = bench.trips(TRIPS), (nothing_left(out, 32 * sms),)
     short, long = (Launch(kernel, sms, 32, (operands, np.int32(n), out), expects=expects) for n in (trips, 2 * trips))
-    return bench.cycles(short, long, operations=trips * PER_TRIP).latency()
+    return [bench.cycles(short, long, operations=trips * PER_TRIP).sample("latency_cycles")]
 
 
 WHY = "a dependent mma cannot start before the tensor core of its quarter has multiplied the one before"
@@ -42,8 +42,8 @@ PROBE = Probe(
     asks="How long does a dependent mma.sync m16n8k16 wait for the one before it?",
     archs=with_feature("mma_m16n8k16"),
     axes=(Axis("type", tuple(TYPES)),),
-    metrics=time_metrics("latency", WHY, tensor_cycles(SUB_CORES * FLOPS)),
+    metrics=(cycles_metric("latency", WHY, tensor_cycles(SUB_CORES * FLOPS)),),
     builds=builds,
     run=run,
-    constants=tuple(constant for kind in TYPES for constant in times(f"mma_{kind}_latency", at(type=kind))),
+    constants=tuple(Constant(f"mma_{kind}_latency_cycles", "latency_cycles", at(type=kind)) for kind in TYPES),
 )

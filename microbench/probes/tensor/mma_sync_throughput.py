@@ -63,7 +63,7 @@ PROBE = Probe(
     run=run,
     constants=(
         Constant("mma_bf16_flops_per_clk_sm", "flops_per_clk_sm", peak("warps", ilp=ILP, inputs="normal")),
-        Constant("mma_bf16_flops_per_s", "flops_per_s", peak("warps", ilp=ILP, inputs="normal")),
-        Constant("mma_bf16_zeros_flops_per_s", "flops_per_s", peak("warps", ilp=ILP, inputs="zeros")),
+        Constant("mma_bf16_burst_flops_per_s", "flops_per_s", peak("warps", ilp=ILP, inputs="normal")),
+        Constant("mma_bf16_zeros_burst_flops_per_s", "flops_per_s", peak("warps", ilp=ILP, inputs="zeros")),
     ),
 )

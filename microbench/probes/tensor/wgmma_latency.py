@@ -10,9 +10,9 @@ from microbench.device.protocol import Kernel
 from microbench.machine.arch import with_feature
 from microbench.measure.launch import Bench, Launch, Measured
 from microbench.point import Point
-from microbench.probe import Axis, Build, Probe, Sample
+from microbench.probe import Axis, Build, Constant, Probe, Sample
 from microbench.results.curves import at
-from microbench.shapes.chain import time_metrics, times
+from microbench.shapes.chain import cycles_metric
 from microbench.shapes.matrix import PER_TRIP, nothing_left, wgmma_operands, wgmma_smem_bytes
 from microbench.shapes.wgmma import NAMED, OPERANDS, contract, least_cycles
 
@@ -43,21 +43,21 @@ def run(bench: Bench, point: Point) -> list[Sample]:
         )
         return bench.cycles(short, long, operations=trips * PER_TRIP)
 
-    return [*cycles(waiting).latency(), *cycles(chained).latency("interval")]
+    return [cycles(waiting).sample("latency_cycles"), cycles(chained).sample("interval_cycles")]
 
 
+QUANTITIES = ("latency", "interval")
 WHY = "tensor-core rate, and the operands' way out of shared memory at 128 bytes per clock"
 PROBE = Probe(
     asks="How long does a wgmma m64nNk16 take from issue to completion, and how soon may the next one follow?",
     archs=with_feature("wgmma"),
     axes=(Axis("n", (8, 16, 32, 64, 96, 128, 192, 256), quick=(64, 128, 256)), OPERANDS),
-    metrics=(*time_metrics("latency", WHY, least_cycles), *time_metrics("interval", WHY, least_cycles)),
+    metrics=tuple(cycles_metric(quantity, WHY, least_cycles) for quantity in QUANTITIES),
     builds=builds,
     run=run,
     constants=tuple(
-        constant
+        Constant(f"{name}_{quantity}_cycles", f"{quantity}_cycles", at(n=n, operands=operands))
         for name, n, operands in NAMED
-        for quantity in ("latency", "interval")
-        for constant in times(f"{name}_{quantity}", at(n=n, operands=operands), quantity)
+        for quantity in QUANTITIES
     ),
 )

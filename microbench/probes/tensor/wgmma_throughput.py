@@ -58,9 +58,9 @@ def run(bench: Bench, point: Point) -> list[Sample]:
 def constants(n: int, operands: str, name: str) -> tuple[Constant, ...]:
     """Per clock and per second, on N(0, 1) and on zeros."""
     return tuple(
-        Constant(f"{name}{label}_{metric}", metric, peak("warpgroups", n=n, operands=operands, inputs=inputs))
+        Constant(f"{name}{label}_{rate}", metric, peak("warpgroups", n=n, operands=operands, inputs=inputs))
         for label, inputs in (("", "normal"), ("_zeros", "zeros"))
-        for metric in ("flops_per_clk_sm", "flops_per_s")
+        for rate, metric in (("flops_per_clk_sm", "flops_per_clk_sm"), ("burst_flops_per_s", "flops_per_s"))
     )
 
 

@@ -57,7 +57,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
         row_step=rows,
         column_step=_slice(shape),
         demands=(
-            Demand("products on mma.sync", "tile", 4 * rows * columns * width, "mma_bf16_flops_per_s"),
+            Demand("products on mma.sync", "tile", 4 * rows * columns * width, "mma_bf16_burst_flops_per_s"),
             Demand("exponentials", "tile", rows * columns, "mufu_ex2_per_clk_sm"),
             Demand("K and V to registers", "tile", shape.warps * kv_bytes + q_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),

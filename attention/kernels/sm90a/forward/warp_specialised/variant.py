@@ -43,7 +43,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
         row_step=rows,
         column_step=columns,
         demands=(
-            Demand("products on wgmma", "tile", 4 * rows * columns * width, "wgmma_bf16_flops_per_s"),
+            Demand("products on wgmma", "tile", 4 * rows * columns * width, "wgmma_bf16_burst_flops_per_s"),
             Demand("exponentials", "tile", rows * columns, "mufu_ex2_per_clk_sm"),
             Demand("operands from shared memory", "tile", operand_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),

@@ -1,0 +1,134 @@
+"""`doctor`: is this GPU healthy? A quick run of this board against the shipped reference of its kind."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from microbench import console, device, paths
+from microbench import run as runner
+from microbench.console import Json
+from microbench.console.progress import say
+from microbench.console.si import counted
+from microbench.errors import EnvironmentLacks, InputError, UnknownGpu
+from microbench.health.findings import Reference, findings, of_data_sheet
+from microbench.health.reference import reference_of
+from microbench.health.state import Finding, of_state
+from microbench.machine import nvml
+from microbench.probes import discover
+from microbench.results import derive, record
+from microbench.results.pool import board_of
+from microbench.results.profile import Profile
+from microbench.results.record import QUICK_CAMPAIGNS, Run
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A run of one board, its constants, what it is held against, and what is off."""
+
+    run: Run
+    profile: Profile
+    reference: Reference | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def heading(self) -> str:
+        told = self.run.environment
+        board = board_of(told)
+        return f"{told.name} ({told.gpu}{f', board {board}' if board else ''})"
+
+
+def doctor(
+    run: Annotated[
+        Path | None,
+        typer.Option("--run", help="Judge this run's file, and measure nothing.", exists=True, dir_okay=False),
+    ] = None,
+    where: Annotated[str | None, typer.Option("--device", help="cuda:N; else the first GPU.")] = None,
+    json: Json = False,
+) -> None:
+    """Is my GPU healthy? Measure it for half a minute, and hold it against others of its kind.
+
+    Exit code 0 where nothing is off, 1 where something is.
+    """
+    gpu = _gpu(where) if run is None else None
+    measured = record.read(run) if run is not None else _measured(where)
+    examined = examine(measured, nvml.state(gpu) if gpu else None, nvml.facts(gpu).uuid_sha256 if gpu else None)
+    told = [asdict(finding) for finding in examined.findings]
+    reference = examined.reference.told if examined.reference else None
+    console.show(json, {"gpu": measured.environment.gpu, "reference": reference, "findings": told}, *_lines(examined))
+    if examined.findings:
+        raise typer.Exit(1)
+
+
+def examine(run: Run, state: nvml.State | None = None, uuid_sha256: str | None = None) -> Examined:
+    """Judge one run of a GPU: with what NVML says of the board now, and the UUID that it should be of, where known."""
+    told, probes = run.environment, discover()
+    if told.arch == "host":
+        raise InputError(f"{told.gpu} is a CPU; doctor looks at NVIDIA GPUs.")
+    board = board_of(told)
+    derived = derive.reduce_runs([run], probes, board or None)
+    found = list(of_state(state)) if state else []
+    if uuid_sha256 and told.uuid_sha256 and uuid_sha256 != told.uuid_sha256:
+        found.append(Finding("board", f"the run is of board {board}, and this one is {uuid_sha256[:8]}."))
+    try:
+        reference = reference_of(told, board)
+    except UnknownGpu:
+        found += of_data_sheet(derived.profile, told.dram_bytes_per_s)
+        return Examined(run, derived.profile, None, tuple(found))
+    found += findings(derived.profile, reference, _expected(run, reference))
+    if not reference.same_kind:
+        found += of_data_sheet(derived.profile, told.dram_bytes_per_s)
+    return Examined(run, derived.profile, reference, tuple(found))
+
+
+def _expected(run: Run, reference: Reference) -> list[str]:
+    """The constants that a run of these probes gives on a board of the reference's kind.
+
+    A quick run leaves points out, and with them some constants: of it those of probes that failed at some point.
+    """
+    told = run.environment
+    asked = {probe.name for probe in discover() if not told.only or probe.name in told.only}
+    if told.quick:
+        failed = {row.probe for row in run.records if row.status == "failed" and row.method != "numba"}
+        asked -= {row.probe for row in run.records} - failed
+    wanted = (each for each in reference.profile.constants if each.method != "numba" and each.probe in asked)
+    return [each.name for each in wanted] if reference.same_kind else []
+
+
+def _gpu(where: str | None) -> nvml.Gpu:
+    gpus = nvml.visible_gpus()
+    index = (where or "cuda:0").partition(":")[2]
+    if (where or "cuda:0").startswith("cuda") and index.isdecimal() and int(index) < len(gpus):
+        return gpus[int(index)]
+    why = "no such number" if gpus else nvml.why_no_gpu()
+    raise EnvironmentLacks(
+        f"There is no NVIDIA GPU {where or ''} to look at here ({why}); "
+        "--run FILE judges a run that was measured elsewhere."
+    )
+
+
+def _measured(where: str | None) -> Run:
+    found = device.choose(where or "cuda:0")
+    say(f"Measuring {found.device} for half a minute: {found.why}.")
+    options = runner.Options(found.device, discover(), quick=True, campaigns=QUICK_CAMPAIGNS, fresh=True)
+    return runner.run(options).run
+
+
+def _lines(examined: Examined) -> Iterator[str]:
+    yield examined.heading
+    reference = examined.reference
+    if reference is None:
+        yield "Nobody has measured one like it, so only its data sheet speaks: `smscope run` adds it."
+    elif not reference.same_kind:
+        yield f"No board of this kind has a reference, so it is held against {reference.told} and its data sheet."
+    else:
+        yield f"Held against {reference.told}."
+    yield from (f"  off: {finding}" for finding in examined.findings)
+    judged = len(examined.profile.constants)
+    if examined.findings:
+        yield f"{counted(len(examined.findings), 'finding')}, in {counted(judged, 'constant')}."
+    else:
+        yield f"Healthy: nothing is off in {counted(judged, 'constant')}."
+    yield f"Run: {console.near(examined.run.path)}; `{paths.typed('bench')}` measures all of it, in minutes."
