@@ -49,12 +49,12 @@ def limit(pick: Callable[[Limits], float]) -> Callable[[Machine, Point], float |
     return at_machine
 
 
-def latency_metrics(why: str, least_cycles: float) -> tuple[Metric, ...]:
-    """latency_cycles, at least `least_cycles`, and latency_ns, bounded by the same at the machine's highest clock."""
-    return time_metrics("latency", why, lambda *_: least_cycles)
-
-
 Cycles = Callable[[Machine, Point], float | None]
+
+
+def latency_metrics(why: str, least_cycles: float | Cycles) -> tuple[Metric, ...]:
+    """latency_cycles, at least `least_cycles`, and latency_ns, bounded by the same at the machine's highest clock."""
+    return time_metrics("latency", why, least_cycles if callable(least_cycles) else lambda *_: least_cycles)
 
 
 def time_metrics(prefix: str, why: str, least: Cycles) -> tuple[Metric, ...]:
@@ -83,7 +83,13 @@ CHAINED_WITHIN = 1e-4
 
 
 def chain_latency(
-    asks: str, opcode: str, least_cycles: float, constant: str, *, step: Step, archs: tuple[str, ...] = CUDA
+    asks: str,
+    opcode: str,
+    least_cycles: Callable[[Limits], float],
+    constant: str,
+    *,
+    step: Step,
+    archs: tuple[str, ...] = CUDA,
 ) -> Probe:
     """Latency of one operation: the slope between CHAIN and 2 x CHAIN dependent ones, one warp on every SM."""
 
@@ -108,7 +114,7 @@ def chain_latency(
     return Probe(
         asks=asks,
         archs=archs,
-        metrics=latency_metrics(why, least_cycles),
+        metrics=latency_metrics(why, limit(least_cycles)),
         builds=builds,
         run=run,
         constants=times(f"{constant}_latency", at()),
