@@ -15,7 +15,7 @@ from microbench.probe import Bound, Metric
 from microbench.published.facts import Fact, Rejected
 
 # mma_latency_m16n8k8_f32_tf32_cycles: shape, accumulator where it is named, operand.
-_PRODUCT = re.compile(r"_m(\d+)n(\d+)k(\d+)_(?:(f32|f16|s32|f64)_)?([a-z]+\d+)")
+_PRODUCT = re.compile(r"_m(\d+)n(\d+)k(\d+)_(?:(f32|f16|s32|f64)_)?([a-z]+\d+(?:m\d+)?)")
 # cuBLASLt multiplies fp8 by the block-scaled instruction where there is one, which GeForce boards do not halve.
 _GEMM = {"fp8": "mxf8"}
 _TENSOR = "tensor-core rate of these types"
@@ -32,7 +32,8 @@ def unmeasured(fact: Fact | Rejected) -> Metric | None:
         return _metric(fact, "lanes of the integer pipe", "upper", _limit(lambda sm: sm.int32_lanes))
     product, gemm = _PRODUCT.search(name), re.match(r"gemm_([a-z]+\d+)_tflops", name)
     if gemm:
-        return _rate(fact, _GEMM.get(gemm[1], gemm[1]), "f32")
+        # One of f16 may accumulate in f16.
+        return _rate(fact, _GEMM.get(gemm[1], gemm[1]), "f16" if gemm[1] == "fp16" else "f32")
     if product is None:
         return None
     accumulator, operand = product[4] or "f32", product[5]

@@ -33,7 +33,7 @@ FACTOR = {"smem_banks": 4} | dict.fromkeys(
 )
 # Fields that no document of NVIDIA's gives; another test, or measurements, hold them.
 UNDOCUMENTED = {
-    "l1_bytes_per_clk": "one 128-byte line: 127 on an H100 by RRZE and by us",
+    "l1_bytes_per_clk": "one 128-byte line, 127 on an H100 by RRZE and by us; on Turing 64, as its shared memory",
     "l2_bytes_per_clk": "64, which an H100's 59.4 of shared lines comes near; a B200's 90 needs 128",
     "alu_latency_cycles": "what ptxas leaves: static_latency.csv",
     "tensor_f16_flops_per_clk": "several rows each, below",
@@ -45,6 +45,8 @@ UNREAD = {
     ("smem_bytes_per_block", "sm70"): "recalled in specs.csv",
     ("smem_bytes_per_clk", "sm70"): "J18 reads 128 bytes a clock as its theory",
 }
+# Field and architecture whose number is deliberately another one than a document's.
+DIFFERENT = {("smem_bytes_per_clk", "sm75"): "32 banks, of which half serve a clock: J19's theory of a T4 is 64 bytes"}
 # The tensor peak of a board over its SMs and highest clock is not the rate of its architecture, and why.
 OTHER_PEAK = {
     "H100 PCIe 80GB": "rated at 1620 MHz",
@@ -89,7 +91,7 @@ def test_every_field_has_its_document_or_says_that_none_exists() -> None:
 @pytest.mark.parametrize("arch", GPUS, ids=lambda arch: arch.name)
 def test_a_number_of_arch_is_the_documented_one(arch: Arch, field: str) -> None:
     ours, found = getattr(arch.limits, field), list(said(arch, field))
-    assert [one for one in found if one.value != ours] == []
+    assert bool([one for one in found if one.value != ours]) == ((field, arch.name) in DIFFERENT)
     assert bool(found) != ((field, arch.name) in UNREAD)
 
 

@@ -1,5 +1,6 @@
 """Published figures meet the very bounds and orders that our own rows meet."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,7 @@ from microbench.published import load
 from microbench.published.facts import Fact, Quantity, Rejected
 from microbench.published.machines import machine_of
 from microbench.published.plausible import out_of_order, problems, reasons
+from microbench.published.unmeasured import unmeasured
 from microbench.published.verdict import compare
 from tests.data.profiles import constant, profile
 
@@ -95,6 +97,22 @@ def test_a_multiply_add_takes_four_cycles_for_us_and_for_others() -> None:
     # What no probe of ours chains yet is held against the same number.
     fadd = replace(fact, quantity="instr_latency_fadd_cycles")
     assert "at least 4 cycles" in reasons(fadd, TABLES, PROBES)[0]
+
+
+PRODUCT = re.compile(r"(?:latency|throughput)\w*_m\d+n\d+k\d+_")
+
+
+def test_every_published_tensor_product_has_a_bound() -> None:
+    ours = {rule.quantity for rule in TABLES.quantities}
+    facts = [fact for fact in TABLES.facts if PRODUCT.search(fact.quantity) and fact.quantity not in ours]
+    bounds = {fact.quantity: unmeasured(fact) for fact in facts if "f64" not in fact.quantity}
+    # The latency of a sparse product has none: how much it skips nobody says. Per second a board's clock is needed.
+    named = {name for name, metric in bounds.items() if metric is None}
+    assert len(bounds) > 300 and all("_sp_latency" in name for name in named)
+    for fact in facts:
+        metric = bounds.get(fact.quantity)
+        if metric is not None and fact.unit not in ("TFLOPS", "TOPS"):
+            assert metric.bound.at(machine(fact.gpu), Point()) != (None, None), fact
 
 
 @given(st.floats(0.01, 10))
