@@ -36,8 +36,10 @@ def known_parts(known: Known) -> Iterator[Text | Table]:
 def _sm(known: Known) -> str:
     limits = by_name(known.arch).limits
     assert limits is not None  # every row of a GPU has them
+    rates = {board.tensor_flops_per_clk for board in known.boards}
+    (rate,) = rates if len(rates) == 1 else (limits.tensor_f16_flops_per_clk,)
     return (
-        f"each SM gives at most {limits.fp32_lanes} FP32 results and {limits.tensor_f16_flops_per_clk} FLOP of f16 "
+        f"each SM gives at most {limits.fp32_lanes} FP32 results and {rate:g} FLOP of f16 "
         f"products per clock, and has {limits.smem_bytes // KIB} KiB of shared memory "
         f"({limits.smem_bytes_per_block // KIB} for a block), {limits.registers} registers and {limits.max_warps} warps"
     )

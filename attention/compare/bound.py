@@ -3,6 +3,7 @@
 from attention.problem import AttentionProblem
 from attention.timed.timing import PRODUCTS, Pass
 from microbench.machine.arch import Machine
+from microbench.machine.tensor import tensor_flops_per_clk
 
 
 def bound_seconds(machine: Machine, problem: AttentionProblem, passes: Pass = "forward") -> float | None:
@@ -13,7 +14,9 @@ def bound_seconds(machine: Machine, problem: AttentionProblem, passes: Pass = "f
     limits = machine.arch.limits
     if limits is None or machine.clock_hz is None or machine.dram_bytes_per_s is None:
         return None
-    lanes = limits.tensor_f16_flops_per_clk if problem.element_bytes <= 4 else 2 * limits.fp32_lanes
+    # A kernel may add to f16 accumulators, which no board halves.
+    lanes = tensor_flops_per_clk(machine, "f16", "f16") if problem.element_bytes <= 4 else 2.0 * limits.fp32_lanes
+    assert lanes is not None  # where there are limits there is a rate
     flops = 2.0 * (problem.head_dim + problem.head_dim_v) * problem.scores * PRODUCTS[passes]
     return max(flops / (lanes * machine.sm_count * machine.clock_hz), _read_bytes(problem) / machine.dram_bytes_per_s)
 

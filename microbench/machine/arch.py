@@ -14,8 +14,12 @@ class Limits:
     """What one SM of an architecture can do at most; None where no document says it."""
 
     fp32_lanes: int  # FFMA results per clock
+    int32_lanes: int  # integer additions, minima and DPX results per clock
     mufu_lanes: int  # MUFU results per clock
-    tensor_f16_flops_per_clk: int  # dense, f32 accumulators, 2 per multiply-add
+    # From one dependent FFMA, FADD or IMAD to the next. ptxas stalls as long (data/verification/static_latency.csv),
+    # and an H100 computes wrongly at one less.
+    alu_latency_cycles: int
+    tensor_f16_flops_per_clk: int  # dense, 2 per multiply-add; GeForce boards halve it: see tensor.py
     smem_bytes_per_clk: int
     l1_bytes_per_clk: int
     l2_bytes_per_clk: int  # the port between one SM and the crossbar
@@ -60,6 +64,11 @@ class Machine:
     dram_bytes: int
     l2_bytes: int | None
 
+    @property
+    def geforce(self) -> bool:
+        """True for a board of NVIDIA's consumer line, as the vendor's name says."""
+        return "GeForce" in self.name
+
 
 @dataclass(frozen=True)
 class DeviceFacts:
@@ -91,21 +100,35 @@ _CONSUMER_BLACKWELL = _ADA | _TMA | {"setmaxnreg", "f32x2"}
 KIB = 1024
 
 
-def _limits(fp32: int, tensor: int, smem_kib: int, block_kib: int, warps: int, blocks: int, mufu: int = 16) -> Limits:
-    return Limits(fp32, mufu, tensor, 128, 128, 64, 65536, smem_kib * KIB, block_kib * KIB, warps, blocks)
+def _limits(
+    fp32: int,
+    tensor: int,
+    smem_kib: int,
+    block_kib: int,
+    warps: int,
+    blocks: int,
+    *,
+    mufu: int = 16,
+    int32: int = 64,
+    l1: int = 128,
+    l2: int = 64,
+) -> Limits:
+    return Limits(fp32, int32, mufu, 4, tensor, l1, l1, l2, 65536, smem_kib * KIB, block_kib * KIB, warps, blocks)
 
 
 ARCHS: tuple[Arch, ...] = (
     Arch("sm70", "Volta", (7, 0), _VOLTA, _limits(64, 1024, 96, 96, 64, 32)),
-    Arch("sm75", "Turing", (7, 5), _TURING, _limits(64, 1024, 64, 64, 32, 16)),
+    # Its L1 and shared memory serve half a warp a clock: a T4's theory in J19 is 4070 GB/s, and 61.8 bytes are read.
+    Arch("sm75", "Turing", (7, 5), _TURING, _limits(64, 1024, 64, 64, 32, 16, l1=64)),
     Arch("sm80", "Ampere", (8, 0), _AMPERE, _limits(64, 2048, 164, 163, 64, 32)),
     Arch("sm86", "Ampere", (8, 6), _AMPERE, _limits(128, 1024, 100, 99, 48, 16)),
     Arch("sm89", "Ada", (8, 9), _ADA, _limits(128, 1024, 100, 99, 48, 24)),
     Arch("sm90a", "Hopper", (9, 0), _HOPPER, _limits(128, 4096, 228, 227, 64, 32)),
-    Arch("sm100a", "Blackwell", (10, 0), _BLACKWELL, _limits(128, 8192, 228, 227, 64, 32)),
+    # No document says how wide the port to the L2 is. B200N reads 21.2 TB/s by 148 SMs at 1.59 GHz: 90 bytes a clock.
+    Arch("sm100a", "Blackwell", (10, 0), _BLACKWELL, _limits(128, 8192, 228, 227, 64, 32, l2=128)),
     # data/published/cc_op_throughput.csv: twice the exponentials of sm_100 (FA4; NVIDIA's blog on softmax, 2026-02).
-    Arch("sm103a", "Blackwell", (10, 3), _BLACKWELL, _limits(128, 8192, 228, 227, 64, 32, mufu=32)),
-    Arch("sm120a", "Blackwell", (12, 0), _CONSUMER_BLACKWELL, _limits(128, 1024, 100, 99, 48, 24)),
+    Arch("sm103a", "Blackwell", (10, 3), _BLACKWELL, _limits(128, 8192, 228, 227, 64, 32, mufu=32, l2=128)),
+    Arch("sm120a", "Blackwell", (12, 0), _CONSUMER_BLACKWELL, _limits(128, 1024, 100, 99, 48, 24, int32=128)),
     Arch("host", "CPU", (0, 0), frozenset({"host"})),
 )
 

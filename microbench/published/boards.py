@@ -5,10 +5,13 @@ from difflib import get_close_matches
 
 from microbench.errors import UnknownGpu
 from microbench.machine.arch import ARCHS, Arch
+from microbench.machine.tensor import tensor_flops_per_clk
 from microbench.published import Published, load
 from microbench.published.facts import Gpu
+from microbench.published.machines import machine_of
 from microbench.published.names import listed, matching, words
 from microbench.published.reported import Reported, reported
+from microbench.published.verdict import Place
 
 COLUMNS = ("sm_count", "boost_clock_mhz", "mem_bw_gbs", "l2_mib", "tc_bf16_tflops", "tdp_w")
 
@@ -27,6 +30,7 @@ class Board:
     l2_mib: float | None = None
     tc_bf16_tflops: float | None = None  # dense
     tdp_w: float | None = None
+    tensor_flops_per_clk: float | None = None  # of an SM: f16 or bf16 operands, f32 accumulators, dense
     recalled: tuple[str, ...] = ()
     source: str = ""
 
@@ -60,7 +64,8 @@ def known(asked: str, published: Published | None = None) -> Known:
         raise UnknownGpu(f"{asked!r} may be {listed(slugs)}; name one of them.")
     arch = gpus[0].arch if gpus else _by_architecture(asked, [gpu.slug for gpu in named])
     boards = tuple(_board(gpu, tables) for gpu in gpus)
-    rows = reported([(board.slug, board.chip) for board in boards], arch, tables)
+    places = [Place(gpu.slug, gpu.chip, arch, gpu.line == "GeForce") for gpu in gpus]
+    rows = reported(places, tables)
     return Known(asked, arch.name, arch.generation, arch.capability, boards, rows)
 
 
@@ -90,9 +95,11 @@ def _with_memory(gpu: Gpu, tables: Published) -> tuple[str, ...]:
 
 
 def _board(gpu: Gpu, tables: Published) -> Board:
-    spec = tables.spec(gpu.name)
+    spec, machine = tables.spec(gpu.name), machine_of(gpu.name, tables)
+    rate = tensor_flops_per_clk(machine) if machine else None
     if spec is None:
-        return Board(gpu.name, gpu.slug, gpu.chip)
+        return Board(gpu.name, gpu.slug, gpu.chip, tensor_flops_per_clk=rate)
     numbers = {column: spec.number(column) for column in COLUMNS}
     recalled = tuple(column for column in spec.recalled if column in (*COLUMNS, "mem_size_gb"))
+    numbers["tensor_flops_per_clk"] = rate
     return Board(gpu.name, gpu.slug, gpu.chip, spec.mem_size_gb, **numbers, recalled=recalled, source=spec.source)

@@ -108,6 +108,7 @@ class Gpu:
     chip: str
     slug: str = ""
     spec: str = ""
+    line: Literal["", "GeForce"] = ""  # GeForce: the consumer line, whose tensor cores halve f32 accumulators
 
     @property
     def arch(self) -> Arch:
@@ -127,6 +128,7 @@ class Spec:
     sm_count: int | None = None
     base_clock_mhz: float | None = None
     boost_clock_mhz: float | None = None
+    max_clock_mhz: float | None = None  # the driver's highest; that of a GeForce lies a quarter above its boost clock
     mem_type: str = ""
     mem_size_gb: str = ""
     mem_bw_gbs: str = ""
@@ -207,17 +209,18 @@ class Source:
 class Quantity:
     """How a published quantity becomes one of our constants.
 
-    convert: '' multiplies by `factor`; 'per_sm' also divides by the board's SMs; 'share' takes TFLOPS as a share of the
-    board's rated bf16 peak; 'fraction' takes a fraction of peak. scope: 'chip' compares every board with this chip,
-    'sku' only the same board. needs: a flag or a phrase that the row must carry.
+    convert: '' multiplies by `factor`; 'per_sm' also divides by the board's SMs, 'per_clk' by its highest clock,
+    'per_sm_clk' by both; 'share' takes TFLOPS as a share of the board's rated bf16 peak; 'fraction' takes a fraction of
+    peak. scope: 'chip' compares every board with this chip, 'sku' only the same board, and 'bound' none: the row only
+    has to keep the constant's bound. needs: a flag or a phrase that the row must carry.
     """
 
     constant: str
     quantity: str
     factor: float
-    scope: Literal["chip", "sku"]
+    scope: Literal["chip", "sku", "bound"]
     tolerance: Annotated[float, Field(gt=0, lt=0.5)]
-    convert: Literal["", "per_sm", "share", "fraction"] = ""
+    convert: Literal["", "per_sm", "per_clk", "per_sm_clk", "share", "fraction"] = ""
     needs: str = ""
     note: str = ""
 

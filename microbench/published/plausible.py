@@ -1,21 +1,31 @@
-"""Physics against publications: why a published number cannot be right, by the same bounds that our own must keep.
+"""Physics against publications: why a published number cannot be right, by the very bounds that our own rows meet.
 
-`reasons` gives the sentences; a fact whose own flags disown it (Fact.trusted is False) is not asked. The numbers that
-are known to be wrong, data/published/rejected.csv, must each get a reason here, or lie outside our bands.
+Where quantities.csv says that a published quantity is one of our constants, the bound of that constant's own probe is
+asked at the machine of the board (machines.py), through microbench.bounds as for a row of ours, and two figures of one
+source must stand in the order of results/order.py. What no probe measures has its bounds in unmeasured.py. The rest is
+a row against itself: its unit, its sign, its own range.
+
+A fact whose own flags disown it (Fact.trusted is False) is not asked. The numbers that are known to be wrong,
+data/published/rejected.csv, must each get a reason here, or lie outside our bands.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import combinations, product
 
-from microbench.machine.arch import Arch
+import numpy as np
+
+from microbench.bounds import held, loosest
+from microbench.machine.arch import HOST
+from microbench.point import Curves, NoValue, Point
+from microbench.probe import Constant, Metric, Probe
 from microbench.published import Published
-from microbench.published.facts import Fact, Rejected
-
-# A board may run above the clock that its specification is written at.
-SPEC_SLACK = 1.05
-# No dependent ALU result is ready sooner on Volta and later: J18 table 4.1 and H25 read 4 in the stall fields.
-SHORTEST_LATENCY_CYCLES = 4.0
-INTEGER_LANES = 64  # DPX results per clock and SM
+from microbench.published.facts import OTHER_METHOD, Fact, Quantity, Rejected
+from microbench.published.machines import converted, machine_of
+from microbench.published.unmeasured import unmeasured
+from microbench.results.order import in_order
+from microbench.results.profile_constant import ProfileConstant
 
 _SUFFIX_UNITS = {
     "_cycles": {"cycles"},
@@ -38,37 +48,33 @@ _SUFFIX_UNITS = {
     "_flop_per_clk_sm": {"FLOP/clk/SM", "OP/clk/SM"},
     "_inst_per_clk_sm": {"thread-inst/clk/SM", "inst/clk/SM"},
 }
-_BYTES_PER_S = {"MB/s": 1e6, "GB/s": 1e9, "GiB/s": 2.0**30, "TB/s": 1e12}
 _RANGE = re.compile(r"\((?:min|range) ([\d.]+)(?:, max |-)([\d.]+)")
-_SHAPE = re.compile(r"_m(\d+)n(\d+)k(\d+)_(?:f32_|f16_|s32_)?([a-z]+\d+)")
-# Tensor rate of an input type against f16 on the same core, and the column of specs.csv with its rated peak.
-_RATE = {"tf32": 0.5, "f16": 1, "bf16": 1, "fp16": 1, "e4m3": 2, "mxf8": 2, "fp8": 2, "s8": 2, "u8": 2}
-_RATE |= {"s4": 4, "u4": 4, "f4": 4, "mxf4": 4, "nvfp4": 4, "fp4": 4, "b1": 16}
-_PEAK = {"f16": "tc_fp16_fp32acc_tflops", "fp16": "tc_fp16_fp32acc_tflops", "bf16": "tc_bf16_tflops"}
-_PEAK |= {"tf32": "tc_tf32_tflops", "e4m3": "tc_fp8_tflops", "fp8": "tc_fp8_tflops", "s8": "tc_int8_tops"}
+LEVEL = 1.5  # of the flat curve that says where a constant of a probe is read
 
 
-def problems(published: Published) -> tuple[str, ...]:
+def problems(published: Published, probes: Sequence[Probe]) -> tuple[str, ...]:
+    """A sentence for every trusted fact that cannot be right, and for every board and source without a row."""
     found = []
     sources = {source.id for source in published.sources}
     for fact in published.facts:
         if fact.trusted:
-            found += [f"{fact.gpu}, {fact.quantity} = {fact.value:g}: {why}" for why in reasons(fact, published)]
+            why = reasons(fact, published, probes)
+            found += [f"{fact.gpu}, {fact.quantity} = {fact.value:g}: {each}" for each in why]
     cited = [(row.gpu, row.source) for row in published.facts] + [(row.gpu, row.source) for row in published.attention]
     for gpu, source in dict.fromkeys(cited):
         if published.gpu(gpu) is None:
             found.append(f"{gpu} has no row in gpus.csv.")
         if source not in sources:
             found.append(f"{source} has no row in sources.csv.")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys((*found, *out_of_order(published))))
 
 
-def reasons(fact: Fact | Rejected, published: Published) -> tuple[str, ...]:
+def reasons(fact: Fact | Rejected, published: Published, probes: Sequence[Probe]) -> tuple[str, ...]:
     """Why this number cannot be right, whatever its flags say; empty where nothing speaks against it."""
-    return tuple(_reasons(fact, published))
+    return tuple(dict.fromkeys((*_of_itself(fact), *_of_physics(fact, published, tuple(probes)))))
 
 
-def _reasons(fact: Fact | Rejected, published: Published) -> Iterator[str]:
+def _of_itself(fact: Fact | Rejected) -> Iterator[str]:
     if fact.value is None:
         return
     suffix = max((s for s in _SUFFIX_UNITS if fact.quantity.endswith(s)), key=len, default="")
@@ -79,76 +85,74 @@ def _reasons(fact: Fact | Rejected, published: Published) -> Iterator[str]:
     spread = _RANGE.search(fact.conditions)
     if spread and not float(spread[1]) <= fact.value <= float(spread[2]):
         yield f"it lies outside its own range, {spread[1]} to {spread[2]}."
-    arch = _arch(fact.gpu, published)
-    lower = _shortest(fact.quantity, arch)
-    if fact.unit == "cycles" and lower is not None and fact.value * SPEC_SLACK < lower:
-        yield f"no such latency can be below {lower:g} cycles."
-    upper = _highest(fact, arch, published)
-    if upper is not None and fact.value > upper * SPEC_SLACK:
-        yield f"the hardware gives at most {upper:.4g} {fact.unit}."
 
 
-def _arch(gpu_name: str, published: Published) -> Arch | None:
-    gpu = published.gpu(gpu_name)
-    return gpu.arch if gpu else None
+def _of_physics(fact: Fact | Rejected, published: Published, probes: tuple[Probe, ...]) -> Iterator[str]:
+    machine = machine_of(fact.gpu, published)
+    if machine is None or fact.value is None:
+        return
+    ours = [(rule, found) for rule in _rules(fact, published) if (found := _bounded(rule.constant, probes))]
+    for rule, (metric, points) in ours:
+        value = converted(fact, rule, published)
+        why = None if value is None else loosest(metric, value, machine, points).why
+        if why:
+            yield f"as {rule.constant}, {why}."
+    other = None if ours else unmeasured(fact)
+    why = held(other, fact.value, machine, Point()).why if other else None
+    if why:
+        yield f"{why}."
 
 
-def _shortest(quantity: str, arch: Arch | None) -> float | None:
-    """The least latency in cycles: a dependent ALU result, or the time in which the tensor cores can do the work."""
-    if re.match(r"(instr|dpx)_latency_", quantity):
-        return SHORTEST_LATENCY_CYCLES
-    shape = _SHAPE.search(quantity)
-    if shape is None or "latency" not in quantity or "_sp_" in quantity or arch is None or arch.limits is None:
-        return None
-    m, n, k = (int(shape[i]) for i in (1, 2, 3))
-    rate = arch.limits.tensor_f16_flops_per_clk * _RATE.get(shape[4], 4)
-    # mma.sync belongs to one of the SM's four tensor cores, tcgen05 with two CTAs to two SMs.
-    share = 2.0 if "_2sm" in quantity else 0.25 if quantity.startswith("mma_") else 1.0
-    return 2 * m * n * k / (rate * share)
+def _rules(fact: Fact | Rejected, published: Published) -> list[Quantity]:
+    """How the fact becomes constants of ours; what a rule needs to tell two of them apart changes no bound."""
+    return [rule for rule in published.quantities if rule.quantity == fact.quantity]
 
 
-def _highest(fact: Fact | Rejected, arch: Arch | None, published: Published) -> float | None:
-    """The most the hardware can give, in the fact's unit; None where no document says it."""
-    if arch is None or arch.limits is None:
-        return None
-    limits, spec, name = arch.limits, published.spec(fact.gpu), fact.quantity
-    if name.startswith("dpx_throughput_"):
-        return float(INTEGER_LANES)
-    if fact.unit == "B/clk/SM":
-        level = re.match(r"bandwidth_(l1|smem|l2)_", name)
-        widths = {"l1": limits.l1_bytes_per_clk, "smem": limits.smem_bytes_per_clk, "l2": limits.l2_bytes_per_clk}
-        return float(widths[level[1]]) if level else None
-    if fact.unit in ("FMA/clk/SM", "FLOP/clk/SM", "OP/clk/SM"):
-        shape = _SHAPE.search(name)
-        if shape is None or shape[4] not in _RATE:
-            return None
-        flops = limits.tensor_f16_flops_per_clk * _RATE[shape[4]] * (2 if "_sp_" in name else 1)
-        return flops / 2 if fact.unit == "FMA/clk/SM" else flops
-    if spec is None:
-        return None
-    if fact.unit in _BYTES_PER_S:
-        return _bytes_ceiling(name, limits.smem_bytes_per_clk, spec.read("sm_count"), spec.read("boost_clock_mhz"),
-                              spec.read("mem_bw_gbs"), _BYTES_PER_S[fact.unit])  # fmt: skip
-    if fact.unit in ("TFLOPS", "TOPS") and (column := _peak_column(fact)):
-        peak = spec.read(column)
-        return peak * (2 if "_sp_" in name else 1) if peak else None
+@cache
+def _bounded(name: str, probes: tuple[Probe, ...]) -> tuple[Metric, tuple[Point, ...]] | None:
+    """The metric whose value this constant is, and the points that it may be read at; None where there is none."""
+    for probe in (probe for probe in probes if probe.archs != HOST):  # a CPU has constants of the same names
+        for constant in probe.constants:
+            if constant.name == name and (points := _read_at(probe, constant)):
+                return probe.metric(constant.metric), points
     return None
 
 
-def _bytes_ceiling(
-    name: str, width: int, sms: float | None, mhz: float | None, dram_gbs: float | None, unit: float
-) -> float | None:
-    if name.startswith("bandwidth_dram_"):
-        return dram_gbs * 1e9 / unit if dram_gbs else None
-    if name.startswith(("bandwidth_smem_", "bandwidth_l1_")) and "_per_sm" not in name and sms and mhz:
-        return sms * mhz * 1e6 * width / unit
-    return None
+def _read_at(probe: Probe, constant: Constant) -> tuple[Point, ...]:
+    """Where a flat curve of the probe gives its level back; nowhere where the constant is no value of its metric.
+
+    A knee and a slope are none. A plateau may lie at any point.
+    """
+    points = tuple(probe.points())
+    if constant.unit and constant.unit != probe.metric(constant.metric).unit:
+        return ()
+    try:
+        reduced = constant.reduce(Curves(points, np.full((1, len(points)), LEVEL)))
+    except NoValue:  # a flat curve has only one plateau
+        return points
+    if not np.allclose(reduced.per_campaign, LEVEL):
+        return ()
+    return reduced.points or points
 
 
-def _peak_column(fact: Fact | Rejected) -> str | None:
-    if "MXFP8" in fact.conditions:  # twice the rate of fp8 with f32 accumulators on sm_120
-        return None
-    shape = _SHAPE.search(fact.quantity)
-    gemm = re.match(r"gemm_([a-z]+\d+)_tflops", fact.quantity)
-    kind = shape[4] if shape else gemm[1] if gemm else None
-    return _PEAK.get(kind) if kind else None
+def out_of_order(published: Published) -> Iterator[str]:
+    """Constants of one board that contradict one another by every figure that one source gives of them."""
+    groups: dict[tuple[str, str], dict[str, list[ProfileConstant]]] = {}
+    for fact in published.facts:
+        for rule in _rules(fact, published) if fact.trusted else ():
+            other = OTHER_METHOD.intersection(fact.flags) - {rule.needs}
+            value = converted(fact, rule, published)
+            if rule.scope == "bound" or rule.needs not in (*fact.flags, "") or other or value is None:
+                continue
+            of_source = groups.setdefault((fact.gpu, fact.source), {})
+            of_source.setdefault(rule.constant, []).append(_as_ours(rule.constant, value, fact))
+    for (gpu, source), constants in groups.items():
+        for one, two in combinations(constants.values(), 2):
+            said = [in_order(pair)[1] for pair in product(one, two)]
+            if all(said):
+                yield f"{gpu}, {source}: {said[0][0]}"
+
+
+def _as_ours(name: str, value: float, fact: Fact) -> ProfileConstant:
+    cell = {"name": name, "value": value, "low": value, "high": value, "unit": fact.unit, "n": 1}
+    return ProfileConstant.model_validate(cell | {"runs": (), "probe": fact.source, "method": "nvrtc"})

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from microbench.machine.arch import Arch
 from microbench.published import Published
 from microbench.published.verdict import Match, Place, about, documented
 
@@ -32,13 +31,12 @@ class Reported:
     source: str
 
 
-def reported(boards: Sequence[tuple[str, str]], arch: Arch, published: Published) -> tuple[Reported, ...]:
-    """What was published of our constants for these boards, (slug, chip) each, in the order of quantities.csv.
+def reported(places: Sequence[Place], published: Published) -> tuple[Reported, ...]:
+    """What was published of our constants for these boards, in the order of quantities.csv.
 
     Rows that timed something else by their own flags are left out.
     """
     facts = tuple(fact for fact in (*published.facts, *documented(published)) if fact.trusted)
-    places = [Place(slug, chip, arch) for slug, chip in boards]
     found = []
     for constant in dict.fromkeys(rule.constant for rule in published.quantities):
         every = (match for place in places for match in about(constant, facts, place, published))

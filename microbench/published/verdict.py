@@ -21,6 +21,7 @@ from microbench.errors import UnknownArch
 from microbench.machine.arch import Arch, by_name
 from microbench.published import Published, load
 from microbench.published.facts import OTHER_METHOD, Band, Fact, Gpu, Quantity
+from microbench.published.machines import converted
 from microbench.results.profile import Profile
 from microbench.results.profile_constant import TWIN_SUFFIX, ProfileConstant
 
@@ -95,8 +96,10 @@ def compare(profile: Profile, published: Published | None = None) -> tuple[Compa
 
 
 def accept(profile: Profile, published: Published | None = None) -> tuple[Acceptance, ...]:
-    bands = (published or load()).bands
-    return tuple(_accept(band, profile) for band in bands if band.arch == profile.arch and _for_gpu(band, profile))
+    """Every band of the profile's machine and what was measured; a band of the board stands for the architecture's."""
+    every = [band for band in (published or load()).bands if band.arch == profile.arch and _for_gpu(band, profile)]
+    own = {band.constant for band in every if band.gpu}
+    return tuple(_accept(band, profile) for band in every if band.gpu or band.constant not in own)
 
 
 def _for_gpu(band: Band, profile: Profile) -> bool:
@@ -119,6 +122,7 @@ class Place:
     slug: str
     chip: str
     arch: Arch | None
+    geforce: bool = False
 
     @classmethod
     def of(cls, profile: Profile, published: Published) -> "Place":
@@ -129,7 +133,7 @@ class Place:
         same = [gpu for gpu in published.gpus if gpu.compute_capability == arch.capability]
         named = {gpu.chip for gpu in same if _BOARD.fullmatch(_rest(profile.gpu, gpu.slug))}
         chips = named or {gpu.chip for gpu in same}
-        return cls(profile.gpu, chips.pop() if len(chips) == 1 else "", arch)
+        return cls(profile.gpu, chips.pop() if len(chips) == 1 else "", arch, "geforce" in profile.name.lower())
 
     def is_board(self, gpu: Gpu) -> bool:
         """The same model; a cut of it (MIG) has other bandwidths and is not."""
@@ -189,14 +193,16 @@ def _judge(constant: ProfileConstant, best: Match, low: float, high: float) -> t
 def about(name: str, facts: tuple[Fact, ...], machine: Place, published: Published) -> list[Match]:
     """The facts that speak about the constant called `name` on this machine."""
     found = []
-    for rule in (rule for rule in published.quantities if rule.constant == name):
+    for rule in (rule for rule in published.quantities if rule.constant == name and rule.scope != "bound"):
         for fact in (fact for fact in facts if fact.quantity == rule.quantity):
             if rule.needs and rule.needs not in fact.flags and rule.needs not in fact.conditions:
                 continue
             other_board = _other_board(fact.gpu, machine, published)
             if other_board is None or (other_board and rule.scope == "sku"):
                 continue
-            value = _convert(fact, rule, machine, published)
+            if _other_rate(rule, fact.gpu, machine, published):
+                continue
+            value = converted(fact, rule, published)
             if value is not None:
                 found.append(Match(value, fact, rule, other_board))
     return found
@@ -215,21 +221,10 @@ def _other_board(gpu_name: str, machine: Place, published: Published) -> bool | 
     return not machine.is_board(gpu)
 
 
-def _convert(fact: Fact, rule: Quantity, machine: Place, published: Published) -> float | None:
-    """The fact in our constant's unit; None where a specification that it takes was never read in a document."""
-    if fact.value is None:
-        return None
-    value, spec = fact.value * rule.factor, published.spec(fact.gpu)
-    if not rule.convert:
-        return value
-    if rule.convert == "per_sm":
-        sms = spec.read("sm_count") if spec else None
-        return value / sms if sms else None
-    rated = machine.arch.limits.tensor_f16_flops_per_clk if machine.arch and machine.arch.limits else None
-    if rule.convert == "fraction":
-        return value * rated if rated else None
-    peak_tflops = spec.read("tc_bf16_tflops") if spec else None
-    return value / peak_tflops * rated if peak_tflops and rated else None
+def _other_rate(rule: Quantity, gpu_name: str, machine: Place, published: Published) -> bool:
+    """True where the tensor cores of the same chip run at another rate: a GeForce beside a professional board."""
+    gpu = published.gpu(gpu_name)
+    return "_flops_per_" in rule.constant and gpu is not None and (gpu.line == "GeForce") != machine.geforce
 
 
 def documented(published: Published) -> tuple[Fact, ...]:

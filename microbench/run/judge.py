@@ -4,11 +4,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from microbench.bounds import held
 from microbench.errors import sentence
 from microbench.machine.arch import Machine
 from microbench.machine.clock import is_off
-from microbench.probe import Metric, Sample, breaks
-from microbench.results.record import BoundStatus, Record, Status
+from microbench.probe import Metric, Sample
+from microbench.results.record import Record, Status
 from microbench.run.plan import Task
 from microbench.run.wire import Answer
 
@@ -41,11 +42,11 @@ def _judge(run_id: str, task: Task, machine: Machine, answer: Answer, metric: Me
         text = f"{metric.name} is not a number: {sample.value} in [{sample.low}, {sample.high}]"
         return _record(run_id, task, metric, status="failed", reason=text, flags=flags)
     try:
-        lower, upper = metric.bound.at(machine, task.point)
+        bound = held(metric, sample.value, machine, task.point)
     except Exception as error:  # a bound is a probe's own function of machine and point
         text = f"the bound of {metric.name} cannot be computed: {sentence(error, task.probe.file)}"
         return _record(run_id, task, metric, status="failed", reason=text, flags=flags)
-    reason = _reason(metric, sample, lower, upper)
+    reason = bound.why or _outside(metric, sample)
     nominal_hz = None if machine.arch.name == "host" else machine.clock_hz
     return _record(
         run_id,
@@ -58,30 +59,19 @@ def _judge(run_id: str, task: Task, machine: Machine, answer: Answer, metric: Me
         high=sample.high,
         n=sample.n,
         clock_mhz=_finite(sample.clock_mhz),
-        bound_lower=lower,
-        bound_upper=upper,
-        bound=_bound_status(sample.value, lower, upper),
+        bound_lower=bound.lower,
+        bound_upper=bound.upper,
+        bound=bound.status,
         flags=flags,
         cubin_sha256=answer.cubin_sha256,
         registers=answer.registers,
     )
 
 
-def _reason(metric: Metric, sample: Sample, lower: float | None, upper: float | None) -> str | None:
-    if breaks(sample.value, lower, upper):
-        limits = ", ".join(
-            f"{side} {limit:g}" for side, limit in (("at least", lower), ("at most", upper)) if limit is not None
-        )
-        return f"{sample.value:g} {metric.unit} breaks its bound ({limits} {metric.unit}: {metric.bound.why})"
-    if not sample.low <= sample.value <= sample.high:
-        return f"its interval [{sample.low:g}, {sample.high:g}] does not hold its value {sample.value:g} {metric.unit}"
-    return None
-
-
-def _bound_status(value: float, lower: float | None, upper: float | None) -> BoundStatus:
-    if lower is None and upper is None:
-        return "unknown"
-    return "violated" if breaks(value, lower, upper) else "ok"
+def _outside(metric: Metric, sample: Sample) -> str | None:
+    if sample.low <= sample.value <= sample.high:
+        return None
+    return f"its interval [{sample.low:g}, {sample.high:g}] does not hold its value {sample.value:g} {metric.unit}"
 
 
 def _finite(value: float | None) -> float | None:

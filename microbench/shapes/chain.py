@@ -52,9 +52,9 @@ def limit(pick: Callable[[Limits], float]) -> Callable[[Machine, Point], float |
 Cycles = Callable[[Machine, Point], float | None]
 
 
-def latency_metric(why: str, least_cycles: float) -> Metric:
+def latency_metric(why: str, least_cycles: float | Cycles) -> Metric:
     """latency_cycles, at least `least_cycles`. Inside the SM a time says nothing more: it is cycles over the clock."""
-    return cycles_metric("latency", why, lambda *_: least_cycles)
+    return cycles_metric("latency", why, least_cycles if callable(least_cycles) else lambda *_: least_cycles)
 
 
 def cycles_metric(prefix: str, why: str, least: Cycles) -> Metric:
@@ -75,7 +75,13 @@ CHAINED_WITHIN = 1e-4
 
 
 def chain_latency(
-    asks: str, opcode: str, least_cycles: float, constant: str, *, step: Step, archs: tuple[str, ...] = CUDA
+    asks: str,
+    opcode: str,
+    least_cycles: Callable[[Limits], float],
+    constant: str,
+    *,
+    step: Step,
+    archs: tuple[str, ...] = CUDA,
 ) -> Probe:
     """Latency of one operation: the slope between CHAIN and 2 x CHAIN dependent ones, one warp on every SM."""
 
@@ -100,7 +106,7 @@ def chain_latency(
     return Probe(
         asks=asks,
         archs=archs,
-        metrics=(latency_metric(why, least_cycles),),
+        metrics=(latency_metric(why, limit(least_cycles)),),
         builds=builds,
         run=run,
         constants=(Constant(f"{constant}_latency_cycles", "latency_cycles", at()),),

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microbench.machine.arch import Machine
+from microbench.machine.tensor import tensor_flops_per_clk
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point
 from microbench.probe import Axis, Bound, Metric, Overhead, Sample
@@ -91,10 +92,11 @@ def nothing_left(out: Any, threads: int) -> Expected:
 
 
 def tensor_cycles(flops: float) -> Cycles:
-    """Cycles that one SM's tensor cores need for `flops`, dense."""
+    """Cycles that one SM's tensor cores need for `flops` of 16-bit operands and f32 accumulators, dense."""
 
     def at(machine: Machine, _: Point) -> float | None:
-        return flops / machine.arch.limits.tensor_f16_flops_per_clk if machine.arch.limits else None
+        rate = tensor_flops_per_clk(machine)
+        return flops / rate if rate else None
 
     return at
 

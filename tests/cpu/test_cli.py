@@ -191,14 +191,17 @@ def test_two_machines_are_compared_constant_by_constant(data, capsys):
     save("one", constant("a_cycles", 10.0), constant("b_cycles", 10.0, low=9.0, high=11.0), constant("c_cycles", 1.0))
     save("two", constant("a_cycles", 20.0), constant("b_cycles", 10.5, low=10.4, high=12.0), constant("d_cycles", 1.0))
     code, out, _ = call(capsys, "compare", "one", "two", "--json")
-    rows = {row["constant"]: (row["ratio"], row["standing"]) for row in json.loads(out)}
-    assert code == 0
+    told = json.loads(out)
+    rows = {row["constant"]: (row["ratio"], row["standing"]) for row in told["pairs"]}
+    assert code == 1, "something is slower"
     assert rows == {
-        "a_cycles": (2.0, "higher"),
-        "b_cycles": (1.05, "same"),
-        "c_cycles": (None, "only here"),
-        "d_cycles": (None, "only there"),
+        "a_cycles": (2.0, "SLOWER"),
+        "b_cycles": (1.05, "AMBIGUOUS"),
+        "c_cycles": (None, "ONLY HERE"),
+        "d_cycles": (None, "ONLY THERE"),
     }
+    assert told["counts"] == {"SLOWER": 1, "AMBIGUOUS": 1, "ONLY HERE": 1, "ONLY THERE": 1}
+    assert call(capsys, "compare", "one", "one")[0] == 0
 
 
 @pytest.mark.parametrize(("cycles", "verdict"), [(32.5, "agrees"), (68.0, "disagrees")])

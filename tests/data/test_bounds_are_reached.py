@@ -9,15 +9,14 @@ from microbench import paths
 from microbench.machine.arch import Machine, by_name
 from microbench.point import Point
 from microbench.probes import discover
-from microbench.results.record import Run, read
+from microbench.results.record import MEASURED, Run, read
 
 RUNS = sorted((paths.SHIPPED / "runs").glob("h[12]00-*/*.jsonl"))
 # By value over upper bound, or lower bound over value, of the best point: 0.94 and more of every rate, 0.37 to 1 of
 # every latency. What stays further below does so for a reason.
 RATE, LATENCY = 0.9, 0.36
 FURTHER = {
-    # On Hopper only wgmma feeds the tensor cores in full, and the first H100 run calls its fastest rows throttled.
-    "mma_sync_throughput": 0.45,
+    "mma_sync_throughput": 0.45,  # on Hopper only wgmma feeds the tensor cores in full
     "mma_sync_latency": 0.15,  # one product of one warp: the bound is the tensor core's time for it
     "l2_visible_size": 0.05,  # its ladder begins beyond L1, and the bound is L1's
     "launch_latency": 0.0,  # more than nothing is all that is known
@@ -41,7 +40,8 @@ def _reached(path: str) -> dict[tuple[str, str], float]:
     run, found = _run(path), defaultdict[tuple[str, str], float](float)
     machine, probes = _machine(run), {probe.name: probe for probe in discover()}
     for row in run.records:
-        if row.status != "ok" or row.value is None or row.probe not in probes:
+        declared = {metric.name for metric in probes[row.probe].metrics} if row.probe in probes else set()
+        if row.status not in MEASURED or row.value is None or row.metric not in declared:  # runs outlive probes
             continue
         lower, upper = probes[row.probe].metric(row.metric).bound.at(machine, Point(tuple(row.point.items())))
         shares = [row.value / upper if upper else 0.0, lower / row.value if lower else 0.0]

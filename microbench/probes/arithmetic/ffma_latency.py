@@ -6,6 +6,6 @@ PROBE = chain_latency(
     asks="How many cycles after an FFMA can another one use its result?",
     opcode="FFMA",
     step=lambda x, a, b: x * a + b,
-    least_cycles=2,  # one warp may issue every second cycle at best (16-lane halves before sm_86)
+    least_cycles=lambda limits: limits.alu_latency_cycles,
     constant="ffma",
 )

@@ -96,7 +96,7 @@ def twin(flight: int, threads: int) -> Callable[..., None]:
     return kernel
 
 
-PORT = "64 bytes per clock and SM"
+PORT = "the port of an SM: 64 bytes a clock, 128 on Blackwell"
 SCATTERED: dict[str, Value] = {"footprint_bytes": HEADLINE, "order": "scattered"}
 SHARED: dict[str, Value] = {"footprint_bytes": HEADLINE, "order": "shared"}
 

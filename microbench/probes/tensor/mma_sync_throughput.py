@@ -6,6 +6,7 @@ On Hopper it stays near two thirds of the peak (62 to 66 % on H100 and H800): on
 import numpy as np
 
 from microbench.machine.arch import with_feature
+from microbench.machine.tensor import tensor_flops_per_clk
 from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
 from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample
@@ -43,9 +44,9 @@ def run(bench: Bench, point: Point) -> list[Sample]:
     operands = bench.array(mma_operands("bf16", point["inputs"], threads, ilp))
     out = bench.empty(4 * threads * sms)
     flops_a_trip = float(warps * PER_TRIP * FLOPS)
-    limits = bench.machine.arch.limits
-    assert limits is not None
-    trips = round(CYCLES_A_LAUNCH * limits.tensor_f16_flops_per_clk / flops_a_trip / 4)
+    rate = tensor_flops_per_clk(bench.machine)
+    assert rate is not None
+    trips = round(CYCLES_A_LAUNCH * rate / flops_a_trip / 4)
 
     def launch(n: int) -> Launch:
         expects = (nothing_left(out, threads * sms),)
