@@ -22,7 +22,7 @@ from microbench.results import record
 from microbench.results.doubt import Doubt
 from microbench.results.record import FULL_CAMPAIGNS, Environment, Finished, Record, Run
 from microbench.run import environment, judge, lock, plan, remote
-from microbench.run.plan import Task
+from microbench.run.plan import Plan, Task
 from microbench.run.remote import RemoteWorker, WorkerLost
 
 # A probe that takes its worker down so often will do so again: what is left of it is not tried.
@@ -87,7 +87,9 @@ def run(options: Options) -> Outcome:
             wanted = environment.describe(hello, options.quick, options.only, options.campaigns, options.folders)
             found = None if options.fresh else unfinished(wanted)
             path = found.path if found else _new_file(wanted)
-            suite = Suite(options, path, (found.environment if found else wanted).run_id, hello.machine, worker)
+            run_id = (found.environment if found else wanted).run_id
+            planned = Plan(run_id, options.chosen, hello.machine, options.campaigns, options.quick)
+            suite = Suite(options, path, planned, worker)
         except BaseException:
             worker.kill()
             raise
@@ -124,16 +126,21 @@ class Suite:
 
     options: Options
     path: Path
-    run_id: str
-    machine: Machine
+    plan: Plan
     worker: RemoteWorker | None
     breakages: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def run_id(self) -> str:
+        return self.plan.run_id
+
+    @property
+    def machine(self) -> Machine:
+        return self.plan.machine
+
     def go(self, done: set[plan.Key]) -> None:
         options = self.options
-        campaigns = [
-            list(plan.tasks(options.chosen, self.machine, number, options.quick)) for number in range(options.campaigns)
-        ]
+        campaigns = [self.plan.tasks(number) for number in range(options.campaigns)]
         try:
             with watching(sum(map(len, campaigns))) as watcher:
                 if done:
@@ -163,7 +170,7 @@ class Suite:
             if not doubts:
                 return
             mine = [probe for probe in options.chosen if probe.name in {doubt.probe for doubt in doubts}]
-            tasks = list(plan.tasks(mine, self.machine, options.campaigns + number, options.quick))
+            tasks = self.plan.tasks(options.campaigns + number, mine)
             with watching(len(tasks)) as watcher:
                 watcher.say(
                     f"{si.counted(len(doubts), 'constant')} in doubt, the first {doubts[0]}. Measuring "
@@ -175,7 +182,7 @@ class Suite:
     def _write_unsupported(self, done: set[plan.Key]) -> None:
         rows = [
             judge.refused(self.run_id, task, "unsupported", reason)
-            for task, reason in plan.unsupported(self.options.chosen, self.machine)
+            for task, reason in self.plan.unsupported()
             if task.key not in done
         ]
         if rows:
