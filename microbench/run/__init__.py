@@ -22,7 +22,7 @@ from microbench.results import record
 from microbench.results.doubt import Doubt
 from microbench.results.record import FULL_CAMPAIGNS, Environment, Finished, Record, Run
 from microbench.run import environment, judge, lock, plan, remote
-from microbench.run.plan import Plan, Task
+from microbench.run.plan import Key, Plan, Task
 from microbench.run.remote import RemoteWorker, WorkerLost
 
 # A probe that takes its worker down so often will do so again: what is left of it is not tried.
@@ -138,7 +138,7 @@ class Suite:
     def machine(self) -> Machine:
         return self.plan.machine
 
-    def go(self, done: set[plan.Key]) -> None:
+    def go(self, done: set[Key]) -> None:
         options = self.options
         campaigns = [self.plan.tasks(number) for number in range(options.campaigns)]
         try:
@@ -159,7 +159,7 @@ class Suite:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         files.append(self.path, Finished(run_id=self.run_id, finished_utc=now))
 
-    def _again(self, done: set[plan.Key]) -> None:
+    def _again(self, done: set[Key]) -> None:
         """More campaigns, of the probes whose constants are in doubt: what was measured stays, and no longer decides.
 
         A campaign of its own, later and whole: to repeat only the rows that stand out would make the interval a lie.
@@ -179,7 +179,7 @@ class Suite:
                 )
                 self._campaign(tasks, done, watcher, f"again {number + 1}/{options.retries}")
 
-    def _write_unsupported(self, done: set[plan.Key]) -> None:
+    def _write_unsupported(self, done: set[Key]) -> None:
         rows = [
             judge.refused(self.run_id, task, "unsupported", reason)
             for task, reason in self.plan.unsupported()
@@ -188,7 +188,7 @@ class Suite:
         if rows:
             files.append(self.path, *rows)
 
-    def _campaign(self, tasks: Iterable[Task], done: set[plan.Key], watcher: Watcher, stage: str) -> None:
+    def _campaign(self, tasks: Iterable[Task], done: set[Key], watcher: Watcher, stage: str) -> None:
         for task in tasks:
             if task.key not in done:
                 watcher.doing(stage, task.probe.name)
