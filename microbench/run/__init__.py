@@ -7,7 +7,7 @@ A worker that hangs or dies costs the one point it was at: the row is `failed` w
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from microbench.probe import Probe
 from microbench.results import record
 from microbench.results.doubt import Doubt
 from microbench.results.record import FULL_CAMPAIGNS, Environment, Finished, Record, Run
-from microbench.run import environment, judge, lock, plan, remote
+from microbench.run import ahead, environment, judge, lock, plan, remote
 from microbench.run.plan import Key, Plan, Task
 from microbench.run.remote import RemoteWorker, WorkerLost
 
@@ -140,8 +140,10 @@ class Suite:
 
     def go(self, done: set[Key]) -> None:
         options = self.options
-        campaigns = [self.plan.tasks(number) for number in range(options.campaigns)]
         try:
+            built = ahead.build(options.chosen, self.machine, options.quick, options.folders, print_line)
+            self.plan = replace(self.plan, lacking=built.lacking)
+            campaigns = [self.plan.tasks(number) for number in range(options.campaigns)]
             with watching(sum(map(len, campaigns))) as watcher:
                 if done:
                     watcher.say(f"Continuing the interrupted run {self.run_id}; --fresh starts anew.")
