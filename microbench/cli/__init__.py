@@ -19,8 +19,9 @@ from microbench.probe import Probe
 from microbench.probes import discover
 from microbench.results import derive
 from microbench.results.doubt import doubts, told
+from microbench.results.frame import load_runs
 from microbench.results.profile import Profile, available
-from microbench.results.record import load_runs, run_files
+from microbench.results.record import run_files
 
 
 def profiles(incomplete: str) -> list[str]:

@@ -84,12 +84,14 @@ def run(options: Options) -> Outcome:
         worker = remote.start(options.device, options.quick, options.folders)
         try:
             hello = worker.hello
-            wanted = environment.describe(hello, options.quick, options.only, options.campaigns, options.folders)
+            wanted = environment.describe(
+                hello, options.quick, options.only, options.campaigns, options.folders, options.chosen
+            )
             found = None if options.fresh else unfinished(wanted)
             path = found.path if found else _new_file(wanted)
-            run_id = (found.environment if found else wanted).run_id
-            planned = Plan(run_id, options.chosen, hello.machine, options.campaigns, options.quick)
-            suite = Suite(options, path, planned, worker)
+            told = found.environment if found else wanted
+            planned = Plan(told.run_id, options.chosen, hello.machine, options.campaigns, options.quick)
+            suite = Suite(options, path, told, planned, worker)
         except BaseException:
             worker.kill()
             raise
@@ -126,6 +128,7 @@ class Suite:
 
     options: Options
     path: Path
+    environment: Environment
     plan: Plan
     worker: RemoteWorker | None
     breakages: Counter[str] = field(default_factory=Counter)
@@ -188,13 +191,13 @@ class Suite:
             if task.key not in done
         ]
         if rows:
-            files.append(self.path, *rows)
+            record.append(self.path, self.environment, *rows)
 
     def _campaign(self, tasks: Iterable[Task], done: set[Key], watcher: Watcher, stage: str) -> None:
         for task in tasks:
             if task.key not in done:
                 watcher.doing(stage, task.probe.name)
-                files.append(self.path, *self._measure(task))
+                record.append(self.path, self.environment, *self._measure(task))
             watcher.finished()
         self._end_worker(kill=False)
 

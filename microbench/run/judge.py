@@ -6,6 +6,7 @@ from typing import Any
 
 from microbench.errors import sentence
 from microbench.machine.arch import Machine
+from microbench.point import Values
 from microbench.probe import Metric, Sample, breaks
 from microbench.results.record import BoundStatus, Record, Status
 from microbench.run.plan import Task
@@ -63,6 +64,7 @@ def _judge(run_id: str, task: Task, machine: Machine, answer: Answer, metric: Me
         flags=flags,
         cubin_sha256=answer.cubin_sha256,
         registers=answer.registers,
+        values=_map(sample.values),
     )
 
 
@@ -92,6 +94,13 @@ def _bound_status(value: float, lower: float | None, upper: float | None) -> Bou
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
+
+
+def _map(values: Values | None) -> Values | None:
+    """A map with None in the place of what is no number: JSON has no NaN."""
+    if values is None:
+        return None
+    return tuple(tuple(map(_finite, each)) if isinstance(each, tuple) else _finite(each) for each in values)  # type: ignore[return-value]
 
 
 def _record(run_id: str, task: Task, metric: Metric, **fields: Any) -> Record:

@@ -31,6 +31,7 @@ class Answer:
     cubin_sha256: str | None = None
     registers: int | None = None
     reason: str | None = None
+    seconds: float | None = None  # wall time of the point
     broken: bool = False  # the worker must not be used again: its GPU context may be broken
 
 

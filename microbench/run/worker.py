@@ -6,6 +6,7 @@ Started by remote.py as `python -m microbench.run.worker <pipe> <device> <full|q
 import ctypes
 import signal
 import sys
+import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -42,14 +43,19 @@ def main(arguments: list[str]) -> None:
 
 def answer(device: Device, probe: Probe, ask: wire.Ask, quick: bool) -> wire.Answer:
     """Measure one point; every exception becomes a reason."""
+    started = time.perf_counter()
+
+    def spent() -> float:
+        return time.perf_counter() - started
+
     try:
         bench = open_bench(device, probe, ask.method, quick)
         samples = tuple(probe.run(bench, ask.point))
         built = getattr(bench, "build_info", lambda: None)()
         cubin, registers = built or (None, None)
-        return wire.Answer(samples, device.flags(), cubin, registers)
+        return wire.Answer(samples, device.flags(), cubin, registers, seconds=spent())
     except Exception as error:  # a probe may raise anything, and the suite must go on
-        return wire.Answer(reason=sentence(error, probe.file), broken=_breaks_context(error))
+        return wire.Answer(reason=sentence(error, probe.file), seconds=spent(), broken=_breaks_context(error))
 
 
 def _breaks_context(error: Exception) -> bool:
