@@ -1,4 +1,4 @@
-"""`python -m microbench run|list|show|check|compare|profile|report`: one verb, one screen; `--json` on every one.
+"""`python -m microbench run|list|show|check|compare|profile|report|export`: a verb, a screen; `--json` on every one.
 
 Exit codes: 0 done; 1 it could not be done, or nothing was measured; 2 a name or option that does not exist; 130 Ctrl-C.
 """
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from microbench import console
-from microbench.cli import check, measuring
+from microbench.cli import check, exporting, measuring
 from microbench.console import Folders, Json
 from microbench.console.si import counted
 from microbench.errors import DataError, EnvironmentLacks, InputError, SmscopeError
@@ -41,6 +41,7 @@ app = typer.Typer(
 
 app.command()(measuring.run)
 app.command()(check.check)
+app.command()(exporting.export)
 
 
 @app.command("list")
