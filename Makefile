@@ -26,7 +26,7 @@ KERNELS = $(shell find microbench attention -name '*.cu' -o -name '*.cuh' -o -na
 CORES := --numprocesses auto --maxprocesses 16 --dist loadfile
 UV = $(or $(shell command -v uv),.venv-uv/bin/uv)
 LOCK = UV_CUSTOM_COMPILE_COMMAND="make lock" $(UV) pip compile --quiet --universal --python-version 3.11 \
-	--annotation-style line $(ARGS) pyproject.toml
+	--annotation-style line --extra parquet $(ARGS) pyproject.toml
 NOTEBOOKS = $(wildcard notebooks/[0-9]*.py)
 
 .PHONY: help bench doctor check report profile test test-all test-gpu lint format lab notebooks wheel lock stamp clean

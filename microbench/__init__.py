@@ -3,8 +3,8 @@
 from microbench import needs
 
 with needs.one_sentence():
+    from microbench.results.frame import load_runs
     from microbench.results.profile import Profile
-    from microbench.results.record import load_runs
 
 __all__ = ["Profile", "load_runs"]
 # What tells this package from others of its name (smscope/ours.py).

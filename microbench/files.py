@@ -3,7 +3,7 @@
 import errno
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -54,8 +54,13 @@ def read(file: Path, kind: type[Row], again: str) -> tuple[Row, ...]:
 
 
 def append(path: Path, *rows: Frozen) -> None:
+    """Write all these rows, a line each, or none: see append_lines."""
+    append_lines(path, [row.model_dump_json(exclude_none=True) for row in rows])
+
+
+def append_lines(path: Path, rows: Sequence[str]) -> None:
     """Write all these lines or none: a failed write is cut back to the last whole line, and raised as DataError."""
-    lines = "".join(row.model_dump_json(exclude_none=True) + "\n" for row in rows).encode()
+    lines = "".join(f"{row}\n" for row in rows).encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Value = int | float | str
+# A map: a value for each SM, or a row of them for each partner; None where there is none.
+Values = tuple[float | None, ...] | tuple[tuple[float | None, ...], ...]
 
 
 @dataclass(frozen=True)

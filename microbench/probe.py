@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from microbench.machine.arch import Arch, Machine
-from microbench.point import Point, Reducer, Value
+from microbench.point import Point, Reducer, Value, Values
 
 # A value may exceed its bound by what the clock's own jitter adds, and no more: a value of 1.05 times it is refused.
 BOUND_SLACK = 1.02
@@ -160,7 +160,10 @@ class Twin:
 
 @dataclass(frozen=True)
 class Sample:
-    """What one point gave in one campaign: the median of `n` repeats and their spread."""
+    """What one point gave in one campaign: the median of `n` repeats and their spread.
+
+    values      a map instead, a value for each SM or a row of them for each partner; value, low and high sum it up
+    """
 
     metric: str
     value: float
@@ -169,6 +172,7 @@ class Sample:
     n: int
     clock_mhz: float | None = None
     flags: tuple[str, ...] = ()
+    values: Values | None = None
 
 
 @dataclass(frozen=True)

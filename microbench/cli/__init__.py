@@ -1,4 +1,4 @@
-"""`python -m microbench run|doctor|list|show|check|compare|profile|report`: one verb, one screen, `--json` on each.
+"""`python -m microbench run|doctor|list|show|check|compare|profile|report|export`: a verb, a screen; `--json` on each.
 
 Exit codes: 0 done; 1 it could not be done, or nothing was measured; 2 a name or option that does not exist; 130 Ctrl-C.
 """
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from microbench import console
-from microbench.cli import check, doctor, measuring
+from microbench.cli import check, doctor, exporting, measuring
 from microbench.console import Folders, Json
 from microbench.console.si import counted
 from microbench.errors import DataError, EnvironmentLacks, InputError, SmscopeError
@@ -19,8 +19,9 @@ from microbench.probe import Probe
 from microbench.probes import discover
 from microbench.results import derive
 from microbench.results.doubt import doubts, told
+from microbench.results.frame import load_runs
 from microbench.results.profile import Profile, available
-from microbench.results.record import load_runs, run_files
+from microbench.results.record import run_files
 
 
 def profiles(incomplete: str) -> list[str]:
@@ -41,6 +42,7 @@ app = typer.Typer(
 app.command()(measuring.run)
 app.command()(check.check)
 app.command()(doctor.doctor)
+app.command()(exporting.export)
 
 
 @app.command("list")

@@ -98,7 +98,7 @@ def _summary(
 ) -> dict[str, object]:
     environment = outcome.run.environment
     failed = [row.model_dump(mode="json", exclude_none=True) for row in outcome.run.records if row.status == "failed"]
-    unsupported = {row.probe: row.reason for row in outcome.run.records if row.status == "unsupported"}
+    unsupported = {_titled(row): row.reason for row in outcome.run.records if row.status == "unsupported"}
     return {
         "gpu": environment.gpu,
         "run": environment.run_id,
@@ -165,6 +165,11 @@ def troubles(records: Iterable[Record]) -> list[str]:
             told.setdefault((row.status, row.reason or ""), []).append(row)
     sentences = []
     for (status, reason), rows in sorted(told.items()):
-        probes = sorted({row.probe if row.method != "numba" else f"{row.probe} (numba)" for row in rows})
+        probes = sorted(set(map(_titled, rows)))
         sentences.append(f"{status}, {counted(len(rows), 'row')}: {reason}: {', '.join(probes)}")
     return sentences
+
+
+def _titled(row: Record) -> str:
+    """The probe, and its second method where that gave the row."""
+    return row.probe if row.method != "numba" else f"{row.probe} (numba)"

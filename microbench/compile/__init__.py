@@ -175,6 +175,12 @@ def compile_all(sources: Sequence[Source]) -> tuple[Cubin | SmscopeError, ...]:
     return tuple(made[at] for at in range(len(sources)))
 
 
+def is_kept(source: Source) -> bool:
+    """True where the cache holds the cubin of this source, so that no compiler is needed. Raises DataError."""
+    kept = cache.read(_key(source, source.headers))
+    return kept is not None and not _outdated(kept[1], source.nvrtc)
+
+
 def _cubin(source: Source, image: bytes, entry: cache.Entry, from_cache: bool) -> Cubin:
     return cached(image, entry, source.arch, source.kernel, source.nvrtc, source.flags, from_cache)
 

@@ -8,7 +8,7 @@ import inspect
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from microbench import sass
 from microbench.compile import Cubin, cache, cached
 from microbench.compile.nvrtc import DEFAULT, matches
-from microbench.errors import BuildError, DataError, EnvironmentLacks
+from microbench.errors import BuildError, DataError, EnvironmentLacks, SmscopeError
 from microbench.machine.arch import Arch
 from microbench.paths import PACKAGE
 from microbench.probe import Build, Probe, Twin
@@ -38,24 +38,72 @@ _ENVIRONMENT = re.compile(r"^\.common \.global [^\n]*NumbaEnv[^\n]*\n", re.MULTI
 _ADDRESS_SIZE = ".address_size 64\n"
 
 
+Made = tuple[Probe, Build]
+
+
 def compile_twin(probe: Probe, build: Build, arch: Arch) -> Cubin:
     """The Numba kernel of one build of a probe, from the cache or compiled: compile_probe of the second method.
 
     Cubin.nvrtc holds the toolkit that numba-cuda compiled with (nvJitLink's version). Raises BuildError where the
     kernel does not compile, EnvironmentLacks where numba-cuda or its toolkit is needed and absent, DataError.
     """
-    name = build.kernel or probe.name
+    (made,) = compile_twins(((probe, build),), arch)
+    if isinstance(made, SmscopeError):
+        raise made
+    return made
+
+
+def compile_twins(todo: Sequence[Made], arch: Arch) -> tuple[Cubin | SmscopeError, ...]:
+    """Every kernel compiled, or taken from the cache; in its place the error where one cannot be.
+
+    One nvdisasm reads all that is new, as in compile_all.
+    """
+    made: dict[int, Cubin | SmscopeError] = {}
+    fresh: list[tuple[int, str, bytes, cache.Entry]] = []
+    for at, (probe, build) in enumerate(todo):
+        try:
+            key, kept = _kept(probe, build, arch)
+            if kept is None:
+                fresh.append((at, key, *build_image(_twin(probe), build, _name(probe, build), arch)))
+            else:
+                made[at] = _cubin(probe, build, arch, *kept, from_cache=True)
+        except SmscopeError as error:
+            made[at] = error
+    try:
+        codes = [cubin.text(image, _name(*todo[at])).code for at, _, image, _ in fresh]
+        for (at, key, image, entry), listing in zip(fresh, sass.disassemble_all(codes, arch), strict=True):
+            whole = entry.model_copy(update={"listing": listing})
+            cache.write(key, image, whole)
+            made[at] = _cubin(*todo[at], arch, image, whole, from_cache=False)
+    except SmscopeError as error:
+        made.update({at: error for at, *_ in fresh if at not in made})
+    return tuple(made[at] for at in range(len(todo)))
+
+
+def is_kept(probe: Probe, build: Build, arch: Arch) -> bool:
+    """True where the cache holds this kernel, so that no compiler is needed. Raises BuildError, DataError."""
+    return _kept(probe, build, arch)[1] is not None
+
+
+def _twin(probe: Probe) -> Twin:
     if probe.twin is None:
         raise BuildError(f"{probe.name} has no Numba kernel; measure it by the method nvrtc.")
-    flags = _flags(build, arch)
-    key = _key(probe.twin, name, flags)
+    return probe.twin
+
+
+def _name(probe: Probe, build: Build) -> str:
+    return build.kernel or probe.name
+
+
+def _kept(probe: Probe, build: Build, arch: Arch) -> tuple[str, tuple[bytes, cache.Entry] | None]:
+    """(key, what the cache holds of it that still counts)."""
+    key = _key(_twin(probe), _name(probe, build), _flags(build, arch))
     kept = cache.read(key)
-    if kept is not None and _outdated(kept[1]):
-        kept = None
-    image, entry = kept or _compile(probe.twin, build, name, arch)
-    if kept is None:
-        cache.write(key, image, entry)
-    return cached(image, entry, arch, name, DEFAULT, flags, kept is not None)
+    return key, None if kept is not None and _outdated(kept[1]) else kept
+
+
+def _cubin(probe: Probe, build: Build, arch: Arch, image: bytes, entry: cache.Entry, from_cache: bool) -> Cubin:
+    return cached(image, entry, arch, _name(probe, build), DEFAULT, _flags(build, arch), from_cache)
 
 
 def _outdated(entry: cache.Entry) -> bool:
@@ -79,14 +127,14 @@ def _key(twin: Twin, name: str, flags: tuple[str, ...]) -> str:
     return cache.digest(json.dumps(parts).encode())
 
 
-def _compile(twin: Twin, build: Build, name: str, arch: Arch) -> tuple[bytes, cache.Entry]:
+def build_image(twin: Twin, build: Build, name: str, arch: Arch) -> tuple[bytes, cache.Entry]:
+    """(image, its entry, which has no listing yet). Raises BuildError, EnvironmentLacks."""
     started = time.perf_counter()
     image, log = _link(_ptx(twin, build, name, arch), name, arch, _flags(build, arch))
     seconds = time.perf_counter() - started
     used = cubin.resources(image, name, log)
     told = f"numba-cuda {metadata.version('numba-cuda')}, numba {metadata.version('numba')}\n{log}"
-    listing = sass.disassemble(image, name, arch)
-    return image, cache.entry_of(image, used, _linker_version(), told, listing, seconds)
+    return image, cache.entry_of(image, used, _linker_version(), told, "", seconds)
 
 
 def _ptx(twin: Twin, build: Build, name: str, arch: Arch) -> str:

@@ -47,6 +47,16 @@ def choose(wanted: str | None = None) -> Found:
     return Found(f"cuda:{int(index or 0)}", f"found {gpus[int(index or 0)]}")
 
 
+def prepare(name: str) -> None:
+    """Import what `open_device` needs, and touch no device. Raises EnvironmentLacks where CuPy is absent."""
+    if name == "host":
+        import microbench.device.host  # noqa: F401
+    elif not name.startswith(EMULATED):
+        from microbench.device.cuda import load_cupy
+
+        load_cupy()
+
+
 def open_device(name: str) -> Device:
     """Open 'host', 'cuda:N' or 'emulated:sm100a' in this process. Raises DeviceError, EnvironmentLacks, UnknownArch."""
     if name == "host":

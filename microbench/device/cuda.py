@@ -29,22 +29,28 @@ class Calibration:
     clock_overhead_cycles: float
 
 
+def load_cupy() -> Any:
+    """CuPy, imported: 1 to 3 s, and no context on any GPU. Raises EnvironmentLacks."""
+    # NVML's order, so that the GPU described by NVML is the GPU measured.
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    try:
+        import cupy
+    except ImportError as error:
+        raise EnvironmentLacks(
+            "CuPy is not installed, so no GPU can be measured; `make bench` installs it, or `pip install "
+            "cupy-cuda13x` (cupy-cuda12x for a driver of CUDA 12)."
+        ) from error
+    return cupy
+
+
 class CudaDevice:
     """The `index`-th visible GPU. Raises EnvironmentLacks without CuPy, DeviceError where the GPU does not answer."""
 
     kind: Kind = "cuda"
 
     def __init__(self, index: int) -> None:
-        # NVML's order, so that the GPU described by NVML is the GPU measured.
-        os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-        try:
-            import cupy
-        except ImportError as error:
-            raise EnvironmentLacks(
-                "CuPy is not installed, so no GPU can be measured; `make bench` installs it, or `pip install "
-                "cupy-cuda13x` (cupy-cuda12x for a driver of CUDA 12)."
-            ) from error
-        self.cupy = cupy
+        self.cupy = cupy = load_cupy()
+        nvml.hold()  # a question for each point: each would open and shut it
         self.gpu = nvml.visible_gpus()[index]
         with self.guard("open"):
             cupy.cuda.Device(index).use()

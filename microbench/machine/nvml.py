@@ -9,7 +9,7 @@ import math
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +63,18 @@ def _nvml() -> Iterator[Any]:
         yield pynvml
     finally:
         pynvml.nvmlShutdown()
+
+
+def hold() -> None:
+    """Keep NVML open until this process ends; nothing where there is none.
+
+    NVML counts its users and shuts down with the last (nvmlInit_v2): a session inside this one is only counted, where
+    each would take 10 ms and more, and a second on a GPU without the persistence daemon.
+    """
+    with suppress(Exception):  # as in visible_gpus
+        import pynvml
+
+        pynvml.nvmlInit()
 
 
 def _handles(nvml: Any) -> list[tuple[int, Any]]:

@@ -9,6 +9,14 @@ if TYPE_CHECKING:
     from microbench.probe import Probe
 
 
+def prepare(device: str) -> None:
+    """Import what `open_bench` needs for a device of this name ('host', 'cuda:N')."""
+    if device == "host":
+        import microbench.measure.host
+    elif device.startswith("cuda"):
+        import microbench.measure.cuda  # noqa: F401
+
+
 def open_bench(device: "Device", probe: "Probe", method: str, quick: bool) -> Any:
     """What `probe.run` measures with on an open device: CudaBench, HostBench or EmulatedBench.
 

@@ -7,7 +7,7 @@ A constant that is in doubt there (ProfileConstant.doubtful) is taken from the b
 Campaigns that something disturbed ('busy', 'stolen', 'clock-moved') are set aside where enough others are left.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,7 +90,8 @@ def reduce_runs(runs: Sequence[Run], probes: Iterable[Probe], board: str | None 
         if not any(row.probe == probe.name for run in runs for row in run.records):
             problems.extend([f"{probe.name} is in no run."] if probe.constants else [])
             continue
-        for constant in (*probe.constants, *_twins(probe)):
+        seconds = _twins(probe) if any(map(_second_method(probe), runs)) else ()
+        for constant in (*probe.constants, *seconds):
             try:
                 constants.append(_best(runs, probe, constant))
             except NoValue as why:
@@ -134,6 +135,17 @@ def _twins(probe: Probe) -> Iterator[Constant]:
     for constant in probe.constants:
         if probe.twin is not None and not constant.method and constant.name not in declared:
             yield replace(constant, method="numba")
+
+
+def _second_method(probe: Probe) -> Callable[[Run], bool]:
+    """Whether a run tried the second method; where that cannot be had it has one row of this probe, with the reason."""
+    first = probe.methods[0]
+
+    def tried(run: Run) -> bool:
+        mine = (row for row in run.records if row.probe == probe.name and row.method != first)
+        return any(row.status != "unsupported" for row in mine)
+
+    return tried
 
 
 def _best(runs: Sequence[Run], probe: Probe, constant: Constant) -> ProfileConstant:

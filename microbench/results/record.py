@@ -1,25 +1,25 @@
-"""The file boundary of measurements: one JSONL file per run: the Environment, one Record a line, and Finished last.
+"""The file boundary of measurements: a JSONL file per run, which holds the Environment, Records, and Finished last.
 
-Append-only. A run without its last line was interrupted, and can be resumed: a row that failed without a number is then
-tried again, and `read` leaves it out where a later line answers it. A line that cannot be read is named with file and
-line number, and the rest still loads.
+A line holds the records of a point (rows.py says how). Append-only. A run without its last line was interrupted, and
+can be resumed: a row that failed without a number is then tried again, and `read` leaves it out where a later line
+answers it. A line that cannot be read is named with file and line number, and the rest still loads.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from microbench import faults, paths
-from microbench.errors import DataError, DataWarning, UnknownGpu
+from microbench import faults, files, paths
+from microbench.errors import DataError, UnknownGpu
 from microbench.files import Frozen
+from microbench.point import Values
+from microbench.results import rows
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 # Repeats inside one process are not independent: a run counts as full from six fresh processes on.
 FULL_CAMPAIGNS = 6
@@ -34,11 +34,19 @@ MEASURED: Final = ("ok", "off-clock", "throttled")
 BoundStatus = Literal["ok", "violated", "unknown"]
 
 
+class Axes(Frozen):
+    """What all records of a probe share: its family, its axes in order, and the unit of each metric."""
+
+    family: str
+    axes: tuple[str, ...] = ()
+    units: dict[str, str]
+
+
 class Environment(Frozen):
     """Where and with what a run was measured. Never a host name, user name or path."""
 
     kind: Literal["environment"] = "environment"
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1, 2] = SCHEMA_VERSION
     run_id: str
     started_utc: str
     gpu: str
@@ -70,10 +78,21 @@ class Environment(Frozen):
     quick: bool = False
     only: tuple[str, ...] = ()  # the probes that --only named; empty for all
     campaigns: int
+    probes: dict[str, Axes] = Field(default_factory=dict)
+
+    @cached_property
+    def header(self) -> rows.Header:
+        """What the records of this file leave out."""
+        probes = {name: rows.Axes(told.family, told.axes, told.units) for name, told in self.probes.items()}
+        return rows.Header(self.run_id, "host" if self.arch == "host" else "nvrtc", probes)
 
 
 class Record(Frozen):
-    """One metric of one point in one campaign. It always exists: a reason stands where a value cannot."""
+    """One metric of one point in one campaign. It always exists: a reason stands where a value cannot.
+
+    seconds     wall time of measuring the point, which all of its metrics share
+    values      a map, of which value, low and high are the median and the ends
+    """
 
     kind: Literal["record"] = "record"
     run_id: str
@@ -97,6 +116,8 @@ class Record(Frozen):
     flags: tuple[str, ...] = ()
     cubin_sha256: str | None = None
     registers: int | None = None
+    seconds: float | None = None
+    values: Values | None = None
 
     @property
     def disturbed(self) -> bool:
@@ -117,10 +138,19 @@ class Record(Frozen):
         return self
 
 
+class Spent(Frozen):
+    """Seconds of the session that ended a run: all of it, compiling ahead, and waiting for workers to open the GPU."""
+
+    wall_s: float
+    building_s: float
+    starting_s: float
+
+
 class Finished(Frozen):
     kind: Literal["finished"] = "finished"
     run_id: str
     finished_utc: str
+    spent: Spent | None = None
 
 
 class Run(Frozen):
@@ -129,23 +159,31 @@ class Run(Frozen):
     records: tuple[Record, ...]
     problems: tuple[str, ...] = ()
     finished: bool = False
+    spent: Spent | None = None
 
 
-def read(path: Path) -> Run:
-    """Load one run. Raises DataError only where the file has no readable environment."""
+def append(path: Path, environment: Environment, *records: Record) -> None:
+    """Write these records or none of them to the file of a run. Raises DataError."""
+    told = rows.lines([row.model_dump() for row in records], environment.header)
+    files.append_lines(path, [json.dumps(line, separators=(",", ":"), allow_nan=False) for line in told])
+
+
+def read(path: Path, probes: Container[str] | None = None) -> Run:
+    """Load one run, or of it these probes alone. Raises DataError only where the file has no readable environment."""
     environment: Environment | None = None
     records: list[Record] = []
     problems: list[str] = []
-    finished = False
+    finished: Finished | None = None
     for number, row, problem in _lines(path):
         if problem is None and row is not None:
             try:
                 if row.get("kind") == "environment":
                     environment = Environment.model_validate(row)
                 elif row.get("kind") == "finished":
-                    finished = bool(Finished.model_validate(row))
-                else:
-                    records.append(Record.model_validate(row))
+                    finished = Finished.model_validate(row)
+                elif probes is None or row.get("probe") in probes:
+                    header = environment.header if environment else None
+                    records.extend([Record.model_validate(each) for each in rows.expand(row, header)])
                 continue
             except ValidationError as error:
                 problem = faults.first_of(error, "row")
@@ -155,8 +193,14 @@ def read(path: Path) -> Run:
             f"{path.name} has no readable environment line, so its {len(records)} records cannot be "
             "placed; restore its first line or move the file out of data/runs."
         )
-    kept = _answered(records)
-    return Run(path=path, environment=environment, records=kept, problems=tuple(problems), finished=finished)
+    return Run(
+        path=path,
+        environment=environment,
+        records=_answered(records),
+        problems=tuple(problems),
+        finished=finished is not None,
+        spent=finished.spent if finished else None,
+    )
 
 
 def _answered(records: list[Record]) -> tuple[Record, ...]:
@@ -185,8 +229,8 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | None, str | None]
         yield (number, row, None) if isinstance(row, dict) else (number, None, "not a JSON object")
 
 
-def read_all(gpu: str | None = None) -> tuple[list[Run], list[str]]:
-    """Every run that can be read, and a sentence for each run and each line that cannot.
+def read_all(gpu: str | None = None, probes: Container[str] | None = None) -> tuple[list[Run], list[str]]:
+    """Every run that can be read, and a sentence for each run and each line that cannot; of `probes` alone if given.
 
     Raises UnknownGpu where no run is of `gpu`.
     """
@@ -197,7 +241,7 @@ def read_all(gpu: str | None = None) -> tuple[list[Run], list[str]]:
     problems: list[str] = []
     for file in run_files(gpu):
         try:
-            runs.append(read(file))
+            runs.append(read(file, probes))
             problems.extend(runs[-1].problems)
         except DataError as error:
             problems.append(str(error))
@@ -207,31 +251,3 @@ def read_all(gpu: str | None = None) -> tuple[list[Run], list[str]]:
 def run_files(gpu: str | None = None) -> list[Path]:
     """Every run file, the packaged or checked-out ones first, in order of time."""
     return [file for root in paths.data_roots() for file in sorted((root / "runs").glob(f"{gpu or '*'}/*.jsonl"))]
-
-
-def frame(runs: list[Run]) -> "pd.DataFrame":
-    """One row per record, the point's axes as columns `point.<axis>`, and the GPU's slug as `gpu`."""
-    import pandas as pd
-
-    rows = []
-    for run in runs:
-        for record in run.records:
-            row = record.model_dump(exclude={"kind", "point"})
-            row |= {f"point.{axis}": value for axis, value in record.point.items()}
-            rows.append({"gpu": run.environment.gpu, "quick": run.environment.quick, **row})
-    return pd.DataFrame(rows)
-
-
-def load_runs(gpu: str | None = None) -> "pd.DataFrame":
-    """Every record of every run (of one GPU) as a DataFrame. Unreadable lines are warned of, by file and line.
-
-    Raises UnknownGpu where no run is of `gpu`, DataError where nothing is measured at all.
-    """
-    import warnings
-
-    if not run_files():
-        raise DataError(f"Nothing is measured yet; type `{paths.typed('bench')}`{paths.moved()}.")
-    runs, problems = read_all(gpu)
-    for problem in problems:
-        warnings.warn(problem, DataWarning, stacklevel=2)
-    return frame(runs)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from microbench import paths
 from microbench.machine import stamp
-from microbench.results.record import Environment
+from microbench.probe import Probe
+from microbench.results.record import Axes, Environment
 from microbench.run.wire import Hello
 
 # Everything whose version can move a number, whichever of them is installed.
@@ -25,7 +26,9 @@ SOURCES = frozenset({".py", ".cu", ".cuh"})
 _SAME = ("gpu", "uuid_sha256", "driver", "nvrtc", "commit", "sources_sha256", "quick", "only", "campaigns")
 
 
-def describe(hello: Hello, quick: bool, only: tuple[str, ...], campaigns: int, folders: Iterable[Path]) -> Environment:
+def describe(
+    hello: Hello, quick: bool, only: tuple[str, ...], campaigns: int, folders: Iterable[Path], probes: Iterable[Probe]
+) -> Environment:
     """The environment of a new run on the device that said `hello`. Raises nothing: an unknown fact is None."""
     now = datetime.now(UTC)
     machine, commit = hello.machine, stamp.commit()
@@ -42,7 +45,13 @@ def describe(hello: Hello, quick: bool, only: tuple[str, ...], campaigns: int, f
         quick=quick,
         only=only,
         campaigns=campaigns,
+        probes={probe.name: _axes(probe) for probe in probes},
     )
+
+
+def _axes(probe: Probe) -> Axes:
+    units = {metric.name: metric.unit for metric in probe.metrics}
+    return Axes(family=probe.family, axes=tuple(axis.name for axis in probe.axes), units=units)
 
 
 def same(one: Environment, other: Environment) -> bool:

@@ -8,6 +8,7 @@ from microbench.bounds import held
 from microbench.errors import sentence
 from microbench.machine.arch import Machine
 from microbench.machine.clock import is_off
+from microbench.point import Values
 from microbench.probe import Metric, Sample
 from microbench.results.record import Record, Status
 from microbench.run.plan import Task
@@ -65,6 +66,7 @@ def _judge(run_id: str, task: Task, machine: Machine, answer: Answer, metric: Me
         flags=flags,
         cubin_sha256=answer.cubin_sha256,
         registers=answer.registers,
+        values=_map(sample.values),
     )
 
 
@@ -76,6 +78,13 @@ def _outside(metric: Metric, sample: Sample) -> str | None:
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
+
+
+def _map(values: Values | None) -> Values | None:
+    """A map with None in the place of what is no number: JSON has no NaN."""
+    if values is None:
+        return None
+    return tuple(tuple(map(_finite, each)) if isinstance(each, tuple) else _finite(each) for each in values)  # type: ignore[return-value]
 
 
 def _record(run_id: str, task: Task, metric: Metric, **fields: Any) -> Record:

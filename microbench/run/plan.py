@@ -1,17 +1,18 @@
 """What a run measures: one task per campaign, probe, method and point, in an order that drift cannot alias with.
 
-Probes are shuffled anew in each campaign, so that a machine that warms up or slows down does not meet the same probe at
-the same moment every time. The seed is the campaign's number: a run that resumes goes on in the order it had.
+Probes, and the methods and points of each, are shuffled anew in each campaign, so that a machine that warms up or slows
+down meets nothing at the same moment every time. The run's id and the campaign's number are the seed: two runs have
+different orders, and a run that resumes goes on in the one it had.
 """
 
 import random
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from microbench.machine.arch import CUDA, HOST, Machine
 from microbench.point import Point
 from microbench.probe import Probe
-from microbench.results.record import Record, Run
+from microbench.results.record import FULL_CAMPAIGNS, Record, Run
 
 Key = tuple[int, str, str, tuple[tuple[str, int | float | str], ...]]
 
@@ -28,22 +29,45 @@ class Task:
         return (self.campaign, self.probe.name, self.method, self.point.values)
 
 
-def tasks(probes: Iterable[Probe], machine: Machine, campaign: int, quick: bool) -> Iterator[Task]:
-    """The tasks of one campaign on this machine; probes that it cannot run are left out (see `unsupported`)."""
-    order = [probe for probe in probes if probe.runs_on(machine.arch)]
-    random.Random(campaign).shuffle(order)
-    for probe in order:
-        for method in probe.methods:
-            for point in probe.points(quick):
-                yield Task(campaign, probe, method, point)
+@dataclass(frozen=True)
+class Plan:
+    """The tasks of one run on one machine.
 
+    lacking    probe -> why its second method cannot be had here; it is not tried
+    """
 
-def unsupported(probes: Iterable[Probe], machine: Machine) -> Iterator[tuple[Task, str]]:
-    """One task, never run, for each probe that this machine's architecture does not have, and the reason."""
-    for probe in probes:
-        if not probe.runs_on(machine.arch):
-            reason = f"needs {_needed(probe)}; {machine.gpu} is {machine.arch.name}"
-            yield Task(0, probe, probe.methods[0], Point()), reason
+    run_id: str
+    probes: tuple[Probe, ...]
+    machine: Machine
+    campaigns: int = FULL_CAMPAIGNS
+    quick: bool = False
+    lacking: Mapping[str, str] = field(default_factory=dict)
+
+    def tasks(self, campaign: int, only: Iterable[Probe] | None = None) -> tuple[Task, ...]:
+        """The tasks of one campaign, those of a probe together; what this machine cannot run is in `unsupported`."""
+        wanted = self.probes if only is None else only
+        order = [probe for probe in wanted if probe.runs_on(self.machine.arch)]
+        draw = random.Random(f"{self.run_id} {campaign}")
+        draw.shuffle(order)
+        found: list[Task] = []
+        for probe in order:
+            methods = [method for method in probe.methods if not self._left_out(probe, method)]
+            mine = [Task(campaign, probe, method, at) for method in methods for at in probe.points(self.quick)]
+            draw.shuffle(mine)
+            found.extend(mine)
+        return tuple(found)
+
+    def unsupported(self) -> Iterator[tuple[Task, str]]:
+        """One task, never run, with its reason, for each probe that this machine lacks, and each second method."""
+        for probe in self.probes:
+            if not probe.runs_on(self.machine.arch):
+                reason = f"needs {_needed(probe)}; {self.machine.gpu} is {self.machine.arch.name}"
+                yield Task(0, probe, probe.methods[0], Point()), reason
+            elif probe.name in self.lacking:
+                yield Task(0, probe, probe.methods[-1], Point()), self.lacking[probe.name]
+
+    def _left_out(self, probe: Probe, method: str) -> bool:
+        return method != probe.methods[0] and probe.name in self.lacking
 
 
 def _needed(probe: Probe) -> str:

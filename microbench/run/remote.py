@@ -1,4 +1,4 @@
-"""A worker process as its supervisor sees it: start, ask with a time limit, end.
+"""A worker process as its supervisor sees it: start, open, ask with a time limit, end.
 
 A process of its own for each campaign gives fresh allocations and a fresh context; a kernel that hangs can only be
 ended together with its process.
@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from multiprocessing import Pipe
 from pathlib import Path
 
@@ -27,11 +28,16 @@ class WorkerLost(Exception):
 
 def start(device: str, quick: bool, folders: Sequence[Path] = ()) -> "RemoteWorker":
     """A worker with an open device; one that dies at its start gets a second try. Raises DeviceError and its kin."""
+    return opened(None, device, quick, folders)
+
+
+def opened(spare: "RemoteWorker | None", device: str, quick: bool, folders: Sequence[Path] = ()) -> "RemoteWorker":
+    """The same with a worker that waits already, where there is one. Raises DeviceError and its kin."""
     try:
         try:
-            return RemoteWorker(device, quick, folders)
+            return (spare or RemoteWorker(device, quick, folders)).open()
         except WorkerLost:
-            return RemoteWorker(device, quick, folders)
+            return RemoteWorker(device, quick, folders).open()
     except WorkerLost as lost:
         raise errors.DeviceError(
             f"The worker for {device} died twice at its start: {lost} Run again; an interrupted run goes on."
@@ -44,9 +50,12 @@ def start(device: str, quick: bool, folders: Sequence[Path] = ()) -> "RemoteWork
 
 
 class RemoteWorker:
-    """One worker with an open device. Raises what it met there (DeviceError, EnvironmentLacks), OSError, WorkerLost."""
+    """One worker: it imports what it needs, waits, and opens its device at `open`. Raises OSError."""
+
+    hello: wire.Hello
 
     def __init__(self, device: str, quick: bool, folders: Sequence[Path] = ()) -> None:
+        self._device = device
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the worker)
         self._pipe, theirs = Pipe()
         try:
@@ -69,14 +78,20 @@ class RemoteWorker:
             raise
         finally:
             theirs.close()
+
+    def open(self) -> "RemoteWorker":
+        """Itself, its device open. Raises what it met there (DeviceError, EnvironmentLacks), WorkerLost."""
         try:
-            self.hello = self._greeting(device)
+            self.hello = self._greeting(self._device)
         except BaseException:
             self.kill()
             raise
+        return self
 
     def _greeting(self, device: str) -> wire.Hello:
         try:
+            with suppress(OSError):  # it is dead, or has refused already: what it left says why
+                self._pipe.send(wire.Open())
             hello = self._receive(START_LIMIT_S)
         except WorkerLost as lost:
             if self._process.poll() is not None:
@@ -87,15 +102,20 @@ class RemoteWorker:
         assert isinstance(hello, wire.Hello)
         return hello
 
-    def ask(self, task: Task) -> wire.Answer:
-        """Measure one point within its probe's time limit. Raises WorkerLost, after which only `kill` is left."""
+    def ask(self, tasks: Sequence[Task]) -> Iterator[wire.Answer]:
+        """Measure points of one probe, each within its time limit, and give each answer as it comes.
+
+        Raises WorkerLost, after which only `kill` is left: the first point without an answer was its end.
+        """
+        probe = tasks[0].probe
         try:
-            self._pipe.send(wire.Ask(task.probe.name, task.method, task.point))
+            self._pipe.send(wire.Ask(probe.name, tuple((task.method, task.point) for task in tasks)))
         except OSError:
             raise WorkerLost(self._cause_of_death()) from None
-        answer = self._receive(task.probe.time_limit_s)
-        assert isinstance(answer, wire.Answer)
-        return answer
+        for _ in tasks:
+            answer = self._receive(probe.time_limit_s)
+            assert isinstance(answer, wire.Answer)
+            yield answer
 
     def _receive(self, limit_s: float) -> object:
         try:
@@ -120,11 +140,9 @@ class RemoteWorker:
 
     def close(self) -> None:
         """Ask the worker to end, and kill it where it does not."""
-        try:
+        with suppress(OSError, subprocess.TimeoutExpired):
             self._pipe.send(None)
             self._process.wait(timeout=10)
-        except (OSError, subprocess.TimeoutExpired):
-            pass
         self.kill()
 
     def kill(self) -> None:

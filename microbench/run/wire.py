@@ -8,8 +8,13 @@ from microbench.probe import Sample
 
 
 @dataclass(frozen=True)
+class Open:
+    """The supervisor's first word: no other worker measures, so the device may be opened."""
+
+
+@dataclass(frozen=True)
 class Hello:
-    """The worker's first word: the device is open."""
+    """The worker's answer: the device is open."""
 
     machine: Machine
     facts: DeviceFacts
@@ -17,20 +22,22 @@ class Hello:
 
 @dataclass(frozen=True)
 class Ask:
+    """Points of one probe, each with its method, to be answered one by one in this order."""
+
     probe: str
-    method: str
-    point: Point
+    points: tuple[tuple[str, Point], ...]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of one point: samples, or the reason why there are none."""
+    """What came of one point: samples, or the reason why there are none. A `broken` one is the worker's last."""
 
     samples: tuple[Sample, ...] = ()
     flags: tuple[str, ...] = ()
     cubin_sha256: str | None = None
     registers: int | None = None
     reason: str | None = None
+    seconds: float | None = None  # wall time of the point
     broken: bool = False  # the worker must not be used again: its GPU context may be broken
 
 

@@ -22,7 +22,7 @@ from microbench import faults, paths
 from microbench.cli import check
 from microbench.errors import DataError, DataWarning, UnknownGpu
 from microbench.machine.cpu import host_slug
-from microbench.results import record
+from microbench.results import frame
 from microbench.results.profile import Profile
 from tests.cpu.attention_profiles import forget_choices, host_profile
 from tests.cpu.test_timings import LONG_F32, timing
@@ -208,8 +208,8 @@ def test_a_profile_in_hand_with_a_constant_of_zero_is_no_reason_to_fail() -> Non
 def test_nothing_measured_is_said_in_one_sentence(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "MOVED", None)
     with pytest.raises(DataError, match=r"^Nothing is measured yet; type `make bench`\.$"):
-        record.load_runs()
+        frame.load_runs()
     (data / "runs" / "host-one").mkdir(parents=True)
     (data / "runs" / "host-one" / "r.jsonl").write_text("")
     with pytest.raises(UnknownGpu, match=r"'h100' .known: host-one"):
-        record.load_runs("h100")
+        frame.load_runs("h100")

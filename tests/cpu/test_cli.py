@@ -160,7 +160,7 @@ def test_a_kernel_that_does_not_compile_is_no_broken_contract(capsys, monkeypatc
 def test_a_python_without_the_dependencies_is_told_so_in_one_sentence(package):
     ended = python("-S", "-m", package, "list", cwd=ROOT)  # -S: no site-packages
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
-    assert "lacks pydantic" in ended.stderr and "make bench" in ended.stderr
+    assert ended.stderr.startswith("This Python lacks ") and "make bench" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ import pandas as pd
 import pytest
 
 from microbench.report import figures_machine
-from microbench.results import record
+from microbench.results import frame
 from microbench.results.profile import Profile
 from tests.data.profiles import shipped
 
 
 def framed(gpu: str) -> tuple[Profile, pd.DataFrame]:
     found, run = shipped(gpu)
-    return found, record.frame([run])
+    return found, frame.frame([run])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from microbench import files
 from microbench.errors import DataError
-from microbench.results import record
+from microbench.results import frame, record
 from microbench.results.record import Environment, Finished, Record
 
 MACHINE = {"gpu": "test-gpu", "name": "Test GPU", "arch": "host", "compute_capability": (0, 0), "sm_count": 2}
@@ -116,9 +116,9 @@ def test_a_write_that_fails_outright_says_why(tmp_path, monkeypatch):
 def test_runs_load_as_a_frame_with_a_column_per_axis(data):
     file = data / "runs" / "test-gpu" / "r1.jsonl"
     files.append(file, ENVIRONMENT, row(1.0, point={"size": 1}), row(2.0, point={"size": 2}))
-    frame = record.load_runs("test-gpu")
-    assert list(frame["value"]) == [1.0, 2.0] and list(frame["point.size"]) == [1, 2]
-    assert set(frame["gpu"]) == {"test-gpu"}
+    found = frame.load_runs("test-gpu")
+    assert list(found["value"]) == [1.0, 2.0] and list(found["point.size"]) == [1, 2]
+    assert set(found["gpu"]) == {"test-gpu"}
 
 
 def test_an_unreadable_line_is_warned_of_when_runs_load(data):
@@ -127,7 +127,7 @@ def test_an_unreadable_line_is_warned_of_when_runs_load(data):
     with file.open("a") as stream:
         stream.write("{\n")
     with pytest.warns(UserWarning, match=r"r1\.jsonl, line 3"):
-        assert len(record.load_runs("test-gpu")) == 1
+        assert len(frame.load_runs("test-gpu")) == 1
 
 
 def test_a_later_row_answers_one_that_failed_without_a_number_and_no_other(tmp_path):

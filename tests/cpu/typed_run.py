@@ -31,7 +31,7 @@ def wait_for_rows(data: Path, count: int, seconds: int = 60) -> Path:
     """The run's file, once it holds so many records."""
     for _ in range(10 * seconds):
         files = list(data.glob("runs/*/*.jsonl"))
-        if files and files[0].read_text().count('"kind":"record"') >= count:
+        if files and files[0].read_text().count('"probe":') >= count:
             return files[0]
         time.sleep(0.1)
     raise AssertionError(f"the run wrote no {count} rows in {seconds} s")

@@ -7,8 +7,8 @@ import jsonschema
 import pytest
 
 from microbench import files, paths
-from microbench.results import schema
-from microbench.results.record import Record
+from microbench.results import record, schema
+from microbench.results.record import Environment, Record
 
 
 def test_the_committed_schemas_are_current() -> None:
@@ -34,9 +34,20 @@ def test_a_record_as_it_is_written_keeps_its_schema(tmp_path: Path) -> None:
     row = Record(
         run_id="r", campaign=1, probe="p", family="f", method="nvrtc", metric="m", unit="cycles", status="ok", value=4
     )
-    files.append(tmp_path / "run.jsonl", row)
-    written = json.loads((tmp_path / "run.jsonl").read_text())
+    files.append(tmp_path / "run.jsonl", row)  # as runs were written before schema 2
+    told = {"gpu": "g", "name": "G", "arch": "sm90a", "compute_capability": (9, 0), "sm_count": 1, "dram_bytes": 1}
+    started = {"run_id": "r", "started_utc": "now", "python": "3.11", "campaigns": 1}
+    here = Environment.model_validate({**told, **started})
+    record.append(tmp_path / "run.jsonl", here, row, row.model_copy(update={"metric": "other"}))
+    lines = (tmp_path / "run.jsonl").read_text().splitlines()
+    assert len(lines) == 2
     committed = json.loads((paths.SHIPPED / "schema" / "record.schema.json").read_text())
-    jsonschema.validate(written, committed)
+    for line in lines:
+        jsonschema.validate(json.loads(line), committed)
+    written = json.loads(lines[0])
     with pytest.raises(jsonschema.ValidationError, match="colour"):
         jsonschema.validate({**written, "colour": "red"}, committed)
+
+
+def test_the_schema_of_a_line_has_every_field_of_a_record() -> None:
+    assert set(Record.model_fields) | {"metrics"} == set(schema.Line.model_fields)

@@ -40,6 +40,7 @@ def run_of(folder: Path, *only: str) -> Run:
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("microbench.paths.writable_data", lambda: folder)
+        patch.setattr("random.Random.shuffle", lambda *_: None)  # before, fault and after, in this order
         return runner.run(options).run
 
 
