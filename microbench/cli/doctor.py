@@ -13,7 +13,7 @@ from microbench.console import Json
 from microbench.console.progress import say
 from microbench.console.si import counted
 from microbench.errors import EnvironmentLacks, InputError, UnknownGpu
-from microbench.health.findings import Reference, findings, of_data_sheet
+from microbench.health.findings import Reference, findings, of_data_sheet, slow_sms
 from microbench.health.reference import reference_of
 from microbench.health.state import Finding, of_state
 from microbench.machine import nvml
@@ -72,6 +72,7 @@ def examine(run: Run, state: nvml.State | None = None, uuid_sha256: str | None =
     found = list(of_state(state)) if state else []
     if uuid_sha256 and told.uuid_sha256 and uuid_sha256 != told.uuid_sha256:
         found.append(Finding("board", f"the run is of board {board}, and this one is {uuid_sha256[:8]}."))
+    found += slow_sms(run)
     try:
         reference = reference_of(told, board)
     except UnknownGpu:

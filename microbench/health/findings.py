@@ -7,6 +7,8 @@ depend on the board (cycles inside the SM, rates a clock), and against its data 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from microbench.console import si
 from microbench.health.state import Finding
 from microbench.health.tolerance import less_is_better, spread, tolerance
@@ -14,6 +16,7 @@ from microbench.machine.clock import FASTEST, SLOWEST
 from microbench.results.profile import Profile
 from microbench.results.profile_constant import BELOW_DOCUMENTED, ProfileConstant
 from microbench.results.quiet import OFF_CLOCK
+from microbench.results.record import MEASURED, Run
 
 # The slowest SM of a healthy board lies within this of the median one.
 SLOW_SM = 0.03
@@ -64,10 +67,7 @@ def _missing(examined: Profile, expected: Sequence[str]) -> Iterator[Finding]:
 
 def _constants(examined: Profile, reference: Reference) -> Iterator[Finding]:
     for constant in examined.constants:
-        if constant.name == SLOWEST_SM:
-            if constant.value > 1 + SLOW_SM:
-                yield Finding("SM", f"the slowest takes {constant.value:.3f} times as long as the median one.")
-        elif _is_judged(constant) and constant.name in reference.profile:
+        if _is_judged(constant) and constant.name in reference.profile:
             there = reference.profile[constant.name]
             if reference.same_kind or _of_the_architecture(there):
                 yield from _against(constant, there)
@@ -76,7 +76,7 @@ def _constants(examined: Profile, reference: Reference) -> Iterator[Finding]:
 def _is_judged(constant: ProfileConstant) -> bool:
     """Not what is the host's, a second method's, or a size between the few points of a quick run."""
     coarse = constant.unit == "bytes" and "quick" in constant.flags
-    return constant.governed_by != "host" and constant.method != "numba" and not coarse
+    return constant.name != SLOWEST_SM and constant.governed_by != "host" and constant.method != "numba" and not coarse
 
 
 def _of_the_architecture(constant: ProfileConstant) -> bool:
@@ -96,6 +96,18 @@ def _against(constant: ProfileConstant, there: ProfileConstant) -> Iterator[Find
     ours, theirs = si.written(constant.value, constant.unit), si.written(there.value, there.unit)
     apart = f"{abs(ratio - 1):.1%} {'worse' if worse else 'better'}"
     yield Finding(constant.name, f"{ours} against {theirs}: {apart}, and {allowed:.1%} is usual.")
+
+
+def slow_sms(run: Run) -> Iterator[Finding]:
+    """The SMs that take longer than the median one, by number, in the maps of the run's campaigns."""
+    maps = [row.values for row in run.records if row.metric == SLOWEST_SM and row.values and row.status in MEASURED]
+    if not maps:
+        return
+    every = np.array([[np.nan if value is None else value for value in each] for each in maps], dtype=np.float64)
+    middle = np.nanmedian(every, axis=0)
+    shares = middle / np.nanmedian(middle)
+    for number in np.flatnonzero(shares > 1 + SLOW_SM):
+        yield Finding(f"SM {number}", f"it takes {shares[number]:.3f} times as long as the median of {len(shares)}.")
 
 
 def of_data_sheet(examined: Profile, dram_bytes_per_s: float | None) -> Iterator[Finding]:

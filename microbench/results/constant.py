@@ -19,8 +19,8 @@ from microbench.results.profile_constant import BELOW_DOCUMENTED, FEW, TWIN_SUFF
 from microbench.results.quiet import of_rows, off_clock, quiet_campaigns, quiet_rows, standing
 from microbench.results.record import FULL_CAMPAIGNS, Run
 
-# A footprint is the same at every clock, and so is a count.
-CLOCKLESS = ("bytes", "")
+# A footprint is the same at every clock, and so is the share of two times.
+CLOCKLESS = ("bytes", "ratio")
 
 
 @dataclass(frozen=True)

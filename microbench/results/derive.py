@@ -26,6 +26,7 @@ from microbench.results.pool import board_of, pools, rank
 from microbench.results.profile import Profile
 from microbench.results.profile_constant import ProfileConstant
 from microbench.results.record import Run
+from microbench.results.twins import apart
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ def reduce_runs(runs: Sequence[Run], probes: Iterable[Probe], board: str | None 
                 constants.append(_best(runs, probe, constant))
             except NoValue as why:
                 problems.append(f"{constant.name}, from {probe.name}: {why}.")
+        problems.extend(apart(runs, probe) if probe.twin else ())
     constants, disordered = in_order(constants)
     problems.extend(disordered)
     profile = Profile(

@@ -89,12 +89,12 @@ def chain_latency(
         return tuple(Build((("CHAIN", n),), straight(opcode, n)) for n in (CHAIN, 2 * CHAIN))
 
     def run(bench: Bench, point: Point) -> list[Sample]:
-        sms, inputs = bench.machine.sm_count, bench.array(_operands())
+        sms, inputs = bench.machine.sm_count, bench.array(operands())
         out = bench.empty(4 * 32 * sms)
 
         def expected(count: int) -> Expected:
-            x, a, b = _operands()
-            return Expected(out, lambda: np.tile(_chained(step, x, a, b, count), sms), CHAINED_WITHIN)
+            x, a, b = operands()
+            return Expected(out, lambda: np.tile(chained(step, x, a, b, count), sms), CHAINED_WITHIN)
 
         short, long = (
             Launch(kernel, sms, 32, (inputs, out), expects=(expected(n),))
@@ -133,13 +133,13 @@ def chain_throughput(
         (kernel,) = bench.kernels(point)
         sms, warps, ilp = bench.machine.sm_count, point["warps"], point["ilp"]
         threads, trips = 32 * warps, bench.trips(64)
-        inputs, out = bench.array(_operands()), bench.empty(4 * threads * sms)
+        inputs, out = bench.array(operands()), bench.empty(4 * threads * sms)
 
         def expected(count: int) -> Expected:
-            x, a, b = _operands()
+            x, a, b = operands()
 
             def values() -> NDArray[np.float32]:
-                chains = [_chained(step, x + a * np.float32(i), a, b, count * per_trip // ilp) for i in range(ilp)]
+                chains = [chained(step, x + a * np.float32(i), a, b, count * per_trip // ilp) for i in range(ilp)]
                 return np.tile(np.sum(chains, axis=0, dtype=np.float32), sms * warps)
 
             return Expected(out, values, CHAINED_WITHIN)
@@ -165,14 +165,14 @@ def chain_throughput(
     )
 
 
-def _operands() -> NDArray[np.float32]:
+def operands() -> NDArray[np.float32]:
     """Three rows of a warp: x, a, b near 1, so that a long multiply-add chain stays finite."""
     rng = np.random.default_rng(7)
     rows = np.stack([rng.uniform(0.5, 1.5, 32), rng.uniform(0.9, 0.99, 32), rng.uniform(0.01, 0.1, 32)])
     return rows.astype(np.float32)
 
 
-def _chained(step: Step, x: NDArray[Any], a: NDArray[Any], b: NDArray[Any], count: int) -> NDArray[np.float32]:
+def chained(step: Step, x: NDArray[Any], a: NDArray[Any], b: NDArray[Any], count: int) -> NDArray[np.float32]:
     a, b = a.astype(np.float64), b.astype(np.float64)
     for _ in range(count):
         x = step(x.astype(np.float64), a, b).astype(np.float32)

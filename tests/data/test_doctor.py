@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from microbench.cli import doctor
-from microbench.health.findings import findings
+from microbench.health.findings import findings, slow_sms
 from microbench.health.reference import reference_of
 from microbench.health.tolerance import spread, tolerance
 from microbench.machine.nvml import State
@@ -103,6 +103,22 @@ def test_a_constant_that_is_missing_is_named() -> None:
     without = tuple(row for row in run.records if row.probe != "l2_bandwidth")
     found = {each.about for each in doctor.examine(run.model_copy(update={"records": without})).findings}
     assert {"l2_bandwidth_bytes_per_s", "l2_bandwidth_bytes_per_clk_sm"} <= found
+
+
+def test_one_sm_that_is_slow_by_5_percent_is_named_by_its_number() -> None:
+    run = read(h200().run.path)
+    even = [256.0 + number % 3 for number in range(132)]
+    slow = [value * (1.05 if number == 77 else 1.0) for number, value in enumerate(even)]
+
+    measured = next(row for row in run.records if row.status == "ok")
+
+    def maps(*each: list[float]) -> Run:
+        told = {"probe": "sm_speed", "metric": "slowest_sm_ratio", "value": 1.0, "point": {}}
+        rows = tuple(measured.model_copy(update=told | {"values": tuple(one)}) for one in each)
+        return run.model_copy(update={"records": rows})
+
+    assert [each.about for each in slow_sms(maps(slow, slow))] == ["SM 77"]
+    assert not list(slow_sms(maps(even, even))) and not list(slow_sms(run))
 
 
 def test_a_run_of_another_board_is_named() -> None:
