@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from microbench.bounds import LOOP_LIMITED
 from microbench.errors import sentence
 from microbench.machine.clock import STEP_MHZ
 from microbench.point import Curves, Floats, NoValue, Reduced
@@ -53,6 +54,7 @@ def reduce_constant(pool: Sequence[Run], probe: Probe, constant: Constant) -> Pr
     behind = [row for row in found.there if row.campaign in campaigns]
     lower, upper = _bound(behind) if constant.unit in ("", metric.unit) else (None, None)
     below = (BELOW_DOCUMENTED,) if metric.bound.documented and upper and value < REACHED * upper else ()
+    looped = any(LOOP_LIMITED in row.record.flags for row in behind)
     gaps = len({row.point for row in mine} - {row.point for row in good})
     return ProfileConstant(
         name=constant.name + (TWIN_SUFFIX if constant.method == "numba" else ""),
@@ -64,7 +66,7 @@ def reduce_constant(pool: Sequence[Run], probe: Probe, constant: Constant) -> Pr
         runs=tuple(sorted({campaign.run_id for campaign in campaigns})),
         probe=probe.name,
         method=constant.method or probe.methods[0],
-        label="lower bound" if below or found.reduced.label == "lower bound" else "measured",
+        label="lower bound" if below or looped or found.reduced.label == "lower bound" else "measured",
         bound_lower=lower,
         bound_upper=upper,
         bound_why=metric.bound.why if (lower, upper) != (None, None) else "unknown",

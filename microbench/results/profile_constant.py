@@ -3,6 +3,7 @@
 import math
 from typing import Literal
 
+from microbench.bounds import LOOP_LIMITED
 from microbench.files import Frozen
 from microbench.probe import REACHED, Governor, breaks
 from microbench.results.record import DISTURBANCES
@@ -76,7 +77,9 @@ class ProfileConstant(Frozen):
         """Why it is a lower bound, or None."""
         if self.label == "measured":
             return None
-        return f"it lies {BELOW_DOCUMENTED}" if BELOW_DOCUMENTED in self.flags else "its sweep was not flat at the end"
+        if BELOW_DOCUMENTED in self.flags:
+            return f"it lies {BELOW_DOCUMENTED}"
+        return LOOP_LIMITED if LOOP_LIMITED in self.flags else "its sweep was not flat at the end"
 
     @property
     def disturbances(self) -> tuple[str, ...]:

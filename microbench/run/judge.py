@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from microbench.bounds import held
+from microbench.bounds import LOOP_LIMITED, held, limited_by_its_loop
 from microbench.errors import sentence
 from microbench.machine.arch import Machine
 from microbench.machine.clock import is_off
@@ -38,7 +38,8 @@ def judged(run_id: str, task: Task, machine: Machine, answer: Answer) -> list[Re
 def _judge(run_id: str, task: Task, machine: Machine, answer: Answer, metric: Metric, sample: Sample | None) -> Record:
     if sample is None:
         return _record(run_id, task, metric, status="failed", reason=f"the probe gave no {metric.name}")
-    flags = tuple(dict.fromkeys((*sample.flags, *answer.flags)))
+    slowed = (LOOP_LIMITED,) if limited_by_its_loop(task.probe, metric, machine, task.point) else ()
+    flags = tuple(dict.fromkeys((*sample.flags, *answer.flags, *slowed)))
     if not all(map(math.isfinite, (sample.value, sample.low, sample.high))):
         text = f"{metric.name} is not a number: {sample.value} in [{sample.low}, {sample.high}]"
         return _record(run_id, task, metric, status="failed", reason=text, flags=flags)
