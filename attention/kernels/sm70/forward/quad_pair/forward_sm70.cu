@@ -109,5 +109,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
   const Work work = work_again(launch);
   if (work.sees_nothing()) return self.store_none(work);
   self.run(work);
+  self.sum_up();
   self.store(work_again(launch));
 }

@@ -4,31 +4,43 @@
 #include "quad_pair.cuh"
 #include "store.cuh"
 
+// Scores of rows whose other keys are on another warp: `beside` is the largest of these.
+struct Scores : QuadPair<kScoreKeys / 2> {
+  float beside[2];
+
+  __device__ __forceinline__ float largest_here(int line) const { return QuadPair<kScoreKeys / 2>::largest(line); }
+  __device__ __forceinline__ float largest(int line) const {
+    return kSplit == 1 ? largest_here(line) : fmaxf(largest_here(line), beside[line]);
+  }
+};
+
 struct Products {
   static constexpr int kHalves = kKeys / 8;          // of p: eight keys, two steps of K
-  static constexpr int kPairs = (kHeadDim + 31) / 32;  // 32 columns of V to a 16-byte load; the last may have 16
+  static constexpr int kPairs = (kColumns + 31) / 32;  // 32 columns of V to a 16-byte load; the last may have 16
 
   const Rooms at;
   const Place place;
   const unsigned k_at, v_at;  // where this lane reads first
-  QuadPair<kHeadDim / 2> o[kPanels];
-  QuadPair<kKeys / 2> s[kPanels];
+  QuadPair<kColumns / 2> o[kPanels];
+  Scores s[kPanels];
   ptx::vec4 q[kPanels][kQInRegisters ? kSpans : 2];
-  unsigned p[kPanels][kKeys / 4];
+  unsigned p[kPanels][kScoreKeys / 4];
   Row4 operands[2][kPanels][2];
 
   __device__ __forceinline__ Products()
       : at(ptx::shared_base()),
-        k_at(at.k + place.operand_key() * kKPitch),
-        v_at(at.v + place.t() * kVPitch + place.column_pair() * 16 + place.upper() * 32) {}
+        k_at(at.k + (part() * kScoreKeys + place.operand_key()) * kKPitch),
+        v_at(at.v + place.t() * kVPitch + place.column_pair() * 16 + place.upper() * 32 + part() * kColumns * 2) {}
 
-  // This warp's first row within the block's.
-  __device__ __forceinline__ static int warp_row() { return threadIdx.x / 32 * kWarpRows; }
+  // Which rows this warp has, and which part of their keys and columns; its first row within the block's.
+  __device__ __forceinline__ static int row_warp() { return threadIdx.x / 32 / kSplit; }
+  __device__ __forceinline__ static int part() { return kSplit == 1 ? 0 : threadIdx.x / 32 % kSplit; }
+  __device__ __forceinline__ static int warp_row() { return row_warp() * kWarpRows; }
 
   // Where panel m of an operand has this lane's row.
   __device__ __forceinline__ unsigned operand(unsigned room, int m, int pitch, int half) const {
     const int row = place.operand_row();
-    return room + (threadIdx.x / 32 * kPanels + m) * 2 * half + row % 8 * pitch + row / 8 * half;
+    return room + (row_warp() * kPanels + m) * 2 * half + row % 8 * pitch + row / 8 * half;
   }
 
   __device__ __forceinline__ void load_q(int span, int slot) {
@@ -42,7 +54,7 @@ struct Products {
 #pragma unroll
     for (int m = 0; m < kPanels; ++m)
 #pragma unroll
-      for (int i = 0; i < kKeys / 2; ++i) s[m][i] = 0.f;
+      for (int i = 0; i < kScoreKeys / 2; ++i) s[m][i] = 0.f;
     ptx::vec4 k[2];
     if (!kQInRegisters) load_q(0, 0);
     k[0] = ptx::load_shared4(k_at);
@@ -89,7 +101,7 @@ struct Products {
     return {static_cast<unsigned>(words), static_cast<unsigned>(words >> 32), 0, 0};
   }
 
-  __device__ __forceinline__ static constexpr bool whole(int pair) { return kHeadDim % 32 == 0 || pair + 1 < kPairs; }
+  __device__ __forceinline__ static constexpr bool whole(int pair) { return kColumns % 32 == 0 || pair + 1 < kPairs; }
 
   // o += p V, four keys at a time.
   __device__ __forceinline__ void multiply_values() {

@@ -6,7 +6,7 @@
 #include "products.cuh"
 
 // Eight columns of this lane's row, of the accumulators o[first] and o[second] on.
-__device__ __forceinline__ ptx::vec4 columns_of(const QuadPair<kHeadDim / 2>& o, int first, int second,
+__device__ __forceinline__ ptx::vec4 columns_of(const QuadPair<kColumns / 2>& o, int first, int second,
                                                 const float (&inverse)[2]) {
   Row4 four[2];
 #pragma unroll
@@ -18,14 +18,14 @@ __device__ __forceinline__ ptx::vec4 columns_of(const QuadPair<kHeadDim / 2>& o,
   return {four[0].word[0], four[0].word[1], four[1].word[0], four[1].word[1]};
 }
 
-// `row` is the first of a panel's 16, within the sequence.
+// `row` is the first of a panel's 16, within the sequence. Sums are those of whole rows.
 __device__ __forceinline__ void store_panel(const Launch& launch, const Work& work, int row, const Place& place,
-                                            const QuadPair<kHeadDim / 2>& o, const Softmax<2>& state) {
+                                            const QuadPair<kColumns / 2>& o, const Softmax<2>& state) {
   const float sink = kLogit ? logit(launch, work) : 0.f;
   float inverse[2], lse[2];
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    const Finish finished = finish(QuadPair<1>::sum(state.sum[h]), state.offset[h], sink);
+    const Finish finished = finish(state.sum[h], state.offset[h], sink);
     inverse[h] = finished.inverse;
     lse[h] = finished.lse;
   }
@@ -37,7 +37,7 @@ __device__ __forceinline__ void store_panel(const Launch& launch, const Work& wo
   };
 #pragma unroll
   for (int pair = 0; pair < Products::kPairs; ++pair) {
-    const int column = 32 * pair + 8 * place.column_pair(), from = 16 * pair;
+    const int column = Products::part() * kColumns + 32 * pair + 8 * place.column_pair(), from = 16 * pair;
     if (!Products::whole(pair)) {
       store(column, columns_of(o, from, from + 4, inverse));
       continue;
@@ -45,6 +45,6 @@ __device__ __forceinline__ void store_panel(const Launch& launch, const Work& wo
     store(column, columns_of(o, from, from + 8, inverse));
     store(column + 16, columns_of(o, from + 4, from + 12, inverse));
   }
-  ptx::store_if(inside && !place.column_pair(), reinterpret_cast<ptx::u64>(lse_of(launch, work, mine)),
+  ptx::store_if(inside && !place.column_pair() && Products::part() == 0, reinterpret_cast<ptx::u64>(lse_of(launch, work, mine)),
                 __float_as_uint(place.lower_half() ? lse[1] : lse[0]));
 }

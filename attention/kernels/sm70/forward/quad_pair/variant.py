@@ -14,9 +14,11 @@ def _refuses(problem: AttentionProblem, arch: Arch) -> str | None:
 
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
-    """Shared memory of the block."""
+    """Shared memory of the block, and rows that two warps share."""
     shape = shape_of(problem, config)
     assert arch.limits is not None
+    if shape.split > 1 and shape.p_in_registers:
+        return "has the keys of a row on two warps, between which p goes through shared memory"
     if shape.smem_bytes > arch.limits.smem_bytes_per_block:
         return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
     return None
