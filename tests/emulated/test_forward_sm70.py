@@ -39,11 +39,12 @@ SLOW_WIDTHS = {
 FEATURED, PACKED = (replace(problem, dtype="float16") for problem in (MASKED, CAPPED))
 FORWARD = Forward(run, Kernel(PATH, config_of(64), FEATURED), Kernel(PATH, config_of(64, p_in_registers=0), PACKED))
 why_wrong = FORWARD.why_wrong
+HALVED = {name: halved(case) for name, case in FEATURES.items()}
 
 
 class TestForward(ForwardTests):
     forward, widths, dtype = FORWARD, WIDTHS, "float16"
-    features = {name: halved(case) for name, case in FEATURES.items()}
+    features = HALVED
 
 
 @pytest.mark.slow
@@ -63,7 +64,10 @@ def test_each_band_is_right(band: str) -> None:
 
 @pytest.mark.parametrize("power", [-4, 8, 12, 24])
 def test_rows_with_and_without_huge_scores_stand_side_by_side(power: int) -> None:
-    case, rng = replace(SOME, batch=1, heads_q=1, heads_kv=1, dtype="float16", scaled=2.0**power), np.random.default_rng(4 + power)
+    case, rng = (
+        replace(SOME, batch=1, heads_q=1, heads_kv=1, dtype="float16", scaled=2.0**power),
+        np.random.default_rng(4 + power),
+    )
     q = np.where(np.arange(case.seq_q) % 3 == 0, 2.0**12, 1.0)
     inputs = along_one(case, q, rng.integers(-8, 9, case.seq_kv) * 1.0)
     assert not judge(case, inputs, run(EmulatedDevice("lazy"), case, FORWARD.featured, inputs=inputs))

@@ -50,10 +50,10 @@ struct Forward : Rows {
 
   __device__ __forceinline__ void run(const Work& work) {
     const int kv_head = work.head / launch.heads_per_kv;
-    const unsigned short* k_from = head_of(launch.k, work, kv_head, launch.k_batch, launch.k_head) +
-                                   work.key_start * launch.k_row;
-    const unsigned short* v_from = head_of(launch.v, work, kv_head, launch.v_batch, launch.v_head) +
-                                   work.key_start * launch.v_row;
+    const unsigned short* k_from =
+        head_of(launch.k, work, kv_head, launch.k_batch, launch.k_head) + work.key_start * launch.k_row;
+    const unsigned short* v_from =
+        head_of(launch.v, work, kv_head, launch.v_batch, launch.v_head) + work.key_start * launch.v_row;
     Staged<kKeys> staged;
     auto fetch = [&](const unsigned short* from, long long stride, int tile) {
       const int key = tile * kKeys;
@@ -86,8 +86,7 @@ struct Forward : Rows {
 
   __device__ __forceinline__ void store(const Work& work) const {
 #pragma unroll
-    for (int m = 0; m < kPanels; ++m)
-      store_panel(launch, work, work.row + warp_row() + 16 * m, place, o[m], state[m]);
+    for (int m = 0; m < kPanels; ++m) store_panel(launch, work, work.row + warp_row() + 16 * m, place, o[m], state[m]);
   }
 
   // Rows that see no key at all.

@@ -15,7 +15,7 @@ struct Scores : QuadPair<kScoreKeys / 2> {
 };
 
 struct Products {
-  static constexpr int kHalves = kKeys / 8;          // of p: eight keys, two steps of K
+  static constexpr int kHalves = kKeys / 8;            // of p: eight keys, two steps of K
   static constexpr int kPairs = (kColumns + 31) / 32;  // 32 columns of V to a 16-byte load; the last may have 16
 
   const Rooms at;
@@ -45,8 +45,7 @@ struct Products {
 
   __device__ __forceinline__ void load_q(int span, int slot) {
 #pragma unroll
-    for (int m = 0; m < kPanels; ++m)
-      q[m][slot] = ptx::load_shared4(operand(at.q, m, kKPitch, kQHalf) + 16 * span);
+    for (int m = 0; m < kPanels; ++m) q[m][slot] = ptx::load_shared4(operand(at.q, m, kKPitch, kQHalf) + 16 * span);
   }
 
   // s = Q K^T. The fragment after the next product's is under way.
@@ -78,7 +77,7 @@ struct Products {
   __device__ __forceinline__ void fetch_p(int half, int slot) {
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) {
-      Row4 (&to)[2] = operands[slot][m];
+      Row4(&to)[2] = operands[slot][m];
       if constexpr (kPInRegisters) {
         to[0] = row_of(p[m][2 * half], p[m][2 * half + 1]);
 #pragma unroll

@@ -45,6 +45,7 @@ __device__ __forceinline__ void store_panel(const Launch& launch, const Work& wo
     store(column, columns_of(o, from, from + 8, inverse));
     store(column + 16, columns_of(o, from + 4, from + 12, inverse));
   }
-  ptx::store_if(inside && !place.column_pair() && Products::part() == 0, reinterpret_cast<ptx::u64>(lse_of(launch, work, mine)),
+  ptx::store_if(inside && !place.column_pair() && Products::part() == 0,
+                reinterpret_cast<ptx::u64>(lse_of(launch, work, mine)),
                 __float_as_uint(place.lower_half() ? lse[1] : lse[0]));
 }
