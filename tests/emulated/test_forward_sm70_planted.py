@@ -73,8 +73,8 @@ BUGS = {
     "the diagonal's tile is taken for a whole one": Bug(
         "forward_sm70.cu",
         "bool is_masked(",
-        "key + kKeys > work.row + work.right + 1",
-        "key > work.row + work.right + 1",
+        "key + kKeys > row + work.right + 1",
+        "key > row + work.right + 1",
     ),
     "a warp skips a tile that its last row sees": Bug(
         "forward_sm70.cu", "bool is_seen(", "key < row + kWarpRows + work.right", "key < row + work.right", case=EVEN

@@ -38,10 +38,11 @@ struct Forward : Rows {
     }
   }
 
-  // Whether some row may not see some key of a tile, and whether some row of this warp sees one of them.
+  // Whether some row of this warp may not see some key of a tile, and whether one of them sees one.
   __device__ __forceinline__ static bool is_masked(const Work& work, int key) {
-    return key + kKeys > work.keys || (kCausal && key + kKeys > work.row + work.right + 1) ||
-           (kWindow && key < work.row + kTileRows - 1 + work.left);
+    const int row = work.row + warp_row();
+    return key + kKeys > work.keys || (kCausal && key + kKeys > row + work.right + 1) ||
+           (kWindow && key < row + kWarpRows - 1 + work.left);
   }
   __device__ __forceinline__ static bool is_seen(const Work& work, int key) {
     const int row = work.row + warp_row();

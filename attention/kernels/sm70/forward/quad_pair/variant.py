@@ -1,10 +1,16 @@
 """Attention on mma m8n8k4, for Volta: what it serves and what a tile asks."""
 
-from attention.kernels.common.family import SERVED, notes, readers, refuses
-from attention.kernels.sm70.forward.quad_pair.arguments import SETTLED, build_of, held_head_dim, shape_of
+from dataclasses import replace
+from pathlib import Path
+
+from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses
+from attention.kernels.common.spills import spills_of
+from attention.kernels.sm70.forward.quad_pair.arguments import SETTLED, Shape, build_of, held_head_dim, shape_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
-from microbench.machine.arch import Arch
+from microbench.machine.arch import Arch, Limits
+
+SPILLS = spills_of(Path(__file__).parent)
 
 
 def _refuses(problem: AttentionProblem, arch: Arch) -> str | None:
@@ -14,14 +20,28 @@ def _refuses(problem: AttentionProblem, arch: Arch) -> str | None:
 
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
-    """Shared memory of the block, and rows that two warps share."""
+    """Shared memory of the block, registers, rows that two warps share, and warps that would have no rows."""
     shape = shape_of(problem, config)
     assert arch.limits is not None
     if shape.split > 1 and shape.p_in_registers:
         return "has the keys of a row on two warps, between which p goes through shared memory"
     if shape.smem_bytes > arch.limits.smem_bytes_per_block:
         return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
+    of_file = padded_head_dim(problem.head_dim), shape.warps, shape.warp_rows, int(shape.p_in_registers)
+    most = SPILLS.most(problem, *of_file)
+    if shape.tile_keys > most:
+        return SPILLS.said(problem, most, *of_file)
+    wider = replace(shape, tile_keys=2 * shape.tile_keys)
+    if wider.tile_keys <= most and blocks(wider, arch.limits) >= blocks(shape, arch.limits):
+        return f"meets two barriers every {shape.tile_keys} keys, where {wider.tile_keys} fit"
+    if shape.warps == 8 and shape.split == 1 and problem.seq_q <= shape.tile_rows // 2:
+        return f"four warps already hold all {problem.seq_q} queries"
     return None
+
+
+def blocks(shape: Shape, limits: Limits) -> int:
+    """How many blocks an SM holds: as shared memory has room, and of eight warps, whose registers fill it."""
+    return min(8 // shape.warps, limits.smem_bytes // shape.smem_bytes)
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:
