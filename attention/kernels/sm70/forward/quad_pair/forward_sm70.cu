@@ -68,7 +68,10 @@ struct Forward : Rows {
 #pragma unroll 1
     for (int tile = work.last - 1; tile >= work.first; --tile) {
       const int key = tile * kKeys;
-      const bool masked = is_masked(work, key), seen = !masked || is_seen(work, key);
+      const bool masked = is_masked(work, key);
+      // By a vote: else the compiler splits the loop by what follows from one condition for the other, and its halves
+      // spill.
+      const bool seen = __any_sync(~0u, is_seen(work, key));
       fetch(v_from, launch.v_row, tile);
       if (seen) multiply_scores();
       loader.put<kVPitch, 0>(at.v, staged);

@@ -25,13 +25,13 @@ struct Rows : Products {
   // Scores of keys from `key` on, as the softmax takes them. One body of the loop serves all tiles: two would not fit
   // the instruction cache.
   __device__ __forceinline__ void adjust(const Work& work, int key, bool masked) {
+    const int row = work.row + warp_row() + place.accumulator_row();
+    const int column = key + part() * kScoreKeys + place.accumulator_key();
 #pragma unroll
-    for (int m = 0; m < kPanels; ++m) {
-      const int row = work.row + warp_row() + m * 16 + place.accumulator_row(),
-                column = key + part() * kScoreKeys + place.accumulator_key();
-      change(s[m], launch, work, row, column);
-      if (masked) hide_outside(s[m], work, row, column);
-    }
+    for (int m = 0; m < kPanels; ++m) change(s[m], launch, work, row + m * 16, column);
+    if (!masked) return;
+#pragma unroll
+    for (int m = 0; m < kPanels; ++m) hide_outside(s[m], work, row + m * 16, column);
   }
 
   // A number of each row, by the warps that share it: this warp's is told, and those of the others come back.

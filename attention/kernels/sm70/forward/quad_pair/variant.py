@@ -80,5 +80,6 @@ VARIANT = Variant(
     signature=("HMMA",),
     pads=held_head_dim,
     rank=-1,
+    unproven=True,
     notes=notes,
 )
