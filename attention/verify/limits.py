@@ -1,7 +1,7 @@
 """Which tiles spill: each shape and company of features is walked from the limit on file to where ptxas spills.
 
-In bfloat16 where the kernel serves it, and in every company that calls may ask for (build_matrix.combinations) but those of what is free. What was
-compiled stays in the cubin cache, so that a walk that was cut off goes on.
+In bfloat16 where the kernel serves it, and in every company that calls may ask for (build_matrix.combinations) but
+those of what is free. What was compiled stays in the cubin cache, so that a walk that was cut off goes on.
 """
 
 from bisect import bisect_right
