@@ -141,6 +141,7 @@ class Variant:
     pads        the head dim that it computes with, for a problem's
     rank        order among candidates that no profile can predict
     first_seconds   what the first call of each shape costs the host beside the work: a plan that a library builds
+    unproven    no GPU of its architectures has run it: only a call that asks for our kernels is served by it
     fused       it keeps scores on the chip; False is the slow path, which is never preferred to a kernel
     notes       what the caller should know of how a problem is served (conversions, copies, the backward)
     compiles    whether a first call may wait seconds for a compiler; `module` then has is_ready(), whether it would
@@ -168,6 +169,7 @@ class Variant:
     pads: Callable[[int], int] = lambda head_dim: head_dim
     rank: int = 0
     first_seconds: float = 0.0
+    unproven: bool = False
     fused: bool = True
     notes: Callable[[AttentionProblem], tuple[str, ...]] = lambda _: ()
     compiles: bool = False

@@ -21,6 +21,7 @@ from microbench.results.profile import Profile
 
 # Predictions this close are equal: a profile measured again moves by less than this, and must not move the pick.
 TIE_BAND = 0.02
+UNPROVEN = "has not been run on a GPU that it is written for; SMSCOPE_UNMEASURED=1 picks it all the same"
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ def choose(
     withheld        variants that this call, or this process, leaves out
     only            'smscope' or 'torch' leaves the other's variants out; a variant's name leaves all others out
     efficiencies    what timings on this kind of machine showed; None judges by the constants of the profile alone
-    unmeasured      take a GPU kernel of ours before torch's where `efficiencies` hold no timing of it
+    unmeasured      take a GPU kernel of ours before torch's where `efficiencies` hold no timing of it, and one that no
+                    GPU of its architectures has run
     duels           on a CPU those of our kernel and torch's: ours is picked only where it won near the problem; None
                     leaves it to the model
     Raises UnsupportedError where nothing can serve, with every reason.
@@ -117,8 +119,11 @@ def choose(
     if only and not any(_named(variant, only) for variant in variants):
         names = ", ".join(dict.fromkeys(variant.name for variant in variants))
         raise ProblemError(f"only={only!r} names no kernel; use smscope, torch, or one of {names}.")
-    candidates, refused = legal(problem, arch, variants, only, withheld)
     tuned = _tuned(variants)
+    if efficiencies is not None and not (unmeasured or only):
+        withheld = (*withheld, *(Refusal(each.path, None, UNPROVEN) for each in tuned if each.unproven))
+        tuned = tuple(each for each in tuned if not each.unproven)
+    candidates, refused = legal(problem, arch, variants, only, withheld)
     if not candidates:
         here = {variant.path for variant in variants if arch.name in variant.archs and _named(variant, only)}
         reasons = "; ".join(f"{each.variant} {each.reason}" for each in refused if each.variant in here)

@@ -128,8 +128,15 @@ def _rules(variant: Variant, build: CudaBuild, arch: Arch) -> Whole:
 def _all(variant: Variant, arch: Arch, asked: Sequence[AttentionProblem]) -> Iterator[tuple[AttentionProblem, Config]]:
     for head_dim in HEAD_DIMS:
         for each in asked:
-            problem = at(each, head_dim)
+            problem = in_its_dtype(variant, at(each, head_dim), arch)
             yield from ((problem, config) for config in legal(variant, problem, arch))
+
+
+def in_its_dtype(variant: Variant, problem: AttentionProblem, arch: Arch) -> AttentionProblem:
+    """The problem, in float16 for a kernel that serves no bfloat16."""
+    if problem.dtype == "bfloat16" and variant.refuses(problem, arch):
+        return replace(problem, dtype="float16")
+    return problem
 
 
 def at(problem: AttentionProblem, head_dim: int) -> AttentionProblem:
@@ -137,13 +144,15 @@ def at(problem: AttentionProblem, head_dim: int) -> AttentionProblem:
 
 
 def _picked(variant: Variant, arch: Arch) -> Iterator[tuple[AttentionProblem, Config]]:
+    asked = []
     for head_dim in HEAD_DIMS:
         for batch, length in CELLS:
             for causal in (False, True):
-                problem = AttentionProblem(batch, 16, 16, length, length, head_dim, dtype="bfloat16", causal=causal)
-                yield from ((problem, config) for config in _picks(variant, problem, arch))
-        yield from ((at(CROWDED, head_dim), config) for config in _picks(variant, at(CROWDED, head_dim), arch))
-    for problem in FEATURES:
+                sizes = (batch, 16, 16, length, length, head_dim)
+                asked.append(AttentionProblem(*sizes, dtype="bfloat16", causal=causal))
+        asked.append(at(CROWDED, head_dim))
+    for each in (*asked, *FEATURES):
+        problem = in_its_dtype(variant, each, arch)
         yield from ((problem, config) for config in _picks(variant, problem, arch))
 
 

@@ -1,7 +1,7 @@
 """Which tiles spill: each shape and company of features is walked from the limit on file to where ptxas spills.
 
-In bfloat16, and in every company that calls may ask for (build_matrix.combinations) but those of what is free. What was
-compiled stays in the cubin cache, so that a walk that was cut off goes on.
+In bfloat16 where the kernel serves it, and in every company that calls may ask for (build_matrix.combinations) but
+those of what is free. What was compiled stays in the cubin cache, so that a walk that was cut off goes on.
 """
 
 from bisect import bisect_right
@@ -15,7 +15,7 @@ from attention.kernels.common.family import HEAD_DIMS, asked_defines
 from attention.kernels.common.spills import Company, Shape, Spills, spills_of
 from attention.kernels.launch.source import source_of
 from attention.variant import CudaBuild, Variant
-from attention.verify.build_matrix import at, combinations
+from attention.verify.build_matrix import at, combinations, in_its_dtype
 from microbench.compile import Source, require_all
 from microbench.compile.nvrtc import DEFAULT, choose
 from microbench.console.progress import watching
@@ -59,11 +59,11 @@ class Walk:
 
 def walks(variant: Variant) -> Iterator[Walk]:
     """Every company of each shape that a variant's file names, on the architectures that it names."""
-    known = spills_of(variant.folder)
+    known, arch = spills_of(variant.folder), by_name(variant.archs[0])
     for asked in combinations():
         company = asked_defines(asked)
         for head_dim in () if company & known.free else HEAD_DIMS:
-            problem = at(asked, head_dim)
+            problem = in_its_dtype(variant, at(asked, head_dim), arch)
             builds = [build for config in variant.configs() for build in variant.steps(problem, config)]
             builds.sort(key=lambda build: (known.shape_of(build), _keys(build)))
             for shape, of_shape in groupby(builds, key=known.shape_of):

@@ -30,9 +30,10 @@ Blocks that wait for each other without being a cluster deadlock here, but for t
 together. Scopes of acquire and release are one, and a wait for the reads of a bulk store finishes its writes too, so
 that global memory read back too soon is right. A plain global pointer is checked by guard pages: past a buffer's end
 (to within 256 bytes where its size is no multiple of that) and for 1 GiB on either side. A fragment that a wgmma reads
-from registers is read at issue, and one that was written since wgmma.fence is not reported. No bank conflicts, no time,
-no registers, no occupancy. Sums are in f32 in order of k, and differ from a tensor core's in the last bits; those of
-fp8 in wgmma by more (wgmma_fp8.cuh). Approximations (ex2, tanh) are the exact value rounded once.
+from registers is read at issue, and one that was written since wgmma.fence is not reported. Bank conflicts are counted
+where they are asked for (shared_trace.py), and cost nothing; no time, no registers, no occupancy. Sums are in f32 in
+order of k, and differ from a tensor core's in the last bits; those of fp8 in wgmma by more (wgmma_fp8.cuh).
+Approximations (ex2, tanh) are the exact value rounded once.
 
 Tensor memory (tcgen05), also of pairs of blocks. 128 lanes of 512 columns to a block, NaN until written and while a
 write is on its way. Loads, stores, products and copies are ordered as the PTX ISA's memory model for tcgen05 says: by

@@ -38,7 +38,7 @@ void load_global(u64 address, void* value, u32 bytes);
 void store_global(u64 address, const void* value, u32 bytes);
 // The value that one of these loads brings.
 template <class T, class Address>
-inline T loaded(void (*load)(Address, void*, u32), Address address) {
+__attribute__((always_inline)) inline T loaded(void (*load)(Address, void*, u32), Address address) {
   T value;
   load(address, &value, sizeof value);
   return value;

@@ -1,17 +1,21 @@
 """Few queries go to kernels that split keys; a kernel never timed on this kind of GPU waits behind torch's."""
 
+from dataclasses import replace
+
 import pytest
 
 from attention.choose import learned
 from attention.choose.choose import choose
 from attention.choose.corrections import Corrections, Observation, corrections
 from attention.problem import AttentionProblem
-from attention.variant import Config, by_path
+from attention.variant import Config, by_path, shipped
 from microbench import paths
 from microbench.results.profile import Profile
 from tests.cpu.attention_profiles import hopper_profile
 
 OURS, CUDNN, FLASH = "sm90a/forward/warp_specialised", "sm90a/forward/torch_cudnn", "sm80/forward/torch_flash"
+VOLTAS = "sm70/forward/quad_pair"
+V100 = Profile(gpu="v100-test", name="V100", arch="sm70", sm_count=80)
 A100 = Profile(gpu="a100-test", name="A100", arch="sm80", sm_count=108)
 
 
@@ -64,6 +68,17 @@ def test_a_gpu_without_profile_takes_torchs_and_says_why():
 
 def test_what_torch_has_only_a_slow_path_for_is_ours_all_the_same():
     assert choose(A100, problem(4096, 4096, softcap=30.0), efficiencies=Corrections()).pick.owner == "smscope"
+
+
+@pytest.mark.parametrize("changes", [{}, {"softcap": 30.0}, {"head_dim": 256}, {"alibi": True, "varlen": True}])
+def test_a_kernel_that_no_gpu_has_run_changes_no_pick(changes):
+    asked = replace(problem(4096, 4096, **changes), dtype="float16")
+    without = tuple(each for each in shipped() if each.path != VOLTAS)
+    choice, before = (choose(V100, asked, variants=v, efficiencies=Corrections()) for v in (shipped(), without))
+    assert (choice.pick, choice.fallback, choice.nearest) == (before.pick, before.fallback, before.nearest)
+    assert choice.pick.owner == "torch" and any("UNMEASURED=1" in each.reason for each in choice.refused)
+    for wanted in ({"unmeasured": True}, {"only": "smscope"}):
+        assert choose(V100, asked, efficiencies=Corrections(), **wanted).pick.variant == VOLTAS
 
 
 def test_timings_of_another_gpu_of_the_architecture_count():

@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attention.kernels.common.family import fill, refuses, section_of
+from attention.kernels.sm70.forward.quad_pair.arguments import Launch as VoltaLaunch
 from attention.kernels.sm80.forward.software_pipelined.arguments import Launch as AmpereLaunch
 from attention.kernels.sm90a.forward.warp_specialised.arguments import Launch as HopperLaunch
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench.machine.arch import by_name
 
-LAUNCHES = (HopperLaunch, AmpereLaunch)
+LAUNCHES = (HopperLaunch, AmpereLaunch, VoltaLaunch)
 PLAIN = AttentionProblem(2, 8, 2, 300, 500, 128, dtype="bfloat16", device="cuda")
 PACKED = replace(PLAIN, varlen=True, tokens_q=350, tokens_kv=900, causal=True, alignment="bottom_right")
 
@@ -76,7 +77,9 @@ def test_what_was_measured_is_cut_as_it_was_measured() -> None:
         assert section_of(problem) == section, (heads, keys, width)
 
 
-@pytest.mark.parametrize("path", ["sm80/forward/software_pipelined", "sm90a/forward/warp_specialised"])
+@pytest.mark.parametrize(
+    "path", ["sm80/forward/software_pipelined", "sm90a/forward/warp_specialised", "sm70/forward/quad_pair"]
+)
 def test_what_is_settled_is_no_axis_has_a_reason_and_may_be_named(path) -> None:
     variant = by_path(path)
     config, axes = variant.configs()[-1], dict(variant.space)

@@ -5,7 +5,7 @@ forward_sm90a.py.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -132,6 +132,14 @@ def inputs_of(case: ForwardCase) -> Inputs:
         sinks=rng.normal(1, 2, case.heads_q).astype(np.float32),
         mask=(rng.random(seen) < 0.6).astype(np.uint8),
     )
+
+
+def along_one(case: ForwardCase, q: Array, k: Array) -> Inputs:
+    """Inputs whose scores are q[i] * k[j], rounded nowhere before the scale: Q and K have one dimension."""
+    drawn = inputs_of(case)
+    queries, keys = (np.zeros(bits.shape, np.float32) for bits in (drawn.q, drawn.k))
+    queries[..., 0], keys[..., 0] = q, k
+    return replace(drawn, q=case.bits(queries), k=case.bits(keys))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from microbench.emulator import EmulatedDevice
 from tests.emulated import forward_sm80, forward_sm90a, test_forward_sm80, test_forward_sm90a
-from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs, expected_of, inputs_of, judge
+from tests.emulated.forward_case import ForwardCase, Inputs, Outputs, along_one, expected_of, inputs_of, judge
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_tests import Forward
 
@@ -48,14 +48,6 @@ MANY = ForwardCase(heads_q=1, seq_q=20, seq_kv=200)  # of warps, some have no ro
 @pytest.fixture(params=FORWARDS)
 def forward(request: pytest.FixtureRequest, emulator: None) -> Whole:
     return FORWARDS[request.param]
-
-
-def along_one(case: ForwardCase, q: Array, k: Array) -> Inputs:
-    """Inputs whose scores are q[i] * k[j], rounded nowhere before the scale: Q and K have one dimension."""
-    drawn = inputs_of(case)
-    queries, keys = (np.zeros(bits.shape, np.float32) for bits in (drawn.q, drawn.k))
-    queries[..., 0], keys[..., 0] = q, k
-    return replace(drawn, q=case.bits(queries), k=case.bits(keys))
 
 
 CASES = (ONE, replace(ONE, seq_kv=1), MANY, replace(MANY, right=0))

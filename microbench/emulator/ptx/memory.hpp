@@ -1,4 +1,5 @@
-// The C++ bodies of cuda/ptx/memory.cuh.
+// The C++ bodies of cuda/ptx/memory.cuh. Accesses of shared memory are inlined, so that each has a place in the code of
+// its own (runtime/shared_trace.hpp).
 #pragma once
 
 namespace ptx {
@@ -21,14 +22,24 @@ inline void store_if(bool really, u64 address, u32 value) {
   if (really) emulator::store_global(address, &value, sizeof value);
 }
 
-inline void store_shared(u32 address, u32 value) { emulator::store_shared(address, &value, sizeof value); }
+__attribute__((always_inline)) inline void store_shared(u32 address, u32 value) {
+  emulator::store_shared(address, &value, sizeof value);
+}
 
-inline void store_shared4(u32 address, vec4 v) { emulator::store_shared(address, &v, sizeof v); }
+__attribute__((always_inline)) inline void store_shared4(u32 address, vec4 v) {
+  emulator::store_shared(address, &v, sizeof v);
+}
 
-inline u32 load_shared(u32 address) { return emulator::loaded<u32>(emulator::load_shared, address); }
+__attribute__((always_inline)) inline u32 load_shared(u32 address) {
+  return emulator::loaded<u32>(emulator::load_shared, address);
+}
 
-inline u64 load_shared2(u32 address) { return emulator::loaded<u64>(emulator::load_shared, address); }
+__attribute__((always_inline)) inline u64 load_shared2(u32 address) {
+  return emulator::loaded<u64>(emulator::load_shared, address);
+}
 
-inline vec4 load_shared4(u32 address) { return emulator::loaded<vec4>(emulator::load_shared, address); }
+__attribute__((always_inline)) inline vec4 load_shared4(u32 address) {
+  return emulator::loaded<vec4>(emulator::load_shared, address);
+}
 
 }  // namespace ptx

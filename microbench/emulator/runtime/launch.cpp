@@ -10,6 +10,7 @@
 #include "emulator/runtime/fiber.hpp"
 #include "emulator/runtime/global_memory.hpp"
 #include "emulator/runtime/shared_memory.hpp"
+#include "emulator/runtime/shared_trace.hpp"
 
 namespace emulator {
 
@@ -189,6 +190,7 @@ int run(Launch& launch, void (*call)(void* const*), const u32* parameter_bytes, 
       std::size_t count = next_batch(order.size() - done);
       prepare_blocks(&order[done], count);
       error = run_guarded();
+      shared_trace_flush();
       done += count;
     }
   } catch (const std::exception& failure) {

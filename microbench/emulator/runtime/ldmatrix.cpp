@@ -1,5 +1,6 @@
 // ldmatrix and stmatrix: 8 x 8 matrices of 16 bits. The layout is the one that cuda/ptx/ldmatrix.cuh states.
 #include "emulator/runtime/shared_memory.hpp"
+#include "emulator/runtime/shared_trace.hpp"
 #include "emulator/runtime/warp.hpp"
 
 namespace emulator {
@@ -28,7 +29,14 @@ u16& element(Matrix& matrix, u32 lane, u32 half, bool transposed) {
   return transposed ? matrix[place][line] : matrix[line][place];
 }
 
+void trace(Shared kind, Lane** lanes, u32 count) {
+  u32 rows[kWarp];
+  for (u32 row = 0; row < 8 * count; ++row) rows[row] = lanes[row]->address;
+  trace_rows(kind, rows, 8 * count);
+}
+
 void load(Lane** lanes, u32 count, bool transposed, const char* name) {
+  if (shared_tracing) trace(Shared::load, lanes, count);
   u32 warp = running->warp();
   Moment moment = warp_moment(warp);
   for (u32 m = 0; m < count; ++m) {
@@ -47,6 +55,7 @@ void load(Lane** lanes, u32 count, bool transposed, const char* name) {
 }
 
 void store(Lane** lanes, u32 count, bool transposed, const char* name) {
+  if (shared_tracing) trace(Shared::store, lanes, count);
   for (u32 m = 0; m < count; ++m) {
     Matrix matrix;
     for (u32 lane = 0; lane < kWarp; ++lane)

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "emulator/runtime/shared_trace.hpp"
+
 namespace emulator {
 
 void clocks_reset();
@@ -94,12 +96,14 @@ void arena_finished(u32 resident) {
 
 void load_shared(u32 address, void* value, u32 bytes) {
   const u8* from = shared_at(address, bytes, bytes, "ld.shared");
+  if (shared_tracing) trace_lane(Shared::load, address, bytes, __builtin_return_address(0));
   note_read(address, bytes, now(running->thread), clock_of(running->thread), Proxy::generic, "ld.shared");
   std::memcpy(value, from, bytes);
 }
 
 void store_shared(u32 address, const void* value, u32 bytes) {
   u8* to = shared_at(address, bytes, bytes, "st.shared");
+  if (shared_tracing) trace_lane(Shared::store, address, bytes, __builtin_return_address(0));
   note_write(address, bytes, now(running->thread), clock_of(running->thread), Proxy::generic, "st.shared");
   std::memcpy(to, value, bytes);
 }
