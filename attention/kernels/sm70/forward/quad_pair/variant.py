@@ -55,7 +55,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
         row_step=rows,
         column_step=columns,
         demands=(
-            Demand("products on mma.sync", "tile", 4 * rows * columns * width, "mma_f16_flops_per_s"),
+            Demand("products on mma.sync", "tile", 4 * rows * columns * width, "mma_f16_burst_flops_per_s"),
             Demand("exponentials", "tile", rows * columns, "mufu_ex2_per_clk_sm"),
             Demand("K and V to registers", "tile", 2 * shape.warps * kv_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
