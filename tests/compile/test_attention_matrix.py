@@ -119,9 +119,9 @@ def test_combinations_are_every_build_once() -> None:
 def test_some_configuration_serves_all_features_together_at_every_head_dim(head_dim: int) -> None:
     for variant in OURS:
         for asked in (*build_matrix.FEATURES, *build_matrix.combinations()):
-            problem = build_matrix.at(asked, head_dim)
-            for arch in variant.archs:
-                assert build_matrix.legal(variant, problem, archs.by_name(arch)), f"{variant.path} {arch}: {problem}"
+            for arch in map(archs.by_name, variant.archs):
+                problem = build_matrix.in_its_dtype(variant, build_matrix.at(asked, head_dim), arch)
+                assert build_matrix.legal(variant, problem, arch), f"{variant.path} {arch.name}: {problem}"
 
 
 KERNEL = 'extern "C" __global__ void k(float* x) { x[threadIdx.x] *= 2; }'
