@@ -38,8 +38,8 @@ constexpr int kPieceColumns = 32, kPiecePitch = 2 * kPieceColumns + 16, kPieceBy
 
 // 64 Ki registers a SM: 128 at launch * 512 threads, or 168 * 384, redistributed in steps of 8. A softmax thread holds
 // a whole row of scores.
-constexpr int kSoftmaxRegisters = kQueryTiles == 2 ? 192 : 232, kCorrectionRegisters = kQueryTiles == 2 ? 72 : 120;
-constexpr int kOtherRegisters = kQueryTiles == 2 ? 56 : 80;
+constexpr int kSoftmaxRegisters = kQueryTiles == 2 ? 192 : 232, kCorrectionRegisters = kQueryTiles == 2 ? 64 : 120;
+constexpr int kOtherRegisters = kQueryTiles == 2 ? 64 : 80;
 
 static_assert(kHeadDim % 32 == 0 && (kKeys == 64 || kKeys == 128) && (kQueryTiles == 1 || kQueryTiles == 2));
 static_assert(kOutputs + kQueryTiles * kHeadDim <= kColumns, "scores and outputs fit tensor memory");

@@ -9,32 +9,32 @@ struct Correction {
   const Rooms& at;
   const int thread;
   const unsigned outputs;  // of this warp's lanes
-  Turn turn{};
-  Ring<1> values[kQueryTiles]{}, sums{};
+  Ring<1> keys{}, sums{};  // tiles of keys before this one, tiles of rows
   Ring<2> piece{};
 
-  // The p V that a query tile's turn before added.
-  __device__ __forceinline__ void await_values(int query_tile) {
-    ptx::mbarrier_wait(at.o_full + 8 * query_tile, values[query_tile].parity());
-    values[query_tile].advance();
+  // What p V of the tile of keys before this one added.
+  __device__ __forceinline__ void await_values(int query_tile) const {
+    ptx::mbarrier_wait(at.o_full + 8 * query_tile, keys.parity() ^ 1);
     ptx::tcgen05_fence_after();
   }
 
   __device__ __forceinline__ void rescale_outputs(int query_tile, float factor) const {
+    constexpr int kPart = 16;  // columns at a time: several are under way in these registers
 #pragma unroll
-    for (int column = 0; column < kHeadDim; column += kPieceColumns) {
+    for (int column = 0; column < kHeadDim; column += kPart) {
       const unsigned from = outputs + query_tile * kHeadDim + column;
-      unsigned o[kPieceColumns];
+      unsigned o[kPart];
       ptx::tcgen05_ld_32x32b(o, from);
       ptx::tcgen05_wait_ld();
 #pragma unroll
-      for (int i = 0; i < kPieceColumns; ++i) o[i] = __float_as_uint(__uint_as_float(o[i]) * factor);
+      for (int i = 0; i < kPart; ++i) o[i] = __float_as_uint(__uint_as_float(o[i]) * factor);
       ptx::tcgen05_st_32x32b(from, o);
     }
     ptx::tcgen05_wait_st();
   }
 
-  __device__ __forceinline__ void step(int query_tile, bool first) {
+  __device__ __forceinline__ void step(int query_tile, bool first) const {
+    const Turn turn{keys.count * kQueryTiles + query_tile};
     ptx::mbarrier_wait(at.factor_full + 8 * turn.stage(), turn.parity());
     const float factor = __uint_as_float(ptx::load_shared(at.factor + (turn.stage() * kRows + thread) * 4));
     if (!first) {
@@ -43,7 +43,6 @@ struct Correction {
     }
     ptx::tcgen05_fence_before();
     arrive_together(at.ready + 8 * turn.stage());
-    turn.advance();
   }
 
   __device__ __forceinline__ void put_piece(unsigned from, float inverse) {
@@ -78,9 +77,11 @@ struct Correction {
   }
 
   __device__ __forceinline__ void run(const Work& work) {
-    for (int tile = 0; tile < tiles_of(work); ++tile)
+    for (int tile = work.first; tile < work.last; ++tile) {
 #pragma unroll
-      for (int query_tile = 0; query_tile < kQueryTiles; ++query_tile) step(query_tile, tile == 0);
+      for (int query_tile = 0; query_tile < kQueryTiles; ++query_tile) step(query_tile, tile == work.first);
+      keys.advance();
+    }
     const float sink = kLogit ? logit(launch, work) : 0.f;
 #pragma unroll
     for (int query_tile = 0; query_tile < kQueryTiles; ++query_tile) finish_outputs(work, query_tile, sink);

@@ -33,18 +33,23 @@ __device__ __forceinline__ void init_barriers(const Rooms& at) {
   ptx::fence_mbarrier_init();
 }
 
+// From one lane to all: ptxas keeps what follows from it in uniform registers. Asked for anew where it is needed: what
+// lives through all roles is a register that each of them lacks.
+__device__ __forceinline__ int warp_number() { return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32, 0); }
+
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     attention_forward_sm100a(const __grid_constant__ Launch launch) {
   const Rooms at(ptx::shared_base());
-  const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32, 0);
-  if (warp == kLoader && ptx::elect_one()) init_barriers(at);
-  if (warp == kIssuer) {
+  const int first = warp_number();
+  if (first == kLoader && ptx::elect_one()) init_barriers(at);
+  if (first == kIssuer) {
     ptx::tcgen05_alloc(at.tensor_memory, kColumns);
     ptx::tcgen05_relinquish();
   }
   __syncthreads();
   const unsigned memory = ptx::load_shared(at.tensor_memory);
 
+  const int warp = warp_number();
   if (warp < kSoftmaxWarps) {
     ptx::setmaxnreg_increase<kSoftmaxRegisters>();
     soften(launch, at, memory);
@@ -53,12 +58,17 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     correct(launch, at, memory);
   } else {
     ptx::setmaxnreg_decrease<kOtherRegisters>();
-    if (warp == kIssuer) multiply(launch, at, memory);
-    if (warp == kLoader && ptx::elect_one()) load(launch, at);
-    if (warp == kWriter) write(launch, at);
-    if (kVarlen && warp == kCleaner) clear(launch, at);
-    __syncwarp();
+    if (warp == kIssuer) {
+      multiply(launch, at, memory);
+    } else if (warp == kLoader) {
+      if (ptx::elect_one()) load(launch, at);
+      __syncwarp();
+    } else if (warp == kWriter) {
+      write(launch, at);
+    } else if (kVarlen) {
+      clear(launch, at);
+    }
   }
   __syncthreads();
-  if (warp == kIssuer) ptx::tcgen05_dealloc(memory, kColumns);
+  if (warp_number() == kIssuer) ptx::tcgen05_dealloc(ptx::load_shared(at.tensor_memory), kColumns);
 }

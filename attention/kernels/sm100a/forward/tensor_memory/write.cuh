@@ -9,7 +9,7 @@ __device__ __forceinline__ void write_piece(const Launch& launch, const Work& wo
                                             int column) {
   const int lane = threadIdx.x % 32, part = lane % 4;
   column += 8 * part;
-#pragma unroll
+#pragma unroll 4
   for (int first = 0; first < kRows; first += 8) {
     const int mine = first + lane / 4;
     const ptx::vec4 words = ptx::load_shared4(piece + mine * kPiecePitch + 16 * part);
