@@ -3,17 +3,16 @@
 All of them stand in one build: what is altered stays beside what replaces it, and a number chooses.
 """
 
-import ctypes
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
-from microbench.emulator import MODES, EmulatedDevice, Mode
-from microbench.errors import DeviceError
-from tests.emulated.forward_case import ForwardCase, inputs_of, judge
+from microbench.emulator import MODES, Mode
+from tests.emulated.forward_case import ForwardCase
 from tests.emulated.forward_launch import Kernel
+from tests.emulated.forward_planted import Bug, outcome, planted
 from tests.emulated.forward_sm90a import PATH, config_of, run
 
 # Three tiles of rows, the last one cut short, and four of keys, for one block: rings go round, tiles of rows follow one
@@ -25,28 +24,9 @@ BEHIND = replace(CASE, spare=20)
 # Scores of up to 2^32, which a softcap lets through.
 FAR = replace(CASE, softcap=2.0**40, spread=2.0**30)
 
-WRONG = "^out: "
-INCLUDE = Kernel(PATH, config_of(64), CASE.problem).include
 LOST = "deadlock: .*mbarrier"
 UNORDERED = "race: wgmma .* not ordered after the write by a copy"
 OVERWRITTEN = "race: cp.async.bulk.tensor load .* not ordered after the read by a collective"
-
-
-@dataclass(frozen=True)
-class Bug:
-    """`right`, at its first place behind `after` in `file`, becomes `wrong`: a statement, or an expression.
-
-    `says` is found in the emulator's report or, where the kernel breaks none of its rules, in what the oracle says.
-    `held` asks for the build that keeps Q in registers.
-    """
-
-    file: str
-    after: str
-    right: str
-    wrong: str = ";"
-    says: str = WRONG
-    case: ForwardCase = CASE
-    held: bool = False
 
 
 BUGS = {
@@ -157,53 +137,21 @@ BUGS = {
 }
 
 
-def inlined(name: str, seen: set[str]) -> str:
-    """A file of the kernel with its own headers written out, and the mistakes planted in it."""
-    text = next(folder / name for folder in INCLUDE if (folder / name).exists()).read_text()
-    for number, bug in enumerate(BUGS.values(), 1):
-        if bug.file == name:
-            at = text.index(bug.right, text.index(bug.after))
-            choice = (
-                "if (planted == {}) {{ {} }} else {{ {} }}" if bug.right.endswith(";") else "(planted == {} ? {} : {})"
-            )
-            text = text[:at] + choice.format(number, bug.wrong, bug.right) + text[at + len(bug.right) :]
-
-    def included(match: re.Match[str]) -> str:
-        header = match[1]
-        if header.startswith("ptx/"):
-            return match[0]
-        return "" if header in seen else (seen.add(header) or inlined(header, seen))
-
-    return re.sub(r'^#include "([^"]+)"$', included, text.replace("#pragma once\n", ""), flags=re.MULTILINE)
-
-
 @cache
-def planted(held: bool) -> Kernel:
-    """The kernel with all of them; `plant` arms one."""
-    switch = 'static int planted;\nextern "C" void plant(int bug) { planted = bug; }\n'
-    config, text = config_of(64, q_in_registers=int(held)), switch + inlined("forward_sm90a.cu", set())
-    return Kernel(PATH, config, CASE.problem, source=text)
-
-
-def outcome(mode: Mode, case: ForwardCase, number: int, held: bool = False) -> str:
-    """What the emulator reports, or else what is wrong with the outputs; empty where nothing is."""
-    device, inputs = EmulatedDevice(mode), inputs_of(case)
-    planted(held).library().plant(ctypes.c_int(number))
-    try:
-        return judge(case, inputs, run(device, case, planted(held), blocks=1, section=4, inputs=inputs))
-    except DeviceError as error:
-        return str(error)
+def armed(held: bool) -> Kernel:
+    """The kernel with all of them."""
+    return planted(Kernel(PATH, config_of(64, q_in_registers=int(held)), CASE.problem), "forward_sm90a.cu", BUGS.values())
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("held", [False, True], ids=["", "Q in registers"])
 @pytest.mark.parametrize("case", [CASE, IDLE, FAR], ids=["case", "idle", "far"])
 def test_nothing_is_found_where_no_mistake_is_armed(case: ForwardCase, held: bool, mode: Mode) -> None:
-    assert outcome(mode, case, 0, held) == ""
+    assert outcome(run, armed(held), mode, case, 0) == ""
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_mistake_is_found(name: str, mode: Mode) -> None:
     bug = BUGS[name]
-    assert re.search(bug.says, outcome(mode, bug.case, 1 + list(BUGS).index(name), bug.held))
+    assert re.search(bug.says, outcome(run, armed(bug.held), mode, bug.case or CASE, 1 + list(BUGS).index(name)))

@@ -1,18 +1,28 @@
 """Attention on Blackwell's tensor memory: a role for every warp; what it serves and what a tile asks."""
 
+from dataclasses import replace
+
 from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses
-from attention.kernels.sm100a.forward.tensor_memory.arguments import build_of, shape_of
+from attention.kernels.sm100a.forward.tensor_memory.arguments import SCORE_COLUMNS, build_of, shape_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.machine.arch import Arch
 
+LEAST_STAGES = 2  # p V of one tile of keys and Q K^T of the next
+AMPLE_STAGES = 4  # the two that are worked on, and the next two
+
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
-    """Shared memory of the block: the ring of K and V needs two tiles."""
+    """Shared memory of the block, and small tiles that need not be."""
     shape = shape_of(problem, config)
     assert arch.limits is not None
-    if shape.stages < 2 or shape.smem_bytes > arch.limits.smem_bytes_per_block:
-        return f"leaves {shape.stages} tiles of K and V of {arch.limits.smem_bytes_per_block} bytes of shared memory"
+    if shape.smem_bytes > arch.limits.smem_bytes_per_block:
+        return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
+    if shape.stages < LEAST_STAGES:
+        return f"has room for {shape.stages} tiles of K and V, where products work on {LEAST_STAGES}"
+    larger = replace(shape, tile_keys=2 * shape.tile_keys)
+    if larger.tile_keys <= SCORE_COLUMNS and larger.stages >= AMPLE_STAGES:
+        return f"meets its barriers every {shape.tile_keys} keys, where the ring holds {larger.stages} tiles of twice that"
     return None
 
 

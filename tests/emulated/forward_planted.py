@@ -1,0 +1,67 @@
+"""Mistakes planted in the source of a forward kernel: what is altered stays beside what replaces it, in one build."""
+
+import ctypes
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from microbench.emulator import EmulatedDevice, Mode
+from microbench.errors import DeviceError
+from tests.emulated.forward_case import ForwardCase, Outputs, inputs_of, judge
+from tests.emulated.forward_launch import Kernel
+
+WRONG = "^out: "
+SWITCH = 'static int planted;\nextern "C" void plant(int bug) { planted = bug; }\n'
+
+
+@dataclass(frozen=True)
+class Bug:
+    """`right`, at its first place behind `after` in `file`, becomes `wrong`: a statement, or an expression.
+
+    `says` is found in the emulator's report or, where the kernel breaks none of its rules, in what the oracle says.
+    """
+
+    file: str
+    after: str
+    right: str
+    wrong: str = ";"
+    says: str = WRONG
+    case: ForwardCase | None = None
+    held: bool = False
+
+
+def inlined(name: str, include: tuple[Path, ...], bugs: Collection[Bug] = (), seen: set[str] | None = None) -> str:
+    """A file of a kernel with its own headers written out, and the mistakes planted in it, numbered from 1."""
+    seen = set() if seen is None else seen
+    text = next(folder / name for folder in include if (folder / name).exists()).read_text()
+    for number, bug in enumerate(bugs, 1):
+        if bug.file == name:
+            at = text.index(bug.right, text.index(bug.after))
+            choice = (
+                "if (planted == {}) {{ {} }} else {{ {} }}" if bug.right.endswith(";") else "(planted == {} ? {} : {})"
+            )
+            text = text[:at] + choice.format(number, bug.wrong, bug.right) + text[at + len(bug.right) :]
+
+    def included(match: re.Match[str]) -> str:
+        header = match[1]
+        if header.startswith("ptx/"):
+            return match[0]
+        return "" if header in seen else (seen.add(header) or inlined(header, include, bugs, seen))
+
+    return re.sub(r'^#include "([^"]+)"$', included, text.replace("#pragma once\n", ""), flags=re.MULTILINE)
+
+
+def planted(kernel: Kernel, file: str, bugs: Collection[Bug]) -> Kernel:
+    """The kernel with all of them; `plant` arms one."""
+    return replace(kernel, source=SWITCH + inlined(file, kernel.include, bugs))
+
+
+def outcome(run: Callable[..., Outputs], kernel: Kernel, mode: Mode, case: ForwardCase, number: int, seed: int = 1) -> str:
+    """What the emulator reports, or else what is wrong with the outputs; empty where nothing is."""
+    device, inputs = EmulatedDevice(mode, seed), inputs_of(case)
+    kernel.library().plant(ctypes.c_int(number))
+    try:
+        return judge(case, inputs, run(device, case, kernel, blocks=1, section=4, inputs=inputs))
+    except DeviceError as error:
+        return str(error)
