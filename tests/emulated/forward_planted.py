@@ -57,7 +57,9 @@ def planted(kernel: Kernel, file: str, bugs: Collection[Bug]) -> Kernel:
     return replace(kernel, source=SWITCH + inlined(file, kernel.include, bugs))
 
 
-def outcome(run: Callable[..., Outputs], kernel: Kernel, mode: Mode, case: ForwardCase, number: int, seed: int = 1) -> str:
+def outcome(
+    run: Callable[..., Outputs], kernel: Kernel, mode: Mode, case: ForwardCase, number: int, seed: int = 1
+) -> str:
     """What the emulator reports, or else what is wrong with the outputs; empty where nothing is."""
     device, inputs = EmulatedDevice(mode, seed), inputs_of(case)
     kernel.library().plant(ctypes.c_int(number))

@@ -140,7 +140,9 @@ BUGS = {
 @cache
 def armed(held: bool) -> Kernel:
     """The kernel with all of them."""
-    return planted(Kernel(PATH, config_of(64, q_in_registers=int(held)), CASE.problem), "forward_sm90a.cu", BUGS.values())
+    return planted(
+        Kernel(PATH, config_of(64, q_in_registers=int(held)), CASE.problem), "forward_sm90a.cu", BUGS.values()
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
