@@ -9,20 +9,25 @@ from attention.variant import Config, Demand, Tile, Variant
 from microbench.machine.arch import Arch
 
 LEAST_STAGES = 2  # p V of one tile of keys and Q K^T of the next
+AMPLE_MUFU = 32  # results a clock: exponentials take half as long as products of head dim 128
 AMPLE_STAGES = 4  # the two that are worked on, and the next two
 
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
-    """Shared memory of the block, and small tiles that need not be."""
+    """Shared memory of the block, polynomials where MUFU keeps up, and small tiles that need not be."""
     shape = shape_of(problem, config)
     assert arch.limits is not None
     if shape.smem_bytes > arch.limits.smem_bytes_per_block:
         return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
+    if shape.polynomial and arch.limits.mufu_lanes >= AMPLE_MUFU:
+        return f"has no use for polynomials beside {arch.limits.mufu_lanes} exponentials a clock"
+    if shape.polynomial > 4 and problem.mask == "bool":
+        return "has no registers for as many polynomials beside the addresses of a mask"
     if shape.stages < LEAST_STAGES:
         return f"has room for {shape.stages} tiles of K and V, where products work on {LEAST_STAGES}"
     larger = replace(shape, tile_keys=2 * shape.tile_keys)
     if larger.tile_keys <= SCORE_COLUMNS and larger.stages >= AMPLE_STAGES:
-        return f"meets its barriers every {shape.tile_keys} keys, where the ring holds {larger.stages} tiles of twice that"
+        return f"meets its barriers every {shape.tile_keys} keys, where {larger.stages} tiles of twice as many fit"
     return None
 
 
