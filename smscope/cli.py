@@ -27,7 +27,7 @@ SECTIONS = {
     "Measure this machine": (
         Verb("bench", "smscope.verbs", "Measure, then say which attention kernels run here."),
         Verb("run", "microbench.cli", "Measure only, all probes or some."),
-        Verb("doctor", "microbench.cli", "Is this GPU healthy? Half a minute against others of its kind."),
+        Verb("doctor", "microbench.cli", "Say whether this GPU is healthy, in half a minute."),
         Verb("bench-attention", "attention.cli", "Time our attention kernels beside torch's.", "bench"),
     ),
     "Read what was measured": (

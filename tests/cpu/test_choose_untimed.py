@@ -16,6 +16,10 @@ from tests.cpu.attention_profiles import hopper_profile
 OURS, CUDNN, FLASH = "sm90a/forward/warp_specialised", "sm90a/forward/torch_cudnn", "sm80/forward/torch_flash"
 VOLTAS = "sm70/forward/quad_pair"
 V100 = Profile(gpu="v100-test", name="V100", arch="sm70", sm_count=80)
+BLACKWELL = [
+    Profile(gpu=f"{name}-test", name=name, arch=arch, sm_count=148)
+    for name, arch in (("b200", "sm100a"), ("b300", "sm103a"))
+]
 A100 = Profile(gpu="a100-test", name="A100", arch="sm80", sm_count=108)
 
 
@@ -64,6 +68,15 @@ def test_a_gpu_without_profile_takes_torchs_and_says_why():
     assert choice.pick.variant == FLASH and choice.fallback is not None and "sm80" in choice.fallback
     assert choose(A100, problem(4096, 4096), efficiencies=Corrections(), unmeasured=True).pick.owner == "smscope"
     assert choose(A100, problem(4096, 4096), only="smscope", efficiencies=Corrections()).pick.owner == "smscope"
+
+
+@pytest.mark.parametrize("gpu", BLACKWELL, ids=lambda gpu: gpu.arch)
+def test_blackwell_runs_torchs_kernels_until_ours_are_timed(gpu):
+    choice = choose(gpu, problem(4096, 4096), efficiencies=Corrections())
+    assert choice.pick.owner == "torch" and choice.fallback is not None and gpu.arch in choice.fallback
+    (ours,) = {each.variant for each in choice.candidates if each.owner == "smscope"}
+    assert ours == "sm100a/forward/tensor_memory"
+    assert choose(gpu, problem(4096, 4096), efficiencies=Corrections(), unmeasured=True).pick.variant == ours
 
 
 def test_what_torch_has_only_a_slow_path_for_is_ours_all_the_same():

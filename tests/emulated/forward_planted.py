@@ -1,20 +1,17 @@
-"""Mistakes planted in the source of a forward kernel, all of them in one build: a number chooses.
-
-What is altered stays beside what replaces it, so that a mistake costs a launch and no compiler.
-"""
+"""Mistakes planted in the source of a forward kernel: what is altered stays beside what replaces it, in one build."""
 
 import ctypes
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from attention.problem import AttentionProblem
-from attention.variant import Config
 from microbench.emulator import EmulatedDevice, Mode
 from microbench.errors import DeviceError
 from tests.emulated.forward_case import ForwardCase, Outputs, inputs_of, judge
 from tests.emulated.forward_launch import Kernel
 
+WRONG = "^out: "
 SWITCH = 'static int planted;\nextern "C" void plant(int bug) { planted = bug; }\n'
 
 
@@ -23,23 +20,23 @@ class Bug:
     """`right`, at its first place behind `after` in `file`, becomes `wrong`: a statement, or an expression.
 
     `says` is found in the emulator's report or, where the kernel breaks none of its rules, in what the oracle says.
-    `build` is that of several which the mistake is in. Where `case` is None, it is the build's own.
+    `build` is that of several which the mistake is in. Where `case` is None, it is the test's own.
     """
 
     file: str
     after: str
     right: str
     wrong: str = ";"
-    says: str = "^out: "
+    says: str = WRONG
     case: ForwardCase | None = None
     build: int = 0
 
 
-def inlined(kernel: Kernel, name: str, bugs: Mapping[str, Bug], seen: set[str] | None = None) -> str:
-    """A file of the kernel with its own headers written out, and the mistakes planted in it."""
+def inlined(name: str, include: tuple[Path, ...], bugs: Collection[Bug] = (), seen: set[str] | None = None) -> str:
+    """A file of a kernel with its own headers written out, and the mistakes planted in it, numbered from 1."""
     seen = set() if seen is None else seen
-    text = next(folder / name for folder in kernel.include if (folder / name).exists()).read_text()
-    for number, bug in enumerate(bugs.values(), 1):
+    text = next(folder / name for folder in include if (folder / name).exists()).read_text()
+    for number, bug in enumerate(bugs, 1):
         if bug.file == name:
             at = text.index(bug.right, text.index(bug.after))
             choice = (
@@ -51,19 +48,18 @@ def inlined(kernel: Kernel, name: str, bugs: Mapping[str, Bug], seen: set[str] |
         header = match[1]
         if header.startswith("ptx/"):
             return match[0]
-        return "" if header in seen else (seen.add(header) or inlined(kernel, header, bugs, seen))
+        return "" if header in seen else (seen.add(header) or inlined(header, include, bugs, seen))
 
     return re.sub(r'^#include "([^"]+)"$', included, text.replace("#pragma once\n", ""), flags=re.MULTILINE)
 
 
-def planted(path: str, config: Config, problem: AttentionProblem, file: str, bugs: Mapping[str, Bug]) -> Kernel:
-    """The kernel with all of them."""
-    kernel = Kernel(path, config, problem)
-    return Kernel(path, config, problem, source=SWITCH + inlined(kernel, file, bugs))
+def planted(kernel: Kernel, file: str, bugs: Collection[Bug]) -> Kernel:
+    """The kernel with all of them; `plant` arms one."""
+    return replace(kernel, source=SWITCH + inlined(file, kernel.include, bugs))
 
 
 def outcome(
-    mode: Mode, case: ForwardCase, number: int, kernel: Kernel, run: Callable[..., Outputs], **schedule: int
+    run: Callable[..., Outputs], kernel: Kernel, mode: Mode, case: ForwardCase, number: int, **schedule: int
 ) -> str:
     """What the emulator reports, or else what is wrong with the outputs; empty where nothing is. 0 is no mistake."""
     device, inputs = EmulatedDevice(mode), inputs_of(case)

@@ -12,7 +12,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from microbench.emulator import EmulatedDevice
-from tests.emulated import forward_sm80, forward_sm90a, test_forward_sm80, test_forward_sm90a
+from tests.emulated import (
+    forward_sm80,
+    forward_sm90a,
+    forward_sm100a,
+    test_forward_sm80,
+    test_forward_sm90a,
+    test_forward_sm100a,
+)
 from tests.emulated.forward_case import ForwardCase, Inputs, Outputs, along_one, expected_of, inputs_of, judge
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_tests import Forward
@@ -35,11 +42,14 @@ class Whole(Forward):
 AMPERE = Whole(forward_sm80.run, test_forward_sm80.FEATURED, test_forward_sm80.PACKED, test_forward_sm80.HALF)
 PLAIN, PACKED = test_forward_sm90a.FEATURED, test_forward_sm90a.PACKED
 HOPPER = Whole(forward_sm90a.run, PLAIN, PACKED, replace(PLAIN, problem=HALF.problem))
+ROWS, ROWS_PACKED = test_forward_sm100a.FEATURED, test_forward_sm100a.PACKED
+BLACKWELL = Whole(forward_sm100a.run, ROWS, ROWS_PACKED, replace(ROWS, problem=HALF.problem))
 FORWARDS = {
     "sm80": replace(AMPERE, featured=test_forward_sm80.BAND),
     "sm80 with features": AMPERE,
     "sm90a": replace(HOPPER, featured=replace(PLAIN, problem=test_forward_sm80.BAND.problem)),
     "sm90a with features": HOPPER,
+    "sm100a with features": BLACKWELL,
 }
 ONE = ForwardCase(heads_q=1, seq_q=1, seq_kv=64)
 MANY = ForwardCase(heads_q=1, seq_q=20, seq_kv=200)  # of warps, some have no rows; of tiles, the last is cut short
@@ -148,7 +158,7 @@ def test_a_mask_and_alibi_among_huge_scores(emulator: None, seed: int) -> None:
     rng = np.random.default_rng(seed)
     mask = replace(MANY, mask="full", sinks=True, seed=seed)
     slopes = replace(MANY, alibi="heads", seed=seed, right=None)
-    for name in ("sm80 with features", "sm90a with features"):
+    for name in ("sm80 with features", "sm90a with features", "sm100a with features"):
         for case, slope in ((mask, 0.0), (slopes, 2.0**22)):
             inputs = along_one(case, rng.choice([1.0, 2.0], 20), rng.integers(-8, 9, 200) * 2.0**34)
             if slope:

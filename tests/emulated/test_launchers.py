@@ -13,7 +13,12 @@ from attention.verify.problems import Case
 from microbench.emulator import MODES, Mode
 from microbench.errors import DeviceError
 
-PATHS = ("sm80/forward/software_pipelined", "sm90a/forward/warp_specialised", "sm70/forward/quad_pair")
+PATHS = (
+    "sm70/forward/quad_pair",
+    "sm80/forward/software_pipelined",
+    "sm90a/forward/warp_specialised",
+    "sm100a/forward/tensor_memory",
+)
 PARTS = 8
 each_kernel = pytest.mark.parametrize("path", PATHS)
 

@@ -112,11 +112,11 @@ BUGS = {
 @cache
 def kernel(build: int) -> Kernel:
     case, config = BUILDS[build]
-    return planted(PATH, config, case.problem, "forward_sm70.cu", BUGS)
+    return planted(Kernel(PATH, config, case.problem), "forward_sm70.cu", BUGS.values())
 
 
 def found(mode: Mode, number: int, build: int, case: ForwardCase | None = None) -> str:
-    return outcome(mode, case or BUILDS[build][0], number, kernel(build), run, section=1)
+    return outcome(run, kernel(build), mode, case or BUILDS[build][0], number, section=1)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,4 +1,7 @@
-"""Mistakes planted in the sm90a forward kernel: each is found, by the emulator's report or by the oracle."""
+"""Mistakes planted in the source of the sm90a forward kernel: each is found, by the emulator's report or by the oracle.
+
+All of them stand in one build: what is altered stays beside what replaces it, and a number chooses.
+"""
 
 import re
 from dataclasses import replace
@@ -14,6 +17,8 @@ from tests.emulated.forward_sm90a import PATH, config_of, run
 
 # Three tiles of rows, the last one cut short, and four of keys, for one block: rings go round, tiles of rows follow one
 # another, and one warpgroup skips what the other sees.
+# One block has all rows to do, four tiles at a time.
+SCHEDULE = {"blocks": 1, "section": 4}
 CASE = ForwardCase(heads_q=1, heads_kv=1, lengths=((300, 250),), softcap=50.0, right=0, spread=12.0)
 # Four tiles of rows in a row that see nothing: the producer has no loads to wait for.
 IDLE = ForwardCase(heads_q=4, lengths=((140, 20),), softcap=50.0, right=-130)
@@ -26,6 +31,7 @@ UNORDERED = "race: wgmma .* not ordered after the write by a copy"
 OVERWRITTEN = "race: cp.async.bulk.tensor load .* not ordered after the read by a collective"
 
 
+HELD = 1  # the build that holds Q in registers
 BUGS = {
     "mbarriers are not fenced": Bug(
         "forward_sm90a.cu", "", "ptx::fence_mbarrier_init();", says="without fence.mbarrier_init"
@@ -63,10 +69,10 @@ BUGS = {
         "int first(",
         "ptx::mbarrier_wait(at.q_full + 8 * group, q.parity());",
         says="race: ldmatrix",
-        build=1,
+        build=HELD,
     ),
     "Q is held from other places": Bug(
-        "consume.cuh", "void hold_queries", "(within + lane / 16 * 16) ^ swizzle", "within + lane / 16 * 16", build=1
+        "consume.cuh", "void hold_queries", "(within + lane / 16 * 16) ^ swizzle", "within + lane / 16 * 16", build=HELD
     ),
     "registers are not fenced": Bug(
         "consume.cuh", "void multiply_values", "ptx::wgmma_fence();", says="without wgmma.fence"
@@ -135,23 +141,21 @@ BUGS = {
 
 
 @cache
-def kernel(build: int) -> Kernel:
-    return planted(PATH, config_of(64, q_in_registers=build), CASE.problem, "forward_sm90a.cu", BUGS)
-
-
-def found(mode: Mode, case: ForwardCase, number: int, build: int = 0) -> str:
-    return outcome(mode, case, number, kernel(build), run, blocks=1, section=4)
+def armed(build: int) -> Kernel:
+    """The kernel with all of them."""
+    return planted(Kernel(PATH, config_of(64, q_in_registers=build), CASE.problem), "forward_sm90a.cu", BUGS.values())
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("build", [0, 1], ids=["", "Q in registers"])
+@pytest.mark.parametrize("build", [0, HELD], ids=["", "Q in registers"])
 @pytest.mark.parametrize("case", [CASE, IDLE, FAR], ids=["case", "idle", "far"])
 def test_nothing_is_found_where_no_mistake_is_armed(case: ForwardCase, build: int, mode: Mode) -> None:
-    assert found(mode, case, 0, build) == ""
+    assert outcome(run, armed(build), mode, case, 0, **SCHEDULE) == ""
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_mistake_is_found(name: str, mode: Mode) -> None:
     bug = BUGS[name]
-    assert re.search(bug.says, found(mode, bug.case or CASE, 1 + list(BUGS).index(name), bug.build))
+    number = 1 + list(BUGS).index(name)
+    assert re.search(bug.says, outcome(run, armed(bug.build), mode, bug.case or CASE, number, **SCHEDULE))

@@ -1,0 +1,103 @@
+"""The argument of forward_sm100a.cu, and the sizes that follow from a problem."""
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from attention.kernels.common.family import feature_defines, padded_head_dim
+from attention.kernels.launch.launch_struct import LSE, Member, members, of_kernel, structure
+from attention.problem import AttentionProblem
+from attention.variant import Config, CudaBuild
+
+KERNEL = "attention_forward_sm100a"
+ROWS = 128  # of a query tile: the lanes of tensor memory
+COLUMNS = 512  # of tensor memory
+SCORE_COLUMNS = 128  # of each of two buffers
+PIECE_BYTES = ROWS * (2 * 32 + 16)
+MOST_STAGES = 8
+SMEM_BYTES = 227 << 10  # that a block may have (CUDA Programming Guide)
+
+FIELDS = of_kernel(
+    head=(
+        *members("ptx::TensorMap", "q k v"),
+        Member("void*", "out"),
+        LSE,
+        *members("long long", "out_row out_head out_batch", "in elements, as all strides"),
+        Member("int*", "counters", "{tiles taken, blocks that are done}, both 0 before and after a launch"),
+    ),
+    scales=(
+        Member("float", "slack", "8 / scale_log2: may a score exceed its row's maximum before outputs are rescaled"),
+    ),
+    tail=(Member("int", "blocks", "of the grid"),),
+)
+Launch = structure(FIELDS)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One compiled kernel's tile: head dim as padded, keys of a tile, exponentials of 32 that are polynomials."""
+
+    head_dim: int
+    tile_keys: int
+    polynomial: int
+    dynamic: bool
+
+    @property
+    def query_tiles(self) -> int:
+        """Tiles of 128 rows at a time: two, where tensor memory holds their outputs beside two tiles of scores."""
+        return 2 if 2 * (SCORE_COLUMNS + self.head_dim) <= COLUMNS else 1
+
+    @property
+    def tile_rows(self) -> int:
+        """Query rows of one tile."""
+        return ROWS * self.query_tiles
+
+    @property
+    def panel_width(self) -> int:
+        """Elements of one panel: the swizzle's span, 128 bytes where it divides the row, else 64."""
+        return 32 if self.head_dim % 64 else 64
+
+    @property
+    def threads(self) -> int:
+        """A softmax warpgroup for each query tile, the correction's, and four warps."""
+        return 128 * self.query_tiles + 256
+
+    @cached_property
+    def stages(self) -> int:
+        """Tiles of K and V in flight: as many as shared memory holds."""
+        return min(MOST_STAGES, (SMEM_BYTES - self._bytes(0)) // (self._bytes(1) - self._bytes(0)))
+
+    @cached_property
+    def smem_bytes(self) -> int:
+        """Q, the ring of K and V, two pieces of outputs, factors, sums and offsets, tiles, mbarriers, an address."""
+        return self._bytes(self.stages)
+
+    def _bytes(self, stages: int) -> int:
+        rows = self.tile_rows + stages * self.tile_keys
+        words = 2 * ROWS + 2 * self.tile_rows
+        barriers = 5 * self.query_tiles + 3 * stages + 7 * 2
+        return rows * self.head_dim * 2 + 2 * PIECE_BYTES + 4 * words + 2 * 16 + 8 * barriers + 8
+
+
+def shape_of(problem: AttentionProblem, config: Config) -> Shape:
+    """The tile of one configuration."""
+    return _shape(padded_head_dim(problem.head_dim), config)
+
+
+@cache
+def _shape(head_dim: int, config: Config) -> Shape:
+    return Shape(head_dim, config["tile_keys"], config["polynomial"], bool(config["dynamic"]))
+
+
+def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
+    """What config.cuh asks of NVRTC, and what a launch takes."""
+    shape = shape_of(problem, config)
+    defines = (
+        ("HEAD_DIM", shape.head_dim),
+        ("TILE_KEYS", shape.tile_keys),
+        ("QUERY_TILES", shape.query_tiles),
+        ("STAGES", shape.stages),
+        ("POLYNOMIAL", shape.polynomial),
+        ("DYNAMIC", int(shape.dynamic)),
+        *feature_defines(problem),
+    )
+    return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)

@@ -1,0 +1,37 @@
+"""The launch: tensor maps to the kernel, and blocks that stay, at most one an SM."""
+
+import ctypes
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attention.kernels.launch.launcher import Launcher
+from attention.kernels.launch.machine import Machine
+from attention.kernels.sm100a.forward.tensor_memory.arguments import ROWS, Launch, Shape, build_of, shape_of
+
+# A score may exceed its row's maximum by 8 in log2 before outputs are rescaled: p below 2^8 (FlashAttention-4's rule).
+SLACK_LOG2 = 8.0
+
+
+def _deal(launch: Any, machine: Machine) -> int:
+    launch.blocks = min(machine.sm_count, launch.tiles)
+    launch.slack = SLACK_LOG2 / launch.scale_log2 if launch.scale_log2 > 0 else math.inf
+    return int(launch.blocks)
+
+
+def _point(
+    launch: Any, machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
+) -> None:
+    of_queries, of_keys = (ROWS, shape.panel_width), (shape.tile_keys, shape.panel_width)
+    swizzle = 2 * shape.panel_width
+    maps = b"".join(
+        machine.tensor_map(tensor, box, swizzle)
+        for tensor, box in ((query, of_queries), (key, of_keys), (value, of_keys))
+    )
+    ctypes.memmove(ctypes.addressof(launch), maps, len(maps))  # its first fields
+    launch.counters = machine.counters()
+
+
+forward = Launcher(Path(__file__).parent, Launch, shape_of, build_of, _deal, _point)

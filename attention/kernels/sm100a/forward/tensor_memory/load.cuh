@@ -1,0 +1,52 @@
+// The loader: one thread that hands out tiles of rows, and keeps Q and the ring of K and V filled by TMA.
+#pragma once
+#include "turns.cuh"
+
+__device__ __forceinline__ void load_rows(unsigned to, const ptx::TensorMap* map, unsigned full, int rows, int row,
+                                          int head, int plane) {
+#pragma unroll
+  for (int panel = 0; panel < kPanels; ++panel)
+    ptx::tensor_load(to + panel * rows * kSpan, map, full, panel * kPanelWidth, row, head, plane);
+}
+
+__device__ __forceinline__ void load(const Launch& launch, const Rooms& at) {
+  Ring<kStages> ring;
+  Ring<1> q;
+  Slot slot;
+  int next = blockIdx.x;
+  while (true) {
+    const ptx::vec4 tile_at = divided(launch, next);
+    publish(at, slot, tile_at);
+    if (tile_at.x == kNoTile) break;
+    next = kDynamic ? take_tile(launch) : next + gridDim.x;
+    const Work work = work_of(launch, tile_at);
+    if (work.sees_nothing()) continue;
+    const int tiles = tiles_of(work), head = work.head / launch.heads_per_kv;
+    // Tiles of keys are counted from the last one down. `full` is where the bytes are counted.
+    const auto load_keys = [&](const ptx::TensorMap* map, unsigned full, int tile) {
+      ptx::mbarrier_wait(at.kv_empty + 8 * ring.stage(), ring.parity() ^ 1);
+      ptx::mbarrier_arrive_expect(full + 8 * ring.stage(), kTileBytes);
+      load_rows(at.kv + ring.stage() * kTileBytes, map, full + 8 * ring.stage(), kKeys,
+                work.key_start + (work.last - 1 - tile) * kKeys, head, work.plane);
+      ring.advance();
+    };
+    for (int tile = 0; tile < min(kTilesAhead, tiles); ++tile) {
+      load_keys(&launch.k, at.kv_full, tile);
+      if (tile > 0) continue;
+#pragma unroll
+      for (int each = 0; each < kQueryTiles; ++each) {
+        const unsigned full = at.q_full + 8 * each;
+        ptx::mbarrier_wait(at.q_empty + 8 * each, q.parity() ^ 1);
+        ptx::mbarrier_arrive_expect(full, kQBytes);
+        load_rows(at.q + each * kQBytes, &launch.q, full, kRows, work.query_start + work.row + each * kRows, work.head,
+                  work.plane);
+      }
+      q.advance();
+    }
+    for (int tile = 0; tile < tiles; ++tile) {
+      load_keys(&launch.v, kVarlen && tile == 0 ? at.kv_raw : at.kv_full, tile);
+      if (tile + kTilesAhead < tiles) load_keys(&launch.k, at.kv_full, tile + kTilesAhead);
+    }
+  }
+  if (kDynamic) put_counters_back(launch);
+}

@@ -1,0 +1,71 @@
+"""Attention on Blackwell's tensor memory: a role for every warp; what it serves and what a tile asks."""
+
+from dataclasses import replace
+
+from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses
+from attention.kernels.sm100a.forward.tensor_memory.arguments import SCORE_COLUMNS, build_of, shape_of
+from attention.problem import AttentionProblem
+from attention.variant import Config, Demand, Tile, Variant
+from microbench.machine.arch import Arch
+
+LEAST_STAGES = 2  # p V of one tile of keys and Q K^T of the next
+AMPLE_MUFU = 32  # results a clock: exponentials take half as long as products of head dim 128
+AMPLE_STAGES = 4  # the two that are worked on, and the next two
+
+
+def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
+    """Shared memory of the block, polynomials where MUFU keeps up, and small tiles that need not be."""
+    shape = shape_of(problem, config)
+    assert arch.limits is not None
+    if shape.smem_bytes > arch.limits.smem_bytes_per_block:
+        return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
+    if shape.polynomial and arch.limits.mufu_lanes >= AMPLE_MUFU:
+        return f"has no use for polynomials beside {arch.limits.mufu_lanes} exponentials a clock"
+    if shape.polynomial > 4 and problem.mask == "bool":
+        return "has no registers for as many polynomials beside the addresses of a mask"
+    if shape.stages < LEAST_STAGES:
+        return f"has room for {shape.stages} tiles of K and V, where products work on {LEAST_STAGES}"
+    larger = replace(shape, tile_keys=2 * shape.tile_keys)
+    if larger.tile_keys <= SCORE_COLUMNS and larger.stages >= AMPLE_STAGES:
+        return f"meets its barriers every {shape.tile_keys} keys, where {larger.stages} tiles of twice as many fit"
+    return None
+
+
+def tile(problem: AttentionProblem, config: Config) -> Tile:
+    """Both operands of Q K^T, and V, come from shared memory for each query tile; P from tensor memory."""
+    shape = shape_of(problem, config)
+    rows, columns, width = shape.tile_rows, shape.tile_keys, shape.head_dim
+    kv_bytes = 2 * columns * width * 2
+    operand_bytes = shape.query_tiles * kv_bytes + rows * width * 2
+    return Tile(
+        rows=rows,
+        columns=columns,
+        row_step=rows,
+        column_step=columns,
+        demands=(
+            Demand("products on tcgen05", "tile", 4 * rows * columns * width, "tcgen05_bf16_burst_flops_per_s"),
+            Demand("exponentials", "tile", rows * columns * (32 - shape.polynomial) / 32, "mufu_ex2_per_clk_sm"),
+            Demand("operands from shared memory", "tile", operand_bytes, "smem_bandwidth_bytes_per_clk_sm"),
+            Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
+            Demand("K and V from DRAM", "tile", kv_bytes / readers(problem, rows), "dram_bandwidth_bytes_per_s"),
+        ),
+        edge=(Demand("Q and out", "edge", 4 * rows * width, "dram_bandwidth_bytes_per_s"),),
+    )
+
+
+VARIANT = Variant(
+    summary="TMA, tcgen05 with scores, P and outputs in tensor memory, a role for every warp",
+    owner="smscope",
+    archs=("sm100a", "sm103a"),
+    features=SERVED,
+    refuses=refuses,
+    space=(("tile_keys", (64, 128)), ("polynomial", (0, 4, 8)), ("dynamic", (0, 1))),
+    illegal=illegal,
+    tile=tile,
+    builds=lambda problem, config: (build_of(problem, config),),
+    unproven=True,
+    signature=("UTCHMMA", "LDTM", "STTM", "UTMALDG", "SYNCS", "USETMAXREG"),
+    pads=padded_head_dim,
+    rank=-1,
+    notes=notes,
+)

@@ -1,0 +1,93 @@
+"""What the sm100a forward becomes: the order of products, columns of tensor memory, what descriptors can say."""
+
+from dataclasses import replace
+from itertools import groupby
+
+import pytest
+
+from attention.kernels.launch.source import source_of
+from attention.kernels.sm100a.forward.tensor_memory.arguments import COLUMNS, ROWS, SCORE_COLUMNS, Shape, shape_of
+from attention.variant import Config, by_path
+from attention.verify.build_matrix import HEAD_DIMS, LONG, at, legal
+from microbench.compile import Cubin, compile_all
+from microbench.machine.arch import by_name
+
+VARIANT = by_path("sm100a/forward/tensor_memory")
+each_head_dim = pytest.mark.parametrize("head_dim", HEAD_DIMS)
+
+
+def shapes(head_dim: int) -> list[Shape]:
+    problem = at(LONG, head_dim)
+    return [shape_of(problem, config) for config in legal(VARIANT, problem, by_name("sm100a"))]
+
+
+def built(head_dim: int, arch: str) -> tuple[Cubin, Config]:
+    problem = at(LONG, head_dim)
+    config = legal(VARIANT, problem, by_name(arch))[-1]
+    (build,) = VARIANT.steps(problem, config)
+    (cubin,) = compile_all([source_of(VARIANT.folder, build, by_name(arch))])
+    assert isinstance(cubin, Cubin)
+    return cubin, config
+
+
+def products(cubin: Cubin) -> list[tuple[str, int, int]]:
+    """Groups of products in the order of the code: 'scores' or 'values', how many, and waits since the group before."""
+    words = [
+        "wait" if "TRYWAIT" in each.text else "values" if "UTCHMMA tmem" in each.text else "scores"
+        for each in cubin.instructions()
+        if "TRYWAIT" in each.text or "UTCHMMA" in each.text
+    ]
+    found, waits = [], 0
+    for word, group in groupby(words):
+        count = len(list(group))
+        if word == "wait":
+            waits = count
+        else:
+            found.append((word, count, waits))
+            waits = 0
+    return found
+
+
+@pytest.mark.parametrize("arch", VARIANT.archs)
+@each_head_dim
+def test_products_of_the_other_turn_stand_between_scores_and_their_p(head_dim: int, arch: str) -> None:
+    cubin, config = built(head_dim, arch)
+    shape = shape_of(at(LONG, head_dim), config)
+    assert not cubin.resources.spill_store_bytes and not cubin.resources.spill_load_bytes
+    groups = products(cubin)
+    turn = ["values", "scores"] * shape.query_tiles
+    assert [kind for kind, _, _ in groups] == ["scores", "scores", *turn]
+    assert {kind: count for kind, count, _ in groups} == {"scores": head_dim // 16, "values": shape.tile_keys // 16}
+    # V and P are waited for by the first query tile, P alone by the second. Scores wait for K, the second query tile's
+    # for nothing: no wait for a softmax stands before them.
+    assert [waits for _, _, waits in groups[2:]] == [2, 1, 1, 0][: 2 * shape.query_tiles]
+
+
+@each_head_dim
+def test_tensor_memory_holds_two_tiles_of_scores_and_as_many_of_outputs_as_fit(head_dim: int) -> None:
+    for shape in shapes(head_dim):
+        scores = [(turn * SCORE_COLUMNS, shape.tile_keys) for turn in range(2)]
+        outputs = [(2 * SCORE_COLUMNS + tile * shape.head_dim, shape.head_dim) for tile in range(shape.query_tiles)]
+        ends = [0, *(first + count for first, count in (*scores, *outputs))]
+        assert all(first >= end for (first, _), end in zip((*scores, *outputs), ends, strict=False))
+        assert ends[-1] <= COLUMNS and (shape.query_tiles == 2 or ends[-1] + shape.head_dim > COLUMNS)
+
+
+@each_head_dim
+def test_descriptors_can_say_every_address_and_offset(head_dim: int) -> None:
+    for shape in shapes(head_dim):
+        span = 2 * shape.panel_width
+        assert shape.smem_bytes <= 1 << 18  # 14 bits of 16 bytes
+        assert shape.tile_keys * span >> 4 < 1 << 14 and 8 * span >> 4 < 1 << 14
+        assert shape.head_dim % 16 == 0 and shape.head_dim <= 256 and ROWS == 128
+        # A base offset of 0 wants tiles at multiples of eight spans.
+        assert not ROWS * shape.head_dim * 2 % (8 * span) and not shape.tile_keys * shape.head_dim * 2 % (8 * span)
+
+
+@each_head_dim
+def test_no_more_tiles_of_k_and_v_would_fit(head_dim: int) -> None:
+    for shape in shapes(head_dim):
+        larger = replace(shape)
+        object.__setattr__(larger, "stages", shape.stages + 1)
+        limit = 227 << 10
+        assert shape.smem_bytes <= limit and (shape.stages == 8 or larger.smem_bytes > limit)
