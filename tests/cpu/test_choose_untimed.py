@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from attention.choose import learned
-from attention.choose.choose import choose
+from attention.choose.choose import UNPROVEN, choose
 from attention.choose.corrections import Corrections, Observation, corrections
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path, shipped
@@ -74,7 +74,7 @@ def test_a_gpu_without_profile_takes_torchs_and_says_why():
 def test_blackwell_runs_torchs_kernels_until_ours_are_timed(gpu):
     choice = choose(gpu, problem(4096, 4096), efficiencies=Corrections())
     assert choice.pick.owner == "torch" and choice.fallback is not None and gpu.arch in choice.fallback
-    (ours,) = {each.variant for each in choice.candidates if each.owner == "smscope"}
+    (ours,) = {each.variant for each in choice.refused if each.reason == UNPROVEN}
     assert ours == "sm100a/forward/tensor_memory"
     assert choose(gpu, problem(4096, 4096), efficiencies=Corrections(), unmeasured=True).pick.variant == ours
 
