@@ -67,11 +67,15 @@ UNKNOWN = Bound("unknown")
 
 @dataclass(frozen=True)
 class Metric:
-    """A measured quantity. The name ends in its unit: latency_cycles, bandwidth_bytes_per_s."""
+    """A measured quantity. The name ends in its unit: latency_cycles, bandwidth_bytes_per_s.
+
+    only        the points that give it; every one where this is None
+    """
 
     name: str
     unit: str
     bound: Bound = UNKNOWN
+    only: Callable[[Point], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -215,6 +219,10 @@ class Probe:
         values = [axis.quick if quick and axis.quick is not None else axis.values for axis in self.axes]
         for combination in product(*values):
             yield Point(tuple(zip(names, combination, strict=True)))
+
+    def metrics_at(self, point: Point) -> tuple[Metric, ...]:
+        """What this point gives."""
+        return tuple(metric for metric in self.metrics if metric.only is None or metric.only(point))
 
     def metric(self, name: str) -> Metric:
         """The declared metric called `name`; KeyError where the probe measures something it did not declare."""
