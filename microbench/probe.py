@@ -72,12 +72,14 @@ class Metric:
 
     governed_by     'power' where power sets the SM clock meanwhile, so that it is a part of the result; 'host' where
                     the CPU and the driver take most of the time; None where the SM clock is a condition
+    only            the points that give it; every one where this is None
     """
 
     name: str
     unit: str
     bound: Bound = UNKNOWN
     governed_by: Governor | None = None
+    only: Callable[[Point], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -221,6 +223,10 @@ class Probe:
         values = [axis.quick if quick and axis.quick is not None else axis.values for axis in self.axes]
         for combination in product(*values):
             yield Point(tuple(zip(names, combination, strict=True)))
+
+    def metrics_at(self, point: Point) -> tuple[Metric, ...]:
+        """What this point gives."""
+        return tuple(metric for metric in self.metrics if metric.only is None or metric.only(point))
 
     def metric(self, name: str) -> Metric:
         """The declared metric called `name`; KeyError where the probe measures something it did not declare."""

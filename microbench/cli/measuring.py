@@ -24,7 +24,7 @@ from microbench.results import derive
 from microbench.results.doubt import doubts, told
 from microbench.results.pool import board_of
 from microbench.results.record import FULL_CAMPAIGNS, QUICK_CAMPAIGNS, Record
-from microbench.run import retry
+from microbench.run import retry, spent
 
 RETRIES = 3
 
@@ -108,6 +108,8 @@ def _summary(
         "retried": outcome.retried,
         "resumed_records": outcome.kept,
         "records": outcome.statuses,
+        "spent": outcome.run.spent.model_dump() if outcome.run.spent else None,
+        "seconds": {name: round(seconds, 3) for name, seconds in spent.by_probe(outcome.run).items()},
         "failed": failed,
         "unsupported": unsupported,
         "problems": (*outcome.run.problems, *mine.problems),
@@ -151,6 +153,8 @@ def _ending(
         yield from ("", f"The memory ladder of {whole.profile.name}: ns a load, by footprint", picture, "")
     counts = ", ".join(f"{count} {status}" for status, count in sorted(outcome.statuses.items()))
     yield f"Rows:    {counts}"
+    if (line := spent.told(outcome.run)) is not None:
+        yield line
     yield console.line(f"Run:     {console.near(outcome.run.path)}")
     if profile is not None:
         standing = " (unchanged: an earlier run has more)" if unchanged else ""

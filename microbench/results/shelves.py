@@ -9,7 +9,6 @@ closest pair we know is a last-level cache at twice its inner neighbour.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from microbench.point import Curves, Floats, NoValue, Reduced, Reducer
 
@@ -121,7 +120,7 @@ def cache_size(number: int, axis: str) -> Reducer:
         ends = np.full(len(curves.values), np.nan)
         for campaign, row in enumerate(curves.values[:, ladder.order]):
             there = np.isfinite(row)
-            fit = isotonic_regression(np.log(row[there])).x if there.any() else np.array([])
+            fit = _isotonic(np.log(row[there])) if there.any() else np.array([])
             above = int(np.searchsorted(fit, middle))
             if 0 < above < len(fit):
                 around = slice(above - 1, above + 1)
@@ -149,6 +148,12 @@ def _monotone(values: Floats) -> Floats:
     logs = np.log(values)
     if len(logs) < 4 or not np.isfinite(logs).all():
         raise NoValue("a ladder needs at least four finite points")
+    return _isotonic(logs)
+
+
+def _isotonic(logs: Floats) -> Floats:
+    from scipy.optimize import isotonic_regression  # 0.3 s of imports, which no worker on a GPU needs
+
     return np.asarray(isotonic_regression(logs).x, dtype=np.float64)
 
 

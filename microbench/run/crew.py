@@ -38,7 +38,7 @@ class Crew:
         started = time.perf_counter()
         if self._worker is None:
             spare, self._spare = self._spare, None
-            if more:  # at the first start both import side by side
+            if more:  # beside the first one's own start too
                 self._ahead()
             self._worker = remote.opened(spare, self.device, self.quick, self.folders)
             self.starting_s += time.perf_counter() - started

@@ -21,7 +21,7 @@ def refused(run_id: str, task: Task, status: Status, reason: str) -> Record:
 
 def failed(run_id: str, task: Task, reason: str, flags: Sequence[str] = ()) -> list[Record]:
     """A `failed` record for every metric that the point should have given."""
-    metrics = task.probe.metrics
+    metrics = task.probe.metrics_at(task.point)
     return [_record(run_id, task, m, status="failed", reason=reason, flags=tuple(flags)) for m in metrics]
 
 
@@ -29,10 +29,11 @@ def judged(run_id: str, task: Task, machine: Machine, answer: Answer) -> list[Re
     if answer.reason is not None:
         return failed(run_id, task, answer.reason, answer.flags)
     given = {sample.metric: sample for sample in answer.samples}
-    strays = sorted(set(given) - {metric.name for metric in task.probe.metrics})
+    metrics = task.probe.metrics_at(task.point)
+    strays = sorted(set(given) - {metric.name for metric in metrics})
     if strays:
         return failed(run_id, task, f"the probe gave {', '.join(strays)}, which it does not declare", answer.flags)
-    return [_judge(run_id, task, machine, answer, m, given.get(m.name)) for m in task.probe.metrics]
+    return [_judge(run_id, task, machine, answer, m, given.get(m.name)) for m in metrics]
 
 
 def _judge(run_id: str, task: Task, machine: Machine, answer: Answer, metric: Metric, sample: Sample | None) -> Record:

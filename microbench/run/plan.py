@@ -33,6 +33,8 @@ class Task:
 class Plan:
     """The tasks of one run on one machine.
 
+    A second method is held against the first, and is no result of its own: two campaigns show whether both agree.
+
     lacking    probe -> why its second method cannot be had here; it is not tried
     """
 
@@ -43,6 +45,11 @@ class Plan:
     quick: bool = False
     lacking: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def twin_campaigns(self) -> frozenset[int]:
+        """The first one and the middle one; those that are added for what is in doubt have both methods too."""
+        return frozenset((0, self.campaigns // 2))
+
     def tasks(self, campaign: int, only: Iterable[Probe] | None = None) -> tuple[Task, ...]:
         """The tasks of one campaign, those of a probe together; what this machine cannot run is in `unsupported`."""
         wanted = self.probes if only is None else only
@@ -51,7 +58,7 @@ class Plan:
         draw.shuffle(order)
         found: list[Task] = []
         for probe in order:
-            methods = [method for method in probe.methods if not self._left_out(probe, method)]
+            methods = [method for method in probe.methods if not self._left_out(probe, method, campaign)]
             mine = [Task(campaign, probe, method, at) for method in methods for at in probe.points(self.quick)]
             draw.shuffle(mine)
             found.extend(mine)
@@ -66,8 +73,10 @@ class Plan:
             elif probe.name in self.lacking:
                 yield Task(0, probe, probe.methods[-1], Point()), self.lacking[probe.name]
 
-    def _left_out(self, probe: Probe, method: str) -> bool:
-        return method != probe.methods[0] and probe.name in self.lacking
+    def _left_out(self, probe: Probe, method: str, campaign: int) -> bool:
+        if method == probe.methods[0]:
+            return False
+        return probe.name in self.lacking or (campaign < self.campaigns and campaign not in self.twin_campaigns)
 
 
 def _needed(probe: Probe) -> str:

@@ -53,6 +53,10 @@ class Suite:
     def machine(self) -> Machine:
         return self.plan.machine
 
+    @property
+    def batches(self) -> bool:
+        return self.options.device != "host"
+
     def go(self, done: set[Key]) -> None:
         """Measure what is not `done`. Raises DataError, DeviceError; KeyboardInterrupt once all is on disk."""
         options = self.options
@@ -132,7 +136,7 @@ class Suite:
                     self._write(judge.failed(self.run_id, task, reason))
                     yield task
                 return
-            batch = waiting[:1] if self.options.device == "host" else tuple(waiting)
+            batch = tuple(waiting) if self.batches else waiting[:1]
             for task in self._answered(probe, batch, more):
                 del waiting[0]
                 yield task

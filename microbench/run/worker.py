@@ -19,7 +19,7 @@ from microbench.measure import open_bench
 from microbench.measure import prepare as prepare_bench
 from microbench.point import Point
 from microbench.probe import Probe
-from microbench.probes import discover
+from microbench.probes import load
 from microbench.run import wire
 
 PR_SET_PDEATHSIG = 1
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> None:
     _die_with_supervisor()
     supervisor: Connection[wire.Hello | wire.Refusal | wire.Answer, wire.Open | wire.Ask | None] = Connection(int(pipe))
     try:
-        probes = {probe.name: probe for probe in discover(*map(Path, folders))}
+        places = tuple(map(Path, folders))
         prepare(device_name)
         prepare_bench(device_name)
         if supervisor.recv() is None:
@@ -45,8 +45,9 @@ def main(arguments: list[str]) -> None:
         return
     try:
         while isinstance(ask := supervisor.recv(), wire.Ask):
+            probe = load(ask.probe, *places)
             for method, point in ask.points:
-                given = answer(device, probes[ask.probe], method, point, quick=pace == "quick")
+                given = answer(device, probe, method, point, quick=pace == "quick")
                 supervisor.send(given)
                 if given.broken:
                     return

@@ -1,6 +1,8 @@
 """What the pointer-chase probes share: the ring of raw addresses, its warm-up, and the build."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,35 +33,73 @@ def too_large(machine: Machine, point: Point) -> str | None:
     return "larger than a quarter of this GPU's memory" if point["footprint_bytes"] > machine.dram_bytes / 4 else None
 
 
-def chase(bench: Bench, point: Point, chasers: int, block_threads: int = BLOCK_THREADS) -> Measured:
-    """Cycles per load of `chasers` threads, one a block, that start evenly spaced on one ring.
+@dataclass(frozen=True)
+class Ring:
+    """Every 128-byte line of a piece of memory once, in random order: the first word of each holds the next address.
 
-    The ring uses every 128-byte line of the footprint once, in random order.
+    With `skip` the second word holds the address of the second word of the line so many places on.
+
+    addresses   device array of the lines, in the ring's order
     """
-    (kernel,) = bench.kernels(point)
-    nbytes = bench.footprint(point["footprint_bytes"])
+
+    bench: Bench
+    memory: Any
+    addresses: Any
+    skip: int
+
+    @property
+    def lines(self) -> int:
+        return len(self.addresses)
+
+    def places(self, count: int) -> Any:
+        """The addresses of lines evenly spaced: where so many chasers start, and where they leave off."""
+        return self.addresses[(self.bench.arrays.arange(count) * self.lines) // count].copy()
+
+    def seconds(self) -> Any:
+        """The addresses of the second words of the first `skip` lines."""
+        return self.addresses[self.bench.arrays.arange(self.skip) % self.lines] + np.uint64(8)
+
+    def walked(self, places: Any, steps: int) -> Expected:
+        """Each chaser as many places on, from where the last launch left it."""
+
+        def values() -> NDArray[np.uint64]:
+            ring = self.bench.host(self.addresses)
+            at = {int(address): index for index, address in enumerate(ring)}
+            return np.array(
+                [ring[(at[int(place)] + steps) % self.lines] for place in self.bench.host(places)], np.uint64
+            )
+
+        return Expected(places, values)
+
+
+def ring_of(bench: Bench, nbytes: int, skip: int = 0) -> Ring:
+    """A ring over new device memory of so many bytes."""
     lines = nbytes // LINE_BYTES
     memory = bench.empty(nbytes)
     order = bench.arrays.random.permutation(lines)
     addresses = (order.astype(np.uint64) * LINE_BYTES) + np.uint64(memory.data.ptr)
-    memory.reshape(lines, LINE_BYTES // 8)[order, 0] = bench.arrays.roll(addresses, -1)
-    places = addresses[(bench.arrays.arange(chasers) * lines) // chasers].copy()
+    words = memory.reshape(lines, LINE_BYTES // 8)
+    words[order, 0] = bench.arrays.roll(addresses, -1)
+    if skip:
+        words[order, 1] = bench.arrays.roll(addresses, -skip) + np.uint64(8)
+    return Ring(bench, memory, addresses, skip)
+
+
+def chase(bench: Bench, point: Point, chasers: int, block_threads: int = BLOCK_THREADS) -> Measured:
+    """Cycles per load of `chasers` threads, one a block, that start evenly spaced on one ring."""
+    (kernel,) = bench.kernels(point)
+    nbytes = bench.footprint(point["footprint_bytes"])
+    ring = ring_of(bench, nbytes)
+    places = ring.places(chasers)
 
     def launch(warm: int, trips: int) -> Launch:
-        def walked() -> NDArray[np.uint64]:
-            """Each chaser as many places on, from where the last launch left it."""
-            ring = bench.host(addresses)
-            at = {int(address): index for index, address in enumerate(ring)}
-            steps = warm + trips * CHAIN
-            return np.array([ring[(at[int(place)] + steps) % lines] for place in bench.host(places)], np.uint64)
-
         args = (places, np.int32(warm), np.int32(trips))
-        return Launch(kernel, chasers, block_threads, args, expects=(Expected(places, walked),))
+        return Launch(kernel, chasers, block_threads, args, expects=(ring.walked(places, warm + trips * CHAIN),))
 
     # The L1 forgets between launches, so a ring that fits is walked in each; a larger one is walked once, here.
     in_l1 = nbytes <= L1_AT_MOST
-    bench.launch(launch(-(-lines // chasers) + CHAIN, 1), bench.clocks(launch(0, 1)))
-    warm, trips = lines if in_l1 else CHAIN, bench.trips(TRIPS)
+    bench.launch(launch(-(-ring.lines // chasers) + CHAIN, 1), bench.clocks(launch(0, 1)))
+    warm, trips = ring.lines if in_l1 else CHAIN, bench.trips(TRIPS)
     return bench.cycles(launch(warm, trips), launch(warm, 2 * trips), operations=trips * CHAIN)
 
 

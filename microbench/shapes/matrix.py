@@ -72,13 +72,17 @@ def wgmma_smem_bytes(warpgroups: int, n: int) -> int:
     return 2 * ROW_ELEMENTS * (A_ROWS * warpgroups + n) + 1024
 
 
-def rates(bench: Bench, launch: Callable[[int], Launch], trips: int, flops_a_trip: float) -> list[Sample]:
-    """flops_per_clk_sm by the kernel's own clock, and flops_per_s of the whole chip in bursts of some ms.
+def rates(
+    bench: Bench, launch: Callable[[int], Launch], trips: int, flops_a_trip: float, loaded: bool = True
+) -> list[Sample]:
+    """flops_per_clk_sm by the kernel's own clock; where `loaded` flops_per_s of the whole chip in bursts of some ms.
 
     `launch(trips)` is one block on every SM; `flops_a_trip` is what one block does in one trip of its loop.
     """
     trips = bench.trips(trips)
     cycles = bench.cycles(launch(trips), launch(2 * trips), operations=trips)
+    if not loaded:
+        return [cycles.inverse("flops_per_clk_sm", flops_a_trip)]
     sustained = bench.trips(max(trips, round(LAUNCH_S * cycles.clock_mhz * 1e6 / cycles.value)))
     whole = launch(sustained)
     seconds = bench.timed(replace(whole, args=(*whole.args, bench.clocks(whole))), inner=LAUNCHES_A_REPEAT)
@@ -102,9 +106,16 @@ def tensor_cycles(flops: float) -> Cycles:
 
 
 def rate_metrics(
-    why: str, flops: Callable[[Point], float], cycles: Cycles, documented: bool = False
+    why: str,
+    flops: Callable[[Point], float],
+    cycles: Cycles,
+    loaded: Callable[[Point], bool],
+    documented: bool = False,
 ) -> tuple[Metric, ...]:
-    """flops_per_clk_sm and flops_per_s, of `flops(point)` in `cycles` of one SM at least, and no more if documented."""
+    """flops_per_clk_sm and flops_per_s, of `flops(point)` in `cycles` of one SM at least, and no more if documented.
+
+    flops_per_s is that of the points that `loaded` holds for: 0.2 s each, which heat the chip for whoever comes next.
+    """
 
     def per_clk(machine: Machine, point: Point) -> float | None:
         least = cycles(machine, point)
@@ -114,7 +125,8 @@ def rate_metrics(
         rate = per_clk(machine, point)
         return rate * machine.sm_count * machine.clock_hz if rate and machine.clock_hz else None
 
+    highest = Bound(f"{why}, on every SM at the highest clock", upper=per_second)
     return (
         Metric("flops_per_clk_sm", "FLOP/clk/SM", Bound(why, upper=per_clk, documented=documented)),
-        Metric("flops_per_s", "FLOP/s", Bound(f"{why}, on every SM at the highest clock", upper=per_second), "power"),
+        Metric("flops_per_s", "FLOP/s", highest, "power", loaded),
     )

@@ -19,16 +19,12 @@ from microbench.verify.rules import Whole
 OURS = tuple(variant for variant in shipped() if variant.builds)
 
 
-# A variant that serves one architecture is compiled whole; one that serves several with another head dim on each.
+# Of each variant every architecture and every head dim, in turns.
 SAMPLE = {
-    (f"{variant.path} d={head_dim}", arch)
+    (f"{variant.path} d={build_matrix.HEAD_DIMS[turn % len(build_matrix.HEAD_DIMS)]}", arch)
     for variant in OURS
-    for place, arch in enumerate(sorted(variant.archs))
-    for head_dim in (
-        build_matrix.HEAD_DIMS
-        if len(variant.archs) == 1
-        else (build_matrix.HEAD_DIMS[place % len(build_matrix.HEAD_DIMS)],)
-    )
+    for turn in range(max(len(build_matrix.HEAD_DIMS), len(variant.archs)))
+    for arch in (sorted(variant.archs)[turn % len(variant.archs)],)
 }
 
 

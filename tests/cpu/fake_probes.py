@@ -48,6 +48,11 @@ FAKES = {
         "Is it steady?", 'return sample(4.0 + point["size"])', f'axes=(Axis("size", (1, 2, 3), quick=(1,)),), {TWICE}'
     ),
     "hangs": Fake("Does it end?", "time.sleep(3600)", "time_limit_s=0.3"),
+    "hangs_once": Fake(
+        "Does each point end?",
+        'if point["size"] == 2: time.sleep(3600)\n    return sample(4.0, (f"worker:{os.getpid()}",))',
+        'axes=(Axis("size", (1, 2, 3, 4, 5)),), time_limit_s=0.5',
+    ),
     "crashes": Fake("Does it live?", "os._exit(7)"),
     "breaks_context": Fake(
         "Is it stable?",

@@ -143,6 +143,30 @@ def test_methods_alternate_with_the_points():
     assert sum(one != other for one, other in pairwise(methods)) > 30
 
 
+@pytest.mark.parametrize(("campaigns", "both"), [(1, {0}), (2, {0, 1}), (6, {0, 3})])
+def test_a_second_method_is_measured_in_two_campaigns_and_in_those_for_what_is_in_doubt(campaigns, both):
+    probe = replace(named("smem_latency"), archs=("sm90a",))
+    whole = plan.Plan("a", (probe,), replace(MACHINE, arch=by_name("sm90a")), campaigns)
+    methods = [{task.method for task in whole.tasks(campaign)} for campaign in range(campaigns + 1)]
+    assert [number for number, found in enumerate(methods) if "numba" in found] == [*sorted(both), campaigns]
+    assert all("nvrtc" in found for found in methods)
+
+
+def test_a_metric_of_some_points_is_no_failure_at_the_others():
+    probe = named("wgmma_throughput")
+    given = {point: {metric.name for metric in probe.metrics_at(point)} for point in probe.points()}
+    loaded = [point for point, names in given.items() if names == {"flops_per_clk_sm", "flops_per_s"}]
+    assert (len(given), len(loaded)) == (84, 12)
+    other = next(point for point in given if point not in loaded)
+    machine = replace(MACHINE, arch=by_name("sm90a"), sm_count=132)
+    sample = Sample("flops_per_clk_sm", 100.0, 99.0, 101.0, 5)
+    (row,) = judged("r", Task(0, probe, "nvrtc", other), machine, Answer((sample,)))
+    assert row.metric == "flops_per_clk_sm" and row.status == "ok"
+    stray = Answer((sample, Sample("flops_per_s", 1e12, 1e12, 1e12, 5)))
+    (row,) = judged("r", Task(0, probe, "nvrtc", other), machine, stray)
+    assert row.status == "failed" and row.reason is not None and "gave flops_per_s" in row.reason
+
+
 @pytest.mark.parametrize(
     ("sample", "said"),
     [

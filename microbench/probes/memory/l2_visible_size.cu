@@ -1,5 +1,7 @@
 #include "chase.cuh"
 
-extern "C" __global__ void l2_visible_size(ptx::u64* places, int warm_steps, int trips, long long* clocks) {
-  chase<CHAIN>(places, warm_steps, trips, clocks);
+extern "C" __global__ void l2_visible_size(ptx::u64* places, const ptx::u64* seconds, int walk_steps, int trips,
+                                           long long* clocks) {
+  walk_by_block(seconds, walk_steps);
+  chase<CHAIN>(places, CHAIN, trips, clocks);
 }
