@@ -201,6 +201,7 @@ class Probe:
     constants: tuple[Constant, ...] = ()
     twin: Twin | None = None  # the Numba CUDA kernel of the second method
     skip: Callable[[Machine, Point], str | None] | None = None  # the reason why a point cannot run here
+    campaigns: int | None = None  # how many of a run's have it, the first ones; all of them where this is None
     time_limit_s: float = 60.0
     name: str = ""
     family: str = ""

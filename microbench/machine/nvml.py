@@ -222,6 +222,14 @@ def energy_joules(gpu: Gpu) -> float | None:
         return None if millijoules is None else millijoules / 1000
 
 
+def temperature_c(gpu: Gpu) -> float | None:
+    """Of the chip; None where it does not say."""
+    with _nvml() as nvml:
+        handle = nvml.nvmlDeviceGetHandleByIndex(gpu.index)
+        celsius = _ask(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
+        return None if celsius is None else float(celsius)
+
+
 def trouble(gpu: Gpu, own_pid: int) -> tuple[str, ...]:
     """What disturbs a measurement at this moment: 'busy' (another compute process), 'throttled:<reason>'."""
     with _nvml() as nvml:

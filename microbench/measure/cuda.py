@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from microbench.compile import Cubin, cache, compile_probe
 from microbench.compile.numba import compile_twin
 from microbench.device.protocol import Kernel
 from microbench.errors import MeasureError
+from microbench.machine import nvml
 from microbench.measure.launch import WARP, Launch, Measured
+from microbench.measure.soak import Second, watched
 from microbench.point import Point
 from microbench.probe import Build, Probe, SassContract
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 WINDOW_TICKS = 10_000
 MAX_REPEATS = 4000
 ATTEMPTS = 6
+FIRST_LAUNCH_S = 2.5e-3  # what a launch of a soak is made to last; how long it really does is measured first
 LATE = np.iinfo(np.int64).max
 
 
@@ -176,6 +180,34 @@ class CudaBench:
             return np.array([cupy.cuda.get_elapsed_time(*pair) * 1e-3 / inner for pair in pairs])
 
         return self._windowed(batch)
+
+    def soak(self, launch: Launch, seconds: int) -> tuple[Second, ...]:
+        """So many seconds of one launch after another: time, clock, watts and heat of each. Raises DeviceError.
+
+        The kernel's last argument are its clocks, which nobody reads here.
+        """
+        clocks, gpu = self.clocks(launch), self.device.gpu
+        self._prepare(launch)
+
+        def load(span_s: float) -> tuple[int, float, float]:
+            count = max(1, math.ceil(span_s / each_s))
+            begin, end = self.arrays.cuda.Event(), self.arrays.cuda.Event()
+            before = stamp(self.device)
+            begin.record(self.device.stream)
+            for _ in range(count):
+                self._launch(launch, clocks)
+            end.record(self.device.stream)
+            after = stamp(self.device)
+            self.synchronize()
+            mhz, _ = clock_between(before.get(), after.get())
+            return count, self.arrays.cuda.get_elapsed_time(begin, end) * 1e-3, mhz
+
+        with self.device.guard(f"soak {self.probe.name}"):
+            self._launch(launch, clocks)
+            each_s = FIRST_LAUNCH_S
+            count, took, _ = load(4 * FIRST_LAUNCH_S)
+            each_s = took / count
+            return watched(seconds, load, partial(nvml.energy_joules, gpu), partial(nvml.temperature_c, gpu))
 
     def clocks(self, launch: Launch) -> Any:
         """Room for the readings of one launch: the argument that `cycles` adds by itself."""

@@ -14,6 +14,7 @@ from microbench.compile import HEADERS
 from microbench.device.protocol import Kernel
 from microbench.errors import MeasureError
 from microbench.measure.launch import WARP, Launch, Measured
+from microbench.measure.soak import Second
 from microbench.point import Point
 from microbench.probe import Build, Probe, SassContract
 
@@ -26,6 +27,7 @@ SEED = 7
 SHARED_BASE = 1024  # kSharedBase of emulator/runtime
 NO_READING = np.int64(-1)  # the emulator's clock counts its switches between threads, from 0
 NO_TIME = Measured(1.0, 1.0, 1.0, 1, 1.0)
+NO_SECOND = Second(1.0, 1.0, None, None)
 
 
 class EmulatedBench:
@@ -115,3 +117,8 @@ class EmulatedBench:
         """Execute it once. Raises DeviceError, MeasureError."""
         self.launch(launch)
         return NO_TIME
+
+    def soak(self, launch: Launch, seconds: int) -> tuple[Second, ...]:
+        """Execute it once. Raises DeviceError, MeasureError."""
+        self.launch(launch, self.clocks(launch))
+        return (NO_SECOND,)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from microbench.device.protocol import Kernel
 from microbench.errors import MeasureError
 from microbench.machine.arch import Machine
+from microbench.measure.soak import Second
 from microbench.point import Point
 from microbench.probe import Sample, SassContract
 
@@ -147,3 +148,6 @@ class Bench(Protocol):
 
     def timed(self, launch: Launch, cold: bool = False, inner: int = 1, spaced_s: float = 0.0) -> Measured:
         """Seconds per launch."""
+
+    def soak(self, launch: Launch, seconds: int) -> tuple[Second, ...]:
+        """So many seconds of one launch after another; the kernel's last argument are its clocks."""

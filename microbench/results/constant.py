@@ -50,8 +50,11 @@ def reduce_constant(pool: Sequence[Run], probe: Probe, constant: Constant) -> Pr
     unit = constant.unit or metric.unit
     found, members, others = _at_one_clock(good, constant, probe, metric)
     value, low, high = interval(found.of(members))
+    n = len(members)
     campaigns = {found.campaigns[member] for member in members}
     behind = [row for row in found.there if row.campaign in campaigns]
+    if probe.campaigns == 1:  # a soak, of which each second is a sample
+        low, high, n = _of_repeats(behind)
     lower, upper = _bound(behind) if constant.unit in ("", metric.unit) else (None, None)
     below = (BELOW_DOCUMENTED,) if metric.bound.documented and upper and value < REACHED * upper else ()
     looped = any(LOOP_LIMITED in row.record.flags for row in behind)
@@ -62,7 +65,7 @@ def reduce_constant(pool: Sequence[Run], probe: Probe, constant: Constant) -> Pr
         low=low,
         high=high,
         unit=unit,
-        n=len(members),
+        n=n,
         runs=tuple(sorted({campaign.run_id for campaign in campaigns})),
         probe=probe.name,
         method=constant.method or probe.methods[0],
@@ -80,7 +83,7 @@ def reduce_constant(pool: Sequence[Run], probe: Probe, constant: Constant) -> Pr
             *sorted({*found.reduced.flags, *of_rows(behind)}),
             *off_clock(behind, pool[0]),
             *[f"{gaps} points failed"] * bool(gaps),
-            *[f"{FEW}{len(members)}"] * (len(members) < FULL_CAMPAIGNS and rank(pool[0]) == FULL),
+            *[f"{FEW}{n}"] * (n < FULL_CAMPAIGNS and rank(pool[0]) == FULL and probe.campaigns is None),
         ),
     )
 
@@ -139,6 +142,15 @@ def _apply(constant: Constant, found: Curves, file: Path) -> Reduced:
         raise
     except Exception as error:  # a reducer may be a probe's own
         raise NoValue(f"its reducer failed: {sentence(error, file)}") from error
+
+
+def _of_repeats(behind: Sequence[Row]) -> tuple[float, float, int]:
+    """The least, the most and the number of the repeats behind these rows."""
+    records = [row.record for row in behind]
+    lows, highs = (
+        [end for record in records if (end := getattr(record, name)) is not None] for name in ("low", "high")
+    )
+    return min(lows), max(highs), sum(record.n for record in records)
 
 
 def _clocks(behind: Sequence[Row]) -> tuple[float, float] | None:

@@ -53,7 +53,8 @@ class Plan:
     def tasks(self, campaign: int, only: Iterable[Probe] | None = None) -> tuple[Task, ...]:
         """The tasks of one campaign, those of a probe together; what this machine cannot run is in `unsupported`."""
         wanted = self.probes if only is None else only
-        order = [probe for probe in wanted if probe.runs_on(self.machine.arch)]
+        here = [probe for probe in wanted if probe.runs_on(self.machine.arch)]
+        order = [probe for probe in here if probe.campaigns is None or campaign < probe.campaigns]
         draw = random.Random(f"{self.run_id} {campaign}")
         draw.shuffle(order)
         found: list[Task] = []

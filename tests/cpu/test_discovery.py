@@ -60,7 +60,19 @@ class TestEveryProbeOfTheSuite:
         assert probe.asks.endswith("?") and probe.archs
 
     def test_names_its_units(self, probe) -> None:  # type: ignore[no-untyped-def]
-        suffixes = ("_cycles", "_ns", "_per_s", "_per_clk_sm", "_per_clk", "_bytes", "_mhz", "_per_way", "_ratio")
+        suffixes = (
+            "_cycles",
+            "_ns",
+            "_per_s",
+            "_per_clk_sm",
+            "_per_clk",
+            "_bytes",
+            "_mhz",
+            "_per_way",
+            "_ratio",
+            "_w",
+            "_c",
+        )
         assert [m.name for m in probe.metrics if not m.name.endswith(suffixes)] == []
 
     def test_reduces_only_metrics_that_it_measures(self, probe) -> None:  # type: ignore[no-untyped-def]
