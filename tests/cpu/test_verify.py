@@ -35,7 +35,7 @@ from smscope import cli, verifying
 from tests.cpu.commands import called
 
 HOPPER = nvml.Gpu(0, "NVIDIA H100 80GB HBM3", 80 << 30, (9, 0), False)
-VOLTA = nvml.Gpu(0, "Tesla V100-SXM2-16GB", 16 << 30, (7, 0), False)
+TURING = nvml.Gpu(0, "Tesla T4", 15 << 30, (7, 5), False)
 KERNEL = "sm90a/forward/warp_specialised"
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 executes = pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C++ compiler")
@@ -181,13 +181,13 @@ def test_every_probe_and_kernel_of_the_gpu_gets_a_file_and_a_line_a_run(
 def test_a_gpu_without_attention_kernels_needs_no_torch(
     gpu: list[nvml.Gpu], data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gpu[:] = [VOLTA]
+    gpu[:] = [TURING]
     script(monkeypatch, right)
     monkeypatch.setattr(verifying, "find_spec", lambda name: None if name == "torch" else object())
     code, out, err = call(capsys, "--quick")
     assert code == 0 and "ffma_latency" in out and "wgmma_latency" not in out
     assert {file.parent.name for file in data.rglob("*.jsonl")} == {"probes", "wrappers"}
-    assert "v100-sxm2-16gb" in err
+    assert "t4-15gb" in err
 
 
 def test_what_is_wrong_is_said_written_down_and_the_exit_code(

@@ -120,7 +120,7 @@ def test_the_sm70_kernel_loads_without_conflict(head_dim: int, warps: int, rows:
 def test_rows_without_padding_meet_in_banks() -> None:
     case = ForwardCase(heads_q=1, seq_q=64, seq_kv=64, dtype="float16")
     padded = Kernel(forward_sm70.PATH, forward_sm70.config_of(64), case.problem)
-    text = inlined(padded, "forward_sm70.cu", {}).replace("kKPitch = kRowBytes + 16", "kKPitch = kRowBytes")
+    text = inlined("forward_sm70.cu", padded.include).replace("kKPitch = kRowBytes + 16", "kKPitch = kRowBytes")
     with traced() as trace:
         forward_sm70.run(EmulatedDevice(races=False), case, replace(padded, source=text))
     conflicting = trace.accesses(load=True)
