@@ -4,8 +4,9 @@ from functools import partial
 from typing import Any
 
 from microbench.measure.cuda import CudaBench
-from microbench.measure.emulated import MOST_BYTES, MOST_TRIPS
+from microbench.measure.emulated import MOST_BYTES, MOST_TRIPS, NO_SECOND
 from microbench.measure.launch import Launch, Measured
+from microbench.measure.soak import Second
 
 
 class CheckedBench(CudaBench):
@@ -39,3 +40,8 @@ class CheckedBench(CudaBench):
         """Held, then timed. Raises DeviceError, MeasureError."""
         self.launch(launch)
         return super().timed(launch, cold, inner, spaced_s)
+
+    def soak(self, launch: Launch, seconds: int) -> tuple[Second, ...]:
+        """Held, and not repeated: nobody asks for its time here. Raises DeviceError, MeasureError."""
+        self.launch(launch, self.clocks(launch))
+        return (NO_SECOND,)

@@ -47,7 +47,7 @@ def points(probe: Probe, quick: bool) -> Iterator[Point]:
         yield from probe.points(quick)
         return
     alike: dict[object, list[Point]] = {}
-    for point in probe.points(quick):
+    for point in tuple(probe.points(quick)) or probe.points():  # a soak has none where a run is quick
         alike.setdefault(probe.builds(point), []).append(point)
     for group in alike.values():
         yield from dict.fromkeys((group[0], group[-1]))

@@ -74,8 +74,8 @@ def test_every_probe_of_a_gpu_has_such_a_bound() -> None:
 
 
 def point_of(constant: Constant, point: Point) -> bool:
-    """Of the wgmma probes those points that the constant's name tells; any point of another probe."""
-    if not constant.name.startswith("wgmma"):
+    """Of the wgmma probes those points that the constant's name tells; any point of a soak, and of another probe."""
+    if not constant.name.startswith("wgmma") or "_sustained_" in constant.name:
         return True
     n = next((n for n in (64, 128) if f"_n{n}_" in constant.name), 256)
     return point.matches(n=n, operands="rs" if "_rs_" in constant.name else "ss")
