@@ -1,5 +1,6 @@
 """`doctor`: is this GPU healthy? A quick run of this board against the shipped reference of its kind."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from microbench import run as runner
 from microbench.console import Json
 from microbench.console.progress import say
 from microbench.console.si import counted
-from microbench.errors import EnvironmentLacks, InputError, UnknownGpu
+from microbench.errors import EnvironmentLacks, InputError, SmscopeError, UnknownGpu
 from microbench.health.findings import Reference, findings, of_data_sheet, slow_sms
 from microbench.health.reference import reference_of
 from microbench.health.state import Finding, of_state
@@ -32,6 +33,7 @@ class Examined:
     profile: Profile
     reference: Reference | None
     findings: tuple[Finding, ...]
+    lacking: str = ""  # why there is no reference
 
     @property
     def heading(self) -> str:
@@ -50,11 +52,15 @@ def doctor(
 ) -> None:
     """Is my GPU healthy? Measure it for half a minute, and hold it against others of its kind.
 
-    Exit code 0 where nothing is off, 1 where something is.
+    Exit code 0 where nothing is off, 1 where something is, 2 where it could not be looked at.
     """
-    gpu = _gpu(where) if run is None else None
-    measured = record.read(run) if run is not None else _measured(where)
-    examined = examine(measured, nvml.state(gpu) if gpu else None, nvml.facts(gpu).uuid_sha256 if gpu else None)
+    try:
+        gpu = _gpu(where) if run is None else None
+        measured = record.read(run) if run is not None else _measured(where)
+        examined = examine(measured, nvml.state(gpu) if gpu else None, nvml.facts(gpu).uuid_sha256 if gpu else None)
+    except SmscopeError as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(2) from None
     told = [asdict(finding) for finding in examined.findings]
     reference = examined.reference.told if examined.reference else None
     console.show(json, {"gpu": measured.environment.gpu, "reference": reference, "findings": told}, *_lines(examined))
@@ -69,15 +75,15 @@ def examine(run: Run, state: nvml.State | None = None, uuid_sha256: str | None =
         raise InputError(f"{told.gpu} is a CPU; doctor looks at NVIDIA GPUs.")
     board = board_of(told)
     derived = derive.reduce_runs([run], probes, board or None)
-    found = list(of_state(state)) if state else []
+    found = list(of_state(state or nvml.State(ecc=told.ecc)))
     if uuid_sha256 and told.uuid_sha256 and uuid_sha256 != told.uuid_sha256:
         found.append(Finding("board", f"the run is of board {board}, and this one is {uuid_sha256[:8]}."))
     found += slow_sms(run)
     try:
         reference = reference_of(told, board)
-    except UnknownGpu:
+    except UnknownGpu as error:
         found += of_data_sheet(derived.profile, told.dram_bytes_per_s)
-        return Examined(run, derived.profile, None, tuple(found))
+        return Examined(run, derived.profile, None, tuple(found), str(error))
     found += findings(derived.profile, reference, _expected(run, reference))
     if not reference.same_kind:
         found += of_data_sheet(derived.profile, told.dram_bytes_per_s)
@@ -105,7 +111,7 @@ def _gpu(where: str | None) -> nvml.Gpu:
         return gpus[int(index)]
     why = "no such number" if gpus else nvml.why_no_gpu()
     raise EnvironmentLacks(
-        f"There is no NVIDIA GPU {where or ''} to look at here ({why}); "
+        f"There is no NVIDIA GPU {f'{where} ' if where else ''}to look at here ({why}); "
         "--run FILE judges a run that was measured elsewhere."
     )
 
@@ -120,8 +126,10 @@ def _measured(where: str | None) -> Run:
 def _lines(examined: Examined) -> Iterator[str]:
     yield examined.heading
     reference = examined.reference
+    if not examined.run.finished:
+        yield "This run did not finish: what is missing in it is not looked at."
     if reference is None:
-        yield "Nobody has measured one like it, so only its data sheet speaks: `smscope run` adds it."
+        yield f"{examined.lacking} `smscope run` adds it."
     elif not reference.same_kind:
         yield f"No board of this kind has a reference, so it is held against {reference.told} and its data sheet."
     else:
@@ -132,4 +140,5 @@ def _lines(examined: Examined) -> Iterator[str]:
         yield f"{counted(len(examined.findings), 'finding')}, in {counted(judged, 'constant')}."
     else:
         yield f"Healthy: nothing is off in {counted(judged, 'constant')}."
-    yield f"Run: {console.near(examined.run.path)}; `{paths.typed('bench')}` measures all of it, in minutes."
+    whole = f"; `{paths.typed('bench')}` measures all of it, in minutes" if examined.run.environment.quick else ""
+    yield f"Run: {console.near(examined.run.path)}{whole}."

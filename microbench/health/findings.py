@@ -6,13 +6,13 @@ depend on the board (cycles inside the SM, rates a clock), and against its data 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from statistics import median
 
 from microbench.console import si
 from microbench.health.state import Finding
 from microbench.health.tolerance import less_is_better, spread, tolerance
-from microbench.machine.clock import FASTEST, SLOWEST
+from microbench.machine.clock import FASTEST, SLOWEST, STEP_MHZ
+from microbench.probe import REACHED
 from microbench.results.profile import Profile
 from microbench.results.profile_constant import BELOW_DOCUMENTED, ProfileConstant
 from microbench.results.quiet import OFF_CLOCK
@@ -21,6 +21,7 @@ from microbench.results.record import MEASURED, Run
 # The slowest SM of a healthy board lies within this of the median one.
 SLOW_SM = 0.03
 SLOWEST_SM = "slowest_sm_ratio"
+SHOWN_SMS = 3
 # Of the bus' rate a healthy board reads this much; measured 93 % on H100s and H200s.
 LEAST_OF_BUS = 0.85
 
@@ -36,22 +37,33 @@ class Reference:
 
 def findings(examined: Profile, reference: Reference, expected: Sequence[str]) -> tuple[Finding, ...]:
     """What is off, the clock first; `expected` names the constants that the measurement should have given."""
-    return (*_clock(examined, reference), *_missing(examined, expected), *_constants(examined, reference))
+    return (
+        *_cut(examined, reference),
+        *_clock(examined, reference),
+        *_missing(examined, expected),
+        *_constants(examined, reference),
+    )
+
+
+def _cut(examined: Profile, reference: Reference) -> Iterator[Finding]:
+    if reference.same_kind and examined.sm_count != reference.profile.sm_count:
+        yield Finding("SMs", f"{examined.sm_count} of the {reference.profile.sm_count} that its kind has.")
 
 
 def _clock(examined: Profile, reference: Reference) -> Iterator[Finding]:
     """The clock of what ran at the nominal one on the reference: tensor cores pull it down on every board."""
     nominal = examined.clock_hz
     read = [
-        (constant.clocks_mhz[0] + constant.clocks_mhz[1]) / 2
+        constant.clocks_mhz
         for constant in examined.constants
         if constant.clocks_mhz and constant.name in reference.profile and not _at_other_clocks(reference, constant.name)
     ]
     if not read or not nominal:
         return
-    mhz = sorted(read)[len(read) // 2]
-    if not SLOWEST <= mhz * 1e6 / nominal <= FASTEST:
-        yield Finding("clock", f"it ran at {mhz:.0f} MHz, where its driver admits {nominal / 1e6:.0f}.")
+    low, high = median(low for low, _ in read), median(high for _, high in read)
+    if low * 1e6 < SLOWEST * nominal or high * 1e6 > FASTEST * nominal:
+        at = f"{low:.0f}" if high - low < STEP_MHZ else f"{low:.0f} to {high:.0f}"
+        yield Finding("clock", f"it ran at {at} MHz, where its driver admits {nominal / 1e6:.0f}.")
 
 
 def _at_other_clocks(reference: Reference, name: str) -> bool:
@@ -90,12 +102,14 @@ def _against(constant: ProfileConstant, there: ProfileConstant) -> Iterator[Find
     if there.unit == "bytes":  # a size has the grain of its sweep, and campaigns that see other grains
         allowed = max(allowed, there.high / there.value - 1, 1 - there.low / there.value)
     ratio = constant.value / there.value
+    if BELOW_DOCUMENTED in there.flags and ratio > 1:  # its kernel held the reference back
+        return
     if abs(ratio - 1) <= allowed:
         return
     worse = (ratio > 1) == less_is_better(constant)
     ours, theirs = si.written(constant.value, constant.unit), si.written(there.value, there.unit)
-    apart = f"{abs(ratio - 1):.1%} {'worse' if worse else 'better'}"
-    yield Finding(constant.name, f"{ours} against {theirs}: {apart}, and {allowed:.1%} is usual.")
+    apart = f"{abs(ratio - 1):.2%} {'worse' if worse else 'better, which is as odd'}"
+    yield Finding(constant.name, f"{ours} against {theirs}: {apart}; boards of a kind lie within {allowed:.2%}.")
 
 
 def slow_sms(run: Run) -> Iterator[Finding]:
@@ -103,20 +117,27 @@ def slow_sms(run: Run) -> Iterator[Finding]:
     maps = [row.values for row in run.records if row.metric == SLOWEST_SM and row.values and row.status in MEASURED]
     if not maps:
         return
-    every = np.array([[np.nan if value is None else value for value in each] for each in maps], dtype=np.float64)
-    middle = np.nanmedian(every, axis=0)
-    shares = middle / np.nanmedian(middle)
-    for number in np.flatnonzero(shares > 1 + SLOW_SM):
-        yield Finding(f"SM {number}", f"it takes {shares[number]:.3f} times as long as the median of {len(shares)}.")
+    times: dict[int, list[float]] = {}
+    for each in maps:
+        for number, value in enumerate(each):
+            if isinstance(value, int | float):
+                times.setdefault(number, []).append(value)
+    middle = {number: median(values) for number, values in times.items()}
+    usual = median(middle.values()) if middle else 0.0
+    slow = {number: value / usual for number, value in middle.items() if value > (1 + SLOW_SM) * usual}
+    for number in sorted(slow, key=lambda number: -slow[number])[:SHOWN_SMS]:
+        yield Finding(f"SM {number}", f"it takes {slow[number]:.3f} times as long as the median of {len(middle)}.")
+    if len(slow) > SHOWN_SMS:
+        yield Finding("SMs", f"{len(slow)} of {len(middle)} are slow; the slowest are named.")
 
 
 def of_data_sheet(examined: Profile, dram_bytes_per_s: float | None) -> Iterator[Finding]:
     """What the board's own bus and its architecture's documents promise."""
     name = "dram_bandwidth_bytes_per_s"
     if dram_bytes_per_s and name in examined and examined.value(name) < LEAST_OF_BUS * dram_bytes_per_s:
-        share = examined.value(name) / dram_bytes_per_s
-        yield Finding(name, f"{share:.0%} of its bus' {si.written(dram_bytes_per_s, 'B/s')}; 90 % and more is usual.")
+        share, bus = examined.value(name) / dram_bytes_per_s, si.written(dram_bytes_per_s, "B/s")
+        yield Finding(name, f"{share:.0%} of its bus' {bus}; {LEAST_OF_BUS:.0%} is the least that is usual.")
     for constant in examined.constants:
         if BELOW_DOCUMENTED in constant.flags and constant.bound_upper:
-            most = si.written(constant.bound_upper, constant.unit)
-            yield Finding(constant.name, f"{si.written(constant.value, constant.unit)} of documented {most}.")
+            ours, most = (si.written(number, constant.unit) for number in (constant.value, constant.bound_upper))
+            yield Finding(constant.name, f"{ours} of documented {most}; {REACHED:.0%} is usual.")

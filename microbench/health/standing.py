@@ -58,12 +58,15 @@ def stands(one: ProfileConstant, other: ProfileConstant) -> Word:
     """How `other` stands to `one`.
 
     SAME: the values lie within the tolerance, and neither's campaigns spread over more than twice of it. FASTER and
-    SLOWER: they lie farther apart, and no campaign of one reached the other's. AMBIGUOUS: neither.
+    SLOWER: they lie farther apart, and no campaign of one reached the other's. AMBIGUOUS: neither, or the smaller one
+    is a lower bound.
     """
     allowed, ratio = tolerance(one), other.value / one.value
-    if abs(ratio - 1) <= allowed:
+    if max(ratio, 1 / ratio) <= 1 + allowed:
         narrow = all(each.high - each.low <= 2 * allowed * each.value for each in (one, other))
         return "SAME" if narrow else "AMBIGUOUS"
     if one.low <= other.high and other.low <= one.high:
+        return "AMBIGUOUS"
+    if (one if ratio > 1 else other).only_at_least:  # it may be as much as the other's
         return "AMBIGUOUS"
     return "FASTER" if (ratio < 1) == less_is_better(one) else "SLOWER"

@@ -43,3 +43,17 @@ def test_the_summary_counts_the_worst_word_first_and_leaves_out_a_lone_second_me
     twin = constant(32.0, name="l1_latency_cycles_numba").model_copy(update={"method": "numba"})
     there = profile(constant(40.0), constant(4.0, name="ffma_latency_cycles"), twin)
     assert counts(pairs(here, there)) == {"SLOWER": 1, "SAME": 1, "ONLY HERE": 1}
+
+
+def test_more_than_a_lower_bound_is_not_faster_for_it() -> None:
+    bound = constant(122.0, name="ffma_per_clk_sm", unit="results/clk/SM").model_copy(update={"label": "lower bound"})
+    more = constant(127.0, name="ffma_per_clk_sm", unit="results/clk/SM")
+    assert (stands(bound, more), stands(more, bound)) == ("AMBIGUOUS", "AMBIGUOUS")
+
+
+def test_how_two_stand_does_not_depend_on_who_is_named_first() -> None:
+    one, other = (
+        constant(1.0, name="a_flops_per_s", unit="FLOP/s"),
+        constant(0.9704, name="a_flops_per_s", unit="FLOP/s"),
+    )
+    assert (stands(one, other), stands(other, one)) == ("SLOWER", "FASTER")

@@ -138,3 +138,18 @@ def test_a_kind_that_nobody_measured_is_held_against_its_architecture_and_its_da
 def test_what_the_board_says_of_itself_is_added() -> None:
     found = doctor.examine(h200().run, State(ecc=True, temperature_c=91.0)).findings
     assert [each.about for each in found] == ["temperature", "ffma_per_clk_sm"]
+
+
+def test_maps_of_other_lengths_and_sms_without_a_time_are_no_fault_of_the_others() -> None:
+    run = read(h200().run.path)
+    measured = next(row for row in run.records if row.status == "ok")
+
+    def row(*values: float | None) -> object:
+        told = {"probe": "sm_speed", "metric": "slowest_sm_ratio", "value": 1.0, "point": {}, "values": values}
+        return measured.model_copy(update=told)
+
+    def about(*rows: object) -> list[str]:
+        return [each.about for each in slow_sms(run.model_copy(update={"records": rows}))]
+
+    assert about(row(None, 1.0, 1.0, 1.0), row(1.0, 1.0, 1.2)) == ["SM 2"] and about(row(None, None)) == []
+    assert about(row(*[1.0] * 9, *[1.2] * 5)) == ["SM 9", "SM 10", "SM 11", "SMs"]
