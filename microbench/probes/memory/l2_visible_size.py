@@ -14,8 +14,7 @@ from microbench.measure.launch import Bench, Launch
 from microbench.point import Point
 from microbench.probe import Axis, Constant, Probe, Sample, Twin
 from microbench.results.curves import knee
-from microbench.shapes.chain import latency_metric
-from microbench.shapes.chase import BLOCK_THREADS, CHAIN, LINE_BYTES, TRIPS, builds, ring_of
+from microbench.shapes.chase import BLOCK_THREADS, CHAIN, LINE_BYTES, METRICS, TRIPS, builds, ring_of
 
 MIB = KIB * KIB
 
@@ -42,7 +41,7 @@ def run(bench: Bench, point: Point) -> list[Sample]:
     bench.launch(warm, bench.clocks(warm))
     trips = bench.trips(TRIPS)
     cycles = bench.cycles(launch(0, trips), launch(0, 2 * trips), operations=trips * CHAIN)
-    return [cycles.sample("latency_cycles")]
+    return cycles.latency()
 
 
 def twin(chain: int) -> Callable[..., None]:
@@ -82,7 +81,7 @@ PROBE = Probe(
     asks="Up to which footprint does a single SM find everything in its own part of the L2, and in the L2 at all?",
     archs=CUDA,
     axes=(Axis("footprint_bytes", footprints(), quick=footprints()[::6]),),
-    metrics=(latency_metric("a load's result comes at least one L1 pipeline later", 16),),
+    metrics=METRICS,
     builds=builds,
     run=run,
     twin=Twin(twin, "void(int64, int64, int32, int32, int64)"),

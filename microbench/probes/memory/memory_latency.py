@@ -5,13 +5,13 @@ rings larger than the L2 are met cold. Pages are CUDA's own (2 MiB): beyond the 
 curve.
 """
 
-from microbench.machine.arch import CUDA, KIB, Machine
+from microbench.machine.arch import CUDA, KIB
 from microbench.measure.launch import Bench
 from microbench.point import Point
-from microbench.probe import Axis, Bound, Metric, Probe, Sample
+from microbench.probe import Axis, Probe, Sample
 from microbench.results.curves import level
-from microbench.shapes.chain import latency_metric, times
-from microbench.shapes.chase import LINE_BYTES, TWIN, builds, chase, too_large
+from microbench.shapes.chain import times
+from microbench.shapes.chase import LINE_BYTES, METRICS, TWIN, builds, chase, too_large
 
 
 def footprints() -> tuple[int, ...]:
@@ -24,21 +24,11 @@ def run(bench: Bench, point: Point) -> list[Sample]:
     return chase(bench, point, chasers=bench.machine.sm_count).latency()
 
 
-WHY, LEAST_CYCLES = "a load's result comes at least one L1 pipeline later", 16
-
-
-def least_ns(machine: Machine, _: Point) -> float | None:
-    return LEAST_CYCLES * 1e9 / machine.clock_hz if machine.clock_hz else None
-
-
 PROBE = Probe(
     asks="How long does a load take from L1, L2 and DRAM, and where does each end?",
     archs=CUDA,
     axes=(Axis("footprint_bytes", footprints(), quick=tuple(4 * KIB << i for i in range(18))),),
-    metrics=(
-        latency_metric(WHY, LEAST_CYCLES),
-        Metric("latency_ns", "ns", Bound(f"{WHY}, at the highest clock", lower=least_ns)),
-    ),
+    metrics=METRICS,
     builds=builds,
     run=run,
     twin=TWIN,
