@@ -7,7 +7,7 @@ from functools import cache
 from microbench import paths
 from microbench.errors import UnknownGpu
 from microbench.machine.arch import CUDA, by_compute_capability
-from microbench.machine.nvml import board, slug
+from microbench.machine.nvml import board, slug, uuid_sha256
 from microbench.published import load
 from microbench.published.boards import Known, known
 from microbench.published.names import listed, matching
@@ -107,7 +107,8 @@ def _of_gpu(device: str) -> MachineProfile:
     name, sm_count = torch.cuda.get_device_name(device), facts.multi_processor_count
     arch = by_compute_capability(facts.major, facts.minor).name
     who, uuid = f"this GPU ({name}, {sm_count} SMs)", getattr(facts, "uuid", None)
-    return of_board(name, slug(name, facts.total_memory), arch, sm_count, who, board(f"GPU-{uuid}") if uuid else "")
+    own_board = board(uuid_sha256(f"GPU-{uuid}")) if uuid else ""
+    return of_board(name, slug(name, facts.total_memory), arch, sm_count, who, own_board)
 
 
 def of_board(name: str, gpu: str, arch: str, sm_count: int, who: str, own_board: str = "") -> MachineProfile:

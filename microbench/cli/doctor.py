@@ -1,7 +1,7 @@
 """`doctor`: is this GPU healthy? A quick run of this board against the shipped reference of its kind."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -14,13 +14,13 @@ from microbench.console import Json
 from microbench.console.progress import say
 from microbench.console.si import counted
 from microbench.errors import EnvironmentLacks, InputError, SmscopeError, UnknownGpu
-from microbench.health.findings import Reference, findings, of_data_sheet, slow_sms
-from microbench.health.reference import reference_of
+from microbench.health.findings import findings, of_data_sheet, slow_sms
+from microbench.health.reference import Reference, reference_of
 from microbench.health.state import Finding, of_state
 from microbench.machine import nvml
+from microbench.probe import Probe
 from microbench.probes import discover
 from microbench.results import derive, record
-from microbench.results.pool import board_of
 from microbench.results.profile import Profile
 from microbench.results.record import QUICK_CAMPAIGNS, Run
 
@@ -38,8 +38,7 @@ class Examined:
     @property
     def heading(self) -> str:
         told = self.run.environment
-        board = board_of(told)
-        return f"{told.name} ({told.gpu}{f', board {board}' if board else ''})"
+        return f"{told.name} ({told.gpu}{f', board {told.board}' if told.board else ''})"
 
 
 def doctor(
@@ -73,30 +72,29 @@ def examine(run: Run, state: nvml.State | None = None, uuid_sha256: str | None =
     told, probes = run.environment, discover()
     if told.arch == "host":
         raise InputError(f"{told.gpu} is a CPU; doctor looks at NVIDIA GPUs.")
-    board = board_of(told)
-    derived = derive.reduce_runs([run], probes, board or None)
+    derived = derive.reduce_runs([run], probes, told.board or None)
     found = list(of_state(state or nvml.State(ecc=told.ecc)))
     if uuid_sha256 and told.uuid_sha256 and uuid_sha256 != told.uuid_sha256:
-        found.append(Finding("board", f"the run is of board {board}, and this one is {uuid_sha256[:8]}."))
+        found.append(Finding("board", f"the run is of board {told.board}, and this one is {nvml.board(uuid_sha256)}."))
     found += slow_sms(run)
     try:
-        reference = reference_of(told, board)
+        reference = reference_of(told)
     except UnknownGpu as error:
         found += of_data_sheet(derived.profile, told.dram_bytes_per_s)
         return Examined(run, derived.profile, None, tuple(found), str(error))
-    found += findings(derived.profile, reference, _expected(run, reference))
+    found += findings(derived.profile, reference, _expected(run, reference, probes))
     if not reference.same_kind:
         found += of_data_sheet(derived.profile, told.dram_bytes_per_s)
     return Examined(run, derived.profile, reference, tuple(found))
 
 
-def _expected(run: Run, reference: Reference) -> list[str]:
+def _expected(run: Run, reference: Reference, probes: Sequence[Probe]) -> list[str]:
     """The constants that a run of these probes gives on a board of the reference's kind.
 
     A quick run leaves points out, and with them some constants: of it those of probes that failed at some point.
     """
     told = run.environment
-    asked = {probe.name for probe in discover() if not told.only or probe.name in told.only}
+    asked = {probe.name for probe in probes if not told.only or probe.name in told.only}
     if told.quick:
         failed = {row.probe for row in run.records if row.status == "failed" and row.method != "numba"}
         asked -= {row.probe for row in run.records} - failed

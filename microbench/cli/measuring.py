@@ -22,7 +22,6 @@ from microbench.probes import discover, named
 from microbench.report import ladder
 from microbench.results import derive
 from microbench.results.doubt import doubts, told
-from microbench.results.pool import board_of
 from microbench.results.record import FULL_CAMPAIGNS, QUICK_CAMPAIGNS, Record
 from microbench.run import retry, spent
 
@@ -77,7 +76,7 @@ def run(
         console.show(json, _summary(outcome, mine, mine, None), *troubles(outcome.run.records))
         say(f"None of these probes can be measured on {gpu}, so no run was kept.")
         raise typer.Exit(1)
-    whole = derive.derive(gpu, options.probes, board_of(outcome.run.environment) or None)
+    whole = derive.derive(gpu, options.probes, outcome.run.environment.board or None)
     before = derive.stored(whole.profile)
     profile = derive.write(whole.profile) if whole.profile.constants else None
     if json:

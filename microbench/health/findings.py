@@ -5,10 +5,10 @@ depend on the board (cycles inside the SM, rates a clock), and against its data 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from microbench.console import si
+from microbench.health.reference import Reference
 from microbench.health.state import Finding
 from microbench.health.tolerance import less_is_better, spread, tolerance
 from microbench.machine.clock import FASTEST, SLOWEST, STEP_MHZ
@@ -16,7 +16,7 @@ from microbench.probe import REACHED
 from microbench.results.profile import Profile
 from microbench.results.profile_constant import BELOW_DOCUMENTED, ProfileConstant
 from microbench.results.quiet import OFF_CLOCK
-from microbench.results.record import MEASURED, Run
+from microbench.results.record import Run
 
 # The slowest SM of a healthy board lies within this of the median one.
 SLOW_SM = 0.03
@@ -24,15 +24,6 @@ SLOWEST_SM = "slowest_sm_ratio"
 SHOWN_SMS = 3
 # Of the bus' rate a healthy board reads this much; measured 93 % on H100s and H200s.
 LEAST_OF_BUS = 0.85
-
-
-@dataclass(frozen=True)
-class Reference:
-    """What a board is held against, and what a reader is told of it. `same_kind`: measured on boards of its kind."""
-
-    profile: Profile
-    told: str
-    same_kind: bool = True
 
 
 def findings(examined: Profile, reference: Reference, expected: Sequence[str]) -> tuple[Finding, ...]:
@@ -114,7 +105,7 @@ def _against(constant: ProfileConstant, there: ProfileConstant) -> Iterator[Find
 
 def slow_sms(run: Run) -> Iterator[Finding]:
     """The SMs that take longer than the median one, by number, in the maps of the run's campaigns."""
-    maps = [row.values for row in run.records if row.metric == SLOWEST_SM and row.values and row.status in MEASURED]
+    maps = [row.values for row in run.records if row.metric == SLOWEST_SM and row.values and row.measured]
     if not maps:
         return
     times: dict[int, list[float]] = {}

@@ -1,16 +1,26 @@
 """What a board is held against: the profile of its kind, else that of the nearest board of its architecture."""
 
+from dataclasses import dataclass
+
 from microbench.errors import DataError, UnknownGpu
-from microbench.health.findings import Reference
 from microbench.results.profile import Profile, advising
 from microbench.results.record import Environment
 
 
-def reference_of(told: Environment, board: str) -> Reference:
+@dataclass(frozen=True)
+class Reference:
+    """What a board is held against, and what a reader is told of it. `same_kind`: measured on boards of its kind."""
+
+    profile: Profile
+    told: str
+    same_kind: bool = True
+
+
+def reference_of(told: Environment) -> Reference:
     """The reference for the board that a run's first line describes. Raises UnknownGpu where nothing is like it."""
     try:
         kind = Profile.load(told.gpu)
-        if kind.board is None or kind.board != board:
+        if kind.board is None or kind.board != told.board:
             return Reference(kind, f"the reference of {kind.gpu} ({_boards(kind)})")
     except (UnknownGpu, DataError):
         pass

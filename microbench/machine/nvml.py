@@ -152,9 +152,9 @@ def uuid_sha256(uuid: str) -> str:
     return hashlib.sha256(uuid.encode()).hexdigest()[:16]
 
 
-def board(uuid: str) -> str:
-    """The 8 digits by which a board's own profile is named."""
-    return uuid_sha256(uuid)[:8]
+def board(sha256: str) -> str:
+    """The 8 digits of its UUID's hash by which a board is named."""
+    return sha256[:8]
 
 
 def max_clocks_hz(gpu: Gpu) -> tuple[float | None, float | None]:
@@ -202,7 +202,7 @@ def state(gpu: Gpu) -> State:
             link_width=_ask(lambda: int(nvml.nvmlDeviceGetCurrPcieLinkWidth(handle))),
             link_width_most=_ask(lambda: int(nvml.nvmlDeviceGetMaxPcieLinkWidth(handle))),
             throttled=_throttled(nvml, handle),
-            temperature_c=_ask(lambda: float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))),
+            temperature_c=_temperature_c(nvml, handle),
             power_w=watts(nvml.nvmlDeviceGetPowerUsage),
             power_limit_w=watts(nvml.nvmlDeviceGetEnforcedPowerLimit),
             power_limit_usual_w=watts(nvml.nvmlDeviceGetPowerManagementDefaultLimit),
@@ -226,8 +226,12 @@ def temperature_c(gpu: Gpu) -> float | None:
     """Of the chip; None where it does not say."""
     with _nvml() as nvml:
         handle = nvml.nvmlDeviceGetHandleByIndex(gpu.index)
-        celsius = _ask(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
-        return None if celsius is None else float(celsius)
+        return _temperature_c(nvml, handle)
+
+
+def _temperature_c(nvml: Any, handle: Any) -> float | None:
+    celsius = _ask(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
+    return None if celsius is None else float(celsius)
 
 
 def trouble(gpu: Gpu, own_pid: int) -> tuple[str, ...]:

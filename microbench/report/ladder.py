@@ -12,7 +12,7 @@ from rich.table import Table
 
 from microbench.console import si
 from microbench.results.profile import Profile
-from microbench.results.record import MEASURED, Record
+from microbench.results.record import Record
 
 # The probe whose sweep is the ladder, on a CPU and on a GPU: by its first method.
 PROBES = {"host_memory_latency": "host", "memory_latency": "nvrtc"}
@@ -30,7 +30,7 @@ def curve(records: Iterable[Record]) -> dict[int, float]:
     """Footprint in bytes -> ns a load, ascending: the median over campaigns, the undisturbed ones if there are any."""
     values: dict[int, list[Record]] = {}
     for row in records:
-        if PROBES.get(row.probe) == row.method and row.metric == METRIC and row.status in MEASURED:
+        if PROBES.get(row.probe) == row.method and row.metric == METRIC and row.measured:
             values.setdefault(int(row.point[AXIS]), []).append(row)
     medians = {}
     for size in sorted(values):

@@ -45,7 +45,7 @@ class Values:
 def reduce_constant(pool: Sequence[Run], probe: Probe, constant: Constant) -> ProfileConstant:
     """The constant of these comparable runs. Raises NoValue."""
     mine = rows(pool, probe, constant)
-    good = [row for row in mine if row.record.value is not None and row.record.status != "failed"]
+    good = [row for row in mine if row.record.measured]
     metric = probe.metric(constant.metric)
     unit = constant.unit or metric.unit
     found, members, others = _at_one_clock(good, constant, probe, metric)

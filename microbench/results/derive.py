@@ -22,7 +22,7 @@ from microbench.results import record
 from microbench.results.committed import shipped
 from microbench.results.constant import reduce_constant
 from microbench.results.order import in_order
-from microbench.results.pool import board_of, pools, rank
+from microbench.results.pool import pools, rank
 from microbench.results.profile import Profile
 from microbench.results.profile_constant import ProfileConstant
 from microbench.results.record import Run
@@ -50,7 +50,7 @@ def derive(gpu: str, probes: Iterable[Probe], board: str | None = None) -> Deriv
     gpu = _meant(gpu)
     runs, problems = record.read_all(gpu)
     if board:
-        runs = [run for run in runs if board_of(run.environment) == board]
+        runs = [run for run in runs if run.environment.board == board]
     else:
         known = set(shipped([run.path for run in runs]))
         runs = [run for run in runs if run.path in known] or runs
@@ -71,7 +71,7 @@ def boards(gpu: str) -> list[str]:
     files = record.run_files(gpu)
     own = set(files) - set(shipped(files))
     runs = record.read_all(gpu)[0] if own else []
-    return sorted({board for run in runs if run.path in own and (board := board_of(run.environment))})
+    return sorted({board for run in runs if run.path in own and (board := run.environment.board)})
 
 
 def _meant(gpu: str) -> str:

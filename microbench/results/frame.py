@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 # Of the environment, what machines and their runs are grouped by.
 ENVIRONMENT = ("driver", "uuid_sha256", "sm_count", "clock_hz", "power_limit_w", "nvrtc", "started_utc")
-BOARD_DIGITS = 8
 
 
 def frame(runs: Sequence[Run]) -> "pd.DataFrame":
@@ -28,7 +27,7 @@ def frame(runs: Sequence[Run]) -> "pd.DataFrame":
     for run in runs:
         told = run.environment
         machine = {name: getattr(told, name) for name in ENVIRONMENT}
-        first = {"gpu": told.gpu, "board": (told.uuid_sha256 or "")[:BOARD_DIGITS], "quick": told.quick}
+        first = {"gpu": told.gpu, "board": told.board, "quick": told.quick}
         for record in run.records:
             row = record.model_dump(exclude={"kind", "point", "values"})
             if record.values is not None:

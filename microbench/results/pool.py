@@ -12,7 +12,7 @@ import numpy as np
 
 from microbench.point import Curves, Point
 from microbench.probe import Constant, Probe
-from microbench.results.record import FULL_CAMPAIGNS, Environment, Record, Run
+from microbench.results.record import FULL_CAMPAIGNS, Record, Run
 
 FULL = 3  # the rank of a run with all its campaigns
 
@@ -40,10 +40,6 @@ class Row:
 
 def point_of(record: Record) -> Point:
     return Point(tuple(record.point.items()))
-
-
-def board_of(environment: Environment) -> str:
-    return (environment.uuid_sha256 or "")[:8]
 
 
 def rank(run: Run) -> int:
@@ -74,7 +70,7 @@ def rows(pool: Sequence[Run], probe: Probe, constant: Constant) -> list[Row]:
     """What these runs say of a constant, but for what their machines cannot do."""
     wanted = (probe.name, constant.method or probe.methods[0], constant.metric)
     return [
-        Row(Campaign(run.environment.run_id, record.campaign, board_of(run.environment)), record)
+        Row(Campaign(run.environment.run_id, record.campaign, run.environment.board), record)
         for run in reversed(pool)
         for record in run.records
         if (record.probe, record.method, record.metric) == wanted and record.status != "unsupported"

@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 from microbench import faults, files, paths
 from microbench.errors import DataError, UnknownGpu
 from microbench.files import Frozen
+from microbench.machine import nvml
 from microbench.point import Values
 from microbench.results import rows
 
@@ -80,6 +81,11 @@ class Environment(Frozen):
     campaigns: int
     probes: dict[str, Axes] = Field(default_factory=dict)
 
+    @property
+    def board(self) -> str:
+        """Which of the boards of its kind: the begin of its UUID's hash, '' where that is unknown, and of a CPU."""
+        return nvml.board(self.uuid_sha256 or "")
+
     @cached_property
     def header(self) -> rows.Header:
         """What the records of this file leave out."""
@@ -120,6 +126,11 @@ class Record(Frozen):
     values: Values | None = None
 
     @property
+    def measured(self) -> bool:
+        """True where it holds a number that was not refused."""
+        return self.status in MEASURED
+
+    @property
     def disturbed(self) -> bool:
         """True where something else used the device meanwhile."""
         return any(flag in DISTURBANCES for flag in self.flags)
@@ -131,7 +142,7 @@ class Record(Frozen):
 
     @model_validator(mode="after")
     def _value_or_reason(self) -> "Record":
-        if self.status in MEASURED and self.value is None:
+        if self.measured and self.value is None:
             raise ValueError(f"a record with status {self.status} needs a value")
         if self.status in ("unsupported", "failed") and not self.reason:
             raise ValueError(f"a record with status {self.status} needs a reason")

@@ -15,7 +15,7 @@ from microbench import device, files, paths
 from microbench.console.progress import say as print_line
 from microbench.errors import DataError
 from microbench.results import record
-from microbench.results.record import MEASURED, Environment, Run
+from microbench.results.record import Environment, Run
 from microbench.run import environment, lock, plan
 from microbench.run.crew import Crew
 from microbench.run.options import Options
@@ -42,7 +42,7 @@ class Outcome:
 
     @property
     def measured(self) -> bool:
-        return any(row.status in MEASURED for row in self.run.records)
+        return any(row.measured for row in self.run.records)
 
     @property
     def unsupported(self) -> bool:

@@ -9,7 +9,7 @@ from microbench import paths
 from microbench.machine.arch import Machine, by_name
 from microbench.point import Point
 from microbench.probes import discover
-from microbench.results.record import MEASURED, Run, read
+from microbench.results.record import Run, read
 
 RUNS = sorted((paths.SHIPPED / "runs").glob("h[12]00-*/*.jsonl"))
 # By value over upper bound, or lower bound over value, of the best point: 0.94 and more of every rate, 0.37 to 1 of
@@ -41,7 +41,7 @@ def _reached(path: str) -> dict[tuple[str, str], float]:
     machine, probes = _machine(run), {probe.name: probe for probe in discover()}
     for row in run.records:
         declared = {metric.name for metric in probes[row.probe].metrics} if row.probe in probes else set()
-        if row.status not in MEASURED or row.value is None or row.metric not in declared:  # runs outlive probes
+        if not row.measured or row.value is None or row.metric not in declared:  # runs outlive probes
             continue
         lower, upper = probes[row.probe].metric(row.metric).bound.at(machine, Point(tuple(row.point.items())))
         shares = [row.value / upper if upper else 0.0, lower / row.value if lower else 0.0]

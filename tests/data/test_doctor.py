@@ -14,7 +14,7 @@ from microbench.machine.nvml import State
 from microbench.point import Point
 from microbench.probes import discover
 from microbench.results import record
-from microbench.results.pool import board_of, point_of
+from microbench.results.pool import point_of
 from microbench.results.profile import Profile
 from microbench.results.profile_constant import ProfileConstant
 from microbench.results.record import Run
@@ -123,13 +123,13 @@ def test_one_sm_that_is_slow_by_5_percent_is_named_by_its_number() -> None:
 
 def test_a_run_of_another_board_is_named() -> None:
     found = doctor.examine(read(h200().run.path), uuid_sha256="0" * 16).findings
-    assert str(found[0]) == f"board: the run is of board {board_of(h200().run.environment)}, and this one is 00000000."
+    assert str(found[0]) == f"board: the run is of board {h200().run.environment.board}, and this one is 00000000."
 
 
 def test_a_kind_that_nobody_measured_is_held_against_its_architecture_and_its_data_sheet() -> None:
     run = read(h200().run.path)
     told = run.environment.model_copy(update={"gpu": "h100-pcie-80gb", "sm_count": 114, "dram_bytes_per_s": 9e12})
-    reference = reference_of(told, "0" * 8)
+    reference = reference_of(told)
     assert not reference.same_kind and reference.profile.arch == "sm90a"
     found = [each.about for each in doctor.examine(run.model_copy(update={"environment": told})).findings]
     assert "dram_bandwidth_bytes_per_s" in found and not any(name.startswith("l2_") for name in found)
