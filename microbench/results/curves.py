@@ -127,8 +127,18 @@ class Plateau:
     level: float
 
 
-def plateaus(values: Sequence[float] | Floats, flat: float = 0.06, step: float = 0.12) -> tuple[Plateau, ...]:
+# The least that a plateau spans of its axis, as a ratio: a sixth of an octave. In a sweep of 24 points to the octave
+# two or three neighbours of a rise lie within 6 % of each other (on an H200 between its L2's two levels, in half of
+# the campaigns); a quick sweep's points lie a quarter of an octave apart.
+SPAN = 2 ** (1 / 6)
+
+
+def plateaus(
+    values: Sequence[float] | Floats, at: Sequence[float] | Floats | None = None, flat: float = 0.06, step: float = 0.12
+) -> tuple[Plateau, ...]:
     """The flat stretches of a rising curve, by change-point detection on its logarithm.
+
+    at   where the values were measured, ascending: a plateau spans at least `SPAN` of it
 
     `_pieces` cuts the curve where its mean jumps. The plateau of a piece is its longest run of
     points that span less than `flat` (relative) around its median: a fine sweep leaves some points of the rise at its
@@ -141,9 +151,9 @@ def plateaus(values: Sequence[float] | Floats, flat: float = 0.06, step: float =
     found: list[Plateau] = []
     for begin, stop in _pieces(logs, penalty=4 * flat**2):
         core = _longest_run(np.abs(logs[begin:stop] - np.median(logs[begin:stop])) <= flat / 2)
-        if len(core) < max(2, (stop - begin) / 2):
-            continue
         first, end = begin + core.start, begin + core.stop
+        if len(core) < max(2, (stop - begin) / 2) or (at is not None and at[end - 1] < at[first] * SPAN):
+            continue
         level = float(np.exp(np.median(logs[first:end])))
         if found and abs(np.log(level / found[-1].level)) < step:
             start = found[-1].first
@@ -195,7 +205,7 @@ def level(number: int, axis: str, **where: Value) -> Reducer:
 
     def reduce(curves: Curves) -> Reduced:
         order = _along(curves, axis, where)
-        flats = _plateaus(curves, order)
+        flats = _plateaus(curves, order, axis)
         flat = _pick(flats, number)
         inside = order[flat.first : flat.last + 1]
         return Reduced(np.nanmedian(curves.values[:, inside], axis=1))
@@ -211,8 +221,8 @@ def knee(number: int, axis: str, **where: Value) -> Reducer:
 
     def reduce(curves: Curves) -> Reduced:
         order = _along(curves, axis, where)
-        size = np.array([float(curves.points[i][axis]) for i in order])
-        flat = _pick(_plateaus(curves, order), number)
+        size = _places(curves, order, axis)
+        flat = _pick(_plateaus(curves, order, axis), number)
         ends = []
         for row in curves.values[:, order]:
             on_it = row <= np.nanmedian(row[flat.first : flat.last + 1]) * KNEE
@@ -229,8 +239,12 @@ def _along(curves: Curves, axis: str, where: dict[str, Value]) -> NDArray[np.int
     return np.array(sorted(keep, key=lambda i: float(curves.points[i][axis])), dtype=np.intp)
 
 
-def _plateaus(curves: Curves, order: NDArray[np.intp]) -> tuple[Plateau, ...]:
-    return plateaus(_medians(curves)[order])
+def _places(curves: Curves, order: NDArray[np.intp], axis: str) -> Floats:
+    return np.array([float(curves.points[i][axis]) for i in order])
+
+
+def _plateaus(curves: Curves, order: NDArray[np.intp], axis: str) -> tuple[Plateau, ...]:
+    return plateaus(_medians(curves)[order], _places(curves, order, axis))
 
 
 def _pick(flats: tuple[Plateau, ...], number: int) -> Plateau:

@@ -130,3 +130,12 @@ def test_a_plateau_that_is_not_there_is_no_value() -> None:
         level(3, "x")(curves(x, values))
     with pytest.raises(NoValue, match="four finite points"):
         plateaus([1.0, 2.0, 3.0])
+
+
+def test_a_rise_measured_finely_is_no_plateau() -> None:
+    """Two points of it within 6 % of each other lie a 24th of an octave apart."""
+    x = [float(2 ** (i / 24)) for i in range(68)]
+    rise = [300.0, 330.0, 372.0, 376.0, 420.0, 460.0, 480.0, 497.0]
+    values = [280.0] * 30 + rise + [512.0] * 15 + [560.0, 610.0, 640.0] + [656.0] * 12
+    assert len(plateaus(values)) == 4 and len(plateaus(values, x)) == 3
+    assert list(knee(1, "x")(curves(x, values)).per_campaign) == [x[52]]
