@@ -100,9 +100,12 @@ class CudaBench:
     def array(self, values: NDArray[Any]) -> Any:
         return self.arrays.asarray(values)
 
-    def empty(self, nbytes: int) -> Any:
-        """Uninitialised device memory, 8-byte elements."""
-        return self.arrays.empty(math.ceil(nbytes / 8), np.uint64)
+    def empty(self, nbytes: int, aligned_to: int = 8) -> Any:
+        """Uninitialised device memory, 8-byte elements, from a multiple of `aligned_to` bytes on."""
+        words = math.ceil(nbytes / 8)
+        whole = self.arrays.empty(words + aligned_to // 8 - 1, np.uint64)
+        skipped = -whole.data.ptr % aligned_to // 8
+        return whole[skipped : skipped + words]
 
     def inputs(self, kind: str, count: int, dtype: Any = np.float32) -> Any:
         """`count` values: 'zeros', 'normal' (N(0, 1)) or 'bits' (uniform random bits), as `dtype`."""

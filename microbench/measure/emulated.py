@@ -68,8 +68,11 @@ class EmulatedBench:
         """A copy behind a guard page."""
         return self.device.buffer(values)
 
-    def empty(self, nbytes: int) -> Any:
-        """Memory of 8-byte elements that holds random bits: what a kernel leaves unwritten is no zero by chance."""
+    def empty(self, nbytes: int, aligned_to: int = 8) -> Any:
+        """Memory of 8-byte elements that holds random bits: what a kernel leaves unwritten is no zero by chance.
+
+        It ends at a guard page, and is aligned to no more than 8 bytes: nothing is timed here.
+        """
         return self.array(self._random.integers(0, 2**64, -(-nbytes // 8), np.uint64))
 
     def inputs(self, kind: str, count: int, dtype: Any = np.float32) -> Any:

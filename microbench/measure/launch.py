@@ -119,8 +119,8 @@ class Bench(Protocol):
     def array(self, values: NDArray[Any]) -> Any:
         """A device copy of a NumPy array."""
 
-    def empty(self, nbytes: int) -> Any:
-        """Uninitialised device memory, 8-byte elements."""
+    def empty(self, nbytes: int, aligned_to: int = 8) -> Any:
+        """Uninitialised device memory, 8-byte elements; where time is measured from a multiple of `aligned_to` on."""
 
     def inputs(self, kind: str, count: int, dtype: Any = np.float32) -> Any:
         """`count` values: 'zeros', 'normal' (N(0, 1)) or 'bits' (uniform random bits), as `dtype`."""

@@ -15,6 +15,9 @@ from microbench.shapes.accesses import load
 from microbench.shapes.chain import latency_metric, loop
 
 LINE_BYTES = 128
+# Where a ring begins decides which sets of the L1 its last lines fall into: on an H200 a ring that began at a multiple
+# of 64 KiB hit up to 240 KiB, one 32 KiB further on to 224 KiB only, whatever its order (two orders at 17 places).
+ALIGNMENT_BYTES = 256 * KIB
 CHAIN = 32
 TRIPS = 64
 L1_AT_MOST = 512 * KIB
@@ -73,9 +76,9 @@ class Ring:
 
 
 def ring_of(bench: Bench, nbytes: int, skip: int = 0) -> Ring:
-    """A ring over new device memory of so many bytes."""
+    """A ring over new device memory of so many bytes, from a multiple of ALIGNMENT_BYTES on."""
     lines = nbytes // LINE_BYTES
-    memory = bench.empty(nbytes)
+    memory = bench.empty(nbytes, ALIGNMENT_BYTES)
     order = bench.arrays.random.permutation(lines)
     addresses = (order.astype(np.uint64) * LINE_BYTES) + np.uint64(memory.data.ptr)
     words = memory.reshape(lines, LINE_BYTES // 8)
