@@ -1,4 +1,4 @@
-// A persistent grid streams through memory far larger than the L2: MODE 0 reads, 1 writes, 2 copies the first half onto
+// A grid streams through memory far larger than the L2: MODE 0 reads, 1 writes, 2 copies the first half onto
 // the second. FLIGHT 16-byte accesses of every thread are in flight at once.
 #include "ptx/memory.cuh"
 
