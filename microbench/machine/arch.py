@@ -123,7 +123,7 @@ ARCHS: tuple[Arch, ...] = (
     Arch("sm80", "Ampere", (8, 0), _AMPERE, _limits(64, 2048, 164, 163, 64, 32)),
     Arch("sm86", "Ampere", (8, 6), _AMPERE, _limits(128, 1024, 100, 99, 48, 16)),
     Arch("sm89", "Ada", (8, 9), _ADA, _limits(128, 1024, 100, 99, 48, 24)),
-    Arch("sm90a", "Hopper", (9, 0), _HOPPER, _limits(128, 4096, 228, 227, 64, 32)),
+    Arch("sm90a", "Hopper", (9, 0), _HOPPER, _limits(128, 4096, 228, 227, 64, 32, l2=128)),
     # No document says how wide the port to the L2 is. B200N reads 21.2 TB/s by 148 SMs at 1.59 GHz: 90 bytes a clock.
     Arch("sm100a", "Blackwell", (10, 0), _BLACKWELL, _limits(128, 8192, 228, 227, 64, 32, l2=128)),
     # data/published/cc_op_throughput.csv: twice the exponentials of sm_100 (FA4; NVIDIA's blog on softmax, 2026-02).

@@ -177,6 +177,10 @@ def _boards(found: Values, members: Sequence[int]) -> tuple[OfBoard, ...]:
 
 
 def _bound(behind: Sequence[Row]) -> tuple[float | None, float | None]:
-    """The bound that all these rows share; none where it changes from point to point."""
-    bounds = {(row.record.bound_lower, row.record.bound_upper) for row in behind}
+    """The bound that all rows of the newest run share; none where it changes from point to point.
+
+    A bound that was mended since judged the older runs' rows.
+    """
+    newest = max(row.campaign.run_id for row in behind)
+    bounds = {(row.record.bound_lower, row.record.bound_upper) for row in behind if row.campaign.run_id == newest}
     return bounds.pop() if len(bounds) == 1 else (None, None)

@@ -18,6 +18,7 @@ RATE, LATENCY = 0.9, 0.36
 FURTHER = {
     "mma_sync_throughput": 0.45,  # on Hopper only wgmma feeds the tensor cores in full
     "mma_sync_latency": 0.15,  # one product of one warp: the bound is the tensor core's time for it
+    "l2_bandwidth": 0.45,  # the L2's slices end at half of what the ports of all SMs could take
     "l2_visible_size": 0.05,  # its ladder begins beyond L1, and the bound is L1's
     "launch_latency": 0.0,  # more than nothing is all that is known
 }
