@@ -1,5 +1,6 @@
 """The two verbs that work for minutes: `run` measures, `check` compiles."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -26,6 +27,7 @@ from microbench.results.record import FULL_CAMPAIGNS, QUICK_CAMPAIGNS, Record
 from microbench.run import retry, spent
 
 RETRIES = 3
+NUMBER = re.compile(r"\d[\d.]*(e[+-]\d+)?")
 
 
 def run(
@@ -161,15 +163,19 @@ def _ending(
 
 
 def troubles(records: Iterable[Record]) -> list[str]:
-    """One sentence per reason why rows hold no value, with the probes it befell and how many rows it cost."""
-    told: dict[tuple[str, str], list[Record]] = {}
+    """One sentence per reason why rows hold no value, with the probes it befell and how many rows it cost.
+
+    Reasons that differ in their numbers alone are one, told with the numbers of the first.
+    """
+    alike: dict[tuple[str, str], list[Record]] = {}
     for row in records:
         if row.status in ("failed", "unsupported"):
-            told.setdefault((row.status, row.reason or ""), []).append(row)
+            alike.setdefault((row.status, NUMBER.sub("", row.reason or "")), []).append(row)
     sentences = []
-    for (status, reason), rows in sorted(told.items()):
-        probes = sorted(set(map(_titled, rows)))
-        sentences.append(f"{status}, {counted(len(rows), 'row')}: {reason}: {', '.join(probes)}")
+    for (status, _), rows in sorted(alike.items()):
+        probes = ", ".join(sorted(set(map(_titled, rows))))
+        first = "" if len({row.reason for row in rows}) == 1 else ", of which the first"
+        sentences.append(f"{status}, {counted(len(rows), 'row')}{first}: {rows[0].reason}: {probes}")
     return sentences
 
 

@@ -43,7 +43,11 @@ def watched(
 
 
 def samples(found: tuple[Second, ...], work: float) -> list[Sample]:
-    """`work` a launch over each second's time, and its W and °C: median, least, most, and every second as a map."""
+    """`work` a launch over each second's time, and its W and °C: median, least, most, and every second as a map.
+
+    Of the watts the mean: an H200 counts its energy ten times a second, so that one second is known to 10 % only, and
+    the mean is what was counted from the first second to the last.
+    """
     each: dict[str, list[float | None]] = {
         "sustained_flops_per_s": [work / second.seconds_a_launch for second in found],
         "power_w": [second.watts for second in found],
@@ -51,8 +55,8 @@ def samples(found: tuple[Second, ...], work: float) -> list[Sample]:
     }
     mhz = float(np.median([second.clock_mhz for second in found]))
     told = {name: [value for value in values if value is not None] for name, values in each.items()}
+    middle = {name: np.mean(known) if name == "power_w" else np.median(known) for name, known in told.items() if known}
     return [
-        Sample(name, float(np.median(known)), min(known), max(known), len(known), mhz, values=tuple(each[name]))
-        for name, known in told.items()
-        if known
+        Sample(name, float(value), min(told[name]), max(told[name]), len(told[name]), mhz, values=tuple(each[name]))
+        for name, value in middle.items()
     ]

@@ -45,6 +45,13 @@ def test_what_a_second_gives_is_a_map_and_a_board_that_counts_no_energy_gives_no
     assert (heat.metric, heat.value, heat.values) == ("temperature_c", 62.0, (60.0, 64.0, 62.0))
 
 
+def test_the_watts_of_a_soak_are_what_was_counted_over_all_its_seconds() -> None:
+    """A counter that moves ten times a second gives one second too much and another one too little."""
+    counted = (316.3, 269.2, 302.1, 274.8, 305.5)
+    _, power, _ = samples(tuple(Second(2.0, 1790.0, watts, 47.0) for watts in counted), work=8.0)
+    assert power.value == pytest.approx(sum(counted) / 5) and power.values == counted
+
+
 @pytest.mark.parametrize("name", ["mma_sync_soak", "wgmma_soak"])
 def test_a_soak_is_in_the_first_campaign_of_a_full_run_alone(name: str) -> None:
     full, quick = (Plan("r", (SOAKS[name],), H100, 6, quick) for quick in (False, True))
