@@ -17,9 +17,16 @@ from microbench.console import si
 from microbench.errors import DataError, InputError
 from microbench.published import Published, load
 from microbench.report import acceptance, headline, markdown, rates, results, verified
+from microbench.report.repeated import repeated
 from microbench.results.profile import Profile
 
-_OF_A_GPU = {"headline": headline, "rates": rates, "results": results, "acceptance": acceptance}
+_OF_A_GPU = {
+    "headline": headline,
+    "rates": rates,
+    "results": results,
+    "acceptance": acceptance,
+    "repeated": repeated,
+}
 _BLOCK = re.compile(r"<!-- generated: (?P<name>[\w.-]+) -->\n(?P<body>.*?)<!-- /generated -->", re.DOTALL)
 
 
