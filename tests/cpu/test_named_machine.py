@@ -30,6 +30,7 @@ def called(gpu: str, sm_count: int = 132) -> Profile:
         ("Tesla T4", "sm75", ("t4",)),
         ("rtx4090", "sm89", ("rtx-4090",)),
         ("4090", "sm89", ("rtx-4090",)),
+        ("l4", "sm89", ("l4",)),  # no L40
         ("l40", "sm89", ("l40",)),
         ("H100 PCIe", "sm90a", ("h100-pcie-80gb",)),
         ("h200-sxm-141gb", "sm90a", ("h200-sxm",)),
@@ -50,7 +51,7 @@ def test_a_name_finds_its_boards_or_its_architecture(asked: str, arch: str, slug
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("l4", "near it are l40, l40s or t4"),  # the L4 is no L40
+        ("l5", "near it are l4"),
         ("a10", "near it are"),
         ("ampere", "may be sm80 or sm86; name one"),
         ("rtx", "may be rtx-2070, "),
