@@ -12,16 +12,14 @@ from microbench import files, paths
 from microbench.errors import DataError
 from microbench.probe import Probe
 from microbench.published import Published, load
-from microbench.published.boards import Known
 from microbench.published.evidence import Evidence, KindOfGpu, Method, Nearness, Won, figures, usable, won
 from microbench.published.facts import Kind, Spec
+from microbench.published.kinds import PROFILES, SM_CLOCK
 from microbench.published.reported import UNITS
 from microbench.results.order import in_order
-from microbench.results.profile import Profile, read
+from microbench.results.profile import Profile
 from microbench.results.profile_constant import PUBLISHED, ProfileConstant
 
-PROFILES = "profiles"  # their folder in data/published
-SM_CLOCK = "sm_clock_mhz"
 # What a chip does a second, by what each SM does a clock.
 PER_CLOCK = {
     "mma_bf16_burst_flops_per_s": "mma_bf16_flops_per_clk_sm",
@@ -85,19 +83,6 @@ def derive(kind: Kind, published: Published, probes: Sequence[Probe]) -> Derived
         constants=tuple(sorted((*constants, *upper_bounds), key=lambda each: each.name)),
     )
     return Derived(profile, (*refused, *contradictions))
-
-
-def kind_of(known: Known, published: Published | None = None) -> Kind | None:
-    """The kind of all boards that a name may mean; None where there is none, or the name is of an architecture."""
-    names = {board.name for board in known.boards}
-    kinds = (published or load()).kinds
-    return next((kind for kind in kinds if names and names.issubset(kind.boards)), None)
-
-
-def of_kind(kind: Kind) -> Profile | None:
-    """The published profile on file; None where there is no file. Raises DataError."""
-    file = paths.SHIPPED / "published" / PROFILES / f"{kind.kind}.json"
-    return read(file) if file.is_file() else None
 
 
 def text(profile: Profile) -> str:

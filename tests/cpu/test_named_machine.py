@@ -141,7 +141,8 @@ def test_the_explanation_says_what_is_known_and_what_could_run(data: Path) -> No
     for said in (
         "'a100' (A100 SXM4 40GB, A100 SXM4 80GB, A100 PCIe 40GB or A100 PCIe 80GB) has no profile",
         "none of sm80 is shipped",
-        "No time can be predicted",
+        "No pick rests on published constants",
+        "By published constants of a100 (A100 SXM4 80GB)",
         "Ampere, compute capability 8.0; each SM gives at most 64 FP32 results and 2048 FLOP",
         "164 KiB of shared memory (163 for a block)",
         "1.94 TB/s*",
@@ -151,6 +152,11 @@ def test_the_explanation_says_what_is_known_and_what_could_run(data: Path) -> No
     ):
         assert said in " ".join(text.split())
     assert Explanation.from_json(found.to_json()) == found
+
+
+def test_a_gpu_that_is_of_no_kind_is_said_to_have_no_prediction(data: Path) -> None:
+    text = " ".join(str(explain(PROBLEM, gpu="rtx-3090")).split())
+    assert "No time can be predicted" in text and "By published constants" not in text
 
 
 def test_a_measured_gpu_has_no_such_part(data: Path) -> None:

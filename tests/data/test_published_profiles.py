@@ -9,7 +9,8 @@ from microbench.probes import discover
 from microbench.published import Published, load
 from microbench.published.boards import known
 from microbench.published.facts import Fact, Unit
-from microbench.published.profiles import derive, kind_of, of_kind, text
+from microbench.published.kinds import kind_of, of_kind
+from microbench.published.profiles import derive, text
 from microbench.results.order import in_order
 from microbench.results.profile import Profile
 from microbench.results.profile_constant import ProfileConstant
