@@ -13,7 +13,7 @@ from attention.choose.explain_tables import ConstantUsed
 from attention.choose.model import Prediction, Unpredicted, predict
 from attention.choose.published_torch import BesideTorch, beside_torch
 from attention.problem import AttentionProblem
-from attention.variant import MEMORY, Config, Demand, Tile, Variant, shipped
+from attention.variant import MEMORY, Config, Demand, Tile, Variant, by_path, shipped
 from microbench.machine.arch import by_name
 from microbench.published.kinds import SM_CLOCK
 from microbench.results.profile import Profile
@@ -46,7 +46,7 @@ class Foreseen:
 class PublishedRanking:
     """Our configurations, the fastest first, the constants behind the first, and its speed beside torch's.
 
-    `without` says why there is no configuration.
+    `modelled` are torch's kernels that the same constants predict; `without` says why ours have no configuration.
     """
 
     kind: str
@@ -54,6 +54,7 @@ class PublishedRanking:
     candidates: tuple[Foreseen, ...]
     constants: tuple[ConstantUsed, ...]
     beside_torch: BesideTorch
+    modelled: tuple[Foreseen, ...] = ()
     without: str | None = None
 
 
@@ -75,6 +76,7 @@ def ranking(
         here = {each.path for each in ours if arch.name in each.archs}
         reasons = dict.fromkeys(f"{each.variant} {each.reason}" for each in refused if each.variant in here)
         without = "; ".join(reasons) or f"smscope has no {passes} kernel for {arch.name} yet"
+    theirs = (_foreseen(profile, problem, by_path(each.variant), each.config) for each in torchs)
     best = candidates[0] if candidates else None
     terms = best.known.terms if best is not None and best.known is not None else ()
     return PublishedRanking(
@@ -83,6 +85,7 @@ def ranking(
         candidates,
         tuple(_used(profile, name) for name in dict.fromkeys(term.constant for term in terms)),
         beside_torch(profile, problem, (best.variant, best.config, best.prediction) if best else None, torchs),
+        tuple(each for each in theirs if each.prediction is not None),
         without,
     )
 

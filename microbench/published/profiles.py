@@ -152,10 +152,12 @@ def _basis(best: Evidence, gpu: KindOfGpu) -> str:
         Nearness.DATA_SHEET: f"data sheet of {best.of}",
     }
     said = [of[best.nearness]]
-    if best.nearness == Nearness.DATA_SHEET and not best.quantity.startswith(("boost", "l2_")):
+    if best.nearness == Nearness.DATA_SHEET and best.quantity.startswith("mem_bw"):
         said.append("a ceiling that no kernel reaches")
+    if best.nearness == Nearness.DATA_SHEET and best.quantity.startswith("tc_"):
+        said.append("at its boost clock")
     if best.at_clock:
-        said.append("a rate per clock, times SMs and boost clock of the data sheet; power may hold it lower")
+        said.append("a rate per clock, times SMs and boost clock of the data sheet")
     if best.method == Method.OTHER and best.nearness < Nearness.DOCUMENT:
         said.append("by another method than ours")
     if best.method == Method.LONGER:

@@ -129,6 +129,13 @@ def test_a_board_without_a_profile_is_judged_as_a_gpu_of_that_kind_would_be(data
     assert (empty.gpu, empty.arch, empty.sm_count, empty.constants) == ("a100-sxm4-80gb", "sm80", 108, ())
 
 
+def test_where_a_gpu_of_the_architecture_was_measured_no_published_profile_stands_beside_it(data: Path) -> None:
+    assert named_machine("a100").published is not None
+    saved(data, called("a30-pcie-24gb", 56).model_copy(update={"arch": "sm80"}))
+    found = named_machine("a100")
+    assert found.profile.gpu == "a30-pcie-24gb" and found.published is None
+
+
 def test_an_unknown_name_also_says_which_profiles_there_are(data: Path) -> None:
     saved(data, called("h100-sxm-80gb"))
     with pytest.raises(UnknownGpu, match="Profiles: h100-sxm-80gb"):

@@ -108,6 +108,14 @@ def test_a_chip_tells_nothing_of_another_chips_memory() -> None:
     assert not {"l2_latency_cycles", "dram_latency_cycles"} & {each.name for each in derived("l4").constants}
 
 
+def test_a_geforce_tells_nothing_of_the_tensor_rate_of_another_line() -> None:
+    rate = "mma_throughput_m16n8k16_f32_bf16_flop_per_clk_sm"
+    products, geforce = "mma_bf16_burst_flops_per_s", figure("RTX 4090", rate, 500, "FLOP/clk/SM")
+    assert derived("l40s", geforce)[products] == derived("l40s")[products]
+    assert derived("rtx-4090", geforce)[products].value < derived("rtx-4090")[products].value
+    assert derived("l40s", figure("L40", rate, 1000, "FLOP/clk/SM"))[products].basis != derived("l40s")[products].basis
+
+
 def test_a_longer_chain_is_the_last_resort() -> None:
     step = derived("rtx-4090")[SMEM_CYCLES]
     assert step.value == 30.1 and (step.basis or "").endswith("so at most this")
