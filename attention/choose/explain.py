@@ -136,7 +136,8 @@ def explain(
     passes='backward' explains its gradients.
     Without `gpu`, the profile is this machine's own for the device of the tensors or the problem.
     explain_flash_attn_func and explain_flash_attn_varlen_func take the arguments of the other two functions.
-    `gpu` need not be measured: 'a100', 'rtx4090' and 'sm89' say what is known of it, and which kernel it would go to.
+    `gpu` need not be measured: 'a100', 'rtx4090' and 'sm89' say what is known of it, which kernel it would go to, and,
+    where its kind has a published profile, what ours would take.
     Raises ProblemError, UnsupportedError, microbench.errors.UnknownGpu.
     """
     if isinstance(query, AttentionProblem):
@@ -193,9 +194,10 @@ def explain_named(
     explained = explain_on(named.profile, problem, **asked)
     if named.published is None:
         return explained
-    choice = explained.choice
+    problem = explained.choice.problem
+    choice = learned.choice_on(named.profile, problem, passes=passes) if only else explained.choice
     torchs = [each for each in (choice.pick, *choice.candidates) if each.owner == "torch"]
-    found = ranking(named.published, choice.problem, tuple(dict.fromkeys(torchs)), passes=passes)
+    found = ranking(named.published, problem, tuple(dict.fromkeys(torchs)), passes=passes)
     return replace(explained, published=found)
 
 

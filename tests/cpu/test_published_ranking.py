@@ -120,6 +120,11 @@ def test_sources_that_disagree_by_too_much_predict_nothing():
     assert "Ours: sm70/forward/quad_pair" in drawn(found)
 
 
+def test_the_ratio_to_torchs_is_the_same_where_only_ours_is_asked_for():
+    found = [explain(FULL, gpu="a100", only=only).published for only in ("smscope", "torch", None)]
+    assert found[0] == found[1] == found[2] and found[0].beside_torch.ratio
+
+
 @pytest.mark.parametrize("kind", [*KINDS, "t4"])
 def test_no_pick_rests_on_published_constants(kind):
     named = named_machine(kind)
