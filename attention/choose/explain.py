@@ -19,8 +19,10 @@ from attention.choose import learned
 from attention.choose.choose import Candidate, Choice, Refusal, withheld_from
 from attention.choose.classes import representative
 from attention.choose.explain_known import known_parts
+from attention.choose.explain_published import published_parts
 from attention.choose.explain_tables import ConstantUsed
-from attention.choose.machine import HOST, machine_profile, named_machine
+from attention.choose.machine import HOST, MachineProfile, machine_profile, named_machine
+from attention.choose.published_ranking import PublishedRanking, ranking
 from attention.choose.while_new import CALLS_OF_A_SHAPE, while_new
 from attention.errors import ProblemError
 from attention.forwarded import Wanted
@@ -40,6 +42,7 @@ LOG_COLUMNS = 140
 UNMEASURED = (
     "No time can be predicted. The kernels that serve the call keep their fixed order, and the first one is picked."
 )
+BY_PUBLISHED = "No pick rests on published constants; the kernels that serve the call keep their fixed order."
 BACKWARD = "backward"
 OF_TORCH = frozenset({"dropout", "bool mask", "float mask"})  # features in the signature of torch's function
 TORCHS = "an eager attention.sdpa call goes to torch's function as a whole, with torch's backward; in every other call "
@@ -54,6 +57,7 @@ class Explanation:
     notes: tuple[str, ...]
     cautions: tuple[str, ...]
     known: Known | None = None  # of a GPU that nobody measured
+    published: PublishedRanking | None = None  # of ours, by published constants of such a GPU
 
     def to_json(self, indent: int | None = None) -> str:
         """Everything as JSON."""
@@ -98,7 +102,9 @@ class Explanation:
             yield Text(f"Note: {note}.")
         if self.known is not None:
             if self.choice.pick.prediction is None:
-                yield Text(UNMEASURED)
+                yield Text(BY_PUBLISHED if self.published else UNMEASURED)
+            if self.published is not None:
+                yield from published_parts(self.published)
             yield from known_parts(self.known)
         if self.choice.pick.prediction is not None:
             yield tables.terms(self.choice.pick)
@@ -130,7 +136,8 @@ def explain(
     passes='backward' explains its gradients.
     Without `gpu`, the profile is this machine's own for the device of the tensors or the problem.
     explain_flash_attn_func and explain_flash_attn_varlen_func take the arguments of the other two functions.
-    `gpu` need not be measured: 'a100', 'rtx4090' and 'sm89' say what is known of it, and which kernel it would go to.
+    `gpu` need not be measured: 'a100', 'rtx4090' and 'sm89' say what is known of it, which kernel it would go to, and,
+    where its kind has a published profile, what ours would take.
     Raises ProblemError, UnsupportedError, microbench.errors.UnknownGpu.
     """
     if isinstance(query, AttentionProblem):
@@ -169,7 +176,7 @@ def explain_call(
     """Explain a problem with the tensors that posed it, whose layout may ask for a copy."""
     if gpu is not None:
         named = named_machine(gpu)
-        return explain_on(named.profile, problem, only=only, passes=passes, caution=named.caution, known=named.known)
+        return explain_named(named, problem, only=only, passes=passes)
     device = str(getattr(tensors[0], "device", problem.device)) if tensors else problem.device
     found = machine_profile(device if device.startswith("cuda") else "cpu")
     withheld = withheld_from(Wanted(), BACKWARD, found.profile.arch) if "torch" in sys.modules else ()
@@ -177,6 +184,21 @@ def explain_call(
     explained = explain_on(found.profile, problem, caution=found.caution, **options)
     copies = copied_first(tensors) if explained.choice.pick.owner == "smscope" else ()
     return replace(explained, notes=(*explained.notes, *copies))
+
+
+def explain_named(
+    named: MachineProfile, problem: AttentionProblem, *, only: str | None = None, passes: str = "forward"
+) -> Explanation:
+    """Explain a problem on a GPU that somebody named; with published constants of its kind where nobody measured it."""
+    asked: dict[str, Any] = {"only": only, "passes": passes, "caution": named.caution, "known": named.known}
+    explained = explain_on(named.profile, problem, **asked)
+    if named.published is None:
+        return explained
+    problem = explained.choice.problem
+    choice = learned.choice_on(named.profile, problem, passes=passes) if only else explained.choice
+    torchs = [each for each in (choice.pick, *choice.candidates) if each.owner == "torch"]
+    found = ranking(named.published, problem, tuple(dict.fromkeys(torchs)), passes=passes)
+    return replace(explained, published=found)
 
 
 def explain_on(

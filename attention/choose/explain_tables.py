@@ -41,8 +41,10 @@ def terms(pick: Candidate) -> Table:
     return table
 
 
-def constants(used: tuple[ConstantUsed, ...]) -> Table:
-    table = _table("Constants of the profile that the prediction uses", "constant", "value", "low", "high", "label")
+def constants(
+    used: tuple[ConstantUsed, ...], title: str = "Constants of the profile that the prediction uses"
+) -> Table:
+    table = _table(title, "constant", "value", "low", "high", "label")
     for each in used:
         values = (written(number, each.unit) for number in (each.value, each.low, each.high))
         table.add_row(each.name, *values, each.label)

@@ -10,6 +10,7 @@ from microbench.machine.arch import CUDA, by_compute_capability
 from microbench.machine.nvml import board, slug, uuid_sha256
 from microbench.published import load
 from microbench.published.boards import Known, known
+from microbench.published.kinds import kind_of, of_kind
 from microbench.published.names import listed, matching
 from microbench.results.profile import Profile, advising, available, with_board
 
@@ -25,6 +26,7 @@ class MachineProfile:
     profile: Profile
     caution: str | None = None
     known: Known | None = None  # of a GPU that is named, and of which there is no profile
+    published: Profile | None = None  # of its kind, where nothing of its architecture was measured
 
 
 def named_machine(asked: str) -> MachineProfile:
@@ -48,8 +50,10 @@ def named_machine(asked: str) -> MachineProfile:
 
 
 def nameable(incomplete: str) -> list[str]:
-    """Completions of a GPU's name for the shell: profiles, published boards, architectures."""
-    names = (*available(), *(gpu.slug for gpu in load().gpus if gpu.slug), *CUDA)
+    """Completions of a GPU's name for the shell: profiles, published kinds and boards, architectures."""
+    tables = load()
+    slugs = (gpu.slug for gpu in tables.gpus if gpu.slug)
+    names = (*available(), *(kind.kind for kind in tables.kinds), *slugs, *CUDA)
     return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
 
 
@@ -63,7 +67,8 @@ def _unmeasured(asked: str, profiles: list[str]) -> MachineProfile:
     gpu = about.boards[0].slug if len(about.boards) == 1 else asked
     # Without a document that gives the number of SMs, 1: there is no constant by which anything could be predicted.
     found = of_board(boards, gpu, about.arch, about.sm_count or 1, f"{asked!r} ({boards})")
-    return replace(found, known=about)
+    kind = None if found.profile.constants else kind_of(about)
+    return replace(found, known=about, published=of_kind(kind) if kind else None)
 
 
 def takes_unmeasured() -> bool:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attention.choose.explain import explain_on
+from attention.choose.explain import explain_named
 from attention.choose.machine import machine_profile, nameable, named_machine
 from attention.cli.options import DTYPE_HELP, SHAPE_HELP, Backward, Only, pass_asked, usual_dtype
 from attention.cli.picks import PICKS
@@ -72,9 +72,7 @@ def explain(
         tokens_kv=tokens[1],
     )
     passes = pass_asked(backward)
-    explanation = explain_on(
-        machine.profile, problem, only=only, passes=passes, caution=machine.caution, known=machine.known
-    )
+    explanation = explain_named(machine, problem, only=only, passes=passes)
     console.emit(json_module.loads(explanation.to_json())) if json else console.draw(explanation)
 
 

@@ -17,6 +17,7 @@ from microbench.console.si import counted
 from microbench.errors import DataError, EnvironmentLacks, InputError, SmscopeError
 from microbench.probe import Probe
 from microbench.probes import discover
+from microbench.published import profiles as published
 from microbench.results import derive
 from microbench.results.doubt import doubts, told
 from microbench.results.frame import load_runs
@@ -123,7 +124,7 @@ def profile(
     probes: Folders = None,
     json: Json = False,
 ) -> None:
-    """Write profiles again from the runs, byte for byte."""
+    """Write profiles again from the runs, and the published ones from data/published, byte for byte."""
     found = discover(*(probes or ()))
     names = [gpu] if gpu else derive.gpus()
     derived = [derive.derive(name, found) for name in names if gpu or derive.ships(name)]
@@ -132,6 +133,8 @@ def profile(
         if one.profile.constants:
             derive.write(one.profile)
     told = [(one.profile.stem, len(one.profile.constants), one.problems) for one in derived]
+    others = () if gpu or probes else published.write(found)
+    told += [(f"published/{one.profile.gpu}", len(one.profile.constants), one.refused) for one in others]
     value = [{"gpu": name, "constants": count, "problems": problems} for name, count, problems in told]
     lines = (line for name, count, why in told for line in (f"{name}: {count} constants.", *why))
     console.show(json, value, *lines)

@@ -15,7 +15,19 @@ from pydantic import TypeAdapter, ValidationError
 
 from microbench import faults, paths
 from microbench.errors import DataError
-from microbench.published.facts import AttentionFact, Band, CcLimit, CcRate, Fact, Gpu, Quantity, Rejected, Source, Spec
+from microbench.published.facts import (
+    AttentionFact,
+    Band,
+    CcLimit,
+    CcRate,
+    Fact,
+    Gpu,
+    Kind,
+    Quantity,
+    Rejected,
+    Source,
+    Spec,
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +42,7 @@ class Published:
     quantities: tuple[Quantity, ...]
     bands: tuple[Band, ...]
     rejected: tuple[Rejected, ...]
+    kinds: tuple[Kind, ...]
 
     def gpu(self, name: str) -> Gpu | None:
         return next((gpu for gpu in self.gpus if gpu.name == name), None)
@@ -54,6 +67,7 @@ def load(folder: Path | None = None) -> Published:
         quantities=rows(root / "quantities.csv", Quantity),
         bands=rows(root / "acceptance.csv", Band),
         rejected=rows(root / "rejected.csv", Rejected),
+        kinds=rows(root / "kinds.csv", Kind),
     )
 
 

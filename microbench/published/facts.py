@@ -212,17 +212,35 @@ class Quantity:
     convert: '' multiplies by `factor`; 'per_sm' also divides by the board's SMs, 'per_clk' by its highest clock,
     'per_sm_clk' by both; 'share' takes TFLOPS as a share of the board's rated bf16 peak; 'fraction' takes a fraction of
     peak. scope: 'chip' compares every board with this chip, 'sku' only the same board, and 'bound' none: the row only
-    has to keep the constant's bound. needs: a flag or a phrase that the row must carry.
+    has to keep the constant's bound. 'profile' compares none either, and a published profile takes it where nothing
+    better is known of that board. needs: a flag or a phrase that the row must carry.
     """
 
     constant: str
     quantity: str
     factor: float
-    scope: Literal["chip", "sku", "bound"]
+    scope: Literal["chip", "sku", "bound", "profile"]
     tolerance: Annotated[float, Field(gt=0, lt=0.5)]
     convert: Literal["", "per_sm", "per_clk", "per_sm_clk", "share", "fraction"] = ""
     needs: str = ""
     note: str = ""
+
+    @property
+    def compared(self) -> bool:
+        """Whether a measured constant is compared with rows of this quantity."""
+        return self.scope in ("chip", "sku")
+
+
+@dataclass(frozen=True, config=STRICT)
+class Kind:
+    """A kind of GPU that has a published profile; the data sheet of the first of its `boards` stands for all of them.
+
+    sources: where the numbers of that data sheet were read, ids of sources.csv.
+    """
+
+    kind: str
+    boards: Annotated[tuple[str, ...], BeforeValidator(_split), Field(min_length=1)]
+    sources: Annotated[tuple[str, ...], BeforeValidator(_split), Field(min_length=1)]
 
 
 @dataclass(frozen=True, config=STRICT)

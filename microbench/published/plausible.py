@@ -142,7 +142,7 @@ def out_of_order(published: Published) -> Iterator[str]:
         for rule in _rules(fact, published) if fact.trusted else ():
             other = OTHER_METHOD.intersection(fact.flags) - {rule.needs}
             value = converted(fact, rule, published)
-            if rule.scope == "bound" or rule.needs not in (*fact.flags, "") or other or value is None:
+            if not rule.compared or rule.needs not in (*fact.flags, "") or other or value is None:
                 continue
             of_source = groups.setdefault((fact.gpu, fact.source), {})
             of_source.setdefault(rule.constant, []).append(_as_ours(rule.constant, value, fact))

@@ -7,7 +7,7 @@ from microbench.published import Published
 from microbench.published.verdict import Match, Place, about, documented
 
 # The unit that a constant's name ends in; the longer ending comes first.
-_UNITS = {
+UNITS = {
     "_bytes_per_clk_sm": "B/clk/SM",
     "_flops_per_clk_sm": "FLOP/clk/SM",
     "_per_clk_sm": "results/clk/SM",
@@ -43,7 +43,7 @@ def reported(places: Sequence[Place], published: Published) -> tuple[Reported, .
         matches = {(match.fact, match.value): match for match in every if not match.method_differs}
         if matches:
             values, best = [value for _, value in matches], min(matches.values(), key=Match.rank)
-            unit = next(unit for ending, unit in _UNITS.items() if constant.endswith(ending))
+            unit = next(unit for ending, unit in UNITS.items() if constant.endswith(ending))
             source = f"{best.fact.source} {best.fact.locator}".strip()
             found.append(Reported(constant, min(values), max(values), unit, len(matches), source))
     return tuple(found)

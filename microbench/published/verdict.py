@@ -193,7 +193,7 @@ def _judge(constant: ProfileConstant, best: Match, low: float, high: float) -> t
 def about(name: str, facts: tuple[Fact, ...], machine: Place, published: Published) -> list[Match]:
     """The facts that speak about the constant called `name` on this machine."""
     found = []
-    for rule in (rule for rule in published.quantities if rule.constant == name and rule.scope != "bound"):
+    for rule in (rule for rule in published.quantities if rule.constant == name and rule.compared):
         for fact in (fact for fact in facts if fact.quantity == rule.quantity):
             if rule.needs and rule.needs not in fact.flags and rule.needs not in fact.conditions:
                 continue

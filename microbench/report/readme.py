@@ -87,6 +87,7 @@ def published_files() -> str:
         ("quantities.csv", len(tables.quantities), "which published quantity speaks about which of our constants"),
         ("acceptance.csv", len(tables.bands), "bands that our constants must lie in"),
         ("rejected.csv", len(tables.rejected), "numbers that were published and are wrong"),
+        ("kinds.csv", len(tables.kinds), "kinds of GPU that have a published profile, and their boards"),
     )
     return markdown(("file", "rows", "holds"), tuple((f"`{name}`", str(n), what) for name, n, what in counts))
 

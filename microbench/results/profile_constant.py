@@ -17,7 +17,8 @@ TWIN_SUFFIX = "_numba"
 # the worst lies at 1.11 (the share that a virtual machine has of its L3).
 WIDE = 1.18
 
-Label = Literal["measured", "lower bound"]
+Label = Literal["measured", "lower bound", "published"]
+PUBLISHED: Label = "published"
 FEW = "few campaigns: "  # before their number
 BELOW_DOCUMENTED = f"below {100 * REACHED:.0f} % of the documented rate"
 SMALLEST, LARGEST = 1e-30, 1e30  # of a constant, in whatever unit
@@ -44,13 +45,16 @@ class OfBoard(Frozen):
 class ProfileConstant(Frozen):
     """A value, and the least and the most of `n` campaigns.
 
-    'lower bound' where the sweep never went flat, or where the value is far below a documented rate.
+    'lower bound' where the sweep never went flat, or where the value is far below a documented rate; 'published' where
+    others gave it and nobody measured it here.
 
     governed_by 'power' where power set the clock meanwhile, 'host' where the time is the host's (probe.Metric)
     clocks_mhz  the lowest and the highest SM clock at which it was measured: within one step of the clock, unless the
                 quantity is the same at every clock, or power sets the clock
     beside      what was measured at other clocks, and did not agree
     boards      where several boards of a kind were measured: each one's median
+    sources     of a published constant: ids of data/published/sources.csv, the best one's first
+    basis       of a published constant: whose figure it is, and how it became this constant
     """
 
     name: str
@@ -71,11 +75,13 @@ class ProfileConstant(Frozen):
     beside: tuple[AtClock, ...] = ()
     boards: tuple[OfBoard, ...] = ()
     flags: tuple[str, ...] = ()
+    sources: tuple[str, ...] | None = None
+    basis: str | None = None
 
     @property
     def only_at_least(self) -> str | None:
         """Why it is a lower bound, or None."""
-        if self.label == "measured":
+        if self.label != "lower bound":
             return None
         if BELOW_DOCUMENTED in self.flags:
             return f"it lies {BELOW_DOCUMENTED}"

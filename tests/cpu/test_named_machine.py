@@ -30,6 +30,7 @@ def called(gpu: str, sm_count: int = 132) -> Profile:
         ("Tesla T4", "sm75", ("t4",)),
         ("rtx4090", "sm89", ("rtx-4090",)),
         ("4090", "sm89", ("rtx-4090",)),
+        ("l4", "sm89", ("l4",)),  # no L40
         ("l40", "sm89", ("l40",)),
         ("H100 PCIe", "sm90a", ("h100-pcie-80gb",)),
         ("h200-sxm-141gb", "sm90a", ("h200-sxm",)),
@@ -50,7 +51,7 @@ def test_a_name_finds_its_boards_or_its_architecture(asked: str, arch: str, slug
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("l4", "near it are l40, l40s or t4"),  # the L4 is no L40
+        ("l5", "near it are l4"),
         ("a10", "near it are"),
         ("ampere", "may be sm80 or sm86; name one"),
         ("rtx", "may be rtx-2070, "),
@@ -128,6 +129,13 @@ def test_a_board_without_a_profile_is_judged_as_a_gpu_of_that_kind_would_be(data
     assert (empty.gpu, empty.arch, empty.sm_count, empty.constants) == ("a100-sxm4-80gb", "sm80", 108, ())
 
 
+def test_where_a_gpu_of_the_architecture_was_measured_no_published_profile_stands_beside_it(data: Path) -> None:
+    assert named_machine("a100").published is not None
+    saved(data, called("a30-pcie-24gb", 56).model_copy(update={"arch": "sm80"}))
+    found = named_machine("a100")
+    assert found.profile.gpu == "a30-pcie-24gb" and found.published is None
+
+
 def test_an_unknown_name_also_says_which_profiles_there_are(data: Path) -> None:
     saved(data, called("h100-sxm-80gb"))
     with pytest.raises(UnknownGpu, match="Profiles: h100-sxm-80gb"):
@@ -140,7 +148,8 @@ def test_the_explanation_says_what_is_known_and_what_could_run(data: Path) -> No
     for said in (
         "'a100' (A100 SXM4 40GB, A100 SXM4 80GB, A100 PCIe 40GB or A100 PCIe 80GB) has no profile",
         "none of sm80 is shipped",
-        "No time can be predicted",
+        "No pick rests on published constants",
+        "By published constants of a100 (A100 SXM4 80GB)",
         "Ampere, compute capability 8.0; each SM gives at most 64 FP32 results and 2048 FLOP",
         "164 KiB of shared memory (163 for a block)",
         "1.94 TB/s*",
@@ -150,6 +159,11 @@ def test_the_explanation_says_what_is_known_and_what_could_run(data: Path) -> No
     ):
         assert said in " ".join(text.split())
     assert Explanation.from_json(found.to_json()) == found
+
+
+def test_a_gpu_that_is_of_no_kind_is_said_to_have_no_prediction(data: Path) -> None:
+    text = " ".join(str(explain(PROBLEM, gpu="rtx-3090")).split())
+    assert "No time can be predicted" in text and "By published constants" not in text
 
 
 def test_a_measured_gpu_has_no_such_part(data: Path) -> None:

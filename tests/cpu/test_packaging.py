@@ -140,6 +140,7 @@ def test_the_installed_command_explains_a_choice_on_a_gpu_that_was_measured_and_
     unmeasured = installed.json(*asked, "a100", program="smscope")
     assert unmeasured["choice"]["pick"]["prediction"] is None
     assert {board["chip"] for board in unmeasured["known"]["boards"]} == {"GA100"}
+    assert unmeasured["published"]["candidates"] and unmeasured["published"]["beside_torch"]["ratio"] > 0
 
 
 def test_the_installed_command_lists_its_verbs_and_imports_nothing_that_lies_around(installed):

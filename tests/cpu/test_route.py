@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 import torch
 
+from attention import FallbackWarning
+from attention.choose.machine import MachineProfile, named_machine
 from attention.forwarded import Wanted
 from attention.frontends import route
+from attention.op import plan
 
 SHAPES = (torch.Size((1, 2, 8, 64)), torch.Size((1, 2, 12, 64)), torch.Size((1, 2, 12, 64)))
 
@@ -60,3 +63,29 @@ def test_deterministic_algorithms_decide_which_backward_there_is(routed: Any) ->
     assert not routed(owner="smscope", fused=only_fast, with_grad=True).to_torch
     assert routed(owner="smscope", fused=only_fast, with_grad=True, deterministic=True).to_torch
     assert not routed(owner="smscope", fused=only_fast).to_torch
+
+
+UNTIMED = {kind: named_machine(kind).profile for kind in ("v100", "a100", "l4", "rtx-5090", "b200")}
+
+
+@pytest.mark.parametrize("kind", UNTIMED)
+def test_a_kind_of_gpu_without_timings_of_ours_goes_to_torchs_function_and_says_so_once(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "machine_profile", lambda _: MachineProfile(UNTIMED[kind]))
+    for kept in (route._route, plan._pick_of):
+        kept.cache_clear()
+    cuda = torch.device("cuda", 0)
+    found = route._route(
+        *((shape, torch.float16, cuda) for shape in SHAPES),
+        *(None, 0.0, True, False, None),
+        *(False, "", False, False),
+    )
+    for kept in (route._route, plan._pick_of):
+        kept.cache_clear()
+    assert found.to_torch and found.lacks is not None and UNTIMED[kind].arch in found.lacks
+    monkeypatch.setattr(plan, "_announced", set())
+    with pytest.warns(FallbackWarning) as told:
+        for _ in range(2):
+            plan.warn_once(found.lacks)
+    assert len(told) == 1 and str(told[0].message).endswith("; torch serves this call.")

@@ -1,0 +1,64 @@
+"""What an explanation says of our kernels by published constants."""
+
+from collections.abc import Iterator
+
+from rich.table import Table
+from rich.text import Text
+
+from attention.choose.explain_tables import SHOWN_CANDIDATES, constants
+from attention.choose.model import Prediction
+from attention.choose.published_ranking import Foreseen, PublishedRanking
+from microbench.console.si import written
+
+
+def published_parts(found: PublishedRanking) -> Iterator[Text | Table]:
+    yield Text(
+        f"By published constants of {found.kind} ({found.board}), which no pick rests on, and which no timing corrects:"
+    )
+    if found.without:
+        yield Text(f"Ours: unpredicted, because {found.without}.")
+    else:
+        best = found.candidates[0]
+        yield Text(f"Ours: {best.variant} ({best.config}), {_said(best)}.")
+    yield Text(str(found.beside_torch))
+    for each in found.modelled:
+        yield Text(f"By the same constants, and its terms alone: {each.variant}, {_said(each)}.")
+    if found.candidates:
+        yield _candidates(found.candidates)
+        best = found.candidates[0]
+        if best.known is not None:
+            yield _terms(best.known, best.absent)
+            yield constants(found.constants, title="Published constants that these terms use")
+
+
+def _said(each: Foreseen) -> str:
+    if each.prediction is not None:
+        return f"{written(each.prediction.seconds, 's')}, bound by {each.prediction.bound_by}"
+    least = f"; its other terms take at least {written(each.at_least.seconds, 's')}" if each.at_least else ""
+    return f"unpredicted, because {each.unpredicted}{least}"
+
+
+def _candidates(every: tuple[Foreseen, ...]) -> Table:
+    hidden = len(every) - SHOWN_CANDIDATES
+    title = "Our configurations, fastest first" + (f"; {hidden} slower ones not shown" if hidden > 0 else "")
+    table = Table(title=title, title_justify="left")
+    for heading in ("variant", "configuration", "time", ""):
+        table.add_column(heading, overflow="fold")
+    for each in every[:SHOWN_CANDIDATES]:
+        if each.prediction is not None:
+            time, remark = written(each.prediction.seconds, "s"), f"bound by {each.prediction.bound_by}"
+        else:
+            time, remark = "unpredicted", _said(each).removeprefix("unpredicted, because ")
+        table.add_row(each.variant, str(each.config), time, remark)
+    return table
+
+
+def _terms(known: Prediction, absent: tuple[str, ...]) -> Table:
+    without = f"; without those of {' and '.join(absent)}" if absent else ""
+    table = Table(title=f"Terms of the first (those of a phase overlap){without}", title_justify="left")
+    for heading in ("phase", "term", "time", "constant"):
+        table.add_column(heading, overflow="fold")
+    for term in known.terms:
+        bound = " (the bound)" if term.term == known.bound_by and not absent else ""
+        table.add_row(term.phase, term.term + bound, written(term.seconds, "s"), term.constant)
+    return table
