@@ -16,7 +16,9 @@ from microbench.point import Curves, Floats, NoValue, Reduced, Reducer, Value
 FLAT = 0.01
 # A point is still on its plateau up to 3 % above the level: the first misses of a cache add more than that.
 KNEE = 1.03
-SHARED = 0.03
+# Neighbours of one plateau. At 8 MiB an H200's L2 dips by 3.4 % at 64 KiB in flight, between two points that agree: at
+# 3 % the plateau was the dip and one of them, now and then the other, and runs of one board lay 3.1 % apart.
+SHARED = 0.05
 NO_PLATEAU = "no two neighbours of its sweep agree"
 
 
