@@ -12,7 +12,7 @@ import numpy as np
 
 from microbench.machine.clock import step
 from microbench.point import Floats
-from microbench.results.pool import Campaign, Row
+from microbench.results.parts import Campaign, Row
 
 AGREE = 0.003
 

@@ -15,10 +15,11 @@ from microbench.point import Curves, Floats, NoValue, Reduced
 from microbench.probe import REACHED, Constant, Metric, Probe
 from microbench.results.clocks import AGREE, Group, agreeing, groups, of_campaigns, without_moved
 from microbench.results.curves import interval
-from microbench.results.pool import FULL, Campaign, Row, curves, rank, rows
+from microbench.results.parts import Campaign, Row
+from microbench.results.pool import FULL, Pool, curves, rank
 from microbench.results.profile_constant import BELOW_DOCUMENTED, FEW, TWIN_SUFFIX, AtClock, OfBoard, ProfileConstant
 from microbench.results.quiet import of_rows, off_clock, quiet_campaigns, quiet_rows, standing
-from microbench.results.record import FULL_CAMPAIGNS, Run
+from microbench.results.record import FULL_CAMPAIGNS
 
 # A footprint is the same at every clock, and so is the share of two times.
 CLOCKLESS = ("bytes", "ratio")
@@ -42,9 +43,9 @@ class Values:
         return self.reduced.per_campaign[list(members)]
 
 
-def reduce_constant(pool: Sequence[Run], probe: Probe, constant: Constant) -> ProfileConstant:
+def reduce_constant(pool: Pool, probe: Probe, constant: Constant) -> ProfileConstant:
     """The constant of these comparable runs. Raises NoValue."""
-    mine = rows(pool, probe, constant)
+    mine = pool.rows(constant.metric)
     good = [row for row in mine if row.record.measured]
     metric = probe.metric(constant.metric)
     unit = constant.unit or metric.unit
@@ -78,12 +79,12 @@ def reduce_constant(pool: Sequence[Run], probe: Probe, constant: Constant) -> Pr
         beside=tuple(_beside(found, group) for group in others),
         boards=_boards(found, members),
         flags=(
-            *standing(pool[0]),
+            *standing(pool.newest),
             *below,
             *sorted({*found.reduced.flags, *of_rows(behind)}),
-            *off_clock(behind, pool[0]),
+            *off_clock(behind, pool.newest),
             *[f"{gaps} points failed"] * bool(gaps),
-            *[f"{FEW}{n}"] * (n < FULL_CAMPAIGNS and rank(pool[0]) == FULL and probe.campaigns is None),
+            *[f"{FEW}{n}"] * (n < FULL_CAMPAIGNS and rank(pool.newest) == FULL and probe.campaigns is None),
         ),
     )
 
@@ -98,8 +99,9 @@ def _at_one_clock(
         every = groups([None] * len(found.steps), found.reduced.per_campaign)
         return found, every[0].members if every else (), []
     cycles = unit.startswith("cycles") or "/clk" in unit
+    left = without_moved(found.used, found.steps, found.campaigns)
     with suppress(NoValue):
-        still = _values(without_moved(found.used, found.steps, found.campaigns), constant, probe.file)
+        still = _values(left, constant, probe.file) if len(left) < len(found.used) else found
         if still.count == found.count and not (cycles and _near(still, found)):
             found = still
     every = groups(found.steps, found.reduced.per_campaign)

@@ -30,10 +30,12 @@ def interval(per_campaign: Floats) -> tuple[float, float, float]:
     return float(np.median(values)), float(values.min()), float(values.max())
 
 
-def _medians(curves: Curves) -> Floats:
+def median_curve(curves: Curves) -> Floats:
     """The median over campaigns at each point; NaN where no campaign has a value."""
-    columns = [column[np.isfinite(column)] for column in curves.values.T]
-    return np.array([np.median(column) if len(column) else np.nan for column in columns])
+    measured = np.asarray(np.isfinite(curves.values).any(axis=0))
+    found = np.full(len(curves.points), np.nan)
+    found[measured] = np.nanmedian(curves.values[:, measured], axis=0)
+    return found
 
 
 def at(**point: Value) -> Reducer:
@@ -72,7 +74,7 @@ def peak(axis: str, **where: Value) -> Reducer:
         keep = _along(curves, axis, where)
         if len(keep) == 0:
             raise NoValue(f"no value along {axis}")
-        medians = _medians(curves)[keep]
+        medians = median_curve(curves)[keep]
         flat = _highest_stretch(medians)
         inside = keep[flat.start : flat.stop]
         last = len(medians) - 1
@@ -246,7 +248,7 @@ def _places(curves: Curves, order: NDArray[np.intp], axis: str) -> Floats:
 
 
 def _plateaus(curves: Curves, order: NDArray[np.intp], axis: str) -> tuple[Plateau, ...]:
-    return plateaus(_medians(curves)[order], _places(curves, order, axis))
+    return plateaus(median_curve(curves)[order], _places(curves, order, axis))
 
 
 def _pick(flats: tuple[Plateau, ...], number: int) -> Plateau:

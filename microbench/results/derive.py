@@ -7,7 +7,7 @@ A constant that is in doubt there (ProfileConstant.doubtful) is taken from the b
 Campaigns that something disturbed ('busy', 'stolen', 'clock-moved') are set aside where enough others are left.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,8 @@ from microbench.results import record
 from microbench.results.committed import shipped
 from microbench.results.constant import reduce_constant
 from microbench.results.order import in_order
-from microbench.results.pool import pools, rank
+from microbench.results.parts import split
+from microbench.results.pool import Pool, pools, rank
 from microbench.results.profile import Profile
 from microbench.results.profile_constant import ProfileConstant
 from microbench.results.record import Run
@@ -70,7 +71,7 @@ def boards(gpu: str) -> list[str]:
     gpu = _meant(gpu)
     files = record.run_files(gpu)
     own = set(files) - set(shipped(files))
-    runs = record.read_all(gpu)[0] if own else []
+    runs = record.read_all(gpu, probes=())[0] if own else []
     return sorted({board for run in runs if run.path in own and (board := run.environment.board)})
 
 
@@ -83,21 +84,28 @@ def _meant(gpu: str) -> str:
 
 def reduce_runs(runs: Sequence[Run], probes: Iterable[Probe], board: str | None = None) -> Derived:
     machine = max(runs, key=lambda run: (rank(run), run.environment.run_id)).environment
+    parts = split(runs)
+    measured = {name for name, _ in parts}
     constants: list[ProfileConstant] = []
     problems: list[str] = []
     for probe in sorted(probes, key=lambda probe: probe.name):
         if not probe.runs_on(arch.by_name(machine.arch)):
             continue
-        if not any(row.probe == probe.name for run in runs for row in run.records):
+        if probe.name not in measured:
             problems.extend([f"{probe.name} is in no run."] if probe.constants else [])
             continue
-        seconds = _twins(probe) if any(map(_second_method(probe), runs)) else ()
+        by_method = {method: parts.get((probe.name, method), ()) for method in probe.methods}
+        found = {method: tuple(pools(of_method)) for method, of_method in by_method.items()}
+        first, *others = probe.methods
+        seconds = _twins(probe) if any(part.tried for method in others for part in by_method[method]) else ()
         for constant in (*probe.constants, *seconds):
             try:
-                constants.append(_best(runs, probe, constant))
+                constants.append(_best(found.get(constant.method or first, ()), probe, constant))
             except NoValue as why:
                 problems.append(f"{constant.name}, from {probe.name}: {why}.")
-        problems.extend(apart(runs, probe) if probe.twin else ())
+        for method in others:
+            if found[first] and found[method]:
+                problems.extend(apart(probe, found[first][0], found[method][0]))
     constants, disordered = in_order(constants)
     problems.extend(disordered)
     profile = Profile(
@@ -139,27 +147,14 @@ def _twins(probe: Probe) -> Iterator[Constant]:
             yield replace(constant, method="numba")
 
 
-def _second_method(probe: Probe) -> Callable[[Run], bool]:
-    """Whether a run tried the second method; where that cannot be had it has one row of this probe, with the reason."""
-    first = probe.methods[0]
-
-    def tried(run: Run) -> bool:
-        mine = (row for row in run.records if row.probe == probe.name and row.method != first)
-        return any(row.status != "unsupported" for row in mine)
-
-    return tried
-
-
-def _best(runs: Sequence[Run], probe: Probe, constant: Constant) -> ProfileConstant:
+def _best(of_pools: Sequence[Pool], probe: Probe, constant: Constant) -> ProfileConstant:
     """The constant of the best pool of runs; if it is in doubt there, of the best one in which it is not."""
-    of_pools = pools(runs, probe, constant.method or probe.methods[0])
-    best = next(of_pools, None)
-    if best is None:
+    if not of_pools:
         raise NoValue("no point of its sweep was measured")
-    first = reduce_constant(best, probe, constant)
+    first = reduce_constant(of_pools[0], probe, constant)
     if not first.doubtful:
         return first
-    for pool in of_pools:
+    for pool in of_pools[1:]:
         with suppress(NoValue):
             other = reduce_constant(pool, probe, constant)
             if not other.doubtful:

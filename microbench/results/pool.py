@@ -5,41 +5,40 @@ changed since is another instrument: then the newest run's campaigns count alone
 of a CPU has none, and there it is the hash of all sources.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from microbench.point import Curves, Point
-from microbench.probe import Constant, Probe
-from microbench.results.record import FULL_CAMPAIGNS, Record, Run
+from microbench.point import Curves
+from microbench.results.parts import Campaign, Part, Row
+from microbench.results.record import FULL_CAMPAIGNS, Run
 
 FULL = 3  # the rank of a run with all its campaigns
 
 
-@dataclass(frozen=True, order=True)
-class Campaign:
-    """One fresh process that measured, and its board: 8 digits of the UUID's hash, '' where that is unknown."""
-
-    run_id: str
-    number: int
-    board: str
-
-
 @dataclass(frozen=True)
-class Row:
-    """A record, and whose it is."""
+class Pool:
+    """What comparable runs say of a probe by one method, the newest run first."""
 
-    campaign: Campaign
-    record: Record
+    parts: tuple[Part, ...]
 
     @property
-    def point(self) -> Point:
-        return point_of(self.record)
+    def newest(self) -> Run:
+        return self.parts[0].run
 
+    def rows(self, metric: str) -> Sequence[Row]:
+        """What they say of a metric, the oldest run first, but for what their machines cannot do."""
+        return self._by_metric.get(metric, ())
 
-def point_of(record: Record) -> Point:
-    return Point(tuple(record.point.items()))
+    @cached_property
+    def _by_metric(self) -> Mapping[str, Sequence[Row]]:
+        found: dict[str, list[Row]] = {}
+        for row in (row for part in reversed(self.parts) for row in part.rows):
+            if row.record.status != "unsupported":
+                found.setdefault(row.record.metric, []).append(row)
+        return found
 
 
 def rank(run: Run) -> int:
@@ -52,29 +51,15 @@ def rank(run: Run) -> int:
     return FULL - 1 if told.campaigns < FULL_CAMPAIGNS else FULL
 
 
-def pools(runs: Sequence[Run], probe: Probe, method: str) -> Iterator[tuple[Run, ...]]:
-    """The runs in which the probe measured something, those of one pool together: the best pool first.
-
-    In a pool the newest run is the first.
-    """
-    left = [run for run in runs if _codes(run, probe, method)]
-    left.sort(key=lambda run: (rank(run), run.environment.run_id), reverse=True)
+def pools(parts: Sequence[Part]) -> Iterator[Pool]:
+    """The runs' parts of a probe in which something was measured, those of one pool together: the best pool first."""
+    left = [part for part in parts if part.codes]
+    left.sort(key=lambda part: (rank(part.run), part.run.environment.run_id), reverse=True)
     while left:
-        codes = _codes(left[0], probe, method)
-        together = [run for run in left if rank(run) == rank(left[0]) and _same(codes, _codes(run, probe, method))]
-        yield tuple(together)
-        left = [run for run in left if run not in together]
-
-
-def rows(pool: Sequence[Run], probe: Probe, constant: Constant) -> list[Row]:
-    """What these runs say of a constant, but for what their machines cannot do."""
-    wanted = (probe.name, constant.method or probe.methods[0], constant.metric)
-    return [
-        Row(Campaign(run.environment.run_id, record.campaign, run.environment.board), record)
-        for run in reversed(pool)
-        for record in run.records
-        if (record.probe, record.method, record.metric) == wanted and record.status != "unsupported"
-    ]
+        first = left[0]
+        together = [part for part in left if rank(part.run) == rank(first.run) and _same_code(first, part)]
+        yield Pool(tuple(together))
+        left = [part for part in left if part not in together]
 
 
 def curves(of: Sequence[Row]) -> tuple[Curves, tuple[Campaign, ...]]:
@@ -88,15 +73,6 @@ def curves(of: Sequence[Row]) -> tuple[Curves, tuple[Campaign, ...]]:
     return Curves(points, values), campaigns
 
 
-def _codes(run: Run, probe: Probe, method: str) -> dict[Point, set[str]]:
-    """By point, the code that gave its numbers; where nobody knows it, this run's own."""
-    unknown = run.environment.sources_sha256 or run.environment.run_id
-    found: dict[Point, set[str]] = {}
-    for row in run.records:
-        if (row.probe, row.method, row.status != "failed") == (probe.name, method, True) and row.value is not None:
-            found.setdefault(point_of(row), set()).add(row.cubin_sha256 or unknown)
-    return found
-
-
-def _same(codes: dict[Point, set[str]], others: dict[Point, set[str]]) -> bool:
-    return codes.keys() == others.keys() and all(codes[point] & others[point] for point in codes)
+def _same_code(one: Part, other: Part) -> bool:
+    """True where both measured the same points, each by code that they share."""
+    return one.codes.keys() == other.codes.keys() and all(one.codes[point] & other.codes[point] for point in one.codes)

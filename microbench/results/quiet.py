@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from microbench.machine.clock import is_off
 from microbench.point import Point
-from microbench.results.pool import Row
+from microbench.results.parts import Row
 from microbench.results.record import DISTURBANCES, FULL_CAMPAIGNS, Run
 
 # Fewer campaigns than this show no interval: then the disturbed ones count too, and the constant carries their flag.

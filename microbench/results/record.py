@@ -216,7 +216,8 @@ def read(path: Path, probes: Container[str] | None = None) -> Run:
 
 def _answered(records: list[Record]) -> tuple[Record, ...]:
     """Without the empty rows that a later row of the same key answers."""
-    last = {_key(row): at for at, row in enumerate(records)}
+    asked = {row.probe for row in records if row.empty}
+    last = {_key(row): at for at, row in enumerate(records) if row.probe in asked}
     return tuple(row for at, row in enumerate(records) if not row.empty or last[_key(row)] == at)
 
 

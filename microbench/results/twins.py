@@ -1,37 +1,31 @@
 """The two methods against each other, point by point: two compilers that measure one thing give one number."""
 
-from collections.abc import Iterator, Sequence
-
-import numpy as np
+from collections.abc import Iterator
 
 from microbench.point import Point
 from microbench.probe import Probe
-from microbench.results.pool import point_of, pools
-from microbench.results.record import Run
+from microbench.results.curves import median_curve
+from microbench.results.pool import Pool, curves
 
 # Of the 475 points that both methods measured on two H100s all but four lie closer.
 APART = 0.03
 
 
-def apart(runs: Sequence[Run], probe: Probe) -> Iterator[str]:
+def apart(probe: Probe, first: Pool, second: Pool) -> Iterator[str]:
     """A sentence for each metric of which the second method differs by more than APART at some point."""
-    first, second = (_medians(runs, probe, method) for method in (probe.methods[0], probe.methods[-1]))
     for metric in probe.metrics:
-        shared = [key for key in first if key in second and key[0] == metric.name]
-        far = {key[1]: second[key] / first[key] - 1 for key in shared if abs(second[key] / first[key] - 1) > APART}
+        ours, theirs = (_by_point(pool, metric.name) for pool in (first, second))
+        off = {point: theirs[point] / ours[point] - 1 for point in ours if point in theirs}
+        far = {point: by for point, by in off.items() if abs(by) > APART}
         if far:
             worst = max(far, key=lambda point: abs(far[point]))
             yield (
                 f"{probe.name}, {metric.name}: numba gives {far[worst]:+.1%} at {worst}, and differs by more than "
-                f"{APART:.0%} at {len(far)} of {len(shared)} points."
+                f"{APART:.0%} at {len(far)} of {len(off)} points."
             )
 
 
-def _medians(runs: Sequence[Run], probe: Probe, method: str) -> dict[tuple[str, Point], float]:
-    """By metric and point, over the campaigns of the method's best pool."""
-    values: dict[tuple[str, Point], list[float]] = {}
-    for row in (row for run in next(pools(runs, probe, method), ()) for row in run.records):
-        mine = (row.probe, row.method) == (probe.name, method) and row.status != "failed"
-        if mine and isinstance(row.value, float):
-            values.setdefault((row.metric, point_of(row)), []).append(row.value)
-    return {key: float(np.median(found)) for key, found in values.items()}
+def _by_point(pool: Pool, metric: str) -> dict[Point, float]:
+    """The median over the campaigns at each point that was measured."""
+    found, _ = curves([row for row in pool.rows(metric) if row.record.measured])
+    return dict(zip(found.points, median_curve(found).tolist(), strict=True))

@@ -7,7 +7,19 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from microbench.point import Curves, NoValue, Point
-from microbench.results.curves import NO_PLATEAU, _pieces, at, interval, knee, level, over, peak, plateaus, slope
+from microbench.results.curves import (
+    NO_PLATEAU,
+    _pieces,
+    at,
+    interval,
+    knee,
+    level,
+    median_curve,
+    over,
+    peak,
+    plateaus,
+    slope,
+)
 
 finite = st.floats(min_value=-1e12, max_value=1e12)
 
@@ -29,6 +41,13 @@ def test_a_failed_campaign_does_not_count() -> None:
     assert interval(np.array([np.nan, 2.0, 4.0])) == (3.0, 2.0, 4.0)
     with pytest.raises(NoValue, match="no campaign"):
         interval(np.array([np.nan]))
+
+
+@given(arrays(np.float64, st.tuples(st.integers(1, 7), st.integers(0, 6)), elements=finite | st.just(np.nan)))
+def test_a_median_curve_is_over_the_campaigns_that_measured_each_point(values: np.ndarray) -> None:
+    measured = [column[np.isfinite(column)] for column in values.T]
+    found = median_curve(Curves((Point(),) * values.shape[1], values))
+    np.testing.assert_array_equal(found, [np.median(each) if len(each) else np.nan for each in measured])
 
 
 def test_at_takes_the_one_point_that_matches() -> None:

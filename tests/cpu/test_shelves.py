@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from microbench.machine import cpu as host_cpu
@@ -87,6 +87,7 @@ def curves(*rows: np.ndarray, sizes: Iterable[float] = tuple(SIZES)) -> Curves:
     return Curves(tuple(Point((("footprint_bytes", float(size)),)) for size in sizes), np.array(rows))
 
 
+@settings(deadline=None)  # the first example imports SciPy
 @given(
     st.integers(32, 128).map(lambda kib: kib * KIB), st.integers(10, 16), st.integers(8, 32), st.integers(0, 2**32 - 1)
 )

@@ -14,7 +14,7 @@ from microbench.machine.nvml import State
 from microbench.point import Point
 from microbench.probes import discover
 from microbench.results import record
-from microbench.results.pool import point_of
+from microbench.results.parts import point_of
 from microbench.results.profile import Profile
 from microbench.results.profile_constant import ProfileConstant
 from microbench.results.record import Run
