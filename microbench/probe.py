@@ -203,6 +203,9 @@ class Probe:
     skip: Callable[[Machine, Point], str | None] | None = None  # the reason why a point cannot run here
     campaigns: int | None = None  # how many of a run's have it, the first ones; all of them where this is None
     time_limit_s: float = 60.0
+    # The begin of a run's id. Runs before it measured something else by the same machine code (other launches, other
+    # memory), and do not stand together with later ones.
+    since: str = ""
     name: str = ""
     family: str = ""
     source: Path = field(default=Path())

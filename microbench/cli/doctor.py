@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +22,7 @@ from microbench.probe import Probe
 from microbench.probes import discover
 from microbench.results import derive, record
 from microbench.results.profile import Profile
+from microbench.results.profile_constant import ProfileConstant
 from microbench.results.record import QUICK_CAMPAIGNS, Run
 
 
@@ -78,7 +79,7 @@ def examine(run: Run, state: nvml.State | None = None, uuid_sha256: str | None =
         found.append(Finding("board", f"the run is of board {told.board}, and this one is {nvml.board(uuid_sha256)}."))
     found += slow_sms(run)
     try:
-        reference = reference_of(told)
+        reference = _by_the_same_instrument(reference_of(told), told.run_id, probes)
     except UnknownGpu as error:
         found += of_data_sheet(derived.profile, told.dram_bytes_per_s)
         return Examined(run, derived.profile, None, tuple(found), str(error))
@@ -86,6 +87,18 @@ def examine(run: Run, state: nvml.State | None = None, uuid_sha256: str | None =
     if not reference.same_kind:
         found += of_data_sheet(derived.profile, told.dram_bytes_per_s)
     return Examined(run, derived.profile, reference, tuple(found))
+
+
+def _by_the_same_instrument(reference: Reference, run_id: str, probes: Sequence[Probe]) -> Reference:
+    """Without the constants of probes that measured something else at the time of one of the two."""
+    since = {probe.name: probe.since for probe in probes}
+
+    def comparable(constant: ProfileConstant) -> bool:
+        begin = since.get(constant.probe, "")
+        return (max(constant.runs, default="") >= begin) == (run_id >= begin)
+
+    kept = tuple(filter(comparable, reference.profile.constants))
+    return replace(reference, profile=reference.profile.model_copy(update={"constants": kept}))
 
 
 def _expected(run: Run, reference: Reference, probes: Sequence[Probe]) -> list[str]:

@@ -49,10 +49,8 @@ def derive(gpu: str, probes: Iterable[Probe], board: str | None = None) -> Deriv
     runs, as Profile.load has it. Raises UnknownGpu where there is no run, DataError where none is readable.
     """
     gpu = _meant(gpu)
-    runs, problems = record.read_all(gpu)
-    if board:
-        runs = [run for run in runs if run.environment.board == board]
-    else:
+    runs, problems = record.read_all(gpu, board=board)
+    if not board:
         known = set(shipped([run.path for run in runs]))
         runs = [run for run in runs if run.path in known] or runs
     if not runs:
@@ -71,8 +69,7 @@ def boards(gpu: str) -> list[str]:
     gpu = _meant(gpu)
     files = record.run_files(gpu)
     own = set(files) - set(shipped(files))
-    runs = record.read_all(gpu, probes=())[0] if own else []
-    return sorted({board for run in runs if run.path in own and (board := run.environment.board)})
+    return sorted({board for file in own if (board := record.board_of(file))})
 
 
 def _meant(gpu: str) -> str:
@@ -95,7 +92,7 @@ def reduce_runs(runs: Sequence[Run], probes: Iterable[Probe], board: str | None 
             problems.extend([f"{probe.name} is in no run."] if probe.constants else [])
             continue
         by_method = {method: parts.get((probe.name, method), ()) for method in probe.methods}
-        found = {method: tuple(pools(of_method)) for method, of_method in by_method.items()}
+        found = {method: tuple(pools(of_method, probe.since)) for method, of_method in by_method.items()}
         first, *others = probe.methods
         seconds = _twins(probe) if any(part.tried for method in others for part in by_method[method]) else ()
         for constant in (*probe.constants, *seconds):

@@ -51,15 +51,23 @@ def rank(run: Run) -> int:
     return FULL - 1 if told.campaigns < FULL_CAMPAIGNS else FULL
 
 
-def pools(parts: Sequence[Part]) -> Iterator[Pool]:
-    """The runs' parts of a probe in which something was measured, those of one pool together: the best pool first."""
+def pools(parts: Sequence[Part], since: str = "") -> Iterator[Pool]:
+    """The runs' parts of a probe in which something was measured, those of one pool together: the best pool first.
+
+    since: of the probe; runs before it and after it are no pool.
+    """
     left = [part for part in parts if part.codes]
     left.sort(key=lambda part: (rank(part.run), part.run.environment.run_id), reverse=True)
     while left:
         first = left[0]
-        together = [part for part in left if rank(part.run) == rank(first.run) and _same_code(first, part)]
+        alike = [part for part in left if rank(part.run) == rank(first.run) and _same_code(first, part)]
+        together = [part for part in alike if (_id(part) >= since) == (_id(first) >= since)]
         yield Pool(tuple(together))
         left = [part for part in left if part not in together]
+
+
+def _id(part: Part) -> str:
+    return part.run.environment.run_id
 
 
 def curves(of: Sequence[Row]) -> tuple[Curves, tuple[Campaign, ...]]:

@@ -241,10 +241,12 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | None, str | None]
         yield (number, row, None) if isinstance(row, dict) else (number, None, "not a JSON object")
 
 
-def read_all(gpu: str | None = None, probes: Container[str] | None = None) -> tuple[list[Run], list[str]]:
-    """Every run that can be read, and a sentence for each run and each line that cannot; of `probes` alone if given.
+def read_all(
+    gpu: str | None = None, probes: Container[str] | None = None, board: str | None = None
+) -> tuple[list[Run], list[str]]:
+    """Every run that can be read, and a sentence for each run and each line that cannot.
 
-    Raises UnknownGpu where no run is of `gpu`.
+    Of `probes` alone if given, and of one `board`. Raises UnknownGpu where no run is of `gpu`.
     """
     if gpu and not run_files(gpu):
         known = ", ".join(sorted({file.parent.name for file in run_files()})) or "none yet"
@@ -252,12 +254,23 @@ def read_all(gpu: str | None = None, probes: Container[str] | None = None) -> tu
     runs: list[Run] = []
     problems: list[str] = []
     for file in run_files(gpu):
+        if board and board_of(file) not in (board, None):
+            continue
         try:
             runs.append(read(file, probes))
             problems.extend(runs[-1].problems)
         except DataError as error:
             problems.append(str(error))
     return runs, problems
+
+
+def board_of(file: Path) -> str | None:
+    """The board that the first line of a run names; None where that line cannot be read."""
+    try:
+        with file.open(encoding="utf-8") as lines:
+            return Environment.model_validate_json(next(lines)).board
+    except (OSError, StopIteration, ValueError):
+        return None
 
 
 def run_files(gpu: str | None = None) -> list[Path]:

@@ -118,6 +118,7 @@ PROBE = Probe(
     run=run,
     twin=Twin(twin, "void(int64, int64, int32, int64)"),
     skip=too_large,
+    since="20261123T133",  # a block for each chunk that is written
     constants=(
         Constant("dram_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", peak("bytes_in_flight", mode="read")),
         Constant("dram_write_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", peak("bytes_in_flight", mode="write")),

@@ -29,6 +29,7 @@ PROBE = Probe(
     builds=builds,
     run=run,
     twin=TWIN,
+    since="20261123T133",  # rings that begin at a multiple of 256 KiB
     constants=tuple(
         Constant(f"{name}_bytes", "latency_cycles", knee(0, "footprint_bytes", block_threads=threads), unit="bytes")
         for name, threads in (("l1_size", 1024), ("l1_size_small_blocks", 32))
