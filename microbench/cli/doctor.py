@@ -104,11 +104,14 @@ def _by_the_same_instrument(reference: Reference, run_id: str, probes: Sequence[
 def _expected(run: Run, reference: Reference, probes: Sequence[Probe]) -> list[str]:
     """The constants that a run of these probes gives on a board of the reference's kind.
 
-    A quick run leaves points out, and with them some constants: of it those of probes that failed at some point.
+    A probe that came later is in no older run. A quick run has no soak, and leaves points out, and with them some
+    constants: of it those of probes that failed at some point.
     """
     told = run.environment
-    asked = {probe.name for probe in probes if not told.only or probe.name in told.only}
+    known = set(told.probes) or {row.probe for row in run.records}
+    asked = {probe.name for probe in probes if probe.name in (told.only or known)}
     if told.quick:
+        asked -= {probe.name for probe in probes if probe.campaigns is not None}
         failed = {row.probe for row in run.records if row.status == "failed" and row.method != "numba"}
         asked -= {row.probe for row in run.records} - failed
     wanted = (each for each in reference.profile.constants if each.method != "numba" and each.probe in asked)
