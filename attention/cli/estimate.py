@@ -47,6 +47,7 @@ def estimate(
     console.draw(
         f"Shares of the best tile's {best.tile_cycles:.0f} cycles, beside one another: {shares}.",
         f"Rates {best.sources}. The interval is what {told.held} timings of an H200 missed their estimates by.",
+        *best.cautions,
     )
 
 

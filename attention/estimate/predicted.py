@@ -9,6 +9,7 @@ measured on the sm80 kernel and an H200, and every estimate carries that as its 
 instruction caches, register banks, power or the launch.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from attention.errors import AttentionError, ProblemError
@@ -19,6 +20,7 @@ from attention.kernels.launch.source import source_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant
 from microbench.compile import Cubin, require_all
+from microbench.console.si import written
 from microbench.issue.rates import V100, Rates, measured, published
 from microbench.issue.sm import Pace, pace, passage
 from microbench.results.profile import Profile
@@ -35,6 +37,7 @@ NAMES = {
     "DRAM": "DRAM",
     "chain": "one warp's chain of waits",
 }
+INSTRUCTION_BYTES = 16
 BLOCK_A_TILE = ("sm70/forward/quad_pair", "sm80/forward/software_pipelined")
 
 
@@ -53,6 +56,8 @@ class Estimate:
 
     tile_cycles    one tile of each of the `blocks` that an SM holds
     terms          units by the time that they are taken, the longest first: it is the bound
+    code_bytes     of the main loop's usual path
+    cautions       what is known to lie outside of the estimate, each a sentence
     sources        where the GPU's rates come from
     """
 
@@ -64,6 +69,8 @@ class Estimate:
     tile_cycles: float
     blocks: int
     terms: tuple[Term, ...]
+    code_bytes: int
+    cautions: tuple[str, ...]
     sources: str
 
     @property
@@ -109,6 +116,8 @@ def estimate(variant: Variant, problem: AttentionProblem, config: Config, rates:
         tile_cycles,
         blocks,
         tuple(sorted(terms, key=lambda term: -term.cycles)),
+        times.code_bytes,
+        tuple(_cautions(times.code_bytes, rates)),
         rates.sources,
     )
 
@@ -132,6 +141,7 @@ class _Times:
     masked: float
     tile: Pace
     chain: float
+    code_bytes: int
 
 
 def _times(cubin: Cubin, rates: Rates, warps: int, blocks: int, tile_flops: int) -> _Times:
@@ -146,7 +156,17 @@ def _times(cubin: Cubin, rates: Rates, warps: int, blocks: int, tile_flops: int)
         phases.after, rates, warps, rates.dram_cycles
     )
     chain = pace(phases.tile, rates, 1, 1).cycles
-    return _Times(around, masked, pace(phases.tile, rates, warps, blocks), chain)
+    tile = pace(phases.tile, rates, warps, blocks)
+    return _Times(around, masked, tile, chain, INSTRUCTION_BYTES * len(phases.tile))
+
+
+def _cautions(code_bytes: int, rates: Rates) -> Iterator[str]:
+    if rates.icache_bytes is not None and code_bytes > rates.icache_bytes:
+        cache, code = (written(size, "B") for size in (rates.icache_bytes, code_bytes))
+        yield (
+            f"The loop is {code} of code, where a scheduler has {cache} of instruction cache; what fetching the rest "
+            "costs, no rate says."
+        )
 
 
 def _padded(trips: float) -> bool:

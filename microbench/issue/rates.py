@@ -24,6 +24,7 @@ class Rates:
     conversion_lanes        results of F2F, on the unit of the exponentials
     chain_cycles            what a chain of mma m8n8k4 takes longer than independent ones, each (Volta)
     conflict_cycles         what every further wavefront adds to the latency of shared memory
+    icache_bytes            of the instruction cache next to a scheduler; None where nobody has published it
     sources                 where the numbers come from, in words
     """
 
@@ -47,6 +48,7 @@ class Rates:
     l2_cycles: float
     dram_cycles: float
     chain_cycles: float
+    icache_bytes: float | None
     sources: str
 
     @property
@@ -98,6 +100,7 @@ def measured(profile: Profile) -> Rates:
         l2_cycles=value("l2_latency_cycles"),
         dram_cycles=value("dram_latency_cycles"),
         chain_cycles=0.0,  # ptxas counts these latencies by stalls
+        icache_bytes=None,
         sources=f"measured: data/profiles/{profile.stem}.json",
     )
 
@@ -142,6 +145,7 @@ def published(gpu: str = V100) -> Rates:
         dram_cycles=fact(_PCIE, "latency_dram_cycles", "RRZE"),
         chain_cycles=fact(_ANY, "mma_latency_m8n8k4_f32_f16_cycles", "1CAT")
         - fact(_ANY, "mma_issue_m8n8k4_f32_f16_cycles", "1CAT"),
+        icache_bytes=fact(_PCIE, "size_icache_l0_bytes", "J18"),
         sources="published: 1CAT, J18, Z20, RRZE, GPUB and CUDATP of data/published; nobody here has a V100",
     )
 

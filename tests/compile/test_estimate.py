@@ -1,6 +1,9 @@
 """The static estimate, made anew: as on file, of every kind of tile, and with the one rule that timings chose."""
 
+from functools import cache
+
 import pytest
+from scipy.stats import spearmanr
 
 from attention.errors import AttentionError, ProblemError
 from attention.estimate import held
@@ -17,6 +20,12 @@ from microbench.issue import sm
 VOLTA, AMPERE = by_path("sm70/forward/quad_pair"), by_path(held.VARIANT)
 V100 = rates_of("v100-pcie")
 LADDER = "attention/h100-sxm-80gb-ladder.jsonl"
+GOAL = 0.15
+
+
+@cache
+def volta(head_dim: int, length: int = 8192) -> tuple[Estimate, ...]:
+    return estimate_all(VOLTA, problem(head_dim, length, causal=True), V100)
 
 
 def problem(head_dim: int, length: int = 8192, **fields: bool) -> AttentionProblem:
@@ -36,12 +45,26 @@ def test_all_that_is_on_file_is_what_is_estimated() -> None:
 
 @pytest.mark.parametrize(("head_dim", "tiles"), [(128, 7), (256, 3)])
 def test_every_legal_tile_of_volta_has_an_estimate_below_the_tensor_cores_own_rate(head_dim: int, tiles: int) -> None:
-    found = estimate_all(VOLTA, problem(head_dim, causal=True), V100)
+    found = volta(head_dim)
     peak = V100.tensor_flops_per_clk * V100.sm_count * V100.clock_hz
     assert len(found) == tiles and found[0].flops_per_s == max(each.flops_per_s for each in found) < peak
     for each in found:
         assert 0 < max(term.share for term in each.terms) <= 1 + 1e-9
         assert each.bound == each.terms[0].name
+
+
+@pytest.mark.parametrize(("head_dim", "goal"), [(128, 45e12), (256, 55e12)])
+@pytest.mark.parametrize("length", [8192, 16384])
+def test_volta_is_estimated_above_what_others_reached(head_dim: int, goal: float, length: int) -> None:
+    """The best open kernels measured 20 TFLOPS at head dim 128, and 43 to 48 at 256 (data/published/attention.csv)."""
+    assert volta(head_dim, length)[0].flops_per_s >= goal
+
+
+def test_a_loop_larger_than_the_instruction_cache_is_said() -> None:
+    best, row = volta(128)[0], held.read()[0]
+    assert best.code_bytes > 12 << 10 and "12.0 KiB of instruction cache" in best.cautions[0]
+    known = estimate(AMPERE, problem(128), Config(tuple(row.config.items())), rates_of(held.GPU))
+    assert known.cautions == ()
 
 
 def test_twice_the_keys_take_about_four_times_as_long() -> None:
@@ -82,23 +105,48 @@ def test_features_and_kernels_that_stay_on_an_sm_are_refused() -> None:
         estimate(hopper, problem(128), hopper.configs()[0], rates_of(held.GPU))
 
 
+def missed(rung: timings.Timing) -> float | None:
+    """The estimate's error on one timing of the ladder; None of a tile whose slices ptxas leaves rolled up."""
+    try:
+        found = estimate(AMPERE, rung.problem, Config(tuple(rung.config.items())), rates_of("h100-sxm-80gb"))
+    except AttentionError:
+        return None
+    return found.seconds / rung.seconds - 1
+
+
+def rungs() -> list[timings.Timing]:
+    rows = timings.judged(paths.SHIPPED / LADDER)[0].values()
+    return [row for row in rows if row.variant == AMPERE.path]
+
+
+def chose_the_rule(rung: timings.Timing) -> bool:
+    return rung.problem.seq_q == 4096 and not rung.causal
+
+
 @pytest.mark.slow
 def test_the_clock_of_operands_brings_the_ladder_of_an_h100_within_the_goal(monkeypatch: pytest.MonkeyPatch) -> None:
-    rungs = [
-        row
-        for row in timings.judged(paths.SHIPPED / LADDER)[0].values()
-        if row.variant == AMPERE.path and row.problem.seq_q == 4096 and not row.causal
-    ]
-    rates, within = rates_of("h100-sxm-80gb"), {}
+    within = {}
     for clocks in (sm.OPERAND_CLOCKS, 0.0):
         monkeypatch.setattr(sm, "OPERAND_CLOCKS", clocks)
-        errors = []
-        for row in rungs:
-            try:
-                found: Estimate = estimate(AMPERE, row.problem, Config(tuple(row.config.items())), rates)
-            except AttentionError:  # two of head dim 256, whose slices ptxas leaves rolled up
-                continue
-            errors.append(abs(found.seconds / row.seconds - 1))
-        assert len(errors) == len(rungs) - 2
-        within[clocks] = sum(error <= 0.15 for error in errors)
+        errors = [missed(rung) for rung in rungs() if chose_the_rule(rung)]
+        assert errors.count(None) == 2
+        within[clocks] = sum(abs(error) <= GOAL for error in errors if error is not None)
     assert within == {1.0: 39, 0.0: 28}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_tiles_of_one_problem_rank_as_the_ladder_of_an_h100_does() -> None:
+    """On every problem but those that chose the rule: full and causal, of 1024, 4096 and 16384 keys."""
+    of_problem: dict[str, list[tuple[float, float]]] = {}
+    for rung in rungs():
+        error = None if chose_the_rule(rung) else missed(rung)
+        if error is not None:
+            of_problem.setdefault(str(rung.problem), []).append((rung.seconds, error))
+    errors = [error for pairs in of_problem.values() for _, error in pairs]
+    assert len(errors) == 186 and sum(abs(error) <= GOAL for error in errors) >= 0.95 * len(errors)
+    ranks = [
+        spearmanr([seconds for seconds, _ in pairs], [seconds * (1 + error) for seconds, error in pairs]).statistic
+        for pairs in of_problem.values()
+    ]
+    assert len(ranks) == 15 and min(ranks) > 0.7 and sum(rank >= 0.8 for rank in ranks) >= 14

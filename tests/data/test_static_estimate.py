@@ -43,7 +43,7 @@ def test_the_file_holds_every_timing_that_counts() -> None:
 
 
 def test_the_interval_reaches_as_far_as_the_widest_misses() -> None:
-    of = Estimate("sm70/forward/quad_pair", Config(), "v100-pcie", 1.0, 1e12, 1.0, 1, (), "")
+    of = Estimate("sm70/forward/quad_pair", Config(), "v100-pcie", 1.0, 1e12, 1.0, 1, (), 0, (), "")
     found, errors = held.interval(of), np.array([row.error for row in ROWS])
     assert found.low_seconds == pytest.approx(1 / (1 + errors.max())) and found.low_seconds < 1 < found.high_seconds
     assert found.high_seconds == pytest.approx(1 / (1 + errors.min())) and found.held == len(ROWS)
