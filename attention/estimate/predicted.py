@@ -21,6 +21,7 @@ from attention.problem import AttentionProblem
 from attention.variant import Config, Variant
 from microbench.compile import Cubin, require_all
 from microbench.console.si import written
+from microbench.errors import UnknownGpu
 from microbench.issue.rates import V100, Rates, measured, published
 from microbench.issue.sm import Pace, pace, passage
 from microbench.results.profile import Profile
@@ -80,8 +81,11 @@ class Estimate:
 
 
 def rates_of(gpu: str) -> Rates:
-    """Rates of a GPU with a profile, or of the V100 as published. Raises UnknownGpu; KeyError for a profile's lack."""
-    return published(gpu) if gpu == V100 else measured(Profile.load(gpu))
+    """Rates of a GPU with a profile, or of the V100 as published. Raises UnknownGpu, also for what a profile lacks."""
+    try:
+        return published(gpu) if gpu == V100 else measured(Profile.load(gpu))
+    except KeyError as error:
+        raise UnknownGpu(f"Of {gpu} too little was measured for a static estimate: {error.args[0]}") from error
 
 
 def estimate(variant: Variant, problem: AttentionProblem, config: Config, rates: Rates) -> Estimate:
@@ -89,13 +93,22 @@ def estimate(variant: Variant, problem: AttentionProblem, config: Config, rates:
     served(problem)
     if variant.path not in BLOCK_A_TILE or variant.tile is None:
         raise AttentionError(f"{variant.path} launches no block a tile of rows; the static estimate cannot follow it.")
+    if rates.arch.name not in variant.archs:
+        raise ProblemError(
+            f"{variant.path} runs on {', '.join(variant.archs)}, not on the {rates.arch.name} of {rates.gpu}."
+        )
     if refusal := variant.refusal(problem, rates.arch):
         raise ProblemError(f"{variant.path} {refusal}.")
     (build,) = variant.steps(problem, config)
     (cubin,) = require_all([source_of(variant.folder, build, rates.arch)])
     tile, warps = variant.tile(problem, config), build.threads // 32
     count = row_tiles(problem, tile.rows) * problem.batch * problem.heads_q
-    blocks = min(resident(build, cubin.resources, rates.arch), -(-count // rates.sm_count))
+    held = resident(build, cubin.resources, rates.arch)
+    if held == 0:
+        raise ProblemError(
+            f"{variant.path} with {config} needs more than an SM of {rates.gpu} holds; take a smaller tile."
+        )
+    blocks = min(held, -(-count // rates.sm_count))
     times = _times(cubin, rates, warps, blocks, 2 * tile.rows * tile.columns * (problem.head_dim + problem.head_dim_v))
     dram = _dram_bytes(problem, tile.columns, blocks, rates.sm_count) / rates.dram_bytes_per_clk
     tile_cycles = max(times.tile.cycles, dram)
@@ -105,8 +118,8 @@ def estimate(variant: Variant, problem: AttentionProblem, config: Config, rates:
         of_row[row] = times.around + tiles.masked * max(times.masked, dram) + tiles.seen * tile_cycles
     cycles = last_end((of_row[row] for row in launched(problem, tile.rows)), rates.sm_count * blocks)
     seconds = cycles / rates.clock_hz
-    busy = times.tile.busy | {"DRAM": dram, "chain": times.chain}
-    terms = [Term(NAMES[unit], taken, taken / tile_cycles) for unit, taken in busy.items()]
+    busy = [(each.unit, each.cycles) for each in times.tile.taken] + [("DRAM", dram), ("chain", times.chain)]
+    terms = [Term(NAMES[unit], taken, taken / tile_cycles) for unit, taken in busy]
     return Estimate(
         variant.path,
         config,

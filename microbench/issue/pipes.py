@@ -72,7 +72,7 @@ def _cycles(lanes: float) -> float:
 
 
 def _port(instruction: Instruction, rates: Rates, memory_cycles: float) -> Use:
-    """Accesses without bank conflicts: a wavefront for every 128 bytes of a warp."""
+    """A wavefront for every 128 bytes of a warp: of bank conflicts a trace of our kernels finds none."""
     head, modifiers = instruction.head, instruction.modifiers
     lane_bytes = 16 if "128" in modifiers else 8 if "64" in modifiers else 4
     wavefronts = math.ceil(lane_bytes * LANES / WAVEFRONT_BYTES)

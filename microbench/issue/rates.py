@@ -7,7 +7,7 @@ the architecture (microbench.machine.arch).
 
 from dataclasses import dataclass, replace
 
-from microbench.errors import UnknownGpu
+from microbench.errors import DataError, UnknownGpu
 from microbench.machine.arch import Arch, Limits, by_name
 from microbench.published import Published, load
 from microbench.results.profile import Profile
@@ -75,8 +75,8 @@ def measured(profile: Profile) -> Rates:
     memory, for which no probe stands: published are 22 cycles of a V100 beside 19, and 25 to 29 of an A100 beside 23.
     """
     arch, value = by_name(profile.arch), profile.value
-    assert arch.limits is not None
     flops = value("mma_bf16_flops_per_clk_sm")
+    assert arch.limits is not None  # where there are tensor cores
     clock_hz = value("mma_bf16_burst_flops_per_s") / flops / profile.sm_count
     per_clk = 1 / profile.sm_count / clock_hz
     return Rates(
@@ -106,7 +106,7 @@ def measured(profile: Profile) -> Rates:
 
 
 def published(gpu: str = V100) -> Rates:
-    """The rates of a V100 PCIe at its 1380 MHz, as others measured them. Raises UnknownGpu for any other GPU."""
+    """The rates of a V100 PCIe at its 1380 MHz, as others measured them. Raises UnknownGpu, DataError."""
     if gpu != V100:
         raise UnknownGpu(f"Of {gpu} too little is published for a static estimate; there is {V100}, or a profile.")
     facts, arch = load(), by_name("sm70")
@@ -151,10 +151,8 @@ def published(gpu: str = V100) -> Rates:
 
 
 def _fact(facts: Published, gpu: str, quantity: str, source: str, conditions: str) -> float:
-    return next(
-        fact.value
-        for fact in facts.facts
-        if (fact.gpu, fact.quantity, fact.source) == (gpu, quantity, source)
-        and fact.conditions.startswith(conditions)
-        and fact.value is not None
-    )
+    for fact in facts.facts:
+        named = (fact.gpu, fact.quantity, fact.source) == (gpu, quantity, source)
+        if named and fact.conditions.startswith(conditions) and fact.value is not None:
+            return fact.value
+    raise DataError(f"data/published has no {quantity} of {gpu} by {source}, which the static estimate needs.")

@@ -8,6 +8,7 @@ have no end, instructions are always at hand, and registers have no banks: where
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 from microbench.issue.pipes import SCHEDULERS, Use, use_of
 from microbench.issue.rates import Rates
@@ -21,19 +22,29 @@ TRIPS, WARM_UP = 6, 2
 # by an H200 (attention/estimate/held.py).
 OPERAND_CLOCKS = 1.0
 
+Unit = Literal["issue", "tensor", "fp32", "integer", "special", "port", "L2"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
 _OWN = ("tensor", "fp32", "integer")  # a scheduler's units that an instruction waits for before it issues
 _SCOREBOARDS = 6
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Cycles of a trip for which a unit was taken."""
+
+    unit: Unit
+    cycles: float
 
 
 @dataclass(frozen=True)
 class Pace:
     """Cycles of one trip through a loop, with all warps under way, and how long each unit was taken meanwhile.
 
-    busy    by unit: one scheduler's issue slots ('issue'), tensor core, lanes; the SM's port and its share of L2
+    Of `taken`, issue slots, tensor core and lanes are one scheduler's, the port is the SM's, and L2 its share of it.
     """
 
     cycles: float
-    busy: dict[str, float]
+    taken: tuple[Taken, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +86,7 @@ def pace(path: Sequence[Instruction], rates: Rates, warps: int, blocks: int) -> 
     sm = _Sm(path, rates, warps, blocks, rates.l2_cycles)
     sm.run(TRIPS)
     trips = [(warp.ends[-1] - warp.ends[WARM_UP - 1]) / (TRIPS - WARM_UP) for warp in sm.warps]
-    return Pace(sum(trips) / len(trips), {unit: taken / TRIPS for unit, taken in sm.busy.items()})
+    return Pace(sum(trips) / len(trips), tuple(Taken(unit, sm.busy[unit] / TRIPS) for unit in UNITS))
 
 
 def passage(path: Sequence[Instruction], rates: Rates, warps: int, memory_cycles: float) -> float:
@@ -99,7 +110,7 @@ class _Sm:
         ]
         self.port_free = self.l2_free = 0.0
         self.arrived: list[list[_Warp]] = [[] for _ in range(blocks)]
-        self.busy = dict.fromkeys(("issue", *_OWN, "special", "port", "L2"), 0.0)
+        self.busy: dict[str, float] = dict.fromkeys(UNITS, 0.0)
 
     def run(self, trips: int) -> None:
         """Every warp through the path this often."""

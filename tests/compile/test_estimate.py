@@ -15,6 +15,7 @@ from attention.timed import timings
 from attention.variant import Config, by_path
 from microbench import paths
 from microbench.compile import require_all
+from microbench.errors import UnknownGpu
 from microbench.issue import sm
 
 VOLTA, AMPERE = by_path("sm70/forward/quad_pair"), by_path(held.VARIANT)
@@ -95,6 +96,16 @@ def test_a_loop_that_holds_no_whole_tile_is_refused() -> None:
     config = Config((*values.items(), ("ahead", 1), ("fence", 0)))
     with pytest.raises(AttentionError, match=r"holds 0\.50 tiles"):
         estimate(AMPERE, problem(256), config, rates_of(held.GPU))
+
+
+def test_what_no_sm_holds_and_what_no_gpu_of_its_kind_runs_is_refused() -> None:
+    values = {"warps": 8, "warp_rows": 16, "tile_keys": 32, "p_in_registers": 1, "split": 1}
+    with pytest.raises(ProblemError, match="more than an SM of v100-pcie holds"):
+        estimate(VOLTA, problem(256), Config(tuple(values.items())), V100)
+    with pytest.raises(ProblemError, match="not on the sm90a of h200"):
+        estimate(VOLTA, problem(128), VOLTA.configs()[0], rates_of(held.GPU))
+    with pytest.raises(UnknownGpu, match="too little was measured"):
+        rates_of("host-amd-epyc-f26m2-2c")
 
 
 def test_features_and_kernels_that_stay_on_an_sm_are_refused() -> None:

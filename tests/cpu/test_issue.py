@@ -108,7 +108,8 @@ def test_a_copy_is_waited_for_by_its_group() -> None:
 
 
 def test_what_is_busy_is_counted_a_trip() -> None:
-    busy = pace(assemble((MMA, word()), ("MUFU.EX2 R0, R1", word())), HOPPER, 8, 1).busy
+    found = pace(assemble((MMA, word()), ("MUFU.EX2 R0, R1", word())), HOPPER, 8, 1)
+    busy = {each.unit: each.cycles for each in found.taken}
     assert busy["tensor"] == pytest.approx(12, rel=1e-3) and busy["special"] == pytest.approx(16, rel=1e-3)
     assert busy["issue"] == 4
 
