@@ -41,6 +41,7 @@ SECTIONS = {
     "Choose an attention kernel": (
         Verb("explain", "attention.cli", "Say which kernel serves a problem, here or elsewhere, and why."),
         Verb("picks", "attention.cli", "Say which kernel serves three usual problems."),
+        Verb("estimate", "attention.cli", "Estimate a kernel's speed from its machine code alone."),
     ),
     "Verify": (
         Verb("check", "smscope.verbs", "Compile every kernel, without a GPU, and read its SASS."),
