@@ -18,6 +18,8 @@ from microbench.results.profile_constant import BELOW_DOCUMENTED, ProfileConstan
 from microbench.results.quiet import OFF_CLOCK
 from microbench.results.record import Run
 
+# A burst of a cool chip is faster than the reference's: by 7 % after a quick run's few seconds on an H200.
+COOL = 0.10
 # The slowest SM of a healthy board lies within this of the median one.
 SLOW_SM = 0.03
 SLOWEST_SM = "slowest_sm_ratio"
@@ -84,20 +86,23 @@ def _is_judged(constant: ProfileConstant) -> bool:
 
 def _of_the_architecture(constant: ProfileConstant) -> bool:
     """What every board of an architecture shares: cycles inside the SM, and what its pipes give a clock."""
-    inside = not constant.name.startswith(("l2_", "dram_", "sm_port_"))
+    inside = not constant.name.startswith(("l2_", "dram_"))
     return inside and (constant.unit.startswith("cycles") or "/clk" in constant.unit)
 
 
 def _against(constant: ProfileConstant, there: ProfileConstant) -> Iterator[Finding]:
-    allowed = max(tolerance(there), spread(there))
+    ratio = constant.value / there.value
+    worse = (ratio > 1) == less_is_better(constant)
+    # Around what the boards of its kind gave, not instead of it: the board that lies furthest out has its noise too.
+    allowed = tolerance(there) + spread(there)
+    if there.governed_by == "power" and there.unit == "FLOP/s" and not worse:
+        allowed = max(allowed, COOL)
     if there.unit == "bytes":  # a size has the grain of its sweep, and campaigns that see other grains
         allowed = max(allowed, there.high / there.value - 1, 1 - there.low / there.value)
-    ratio = constant.value / there.value
     if BELOW_DOCUMENTED in there.flags and ratio > 1:  # its kernel held the reference back
         return
-    if abs(ratio - 1) <= allowed:
+    if abs(ratio - 1) < allowed:
         return
-    worse = (ratio > 1) == less_is_better(constant)
     ours, theirs = si.written(constant.value, constant.unit), si.written(there.value, there.unit)
     apart = f"{abs(ratio - 1):.2%} {'worse' if worse else 'better, which is as odd'}"
     yield Finding(constant.name, f"{ours} against {theirs}: {apart}; boards of a kind lie within {allowed:.2%}.")
