@@ -188,7 +188,7 @@ def asked(dim: int, config: Config) -> dict[str, float]:
         "shared memory": from_smem / rate("smem_bandwidth_bytes_per_clk_sm"),
         "exponentials": rows * keys / rate("mufu_ex2_per_clk_sm"),
         # Blocks of one head run side by side and ask for the same tiles.
-        "L2": 4 * keys * dim * rows / block_rows / rate("sm_port_bandwidth_bytes_per_clk_sm"),
+        "L2": 4 * keys * dim * rows / block_rows / rate("l2_coalesced_bandwidth_bytes_per_clk_sm"),
     }
     return {unit: found * mma / (4 * rows * keys * dim) for unit, found in cycles.items()}
 
