@@ -1,4 +1,4 @@
-// Rows from global to shared memory by way of registers: Volta has no cp.async. A thread's part of the next tile is
+// Rows from global to shared memory by way of registers: Volta and Turing have no cp.async. A thread's part of the next tile is
 // under way while products run, and is stored behind them.
 //
 // Threads stand in rows of `kGroup` chunks of 16 bytes and step down and across a tile: the place in shared memory is one
