@@ -77,7 +77,13 @@ def test_what_was_measured_is_cut_as_it_was_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["sm80/forward/software_pipelined", "sm90a/forward/warp_specialised", "sm70/forward/quad_pair"]
+    "path",
+    [
+        "sm70/forward/quad_pair",
+        "sm75/forward/register_staged",
+        "sm80/forward/software_pipelined",
+        "sm90a/forward/warp_specialised",
+    ],
 )
 def test_what_is_settled_is_no_axis_has_a_reason_and_may_be_named(path) -> None:
     variant = by_path(path)

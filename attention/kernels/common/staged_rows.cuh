@@ -7,7 +7,7 @@
 #pragma once
 #include "work.cuh"
 
-constexpr int kGroup = kSpans % 8 == 0 ? 8 : kSpans < 4 ? 2 : 4;
+constexpr int kGroup = kSpans % 8 == 0 || kSpans % 8 == 6 ? 8 : kSpans < 4 ? 2 : 4;
 constexpr int kGroups = (kSpans + kGroup - 1) / kGroup, kPass = kThreads / kGroup;
 
 template <int Rows>
