@@ -47,7 +47,7 @@ def require_kept(problem: AttentionProblem, config: Config) -> None:
     assert held * shape.warps * in_a_warp <= VOLTA.limits.registers
 
 
-@pytest.mark.parametrize("head_dim", [16, 80, *HEAD_DIMS])
+@pytest.mark.parametrize("head_dim", [16, 80, 240, *HEAD_DIMS])
 def test_a_tile_has_the_fewest_products_and_no_local_memory(head_dim: int) -> None:
     problem = asked(CAUSAL, head_dim)
     able = legal(VARIANT, problem, VOLTA)

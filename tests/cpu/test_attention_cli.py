@@ -167,12 +167,11 @@ def test_an_option_of_bench_that_would_do_nothing_is_refused(capsys, arguments, 
     assert code == 2 and not out and named in err and err.count("\n") == 1
 
 
-@pytest.mark.parametrize("arch", ["sm75", "host"])
-def test_check_says_where_there_is_no_tuned_kernel(capsys, arch):
-    code, out, err = run(capsys, "check", "--arch", arch)
-    assert code == 0 and not out and f"o tuned CUDA kernel for {arch}" in err
-    code, out, err = run(capsys, "check", "--arch", arch, "--json")
-    assert code == 0 and out == "[]\n" and arch in err
+def test_check_says_where_there_is_no_tuned_kernel(capsys):
+    code, out, err = run(capsys, "check", "--arch", "host")
+    assert code == 0 and not out and "o tuned CUDA kernel for host" in err
+    code, out, err = run(capsys, "check", "--arch", "host", "--json")
+    assert code == 0 and out == "[]\n" and "host" in err
 
 
 @pytest.mark.parametrize(("verb", "default"), [("explain", "bfloat16 on a GPU"), ("bench", "float32 by default")])

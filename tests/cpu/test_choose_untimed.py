@@ -14,8 +14,10 @@ from microbench.results.profile import Profile
 from tests.cpu.attention_profiles import hopper_profile
 
 OURS, CUDNN, FLASH = "sm90a/forward/warp_specialised", "sm90a/forward/torch_cudnn", "sm80/forward/torch_flash"
-VOLTAS = "sm70/forward/quad_pair"
-V100 = Profile(gpu="v100-test", name="V100", arch="sm70", sm_count=80)
+UNPROVEN_OF = [
+    (Profile(gpu="v100-test", name="V100", arch="sm70", sm_count=80), "sm70/forward/quad_pair"),
+    (Profile(gpu="t4-test", name="T4", arch="sm75", sm_count=40), "sm75/forward/register_staged"),
+]
 BLACKWELL = [
     Profile(gpu=f"{name}-test", name=name, arch=arch, sm_count=148)
     for name, arch in (("b200", "sm100a"), ("b300", "sm103a"))
@@ -84,14 +86,15 @@ def test_what_torch_has_only_a_slow_path_for_is_ours_all_the_same():
 
 
 @pytest.mark.parametrize("changes", [{}, {"softcap": 30.0}, {"head_dim": 256}, {"alibi": True, "varlen": True}])
-def test_a_kernel_that_no_gpu_has_run_changes_no_pick(changes):
+@pytest.mark.parametrize(("gpu", "ours"), UNPROVEN_OF, ids=lambda value: getattr(value, "arch", ""))
+def test_a_kernel_that_no_gpu_has_run_changes_no_pick(gpu, ours, changes):
     asked = replace(problem(4096, 4096, **changes), dtype="float16")
-    without = tuple(each for each in shipped() if each.path != VOLTAS)
-    choice, before = (choose(V100, asked, variants=v, efficiencies=Corrections()) for v in (shipped(), without))
+    without = tuple(each for each in shipped() if each.path != ours)
+    choice, before = (choose(gpu, asked, variants=v, efficiencies=Corrections()) for v in (shipped(), without))
     assert (choice.pick, choice.fallback, choice.nearest) == (before.pick, before.fallback, before.nearest)
     assert choice.pick.owner == "torch" and any("UNMEASURED=1" in each.reason for each in choice.refused)
     for wanted in ({"unmeasured": True}, {"only": "smscope"}):
-        assert choose(V100, asked, efficiencies=Corrections(), **wanted).pick.variant == VOLTAS
+        assert choose(gpu, asked, efficiencies=Corrections(), **wanted).pick.variant == ours
 
 
 def test_timings_of_another_gpu_of_the_architecture_count():

@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attention.kernels.common.family import fill, refuses, section_of
-from attention.kernels.sm70.forward.quad_pair.arguments import Launch as VoltaLaunch
-from attention.kernels.sm80.forward.software_pipelined.arguments import Launch as AmpereLaunch
+from attention.kernels.launch.strided import Launch as StridedLaunch
 from attention.kernels.sm90a.forward.warp_specialised.arguments import Launch as HopperLaunch
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench.machine.arch import by_name
 
-LAUNCHES = (HopperLaunch, AmpereLaunch, VoltaLaunch)
+LAUNCHES = (HopperLaunch, StridedLaunch)
 PLAIN = AttentionProblem(2, 8, 2, 300, 500, 128, dtype="bfloat16", device="cuda")
 PACKED = replace(PLAIN, varlen=True, tokens_q=350, tokens_kv=900, causal=True, alignment="bottom_right")
 
@@ -78,7 +77,13 @@ def test_what_was_measured_is_cut_as_it_was_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["sm80/forward/software_pipelined", "sm90a/forward/warp_specialised", "sm70/forward/quad_pair"]
+    "path",
+    [
+        "sm70/forward/quad_pair",
+        "sm75/forward/register_staged",
+        "sm80/forward/software_pipelined",
+        "sm90a/forward/warp_specialised",
+    ],
 )
 def test_what_is_settled_is_no_axis_has_a_reason_and_may_be_named(path) -> None:
     variant = by_path(path)

@@ -106,4 +106,8 @@ def test_a_machine_that_sent_results_is_named_and_a_broken_probe_too(monkeypatch
     sent = SimpleNamespace(gpu="rtx-2080-ti-11gb", arch="sm75")
     monkeypatch.setattr(results, "committed", lambda kind: (sent,) if kind is KernelResult else ())
     turing = next(line for line in ours.architectures().splitlines() if "Turing" in line)
-    assert turing.split(" | ")[2:] == [f"not {plain(tables.BuildRow)[0].kernel}", "yes", "run on rtx-2080-ti-11gb |"]
+    assert turing.split(" | ")[2:] == [
+        f"not {plain(tables.BuildRow)[0].kernel}, attention too",
+        "yes",
+        "run on rtx-2080-ti-11gb |",
+    ]

@@ -1,20 +1,22 @@
-"""What the launches of both forward kernels on the emulator have alike: a ForwardCase as the fields of `Launch`."""
+"""What the launches of forward kernels on the emulator have alike: a ForwardCase as the fields of `Launch`."""
 
 import ctypes
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from attention.kernels.launch.strided import Launch
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, by_path
 from attention.verify.emulated import headers_of
 from microbench.compile import Defines
 from microbench.emulator import EmulatedDevice, toolchain
 from microbench.emulator.device import EmulatedKernel
-from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs
+from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs, inputs_of
 from tests.emulated.poisoned import Placed, placed
 
 LOG2_E = math.log2(math.e)
@@ -139,3 +141,23 @@ def bring_features(
         strides = (0 if size == 1 else stride for size, stride in zip(mask.shape, mask.strides, strict=True))
         launch.mask_batch, launch.mask_head, launch.mask_row, launch.mask_key = strides
     return kept
+
+
+def run_strided(
+    shape_of: Callable[[AttentionProblem, Config], Any],
+    device: EmulatedDevice,
+    case: ForwardCase,
+    kernel: Kernel,
+    *,
+    section: int = 2,
+    inputs: Inputs | None = None,
+) -> Outputs:
+    """Launch a kernel that reads by strides: a block for each tile, so many heads in a section. Raises DeviceError."""
+    inputs, build = inputs or inputs_of(case), kernel.build
+    room, launch = room_of(device, case, inputs), Launch()
+    describe(launch, case, inputs, shape_of(kernel.problem, kernel.config).tile_rows, section)
+    point(launch, room, *room.held)
+    kept = bring_features(device, case, kernel.defines, inputs, launch)
+    kernel.load(device)((launch.tiles,), (build.threads,), (np.void(bytes(launch)),), shared_mem=build.smem_bytes)
+    del kept
+    return room.outputs()

@@ -51,6 +51,11 @@ FEATURES = {
 }
 
 
+def halved(case: ForwardCase) -> ForwardCase:
+    """The same in float16, all that Volta and Turing multiply."""
+    return replace(case, dtype="float16")
+
+
 @dataclass(frozen=True)
 class Forward:
     """A kernel, and its two builds with features for head dims up to 64."""

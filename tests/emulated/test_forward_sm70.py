@@ -11,13 +11,7 @@ from microbench.emulator import MODES, EmulatedDevice, Mode
 from tests.emulated.forward_case import ForwardCase, along_one, judge
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_sm70 import PATH, config_of, run
-from tests.emulated.forward_tests import BANDS, CAPPED, FEATURES, MASKED, SOME, Forward, ForwardTests, cases
-
-
-def halved(case: ForwardCase) -> ForwardCase:
-    """The same in float16, all that Volta multiplies."""
-    return replace(case, dtype="float16")
-
+from tests.emulated.forward_tests import BANDS, CAPPED, FEATURES, MASKED, SOME, Forward, ForwardTests, cases, halved
 
 # Two tiles of rows, the second one cut short, and three of keys or more; an odd and an even number of 16 columns.
 WIDTHS = {

@@ -15,6 +15,7 @@ from microbench.errors import DeviceError
 
 PATHS = (
     "sm70/forward/quad_pair",
+    "sm75/forward/register_staged",
     "sm80/forward/software_pipelined",
     "sm90a/forward/warp_specialised",
     "sm100a/forward/tensor_memory",
@@ -32,7 +33,7 @@ def test_random_problems_are_right(path: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize(("path", "most"), [(PATHS[0], 40), (PATHS[1], 1000), (PATHS[2], 40)])
+@pytest.mark.parametrize(("path", "most"), [(PATHS[0], 40), (PATHS[1], 40), (PATHS[2], 1000), (PATHS[3], 40)])
 def test_the_builds_of_a_campaign_are_right_in_every_mode(path: str, most: int, part: int) -> None:
     cases = emulated.cases_with(by_path(path), most=most)[part::PARTS]
     for mode in MODES:

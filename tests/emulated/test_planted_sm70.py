@@ -65,26 +65,26 @@ BUGS = {
     ),
     "outputs are not rescaled": Bug("rows.cuh", "void soften()", "rescale(o[m], correction);"),
     "keys past the end are not hidden": Bug(
-        "forward_sm70.cu", "bool is_masked(", "key + kKeys > work.keys", "false", case=BEHIND
+        "staged_loop.cuh", "bool is_masked(", "key + kKeys > work.keys", "false", case=BEHIND
     ),
     "keys past the end of V are not cleared": Bug(
-        "load.cuh", "void fetch(", "row + pass * kPass < rows", "true", case=BEHIND
+        "staged_rows.cuh", "void fetch(", "row + pass * kPass < rows", "true", case=BEHIND
     ),
     "the diagonal's tile is taken for a whole one": Bug(
-        "forward_sm70.cu",
+        "staged_loop.cuh",
         "bool is_masked(",
         "key + kKeys > row + work.right + 1",
         "key > row + work.right + 1",
     ),
     "a warp skips a tile that its last row sees": Bug(
-        "forward_sm70.cu", "bool is_seen(", "key < row + kWarpRows + work.right", "key < row + work.right", case=EVEN
+        "staged_loop.cuh", "bool is_seen(", "key < row + kWarpRows + work.right", "key < row + work.right", case=EVEN
     ),
     "rows past the end are stored": Bug(
         "store_quad_pair.cuh", "void store_panel(", "mine < work.queries", "true", "out of bounds: st.global"
     ),
-    "V is multiplied before it has come": Bug("forward_sm70.cu", "put<kVPitch, 0>", "__syncthreads();", says=UNORDERED),
+    "V is multiplied before it has come": Bug("staged_loop.cuh", "put<kVPitch, 0>", "__syncthreads();", says=UNORDERED),
     "the next K is multiplied before it has come": Bug(
-        "forward_sm70.cu", "if (tile > work.first) loader", "__syncthreads();", says=UNORDERED
+        "staged_loop.cuh", "if (tile > work.first) loader", "__syncthreads();", says=UNORDERED
     ),
     "p is read before it is stored": Bug(
         "rows.cuh", "void pack()", "if (!kPInRegisters) together();", says=UNORDERED, build=SHARED
@@ -95,7 +95,7 @@ BUGS = {
     "the other warp's keys are left out of the sum": Bug(
         "rows.cuh", "void sum_up()", "kSplit > 1 ? mine[m][h] + others[m][h] : mine[m][h]", "mine[m][h]", build=SPLIT
     ),
-    "K is fetched from the tile at hand": Bug("forward_sm70.cu", "void run(", "tile - 1", "tile"),
+    "K is fetched from the tile at hand": Bug("staged_loop.cuh", "void run(", "tile - 1", "tile"),
     "the next fragment of K is multiplied": Bug("products.cuh", "void multiply_scores()", "k[i % 2]", "k[next % 2]"),
     "the next fragment of V is multiplied": Bug("products.cuh", "void multiply_values()", "v[now % 2]", "v[next % 2]"),
     "the next fragment of Q is multiplied": Bug(
@@ -105,7 +105,7 @@ BUGS = {
         "kQInRegisters ? span : (span + 1) % 2",
         build=SHARED,
     ),
-    "K is stored where V lies": Bug("forward_sm70.cu", "if (tile > work.first) loader", "at.k", "at.v", UNORDERED),
+    "K is stored where V lies": Bug("staged_loop.cuh", "if (tile > work.first) loader", "at.k", "at.v", UNORDERED),
 }
 
 

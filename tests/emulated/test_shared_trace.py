@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from attention.kernels.sm75.forward.register_staged.arguments import shape_of as turing_shape_of
 from attention.kernels.sm80.forward.software_pipelined.arguments import shape_of
 from microbench.device.emulated import EmulatedGpu
 from microbench.emulator import EmulatedDevice
@@ -13,7 +14,7 @@ from microbench.point import Point
 from microbench.probes import named
 from microbench.results import record
 from microbench.verify.executed import execute_point
-from tests.emulated import forward_sm70, forward_sm80
+from tests.emulated import forward_sm70, forward_sm75, forward_sm80
 from tests.emulated.forward_case import Array, ForwardCase, inputs_of, judge
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_planted import inlined
@@ -116,6 +117,30 @@ def test_the_sm70_kernel_loads_without_conflict(head_dim: int, warps: int, rows:
         outputs = forward_sm70.run(EmulatedDevice(races=False), case, kernel, inputs=inputs)
     assert not judge(case, inputs, outputs)
     assert len(trace.accesses(load=True)) > 100 and trace.conflicts(load=True) == 0
+    if head_dim % 64 == 0:
+        assert trace.conflicts(load=False) == 0
+
+
+# Head dim, warps, rows a warp, keys a tile.
+TURING = [(64, 4, 16, 64), (64, 4, 32, 32), (80, 4, 16, 32), (96, 8, 32, 16), (128, 4, 32, 32), (240, 4, 16, 16)]
+
+
+@pytest.mark.parametrize(("head_dim", "warps", "rows", "keys"), TURING)
+def test_the_sm75_kernel_loads_every_fragment_once_and_without_conflict(
+    head_dim: int, warps: int, rows: int, keys: int
+) -> None:
+    case = ForwardCase(heads_q=1, seq_q=warps * rows, seq_kv=4 * keys, head_dim=head_dim, dtype="float16")
+    config = forward_sm75.config_of(keys, warps=warps, warp_rows=rows)
+    kernel = Kernel(forward_sm75.PATH, config, case.problem)
+    shape, inputs = turing_shape_of(case.problem, config), inputs_of(case)
+    with traced() as trace:
+        outputs = forward_sm75.run(EmulatedDevice(races=False), case, kernel, inputs=inputs)
+    assert not judge(case, inputs, outputs)
+    # Of K and V 16 x 16 elements a fragment, read by every warp; of Q, for each tile again, each warp its own rows.
+    q = 0 if shape.q_in_registers else case.seq_kv // keys * rows * head_dim
+    fragments = trace.accesses(load=True)
+    assert len(fragments) == warps * (2 * case.seq_kv * head_dim + q) // 256
+    assert set(fragments["wavefronts"]) == set(fragments["phases"]) == {4}
     if head_dim % 64 == 0:
         assert trace.conflicts(load=False) == 0
 

@@ -13,6 +13,7 @@ from attention.call import NO_EXTRAS, Extras
 from attention.kernels.common.family import Sizes, fill
 from attention.kernels.common.layout import empty_lse
 from attention.kernels.launch.machine import Machine, machine_of
+from attention.kernels.launch.strided import Launch
 from attention.kernels.launch.tensors import outputs, place, readable
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild
@@ -70,6 +71,28 @@ class Launcher:
         if written is not out:
             out.copy_(written[..., : out.shape[-1]])
         return out, lse
+
+
+def strided(
+    folder: Path,
+    shape_of: Callable[[AttentionProblem, Config], Any],
+    build_of: Callable[[AttentionProblem, Config], CudaBuild],
+) -> Launcher:
+    """That of a kernel which reads tensors by address and strides, a block for each tile of rows."""
+    return Launcher(folder, Launch, shape_of, build_of, _a_block_each, _point)
+
+
+def _a_block_each(launch: Any, machine: Machine) -> int:
+    return int(launch.tiles)
+
+
+def _point(
+    launch: Any, machine: Machine, shape: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
+) -> None:
+    launch.q, launch.k, launch.v = query.data_ptr(), key.data_ptr(), value.data_ptr()
+    launch.q_batch, launch.q_head, launch.q_row, _ = query.stride()
+    launch.k_batch, launch.k_head, launch.k_row, _ = key.stride()
+    launch.v_batch, launch.v_head, launch.v_row, _ = value.stride()
 
 
 @dataclass(frozen=True)

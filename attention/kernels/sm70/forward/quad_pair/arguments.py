@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from attention.kernels.common.family import feature_defines
-from attention.kernels.launch.launch_struct import LSE, Member, members, of_kernel, structure
+from attention.kernels.launch import strided
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, Settled, settle
 
+FIELDS = strided.FIELDS
 KERNEL = "attention_forward_sm70"
 STEP = 16  # of head dims
 DEFINED = ("split", "tile_keys", "blocks", "q_in_registers", "p_in_registers")
@@ -38,20 +39,6 @@ SETTLED = (
     Settled("q_in_registers", _q_in_registers, "64 registers of a thread hold 16 rows up to head dim 128, or 32 to 64"),
     Settled("blocks", lambda _, values: 8 // values["warps"], "eight warps fill the registers of an SM"),
 )
-
-FIELDS = of_kernel(
-    head=(
-        *members("const void*", "q k v"),
-        Member("void*", "out"),
-        LSE,
-        *(
-            member
-            for name in ("q", "k", "v", "out")
-            for member in members("long long", f"{name}_row {name}_head {name}_batch", "in elements, multiples of 8")
-        ),
-    )
-)
-Launch = structure(FIELDS)
 
 
 @dataclass(frozen=True)

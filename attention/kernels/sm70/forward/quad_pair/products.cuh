@@ -2,7 +2,9 @@
 #pragma once
 #include "config.cuh"
 #include "quad_pair.cuh"
+#include "staged_rows.cuh"
 #include "store.cuh"
+#include "strided.cuh"
 
 // Scores of rows whose other keys are on another warp: `beside` is the largest of these.
 struct Scores : QuadPair<kScoreKeys / 2> {
@@ -43,6 +45,28 @@ struct Products {
     return room + (row_warp() * kPanels + m) * 2 * half + row % 8 * pitch + row / 8 * half;
   }
 
+  // Row 0 is the block's first. Rows from `rows` on are zeros.
+  __device__ __forceinline__ void load_queries(const Loader& loader, const unsigned short* from, long long stride,
+                                               int rows, int head_dim) {
+    if constexpr (!kQInRegisters) {
+      Staged<kTileRows> staged;
+      loader.fetch(staged, from, stride, rows, head_dim);
+      loader.put<kKPitch, kHalfGap>(at.q, staged);
+      return;
+    }
+#pragma unroll
+    for (int m = 0; m < kPanels; ++m) {
+      const int row = warp_row() + 16 * m + place.operand_row();
+#pragma unroll
+      for (int span = 0; span < kSpans; ++span) {
+        ptx::vec4& words = q[m][kQInRegisters ? span : 0];
+        words = {0, 0, 0, 0};
+        if (row < rows && 8 * span < head_dim)
+          words = ptx::load4(reinterpret_cast<ptx::u64>(from + row * stride + 8 * span));
+      }
+    }
+  }
+
   __device__ __forceinline__ void load_q(int span, int slot) {
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) q[m][slot] = ptx::load_shared4(operand(at.q, m, kKPitch, kQHalf) + 16 * span);
@@ -51,9 +75,7 @@ struct Products {
   // s = Q K^T. The fragment after the next product's is under way.
   __device__ __forceinline__ void multiply_scores() {
 #pragma unroll
-    for (int m = 0; m < kPanels; ++m)
-#pragma unroll
-      for (int i = 0; i < kScoreKeys / 2; ++i) s[m][i] = 0.f;
+    for (int m = 0; m < kPanels; ++m) zero(s[m]);
     ptx::vec4 k[2];
     if (!kQInRegisters) load_q(0, 0);
     k[0] = ptx::load_shared4(k_at);

@@ -12,8 +12,7 @@ struct Rows : Products {
   __device__ __forceinline__ void clear() {
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) {
-#pragma unroll
-      for (int i = 0; i < kColumns / 2; ++i) o[m][i] = 0.f;
+      zero(o[m]);
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         state[m].most[h] = minus_infinity();

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from attention.kernels.common.family import asked_defines, feature_defines, padded_head_dim
-from attention.kernels.launch.launch_struct import LSE, Member, members, of_kernel, structure
+from attention.kernels.launch import strided
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, Settled, settle
 
+FIELDS = strided.FIELDS
 KERNEL = "attention_forward_sm80"
 K_STAGES, V_STAGES = 2, 3
 DEFINED = ("tile_keys", "slice_keys", "blocks", "q_in_registers", "ahead", "fence")
@@ -57,21 +58,6 @@ SETTLED = (
         "it moves ptxas's order, and was fastest at this head dim (H100, the ladder of notebook 22)",
     ),
 )
-
-
-FIELDS = of_kernel(
-    head=(
-        *members("const void*", "q k v"),
-        Member("void*", "out"),
-        LSE,
-        *(
-            member
-            for name in ("q", "k", "v", "out")
-            for member in members("long long", f"{name}_row {name}_head {name}_batch", "in elements, multiples of 8")
-        ),
-    )
-)
-Launch = structure(FIELDS)
 
 
 @dataclass(frozen=True)

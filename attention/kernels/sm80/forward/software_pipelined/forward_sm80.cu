@@ -3,12 +3,7 @@
 #include "config.cuh"
 #include "pipeline.cuh"
 #include "ptx/memory.cuh"
-
-// The block's tile, from a shuffle that the compiler does not move: what is cheap to compute again need not occupy
-// registers through the main loop.
-__device__ __forceinline__ Work work_again(const Launch& launch) {
-  return work_of(launch, divided(launch, __shfl_sync(~0u, static_cast<int>(blockIdx.x), 0)));
-}
+#include "strided.cuh"
 
 extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
     attention_forward_sm80(const __grid_constant__ Launch launch) {

@@ -3,6 +3,7 @@
 #include "fragments.cuh"
 #include "online_softmax.cuh"
 #include "ptx/memory.cuh"
+#include "strided.cuh"
 
 struct Products {
   static constexpr int kBlocks = kSlice / 16;          // of 16 keys, the K of p * V
@@ -65,9 +66,7 @@ struct Products {
 
   __device__ __forceinline__ void clear_scores() {
 #pragma unroll
-    for (int m = 0; m < kPanels; ++m)
-#pragma unroll
-      for (int i = 0; i < kSlice / 2; ++i) s[m][i] = 0.f;
+    for (int m = 0; m < kPanels; ++m) zero(s[m]);
   }
 
   // s = Q K^T of a slice, and o += p V, by themselves.

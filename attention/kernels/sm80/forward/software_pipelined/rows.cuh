@@ -6,6 +6,7 @@
 #pragma once
 #include "products.cuh"
 #include "store.cuh"
+#include "strided.cuh"
 
 struct Rows : Products {
   static constexpr float kRoom = 1024.f;  // for a thread's sum of p in a slice: f16 holds each p below it
@@ -97,8 +98,7 @@ struct Rows : Products {
   __device__ __forceinline__ void clear() {
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) {
-#pragma unroll
-      for (int i = 0; i < kHeadDim / 2; ++i) o[m][i] = 0.f;
+      zero(o[m]);
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         state[m].offset[h] = minus_infinity();

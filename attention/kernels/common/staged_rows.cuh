@@ -1,13 +1,14 @@
-// Rows from global to shared memory by way of registers: Volta has no cp.async. A thread's part of the next tile is
+// Rows from global to shared memory by way of registers: Volta and Turing have no cp.async. A thread's part of the next tile is
 // under way while products run, and is stored behind them.
 //
 // Threads stand in rows of `kGroup` chunks of 16 bytes and step down and across a tile: the place in shared memory is one
-// register and immediates.
+// register and immediates. Narrow groups leave threads of a small tile without a row, and the others with more chunks
+// under way than registers hold.
 #pragma once
 #include "work.cuh"
 
-constexpr int kGroup = kSpans % 8 == 0 ? 8 : kSpans % 4 == 0 ? 4 : 2;
-constexpr int kGroups = kSpans / kGroup, kPass = kThreads / kGroup;
+constexpr int kGroup = kSpans % 8 == 0 || kSpans % 8 == 6 ? 8 : kSpans < 4 ? 2 : 4;
+constexpr int kGroups = (kSpans + kGroup - 1) / kGroup, kPass = kThreads / kGroup;
 
 template <int Rows>
 struct Staged {
@@ -24,6 +25,11 @@ struct Loader {
   template <int Rows>
   __device__ __forceinline__ bool has(int pass) const {
     return Rows % kPass == 0 || row + pass * kPass < Rows;
+  }
+
+  // Whether it has a chunk of this group: the last one may be cut short.
+  __device__ __forceinline__ bool has_chunk(int group) const {
+    return (group + 1) * kGroup <= kSpans || group * kGroup + chunk < kSpans;
   }
 
   // `from` is row 0. Rows from `rows` on, and columns from `head_dim` on, become zeros.
@@ -52,7 +58,7 @@ struct Loader {
     for (int pass = 0; pass < Staged<Rows>::kPasses; ++pass)
 #pragma unroll
       for (int group = 0; group < kGroups; ++group)
-        if (has<Rows>(pass))
+        if (has<Rows>(pass) && has_chunk(group))
           ptx::store_shared4(mine + pass * (kPass * Pitch + kPass / 8 * Gap) + group * 16 * kGroup,
                              from.at[pass][group]);
   }

@@ -1,0 +1,28 @@
+// Attention forward for Turing: ldmatrix and mma m16n8k8, scores and outputs in registers, K and V to shared memory by way
+// of registers.
+#include "config.cuh"
+#include "staged_loop.cuh"
+#include "store_columns.cuh"
+
+struct Forward : StagedLoop {
+  __device__ __forceinline__ explicit Forward(const Launch& launch) : StagedLoop(launch) {}
+
+  __device__ __forceinline__ void store(const Work& work) const {
+#pragma unroll
+    for (int m = 0; m < kPanels; ++m) store_panel(launch, work, work.row + warp_row() + 16 * m, lane(), o[m], state[m]);
+  }
+
+  // Rows that see no key at all.
+  __device__ __forceinline__ void store_none(const Work& work) const {
+    for (int m = 0; m < kPanels; ++m) store_nothing(launch, work, work.row + warp_row() + 16 * m + lane() / 4, lane());
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
+    attention_forward_sm75(const __grid_constant__ Launch launch) {
+  Forward self(launch);
+  const Work work = work_again(launch);
+  if (work.sees_nothing()) return self.store_none(work);
+  self.run(work);
+  self.store(work_again(launch));
+}

@@ -1,0 +1,18 @@
+"""The sm75 forward kernel on the emulator: one block for each tile of rows, of one ForwardCase."""
+
+from functools import partial
+
+from attention.kernels.sm75.forward.register_staged.arguments import shape_of
+from attention.variant import Config
+from tests.emulated.forward_launch import run_strided
+
+PATH = "sm75/forward/register_staged"
+
+
+def config_of(tile_keys: int = 64, *, warps: int = 4, warp_rows: int = 16, **others: int) -> Config:
+    """A point of the variant's space."""
+    axes = {"warps": warps, "warp_rows": warp_rows, "tile_keys": tile_keys}
+    return Config(tuple((axes | others).items()))
+
+
+run = partial(run_strided, shape_of)
