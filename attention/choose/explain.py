@@ -16,7 +16,8 @@ from rich.text import Text
 from attention.call import NO_EXTRAS, Extras, Options
 from attention.choose import explain_tables as tables
 from attention.choose import learned
-from attention.choose.choose import Candidate, Choice, Refusal, withheld_from
+from attention.choose.candidates import Candidate, Refusal, withheld_from
+from attention.choose.choose import Choice
 from attention.choose.classes import representative
 from attention.choose.explain_known import known_parts
 from attention.choose.explain_published import published_parts

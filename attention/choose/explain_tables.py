@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from attention.choose.choose import TIE_BAND, Candidate, Choice
+from attention.choose.candidates import TIE_BAND, Candidate
+from attention.choose.choose import Choice
 from microbench.console.si import counted, digits, written
 
 SHOWN_CANDIDATES = 8

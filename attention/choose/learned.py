@@ -12,7 +12,8 @@ from pathlib import Path
 
 from attention.choose import learned_file
 from attention.choose.calibration import Duel, Sample, calibrated, duels
-from attention.choose.choose import Choice, Refusal, choose
+from attention.choose.candidates import Refusal
+from attention.choose.choose import Choice, choose
 from attention.choose.corrections import Corrections
 from attention.choose.learned_file import Learned
 from attention.choose.learned_key import Stamp, key_of, stamps

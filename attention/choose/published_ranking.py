@@ -8,7 +8,7 @@ are named; the other terms then still say what the kernel takes at least.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from attention.choose.choose import Candidate, legal
+from attention.choose.candidates import Candidate, legal
 from attention.choose.explain_tables import ConstantUsed
 from attention.choose.model import Prediction, Unpredicted, predict
 from attention.choose.published_torch import BesideTorch, beside_torch

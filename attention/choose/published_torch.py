@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from attention.choose import learned
-from attention.choose.choose import Candidate
+from attention.choose.candidates import Candidate
 from attention.choose.model import Prediction
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path

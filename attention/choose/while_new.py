@@ -5,7 +5,8 @@ data/attention/h200-sxm-141gb-new-lengths.json), where another kernel takes some
 has a new shape for every token, and calls it once a layer.
 """
 
-from attention.choose.choose import Candidate, Choice
+from attention.choose.candidates import Candidate
+from attention.choose.choose import Choice
 from attention.variant import by_path
 
 CALLS_OF_A_SHAPE = 64  # more than most models have layers

@@ -11,7 +11,7 @@ from importlib import metadata
 from typing import Any
 
 from attention.choose import learned
-from attention.choose.choose import Candidate
+from attention.choose.candidates import Candidate
 from attention.choose.machine import machine_profile
 from attention.compare import rows
 from attention.compare.cells import Cell

@@ -13,7 +13,7 @@ from functools import lru_cache
 import torch
 
 from attention.choose import learned
-from attention.choose.choose import Refusal, withheld_from
+from attention.choose.candidates import Refusal, withheld_from
 from attention.choose.machine import machine_profile
 from attention.errors import FallbackWarning
 from attention.forwarded import Forwarded, Gradients, Wanted

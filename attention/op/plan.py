@@ -15,8 +15,8 @@ import torch
 
 from attention.call import NO_EXTRAS, Extras, Options
 from attention.choose import learned
-from attention.choose.choose import never_won
 from attention.choose.classes import representative
+from attention.choose.evidence import never_won
 from attention.choose.machine import machine_profile
 from attention.choose.while_new import while_new
 from attention.errors import FallbackWarning, UnsupportedError

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attention.choose.calibration import Duel
-from attention.choose.choose import TIE_BAND, Choice, choose
+from attention.choose.candidates import TIE_BAND
+from attention.choose.choose import Choice, choose
 from attention.choose.corrections import Corrections
 from attention.choose.model import Efficiency
 from attention.errors import ProblemError, UnsupportedError

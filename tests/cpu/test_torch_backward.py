@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from attention.call import Extras
-from attention.choose.choose import Choice, choose, withheld_from
+from attention.choose.candidates import withheld_from
+from attention.choose.choose import Choice, choose
 from attention.forwarded import Wanted
 from attention.kernels.torch import cudnn
 from attention.problem import AttentionProblem

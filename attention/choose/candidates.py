@@ -1,0 +1,137 @@
+"""Which configurations can serve a problem, how fast each is predicted to be, and which of them are equals."""
+
+from dataclasses import dataclass
+
+from attention.choose.corrections import Corrections
+from attention.choose.model import Prediction, Unpredicted, predict
+from attention.forwarded import Wanted
+from attention.problem import AttentionProblem
+from attention.variant import Config, Owner, Variant, shipped
+from microbench.machine.arch import Arch
+from microbench.results.profile import Profile
+
+# Predictions this close are equal: a profile measured again moves by less than this, and must not move the pick.
+TIE_BAND = 0.02
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One legal configuration; `prediction` is None where the profile does not suffice, and `unpredicted` says why.
+
+    `doubtful` is the constant that it would have to be predicted by, where that one is in doubt.
+    """
+
+    variant: str  # its folder under kernels/
+    owner: Owner
+    config: Config
+    prediction: Prediction | None
+    unpredicted: str | None = None
+    doubtful: str | None = None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A variant, or some of its configurations, that cannot serve, and the reason."""
+
+    variant: str
+    config: Config | None
+    reason: str
+
+
+def legal(
+    problem: AttentionProblem,
+    arch: Arch,
+    variants: tuple[Variant, ...],
+    only: str | None = None,
+    withheld: tuple[Refusal, ...] = (),
+) -> tuple[list[tuple[Variant, Config]], tuple[Refusal, ...]]:
+    """Every (variant, configuration) that can serve, and every refusal with its reason."""
+    allowed: list[tuple[Variant, Config]] = []
+    refused: list[Refusal] = []
+    left_out = {each.variant: each.reason for each in withheld}
+    for variant in variants:
+        reason = _outside(variant, arch, only) or left_out.get(variant.path) or variant.refusal(problem, arch)
+        if reason:
+            refused.append(Refusal(variant.path, None, reason))
+            continue
+        for config in variant.configs():
+            against = variant.illegal(problem, config, arch) if variant.illegal else None
+            if against:
+                refused.append(Refusal(variant.path, config, against))
+            else:
+                allowed.append((variant, config))
+    return allowed, tuple(refused)
+
+
+def predicted(
+    profile: Profile,
+    problem: AttentionProblem,
+    candidates: list[tuple[Variant, Config]],
+    efficiencies: Corrections,
+) -> tuple[Candidate, ...]:
+    """Candidates with their predictions, fastest first; those without one last, in the order of their rank."""
+    judged: list[tuple[tuple[float, float, str, tuple[int, ...]], Candidate]] = []
+    for variant, config in candidates:
+        sizes = tuple(value for _, value in config.values)
+        try:
+            timed = efficiencies.nearest(variant, config, problem)
+            prediction = predict(profile, problem, variant, config, timed)
+            judged.append(
+                (
+                    (prediction.seconds, 0, variant.path, sizes),
+                    Candidate(variant.path, variant.owner, config, prediction),
+                )
+            )
+        except Unpredicted as reason:
+            candidate = Candidate(variant.path, variant.owner, config, None, str(reason), reason.doubtful)
+            judged.append(((float("inf"), variant.rank, variant.path, sizes), candidate))
+    return tuple(candidate for _, candidate in sorted(judged, key=lambda pair: pair[0]))
+
+
+def ties(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    """The candidates whose predictions lie within TIE_BAND of the fastest; the first alone where none is predicted."""
+    fastest = ordered[0].prediction
+    if fastest is None:
+        return ordered[:1]
+    limit = fastest.seconds * (1 + TIE_BAND)
+    return tuple(each for each in ordered if each.prediction is not None and each.prediction.seconds <= limit)
+
+
+def preference(candidate: Candidate) -> tuple[int, bool, float, str, tuple[int, ...]]:
+    """Among equals what was timed near the problem goes first, the fastest of it; then what was timed at all.
+
+    Of others our own goes before torch's, and what relies least on overlap to hide its work.
+    """
+    sizes = tuple(size for _, size in candidate.config.values)
+    found = candidate.prediction
+    if found is not None and found.efficiency.near:
+        return 0, False, found.seconds, candidate.variant, sizes
+    timed = found is not None and found.efficiency.timings > 0
+    work = found.unhidden_seconds if found else 0.0
+    return 1 if timed else 2, candidate.owner != "smscope", work, candidate.variant, sizes
+
+
+def unjudged(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    """Torch's first kernel alone, where constants in doubt leave none of torch's predicted; else none.
+
+    Ours would win such a race for want of a rival, and the constant in doubt would have chosen it.
+    """
+    torchs = [each for each in ordered if each.owner == "torch"]
+    doubted = [each for each in torchs if each.doubtful]
+    return () if any(each.prediction for each in torchs) else tuple(doubted[:1])
+
+
+def withheld_from(wanted: Wanted, passes: str, arch: str) -> tuple[Refusal, ...]:
+    """The variants of a pass on an architecture that this process leaves out for such a call, by torch's switches."""
+    here = (variant for variant in shipped(passes) if arch in variant.archs)
+    return tuple(Refusal(each.path, None, reason) for each in here if (reason := each.withheld(wanted)))
+
+
+def _outside(variant: Variant, arch: Arch, only: str | None) -> str | None:
+    if arch.name not in variant.archs:
+        return f"runs on {', '.join(variant.archs)}, not on {arch.name}"
+    return None if named(variant, only) else f"left out by only={only!r}"
+
+
+def named(variant: Variant, only: str | None) -> bool:
+    return not only or only in (variant.owner, variant.name, variant.path)
