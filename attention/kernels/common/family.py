@@ -40,6 +40,13 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
     return _why_not_scaled(problem)
 
 
+def too_large(smem_bytes: int, arch: Arch) -> str | None:
+    """Why a block that asks for so much shared memory cannot be launched."""
+    assert arch.limits is not None
+    most = arch.limits.smem_bytes_per_block
+    return f"needs {smem_bytes} bytes of shared memory of {most}" if smem_bytes > most else None
+
+
 def _why_not_scaled(problem: AttentionProblem) -> str | None:
     scale = problem.softmax_scale
     if scale <= 0:  # 0 times the -inf of a hidden key is NaN

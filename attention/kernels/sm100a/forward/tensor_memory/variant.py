@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses
+from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses, too_large
 from attention.kernels.sm100a.forward.tensor_memory.arguments import SCORE_COLUMNS, build_of, shape_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
@@ -17,8 +17,8 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     """Shared memory of the block, polynomials where MUFU keeps up, and small tiles that need not be."""
     shape = shape_of(problem, config)
     assert arch.limits is not None
-    if shape.smem_bytes > arch.limits.smem_bytes_per_block:
-        return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
+    if too_much := too_large(shape.smem_bytes, arch):
+        return too_much
     if shape.polynomial and arch.limits.mufu_lanes >= AMPLE_MUFU:
         return f"has no use for polynomials beside {arch.limits.mufu_lanes} exponentials a clock"
     if shape.polynomial > 4 and problem.mask == "bool":

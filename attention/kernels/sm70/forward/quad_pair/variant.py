@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses
+from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses, too_large
 from attention.kernels.common.spills import spills_of
 from attention.kernels.sm70.forward.quad_pair.arguments import SETTLED, Shape, build_of, held_head_dim, shape_of
 from attention.problem import AttentionProblem
@@ -25,8 +25,8 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     assert arch.limits is not None
     if shape.split > 1 and shape.p_in_registers:
         return "has the keys of a row on two warps, between which p goes through shared memory"
-    if shape.smem_bytes > arch.limits.smem_bytes_per_block:
-        return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
+    if too_much := too_large(shape.smem_bytes, arch):
+        return too_much
     of_file = padded_head_dim(problem.head_dim), shape.warps, shape.warp_rows, int(shape.p_in_registers)
     most = SPILLS.most(problem, *of_file)
     if shape.tile_keys > most:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses
+from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses, too_large
 from attention.kernels.common.spills import spills_of
 from attention.kernels.sm75.forward.register_staged.arguments import SETTLED, Shape, build_of, held_head_dim, shape_of
 from attention.problem import AttentionProblem
@@ -23,8 +23,8 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     """Shared memory of a block and of an SM, registers, barriers that a larger tile spares, and warps without rows."""
     shape = shape_of(problem, config)
     assert arch.limits is not None
-    if shape.smem_bytes > arch.limits.smem_bytes_per_block:
-        return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
+    if too_much := too_large(shape.smem_bytes, arch):
+        return too_much
     of_file = padded_head_dim(problem.head_dim), shape.warps, shape.warp_rows
     most = SPILLS.most(problem, *of_file)
     if shape.tile_keys > most:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses
+from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses, too_large
 from attention.kernels.common.spills import spills_of
 from attention.kernels.sm80.forward.software_pipelined.arguments import SETTLED, Shape, build_of, shape_of
 from attention.problem import AttentionProblem
@@ -18,8 +18,8 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     """Shared memory of the block, and warps that would have no rows."""
     shape = shape_of(problem, config)
     assert arch.limits is not None
-    if shape.smem_bytes > arch.limits.smem_bytes_per_block:
-        return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
+    if too_much := too_large(shape.smem_bytes, arch):
+        return too_much
     most = SPILLS.most(problem, shape.head_dim, shape.warps)
     if shape.tile_keys > most:
         return SPILLS.said(problem, most, shape.head_dim, shape.warps)

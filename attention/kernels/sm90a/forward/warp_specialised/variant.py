@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses
+from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses, too_large
 from attention.kernels.common.spills import spills_of
 from attention.kernels.sm90a.forward.warp_specialised.arguments import GROUP_ROWS, SETTLED, build_of, shape_of
 from attention.problem import AttentionProblem
@@ -15,9 +15,8 @@ SPILLS = spills_of(Path(__file__).parent)
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
     """Shared memory of the block, registers of a consumer thread, and warpgroups that would have no rows."""
     shape = shape_of(problem, config)
-    assert arch.limits is not None
-    if shape.smem_bytes > arch.limits.smem_bytes_per_block:
-        return f"needs {shape.smem_bytes} bytes of shared memory of {arch.limits.smem_bytes_per_block}"
+    if too_much := too_large(shape.smem_bytes, arch):
+        return too_much
     built = (shape.head_dim, shape.warpgroups, int(shape.q_in_registers))
     most = SPILLS.most(problem, *built)
     if shape.tile_keys > most:
