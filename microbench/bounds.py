@@ -1,16 +1,21 @@
 """A value against what physics allows: the one rule that our own rows and published figures meet alike."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from microbench.machine.arch import Machine
+from microbench.machine.arch import Limits, Machine
 from microbench.point import Point
 from microbench.probe import Metric, Probe, SassContract, breaks
 
 SLOT_LANES = 128  # four schedulers, a warp each
 MOST_OVERHEAD = 0.01
 LOOP_LIMITED = f"loop overhead above {MOST_OVERHEAD:.0%} of the issue slots"
+
+
+def limit(pick: Callable[[Limits], float]) -> Callable[[Machine, Point], float | None]:
+    """A bound that the architecture's limits give; None for a machine without them."""
+    return lambda machine, _: pick(machine.arch.limits) if machine.arch.limits else None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Literal
 
-from microbench.machine.arch import Limits, Machine
+from microbench.bounds import limit
+from microbench.machine.arch import Machine
 from microbench.machine.tensor import SPARSE, tensor_flops_per_clk
 from microbench.point import Point
 from microbench.probe import Bound, Metric
@@ -27,9 +28,9 @@ def unmeasured(fact: Fact | Rejected) -> Metric | None:
     """The metric of a fact about nothing that we measure, in the fact's unit; None where no document limits it."""
     name = fact.quantity
     if re.match(r"(instr|dpx)_latency_", name) and fact.unit == "cycles":
-        return _metric(fact, "no dependent result is ready sooner", "lower", _limit(lambda sm: sm.alu_latency_cycles))
+        return _metric(fact, "no dependent result is ready sooner", "lower", limit(lambda sm: sm.alu_latency_cycles))
     if name.startswith("dpx_throughput_"):
-        return _metric(fact, "lanes of the integer pipe", "upper", _limit(lambda sm: sm.int32_lanes))
+        return _metric(fact, "lanes of the integer pipe", "upper", limit(lambda sm: sm.int32_lanes))
     product, gemm = _PRODUCT.search(name), re.match(r"gemm_([a-z]+\d+)_tflops", name)
     if gemm:
         # One of f16 may accumulate in f16.
@@ -45,13 +46,9 @@ def unmeasured(fact: Fact | Rejected) -> Metric | None:
 Limit = Callable[[Machine, Point], float | None]
 
 
-def _metric(fact: Fact | Rejected, why: str, side: Literal["lower", "upper"], limit: Limit) -> Metric:
-    bound = Bound(why, lower=limit) if side == "lower" else Bound(why, upper=limit)
+def _metric(fact: Fact | Rejected, why: str, side: Literal["lower", "upper"], end: Limit) -> Metric:
+    bound = Bound(why, lower=end) if side == "lower" else Bound(why, upper=end)
     return Metric(fact.quantity, fact.unit, bound)
-
-
-def _limit(pick: Callable[[Limits], float]) -> Limit:
-    return lambda machine, _: pick(machine.arch.limits) if machine.arch.limits else None
 
 
 def _latency(fact: Fact | Rejected, flops: float, operand: str, accumulator: str) -> Metric:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from microbench.bounds import limit
 from microbench.machine.arch import CUDA, Limits, Machine
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point, Reducer
@@ -40,13 +41,6 @@ def loop(
 ) -> SassContract:
     """A timed loop of exactly these ops, its counter, and what else the overhead names."""
     return SassContract(ops, "loop", distance, overhead, clocks)
-
-
-def limit(pick: Callable[[Limits], float]) -> Callable[[Machine, Point], float | None]:
-    def at_machine(machine: Machine, _: Point) -> float | None:
-        return pick(machine.arch.limits) if machine.arch.limits else None
-
-    return at_machine
 
 
 Cycles = Callable[[Machine, Point], float | None]
@@ -136,13 +130,7 @@ def chain_throughput(
         inputs, out = bench.array(operands()), bench.empty(4 * threads * sms)
 
         def expected(count: int) -> Expected:
-            x, a, b = operands()
-
-            def values() -> NDArray[np.float32]:
-                chains = [chained(step, x + a * np.float32(i), a, b, count * per_trip // ilp) for i in range(ilp)]
-                return np.tile(np.sum(chains, axis=0, dtype=np.float32), sms * warps)
-
-            return Expected(out, values, CHAINED_WITHIN)
+            return Expected(out, lambda: summed(step, ilp, count * per_trip // ilp, sms * warps), CHAINED_WITHIN)
 
         short, long = (
             Launch(kernel, sms, threads, (inputs, np.int32(n), out), expects=(expected(n),)) for n in (trips, 2 * trips)
@@ -170,6 +158,13 @@ def operands() -> NDArray[np.float32]:
     rng = np.random.default_rng(7)
     rows = np.stack([rng.uniform(0.5, 1.5, 32), rng.uniform(0.9, 0.99, 32), rng.uniform(0.01, 0.1, 32)])
     return rows.astype(np.float32)
+
+
+def summed(step: Step, chains: int, count: int, warps: int) -> NDArray[np.float32]:
+    """What every thread of chain_throughput leaves: the sum of its chains, each so many steps on."""
+    x, a, b = operands()
+    ends = [chained(step, x + a * np.float32(i), a, b, count) for i in range(chains)]
+    return np.tile(np.sum(ends, axis=0, dtype=np.float32), warps)
 
 
 def chained(step: Step, x: NDArray[Any], a: NDArray[Any], b: NDArray[Any], count: int) -> NDArray[np.float32]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from microbench.device.protocol import Kernel
 from microbench.machine.arch import Machine
 from microbench.machine.tensor import tensor_flops_per_clk
 from microbench.measure.launch import Bench, Expected, Launch
@@ -70,6 +71,23 @@ def wgmma_operands(inputs: str, warpgroups: int, n: int) -> tuple[Bits, Bits]:
 def wgmma_smem_bytes(warpgroups: int, n: int) -> int:
     """Both tiles, and what aligning them to 1024 bytes may take."""
     return 2 * ROW_ELEMENTS * (A_ROWS * warpgroups + n) + 1024
+
+
+def mma_launches(bench: Bench, kernel: Kernel, inputs: str, warps: int, chains: int) -> Callable[[int], Launch]:
+    """A launch of mma_loop on bf16 by its trips: one block of so many warps on every SM."""
+    threads, blocks = 32 * warps, bench.machine.sm_count
+    operands, out = bench.array(mma_operands("bf16", inputs, threads, chains)), bench.empty(4 * threads * blocks)
+    expects = (nothing_left(out, threads * blocks),)
+    return lambda trips: Launch(kernel, blocks, threads, (operands, np.int32(trips), out), expects=expects)
+
+
+def wgmma_launches(bench: Bench, kernel: Kernel, inputs: str, warpgroups: int, n: int) -> Callable[[int], Launch]:
+    """A launch of wgmma_loop by its trips: one block of so many warpgroups on every SM."""
+    threads, blocks, smem = 128 * warpgroups, bench.machine.sm_count, wgmma_smem_bytes(warpgroups, n)
+    a, b = map(bench.array, wgmma_operands(inputs, warpgroups, n))
+    out = bench.empty(4 * threads * blocks)
+    expects = (nothing_left(out, threads * blocks),)
+    return lambda trips: Launch(kernel, blocks, threads, (a, b, np.int32(trips), out), smem, expects)
 
 
 def rates(

@@ -10,9 +10,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from microbench.bounds import limit
 from microbench.machine.arch import KIB, Limits
 from microbench.probe import Axis, Bound, Metric, OpCount, Overhead, SassContract
-from microbench.shapes.chain import COUNT, FILLER, limit, loop
+from microbench.shapes.chain import COUNT, FILLER, loop
 
 LOAD_BYTES = 16
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from microbench.bounds import limit
 from microbench.device.protocol import Kernel
 from microbench.errors import DeviceError
 from microbench.machine.arch import CUDA
@@ -19,7 +20,7 @@ from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point
 from microbench.probe import Axis, Bound, Build, Constant, Metric, Probe, Sample
 from microbench.results.curves import at
-from microbench.shapes.chain import limit, straight
+from microbench.shapes.chain import straight
 
 CHAIN = 64
 REPEATS = 20

@@ -13,7 +13,7 @@ from microbench.measure.launch import WARP, Bench, Expected, Launch
 from microbench.point import Point
 from microbench.probe import Bound, Build, Constant, Metric, OpCount, Probe, Sample
 from microbench.results.curves import at
-from microbench.shapes.chain import CHAINED_WITHIN, chained, loop, operands
+from microbench.shapes.chain import CHAINED_WITHIN, loop, operands, summed
 
 WARPS, ILP, PER_TRIP, TRIPS, REPEATS = 8, 4, 256, 256, 9
 THREADS = 32 * WARPS
@@ -34,10 +34,7 @@ def run(bench: Bench, point: Point) -> list[Sample]:
 
     def launch(count: int) -> Launch:
         def values() -> NDArray[np.float32]:
-            x, a, b = operands()
-            steps = count * PER_TRIP // ILP
-            chains = [chained(lambda x, a, b: x * a + b, x + a * np.float32(i), a, b, steps) for i in range(ILP)]
-            return np.tile(np.sum(chains, axis=0, dtype=np.float32), blocks * WARPS)
+            return summed(lambda x, a, b: x * a + b, ILP, count * PER_TRIP // ILP, blocks * WARPS)
 
         args = (inputs, np.int32(count), out, sms)
         return Launch(kernel, blocks, THREADS, args, expects=(Expected(out, values, CHAINED_WITHIN),))

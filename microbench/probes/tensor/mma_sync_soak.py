@@ -1,14 +1,12 @@
 """mma.sync for five seconds at a time: what the power limit leaves of it, and the watts and heat of each second."""
 
-import numpy as np
-
 from microbench.machine.arch import with_feature
 from microbench.machine.tensor import tensor_flops_per_clk
-from microbench.measure.launch import Bench, Launch
+from microbench.measure.launch import Bench
 from microbench.point import Point
 from microbench.probe import Build, OpCount, Probe, Sample
 from microbench.shapes.chain import COUNTER, loop
-from microbench.shapes.matrix import HMMA_FILLER, PER_TRIP, K, mma_operands, nothing_left, tensor_cycles
+from microbench.shapes.matrix import HMMA_FILLER, PER_TRIP, K, mma_launches, tensor_cycles
 from microbench.shapes.soak import CAMPAIGNS, INPUTS, soak_constants, soak_metrics, soaked
 
 FLOPS = 2 * 16 * 8 * K
@@ -24,15 +22,9 @@ def builds(_: Point) -> tuple[Build, ...]:
 
 def run(bench: Bench, point: Point) -> list[Sample]:
     (kernel,) = bench.kernels(point)
-    sms, rate = bench.machine.sm_count, tensor_flops_per_clk(bench.machine)
+    rate = tensor_flops_per_clk(bench.machine)
     assert rate is not None
-    operands = bench.array(mma_operands("bf16", point["inputs"], THREADS, ILP))
-    out = bench.empty(4 * THREADS * sms)
-
-    def launch(trips: int) -> Launch:
-        expects = (nothing_left(out, THREADS * sms),)
-        return Launch(kernel, sms, THREADS, (operands, np.int32(trips), out), expects=expects)
-
+    launch = mma_launches(bench, kernel, point["inputs"], WARPS, ILP)
     return soaked(bench, launch, float(WARPS * PER_TRIP * FLOPS), rate)
 
 

@@ -6,11 +6,9 @@ other two are the instruction's own: they stay with f16 sums (half as many regis
 and tf32, and m16n8k8 takes 4.0 = 2 + 2 (data/experiments, mma_sync_cycles).
 """
 
-import numpy as np
-
 from microbench.machine.arch import with_feature
 from microbench.machine.tensor import tensor_flops_per_clk
-from microbench.measure.launch import Bench, Launch
+from microbench.measure.launch import Bench
 from microbench.point import Point
 from microbench.probe import Axis, Build, Constant, OpCount, Probe, Sample
 from microbench.results.curves import at, peak
@@ -20,8 +18,7 @@ from microbench.shapes.matrix import (
     INPUTS,
     PER_TRIP,
     K,
-    mma_operands,
-    nothing_left,
+    mma_launches,
     rate_metrics,
     rates,
     tensor_cycles,
@@ -43,19 +40,11 @@ def builds(point: Point) -> tuple[Build, ...]:
 
 def run(bench: Bench, point: Point) -> list[Sample]:
     (kernel,) = bench.kernels(point)
-    sms, warps, ilp = bench.machine.sm_count, point["warps"], point["ilp"]
-    threads = 32 * warps
-    operands = bench.array(mma_operands("bf16", point["inputs"], threads, ilp))
-    out = bench.empty(4 * threads * sms)
-    flops_a_trip = float(warps * PER_TRIP * FLOPS)
+    launch = mma_launches(bench, kernel, point["inputs"], point["warps"], point["ilp"])
+    flops_a_trip = float(point["warps"] * PER_TRIP * FLOPS)
     rate = tensor_flops_per_clk(bench.machine)
     assert rate is not None
     trips = round(CYCLES_A_LAUNCH * rate / flops_a_trip / 4)
-
-    def launch(n: int) -> Launch:
-        expects = (nothing_left(out, threads * sms),)
-        return Launch(kernel, sms, threads, (operands, np.int32(n), out), expects=expects)
-
     return rates(bench, launch, trips, flops_a_trip, loaded(point))
 
 

@@ -1,13 +1,11 @@
 """wgmma for five seconds at a time: what the power limit leaves of it, and the watts and heat of each second."""
 
-import numpy as np
-
 from microbench.machine.arch import with_feature
 from microbench.machine.tensor import tensor_flops_per_clk
-from microbench.measure.launch import Bench, Launch
+from microbench.measure.launch import Bench
 from microbench.point import Point
 from microbench.probe import Build, Probe, Sample
-from microbench.shapes.matrix import PER_TRIP, nothing_left, wgmma_operands, wgmma_smem_bytes
+from microbench.shapes.matrix import PER_TRIP, wgmma_launches
 from microbench.shapes.soak import CAMPAIGNS, INPUTS, soak_constants, soak_metrics, soaked
 from microbench.shapes.wgmma import contract, flops, least_cycles
 
@@ -24,16 +22,9 @@ def builds(_: Point) -> tuple[Build, ...]:
 
 def run(bench: Bench, point: Point) -> list[Sample]:
     (kernel,) = bench.kernels(point)
-    sms, warpgroups, rate = bench.machine.sm_count, WARPGROUPS[point["inputs"]], tensor_flops_per_clk(bench.machine)
+    warpgroups, rate = WARPGROUPS[point["inputs"]], tensor_flops_per_clk(bench.machine)
     assert rate is not None
-    a, b = map(bench.array, wgmma_operands(point["inputs"], warpgroups, N))
-    threads, smem = 128 * warpgroups, wgmma_smem_bytes(warpgroups, N)
-    out = bench.empty(4 * threads * sms)
-
-    def launch(trips: int) -> Launch:
-        expects = (nothing_left(out, threads * sms),)
-        return Launch(kernel, sms, threads, (a, b, np.int32(trips), out), smem, expects)
-
+    launch = wgmma_launches(bench, kernel, point["inputs"], warpgroups, N)
     return soaked(bench, launch, warpgroups * PER_TRIP * flops(SHAPE), rate)
 
 

@@ -4,21 +4,17 @@ Nothing is loaded: operands stay in shared memory or registers, so this is above
 rate per clock does not depend on the data; the rate per second does, through the power limit: zeros flatter.
 """
 
-import numpy as np
-
 from microbench.machine.arch import with_feature
-from microbench.measure.launch import Bench, Launch
+from microbench.measure.launch import Bench
 from microbench.point import Point, Value
 from microbench.probe import Axis, Build, Constant, Probe, Sample
 from microbench.results.curves import at, peak
 from microbench.shapes.matrix import (
     INPUTS,
     PER_TRIP,
-    nothing_left,
     rate_metrics,
     rates,
-    wgmma_operands,
-    wgmma_smem_bytes,
+    wgmma_launches,
 )
 from microbench.shapes.wgmma import NAMED, OPERANDS, contract, flops, least_cycles
 
@@ -41,18 +37,11 @@ def builds(point: Point) -> tuple[Build, ...]:
 def run(bench: Bench, point: Point) -> list[Sample]:
     """Every SM multiplies, its warpgroups side by side."""
     (kernel,) = bench.kernels(point)
-    sms, warpgroups, n = bench.machine.sm_count, point["warpgroups"], point["n"]
-    a, b = map(bench.array, wgmma_operands(point["inputs"], warpgroups, n))
-    out = bench.empty(4 * 128 * warpgroups * sms)
+    warpgroups = point["warpgroups"]
+    launch = wgmma_launches(bench, kernel, point["inputs"], warpgroups, point["n"])
     cycles_each = least_cycles(bench.machine, point)
     assert cycles_each is not None
     trips = round(CYCLES_A_LAUNCH / (cycles_each * warpgroups * PER_TRIP))
-
-    def launch(count: int) -> Launch:
-        smem = wgmma_smem_bytes(warpgroups, n)
-        expects = (nothing_left(out, 128 * warpgroups * sms),)
-        return Launch(kernel, sms, 128 * warpgroups, (a, b, np.int32(count), out), smem, expects)
-
     return rates(bench, launch, trips, warpgroups * PER_TRIP * flops(point), loaded(point))
 
 
