@@ -8,7 +8,7 @@ from microbench import files
 from microbench.errors import DataError, UnknownGpu
 from microbench.machine.arch import HOST
 from microbench.probe import Axis, Bound, Constant, Metric, Probe
-from microbench.results import derive
+from microbench.results import derive, record
 from microbench.results.curves import at, knee, peak
 from microbench.results.profile import Profile
 from microbench.results.record import Environment, Finished, Record, Run
@@ -173,3 +173,25 @@ def test_a_constant_in_doubt_is_taken_from_the_best_run_where_it_is_not():
 
     quiet, newer, quick = run("a", 10.0), run("b", 9.0, "busy"), run("c", 11.0, quick=True)
     assert taken(quiet, newer, quick) == ("a",) and taken(newer, quick) == ("c",) and taken(newer) == ("b",)
+
+
+def test_runs_before_a_probe_measured_something_else_stand_apart_from_later_ones():
+    ids = ("20260101T0", "20260201T0", "20260301T0")
+    runs = [a_run(*sweep(), run_id=run_id, sources_sha256="the same") for run_id in ids]
+
+    def taken(since: str) -> tuple[str, ...]:
+        found = probe_of(RATE, *BOTH, axes=PROBE.axes, since=since)
+        return derive.reduce_runs(runs, [found]).profile["first_per_s"].runs
+
+    assert taken("") == ids and taken("202602") == ids[1:]
+    assert taken("202604") == ids, "older ones together, where there is no newer"
+
+
+def test_a_boards_profile_reads_the_runs_of_that_board_alone(data, monkeypatch):
+    for board in ("a" * 16, "b" * 16):
+        told = ENVIRONMENT.model_copy(update={"gpu": "gpu", "uuid_sha256": board})
+        files.append(data / "runs" / "gpu" / f"{board}.jsonl", told)
+    read = []
+    monkeypatch.setattr(record, "read", lambda file, *_: read.append(file.stem) or a_run(row(1.0)))
+    record.read_all("gpu", board="a" * 8)
+    assert read == ["a" * 16]
