@@ -102,9 +102,9 @@ class CudaBench:
 
     def empty(self, nbytes: int, aligned_to: int = 8) -> Any:
         """Uninitialised device memory, 8-byte elements, from a multiple of `aligned_to` bytes on."""
-        words = math.ceil(nbytes / 8)
-        whole = self.arrays.empty(words + aligned_to // 8 - 1, np.uint64)
-        skipped = -whole.data.ptr % aligned_to // 8
+        words, spare = math.ceil(nbytes / 8), aligned_to // 8 - 1
+        whole = self.arrays.empty(words + spare, np.uint64)
+        skipped = -whole.data.ptr % aligned_to // 8 if spare else 0
         return whole[skipped : skipped + words]
 
     def inputs(self, kind: str, count: int, dtype: Any = np.float32) -> Any:

@@ -183,6 +183,7 @@ def test_a_gpu_without_attention_kernels_needs_no_torch(
 ) -> None:
     gpu[:] = [TURING]
     script(monkeypatch, right)
+    monkeypatch.setattr(verifying, "tuned", lambda _: ())
     monkeypatch.setattr(verifying, "find_spec", lambda name: None if name == "torch" else object())
     code, out, err = call(capsys, "--quick")
     assert code == 0 and "ffma_latency" in out and "wgmma_latency" not in out
