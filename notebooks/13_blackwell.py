@@ -57,7 +57,12 @@ dissection_tables.under_way(gpu)
 
 # %%
 dissection_tables.further(
-    gpu, "latency_l2_hit_ns", "latency_l2_64mib_cycles", "latency_dram_tlb_miss_cycles", "latency_die_to_die_cycles"
+    gpu,
+    "latency_l2_hit_ns",
+    "latency_l2_hit_median_cycles",
+    "latency_l2_64mib_cycles",
+    "latency_dram_tlb_miss_cycles",
+    "latency_die_to_die_cycles",
 )
 
 # %% [markdown]
