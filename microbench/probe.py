@@ -186,6 +186,7 @@ class Constant:
     reduce: Reducer
     method: str = ""  # '' is the primary method
     unit: str = ""  # the metric's own where empty; a knee is in the axis' unit
+    quick: bool = True  # False where the points of a quick run do not give it
 
 
 @dataclass(frozen=True)

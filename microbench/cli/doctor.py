@@ -1,8 +1,8 @@
 """`doctor`: is this GPU healthy? A quick run of this board against the shipped reference of its kind."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -14,15 +14,14 @@ from microbench.console import Json
 from microbench.console.progress import say
 from microbench.console.si import counted
 from microbench.errors import EnvironmentLacks, InputError, SmscopeError, UnknownGpu
-from microbench.health.findings import findings, of_data_sheet, slow_sms
+from microbench.health.expected import by_the_same_instrument, expected
+from microbench.health.findings import findings, judged, nominal_clock, of_data_sheet, slow_sms
 from microbench.health.reference import Reference, reference_of
-from microbench.health.state import Finding, of_state
+from microbench.health.state import Finding, of_run, of_state
 from microbench.machine import nvml
-from microbench.probe import Probe
 from microbench.probes import discover
 from microbench.results import derive, record
 from microbench.results.profile import Profile
-from microbench.results.profile_constant import ProfileConstant
 from microbench.results.record import QUICK_CAMPAIGNS, Run
 
 
@@ -34,6 +33,7 @@ class Examined:
     profile: Profile
     reference: Reference | None
     findings: tuple[Finding, ...]
+    changed: tuple[str, ...] = ()  # probes that measure something else since the reference was measured
     lacking: str = ""  # why there is no reference
 
     @property
@@ -77,45 +77,19 @@ def examine(run: Run, state: nvml.State | None = None, uuid_sha256: str | None =
     found = list(of_state(state or nvml.State(ecc=told.ecc)))
     if uuid_sha256 and told.uuid_sha256 and uuid_sha256 != told.uuid_sha256:
         found.append(Finding("board", f"the run is of board {told.board}, and this one is {nvml.board(uuid_sha256)}."))
-    found += slow_sms(run)
+    found += [*of_run(run), *slow_sms(run)]
     try:
-        reference = _by_the_same_instrument(reference_of(told), told.run_id, probes)
+        whole = reference_of(told)
     except UnknownGpu as error:
-        found += of_data_sheet(derived.profile, told.dram_bytes_per_s)
-        return Examined(run, derived.profile, None, tuple(found), str(error))
-    found += findings(derived.profile, reference, _expected(run, reference, probes))
-    if not reference.same_kind:
-        found += of_data_sheet(derived.profile, told.dram_bytes_per_s)
-    return Examined(run, derived.profile, reference, tuple(found))
-
-
-def _by_the_same_instrument(reference: Reference, run_id: str, probes: Sequence[Probe]) -> Reference:
-    """Without the constants of probes that measured something else at the time of one of the two."""
-    since = {probe.name: probe.since for probe in probes}
-
-    def comparable(constant: ProfileConstant) -> bool:
-        begin = since.get(constant.probe, "")
-        return (max(constant.runs, default="") >= begin) == (run_id >= begin)
-
-    kept = tuple(filter(comparable, reference.profile.constants))
-    return replace(reference, profile=reference.profile.model_copy(update={"constants": kept}))
-
-
-def _expected(run: Run, reference: Reference, probes: Sequence[Probe]) -> list[str]:
-    """The constants that a run of these probes gives on a board of the reference's kind.
-
-    A probe that came later is in no older run. A quick run has no soak, and leaves points out, and with them some
-    constants: of it those of probes that failed at some point.
-    """
-    told = run.environment
-    known = set(told.probes) or {row.probe for row in run.records}
-    asked = {probe.name for probe in probes if probe.name in (told.only or known)}
-    if told.quick:
-        asked -= {probe.name for probe in probes if probe.campaigns is not None}
-        failed = {row.probe for row in run.records if row.status == "failed" and row.method != "numba"}
-        asked -= {row.probe for row in run.records} - failed
-    wanted = (each for each in reference.profile.constants if each.method != "numba" and each.probe in asked)
-    return [each.name for each in wanted] if reference.same_kind else []
+        found += [*nominal_clock(derived.profile), *of_data_sheet(derived.profile, told.dram_bytes_per_s)]
+        return Examined(run, derived.profile, None, tuple(found), lacking=str(error))
+    reference = by_the_same_instrument(whole, told.run_id, probes)
+    found += findings(derived.profile, reference, expected(run, whole, probes))
+    named = {finding.about for finding in found}
+    sheet = of_data_sheet(derived.profile, told.dram_bytes_per_s, reference)
+    found += [each for each in sheet if each.about not in named]
+    changed = sorted({each.probe for each in whole.profile.constants if each.name not in reference.profile})
+    return Examined(run, derived.profile, reference, tuple(found), tuple(changed))
 
 
 def _gpu(where: str | None) -> nvml.Gpu:
@@ -149,10 +123,15 @@ def _lines(examined: Examined) -> Iterator[str]:
     else:
         yield f"Held against {reference.told}."
     yield from (f"  off: {finding}" for finding in examined.findings)
-    judged = len(examined.profile.constants)
+    if examined.changed:
+        names = ", ".join(examined.changed)
+        yield f"Measured otherwise than the reference, and held against data sheets alone: {names}."
+    count = judged(examined.profile, reference)
     if examined.findings:
-        yield f"{counted(len(examined.findings), 'finding')}, in {counted(judged, 'constant')}."
+        yield f"{counted(len(examined.findings), 'finding')}; {counted(count, 'constant')} judged."
+    elif count:
+        yield f"Healthy: nothing is off in {counted(count, 'constant')} that {'was' if count == 1 else 'were'} judged."
     else:
-        yield f"Healthy: nothing is off in {counted(judged, 'constant')}."
+        yield "Nothing is off, and there is nothing to judge its constants by."
     whole = f"; `{paths.typed('bench')}` measures all of it, in minutes" if examined.run.environment.quick else ""
     yield f"Run: {console.near(examined.run.path)}{whole}."

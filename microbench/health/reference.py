@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from microbench.errors import DataError, UnknownGpu
+from microbench.errors import UnknownGpu
 from microbench.results.profile import Profile, advising
 from microbench.results.record import Environment
 
@@ -22,7 +22,7 @@ def reference_of(told: Environment) -> Reference:
         kind = Profile.load(told.gpu)
         if kind.board is None or kind.board != told.board:
             return Reference(kind, f"the reference of {kind.gpu} ({_boards(kind)})")
-    except (UnknownGpu, DataError):
+    except UnknownGpu:
         pass
     like = [each for each in advising() if each.arch == told.arch and each.gpu != told.gpu]
     if not like:

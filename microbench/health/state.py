@@ -1,12 +1,16 @@
 """What a board says of itself, and which of it is a finding: memory errors, a narrow link, a clock held back."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from microbench.machine.nvml import State
+from microbench.results.record import Run
 
 # Idle boards lower their link's generation to save power, never its width.
 HOT_C = 85.0
+# What no healthy board meets; a power cap every one does under load.
+HELD_BACK = {f"throttled:{reason}" for reason in ("hw-slowdown", "sw-thermal", "hw-thermal", "hw-power-brake")}
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,18 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.about}: {self.text}"
+
+
+def of_run(run: Run) -> Iterator[Finding]:
+    """What the rows say of the board beside their numbers, and lines of which nobody knows what they said."""
+    if run.problems:
+        yield Finding("file", f"{len(run.problems)} of its lines cannot be read; the first: {run.problems[0]}")
+    held = Counter(flag for row in run.records for flag in row.flags if flag in HELD_BACK)
+    for flag, count in held.most_common():
+        yield Finding("clock", f"NVML said {flag} of {count} rows of {len(run.records)} while they were measured.")
+    heat = [row.value for row in run.records if row.metric == "temperature_c" and row.value is not None]
+    if heat and max(heat) >= HOT_C:
+        yield Finding("temperature", f"{max(heat):.0f} °C under load; look at its cooling.")
 
 
 def of_state(state: State) -> Iterator[Finding]:

@@ -31,4 +31,4 @@ def spread(reference: ProfileConstant) -> float:
 
 def less_is_better(constant: ProfileConstant) -> bool:
     """True of what is waited for, false of rates and sizes."""
-    return constant.unit.startswith("cycles") or constant.unit in ("ns", "us", "s")
+    return constant.unit.startswith("cycles") or constant.unit in ("ns", "us", "s", "W", "°C")

@@ -54,8 +54,8 @@ class Environment(Frozen):
     name: str
     arch: str
     compute_capability: tuple[int, int]
-    sm_count: int
-    clock_hz: float | None = None
+    sm_count: int = Field(gt=0)
+    clock_hz: float | None = Field(None, gt=0)
     dram_bytes_per_s: float | None = None
     dram_bytes: int
     l2_bytes: int | None = None
@@ -237,6 +237,9 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | None, str | None]
             row = json.loads(line)
         except json.JSONDecodeError as error:
             yield number, None, f"not valid JSON ({error.msg} at column {error.colno})"
+            continue
+        except (RecursionError, ValueError) as error:  # brackets without end, a number of 5000 digits
+            yield number, None, f"not readable JSON ({error})"
             continue
         yield (number, row, None) if isinstance(row, dict) else (number, None, "not a JSON object")
 

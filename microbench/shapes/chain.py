@@ -116,6 +116,7 @@ def chain_throughput(
     step: Step,
     per_trip: int = 64,
     archs: tuple[str, ...] = CUDA,
+    since: str = "",
 ) -> Probe:
     """Results per clock and SM of one operation, over warps per SM and independent chains a warp."""
 
@@ -150,6 +151,7 @@ def chain_throughput(
         builds=builds,
         run=run,
         constants=(Constant(f"{constant}_per_clk_sm", "results_per_clk_sm", peak("warps", ilp=4)),),
+        since=since,
     )
 
 

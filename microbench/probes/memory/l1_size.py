@@ -31,7 +31,13 @@ PROBE = Probe(
     twin=TWIN,
     since="20261123T133",  # rings that begin at a multiple of 256 KiB
     constants=tuple(
-        Constant(f"{name}_bytes", "latency_cycles", knee(0, "footprint_bytes", block_threads=threads), unit="bytes")
+        Constant(
+            f"{name}_bytes",
+            "latency_cycles",
+            knee(0, "footprint_bytes", block_threads=threads),
+            unit="bytes",
+            quick=threads == 1024,
+        )
         for name, threads in (("l1_size", 1024), ("l1_size_small_blocks", 32))
     ),
 )

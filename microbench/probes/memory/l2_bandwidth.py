@@ -126,7 +126,10 @@ PROBE = Probe(
         Constant("l2_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", peak("bytes_in_flight", **SCATTERED)),
         Constant("l2_bandwidth_bytes_per_clk_sm", "bandwidth_bytes_per_clk_sm", peak("bytes_in_flight", **SCATTERED)),
         Constant(
-            "l2_coalesced_bandwidth_bytes_per_clk_sm", "bandwidth_bytes_per_clk_sm", peak("bytes_in_flight", **SHARED)
+            "l2_coalesced_bandwidth_bytes_per_clk_sm",
+            "bandwidth_bytes_per_clk_sm",
+            peak("bytes_in_flight", **SHARED),
+            quick=False,
         ),
     ),
 )
