@@ -21,7 +21,7 @@ READY = $(if $(OLD),$(error PYTHON=$(PYTHON) is no Python 3.11 or newer; name on
 endif
 
 DEVICE := $(if $(filter host,$(LANE)),--device host)
-KERNELS = $(shell find microbench attention -name '*.cu' -o -name '*.cuh' -o -name '*.hpp' -o -name '*.cpp')
+KERNELS = $(shell find microbench attention notebooks -name '*.cu' -o -name '*.cuh' -o -name '*.hpp' -o -name '*.cpp')
 # A file's tests stay in one process, for what they share; each process takes 10 s and half a gigabyte to begin.
 CORES := --numprocesses auto --maxprocesses 16 --dist loadfile
 UV = $(or $(shell command -v uv),.venv-uv/bin/uv)
