@@ -55,15 +55,15 @@ def doctor(
     Exit code 0 where nothing is off, 1 where something is, 2 where it could not be looked at.
     """
     try:
-        gpu = _gpu(where) if run is None else None
-        measured = record.read(run) if run is not None else _measured(where)
-        examined = examine(measured, nvml.state(gpu) if gpu else None, nvml.facts(gpu).uuid_sha256 if gpu else None)
+        examined = examine(record.read(run)) if run is not None else examine_here(where)
     except SmscopeError as error:
         print(error, file=sys.stderr)
         raise typer.Exit(2) from None
     told = [asdict(finding) for finding in examined.findings]
     reference = examined.reference.told if examined.reference else None
-    console.show(json, {"gpu": measured.environment.gpu, "reference": reference, "findings": told}, *_lines(examined))
+    console.show(
+        json, {"gpu": examined.run.environment.gpu, "reference": reference, "findings": told}, *_lines(examined)
+    )
     if examined.findings:
         raise typer.Exit(1)
 
@@ -87,6 +87,13 @@ def examine(run: Run, state: nvml.State | None = None, uuid_sha256: str | None =
     if not reference.same_kind:
         found += of_data_sheet(derived.profile, told.dram_bytes_per_s)
     return Examined(run, derived.profile, reference, tuple(found))
+
+
+def examine_here(where: str | None) -> Examined:
+    """Measure a GPU of this machine for half a minute, and judge it. Raises EnvironmentLacks where it is not there."""
+    gpu = _gpu(where)
+    measured = _measured(where)
+    return examine(measured, nvml.state(gpu), nvml.facts(gpu).uuid_sha256)
 
 
 def _by_the_same_instrument(reference: Reference, run_id: str, probes: Sequence[Probe]) -> Reference:

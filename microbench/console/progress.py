@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol
 
 from rich.console import Console
@@ -24,6 +25,9 @@ class _Bar:
     def __init__(self, bar: Progress, total: int) -> None:
         self._bar = bar
         self._id = bar.add_task("", total=total)
+
+    def remove(self) -> None:
+        self._bar.remove_task(self._id)
 
     def doing(self, stage: str, what: str) -> None:
         self._bar.update(self._id, description=f"{stage}  {what}")
@@ -53,16 +57,30 @@ class _Lines:
         print(line, file=sys.stderr, flush=True)
 
 
+_shown: ContextVar[Progress | None] = ContextVar("_shown", default=None)
+
+
 @contextmanager
 def watching(total: int) -> Iterator[Watcher]:
-    """A watcher for `total` pieces of work, fit for where stderr goes."""
+    """A watcher for `total` pieces of work, fit for where stderr goes. Inside another one it is a second bar below."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _Lines(total)
         return
+    if (around := _shown.get()) is not None:
+        below = _Bar(around, total)
+        try:
+            yield below
+        finally:
+            below.remove()
+        return
     columns = (TextColumn("{task.description:<44}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console) as bar:
-        yield _Bar(bar, total)
+        token = _shown.set(bar)
+        try:
+            yield _Bar(bar, total)
+        finally:
+            _shown.reset(token)
 
 
 def say(line: str) -> None:
