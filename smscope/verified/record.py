@@ -109,9 +109,14 @@ def folder_of(gpu: str) -> Path:
     return paths.writable_data() / "verification" / gpu
 
 
+def file_of(record: Record) -> Path:
+    """Where a run lies."""
+    return folder_of(record.who.gpu) / f"{record.run_id}.json"
+
+
 def write(record: Record) -> Path:
     """Put the file in place of its predecessor, whole or not at all. Raises DataError."""
-    file = folder_of(record.who.gpu) / f"{record.run_id}.json"
+    file = file_of(record)
     try:
         put(file, record.model_dump_json(indent=1, exclude_none=True) + "\n")
     except OSError as error:

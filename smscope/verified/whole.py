@@ -58,9 +58,12 @@ def verify(asked: Asked, call: Call) -> None:
         if begun.said:
             say(begun.said)
         often = usual([*earlier, *shipped(asked.gpu.slug)], who)
-        ended = go_on(begun.record, parts(asked, host), gaps, within, often, _keep)
-        file = record.write(ended.record)
-        _put_page(ended.record, file)
+        try:
+            ended = go_on(begun.record, parts(asked, host), gaps, within, often, _keep)
+        except KeyboardInterrupt:
+            say(f"Interrupted; every part that was done is kept, and `{call.again}` goes on.")
+            raise
+    file = record.file_of(ended.record)
     left = _left(ended, often, call)
     _say_all(ended, file, call)
     if left:
@@ -94,12 +97,9 @@ def _keep(so_far: Record, done: Done | None) -> None:
     """A line in the part's own file first: of a process that ends in between, the next call does the part again."""
     if done is not None and isinstance(done.result, OWN_FILES):
         results.append(done.result)
-    record.write(so_far)
-
-
-def _put_page(of: Record, file: Path) -> None:
+    file = record.write(so_far)
     try:
-        put(file.with_suffix(".md"), page(of, file))
+        put(file.with_suffix(".md"), page(so_far, file))
     except OSError as error:
         why = f"{error.strerror}; the file itself is kept"
         raise DataError(f"Could not write the page of {file.name}: {why}.") from error
