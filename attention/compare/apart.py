@@ -21,6 +21,7 @@ from microbench.verify.results import Failure, Result
 
 LENGTH = 4096  # of the grid's sequences, the middle one: every head dim and mask at it
 PEER = "peer/"
+LIMIT_S = 300.0  # of one cell: FlashAttention-4, cuDNN and ours compile what they have not met
 
 
 class PeersResult(Result):
@@ -63,7 +64,7 @@ def verify(cell: Cell, device: int, where: Mapping[str, Any]) -> PeersResult:
     Raises EnvironmentLacks where no kernel of ours serves the cell or a worker lacks torch, DeviceError where the
     process came to no end.
     """
-    ((_, answer),) = processes.answers([[cell]], partial(opened, device), lanes=1)
+    ((_, answer),) = processes.answers([[cell]], partial(opened, device), lanes=1, limit_s=LIMIT_S)
     if isinstance(answer, processes.Failed):
         raise DeviceError(f"{cell} could not be timed on {where['name']}: {answer.reason}.")
     own = [outcome for outcome in answer if not outcome.name.startswith(PEER)]

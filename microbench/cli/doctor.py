@@ -89,10 +89,13 @@ def examine(run: Run, state: nvml.State | None = None, uuid_sha256: str | None =
     return Examined(run, derived.profile, reference, tuple(found))
 
 
-def examine_here(where: str | None) -> Examined:
-    """Measure a GPU of this machine for half a minute, and judge it. Raises EnvironmentLacks where it is not there."""
+def examine_here(where: str | None, wait: bool = True) -> Examined:
+    """Measure a GPU of this machine for half a minute, and judge it; `wait` for another run that measures it.
+
+    Raises EnvironmentLacks where it is not there, BusyError where nobody waits.
+    """
     gpu = _gpu(where)
-    measured = _measured(where)
+    measured = _measured(where, wait)
     return examine(measured, nvml.state(gpu), nvml.facts(gpu).uuid_sha256)
 
 
@@ -137,10 +140,10 @@ def _gpu(where: str | None) -> nvml.Gpu:
     )
 
 
-def _measured(where: str | None) -> Run:
+def _measured(where: str | None, wait: bool) -> Run:
     found = device.choose(where or "cuda:0")
     say(f"Measuring {found.device} for half a minute: {found.why}.")
-    options = runner.Options(found.device, discover(), quick=True, campaigns=QUICK_CAMPAIGNS, fresh=True)
+    options = runner.Options(found.device, discover(), quick=True, campaigns=QUICK_CAMPAIGNS, fresh=True, wait=wait)
     return runner.run(options).run
 
 

@@ -27,9 +27,9 @@ class BoardResult(Result):
         return f"{counted(len(self.failures), 'finding')} in {counted(self.constants, 'constant')}, against {against}"
 
 
-def verify(device: str, where: Mapping[str, Any]) -> BoardResult:
+def verify(device: str, where: Mapping[str, Any], wait: bool = True) -> BoardResult:
     """Measure `device` ('cuda:N') for half a minute. `where` is results.where() of it. Raises SmscopeError."""
-    examined = doctor.examine_here(device)
+    examined = doctor.examine_here(device, wait)
     return BoardResult(
         **where,
         nvrtc=examined.run.environment.nvrtc or "",

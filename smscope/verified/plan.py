@@ -90,7 +90,7 @@ def _held(asked: Asked, work: Callable[[], AnyResult], locks: bool = False) -> A
 
 
 def _board(asked: Asked) -> AnyResult:
-    return board.verify(asked.device, asked.where())
+    return board.verify(asked.device, asked.where(), asked.wait)
 
 
 def _probe(asked: Asked, probe: Any) -> AnyResult:

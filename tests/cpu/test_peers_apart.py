@@ -16,7 +16,7 @@ from tests.cpu.verified_gpu import KERNEL, WHERE
 
 
 def verified(monkeypatch: pytest.MonkeyPatch, answer: Any) -> PeersResult:
-    monkeypatch.setattr(processes, "answers", lambda pieces, opens, lanes: [(pieces[0][0], answer)])
+    monkeypatch.setattr(processes, "answers", lambda pieces, opens, lanes, limit_s: [(pieces[0][0], answer)])
     return apart.verify(CELL, 0, WHERE)
 
 
@@ -55,6 +55,12 @@ def test_where_no_kernel_of_ours_serves_a_cell_nothing_was_refuted(monkeypatch: 
 def test_a_process_that_ends_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DeviceError, match=r"could not be timed on .*: its process ended with exit code 9\."):
         verified(monkeypatch, processes.Failed("its process ended with exit code 9"))
+
+
+def test_a_worker_of_a_machine_without_a_gpu_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(EnvironmentLacks, match=r"^This torch sees no NVIDIA GPU; install a CUDA build of it\.$"):
+        apart.verify(CELL, 0, WHERE)
 
 
 @pytest.mark.parametrize(("arch", "dtype"), [("sm70", "float16"), ("sm75", "float16"), ("sm80", "bfloat16")])

@@ -106,7 +106,7 @@ def test_what_silicon_refutes_is_the_exit_code_and_named_in_the_page(
     campaign(monkeypatch, wrong=[3])
     script(monkeypatch, lambda name: processes.Failed("it\nfell") if name == "ffma_latency" else right(name))
     odd = Failure(what="clock", reason="it ran at 900 MHz.")
-    monkeypatch.setattr(board, "verify", lambda device, where: healthy(where, odd))
+    monkeypatch.setattr(board, "verify", lambda device, where, wait: healthy(where, odd))
     code, _, err = call(capsys, "--quick")
     run, page = only()
     refuted = [part.key for part in run.parts if part.verdict == "refuted"]

@@ -59,7 +59,7 @@ def machine_with_a_gpu(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(room, "find_spec", lambda name: object())
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(candidates, "missing", lambda: ("FlashAttention-4",))
-    monkeypatch.setattr(board, "verify", lambda device, where: healthy(where))
+    monkeypatch.setattr(board, "verify", lambda device, where, wait: healthy(where))
     monkeypatch.setattr(apart, "verify", lambda cell, device, where: beside(cell, where))
     monkeypatch.setattr(toolchain, "compiler", lambda: "/a/g++")
     monkeypatch.setattr(toolchain, "runtime", lambda: Path("/a/library"))
