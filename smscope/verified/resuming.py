@@ -2,8 +2,10 @@
 
 import secrets
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from microbench.errors import DataError, DataWarning
 from smscope.verified.record import Record, Who, folder_of, read
@@ -29,9 +31,14 @@ class Begun:
 
 
 def kept(gpu: str) -> list[Record]:
-    """Every run of a GPU that can be read, the oldest first; a file that cannot be is named by a DataWarning."""
+    """Every run of a GPU on this machine, the oldest first."""
+    return readable(folder_of(gpu).glob("*.json"))
+
+
+def readable(files: Iterable[Path]) -> list[Record]:
+    """The runs in these files, by name; a file that cannot be read is named by a DataWarning."""
     found = []
-    for file in sorted(folder_of(gpu).glob("*.json")):
+    for file in sorted(files):
         try:
             found.append(read(file))
         except DataError as error:

@@ -87,10 +87,9 @@ def who_of(asked: Asked) -> Who:
 
 
 def shipped(but: str) -> list[Record]:
-    """The runs of other kinds of GPU: how long parts took there."""
-    folder = paths.SHIPPED / "verification"
-    gpus = sorted({file.parent.name for file in folder.glob("*/*.json")} - {but})
-    return [record.read(file) for gpu in gpus for file in sorted((folder / gpu).glob("*.json"))]
+    """The committed runs of every other kind of GPU: how long parts took there."""
+    files = (paths.SHIPPED / "verification").glob("*/*.json")
+    return resuming.readable(file for file in files if file.parent.name != but)
 
 
 def _keep(so_far: Record, done: Done | None) -> None:

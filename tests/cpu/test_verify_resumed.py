@@ -1,5 +1,9 @@
 """A run of scripted parts by a clock of the test's own: what a budget stops goes on exactly, and no result is lost."""
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,6 +111,27 @@ def test_what_interrupts_a_part_costs_that_part_alone(data: Path, ends: BaseExce
     gpu.raises = {}
     gpu.call()
     assert gpu.ran == ["one", "two", "three", "three", "four"] and on_file().finished
+
+
+def test_a_killed_process_costs_the_part_that_ran(data: Path) -> None:
+    killed = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from microbench import paths\n"
+        "from tests.cpu.test_verify_resumed import Gpu\n"
+        "class Falls(Gpu):\n"
+        "    def _run(self, name):\n"
+        "        return super()._run(name) if name != 'three' else lambda: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "paths.writable_data = lambda: Path(sys.argv[1])\n"
+        "Falls().call()\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    ended = subprocess.run([sys.executable, "-c", killed, str(data)], cwd=root, env={**os.environ, "PYTHONPATH": "."})
+    assert ended.returncode == -signal.SIGKILL
+    assert on_file().decided == {"probes/one", "probes/two"}
+    gpu = Gpu()
+    gpu.call()
+    assert gpu.ran == ["three", "four"] and on_file().finished
 
 
 def test_a_full_disk_ends_the_call_and_what_was_kept_stays(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,12 @@ import pytest
 
 from attention.verify import kernel as attention_kernel
 from attention.verify.sanitizer import SanitizerResult
+from microbench import paths
+from microbench.cli import doctor
 from microbench.errors import DeviceError
+from microbench.health import state
 from microbench.machine import nvml
+from microbench.results import record as runs
 from microbench.run import lock
 from microbench.verify import processes
 from microbench.verify.results import Failure
@@ -21,6 +25,7 @@ from tests.cpu.verified_gpu import (  # noqa: F401  a fixture
     HOPPER,
     KERNEL,
     TURING,
+    WHERE,
     call,
     campaign,
     healthy,
@@ -226,6 +231,33 @@ def test_another_commit_begins_anew_and_says_so(capsys: Capsys, monkeypatch: pyt
     assert code == 0
     assert f"The unfinished run {first.run_id} is of another state of the sources, so a new one begins" in err
     assert first in resuming.kept(GPU) and len(resuming.kept(GPU)) == 2
+
+
+def test_the_doctor_s_findings_are_the_first_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = next(iter(sorted((paths.SHIPPED / "runs" / "h200-sxm-141gb").glob("*.jsonl"))))
+    asked = list[object]()
+
+    def examined(device: str, wait: bool) -> doctor.Examined:
+        asked.append((device, wait))
+        return doctor.examine(runs.read(file), state.State(ecc=False))
+
+    monkeypatch.undo()
+    monkeypatch.setattr(doctor, "examine_here", examined)
+    result = board.verify("cuda:0", WHERE, wait=False)
+    assert asked == [("cuda:0", False)] and result.run in file.name and result.constants > 20
+    assert "ECC" in {failure.what for failure in result.failures} and not result.ok
+    assert result.reference is not None and result.told.endswith(f"against {result.reference}")
+
+
+def test_how_long_parts_took_on_other_gpus_is_read_from_what_is_committed(
+    capsys: Capsys, monkeypatch: pytest.MonkeyPatch, data: Path
+) -> None:
+    call(capsys, "--quick")
+    monkeypatch.undo()
+    monkeypatch.setattr(paths, "SHIPPED", data)
+    assert whole.shipped(GPU) == []
+    (run,) = whole.shipped("t4-15gb")
+    assert run.who.gpu == GPU
 
 
 def test_two_calls_at_once_do_not_write_one_file(capsys: Capsys) -> None:
