@@ -57,30 +57,54 @@ class _Lines:
         print(line, file=sys.stderr, flush=True)
 
 
-_shown: ContextVar[Progress | None] = ContextVar("_shown", default=None)
+class _Below(_Lines):
+    """Inside another watcher: a log needs that one's stages alone."""
+
+    def doing(self, stage: str, what: str) -> None:
+        pass
+
+
+_shown: ContextVar[Progress | _Lines | None] = ContextVar("_shown", default=None)
 
 
 @contextmanager
 def watching(total: int) -> Iterator[Watcher]:
-    """A watcher for `total` pieces of work, fit for where stderr goes. Inside another one it is a second bar below."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _Lines(total)
-        return
-    if (around := _shown.get()) is not None:
+    """A watcher for `total` pieces of work, fit for where stderr goes. Inside another one it is a second bar below.
+
+    In a log the inner one says its sentences alone.
+    """
+    around = _shown.get()
+    if isinstance(around, Progress):
         below = _Bar(around, total)
         try:
             yield below
         finally:
             below.remove()
         return
+    if around is not None:
+        yield _Below(total)
+        return
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        lines = _Lines(total)
+        with _showing(lines):
+            yield lines
+        return
     columns = (TextColumn("{task.description:<44}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console) as bar:
-        token = _shown.set(bar)
-        try:
-            yield _Bar(bar, total)
-        finally:
-            _shown.reset(token)
+    with (
+        Progress(*columns, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console) as bar,
+        _showing(bar),
+    ):
+        yield _Bar(bar, total)
+
+
+@contextmanager
+def _showing(shown: Progress | _Lines) -> Iterator[None]:
+    token = _shown.set(shown)
+    try:
+        yield
+    finally:
+        _shown.reset(token)
 
 
 def say(line: str) -> None:

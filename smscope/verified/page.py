@@ -63,7 +63,7 @@ def _refuted(parts: Iterable[Done]) -> Iterator[str]:
 
 
 def _open(record: Record, tried: Iterable[Done]) -> Iterator[str]:
-    lines = [f"- {gap.name}: {gap.why}" for gap in record.gaps]
+    lines = [f"- {gap.told}" for gap in record.gaps]
     by_reason: dict[tuple[str, str], list[str]] = {}
     for part in tried:
         how = "ended without a result" if part.verdict == "broken" else "not done"

@@ -26,6 +26,11 @@ class Gap(Frozen):
     name: str
     why: str
 
+    @property
+    def told(self) -> str:
+        """One sentence with its name in it."""
+        return self.why if self.name in self.why else f"{self.name}: {self.why}"
+
 
 class Who(Frozen):
     """The GPU, the code and the options. Calls that agree in all of it go on with one another's file."""

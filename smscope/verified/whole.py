@@ -51,7 +51,7 @@ def verify(asked: Asked, call: Call) -> None:
         raise EnvironmentLacks(f"{host.cupy} {host.torch}")
     gaps = tuple(host.gaps())
     for gap in gaps:
-        say(_said(gap.name, gap.why))
+        say(f"Gap: {gap.told}")
     with lock.hold(asked.device, wait=False, say=say, of="verify"):
         who, earlier = who_of(asked), resuming.kept(asked.gpu.slug)
         begun = resuming.begin(who, earlier, call.fresh)
@@ -138,7 +138,3 @@ def _left(ended: Ended, often: Callable[[Part], float], call: Call) -> str:
         f"The budget of {call.budget} ends here: {len(ended.left)} of {len(ended.record.planned)} parts are left "
         f"({steps}), and {takes}; `{call.again}` goes on."
     )
-
-
-def _said(name: str, why: str) -> str:
-    return f"Gap: {why if name in why else f'{name}: {why}'}"

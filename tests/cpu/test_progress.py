@@ -1,6 +1,7 @@
 """Bars of long work: one inside another is a second line of the same display, and gone with its end."""
 
 import pytest
+from rich.progress import Progress
 
 from microbench.console import progress
 
@@ -12,8 +13,8 @@ def test_a_watcher_inside_another_is_a_bar_below_it_and_goes_away(
     monkeypatch.setenv("TERM", "xterm")
     with progress.watching(3) as outer:
         outer.doing("probes", "one")
-        (shown,) = [progress._shown.get()]
-        assert shown is not None and len(shown.tasks) == 1
+        shown = progress._shown.get()
+        assert isinstance(shown, Progress) and len(shown.tasks) == 1
         with progress.watching(5) as inner:
             inner.doing("points", "two")
             inner.finished(5)
@@ -33,7 +34,7 @@ def test_what_raises_inside_takes_its_bar_with_it(
         shown = progress._shown.get()
         with pytest.raises(ValueError), progress.watching(2):
             raise ValueError
-        assert shown is not None and len(shown.tasks) == 1
+        assert isinstance(shown, Progress) and len(shown.tasks) == 1
     assert progress._shown.get() is None
 
 
@@ -42,4 +43,8 @@ def test_where_stderr_is_no_terminal_each_stage_is_a_line(capsys: pytest.Capture
         outer.doing("probes", "one")
         outer.finished()
         outer.doing("kernels", "two")
-    assert capsys.readouterr().err == "probes: 0 of 2 done\nkernels: 1 of 2 done\n"
+        with progress.watching(9) as inner:
+            inner.doing("campaign", "problem 1")
+            inner.finished()
+            inner.say("a sentence")
+    assert capsys.readouterr().err == "probes: 0 of 2 done\nkernels: 1 of 2 done\na sentence\n"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from attention.verify import kernel as attention_kernel
+from attention.verify.kernel import KernelResult
 from attention.verify.sanitizer import SanitizerResult
 from microbench import paths
 from microbench.cli import doctor
@@ -61,7 +62,7 @@ def steps_of(run: Record) -> list[str]:
 
 
 def test_a_whole_run_is_one_file_with_every_step_in_order_and_a_page(capsys: Capsys) -> None:
-    code, out, err = call(capsys, "--problems", "600")
+    code, out, err = call(capsys, "--problems", "600", "--seed", "5")
     run, page = only()
     assert (code, run.finished, run.failed) == (0, True, False)
     assert steps_of(run) == ["doctor", "probes", "wrappers", "kernels", "peers"]
@@ -69,6 +70,8 @@ def test_a_whole_run_is_one_file_with_every_step_in_order_and_a_page(capsys: Cap
     kernels = [part.name for part in run.parts if part.step == "kernels"]
     assert kernels[:2] == [f"{KERNEL} 0-249", "sm80/forward/software_pipelined 0-249"]
     assert [name.rpartition(" ")[2] for name in kernels[::2]] == ["0-249", "250-499", "500-599"]
+    seeds = [part.result.seed for part in run.parts if isinstance(part.result, KernelResult)]
+    assert seeds == [5, 5, 6, 6, 7, 7]  # other problems in each part
     assert (run.who.gpu, run.who.driver, run.who.uuid_sha256) == (GPU, "580.1", "a board")
     assert f"| kernels | `{KERNEL} 0-249` | 250 of 250 problems right" in section(page, "Confirmed")
     assert section(page, "Refuted").strip() == "Nothing."
