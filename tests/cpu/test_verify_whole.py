@@ -98,6 +98,13 @@ def test_a_gap_is_named_in_the_file_and_the_page_and_is_no_failure(
     assert "- peers, not done: `B=4 Hq=32" in gaps and "Torch is not installed" in gaps
 
 
+def test_where_nothing_at_all_can_run_nothing_is_written(capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lacks, "find_spec", lambda name: None)
+    code, out, err = call(capsys)
+    assert (code, out) == (1, "") and "CuPy is not installed" in err and "Torch is not installed" in err
+    assert not resuming.kept(GPU)
+
+
 def test_counters_that_anybody_may_read_are_no_gap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(lacks, "DRIVER", tmp_path / "params")
     assert "is not known" in lacks.counters()
