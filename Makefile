@@ -29,7 +29,7 @@ LOCK = UV_CUSTOM_COMPILE_COMMAND="make lock" $(UV) pip compile --quiet --univers
 	--annotation-style line --extra parquet $(ARGS) pyproject.toml
 NOTEBOOKS = $(wildcard notebooks/[0-9]*.py)
 
-.PHONY: help bench doctor check report profile test test-all test-gpu lint format lab notebooks wheel lock stamp clean
+.PHONY: help bench doctor check report profile test test-all test-gpu verify-gpu lint format lab notebooks wheel lock stamp clean
 .PHONY: ready-bench ready-report ready-dev ready-lab
 .NOTPARALLEL:
 
@@ -63,6 +63,9 @@ test-all: ready-dev ## Those, and the slow ones
 
 test-gpu: ready-dev ## The tests that need an NVIDIA GPU
 	@$(RUN) -m pytest -q -m gpu $(ARGS)
+
+verify-gpu: ready-dev ## What this GPU confirms and refutes: one file to send; ARGS="--budget 9m" stops in time, and goes on
+	@$(RUN) -m smscope verify $(ARGS)
 
 lint: ready-dev ## ruff, mypy --strict, clang-format, import contracts
 	$(RUN) -m ruff check .

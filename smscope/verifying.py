@@ -19,7 +19,6 @@ from microbench.console.progress import say
 from microbench.console.si import counted
 from microbench.device.emulated import EmulatedGpu
 from microbench.device.protocol import EMULATED
-from microbench.emulator import toolchain
 from microbench.errors import EnvironmentLacks, InputError
 from microbench.machine import arch
 from microbench.machine import nvml as clocks
@@ -30,9 +29,11 @@ from microbench.verify import probed, results
 from microbench.verify.blind import cases as blind
 from microbench.verify.blind import found
 from microbench.verify.differential import compare
-from microbench.verify.differential.number_formats import dtypes
 from microbench.verify.executed import execute
 from microbench.verify.results import Result
+from smscope.verified import lacks, whole
+from smscope.verified.budget import parsed
+from smscope.verified.plan import Asked
 
 PROBLEMS, QUICK_PROBLEMS = 1000, 100  # random problems a kernel
 EMULATED_PROBLEMS = 6  # a second or two each, and ten where the emulator compiles the kernel first
@@ -53,16 +54,29 @@ def verify(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the random problems.")] = 0,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Refuse where another run holds the GPU.")] = False,
+    within: Annotated[
+        str | None, typer.Option("--budget", help="9m, 90s or 1h: stop cleanly before; the next call goes on.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew where an unfinished run could go on.")] = False,
     json: Json = False,
 ) -> None:
-    """Verify probes, wrappers of PTX and attention kernels on this machine's GPU.
+    """Verify all of it on this machine's GPU: health, probes, wrappers of PTX, attention kernels, peers.
 
     What each probe's kernels leave is held against NumPy, what each wrapper does against the emulator, and each of our
-    attention kernels that serves this GPU against float64 on random problems. Each adds a line to a file of its own in
-    data/verification. With --device emulated:<architecture> probes and small problems of attention are executed without
-    a GPU, which keeps nothing, and the emulator is given kernels with planted bugs; what it finds is
-    data/verification/blind_bugs.csv.
+    attention kernels that serves this GPU against float64 on random problems, before it is timed beside torch's. All
+    of it is one file and one page to send, in data/verification/<gpu>; what was interrupted goes on in the next call,
+    and what this host lacks is a named gap. Exit code 1 where something was wrong.
+
+    --only verifies parts by name, each of which adds a line to a file of its own. With --device emulated:<architecture>
+    probes and small problems of attention are executed without a GPU, which keeps nothing, and the emulator is given
+    kernels with planted bugs; what it finds is data/verification/blind_bugs.csv.
     """
+    if only or (where or "").startswith(EMULATED):
+        for option, given in (("--budget", within), ("--fresh", fresh)):
+            if given:
+                raise InputError(f"{option} is of a whole run on a GPU: leave out {option}, or what selects less.")
+    if within is not None:
+        parsed(within)
     if (where or "").startswith(EMULATED):
         if sanitize:
             raise InputError(
@@ -80,29 +94,51 @@ def verify(
         )
     chosen = device.choose(where)
     index = int(chosen.device.partition(":")[2])
-    of_run = results.where(gpus[index], quick)
-    probes = _probes(str(of_run["arch"]))
-    of_probes, wrappers, kernels = named(only or (), gpus[index].name, [*probes], compare.NAMES, tuned(of_run["arch"]))
-    _require(bool(of_probes or wrappers), bool(kernels), gpus[index].name)
-    if wrappers and not only and (lacks := _lacking_for_wrappers()):
-        say(f"{lacks} The wrappers of PTX are left out.")
-        wrappers = ()
-    tool = sanitizer.tool_path() if sanitize and kernels else None
-    say(f"Verifying {chosen.device}: {chosen.why}.")
+    count = problems or (QUICK_PROBLEMS if quick else PROBLEMS)
+    asked = Asked(gpus[index], index, count, quick, seed, sanitize, not no_wait)
+    said = f"Verifying {chosen.device}: {chosen.why}."
+    if only:
+        _say_all(_named_parts(asked, only, said), json)
+    else:
+        say(said)
+        again = _again(where, problems, within, quick=quick, sanitize=sanitize, seed=seed, no_wait=no_wait)
+        whole.verify(asked, whole.Call(within, fresh, json, again))
+
+
+def _named_parts(asked: Asked, only: Sequence[str], said: str) -> list[Result]:
+    """Verify the parts of these names; each result is on file before the next part begins."""
+    of_run = asked.where()
+    probes = _probes(asked.arch)
+    of_probes, wrappers, kernels = named(only, asked.gpu.name, [*probes], compare.NAMES, tuned(asked.arch))
+    for lacking in (of_probes or wrappers) and lacks.cupy(asked.gpu.name), kernels and lacks.torch(asked.gpu.name):
+        if lacking:
+            raise EnvironmentLacks(str(lacking))
+    tool = sanitizer.tool_path() if asked.sanitize and kernels else None
+    say(said)
 
     def steps() -> Iterator[Result]:
-        yield from probed.verify([probes[name] for name in of_probes], chosen.device, of_run)
-        yield from compare.verify(wrappers, index, of_run)
+        yield from probed.verify([probes[name] for name in of_probes], asked.device, of_run)
+        yield from compare.verify(wrappers, asked.index, of_run)
         for path in kernels:
-            count = problems or (QUICK_PROBLEMS if quick else PROBLEMS)
-            yield attention_kernel.verify(path, of_run, count, index, seed, tool)
+            yield attention_kernel.verify(path, of_run, asked.problems, asked.index, asked.seed, tool)
 
-    with lock.hold(chosen.device, not no_wait, say):
+    with lock.hold(asked.device, asked.wait, say):
         rows: list[Result] = []
         for row in steps():
             rows.append(row)
             results.append(row)
-    _say_all(rows, json)
+    return rows
+
+
+def _again(where: str | None, problems: int | None, within: str | None, **others: bool | int) -> str:
+    """The command that goes on with what this one leaves."""
+    words = [console.smscope(), "verify"]
+    for name, value in (("--device", where), ("--problems", problems), ("--budget", within)):
+        words += [name, str(value)] if value is not None else []
+    for name, given in others.items():
+        flag = f"--{name.replace('_', '-')}"
+        words += ([flag] if given else []) if isinstance(given, bool) else ([flag, str(given)] if given else [])
+    return " ".join(words)
 
 
 def named(only: Sequence[str], where: str, *groups: Sequence[str]) -> list[tuple[str, ...]]:
@@ -119,29 +155,6 @@ def named(only: Sequence[str], where: str, *groups: Sequence[str]) -> list[tuple
 def _probes(of: str) -> dict[str, Probe]:
     here = arch.by_name(of)
     return {probe.name: probe for probe in discover() if probe.runs_on(here)}
-
-
-def _require(cupy: bool, torch: bool, gpu: str) -> None:
-    """Raises EnvironmentLacks for what would be missed after minutes."""
-    if cupy and find_spec("cupy") is None:
-        raise EnvironmentLacks(
-            f"CuPy is not installed, so no probe can be verified on {gpu}; `make bench` installs it, or `pip install "
-            "cupy-cuda13x` (cupy-cuda12x for a driver of CUDA 12)."
-        )
-    if torch and find_spec("torch") is None:
-        raise EnvironmentLacks(
-            f"Torch is not installed, so no attention kernel can be verified on {gpu}; install it, or name probes with "
-            "--only."
-        )
-
-
-def _lacking_for_wrappers() -> str:
-    try:
-        toolchain.compiler()
-        dtypes()
-    except EnvironmentLacks as error:
-        return str(error)
-    return ""
 
 
 def _emulated(where: str, quick: bool, only: Sequence[str], problems: int, json: bool) -> None:

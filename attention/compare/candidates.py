@@ -44,6 +44,17 @@ def torchs() -> tuple[Candidate, ...]:
     return Candidate("peer/torch_flash", torch, _flash2), Candidate("peer/torch_cudnn", torch, _cudnn)
 
 
+def memory_efficient() -> Candidate:
+    """Torch's memory-efficient kernel: on a GPU before Ampere the only fused one that its function has."""
+    return Candidate("peer/torch_efficient", metadata.version("torch"), _efficient)
+
+
+def missing() -> tuple[str, ...]:
+    """The peers that are not installed here, by their names in the field."""
+    optional = {"FlashAttention-4": "flash-attn-4", "cuDNN's frontend": cudnn_frontend.PACKAGE}
+    return tuple(name for name, package in optional.items() if not _installed(package))
+
+
 def peers(flex: bool = True) -> tuple[Candidate, ...]:
     """Every peer that is installed here."""
     torch, found = metadata.version("torch"), list(torchs())
@@ -86,6 +97,14 @@ def _cudnn(cell: Cell, given: Tensors) -> Call:
     if not cell.plain:
         raise UnsupportedError("torch passes neither packed sequences nor windows on to cuDNN")
     return _sdpa(cell, given, torch.nn.attention.SDPBackend.CUDNN_ATTENTION)
+
+
+def _efficient(cell: Cell, given: Tensors) -> Call:
+    import torch
+
+    if not cell.plain:
+        raise UnsupportedError("torch's memory-efficient kernel is asked neither for packed sequences nor for windows")
+    return _sdpa(cell, given, torch.nn.attention.SDPBackend.EFFICIENT_ATTENTION)
 
 
 def _sdpa(cell: Cell, given: Tensors, backend: Any) -> Call:

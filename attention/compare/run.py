@@ -102,7 +102,7 @@ def compare(
     with watching(len(chosen)) as watcher:
         for cell in chosen:
             watcher.doing(str(cell), "checking and timing")
-            for outcome in time_entries(device, cell, _entries(cell, every, flex), run):
+            for outcome in time_entries(device, cell, entries(cell, every, flex), run):
                 if outcome.timing is not None:
                     timings.write(outcome.timing)
                 tell(outcome)
@@ -157,7 +157,7 @@ def time_entries(device: CudaDevice, cell: Cell, entries: Iterable[Entry], run: 
         yield Outcome(cell, key, _timing(device.machine, cell, run, entry, timed, error, calls[key].captured))
 
 
-def _entries(cell: Cell, every: bool, flex: bool) -> Iterator[Entry]:
+def entries(cell: Cell, every: bool, flex: bool) -> Iterator[Entry]:
     """Peers, then the configurations of ours: the best predicted of each variant, or all.
 
     Of few queries only what the chooser has to choose from: torch's kernels, and the best of ours.

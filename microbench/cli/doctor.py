@@ -55,15 +55,15 @@ def doctor(
     Exit code 0 where nothing is off, 1 where something is, 2 where it could not be looked at.
     """
     try:
-        gpu = _gpu(where) if run is None else None
-        measured = record.read(run) if run is not None else _measured(where)
-        examined = examine(measured, nvml.state(gpu) if gpu else None, nvml.facts(gpu).uuid_sha256 if gpu else None)
+        examined = examine(record.read(run)) if run is not None else examine_here(where)
     except SmscopeError as error:
         print(error, file=sys.stderr)
         raise typer.Exit(2) from None
     told = [asdict(finding) for finding in examined.findings]
     reference = examined.reference.told if examined.reference else None
-    console.show(json, {"gpu": measured.environment.gpu, "reference": reference, "findings": told}, *_lines(examined))
+    console.show(
+        json, {"gpu": examined.run.environment.gpu, "reference": reference, "findings": told}, *_lines(examined)
+    )
     if examined.findings:
         raise typer.Exit(1)
 
@@ -92,6 +92,16 @@ def examine(run: Run, state: nvml.State | None = None, uuid_sha256: str | None =
     return Examined(run, derived.profile, reference, tuple(found), tuple(changed))
 
 
+def examine_here(where: str | None, wait: bool = True) -> Examined:
+    """Measure a GPU of this machine for half a minute, and judge it; `wait` for another run that measures it.
+
+    Raises EnvironmentLacks where it is not there, BusyError where nobody waits.
+    """
+    gpu = _gpu(where)
+    measured = _measured(where, wait)
+    return examine(measured, nvml.state(gpu), nvml.facts(gpu).uuid_sha256)
+
+
 def _gpu(where: str | None) -> nvml.Gpu:
     gpus = nvml.visible_gpus()
     index = (where or "cuda:0").partition(":")[2]
@@ -104,10 +114,10 @@ def _gpu(where: str | None) -> nvml.Gpu:
     )
 
 
-def _measured(where: str | None) -> Run:
+def _measured(where: str | None, wait: bool) -> Run:
     found = device.choose(where or "cuda:0")
     say(f"Measuring {found.device} for half a minute: {found.why}.")
-    options = runner.Options(found.device, discover(), quick=True, campaigns=QUICK_CAMPAIGNS, fresh=True)
+    options = runner.Options(found.device, discover(), quick=True, campaigns=QUICK_CAMPAIGNS, fresh=True, wait=wait)
     return runner.run(options).run
 
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol
 
 from rich.console import Console
@@ -24,6 +25,9 @@ class _Bar:
     def __init__(self, bar: Progress, total: int) -> None:
         self._bar = bar
         self._id = bar.add_task("", total=total)
+
+    def remove(self) -> None:
+        self._bar.remove_task(self._id)
 
     def doing(self, stage: str, what: str) -> None:
         self._bar.update(self._id, description=f"{stage}  {what}")
@@ -53,16 +57,54 @@ class _Lines:
         print(line, file=sys.stderr, flush=True)
 
 
+class _Below(_Lines):
+    """Inside another watcher: a log needs that one's stages alone."""
+
+    def doing(self, stage: str, what: str) -> None:
+        pass
+
+
+_shown: ContextVar[Progress | _Lines | None] = ContextVar("_shown", default=None)
+
+
 @contextmanager
 def watching(total: int) -> Iterator[Watcher]:
-    """A watcher for `total` pieces of work, fit for where stderr goes."""
+    """A watcher for `total` pieces of work, fit for where stderr goes. Inside another one it is a second bar below.
+
+    In a log the inner one says its sentences alone.
+    """
+    around = _shown.get()
+    if isinstance(around, Progress):
+        below = _Bar(around, total)
+        try:
+            yield below
+        finally:
+            below.remove()
+        return
+    if around is not None:
+        yield _Below(total)
+        return
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _Lines(total)
+        lines = _Lines(total)
+        with _showing(lines):
+            yield lines
         return
     columns = (TextColumn("{task.description:<44}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console) as bar:
+    with (
+        Progress(*columns, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console) as bar,
+        _showing(bar),
+    ):
         yield _Bar(bar, total)
+
+
+@contextmanager
+def _showing(shown: Progress | _Lines) -> Iterator[None]:
+    token = _shown.set(shown)
+    try:
+        yield
+    finally:
+        _shown.reset(token)
 
 
 def say(line: str) -> None:

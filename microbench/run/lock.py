@@ -11,9 +11,12 @@ from microbench.machine import nvml
 
 
 @contextmanager
-def hold(device: str, wait: bool, say: Callable[[str], None]) -> Iterator[None]:
-    """Hold `device` ('host', 'cuda:N') for a run; says so once where it must wait. Raises BusyError, DataError."""
-    file = paths.cache() / "locks" / f"{_physical(device)}.lock"
+def hold(device: str, wait: bool, say: Callable[[str], None], of: str = "") -> Iterator[None]:
+    """Hold `device` ('host', 'cuda:N') for a run; says so once where it must wait. Raises BusyError, DataError.
+
+    `of` names a lock of its own on the device: of those who hold that one, not of every run.
+    """
+    file = paths.cache() / "locks" / f"{_physical(device)}{f'-{of}' if of else ''}.lock"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(file)

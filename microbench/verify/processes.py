@@ -32,8 +32,12 @@ class Failed:
 Opens = Callable[[], Callable[[Any], Any]]
 
 
-def answers(families: Sequence[Sequence[Any]], opens: Opens, lanes: int = LANES) -> Iterator[tuple[Any, Any]]:
+def answers(
+    families: Sequence[Sequence[Any]], opens: Opens, lanes: int = LANES, limit_s: float = PIECE_LIMIT_S
+) -> Iterator[tuple[Any, Any]]:
     """(piece, its answer or Failed) of every piece, as they come. Families run side by side, `opens` is pickled.
+
+    A process that is silent for `limit_s` seconds is ended.
 
     Raises EnvironmentLacks where a worker does.
     """
@@ -48,7 +52,7 @@ def answers(families: Sequence[Sequence[Any]], opens: Opens, lanes: int = LANES)
                 family = waiting.get_nowait()
             except queue.Empty:
                 return
-            for each in _family(family, opens):
+            for each in _family(family, opens, limit_s):
                 done.put(each)
 
     for _ in range(min(lanes, len(families))):
@@ -60,18 +64,18 @@ def answers(families: Sequence[Sequence[Any]], opens: Opens, lanes: int = LANES)
         yield piece, answer
 
 
-def _family(pieces: Sequence[Any], opens: Opens) -> Iterator[tuple[Any, Any]]:
+def _family(pieces: Sequence[Any], opens: Opens, limit_s: float) -> Iterator[tuple[Any, Any]]:
     left, faults = list(pieces), 0
     while left:
         if faults == MOST_FAULTS:
             yield from ((piece, Failed(f"not tried: {faults} before it failed")) for piece in left)
             return
-        for answer in _one_process(left, opens):
+        for answer in _one_process(left, opens, limit_s):
             yield left.pop(0), answer
             faults += isinstance(answer, Failed)
 
 
-def _one_process(pieces: Sequence[Any], opens: Opens) -> Iterator[Any]:
+def _one_process(pieces: Sequence[Any], opens: Opens, limit_s: float) -> Iterator[Any]:
     """The answers of one process, up to the first that failed."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -84,7 +88,7 @@ def _one_process(pieces: Sequence[Any], opens: Opens) -> Iterator[Any]:
             yield opening
             return
         for _ in pieces:
-            answer = _receive(ours, PIECE_LIMIT_S, process)
+            answer = _receive(ours, limit_s, process)
             yield answer
             if isinstance(answer, Failed):
                 return

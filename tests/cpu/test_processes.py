@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from microbench.errors import EnvironmentLacks
-from microbench.verify import processes
 from microbench.verify.processes import Failed, answers
 
 
@@ -47,9 +46,8 @@ def test_a_failure_costs_one_piece_and_a_fresh_process_goes_on() -> None:
     assert all(words[0] == piece for piece, words in said.items()) and len({words[1] for words in said.values()}) == 4
 
 
-def test_what_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "PIECE_LIMIT_S", 0.5)
-    found = dict(answers([["hang", "a"]], opened))
+def test_what_hangs_is_ended() -> None:
+    found = dict(answers([["hang", "a"]], opened, limit_s=0.5))
     assert found["hang"] == Failed("no answer within 0.5 s; its process was ended") and found["a"].startswith("a ")
 
 

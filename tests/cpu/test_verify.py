@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,98 +12,26 @@ import pytest
 
 from attention.verify import kernel as attention_kernel
 from attention.verify.builds import tuned
-from attention.verify.compiling import Compiled
 from attention.verify.kernel import KernelResult
-from attention.verify.problems import Case, described
-from attention.verify.rows import ForwardProblemRow
 from attention.verify.sanitizer import SanitizerResult
 from microbench import paths
 from microbench.emulator import toolchain
 from microbench.errors import DataError, DeviceError, EnvironmentLacks
-from microbench.files import text
 from microbench.machine import nvml
 from microbench.probes import named
 from microbench.verify import probed, processes, results, tables
 from microbench.verify.differential import catalogue, compare
 from microbench.verify.differential.score import Held, Score
-from microbench.verify.differential.trials import TRIALS, Trial
+from microbench.verify.differential.trials import TRIALS
 from microbench.verify.probed import Examined
 from microbench.verify.results import Failure, ProbeResult, WrappersResult
 from microbench.verify.tables import BlindRow
-from smscope import cli, verifying
-from tests.cpu.commands import called
+from smscope import verifying
+from smscope.verified import lacks
+from tests.cpu.verified_gpu import HOPPER, KERNEL, TURING, WHERE, call, campaign, machine_with_a_gpu, right, script  # noqa: F401  a fixture
 
-HOPPER = nvml.Gpu(0, "NVIDIA H100 80GB HBM3", 80 << 30, (9, 0), False)
-TURING = nvml.Gpu(0, "Tesla T4", 15 << 30, (7, 5), False)
-KERNEL = "sm90a/forward/warp_specialised"
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 executes = pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C++ compiler")
-WHERE = {
-    "gpu": "h100-sxm-80gb",
-    "name": "NVIDIA H100 80GB HBM3",
-    "arch": "sm90a",
-    "driver": "580.1",
-    "commit": "c0ffee",
-    "dirty": False,
-    "verified_utc": "2026-01-01T00:00:00+00:00",
-    "quick": True,
-}
-
-
-def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    return called(capsys, cli.main, "verify", *arguments)
-
-
-@pytest.fixture
-def gpu(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[nvml.Gpu]:
-    """The GPUs of this machine, one Hopper."""
-    found = [HOPPER]
-    monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(nvml, "visible_gpus", lambda: found)
-    monkeypatch.setattr(nvml, "facts", lambda gpu: SimpleNamespace(driver="580.1"))
-    monkeypatch.setattr(verifying, "find_spec", lambda name: object())
-    monkeypatch.setattr(toolchain, "compiler", lambda: "/a/g++")
-    monkeypatch.setattr(toolchain, "runtime", lambda: Path("/a/library"))
-    return found
-
-
-def script(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str], Any]) -> None:
-    """Workers on a GPU that answer every point of a probe so; wrappers are right there, and copies refused."""
-
-    def of_piece(piece: Any) -> Any:
-        if isinstance(piece, Trial):
-            return Held() if piece.legal else processes.Failed("its process ended with exit code 1")
-        return Held(Score(0, 1e-6), "of a wrapper", "12.9.86") if isinstance(piece, int) else answer(piece[0])
-
-    def answers(families: Sequence[Sequence[Any]], opens: object, lanes: int = 1) -> Iterator[tuple[Any, Any]]:
-        for piece in [piece for family in families for piece in family][::-1]:
-            yield piece, of_piece(piece)
-
-    monkeypatch.setattr(processes, "answers", answers)
-
-
-def right(name: str) -> Examined:
-    return Examined(2, (f"of {name}",), ("12.9.86",))
-
-
-def campaign(monkeypatch: pytest.MonkeyPatch, wrong: Sequence[int] = (), lost: int = 0) -> None:
-    """A compiler that takes everything, and a supervisor whose GPU errs at some problems and tries not the last."""
-
-    def supervise(cases: Sequence[Case], out: Path, options: list[str]) -> None:
-        rows = [row_of(case, "error 2 above 1" if case.index in wrong else "") for case in cases]
-        out.write_text(text(rows[: len(rows) - lost]))
-
-    monkeypatch.setattr(attention_kernel, "supervise", supervise)
-    monkeypatch.setattr(attention_kernel, "compile_together", lambda sources: Compiled(3, (), "12.9.86"))
-
-
-def row_of(case: Case, reason: str) -> ForwardProblemRow:
-    errors = {"error": 1.0, "allowed": 2.0, "block_ratio": 0.75, "lse_ratio": 0.25}
-    told: dict[str, Any] = {**described(case), **errors}
-    cubin = case.build.dtype
-    return ForwardProblemRow(
-        index=case.index, seed=0, cubin=cubin, head_dims="1-64", ok=not reason, reason=reason, **told
-    )
 
 
 def test_without_a_gpu_it_says_why_and_what_runs_without_one(
@@ -140,14 +67,14 @@ def test_what_makes_no_sense_is_one_sentence(
     assert (ended, out, err.count("\n")) == (code, "", 1) and said in err
 
 
-@pytest.mark.parametrize(("lacks", "only"), [("cupy", "ffma_latency"), ("cupy", "words"), ("torch", KERNEL)])
+@pytest.mark.parametrize(("missing", "only"), [("cupy", "ffma_latency"), ("cupy", "words"), ("torch", KERNEL)])
 def test_what_is_not_installed_is_said_before_anything_runs(
-    gpu: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lacks: str, only: str
+    gpu: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, missing: str, only: str
 ) -> None:
-    monkeypatch.setattr(verifying, "find_spec", lambda name: None if name == lacks else object())
+    monkeypatch.setattr(lacks, "find_spec", lambda name: None if name == missing else object())
     code, out, err = call(capsys, "--only", only)
     assert (code, out) == (1, "") and "not installed" in err and HOPPER.name in err
-    monkeypatch.setattr(verifying, "find_spec", lambda name: object())
+    monkeypatch.setattr(lacks, "find_spec", lambda name: object())
     monkeypatch.setattr(shutil, "which", lambda name: None)
     code, out, err = call(capsys, "--only", KERNEL, "--sanitize")
     assert (code, out) == (1, "") and "compute-sanitizer is not on the PATH" in err
@@ -178,13 +105,12 @@ def test_every_probe_and_kernel_of_the_gpu_gets_a_file_and_a_line_a_run(
     assert (kernel.problems, kernel.right, kernel.worst_ratio, kernel.worst_lse_ratio) == (12, 12, 0.5, 0.25)
 
 
-def test_a_gpu_without_attention_kernels_needs_no_torch(
+def test_without_torch_the_rest_is_verified(
     gpu: list[nvml.Gpu], data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gpu[:] = [TURING]
     script(monkeypatch, right)
-    monkeypatch.setattr(verifying, "tuned", lambda _: ())
-    monkeypatch.setattr(verifying, "find_spec", lambda name: None if name == "torch" else object())
+    monkeypatch.setattr(lacks, "find_spec", lambda name: None if name == "torch" else object())
     code, out, err = call(capsys, "--quick")
     assert code == 0 and "ffma_latency" in out and "wgmma_latency" not in out
     assert {file.parent.name for file in data.rglob("*.jsonl")} == {"probes", "wrappers"}
