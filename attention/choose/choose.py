@@ -141,7 +141,13 @@ def _fused_of_torch(candidate: Candidate, variants: tuple[Variant, ...]) -> bool
 def _why_fallback(refused: tuple[Refusal, ...], arch: Arch, tuned: tuple[Variant, ...]) -> str:
     here = {variant.path: variant for variant in tuned if arch.name in variant.archs}
     if not here:
-        return f"there is no tuned kernel for {arch.name} yet"
+        unproven = sorted(each.variant for each in refused if each.reason == UNPROVEN and _runs_on(each.variant, arch))
+        none = f"there is no tuned kernel for {arch.name} "
+        return none + (f"that a GPU has run: {unproven[0]} {UNPROVEN}" if unproven else "yet")
     whole = (each for each in refused if each.variant in here and each.config is None)
     said = {f"{here[each.variant].name} {each.reason}" for each in whole}
     return "; ".join(sorted(said)) or "no configuration of a tuned kernel is legal"
+
+
+def _runs_on(path: str, arch: Arch) -> bool:
+    return any(each.path == path and arch.name in each.archs for each in every_shipped())

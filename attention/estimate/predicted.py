@@ -83,7 +83,7 @@ class Estimate:
 def rates_of(gpu: str) -> Rates:
     """Rates of a GPU with a profile, or of the V100 as published. Raises UnknownGpu, also for what a profile lacks."""
     try:
-        return published(gpu) if gpu == V100 else measured(Profile.load(gpu))
+        return published(V100) if gpu in (V100, V100.partition("-")[0]) else measured(Profile.load(gpu))
     except KeyError as error:
         raise UnknownGpu(f"Of {gpu} too little was measured for a static estimate: {error.args[0]}") from error
 

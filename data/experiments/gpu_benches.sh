@@ -3,6 +3,7 @@
 # It edits a copy: fewer sizes and repeats, for time; pinned host memory in the place of managed memory that only the
 # host writes; no counters, whose submodule is not part of the repository.
 set -euo pipefail
+[ $# -eq 2 ] || { echo "usage: $0 <checkout of RRZE-HPC/gpu-benches> <folder for results>" >&2; exit 2; }
 commit=1038c5d
 copy=$(mktemp -d)
 cp -r "$1"/. "$copy"
