@@ -78,7 +78,9 @@ def run(
         console.show(json, _summary(outcome, mine, mine, None), *troubles(outcome.run.records))
         say(f"None of these probes can be measured on {gpu}, so no run was kept.")
         raise typer.Exit(1)
-    whole = derive.derive(gpu, options.probes, outcome.run.environment.board or None)
+    settled = derive.settled(outcome.run, options.chosen)
+    board = outcome.run.environment.board or None
+    whole = derive.Derived(settled, ()) if settled else derive.derive(gpu, options.probes, board)
     before = derive.stored(whole.profile)
     profile = derive.write(whole.profile) if whole.profile.constants else None
     if json:

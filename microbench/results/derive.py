@@ -23,9 +23,10 @@ from microbench.results.committed import shipped
 from microbench.results.constant import reduce_constant
 from microbench.results.order import in_order
 from microbench.results.parts import split
-from microbench.results.pool import Pool, pools, rank
-from microbench.results.profile import Profile
+from microbench.results.pool import FULL, Pool, pools, rank
+from microbench.results.profile import BOARD_MARK, Profile, read
 from microbench.results.profile_constant import ProfileConstant
+from microbench.results.quiet import lesser
 from microbench.results.record import Run
 from microbench.results.twins import apart
 
@@ -57,6 +58,24 @@ def derive(gpu: str, probes: Iterable[Probe], board: str | None = None) -> Deriv
         raise DataError(f"No run of {gpu} can be read: {next(iter(problems), f'none is of board {board}')}")
     derived = reduce_runs(runs, probes, board)
     return replace(derived, problems=(*problems, *derived.problems))
+
+
+def settled(run: Run, probes: Iterable[Probe]) -> Profile | None:
+    """The profile of the run's board, where the run cannot change it: full runs gave each constant of these probes.
+
+    All constants of a board with four runs take a second, a run of one probe at few points two.
+    """
+    told, here = run.environment, arch.by_name(run.environment.arch)
+    if not told.board or rank(run) == FULL:
+        return None
+    try:
+        profile = read(paths.writable_data() / "profiles" / f"{told.gpu}{BOARD_MARK}{told.board}.json")
+    except DataError:
+        return None
+    names = {constant.name for probe in probes if probe.runs_on(here) for constant in probe.constants}
+    mine = [constant for constant in profile.constants if constant.name in names]
+    moved = any(constant.doubtful or lesser(constant.flags) for constant in mine)
+    return None if moved or len(mine) < len(names) else profile
 
 
 def ships(gpu: str) -> bool:

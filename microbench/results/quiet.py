@@ -40,6 +40,11 @@ def standing(run: Run) -> tuple[str, ...]:
     return tuple(filter(None, ("quick" if told.quick else "", few, "" if run.finished else "unfinished")))
 
 
+def lesser(flags: Sequence[str]) -> bool:
+    """True where these flags of a constant say that no full run gave it: see `standing`."""
+    return any(flag in ("quick", "unfinished") or flag.endswith(" campaigns") for flag in flags)
+
+
 def of_rows(rows: Sequence[Row]) -> Iterator[str]:
     """The rows' flags; a disturbance of less than half of them with its count, 'busy in 3 of 296 rows'."""
     for flag in sorted({flag for row in rows for flag in row.record.flags}):

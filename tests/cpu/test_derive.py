@@ -195,3 +195,24 @@ def test_a_boards_profile_reads_the_runs_of_that_board_alone(data, monkeypatch):
     monkeypatch.setattr(record, "read", lambda file, *_: read.append(file.stem) or a_run(row(1.0)))
     record.read_all("gpu", board="a" * 8)
     assert read == ["a" * 16]
+
+
+@pytest.mark.parametrize(("told", "changes"), [({"quick": True, "campaigns": 2}, False), ({}, True)])
+def test_a_run_that_counts_less_than_those_behind_a_boards_profile_needs_no_new_one(data, monkeypatch, told, changes):
+    monkeypatch.setattr(derive.paths, "writable_data", lambda: data)
+    board = {"gpu": "gpu", "uuid_sha256": "a" * 16, "sources_sha256": "the same"}
+    still = [measured(c, size, 20.0) for c in range(6) for size in (1, 2, 4)]
+    full = a_run(*still, run_id="a", **board)
+    derive.write(derive.reduce_runs([full], [PROBE], full.environment.board).profile)
+    again = a_run(*sweep(2), run_id="b", **board | told)
+    assert (derive.settled(again, [PROBE]) is None) is changes
+    assert derive.settled(a_run(*sweep(), quick=True), [PROBE]) is None, "of no board"
+    other = probe_of(RATE, Constant("another_per_s", "rate_per_s", at(size=1)), name="q")
+    assert derive.settled(again, [PROBE, other]) is None, "a constant that the profile lacks"
+
+
+def test_a_boards_profile_from_a_quick_run_is_derived_again_by_the_next(data, monkeypatch):
+    monkeypatch.setattr(derive.paths, "writable_data", lambda: data)
+    few = {"gpu": "gpu", "uuid_sha256": "a" * 16, "quick": True, "campaigns": 2}
+    derive.write(derive.reduce_runs([a_run(*sweep(1, 2), **few)], [PROBE], "a" * 8).profile)
+    assert derive.settled(a_run(*sweep(2, 2), run_id="b", **few), [PROBE]) is None
