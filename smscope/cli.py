@@ -46,7 +46,7 @@ SECTIONS = {
     "Verify": (
         Verb("check", "smscope.verbs", "Compile every kernel, without a GPU, and read its SASS."),
         Verb("check-attention", "attention.cli", "Compile and read the attention kernels alone.", "check"),
-        Verb("verify", "smscope.verbs", "Say what this GPU confirms and refutes, in one file to send."),
+        Verb("verify", "smscope.verbs", "Say what this GPU confirms and refutes, in one file."),
         Verb("test-gpu", "smscope.verbs", "Test the attention kernels, and more, on this GPU."),
     ),
 }
