@@ -15,11 +15,11 @@ from microbench.issue.rates import Rates
 from microbench.sass.instruction import Instruction
 
 TRIPS, WARM_UP = 6, 2
-# An instruction that issues beside a tensor instruction takes a clock of the registers' ports from it. A Hopper gives
-# mma.sync two thirds of what wgmma has from shared memory: its operands come through these ports, which are full. That
-# is a guess at a reason, and the one rule here that timings chose: with it all 39 tiles of an H100's ladder come within
-# 15 % of what was measured, without it 28 (4096 keys, no mask; tests/compile/test_estimate.py). The estimate is judged
-# by an H200 (attention/estimate/held.py).
+# An instruction that issues beside a tensor instruction takes a clock of the tensor core from it. Nobody knows why: the
+# ports of the registers would be a reason, but a product holds its tensor core for as long with half as many registers
+# of sums, or with B in A's (data/experiments, mma_sync_cycles). It is the one rule here that timings chose: with it all
+# 39 tiles of an H100's ladder come within 15 % of what was measured, without it 28 (4096 keys, no mask;
+# tests/compile/test_estimate.py). The estimate is judged by an H200 (attention/estimate/held.py).
 OPERAND_CLOCKS = 1.0
 
 Unit = Literal["issue", "tensor", "fp32", "integer", "special", "port", "L2"]
