@@ -199,6 +199,9 @@ def read(path: Path, probes: Container[str] | None = None) -> Run:
             except ValidationError as error:
                 problem = faults.first_of(error, "row")
         problems.append(f"{path.name}, line {number}: {problem}; this line is left out, the rest is loaded.")
+    if environment is None and not records:
+        why = problems[0].removesuffix("; this line is left out, the rest is loaded.") if problems else "it is empty"
+        raise DataError(f"{path.name} is no run that can be read: {why.removeprefix(f'{path.name}, ')}.")
     if environment is None:
         raise DataError(
             f"{path.name} has no readable environment line, so its {len(records)} records cannot be "

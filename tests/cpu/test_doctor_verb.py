@@ -15,7 +15,7 @@ def test_a_file_that_is_no_run_is_said_and_nothing_is_judged(
     file = tmp_path / "a.jsonl"
     file.write_text(text)
     code, out, err = called(capsys, main, "doctor", "--run", str(file), "--json")
-    assert (code, out) == (2, "") and err.startswith("a.jsonl has no readable environment line")
+    assert (code, out) == (2, "") and err.startswith("a.jsonl is no run that can be read: ")
 
 
 def test_without_a_gpu_it_says_what_can_be_done(
