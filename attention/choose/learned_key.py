@@ -37,6 +37,7 @@ DECIDING = (
     "band",
     "variant",
     "kernels/common/family",
+    "kernels/common/staged",
     "kernels/torch/common/limits",
 )
 DESCRIBING = ("variant.py", "arguments.py")

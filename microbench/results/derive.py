@@ -24,7 +24,7 @@ from microbench.results.constant import reduce_constant
 from microbench.results.order import in_order
 from microbench.results.parts import split
 from microbench.results.pool import FULL, Pool, pools, rank
-from microbench.results.profile import BOARD_MARK, Profile, read
+from microbench.results.profile import Profile, read, stem_of
 from microbench.results.profile_constant import ProfileConstant
 from microbench.results.quiet import lesser
 from microbench.results.record import Run
@@ -69,7 +69,7 @@ def settled(run: Run, probes: Iterable[Probe]) -> Profile | None:
     if not told.board or rank(run) == FULL:
         return None
     try:
-        profile = read(paths.writable_data() / "profiles" / f"{told.gpu}{BOARD_MARK}{told.board}.json")
+        profile = read(_place(stem_of(told.gpu, told.board)))
     except DataError:
         return None
     names = {constant.name for probe in probes if probe.runs_on(here) for constant in probe.constants}
@@ -135,18 +135,18 @@ def reduce_runs(runs: Sequence[Run], probes: Iterable[Probe], board: str | None 
 def stored(profile: Profile) -> bytes:
     """A profile as it lies where `write` puts it; nothing where there is none."""
     try:
-        return _place(profile).read_bytes()
+        return _place(profile.stem).read_bytes()
     except OSError:
         return b""
 
 
-def _place(profile: Profile) -> Path:
-    return paths.writable_data() / "profiles" / f"{profile.stem}.json"
+def _place(stem: str) -> Path:
+    return paths.writable_data() / "profiles" / f"{stem}.json"
 
 
 def write(profile: Profile) -> Path:
     """Put the profile in its place, whole or not at all. Raises DataError."""
-    path = _place(profile)
+    path = _place(profile.stem)
     try:
         files.put(path, profile.model_dump_json(indent=2, exclude_none=True) + "\n")
     except OSError as error:

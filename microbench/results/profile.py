@@ -69,7 +69,7 @@ class Profile(Frozen):
     @property
     def stem(self) -> str:
         """What its file is called, and what a person types for it."""
-        return f"{self.gpu}{BOARD_MARK}{self.board}" if self.board else self.gpu
+        return stem_of(self.gpu, self.board)
 
     @property
     def doubtful(self) -> tuple[ProfileConstant, ...]:
@@ -112,8 +112,13 @@ def _load(gpu: str, read_one: Read) -> Profile:
 
 def with_board(kind: Profile, board: str) -> Profile:
     """A kind's profile with what was measured of one board of it in the place of the kind's; as it is without that."""
-    found = [each for each in map(sound, _files(f"{kind.gpu}{BOARD_MARK}{board}")) if each is not None]
+    found = [each for each in map(sound, _files(stem_of(kind.gpu, board))) if each is not None]
     return reduce(_over, found, kind)
+
+
+def stem_of(gpu: str, board: str | None) -> str:
+    """What the file of a kind's profile is called, or of one board of it."""
+    return f"{gpu}{BOARD_MARK}{board}" if board else gpu
 
 
 def _files(stem: str) -> list[Path]:

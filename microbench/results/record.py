@@ -183,7 +183,7 @@ def read(path: Path, probes: Container[str] | None = None) -> Run:
     """Load one run, or of it these probes alone. Raises DataError only where the file has no readable environment."""
     environment: Environment | None = None
     records: list[Record] = []
-    problems: list[str] = []
+    unread: list[str] = []
     finished: Finished | None = None
     for number, row, problem in _lines(path):
         if problem is None and row is not None:
@@ -198,10 +198,9 @@ def read(path: Path, probes: Container[str] | None = None) -> Run:
                 continue
             except ValidationError as error:
                 problem = faults.first_of(error, "row")
-        problems.append(f"{path.name}, line {number}: {problem}; this line is left out, the rest is loaded.")
+        unread.append(f"line {number}: {problem}")
     if environment is None and not records:
-        why = problems[0].removesuffix("; this line is left out, the rest is loaded.") if problems else "it is empty"
-        raise DataError(f"{path.name} is no run that can be read: {why.removeprefix(f'{path.name}, ')}.")
+        raise DataError(f"{path.name} is no run that can be read: {next(iter(unread), 'it is empty')}.")
     if environment is None:
         raise DataError(
             f"{path.name} has no readable environment line, so its {len(records)} records cannot be "
@@ -211,7 +210,7 @@ def read(path: Path, probes: Container[str] | None = None) -> Run:
         path=path,
         environment=environment,
         records=_answered(records),
-        problems=tuple(problems),
+        problems=tuple(f"{path.name}, {why}; this line is left out, the rest is loaded." for why in unread),
         finished=finished is not None,
         spent=finished.spent if finished else None,
     )

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from attention.kernels.common.staged import blocks
 from attention.kernels.launch.source import sources_of
 from attention.kernels.sm75.forward.register_staged.arguments import Shape, shape_of
-from attention.kernels.sm75.forward.register_staged.variant import VARIANT, blocks
+from attention.kernels.sm75.forward.register_staged.variant import VARIANT
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from attention.verify.build_matrix import CROWDED, HEAD_DIMS, at, legal, long

@@ -5,13 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 
 from attention.variant import Config
 from microbench.emulator import MODES, EmulatedDevice, Mode
 from microbench.machine.cpu import cores
-from tests.emulated.forward_case import ForwardCase, Outputs, inputs_of, judge
+from tests.emulated.forward_case import ForwardCase, Outputs, along_one, inputs_of, judge
 from tests.emulated.forward_launch import Kernel
 
 # Two builds serve all features: what a case does not ask for is given a neutral value.
@@ -54,6 +55,9 @@ FEATURES = {
 def halved(case: ForwardCase) -> ForwardCase:
     """The same in float16, all that Volta and Turing multiply."""
     return replace(case, dtype="float16")
+
+
+HALVED = {name: halved(case) for name, case in FEATURES.items()}
 
 
 @dataclass(frozen=True)
@@ -140,3 +144,39 @@ def cases(draw: st.DrawFn) -> ForwardCase:
         spread=draw(st.sampled_from([1.0, 10.0, 60.0])),
         seed=draw(st.integers(0, 1 << 20)),
     )
+
+
+class HalfTests(ForwardTests):
+    """What Volta and Turing are asked beside: `slow_widths` are configurations, each in every mode."""
+
+    dtype: Literal["bfloat16", "float16"] = "float16"
+    features = HALVED
+    slow_widths: dict[str, tuple[ForwardCase, Config]]
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        super().pytest_generate_tests(metafunc)
+        if "slow_width" in metafunc.fixturenames:
+            metafunc.parametrize("slow_width", list(self.slow_widths))
+
+    @pytest.mark.slow
+    def test_each_configuration_is_right_in_every_mode(self, slow_width: str, mode: Mode) -> None:
+        case, config = self.slow_widths[slow_width]
+        for spread in (1.0, 30.0):
+            wanted = halved(replace(case, spread=spread))
+            assert not self.forward.why_wrong(mode, wanted, self.of_width(wanted, config))
+
+    @pytest.mark.parametrize("band", BANDS)
+    def test_each_band_is_right(self, band: str) -> None:
+        assert not self.forward.why_wrong("lazy", halved(BANDS[band]))
+
+    @pytest.mark.parametrize("power", [-4, 8, 12, 24])
+    def test_rows_with_and_without_huge_scores_stand_side_by_side(self, power: int) -> None:
+        case, rng = (
+            replace(SOME, batch=1, heads_q=1, heads_kv=1, dtype="float16", scaled=2.0**power),
+            np.random.default_rng(4 + power),
+        )
+        q = np.where(np.arange(case.seq_q) % 3 == 0, 2.0**12, 1.0)
+        inputs = along_one(case, q, rng.integers(-8, 9, case.seq_kv) * 1.0)
+        assert not judge(
+            case, inputs, self.forward.run(EmulatedDevice("lazy"), case, self.forward.featured, inputs=inputs)
+        )

@@ -2,16 +2,14 @@
 
 from dataclasses import replace
 
-import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microbench.emulator import MODES, EmulatedDevice, Mode
-from tests.emulated.forward_case import ForwardCase, along_one, judge
+from microbench.emulator import MODES, Mode
+from tests.emulated.forward_case import ForwardCase
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_sm75 import PATH, config_of, run
-from tests.emulated.forward_tests import BANDS, CAPPED, FEATURES, MASKED, SOME, Forward, ForwardTests, cases, halved
+from tests.emulated.forward_tests import CAPPED, MASKED, Forward, HalfTests, cases, halved
 
 # Two tiles of rows, the second one cut short, and three of keys or more; an odd and an even number of 16 columns.
 WIDTHS = {
@@ -38,42 +36,14 @@ SLOW_WIDTHS = {
 }
 FEATURED, PACKED = (replace(problem, dtype="float16") for problem in (MASKED, CAPPED))
 FORWARD = Forward(run, Kernel(PATH, config_of(64), FEATURED), Kernel(PATH, config_of(32, warp_rows=32), PACKED))
-why_wrong = FORWARD.why_wrong
-HALVED = {name: halved(case) for name, case in FEATURES.items()}
 
 
-class TestForward(ForwardTests):
-    forward, widths, dtype = FORWARD, WIDTHS, "float16"
-    features = HALVED
+class TestForward(HalfTests):
+    forward, widths, slow_widths = FORWARD, WIDTHS, SLOW_WIDTHS
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("which", SLOW_WIDTHS)
-def test_each_configuration_is_right_in_every_mode(which: str, mode: Mode) -> None:
-    case, config = SLOW_WIDTHS[which]
-    for spread in (1.0, 30.0):
-        wanted = halved(replace(case, spread=spread))
-        assert not why_wrong(mode, wanted, Kernel(PATH, config, wanted.problem))
-
-
-@pytest.mark.parametrize("band", BANDS)
-def test_each_band_is_right(band: str) -> None:
-    assert not why_wrong("lazy", halved(BANDS[band]))
-
-
-@pytest.mark.parametrize("power", [-4, 8, 12, 24])
-def test_rows_with_and_without_huge_scores_stand_side_by_side(power: int) -> None:
-    case, rng = (
-        replace(SOME, batch=1, heads_q=1, heads_kv=1, dtype="float16", scaled=2.0**power),
-        np.random.default_rng(4 + power),
-    )
-    q = np.where(np.arange(case.seq_q) % 3 == 0, 2.0**12, 1.0)
-    inputs = along_one(case, q, rng.integers(-8, 9, case.seq_kv) * 1.0)
-    assert not judge(case, inputs, run(EmulatedDevice("lazy"), case, FORWARD.featured, inputs=inputs))
-
-
+# No method: Hypothesis asks one test of one class.
 @settings(max_examples=15, deadline=None)
 @given(case=cases(), mode=st.sampled_from(MODES), section=st.integers(1, 3))
 def test_random_problems_are_right(case: ForwardCase, mode: Mode, section: int) -> None:
-    assert not why_wrong(mode, halved(case), section=section)
+    assert not FORWARD.why_wrong(mode, halved(case), section=section)

@@ -5,20 +5,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from attention.kernels.common.family import feature_defines
+from attention.kernels.common.staged import held_head_dim
 from attention.kernels.launch import strided
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, Settled, settle
 
 FIELDS = strided.FIELDS
 KERNEL = "attention_forward_sm70"
-STEP = 16  # of head dims
 DEFINED = ("split", "tile_keys", "blocks", "q_in_registers", "p_in_registers")
 HALF_GAP = 32  # bytes behind eight rows of an operand's panel
-
-
-def held_head_dim(head_dim: int) -> int:
-    """The head dim that shared memory and products have."""
-    return -(-head_dim // STEP) * STEP
 
 
 def _q_in_registers(problem: AttentionProblem, values: Mapping[str, int]) -> int:

@@ -3,20 +3,15 @@
 from dataclasses import replace
 from pathlib import Path
 
-from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses, too_large
+from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, too_large
 from attention.kernels.common.spills import spills_of
-from attention.kernels.sm70.forward.quad_pair.arguments import SETTLED, Shape, build_of, held_head_dim, shape_of
+from attention.kernels.common.staged import blocks, held_head_dim, refuses_bfloat16
+from attention.kernels.sm70.forward.quad_pair.arguments import SETTLED, build_of, shape_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
-from microbench.machine.arch import Arch, Limits
+from microbench.machine.arch import Arch
 
 SPILLS = spills_of(Path(__file__).parent)
-
-
-def _refuses(problem: AttentionProblem, arch: Arch) -> str | None:
-    if problem.dtype == "bfloat16":
-        return "serves float16: Volta multiplies no bfloat16; cast with .to(torch.float16)"
-    return refuses(problem, arch)
 
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
@@ -37,11 +32,6 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     if shape.warps == 8 and shape.split == 1 and problem.seq_q <= shape.tile_rows // 2:
         return f"four warps already hold all {problem.seq_q} queries"
     return None
-
-
-def blocks(shape: Shape, limits: Limits) -> int:
-    """How many blocks an SM holds: as shared memory has room, and of eight warps, whose registers fill it."""
-    return min(8 // shape.warps, limits.smem_bytes // shape.smem_bytes)
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:
@@ -71,7 +61,7 @@ VARIANT = Variant(
     owner="smscope",
     archs=("sm70",),
     features=SERVED,
-    refuses=_refuses,
+    refuses=refuses_bfloat16,
     space=(("warps", (4, 8)), ("warp_rows", (16, 32)), ("tile_keys", (32, 64)), ("p_in_registers", (0, 1))),
     settled=SETTLED,
     illegal=illegal,

@@ -5,19 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from attention.kernels.common.family import feature_defines
+from attention.kernels.common.staged import held_head_dim
 from attention.kernels.launch import strided
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, Settled, settle
 
 FIELDS = strided.FIELDS
 KERNEL = "attention_forward_sm75"
-STEP = 16  # of head dims
 DEFINED = ("tile_keys", "blocks", "q_in_registers")
-
-
-def held_head_dim(head_dim: int) -> int:
-    """The head dim that shared memory and products have."""
-    return -(-head_dim // STEP) * STEP
 
 
 def _q_in_registers(problem: AttentionProblem, values: Mapping[str, int]) -> int:
