@@ -33,6 +33,8 @@ from tests.cpu.verified_gpu import (  # noqa: F401  a fixture
     machine_with_a_gpu,
     right,
     script,
+    section,
+    steps_of,
 )
 
 GPU = HOPPER.slug
@@ -51,14 +53,6 @@ def only() -> tuple[Record, str]:
     """The one run on file, and its page."""
     (run,) = resuming.kept(GPU)
     return run, (record.folder_of(GPU) / f"{run.run_id}.md").read_text("utf-8")
-
-
-def section(page: str, title: str) -> str:
-    return page.partition(f"## {title}\n")[2].partition("\n## ")[0]
-
-
-def steps_of(run: Record) -> list[str]:
-    return list(dict.fromkeys(part.step for part in run.parts))
 
 
 def test_a_whole_run_is_one_file_with_every_step_in_order_and_a_page(capsys: Capsys) -> None:

@@ -27,6 +27,7 @@ from microbench.verify.results import Failure
 from smscope import cli, verifying
 from smscope.verified import board, lacks
 from smscope.verified.board import BoardResult
+from smscope.verified.record import Record
 from tests.cpu.commands import called
 
 HOPPER = nvml.Gpu(0, "NVIDIA H100 80GB HBM3", 80 << 30, (9, 0), False)
@@ -113,3 +114,13 @@ def row_of(case: Case, reason: str) -> ForwardProblemRow:
     return ForwardProblemRow(
         index=case.index, seed=0, cubin=cubin, head_dims="1-64", ok=not reason, reason=reason, **told
     )
+
+
+def section(page: str, title: str) -> str:
+    """What stands under a heading of a run's page."""
+    return page.partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
+def steps_of(run: Record) -> list[str]:
+    """The steps of a run, each once, in the order of its parts."""
+    return list(dict.fromkeys(part.step for part in run.parts))
