@@ -10,7 +10,7 @@ import typer
 from attention.variant import by_path
 from attention.verify import kernel as attention_kernel
 from attention.verify import sanitizer
-from attention.verify.builds import tuned
+from attention.verify.builds import as_source, tuned
 from attention.verify.rows import ForwardProblemRow
 from microbench import console, device, paths
 from microbench.cli.executing import say_executed
@@ -67,7 +67,8 @@ def verify(
     of it is one file and one page to send, in data/verification/<gpu>; what was interrupted goes on in the next call,
     and what this host lacks is a named gap. Exit code 1 where something was wrong.
 
-    --only verifies parts by name, each of which adds a line to a file of its own. With --device emulated:<architecture>
+    --only verifies parts by name, each of which adds a line to a file of its own; also a kernel of ours for an earlier
+    generation, whose source is compiled for this GPU. With --device emulated:<architecture>
     probes and small problems of attention are executed without a GPU, which keeps nothing, and the emulator is given
     kernels with planted bugs; what it finds is data/verification/blind_bugs.csv.
     """
@@ -109,7 +110,8 @@ def _named_parts(asked: Asked, only: Sequence[str], said: str) -> list[Result]:
     """Verify the parts of these names; each result is on file before the next part begins."""
     of_run = asked.where()
     probes = _probes(asked.arch)
-    of_probes, wrappers, kernels = named(only, asked.gpu.name, [*probes], compare.NAMES, tuned(asked.arch))
+    ours = (*tuned(asked.arch), *as_source(asked.arch))
+    of_probes, wrappers, kernels = named(only, asked.gpu.name, [*probes], compare.NAMES, ours)
     for lacking in (of_probes or wrappers) and lacks.cupy(asked.gpu.name), kernels and lacks.torch(asked.gpu.name):
         if lacking:
             raise EnvironmentLacks(str(lacking))

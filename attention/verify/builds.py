@@ -20,7 +20,7 @@ from attention.kernels.launch.source import sources_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant, by_path, shipped
 from microbench.compile import Defines, Source
-from microbench.machine.arch import by_name
+from microbench.machine.arch import Arch, by_name
 
 ARCH = "sm90a"  # what is compiled for where no GPU is named: the architecture of the committed campaigns
 BUCKETS = ((1, 64), (65, 96), (97, 128), (129, 192), (193, 256))  # head dims that share a padded size
@@ -70,6 +70,12 @@ class Build:
         """What to compile, step by step."""
         return sources_of(by_path(self.variant), self.problem, self.config, by_name(self.arch))
 
+    @property
+    def written_for(self) -> Arch:
+        """Whose limits its configurations keep: the GPU's, or where the kernel runs as source, its own generation's."""
+        archs = by_path(self.variant).archs
+        return by_name(self.arch if self.arch in archs else archs[0])
+
 
 TRIES = 10_000
 
@@ -106,6 +112,21 @@ def defines_of(variant: str, problem: AttentionProblem, config: Config) -> Defin
 def tuned(arch: str = ARCH) -> tuple[str, ...]:
     """Paths of our CUDA kernels that a device of this architecture can run."""
     return tuple(variant.path for variant in shipped() if variant.builds and arch in variant.archs)
+
+
+def as_source(arch: str) -> tuple[str, ...]:
+    """Paths of our CUDA kernels of earlier generations whose source compiles for this one: they serve no call here.
+
+    What is right as source is right but for the instructions that this generation spells otherwise (m8n8k4 of Volta is
+    a routine of ptxas' elsewhere). An architecture whose name ends in a letter has instructions that no later one has.
+    """
+    here = by_name(arch).compute_capability
+    return tuple(
+        variant.path
+        for variant in shipped()
+        if variant.builds
+        and not any(name[-1].isalpha() or by_name(name).compute_capability >= here for name in variant.archs)
+    )
 
 
 @lru_cache
@@ -146,7 +167,7 @@ def _of_bucket(variant: Variant, arch: str, bucket: tuple[int, int], rng: np.ran
 
 def legal(variant: Variant, build: Build) -> bool:
     """Whether the variant serves this build's problem with this configuration."""
-    problem, arch = build.problem, by_name(build.arch)
+    problem, arch = build.problem, build.written_for
     if variant.refusal(problem, arch) is not None:
         return False
     return variant.illegal is None or variant.illegal(problem, build.config, arch) is None

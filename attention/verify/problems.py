@@ -80,7 +80,7 @@ def drawn(variants: tuple[str, ...], problems: int, seed: int, small: bool = Fal
 def case_of(build: Build, index: int, seed: int, limits: Limits) -> Case:
     """The first random problem that is legal for the build and compiled to it. An edge that hides nothing is none."""
     rng = np.random.default_rng([seed, index])
-    variant, arch = by_path(build.variant), by_name(build.arch)
+    variant, arch = by_path(build.variant), build.written_for
     wanted = build.defines
     for _ in range(1000):
         try:

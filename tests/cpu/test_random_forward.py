@@ -16,7 +16,7 @@ from attention.problem import AttentionProblem
 from attention.variant import by_path
 from attention.verify import __main__ as program
 from attention.verify import inputs, oracle
-from attention.verify.builds import BUCKETS, DTYPES, PLAIN, Build, builds_of, legal, tuned
+from attention.verify.builds import BUCKETS, DTYPES, PLAIN, Build, as_source, builds_of, legal, tuned
 from attention.verify.campaign import Campaign
 from attention.verify.problems import Case, drawn
 from tests.cpu.forward_cases import CASES, CPU, VARIANTS, low
@@ -52,7 +52,7 @@ def test_a_campaign_is_the_same_wherever_it_is_drawn_and_compiled_to_the_sample(
 @pytest.mark.parametrize("arch", ["sm80", "sm86", "sm120a"])
 def test_another_gpu_gets_problems_that_its_kernels_serve(arch: str) -> None:
     """Its worker draws the same from the words that it is started with."""
-    for variant in tuned(arch):
+    for variant in (*tuned(arch), *as_source(arch)):
         campaign = Campaign((variant,), problems=30, arch=arch, device=1)
         few = replace(campaign, checked=True)
         for case in (*campaign.cases(), *few.cases()):
