@@ -77,18 +77,29 @@ pins=$lane
 case $lane:$step in
   host:bench) extras='' size='135 MB' ;;
   host:report) extras=plots size='155 MB' ;;
-  host:*) extras=dev,twins size='605 MB'; torch_has_cuda && pins=cuda extras=dev,twins-cuda13 size='3.1 GB' ;;
+  host:*) extras=dev,twins size='695 MB'; torch_has_cuda && pins=cuda extras=dev,twins-cuda13 size='3.2 GB' ;;
   *:bench) extras=$lane size='0.5 GB' ;;
   *:report) extras=$lane,plots size='0.5 GB' ;;
   volta:*) extras=$lane,dev size='4.5 GB' ;;
-  cuda:*) extras=$lane,dev size='3.2 GB' ;;
+  cuda:*) extras=$lane,dev size='3.3 GB' ;;
 esac
 [ "$step" != lab ] || extras=$extras,lab
+# Tests hold Volta's kernels to the compiler of Volta's lane as well, of which an environment holds one version.
+beside=''
+case $lane:$step in
+  volta:*) ;;
+  *:dev | *:lab) [ "$(uname)" != Linux ] || beside=$(sed -n 's/^nvidia-cuda-nvrtc-cu12==\([^ ]*\).*/\1/p' constraints/volta.txt) ;;
+esac
+# pip leaves a --target that is there as it is, and warns.
+bring_beside() {
+  [ -z "$beside" ] || [ -d ".venv/nvrtc/$beside" ] || PIP_USER=0 $python -m pip --disable-pip-version-check --no-input \
+    install --progress-bar off --no-deps --target ".venv/nvrtc/$beside" "nvidia-cuda-nvrtc-cu12==$beside" 2>&1
+}
 say "installing for \`$step\` in lane $lane; a first download is of about $size."
 echo "$asked $lane begun $inputs" >$state
 {
   PIP_USER=0 PYTHONUNBUFFERED=1 $python -m pip --disable-pip-version-check --no-input install --progress-bar off \
-    --constraint constraints/$pins.txt --editable ".${extras:+[$extras]}" 2>&1 &&
+    --constraint constraints/$pins.txt --editable ".${extras:+[$extras]}" 2>&1 && bring_beside &&
     echo "$asked $lane $step $inputs" >$state
 } | tee .venv/pip.log |
   sed -nE 's/^ *(Downloading .* \(([0-9]{2,}[.0-9]* M|[.0-9]+ G)B\)|Installing collected packages).*/  \1/p'

@@ -11,7 +11,6 @@ from attention.kernels.common.family import VARLEN
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from attention.verify.builds import ARCH, Build, builds_of, defines_of, fields_of
-from microbench.machine.arch import by_name
 
 # (Sq, Skv) at which kernels were wrong before: those of FlashAttention's tests, and borders of tiles.
 GRID = (

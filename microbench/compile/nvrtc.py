@@ -4,6 +4,7 @@ CuPy's own compile appends -ftz=true, and the official bindings bind one major v
 """
 
 import ctypes
+import sys
 from collections.abc import Iterator, Sequence
 from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p, create_string_buffer
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from microbench.machine import toolkit
 
 WHEELS = ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc-cu13", "nvidia-cuda-nvrtc")
 LIBRARY = r"libnvrtc\.so\.\d+"
+BESIDE = Path(sys.prefix) / "nvrtc"  # wheels unpacked, a folder a version: constraints/environment.sh fills it
 SONAMES = ("libnvrtc.so.12", "libnvrtc.so.13")
 
 # The only toolchain that reaches every architecture of the table, sm_70 to sm_121.
@@ -39,9 +41,11 @@ class Outcome:
 
 
 def candidates() -> Iterator[Candidate]:
-    """Every NVRTC of this machine, wheels first, then what the loader finds, then installed toolkits."""
+    """Every NVRTC of this machine: wheels, those beside them, what the loader finds, then installed toolkits."""
     for file, version in toolkit.wheel_files(WHEELS, LIBRARY):
         yield Candidate(str(file), version)
+    for file in sorted(BESIDE.glob("*/nvidia/cuda_nvrtc/lib/libnvrtc.so.*")):
+        yield Candidate(str(file), file.relative_to(BESIDE).parts[0])
     for soname in SONAMES:
         yield Candidate(soname)
     for root in toolkit.roots():

@@ -95,6 +95,7 @@ def bare(tmp_path: Path) -> Iterator[Checkout]:
     made.program("python-that-uv-fetched", PYTHON, ".")
     made.write("pyproject.toml", "[project]\n[tool.ruff]\n")
     made.write("constraints/host.txt", "torch==2.13.0             # via smscope\n")
+    made.write("constraints/volta.txt", "")
     made.write("index", "torch (2.15.0)\nAvailable versions: 2.15.0, 2.13.0+cpu, 2.13.0\n")
     made.write("lane", "host\n")
     yield made

@@ -40,6 +40,16 @@ def test_pip_is_asked_for_the_extras_of_the_step_by_the_pins_of_the_lane(checkou
     assert checkout.said("pip_calls") == f"constraints/{lane}.txt --editable .{extras}\n"
 
 
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="NVRTC's wheels are for Linux")
+@pytest.mark.parametrize(("lane", "step", "calls"), [("host", "dev", 1), ("host", "report", 0), ("volta", "dev", 0)])
+def test_tests_have_the_compiler_of_voltas_lane_beside_their_own(checkout, lane, step, calls):
+    checkout.write("lane", f"{lane}\n")
+    checkout.write("constraints/volta.txt", "nvidia-cuda-nvrtc-cu12==12.8.93  # via smscope\n")
+    assert checkout.run(step, "").returncode == 0
+    asked = "--no-deps --target .venv/nvrtc/12.8.93 nvidia-cuda-nvrtc-cu12==12.8.93\n"
+    assert checkout.said("pip_calls").count(asked) == calls
+
+
 @pytest.mark.skipif(os.uname().sysname != "Linux", reason="torch has wheels with CUDA on Linux only")
 @pytest.mark.parametrize(("step", "extras"), [("dev", "dev,twins-cuda13"), ("lab", "dev,twins-cuda13,lab")])
 def test_where_pip_finds_no_cpu_wheel_of_torch_the_pins_of_cuda_serve(checkout, step, extras):
