@@ -16,6 +16,7 @@ from microbench.report import markdown, readme, verified
 from microbench.results.profile import Profile, available
 from microbench.verify import results
 from microbench.verify.tables import BuildRow, read_all
+from smscope import kernel_rows
 
 _COMPARISON = "comparison-"
 VERIFIED: tuple[type[results.Result], ...] = (results.ProbeResult, results.WrappersResult, KernelResult)
@@ -27,6 +28,8 @@ def generated(name: str) -> str:
         return comparison(name.removeprefix(_COMPARISON))
     if name == "architectures":
         return architectures()
+    if name == "kernels":
+        return kernel_rows.table()
     return readme.generated(name)
 
 

@@ -7,7 +7,7 @@ from attention.cli.check import named
 from attention.errors import LaunchError
 from attention.kernels.launch.machine import stand_ins
 from attention.problem import AttentionProblem
-from attention.variant import by_path
+from attention.variant import by_path, shipped
 from attention.verify import emulated
 from attention.verify.problems import Case
 from microbench.emulator import MODES, Mode
@@ -22,6 +22,10 @@ PATHS = (
 )
 PARTS = 8
 each_kernel = pytest.mark.parametrize("path", PATHS)
+
+
+def test_every_kernel_of_ours_is_executed_here() -> None:
+    assert set(PATHS) == {variant.path for variant in shipped() if variant.builds}
 
 
 @each_kernel

@@ -1,0 +1,54 @@
+"""The table of our kernels says what is on file of each: what was compiled, and what ran where."""
+
+import pytest
+
+from attention.verify.kernel import KernelResult
+from attention.verify.sanitizer import SanitizerResult
+from microbench.verify import results
+from smscope import kernel_rows
+
+KERNEL = "sm70/forward/quad_pair"
+
+
+def ran(gpu: str, arch: str, right: int, day: int = 1, quick: bool = False, complaint: str = "") -> KernelResult:
+    checked = SanitizerResult(tool="memcheck", problems=2, right=2, complaint=complaint)
+    return KernelResult(
+        gpu=gpu,
+        name=gpu,
+        arch=arch,
+        verified_utc=f"2026-01-0{day}",
+        quick=quick,
+        nvrtc="12.9",
+        kernel=KERNEL,
+        torch="2",
+        seed=0,
+        problems=100,
+        right=right,
+        features={},
+        cubins=(),
+        worst_ratio=0,
+        worst_block_ratio=0,
+        worst_lse_ratio=0,
+        failures=(),
+        sanitizer=(checked,),
+    )
+
+
+def row_of(monkeypatch: pytest.MonkeyPatch, *found: KernelResult) -> list[str]:
+    monkeypatch.setattr(results, "committed", lambda kind: found)
+    (line,) = (line for line in kernel_rows.table().splitlines() if KERNEL in line)
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_another_generations_gpu_runs_the_source_and_no_speed_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_hopper, on_volta = ran("h200", "sm90a", 100), ran("v100", "sm70", 99, complaint="out of bounds")
+    row = row_of(monkeypatch, on_hopper, on_volta)
+    assert row[1:] == [
+        *("sm70", "yes", "100 problems on h200, memcheck clean", "99 of 100 problems on v100, memcheck complains", "no")
+    ]
+
+
+def test_the_last_full_run_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    later_and_quick = ran("v100", "sm70", 7, day=3, quick=True)
+    row = row_of(monkeypatch, ran("v100", "sm70", 98), later_and_quick, ran("v100", "sm70", 99, day=2))
+    assert row[4].startswith("99 of 100 problems on v100")
