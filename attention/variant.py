@@ -139,7 +139,7 @@ class Variant:
     illegal     why one configuration cannot run (registers, shared memory, threads), or None
     tile        the demands of one tile; None where nothing is known of the inside of the kernel
     builds      the cubins behind a configuration, one for each step, for a variant that is a CUDA kernel of ours
-    workspace   bytes of device memory that its steps share, beside the tensors of the call
+    workspace   bytes of device memory that its steps or blocks share, beside the tensors of the call
     signature   opcodes that each such cubin holds: without one of them it is not the kernel that was written
     pads        the head dim that it computes with, for a problem's
     rank        order among candidates that no profile can predict
