@@ -25,6 +25,7 @@ from microbench.machine.arch import Arch
 KERNELS = Path(__file__).parent / "kernels"
 TORCHS = "torch"  # the room of torch's kernels
 FEW_QUERIES = 128  # as many rows as the smallest tile of a prefill kernel has
+PARTS = "parts"  # the phase of what blocks leave that share a row's keys
 MEMORY = "memory"  # a demand's rate: the bandwidth of the nearest memory level that holds `resident_bytes`
 
 Owner = Literal["smscope", "torch"]
@@ -101,6 +102,7 @@ class Tile:
     `edge` is asked once for every tile row: reading Q, writing out and lse.
     `heads` of a group share a tile's rows, and with them one reading of K and V.
     `split_keys`: tiles of one row go to several units where rows alone would leave units idle.
+    `key_splits`: blocks among which the tiles of each row are dealt, whatever the problem; each has an edge of its own.
     """
 
     rows: int
@@ -111,6 +113,7 @@ class Tile:
     edge: tuple[Demand, ...] = ()
     heads: int = 1
     split_keys: bool = False
+    key_splits: int = 1
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ class Variant:
     illegal     why one configuration cannot run (registers, shared memory, threads), or None
     tile        the demands of one tile; None where nothing is known of the inside of the kernel
     builds      the cubins behind a configuration, one for each step, for a variant that is a CUDA kernel of ours
-    workspace   bytes of device memory that its steps share, beside the tensors of the call
+    workspace   bytes of device memory that its steps or blocks share, beside the tensors of the call
     signature   opcodes that each such cubin holds: without one of them it is not the kernel that was written
     pads        the head dim that it computes with, for a problem's
     rank        order among candidates that no profile can predict

@@ -282,9 +282,9 @@ def _settled(choice: Choice) -> tuple[str, ...]:
 
 
 def _workspace(choice: Choice) -> tuple[str, ...]:
-    """A sentence where a kernel of several steps needs memory between them."""
+    """A sentence where a kernel's steps or blocks hand on what they have by device memory."""
     needed = by_path(choice.pick.variant).workspace(choice.problem, choice.pick.config)
-    return (f"its steps share a workspace of {written(needed, 'bytes')}",) if needed else ()
+    return (f"beside its tensors it takes a workspace of {written(needed, 'bytes')}",) if needed else ()
 
 
 def _while_new(choice: Choice) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """How tile rows are dealt to SMs or cores: what the busiest of them works through."""
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -34,16 +35,18 @@ def share_of_busiest(problem: AttentionProblem, tile: Tile, units: int) -> Share
     """Deal the tile rows of all heads to the units, longest first.
 
     Equal tile rows come in whole rounds; unequal ones (causal) even out, but none is shorter than the longest of them.
-    Where keys are split, a row's tiles go to as many units as are free, and each has at least one.
+    Where keys are split, a row's tiles go to as many units as are free, and each has at least one; or to `key_splits`
+    blocks, as evenly as whole tiles allow.
     """
     sizes = (tile.rows, tile.columns, tile.row_step, tile.column_step)
     rows = _rows(problem, *sizes, tile.heads)
     heads = problem.batch * problem.heads_q // tile.heads
-    count = heads * rows.count
+    count = heads * rows.count * tile.key_splits
     rounds = -(-count // units)
     total = rows.total * heads
     even = rows.longest == rows.shortest
-    tiles = rounds * rows.longest if even else max(rows.longest, total / units)
+    longest = rows.longest if tile.key_splits == 1 else float(math.ceil(rows.longest / tile.key_splits))
+    tiles = rounds * longest if even else max(longest, total / units)
     if tile.split_keys and total < tiles * units:
         return Share(min(tiles, max(1.0, total / units)), float(rounds), units)
     return Share(tiles, float(rounds), min(units, count))

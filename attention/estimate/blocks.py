@@ -46,8 +46,19 @@ def tiles_of(problem: AttentionProblem, row: int, rows: int, columns: int) -> Ti
     return Tiles(whole, tiles - whole)
 
 
+def parts_of(tiles: Tiles, most: int) -> tuple[Tiles, ...]:
+    """The tiles of up to `most` blocks that share them: as key_splits.cuh deals them, the masked ones last."""
+    count = tiles.seen + tiles.masked
+    parts = max(1, min(most, count))
+    edges = [count * number // parts for number in range(parts + 1)]
+    seen = [min(edge, tiles.seen) for edge in edges]
+    return tuple(
+        Tiles(seen[at + 1] - seen[at], edges[at + 1] - edges[at] - (seen[at + 1] - seen[at])) for at in range(parts)
+    )
+
+
 def launched(problem: AttentionProblem, rows: int) -> Iterator[int]:
-    """The first row of each block, in order of its number (work.cuh): causal ones longest first, by sections."""
+    """The first row of each tile, in order of its number (work.cuh): causal ones longest first, by sections."""
     count, heads = row_tiles(problem, rows), problem.batch * problem.heads_q
     if not problem.causal:
         yield from (tile * rows for _ in range(heads) for tile in range(count))

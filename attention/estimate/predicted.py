@@ -2,7 +2,8 @@
 
     block   = before + masked tiles + tiles x cycles of a tile + after, each from its own machine code
     tile    = the issue of all warps that an SM holds (microbench.issue), or the SM's share of DRAM where that is longer
-    seconds = when the last block ends / clock, blocks dealt as the kernel deals them
+    seconds = when the last block ends / clock, blocks dealt as the kernel deals them; where several
+              share a row's keys, what each leaves takes its time at the DRAM
 
 No number in it was fitted; one rule was chosen on an H100 (microbench.issue.sm, OPERAND_CLOCKS). How far it is off was
 measured on the sm80 kernel and an H200, and every estimate carries that as its interval (held.py). It knows nothing of
@@ -13,12 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from attention.errors import AttentionError, ProblemError
-from attention.estimate.blocks import last_end, launched, resident, served, tiles_of
+from attention.estimate.blocks import last_end, launched, parts_of, resident, served, tiles_of
 from attention.estimate.phases import flops, phases_of
 from attention.kernels.common.family import row_tiles, section_of
 from attention.kernels.launch.source import source_of
 from attention.problem import AttentionProblem
-from attention.variant import Config, Variant
+from attention.variant import PARTS, Config, Variant
 from microbench.compile import Cubin, require_all
 from microbench.console.si import written
 from microbench.errors import UnknownGpu
@@ -102,7 +103,7 @@ def estimate(variant: Variant, problem: AttentionProblem, config: Config, rates:
     (build,) = variant.steps(problem, config)
     (cubin,) = require_all([source_of(variant.folder, build, rates.arch)])
     tile, warps = variant.tile(problem, config), build.threads // 32
-    count = row_tiles(problem, tile.rows) * problem.batch * problem.heads_q
+    count = row_tiles(problem, tile.rows) * problem.batch * problem.heads_q * tile.key_splits
     held = resident(build, cubin.resources, rates.arch)
     if held == 0:
         raise ProblemError(
@@ -112,11 +113,16 @@ def estimate(variant: Variant, problem: AttentionProblem, config: Config, rates:
     times = _times(cubin, rates, warps, blocks, 2 * tile.rows * tile.columns * (problem.head_dim + problem.head_dim_v))
     dram = _dram_bytes(problem, tile.columns, blocks, rates.sm_count) / rates.dram_bytes_per_clk
     tile_cycles = max(times.tile.cycles, dram)
+    # What parts leave, written and read again; all blocks of an SM at a time, and each as if it came last.
+    left = blocks * sum(each.amount for each in tile.edge if each.phase == PARTS) / rates.dram_bytes_per_clk
     of_row = {}
     for row in range(0, problem.seq_q, tile.rows):
-        tiles = tiles_of(problem, row, tile.rows, tile.columns)
-        of_row[row] = times.around + tiles.masked * max(times.masked, dram) + tiles.seen * tile_cycles
-    cycles = last_end((of_row[row] for row in launched(problem, tile.rows)), rates.sm_count * blocks)
+        parts = parts_of(tiles_of(problem, row, tile.rows, tile.columns), tile.key_splits)
+        of_row[row] = [
+            times.around + left + each.masked * max(times.masked, dram) + each.seen * tile_cycles for each in parts
+        ]
+    dealt = (cycles for row in launched(problem, tile.rows) for cycles in of_row[row])
+    cycles = last_end(dealt, rates.sm_count * blocks)
     seconds = cycles / rates.clock_hz
     busy = [(each.unit, each.cycles) for each in times.tile.taken] + [("DRAM", dram), ("chain", times.chain)]
     terms = [Term(NAMES[unit], taken, taken / tile_cycles) for unit, taken in busy]

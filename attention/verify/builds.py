@@ -156,7 +156,7 @@ def _unlike(variant: Variant, arch: str) -> Iterator[Build]:
 def _of_bucket(variant: Variant, arch: str, bucket: tuple[int, int], rng: np.random.Generator) -> dict[Defines, Build]:
     """Every feature, each with the configuration used least; then every configuration, with mixtures of features."""
     found: dict[Defines, Build] = {}
-    pairs = list(product(DTYPES, variant.configs()))
+    pairs = list(product(DTYPES, _told_apart(variant, problem_of(bucket[1], DTYPES[1], frozenset()))))
     mixed = (pairs[at] for at in rng.permutation(len(pairs)))
     every = [Build(variant.path, bucket, dtype, config, frozenset(), arch) for dtype, config in mixed]
     used = {plain: 0 for plain in every if any(legal(variant, replace(plain, asked=asked)) for asked in PLAIN)}
@@ -178,6 +178,11 @@ def _of_bucket(variant: Variant, arch: str, bucket: tuple[int, int], rng: np.ran
         mixtures = (replace(plain, asked=asked) for asked in (*(_mixture(rng) for _ in range(30)), *PLAIN))
         take(next(build for build in mixtures if legal(variant, build)), plain)
     return found
+
+
+def _told_apart(variant: Variant, problem: AttentionProblem) -> tuple[Config, ...]:
+    """The first configuration of each code: blocks that a launch deals otherwise run the same."""
+    return tuple({variant.steps(problem, config): config for config in reversed(variant.configs())}.values())[::-1]
 
 
 def legal(variant: Variant, build: Build) -> bool:

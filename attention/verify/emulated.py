@@ -15,6 +15,7 @@ import torch
 
 from attention.call import Extras
 from attention.feature import Feature
+from attention.kernels.launch.counters import PAIR
 from attention.kernels.launch.machine import Held, standing_in
 from attention.kernels.launch.source import COMMON, PACKAGE, generated
 from attention.variant import CudaBuild, Variant
@@ -55,11 +56,13 @@ class Emulated:
         return TensorMap(bits, (1, 1, *box), element, swizzle=swizzle).emulated().tobytes()  # type: ignore[arg-type]
 
     @cached_property
-    def _counters(self) -> Array:
-        return self.device.full(2, 0, np.int32)
+    def _counters(self) -> dict[int, Array]:
+        return {}
 
-    def counters(self) -> int:
-        return int(self._counters.ctypes.data)
+    def counters(self, count: int = PAIR) -> int:
+        if count not in self._counters:
+            self._counters[count] = self.device.full(count, 0, np.int32)
+        return int(self._counters[count].ctypes.data)
 
     def launch(
         self,

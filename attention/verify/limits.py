@@ -67,7 +67,7 @@ def walks(variant: Variant) -> Iterator[Walk]:
             builds = [build for config in variant.configs() for build in variant.steps(problem, config)]
             builds.sort(key=lambda build: (known.shape_of(build), _keys(build)))
             for shape, of_shape in groupby(builds, key=known.shape_of):
-                tiles = (Tile(_keys(build), tuple(_sources(variant, build, known))) for build in of_shape)
+                tiles = (_tile(variant, keys, tuple(each), known) for keys, each in groupby(of_shape, key=_keys))
                 limits = known.most_keys.get(shape)
                 if limits is not None:
                     yield Walk(shape, company, tuple(tile for tile in tiles if tile.sources), limits.get(company, 0))
@@ -90,6 +90,11 @@ def toolchain(variant: Variant) -> str:
     """The NVRTC that is here for a variant, as microbench.compile names it. Raises EnvironmentLacks."""
     major, minor = by_name(variant.archs[0]).compute_capability
     return choose(DEFAULT, 10 * major + minor).version
+
+
+def _tile(variant: Variant, keys: int, builds: tuple[CudaBuild, ...], known: Spills) -> Tile:
+    """Configurations of so many keys: some differ in no define."""
+    return Tile(keys, tuple(source for build in dict.fromkeys(builds) for source in _sources(variant, build, known)))
 
 
 def _keys(build: CudaBuild) -> int:

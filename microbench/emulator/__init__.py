@@ -19,21 +19,21 @@ collectives are meetings of 32 lanes. What a GPU leaves undefined is made to sho
   fence.proxy.async; misuse of an mbarrier, of groups, of descriptors; a block that ends while another one of its
   cluster may still use its shared memory.
 
-Limits. Linux on x86-64, with g++ or clang++. Shared memory only through ptx:: wrappers
-(`ptx::shared_base()`), never through C++ pointers. Races: at four bytes' grain in shared memory, and not a copy that
-lands on what a thread stored where a barrier stands between but no proxy fence; of a block's mbarriers the first 63
-have a clock of their own, later ones share one. In global memory the last write and two of the reads since are kept,
-and two writes of the same value race as well; blocks of one cluster are one actor to other clusters; what a memcpy
-moves is not seen. Atomics order what __threadfence made ready, in the order in which they happened here: a block that
-relies on being last by number, and orders itself by an atomic as well, is found where the mode changes the order.
-Blocks that wait for each other without being a cluster deadlock here, but for those that the random mode happens to run
-together. Scopes of acquire and release are one, and a wait for the reads of a bulk store finishes its writes too, so
-that global memory read back too soon is right. A plain global pointer is checked by guard pages: past a buffer's end
-(to within 256 bytes where its size is no multiple of that) and for 1 GiB on either side. A fragment that a wgmma reads
-from registers is read at issue, and one that was written since wgmma.fence is not reported. Bank conflicts are counted
-where they are asked for (shared_trace.py), and cost nothing; no time, no registers, no occupancy. Sums are in f32 in
-order of k, and differ from a tensor core's in the last bits; those of fp8 in wgmma by more (wgmma_fp8.cuh).
-Approximations (ex2, tanh) are the exact value rounded once.
+Limits. Linux on x86-64, with g++ or clang++. Shared memory only through ptx:: wrappers (`ptx::shared_base()`), never
+through C++ pointers. Races: at four bytes' grain in shared memory, and not a copy that lands on what a thread stored
+where a barrier stands between but no proxy fence; of a block's mbarriers the first 63 have a clock of their own, later
+ones share one. In global memory the last write and two of the reads since are kept, and two writes of the same value
+race as well; blocks of one cluster are one actor to other clusters; what a memcpy moves is not seen. Atomics order what
+__threadfence made ready for what follows one there, in the order in which they happened here: a block that relies on
+being last by number, and orders itself by an atomic as well, is found where the mode changes the order. Blocks that
+wait for each other without being a cluster deadlock here, but for those that the random mode happens to run together.
+Scopes of acquire and release are one, and a wait for the reads of a bulk store finishes its writes too, so that global
+memory read back too soon is right. A plain global pointer is checked by guard pages: past a buffer's end (to within 256
+bytes where its size is no multiple of that) and for 1 GiB on either side. A fragment that a wgmma reads from registers
+is read at issue, and one that was written since wgmma.fence is not reported. Bank conflicts are counted where they are
+asked for (shared_trace.py), and cost nothing; no time, no registers, no occupancy. Sums are in f32 in order of k, and
+differ from a tensor core's in the last bits; those of fp8 in wgmma by more (wgmma_fp8.cuh). Approximations (ex2, tanh)
+are the exact value rounded once.
 
 Tensor memory (tcgen05), also of pairs of blocks. 128 lanes of 512 columns to a block, NaN until written and while a
 write is on its way. Loads, stores, products and copies are ordered as the PTX ISA's memory model for tcgen05 says: by

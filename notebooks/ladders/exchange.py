@@ -68,7 +68,13 @@ def exchange(in_registers: bool, keys: int = 32) -> Exchange:
     every key of its row, or a register has its halves from two lanes.
     """
     problem = AttentionProblem.parse_shape("1,1,1,1024,1024,128", dtype="float16", device="cuda", causal=False)
-    tile = (("warps", 4), ("warp_rows", ROWS), ("tile_keys", keys), ("p_in_registers", int(in_registers)))
+    tile = (
+        ("warps", 4),
+        ("warp_rows", ROWS),
+        ("tile_keys", keys),
+        ("p_in_registers", int(in_registers)),
+        ("key_splits", 1),
+    )
     variant, config = by_path(VOLTA), Config(tile)
     (build,) = variant.steps(problem, config)
     defines = source_of(variant.folder, build, by_name("sm70")).defines

@@ -101,10 +101,11 @@ def compiled(variant: Variant, problem: AttentionProblem, config: Config) -> Cub
 
 
 def legal(problem: AttentionProblem) -> tuple[Config, ...]:
-    """Every tile of the Volta kernel that a problem may have."""
+    """Every tile of the Volta kernel that a problem may have, with its keys on one block."""
     variant, arch = by_path(VOLTA), by_name("sm70")
     assert variant.illegal is not None
-    return tuple(config for config in variant.configs() if variant.illegal(problem, config, arch) is None)
+    whole = [config for config in variant.configs() if config["key_splits"] == 1]
+    return tuple(config for config in whole if variant.illegal(problem, config, arch) is None)
 
 
 def pairs(problem: AttentionProblem) -> Iterator[Pair]:
@@ -112,5 +113,6 @@ def pairs(problem: AttentionProblem) -> Iterator[Pair]:
     configs = legal(problem)
     for config in configs:
         other = Config(tuple((axis, 1 if axis == "p_in_registers" else value) for axis, value in config.values))
-        if other != config and other in configs:
+        shares = {shape_of(problem, each).split for each in (config, other)}  # in registers no two warps share rows
+        if other != config and other in configs and len(shares) == 1:
             yield Pair(problem, route(problem, config), route(problem, other))

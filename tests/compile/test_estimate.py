@@ -68,14 +68,23 @@ def test_a_loop_larger_than_the_instruction_cache_is_said() -> None:
     assert known.cautions == ()
 
 
+def test_keys_split_over_blocks_fill_a_wave_that_rows_leave_empty() -> None:
+    few = AttentionProblem(1, 2, 2, 1024, 16384, 256, dtype="float16", device="cuda")  # 16 tiles of rows, 80 SMs
+    tile = {"warps": 8, "warp_rows": 16, "tile_keys": 32, "p_in_registers": 1}
+    once, four, eight = (
+        estimate(VOLTA, few, Config((*tile.items(), ("key_splits", splits))), V100).seconds for splits in (1, 4, 8)
+    )
+    assert 3 < once / four <= 4 and four < eight  # 64 blocks are one wave, and 128 are two
+
+
 def test_twice_the_keys_take_about_four_times_as_long() -> None:
-    config = Config((("warps", 8), ("warp_rows", 16), ("tile_keys", 64), ("p_in_registers", 1)))
+    config = Config((("warps", 8), ("warp_rows", 16), ("tile_keys", 64), ("p_in_registers", 1), ("key_splits", 1)))
     once, twice = (estimate(VOLTA, problem(128, length), config, V100).seconds for length in (8192, 16384))
     assert 3.9 < twice / once < 4.1
 
 
 def test_causal_rows_take_little_more_than_half_as_long() -> None:
-    config = Config((("warps", 8), ("warp_rows", 16), ("tile_keys", 64), ("p_in_registers", 1)))
+    config = Config((("warps", 8), ("warp_rows", 16), ("tile_keys", 64), ("p_in_registers", 1), ("key_splits", 1)))
     full, causal = (estimate(VOLTA, problem(128, causal=each), config, V100).seconds for each in (False, True))
     assert 0.5 < causal / full < 0.55
 
@@ -99,7 +108,7 @@ def test_a_loop_that_holds_no_whole_tile_is_refused() -> None:
 
 
 def test_what_no_sm_holds_and_what_no_gpu_of_its_kind_runs_is_refused() -> None:
-    values = {"warps": 8, "warp_rows": 16, "tile_keys": 32, "p_in_registers": 1, "q_spans": 0}
+    values = {"warps": 8, "warp_rows": 16, "tile_keys": 64, "p_in_registers": 1, "key_splits": 1}
     with pytest.raises(ProblemError, match="more than an SM of v100-pcie holds"):
         estimate(VOLTA, problem(256), Config(tuple(values.items())), V100)
     with pytest.raises(ProblemError, match="not on the sm90a of h200"):

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Hashable
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -127,6 +128,17 @@ def test_the_drivers_id_tells_streams_from_elsewhere_apart(on_streams, monkeypat
     monkeypatch.setattr(driver, "stream_id", lambda handle: 2000 + handle)  # another stream, with the same handle
     assert found.address(on_streams[256], capturing=False) != before
     assert found.address(on_streams[64], capturing=False) == pooled  # which is not asked for again
+
+
+def test_sets_of_another_size_lie_elsewhere_and_do_not_overlap(on_streams):
+    pairs, many = counters(0), counters(0, 1024)
+    taken = [(pairs.address(on_streams[handle], capturing=False), 8) for handle in (0, 64)]
+    taken += [
+        (many.address(on_streams[handle], capturing=capturing), 4096) for handle in (0, 64) for capturing in (0, 1)
+    ]
+    ends = sorted((begin, begin + size) for begin, size in taken)
+    assert len(ends) == 6 and all(end <= begin for (_, end), (begin, _) in pairwise(ends))
+    assert many.address(on_streams[0], capturing=False) == taken[2][0]
 
 
 def test_the_per_thread_stream_is_another_in_every_thread(on_streams):

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from attention.kernels.launch.strided import Launch
+from attention.kernels.common.key_splits import partial_floats
+from attention.kernels.launch.strided import Launch, SplitLaunch
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, by_path
 from attention.verify.emulated import headers_of
@@ -161,3 +162,29 @@ def run_strided(
     kernel.load(device)((launch.tiles,), (build.threads,), (np.void(bytes(launch)),), shared_mem=build.smem_bytes)
     del kept
     return room.outputs()
+
+
+def run_split(
+    shape_of: Callable[[AttentionProblem, Config], Any],
+    device: EmulatedDevice,
+    case: ForwardCase,
+    kernel: Kernel,
+    *,
+    section: int = 2,
+    inputs: Inputs | None = None,
+    key_splits: int = 0,
+) -> Outputs:
+    """The same of one whose keys may be split, by its configuration or in so many parts. Raises DeviceError."""
+    inputs, build = inputs or inputs_of(case), kernel.build
+    room, launch, shape = room_of(device, case, inputs), SplitLaunch(), shape_of(kernel.problem, kernel.config)
+    describe(launch, case, inputs, shape.tile_rows, section)
+    point(launch, room, *room.held)
+    launch.key_splits = key_splits or shape.key_splits
+    partials = device.full(launch.tiles * launch.key_splits * partial_floats(shape), np.nan, np.float32)
+    arrivals = device.full(launch.tiles, 0, np.int32)
+    launch.partials, launch.arrivals = partials.ctypes.data, arrivals.ctypes.data
+    kept = bring_features(device, case, kernel.defines, inputs, launch)
+    blocks = launch.tiles * launch.key_splits
+    kernel.load(device)((blocks,), (build.threads,), (np.void(bytes(launch)),), shared_mem=build.smem_bytes)
+    del kept
+    return room.outputs("left counters that are not 0" if arrivals.any() else "")

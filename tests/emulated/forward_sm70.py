@@ -4,7 +4,7 @@ from functools import partial
 
 from attention.kernels.sm70.forward.quad_pair.arguments import shape_of
 from attention.variant import Config
-from tests.emulated.forward_launch import run_strided
+from tests.emulated.forward_launch import run_split
 
 PATH = "sm70/forward/quad_pair"
 
@@ -14,7 +14,8 @@ def config_of(
 ) -> Config:
     """A point of the variant's space."""
     axes = {"warps": warps, "warp_rows": warp_rows, "tile_keys": tile_keys, "p_in_registers": p_in_registers}
+    axes["key_splits"] = 1
     return Config(tuple((axes | others).items()))
 
 
-run = partial(run_strided, shape_of)
+run = partial(run_split, shape_of)

@@ -4,7 +4,7 @@ from functools import partial
 
 from attention.kernels.sm75.forward.register_staged.arguments import shape_of
 from attention.variant import Config
-from tests.emulated.forward_launch import run_strided
+from tests.emulated.forward_launch import run_split
 
 PATH = "sm75/forward/register_staged"
 
@@ -12,7 +12,8 @@ PATH = "sm75/forward/register_staged"
 def config_of(tile_keys: int = 64, *, warps: int = 4, warp_rows: int = 16, **others: int) -> Config:
     """A point of the variant's space."""
     axes = {"warps": warps, "warp_rows": warp_rows, "tile_keys": tile_keys}
+    axes["key_splits"] = 1
     return Config(tuple((axes | others).items()))
 
 
-run = partial(run_strided, shape_of)
+run = partial(run_split, shape_of)

@@ -27,6 +27,10 @@ SLOW_WIDTHS = {
     "d128": (ForwardCase(seq_q=100, seq_kv=200, head_dim=128, right=30), config_of(64)),
     "d160, 32 rows a warp": (ForwardCase(seq_q=130, seq_kv=100, head_dim=160, heads_q=1), config_of(32, warp_rows=32)),
     "d192": (ForwardCase(seq_q=70, seq_kv=170, head_dim=192, heads_q=1, right=0), config_of(64, p_in_registers=0)),
+    "d256, eight warps": (
+        ForwardCase(seq_q=150, seq_kv=150, head_dim=256, heads_q=1, right=0),
+        config_of(32, warps=8),
+    ),
     "d256": (ForwardCase(seq_q=70, seq_kv=100, head_dim=256, heads_q=1), config_of(32)),
 }
 FEATURED, PACKED = (replace(problem, dtype="float16") for problem in (MASKED, CAPPED))

@@ -16,13 +16,14 @@ from tests.emulated.forward_sm70 import PATH, config_of, run
 CASE = ForwardCase(heads_q=1, heads_kv=1, lengths=((100, 150),), softcap=50.0, right=50, spread=12.0, dtype="float16")
 BEHIND = replace(CASE, lengths=((100, 140),), spare=20, right=200, spread=1.0)
 EVEN = replace(CASE, spread=1.0, right=60)  # every key counts
-# All in registers; all through shared memory, 32 rows a warp; and rows that two warps share.
+# All in registers; all through shared memory, 32 rows a warp; rows that two warps share; and a part of Q in registers.
 BUILDS = (
     (CASE, config_of(32)),
     (CASE, config_of(32, warp_rows=32, p_in_registers=0, q_spans=0)),
     (replace(CASE, head_dim=128), config_of(32, warps=8, p_in_registers=0, split=2, q_spans=16)),
+    (CASE, config_of(32, q_spans=2)),
 )
-SHARED, SPLIT = 1, 2
+SHARED, SPLIT, PART_OF_Q = 1, 2, 3
 UNORDERED = "race: (ld|st).shared .* not ordered after the (write|read)"
 
 BUGS = {
@@ -104,6 +105,9 @@ BUGS = {
         "kHeldSpans + span % 2",
         "kHeldSpans",
         build=SHARED,
+    ),
+    "columns of Q that registers hold are read again": Bug(
+        "products.cuh", "void load_q(", "16 * (span - kHeldSpans)", "16 * (span - kHeldSpans + 1)", build=PART_OF_Q
     ),
     "K is stored where V lies": Bug("staged_loop.cuh", "if (tile > work.first) loader", "at.k", "at.v", UNORDERED),
 }

@@ -1,14 +1,17 @@
-"""Counters that persistent blocks take their tiles from: two ints, 0 before and after every launch.
+"""Counters that are 0 before and after every launch.
 
-Launches that may run at the same time count in pairs of their own; launches that follow one another share a pair.
+Persistent blocks take their tiles from two ints; where keys are split, the parts of each tile arrive at one of its own.
 
-    torch's own streams     live as long as the process: a pair for each handle
-    any other stream        a pair for each id of the driver's, which is unique for the life of the program: a destroyed
+Launches that may run at the same time count in sets of their own; launches that follow one another share a set.
+
+    torch's own streams     live as long as the process: a set for each handle
+    any other stream        a set for each id of the driver's, which is unique for the life of the program: a destroyed
                             stream's handle may come back while its last kernel still runs
-    the per-thread stream   a pair for each thread: its handle, 2, is another stream in every thread
-    a captured launch       a pair for good: it may be replayed beside any stream's work, though never beside itself
+    the per-thread stream   a set for each thread: its handle, 2, is another stream in every thread
+    a captured launch       a set for good: it may be replayed beside any stream's work, though never beside itself
 
-No pair is ever given back: it is 8 bytes, less than a thousandth of the graph node or the stream that it belongs to.
+No set is ever given back: a pair is less than a thousandth of the graph node or the stream that it belongs to, and the
+4 KiB of split keys are less than what such a launch leaves for its last block.
 """
 
 import threading
@@ -20,7 +23,9 @@ import torch
 
 from attention.kernels.launch import driver
 
-PAIR_BYTES = 8
+PAIR = 2
+INT_BYTES = 4
+PAIR_BYTES = PAIR * INT_BYTES
 CHUNK_BYTES = 64 << 10
 PER_THREAD = 2  # CU_STREAM_PER_THREAD
 
@@ -28,15 +33,18 @@ _thread = threading.local()
 
 
 class Counters:
-    """The pairs of one device.
+    """The sets of `count` ints on one device.
 
     `zeroed` gives so many bytes of zeroed memory for good; `identity` tells streams of one handle apart, and is None
     for a stream that nobody destroys.
     """
 
-    def __init__(self, zeroed: Callable[[int], int], identity: Callable[[int], Hashable | None]) -> None:
+    def __init__(
+        self, zeroed: Callable[[int], int], identity: Callable[[int], Hashable | None], count: int = PAIR
+    ) -> None:
         self.zeroed = zeroed
         self.identity = identity
+        self.set_bytes = INT_BYTES * count
         self.chunks: list[int] = []  # their addresses
         self.next = self.end = 0
         self.of_handle: dict[int, int] = {}
@@ -53,25 +61,25 @@ class Counters:
             return found
         identity = self.identity(stream)
         with self.lock:
-            pairs: dict[Any, int] = self.of_handle if identity is None else self.of_stream
+            sets: dict[Any, int] = self.of_handle if identity is None else self.of_stream
             key = stream if identity is None else identity
-            if key not in pairs:
-                pairs[key] = self._new()
-            return pairs[key]
+            if key not in sets:
+                sets[key] = self._new()
+            return sets[key]
 
     def _new(self) -> int:
         if self.next == self.end:
             self.next = self.zeroed(CHUNK_BYTES)
             self.end = self.next + CHUNK_BYTES
             self.chunks.append(self.next)
-        address, self.next = self.next, self.next + PAIR_BYTES
+        address, self.next = self.next, self.next + self.set_bytes
         return address
 
 
 @cache
-def counters(index: int) -> Counters:
-    """The counters of the device with this index, the current one."""
-    return Counters(driver.zeroed, partial(_identity, index))
+def counters(index: int, count: int = PAIR) -> Counters:
+    """The sets of so many counters of the device with this index, the current one."""
+    return Counters(driver.zeroed, partial(_identity, index), count)
 
 
 def _identity(index: int, stream: int) -> Hashable | None:

@@ -10,10 +10,12 @@ from typing import Any
 import torch
 
 from attention.call import NO_EXTRAS, Extras
+from attention.errors import LaunchError
 from attention.kernels.common.family import Sizes, fill
+from attention.kernels.common.key_splits import MOST_TILES, partial_floats
 from attention.kernels.common.layout import empty_lse
-from attention.kernels.launch.machine import Machine, machine_of
-from attention.kernels.launch.strided import Launch
+from attention.kernels.launch.machine import Held, Machine, machine_of
+from attention.kernels.launch.strided import Launch, SplitLaunch
 from attention.kernels.launch.tensors import outputs, place, readable
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild
@@ -29,14 +31,16 @@ class Launcher:
     build_of  what NVRTC compiles
     deal      write what follows from problem and machine, and give the number of blocks
     point     write how query, key and value are read
+    lend      write where a workspace lies, and give the tensors that hold it
     """
 
     folder: Path
     argument: type[Any]
     shape_of: Callable[[AttentionProblem, Config], Any]
     build_of: Callable[[AttentionProblem, Config], CudaBuild]
-    deal: Callable[[Any, Machine], int]
+    deal: Callable[[Any, Machine, Any], int]
     point: Callable[[Any, Machine, Any, torch.Tensor, torch.Tensor, torch.Tensor], None]
+    lend: Callable[[Any, Machine, Any, torch.Tensor], Held] = lambda launch, machine, shape, query: ()
 
     def __call__(
         self,
@@ -66,7 +70,8 @@ class Launcher:
         argument.out, argument.lse = written.data_ptr(), lse.data_ptr()
         if extras is not NO_EXTRAS:
             place(argument, extras)
-        held = query, key, value, written, lse
+        lent = self.lend(argument, machine, prepared.shape, query)
+        held = query, key, value, written, lse, *lent
         machine.launch(prepared.function, prepared.blocks, prepared.shape.threads, argument, held, extras)
         if written is not out:
             out.copy_(written[..., : out.shape[-1]])
@@ -82,8 +87,34 @@ def strided(
     return Launcher(folder, Launch, shape_of, build_of, _a_block_each, _point)
 
 
-def _a_block_each(launch: Any, machine: Machine) -> int:
+def split_strided(
+    folder: Path,
+    shape_of: Callable[[AttentionProblem, Config], Any],
+    build_of: Callable[[AttentionProblem, Config], CudaBuild],
+) -> Launcher:
+    """The same of a kernel which may deal the keys of a tile to several blocks (common/key_splits.cuh)."""
+    return Launcher(folder, SplitLaunch, shape_of, build_of, _a_block_a_part, _point, _room_for_parts)
+
+
+def _a_block_each(launch: Any, machine: Machine, shape: Any) -> int:
     return int(launch.tiles)
+
+
+def _a_block_a_part(launch: Any, machine: Machine, shape: Any) -> int:
+    launch.key_splits = shape.key_splits
+    return int(launch.tiles * shape.key_splits)
+
+
+def _room_for_parts(launch: Any, machine: Machine, shape: Any, query: torch.Tensor) -> Held:
+    """Torch's memory, which a graph that is captured keeps; the counters are the stream's or the graph's own."""
+    if shape.key_splits == 1:
+        return ()
+    if launch.tiles > MOST_TILES:
+        raise LaunchError(f"{launch.tiles} tiles of rows have their keys split, but counters are for {MOST_TILES}.")
+    floats = launch.tiles * shape.key_splits * partial_floats(shape)
+    partials = query.new_empty(floats, dtype=torch.float32)
+    launch.partials, launch.arrivals = partials.data_ptr(), machine.counters(MOST_TILES)
+    return (partials,)
 
 
 def _point(
@@ -120,5 +151,5 @@ def _prepared(
     template: ctypes.Structure = launcher.argument()
     fill(template, problem, query, key, shape.tile_rows)
     template.out_batch, template.out_head, template.out_row, _ = out_strides
-    blocks = launcher.deal(template, machine)
+    blocks = launcher.deal(template, machine, shape)
     return Prepared(function, shape, bytes(template), blocks)

@@ -13,7 +13,7 @@ import torch
 from attention.call import Extras
 from attention.errors import LaunchError
 from attention.kernels.launch import driver, tensor_map
-from attention.kernels.launch.counters import counters
+from attention.kernels.launch.counters import PAIR, counters
 from attention.kernels.launch.driver import Function
 from attention.kernels.launch.loaded import function_of
 from attention.variant import CudaBuild
@@ -25,7 +25,7 @@ class Machine(Protocol):
     """What a launch asks of a machine.
 
     tensor_map   the 128 bytes by which TMA copies boxes (rows, columns) of a (B, H, S, D) tensor
-    counters     the address of two ints that are 0 whenever nothing of this stream runs
+    counters     the address of so many ints that are 0 whenever nothing of this stream runs
     launch       beside the argument it is told the tensors whose addresses are in there
     """
 
@@ -34,7 +34,7 @@ class Machine(Protocol):
     def __hash__(self) -> int: ...
     def function(self, folder: Path, build: CudaBuild) -> Any: ...
     def tensor_map(self, tensor: torch.Tensor, box: tuple[int, int], swizzle: int) -> bytes: ...
-    def counters(self) -> int: ...
+    def counters(self, count: int = PAIR) -> int: ...
     def launch(
         self, function: Any, blocks: int, threads: int, argument: ctypes.Structure, held: Held, extras: Extras
     ) -> None: ...
@@ -58,9 +58,9 @@ class Gpu:
         is_bfloat16 = tensor.dtype == torch.bfloat16
         return tensor_map.encode(tensor.data_ptr(), tensor.shape, tensor.stride(), is_bfloat16, box, swizzle)
 
-    def counters(self) -> int:
+    def counters(self, count: int = PAIR) -> int:
         stream = driver.current_stream(self.index)
-        return counters(self.index).address(stream, torch.cuda.is_current_stream_capturing())
+        return counters(self.index, count).address(stream, torch.cuda.is_current_stream_capturing())
 
     def launch(
         self, function: Function, blocks: int, threads: int, argument: ctypes.Structure, held: Held, extras: Extras

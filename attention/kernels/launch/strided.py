@@ -5,16 +5,26 @@ No torch here: it is told the build matrix as well.
 
 from attention.kernels.launch.launch_struct import LSE, Member, members, of_kernel, structure
 
-FIELDS = of_kernel(
-    head=(
-        *members("const void*", "q k v"),
-        Member("void*", "out"),
-        LSE,
-        *(
-            member
-            for name in ("q", "k", "v", "out")
-            for member in members("long long", f"{name}_row {name}_head {name}_batch", "in elements, multiples of 8")
-        ),
-    )
+_HEAD = (
+    *members("const void*", "q k v"),
+    Member("void*", "out"),
+    LSE,
+    *(
+        member
+        for name in ("q", "k", "v", "out")
+        for member in members("long long", f"{name}_row {name}_head {name}_batch", "in elements, multiples of 8")
+    ),
 )
+FIELDS = of_kernel(_HEAD)
 Launch = structure(FIELDS)
+
+# Of kernels that may deal the keys of a tile of rows to several blocks (common/key_splits.cuh).
+SPLIT_FIELDS = of_kernel(
+    _HEAD,
+    tail=(
+        Member("float*", "partials", "what the blocks of a tile leave for the one that arrives last"),
+        Member("int*", "arrivals", "of the blocks of each tile, 0 before and after a launch"),
+        Member("int", "key_splits", "blocks of a tile"),
+    ),
+)
+SplitLaunch = structure(SPLIT_FIELDS)

@@ -1,6 +1,6 @@
 // Races in global memory, between blocks whatever the order in which they happen to run here, and between the threads
-// of a block or cluster. Between clusters the only order comes from atomics: __threadfence, an atomic update, and
-// another cluster's later update of the same word. A cluster is one actor there; within it the clocks of shared memory
+// of a block or cluster. Between clusters the only order comes from atomics: __threadfence, an atomic update, another
+// cluster's later update of the same word, and __threadfence there. A cluster is one actor there; within it the clocks of shared memory
 // tell.
 //
 // At plain accesses a kernel calls the __tsan_ hooks at the end: -fsanitize=thread makes the compiler write the calls,
@@ -27,9 +27,10 @@ struct Word {
   Clock clock;
 };
 
-// By cluster: how many fences and atomic updates it has made; whose it has heard of; what its last fence covers.
+// By cluster: how many fences and atomic updates it has made; whose updates told it of, and whose it knows by a fence
+// behind them; what its last fence covers.
 std::vector<u32> epoch, updates;
-std::vector<Epochs> known, known_updates, fenced;
+std::vector<Epochs> told, known, known_updates, fenced;
 std::unordered_map<u32, Clock> thread_fences;
 std::unordered_map<u64, Word> words;
 std::unordered_map<u64, u64> volatile_reads;  // by thread and address: what was found there
@@ -130,6 +131,7 @@ void strong(const void* address, u64 bytes, bool reads) {
 
 void global_races_reset(u32 clusters) {
   epoch.assign(race_reports ? clusters : 0, 1);
+  told.assign(epoch.size(), {});
   known.assign(epoch.size(), {});
   fenced.assign(epoch.size(), {});
   updates.assign(epoch.size(), 0);
@@ -161,7 +163,7 @@ void atomic_access(const void* address, u32 bytes) {
   u32 cluster = running->cluster, thread = running->thread;
   Word& word = words[at];
   if (word.cluster == cluster + 1) acquire(thread, word.clock);
-  join(known[cluster], word.epochs);
+  join(told[cluster], word.epochs);
   join(word.epochs, fenced[cluster]);
   join(known_updates[cluster], word.updates);
   known_updates[cluster][cluster] = ++updates[cluster];
@@ -177,6 +179,7 @@ void atomic_access(const void* address, u32 bytes) {
 void threadfence() {
   if (!race_reports) return;
   u32 cluster = running->cluster;
+  join(known[cluster], told[cluster]);
   fenced[cluster] = known[cluster];
   fenced[cluster][cluster] = epoch[cluster]++;
   release(running->thread, thread_fences[running->thread]);

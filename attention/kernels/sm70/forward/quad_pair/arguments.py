@@ -10,7 +10,7 @@ from attention.kernels.launch import strided
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, Settled, settle
 
-FIELDS = strided.FIELDS
+FIELDS = strided.SPLIT_FIELDS
 KERNEL = "attention_forward_sm70"
 DEFINED = ("split", "tile_keys", "blocks", "q_spans", "p_in_registers")
 SPAN = 8  # columns of 16 bytes
@@ -34,14 +34,14 @@ SETTLED = (
     Settled(
         "split",
         _split,
-        "outputs of 16 rows and 256 columns leave two warps a scheduler no registers for all of Q; half the "
-        "columns do, and the warps of a row meet over p in shared memory",
+        "outputs of 16 rows and 256 columns leave two warps a scheduler no registers for all of Q; half the columns "
+        "do, and the warps of a row meet over p in shared memory",
     ),
     Settled(
         "q_spans",
         _q_spans,
-        "64 registers of a thread hold 16 rows of Q up to head dim 128, or 32 to 64; beside wider ones eight "
-        "warps leave 16 with every feature, and what they hold is not read again through the port, which is the bound",
+        "64 registers of a thread hold 16 rows of Q up to head dim 128, or 32 to 64; beside wider ones eight warps "
+        "leave 16 with every feature, and what they hold is not read again from shared memory, whose port is the bound",
     ),
     Settled("blocks", lambda _, values: 8 // values["warps"], "eight warps fill the registers of an SM"),
 )
@@ -49,7 +49,7 @@ SETTLED = (
 
 @dataclass(frozen=True)
 class Shape:
-    """One compiled kernel's tile: head dim as held, warps of a block, query rows of a warp, keys of a tile."""
+    """One tile: head dim as held, warps of a block, query rows of a warp, keys of a tile, blocks of a row's keys."""
 
     head_dim: int
     warps: int
@@ -58,6 +58,7 @@ class Shape:
     tile_keys: int
     q_spans: int
     p_in_registers: bool
+    key_splits: int
 
     @property
     def tile_rows(self) -> int:
@@ -95,6 +96,7 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
         config["tile_keys"],
         config["q_spans"],
         bool(config["p_in_registers"]),
+        config["key_splits"],
     )
 
 
@@ -106,6 +108,7 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         ("WARPS", shape.warps),
         ("ROWS_PER_WARP", shape.warp_rows),
         *((axis.upper(), config[axis]) for axis in DEFINED),
+        ("KEY_PARTS", int(shape.key_splits > 1)),
         *feature_defines(problem),
     )
     return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)

@@ -10,6 +10,7 @@
 //   Q_SPANS           of 8 columns, whose fragments of Q stay in registers; the others' are read from shared memory for
 //                     each tile
 //   P_IN_REGISTERS    1: p becomes an operand by shuffles; 0: through shared memory
+//   KEY_PARTS         1: keys of a tile of rows may be dealt to several blocks (key_splits.cuh)
 //   BF16              0: the tensor cores of Volta know float16 alone
 //   VARLEN            1: sequences of many lengths, packed one after another
 // and those of features, which launch.cuh names. It is generated, with Launch, the one argument: kernels.launch.source.
@@ -17,7 +18,7 @@
 #include "launch.cuh"
 
 constexpr int kHeadDim = HEAD_DIM, kWarps = WARPS, kWarpRows = ROWS_PER_WARP, kKeys = TILE_KEYS;
-constexpr bool kPInRegisters = P_IN_REGISTERS, kBf16 = BF16, kVarlen = VARLEN;
+constexpr bool kPInRegisters = P_IN_REGISTERS, kKeySplits = KEY_PARTS, kBf16 = BF16, kVarlen = VARLEN;
 
 constexpr int kSplit = SPLIT, kRowWarps = kWarps / kSplit, kScoreKeys = kKeys / kSplit, kColumns = kHeadDim / kSplit;
 constexpr int kThreads = 32 * kWarps, kTileRows = kWarpRows * kRowWarps;

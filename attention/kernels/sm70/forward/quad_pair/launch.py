@@ -1,8 +1,8 @@
-"""The launch: addresses and strides to the kernel, and a block for each tile."""
+"""The launch: addresses and strides to the kernel, and a block for each tile, or for each part of its keys."""
 
 from pathlib import Path
 
-from attention.kernels.launch.launcher import strided
+from attention.kernels.launch.launcher import split_strided
 from attention.kernels.sm70.forward.quad_pair.arguments import build_of, shape_of
 
-forward = strided(Path(__file__).parent, shape_of, build_of)
+forward = split_strided(Path(__file__).parent, shape_of, build_of)

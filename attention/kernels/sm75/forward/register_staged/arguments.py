@@ -10,7 +10,7 @@ from attention.kernels.launch import strided
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, Settled, settle
 
-FIELDS = strided.FIELDS
+FIELDS = strided.SPLIT_FIELDS
 KERNEL = "attention_forward_sm75"
 DEFINED = ("tile_keys", "blocks", "q_in_registers")
 
@@ -31,13 +31,14 @@ SETTLED = (
 
 @dataclass(frozen=True)
 class Shape:
-    """One compiled kernel's tile: head dim as held, warps of a block, query rows of a warp, keys of a tile."""
+    """One tile: head dim as held, warps of a block, query rows of a warp, keys of a tile, blocks of a row's keys."""
 
     head_dim: int
     warps: int
     warp_rows: int
     tile_keys: int
     q_in_registers: bool
+    key_splits: int
 
     @property
     def tile_rows(self) -> int:
@@ -59,8 +60,14 @@ class Shape:
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     """The tile of one configuration."""
     config = settle(SETTLED, problem, config)
-    held = bool(config["q_in_registers"])
-    return Shape(held_head_dim(problem.head_dim), config["warps"], config["warp_rows"], config["tile_keys"], held)
+    return Shape(
+        held_head_dim(problem.head_dim),
+        config["warps"],
+        config["warp_rows"],
+        config["tile_keys"],
+        bool(config["q_in_registers"]),
+        config["key_splits"],
+    )
 
 
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
@@ -71,6 +78,7 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         ("WARPS", shape.warps),
         ("ROWS_PER_WARP", shape.warp_rows),
         *((axis.upper(), config[axis]) for axis in DEFINED),
+        ("KEY_PARTS", int(shape.key_splits > 1)),
         *feature_defines(problem),
     )
     return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)

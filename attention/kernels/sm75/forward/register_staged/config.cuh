@@ -6,6 +6,7 @@
 //   TILE_KEYS         keys of one tile of K and V: two barriers a tile
 //   BLOCKS            blocks a SM that registers are kept for
 //   Q_IN_REGISTERS    1: fragments of Q stay in registers; 0: they are read again from shared memory for each tile
+//   KEY_PARTS         1: keys of a tile of rows may be dealt to several blocks (key_splits.cuh)
 //   BF16              0: the tensor cores of Turing know float16 alone
 //   VARLEN            1: sequences of many lengths, packed one after another
 // and those of features, which launch.cuh names. It is generated, with Launch, the one argument: kernels.launch.source.
@@ -13,7 +14,7 @@
 #include "launch.cuh"
 
 constexpr int kHeadDim = HEAD_DIM, kWarps = WARPS, kWarpRows = ROWS_PER_WARP, kKeys = TILE_KEYS;
-constexpr bool kQInRegisters = Q_IN_REGISTERS, kBf16 = BF16, kVarlen = VARLEN;
+constexpr bool kQInRegisters = Q_IN_REGISTERS, kKeySplits = KEY_PARTS, kBf16 = BF16, kVarlen = VARLEN;
 
 constexpr int kThreads = 32 * kWarps, kTileRows = kWarpRows * kWarps;
 constexpr int kPanels = kWarpRows / 16;  // of 16 rows, the M of one product

@@ -1,6 +1,7 @@
 // Attention forward for Turing: ldmatrix and mma m16n8k8, scores and outputs in registers, K and V to shared memory by way
 // of registers.
 #include "config.cuh"
+#include "key_splits.cuh"
 #include "staged_loop.cuh"
 #include "store_columns.cuh"
 
@@ -21,8 +22,11 @@ struct Forward : StagedLoop {
 extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
     attention_forward_sm75(const __grid_constant__ Launch launch) {
   Forward self(launch);
-  const Work work = work_again(launch);
+  const Part part(launch);
+  Work work = part.work(launch);
+  if (!part.narrow(launch, work)) return;
   if (work.sees_nothing()) return self.store_none(work);
   self.run(work);
-  self.store(work_again(launch));
+  if (!gather(self)) return;
+  self.store(Part(launch).work(launch));
 }

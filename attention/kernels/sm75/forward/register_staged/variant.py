@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, too_large
+from attention.kernels.common.key_splits import AXIS, parts, pointless, workspace_bytes
 from attention.kernels.common.spills import spills_of
 from attention.kernels.common.staged import blocks, held_head_dim, refuses_bfloat16
 from attention.kernels.sm75.forward.register_staged.arguments import SETTLED, build_of, shape_of
@@ -20,7 +21,7 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     assert arch.limits is not None
     if too_much := too_large(shape.smem_bytes, arch):
         return too_much
-    of_file = padded_head_dim(problem.head_dim), shape.warps, shape.warp_rows
+    of_file = padded_head_dim(problem.head_dim), shape.warps, shape.warp_rows, int(shape.key_splits > 1)
     most = SPILLS.most(problem, *of_file)
     if shape.tile_keys > most:
         return SPILLS.said(problem, most, *of_file)
@@ -32,7 +33,7 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
         return f"leaves an SM fewer blocks than {half.tile_keys} keys do"
     if shape.warps == 8 and problem.seq_q <= shape.tile_rows // 2:
         return f"four warps already hold all {problem.seq_q} queries"
-    return None
+    return pointless(problem, shape)
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:
@@ -54,7 +55,8 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
             Demand("K and V from DRAM", "tile", kv_bytes / readers(problem, rows), "dram_bandwidth_bytes_per_s"),
             Demand("barriers", "barrier", 4, "smem_latency_cycles"),
         ),
-        edge=(Demand("Q and out", "edge", 4 * rows * width, "dram_bandwidth_bytes_per_s"),),
+        edge=(Demand("Q and out", "edge", 4 * rows * width, "dram_bandwidth_bytes_per_s"), *parts(shape)),
+        key_splits=shape.key_splits,
     )
 
 
@@ -64,11 +66,12 @@ VARIANT = Variant(
     archs=("sm75",),
     features=SERVED,
     refuses=refuses_bfloat16,
-    space=(("warps", (4, 8)), ("warp_rows", (16, 32)), ("tile_keys", (16, 32, 64))),
+    space=(("warps", (4, 8)), ("warp_rows", (16, 32)), ("tile_keys", (16, 32, 64)), AXIS),
     settled=SETTLED,
     illegal=illegal,
     tile=tile,
     builds=lambda problem, config: (build_of(problem, config),),
+    workspace=lambda problem, config: workspace_bytes(problem, shape_of(problem, config)),
     signature=("HMMA", "LDSM"),
     pads=held_head_dim,
     rank=-1,

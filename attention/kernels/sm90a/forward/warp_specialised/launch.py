@@ -15,7 +15,7 @@ from attention.kernels.sm90a.forward.warp_specialised.arguments import GROUP_ROW
 SLACK_LOG2 = 8.0
 
 
-def _deal(launch: Any, machine: Machine) -> int:
+def _deal(launch: Any, machine: Machine, shape: Shape) -> int:
     launch.blocks = min(machine.sm_count, launch.tiles)
     launch.slack = SLACK_LOG2 / launch.scale_log2 if launch.scale_log2 > 0 else math.inf
     return int(launch.blocks)
