@@ -20,6 +20,7 @@ from attention.features import OPERANDS
 from attention.kernels.torch.composed.pieces import with_every_axis
 from attention.oracle.reference import ERROR_FACTOR, ROUNDING_UNIT, scored
 from attention.problem import AttentionProblem
+from attention.variant import by_path
 from attention.verify.inputs import Tensors
 from attention.verify.problems import Case
 
@@ -29,8 +30,9 @@ BLOCK = 64  # rows judged together: so many errors of the low-precision result h
 FLUSHED = 2.0**-118
 # Of the largest term that enters a row's lse: exp2 and log2 are approximate, and sums are those of float32.
 LSE_UNIT = 2.0**-18
-# Tensor cores add 16 products at a time to a sum, and truncate it: 2^-23 of it, which |q| |k| bounds.
-STEP, STEP_UNIT = 16, 2.0**-23
+# Tensor cores add the products of one instruction's K to a sum, and truncate it: 2^-23 of it, which |q| |k| bounds.
+STEP_UNIT = 2.0**-23
+STEP, STEP_OF = 16, {"sm70": 4, "sm75": 8}  # m16n8k16 and later; m8n8k4, and m16n8k8 of float16
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,9 @@ def judge(case: Case, tensors: Tensors, out: torch.Tensor, lse: torch.Tensor) ->
         blocks, *others = (_blocks(each) for each in (off, low_off, piece.exact.size, piece.exact.lost))
         low_blocks, sizes, lost_blocks = others
         block_ratio = max(block_ratio, _ratio(blocks, ERROR_FACTOR * low_blocks + unit * sizes + lost_blocks))
-        lse_ratio = max(lse_ratio, _lse_ratio(piece, case.problem))
+        lse_ratio = max(
+            lse_ratio, _lse_ratio(piece, case.problem, STEP_OF.get(by_path(case.build.variant).archs[0], STEP))
+        )
     allowed = ERROR_FACTOR * low_error + unit * largest + lost
     # Not 'error > allowed': a NaN must fail.
     if not error <= allowed:
@@ -185,7 +189,7 @@ def _ratio(error: torch.Tensor, allowed: torch.Tensor) -> float:
     return float(torch.where(error == 0, 0.0, error / allowed).max())
 
 
-def _lse_ratio(piece: Piece, problem: AttentionProblem) -> float:
+def _lse_ratio(piece: Piece, problem: AttentionProblem, step: int) -> float:
     """Likewise of lse, row by row, where it is finite; the low-precision result's error is its largest one.
 
     An lse may be as wrong as the most wrong of its scores, which beside ALiBi or hidden keys may be far larger.
@@ -195,5 +199,5 @@ def _lse_ratio(piece: Piece, problem: AttentionProblem) -> float:
     size = exact.abs().clamp_min(max(1.0, problem.softcap))
     low_off = torch.where(finite, (piece.low.lse.double() - exact).abs() / size, 0.0).nan_to_num(torch.inf).max()
     allowed = (ERROR_FACTOR * low_off + LSE_UNIT) * size
-    allowed += -(-problem.head_dim // STEP) * STEP_UNIT * piece.exact.terms
+    allowed += -(-problem.head_dim // step) * STEP_UNIT * piece.exact.terms
     return float(torch.where(finite, (piece.lse.double() - exact).abs() / allowed, 0.0).nan_to_num(torch.inf).max())

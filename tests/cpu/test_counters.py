@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from attention.kernels.launch import counters as counting
 from attention.kernels.launch import driver
-from attention.kernels.launch.counters import CHUNK_BYTES, PAIR_BYTES, PER_THREAD, Counters, counters
+from attention.kernels.launch.counters import CHUNK_BYTES, PAIR_BYTES, PER_THREAD, Counters, _counters, counters
 from tests.elsewhere import on_threads
 
 
@@ -116,7 +116,7 @@ def on_streams(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
     monkeypatch.setattr(driver, "zeroed", memory.zeroed)
     monkeypatch.setattr(driver, "stream_id", lambda handle: 1000 + handle)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentStream", lambda _: (numbers[current.handle], 0, 1), raising=False)
-    counters.cache_clear()
+    _counters.cache_clear()
     return Spied({handle: handle for handle in numbers})
 
 
@@ -139,6 +139,7 @@ def test_sets_of_another_size_lie_elsewhere_and_do_not_overlap(on_streams):
     ends = sorted((begin, begin + size) for begin, size in taken)
     assert len(ends) == 6 and all(end <= begin for (_, end), (begin, _) in pairwise(ends))
     assert many.address(on_streams[0], capturing=False) == taken[2][0]
+    assert counters(0) is counters(0, 2) is pairs
 
 
 def test_the_per_thread_stream_is_another_in_every_thread(on_streams):
