@@ -3,31 +3,13 @@
 No torch here.
 """
 
-from typing import Protocol
-
 from attention.kernels.common.family import row_tiles
+from attention.kernels.common.staged import Shape
 from attention.problem import AttentionProblem
 from attention.variant import PARTS, Demand
 
 AXIS = ("key_splits", (1, 2, 3, 4, 8))
 MOST_TILES = 1024  # six waves of two blocks on an SM, of the 80 or so that a GPU has which lacks cp.async
-
-
-class Shape(Protocol):
-    """Of a kernel's tile, as its `shape_of` gives it."""
-
-    @property
-    def head_dim(self) -> int: ...
-    @property
-    def tile_rows(self) -> int: ...
-    @property
-    def tile_keys(self) -> int: ...
-    @property
-    def warp_rows(self) -> int: ...
-    @property
-    def threads(self) -> int: ...
-    @property
-    def key_splits(self) -> int: ...
 
 
 def pointless(problem: AttentionProblem, shape: Shape) -> str | None:

@@ -1,22 +1,39 @@
 """What the kernels of Volta and Turing have alike: K and V by way of registers, and float16 alone. No torch here."""
 
-from typing import Protocol
+from dataclasses import dataclass
 
-from attention.kernels.common.family import refuses
+from attention.kernels.common.family import feature_defines, refuses
 from attention.problem import AttentionProblem
+from attention.variant import Config, CudaBuild
 from microbench.machine.arch import Arch, Limits
 
 STEP = 16  # of head dims
 
 
-class Shape(Protocol):
-    """Of a compiled kernel's tile: the warps of a block, and the bytes of shared memory that it asks for."""
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """One tile: head dim as held, warps of a block, query rows of a warp, keys of a tile, blocks of a row's keys."""
+
+    head_dim: int
+    warps: int
+    warp_rows: int
+    tile_keys: int
+    key_splits: int
 
     @property
-    def warps(self) -> int: ...
+    def tile_rows(self) -> int:
+        """Query rows of one block."""
+        return self.warps * self.warp_rows
 
     @property
-    def smem_bytes(self) -> int: ...
+    def threads(self) -> int:
+        """Threads of one block."""
+        return 32 * self.warps
+
+    @property
+    def smem_bytes(self) -> int:
+        """What a block asks for of shared memory."""
+        raise NotImplementedError
 
 
 def held_head_dim(head_dim: int) -> int:
@@ -34,3 +51,16 @@ def refuses_bfloat16(problem: AttentionProblem, arch: Arch) -> str | None:
 def blocks(shape: Shape, limits: Limits) -> int:
     """How many blocks an SM holds: as shared memory has room, and of eight warps, whose registers fill it."""
     return min(8 // shape.warps, limits.smem_bytes // shape.smem_bytes)
+
+
+def build(kernel: str, problem: AttentionProblem, shape: Shape, config: Config, axes: tuple[str, ...]) -> CudaBuild:
+    """What config.cuh asks of NVRTC, the settled `axes` of a configuration among it, and what a launch takes."""
+    defines = (
+        ("HEAD_DIM", shape.head_dim),
+        ("WARPS", shape.warps),
+        ("ROWS_PER_WARP", shape.warp_rows),
+        *((axis.upper(), config[axis]) for axis in axes),
+        ("KEY_PARTS", int(shape.key_splits > 1)),
+        *feature_defines(problem),
+    )
+    return CudaBuild(kernel, defines, shape.threads, shape.smem_bytes)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from attention.kernels.common.family import feature_defines
+from attention.kernels.common import staged
 from attention.kernels.common.staged import held_head_dim
 from attention.kernels.launch import strided
 from attention.problem import AttentionProblem
@@ -47,18 +47,13 @@ SETTLED = (
 )
 
 
-@dataclass(frozen=True)
-class Shape:
-    """One tile: head dim as held, warps of a block, query rows of a warp, keys of a tile, blocks of a row's keys."""
+@dataclass(frozen=True, kw_only=True)
+class Shape(staged.Shape):
+    """A tile, how many warps share their rows, and what stays in registers: so many spans of Q, and p or not."""
 
-    head_dim: int
-    warps: int
-    warp_rows: int
     split: int
-    tile_keys: int
     q_spans: int
     p_in_registers: bool
-    key_splits: int
 
     @property
     def tile_rows(self) -> int:
@@ -66,16 +61,16 @@ class Shape:
         return self.warps // self.split * self.warp_rows
 
     @property
-    def threads(self) -> int:
-        """Threads of one block."""
-        return 32 * self.warps
+    def shared_spans(self) -> int:
+        """Of Q, those that each tile reads again."""
+        return self.head_dim // SPAN - self.q_spans
 
     @cached_property
     def smem_bytes(self) -> int:
         """A tile of K and one of V in padded rows; panels of Q and p unless in registers; what warps of a row share."""
         row = 2 * self.head_dim
         k, v = row + 16, row + (0 if self.head_dim % 32 else 32)
-        shared = self.head_dim // SPAN - self.q_spans
+        shared = self.shared_spans
         q = self._panels(16 * (shared + 1 + shared % 2)) if shared else 0
         p = 0 if self.p_in_registers else self._panels(2 * self.tile_keys + 16)
         beside = 0 if self.split == 1 else 4 * self.split * self.tile_rows
@@ -89,26 +84,17 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     """The tile of one configuration."""
     config = settle(SETTLED, problem, config)
     return Shape(
-        held_head_dim(problem.head_dim),
-        config["warps"],
-        config["warp_rows"],
-        config["split"],
-        config["tile_keys"],
-        config["q_spans"],
-        bool(config["p_in_registers"]),
-        config["key_splits"],
+        head_dim=held_head_dim(problem.head_dim),
+        warps=config["warps"],
+        warp_rows=config["warp_rows"],
+        tile_keys=config["tile_keys"],
+        key_splits=config["key_splits"],
+        split=config["split"],
+        q_spans=config["q_spans"],
+        p_in_registers=bool(config["p_in_registers"]),
     )
 
 
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     """What config.cuh asks of NVRTC, and what a launch takes."""
-    shape, config = shape_of(problem, config), settle(SETTLED, problem, config)
-    defines = (
-        ("HEAD_DIM", shape.head_dim),
-        ("WARPS", shape.warps),
-        ("ROWS_PER_WARP", shape.warp_rows),
-        *((axis.upper(), config[axis]) for axis in DEFINED),
-        ("KEY_PARTS", int(shape.key_splits > 1)),
-        *feature_defines(problem),
-    )
-    return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)
+    return staged.build(KERNEL, problem, shape_of(problem, config), settle(SETTLED, problem, config), DEFINED)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from attention.kernels.common.family import feature_defines
+from attention.kernels.common import staged
 from attention.kernels.common.staged import held_head_dim
 from attention.kernels.launch import strided
 from attention.problem import AttentionProblem
@@ -29,26 +29,11 @@ SETTLED = (
 )
 
 
-@dataclass(frozen=True)
-class Shape:
-    """One tile: head dim as held, warps of a block, query rows of a warp, keys of a tile, blocks of a row's keys."""
+@dataclass(frozen=True, kw_only=True)
+class Shape(staged.Shape):
+    """A tile, and whether its Q stays in registers."""
 
-    head_dim: int
-    warps: int
-    warp_rows: int
-    tile_keys: int
     q_in_registers: bool
-    key_splits: int
-
-    @property
-    def tile_rows(self) -> int:
-        """Query rows of one block."""
-        return self.warps * self.warp_rows
-
-    @property
-    def threads(self) -> int:
-        """Threads of one block."""
-        return 32 * self.warps
 
     @cached_property
     def smem_bytes(self) -> int:
@@ -61,24 +46,15 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     """The tile of one configuration."""
     config = settle(SETTLED, problem, config)
     return Shape(
-        held_head_dim(problem.head_dim),
-        config["warps"],
-        config["warp_rows"],
-        config["tile_keys"],
-        bool(config["q_in_registers"]),
-        config["key_splits"],
+        head_dim=held_head_dim(problem.head_dim),
+        warps=config["warps"],
+        warp_rows=config["warp_rows"],
+        tile_keys=config["tile_keys"],
+        key_splits=config["key_splits"],
+        q_in_registers=bool(config["q_in_registers"]),
     )
 
 
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     """What config.cuh asks of NVRTC, and what a launch takes."""
-    shape, config = shape_of(problem, config), settle(SETTLED, problem, config)
-    defines = (
-        ("HEAD_DIM", shape.head_dim),
-        ("WARPS", shape.warps),
-        ("ROWS_PER_WARP", shape.warp_rows),
-        *((axis.upper(), config[axis]) for axis in DEFINED),
-        ("KEY_PARTS", int(shape.key_splits > 1)),
-        *feature_defines(problem),
-    )
-    return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)
+    return staged.build(KERNEL, problem, shape_of(problem, config), settle(SETTLED, problem, config), DEFINED)
