@@ -8,6 +8,7 @@
 #pragma once
 #include "ptx/cluster.cuh"
 #include "ptx/elect.cuh"
+#include "ptx/mbarrier_try.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/tcgen05.cuh"
 #include "timing.cuh"

@@ -6,8 +6,10 @@ a pair, and of where A comes from.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microbench.machine.arch import Machine
 from microbench.machine.tensor import tensor_flops_per_clk
@@ -74,7 +76,7 @@ def least_cycles(machine: Machine, point: Point) -> float | None:
     rate, limits, shape = tensor_flops_per_clk(machine, point["type"]), machine.arch.limits, shape_of(point)
     if rate is None or limits is None:
         return None
-    rows = point["n"] / shape.blocks + (shape.rows if point["operands"] == "ss" else 0)
+    rows: float = point["n"] / shape.blocks + (shape.rows if point["operands"] == "ss" else 0)
     return max(flops(point) / rate, rows * SLICE_BYTES / limits.smem_bytes_per_clk)
 
 
@@ -110,9 +112,8 @@ def build(point: Point, contract: SassContract) -> Build:
 
 def instruction(point: Point) -> int:
     """The instruction descriptor: tcgen05_instruction(...) of ptx/tcgen05_descriptor.cuh, K-major."""
-    form = FORMATS[point["type"]]
-    number = form.number
-    return form.sum_number << 4 | number << 7 | number << 10 | point["n"] >> 3 << 17 | shape_of(point).m >> 4 << 24
+    form, n = FORMATS[point["type"]], int(point["n"])
+    return form.sum_number << 4 | form.number << 7 | form.number << 10 | n >> 3 << 17 | shape_of(point).m >> 4 << 24
 
 
 def launches(bench: Bench, point: Point, sums_after: Callable[[int], int]) -> Callable[[int], Launch]:
@@ -126,7 +127,7 @@ def launches(bench: Bench, point: Point, sums_after: Callable[[int], int]) -> Ca
     numbers = np.int32(shape.rows), np.int32(n // shape.blocks), np.uint32(instruction(point)), np.int32(columns)
 
     def launch(trips: int) -> Launch:
-        def expected() -> np.ndarray:  # type: ignore[type-arg]
+        def expected() -> NDArray[Any]:
             sums = lane_sums(operands, shape.rows, shape.blocks) * sums_after(trips)
             return np.tile(sums.astype(form.dtype_of_sums), blocks // shape.blocks)
 

@@ -71,13 +71,14 @@ class TileOperands:
 def exact(form: Format, floats: Floats) -> Floats:
     """The nearest values that the type holds; integers are scaled first."""
     if form.sum == "int":
-        return np.clip(np.rint(floats * INTEGER_SCALE), -127, 127)
+        return np.asarray(np.clip(np.rint(floats * INTEGER_SCALE), -127, 127), np.float32)
     kept_bits = {"f16": 8, "f8": 4, "tf32": 11}[form.kind]  # of the significand, with its leading one
     fraction, exponent = np.frexp(floats)
     if form.kind == "f8":
         exponent = np.maximum(exponent, -5)  # below 2^-6 e4m3 has no leading one
         fraction = floats / np.exp2(exponent)
-    return np.ldexp(np.rint(np.ldexp(fraction, kept_bits)), exponent - kept_bits).astype(np.float32)
+    rounded: Floats = np.ldexp(np.rint(np.ldexp(fraction, kept_bits)), exponent - kept_bits).astype(np.float32)
+    return rounded
 
 
 def bits(form: Format, floats: Floats) -> NDArray[Any]:
@@ -92,7 +93,8 @@ def bits(form: Format, floats: Floats) -> NDArray[Any]:
     fraction, exponent = np.frexp(size)  # fraction in [1/2, 1)
     normal = (exponent + 6 << 3) + np.rint(fraction * 16).astype(np.int64) - 8
     magnitude = np.where(size < 2**-6, np.rint(size * 2**9).astype(np.int64), normal)
-    return (magnitude | np.signbit(floats).astype(np.int64) << 7).astype(np.uint8)
+    signs = np.signbit(floats).astype(np.int64) << 7
+    return np.asarray(magnitude | signs, np.uint8)
 
 
 def lane_sums(operands: TileOperands, rows: int, blocks: int) -> NDArray[np.float64]:
@@ -103,8 +105,8 @@ def lane_sums(operands: TileOperands, rows: int, blocks: int) -> NDArray[np.floa
     """
     if rows == 64 and blocks == 2:
         halves = np.stack(np.split(operands.product, 2, axis=1)).sum(axis=2)  # half of the columns, row
-        return halves.reshape(2, 2, 64).swapaxes(0, 1).reshape(-1)
-    sums = operands.product.sum(axis=1)
+        return np.asarray(halves.reshape(2, 2, 64).swapaxes(0, 1).reshape(-1))
+    sums: NDArray[np.float64] = operands.product.sum(axis=1)
     if rows == 64:
         spread = np.zeros((4, 2, 16))
         spread[:, 0] = sums.reshape(4, 16)

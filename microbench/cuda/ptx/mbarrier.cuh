@@ -53,10 +53,6 @@ __device__ __forceinline__ bool mbarrier_test(unsigned bar, unsigned parity) {
   return done;
 }
 
-// One try that a timed region can hold, for it has no branch: the hardware keeps the thread until the phase is complete
-// or its patience of microseconds ends. Whoever asks must look at the answer.
-__device__ __forceinline__ bool mbarrier_try(unsigned bar, unsigned parity) { return mbarrier_test(bar, parity); }
-
 __device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity) {
   while (!mbarrier_test(bar, parity)) {
   }

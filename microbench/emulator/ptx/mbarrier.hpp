@@ -5,7 +5,6 @@ namespace ptx {
 
 using emulator::fence_mbarrier_init, emulator::mbarrier_expect, emulator::mbarrier_init, emulator::mbarrier_invalidate;
 using emulator::mbarrier_test, emulator::mbarrier_wait;
-inline bool mbarrier_try(unsigned bar, unsigned parity) { return emulator::mbarrier_wait(bar, parity), true; }
 inline void mbarrier_arrive(unsigned bar) { emulator::mbarrier_arrive(bar, 1, 0); }
 inline void mbarrier_arrive_expect(unsigned bar, unsigned bytes) { emulator::mbarrier_arrive(bar, 1, bytes); }
 

@@ -4,6 +4,8 @@ The loop's own instructions are in it, on the way from one wait to the next issu
 from uniform registers, and the branch. Nothing else waits.
 """
 
+from dataclasses import replace
+
 from microbench.machine.arch import with_feature
 from microbench.measure.launch import Bench
 from microbench.point import Point
@@ -12,6 +14,7 @@ from microbench.results.curves import at
 from microbench.shapes import tcgen05
 from microbench.shapes.chain import COUNT, cycles_metric, loop
 
+TRY = "SYNCS.PHASECHK.TRANS64.TRYWAIT"
 TRIPS = 256  # even, as every other count: each product takes back what the one before added
 # Operands and the mbarrier's parity move between registers and uniform registers, and A's slice takes turns.
 MOVES = Overhead((*COUNT, "R2UR", "IMAD", "LOP3", "YIELD", "UMOV", "NOP", "PLOP3"), 4, 16)
@@ -20,9 +23,9 @@ MOVES = Overhead((*COUNT, "R2UR", "IMAD", "LOP3", "YIELD", "UMOV", "NOP", "PLOP3
 def builds(point: Point) -> tuple[Build, ...]:
     """One product a trip, its commit, and one try of the wait: what it answers decides whether the loop goes on."""
     commit = "UTCBAR.2CTA" if tcgen05.shape_of(point).blocks == 2 else "UTCBAR"
-    one_each = (Overhead((opcode,), 1, 1) for opcode in (commit, "SYNCS.PHASECHK.TRANS64.TRYWAIT"))
+    one_each = (Overhead((opcode,), 1, 1) for opcode in (commit, TRY))
     product = OpCount(tcgen05.opcode(point), 1, operands=tcgen05.operand_kinds(point))
-    return (tcgen05.build(point, loop(product, overhead=(*one_each, MOVES))),)
+    return (tcgen05.build(point, replace(loop(product, overhead=(*one_each, MOVES)), closed_by=TRY)),)
 
 
 def run(bench: Bench, point: Point) -> list[Sample]:
@@ -39,5 +42,7 @@ PROBE = Probe(
     builds=builds,
     run=run,
     skip=tcgen05.refused,
-    constants=tuple(Constant(f"{name}_latency_cycles", "latency_cycles", at(**point)) for name, point in tcgen05.named()),
+    constants=tuple(
+        Constant(f"{name}_latency_cycles", "latency_cycles", at(**point)) for name, point in tcgen05.named()
+    ),
 )
