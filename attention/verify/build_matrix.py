@@ -27,6 +27,8 @@ from microbench.verify.rules import Whole
 from microbench.verify.tables import BuildRow
 
 HEAD_DIMS = (64, 96, 128, 192, 256)
+UNLIKE = ((192, 128), (128, 64), (64, 256))  # head and value dims of multi-head latent attention, and either way
+DIMS = (*((each, each) for each in HEAD_DIMS), *UNLIKE)
 CELLS = ((16, 1024), (4, 4096), (1, 16384))  # batch and length: 16 Ki tokens, as FlashAttention's benchmark has it
 
 
@@ -110,7 +112,8 @@ def jobs(
 def _jobs(variant: Variant, arch: Arch, asked: Sequence[AttentionProblem]) -> Iterator[Job]:
     seen: set[tuple[str, CudaBuild]] = set()
     for problem, config in _all(variant, arch, asked) if asked else _picked(variant, arch):
-        kernel = f"{variant.path} d={problem.head_dim}"
+        unlike = f" dv={problem.head_dim_v}" if problem.head_dim_v != problem.head_dim else ""
+        kernel = f"{variant.path} d={problem.head_dim}{unlike}"
         for build in variant.steps(problem, config):
             if (kernel, build) not in seen:
                 seen.add((kernel, build))
@@ -126,9 +129,9 @@ def _rules(variant: Variant, build: CudaBuild, arch: Arch) -> Whole:
 
 
 def _all(variant: Variant, arch: Arch, asked: Sequence[AttentionProblem]) -> Iterator[tuple[AttentionProblem, Config]]:
-    for head_dim in HEAD_DIMS:
+    for dims in DIMS:
         for each in asked:
-            problem = in_its_dtype(variant, at(each, head_dim), arch)
+            problem = in_its_dtype(variant, at(each, *dims), arch)
             yield from ((problem, config) for config in legal(variant, problem, arch))
 
 
@@ -139,8 +142,9 @@ def in_its_dtype(variant: Variant, problem: AttentionProblem, arch: Arch) -> Att
     return problem
 
 
-def at(problem: AttentionProblem, head_dim: int) -> AttentionProblem:
-    return replace(problem, head_dim=head_dim, head_dim_v=head_dim, scale=None)
+def at(problem: AttentionProblem, head_dim: int, head_dim_v: int = 0) -> AttentionProblem:
+    """The problem with these dims, the value's the same where it is not said."""
+    return replace(problem, head_dim=head_dim, head_dim_v=head_dim_v or head_dim, scale=None)
 
 
 def _picked(variant: Variant, arch: Arch) -> Iterator[tuple[AttentionProblem, Config]]:
@@ -151,6 +155,7 @@ def _picked(variant: Variant, arch: Arch) -> Iterator[tuple[AttentionProblem, Co
                 sizes = (batch, 16, 16, length, length, head_dim)
                 asked.append(AttentionProblem(*sizes, dtype="bfloat16", causal=causal))
         asked.append(at(CROWDED, head_dim))
+    asked += [at(problem, *dims) for dims in UNLIKE for problem in (LONG, CROWDED)]
     for each in (*asked, *FEATURES):
         problem = in_its_dtype(variant, each, arch)
         yield from ((problem, config) for config in _picks(variant, problem, arch))

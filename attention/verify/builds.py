@@ -6,9 +6,10 @@ meets a compiled kernel.
 """
 
 import importlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from itertools import product
+from itertools import cycle, islice, product
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from attention.kernels.common.family import VARLEN, asked_defines
 from attention.kernels.launch.source import sources_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant, by_path, shipped
+from attention.verify.build_matrix import UNLIKE
 from microbench.compile import Defines, Source
 from microbench.machine.arch import Arch, by_name
 
@@ -54,11 +56,12 @@ class Build:
     config: Config
     asked: Asked
     arch: str = ARCH  # of the GPU, whatever generation the kernel was written for
+    value_dim: int = 0  # one that no head dim of the bucket has; 0: the head dim
 
     @property
     def problem(self) -> AttentionProblem:
         """One problem that needs this build."""
-        return problem_of(self.bucket[1], self.dtype, self.asked)
+        return problem_of(self.bucket[1], self.dtype, self.asked, self.value_dim)
 
     @property
     def defines(self) -> Defines:
@@ -78,14 +81,15 @@ class Build:
 
 
 TRIES = 10_000
+COMPANIES: tuple[Asked, ...] = (frozenset(), frozenset({"CAUSAL"}), frozenset(COMMON[-1].split()))
 
 
 @cache
-def problem_of(head_dim: int, dtype: str, asked: Asked) -> AttentionProblem:
+def problem_of(head_dim: int, dtype: str, asked: Asked, value_dim: int = 0) -> AttentionProblem:
     """The first random problem that asks for exactly these: an edge that is drawn may hide nothing."""
     for seed in range(TRIES):
         problem = AttentionProblem(
-            *(2, 4, 2, 500, 500, head_dim),
+            *(2, 4, 2, 500, 500, head_dim, value_dim),
             dtype=dtype,
             device="cuda",
             varlen=VARLEN in asked,
@@ -135,7 +139,18 @@ def builds_of(path: str, arch: str = ARCH) -> tuple[Build, ...]:
     found: dict[Defines, Build] = {}
     for number, bucket in enumerate(BUCKETS):
         found |= _of_bucket(by_path(path), arch, bucket, np.random.default_rng([number, 1]))
-    return tuple(found.values())
+    return *found.values(), *_unlike(by_path(path), arch)
+
+
+def _unlike(variant: Variant, arch: str) -> Iterator[Build]:
+    """Value dims unlike head dims, where they are served: alone, causal, and in company; configurations take turns."""
+    turns = cycle(variant.configs())
+    for head_dim, value_dim in UNLIKE:
+        bucket = next(each for each in BUCKETS if head_dim <= each[1])
+        for asked, dtype in zip(COMPANIES, cycle(DTYPES), strict=False):
+            tried = (next(turns) for _ in variant.configs())
+            able = (Build(variant.path, bucket, dtype, config, asked, arch, value_dim) for config in tried)
+            yield from islice((build for build in able if legal(variant, build)), 1)
 
 
 def _of_bucket(variant: Variant, arch: str, bucket: tuple[int, int], rng: np.random.Generator) -> dict[Defines, Build]:

@@ -41,7 +41,8 @@ def tensors_of(case: Case, device: torch.device, exact: bool = False) -> Tensors
         return torch.randn(shape, generator=random, device=device)
 
     query = normal(batch, problem.heads_q, rows, problem.head_dim)
-    key, value = (normal(batch, problem.heads_kv, keys, problem.head_dim) for _ in range(2))
+    widths = problem.head_dim, problem.head_dim_v
+    key, value = (normal(batch, problem.heads_kv, keys, width) for width in widths)
     if case.values == "peaked":
         query *= 4
     elif case.values in ("rising", "falling"):

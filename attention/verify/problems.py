@@ -129,7 +129,7 @@ def _attempt(build: Build, index: int, seed: int, limits: Limits, rng: np.random
         if rng.random() < 0.2:  # who calls may overstate the longest
             seq_q, seq_kv = seq_q + int(rng.integers(0, 200)), seq_kv + int(rng.integers(0, 200))
     problem = AttentionProblem(
-        *(batch, heads_kv * group, heads_kv, seq_q, seq_kv, head_dim),
+        *(batch, heads_kv * group, heads_kv, seq_q, seq_kv, head_dim, build.value_dim),
         dtype=build.dtype,
         device="cuda",
         scale=_scale(rng),

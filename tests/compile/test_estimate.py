@@ -44,7 +44,7 @@ def test_all_that_is_on_file_is_what_is_estimated() -> None:
     assert tuple(map(held.held, held.cases())) == held.read()
 
 
-@pytest.mark.parametrize(("head_dim", "tiles"), [(128, 7), (256, 3)])
+@pytest.mark.parametrize(("head_dim", "tiles"), [(128, 7), (256, 4)])
 def test_every_legal_tile_of_volta_has_an_estimate_below_the_tensor_cores_own_rate(head_dim: int, tiles: int) -> None:
     found = volta(head_dim)
     peak = V100.tensor_flops_per_clk * V100.sm_count * V100.clock_hz
@@ -58,7 +58,7 @@ def test_every_legal_tile_of_volta_has_an_estimate_below_the_tensor_cores_own_ra
 @pytest.mark.parametrize("length", [8192, 16384])
 def test_volta_is_estimated_above_what_others_reached(head_dim: int, goal: float, length: int) -> None:
     """The best open kernels measured 20 TFLOPS at head dim 128, and 43 to 48 at 256 (data/published/attention.csv)."""
-    assert volta(head_dim, length)[0].flops_per_s >= goal
+    assert held.interval(volta(head_dim, length)[0]).low_flops_per_s >= goal
 
 
 def test_a_loop_larger_than_the_instruction_cache_is_said() -> None:
@@ -99,7 +99,7 @@ def test_a_loop_that_holds_no_whole_tile_is_refused() -> None:
 
 
 def test_what_no_sm_holds_and_what_no_gpu_of_its_kind_runs_is_refused() -> None:
-    values = {"warps": 8, "warp_rows": 16, "tile_keys": 32, "p_in_registers": 1, "split": 1}
+    values = {"warps": 8, "warp_rows": 16, "tile_keys": 32, "p_in_registers": 1, "q_spans": 0}
     with pytest.raises(ProblemError, match="more than an SM of v100-pcie holds"):
         estimate(VOLTA, problem(256), Config(tuple(values.items())), V100)
     with pytest.raises(ProblemError, match="not on the sm90a of h200"):

@@ -8,21 +8,21 @@ import pytest
 from attention.kernels.launch.source import source_of
 from attention.kernels.sm100a.forward.tensor_memory.arguments import COLUMNS, ROWS, SCORE_COLUMNS, Shape, shape_of
 from attention.variant import Config, by_path
-from attention.verify.build_matrix import HEAD_DIMS, LONG, at, legal
+from attention.verify.build_matrix import DIMS, LONG, at, legal
 from microbench.compile import Cubin, compile_all
 from microbench.machine.arch import by_name
 
 VARIANT = by_path("sm100a/forward/tensor_memory")
-each_head_dim = pytest.mark.parametrize("head_dim", HEAD_DIMS)
+each_pair = pytest.mark.parametrize("dims", DIMS, ids=str)
 
 
-def shapes(head_dim: int) -> list[Shape]:
-    problem = at(LONG, head_dim)
+def shapes(dims: tuple[int, int]) -> list[Shape]:
+    problem = at(LONG, *dims)
     return [shape_of(problem, config) for config in legal(VARIANT, problem, by_name("sm100a"))]
 
 
-def built(head_dim: int, arch: str) -> tuple[Cubin, Config]:
-    problem = at(LONG, head_dim)
+def built(dims: tuple[int, int], arch: str) -> tuple[Cubin, Config]:
+    problem = at(LONG, *dims)
     config = legal(VARIANT, problem, by_name(arch))[-1]
     (build,) = VARIANT.steps(problem, config)
     (cubin,) = compile_all([source_of(VARIANT.folder, build, by_name(arch))])
@@ -49,44 +49,46 @@ def products(cubin: Cubin) -> list[tuple[str, int, int]]:
 
 
 @pytest.mark.parametrize("arch", VARIANT.archs)
-@each_head_dim
-def test_products_of_the_other_turn_stand_between_scores_and_their_p(head_dim: int, arch: str) -> None:
-    cubin, config = built(head_dim, arch)
-    shape = shape_of(at(LONG, head_dim), config)
+@each_pair
+def test_products_of_the_other_turn_stand_between_scores_and_their_p(dims: tuple[int, int], arch: str) -> None:
+    cubin, config = built(dims, arch)
+    shape = shape_of(at(LONG, *dims), config)
     assert not cubin.resources.spill_store_bytes and not cubin.resources.spill_load_bytes
     groups = products(cubin)
     turn = ["values", "scores"] * shape.query_tiles
     assert [kind for kind, _, _ in groups] == ["scores", "scores", *turn]
-    assert {kind: count for kind, count, _ in groups} == {"scores": head_dim // 16, "values": shape.tile_keys // 16}
+    assert {kind: count for kind, count, _ in groups} == {"scores": dims[0] // 16, "values": shape.tile_keys // 16}
     # V and P are waited for by the first query tile, P alone by the second. Scores wait for K, the second query tile's
     # for nothing: no wait for a softmax stands before them.
     assert [waits for _, _, waits in groups[2:]] == [2, 1, 1, 0][: 2 * shape.query_tiles]
 
 
-@each_head_dim
-def test_tensor_memory_holds_two_tiles_of_scores_and_as_many_of_outputs_as_fit(head_dim: int) -> None:
-    for shape in shapes(head_dim):
+@each_pair
+def test_tensor_memory_holds_two_tiles_of_scores_and_as_many_of_outputs_as_fit(dims: tuple[int, int]) -> None:
+    for shape in shapes(dims):
         scores = [(turn * SCORE_COLUMNS, shape.tile_keys) for turn in range(2)]
-        outputs = [(2 * SCORE_COLUMNS + tile * shape.head_dim, shape.head_dim) for tile in range(shape.query_tiles)]
+        outputs = [(2 * SCORE_COLUMNS + tile * shape.value_dim, shape.value_dim) for tile in range(shape.query_tiles)]
         ends = [0, *(first + count for first, count in (*scores, *outputs))]
         assert all(first >= end for (first, _), end in zip((*scores, *outputs), ends, strict=False))
-        assert ends[-1] <= COLUMNS and (shape.query_tiles == 2 or ends[-1] + shape.head_dim > COLUMNS)
+        assert ends[-1] <= COLUMNS and (shape.query_tiles == 2 or ends[-1] + shape.value_dim > COLUMNS)
 
 
-@each_head_dim
-def test_descriptors_can_say_every_address_and_offset(head_dim: int) -> None:
-    for shape in shapes(head_dim):
-        span = 2 * shape.panel_width
-        assert shape.smem_bytes <= 1 << 18  # 14 bits of 16 bytes
-        assert shape.tile_keys * span >> 4 < 1 << 14 and 8 * span >> 4 < 1 << 14
-        assert shape.head_dim % 16 == 0 and shape.head_dim <= 256 and ROWS == 128
-        # A base offset of 0 wants tiles at multiples of eight spans.
-        assert not ROWS * shape.head_dim * 2 % (8 * span) and not shape.tile_keys * shape.head_dim * 2 % (8 * span)
+@each_pair
+def test_descriptors_can_say_every_address_and_offset(dims: tuple[int, int]) -> None:
+    for shape in shapes(dims):
+        assert shape.smem_bytes <= 1 << 18 and ROWS == 128  # 14 bits of 16 bytes
+        stage = shape.tile_keys * max(shape.head_dim, shape.value_dim) * 2
+        for width, panel in ((shape.head_dim, shape.key_panel), (shape.value_dim, shape.value_panel)):
+            span = 2 * panel
+            assert shape.tile_keys * span >> 4 < 1 << 14 and 8 * span >> 4 < 1 << 14
+            assert width % 16 == 0 and width <= 256 and width % panel == 0
+            # A base offset of 0 wants tiles at multiples of eight spans.
+            assert not ROWS * shape.head_dim * 2 % (8 * span) and not stage % (8 * span)
 
 
-@each_head_dim
-def test_no_more_tiles_of_k_and_v_would_fit(head_dim: int) -> None:
-    for shape in shapes(head_dim):
+@each_pair
+def test_no_more_tiles_of_k_and_v_would_fit(dims: tuple[int, int]) -> None:
+    for shape in shapes(dims):
         larger = replace(shape)
         object.__setattr__(larger, "stages", shape.stages + 1)
         limit = 227 << 10

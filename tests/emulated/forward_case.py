@@ -45,6 +45,7 @@ class ForwardCase:
     seq_q: int = 100
     seq_kv: int = 133
     head_dim: int = 64
+    head_dim_v: int = 0  # 0: the same
     dtype: Literal["bfloat16", "float16"] = "bfloat16"
     left: int | None = None
     right: int | None = None
@@ -81,7 +82,7 @@ class ForwardCase:
         """What the kernel is compiled for: the features, and sizes of which no edge hides nothing."""
         (queries, keys), count = self.longest, len(self.sequences)
         return AttentionProblem(
-            *(count, self.heads_q, self.heads_kv, max(2, queries), max(2, keys), self.head_dim),
+            *(count, self.heads_q, self.heads_kv, max(2, queries), max(2, keys), self.head_dim, self.head_dim_v),
             dtype=self.dtype,
             device="cuda",
             causal=self.right is not None,
@@ -119,9 +120,9 @@ def inputs_of(case: ForwardCase) -> Inputs:
     rng = np.random.default_rng(case.seed)
     queries, keys = np.sum(case.sequences, 0) + case.spare if case.lengths else case.longest
     batch, count = (1 if case.lengths else case.batch), len(case.sequences)
-    kv = (batch, case.heads_kv, keys, case.head_dim)
+    rows = (batch, case.heads_kv, keys)
     q = rng.standard_normal((batch, case.heads_q, queries, case.head_dim)) * case.spread
-    k, v = rng.standard_normal(kv), rng.standard_normal(kv)
+    k, v = (rng.standard_normal((*rows, width)) for width in (case.head_dim, case.head_dim_v or case.head_dim))
     if case.lengths and case.spare:
         q[:, :, -case.spare :] = k[:, :, -case.spare :] = v[:, :, -case.spare :] = np.nan
     slopes = rng.uniform(0.01, 0.5, (count if case.alibi == "batch" else 1, case.heads_q))
@@ -154,7 +155,7 @@ class Expected:
 
 def expected_of(case: ForwardCase, inputs: Inputs) -> Expected:
     """Attention of every sequence in float64, and as torch would do it: products in the dtype, a softmax in float32."""
-    out, low = (np.full(inputs.q.shape, np.nan) for _ in range(2))
+    out, low = (np.full((*inputs.q.shape[:3], inputs.v.shape[3]), np.nan) for _ in range(2))
     lse, largest = (np.full(inputs.q.shape[:3], np.nan) for _ in range(2))
     first_query = first_key = 0
     for index, (queries, keys) in enumerate(case.sequences):

@@ -87,7 +87,7 @@ def room_of(device: EmulatedDevice, case: ForwardCase, inputs: Inputs) -> Room:
     held = {name: placed(device, case.memory, getattr(inputs, name).shape) for name in "qkv"}
     for name, place in held.items():
         place.array[...] = getattr(inputs, name)
-    held["out"] = placed(device, case.memory, inputs.q.shape)
+    held["out"] = placed(device, case.memory, (*inputs.q.shape[:3], inputs.v.shape[3]))
     return Room(held, device.full((3, *inputs.q.shape[:3]), np.nan, np.float32))
 
 

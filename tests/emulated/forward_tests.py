@@ -80,7 +80,7 @@ class ForwardTests:
 
     forward: Forward
     dtype: Literal["bfloat16", "float16"] = "bfloat16"
-    widths: dict[int, tuple[ForwardCase, Config]]
+    widths: dict[int | str, tuple[ForwardCase, Config]]
     features: dict[str, ForwardCase]
     others: tuple[Kernel, ...] = ()
 
@@ -103,7 +103,7 @@ class ForwardTests:
     def of_width(cls, case: ForwardCase, config: Config) -> Kernel:
         return replace(cls.forward.featured, config=config, problem=case.problem)
 
-    def test_each_head_dim_is_right_in_every_mode(self, width: int, mode: Mode) -> None:
+    def test_each_head_dim_is_right_in_every_mode(self, width: int | str, mode: Mode) -> None:
         case, config = self.widths[width]
         assert not self.forward.why_wrong(mode, case, self.of_width(case, config))
 

@@ -15,6 +15,7 @@ from tests.emulated.forward_tests import CAPPED, MASKED, Forward, HalfTests, cas
 WIDTHS = {
     80: (halved(ForwardCase(seq_q=100, seq_kv=150, head_dim=72, right=0)), config_of(32)),
     128: (halved(ForwardCase(seq_q=200, seq_kv=150, head_dim=128)), config_of(32, warp_rows=32, p_in_registers=0)),
+    256: (halved(ForwardCase(seq_q=130, seq_kv=70, head_dim=248, heads_q=1, right=0)), config_of(32, warps=8)),
 }
 SLOW_WIDTHS = {
     "d16": (ForwardCase(seq_q=100, seq_kv=150, head_dim=8, right=0), config_of(32)),

@@ -38,7 +38,7 @@ PIPELINE = {
         RACE,
     ),
     "outputs of both query tiles are one": Bug(
-        "multiply.cuh", "void multiply_values", "query_tile * kHeadDim", "0 * kHeadDim", f"{RACE}|{WRONG}"
+        "multiply.cuh", "void multiply_values", "query_tile * kValueDim", "0 * kValueDim", f"{RACE}|{WRONG}"
     ),
     "K is released while the second query tile reads it": Bug(
         "multiply.cuh",
@@ -137,8 +137,8 @@ FROM_THE_ISA = {
     "too few bytes are expected": Bug(
         "load.cuh",
         "void load(",
-        "ptx::mbarrier_arrive_expect(full + 8 * ring.stage(), kTileBytes);",
-        "ptx::mbarrier_arrive_expect(full + 8 * ring.stage(), kTileBytes - 16);",
+        "ptx::mbarrier_arrive_expect(full + 8 * ring.stage(), bytes);",
+        "ptx::mbarrier_arrive_expect(full + 8 * ring.stage(), bytes - 16);",
         f"{LOST}|{RACE}",
     ),
     "the parity of the phase before": Bug(

@@ -19,8 +19,8 @@ EVEN = replace(CASE, spread=1.0, right=60)  # every key counts
 # All in registers; all through shared memory, 32 rows a warp; and rows that two warps share.
 BUILDS = (
     (CASE, config_of(32)),
-    (CASE, config_of(32, warp_rows=32, p_in_registers=0, q_in_registers=0)),
-    (replace(CASE, head_dim=128), config_of(32, warps=8, p_in_registers=0, split=2, q_in_registers=1)),
+    (CASE, config_of(32, warp_rows=32, p_in_registers=0, q_spans=0)),
+    (replace(CASE, head_dim=128), config_of(32, warps=8, p_in_registers=0, split=2, q_spans=16)),
 )
 SHARED, SPLIT = 1, 2
 UNORDERED = "race: (ld|st).shared .* not ordered after the (write|read)"
@@ -100,9 +100,9 @@ BUGS = {
     "the next fragment of V is multiplied": Bug("products.cuh", "void multiply_values()", "v[now % 2]", "v[next % 2]"),
     "the next fragment of Q is multiplied": Bug(
         "products.cuh",
-        "void multiply_scores()",
-        "kQInRegisters ? span : span % 2",
-        "kQInRegisters ? span : (span + 1) % 2",
+        "slot_of(int span)",
+        "kHeldSpans + span % 2",
+        "kHeldSpans",
         build=SHARED,
     ),
     "K is stored where V lies": Bug("staged_loop.cuh", "if (tile > work.first) loader", "at.k", "at.v", UNORDERED),

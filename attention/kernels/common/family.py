@@ -4,6 +4,7 @@ Tiles, registers and pipelines are each kernel's own. No torch here.
 """
 
 import math
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
@@ -11,6 +12,7 @@ from attention.features import FEATURES
 from attention.problem import LARGEST, AttentionProblem
 from microbench.machine.arch import Arch
 
+DTYPES = ("float16", "bfloat16")
 HEAD_DIMS = (64, 96, 128, 192, 256)
 VARLEN = "VARLEN"  # the define by which sequences are packed
 SERVED = frozenset({"variable lengths", *(word for each in FEATURES if each.device for word in each.device.serves)})
@@ -28,11 +30,33 @@ def padded_head_dim(head_dim: int) -> int:
 
 
 def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
-    """What none of these kernels is written for."""
-    if problem.dtype not in ("float16", "bfloat16"):
-        return f"serves float16 and bfloat16, not {problem.dtype}"
-    if problem.head_dim != problem.head_dim_v:
+    """What none of these kernels is written for, and value dims unlike head dims."""
+    if problem.dtype in DTYPES and problem.head_dim != problem.head_dim_v:
         return f"needs one head dim for all, not {problem.head_dim} and {problem.head_dim_v}"
+    return _refuses_of_any(problem)
+
+
+def refuses_but_value_dims(step: int) -> Callable[[AttentionProblem, Arch], str | None]:
+    """The same of a kernel that takes value dims unlike head dims where they are multiples of `step`.
+
+    They are held as they are: what is padded of V would be columns of out that nobody asked for.
+    """
+
+    def refuses_some(problem: AttentionProblem, arch: Arch) -> str | None:
+        unlike = problem.head_dim != problem.head_dim_v
+        if problem.dtype in DTYPES and unlike and (problem.head_dim_v % step or problem.head_dim_v > HEAD_DIMS[-1]):
+            return (
+                f"serves value dims unlike head dims where they are multiples of {step} up to {HEAD_DIMS[-1]}, "
+                f"not {problem.head_dim_v}"
+            )
+        return _refuses_of_any(problem)
+
+    return refuses_some
+
+
+def _refuses_of_any(problem: AttentionProblem) -> str | None:
+    if problem.dtype not in DTYPES:
+        return f"serves float16 and bfloat16, not {problem.dtype}"
     if problem.head_dim > HEAD_DIMS[-1]:
         return f"serves head dims up to {HEAD_DIMS[-1]}, not {problem.head_dim}"
     if row_tiles(problem, LEAST_ROWS) * problem.batch * problem.heads_q > LARGEST:
@@ -68,6 +92,16 @@ def notes(problem: AttentionProblem) -> tuple[str, ...]:
     if problem.head_dim % 8:
         said.append("head dims that are no multiple of 8 are padded by a copy of Q, K and V")
     return tuple(said)
+
+
+def held_value_dim(problem: AttentionProblem) -> int:
+    """The value dim that shared memory and outputs hold: as padded as the head dim, or what is unlike it as it is."""
+    return padded_head_dim(problem.head_dim) if problem.head_dim == problem.head_dim_v else problem.head_dim_v
+
+
+def value_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:
+    """VALUE_DIM where value dims are unlike: other builds have no such word, and keep their machine code."""
+    return () if problem.head_dim == problem.head_dim_v else (("VALUE_DIM", held_value_dim(problem)),)
 
 
 def feature_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:

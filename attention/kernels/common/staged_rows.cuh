@@ -49,16 +49,16 @@ struct Loader {
       }
   }
 
-  // Rows of K or V, or panels of rows of Q, whose eighth row is followed by a gap.
-  template <int Pitch, int Gap, int Rows>
+  // Rows of K or V, or panels of rows of Q, whose eighth row is followed by a gap; their chunks from `First` on.
+  template <int Pitch, int Gap, int First = 0, int Rows>
   __device__ __forceinline__ void put(unsigned to, const Staged<Rows>& from) const {
-    const unsigned mine = to + row * Pitch + (Gap ? row / 8 * Gap : 0) + 16 * chunk;
+    const unsigned mine = to + row * Pitch + (Gap ? row / 8 * Gap : 0) + 16 * (chunk - First);
     static_assert(Gap == 0 || kPass % 8 == 0);
 #pragma unroll
     for (int pass = 0; pass < Staged<Rows>::kPasses; ++pass)
 #pragma unroll
       for (int group = 0; group < kGroups; ++group)
-        if (has<Rows>(pass) && has_chunk(group))
+        if (has<Rows>(pass) && has_chunk(group) && (First <= group * kGroup || First <= group * kGroup + chunk))
           ptx::store_shared4(mine + pass * (kPass * Pitch + kPass / 8 * Gap) + group * 16 * kGroup,
                              from.at[pass][group]);
   }

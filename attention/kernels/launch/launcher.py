@@ -47,7 +47,7 @@ class Launcher:
         config: Config,
         extras: Extras = NO_EXTRAS,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Out (B, Hq, Sq, D) and lse (B, Hq, Sq), float32, of (B, Hq, Sq, D) and twice (B, Hkv, Skv, D), f16 or bf16.
+        """Out (B, Hq, Sq, Dv), lse (B, Hq, Sq) of (B, Hq, Sq, D), (B, Hkv, Skv, D) and (B, Hkv, Skv, Dv), f16 or bf16.
 
         Packed sequences are one batch of all their rows. Inputs whose last dimension is not contiguous, or whose base
         or a stride is no multiple of 16 bytes, are copied first. Raises BuildError or LaunchError where the kernel
@@ -57,7 +57,7 @@ class Launcher:
         if device.index is not None and device.index != torch.cuda.current_device():
             with torch.cuda.device(device.index):
                 return self(query, key, value, problem, config, extras)
-        (out, written), lse = outputs(query), empty_lse(query)
+        (out, written), lse = outputs(query, value.shape[-1]), empty_lse(query)
         query, key, value = readable(query), readable(key), readable(value)
         machine = machine_of(device)
         prepared = _prepared(self, machine, query.shape, key.shape, written.stride(), problem, config)

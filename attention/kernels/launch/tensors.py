@@ -17,9 +17,8 @@ def readable(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor_map.fits(tensor) else tensor.clone(memory_format=torch.contiguous_format)
 
 
-def outputs(query: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def outputs(query: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
     """(out as the caller gets it, what the kernel writes): the same tensor, or one with padded rows to copy from."""
-    width = query.shape[-1]
     out = empty_out(query, width)
     if width % 8 == 0 and out.stride(-1) == 1 and all(stride % 8 == 0 for stride in out.stride()[:-1]):
         return out, out

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from attention.kernels.common.family import feature_defines, padded_head_dim
+from attention.kernels.common.family import feature_defines, held_value_dim, padded_head_dim, value_defines
 from attention.kernels.launch.launch_struct import LSE, Member, members, of_kernel, structure
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild
@@ -34,9 +34,10 @@ Launch = structure(FIELDS)
 
 @dataclass(frozen=True)
 class Shape:
-    """One compiled kernel's tile: head dim as padded, keys of a tile, exponentials of 32 that are polynomials."""
+    """One compiled kernel's tile: head and value dim as held, keys of a tile, of 32 exponentials the polynomials."""
 
     head_dim: int
+    value_dim: int
     tile_keys: int
     polynomial: int
     dynamic: bool
@@ -44,7 +45,7 @@ class Shape:
     @property
     def query_tiles(self) -> int:
         """Tiles of 128 rows at a time: two, where tensor memory holds their outputs beside two tiles of scores."""
-        return 2 if 2 * (SCORE_COLUMNS + self.head_dim) <= COLUMNS else 1
+        return 2 if 2 * (SCORE_COLUMNS + self.value_dim) <= COLUMNS else 1
 
     @property
     def tile_rows(self) -> int:
@@ -52,9 +53,14 @@ class Shape:
         return ROWS * self.query_tiles
 
     @property
-    def panel_width(self) -> int:
-        """Elements of one panel: the swizzle's span, 128 bytes where it divides the row, else 64."""
-        return 32 if self.head_dim % 64 else 64
+    def key_panel(self) -> int:
+        """Columns of one panel of Q and K."""
+        return panel_width(self.head_dim)
+
+    @property
+    def value_panel(self) -> int:
+        """Columns of one panel of V."""
+        return panel_width(self.value_dim)
 
     @property
     def threads(self) -> int:
@@ -72,20 +78,25 @@ class Shape:
         return self._bytes(self.stages)
 
     def _bytes(self, stages: int) -> int:
-        rows = self.tile_rows + stages * self.tile_keys
+        elements = self.tile_rows * self.head_dim + stages * self.tile_keys * max(self.head_dim, self.value_dim)
         words = 2 * ROWS + 2 * self.tile_rows
         barriers = 5 * self.query_tiles + 3 * stages + 7 * 2
-        return rows * self.head_dim * 2 + 2 * PIECE_BYTES + 4 * words + 2 * 16 + 8 * barriers + 8
+        return 2 * elements + 2 * PIECE_BYTES + 4 * words + 2 * 16 + 8 * barriers + 8
 
 
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     """The tile of one configuration."""
-    return _shape(padded_head_dim(problem.head_dim), config)
+    return _shape(padded_head_dim(problem.head_dim), held_value_dim(problem), config)
+
+
+def panel_width(width: int) -> int:
+    """Columns of one panel of such rows: the swizzle's span, 128 bytes where it divides the row, else 64."""
+    return 32 if width % 64 else 64
 
 
 @cache
-def _shape(head_dim: int, config: Config) -> Shape:
-    return Shape(head_dim, config["tile_keys"], config["polynomial"], bool(config["dynamic"]))
+def _shape(head_dim: int, value_dim: int, config: Config) -> Shape:
+    return Shape(head_dim, value_dim, config["tile_keys"], config["polynomial"], bool(config["dynamic"]))
 
 
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
@@ -93,6 +104,7 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     shape = shape_of(problem, config)
     defines = (
         ("HEAD_DIM", shape.head_dim),
+        *value_defines(problem),
         ("TILE_KEYS", shape.tile_keys),
         ("QUERY_TILES", shape.query_tiles),
         ("STAGES", shape.stages),

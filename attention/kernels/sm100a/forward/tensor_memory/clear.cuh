@@ -6,6 +6,7 @@
 #include "turns.cuh"
 
 __device__ __forceinline__ void clear(const Launch& launch, const Rooms& at) {
+  constexpr int kSpan = ValuePanels::kSpan;
   const int lane = threadIdx.x % 32;
   Ring<kStages> ring;
   Slot slot;
@@ -19,10 +20,10 @@ __device__ __forceinline__ void clear(const Launch& launch, const Rooms& at) {
     const Ring<kStages> v{ring.count + min(kTilesAhead, tiles)};
     ptx::mbarrier_wait(at.kv_raw + 8 * v.stage(), parities >> v.stage() & 1);
     parities ^= 1u << v.stage();
-    const unsigned tile = at.kv + v.stage() * kTileBytes;
+    const unsigned tile = at.kv + v.stage() * kStageBytes;
     const int begin = work.keys - (work.last - 1) * kKeys;
 #pragma unroll 1
-    for (int panel = 0; panel < kPanels; ++panel)
+    for (int panel = 0; panel < ValuePanels::kCount; ++panel)
 #pragma unroll 1
       for (int byte = begin * kSpan + lane * 16; byte < kKeys * kSpan; byte += 32 * 16)
         ptx::store_shared4(tile + panel * kKeys * kSpan + byte, {0, 0, 0, 0});

@@ -1,6 +1,7 @@
 // What NVRTC's defines decide: exactly one variant is compiled.
 //
 //   HEAD_DIM          64, 96, 128, 192 or 256: head dim as padded in shared memory
+//   VALUE_DIM         that of V and of outputs, where it is another one
 //   TILE_KEYS         keys of one tile of K and V, 64 or 128
 //   QUERY_TILES       tiles of 128 query rows a block works on at a time: 2, or 1 where tensor memory holds no more
 //   STAGES            tiles of K and V in flight, both in one ring
@@ -14,11 +15,16 @@
 // is made of.
 //
 //   0 to 127, 128 to 255    scores of even and of odd turns
-//   from 256                outputs of each query tile, HEAD_DIM columns
+//   from 256                outputs of each query tile, VALUE_DIM columns
 #pragma once
 #include "launch.cuh"
 
-constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kQueryTiles = QUERY_TILES, kStages = STAGES;
+#ifndef VALUE_DIM
+#define VALUE_DIM HEAD_DIM
+#endif
+
+constexpr int kHeadDim = HEAD_DIM, kValueDim = VALUE_DIM, kKeys = TILE_KEYS, kQueryTiles = QUERY_TILES,
+              kStages = STAGES;
 constexpr int kPolynomial = POLYNOMIAL;
 constexpr bool kBf16 = BF16, kDynamic = DYNAMIC, kVarlen = VARLEN;
 
@@ -29,9 +35,20 @@ constexpr unsigned kColumns = 512, kScoreColumns = 128, kOutputs = 2 * kScoreCol
 constexpr int kSoftmaxWarps = 4 * kQueryTiles, kIssuer = kSoftmaxWarps + 4, kLoader = kIssuer + 1;
 constexpr int kWriter = kIssuer + 2, kCleaner = kIssuer + 3, kThreads = 32 * (kIssuer + 4);
 
-// Rows in shared memory are panels of `kSpan` bytes, the span of the swizzle: 128 where that divides the row.
-constexpr int kSpan = kHeadDim % 64 ? 64 : 128, kPanelWidth = kSpan / 2, kPanels = kHeadDim / kPanelWidth;
-constexpr int kQBytes = kRows * kHeadDim * 2, kTileBytes = kKeys * kHeadDim * 2;
+// Rows in shared memory are panels as wide as the span of the swizzle: 128 bytes where that divides the row.
+template <int Dim>
+struct Panels {
+  static constexpr int kSpan = Dim % 64 ? 64 : 128, kWidth = kSpan / 2, kCount = Dim / kWidth;
+};
+using KeyPanels = Panels<kHeadDim>;
+using ValuePanels = Panels<kValueDim>;
+constexpr int kQBytes = kRows * kHeadDim * 2, kKBytes = kKeys * kHeadDim * 2, kVBytes = kKeys * kValueDim * 2;
+constexpr int kStageBytes = kKBytes > kVBytes ? kKBytes : kVBytes;
+
+// Columns of out. A value dim that is unlike the head dim is held as it is, and no field of the launch.
+__device__ __forceinline__ int out_columns(const Launch& launch) {
+  return kValueDim == kHeadDim ? launch.head_dim : kValueDim;
+}
 
 // Outputs leave in pieces of 32 columns. Rows lie 80 bytes apart: of eight neighbours no two words share a bank.
 constexpr int kPieceColumns = 32, kPiecePitch = 2 * kPieceColumns + 16, kPieceBytes = kRows * kPiecePitch;
@@ -41,8 +58,9 @@ constexpr int kPieceColumns = 32, kPiecePitch = 2 * kPieceColumns + 16, kPieceBy
 constexpr int kSoftmaxRegisters = kQueryTiles == 2 ? 192 : 232, kCorrectionRegisters = kQueryTiles == 2 ? 64 : 120;
 constexpr int kOtherRegisters = kQueryTiles == 2 ? 64 : 80;
 
-static_assert(kHeadDim % 32 == 0 && (kKeys == 64 || kKeys == 128) && (kQueryTiles == 1 || kQueryTiles == 2));
-static_assert(kOutputs + kQueryTiles * kHeadDim <= kColumns, "scores and outputs fit tensor memory");
+static_assert(kHeadDim % 32 == 0 && kValueDim % 32 == 0 && (kKeys == 64 || kKeys == 128) &&
+              (kQueryTiles == 1 || kQueryTiles == 2));
+static_assert(kOutputs + kQueryTiles * kValueDim <= kColumns, "scores and outputs fit tensor memory");
 
 // Where everything lies in shared memory. Barriers, with who arrives:
 //   q_full, kv_full      the loader's bytes            q_empty, kv_empty    the tensor cores, done with it
@@ -62,7 +80,7 @@ struct Rooms {
   __device__ __forceinline__ explicit Rooms(unsigned base) {
     q = base;
     kv = q + kQueryTiles * kQBytes;
-    piece = kv + kStages * kTileBytes;
+    piece = kv + kStages * kStageBytes;
     factor = piece + 2 * kPieceBytes;
     sum = factor + 2 * kRows * 4;
     offset = sum + kQueryTiles * kRows * 4;

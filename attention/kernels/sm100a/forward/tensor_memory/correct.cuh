@@ -21,8 +21,8 @@ struct Correction {
   __device__ __forceinline__ void rescale_outputs(int query_tile, float factor) const {
     constexpr int kPart = 16;  // columns at a time: several are under way in these registers
 #pragma unroll
-    for (int column = 0; column < kHeadDim; column += kPart) {
-      const unsigned from = outputs + query_tile * kHeadDim + column;
+    for (int column = 0; column < kValueDim; column += kPart) {
+      const unsigned from = outputs + query_tile * kValueDim + column;
       unsigned o[kPart];
       ptx::tcgen05_ld_32x32b(o, from);
       ptx::tcgen05_wait_ld();
@@ -72,8 +72,8 @@ struct Correction {
                   __float_as_uint(finished.lse));
     await_values(query_tile);
 #pragma unroll 1
-    for (int column = 0; column < kHeadDim; column += kPieceColumns)
-      put_piece(outputs + query_tile * kHeadDim + column, finished.inverse);
+    for (int column = 0; column < kValueDim; column += kPieceColumns)
+      put_piece(outputs + query_tile * kValueDim + column, finished.inverse);
   }
 
   __device__ __forceinline__ void run(const Work& work) {
@@ -92,7 +92,7 @@ struct Correction {
   __device__ __forceinline__ void write_nothing(const Work& work) const {
     for (int row = work.row + thread; row < min(work.queries, work.row + kTileRows); row += kRows) {
       const unsigned long long out = row_address(launch, work, row);
-      for (int column = 0; column < launch.head_dim; column += 8) ptx::store4(out + 2 * column, {0, 0, 0, 0});
+      for (int column = 0; column < out_columns(launch); column += 8) ptx::store4(out + 2 * column, {0, 0, 0, 0});
       *lse_of(launch, work, row) = finish(0.f, 0.f, kLogit ? logit(launch, work) : 0.f).lse;
     }
   }

@@ -24,12 +24,12 @@ def _deal(launch: Any, machine: Machine) -> int:
 def _point(
     launch: Any, machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
 ) -> None:
-    of_queries, of_keys = (ROWS, shape.panel_width), (shape.tile_keys, shape.panel_width)
-    swizzle = 2 * shape.panel_width
-    maps = b"".join(
-        machine.tensor_map(tensor, box, swizzle)
-        for tensor, box in ((query, of_queries), (key, of_keys), (value, of_keys))
+    boxes = (
+        (query, ROWS, shape.key_panel),
+        (key, shape.tile_keys, shape.key_panel),
+        (value, shape.tile_keys, shape.value_panel),
     )
+    maps = b"".join(machine.tensor_map(tensor, (rows, width), 2 * width) for tensor, rows, width in boxes)
     ctypes.memmove(ctypes.addressof(launch), maps, len(maps))  # its first fields
     launch.counters = machine.counters()
 

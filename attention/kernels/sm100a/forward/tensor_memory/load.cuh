@@ -2,11 +2,12 @@
 #pragma once
 #include "turns.cuh"
 
+template <class Panels>
 __device__ __forceinline__ void load_rows(unsigned to, const ptx::TensorMap* map, unsigned full, int rows, int row,
                                           int head, int plane) {
 #pragma unroll
-  for (int panel = 0; panel < kPanels; ++panel)
-    ptx::tensor_load(to + panel * rows * kSpan, map, full, panel * kPanelWidth, row, head, plane);
+  for (int panel = 0; panel < Panels::kCount; ++panel)
+    ptx::tensor_load(to + panel * rows * Panels::kSpan, map, full, panel * Panels::kWidth, row, head, plane);
 }
 
 __device__ __forceinline__ void load(const Launch& launch, const Rooms& at) {
@@ -23,29 +24,31 @@ __device__ __forceinline__ void load(const Launch& launch, const Rooms& at) {
     if (work.sees_nothing()) continue;
     const int tiles = tiles_of(work), head = work.head / launch.heads_per_kv;
     // Tiles of keys are counted from the last one down. `full` is where the bytes are counted.
-    const auto load_keys = [&](const ptx::TensorMap* map, unsigned full, int tile) {
+    const auto load_keys = [&](auto panels, int bytes, const ptx::TensorMap* map, unsigned full, int tile) {
       ptx::mbarrier_wait(at.kv_empty + 8 * ring.stage(), ring.parity() ^ 1);
-      ptx::mbarrier_arrive_expect(full + 8 * ring.stage(), kTileBytes);
-      load_rows(at.kv + ring.stage() * kTileBytes, map, full + 8 * ring.stage(), kKeys,
-                work.key_start + (work.last - 1 - tile) * kKeys, head, work.plane);
+      ptx::mbarrier_arrive_expect(full + 8 * ring.stage(), bytes);
+      load_rows<decltype(panels)>(at.kv + ring.stage() * kStageBytes, map, full + 8 * ring.stage(), kKeys,
+                                  work.key_start + (work.last - 1 - tile) * kKeys, head, work.plane);
       ring.advance();
     };
+    const auto load_k = [&](int tile) { load_keys(KeyPanels{}, kKBytes, &launch.k, at.kv_full, tile); };
+    const auto load_v = [&](unsigned full, int tile) { load_keys(ValuePanels{}, kVBytes, &launch.v, full, tile); };
     for (int tile = 0; tile < min(kTilesAhead, tiles); ++tile) {
-      load_keys(&launch.k, at.kv_full, tile);
+      load_k(tile);
       if (tile > 0) continue;
 #pragma unroll
       for (int each = 0; each < kQueryTiles; ++each) {
         const unsigned full = at.q_full + 8 * each;
         ptx::mbarrier_wait(at.q_empty + 8 * each, q.parity() ^ 1);
         ptx::mbarrier_arrive_expect(full, kQBytes);
-        load_rows(at.q + each * kQBytes, &launch.q, full, kRows, work.query_start + work.row + each * kRows, work.head,
-                  work.plane);
+        load_rows<KeyPanels>(at.q + each * kQBytes, &launch.q, full, kRows, work.query_start + work.row + each * kRows,
+                             work.head, work.plane);
       }
       q.advance();
     }
     for (int tile = 0; tile < tiles; ++tile) {
-      load_keys(&launch.v, kVarlen && tile == 0 ? at.kv_raw : at.kv_full, tile);
-      if (tile + kTilesAhead < tiles) load_keys(&launch.k, at.kv_full, tile + kTilesAhead);
+      load_v(kVarlen && tile == 0 ? at.kv_raw : at.kv_full, tile);
+      if (tile + kTilesAhead < tiles) load_k(tile + kTilesAhead);
     }
   }
   if (kDynamic) put_counters_back(launch);

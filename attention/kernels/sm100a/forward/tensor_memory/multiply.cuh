@@ -28,12 +28,13 @@ struct Issuer {
     if (query_tile == 0) k = receive_keys();
     if (tile == 0) ptx::mbarrier_wait(at.q_full + 8 * query_tile, q.parity());
     if (ptx::elect_one()) {
+      constexpr int kSpan = KeyPanels::kSpan, kWidth = KeyPanels::kWidth;
       const unsigned to = memory + scores.stage() * kScoreColumns;
       const unsigned long long q_tile = ptx::tcgen05_matrix(at.q + query_tile * kQBytes, 16, 8 * kSpan, kSpan);
-      const unsigned long long k_tile = ptx::tcgen05_matrix(at.kv + k.stage() * kTileBytes, 16, 8 * kSpan, kSpan);
+      const unsigned long long k_tile = ptx::tcgen05_matrix(at.kv + k.stage() * kStageBytes, 16, 8 * kSpan, kSpan);
 #pragma unroll
       for (int i = 0; i < kHeadDim / 16; ++i) {
-        const int panel = i * 16 / kPanelWidth, within = i * 16 % kPanelWidth * 2;
+        const int panel = i * 16 / kWidth, within = i * 16 % kWidth * 2;
         ptx::tcgen05_mma_f16_ss(to, q_tile + ((panel * kRows * kSpan + within) >> 4),
                                 k_tile + ((panel * kKeys * kSpan + within) >> 4), kInstruction, i > 0);
       }
@@ -44,17 +45,18 @@ struct Issuer {
     scores.advance();
   }
 
-  // O += P V. V lies as keys x head dim: B is MN-major, 16 keys are two groups of eight rows.
+  // O += P V. V lies as keys x value dim: B is MN-major, 16 keys are two groups of eight rows.
   __device__ __forceinline__ void multiply_values(int query_tile, int tile) {
     constexpr unsigned kInstruction =
-        ptx::tcgen05_instruction(kOperand, kOperand, kRows, kHeadDim, ptx::Major::K, ptx::Major::MN);
+        ptx::tcgen05_instruction(kOperand, kOperand, kRows, kValueDim, ptx::Major::K, ptx::Major::MN);
     if (query_tile == 0) v = receive_keys();
     ptx::mbarrier_wait(at.ready + 8 * values.stage(), values.parity());
     ptx::tcgen05_fence_after();
     if (ptx::elect_one()) {
-      const unsigned to = memory + kOutputs + query_tile * kHeadDim, p = memory + values.stage() * kScoreColumns;
+      constexpr int kSpan = ValuePanels::kSpan;
+      const unsigned to = memory + kOutputs + query_tile * kValueDim, p = memory + values.stage() * kScoreColumns;
       const unsigned long long v_tile =
-          ptx::tcgen05_matrix(at.kv + v.stage() * kTileBytes, kKeys * kSpan, 8 * kSpan, kSpan);
+          ptx::tcgen05_matrix(at.kv + v.stage() * kStageBytes, kKeys * kSpan, 8 * kSpan, kSpan);
 #pragma unroll
       for (int i = 0; i < kKeys / 16; ++i)
         ptx::tcgen05_mma_f16_ts(to, p + 8 * i, v_tile + (i * 16 * kSpan >> 4), kInstruction, tile > 0 || i > 0);

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
-from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses, too_large
+from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses_but_value_dims, too_large
 from attention.kernels.sm100a.forward.tensor_memory.arguments import SCORE_COLUMNS, build_of, shape_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.machine.arch import Arch
 
+VALUE_STEP = 32  # columns of one piece of outputs
 LEAST_STAGES = 2  # p V of one tile of keys and Q K^T of the next
 AMPLE_MUFU = 32  # results a clock: exponentials take half as long as products of head dim 128
 AMPLE_STAGES = 4  # the two that are worked on, and the next two
@@ -34,22 +35,22 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
 def tile(problem: AttentionProblem, config: Config) -> Tile:
     """Both operands of Q K^T, and V, come from shared memory for each query tile; P from tensor memory."""
     shape = shape_of(problem, config)
-    rows, columns, width = shape.tile_rows, shape.tile_keys, shape.head_dim
-    kv_bytes = 2 * columns * width * 2
-    operand_bytes = shape.query_tiles * kv_bytes + rows * width * 2
+    rows, columns, both = shape.tile_rows, shape.tile_keys, shape.head_dim + shape.value_dim
+    kv_bytes = columns * both * 2
+    operand_bytes = shape.query_tiles * kv_bytes + rows * shape.head_dim * 2
     return Tile(
         rows=rows,
         columns=columns,
         row_step=rows,
         column_step=columns,
         demands=(
-            Demand("products on tcgen05", "tile", 4 * rows * columns * width, "tcgen05_bf16_burst_flops_per_s"),
+            Demand("products on tcgen05", "tile", 2 * rows * columns * both, "tcgen05_bf16_burst_flops_per_s"),
             Demand("exponentials", "tile", rows * columns * (32 - shape.polynomial) / 32, "mufu_ex2_per_clk_sm"),
             Demand("operands from shared memory", "tile", operand_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
             Demand("K and V from DRAM", "tile", kv_bytes / readers(problem, rows), "dram_bandwidth_bytes_per_s"),
         ),
-        edge=(Demand("Q and out", "edge", 4 * rows * width, "dram_bandwidth_bytes_per_s"),),
+        edge=(Demand("Q and out", "edge", 2 * rows * both, "dram_bandwidth_bytes_per_s"),),
     )
 
 
@@ -58,7 +59,7 @@ VARIANT = Variant(
     owner="smscope",
     archs=("sm100a", "sm103a"),
     features=SERVED,
-    refuses=refuses,
+    refuses=refuses_but_value_dims(VALUE_STEP),
     space=(("tile_keys", (64, 128)), ("polynomial", (0, 4, 8)), ("dynamic", (0, 1))),
     illegal=illegal,
     tile=tile,

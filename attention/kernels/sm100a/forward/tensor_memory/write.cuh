@@ -13,7 +13,7 @@ __device__ __forceinline__ void write_piece(const Launch& launch, const Work& wo
   for (int first = 0; first < kRows; first += 8) {
     const int mine = first + lane / 4;
     const ptx::vec4 words = ptx::load_shared4(piece + mine * kPiecePitch + 16 * part);
-    const bool inside = row + mine < work.queries && column < launch.head_dim;
+    const bool inside = row + mine < work.queries && column < out_columns(launch);
     ptx::store4_if(inside, row_address(launch, work, row + mine) + 2 * column, words);
   }
 }
@@ -27,7 +27,7 @@ __device__ __forceinline__ void write(const Launch& launch, const Rooms& at) {
     const Work work = work_of(launch, tile_at);
     if (work.sees_nothing()) continue;
     for (int query_tile = 0; query_tile < kQueryTiles; ++query_tile)
-      for (int column = 0; column < kHeadDim; column += kPieceColumns) {
+      for (int column = 0; column < kValueDim; column += kPieceColumns) {
         ptx::mbarrier_wait(at.piece_full + 8 * piece.stage(), piece.parity());
         write_piece(launch, work, at.piece + piece.stage() * kPieceBytes, work.row + query_tile * kRows, column);
         arrive_together(at.piece_empty + 8 * piece.stage());

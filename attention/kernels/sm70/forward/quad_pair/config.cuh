@@ -7,7 +7,8 @@
 //                     columns. 2 where the outputs of 16 rows would leave no room for their Q
 //   TILE_KEYS         keys of one tile of K and V: two barriers a tile
 //   BLOCKS            blocks a SM that registers are kept for
-//   Q_IN_REGISTERS    1: fragments of Q stay in registers; 0: they are read again from shared memory for each tile
+//   Q_SPANS           of 8 columns, whose fragments of Q stay in registers; the others' are read from shared memory for
+//                     each tile
 //   P_IN_REGISTERS    1: p becomes an operand by shuffles; 0: through shared memory
 //   BF16              0: the tensor cores of Volta know float16 alone
 //   VARLEN            1: sequences of many lengths, packed one after another
@@ -16,15 +17,17 @@
 #include "launch.cuh"
 
 constexpr int kHeadDim = HEAD_DIM, kWarps = WARPS, kWarpRows = ROWS_PER_WARP, kKeys = TILE_KEYS;
-constexpr bool kQInRegisters = Q_IN_REGISTERS, kPInRegisters = P_IN_REGISTERS, kBf16 = BF16, kVarlen = VARLEN;
+constexpr bool kPInRegisters = P_IN_REGISTERS, kBf16 = BF16, kVarlen = VARLEN;
 
 constexpr int kSplit = SPLIT, kRowWarps = kWarps / kSplit, kScoreKeys = kKeys / kSplit, kColumns = kHeadDim / kSplit;
 constexpr int kThreads = 32 * kWarps, kTileRows = kWarpRows * kRowWarps;
 constexpr int kPanels = kWarpRows / 16;   // of 16 rows, the M of one product
 constexpr int kBlocks = kScoreKeys / 16;  // of 16 keys, its N
 constexpr int kSpans = kHeadDim / 8;      // of 16 bytes, two steps of K along the head dim
+constexpr int kHeldSpans = Q_SPANS, kSharedSpans = kSpans - kHeldSpans;
 
 static_assert(kHeadDim % 16 == 0 && kHeadDim <= 256 && kWarpRows % 16 == 0 && kKeys % 32 == 0 && !kBf16);
+static_assert(kHeldSpans <= kSpans);
 static_assert(kSplit == 1 || (kSplit == 2 && kColumns % 32 == 0 && !kPInRegisters));
 
 // Rows in shared memory are padded, so that the eight lanes of each phase of a 16-byte load reach all 32 banks:
@@ -35,7 +38,8 @@ constexpr int kKBytes = kKeys * kKPitch, kVBytes = kKeys * kVPitch;
 
 // Panels of 16 rows of A. A phase reads two neighbouring rows and those eight below, which lie 32 bytes further.
 constexpr int kHalfGap = 32;
-constexpr int kQHalf = 8 * kKPitch + kHalfGap, kQPanel = 2 * kQHalf;
+constexpr int kQPitch = (kSharedSpans + 1 + kSharedSpans % 2) * 16;
+constexpr int kQHalf = 8 * kQPitch + kHalfGap, kQPanel = 2 * kQHalf;
 constexpr int kPPitch = kKeys * 2 + 16, kPHalf = 8 * kPPitch + kHalfGap, kPPanel = 2 * kPHalf;
 
 // Behind them, where warps share rows, a float of each row and warp: what it is told of the others' keys.
@@ -46,7 +50,7 @@ struct Rooms {
     k = base;
     v = k + kKBytes;
     q = v + kVBytes;
-    p = q + (kQInRegisters ? 0 : kRowWarps * kPanels * kQPanel);
+    p = q + (kSharedSpans ? kRowWarps * kPanels * kQPanel : 0);
     beside = p + (kPInRegisters ? 0 : kRowWarps * kPanels * kPPanel);
   }
 };

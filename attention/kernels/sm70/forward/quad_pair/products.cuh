@@ -25,7 +25,7 @@ struct Products {
   const unsigned k_at, v_at;  // where this lane reads first
   QuadPair<kColumns / 2> o[kPanels];
   Scores s[kPanels];
-  ptx::vec4 q[kPanels][kQInRegisters ? kSpans : 2];
+  ptx::vec4 q[kPanels][kHeldSpans + (kSharedSpans ? 2 : 0)];  // behind those that stay, two that come and go
   unsigned p[kPanels][kScoreKeys / 4];
   Row4 operands[2][kPanels][2];
 
@@ -48,18 +48,17 @@ struct Products {
   // Row 0 is the block's first. Rows from `rows` on are zeros.
   __device__ __forceinline__ void load_queries(const Loader& loader, const unsigned short* from, long long stride,
                                                int rows, int head_dim) {
-    if constexpr (!kQInRegisters) {
+    if constexpr (kSharedSpans > 0) {
       Staged<kTileRows> staged;
       loader.fetch(staged, from, stride, rows, head_dim);
-      loader.put<kKPitch, kHalfGap>(at.q, staged);
-      return;
+      loader.put<kQPitch, kHalfGap, kHeldSpans>(at.q, staged);
     }
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) {
       const int row = warp_row() + 16 * m + place.operand_row();
 #pragma unroll
-      for (int span = 0; span < kSpans; ++span) {
-        ptx::vec4& words = q[m][kQInRegisters ? span : 0];
+      for (int span = 0; span < kHeldSpans; ++span) {
+        ptx::vec4& words = q[m][span];
         words = {0, 0, 0, 0};
         if (row < rows && 8 * span < head_dim)
           words = ptx::load4(reinterpret_cast<ptx::u64>(from + row * stride + 8 * span));
@@ -67,9 +66,15 @@ struct Products {
     }
   }
 
-  __device__ __forceinline__ void load_q(int span, int slot) {
+  __device__ __forceinline__ static constexpr int slot_of(int span) {
+    return span < kHeldSpans ? span : kHeldSpans + span % 2;
+  }
+
+  __device__ __forceinline__ void load_q(int span) {
+    if (span < kHeldSpans || span >= kSpans) return;
 #pragma unroll
-    for (int m = 0; m < kPanels; ++m) q[m][slot] = ptx::load_shared4(operand(at.q, m, kKPitch, kQHalf) + 16 * span);
+    for (int m = 0; m < kPanels; ++m)
+      q[m][slot_of(span)] = ptx::load_shared4(operand(at.q, m, kQPitch, kQHalf) + 16 * (span - kHeldSpans));
   }
 
   // s = Q K^T. The fragment after the next product's is under way.
@@ -77,19 +82,18 @@ struct Products {
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) zero(s[m]);
     ptx::vec4 k[2];
-    if (!kQInRegisters) load_q(0, 0);
+    load_q(0);
     k[0] = ptx::load_shared4(k_at);
 #pragma unroll
     for (int span = 0; span < kSpans; ++span) {
-      if (!kQInRegisters && span + 1 < kSpans) load_q(span + 1, (span + 1) % 2);
+      load_q(span + 1);
 #pragma unroll
       for (int block = 0; block < kBlocks; ++block) {
         const int i = span * kBlocks + block, next = i + 1;
         if (next < kSpans * kBlocks)
           k[next % 2] = ptx::load_shared4(k_at + next % kBlocks * 16 * kKPitch + next / kBlocks * 16);
 #pragma unroll
-        for (int m = 0; m < kPanels; ++m)
-          multiply_both(s[m].at + 8 * block, q[m][kQInRegisters ? span : span % 2], k[i % 2]);
+        for (int m = 0; m < kPanels; ++m) multiply_both(s[m].at + 8 * block, q[m][slot_of(span)], k[i % 2]);
       }
     }
   }
