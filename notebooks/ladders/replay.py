@@ -35,7 +35,7 @@ class Rates:
         l2 = profile["l2_bandwidth_bytes_per_s"].value / profile.sm_count / hz
         mufu = ROWS * shape.tile_keys * (32 - shape.polynomial) / 32 / profile["mufu_ex2_per_clk_sm"].value
         depth = 16
-        return cls(2 * ROWS * shape.tile_keys * depth / flops, 2 * ROWS * shape.head_dim * depth / flops, 1 / l2, mufu)
+        return cls(2 * ROWS * shape.tile_keys * depth / flops, 2 * ROWS * shape.value_dim * depth / flops, 1 / l2, mufu)
 
 
 @dataclass(frozen=True)
