@@ -115,6 +115,7 @@ class SassContract:
                 0: no op reads the result of another one, even so; None: no dependence is declared
     overhead    what else stands there
     clocks      readings of the SM's clock in the whole kernel; 0 where events time it
+    closed_by   the opcode of the loop's wait, whose answer the closing branch reads: without that nobody waits
     """
 
     ops: tuple[OpCount, ...]
@@ -122,6 +123,7 @@ class SassContract:
     distance: int | None = None
     overhead: tuple[Overhead, ...] = ()
     clocks: Literal[0, 2] = 2
+    closed_by: str = ""
 
 
 @dataclass(frozen=True)

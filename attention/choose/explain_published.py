@@ -21,6 +21,10 @@ def published_parts(found: PublishedRanking) -> Iterator[Text | Table]:
         best = found.candidates[0]
         yield Text(f"Ours: {best.variant} ({best.config}), {_said(best)}.")
     yield Text(str(found.beside_torch))
+    if found.speed is not None:
+        yield Text(str(found.speed))
+        for peer in found.speed.peers:
+            yield Text(str(peer))
     for each in found.modelled:
         yield Text(f"By the same constants, and its terms alone: {each.variant}, {_said(each)}.")
     if found.candidates:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from attention.choose.candidates import Candidate, legal
 from attention.choose.explain_tables import ConstantUsed
 from attention.choose.model import Prediction, Unpredicted, predict
+from attention.choose.published_speed import PublishedSpeed, speed
 from attention.choose.published_torch import BesideTorch, beside_torch
 from attention.problem import AttentionProblem
 from attention.variant import MEMORY, Config, Demand, Tile, Variant, by_path, shipped
@@ -46,7 +47,8 @@ class Foreseen:
 class PublishedRanking:
     """Our configurations, the fastest first, the constants behind the first, and its speed beside torch's.
 
-    `modelled` are torch's kernels that the same constants predict; `without` says why ours have no configuration.
+    `modelled` are torch's kernels that the same constants predict; `without` says why ours have no configuration;
+    `speed` is of the first.
     """
 
     kind: str
@@ -56,6 +58,7 @@ class PublishedRanking:
     beside_torch: BesideTorch
     modelled: tuple[Foreseen, ...] = ()
     without: str | None = None
+    speed: PublishedSpeed | None = None
 
 
 def ranking(
@@ -76,6 +79,7 @@ def ranking(
         here = {each.path for each in ours if arch.name in each.archs}
         reasons = dict.fromkeys(f"{each.variant} {each.reason}" for each in refused if each.variant in here)
         without = "; ".join(reasons) or f"smscope has no {passes} kernel for {arch.name} yet"
+    forward = passes == "forward" and problem.dtype in ("float16", "bfloat16") and not problem.features
     theirs = (_foreseen(profile, problem, by_path(each.variant), each.config) for each in torchs)
     best = candidates[0] if candidates else None
     terms = best.known.terms if best is not None and best.known is not None else ()
@@ -87,6 +91,7 @@ def ranking(
         beside_torch(profile, problem, (best.variant, best.config, best.prediction) if best else None, torchs),
         tuple(each for each in theirs if each.prediction is not None),
         without,
+        speed(profile, problem, best.prediction) if best is not None and best.prediction and forward else None,
     )
 
 

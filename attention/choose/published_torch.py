@@ -74,7 +74,7 @@ def beside_torch(
             ratio = problem.flops / prediction.seconds / (figure.tflops * 1e12)
             timed_on, share = _share_elsewhere(path, config, problem)
             as_timed = None if share is None else ratio * share
-            return BesideTorch(ratio, _cited(figure), torchs_own.variant, as_timed, timed_on)
+            return BesideTorch(ratio, cited(figure), torchs_own.variant, as_timed, timed_on)
     names = ", ".join(each.variant for each in torchs) or "any kernel of torch's"
     return BesideTorch(None, f"no source gives the speed of {names} on {profile.gpu} near this problem")
 
@@ -82,7 +82,7 @@ def beside_torch(
 def _nearest(profile: Profile, problem: AttentionProblem, path: str) -> AttentionFact | None:
     """The nearest figure of one kernel; of equally near ones the highest, which flatters ours least."""
     names = CALLED.get(path.rpartition("/")[2], ())
-    near = [(_octaves(problem, each), names.index(each.kernel), -(each.tflops or 0.0), each)
+    near = [(octaves(problem, each), names.index(each.kernel), -(each.tflops or 0.0), each)
             for each in _comparable(profile, problem, path) if each.kernel in names]  # fmt: skip
     found = min((each for each in near if each[0] <= OCTAVE), key=lambda each: each[:3], default=None)
     return found[3] if found else None
@@ -100,7 +100,7 @@ def _comparable(profile: Profile, problem: AttentionProblem, path: str) -> Itera
             yield fact
 
 
-def _octaves(problem: AttentionProblem, fact: AttentionFact) -> float:
+def octaves(problem: AttentionProblem, fact: AttentionFact) -> float:
     """How far the lengths are apart, the further of queries and keys."""
     assert fact.seqlen is not None
     pairs = ((problem.seq_q, fact.seqlen), (problem.seq_kv, fact.kv_seqlen or fact.seqlen))
@@ -118,7 +118,7 @@ def _share_elsewhere(path: str, config: Config, problem: AttentionProblem) -> tu
     return None, None
 
 
-def _cited(fact: AttentionFact) -> str:
+def cited(fact: AttentionFact) -> str:
     keys = f" queries by {fact.kv_seqlen} keys" if fact.kv_seqlen not in (None, fact.seqlen) else " tokens"
     shape = (f"B={fact.batch} " if fact.batch else "") + (f"Hq={fact.heads} " if fact.heads else "")
     mask = "causal" if fact.causal else "full"

@@ -121,8 +121,10 @@ void tcgen05_dealloc(u32 address, u32 columns, u32 group);
 void tcgen05_relinquish(u32 group);
 void tcgen05_fence_before();
 void tcgen05_fence_after();
+enum class TensorKind { f16, f8, tf32, i8 };
 struct TensorProduct {
-  bool fp8, a_in_tensor_memory, accumulate;
+  TensorKind kind;
+  bool a_in_tensor_memory, accumulate;
   u32 group, instruction;
 };
 void tcgen05_mma(TensorProduct product, u32 d, u64 a, u64 b);

@@ -11,6 +11,7 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)  // the launch says it here
 #define __grid_constant__
 #define __align__(bytes) alignas(bytes)
 #define __CUDA_ARCH_FEAT_SM90_ALL 1

@@ -100,8 +100,9 @@ class EmulatedBench:
 
     def launch(self, launch: Launch, *more: Any) -> None:
         """Execute one launch and look at what it left. Raises DeviceError, MeasureError."""
-        args, smem = (*launch.args, *more), launch.smem_bytes
-        execute = partial(launch.kernel.function, (launch.grid,), (launch.block,), args, shared_mem=smem)
+        args, grid, block = (*launch.args, *more), (launch.grid,), (launch.block,)
+        how = {"shared_mem": launch.smem_bytes, "cluster": (launch.cluster,)}
+        execute = partial(launch.kernel.function, grid, block, args, **how)
         self.checked += launch.held(execute, self, self.probe.name)
 
     def cycles(self, short: Launch, long: Launch, operations: float) -> Measured:

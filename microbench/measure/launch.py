@@ -49,7 +49,10 @@ class Expected:
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch: blocks, threads a block, arguments (device arrays, NumPy scalars), dynamic shared memory in bytes."""
+    """One launch: blocks, threads a block, arguments (device arrays, NumPy scalars), dynamic shared memory in bytes.
+
+    `cluster` is what the kernel's __cluster_dims__ says, by which a GPU forms clusters and the emulator cannot.
+    """
 
     kernel: Kernel
     grid: int
@@ -57,6 +60,7 @@ class Launch:
     args: tuple[Any, ...]
     smem_bytes: int = 0
     expects: tuple[Expected, ...] = ()
+    cluster: int = 1
 
     def held(self, execute: Callable[[], None], bench: "Bench", name: str) -> int:
         """Execute it and hold what it leaves against what it declares: the number of arrays. Raises MeasureError."""

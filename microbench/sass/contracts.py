@@ -11,7 +11,7 @@ from microbench.sass.cubin import Resources
 from microbench.sass.dependence import continued, wrong_distances
 from microbench.sass.instruction import Instruction
 from microbench.sass.match import is_op, matches, name
-from microbench.sass.regions import at, declared, second_branches, strays, timed_region
+from microbench.sass.regions import at, declared, second_branches, strays, timed_region, unanswered
 from microbench.sass.static_table import wrong_stalls
 
 Instructions = Sequence[Instruction]
@@ -82,6 +82,7 @@ def _violations(contract: SassContract, instructions: Instructions, arch: Arch, 
     if contract.region == "loop":
         yield from second_branches(contract, instructions)
         yield from strays(contract, instructions, region)
+        yield from unanswered(contract, instructions)
     yield from continued(contract, instructions, region)
 
 

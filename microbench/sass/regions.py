@@ -6,7 +6,7 @@ from microbench.errors import ContractError
 from microbench.probe import OpCount, SassContract
 from microbench.sass.instruction import Instruction
 from microbench.sass.loops import Loop, loops
-from microbench.sass.match import is_op
+from microbench.sass.match import is_op, matches
 
 Instructions = Sequence[Instruction]
 
@@ -63,6 +63,14 @@ def second_branches(contract: SassContract, instructions: Instructions) -> Itera
     leaves = branches[:1] if not loop.closing.conditional and branches and branches[0].head in ("EXIT", "CALL") else []
     for instruction in branches[len(leaves) :][:1]:
         yield f"{at(instruction)} is a second branch in the timed loop; what it leaves out would count as done"
+
+
+def unanswered(contract: SassContract, instructions: Instructions) -> Iterator[str]:
+    """A closing branch that does not read what the loop's wait answers: the loop goes on before the answer has come."""
+    loop = _the_loop(contract, instructions)
+    waits = [i for i in loop.body if contract.closed_by and matches(i, contract.closed_by)]
+    if contract.closed_by and not any(wait.writes & loop.closing.reads for wait in waits):
+        yield f"{at(loop.closing)} does not ask for the answer of {contract.closed_by}, so nobody waits for it"
 
 
 def at(instruction: Instruction) -> str:

@@ -76,18 +76,22 @@ def chain_latency(
     *,
     step: Step,
     archs: tuple[str, ...] = CUDA,
+    width: int = 1,
 ) -> Probe:
-    """Latency of one operation: the slope between CHAIN and 2 x CHAIN dependent ones, one warp on every SM."""
+    """Latency of one operation: the slope between CHAIN and 2 x CHAIN dependent ones, one warp on every SM.
+
+    `width` is how many f32 a thread's operand has.
+    """
 
     def builds(_: Point) -> tuple[Build, ...]:
         return tuple(Build((("CHAIN", n),), straight(opcode, n)) for n in (CHAIN, 2 * CHAIN))
 
     def run(bench: Bench, point: Point) -> list[Sample]:
-        sms, inputs = bench.machine.sm_count, bench.array(operands())
-        out = bench.empty(4 * 32 * sms)
+        sms, inputs = bench.machine.sm_count, bench.array(operands(width))
+        out = bench.empty(4 * 32 * width * sms)
 
         def expected(count: int) -> Expected:
-            x, a, b = operands()
+            x, a, b = operands(width)
             return Expected(out, lambda: np.tile(chained(step, x, a, b, count), sms), CHAINED_WITHIN)
 
         short, long = (
@@ -116,9 +120,10 @@ def chain_throughput(
     step: Step,
     per_trip: int = 64,
     archs: tuple[str, ...] = CUDA,
+    width: int = 1,
     since: str = "",
 ) -> Probe:
-    """Results per clock and SM of one operation, over warps per SM and independent chains a warp."""
+    """Results per clock and SM of one operation, of `width` f32 a thread, over warps and independent chains a warp."""
 
     def builds(point: Point) -> tuple[Build, ...]:
         defines = (("ILP", point["ilp"]), ("PER_TRIP", per_trip), ("THREADS", 32 * point["warps"]))
@@ -128,16 +133,16 @@ def chain_throughput(
         (kernel,) = bench.kernels(point)
         sms, warps, ilp = bench.machine.sm_count, point["warps"], point["ilp"]
         threads, trips = 32 * warps, bench.trips(64)
-        inputs, out = bench.array(operands()), bench.empty(4 * threads * sms)
+        inputs, out = bench.array(operands(width)), bench.empty(4 * threads * width * sms)
 
         def expected(count: int) -> Expected:
-            return Expected(out, lambda: summed(step, ilp, count * per_trip // ilp, sms * warps), CHAINED_WITHIN)
+            return Expected(out, lambda: summed(step, ilp, count * per_trip // ilp, sms * warps, width), CHAINED_WITHIN)
 
         short, long = (
             Launch(kernel, sms, threads, (inputs, np.int32(n), out), expects=(expected(n),)) for n in (trips, 2 * trips)
         )
         cycles = bench.cycles(short, long, operations=1)
-        return [cycles.inverse("results_per_clk_sm", trips * per_trip * threads)]
+        return [cycles.inverse("results_per_clk_sm", trips * per_trip * threads * width)]
 
     return Probe(
         asks=asks,
@@ -155,16 +160,16 @@ def chain_throughput(
     )
 
 
-def operands() -> NDArray[np.float32]:
+def operands(width: int = 1) -> NDArray[np.float32]:
     """Three rows of a warp: x, a, b near 1, so that a long multiply-add chain stays finite."""
-    rng = np.random.default_rng(7)
-    rows = np.stack([rng.uniform(0.5, 1.5, 32), rng.uniform(0.9, 0.99, 32), rng.uniform(0.01, 0.1, 32)])
+    rng, count = np.random.default_rng(7), 32 * width
+    rows = np.stack([rng.uniform(0.5, 1.5, count), rng.uniform(0.9, 0.99, count), rng.uniform(0.01, 0.1, count)])
     return rows.astype(np.float32)
 
 
-def summed(step: Step, chains: int, count: int, warps: int) -> NDArray[np.float32]:
+def summed(step: Step, chains: int, count: int, warps: int, width: int = 1) -> NDArray[np.float32]:
     """What every thread of chain_throughput leaves: the sum of its chains, each so many steps on."""
-    x, a, b = operands()
+    x, a, b = operands(width)
     ends = [chained(step, x + a * np.float32(i), a, b, count) for i in range(chains)]
     return np.tile(np.sum(ends, axis=0, dtype=np.float32), warps)
 

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from microbench.bounds import held
 from microbench.machine.arch import HOST, Machine, by_name
 from microbench.machine.tensor import tensor_flops_per_clk
-from microbench.point import Point
+from microbench.point import Curves, NoValue, Point
 from microbench.probe import Constant, Metric, Probe, breaks
 from microbench.probes import discover
 from microbench.published import load
@@ -56,7 +57,7 @@ BOUNDED = [probe for probe in PROBES if bounded(probe)]
 def test_a_published_figure_beyond_a_probes_own_bound_is_refused(probe: Probe) -> None:
     for ours, metric in bounded(probe):
         # As if somebody had published the constant.
-        point = next(point for point in probe.points() if point_of(ours, point))
+        point = point_of(probe, ours)
         limits = metric.bound.at(machine(), point)
         tables = replace(TABLES, quantities=(Quantity(ours.name, "published_figure", 1.0, "sku", 0.05),))
         assert limits != (None, None)
@@ -73,12 +74,14 @@ def test_every_probe_of_a_gpu_has_such_a_bound() -> None:
     assert others == {"l1_size", "l2_visible_size", "smem_bank_conflicts"}
 
 
-def point_of(constant: Constant, point: Point) -> bool:
-    """Of the wgmma probes those points that the constant's name tells; any point of a soak, and of another probe."""
-    if not constant.name.startswith("wgmma") or "_sustained_" in constant.name:
-        return True
-    n = next((n for n in (64, 128) if f"_n{n}_" in constant.name), 256)
-    return point.matches(n=n, operands="rs" if "_rs_" in constant.name else "ss")
+def point_of(probe: Probe, constant: Constant) -> Point:
+    """A point that the constant is read at: what it would come from in a sweep that gives the same everywhere."""
+    points = tuple(probe.points())
+    try:
+        behind = constant.reduce(Curves(points, np.ones((1, len(points))))).points
+    except NoValue:  # a level of a curve that has none
+        behind = ()
+    return next(iter(behind or points))
 
 
 def test_our_rows_and_published_figures_are_judged_by_one_function() -> None:

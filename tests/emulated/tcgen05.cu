@@ -85,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(128, 1)
     product(const unsigned* a, int a_words, int a_leading, int a_stride, const unsigned* b, int b_words, int b_leading,
             int b_stride, unsigned* d, int accumulate) {
   constexpr unsigned kInstruction = ptx::tcgen05_instruction(ptx::Operand::A_TYPE, ptx::Operand::B_TYPE, M, N,
-                                                             ptx::Major::A_MAJOR, ptx::Major::B_MAJOR);
+                                                             ptx::Major::A_MAJOR, ptx::Major::B_MAJOR, ptx::Sum::SUM);
   const unsigned a_tile = ptx::shared_base(), b_tile = a_tile + 65536, slot = b_tile + 65536;
   const unsigned memory = open_memory(slot);
   fill_shared(b_tile, b, b_words);

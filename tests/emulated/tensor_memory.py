@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from microbench.verify.differential.layouts import Places, grid
 
 Shape = Literal["32x32b", "16x64b", "16x128b", "16x256b"]
-Kind = Literal["f16", "bf16", "e4m3", "e5m2"]
+Kind = Literal["f16", "bf16", "e4m3", "e5m2", "tf32", "s8", "u8"]
 Words = NDArray[np.uint32]
 
 SHAPES: dict[Shape, int] = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4}  # the fewest registers

@@ -7,7 +7,7 @@ import pytest
 
 from microbench.emulator import MODES, EmulatedDevice, Mode
 from microbench.verify.differential.layouts import image_of
-from microbench.verify.differential.number_formats import bits_of
+from microbench.verify.differential.number_formats import BYTES, bits_of
 from tests.emulated.sources import source_of
 from tests.emulated.tensor_memory import SHAPES, Kind, Shape, columns_of, lanes_of_rows, registers
 
@@ -44,25 +44,28 @@ def test_a_warp_moves_the_words_that_the_shape_names(shape: Shape, count: int, l
 MAJORS = [(128, 64, swizzle, a, b) for swizzle in (0, 32, 64, 128) for a in ("K", "MN") for b in ("K", "MN")]
 SIZES = [(m, n, 128, "K", "K") for m in (64, 128) for n in (8, 16, 96, 128, 256) if m == 64 or n > 8]
 TYPES: list[tuple[Kind, Kind]] = [("f16", "f16"), ("bf16", "bf16"), ("e4m3", "e4m3"), ("e5m2", "e4m3")]
+WITHIN_A_KIND: dict[Kind, str] = {"f16": "f16", "bf16": "f16", "e4m3": "f8", "e5m2": "f8", "tf32": "tf32"}
 
 
 def product(mode: Mode, kinds: tuple[Kind, Kind], shape: tuple[int, int, int, str, str], source: str) -> None:
     """d of one instruction against NumPy, with and without the sums from before."""
     m, n, swizzle, a_major, b_major = shape
-    wide = kinds[0] in ("f16", "bf16")
+    name = WITHIN_A_KIND.get(kinds[0], "i8")
+    depth, signed = 32 // BYTES[kinds[0]], "u8" not in kinds
     rng = np.random.default_rng(m + n + swizzle)
-    a, b = (rng.integers(-4, 5, (side, 16 if wide else 32)).astype(np.float32) for side in (m, n))
+    a, b = (rng.integers(-4 if signed else 0, 5, (side, depth)).astype(np.float32) for side in (m, n))
     a_bits, b_bits = (bits_of(each, kind) for each, kind in zip((a, b), kinds, strict=True))
     packed = np.ascontiguousarray(a_bits).view(np.uint32)
     in_lanes = np.zeros((128, 8), np.uint32)
     in_lanes[lanes_of_rows(m)] = packed
     a_image = (in_lanes, 16, 16) if source == "ts" else image_of(a_bits, a_major == "MN", swizzle)
     b_image = image_of(b_bits, b_major == "MN", swizzle)
-    defines = {"KIND": "f16" if wide else "f8", "A_TYPE": kinds[0], "B_TYPE": kinds[1], "M": m, "N": n}
+    defines = {"KIND": name, "A_TYPE": kinds[0], "B_TYPE": kinds[1], "M": m, "N": n}
     defines |= {"SWIZZLE": swizzle, "A_MAJOR": a_major, "B_MAJOR": b_major, "FROM_TENSOR_MEMORY": int(source == "ts")}
+    defines["SUM"] = "s32" if name == "i8" else "f32"
     kernel = load(EmulatedDevice(mode), "product", **defines)
     for accumulate in (0, 1):
-        before = rng.integers(-4, 5, (128, n)).astype(np.float32)
+        before = rng.integers(-4, 5, (128, n)).astype(np.int32 if name == "i8" else np.float32)
         d = before.copy()
         operands = (x for image in (a_image, b_image) for x in (image[0], image[0].size, *image[1:]))
         kernel((1,), (128,), (*operands, d.view(np.uint32), accumulate), shared_mem=SMEM_BYTES)
@@ -75,6 +78,13 @@ def product(mode: Mode, kinds: tuple[Kind, Kind], shape: tuple[int, int, int, st
 @pytest.mark.parametrize("shape", [*MAJORS, *SIZES])
 def test_a_product_reads_what_its_descriptors_say(shape: tuple[int, int, int, str, str]) -> None:
     product("lazy", ("bf16", "bf16"), shape, "ss")
+
+
+@pytest.mark.parametrize("kinds", [("tf32", "tf32"), ("s8", "s8"), ("u8", "u8"), ("s8", "u8")])
+@pytest.mark.parametrize("m", [64, 128])
+@pytest.mark.parametrize("source", ["ss", "ts"])
+def test_a_product_takes_tf32_and_integers(kinds: tuple[Kind, Kind], m: int, source: str) -> None:
+    product("random", kinds, (m, 32, 128, "K", "K"), source)
 
 
 @pytest.mark.parametrize("kinds", TYPES)

@@ -1,25 +1,27 @@
 // What a tcgen05.mma (sm_100a) is told of its matrices: the instruction descriptor, 32 bits that give types and shape,
 // and the descriptor of a matrix in shared memory, 64 bits. Plain arithmetic, the same for the GPU and the emulator.
 //
-// Instruction descriptor of kind::f16 and kind::f8f6f4 (PTX ISA, 'Instruction descriptor'):
-//   0-2    sparsity, 0 here          4-5    type of D: 0 f16, 1 f32         7-9    type of A: see Operand
+// Instruction descriptor of kind::f16, tf32, f8f6f4 and i8 (PTX ISA, 'Instruction descriptor'):
+//   0-2    sparsity, 0 here          4-5    type of D: see Sum              7-9    type of A: see Operand
 //   10-12  type of B                 13, 14 negate A, B                     15, 16 A, B is MN-major
 //   17-22  N / 8                     24-28  M / 16                          30-31  shift of .ws, 0 here
 // M is 64 or 128 with one block, 128 or 256 with a pair of blocks. N is a multiple of 16 up to 256, of 8 where M is 64;
-// where B has 8 bits and is MN-major, of 16 for each block. K of one instruction is 32 bytes: 16 elements of 16 bits,
-// 32 of 8.
+// where B has 8 bits and is MN-major, and for integers beyond 32 columns or with a pair, of 16 for each block. K of one
+// instruction is 32 bytes: 8 elements of tf32, 16 of 16 bits, 32 of 8.
 #pragma once
 #include "ptx/matrix.cuh"
 
 namespace ptx {
 
-// Types of A and B. Those of kind::f16 and of kind::f8f6f4 are numbered alike, and the instruction's kind tells which.
-enum class Operand { f16 = 0, bf16 = 1, e4m3 = 0, e5m2 = 1 };
+// Types of A and B. The kinds share numbers, and the instruction tells which is meant.
+enum class Operand { f16 = 0, bf16 = 1, e4m3 = 0, e5m2 = 1, tf32 = 2, u8 = 0, s8 = 1 };
+enum class Sum { f32 = 1, s32 = 2 };  // s32 of kind::i8, f32 of all others
 
-// f32 sums. A and B may differ in type where their kind has several.
+// A and B may differ in type where their kind has several.
 __device__ __forceinline__ constexpr unsigned tcgen05_instruction(Operand a, Operand b, unsigned m, unsigned n,
-                                                                  Major a_major = Major::K, Major b_major = Major::K) {
-  return 1u << 4 | static_cast<unsigned>(a) << 7 | static_cast<unsigned>(b) << 10 |
+                                                                  Major a_major = Major::K, Major b_major = Major::K,
+                                                                  Sum sum = Sum::f32) {
+  return static_cast<unsigned>(sum) << 4 | static_cast<unsigned>(a) << 7 | static_cast<unsigned>(b) << 10 |
          static_cast<unsigned>(a_major == Major::MN) << 15 | static_cast<unsigned>(b_major == Major::MN) << 16 |
          n >> 3 << 17 | m >> 4 << 24;
 }

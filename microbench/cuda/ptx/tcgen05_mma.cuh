@@ -1,7 +1,7 @@
-// tcgen05.mma and tcgen05.cp (sm_100a): one thread asks, the tensor cores multiply. D (M x N, f32) lies in tensor
+// tcgen05.mma and tcgen05.cp (sm_100a): one thread asks, the tensor cores multiply. D (M x N, f32 or s32) lies in tensor
 // memory, row i in lane i (M = 64: in lane i / 16 * 32 + i % 16), column j in column j. B comes from shared memory, A
-// from shared memory (ss) or from tensor memory (ts): its rows in the lanes of D, two 16-bit or four 8-bit neighbours
-// in k to a column.
+// from shared memory (ss) or from tensor memory (ts): its rows in the lanes of D, as many neighbours in k to a column as
+// a word holds.
 //
 // With a pair of blocks (Group 2) one thread asks for both. Each block has half of the rows of A and of D and half of
 // the columns of B, the lower halves in the block of even rank, at the same addresses. M = 256: 128 rows a block, as
@@ -54,6 +54,8 @@ __device__ __forceinline__ void tcgen05_fence_after() {
 
 PTX_TCGEN05_MMA(f16, "f16")    // f16 and bf16
 PTX_TCGEN05_MMA(f8, "f8f6f4")  // e4m3 and e5m2
+PTX_TCGEN05_MMA(tf32, "tf32")
+PTX_TCGEN05_MMA(i8, "i8")  // s8 and u8, sums s32; sm_103a has none
 #undef PTX_TCGEN05_MMA
 #undef PTX_TCGEN05_PRODUCT
 

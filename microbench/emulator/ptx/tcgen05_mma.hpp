@@ -5,20 +5,22 @@ namespace ptx {
 
 using emulator::tcgen05_fence_after, emulator::tcgen05_fence_before;
 
-#define PTX_TCGEN05_MMA(NAME, FP8)                                                                                  \
+#define PTX_TCGEN05_MMA(NAME)                                                                                       \
   template <int Group = 1>                                                                                          \
   inline void tcgen05_mma_##NAME##_ss(unsigned d, unsigned long long a, unsigned long long b, unsigned instruction, \
                                       int accumulate) {                                                             \
-    emulator::tcgen05_mma({FP8, false, accumulate != 0, Group, instruction}, d, a, b);                              \
+    emulator::tcgen05_mma({emulator::TensorKind::NAME, false, accumulate != 0, Group, instruction}, d, a, b);       \
   }                                                                                                                 \
   template <int Group = 1>                                                                                          \
   inline void tcgen05_mma_##NAME##_ts(unsigned d, unsigned a, unsigned long long b, unsigned instruction,           \
                                       int accumulate) {                                                             \
-    emulator::tcgen05_mma({FP8, true, accumulate != 0, Group, instruction}, d, a, b);                               \
+    emulator::tcgen05_mma({emulator::TensorKind::NAME, true, accumulate != 0, Group, instruction}, d, a, b);        \
   }
 
-PTX_TCGEN05_MMA(f16, false)
-PTX_TCGEN05_MMA(f8, true)
+PTX_TCGEN05_MMA(f16)
+PTX_TCGEN05_MMA(f8)
+PTX_TCGEN05_MMA(tf32)
+PTX_TCGEN05_MMA(i8)
 #undef PTX_TCGEN05_MMA
 
 #define PTX_TCGEN05_CP(NAME, ROWS, BYTES, LANES)                                        \

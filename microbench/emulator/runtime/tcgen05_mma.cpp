@@ -20,22 +20,42 @@ struct Instruction {
   u32 depth() const { return kDepthBytes / bytes; }
 };
 
-Type type_of(u32 field, bool fp8) {
-  if (field > 1)
+// What a kind multiplies, by the number in the instruction descriptor, and the number of what it adds to.
+struct KindRules {
+  const char* name;
+  u32 first_type;
+  Type types[2];  // from the first on; tf32 is the only one of its kind
+  u32 sums;
+};
+constexpr KindRules kKinds[] = {{"tcgen05.mma.kind::f16", 0, {Type::f16, Type::bf16}, 1},
+                                {"tcgen05.mma.kind::f8f6f4", 0, {Type::e4m3, Type::e5m2}, 1},
+                                {"tcgen05.mma.kind::tf32", 2, {Type::tf32, Type::tf32}, 1},
+                                {"tcgen05.mma.kind::i8", 0, {Type::u8, Type::s8}, 2}};
+const KindRules& rules_of(TensorKind kind) { return kKinds[static_cast<u32>(kind)]; }
+
+Type type_of(u32 field, TensorKind kind) {
+  const KindRules& rules = rules_of(kind);
+  if (field < rules.first_type || field > rules.first_type + (kind != TensorKind::tf32))
     fail("tcgen05.mma: type ", field, " of A or B in the instruction descriptor is none of this kind",
-         (fp8 ? ", or one of 6 or 4 bits, which is not modelled" : ""));
-  if (fp8) return field ? Type::e5m2 : Type::e4m3;
-  return field ? Type::bf16 : Type::f16;
+         (kind == TensorKind::f8 ? ", or one of 6 or 4 bits, which is not modelled" : ""));
+  return rules.types[field - rules.first_type];
 }
 
-Instruction read_instruction(u32 bits, bool fp8, u32 group) {
+// What N must be a multiple of.
+u32 step_of(const Instruction& made, TensorKind kind, u32 group) {
+  if (made.bytes == 1 && made.b_mn) return 16 * group;  // each block reads whole chunks of 16 bytes
+  if (kind == TensorKind::i8 && (group == 2 || made.n > 32)) return 16 * group;
+  return made.m == 64 ? 8 : 16;
+}
+
+Instruction read_instruction(u32 bits, TensorKind kind, u32 group) {
   auto field = [bits](u32 first, u32 last) { return bits >> first & ((2u << (last - first)) - 1); };
   Instruction made{};
   made.m = field(24, 28) * 16;
   made.n = field(17, 22) * 8;
-  made.bytes = fp8 ? 1 : 2;
-  made.a = type_of(field(7, 9), fp8);
-  made.b = type_of(field(10, 12), fp8);
+  made.a = type_of(field(7, 9), kind);
+  made.b = type_of(field(10, 12), kind);
+  made.bytes = bytes_of(made.a);
   made.a_negative = field(13, 13);
   made.b_negative = field(14, 14);
   made.a_mn = field(15, 15);
@@ -43,9 +63,11 @@ Instruction read_instruction(u32 bits, bool fp8, u32 group) {
   std::string says = "tcgen05.mma: instruction descriptor " + hex(bits) + ": ";
   if (field(0, 3) || field(6, 6) || field(23, 23) || field(29, 31))
     fail(says, "bits 0 to 3, 6, 23 and 29 to 31 are zero for dense products");
-  if (field(4, 5) != 1) fail(says, "sums that are not f32 are not modelled");
-  u32 most = 128 * group, least = 64 * group, step = made.m == 64 ? 8 : 16;
-  if (fp8 && made.b_mn) step = 16 * group;  // each block reads whole chunks of 16 bytes
+  if (field(4, 5) != rules_of(kind).sums)
+    fail(says, "sums that are not ", (kind == TensorKind::i8 ? "s32" : "f32"), " are not modelled");
+  if (kind == TensorKind::i8 && (made.a_negative || made.b_negative)) fail(says, "integers are not negated");
+  if (kind == TensorKind::tf32 && (made.a_mn || made.b_mn)) fail(says, "tf32 that is MN-major is not modelled");
+  u32 most = 128 * group, least = 64 * group, step = step_of(made, kind, group);
   if (made.m != least && made.m != most) fail(says, "M is ", made.m, ", and may be ", least, " or ", most);
   if (!made.n || made.n > kMostColumns || made.n % step)
     fail(says, "N is ", made.n, ", and may be a multiple of ", step, " up to 256");
@@ -71,7 +93,7 @@ Matrix in_resident(Matrix matrix, u32 resident) {
 // B.
 struct Product {
   Instruction shape;
-  bool a_in_tensor_memory, accumulate;
+  bool integers, a_in_tensor_memory, accumulate;
   u32 group, resident;  // of the block that asked
   u32 d_column, a_column;
   Matrix a, b;  // in that block; the partner's lie at the same offsets
@@ -93,7 +115,7 @@ struct Product {
   u32 a_element(u32 home, u32 row, u32 k) const {
     if (!a_in_tensor_memory) return in_resident(a, home).element(row, k, "tcgen05.mma");
     u32 to_a_word = 4 / shape.bytes, word = tensor_word(home, lane(row), a_column + k / to_a_word, number);
-    return word >> k % to_a_word * 8 * shape.bytes & (shape.bytes == 1 ? 0xFF : 0xFFFF);
+    return word >> k % to_a_word * 8 * shape.bytes & (~0u >> (32 - 8 * shape.bytes));
   }
 
   void multiply(u32 home, const float (&tile)[kDepthBytes][kMostColumns]) const {
@@ -107,8 +129,9 @@ struct Product {
       }
       for (u32 n = 0; n < shape.n; ++n) {
         u32 lane = d_lane(row, n), column = d_at(n);
-        float before = accumulate ? f32_of(tensor_word(home, lane, column, number)) : 0.f;
-        set_tensor_word(home, lane, column, bits_of(before + sums[n]));
+        u32 before = accumulate ? tensor_word(home, lane, column, number) : 0u;
+        u32 after = integers ? add_s32(before, sums[n], Sums::s32) : bits_of(f32_of(before) + sums[n]);
+        set_tensor_word(home, lane, column, after);
       }
     }
     finish_write(d(home), number);
@@ -170,9 +193,10 @@ void copy_rows(const TensorCopy& copy, const Matrix& from, u32 home, u32 column)
 }  // namespace
 
 void tcgen05_mma(TensorProduct given, u32 d, u64 a, u64 b) {
-  const char* what = given.fp8 ? "tcgen05.mma.kind::f8f6f4" : "tcgen05.mma.kind::f16";
+  const char* what = rules_of(given.kind).name;
   check_group(given.group, what);
-  Product product{read_instruction(given.instruction, given.fp8, given.group),
+  Product product{read_instruction(given.instruction, given.kind, given.group),
+                  given.kind == TensorKind::i8,
                   given.a_in_tensor_memory,
                   given.accumulate,
                   given.group,

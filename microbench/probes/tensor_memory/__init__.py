@@ -1,0 +1,1 @@
+"""Tensor memory of Blackwell: to registers and back, and from shared memory."""

@@ -1,0 +1,102 @@
+"""The probes of tcgen05: their numbers are what the types hold, and every type and shape is executed."""
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from microbench.device.emulated import EmulatedGpu
+from microbench.device.protocol import Kernel
+from microbench.machine.tensor import tensor_flops_per_clk
+from microbench.measure.emulated import EmulatedBench
+from microbench.measure.launch import Launch, Measured
+from microbench.point import Point
+from microbench.probes import named
+from microbench.shapes import tcgen05
+from microbench.shapes.tcgen05_operands import FORMATS, bits, exact
+from microbench.verify.executed import execute_point
+
+ONCE = [(kind, shape, "ts") for kind in FORMATS for shape in ("m64", "m256_pair")]
+ONCE += [(kind, "m128_pair", "ss") for kind in FORMATS]
+
+
+def test_numbers_are_exact_in_their_type() -> None:
+    floats = np.concatenate([np.random.default_rng(1).standard_normal(4096), np.exp2(np.arange(-12.0, 3.0)), [0.0]])
+    for name, dtype in (("bf16", ml_dtypes.bfloat16), ("e4m3", ml_dtypes.float8_e4m3fn)):
+        rounded = exact(FORMATS[name], floats.astype(np.float32))
+        np.testing.assert_array_equal(rounded, floats.astype(np.float32).astype(dtype).astype(np.float32))
+        np.testing.assert_array_equal(bits(FORMATS[name], rounded).view(dtype).astype(np.float32), rounded)
+    tf32 = exact(FORMATS["tf32"], floats.astype(np.float32))
+    assert not (tf32.view(np.uint32) & 0x1FFF).any() and np.abs(tf32 - floats).max() < 2**-10
+    assert bits(FORMATS["s8"], exact(FORMATS["s8"], np.float32([9, -9, 0.1]))).tolist() == [127, -127, 3]
+
+
+@pytest.mark.parametrize(("kind", "shape", "operands"), ONCE)
+@pytest.mark.parametrize("probe", ["tcgen05_latency", "tcgen05_throughput"])
+def test_every_type_computes_what_the_probe_declares(probe: str, kind: str, shape: str, operands: str) -> None:
+    point = Point((("type", kind), ("shape", shape), ("n", 32), ("operands", operands)))
+    row = execute_point(named(probe), point, EmulatedGpu("sm100a"))
+    assert (row.status, row.reason) == ("emulated", None) and row.checked
+
+
+def test_a_product_that_is_none_is_left_out_with_its_reason() -> None:
+    ultra = EmulatedGpu("sm103a").machine
+    integers = Point((("type", "s8"), ("shape", "m128"), ("n", 32), ("operands", "ss")))
+    assert "sm103a has no tcgen05.mma of s8" in (tcgen05.refused(ultra, integers) or "")
+    assert tcgen05.refused(EmulatedGpu("sm100a").machine, integers) is None
+
+
+def test_small_products_are_bound_by_shared_memory_and_pairs_less() -> None:
+    machine = EmulatedGpu("sm100a").machine
+
+    def least(shape: str, n: int, operands: str = "ss") -> float | None:
+        return tcgen05.least_cycles(
+            machine, Point((("type", "bf16"), ("shape", shape), ("n", n), ("operands", operands)))
+        )
+
+    # 128 + 64 rows of 32 bytes at 128 a clock; a pair's blocks read half of B each.
+    assert (least("m128", 64), least("m256_pair", 64), least("m128", 64, "ts")) == (48, 40, 32)
+    assert least("m128", 128) == least("m256_pair", 128) == 64
+
+
+class AtItsRate(EmulatedBench):
+    """A chip whose tensor cores never wait: each product takes its FLOP over those of its SMs."""
+
+    def kernels(self, point: Point) -> tuple[Kernel, ...]:
+        self.point = point
+        return (Kernel(None),)
+
+    def trips(self, count: int) -> int:
+        return count
+
+    def cycles_of(self, launch: Launch, products: int) -> float:
+        """`products` a trip of 2 M N K operations, on one SM or on two."""
+        m = {"m64": 64, "m128": 128, "m128_pair": 128, "m256_pair": 256}[self.point["shape"]]
+        depth = {"bf16": 16, "e4m3": 32, "tf32": 8, "s8": 32}[self.point["type"]]
+        rate = tensor_flops_per_clk(self.machine, self.point["type"])
+        assert rate is not None
+        return products * int(launch.args[-2]) * 2 * m * self.point["n"] * depth / (rate * launch.cluster)
+
+    def cycles(self, short: Launch, long: Launch, operations: float) -> Measured:
+        per_trip = 1 if self.probe.name == "tcgen05_latency" else 8
+        took = (self.cycles_of(long, per_trip) - self.cycles_of(short, per_trip)) / operations
+        return Measured(took, took, took, 1, 1000.0)
+
+    def timed(self, launch: Launch, cold: bool = False, inner: int = 1, spaced_s: float = 0.0) -> Measured:
+        took = self.cycles_of(replace(launch, args=launch.args[:-1]), 8) / (self.machine.clock_hz or 1.0)
+        return Measured(took, took, took, 1, 1000.0)
+
+
+@pytest.mark.parametrize("probe", ["tcgen05_latency", "tcgen05_throughput"])
+def test_a_chip_at_its_rate_reports_its_bound(probe: str) -> None:
+    asked = named(probe)
+    device = EmulatedGpu("sm100a")
+    for point in asked.points():
+        fed = point["n"] >= 128 and (point["shape"] != "m64" or point["operands"] == "ts")  # by shared memory
+        if not fed or tcgen05.refused(device.machine, point):
+            continue
+        for sample in asked.run(AtItsRate(device, asked, quick=False), point):
+            lower, upper = asked.metric(sample.metric).bound.at(device.machine, point)
+            limit = lower or upper
+            assert limit is None or sample.value == pytest.approx(limit), (point, sample.metric)
