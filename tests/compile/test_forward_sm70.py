@@ -13,19 +13,23 @@ from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from attention.verify.build_matrix import CROWDED, HEAD_DIMS, at, legal, long
 from microbench.compile import Cubin, require_all
+from microbench.compile.nvrtc import DEFAULT, matches
 from microbench.machine.arch import by_name
 
 PATH, VOLTA = "sm70/forward/quad_pair", by_name("sm70")
 STEPS = 4  # HMMA.884 of one m8n8k4 with sums in float32
 CAUSAL = long(causal=True)
+VOLTAS = "12.8"  # the NVRTC of constraints/volta.txt
 
 
 def asked(problem: AttentionProblem, head_dim: int) -> AttentionProblem:
     return replace(at(problem, head_dim), dtype="float16")
 
 
-def compiled(problem: AttentionProblem, config: Config, arch: str = "sm70") -> Cubin:
-    (cubin,) = require_all(sources_of(by_path(PATH), problem, config, by_name(arch)))
+def compiled(problem: AttentionProblem, config: Config, arch: str = "sm70", nvrtc: str = DEFAULT) -> Cubin:
+    sources = sources_of(by_path(PATH), problem, config, by_name(arch))
+    (cubin,) = require_all([replace(source, nvrtc=nvrtc) for source in sources])
+    assert matches(cubin.nvrtc, nvrtc), f"NVRTC {nvrtc} is not here: `make ready-dev` brings it"
     return cubin
 
 
@@ -34,8 +38,8 @@ def fewest_products(shape: Shape) -> int:
     return 2 * shape.warp_rows * shape.tile_keys * shape.head_dim // (16 * 16 * 4) // shape.split
 
 
-def require_kept(problem: AttentionProblem, config: Config) -> None:
-    cubin, shape = compiled(problem, config), shape_of(problem, config)
+def require_kept(problem: AttentionProblem, config: Config, nvrtc: str = DEFAULT) -> None:
+    cubin, shape = compiled(problem, config, nvrtc=nvrtc), shape_of(problem, config)
     counts = Counter(instruction.opcode.split(".")[0] for instruction in cubin.instructions())
     products = [each.opcode for each in cubin.instructions() if each.opcode.startswith("HMMA")]
     assert all(each.startswith("HMMA.884.F32.F32") for each in products)
@@ -56,13 +60,22 @@ def test_a_tile_has_the_fewest_products_and_no_local_memory(head_dim: int) -> No
         require_kept(problem, config)
 
 
+@pytest.mark.parametrize("head_dim", [80, 128, 256])
+def test_the_compiler_of_voltas_lane_keeps_as_much(head_dim: int) -> None:
+    problem = asked(CAUSAL, head_dim)
+    able = legal(VARIANT, problem, VOLTA)
+    for config in dict.fromkeys((able[0], able[-1])):
+        require_kept(problem, config, VOLTAS)
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("nvrtc", [DEFAULT, VOLTAS])
 @pytest.mark.parametrize("head_dim", range(16, 257, 16))
-def test_every_legal_tile_has_the_fewest_products_and_no_local_memory(head_dim: int) -> None:
+def test_every_legal_tile_has_the_fewest_products_and_no_local_memory(head_dim: int, nvrtc: str) -> None:
     for each in (long(), CAUSAL, CROWDED, long(mask="bool")):
         problem = asked(each, head_dim)
         for config in legal(VARIANT, problem, VOLTA):
-            require_kept(problem, config)
+            require_kept(problem, config, nvrtc)
 
 
 def test_the_same_source_compiles_for_hopper() -> None:

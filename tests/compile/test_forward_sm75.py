@@ -13,18 +13,22 @@ from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from attention.verify.build_matrix import CROWDED, HEAD_DIMS, at, legal, long
 from microbench.compile import Cubin, require_all
+from microbench.compile.nvrtc import DEFAULT, matches
 from microbench.machine.arch import by_name
 
 PATH, TURING = "sm75/forward/register_staged", by_name("sm75")
 CAUSAL = long(causal=True)
+VOLTAS = "12.8"  # the NVRTC of constraints/volta.txt
 
 
 def asked(problem: AttentionProblem, head_dim: int) -> AttentionProblem:
     return replace(at(problem, head_dim), dtype="float16")
 
 
-def compiled(problem: AttentionProblem, config: Config, arch: str = "sm75") -> Cubin:
-    (cubin,) = require_all(sources_of(by_path(PATH), problem, config, by_name(arch)))
+def compiled(problem: AttentionProblem, config: Config, arch: str = "sm75", nvrtc: str = DEFAULT) -> Cubin:
+    sources = sources_of(by_path(PATH), problem, config, by_name(arch))
+    (cubin,) = require_all([replace(source, nvrtc=nvrtc) for source in sources])
+    assert matches(cubin.nvrtc, nvrtc), f"NVRTC {nvrtc} is not here: `make ready-dev` brings it"
     return cubin
 
 
@@ -35,8 +39,8 @@ def fewest(shape: Shape) -> dict[str, int]:
     return {"HMMA": 2 * shape.warp_rows * held // (16 * 8 * 8), "LDSM": 2 * held // 256 + q}
 
 
-def require_kept(problem: AttentionProblem, config: Config) -> None:
-    cubin, shape = compiled(problem, config), shape_of(problem, config)
+def require_kept(problem: AttentionProblem, config: Config, nvrtc: str = DEFAULT) -> None:
+    cubin, shape = compiled(problem, config, nvrtc=nvrtc), shape_of(problem, config)
     counts = Counter(instruction.opcode.split(".")[0] for instruction in cubin.instructions())
     products = [each.opcode for each in cubin.instructions() if each.opcode.startswith("HMMA")]
     assert set(products) == {"HMMA.1688.F32"}
@@ -58,13 +62,22 @@ def test_a_tile_has_the_fewest_products_and_no_local_memory(head_dim: int) -> No
         require_kept(problem, config)
 
 
+@pytest.mark.parametrize("head_dim", [80, 128, 256])
+def test_the_compiler_of_voltas_lane_keeps_as_much(head_dim: int) -> None:
+    problem = asked(CAUSAL, head_dim)
+    able = legal(VARIANT, problem, TURING)
+    for config in dict.fromkeys((able[0], able[-1])):
+        require_kept(problem, config, VOLTAS)
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("nvrtc", [DEFAULT, VOLTAS])
 @pytest.mark.parametrize("head_dim", range(16, 257, 16))
-def test_every_legal_tile_has_the_fewest_products_and_no_local_memory(head_dim: int) -> None:
+def test_every_legal_tile_has_the_fewest_products_and_no_local_memory(head_dim: int, nvrtc: str) -> None:
     for each in (long(), CAUSAL, CROWDED, long(mask="bool")):
         problem = asked(each, head_dim)
         for config in legal(VARIANT, problem, TURING):
-            require_kept(problem, config)
+            require_kept(problem, config, nvrtc)
 
 
 @pytest.mark.parametrize("arch", ["sm80", "sm90a", "sm120a"])
