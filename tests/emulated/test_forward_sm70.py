@@ -31,6 +31,10 @@ SLOW_WIDTHS = {
         ForwardCase(seq_q=150, seq_kv=150, head_dim=256, heads_q=1, right=0),
         config_of(32, warps=8),
     ),
+    "d256, keys of a row on three blocks": (
+        ForwardCase(seq_q=150, seq_kv=250, head_dim=256, heads_q=1),
+        config_of(32, warps=8, key_splits=3),
+    ),
     "d256": (ForwardCase(seq_q=70, seq_kv=100, head_dim=256, heads_q=1), config_of(32)),
 }
 FEATURED, PACKED = (replace(problem, dtype="float16") for problem in (MASKED, CAPPED))

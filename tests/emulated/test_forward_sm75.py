@@ -29,6 +29,10 @@ SLOW_WIDTHS = {
     ),
     "d112": (ForwardCase(seq_q=100, seq_kv=100, head_dim=112), config_of(64)),
     "d128": (ForwardCase(seq_q=100, seq_kv=200, head_dim=128, right=30), config_of(64)),
+    "d128, keys of a row on three blocks": (
+        ForwardCase(seq_q=150, seq_kv=300, head_dim=128),
+        config_of(32, warps=8, key_splits=3),
+    ),
     "d160": (ForwardCase(seq_q=130, seq_kv=100, head_dim=160, heads_q=1), config_of(32)),
     "d192": (ForwardCase(seq_q=150, seq_kv=70, head_dim=192, heads_q=1, right=0), config_of(16, warps=8)),
     "d240": (ForwardCase(seq_q=70, seq_kv=50, head_dim=240, heads_q=1, right=0), config_of(16)),
