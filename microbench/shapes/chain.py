@@ -121,6 +121,7 @@ def chain_throughput(
     per_trip: int = 64,
     archs: tuple[str, ...] = CUDA,
     width: int = 1,
+    warps: tuple[int, ...] = (4, 8, 16, 32),
     since: str = "",
 ) -> Probe:
     """Results per clock and SM of one operation, of `width` f32 a thread, over warps and independent chains a warp."""
@@ -147,7 +148,7 @@ def chain_throughput(
     return Probe(
         asks=asks,
         archs=archs,
-        axes=(Axis("warps", (4, 8, 16, 32), quick=(16, 32)), Axis("ilp", (1, 2, 4), quick=(4,))),
+        axes=(Axis("warps", warps, quick=(16, 32)), Axis("ilp", (1, 2, 4), quick=(4,))),
         metrics=(
             Metric(
                 "results_per_clk_sm", "results/clk/SM", Bound("lanes of the pipe", upper=limit(rate), documented=True)

@@ -12,4 +12,5 @@ PROBE = chain_throughput(
     per_trip=512,
     archs=with_feature("f32x2", "tcgen05"),  # for sm_120a ptxas writes two instructions
     width=2,
+    warps=(16, 32),
 )

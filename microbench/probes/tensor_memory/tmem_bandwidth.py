@@ -92,7 +92,7 @@ PROBE = Probe(
     axes=(
         Axis("direction", ("load", "store")),
         Axis("shape", tuple(LEAST), quick=("32x32b",)),
-        Axis("registers", (1, 8, 32, 128), quick=(32,)),
+        Axis("registers", (1, 32, 128), quick=(32,)),
         Axis("warps", (4, 8), quick=(8,)),
     ),
     metrics=(
