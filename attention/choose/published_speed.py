@@ -79,7 +79,7 @@ def _peer(fact: AttentionFact, problem: AttentionProblem, low: float, high: floa
     if abs(ratio - 1) > MISS:
         inside = low <= theirs <= high
         why = (
-            "The miss is the clock and what does not overlap: theirs lies within our interval."
+            "The clock, and what does not overlap, may be the miss: theirs lies within our interval."
             if inside
             else "Theirs lies outside of our interval: terms alone do not tell why."
         )

@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,10 @@ class Checkout:
         environment = {"PATH": path, "HERE": str(self.root), "HOME": str(self.root)}
         command = [str(self.root / "constraints" / "environment.sh"), *arguments]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        self.started.append(subprocess.Popen(command, env=environment, start_new_session=True, **pipes))
+        # A shell cannot trap what it was started with ignored, as by another shell's `&`.
+        listening = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        process = subprocess.Popen(command, env=environment, start_new_session=True, preexec_fn=listening, **pipes)
+        self.started.append(process)
         return self.started[-1]
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
