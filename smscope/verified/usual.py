@@ -10,11 +10,14 @@ ALLOWED_S = {"doctor": 60.0, "probes": 20.0, "wrappers": 60.0, "kernels": 120.0,
 
 
 def usual(records: Iterable[Record], who: Who) -> Callable[[Part], float]:
-    """Seconds of a part, by the parts of these runs that were decided and asked for as much of each."""
+    """Seconds of a part, by the parts of these runs that were decided and swept the same points.
+
+    A part's key names its problems, so a run that asked for more of them tells as much of those that both have.
+    """
     here: dict[str, float] = {}
     elsewhere: dict[str, float] = {}
     for record in records:
-        if (record.who.quick, record.who.problems) != (who.quick, who.problems):
+        if record.who.quick != who.quick:
             continue
         seconds = here if record.who.gpu == who.gpu else elsewhere
         for part in record.parts:

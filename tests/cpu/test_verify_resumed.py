@@ -226,6 +226,8 @@ def test_the_usual_time_is_the_longest_on_this_kind_of_gpu_else_on_another_else_
     one, two, three, four = Gpu().parts()
     assert [of(part) for part in (one, two, three, four)] == [5, 8, 40, usual.ALLOWED_S["probes"]]
     assert of(Gpu().parts(["four"], "No torch.")[0]) == 0
+    fewer = usual.usual([run(WHO.gpu, one=3)], WHO.model_copy(update={"problems": 5}))
+    assert fewer(one) == 3
     other = usual.usual([run(WHO.gpu, one=3)], WHO.model_copy(update={"quick": True}))
     assert other(one) == usual.ALLOWED_S["probes"]
 
