@@ -8,6 +8,8 @@
     attention.explain_flash_attn_func(q, k, v, ...) the same of flash_attn_func; explain_flash_attn_varlen_func likewise
     attention.explain(problem, gpu="...")           the same from a committed profile, without torch
     attention.install(), uninstall(), installed()   torch's own function becomes sdpa: no line of a model changes
+    attention.record(path)                          a with: notes the kinds of calls a program makes, in a file
+    attention.prewarm(path or problems, gpu=...)    compiles what they will run, on all cores, before a call waits
     attention.integrations.transformers.register()  attn_implementation="smscope" for Transformers
 
 Nothing here imports torch before a tensor comes in.
@@ -27,6 +29,7 @@ except ImportError as error:
     ) from error
 
 with needs.one_sentence():
+    from attention.ahead.prewarm import Prewarmed, prewarm
     from attention.choose.choose import Choice, choose
     from attention.choose.explain import Explanation, explain
     from attention.errors import (
@@ -41,6 +44,7 @@ with needs.one_sentence():
     from attention.problem import AttentionProblem
 
 if TYPE_CHECKING:
+    from attention.ahead.record import record
     from attention.frontends.flash_attn.explain import explain_flash_attn_func, explain_flash_attn_varlen_func
     from attention.frontends.flash_attn.functions import flash_attn_func, flash_attn_varlen_func
     from attention.frontends.flash_attn.packed import (
@@ -61,6 +65,7 @@ __all__ = [
     "EnvironmentLacks",
     "Explanation",
     "FallbackWarning",
+    "Prewarmed",
     "ProblemError",
     "UnsupportedError",
     "choose",
@@ -75,6 +80,8 @@ __all__ = [
     "flash_attn_varlen_qkvpacked_func",
     "install",
     "installed",
+    "prewarm",
+    "record",
     "sdpa",
     "uninstall",
 ]
@@ -87,6 +94,7 @@ _WITH_TORCH = {
     "install": "integrations.torch_sdpa",
     "installed": "integrations.torch_sdpa",
     "uninstall": "integrations.torch_sdpa",
+    "record": "ahead.record",
     "sdpa": "frontends.sdpa",
     "explain_flash_attn_func": "frontends.flash_attn.explain",
     "explain_flash_attn_varlen_func": "frontends.flash_attn.explain",

@@ -42,6 +42,7 @@ SECTIONS = {
         Verb("explain", "attention.cli", "Say which kernel serves a problem, here or elsewhere, and why."),
         Verb("picks", "attention.cli", "Say which kernel serves three usual problems."),
         Verb("estimate", "attention.cli", "Estimate a kernel's speed from its machine code alone."),
+        Verb("prewarm", "attention.cli", "Compile ahead what a program's calls will run."),
     ),
     "Verify": (
         Verb("check", "smscope.verbs", "Compile every kernel, without a GPU, and read its SASS."),

@@ -145,6 +145,26 @@ def explain(
         return explain_call(query, (), gpu=gpu, only=only, passes=passes)
     if key is None or value is None:
         raise ProblemError("explain needs query, key and value, or one AttentionProblem; give all three tensors.")
+    problem = problem_of(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    explained = explain_call(problem, (query, key, value), gpu=gpu, only=only, passes=passes)
+    if gpu is not None or only == "smscope" or "torch" not in sys.modules:
+        return explained
+    from attention.torch_private import asked_of_torch
+
+    return replace(explained, cautions=(*explained.cautions, *asked_of_torch()))
+
+
+def problem_of(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+) -> AttentionProblem:
+    """The problem that a call with the arguments of sdpa poses. Raises ProblemError."""
     require_bools(is_causal=is_causal, enable_gqa=enable_gqa)
     if attn_mask is not None and is_causal:
         raise ProblemError(MASK_AND_CAUSAL)
@@ -152,18 +172,11 @@ def explain(
     if attn_mask is not None and is_causal_bias(attn_mask):
         bottom_right = aligned_bottom_right(attn_mask, query.shape, key.shape)
         attn_mask, is_causal = None, True
-    tensors = (query, key, value)
     extras = NO_EXTRAS if attn_mask is None else Extras(mask=attn_mask)
     scale = None if scale is None else number("scale", scale)
     options = Options(causal=is_causal, bottom_right=bottom_right, scale=scale)
-    found = judged(SDPA, tensors, extras, options, enable_gqa)
-    problem = found.problem(options, extras, enable_gqa=enable_gqa, dropout_p=number("dropout_p", dropout_p))
-    explained = explain_call(problem, tensors, gpu=gpu, only=only, passes=passes)
-    if gpu is not None or only == "smscope" or "torch" not in sys.modules:
-        return explained
-    from attention.torch_private import asked_of_torch
-
-    return replace(explained, cautions=(*explained.cautions, *asked_of_torch()))
+    found = judged(SDPA, (query, key, value), extras, options, enable_gqa)
+    return found.problem(options, extras, enable_gqa=enable_gqa, dropout_p=number("dropout_p", dropout_p))
 
 
 def explain_call(

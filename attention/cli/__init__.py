@@ -1,4 +1,4 @@
-"""`python -m attention explain|bench|check|picks|estimate`: which kernel runs and why, and how fast it is.
+"""`python -m attention explain|bench|check|picks|estimate|prewarm`: which kernel runs and why, and how fast it is.
 
 Exit codes: 0 done; 1 it could not be done, or a kernel gave a wrong result; 2 an input that makes no sense; 130 Ctrl-C.
 """
@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from attention.cli import bench, check, estimate, explain, picks
+from attention.cli import bench, check, estimate, explain, picks, prewarm
 from attention.errors import AttentionError
 from microbench import console
 from microbench.errors import SmscopeError
@@ -25,6 +25,7 @@ app.command()(bench.bench)
 app.command()(check.check)
 app.command()(picks.picks)
 app.command()(estimate.estimate)
+app.command()(prewarm.prewarm)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from attention.verify.campaign import Campaign
-from attention.verify.compiling import compile_together
 from attention.verify.rows import ForwardProblemRow, read
 from attention.verify.sanitizer import TOOLS, SanitizerResult, check
 from attention.verify.supervisor import supervise
+from microbench.compile.together import compile_together
 from microbench.console.progress import watching
 from microbench.verify.results import Failure, Result
 from microbench.verify.tables import stem

@@ -12,10 +12,10 @@ from attention.compare import apart, candidates
 from attention.compare.apart import PeersResult
 from attention.compare.cells import Cell
 from attention.verify import kernel as attention_kernel
-from attention.verify.compiling import Compiled
 from attention.verify.problems import Case, described
 from attention.verify.rows import ForwardProblemRow
 from microbench import paths
+from microbench.compile.together import Compiled
 from microbench.emulator import toolchain
 from microbench.files import text
 from microbench.machine import nvml

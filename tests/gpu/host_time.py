@@ -19,8 +19,8 @@ from attention.errors import AttentionError
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from attention.verify.builds import ARCH, Build, tuned
-from attention.verify.compiling import compile_together
 from microbench.compile import Source
+from microbench.compile.together import compile_together
 from microbench.machine import stamp
 from microbench.machine.arch import by_name
 from microbench.results.profile import Profile

@@ -1,7 +1,7 @@
 """explain() for the two functions with flash-attn's arguments. Arrays will do as well as tensors."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
@@ -21,6 +21,7 @@ from attention.frontends.flash_attn.functions import flash_attn_func, flash_attn
 from attention.judge.arguments import number, one_of
 from attention.judge.call import judged
 from attention.judge.shapes import FLASH, PACKED
+from attention.problem import AttentionProblem
 
 CUT = "the rows that seqused and leftpad leave are computed as packed sequences, {} for each of the caller's"
 
@@ -41,9 +42,28 @@ def explain_flash_attn_varlen_func(
     return _explained(flash_attn_varlen_func, args, options, gpu, passes)
 
 
+@dataclass(frozen=True)
+class Posed:
+    """A call's problem, all of its arguments, and how many packed sequences each of the caller's is cut into."""
+
+    problem: AttentionProblem
+    given: dict[str, Any]
+    parts: int
+
+
 def _explained(
     function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], gpu: str | None, passes: str
 ) -> Explanation:
+    found = posed(function, args, named)
+    given = found.given
+    tensors = (given["q"], given["k"], given["v"])
+    explained = explain_call(found.problem, tensors, gpu=gpu, only=given["only"], passes=passes)
+    cut = (CUT.format(found.parts),) if found.parts > 1 else ()
+    return replace(explained, notes=(*explained.notes, *cut, *ignored_note(given)))
+
+
+def posed(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Posed:
+    """The problem that a call of one of the two functions poses. Raises ProblemError, UnsupportedError."""
     call = signature(function).bind(*args, **named)
     call.apply_defaults()
     given = call.arguments
@@ -65,6 +85,4 @@ def _explained(
     found = judged(layout, tensors, extras.operands, asked)
     rows_that_fit(layout, given["q"], extras, found.batch)
     problem = found.cut(extras.parts()).problem(asked, extras.operands)
-    explained = explain_call(problem, tensors, gpu=gpu, only=given["only"], passes=passes)
-    cut = (CUT.format(extras.parts()),) if extras.parts() > 1 else ()
-    return replace(explained, notes=(*explained.notes, *cut, *ignored_note(given | others)))
+    return Posed(problem, given | others, extras.parts())

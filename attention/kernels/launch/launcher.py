@@ -14,6 +14,7 @@ from attention.errors import LaunchError
 from attention.kernels.common.family import Sizes, fill
 from attention.kernels.common.key_splits import MOST_TILES, partial_floats
 from attention.kernels.common.layout import empty_lse
+from attention.kernels.launch import waiting
 from attention.kernels.launch.machine import Held, Machine, machine_of
 from attention.kernels.launch.strided import Launch, SplitLaunch
 from attention.kernels.launch.tensors import outputs, place, readable
@@ -147,7 +148,8 @@ def _prepared(
     config: Config,
 ) -> Prepared:
     shape = launcher.shape_of(problem, config)
-    function = machine.function(launcher.folder, launcher.build_of(problem, config))
+    with waiting.on_behalf_of(problem):
+        function = machine.function(launcher.folder, launcher.build_of(problem, config))
     template: ctypes.Structure = launcher.argument()
     fill(template, problem, query, key, shape.tile_rows)
     template.out_batch, template.out_head, template.out_row, _ = out_strides

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from attention.errors import LaunchError
-from attention.kernels.launch import driver
+from attention.kernels.launch import driver, waiting
 from attention.kernels.launch.driver import Function
 from attention.kernels.launch.source import source_of
 from attention.variant import CudaBuild
@@ -41,6 +41,8 @@ def _function(index: int, folder: Path, build: CudaBuild) -> Function:
             f"{build.kernel} is not loaded on {torch.cuda.get_device_name(index)} yet, and cannot be loaded while a "
             "CUDA graph is captured; call it once with these shapes before the capture."
         )
-    cubin = cubin_of(folder, build, by_compute_capability(*torch.cuda.get_device_capability(index)))
+    arch = by_compute_capability(*torch.cuda.get_device_capability(index))
+    with waiting.said(folder, build, arch):
+        cubin = cubin_of(folder, build, arch)
     with torch.cuda.device(index):
         return driver.load(cubin.image, build.kernel, build.smem_bytes)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 
@@ -10,7 +11,11 @@ from microbench.compile import Cubin, Source, cache, compile_all
 from microbench.console.progress import watching
 from microbench.errors import EnvironmentLacks
 
-CHUNK = 4  # kernels that one process compiles before it tells
+MOST = 4  # kernels that one process compiles before it tells
+DIED = (
+    "A compiling process died: for want of memory, or since the script that asked does so outside of "
+    '`if __name__ == "__main__":`, which new processes need; what was compiled is kept.'
+)
 
 
 @dataclass(frozen=True)
@@ -23,18 +28,26 @@ class Compiled:
 
 
 def compile_together(sources: Iterable[Source], jobs: int | None = None) -> Compiled:
-    """Compile each source once. Raises EnvironmentLacks without NVRTC, DataError without room for the cache."""
+    """Compile each source once.
+
+    Raises EnvironmentLacks without NVRTC, or where a process dies; DataError without room for the cache.
+    """
     cache.require_writable()
     wanted = list(dict.fromkeys(sources))
-    parts = [wanted[at : at + CHUNK] for at in range(0, len(wanted), CHUNK)]
+    cores = jobs or os.cpu_count() or 1
+    chunk = max(1, min(MOST, len(wanted) // cores))
+    parts = [wanted[at : at + chunk] for at in range(0, len(wanted), chunk)]
     refused: list[str] = []
     compilers: set[str] = set()
-    workers = min(jobs or os.cpu_count() or 1, max(1, len(parts)))
+    workers = min(cores, max(1, len(parts)))
     # Not forked: a process that has opened a GPU must not be copied.
     with watching(len(wanted)) as watch, ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         running = {pool.submit(_compiled, part): len(part) for part in parts}
         for done in as_completed(running):
-            errors, nvrtc = done.result()
+            try:
+                errors, nvrtc = done.result()
+            except BrokenProcessPool as error:
+                raise EnvironmentLacks(DIED) from error
             refused += errors
             compilers |= nvrtc
             watch.doing("compile", f"{len(refused)} refused")
