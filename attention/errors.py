@@ -14,6 +14,8 @@ Where torch's scaled_dot_product_attention refuses the same call, the error here
 a RuntimeError for what does not fit, a TypeError for an argument of a wrong type, a NotImplementedError for a dtype.
 """
 
+ADDS_TORCH = "`pip install torch` adds it"
+
 
 class AttentionError(Exception):
     """Root of the tree: catch this to catch everything attention raises on purpose."""

@@ -196,7 +196,7 @@ class AttentionProblem:
         parts = [part.strip() for part in text.split(",")]
         if len(parts) not in (6, 7) or not all(_is_whole(part) for part in parts):
             raise ProblemError(
-                f"The shape {text!r} is not B,Hq,Hkv,Sq,Skv,D; write six whole numbers, 1,8,8,1024,1024,64."
+                f"The shape {text!r} is not B,Hq,Hkv,Sq,Skv,D; write six or seven whole numbers, 1,8,8,1024,1024,64."
             )
         batch, heads_q, heads_kv, seq_q, seq_kv, dim, dim_v = (*map(int, parts), 0)[:7]
         return cls(batch, heads_q, heads_kv, seq_q, seq_kv, dim, dim_v, **features)

@@ -75,7 +75,8 @@ dissection_tables.instructions(gpu)
 
 # %% [markdown]
 # **Two readings differ.** J18, in 2018, gives FMNMX and IMAD a cycle more than today's NVRTC leaves between two of a
-# kind. No source says which of the two a V100 needs. The latency of a shuffle is absent.
+# kind. No source says which of the two a V100 needs. A shuffle takes 22 cycles
+# (`Z20`, of a shuffle among the threads of a tile, quoted by a third party).
 #
 # Of `mma.m8n8k4` ptxas counts the first steps and raises a scoreboard for the last.
 #

@@ -7,7 +7,7 @@ not exist; 130 Ctrl-C.
 import importlib
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -81,8 +81,20 @@ class Verbs(TyperGroup):
 app = typer.Typer(cls=Verbs, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"smscope {version('smscope')}")
+        raise typer.Exit
+
+
 @app.callback()
-def smscope() -> None:
+def smscope(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which release this is.")
+    ] = False,
+) -> None:
     """Measure an NVIDIA GPU (or this CPU) down to its instructions, and let that choose the attention kernel.
 
     `python -m microbench` and `python -m attention` have the same verbs, each package's own.

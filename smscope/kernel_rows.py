@@ -1,18 +1,23 @@
-"""Our attention kernels, a row each: compiled for what, emulated, run as source, run and timed where it belongs."""
+"""Our attention kernels, a row each: compiled, linted, emulated, run as source, run and timed on its own generation."""
 
 from collections.abc import Iterable, Iterator
 
-from attention.timed import timings
+from attention.timed import cubins, timings
+from attention.timed.identity import text_sha256
+from attention.timed.timing import Timing
 from attention.variant import Variant, shipped
 from attention.verify.build_matrix import AttentionRow
 from attention.verify.kernel import KernelResult
 from microbench.console.si import counted
+from microbench.machine.arch import by_name
 from microbench.report import markdown
 from microbench.results.profile import available
 from microbench.verify import results
 from microbench.verify.tables import read_all
 
-HEADERS = ("kernel", "compiled for, SASS held", "emulated", "run as source", "run where it belongs", "timed")
+HEADERS = ("kernel", "compiled for, SASS held", "linted", "emulated", "run as source", "run on its generation", "timed")
+# By tests/emulated/test_launchers.py: `make test` executes random problems of each kernel, and misses none.
+EMULATED = "yes"
 
 
 def table() -> str:
@@ -29,11 +34,35 @@ def _row(variant: Variant, built: Iterable[AttentionRow], ran: Iterable[KernelRe
     mine = [row for row in built if row.kernel.split()[0] == variant.path]
     whole = [arch for arch in variant.archs if (of := [row for row in mine if row.arch == arch]) and _kept(of)]
     results_of = [result for result in ran if result.kernel == variant.path]
-    here = [result for result in results_of if result.arch in variant.archs]
-    elsewhere = [result for result in results_of if result.arch not in variant.archs]
-    timed = [gpu for gpu in _gpus() if any(timing.variant == variant.path for timing in timings.read(gpu)[0])]
-    emulated = "yes"  # tests/emulated/test_launchers.py executes random problems of each
-    return f"`{variant.path}`", _joined(whole), emulated, _told(elsewhere), _told(here), _joined(timed)
+    here = [result for result in results_of if _generation(result.arch) == _generation(variant.path.split("/")[0])]
+    elsewhere = [result for result in results_of if result not in here]
+    linted = _linted(mine)
+    return f"`{variant.path}`", _joined(whole), linted, EMULATED, _told(elsewhere), _told(here), _timed(variant)
+
+
+def _generation(arch: str) -> str:
+    """The major compute capability: what is compiled for sm80 has been at home on an sm89, and not on an sm90."""
+    return by_name(arch).capability.partition(".")[0]
+
+
+def _linted(rows: list[AttentionRow]) -> str:
+    """What ptxas said of any build: bytes spilled, and its notes."""
+    spilled, said = max((row.spill_bytes_max for row in rows), default=0), {row.notes for row in rows} - {""}
+    found = (*([f"{spilled} bytes spilled"] if spilled else []), *sorted(said))
+    return "; ".join(found) or ("no spill, no note" if rows else "no")
+
+
+def _timed(variant: Variant) -> str:
+    """On which GPUs, those of today's machine code first."""
+    code, text = cubins.current(variant), text_sha256(variant.path)
+
+    def of_today(timing: Timing) -> bool:
+        return timing.source_sha256 == text or bool(timing.cubins and code.issuperset(timing.cubins))
+
+    of = {gpu: [each for each in timings.read(gpu)[0] if each.variant == variant.path] for gpu in _gpus()}
+    today = [gpu for gpu, every in of.items() if any(map(of_today, every))]
+    earlier = [gpu for gpu, every in of.items() if every and gpu not in today]
+    return _joined((*today, *(f"{gpu} (earlier builds)" for gpu in earlier)))
 
 
 def _kept(rows: Iterable[AttentionRow]) -> bool:
@@ -41,19 +70,26 @@ def _kept(rows: Iterable[AttentionRow]) -> bool:
 
 
 def _told(found: Iterable[KernelResult]) -> str:
-    """Of each GPU the last full run: its random problems, and what memcheck said of a few more."""
-    last = {result.gpu: result for result in sorted(found, key=lambda each: (not each.quick, each.verified_utc))}
-    return _joined(f"{_right(result)} on {gpu}{_checked(result)}" for gpu, result in sorted(last.items()))
+    """Of each GPU the last full run: its random problems, and what compute-sanitizer last said of a few more."""
+    every = sorted(found, key=lambda each: (not each.quick, each.verified_utc))
+    gpus = sorted({result.gpu for result in every})
+    return _joined(_told_of([result for result in every if result.gpu == gpu]) for gpu in gpus)
 
 
-def _right(result: KernelResult) -> str:
-    tried = counted(result.problems, "problem")
-    return tried if result.right == result.problems else f"{result.right} of {tried}"
+def _told_of(results_of_gpu: list[KernelResult]) -> str:
+    """A whole run has several parts, each of problems of its own: those of one commit are counted together."""
+    last = results_of_gpu[-1]
+    parts = {each.seed: each for each in results_of_gpu if (each.commit, each.quick) == (last.commit, last.quick)}
+    problems, right = (sum(getattr(each, name) for each in parts.values()) for name in ("problems", "right"))
+    tried = counted(problems, "problem")
+    checked = next((each for each in reversed(results_of_gpu) if each.sanitizer), last)
+    return f"{tried if right == problems else f'{right} of {tried}'} on {last.gpu}{_checked(checked)}"
 
 
 def _checked(result: KernelResult) -> str:
-    said = [each for each in result.sanitizer if each.tool == "memcheck"]
-    return "" if not said else ", memcheck clean" if all(each.ok for each in said) else ", memcheck complains"
+    return "".join(
+        f", {each.tool} {'clean' if each.ok else 'complains'} on {each.problems}" for each in result.sanitizer
+    )
 
 
 def _joined(parts: Iterable[str]) -> str:

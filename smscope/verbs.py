@@ -32,6 +32,7 @@ from microbench.errors import EnvironmentLacks, InputError
 from microbench.machine import arch as archs
 from microbench.machine.nvml import visible_gpus, why_no_gpu
 from microbench.probes import discover
+from microbench.results import derive
 from microbench.results.profile import Profile, available
 from microbench.verify import matrix, show, tables
 from smscope import verifying
@@ -126,7 +127,9 @@ PROFILE_HELP = """Write profiles again from the runs, byte for byte, and correct
 def profile(gpu: str | None, **options: Any) -> None:
     """`python -m microbench profile`, then corrections/<gpu>.json of each profile."""
     probes_cli_profile(gpu, **options)
-    for name in [Profile.load(gpu).gpu] if gpu else available():
+    # From a wheel the shipped corrections stand; a user's own are those of machines with runs or timings of his.
+    everywhere = available() if paths.CHECKOUT else derive.gpus()
+    for name in [Profile.load(gpu).gpu] if gpu else everywhere:
         learned.write_of(name)
 
 

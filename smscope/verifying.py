@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from attention.errors import ADDS_TORCH
 from attention.variant import by_path
 from attention.verify import kernel as attention_kernel
 from attention.verify import sanitizer
@@ -146,6 +147,8 @@ def _again(where: str | None, problems: int | None, within: str | None, **others
 def named(only: Sequence[str], where: str, *groups: Sequence[str]) -> list[tuple[str, ...]]:
     """These names in each group, all where there is none. Raises InputError for one that is in no group."""
     known = [name for group in groups for name in group]
+    short = {path.rpartition("/")[2]: path for path in known if "/" in path}
+    only = [short.get(name, name) for name in only]
     for name in only:
         if name not in known:
             near = get_close_matches(name, known)
@@ -170,7 +173,10 @@ def _emulated(where: str, quick: bool, only: Sequence[str], problems: int, json:
     if bugs and paths.CHECKOUT:
         found.write(bugs)
     if kernels and find_spec("torch") is None:
-        say("Torch is not installed, so the attention kernels are left out.")
+        lacking = "Attention kernels are executed by way of torch's tensors, and torch is not installed"
+        if only:
+            raise EnvironmentLacks(f"{lacking}; {ADDS_TORCH}.")
+        say(f"{lacking}, so they are left out; {ADDS_TORCH}.")
         kernels = ()
     rows = [row for path in kernels for row in _problems_of(path, of, problems)]
     if rows and not json:

@@ -50,7 +50,7 @@ def legal(
     refused: list[Refusal] = []
     left_out = {each.variant: each.reason for each in withheld}
     for variant in variants:
-        reason = _outside(variant, arch, only) or left_out.get(variant.path) or variant.refusal(problem, arch)
+        reason = _outside(variant, arch, only) or variant.refusal(problem, arch) or left_out.get(variant.path)
         if reason:
             refused.append(Refusal(variant.path, None, reason))
             continue

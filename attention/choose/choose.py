@@ -12,6 +12,7 @@ from attention.choose.calibration import Duel
 from attention.choose.candidates import Candidate, Refusal, legal, named, predicted, preference, ties, unjudged
 from attention.choose.corrections import Corrections
 from attention.choose.evidence import borne_out, never_timed
+from attention.choose.foreseen import reordered
 from attention.choose.model import HOST
 from attention.choose.nearest import nearest
 from attention.errors import ProblemError, UnsupportedError
@@ -74,6 +75,7 @@ def choose(
     efficiencies: Corrections | None = None,
     unmeasured: bool = False,
     duels: Sequence[Duel] | None = None,
+    published: Profile | None = None,
 ) -> Choice:
     """Pick a kernel for one pass of one problem on the machine of `profile`.
 
@@ -84,6 +86,7 @@ def choose(
                     GPU of its architectures has run
     duels           on a CPU those of our kernel and torch's: ours is picked only where it won near the problem; None
                     leaves it to the model
+    published       constants of a GPU that nobody measured: they order our own configurations, and nothing else
     Raises UnsupportedError where nothing can serve, with every reason.
     """
     variants = shipped(passes) if variants is None else variants
@@ -109,6 +112,8 @@ def choose(
             f"{f'; a tuned kernel would serve the same call {hint}' if hint else ''}."
         )
     ordered = predicted(profile, problem, candidates, efficiencies or Corrections())
+    if published is not None:
+        ordered = reordered(ordered, problem, published)
     behind = None
     if efficiencies is not None and not (unmeasured or only):
         behind = never_timed(problem, arch, candidates, efficiencies)
@@ -141,13 +146,15 @@ def _fused_of_torch(candidate: Candidate, variants: tuple[Variant, ...]) -> bool
 def _why_fallback(refused: tuple[Refusal, ...], arch: Arch, tuned: tuple[Variant, ...]) -> str:
     here = {variant.path: variant for variant in tuned if arch.name in variant.archs}
     if not here:
-        unproven = sorted(each.variant for each in refused if each.reason == UNPROVEN and _runs_on(each.variant, arch))
+        written = sorted((each.variant, each.reason) for each in refused if _unproven_on(each, arch))
         none = f"there is no tuned kernel for {arch.name} "
-        return none + (f"that a GPU has run: {unproven[0]} {UNPROVEN}" if unproven else "yet")
+        return none + (f"that a GPU has run: {' '.join(written[0])}" if written else "yet")
     whole = (each for each in refused if each.variant in here and each.config is None)
     said = {f"{here[each.variant].name} {each.reason}" for each in whole}
     return "; ".join(sorted(said)) or "no configuration of a tuned kernel is legal"
 
 
-def _runs_on(path: str, arch: Arch) -> bool:
-    return any(each.path == path and arch.name in each.archs for each in every_shipped())
+def _unproven_on(refusal: Refusal, arch: Arch) -> bool:
+    """Whether it is of a whole kernel that is written for the architecture, and that no GPU of it has run."""
+    written = (each for each in every_shipped() if each.unproven and arch.name in each.archs)
+    return refusal.config is None and any(each.path == refusal.variant for each in written)

@@ -27,7 +27,7 @@ from attention.choose.published_ranking import PublishedRanking, ranking
 from attention.choose.while_new import CALLS_OF_A_SHAPE, while_new
 from attention.errors import ProblemError
 from attention.forwarded import Wanted
-from attention.judge.arguments import number, require_bools
+from attention.judge.arguments import number, require_arrays, require_bools
 from attention.judge.bias import MASK_AND_CAUSAL, aligned_bottom_right, is_causal_bias
 from attention.judge.call import judged
 from attention.judge.shapes import SDPA, copied_first
@@ -44,6 +44,7 @@ UNMEASURED = (
     "No time can be predicted. The kernels that serve the call keep their fixed order, and the first one is picked."
 )
 BY_PUBLISHED = "No pick rests on published constants; the kernels that serve the call keep their fixed order."
+TILE_BY_PUBLISHED = "A kernel of ours was asked for; published constants picked its configuration, and no timing did."
 BACKWARD = "backward"
 OF_TORCH = frozenset({"dropout", "bool mask", "float mask"})  # features in the signature of torch's function
 TORCHS = "an eager attention.sdpa call goes to torch's function as a whole, with torch's backward; in every other call "
@@ -91,6 +92,12 @@ class Explanation:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield Group(*self._parts())
 
+    def _unpredicted(self) -> str:
+        """What the pick rests on, where no time is predicted."""
+        if self.published is None:
+            return UNMEASURED
+        return TILE_BY_PUBLISHED if self.choice.pick.owner == "smscope" else BY_PUBLISHED
+
     def _parts(self) -> Iterator[Text | Table]:
         yield Text(self.headline() + ".")
         for caution in self.cautions:
@@ -103,7 +110,7 @@ class Explanation:
             yield Text(f"Note: {note}.")
         if self.known is not None:
             if self.choice.pick.prediction is None:
-                yield Text(BY_PUBLISHED if self.published else UNMEASURED)
+                yield Text(self._unpredicted())
             if self.published is not None:
                 yield from published_parts(self.published)
             yield from known_parts(self.known)
@@ -165,6 +172,7 @@ def problem_of(
     enable_gqa: bool,
 ) -> AttentionProblem:
     """The problem that a call with the arguments of sdpa poses. Raises ProblemError."""
+    require_arrays(query=query, key=key, value=value)
     require_bools(is_causal=is_causal, enable_gqa=enable_gqa)
     if attn_mask is not None and is_causal:
         raise ProblemError(MASK_AND_CAUSAL)

@@ -6,14 +6,19 @@ from rich.table import Table
 from rich.text import Text
 
 from attention.choose.explain_tables import SHOWN_CANDIDATES, constants
+from attention.choose.foreseen import Foreseen
 from attention.choose.model import Prediction
-from attention.choose.published_ranking import Foreseen, PublishedRanking
+from attention.choose.published_ranking import PublishedRanking
 from microbench.console.si import written
+
+NEARER = " `smscope estimate` follows this one's machine code, stalls included, and says more."
+FOLLOWED = "sm70"  # whose rates `estimate` has without a profile of measured constants
 
 
 def published_parts(found: PublishedRanking) -> Iterator[Text | Table]:
     yield Text(
-        f"By published constants of {found.kind} ({found.board}), which no pick rests on, and which no timing corrects:"
+        f"By published constants of {found.kind} ({found.board}), which displace no kernel of torch's. No timing "
+        f"corrects them, and a time is the least that a kernel's terms allow.{NEARER if _followed(found) else ''}"
     )
     if found.without:
         yield Text(f"Ours: unpredicted, because {found.without}.")
@@ -35,9 +40,13 @@ def published_parts(found: PublishedRanking) -> Iterator[Text | Table]:
             yield constants(found.constants, title="Published constants that these terms use")
 
 
+def _followed(found: PublishedRanking) -> bool:
+    return bool(found.candidates) and found.candidates[0].variant.startswith(f"{FOLLOWED}/forward/")
+
+
 def _said(each: Foreseen) -> str:
     if each.prediction is not None:
-        return f"{written(each.prediction.seconds, 's')}, bound by {each.prediction.bound_by}"
+        return f"at least {written(each.prediction.seconds, 's')}, bound by {each.prediction.bound_by}"
     least = f"; its other terms take at least {written(each.at_least.seconds, 's')}" if each.at_least else ""
     return f"unpredicted, because {each.unpredicted}{least}"
 
@@ -50,7 +59,7 @@ def _candidates(every: tuple[Foreseen, ...]) -> Table:
         table.add_column(heading, overflow="fold")
     for each in every[:SHOWN_CANDIDATES]:
         if each.prediction is not None:
-            time, remark = written(each.prediction.seconds, "s"), f"bound by {each.prediction.bound_by}"
+            time, remark = f"≥ {written(each.prediction.seconds, 's')}", f"bound by {each.prediction.bound_by}"
         else:
             time, remark = "unpredicted", _said(each).removeprefix("unpredicted, because ")
         table.add_row(each.variant, str(each.config), time, remark)

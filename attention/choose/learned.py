@@ -17,7 +17,7 @@ from attention.choose.choose import Choice, choose
 from attention.choose.corrections import Corrections
 from attention.choose.learned_file import Learned
 from attention.choose.learned_key import Stamp, key_of, stamps
-from attention.choose.machine import takes_unmeasured
+from attention.choose.machine import published_for, takes_unmeasured
 from attention.choose.model import HOST, Unpredicted, predict
 from attention.problem import AttentionProblem
 from attention.timed import cubins, timing_faults, timings
@@ -48,6 +48,7 @@ def choice_on(
     withheld: tuple[Refusal, ...] = (),
 ) -> Choice:
     """The choice by all that timings on this kind of machine say. Raises ProblemError, UnsupportedError."""
+    unmeasured = takes_unmeasured()
     return choose(
         profile,
         problem,
@@ -55,8 +56,9 @@ def choice_on(
         only=only,
         withheld=withheld,
         efficiencies=of_machine(profile),
-        unmeasured=takes_unmeasured(),
+        unmeasured=unmeasured,
         duels=duels_of_machine(profile),
+        published=published_for(profile) if unmeasured or only else None,
     )
 
 

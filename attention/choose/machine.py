@@ -71,9 +71,23 @@ def _unmeasured(asked: str, profiles: list[str]) -> MachineProfile:
     return replace(found, known=about, published=of_kind(kind) if kind else None)
 
 
+def published_for(profile: Profile) -> Profile | None:
+    """The published constants of a profile's kind, where it has no constants of its own and its kind is known."""
+    return None if profile.constants or profile.arch == HOST else _published_of(profile.gpu)
+
+
+@cache
+def _published_of(gpu: str) -> Profile | None:
+    try:
+        kind = kind_of(known(gpu))
+    except UnknownGpu:
+        return None
+    return of_kind(kind) if kind else None
+
+
 def takes_unmeasured() -> bool:
     """Whether the caller wants kernels of ours that nobody has timed on this kind of GPU: SMSCOPE_UNMEASURED=1."""
-    return os.environ.get(UNMEASURED_VARIABLE, "") not in ("", "0")
+    return os.environ.get(UNMEASURED_VARIABLE, "").lower() in ("1", "true", "yes", "on")
 
 
 @cache

@@ -18,6 +18,7 @@ from pydantic import PlainSerializer
 from attention.choose.shares import share_of_busiest
 from attention.problem import AttentionProblem
 from attention.variant import MEMORY, Config, Variant
+from microbench import paths
 from microbench.results.doubt import doubt
 from microbench.results.profile import Profile
 from microbench.results.profile_constant import ProfileConstant
@@ -144,8 +145,9 @@ class _Machine:
             return found
         constant = self.constants.get(name)
         if constant is None:
-            gpu = self.profile.gpu
-            raise Unpredicted(f"the profile of {gpu} holds no {name}; `make bench` on it measures what it can")
+            gpu, bench = self.profile.gpu, paths.typed("bench")
+            lacks = f"the profile of {gpu} holds no {name}" if self.constants else f"nothing of {gpu} was measured"
+            raise Unpredicted(f"{lacks}; `{bench}` on it measures what it can")
         raise Unpredicted(f"{doubt(constant)}", name)
 
     @property

@@ -11,6 +11,7 @@ from attention.compare import bench as benchmark
 from attention.compare import bench_table
 from attention.compare.calls import grid
 from attention.compare.calls.show import show as show_calls
+from attention.errors import ADDS_TORCH, EnvironmentLacks
 from attention.problem import AttentionProblem
 from microbench import console
 from microbench.console import Json
@@ -106,6 +107,8 @@ def _can_follow(where: str) -> bool:
 
 
 def _bench_peers(every: bool, flex: bool, json: bool) -> None:
+    if find_spec("torch") is None:
+        raise EnvironmentLacks(f"The peers are torch's kernels among others, and torch is not installed; {ADDS_TORCH}.")
     from attention.compare import run
 
     outcomes = run.compare(every=every, flex=flex, tell=lambda outcome: None)

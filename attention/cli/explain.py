@@ -58,7 +58,7 @@ def explain(
 ) -> None:
     """Which kernel serves a problem, which measured constants decided, and why every other kernel does not."""
     machine = machine_profile("cpu") if gpu is None else named_machine(gpu)
-    tokens = pair("--varlen", varlen) if varlen is not None else (0, 0)
+    tokens = packed(varlen, shape) if varlen is not None else (0, 0)
     problem = AttentionProblem.parse_shape(
         shape,
         dtype=dtype or usual_dtype(machine.profile),
@@ -76,12 +76,24 @@ def explain(
     console.emit(json_module.loads(explanation.to_json())) if json else console.draw(explanation)
 
 
-def pair(option: str, text: str) -> tuple[int, int]:
+def packed(text: str, shape: str) -> tuple[int, int]:
+    """Packed rows of queries and of keys, at least one and no more than the shape has room for. Raises ProblemError."""
+    tokens, most = pair("--varlen", text, "4096,4096"), AttentionProblem.parse_shape(shape)
+    room = most.batch * most.seq_q, most.batch * most.seq_kv
+    if not all(1 <= asked <= there for asked, there in zip(tokens, room, strict=True)):
+        raise ProblemError(
+            f"--varlen {text} does not fit B={most.batch} sequences of at most {most.seq_q} queries and {most.seq_kv} "
+            f"keys; give 1 to {room[0]} rows of queries and 1 to {room[1]} of keys."
+        )
+    return tokens
+
+
+def pair(option: str, text: str, example: str = "1024,0") -> tuple[int, int]:
     """Two whole numbers as typed. Raises ProblemError."""
     try:
         first, second = (int(part) for part in text.split(","))
     except ValueError:
-        raise ProblemError(f"{option} {text} is not two whole numbers; write them as in {option} 1024,0.") from None
+        raise ProblemError(f"{option} {text} is not two whole numbers; write them as in {option} {example}.") from None
     return first, second
 
 

@@ -2,6 +2,7 @@
 
 import json as json_module
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from rich.text import Text
 from attention.choose.explain import Explanation, doubts_of, explain_on
 from attention.choose.machine import named_machine
 from attention.cli.options import Backward, pass_asked, usual_dtype
+from attention.errors import ADDS_TORCH
 from attention.problem import AttentionProblem
 from microbench import console, paths
 from microbench.console import Json
@@ -39,6 +41,8 @@ def shown(profile: Profile, found: Sequence[Explanation], name: str) -> Iterator
     for each in found:
         yield from _pick(each)
     doubted = tuple(dict.fromkeys(doubt for each in found for doubt in doubts_of(profile, each.choice)))
+    if find_spec("torch") is None:
+        yield f"Torch is not installed here, and every call needs it; {ADDS_TORCH}."
     yield from told(doubted)
     options = "" if name == "host" else f" --gpu {profile.gpu}"
     options += " --backward" if found[0].choice.passes == "backward" else ""

@@ -15,7 +15,7 @@ from attention.choose.candidates import Candidate
 from attention.choose.machine import machine_profile
 from attention.compare import rows
 from attention.compare.cells import Cell
-from attention.errors import EnvironmentLacks
+from attention.errors import ADDS_TORCH, EnvironmentLacks
 from attention.oracle import trials
 from attention.oracle.reference import Comparison
 from attention.problem import AttentionProblem
@@ -66,7 +66,9 @@ def bench(
     try:
         import torch
     except ImportError as error:
-        raise EnvironmentLacks("The bench times torch's kernel beside ours; `pip install torch` first.") from error
+        raise EnvironmentLacks(
+            f"The bench times torch's kernel beside ours, and it is not here; {ADDS_TORCH}."
+        ) from error
     work = [(problem, _candidates(problem, passes, only, every, unpredicted)) for problem in problems]
     measured: list[Measured] = []
     begun, before = datetime.now(UTC).isoformat(timespec="seconds"), usage()

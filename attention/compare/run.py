@@ -87,7 +87,7 @@ def compare(
     """Time every cell on the current GPU, and append what was timed to data/attention/<gpu>.jsonl.
 
     every: all legal configurations of our variants, not the best predicted of each alone.
-    Raises UnknownGpu where this GPU has no profile; EnvironmentLacks where torch sees no GPU.
+    Raises UnknownGpu where this GPU has no profile; EnvironmentLacks without torch, or where it sees no GPU.
     """
     import torch
 

@@ -25,6 +25,7 @@ from microbench.console.si import written
 from microbench.errors import UnknownGpu
 from microbench.issue.rates import V100, Rates, measured, published
 from microbench.issue.sm import Pace, pace, passage
+from microbench.published.boards import known
 from microbench.results.profile import Profile
 
 # What a tile's units are called: of a scheduler's, the SM's, and the GPU's share of an SM.
@@ -82,24 +83,23 @@ class Estimate:
 
 
 def rates_of(gpu: str) -> Rates:
-    """Rates of a GPU with a profile, or of the V100 as published. Raises UnknownGpu, also for what a profile lacks."""
+    """Rates of a GPU with a profile, or by any name of a Volta those of the V100 PCIe, as published.
+
+    Raises UnknownGpu, also for what a profile lacks.
+    """
     try:
-        return published(V100) if gpu in (V100, V100.partition("-")[0]) else measured(Profile.load(gpu))
+        return measured(Profile.load(gpu))
     except KeyError as error:
         raise UnknownGpu(f"Of {gpu} too little was measured for a static estimate: {error.args[0]}") from error
+    except UnknownGpu:
+        of_volta = known(gpu).arch == published(V100).arch.name
+        return published(V100 if of_volta else gpu)
 
 
 def estimate(variant: Variant, problem: AttentionProblem, config: Config, rates: Rates) -> Estimate:
     """One configuration. Raises ProblemError, AttentionError for a kernel of another kind, BuildError."""
-    served(problem)
-    if variant.path not in BLOCK_A_TILE or variant.tile is None:
-        raise AttentionError(f"{variant.path} launches no block a tile of rows; the static estimate cannot follow it.")
-    if rates.arch.name not in variant.archs:
-        raise ProblemError(
-            f"{variant.path} runs on {', '.join(variant.archs)}, not on the {rates.arch.name} of {rates.gpu}."
-        )
-    if refusal := variant.refusal(problem, rates.arch):
-        raise ProblemError(f"{variant.path} {refusal}.")
+    _require(variant, problem, rates)
+    assert variant.tile is not None  # of a kernel whose blocks are tiles
     (build,) = variant.steps(problem, config)
     (cubin,) = require_all([source_of(variant.folder, build, rates.arch)])
     tile, warps = variant.tile(problem, config), build.threads // 32
@@ -143,6 +143,7 @@ def estimate(variant: Variant, problem: AttentionProblem, config: Config, rates:
 
 def estimate_all(variant: Variant, problem: AttentionProblem, rates: Rates) -> tuple[Estimate, ...]:
     """Every legal configuration of a variant, the fastest first. Raises what estimate() does."""
+    _require(variant, problem, rates)
     legal = [
         config
         for config in variant.configs()
@@ -150,6 +151,18 @@ def estimate_all(variant: Variant, problem: AttentionProblem, rates: Rates) -> t
     ]
     found = [estimate(variant, problem, config, rates) for config in legal]
     return tuple(sorted(found, key=lambda each: each.seconds))
+
+
+def _require(variant: Variant, problem: AttentionProblem, rates: Rates) -> None:
+    served(problem)
+    if variant.path not in BLOCK_A_TILE or variant.tile is None:
+        raise AttentionError(f"{variant.path} launches no block a tile of rows; the static estimate cannot follow it.")
+    if rates.arch.name not in variant.archs:
+        raise ProblemError(
+            f"{variant.path} runs on {', '.join(variant.archs)}, not on the {rates.arch.name} of {rates.gpu}."
+        )
+    if refusal := variant.refusal(problem, rates.arch):
+        raise ProblemError(f"{variant.path} {refusal}.")
 
 
 @dataclass(frozen=True)

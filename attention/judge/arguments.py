@@ -27,6 +27,13 @@ def number(name: str, given: Any) -> float:
         raise ArgumentError(f"{name} is {_described(given)}; pass a number.") from None
 
 
+def require_arrays(**given: Any) -> None:
+    """Raise ArgumentError for what has neither shape nor dtype: tensors and arrays have both."""
+    for name, value in given.items():
+        if not (hasattr(value, "shape") and hasattr(value, "dtype")):
+            raise ArgumentError(f"{name} is {kind_of(value)}; pass a tensor or an array.")
+
+
 def flag(name: str, given: Any) -> bool:
     """True or False, of a bool, a number, or None, which is False: as flash-attn's binding reads it.
 

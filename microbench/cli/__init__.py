@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from microbench import console
+from microbench import console, paths
 from microbench.cli import check, doctor, exporting, measuring
 from microbench.console import Folders, Json
 from microbench.console.si import counted
@@ -136,8 +136,9 @@ def profile(
     others = () if gpu or probes else published.write(found)
     told += [(f"published/{one.profile.gpu}", len(one.profile.constants), one.refused) for one in others]
     value = [{"gpu": name, "constants": count, "problems": problems} for name, count, problems in told]
-    lines = (line for name, count, why in told for line in (f"{name}: {count} constants.", *why))
-    console.show(json, value, *lines)
+    lines = [line for name, count, why in told for line in (f"{name}: {count} constants.", *why)]
+    none = f"There is no run here to make a profile from; `{paths.typed('bench')}` measures this machine."
+    console.show(json, value, *(lines or [none]))
 
 
 @app.command()

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from microbench import faults, paths
-from microbench.errors import DataError, UnknownArch, UnknownGpu
+from microbench.errors import DataError, DataWarning, UnknownArch, UnknownGpu
 from microbench.files import Frozen
 from microbench.machine import arch
 from microbench.machine.cpu import host_slug, stand_ins
@@ -140,9 +140,10 @@ def _remedy(file: Path) -> str:
 
 
 def _say_whose(gpu: str, slug: str) -> None:
-    if gpu == "host" and slug not in (gpu, host_slug()):
-        text = f"This CPU ({host_slug()}) has no profile, so {slug} stands for it; `make bench` measures this one."
-        warnings.warn(text, stacklevel=3)
+    own, bench = host_slug(), paths.typed("bench")
+    if gpu == "host" and slug not in (gpu, own):
+        text = f"This CPU ({own}) has no profile, so {slug} stands for it; `{bench}` measures this one."
+        warnings.warn(text, DataWarning, stacklevel=3)
 
 
 def read(file: Path) -> Profile:

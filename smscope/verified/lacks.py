@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from attention.compare import candidates
+from attention.errors import ADDS_TORCH
 from microbench.emulator import toolchain
 from microbench.errors import EnvironmentLacks
 from microbench.verify.differential.number_formats import dtypes
@@ -74,7 +75,7 @@ def torch(gpu: str) -> str:
     if find_spec("torch") is not None:
         return ""
     return (
-        f"Torch is not installed, so no attention kernel can be verified on {gpu}; install it, or name probes with "
+        f"Torch is not installed, so no attention kernel can be verified on {gpu}; {ADDS_TORCH}, or name probes with "
         "--only."
     )
 

@@ -12,7 +12,7 @@ from attention.estimate.predicted import Estimate, estimate, estimate_all, rates
 from attention.kernels.launch.source import sources_of
 from attention.problem import AttentionProblem
 from attention.timed import timings
-from attention.variant import Config, by_path
+from attention.variant import Config, Variant, by_path
 from microbench import paths
 from microbench.compile import require_all
 from microbench.errors import UnknownGpu
@@ -170,3 +170,16 @@ def test_tiles_of_one_problem_rank_as_the_ladder_of_an_h100_does() -> None:
         for pairs in of_problem.values()
     ]
     assert len(ranks) == 15 and min(ranks) > 0.7 and sum(rank >= 0.8 for rank in ranks) >= 14
+
+
+@pytest.mark.parametrize("variant", [VOLTA, AMPERE], ids=lambda each: each.name)
+def test_a_head_dim_that_no_kernel_holds_is_one_sentence(variant: Variant) -> None:
+    rates = V100 if variant is VOLTA else rates_of(held.GPU)
+    with pytest.raises(ProblemError, match="serves head dims up to 256, not 512"):
+        estimate_all(variant, problem(512, 1024, causal=True), rates)
+
+
+def test_every_name_of_a_v100_means_the_board_whose_rates_are_published() -> None:
+    assert {rates_of(name).gpu for name in ("v100", "V100", "v100-sxm2-16gb", "sm70")} == {V100.gpu}
+    with pytest.raises(UnknownGpu, match="too little is published"):
+        rates_of("a100")

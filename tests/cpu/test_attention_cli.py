@@ -63,7 +63,9 @@ def test_the_dtype_defaults_to_what_the_machine_is_used_with(capsys):
     [
         (("--shape", "1,8,8,16,16,0"), "head_dim is 0"),
         (("--shape", "1,8,3,16,16,64"), "whole number of query heads"),
-        (("--shape", "eight"), "six whole numbers"),
+        (("--shape", "eight"), "six or seven whole numbers"),
+        (("--varlen", "0,0"), "give 1 to 4096 rows of queries"),
+        (("--varlen", "64,4097"), "does not fit B=1 sequences"),
         ((*SHAPE, "--dtype", "int8"), "bfloat16"),
         ((*SHAPE, "--scale", "nan"), "finite"),
         ((*SHAPE, "--gpu", "h900"), "h100-test"),

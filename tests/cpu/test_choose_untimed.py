@@ -7,6 +7,7 @@ import pytest
 from attention.choose import learned
 from attention.choose.choose import UNPROVEN, choose
 from attention.choose.corrections import Corrections, Observation, corrections
+from attention.choose.machine import published_for
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path, shipped
 from microbench import paths
@@ -120,3 +121,20 @@ def test_few_queries_are_corrected_by_few_queries():
         assert nearest is not None and nearest.near and nearest.value == ratio
     batch = found.nearest(ours, config, problem(1, 8192, batch=8))
     assert batch is not None and batch.value == 0.9  # as many keys in all as 65,536 of one sequence
+
+
+def test_where_ours_is_asked_for_published_constants_order_its_tiles():
+    decode = replace(problem(1, 100_000), dtype="float16")
+    v100 = UNPROVEN_OF[0][0].model_copy(update={"gpu": "v100-sxm2-16gb"})
+    wanted = {"only": "smscope", "efficiencies": Corrections()}
+    first, best = (choose(v100, decode, published=each, **wanted).pick for each in (None, published_for(v100)))
+    assert first.config["key_splits"] == 1 < best.config["key_splits"]
+    assert learned.choice_on(v100, decode, only="smscope").pick == best
+    assert published_for(hopper_profile()) is None
+
+
+def test_what_a_kernel_cannot_serve_is_said_before_that_it_was_never_run():
+    volta, ours = UNPROVEN_OF[0]
+    choice = choose(volta, problem(4096, 4096), efficiencies=Corrections())
+    assert choice.fallback is not None and ours in choice.fallback and "bfloat16" in choice.fallback
+    assert "SMSCOPE_UNMEASURED" not in choice.fallback

@@ -10,7 +10,9 @@ from smscope import kernel_rows
 KERNEL = "sm70/forward/quad_pair"
 
 
-def ran(gpu: str, arch: str, right: int, day: int = 1, quick: bool = False, complaint: str = "") -> KernelResult:
+def ran(
+    gpu: str, arch: str, right: int, day: int = 1, quick: bool = False, complaint: str = "", kernel: str = KERNEL
+) -> KernelResult:
     checked = SanitizerResult(tool="memcheck", problems=2, right=2, complaint=complaint)
     return KernelResult(
         gpu=gpu,
@@ -19,7 +21,7 @@ def ran(gpu: str, arch: str, right: int, day: int = 1, quick: bool = False, comp
         verified_utc=f"2026-01-0{day}",
         quick=quick,
         nvrtc="12.9",
-        kernel=KERNEL,
+        kernel=kernel,
         torch="2",
         seed=0,
         problems=100,
@@ -34,9 +36,9 @@ def ran(gpu: str, arch: str, right: int, day: int = 1, quick: bool = False, comp
     )
 
 
-def row_of(monkeypatch: pytest.MonkeyPatch, *found: KernelResult) -> list[str]:
+def row_of(monkeypatch: pytest.MonkeyPatch, *found: KernelResult, kernel: str = KERNEL) -> list[str]:
     monkeypatch.setattr(results, "committed", lambda kind: found)
-    (line,) = (line for line in kernel_rows.table().splitlines() if KERNEL in line)
+    (line,) = (line for line in kernel_rows.table().splitlines() if kernel in line)
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
@@ -44,11 +46,19 @@ def test_another_generations_gpu_runs_the_source_and_no_speed_is_claimed(monkeyp
     on_hopper, on_volta = ran("h200", "sm90a", 100), ran("v100", "sm70", 99, complaint="out of bounds")
     row = row_of(monkeypatch, on_hopper, on_volta)
     assert row[1:] == [
-        *("sm70", "yes", "100 problems on h200, memcheck clean", "99 of 100 problems on v100, memcheck complains", "no")
+        *("sm70", "no spill, no note", "yes", "100 problems on h200, memcheck clean on 2"),
+        *("99 of 100 problems on v100, memcheck complains on 2", "no"),
     ]
+
+
+def test_an_ada_gpu_is_of_the_generation_of_ampere_and_a_hopper_gpu_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_ampere = "sm80/forward/software_pipelined"
+    on_ada, on_hopper = (ran(*each, 100, kernel=of_ampere) for each in (("l4", "sm89"), ("h200", "sm90a")))
+    row = row_of(monkeypatch, on_ada, on_hopper, kernel=of_ampere)
+    assert ("on h200" in row[4], "on l4" in row[5]) == (True, True)
 
 
 def test_the_last_full_run_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     later_and_quick = ran("v100", "sm70", 7, day=3, quick=True)
     row = row_of(monkeypatch, ran("v100", "sm70", 98), later_and_quick, ran("v100", "sm70", 99, day=2))
-    assert row[4].startswith("99 of 100 problems on v100")
+    assert row[5].startswith("99 of 100 problems on v100")

@@ -15,7 +15,7 @@ from attention.choose.explain import explain
 from attention.compare.bench import installed_packages
 from attention.compare.calls import results
 from attention.compare.calls.shapes import SEED, Kind, drawn
-from attention.errors import AttentionError, EnvironmentLacks
+from attention.errors import ADDS_TORCH, AttentionError, EnvironmentLacks
 from attention.oracle.trials import inputs
 from attention.problem import AttentionProblem
 from microbench.console.progress import watching
@@ -34,7 +34,7 @@ def timed(seed: int = SEED) -> list[results.CallTiming]:
     try:
         import torch
     except ImportError as error:
-        raise EnvironmentLacks("This times torch's function beside ours; `pip install torch` first.") from error
+        raise EnvironmentLacks(f"This times torch's function beside ours, and it is not here; {ADDS_TORCH}.") from error
     calls = drawn(seed)
     begun, load = datetime.now(UTC).isoformat(timespec="seconds"), os.getloadavg()[0]
     rows: list[results.CallTiming] = []

@@ -41,10 +41,12 @@ def held_head_dim(head_dim: int) -> int:
     return -(-head_dim // STEP) * STEP
 
 
-def refuses_bfloat16(problem: AttentionProblem, arch: Arch) -> str | None:
+def refuses_all_but_float16(problem: AttentionProblem, arch: Arch) -> str | None:
     """What no forward of ours is written for, and bfloat16, which these tensor cores do not multiply."""
     if problem.dtype == "bfloat16":
         return f"serves float16: {arch.generation} multiplies no bfloat16; cast with .to(torch.float16)"
+    if problem.dtype != "float16":
+        return f"serves float16, not {problem.dtype}"
     return refuses(problem, arch)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from attention.kernels.common.family import SERVED, notes, padded_head_dim
 from attention.kernels.common.key_splits import AXIS, workspace_bytes
 from attention.kernels.common.spills import spills_of
-from attention.kernels.common.staged import blocks, held_head_dim, refuses_bfloat16
+from attention.kernels.common.staged import blocks, held_head_dim, refuses_all_but_float16
 from attention.kernels.common.staged_tile import outgrown, staged_tile
 from attention.kernels.sm75.forward.register_staged.arguments import SETTLED, build_of, shape_of
 from attention.problem import AttentionProblem
@@ -41,7 +41,7 @@ VARIANT = Variant(
     owner="smscope",
     archs=("sm75",),
     features=SERVED,
-    refuses=refuses_bfloat16,
+    refuses=refuses_all_but_float16,
     space=(("warps", (4, 8)), ("warp_rows", (16, 32)), ("tile_keys", (16, 32, 64)), AXIS),
     settled=SETTLED,
     illegal=illegal,

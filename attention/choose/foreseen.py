@@ -1,0 +1,90 @@
+"""One configuration of ours by published constants: what it takes at least, or which constant no source gives.
+
+The model is the same as elsewhere, with no timing to correct it: its times are the least that the terms allow. Where no
+source gives a constant that a prediction needs, there is none, and the constants are named; the other terms then still
+say what the kernel takes at least.
+"""
+
+from dataclasses import dataclass, replace
+
+from attention.choose.candidates import Candidate
+from attention.choose.model import Prediction, Unpredicted, predict
+from attention.problem import AttentionProblem
+from attention.variant import MEMORY, Config, Demand, Tile, Variant, by_path
+from microbench.published.kinds import SM_CLOCK
+from microbench.results.profile import Profile
+
+PER_CLOCK = ("_per_clk_sm", "_cycles")
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """One legal configuration: its prediction, or the `absent` constants for whose sake there is none.
+
+    at_least    what the known terms alone take, where a constant is absent
+    """
+
+    variant: str
+    config: Config
+    prediction: Prediction | None
+    unpredicted: str | None = None
+    absent: tuple[str, ...] = ()
+    at_least: Prediction | None = None
+
+    @property
+    def known(self) -> Prediction | None:
+        """The prediction, or else the part of it that is known."""
+        return self.prediction or self.at_least
+
+
+def foreseen(profile: Profile, problem: AttentionProblem, variant: Variant, config: Config) -> Foreseen:
+    if variant.tile is None:
+        return Foreseen(variant.path, config, None, "nothing is known of the inside of this kernel")
+    tile = variant.tile(problem, config)
+    absent = _absent(profile, tile)
+    try:
+        if not absent:
+            return Foreseen(variant.path, config, predict(profile, problem, variant, config))
+        missing = f"no source gives {' or '.join(absent)} of {profile.gpu}"
+        known = replace(tile, demands=_known(tile.demands, absent), edge=_known(tile.edge, absent))
+        at_least = None
+        if known.demands or known.edge:
+            at_least = predict(profile, problem, replace(variant, tile=lambda *_: known), config)
+        return Foreseen(variant.path, config, None, missing, absent, at_least)
+    except Unpredicted as reason:  # its sources disagree by too much
+        return Foreseen(variant.path, config, None, str(reason), (reason.doubtful,) if reason.doubtful else ())
+
+
+def _absent(profile: Profile, tile: Tile) -> tuple[str, ...]:
+    """The constants that this tile asks for and the profile lacks."""
+    needed = [_constant(each) for each in (*tile.demands, *tile.edge)]
+    if any(name.endswith(PER_CLOCK) for name in needed):
+        needed.append(SM_CLOCK)
+    return tuple(dict.fromkeys(name for name in needed if name not in profile))
+
+
+def _known(demands: tuple[Demand, ...], absent: tuple[str, ...]) -> tuple[Demand, ...]:
+    unclocked = PER_CLOCK if SM_CLOCK in absent else ()
+    names = ((each, _constant(each)) for each in demands)
+    return tuple(each for each, name in names if name not in absent and not name.endswith(tuple(unclocked)))
+
+
+def _constant(demand: Demand) -> str:
+    return "dram_bandwidth_bytes_per_s" if demand.rate == MEMORY else demand.rate
+
+
+def order(each: Foreseen) -> tuple[bool, float, str, tuple[int, ...]]:
+    seconds = each.known.seconds if each.known else float("inf")
+    return each.prediction is None, seconds, each.variant, tuple(value for _, value in each.config.values)
+
+
+def reordered(ordered: tuple[Candidate, ...], problem: AttentionProblem, published: Profile) -> tuple[Candidate, ...]:
+    """The same candidates, those of ours that nothing else predicts in the order of published constants."""
+    ours = [at for at, each in enumerate(ordered) if each.owner == "smscope" and each.prediction is None]
+    fastest = sorted(ours, key=lambda at: order(_of(ordered[at], problem, published)))
+    moved = dict(zip(ours, (ordered[at] for at in fastest), strict=True))
+    return tuple(moved.get(at, each) for at, each in enumerate(ordered))
+
+
+def _of(candidate: Candidate, problem: AttentionProblem, published: Profile) -> Foreseen:
+    return foreseen(published, problem, by_path(candidate.variant), candidate.config)
