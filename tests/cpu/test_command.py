@@ -104,7 +104,7 @@ def test_every_verb_of_both_packages_is_a_verb_of_smscope():
     ("arguments", "code", "said"),
     [
         (("show", "b42"), 2, "No profile is called 'b42'"),
-        (("explain", "--shape", "eight"), 2, "six whole numbers"),
+        (("explain", "--shape", "eight"), 2, "six or seven whole numbers"),
         (("check", "--arch", "sm42"), 2, "No architecture is called 'sm42'"),
         (("check", "--only", "ffma_latency", "--all"), 2, "--all selects attention kernels"),
         (("check", "--write", "--arch", "sm80"), 2, "leave out --arch and --all, or --write"),

@@ -41,10 +41,10 @@ def test_the_default_scale_is_one_over_the_root_of_the_head_dim():
         ("1,8,8,0,16,64", "seq_q is 0"),
         ("1,8,8,16,16,-4", "head_dim is -4"),
         ("1,8,3,16,16,64", "whole number of query heads"),
-        ("1,8,8,16,16", "six whole numbers"),
-        ("1,8,8,16,16,6.5", "six whole numbers"),
-        ("", "six whole numbers"),
-        ("1,8,8,16,16,²", "six whole numbers"),
+        ("1,8,8,16,16", "six or seven whole numbers"),
+        ("1,8,8,16,16,6.5", "six or seven whole numbers"),
+        ("", "six or seven whole numbers"),
+        ("1,8,8,16,16,²", "six or seven whole numbers"),
     ],
 )
 def test_a_shape_that_makes_no_sense_is_refused_in_one_sentence(shape, says):
