@@ -148,7 +148,11 @@ def test_one_dtype_and_few_queries_learn_nothing_from_others():
 def test_without_measurements_torch_serves_and_the_reason_is_named():
     empty = Profile(gpu="host-unmeasured", name="unmeasured", arch="host", sm_count=2)
     choice = choose(empty, LONG)
-    assert choice.pick.variant == TORCH and choice.pick.prediction is None and "nothing of host-unmeasured was measured" in choice.pick.unpredicted
+    assert (
+        choice.pick.variant == TORCH
+        and choice.pick.prediction is None
+        and "nothing of host-unmeasured was measured" in choice.pick.unpredicted
+    )
 
 
 def test_a_gpu_without_tuned_kernel_ranks_torchs_backends_and_refuses_the_rest_by_name():
