@@ -129,8 +129,7 @@ def profile(gpu: str | None, **options: Any) -> None:
     probes_cli_profile(gpu, **options)
     # From a wheel the shipped corrections stand; a user's own are those of machines with runs or timings of his.
     everywhere = available() if paths.CHECKOUT else derive.gpus()
-    for name in [Profile.load(gpu).gpu] if gpu else everywhere:
-        learned.write_of(name)
+    learned.write_of(*([Profile.load(gpu).gpu] if gpu else everywhere))
 
 
 @app.command("test-gpu")

@@ -89,14 +89,25 @@ def write(profile: Profile) -> Path | None:
     """
     if not timings.files(profile.gpu):
         return None
-    if profile.arch != HOST:
-        cubins.renew(by_name(profile.arch), timings.read(profile.gpu)[0])
+    _renew_cubins(profile)
     return learned_file.write(profile.gpu, key_of(profile), derive(profile))
 
 
-def write_of(gpu: str) -> Path | None:
-    """The same for a machine by its name; None where it has no profile, or no timings. Raises DataError."""
-    return write(Profile.advice(gpu)) if gpu in available() else None
+def write_of(*gpus: str) -> None:
+    """The same for machines by name; of those without a profile or timings nothing is written. Raises DataError.
+
+    GPUs of one architecture share a file of cubins: it is up to date for all before any of them is derived.
+    """
+    profiles = [Profile.advice(gpu) for gpu in gpus if gpu in available()]
+    for profile in profiles:
+        _renew_cubins(profile)
+    for profile in profiles:
+        write(profile)
+
+
+def _renew_cubins(profile: Profile) -> None:
+    if profile.arch != HOST:
+        cubins.renew(by_name(profile.arch), timings.read(profile.gpu)[0])
 
 
 def derive(profile: Profile) -> Learned:

@@ -77,7 +77,8 @@ def renew(arch: Arch, timings: Iterable[Timing]) -> None:
     for path, builds in timed.items():
         variant = by_path(path)
         text, on_file = text_sha256(path), set(read(variant))
-        lines = {line for line in on_file if line.text_sha256 == text}
+        # Another GPU of the architecture may have timed builds that this one has not: its turn comes.
+        lines = {line for line in on_file if line.text_sha256 == text or line.build not in builds}
         known = {(line.build, line.cubin_sha256) for line in lines}
         lines |= {
             _line(variant, arch, found.asked, text, sha256)

@@ -111,6 +111,26 @@ def test_the_same_machine_code_beside_other_constants_is_the_same_kernel(nvrtc):
     assert not holds(timed)
 
 
+def test_what_one_gpu_timed_outlasts_the_turn_of_another_gpu_of_its_architecture(nvrtc):
+    """Each has its own timings, and an older text of a build is known until somebody compiles today's."""
+    mine = row("a" * 64, "before")
+    other = mine.model_copy(update={"dtype": "float16"})
+    renew(mine, other)
+    nvrtc["text"], nvrtc["cubin"], nvrtc["code"] = "today's", "b" * 64, "a" * 64
+    renew(mine)
+    assert texts() == {"bfloat16": {"today's"}, "float16": {"first"}}
+    renew(other)
+    assert texts() == {"bfloat16": {"today's"}, "float16": {"today's"}}
+
+
+def texts() -> dict[str, set[str]]:
+    """Of the builds on file of each dtype."""
+    found: dict[str, set[str]] = {"bfloat16": set(), "float16": set()}
+    for line in cubins.read(by_path(HOPPER)):
+        found["bfloat16" if dict(line.defines)["BF16"] else "float16"].add(line.text_sha256)
+    return found
+
+
 def test_another_compiler_tells_nothing(nvrtc, data):
     nvrtc["version"] = "13.0.88"
     timed = row("a" * 64, "before")
