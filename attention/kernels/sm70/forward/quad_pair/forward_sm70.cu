@@ -13,8 +13,9 @@ struct Forward : StagedLoop {
     for (int m = 0; m < kPanels; ++m) store_panel(launch, work, work.row + warp_row() + 16 * m, place, o[m], state[m]);
   }
 
-  // Rows that see no key at all.
+  // Rows that see no key at all. Of warps that share rows one writes all of their columns.
   __device__ __forceinline__ void store_none(const Work& work) const {
+    if (part() > 0) return;
     for (int m = 0; m < kPanels; ++m)
       store_nothing(launch, work, work.row + warp_row() + 16 * m + place.lane / 4, place.lane);
   }
