@@ -57,11 +57,14 @@ class Build:
     asked: Asked
     arch: str = ARCH  # of the GPU, whatever generation the kernel was written for
     value_dim: int = 0  # one that no head dim of the bucket has; 0: the head dim
+    dealt: bool = False  # of packed sequences so unlike that tiles are dealt by their own lengths
 
     @property
     def problem(self) -> AttentionProblem:
         """One problem that needs this build."""
-        return problem_of(self.bucket[1], self.dtype, self.asked, self.value_dim)
+        problem = problem_of(self.bucket[1], self.dtype, self.asked, self.value_dim)
+        # One sequence may be as long as half of all.
+        return replace(problem, batch=64, tokens_q=1000, tokens_kv=1000) if self.dealt else problem
 
     @property
     def defines(self) -> Defines:
@@ -139,7 +142,7 @@ def builds_of(path: str, arch: str = ARCH) -> tuple[Build, ...]:
     found: dict[Defines, Build] = {}
     for number, bucket in enumerate(BUCKETS):
         found |= _of_bucket(by_path(path), arch, bucket, np.random.default_rng([number, 1]))
-    return *found.values(), *_unlike(by_path(path), arch)
+    return *found.values(), *_unlike(by_path(path), arch), *_dealt(tuple(found.values()))
 
 
 def _unlike(variant: Variant, arch: str) -> Iterator[Build]:
@@ -151,6 +154,14 @@ def _unlike(variant: Variant, arch: str) -> Iterator[Build]:
             tried = (next(turns) for _ in variant.configs())
             able = (Build(variant.path, bucket, dtype, config, asked, arch, value_dim) for config in tried)
             yield from islice((build for build in able if legal(variant, build)), 1)
+
+
+def _dealt(builds: tuple[Build, ...]) -> Iterator[Build]:
+    """Of each head dim one for packed sequences of very unlike lengths, by turns with and without causality."""
+    for number, bucket in enumerate(BUCKETS):
+        packed = (build for build in builds if build.bucket == bucket and VARLEN in build.asked)
+        fitting = (build for build in packed if ("CAUSAL" in build.asked) == bool(number % 2))
+        yield from (replace(build, dealt=True) for build in islice(fitting, 1))
 
 
 def _of_bucket(variant: Variant, arch: str, bucket: tuple[int, int], rng: np.random.Generator) -> dict[Defines, Build]:

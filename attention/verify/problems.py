@@ -117,9 +117,11 @@ def _attempt(build: Build, index: int, seed: int, limits: Limits, rng: np.random
             else (heads_kv, group, batch - 1)
         )
     tokens = (0, 0)
+    if build.dealt:
+        heads_kv, group = min(2, heads_kv), min(2, group)
     if VARLEN in asked:
-        batch = int(rng.integers(1, 7))
-        lengths = _lengths(rng, batch, seq_q, seq_kv)
+        lengths = _uneven(rng, limits) if build.dealt else _lengths(rng, int(rng.integers(1, 7)), seq_q, seq_kv)
+        batch = len(lengths)
         spare = (int(rng.integers(1, 100)), int(rng.integers(1, 100))) if rng.random() < 0.1 else (0, 0)
         totals = [sum(each) for each in zip(*lengths, strict=True)]
         if 0 in totals:
@@ -188,6 +190,14 @@ def _lengths(rng: np.random.Generator, batch: int, seq_q: int, seq_kv: int) -> t
         return 0 if kind < 0.15 else most if kind < 0.3 else int(rng.integers(1, most + 1))
 
     return tuple((one(max(1, seq_q // batch)), one(max(1, seq_kv // batch))) for _ in range(batch))
+
+
+def _uneven(rng: np.random.Generator, limits: Limits) -> tuple[tuple[int, int], ...]:
+    """Many short sequences, some of them empty, and a long one anywhere among them."""
+    lengths = [(int(queries), int(keys)) for queries, keys in rng.integers(0, 9, (int(rng.integers(20, 60)), 2))]
+    longest = int(rng.integers(200, max(201, limits.longest + 1)))
+    lengths[int(rng.integers(len(lengths)))] = (longest, int(rng.integers(1, longest + 1)))
+    return tuple(lengths)
 
 
 def _scale(rng: np.random.Generator) -> float | None:

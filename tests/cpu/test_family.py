@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention.kernels.common.family import fill, refuses, section_of
+from attention.kernels.common.family import dealt, dealt_tiles, fill, refuses, section_of
 from attention.kernels.launch.strided import Launch as StridedLaunch
 from attention.kernels.sm90a.forward.warp_specialised.arguments import Launch as HopperLaunch
 from attention.problem import AttentionProblem
@@ -16,6 +16,7 @@ from microbench.machine.arch import by_name
 
 LAUNCHES = (HopperLaunch, StridedLaunch)
 PLAIN = AttentionProblem(2, 8, 2, 300, 500, 128, dtype="bfloat16", device="cuda")
+HOPPER = by_path("sm90a/forward/warp_specialised").configs()[0]
 PACKED = replace(PLAIN, varlen=True, tokens_q=350, tokens_kv=900, causal=True, alignment="bottom_right")
 
 
@@ -53,10 +54,42 @@ def test_a_slope_is_counted_in_raw_scores() -> None:
 def test_packed_sequences_are_no_longer_than_all_of_their_rows() -> None:
     """A longest length may be any bound: tiles beyond all rows would be walked for nothing, or wrap."""
     launch, hopper, longest = HopperLaunch(), by_name("sm90a"), 2**31 - 1
-    problem = replace(PACKED, batch=9, seq_q=longest, seq_kv=longest)
-    assert fill(launch, problem, (1, 8, 350, 128), (1, 2, 900, 128), 128) == 3 * 9 * 8 == launch.tiles
+    problem = replace(PACKED, batch=3, seq_q=longest, seq_kv=longest)
+    assert fill(launch, problem, (1, 8, 350, 128), (1, 2, 900, 128), 128) == 3 * 3 * 8 == launch.tiles
     assert refuses(problem, hopper) is None
     assert "tiles" in str(refuses(replace(PLAIN, batch=2**16, seq_q=2**20), hopper))
+
+
+def test_tiles_of_very_unlike_sequences_are_dealt_by_their_own_lengths() -> None:
+    """One of 8192 rows among 511 of 256: a grid for the longest of each would be empty in 97 % of its tiles."""
+    tokens = 511 * 256 + 8192
+    uneven = replace(PACKED, batch=512, seq_q=8192, seq_kv=8192, tokens_q=tokens, tokens_kv=tokens)
+    launch = HopperLaunch()
+    assert dealt(uneven) and fill(launch, uneven, (1, 8, tokens, 128), (1, 2, tokens, 128), 128) == launch.tiles
+    rows = 511 * 2 + 64
+    assert launch.row_tiles * 8 == launch.tiles and rows <= launch.row_tiles < 1.5 * rows and launch.section == 8
+    assert ("DEALT", 1) in by_path("sm90a/forward/warp_specialised").steps(uneven, HOPPER)[0].defines
+
+
+@pytest.mark.parametrize("longest", [256, 512, 600])
+def test_sequences_of_like_lengths_have_the_tiles_of_the_longest_and_their_builds_no_word_more(longest: int) -> None:
+    even = replace(PACKED, batch=100, seq_q=longest, seq_kv=longest, tokens_q=25600, tokens_kv=25600)
+    assert not dealt(even) and not dealt(replace(even, varlen=False))
+    assert "DEALT" not in dict(by_path("sm90a/forward/warp_specialised").steps(even, HOPPER)[0].defines)
+
+
+@given(st.lists(st.integers(0, 3000), min_size=1, max_size=60), st.sampled_from([32, 64, 128, 192, 256]))
+def test_each_sequence_has_room_for_its_rows_between_its_first_tile_and_the_next_ones(
+    lengths: list[int], rows: int
+) -> None:
+    starts = [sum(lengths[:count]) for count in range(len(lengths) + 1)]
+    first = [sequence + start // rows for sequence, start in enumerate(starts)]  # as work.cuh has it
+    assert all(
+        -(-length // rows) <= after - before <= length // rows + 2
+        for length, before, after in zip(lengths, first, first[1:], strict=False)
+    )
+    problem = replace(PLAIN, batch=len(lengths), varlen=True, tokens_q=sum(lengths), tokens_kv=1)
+    assert first[-1] <= dealt_tiles(problem, rows)
 
 
 @given(st.integers(1, 64), st.integers(1, 64), st.sampled_from([1, 2, 8]), st.integers(1, 1 << 17))

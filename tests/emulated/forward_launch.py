@@ -102,17 +102,18 @@ def point(launch: Any, room: Room, *names: str) -> None:
             setattr(launch, f"{name}_{axis}", stride // 2)
 
 
-def describe(launch: Any, case: ForwardCase, inputs: Inputs, tile_rows: int, section: int) -> None:
+def describe(launch: Any, case: ForwardCase, inputs: Inputs, tile_rows: int, section: int, dealt: bool = False) -> None:
     """Write what follows from a case: not common.family.fill, as no problem has a band of any two edges."""
     (queries, keys), count = case.longest, len(case.sequences)
-    row_tiles, scale_log2 = -(-queries // tile_rows), (case.softcap or case.scale) * LOG2_E
+    row_tiles = inputs.q.shape[2] // tile_rows + count if dealt else -(-queries // tile_rows)
+    tiles, scale_log2 = row_tiles * case.heads_q * (1 if dealt else count), (case.softcap or case.scale) * LOG2_E
     ahead = keys - queries if case.aligned == "bottom_right" and not case.lengths else 0
     launch.batch, launch.heads, launch.heads_per_kv = count, case.heads_q, case.heads_q // case.heads_kv
     launch.head_dim, launch.queries, launch.keys = case.head_dim, inputs.q.shape[2], inputs.k.shape[2]
     launch.right = OPEN if case.right is None else case.right + ahead
     launch.left = -OPEN if case.left is None else case.left + ahead
     launch.moves = int(case.aligned == "bottom_right")
-    launch.row_tiles, launch.tiles, launch.section = row_tiles, row_tiles * count * case.heads_q, section
+    launch.row_tiles, launch.tiles, launch.section = row_tiles, tiles, section
     launch.scale_log2, launch.alibi_scale = scale_log2, LOG2_E / scale_log2
     launch.softcap = case.scale / case.softcap if case.softcap else 0.0
 
@@ -156,7 +157,8 @@ def run_strided(
     """Launch a kernel that reads by strides: a block for each tile, so many heads in a section. Raises DeviceError."""
     inputs, build = inputs or inputs_of(case), kernel.build
     room, launch = room_of(device, case, inputs), Launch()
-    describe(launch, case, inputs, shape_of(kernel.problem, kernel.config).tile_rows, section)
+    rows, dealt = shape_of(kernel.problem, kernel.config).tile_rows, "DEALT" in kernel.defines
+    describe(launch, case, inputs, rows, section, dealt)
     point(launch, room, *room.held)
     kept = bring_features(device, case, kernel.defines, inputs, launch)
     kernel.load(device)((launch.tiles,), (build.threads,), (np.void(bytes(launch)),), shared_mem=build.smem_bytes)

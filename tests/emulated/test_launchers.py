@@ -5,11 +5,13 @@ import torch
 
 from attention.cli.check import named
 from attention.errors import LaunchError
+from attention.kernels.common.family import dealt
 from attention.kernels.launch.machine import stand_ins
 from attention.problem import AttentionProblem
 from attention.variant import by_path, shipped
 from attention.verify import emulated
-from attention.verify.problems import Case
+from attention.verify.builds import builds_of
+from attention.verify.problems import Case, case_of
 from microbench.emulator import MODES, Mode
 from microbench.errors import DeviceError
 
@@ -31,6 +33,16 @@ def test_every_kernel_of_ours_is_executed_here() -> None:
 @each_kernel
 def test_random_problems_are_right(path: str) -> None:
     require_right(emulated.cases_with(by_path(path), most=6))
+
+
+@each_kernel
+def test_sequences_of_very_unlike_lengths_are_right_in_every_mode(path: str) -> None:
+    builds = [each for each in builds_of(path, by_path(path).archs[0]) if each.dealt and each.bucket[1] <= 96]
+    cases = [case_of(build, number, 1, emulated.SMALL) for number, build in enumerate(builds)]
+    assert [case.problem.causal or case.problem.edges.right is not None for case in cases] == [False, True]
+    assert all(dealt(case.problem) for case in cases)
+    for mode in MODES:
+        require_right(cases, mode)
 
 
 # A build takes ten seconds to compile for the emulator.

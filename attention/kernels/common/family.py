@@ -16,8 +16,11 @@ DTYPES = ("float16", "bfloat16")
 HEAD_DIMS = (64, 96, 128, 192, 256)
 VARLEN = "VARLEN"  # the define by which sequences are packed
 SERVED = frozenset({"variable lengths", *(word for each in FEATURES if each.device for word in each.device.serves)})
+MOST_EMPTY = (
+    3  # tiles of rows that a grid may have for each that a dealt one has: below it lie all packings timed so far
+)
 LOG2_E = math.log2(math.e)
-LEAST_ROWS = 64
+LEAST_ROWS, MOST_ROWS = 64, 256  # of a tile
 # Softmax scales between which neither 8 / scale nor an ALiBi slope in units of raw scores overflows float32.
 LEAST_SCALE, LARGEST_SCALE = 2.0**-60, 2.0**60
 Sizes = tuple[int, ...]
@@ -89,6 +92,8 @@ def notes(problem: AttentionProblem) -> tuple[str, ...]:
     padded = padded_head_dim(problem.head_dim)
     if padded != problem.head_dim:
         said.append(f"head dim {problem.head_dim} is padded to {padded} in shared memory")
+    if dealt(problem):
+        said.append("tiles are dealt by each sequence's own length, as the longest is far from the others")
     if problem.head_dim % 8:
         said.append("head dims that are no multiple of 8 are padded by a copy of Q, K and V")
     return tuple(said)
@@ -102,6 +107,11 @@ def held_value_dim(problem: AttentionProblem) -> int:
 def value_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:
     """VALUE_DIM where value dims are unlike: other builds have no such word, and keep their machine code."""
     return () if problem.head_dim == problem.head_dim_v else (("VALUE_DIM", held_value_dim(problem)),)
+
+
+def schedule_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:
+    """DEALT where tiles are dealt by the sequences' own lengths: other builds have no such word."""
+    return (("DEALT", 1),) if dealt(problem) else ()
 
 
 def feature_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:
@@ -127,8 +137,8 @@ def fill(launch: Any, problem: AttentionProblem, query: Sizes, key: Sizes, tile_
     """
     launch.batch, launch.heads, launch.queries, launch.keys = problem.batch, problem.heads_q, query[-2], key[-2]
     launch.heads_per_kv, launch.head_dim = problem.heads_q // problem.heads_kv, query[-1]
-    launch.row_tiles = row_tiles(problem, tile_rows)
-    launch.tiles = launch.row_tiles * problem.batch * problem.heads_q
+    launch.row_tiles = dealt_tiles(problem, tile_rows) if dealt(problem) else row_tiles(problem, tile_rows)
+    launch.tiles = tiles_of(problem, tile_rows)
     launch.section = section_of(problem)
     scales = (scale for feature in FEATURES if (scale := feature.scale(problem)) is not None)
     launch.scale_log2 = next(scales, problem.softmax_scale) * LOG2_E
@@ -145,6 +155,30 @@ def row_tiles(problem: AttentionProblem, tile_rows: int) -> int:
     return -(-rows // tile_rows)
 
 
+@lru_cache(maxsize=64)
+def dealt(problem: AttentionProblem) -> bool:
+    """Whether packed sequences are so unlike that tiles are dealt by their own lengths (common/work.cuh).
+
+    A grid that gives each sequence as many tiles as the longest one has costs a block's hand-over for each that is
+    empty: of 511 sequences of 256 rows and one of 8192 they are 97 % of all.
+    """
+    if not problem.varlen or problem.tokens_q + MOST_ROWS * problem.batch > LARGEST:
+        return False
+    return row_tiles(problem, LEAST_ROWS) * problem.batch > MOST_EMPTY * dealt_tiles(problem, LEAST_ROWS)
+
+
+def dealt_tiles(problem: AttentionProblem, tile_rows: int) -> int:
+    """Tiles of rows of a head where each sequence has those of its own rows, and at most one more."""
+    return problem.tokens_q // tile_rows + problem.batch
+
+
+def tiles_of(problem: AttentionProblem, tile_rows: int) -> int:
+    """Tiles of rows of a launch."""
+    if dealt(problem):
+        return dealt_tiles(problem, tile_rows) * problem.heads_q
+    return row_tiles(problem, tile_rows) * problem.batch * problem.heads_q
+
+
 def readers(problem: AttentionProblem, tile_rows: int) -> int:
     """How many tile rows read the same keys, one of them from DRAM: those of a head, and of its group."""
     return row_tiles(problem, tile_rows) * (problem.heads_q // problem.heads_kv)
@@ -158,8 +192,9 @@ def section_of(problem: AttentionProblem) -> int:
     that, the number that leaves the last section fullest. (Measured with the sm90a kernel on an H100 at 4 to 256 heads,
     512 to 16384 keys and head dims 64, 128 and 256.)
     """
-    heads, head_dim = problem.batch * problem.heads_q, padded_head_dim(problem.head_dim)
-    kv_bytes = 4 * problem.mean_lengths[1] * head_dim * problem.heads_kv / problem.heads_q  # a query head's share
+    of_one, keys = (1, problem.tokens_kv) if dealt(problem) else (problem.batch, problem.mean_lengths[1])
+    heads, head_dim = of_one * problem.heads_q, padded_head_dim(problem.head_dim)
+    kv_bytes = 4 * max(1, keys) * head_dim * problem.heads_kv / problem.heads_q  # a query head's share
     wanted = min(32, max(16, int((32 << 20) / kv_bytes)))
     if heads <= 4 * wanted // 3:
         return heads

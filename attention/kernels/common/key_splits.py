@@ -3,7 +3,7 @@
 No torch here.
 """
 
-from attention.kernels.common.family import row_tiles
+from attention.kernels.common.family import tiles_of
 from attention.kernels.common.staged import Shape
 from attention.problem import AttentionProblem
 from attention.variant import PARTS, Demand
@@ -16,7 +16,7 @@ def pointless(problem: AttentionProblem, shape: Shape) -> str | None:
     """Why keys need not be split as a configuration says."""
     if shape.key_splits == 1:
         return None
-    tiles = row_tiles(problem, shape.tile_rows) * problem.batch * problem.heads_q
+    tiles = tiles_of(problem, shape.tile_rows)
     if tiles > MOST_TILES:
         return f"deals keys of {tiles} tiles of rows to several blocks, where {MOST_TILES} are waves enough"
     of_row = -(-_most_keys(problem, shape.tile_rows) // shape.tile_keys)
@@ -49,5 +49,5 @@ def workspace_bytes(problem: AttentionProblem, shape: Shape) -> int:
     """Device memory for what all blocks leave."""
     if shape.key_splits == 1:
         return 0
-    tiles = row_tiles(problem, shape.tile_rows) * problem.batch * problem.heads_q
+    tiles = tiles_of(problem, shape.tile_rows)
     return 4 * tiles * shape.key_splits * partial_floats(shape)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from attention.kernels.common.family import feature_defines, refuses
+from attention.kernels.common.family import feature_defines, refuses, schedule_defines
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild
 from microbench.machine.arch import Arch, Limits
@@ -64,5 +64,6 @@ def build(kernel: str, problem: AttentionProblem, shape: Shape, config: Config, 
         *((axis.upper(), config[axis]) for axis in axes),
         ("KEY_PARTS", int(shape.key_splits > 1)),
         *feature_defines(problem),
+        *schedule_defines(problem),
     )
     return CudaBuild(kernel, defines, shape.threads, shape.smem_bytes)

@@ -4,10 +4,20 @@
 // different numbers of keys: sections of heads (common.family.section_of) are taken one after another, longest
 // rows first, so that the blocks end together.
 //
+// Packed sequences of like lengths have each as many tiles as the longest. With DEALT, for lengths that are very unlike,
+// each has its own: those of sequence b begin at number b + query_starts[b] / kTileRows of a head. That leaves it room
+// for all its rows, wherever it lies in a tile, and at most one tile without any. The number grows with b, so that a
+// search finds the sequence of a tile, without a table that somebody would have to make first.
+//
 // config.cuh is the kernel's own: the tile, the features, and its Launch.
 #pragma once
 #include "config.cuh"
 #include "ptx/memory.cuh"
+
+#ifndef DEALT
+#define DEALT 0
+#endif
+constexpr bool kDealt = DEALT;
 
 // A tile of query rows: its first row, and the sequence it belongs to. `query_start` and `key_start` are where that
 // sequence lies in its tensors, `plane` is their batch: 0 where packed. Keys [first, last) come in tiles.
@@ -21,12 +31,31 @@ struct Work {
 
 constexpr unsigned kNoTile = ~0u;
 
+// The first of a sequence's tiles of rows, of those of all sequences of a head.
+__device__ __forceinline__ int first_tile(const Launch& launch, int sequence) {
+  return sequence + launch.query_starts[sequence] / kTileRows;
+}
+
+// The last sequence whose tiles begin no later than this one, or the first one of all.
+__device__ __forceinline__ int sequence_of(const Launch& launch, int row_tile) {
+  int found = 0, beyond = launch.batch;
+#pragma unroll 1
+  while (beyond - found > 1) {
+    const int middle = (found + beyond) / 2;
+    if (first_tile(launch, middle) <= row_tile)
+      found = middle;
+    else
+      beyond = middle;
+  }
+  return found;
+}
+
 // Row, head and batch of a tile; row kNoTile where there are no more.
 __device__ __forceinline__ ptx::vec4 divided(const Launch& launch, int tile) {
   if (tile >= launch.tiles) return {kNoTile, 0, 0, 0};
   int row_tile, pair;
   if (kCausal) {
-    const int section_tiles = launch.section * launch.row_tiles, pairs = launch.batch * launch.heads;
+    const int section_tiles = launch.section * launch.row_tiles, pairs = (kDealt ? 1 : launch.batch) * launch.heads;
     const int section = tile / section_tiles, within = tile - section * section_tiles;
     const int width = min(launch.section, pairs - section * launch.section);
     row_tile = launch.row_tiles - 1 - within / width;
@@ -34,6 +63,12 @@ __device__ __forceinline__ ptx::vec4 divided(const Launch& launch, int tile) {
   } else {
     row_tile = tile % launch.row_tiles;
     pair = tile / launch.row_tiles;
+  }
+  if constexpr (kDealt) {
+    const int sequence = sequence_of(launch, row_tile), first = first_tile(launch, sequence);
+    row_tile = row_tile < first ? launch.row_tiles : row_tile - first;  // rows before the first sequence are nobody's
+    return {static_cast<unsigned>(row_tile * kTileRows), static_cast<unsigned>(pair), static_cast<unsigned>(sequence),
+            0};
   }
   const unsigned head = pair % launch.heads, batch = pair / launch.heads;
   return {static_cast<unsigned>(row_tile * kTileRows), head, batch, 0};

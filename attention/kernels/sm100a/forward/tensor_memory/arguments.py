@@ -3,7 +3,13 @@
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from attention.kernels.common.family import feature_defines, held_value_dim, padded_head_dim, value_defines
+from attention.kernels.common.family import (
+    feature_defines,
+    held_value_dim,
+    padded_head_dim,
+    schedule_defines,
+    value_defines,
+)
 from attention.kernels.launch.launch_struct import LSE, Member, members, of_kernel, structure
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild
@@ -111,5 +117,6 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         ("POLYNOMIAL", shape.polynomial),
         ("DYNAMIC", int(shape.dynamic)),
         *feature_defines(problem),
+        *schedule_defines(problem),
     )
     return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)

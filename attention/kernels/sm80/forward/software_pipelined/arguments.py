@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from attention.kernels.common.family import asked_defines, feature_defines, padded_head_dim
+from attention.kernels.common.family import asked_defines, feature_defines, padded_head_dim, schedule_defines
 from attention.kernels.launch import strided
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, Settled, settle
@@ -104,5 +104,6 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         ("ROWS_PER_WARP", shape.warp_rows),
         *((axis.upper(), config[axis]) for axis in DEFINED),
         *feature_defines(problem),
+        *schedule_defines(problem),
     )
     return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)

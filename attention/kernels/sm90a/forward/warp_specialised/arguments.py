@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from attention.kernels.common.family import feature_defines, padded_head_dim
+from attention.kernels.common.family import feature_defines, padded_head_dim, schedule_defines
 from attention.kernels.launch.launch_struct import LSE, Member, members, of_kernel, structure
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, Settled, settle
@@ -91,5 +91,6 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         *((axis.upper(), config[axis]) for axis in ("tile_keys", "warpgroups", "stages", "q_in_registers")),
         *((each.name.upper(), config[each.name]) for each in SETTLED),
         *feature_defines(problem),
+        *schedule_defines(problem),
     )
     return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)
