@@ -4,6 +4,7 @@ tests/cpu/test_torch_private.py fails by name where a new torch moves one of the
 """
 
 import ctypes
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,6 +50,13 @@ def allowed_backends() -> tuple[str, ...]:
         "OVERRIDEABLE": _overrideable,
     }
     return tuple(name for name, enabled in states.items() if enabled())
+
+
+def is_sharded_on_cpu(tensor: torch.Tensor) -> bool:
+    """Whether it is a DTensor of CPUs. Nobody has one who has not imported its package, which takes long."""
+    if type(tensor) is torch.Tensor or not tensor.is_cpu:
+        return False
+    return isinstance(tensor, getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", ()))
 
 
 def only_vmap_is_active() -> bool:

@@ -31,7 +31,7 @@ from attention.judge.bias import MASK_AND_CAUSAL, aligned_bottom_right, is_causa
 from attention.kernels.torch.common import own
 from attention.op import dispatch
 from attention.op.plan import cpu_is_torchs, warn_once
-from attention.torch_private import backends_are_restricted, devices, torch_sdpa
+from attention.torch_private import backends_are_restricted, devices, is_sharded_on_cpu, torch_sdpa
 
 _Tensor = torch.Tensor
 _is_tracing = torch.compiler.is_dynamo_compiling
@@ -170,7 +170,8 @@ def _judged(
     settled = route.tally is not None and route.tally.settled()
     if route.kernel is not None and not settled:
         return route.kernel(query, key, value, is_causal, scale)
-    if route.to_torch or settled:
+    # Of the kernels of torch's function torch shards none that runs on a CPU, and our operator by batch and heads.
+    if (route.to_torch or settled) and (dropout_p or not is_sharded_on_cpu(query)):
         # With gradients a call is torch's even where ours is picked without.
         if (
             query.is_cpu

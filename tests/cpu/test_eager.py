@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import attention
 from attention.errors import ProblemError, UnsupportedError
+from attention.op import dispatch
 from attention.op.eager import needs_no_dispatch
 from tests.elsewhere import printed
 
@@ -115,6 +116,17 @@ def test_a_mode_still_meets_the_operator() -> None:
         attention.sdpa(q, q, q, only="smscope")
         attention.flash_attn_func(q, q, q, only="smscope")
     assert spied.met.count("smscope.attention_forward.default") == 2
+
+
+@pytest.mark.parametrize("function", ["sdpa", "flash_attn_func"])
+def test_a_default_device_keeps_the_way_past_the_dispatcher(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch.set_default_device is a mode of function overrides, which answers by calling the function without it."""
+    asked: list[bool] = []
+    monkeypatch.setattr(dispatch, "needs_no_dispatch", lambda *given: asked.append(needs_no_dispatch(*given)) or True)
+    q = tensor()
+    with torch.device("cpu"):
+        getattr(attention, function)(q, q, q, only="smscope")
+    assert asked == [True]
 
 
 @pytest.mark.parametrize("causal", [False, True])
