@@ -70,20 +70,29 @@ def _kept(rows: Iterable[AttentionRow]) -> bool:
 
 
 def _told(found: Iterable[KernelResult]) -> str:
-    """Of each GPU the last full run: its random problems, and what compute-sanitizer last said of a few more."""
+    """Of each GPU its fullest run: random problems, and what compute-sanitizer last said of a few more."""
     every = sorted(found, key=lambda each: (not each.quick, each.verified_utc))
     gpus = sorted({result.gpu for result in every})
     return _joined(_told_of([result for result in every if result.gpu == gpu]) for gpu in gpus)
 
 
 def _told_of(results_of_gpu: list[KernelResult]) -> str:
-    """A whole run has several parts, each of problems of its own: those of one commit are counted together."""
-    last = results_of_gpu[-1]
-    parts = {each.seed: each for each in results_of_gpu if (each.commit, each.quick) == (last.commit, last.quick)}
-    problems, right = (sum(getattr(each, name) for each in parts.values()) for name in ("problems", "right"))
+    """A run has several parts, each of problems of its own: those of one commit are counted together.
+
+    Of several runs the one of most problems counts, and the last of these: a later one may have been cut short.
+    """
+    runs: dict[tuple[bool, str | None], dict[int, KernelResult]] = {}
+    for each in results_of_gpu:
+        runs.setdefault((not each.quick, each.commit), {})[each.seed] = each
+    last = {key: number for number, each in enumerate(results_of_gpu) for key in [(not each.quick, each.commit)]}
+    fullest = max(runs, key=lambda key: (key[0], sum(each.problems for each in runs[key].values()), last[key]))
+    parts = runs[fullest].values()
+    problems, right = (sum(getattr(each, name) for each in parts) for name in ("problems", "right"))
     tried = counted(problems, "problem")
-    checked = next((each for each in reversed(results_of_gpu) if each.sanitizer), last)
-    return f"{tried if right == problems else f'{right} of {tried}'} on {last.gpu}{_checked(checked)}"
+    gpu, kernel = results_of_gpu[-1].gpu, results_of_gpu[-1].kernel
+    earlier = "" if {each.text_sha256 for each in parts} == {text_sha256(kernel)} else " (an earlier text)"
+    checked = next((each for each in reversed(results_of_gpu) if each.sanitizer), results_of_gpu[-1])
+    return f"{tried if right == problems else f'{right} of {tried}'} on {gpu}{earlier}{_checked(checked)}"
 
 
 def _checked(result: KernelResult) -> str:

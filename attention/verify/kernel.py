@@ -7,6 +7,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
+from attention.timed.identity import text_sha256
 from attention.verify.campaign import Campaign
 from attention.verify.rows import ForwardProblemRow, read
 from attention.verify.sanitizer import TOOLS, SanitizerResult, check
@@ -25,6 +26,7 @@ class KernelResult(Result):
     folder = "kernels"
     kind: Literal["kernel"] = "kernel"
     kernel: str
+    text_sha256: str = ""  # of the kernel's source; rows from before it was noted are of earlier texts
     torch: str
     seed: int
     problems: int
@@ -76,6 +78,7 @@ def verify(
     return KernelResult(
         **where,
         kernel=kernel,
+        text_sha256=text_sha256(kernel),
         nvrtc=made.nvrtc,
         torch=metadata.version("torch"),
         seed=seed,

@@ -1,17 +1,28 @@
 """The table of our kernels says what is on file of each: what was compiled, and what ran where."""
 
+from typing import Any
+
 import pytest
 
+from attention.timed.identity import text_sha256
 from attention.verify.kernel import KernelResult
 from attention.verify.sanitizer import SanitizerResult
 from microbench.verify import results
 from smscope import kernel_rows
 
 KERNEL = "sm70/forward/quad_pair"
+TEXT = text_sha256(KERNEL)
 
 
 def ran(
-    gpu: str, arch: str, right: int, day: int = 1, quick: bool = False, complaint: str = "", kernel: str = KERNEL
+    gpu: str,
+    arch: str,
+    right: int,
+    day: int = 1,
+    quick: bool = False,
+    complaint: str = "",
+    kernel: str = KERNEL,
+    **fields: Any,
 ) -> KernelResult:
     checked = SanitizerResult(tool="memcheck", problems=2, right=2, complaint=complaint)
     return KernelResult(
@@ -23,9 +34,8 @@ def ran(
         nvrtc="12.9",
         kernel=kernel,
         torch="2",
-        seed=0,
-        problems=100,
         right=right,
+        **({"seed": 0, "problems": 100, "text_sha256": text_sha256(kernel)} | fields),
         features={},
         cubins=(),
         worst_ratio=0,
@@ -56,6 +66,18 @@ def test_an_ada_gpu_is_of_the_generation_of_ampere_and_a_hopper_gpu_is_not(monke
     on_ada, on_hopper = (ran(*each, 100, kernel=of_ampere) for each in (("l4", "sm89"), ("h200", "sm90a")))
     row = row_of(monkeypatch, on_ada, on_hopper, kernel=of_ampere)
     assert ("on h200" in row[4], "on l4" in row[5]) == (True, True)
+
+
+def test_a_run_that_was_cut_short_leaves_the_fullest_one_standing(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = [ran("h200", "sm90a", 100, seed=seed, commit="a" * 40) for seed in (0, 1)]
+    cut = ran("h200", "sm90a", 100, day=2, commit="b" * 40)
+    assert row_of(monkeypatch, *whole, cut)[4].startswith("200 problems on h200, ")
+
+
+def test_a_run_of_an_earlier_text_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [ran("h200", "sm90a", 100, seed=seed, text_sha256=text) for seed, text in enumerate((TEXT, "e" * 64))]
+    assert row_of(monkeypatch, *found)[4].startswith("200 problems on h200 (an earlier text), ")
+    assert row_of(monkeypatch, found[0])[4].startswith("100 problems on h200, ")
 
 
 def test_the_last_full_run_counts(monkeypatch: pytest.MonkeyPatch) -> None:
