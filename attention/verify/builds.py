@@ -142,7 +142,8 @@ def builds_of(path: str, arch: str = ARCH) -> tuple[Build, ...]:
     found: dict[Defines, Build] = {}
     for number, bucket in enumerate(BUCKETS):
         found |= _of_bucket(by_path(path), arch, bucket, np.random.default_rng([number, 1]))
-    return *found.values(), *_unlike(by_path(path), arch), *_dealt(tuple(found.values()))
+    more = (_unlike(by_path(path), arch), _between(by_path(path), arch), _dealt(tuple(found.values())))
+    return *found.values(), *(build for builds in more for build in builds)
 
 
 def _unlike(variant: Variant, arch: str) -> Iterator[Build]:
@@ -154,6 +155,25 @@ def _unlike(variant: Variant, arch: str) -> Iterator[Build]:
             tried = (next(turns) for _ in variant.configs())
             able = (Build(variant.path, bucket, dtype, config, asked, arch, value_dim) for config in tried)
             yield from islice((build for build in able if legal(variant, build)), 1)
+
+
+def _between(variant: Variant, arch: str) -> Iterator[Build]:
+    """Head dims that a kernel holds between those of the buckets: alone, causal, and in company.
+
+    Configurations take turns, and so do numbers of blocks that share a row's keys.
+    """
+    held = sorted({variant.pads(dim) for dim in range(1, BUCKETS[-1][1] + 1)})
+    order = np.random.default_rng(2).permutation(len(variant.configs()))
+    configs, parts = [variant.configs()[at] for at in order], cycle(dict(variant.space).get("key_splits", (1,)))
+    for below, head_dim in zip([0, *held], held, strict=False):
+        if any(head_dim == bucket[1] for bucket in BUCKETS):
+            continue
+        for asked in COMPANIES:
+            wanted = next(parts)
+            fitting = (each for each in configs if dict(each.values).get("key_splits", 1) == wanted)
+            pairs = product(fitting, DTYPES)
+            builds = (Build(variant.path, (below + 1, head_dim), dtype, each, asked, arch) for each, dtype in pairs)
+            yield from islice((build for build in builds if legal(variant, build)), 1)
 
 
 def _dealt(builds: tuple[Build, ...]) -> Iterator[Build]:

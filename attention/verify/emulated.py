@@ -20,7 +20,7 @@ from attention.kernels.launch.machine import Held, standing_in
 from attention.kernels.launch.source import COMMON, PACKAGE, generated
 from attention.variant import CudaBuild, Variant
 from attention.verify import worker
-from attention.verify.builds import builds_of
+from attention.verify.builds import Build, builds_of
 from attention.verify.problems import Case, Limits, case_of
 from attention.verify.rows import ForwardProblemRow
 from microbench import files
@@ -103,8 +103,15 @@ def cases_with(variant: Variant, feature: Feature | None = None, most: int = 4, 
     """Small problems of a kernel, one a build: of those that are compiled with a feature, or of all its head dims."""
     defines = {define.name for define in feature.device.defines} if feature and feature.device else set()
     builds = [each for each in builds_of(variant.path, arch or variant.archs[0]) if not defines or each.asked & defines]
+    builds = [each for each in builds if _fits(each)]
     chosen = builds[:: max(1, -(-len(builds) // most))]
     return [case_of(build, number, 0, SMALL) for number, build in enumerate(chosen)]
+
+
+def _fits(build: Build) -> bool:
+    """Whether a small problem has a tile of keys for each block that shares a row's."""
+    values = dict(build.config.values)
+    return values.get("key_splits", 1) * values.get("tile_keys", 1) <= SMALL.longest
 
 
 def judged(cases: Sequence[Case], mode: Mode = "lazy") -> list[ForwardProblemRow]:

@@ -177,8 +177,9 @@ def _head_dim(rng: np.random.Generator, bucket: tuple[int, int]) -> int:
     drawn = rng.random()
     if drawn < 0.45:
         return most
-    if drawn < 0.8:
-        return int(rng.choice([size for size in HEAD_DIMS if least <= size <= most]))
+    usual = [size for size in HEAD_DIMS if least <= size <= most]
+    if drawn < 0.8 and usual:
+        return int(rng.choice(usual))
     return int(rng.integers(least, most + 1))
 
 

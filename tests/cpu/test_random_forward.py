@@ -41,6 +41,16 @@ def test_a_sample_of_builds_has_all_that_a_head_dim_is_served_with(path: str, bu
     assert frozenset() in served and {build.asked for build in here} >= served
 
 
+@pytest.mark.parametrize("path", ["sm70/forward/quad_pair", "sm75/forward/register_staged"])
+def test_a_sample_has_every_head_dim_that_is_held_and_every_number_of_blocks_that_share_keys(path: str) -> None:
+    variant, sample = by_path(path), builds_of(path)
+    assert {build.problem.head_dim for build in sample} == set(range(16, 257, 16))
+    assert {build.config["key_splits"] for build in sample} == set(dict(variant.space)["key_splits"])
+    assert len({build.defines for build in sample}) == len(sample)
+    held = {variant.pads(case.problem.head_dim) for case in drawn((path,), 2 * len(sample), seed=3)}
+    assert held == set(range(16, 257, 16))
+
+
 def test_a_campaign_is_the_same_wherever_it_is_drawn_and_compiled_to_the_sample() -> None:
     assert drawn(VARIANTS, 60, seed=1, small=True) == CASES
     assert drawn(VARIANTS, 60, seed=2, small=True) != CASES
