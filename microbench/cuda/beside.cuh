@@ -44,15 +44,14 @@ struct Work {
 template <Where Placed, int Results, class Products, class Others>
 __device__ __forceinline__ void in_one_loop(Products& products, Others& others, int trips) {
   constexpr bool kPinned = Placed == Where::after && Products::kMultiplies && Results > 0;
-  int t = 0;
 #pragma unroll 1
-  do {
+  for (int t = 0; t < trips; ++t) {
     products.issue();
     if (kPinned) products.pin(t);
     others.template compute<Results>();
     if (kPinned) products.pin(t);
     products.wait();
-  } while (++t < trips);
+  }
 }
 
 // A loop of either kind in warps of its own; one that has no trips does not run.

@@ -39,8 +39,8 @@ THREADS = 32 * WARPS
 N = Axis("n", (64, 128, 256), quick=(128,))
 # The least time of the work over that of the products, both as their rates are documented.
 TIME_RATIO = Axis("time_ratio", (0.5, 1.0), quick=(1.0,))
-# A pin is a trigger under a compare; two share that.
-PINS = Overhead(("PMTRIG",), 2, 2)
+# A pin is a trigger under a compare, which both may share.
+PINS, COMPARES = Overhead(("PMTRIG",), 2, 2), 2
 LABELS = {AFTER: "", AMONG: "_among", OTHER: "_other_warpgroup"}
 
 
@@ -57,7 +57,7 @@ def contract(point: Point, work: OpCount | None = None, behind: bool = False) ->
     """A loop of eight wgmma, of work that may stand beside them, or behind all of them, and of one wait at the end."""
     products = OpCount(f"HGMMA.64x{point['n']}x16.F32.BF16", PER_TRIP, operands=KINDS[point["operands"]])
     arrive, wait = OpCount("WARPGROUP.ARRIVE", 1), OpCount("WARPGROUP.DEPBAR.LE", 1)
-    descriptors = Overhead((*DESCRIPTORS, *COUNT), 2, DESCRIPTORS_MAX)
+    descriptors = Overhead((*DESCRIPTORS, *COUNT), 2, DESCRIPTORS_MAX + (COMPARES if behind else 0))
     if work is None:
         return loop(arrive, products, wait, overhead=(descriptors,))
     kept = loop(arrive, products, work, wait, overhead=(descriptors, PINS) if behind else (descriptors,))
