@@ -55,8 +55,13 @@ def left(out: Any, sms: int, work: Work, warps: Sequence[tuple[int, int]]) -> Ex
     return Expected(out, values, CHAINED_WITHIN)
 
 
-def metrics(products: Cycles, work: Cycles, why_products: str, why_work: str) -> tuple[Metric, ...]:
-    """Cycles of one SM for a trip of products alone, of work alone and of both, and the overlap of the two."""
+def metrics(
+    products: Cycles, work: Cycles, why_products: str, why_work: str, both: Cycles | None = None
+) -> tuple[Metric, ...]:
+    """Cycles of one SM for a trip of products alone, of work alone and of both, and the overlap of the two.
+
+    The first four say what physics asks of each part; `both` says it of two that share a pipe.
+    """
 
     def longer(machine: Machine, point: Point) -> float | None:
         known = [least for each in (products, work) if (least := each(machine, point)) is not None]
@@ -66,7 +71,7 @@ def metrics(products: Cycles, work: Cycles, why_products: str, why_work: str) ->
     return (
         cycles_metric("products", why_products, products),
         cycles_metric("work", why_work, work),
-        cycles_metric("both", f"the longer of two: {why_products}; {why_work}", longer),
+        cycles_metric("both", f"{why_products}; {why_work}", both or longer),
         Metric("overlap_ratio", "ratio", Bound(full, upper=1.0)),
     )
 
