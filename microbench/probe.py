@@ -116,6 +116,8 @@ class SassContract:
     overhead    what else stands there
     clocks      readings of the SM's clock in the whole kernel; 0 where events time it
     closed_by   the opcode of the loop's wait, whose answer the closing branch reads: without that nobody waits
+    before      pairs of declared opcodes: each operation of the first stands before every one of the second
+    beside      the contracts of other warps' loops, which run meanwhile between the same two readings
     """
 
     ops: tuple[OpCount, ...]
@@ -124,6 +126,13 @@ class SassContract:
     overhead: tuple[Overhead, ...] = ()
     clocks: Literal[0, 2] = 2
     closed_by: str = ""
+    before: tuple[tuple[str, str], ...] = ()
+    beside: tuple["SassContract", ...] = ()
+
+    @property
+    def each(self) -> tuple["SassContract", ...]:
+        """This one and those beside it: a kernel keeps every one."""
+        return (self, *self.beside)
 
 
 @dataclass(frozen=True)

@@ -28,15 +28,12 @@ def require(
     violations = check(contract, instructions, arch, resources)
     if not violations:
         return
-    try:
-        region = timed_region(contract, instructions)
-    except ContractError:
-        region = ()
+    region = tuple(i for each in contract.each for i in _region(each, instructions))
     found = Counter(map(name, region))
     lines = [
         f"{what} on {arch.name} does not time what it declares; change the kernel or its contract:",
         *(f"  {violation}" for violation in violations),
-        f"  declared: {_tally({op.opcode: op.count for op in contract.ops})}",
+        f"  declared: {_tally({op.opcode: op.count for each in contract.each for op in each.ops})}",
         f"  found:    {_tally(found)}",
         *(f"    {instruction.address:04x}  {instruction.text}" for instruction in region[:_SHOWN]),
     ]
@@ -45,7 +42,8 @@ def require(
 
 def check(contract: SassContract, instructions: Instructions, arch: Arch, resources: Resources) -> tuple[str, ...]:
     """Every way in which a kernel breaks its contract, one sentence each; empty where it keeps it."""
-    return tuple(_violations(contract, instructions, arch, resources))
+    found = (one for each in contract.each for one in _violations(each, instructions, arch, resources))
+    return tuple(dict.fromkeys(found))
 
 
 def stalls(contract: SassContract, instructions: Instructions) -> tuple[tuple[int, int], ...]:
@@ -56,6 +54,13 @@ def stalls(contract: SassContract, instructions: Instructions) -> tuple[tuple[in
     (op,) = contract.ops
     region = timed_region(contract, instructions)
     return tuple((i.address // 16, i.control.stall) for i in region if is_op(i, op))[:-1]
+
+
+def _region(contract: SassContract, instructions: Instructions) -> Instructions:
+    try:
+        return timed_region(contract, instructions)
+    except ContractError:
+        return ()
 
 
 def _violations(contract: SassContract, instructions: Instructions, arch: Arch, resources: Resources) -> Iterator[str]:
@@ -75,6 +80,7 @@ def _violations(contract: SassContract, instructions: Instructions, arch: Arch, 
         yield str(error)
         return
     yield from _miscounts(contract, region)
+    yield from _disorder(contract, region)
     yield from wrong_distances(contract, region)
     if contract.region == "straight":
         yield from wrong_stalls(contract, region, arch.name)
@@ -106,6 +112,16 @@ def _miscounts(contract: SassContract, region: Instructions) -> Iterator[str]:
             yield f"{len(mine)} instructions of overhead ({what}) where {few}{overhead.most} are declared"
     if left:
         yield f"{_tally(Counter(map(name, left)))} not declared"
+
+
+def _disorder(contract: SassContract, region: Instructions) -> Iterator[str]:
+    places: dict[str, list[int]] = {}
+    for place, instruction in enumerate(region):
+        if op := declared(contract, instruction):
+            places.setdefault(op.opcode, []).append(place)
+    for first, then in contract.before:
+        if first in places and then in places and max(places[first]) > min(places[then]):
+            yield f"{at(region[max(places[first])])} stands behind a {then}, before which every {first} is declared"
 
 
 def _tally(counts: dict[str, int] | Counter[str]) -> str:

@@ -50,12 +50,14 @@ class Timed:
 
     def signature(self, cubin: Cubin) -> tuple[str, ...]:
         """The contract's operations, in the timed region."""
-        try:
-            region = sass.timed_region(self.build.contract, cubin.instructions())
-        except ContractError:
-            return ()
-        ops = self.build.contract.ops
-        return tuple(sorted({i.opcode for i in region if any(sass.is_op(i, op) for op in ops)}))
+        found: set[str] = set()
+        for contract in self.build.contract.each:
+            try:
+                region = sass.timed_region(contract, cubin.instructions())
+            except ContractError:
+                return ()
+            found |= {i.opcode for i in region if any(sass.is_op(i, op) for op in contract.ops)}
+        return tuple(sorted(found))
 
 
 @dataclass(frozen=True)

@@ -229,6 +229,33 @@ def test_a_loop_that_warms_up_before_the_clock_is_not_the_timed_one() -> None:
     assert violations(contract("loop", 2, 1), assemble(*warm, *timed)) == ()
 
 
+def two_loops(first: list[str], second: list[str]) -> tuple[Instruction, ...]:
+    """One pair of clock reads around the loops of two roles, of which a warp runs one."""
+    then = 3 + len(first)
+    return bracket(*first, "@P0 BRA 0x10", "@P1 BRA 0x1000", *second, f"@P0 BRA 0x{16 * then:x}")
+
+
+def test_each_role_of_a_kernel_keeps_its_own_contract() -> None:
+    minima = SassContract((OpCount("FMNMX", 3),), "loop")
+    declared = SassContract((OpCount("FADD", 2),), "loop", 1, beside=(minima,))
+    other = ["FMNMX R9, R9, R70, PT"] * 3
+    assert violations(declared, two_loops(chain(2, 1), other)) == ()
+    assert violations(declared, two_loops(chain(2, 1), other[1:])) == ("2 FMNMX where 3 are declared",)
+    assert "1 FADD not declared" in violations(declared, two_loops(chain(2, 1), [*other, *chain(1, 1)]))
+    assert "holds FMNMX" in violations(declared, looped(*chain(2, 1)))[-1]
+    with pytest.raises(ContractError, match="declared: 2 FADD, 3 FMNMX"):
+        sass.require(declared, two_loops(chain(2, 1), other[1:]), ARCH, FITS)
+
+
+def test_what_stands_behind_its_wait_fails() -> None:
+    wait, work = OpCount("WARPGROUP.DEPBAR.LE", 1), OpCount("MUFU.EX2", 2)
+    declared = SassContract((work, wait), "loop", None, (COUNTER,), before=((work.opcode, wait.opcode),))
+    lines = ["MUFU.EX2 R4, -R4", "MUFU.EX2 R5, -R5", "WARPGROUP.DEPBAR.LE gsb0, 0x0"]
+    assert violations(declared, looped(*lines)) == ()
+    (found,) = violations(declared, looped(lines[0], lines[2], lines[1]))
+    assert found.startswith("0030 MUFU.EX2 R5, -R5 stands behind a WARPGROUP.DEPBAR.LE")
+
+
 def test_a_whole_kernel_is_a_region_without_exit_and_padding() -> None:
     empty = SassContract((), "kernel", overhead=(Overhead(("MOV",), 0, 1),))
     assert violations(empty, assemble("MOV R1, c[0x0][0x28]", "EXIT", "BRA 0x20", "NOP", "NOP")) == ()
