@@ -16,11 +16,8 @@ from microbench.emulator.tensor_trace import ALLOC, DEALLOC, LOAD, OPERAND, PROD
 
 SCORES, WEIGHTS, OUTPUTS = "scores", "P", "outputs"
 GROUPS = 8  # of sixteen lanes; a warp reaches two
-PRODUCT_DEPTH, LOADED, PIECE = (
-    16,
-    32,
-    32,
-)  # keys or dims of a product; columns that a softmax, a last load takes at once
+PRODUCT_DEPTH = 16  # keys or dims of one product
+LOADED, PIECE = 32, 32  # columns that the softmax, and the last load of outputs, takes at once
 
 
 @dataclass
