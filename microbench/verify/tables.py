@@ -33,7 +33,7 @@ class BuildRow(Frozen):
     instructions_min: int  # of the whole kernel, without the padding behind it
     instructions_max: int
     signature: str  # the operations that it was compiled for, as they are spelled on this architecture
-    notes: str  # C75xx notes of ptxas that are not fatal
+    notes: str  # C7xxx notes of ptxas that are not fatal
     nvrtc: str
 
 
