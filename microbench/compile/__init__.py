@@ -35,6 +35,7 @@ _LAYOUT = 1
 # ptxas goes on after these, with other code than the source asks for: setmaxnreg ignored (C7508), wgmma serialised
 # (C7509 to C7516, C7518; C7512 for want of registers), a wgmma wait injected (C7517).
 _FATAL_NOTE = re.compile(r"[^\n]*\(C75(?:0[89]|1[0-8])\)[^\n]*")
+_NOTE = re.compile(r"\((C7\d{3})\)")
 _ERROR = re.compile(r"[^\n]*\berror\b[^\n]*", re.IGNORECASE)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
 
@@ -61,6 +62,11 @@ class Cubin:
     def other_toolchain(self) -> bool:
         """True where the requested NVRTC was absent and another one compiled: a record says so."""
         return not matches(self.nvrtc, self.requested_nvrtc)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The numbers of ptxas' notes on the code that it makes, each once: none is fatal, or there were no cubin."""
+        return tuple(sorted(set(_NOTE.findall(self.log))))
 
     @cached_property
     def code_sha256(self) -> str:

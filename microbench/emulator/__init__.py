@@ -12,7 +12,8 @@ collectives are meetings of 32 lanes. What a GPU leaves undefined is made to sho
   wait (those of integers an absurd one). Copies and wgmma happen at issue (`eager`), as late as the program allows
   (`lazy`) or at seeded moments (`random`): a kernel is right where it is right in all three.
 - Blocks run by number, the blocks of a cluster together; from the last one on where the mode is lazy; in any order,
-  and those of up to four clusters interleaved, where it is random.
+  and those of up to four clusters interleaved, where it is random. Some warps of a block may be asked to run before or
+  behind all others, so that each role of a kernel can be the quickest one and the slowest.
 - Reported with block and thread: a deadlock and who waits for what; a race in shared memory, a cluster's included; a
   race in global memory between threads of a block, or between blocks whatever their order; a shared or global access
   out of bounds or misaligned; lanes of a warp in different collectives; a write that the async proxy reads without
@@ -42,8 +43,10 @@ between two columns' users that overlap by mistake, and where only a fence is mi
 besides: allocation and its end, the lanes that a warp reaches, every bit of both descriptors. Where the ISA and
 NVIDIA's kernels differ, this is how: products and copies of one thread execute in the order of their issue, whatever
 their accumulators; a register that is loaded holds NaN until wait::ld, where the ISA would honour its use before; a
-product needs no fence after a barrier that orders shared memory alone. Not modelled: sums that are not f32, types of 6
-and 4 bits, tf32, integers, block scales, sparsity, .ws, tcgen05.shift, 4x256b copies, packing to 16 bits.
+product needs no fence after a barrier that orders shared memory alone. Products are of f16 and bf16, of e4m3
+and e5m2, of tf32, and of integers of 8 bits. Not modelled: sums in f16, types of 6 and 4 bits, tf32 that is MN-major,
+A of a pair in tensor memory with M = 128, block scales, sparsity, .ws, tcgen05.shift, 4x256b copies, packing to 16
+bits. What an instruction touches is in a trace (tensor_trace.py).
 """
 
 from microbench.emulator.device import MODES, EmulatedDevice, EmulatedKernel, Mode

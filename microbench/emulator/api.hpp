@@ -155,6 +155,7 @@ u16 narrow(float value, Type type);
 struct Launch {
   u32 grid[3], block[3], cluster[3];
   u32 smem_bytes, mode, races, argument_count;
+  u32 favoured_warps[2], starved_warps[2];  // of a block: the first, and the one behind the last
   u64 seed, switches;
   const u32* argument_bytes;
   void* const* arguments;

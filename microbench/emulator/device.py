@@ -33,6 +33,8 @@ class _Launch(ctypes.Structure):
         ("mode", ctypes.c_uint32),
         ("races", ctypes.c_uint32),
         ("argument_count", ctypes.c_uint32),
+        ("favoured_warps", ctypes.c_uint32 * 2),
+        ("starved_warps", ctypes.c_uint32 * 2),
         ("seed", ctypes.c_uint64),
         ("switches", ctypes.c_uint64),
         ("argument_bytes", ctypes.c_void_p),
@@ -59,14 +61,25 @@ class EmulatedDevice:
         mode: when asynchronous work happens: at issue, as late as allowed, or at random.
         seed: of the random mode, which also picks the next thread and the next blocks at random.
         races: whether to watch for races, and for missing fences between proxies; costs more than half of the time.
+        favoured_warps: of every block, those that run before others whenever they can.
+        starved_warps: those that run only where no other warp can.
     """
 
-    def __init__(self, mode: Mode = "lazy", seed: int = 1, *, races: bool = True) -> None:
+    def __init__(
+        self,
+        mode: Mode = "lazy",
+        seed: int = 1,
+        *,
+        races: bool = True,
+        favoured_warps: range = range(0),
+        starved_warps: range = range(0),
+    ) -> None:
         if mode not in MODES:
             raise InputError(f"No asynchronous mode is called {mode!r}; choose one of {', '.join(MODES)}.")
         self.mode: Mode = mode
         self.seed = seed
         self.races = races
+        self.favoured_warps, self.starved_warps = favoured_warps, starved_warps
         # PyDLL keeps the interpreter's lock: the emulated machine is one per process.
         self._library = _runtime(str(toolchain.runtime()))
 
@@ -178,6 +191,8 @@ class EmulatedKernel:
             mode=MODES.index(self.device.mode),
             races=int(self.device.races),
             argument_count=len(values),
+            favoured_warps=_ends(self.device.favoured_warps),
+            starved_warps=_ends(self.device.starved_warps),
             seed=self.device.seed,
             argument_bytes=ctypes.addressof(sizes),
             arguments=ctypes.addressof(pointers),
@@ -208,6 +223,10 @@ def _three(name: str, size: tuple[int, ...]) -> Any:
     if not 1 <= len(size) <= 3 or min(size) < 1:
         raise InputError(f"A launch has one to three positive dimensions, not {size}.")
     return (ctypes.c_uint32 * 3)(*(*size, 1, 1)[:3])
+
+
+def _ends(warps: range) -> Any:
+    return (ctypes.c_uint32 * 2)(warps.start, warps.stop)
 
 
 def _bytes_of(arg: Any) -> bytes:

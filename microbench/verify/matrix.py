@@ -21,7 +21,6 @@ from microbench.verify.tables import Summary
 
 # At most so many kernels are compiled together: enough for the start of nvdisasm not to matter.
 BATCH = 32
-_NOTE = re.compile(r"\((C75\d\d)\)")
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ def _checked(job: Job, cubin: Cubin | SmscopeError | str) -> Checked:
         return replace(row, problems=(cubin if isinstance(cubin, str) else sentence(cubin),), compiled=False)
     try:
         instructions = cubin.instructions()
-        problems = job.rules.broken(cubin)
+        problems = (*job.rules.broken(cubin), *_noted(cubin))
         length = max(at for at, instruction in enumerate(instructions, 1) if instruction.head != "NOP")
     except SmscopeError as error:
         return replace(row, problems=(sentence(error),))
@@ -130,11 +129,18 @@ def _checked(job: Job, cubin: Cubin | SmscopeError | str) -> Checked:
         spill_bytes=used.spill_store_bytes + used.spill_load_bytes,
         instructions=length,
         signature=job.rules.signature(cubin),
-        notes=tuple(sorted(set(_NOTE.findall(cubin.log)))),
+        notes=cubin.notes,
         compile_seconds=cubin.compile_seconds,
         nvrtc=cubin.nvrtc,
         flags=("other toolchain",) if cubin.other_toolchain else (),
     )
+
+
+def _noted(cubin: Cubin) -> tuple[str, ...]:
+    """Where nobody has run our kernels on the GPU, every note is a problem, until someone has understood it."""
+    if "tcgen05" not in archs.by_name(cubin.arch).features:
+        return ()
+    return tuple(f"ptxas has a note for {cubin.arch}: {note}" for note in cubin.notes)
 
 
 def table(rows: Iterable[Checked], kind: type[Summary]) -> tuple[Summary, ...]:

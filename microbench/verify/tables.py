@@ -33,7 +33,7 @@ class BuildRow(Frozen):
     instructions_min: int  # of the whole kernel, without the padding behind it
     instructions_max: int
     signature: str  # the operations that it was compiled for, as they are spelled on this architecture
-    notes: str  # C75xx notes of ptxas that are not fatal
+    notes: str  # C7xxx notes of ptxas that are not fatal
     nvrtc: str
 
 
@@ -54,11 +54,11 @@ MISSED = "missed"  # what a mode says of a bug that neither a report nor the res
 
 
 class BlindRow(Frozen):
-    """One bug that was planted, by someone who had not read the emulator, in a kernel that runs on it."""
+    """One bug that was planted blind (how blind: data/verification/README.md) in a kernel that runs on the emulator."""
 
     file_name: ClassVar[str] = "blind_bugs.csv"
 
-    file: str  # of microbench/verify/blind
+    file: str  # of microbench/verify/blind, or of attention/kernels
     kernel: str
     arch: str  # what the kernel is written for
     bug: str

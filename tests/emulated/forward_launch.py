@@ -61,12 +61,12 @@ class Kernel:
         defines = tuple(self.defines.items())
         return device.load(self.text, "kernel.cu", kernel=self.build.kernel, defines=defines, include=self.include)
 
-    def library(self) -> ctypes.PyDLL:
-        """What it is built into: one for all launches of this process."""
-        defines = tuple(self.defines.items())
-        return ctypes.PyDLL(
-            str(toolchain.build_kernel(self.text, "kernel.cu", self.build.kernel, defines, self.include))
+    def library(self, *, races: bool = True) -> ctypes.PyDLL:
+        """What it is built into: one for all launches of this process, with the race report or without."""
+        built = toolchain.build_kernel(
+            *(self.text, "kernel.cu", self.build.kernel, tuple(self.defines.items()), self.include), watched=races
         )
+        return ctypes.PyDLL(str(built))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import random
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_planted import inlined
@@ -66,12 +66,22 @@ class Graph:
     weights: tuple[int, ...]
     counts: dict[int, int]
 
+    @property
+    def awaited(self) -> set[int]:
+        """Barriers that some role really waits at: for a phase that arrivals must end, not the one before the first."""
+        return {
+            step.bar
+            for program in self.programs
+            for step, phases in zip(program, _phases(program), strict=True)
+            if step.kind == WAIT and phases > 0
+        }
+
 
 def traced(kernel: Kernel, file: str) -> Kernel:
     """The kernel, which writes down what it does to mbarriers."""
     text = re.sub(TRACED, r"trace::\1(", inlined(file, kernel.include))
     shim = '#include "ptx/mbarrier.cuh"\n#include "ptx/tcgen05.cuh"\n' + SHIM.replace("MOST", str(MOST))
-    return Kernel(kernel.variant, kernel.config, kernel.problem, source=shim + text)
+    return replace(kernel, source=shim + text)
 
 
 def graph_of(kernel: Kernel, *, apart: bool = False) -> Graph:
@@ -133,6 +143,7 @@ def walked(graph: Graph, rng: random.Random) -> None:
 
 def _machine(graph: Graph) -> tuple[Callable[[State], Iterator[State]], State]:
     """What follows a state, and the first one."""
+    assert sum(any(step.kind == COMMIT for step in program) for program in graph.programs) <= 1  # one order of commits
     bars = sorted(graph.counts)
     place, needs = {bar: i for i, bar in enumerate(bars)}, [graph.counts[bar] for bar in bars]
     wants = [_phases(program) for program in graph.programs]  # how many phases of its barrier a wait wants over
@@ -172,6 +183,15 @@ def _moves(
             raise Stuck(f"arrivals beyond the {needs[i]} of barrier {bar}")
         return (*arrived[:i], arrived[i] + weight, *arrived[i + 1 :])
 
+    for role, program in enumerate(graph.programs):
+        if at[role] < len(program) and (step := program[at[role]]).kind in (COMMIT, LOAD):
+            # What is started arrives at any time after: to start it before all else loses no order.
+            then = (*at[:role], at[role] + 1, *at[role + 1 :])
+            if step.kind == COMMIT:
+                yield then, (*commits, step.bar), copies, arrived
+            else:
+                yield then, commits, tuple(sorted((*copies, step.bar))), arrived
+            return
     if commits:
         yield at, commits[1:], copies, with_arrival(commits[0], 1)
     for i, bar in enumerate(copies):
@@ -189,9 +209,5 @@ def _moves(
                 raise Stuck(f"phase {wanted} of barrier {step.bar} is over twice before a wait saw it")
             if over == wanted:
                 yield then, commits, copies, arrived
-        elif step.kind == ARRIVE:
-            yield then, commits, copies, with_arrival(step.bar, graph.weights[role])
-        elif step.kind == COMMIT:
-            yield then, (*commits, step.bar), copies, arrived
         else:
-            yield then, commits, tuple(sorted((*copies, step.bar))), arrived
+            yield then, commits, copies, with_arrival(step.bar, graph.weights[role])

@@ -38,3 +38,7 @@ def test_random_problems_are_right(case: ForwardCase, mode: Mode, blocks: int, s
 
 class TestForward(ForwardTests):
     forward, widths, features = FORWARD, WIDTHS, BANDS | FEATURES
+
+    def test_each_feature_is_right(self, feature: str, mode: Mode) -> None:
+        """In every mode: nobody has run this kernel on its GPU."""
+        assert not why_wrong(mode, self.features[feature])

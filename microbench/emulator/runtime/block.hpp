@@ -50,6 +50,7 @@ struct Fiber {
   Place place{};
   u32 cluster = 0;  // number in the grid
   u32 thread = 0;   // of the machine; place.thread is the number within the block
+  u32 rank = 1;     // who is ready and has a lower one runs before
   bool finished = false;
   const char* waits_for = nullptr;
   u32 waits_at = 0;  // which barrier, where there are several
@@ -85,10 +86,11 @@ struct Machine {
   u64 switches = 0;
   u32 blocks = 0;  // resident, cluster after cluster, by rank within
   std::vector<Fiber> fibers;
-  Waiters ready;            // round robin: taken from the front, see `next`
+  Waiters ready;            // round robin: taken from the front, see `next`; and by rank
   std::size_t next = 0;     // first of `ready` that has not been taken
   std::vector<Async> work;  // what may run whenever the scheduler likes
   u32 finished = 0, idle_polls = 0;
+  bool ranked = false;  // not all fibers have one rank
   std::mt19937_64 random;
   std::string error;
   void* main_stack_pointer = nullptr;

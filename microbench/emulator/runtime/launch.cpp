@@ -110,6 +110,7 @@ void prepare(const Launch& launch) {
   machine.random.seed(launch.seed);
   machine.switches = 0;
   race_reports = launch.races != 0;
+  machine.ranked = launch.favoured_warps[1] || launch.starved_warps[1];
 }
 
 // Every cluster of the grid by number, in the order in which they run: no GPU promises any.
@@ -128,7 +129,13 @@ std::size_t next_batch(std::size_t left) {
   return std::min<std::size_t>({left, room, 1 + chance(kMostClusters)});
 }
 
-void admit(u32 number) {
+// Some warps of every block may run whenever they can, and some only where no other one can.
+u32 rank_of(const Launch& launch, u32 warp) {
+  auto among = [warp](const u32* warps) { return warps[0] <= warp && warp < warps[1]; };
+  return among(launch.favoured_warps) ? 0 : among(launch.starved_warps) ? 2 : 1;
+}
+
+void admit(const Launch& launch, u32 number) {
   Dim3 at = place_in(clusters(), number);
   for (u32 rank = 0; rank < cluster_blocks; ++rank) {
     Dim3 in = place_in(cluster_dim, rank);
@@ -138,16 +145,17 @@ void admit(u32 number) {
       fiber.cluster = number;
       fiber.thread = machine.blocks * block.thread_slots() + t;
       fiber.place = {place_in(block_dim, t), index, at, in, rank};
+      fiber.rank = rank_of(launch, t / kWarp);
       machine.fibers.push_back(fiber);
     }
     ++machine.blocks;
   }
 }
 
-void prepare_blocks(const u32* numbers, std::size_t count) {
+void prepare_blocks(const Launch& launch, const u32* numbers, std::size_t count) {
   machine.fibers.clear();
   machine.blocks = 0;
-  for (std::size_t i = 0; i < count; ++i) admit(numbers[i]);
+  for (std::size_t i = 0; i < count; ++i) admit(launch, numbers[i]);
   living.assign(machine.blocks, block.threads);
   shared_reset();
   barriers_reset();
@@ -188,7 +196,7 @@ int run(Launch& launch, void (*call)(void* const*), const u32* parameter_bytes, 
     global_races_reset(static_cast<u32>(order.size()));
     for (std::size_t done = 0; done < order.size() && error.empty();) {
       std::size_t count = next_batch(order.size() - done);
-      prepare_blocks(&order[done], count);
+      prepare_blocks(launch, &order[done], count);
       error = run_guarded();
       shared_trace_flush();
       done += count;

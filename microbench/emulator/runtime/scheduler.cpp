@@ -1,5 +1,6 @@
 // Who runs next. Fibers wait in the queue of what they wait for; where nobody is ready, asynchronous work runs; where
 // there is none either, the blocks are deadlocked, and the report says who waits for what.
+#include <algorithm>
 #include <map>
 
 #include "emulator/runtime/block.hpp"
@@ -54,6 +55,12 @@ std::string who_waits() {
 Fiber* take_ready() {
   std::size_t left = machine.ready.size() - machine.next;
   if (machine.mode == Mode::random) std::swap(machine.ready[machine.next], machine.ready[machine.next + chance(left)]);
+  // Who polls is ready without end, and gives way.
+  if (machine.ranked && !machine.idle_polls) {
+    auto first = machine.ready.begin() + static_cast<std::ptrdiff_t>(machine.next);
+    auto found = std::min_element(first, machine.ready.end(), [](Fiber* a, Fiber* b) { return a->rank < b->rank; });
+    std::rotate(first, found, found + 1);
+  }
   Fiber* fiber = machine.ready[machine.next++];
   if (machine.next == machine.ready.size()) {
     machine.ready.clear();

@@ -1,5 +1,5 @@
 // tcgen05.ld and tcgen05.st: a warp's registers and its quarter of the lanes, at some moment between issue and wait.
-#include "emulator/runtime/tensor_memory.hpp"
+#include "emulator/runtime/tensor_trace.hpp"
 #include "emulator/runtime/warp.hpp"
 
 namespace emulator {
@@ -60,6 +60,7 @@ TensorWork work_of(const char* what, Queue queue, std::vector<Moves>& all) {
 void load(Lane** lanes, u32 count, DataShape shape) {
   Move move = checked(lanes, count, shape, "tcgen05.ld");
   u32 first = running->warp() * kWarp;
+  trace_tensor(Tensor::load, move.region());
   note_tensor_read(move.region(), work_of("tcgen05.ld", Queue::ld, loads), knowledge_of(first, kWarp));
   std::vector<u32*> to;
   for (u32 thread = 0; thread < kWarp; ++thread) {
@@ -81,6 +82,7 @@ void load(Lane** lanes, u32 count, DataShape shape) {
 void store(Lane** lanes, u32 count, DataShape shape) {
   Move move = checked(lanes, count, shape, "tcgen05.st");
   u32 first = running->warp() * kWarp;
+  trace_tensor(Tensor::store, move.region());
   note_tensor_write(move.region(), work_of("tcgen05.st", Queue::st, stores), knowledge_of(first, kWarp));
   std::vector<u32> words;
   for (u32 thread = 0; thread < kWarp; ++thread)

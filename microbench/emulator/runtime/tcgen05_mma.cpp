@@ -5,6 +5,7 @@
 #include "emulator/runtime/matrix.hpp"
 #include "emulator/runtime/number.hpp"
 #include "emulator/runtime/tensor_pipe.hpp"
+#include "emulator/runtime/tensor_trace.hpp"
 
 namespace emulator {
 
@@ -170,12 +171,14 @@ void note_product(const Product& product, u32 home, const Ticket& ticket) {
     Region a{home, d.groups, product.a_column, kDepthBytes / 4};
     require_allocated(a, what);
     if (overlap(a, d)) fail(what, ": A overlaps D at ", region_name(d));
+    trace_tensor(Tensor::operand, a);
     note_tensor_read(a, ticket.work, ticket.knowledge);
   } else {
     in_resident(product.a, home).note(0, product.rows(), shape.depth(), ticket_moment(ticket), seen, what);
   }
   u32 columns = shape.n / product.group;
   in_resident(product.b, home).note(0, columns, shape.depth(), ticket_moment(ticket), seen, what);
+  trace_tensor(Tensor::product, d, product.accumulate);
   note_tensor_write(d, ticket.work, ticket.knowledge);
 }
 
@@ -230,6 +233,7 @@ void tcgen05_cp(TensorCopy given, u32 address, u64 from) {
     Region to{home, kAllGroups, column, words};
     require_allocated(to, what);
     in_resident(matrix, home).note(0, given.rows, words, ticket_moment(ticket), clock_of(running->thread), what);
+    trace_tensor(Tensor::product, to);
     note_tensor_write(to, ticket.work, ticket.knowledge);
     announce(to, number);
   }

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <map>
 
-#include "emulator/runtime/tensor_memory.hpp"
+#include "emulator/runtime/tensor_trace.hpp"
 #include "emulator/runtime/warp.hpp"
 
 namespace emulator {
@@ -66,6 +66,7 @@ void alloc(const std::vector<u32>& blocks) {
   if (!find_room(blocks, columns, column)) return;
   for (u32 each : blocks) {
     take_columns(each, column, columns);
+    trace_tensor(Tensor::alloc, {each, kAllGroups, column, columns});
     allocators[each].owned[column] = columns;
   }
   close(blocks, Verb::alloc, column);
@@ -85,6 +86,7 @@ void serve(u32 resident, Verb verb) {
   for (u32 each : blocks) {
     free_columns(each, mine.column, mine.columns, request_of(each, verb).first_thread);
     allocators[each].owned[mine.column] = 0;
+    trace_tensor(Tensor::dealloc, {each, kAllGroups, mine.column, mine.columns});
   }
   close(blocks, verb, mine.column);
   serve(resident, Verb::alloc);  // whoever waits for room

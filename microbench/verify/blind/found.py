@@ -32,10 +32,15 @@ def observed(kernel: str, bug: str, mode: Mode) -> str:
     try:
         found, expected = case.launch(EmulatedDevice(mode), bug_numbers(SOURCES[case.file])[bug])
     except DeviceError as error:
-        head = re.search(rf"stopped {kernel}: (wgmma: [^,[]+|[^,:[]+)", str(error))
-        assert head, str(error)
-        return head[1].strip()
+        return head_of(str(error), kernel)
     return MISSED if np.array_equal(found, expected) else WRONG
+
+
+def head_of(report: str, kernel: str) -> str:
+    """What a report of the emulator begins with, before addresses and threads."""
+    head = re.search(rf"stopped {kernel}: ((?:wgmma|mbarrier at 0x\w+): [^,[]+|[^,:[]+)", report)
+    assert head, report
+    return re.sub(r" at 0x\w+", "", head[1]).strip()
 
 
 def rows_of(kernels: Sequence[str]) -> tuple[BlindRow, ...]:
@@ -58,8 +63,10 @@ def rows_of(kernels: Sequence[str]) -> tuple[BlindRow, ...]:
 
 
 def write(rows: Sequence[BlindRow]) -> None:
-    """Put these in the place of their kernels' rows in the table of this checkout."""
-    by_kernel = {name: [row for row in (*_committed(), *rows) if row.kernel == name] for name in KERNELS}
+    """Put these in the place of their kernels' rows in the table of this checkout; rows of others stay behind them."""
+    every = (*_committed(), *rows)
+    names = dict.fromkeys((*KERNELS, *(row.kernel for row in every)))
+    by_kernel = {name: [row for row in every if row.kernel == name] for name in names}
     latest = ({row.bug: row for row in found} for found in by_kernel.values())
     tables.write(BlindRow, [row for found in latest for row in found.values()])
 
