@@ -29,6 +29,7 @@ class Peer:
     kernel: str
     flops_per_s: float
     figure: str
+    source: str
     ratio: float | None = None
     miss: Miss | None = None
 
@@ -101,17 +102,17 @@ def _peer(fact: AttentionFact) -> Peer:
         return _apart(fact)
     cycles = cycles_of(profile, problem, best.variant, best.config, best.prediction)
     why = miss(fact.gpu, problem.flops / theirs, best.prediction.seconds, cycles) if cycles else None
-    return Peer(fact.kernel, theirs, _said(fact), 1 / share, why)
+    return Peer(fact.kernel, theirs, _said(fact), fact.source, 1 / share, why)
 
 
 def _apart(fact: AttentionFact) -> Peer:
-    return Peer(fact.kernel, (fact.tflops or 0.0) * 1e12, _said(fact))
+    return Peer(fact.kernel, (fact.tflops or 0.0) * 1e12, _said(fact), fact.source)
 
 
 def _headline(fact: AttentionFact) -> Peer:
     theirs = (fact.tflops or 0.0) * 1e12
     told = f"a headline of {written(theirs, 'FLOP/s')} that tells no shape: {fact.conditions} ({fact.source})"
-    return Peer(fact.kernel, theirs, told)
+    return Peer(fact.kernel, theirs, told, fact.source)
 
 
 def _said(fact: AttentionFact) -> str:
