@@ -25,7 +25,7 @@
 
 # %%
 from microbench.report import figures
-from notebooks.ladders import dissection, dissection_tables, figure_dissection
+from notebooks.ladders import dissection, dissection_peers, dissection_tables, figure_dissection
 
 figures.style()
 gpu = dissection.of("b200")
@@ -148,10 +148,22 @@ dissection_tables.sharing(gpu)
 dissection_tables.kernel(gpu)
 
 # %% [markdown]
-# What others published, of the figures that say head dim and mask. FA4's own headline does not say its head dim.
+# What others published, of the figures that say head dim and mask, and the board. FA4's own headline says none of
+# them.
 
 # %%
 dissection_tables.reached(gpu)
+
+# %% [markdown]
+# ## Predicted at 16k beside FlashAttention-4 and cuDNN
+#
+# The highest is every term behind the longest at the boost clock. The lowest is the least share of its own highest that
+# any published forward of such a head dim and mask reaches within an octave. Where a figure is slower than our highest
+# at its own shape, two numbers would each explain all of it: a lower clock, or cycles of 128 rows by 128 keys that
+# stand open beside the bound. Of the clock one source tells; how much stands open, none.
+
+# %%
+dissection_peers.beside()
 
 # %% [markdown]
 # ## Side by side

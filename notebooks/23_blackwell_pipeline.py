@@ -80,7 +80,9 @@ table(
 # %%
 rates = replay.Rates.of(b200, whole)
 spans = replay.replayed(whole, rates)
-figure = figure_pipeline.timeline(spans, 0, 6500, "The first tiles: copies come, and the tensor cores go ahead by two")
+sources = replay.sources_of(b200)
+first = "The first tiles: copies come, and the tensor cores go ahead by two"
+figure = figure_pipeline.timeline(spans, 0, 6500, first, sources)
 
 # %% [markdown]
 # And in the middle. `s_full`: scores stand in tensor memory. `ready`: P stands there, and outputs are on its scale.
@@ -89,7 +91,8 @@ figure = figure_pipeline.timeline(spans, 0, 6500, "The first tiles: copies come,
 # %%
 middle = sorted(span.start for span in spans if span.what == "scores" and span.query_tile == 0)[TILES // 2]
 step = replay.period(spans)
-figure = figure_pipeline.timeline(spans, middle, middle + 2 * step, "Two tiles of keys, in the middle of the run")
+later = "Two tiles of keys, in the middle of the run"
+figure = figure_pipeline.timeline(spans, middle, middle + 2 * step, later, sources)
 
 # %%
 unit_shares = {
@@ -198,21 +201,21 @@ Markdown(
 # %% [markdown]
 # ## How fast that may be
 #
-# The highest is every term at the boost clock and behind the longest; the lowest the same at the share of the tensor
-# cores' rate that the fastest published product of two matrices reaches. 16,384 tokens, 16 heads of 128:
+# The highest is every term at the boost clock and behind the longest; the lowest the least share of its own highest
+# that any published forward of this head dim and mask reaches within an octave. 16,384 tokens, 16 heads of 128:
 
 # %%
 lines = []
 for causal in (False, True):
     problem = AttentionProblem.parse_shape("1,16,16,16384,16384,128", dtype="bfloat16", causal=causal).on("cuda")
     speed = ranking(b200, problem, ()).speed
-    assert speed is not None
+    assert speed is not None and speed.low is not None and speed.high is not None
     mask = "causal" if causal else "full"
-    lines.append((mask, "predicted", f"{speed.low / 1e12:.0f} to {speed.high / 1e12:.0f}", "", ""))
-    lines += [
-        (mask, peer.kernel, f"{peer.flops_per_s / 1e12:.0f}", f"{peer.ratio:.2f}", peer.why) for peer in speed.peers
-    ]
-table("mask | whose | TFLOPS | our highest over it | why it misses", lines)
+    lines.append((mask, "predicted", f"{speed.low / 1e12:.0f} to {speed.high / 1e12:.0f}", "", str(speed.cycles)))
+    for peer in speed.peers:
+        ratio = f"{peer.ratio:.2f}" if peer.ratio else "not compared"
+        lines.append((mask, peer.kernel, f"{peer.flops_per_s / 1e12:.0f}", ratio, str(peer.miss or peer.figure)))
+table("mask | whose | TFLOPS | our highest over it, at its shape | why", lines)
 
 # %% [markdown]
 # **What would decide it.** `smscope bench` on a B200 measures what published rates stand for here: `tcgen05.mma` by

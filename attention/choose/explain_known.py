@@ -28,6 +28,8 @@ def known_parts(known: Known) -> Iterator[Text | Table]:
         f"Known of {known.asked}: {known.generation}, compute capability {known.compute_capability}; {_sm(known)}."
     )
     if known.boards:
+        if len(known.boards) == 1 and known.sm_count is None:
+            yield Text(f"Ours: unpredicted, because no document that was read counts the SMs of {known.asked}.")
         yield _boards(known)
     if known.reported:
         yield _reported(known.reported)

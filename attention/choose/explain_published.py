@@ -6,9 +6,10 @@ from rich.table import Table
 from rich.text import Text
 
 from attention.choose.explain_tables import SHOWN_CANDIDATES, constants
-from attention.choose.foreseen import Foreseen
+from attention.choose.foreseen import Foreseen, ranks
 from attention.choose.model import Prediction
 from attention.choose.published_ranking import PublishedRanking
+from attention.choose.published_table import TheirChoice
 from microbench.console.si import written
 
 NEARER = " `smscope estimate` follows this one's machine code, stalls included, and says more."
@@ -28,12 +29,16 @@ def published_parts(found: PublishedRanking) -> Iterator[Text | Table]:
     yield Text(str(found.beside_torch))
     if found.speed is not None:
         yield Text(str(found.speed))
+        if found.speed.cycles is not None:
+            yield Text(str(found.speed.cycles))
         for peer in found.speed.peers:
             yield Text(str(peer))
     for each in found.modelled:
         yield Text(f"By the same constants, and its terms alone: {each.variant}, {_said(each)}.")
     if found.candidates:
-        yield _candidates(found.candidates)
+        yield _candidates(found.candidates, found.theirs)
+        if found.theirs is not None:
+            yield Text(f"{found.theirs} What a polynomial itself costs is no term of the model.")
         best = found.candidates[0]
         if best.known is not None:
             yield _terms(best.known, best.absent)
@@ -51,18 +56,22 @@ def _said(each: Foreseen) -> str:
     return f"unpredicted, because {each.unpredicted}{least}"
 
 
-def _candidates(every: tuple[Foreseen, ...]) -> Table:
+def _candidates(every: tuple[Foreseen, ...], theirs: TheirChoice | None) -> Table:
+    """Equal ranks are ties: the model has nothing that tells them apart."""
     hidden = len(every) - SHOWN_CANDIDATES
-    title = "Our configurations, fastest first" + (f"; {hidden} slower ones not shown" if hidden > 0 else "")
-    table = Table(title=title, title_justify="left")
-    for heading in ("variant", "configuration", "time", ""):
+    title = "Our configurations, fastest first; of equals the least work to hide, and equal ranks are tied"
+    table = Table(title=title + (f"; {hidden} slower ones not shown" if hidden > 0 else ""), title_justify="left")
+    for heading in ("rank", "variant", "configuration", "time", "nothing hidden", ""):
         table.add_column(heading, overflow="fold")
-    for each in every[:SHOWN_CANDIDATES]:
+    for rank, each in zip(ranks(every), every[:SHOWN_CANDIDATES], strict=False):
+        whole = written(each.known.unhidden_seconds, "s") if each.known else ""
         if each.prediction is not None:
             time, remark = f"≥ {written(each.prediction.seconds, 's')}", f"bound by {each.prediction.bound_by}"
         else:
             time, remark = "unpredicted", _said(each).removeprefix("unpredicted, because ")
-        table.add_row(each.variant, str(each.config), time, remark)
+        if theirs is not None and theirs.same_share(each.config):
+            remark += "; FlashAttention-4's share"
+        table.add_row(rank, each.variant, str(each.config), time, whole, remark)
     return table
 
 

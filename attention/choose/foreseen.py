@@ -5,6 +5,7 @@ source gives a constant that a prediction needs, there is none, and the constant
 say what the kernel takes at least.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from attention.choose.candidates import Candidate
@@ -73,9 +74,20 @@ def _constant(demand: Demand) -> str:
     return "dram_bandwidth_bytes_per_s" if demand.rate == MEMORY else demand.rate
 
 
-def order(each: Foreseen) -> tuple[bool, float, str, tuple[int, ...]]:
-    seconds = each.known.seconds if each.known else float("inf")
-    return each.prediction is None, seconds, each.variant, tuple(value for _, value in each.config.values)
+def order(each: Foreseen) -> tuple[bool, float, float, str, tuple[int, ...]]:
+    """Fastest first; of equals the one that takes least where nothing overlaps. Beyond that the model cannot tell."""
+    return each.prediction is None, *judged(each), each.variant, tuple(value for _, value in each.config.values)
+
+
+def judged(each: Foreseen) -> tuple[float, float]:
+    """All that the model has to say of a configuration: seconds, and seconds if nothing overlapped."""
+    return (each.known.seconds, each.known.unhidden_seconds) if each.known else (float("inf"), float("inf"))
+
+
+def ranks(ordered: Sequence[Foreseen]) -> tuple[str, ...]:
+    """The place of each, '1=' where it shares it with others of which the model says the same."""
+    told = [judged(each) for each in ordered]
+    return tuple(f"{told.index(each) + 1}{'=' if told.count(each) > 1 else ''}" for each in told)
 
 
 def reordered(ordered: tuple[Candidate, ...], problem: AttentionProblem, published: Profile) -> tuple[Candidate, ...]:

@@ -10,6 +10,7 @@ from attention.choose.candidates import Candidate, legal
 from attention.choose.explain_tables import ConstantUsed
 from attention.choose.foreseen import Foreseen, foreseen, order
 from attention.choose.published_speed import PublishedSpeed, speed
+from attention.choose.published_table import TheirChoice, their_choice
 from attention.choose.published_torch import BesideTorch, beside_torch
 from attention.problem import AttentionProblem
 from attention.variant import Variant, by_path, shipped
@@ -24,7 +25,7 @@ class PublishedRanking:
     """Our configurations, the fastest first, the constants behind the first, and its speed beside torch's.
 
     `modelled` are torch's kernels that the same constants predict; `without` says why ours have no configuration;
-    `speed` is of the first.
+    `speed` is of the first, and `theirs` what FlashAttention-4's own table says.
     """
 
     kind: str
@@ -35,6 +36,7 @@ class PublishedRanking:
     modelled: tuple[Foreseen, ...] = ()
     without: str | None = None
     speed: PublishedSpeed | None = None
+    theirs: TheirChoice | None = None
 
 
 def ranking(
@@ -56,7 +58,7 @@ def ranking(
         reasons = dict.fromkeys(f"{each.variant} {each.reason}" for each in refused if each.variant in here)
         without = "; ".join(reasons) or f"smscope has no {passes} kernel for {arch.name} yet"
     forward = passes == "forward" and problem.dtype in ("float16", "bfloat16") and not problem.features
-    theirs = (foreseen(profile, problem, by_path(each.variant), each.config) for each in torchs)
+    torchs_own = (foreseen(profile, problem, by_path(each.variant), each.config) for each in torchs)
     best = candidates[0] if candidates else None
     terms = best.known.terms if best is not None and best.known is not None else ()
     return PublishedRanking(
@@ -65,9 +67,10 @@ def ranking(
         candidates,
         tuple(_used(profile, name) for name in dict.fromkeys(term.constant for term in terms)),
         beside_torch(profile, problem, (best.variant, best.config, best.prediction) if best else None, torchs),
-        tuple(each for each in theirs if each.prediction is not None),
+        tuple(each for each in torchs_own if each.prediction is not None),
         without,
-        speed(profile, problem, best.prediction) if best is not None and best.prediction and forward else None,
+        speed(profile, problem, best) if best is not None and forward else None,
+        their_choice(profile, problem) if candidates and forward else None,
     )
 
 

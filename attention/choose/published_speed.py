@@ -1,122 +1,119 @@
-"""Our predicted speed as an interval, beside what others published of FlashAttention-4 and cuDNN on the same kind.
+"""Our predicted speed as an interval, beside what others published of FlashAttention-4 and cuDNN.
 
 high    every term at the boost clock, and the shorter ones wholly behind the longest: nothing is faster
-low     the same at the share of the tensor cores' rate that the fastest published product of two matrices reaches on
-        these boards: what power and a real pipeline leave where nothing but products is done
+low     the same at the lowest share of their own highest that published forwards most like it reach (published_band.py)
 
-A published figure that `high` misses by more than MISS gets the reason that these numbers give.
+A figure of the same head dim and mask is set beside our highest at that figure's own shape; where they differ by more
+than a quarter, published_miss.py says what would have to change. A headline that tells no shape is shown apart.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from attention.choose.model import Prediction
-from attention.choose.published_torch import HALF, OCTAVE, OTHER_KINDS_OF_ROW, cited, octaves
+from attention.choose.foreseen import Foreseen
+from attention.choose.published_band import Band, band, best_of, profile_of, share_of
+from attention.choose.published_cycles import Cycles, cycles_of
+from attention.choose.published_figures import headlines, kind_of_profile, nearest, other_boards, problem_of
+from attention.choose.published_miss import Miss, miss
+from attention.choose.published_torch import cited
 from attention.problem import AttentionProblem
-from microbench.console.si import digits, written
-from microbench.published import load
-from microbench.published.facts import UNTRUSTED, AttentionFact, Fact
+from microbench.console.si import counted, digits, written
+from microbench.published.facts import AttentionFact
 from microbench.published.kinds import SM_CLOCK
 from microbench.results.profile import Profile
-
-PEERS = ("FlashAttention-4", "cudnn", "cudnn (PyTorch)")
-MISS = 0.25
-PRODUCT = "gemm_bf16_tflops"
-RATE = "_burst_flops_per_s"
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A published figure, `high` over it, and why they differ by more than MISS; '' where they do not."""
+    """A published figure, our highest at its own shape over it, and why they differ where they do by a quarter."""
 
     kernel: str
     flops_per_s: float
-    ratio: float
     figure: str
-    why: str
+    source: str
+    ratio: float | None = None
+    miss: Miss | None = None
 
     def __str__(self) -> str:
-        said = f"Beside {self.kernel}: our highest is {digits(self.ratio)} times theirs. {self.figure}."
-        return f"{said} {self.why}" if self.why else said
+        if self.ratio is None:
+            return f"Beside {self.kernel}, compared with nothing: {self.figure}."
+        said = f"Beside {self.kernel}: our highest at its shape is {digits(self.ratio)} times theirs. {self.figure}."
+        return f"{said} {self.miss}" if self.miss else said
 
 
 @dataclass(frozen=True)
 class PublishedSpeed:
-    """FLOP/s at least and at most, what the least rests on, and the peers' figures."""
+    """FLOP/s at least and at most, what the least rests on, cycles of a tile, and the peers' figures.
 
-    low: float
-    high: float
+    Without a prediction there is no interval, and `unpredicted` names the constant; `high` is then what the known terms
+    leave.
+    """
+
+    low: float | None
+    high: float | None
     basis: str
     peers: tuple[Peer, ...]
+    cycles: Cycles | None = None
+    band: Band | None = None
+    unpredicted: str | None = None
 
     def __str__(self) -> str:
-        return f"Predicted: {written(self.low, 'FLOP/s')} to {written(self.high, 'FLOP/s')}; {self.basis}."
+        if self.unpredicted:
+            most = f"; the terms that are known leave at most {written(self.high, 'FLOP/s')}" if self.high else ""
+            return f"Predicted speed: unpredicted, because {self.unpredicted}{most}."
+        assert self.high is not None
+        least = f"{written(self.low, 'FLOP/s')} to " if self.low is not None else "at most "
+        return f"Predicted: {least}{written(self.high, 'FLOP/s')}; {self.basis}."
 
 
-def speed(profile: Profile, problem: AttentionProblem, prediction: Prediction) -> PublishedSpeed | None:
-    """The interval of one prediction; None where nobody published a product of two matrices on these boards."""
-    term = next((term for term in prediction.terms if term.constant.endswith(RATE)), None)
-    product = max(_products(profile), key=lambda fact: fact.value or 0.0, default=None)
-    if term is None or product is None or product.value is None:
+def speed(profile: Profile, problem: AttentionProblem, best: Foreseen) -> PublishedSpeed | None:
+    """The interval of one configuration; None where nobody published a forward of the peers on such boards."""
+    kind = kind_of_profile(profile)
+    boards = kind.boards if kind else ()
+    near = tuple(_peer(fact) for fact in nearest(problem, boards))
+    elsewhere = () if near else tuple(_apart(fact) for fact in nearest(problem, other_boards(profile)))
+    peers = (*near, *elsewhere, *(_headline(fact) for fact in headlines(boards)))
+    high = problem.flops / best.known.seconds if best.known else None
+    if best.prediction is None:
+        return PublishedSpeed(None, high, "", peers, unpredicted=best.unpredicted) if peers else None
+    assert high is not None
+    found = band(profile, problem)
+    if found is None and not peers:
         return None
-    share = min(1.0, product.value * 1e12 / term.rate)
-    high = problem.flops / prediction.seconds
+    cycles = cycles_of(profile, problem, best.variant, best.config, best.prediction)
+    return PublishedSpeed(found.low * high if found else None, high, _basis(profile, found), peers, cycles, found)
+
+
+def _basis(profile: Profile, found: Band | None) -> str:
     at = f" of {written(profile[SM_CLOCK].value, 'MHz')}" if SM_CLOCK in profile else ""
-    basis = (
-        f"the highest at the boost clock{at} with every term behind the longest, the lowest at {digits(share)} of it, "
-        f"the share of the tensor cores' rate that the fastest published product of two matrices reaches there "
-        f"({written(product.value * 1e12, 'FLOP/s')}, {product.source} {product.locator})"
-    )
-    low = share * high
-    return PublishedSpeed(
-        low, high, basis, tuple(_peer(fact, problem, low, high) for fact in _figures(profile, problem))
+    highest = f"the highest at the boost clock{at} with every term behind the longest"
+    if found is None:
+        return f"{highest}; too few published forwards for a lowest"
+    return (
+        f"{highest}, the lowest at {digits(found.low)} of it, the least that any of "
+        f"{counted(found.figures, 'published forward')} of {found.like} reaches of its own highest ({found.lowest}); "
+        f"the most is {digits(found.high)} ({', '.join(found.sources)})"
     )
 
 
-def _peer(fact: AttentionFact, problem: AttentionProblem, low: float, high: float) -> Peer:
+def _peer(fact: AttentionFact) -> Peer:
+    theirs, share = (fact.tflops or 0.0) * 1e12, share_of(fact)
+    best, problem, profile = best_of(fact), problem_of(fact), profile_of(fact.gpu)
+    if share is None or best is None or best.prediction is None or problem is None or profile is None:
+        return _apart(fact)
+    cycles = cycles_of(profile, problem, best.variant, best.config, best.prediction)
+    why = miss(fact.gpu, problem.flops / theirs, best.prediction.seconds, cycles) if cycles else None
+    return Peer(fact.kernel, theirs, _said(fact), fact.source, 1 / share, why)
+
+
+def _apart(fact: AttentionFact) -> Peer:
+    return Peer(fact.kernel, (fact.tflops or 0.0) * 1e12, _said(fact), fact.source)
+
+
+def _headline(fact: AttentionFact) -> Peer:
     theirs = (fact.tflops or 0.0) * 1e12
-    ratio, why = high / theirs, ""
-    if abs(ratio - 1) > MISS:
-        inside = low <= theirs <= high
-        why = (
-            "The clock, and what does not overlap, may be the miss: theirs lies within our interval."
-            if inside
-            else "Theirs lies outside of our interval: terms alone do not tell why."
-        )
-    figure = cited(fact) if fact.head_dim else f"The figure tells no shape: {fact.conditions} ({fact.source})"
-    return Peer(fact.kernel, theirs, ratio, figure, why)
+    told = f"a headline of {written(theirs, 'FLOP/s')} that tells no shape: {fact.conditions} ({fact.source})"
+    return Peer(fact.kernel, theirs, told, fact.source)
 
 
-def _boards(profile: Profile) -> tuple[str, ...]:
-    return next((kind.boards for kind in load().kinds if kind.kind == profile.gpu), ())
-
-
-def _products(profile: Profile) -> Iterator[Fact]:
-    boards = _boards(profile)
-    return (fact for fact in load().facts if fact.quantity == PRODUCT and fact.gpu in boards and fact.trusted)
-
-
-def _figures(profile: Profile, problem: AttentionProblem) -> Iterator[AttentionFact]:
-    """Of each peer the nearest length, of equals the fastest; where it tells no shape at all, its headline."""
-    boards = _boards(profile)
-    mine = [
-        fact
-        for fact in load().attention
-        if fact.gpu in boards
-        and fact.pass_ == "fwd"
-        and fact.dtype in HALF
-        and fact.tflops
-        and not (UNTRUSTED | OTHER_KINDS_OF_ROW).intersection(fact.flags)
-    ]
-    for name in PEERS:
-        of_shape = [fact for fact in mine if fact.kernel == name and _alike(problem, fact)]
-        headlines = [fact for fact in mine if fact.kernel == name and fact.head_dim is None and fact.seqlen is None]
-        if of_shape:
-            yield min(of_shape, key=lambda fact: (octaves(problem, fact), -(fact.tflops or 0.0)))
-        elif headlines:
-            yield max(headlines, key=lambda fact: fact.tflops or 0.0)
-
-
-def _alike(problem: AttentionProblem, fact: AttentionFact) -> bool:
-    same = (fact.head_dim, fact.head_dim_v or fact.head_dim) == (problem.head_dim, problem.head_dim_v)
-    return same and fact.causal == problem.causal and bool(fact.seqlen) and octaves(problem, fact) <= OCTAVE
+def _said(fact: AttentionFact) -> str:
+    return f"{cited(fact)}; {fact.conditions}" if fact.conditions else cited(fact)

@@ -14,6 +14,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from microbench.report.figures import PALETTE
 from notebooks.ladders.dissection import (
+    EXPONENTIALS,
     GENERATIONS,
     LEVELS,
     PATHS,
@@ -21,9 +22,11 @@ from notebooks.ladders.dissection import (
     Level,
     feeds,
     levels,
+    quoted,
     softmax_share,
 )
 from notebooks.ladders.dissection_costs import costs
+from notebooks.ladders.sourced import sourced
 
 BLUE, RED, GREEN, *_ = PALETTE
 PALE, INK, GREY = "#c3c9d0", "#222222", "#5c6670"
@@ -52,7 +55,8 @@ def ladder(shown: Generation) -> Figure:
     cycles.set_yticks(range(len(LEVELS)), [name if name in known else f"{name}\n(absent)" for name, _ in LEVELS])
     cycles.set_ylim(len(LEVELS) - 0.4, -0.8)
     _key(figure, shown)
-    return figure
+    of = {each: [level.cycles.source for level in levels(each) if level.cycles] for each in GENERATIONS}
+    return sourced(figure, of[shown], (source for each in GENERATIONS if each != shown for source in of[each]))
 
 
 def _cycles(found: Sequence[Level]) -> list[float | None]:
@@ -93,7 +97,7 @@ def instructions(shown: Generation) -> Figure:
         Line2D([], [], marker="o", linestyle="", color=RED, label="measured" if shown.measured else "published"),
     )
     axes.legend(handles=handles, loc="upper right", fontsize=9)
-    return figure
+    return sourced(figure, ("ptxas of NVRTC for the bars", *(each.latency.source for each in found if each.latency)))
 
 
 def _said(static: int | None, least: bool, latency: float | None) -> str:
@@ -141,7 +145,8 @@ def feeding(shown: Generation) -> Figure:
         Line2D([], [], marker="^", linestyle="", color=INK, markersize=10, label=f"{shown.product}: {shown.rows} rows")
     )
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    return figure
+    own = (*_of(shown, shown.tensor), *(path.quoted.source for path in feeds(shown)))
+    return sourced(figure, own, (source for each in GENERATIONS if each != shown for source in _of(each, each.tensor)))
 
 
 def softmax(shown: Generation) -> Figure:
@@ -163,7 +168,13 @@ def softmax(shown: Generation) -> Figure:
     axes.set_xticks(HEAD_DIMS, [str(dim) for dim in HEAD_DIMS])
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_title(f"{shown.name}: softmax beside the products")
-    return figure
+    of = {each: _of(each, each.tensor, EXPONENTIALS) for each in GENERATIONS}
+    return sourced(figure, of[shown], (source for each in GENERATIONS if each != shown for source in of[each]))
+
+
+def _of(generation: Generation, *constants: str) -> tuple[str, ...]:
+    """Who gave these constants of a generation."""
+    return tuple(quoted(generation.profile[name]).source for name in constants)
 
 
 def _log(axes: Axes) -> None:

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.pyplot import subplots
 
 from notebooks.ladders.replay import Span
+from notebooks.ladders.sourced import sourced
 
 LANES = ("tensor cores", "exponentials", "softmax 0", "softmax 1", "correction", "issuer", "copies", "loader")
 COLOURS = {"scores": ("#1f77b4", "#7fb3d9"), "values": ("#d95f02", "#f3ab73"), "works": ("#2ca02c", "#98d594")}
@@ -13,9 +14,9 @@ WAITING, COPYING = "#e4e4e4", "#8c6bb1"
 LABELS = {"scores": "Q K", "values": "P V", "works": "exp2"}
 
 
-def timeline(spans: Sequence[Span], start: float, end: float, title: str) -> Figure:
-    """Spans between two cycles, a row for each lane; labels where they fit."""
-    figure, axes = subplots(figsize=(11, 4.4))
+def timeline(spans: Sequence[Span], start: float, end: float, title: str, sources: Sequence[str]) -> Figure:
+    """Spans between two cycles, a row for each lane; labels where they fit. `sources` gave the units' rates."""
+    figure, axes = subplots(figsize=(11, 4.6), layout="constrained")
     for span in spans:
         low, high = max(span.start, start), min(span.end, end)
         if high <= low or span.lane not in LANES:
@@ -31,7 +32,7 @@ def timeline(spans: Sequence[Span], start: float, end: float, title: str) -> Fig
     axes.set_xlabel("cycles of an SM, by published rates")
     axes.set_title(title)
     axes.grid(visible=False)
-    return figure
+    return sourced(figure, ("order: our kernel's own text on the emulator", *sources))
 
 
 def _colour(span: Span) -> str:

@@ -38,6 +38,12 @@ class Rates:
         return cls(2 * ROWS * shape.tile_keys * depth / flops, 2 * ROWS * shape.value_dim * depth / flops, 1 / l2, mufu)
 
 
+def sources_of(profile: Profile) -> tuple[str, ...]:
+    """Who gave the rates of Rates."""
+    names = ("tcgen05_bf16_flops_per_clk_sm", "l2_bandwidth_bytes_per_s", "mufu_ex2_per_clk_sm", "sm_clock_mhz")
+    return tuple(source for name in names for source in profile[name].sources or ())
+
+
 @dataclass(frozen=True)
 class Span:
     """From one cycle to another a lane did something: what, and for which query tile."""

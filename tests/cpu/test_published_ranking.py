@@ -1,4 +1,4 @@
-"""Our kernels by published constants: nine kinds of GPU that nobody measured here, and what no source gives."""
+"""Our kernels by published constants: ten kinds of GPU that nobody measured here, and what no source gives."""
 
 import json
 import subprocess
@@ -34,6 +34,7 @@ KINDS = {
     "rtx-4090": ("sm80/forward/software_pipelined", None),
     "rtx-5090": ("sm80/forward/software_pipelined", "smem_latency_cycles"),
     "b200": ("sm100a/forward/tensor_memory", None),
+    "gb200": ("sm100a/forward/tensor_memory", None),
     "b300": ("sm100a/forward/tensor_memory", "l2_bandwidth_bytes_per_s"),
 }
 
@@ -204,7 +205,7 @@ def test_a_board_of_a_kind_is_explained_by_its_kind(kind, asked):
     assert named_machine(asked).published == published(kind)
 
 
-@pytest.mark.parametrize("asked", ["sm80", "rtx-3090", "h100-sxm-80gb", "gb200"])
+@pytest.mark.parametrize("asked", ["sm80", "rtx-3090", "h100-sxm-80gb", "gb300"])
 def test_what_is_of_no_kind_or_was_measured_has_no_published_profile(asked):
     assert named_machine(asked).published is None
 

@@ -1,14 +1,19 @@
-"""Blackwell by published constants: cycles of a tile by unit, which configuration leads, and how fast it may be."""
+"""Our Blackwell kernel by published constants: the bound of a tile, an interval at 16k, and the misses with numbers."""
 
 import pytest
 
+from attention import cli
 from attention.choose.machine import named_machine
 from attention.choose.model import Prediction, predict
+from attention.choose.published_cycles import cycles_of
+from attention.choose.published_miss import Miss
 from attention.choose.published_ranking import PublishedRanking, ranking
+from attention.choose.published_speed import PublishedSpeed
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench.published import load
 from microbench.results.profile import Profile
+from tests.cpu.commands import called
 
 KERNEL = "sm100a/forward/tensor_memory"
 LONG = "1,16,16,16384,16384"
@@ -25,14 +30,24 @@ def ranked(shape: str, kind: str = "b200", *, causal: bool = False) -> Published
     return ranking(published(kind), problem.on("cuda"), ())
 
 
+def speed(shape: str, kind: str = "b200", *, causal: bool = False) -> PublishedSpeed:
+    found = ranked(shape, kind, causal=causal).speed
+    assert found is not None
+    return found
+
+
 def of_a_tile(polynomial: int) -> dict[str, float]:
     """Cycles of each term for 128 rows by 128 keys: each SM of a B200 has 256 rows, and 64 tiles of keys."""
     profile = published("b200")
     problem = AttentionProblem.parse_shape("1,148,148,256,8192,128", dtype="bfloat16", causal=False).on("cuda")
     config = Config((("tile_keys", 128), ("polynomial", polynomial), ("dynamic", 0)))
     found: Prediction = predict(profile, problem, by_path(KERNEL), config)
+    cycles = cycles_of(profile, problem, KERNEL, config, found)
+    assert cycles is not None and cycles.waves == pytest.approx(1)
     hz = profile["sm_clock_mhz"].value * 1e6
-    return {term.term: term.seconds * hz / (64 * 2) for term in found.terms if term.phase == "tile"}
+    by_hand = {term.term: term.seconds * hz / (64 * 2) for term in found.terms if term.phase == "tile"}
+    assert {each.term: each.cycles for each in cycles.terms if each.phase == "tile"} == pytest.approx(by_hand)
+    return by_hand
 
 
 def test_a_tile_keeps_tensor_cores_and_exponentials_busy_for_the_same_1024_cycles() -> None:
@@ -42,41 +57,89 @@ def test_a_tile_keeps_tensor_cores_and_exponentials_busy_for_the_same_1024_cycle
     assert cycles["exponentials"] == pytest.approx(1024) and cycles["operands from shared memory"] == pytest.approx(768)
 
 
-@pytest.mark.parametrize(("polynomial", "cycles"), [(4, 896), (8, 768)])
+@pytest.mark.parametrize(("polynomial", "cycles"), [(4, 896), (6, 832), (8, 768)])
 def test_polynomials_take_their_share_of_the_exponentials(polynomial: int, cycles: float) -> None:
     assert of_a_tile(polynomial)["exponentials"] == pytest.approx(cycles)
     assert of_a_tile(polynomial)["products on tcgen05"] == of_a_tile(0)["products on tcgen05"]
 
 
-def test_our_tile_is_that_of_flash_attention_4_and_polynomials_lead_where_exponentials_are_the_limit() -> None:
-    theirs = {fact.quantity: fact.value for fact in load().facts if fact.source == "FA4SRC" and fact.gpu == "B200"}
-    wide, narrow = ranked(f"{LONG},128").candidates, ranked(f"{LONG},64").candidates
-    tile = by_path(KERNEL).tile
-    assert tile is not None
-    of_ours = tile(AttentionProblem.parse_shape(f"{LONG},128", dtype="bfloat16").on("cuda"), wide[0].config)
-    assert (of_ours.rows, of_ours.columns) == tuple(theirs[f"fa4_fwd_hd128_tile_{side}"] for side in ("rows", "keys"))
-    # At head dim 128 all of them tie behind the products, FlashAttention-4's share among them; at 64 the most lead.
-    shares = {each.config["polynomial"] / 32 for each in wide}
-    assert theirs["fa4_fwd_hd128_causal_polynomial_share"] in shares
-    assert len({each.prediction.seconds for each in wide if each.prediction}) == 1
-    assert narrow[0].config["polynomial"] == 8 and narrow[0].prediction and wide[0].prediction
-    assert wide[0].prediction.bound_by == "products on tcgen05" and narrow[0].prediction.bound_by == "exponentials"
-
-
 @pytest.mark.parametrize("causal", [False, True])
-def test_the_interval_holds_what_others_published_at_16k_and_says_why_its_end_misses(causal: bool) -> None:
-    found = ranked(f"{LONG},128", causal=causal).speed
-    assert found is not None and found.low < found.high
-    names = [peer.kernel for peer in found.peers]
-    assert names == ["FlashAttention-4", *(("cudnn", "cudnn (PyTorch)") if causal else ())]
-    for peer in found.peers:
-        assert found.low <= peer.flops_per_s <= found.high and peer.ratio == found.high / peer.flops_per_s
-        assert bool(peer.why) == (abs(peer.ratio - 1) > 0.25) and "within our interval" in str(peer)
-    assert "1.41 PFLOP/s, LEARNCUDA" in str(found)
+def test_the_interval_at_16k_names_what_its_low_end_rests_on(causal: bool) -> None:
+    found = speed(f"{LONG},128", causal=causal)
+    assert found.low is not None and found.high is not None and found.band is not None
+    assert found.low == pytest.approx(found.band.low * found.high) and found.band.figures >= 20
+    assert found.band.like == "this head dim and mask within an octave" and found.band.lowest in str(found)
+    assert set(found.band.sources) <= {source.id for source in load().sources}
 
 
-def test_without_a_published_product_or_a_prediction_there_is_no_interval() -> None:
-    assert ranked(f"{LONG},128", "b300").speed is None  # no L2 bandwidth is published
+def test_a_figure_of_a_shape_is_compared_and_a_headline_stands_apart() -> None:
+    for causal, names in ((False, ["FlashAttention-4"]), (True, ["FlashAttention-4", "cudnn", "cudnn (PyTorch)"])):
+        peers = speed(f"{LONG},128", causal=causal).peers
+        assert [peer.kernel for peer in peers if peer.ratio] == names
+        assert all(
+            "D=128" in peer.figure and f" {'causal' if causal else 'full'}," in peer.figure for peer in peers[:-1]
+        )
+        headline = peers[-1]
+        assert headline.ratio is headline.miss is None and "tells no shape" in str(headline)
+        assert "1.61 PFLOP/s" in headline.figure and "compared with nothing" in str(headline)
+
+
+def test_a_head_dim_that_nobody_published_has_no_figure_of_another_one_beside_it() -> None:
+    found = speed(f"{LONG},96")
+    assert [peer.ratio for peer in found.peers] == [None]  # the headline
+    assert found.band is not None and "at any head dim" in found.band.like
+
+
+def test_cudnns_full_figures_of_128_at_16k_have_a_prediction_on_their_own_board() -> None:
+    (peer,) = speed(f"{LONG},128", "gb200").peers
+    assert peer.kernel == "cudnn" and "16384 tokens on GB200: 1.77 PFLOP/s" in peer.figure
+    assert peer.miss is not None and "No source gives the clock of this board under attention" in str(peer)
+
+
+def misses() -> dict[str, Miss]:
+    asked = (("64", "b200"), ("128", "b200"), ("128", "gb200"), ("192", "gb200"), ("256", "gb200"))
+    every = {}
+    for dims, kind in asked:
+        for causal in (False, True):
+            shape = f"{LONG},192,128" if dims == "192" else f"{LONG},{dims}"
+            every |= {str(peer): peer.miss for peer in speed(shape, kind, causal=causal).peers if peer.miss}
+    return every
+
+
+def test_each_miss_says_what_would_have_to_change_by_how_much() -> None:
+    found = misses()
+    assert len(found) >= 8 and len({str(miss) for miss in found.values()}) == len(found)
+    for said, miss in found.items():
+        assert miss.ratio > 1.25 and f"{miss.needed_mhz:.0f} MHz" in said and f"{miss.open_cycles:.0f} cycles" in said
+        # Either alone explains the whole of it.
+        assert miss.needed_mhz * miss.ratio == pytest.approx(miss.ours.clock_mhz)
+        assert (miss.ours.tile + miss.open_cycles) / miss.ours.tile == pytest.approx(miss.ratio)
+        assert miss.ours.hidden.term in said
+
+
+def test_a_miss_names_the_clock_that_a_source_gives_and_calls_the_rest_unknown() -> None:
+    (fact,) = (fact for fact in load().facts if fact.quantity == "clock_sm_attention_mhz")
+    of_b200 = [(said, miss) for said, miss in misses().items() if "on B200" in said]
+    assert of_b200 and (fact.gpu, fact.value, fact.source) == ("B200", 1580, "FIB2899")
+    for said, miss in of_b200:
+        assert miss.power_mhz == fact.value and "falls to 1580 MHz (FIB2899)" in said
+        assert ("no source says where" in said) == (miss.ratio > miss.ours.clock_mhz / fact.value)
+
+
+def test_without_a_constant_the_speed_is_unpredicted_and_names_it() -> None:
+    found = speed(f"{LONG},128", "b300")
+    assert found.low is None and "no source gives l2_bandwidth_bytes_per_s of b300" in str(found)
+    assert found.high is not None and "at most 2.35 PFLOP/s" in str(found)
+    assert [(peer.ratio, "on GB300" in peer.figure) for peer in found.peers] == [(None, True)]
+
+
+def test_a_board_whose_sms_nobody_counted_is_unpredicted_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = called(capsys, cli.main, "explain", "--gpu", "gb300", "--shape", f"{LONG},128")
+    why = "unpredicted, because no document that was read counts the SMs of gb300"
+    assert code == 0 and why in " ".join(out.split())
+
+
+def test_without_a_published_forward_or_a_configuration_there_is_no_interval() -> None:
     assert ranked(f"{LONG},128", "t4").speed is None
-    half = AttentionProblem.parse_shape(f"{LONG},128", dtype="float32", causal=False)
-    assert ranking(published("b200"), half.on("cuda"), ()).speed is None
+    full = AttentionProblem.parse_shape(f"{LONG},128", dtype="float32", causal=False)
+    assert ranking(published("b200"), full.on("cuda"), ()).speed is None

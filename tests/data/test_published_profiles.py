@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from microbench import paths
+from microbench.errors import DataError
 from microbench.probes import discover
 from microbench.published import Published, load
 from microbench.published.boards import known
@@ -28,8 +29,8 @@ def figure(gpu: str, quantity: str, value: float, unit: Unit, source: str = "MT4
     return Fact(gpu, quantity, unit, source, "exact", value=value)
 
 
-def test_the_nine_kinds_have_one() -> None:
-    assert set(KINDS) == {"v100", "t4", "a100", "l4", "l40s", "rtx-4090", "rtx-5090", "b200", "b300"}
+def test_the_ten_kinds_have_one() -> None:
+    assert set(KINDS) == {"v100", "t4", "a100", "l4", "l40s", "rtx-4090", "rtx-5090", "b200", "gb200", "b300"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -145,6 +146,18 @@ def test_what_no_source_gives_is_absent(kind: str, absent: str) -> None:
     assert all(derived(kind, tables=replace(TABLES, facts=())).constants)  # documents and data sheets remain
 
 
+def test_a_chips_l2_is_as_fast_a_clock_on_its_other_board() -> None:
+    b200, gb200, l2 = derived("b200"), derived("gb200"), "l2_bandwidth_bytes_per_s"
+    assert b200[l2].basis == "B200"  # per second, as it was read
+    assert "a rate per clock" in (gb200[l2].basis or "") and gb200[l2].sources == ("B200N",)
+
+
+def test_a_board_whose_sms_no_document_counts_has_no_profile() -> None:
+    kind = replace(KINDS["b300"], kind="gb300", boards=("GB300",))
+    with pytest.raises(DataError, match="no number of SMs of GB300"):
+        derive(kind, TABLES, PROBES)
+
+
 def test_a_rate_of_the_chip_is_that_of_an_sm_at_the_data_sheets_clock() -> None:
     profile = derived("b200")
     per_second = profile.value("tcgen05_bf16_flops_per_clk_sm") * profile.sm_count * profile.value("sm_clock_mhz") * 1e6
@@ -153,8 +166,8 @@ def test_a_rate_of_the_chip_is_that_of_an_sm_at_the_data_sheets_clock() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "kind"),
-    [("v100", "v100"), ("V100 SXM2 32GB", "v100"), ("a100-pcie-40gb", "a100"), ("b200", "b200"), ("gb200", None),
-     ("sm89", None), ("titan v", None)],
+    [("v100", "v100"), ("V100 SXM2 32GB", "v100"), ("a100-pcie-40gb", "a100"), ("b200", "b200"), ("gb200", "gb200"),
+     ("gb300", None), ("sm89", None), ("titan v", None)],
 )  # fmt: skip
 def test_a_name_means_a_kind_where_all_its_boards_are_of_it(asked: str, kind: str | None) -> None:
     found = kind_of(known(asked))

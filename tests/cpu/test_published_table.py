@@ -1,0 +1,81 @@
+"""Our configurations beside FlashAttention-4's own table: its rows, its tile, and what tells ours apart."""
+
+import pytest
+
+from attention.choose.foreseen import judged, ranks
+from attention.choose.published_table import TheirChoice, their_choice
+from attention.problem import AttentionProblem
+from attention.variant import by_path
+from microbench.published import load
+from tests.cpu.test_published_speed import KERNEL, LONG, published, ranked
+
+
+def theirs(head_dim: int, *, causal: bool, kind: str = "b200") -> TheirChoice | None:
+    problem = AttentionProblem(1, 16, 16, 4096, 4096, head_dim, causal=causal, dtype="bfloat16").on("cuda")
+    return their_choice(published(kind), problem)
+
+
+@pytest.mark.parametrize(
+    ("kind", "head_dim", "causal", "row"),
+    [
+        ("b200", 64, False, (1, 4, 200, 64, 48)),
+        ("b200", 64, True, (1, 4, 200, 64, 48)),
+        ("b200", 96, False, (1, 4, 192, 80, 48)),
+        ("b200", 128, False, (2, 6, 176, 88, 72)),
+        ("b200", 128, True, (1, 4, 192, 72, 56)),
+        ("b200", 192, False, (2, 6, 184, 80, 64)),
+        ("b200", 192, True, (1, 2, 192, 72, 56)),
+        ("b200", 256, False, (2, None, 256, 160, 32)),
+        ("b200", 256, True, (2, None, 256, 160, 32)),
+        ("gb200", 128, False, (2, 6, 176, 88, 72)),
+        ("b300", 128, False, (2, 0, 176, 80, 80)),
+        ("b300", 128, True, (1, 0, 176, 64, 96)),
+        ("b300", 192, False, (2, 0, 176, 64, 96)),
+        ("b300", 192, True, (1, 0, 176, 72, 88)),
+    ],
+)
+def test_each_row_of_their_table_is_on_file(kind: str, head_dim: int, causal: bool, row: tuple[int, ...]) -> None:
+    found = theirs(head_dim, causal=causal, kind=kind)
+    assert found is not None
+    assert (found.ctas, found.polynomial, found.softmax, found.correction, found.other) == row
+    if head_dim < 256:  # two softmax warpgroups and one that corrects share an SM's registers with the others
+        assert 2 * found.softmax + found.correction + found.other <= 512
+
+
+def test_where_their_table_has_no_row_nothing_stands_beside_ours() -> None:
+    assert theirs(80, causal=False) is None and theirs(64, causal=False, kind="b300") is None
+
+
+def test_our_tile_is_theirs_and_one_of_ours_takes_their_share() -> None:
+    on_file = {fact.quantity: fact.value for fact in load().facts if fact.source == "FA4SRC" and fact.gpu == "B200"}
+    tile = by_path(KERNEL).tile
+    assert tile is not None
+    for causal in (False, True):
+        found = ranked(f"{LONG},128", causal=causal)
+        problem = AttentionProblem.parse_shape(f"{LONG},128", dtype="bfloat16", causal=causal).on("cuda")
+        ours = tile(problem, found.candidates[0].config)
+        sides = tuple(on_file[f"fa4_fwd_hd128_tile_{side}"] for side in ("rows", "keys"))
+        assert (ours.rows, ours.columns) == sides
+        assert found.theirs is not None and any(found.theirs.same_share(each.config) for each in found.candidates)
+
+
+def test_equals_behind_the_products_are_told_apart_by_the_exponentials_that_must_be_hidden() -> None:
+    found = ranked(f"{LONG},128").candidates
+    assert len({each.prediction.seconds for each in found if each.prediction}) == 1
+    assert [each.config["polynomial"] for each in found] == [8, 8, 6, 6, 4, 4, 0, 0]
+    unhidden = [each.prediction.unhidden_seconds for each in found if each.prediction]
+    assert unhidden == sorted(unhidden) and found[0].prediction
+    assert found[0].prediction.bound_by == "products on tcgen05"
+
+
+def test_what_the_model_cannot_tell_apart_is_tied() -> None:
+    found = ranked(f"{LONG},128").candidates
+    assert ranks(found) == ("1=", "1=", "3=", "3=", "5=", "5=", "7=", "7=")
+    assert judged(found[0]) == judged(found[1]) and found[0].config["dynamic"] != found[1].config["dynamic"]
+
+
+def test_at_head_dim_64_the_most_polynomials_lead_by_time() -> None:
+    narrow = ranked(f"{LONG},64").candidates
+    assert narrow[0].config["polynomial"] == 8 and narrow[0].prediction and narrow[-1].prediction
+    assert narrow[0].prediction.bound_by == "exponentials"
+    assert narrow[0].prediction.seconds < narrow[-1].prediction.seconds
