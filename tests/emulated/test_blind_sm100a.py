@@ -101,9 +101,7 @@ OF_UNLIKE = {
         UNLIKE,
     ),
     # K's barrier expects the bytes of a tile of V.
-    "K_EXPECTS_BYTES_OF_V": Blind(
-        Bug("load.cuh", "const auto load_k =", "kKBytes", "kVBytes"), UNLIKE
-    ),
+    "K_EXPECTS_BYTES_OF_V": Blind(Bug("load.cuh", "const auto load_k =", "kKBytes", "kVBytes"), UNLIKE),
 }
 OF_WIDE = {
     # Outputs of one query tile are not waited for.
