@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from microbench import paths
+from microbench import paths, report
 from microbench.machine import nvml
 from microbench.probes import discover
 from microbench.results import derive
@@ -87,7 +87,12 @@ def test_one_file_of_a_new_kind_gives_every_constant_that_its_probes_declare(
     assert code == 0 and f"{gpu_here.slug}: {len(own.constants)} constants." in out, err
     kind = Profile.load(gpu_here.slug)
     assert kind.board is None and values(kind) == values(own)
+    _, shown, _ = called(capsys, cli.main, "show", gpu_here.slug)
+    assert all(name in shown.replace("\n", "") for name in ("ffma_latency_cycles", "dram_latency_ns"))
     if gpu_here == BLACKWELL:
+        told = report.rates(kind)
+        assert "by `tcgen05.mma`, bf16, both operands" in told and "tensor memory, loaded into registers" in told
+        assert "tcgen05_bf16_latency_cycles" in shown and "tmem_copy_bytes_per_clk_sm" in shown
         assert {"tcgen05_bf16_pair_burst_flops_per_s", "tmem_load_bytes_per_clk_sm", "ffma2_per_clk_sm"} <= wanted
     again = derive.derive(gpu_here.slug, discover())
     assert again.profile == kind  # as `smscope profile` has it once the run is committed
