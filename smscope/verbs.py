@@ -27,6 +27,7 @@ from microbench.cli import measuring
 from microbench.cli import profile as probes_cli_profile
 from microbench.console import Archs, Folders, Json, Probes, Write
 from microbench.console.progress import say
+from microbench.console.si import counted
 from microbench.device import require_measuring
 from microbench.errors import EnvironmentLacks, InputError
 from microbench.machine import arch as archs
@@ -36,6 +37,7 @@ from microbench.results import derive
 from microbench.results.profile import Profile, available
 from microbench.verify import matrix, show, tables
 from smscope import verifying
+from smscope.verified import received
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -119,17 +121,46 @@ def check(
     show.say_all([*of_probes, *of_attention], json)
 
 
-PROFILE_HELP = """Write profiles again from the runs, byte for byte, and corrections from the timings of attention."""
+@app.command()
+def profile(
+    gpu: Annotated[str | None, typer.Argument(help="One machine; all that have runs by default.")] = None,
+    sent: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="A file that somebody's `smscope verify` wrote.", exists=True, dir_okay=False, metavar="FILE"
+        ),
+    ] = None,
+    probes: Folders = None,
+    json: Json = False,
+) -> None:
+    """Write profiles again from the runs, byte for byte, and corrections from the timings of attention.
 
-
-@app.command("profile", help=PROFILE_HELP)
-@wraps(probes_cli_profile)
-def profile(gpu: str | None, **options: Any) -> None:
-    """`python -m microbench profile`, then corrections/<gpu>.json of each profile."""
-    probes_cli_profile(gpu, **options)
+    With --from, the run in a file of `smscope verify` goes to data/runs, the file to data/verification, and the profile
+    of that kind of GPU follows from its runs.
+    """
+    if sent is not None:
+        if gpu or probes:
+            raise InputError("--from names a file, which says of which GPU it is; leave out the GPU and --probes.")
+        _profile_from(sent, json)
+        return
+    probes_cli_profile(gpu, probes=probes, json=json)
     # From a wheel the shipped corrections stand; a user's own are those of machines with runs or timings of his.
     everywhere = available() if paths.CHECKOUT else derive.gpus()
     learned.write_of(*([Profile.load(gpu).gpu] if gpu else everywhere))
+
+
+def _profile_from(sent: Path, json: bool) -> None:
+    found = received.receive(sent)
+    learned.write_of(found.gpu)
+    written = [str(path) for path in (*found.runs, found.file, found.profile)]
+    console.show(
+        json,
+        {"gpu": found.gpu, "constants": found.constants, "problems": found.problems, "files": written},
+        f"{found.gpu}: {counted(found.constants, 'constant')}.",
+        *found.problems,
+        *(f"Wrote {console.near(Path(path))}." for path in written),
+        f"Once these are committed, `{paths.typed('profile')}` writes the profile again, byte for byte.",
+    )
 
 
 @app.command("test-gpu")

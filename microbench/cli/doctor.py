@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,8 @@ from microbench.machine import nvml
 from microbench.probes import discover
 from microbench.results import derive, record
 from microbench.results.profile import Profile
-from microbench.results.record import QUICK_CAMPAIGNS, Run
+from microbench.results.record import FULL_CAMPAIGNS, QUICK_CAMPAIGNS, Run
+from microbench.run import retry
 
 
 @dataclass(frozen=True)
@@ -92,13 +94,14 @@ def examine(run: Run, state: nvml.State | None = None, uuid_sha256: str | None =
     return Examined(run, derived.profile, reference, tuple(found), tuple(changed))
 
 
-def examine_here(where: str | None, wait: bool = True) -> Examined:
+def examine_here(where: str | None, wait: bool = True, whole: bool = False) -> Examined:
     """Measure a GPU of this machine for half a minute, and judge it; `wait` for another run that measures it.
 
+    The `whole` suite takes minutes, gives every constant, and goes on with a run of it that was interrupted.
     Raises EnvironmentLacks where it is not there, BusyError where nobody waits.
     """
     gpu = _gpu(where)
-    measured = _measured(where, wait)
+    measured = _measured(where, wait, whole)
     return examine(measured, nvml.state(gpu), nvml.facts(gpu).uuid_sha256)
 
 
@@ -114,10 +117,15 @@ def _gpu(where: str | None) -> nvml.Gpu:
     )
 
 
-def _measured(where: str | None, wait: bool) -> Run:
+def _measured(where: str | None, wait: bool, whole: bool) -> Run:
     found = device.choose(where or "cuda:0")
-    say(f"Measuring {found.device} for half a minute: {found.why}.")
+    say(f"Measuring {found.device} for {'some minutes' if whole else 'half a minute'}: {found.why}.")
     options = runner.Options(found.device, discover(), quick=True, campaigns=QUICK_CAMPAIGNS, fresh=True, wait=wait)
+    if whole:
+        doubted = partial(retry.doubted, probes=options.probes)
+        options = replace(
+            options, quick=False, campaigns=FULL_CAMPAIGNS, fresh=False, retries=retry.MOST, doubted=doubted
+        )
     return runner.run(options).run
 
 

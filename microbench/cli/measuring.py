@@ -26,7 +26,6 @@ from microbench.results.doubt import doubts, told
 from microbench.results.record import FULL_CAMPAIGNS, QUICK_CAMPAIGNS, Record
 from microbench.run import retry, spent
 
-RETRIES = 3
 NUMBER = re.compile(r"\d[\d.]*(e[+-]\d+)?")
 
 
@@ -43,7 +42,7 @@ def run(
     campaigns: Annotated[int | None, typer.Option(min=1, help="How many fresh worker processes; 6 by default.")] = None,
     retries: Annotated[
         int, typer.Option(min=0, help="At most so many campaigns more, for what a busy machine left in doubt.")
-    ] = RETRIES,
+    ] = retry.MOST,
     probes: Folders = None,
     json: Json = False,
 ) -> None:

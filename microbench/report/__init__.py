@@ -33,6 +33,15 @@ _RATES = {
     "mufu_ex2_per_clk_sm": "MUFU.EX2: the `2^x` of a softmax",
     "mma_bf16_burst_flops_per_s": "tensor cores by `mma.sync`, bf16",
     "wgmma_bf16_burst_flops_per_s": "tensor cores by `wgmma`, bf16, random numbers",
+    "tcgen05_bf16_burst_flops_per_s": "tensor cores by `tcgen05.mma`, bf16, both operands in shared memory",
+    "tcgen05_bf16_ts_burst_flops_per_s": "the same with p in tensor memory, as in attention",
+    "tcgen05_bf16_pair_burst_flops_per_s": "the same by two SMs together (`cta_group::2`)",
+    "tcgen05_e4m3_burst_flops_per_s": "tensor cores by `tcgen05.mma`, fp8",
+    "tcgen05_bf16_latency_cycles": "`tcgen05.mma`, bf16, one after another",
+    "tmem_load_bytes_per_clk_sm": "tensor memory, loaded into registers",
+    "tmem_store_bytes_per_clk_sm": "tensor memory, stored from registers",
+    "tmem_copy_bytes_per_clk_sm": "tensor memory, copied from shared memory",
+    "tmem_load_latency_cycles": "tensor memory, one load after another",
 }
 _STYLES = {"agrees": "green", "disagrees": "red", "method differs": "yellow", "no published value": "dim"}
 

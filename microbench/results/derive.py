@@ -7,7 +7,7 @@ A constant that is in doubt there (ProfileConstant.doubtful) is taken from the b
 Campaigns that something disturbed ('busy', 'stolen', 'clock-moved') are set aside where enough others are left.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,16 +43,17 @@ def gpus() -> list[str]:
     return sorted({file.parent.name for file in record.run_files()})
 
 
-def derive(gpu: str, probes: Iterable[Probe], board: str | None = None) -> Derived:
+def derive(gpu: str, probes: Iterable[Probe], board: str | None = None, received: Collection[Path] = ()) -> Derived:
     """The profile of a kind of GPU from its committed runs, or of one `board` of it from all of that board's.
 
-    Without committed runs a kind's profile comes from all there are. 'host' is this CPU, or else another CPU that has
+    Without committed runs a kind's profile comes from all there are; `received` ones count as committed, which they
+    are to be. 'host' is this CPU, or else another CPU that has
     runs, as Profile.load has it. Raises UnknownGpu where there is no run, DataError where none is readable.
     """
     gpu = _meant(gpu)
     runs, problems = record.read_all(gpu, board=board)
     if not board:
-        known = set(shipped([run.path for run in runs]))
+        known = {*shipped([run.path for run in runs]), *received}
         runs = [run for run in runs if run.path in known] or runs
     if not runs:
         raise DataError(f"No run of {gpu} can be read: {next(iter(problems), f'none is of board {board}')}")

@@ -121,6 +121,11 @@ def stem_of(gpu: str, board: str | None) -> str:
     return f"{gpu}{BOARD_MARK}{board}" if board else gpu
 
 
+def of_kind(gpu: str) -> bool:
+    """Whether a kind of GPU has a profile of its own here, beside those of single boards."""
+    return bool(_files(gpu))
+
+
 def _files(stem: str) -> list[Path]:
     files = [root / "profiles" / f"{stem}.json" for root in paths.data_roots()]
     return [file for file in files if file.is_file()]

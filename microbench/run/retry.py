@@ -7,6 +7,8 @@ from microbench.results import derive
 from microbench.results.doubt import Doubt, doubts
 from microbench.results.record import Run
 
+MOST = 3  # campaigns more, where a run is to be as good as it gets
+
 
 def doubted(run: Run, probes: Iterable[Probe]) -> tuple[Doubt, ...]:
     """The constants of these probes that this run leaves in doubt, and that a repeat on an idle machine may settle."""

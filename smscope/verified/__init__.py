@@ -6,8 +6,10 @@ budget     '9m', and whether a part that usually takes so long still fits
 usual      how long a part usually takes, by the files of earlier runs
 part       one part of the work, before it is done
 campaign   part after part, each on file before the next begins
-plan       the parts of one GPU: doctor, probes, wrappers, kernels, sanitizer, peers
-board      the doctor's findings as a result
+plan       the parts of one GPU: doctor or the whole suite, probes, wrappers, kernels, sanitizer, peers
+board      what was measured of the board, and the doctor's findings in it
+packed     a run's own file inside of the one file
+received   a file that somebody sent: its run, its kind's profile and itself, each in its place
 lacks      what this host has not, by name
 page       the file as Markdown: what silicon confirmed, what it refuted, what was not looked at and why
 whole      the verb without --only: all of the above, and what is said at its end

@@ -78,8 +78,12 @@ def _open(record: Record, tried: Iterable[Done]) -> Iterator[str]:
 def sending(record: Record, file: Path) -> Iterator[str]:
     """How the file gets to the project."""
     yield f"Everything is in one file, `{file.name}`. It holds no name of a host, a user or a folder."
+    for packed in record.measured:
+        yield f"Packed into it is the run {packed.run} of the probes, {packed.lines} lines, as `data/runs` keeps it."
     yield f'Open an issue titled "Verified on {record.who.name}" and attach it, or open a pull request that adds it'
     yield f"and this page to `data/verification/{record.who.gpu}/`. What was refuted is worth as much as the rest."
+    if record.measured:
+        yield "Whoever has the file makes this GPU's profile of it with `smscope profile --from FILE`."
 
 
 def _names(names: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from smscope.verified.record import AnyResult
 
-STEPS = ("doctor", "probes", "wrappers", "kernels", "sanitizer", "peers")  # in this order
+STEPS = ("doctor", "suite", "probes", "wrappers", "kernels", "sanitizer", "peers")  # in this order; doctor or suite
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from attention.verify.builds import tuned
 from microbench.console.progress import say
 from microbench.machine import arch, nvml
 from microbench.probes import discover
+from microbench.results.profile import of_kind
 from microbench.run import lock
 from microbench.verify import probed, results
 from microbench.verify.differential import compare
@@ -57,7 +58,10 @@ def parts(asked: Asked, host: Host) -> tuple[Part, ...]:
 
 
 def _parts(asked: Asked, host: Host) -> Iterator[Part]:
-    yield Part("doctor", "board", partial(_held, asked, partial(_board, asked), locks=True), host.cupy)
+    # Of a kind that nobody has measured the whole suite is worth most: its profile comes of it.
+    whole = not asked.quick and not of_kind(asked.gpu.slug)
+    step, name = ("suite", "every_constant") if whole else ("doctor", "board")
+    yield Part(step, name, partial(_held, asked, partial(_board, asked, whole), locks=True), host.cupy)
     for probe in discover():
         if probe.runs_on(arch.by_name(asked.arch)):
             yield Part("probes", probe.name, partial(_held, asked, partial(_probe, asked, probe)), host.cupy)
@@ -89,8 +93,8 @@ def _held(asked: Asked, work: Callable[[], AnyResult], locks: bool = False) -> A
         return work()
 
 
-def _board(asked: Asked) -> AnyResult:
-    return board.verify(asked.device, asked.where(), asked.wait)
+def _board(asked: Asked, whole: bool) -> AnyResult:
+    return board.verify(asked.device, asked.where(), asked.wait, whole)
 
 
 def _probe(asked: Asked, probe: Any) -> AnyResult:

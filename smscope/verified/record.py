@@ -15,6 +15,7 @@ from microbench.errors import DataError
 from microbench.files import Frozen, put
 from microbench.verify.results import ProbeResult, WrappersResult
 from smscope.verified.board import BoardResult
+from smscope.verified.packed import PackedRun
 
 Verdict = Literal["confirmed", "refuted", "lacking", "broken"]
 AnyResult = ProbeResult | WrappersResult | KernelResult | BoardResult | PeersResult
@@ -84,7 +85,7 @@ class Done(Frozen):
 class Record(Frozen):
     """One run, of one call of the command or of several. `finished`: every part was tried."""
 
-    format: Literal[1] = 1
+    format: Literal[1, 2] = 2  # 1 carried no run
     run_id: str
     started_utc: str
     who: Who
@@ -97,6 +98,12 @@ class Record(Frozen):
     def with_part(self, part: Done) -> "Record":
         """The same with one part more, which replaces what there was of it."""
         return self.model_copy(update={"parts": (*(each for each in self.parts if each.key != part.key), part)})
+
+    @property
+    def measured(self) -> tuple[PackedRun, ...]:
+        """The runs that it carries."""
+        boards = (part.result for part in self.parts if isinstance(part.result, BoardResult))
+        return tuple(board.measured for board in boards if board.measured is not None)
 
     @property
     def decided(self) -> frozenset[str]:

@@ -120,7 +120,7 @@ def _say_all(ended: Ended, file: Path, call: Call) -> None:
 
 
 def _row(part: Done) -> dict[str, object]:
-    found = part.result.model_dump(mode="json") if part.result else {}
+    found = part.result.model_dump(mode="json", exclude={"measured"}) if part.result else {}  # the file has the run
     of_part = part.model_dump(mode="json", include={"verdict", "reason", "seconds"})
     return {"ok": not part.failed, "part": part.key, **of_part, **found}
 

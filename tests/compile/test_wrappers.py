@@ -33,3 +33,11 @@ def test_a_gpu_is_given_the_wrappers_that_its_architecture_has(arch: str, refuse
     matrices = [cases()[number] for number in rooms()["matrices"]]
     made = compile_all([case.source_for(arch) for case in matrices])
     assert {case.wrapper for case, each in zip(matrices, made, strict=True) if isinstance(each, BuildError)} == refused
+
+
+@pytest.mark.parametrize(("arch", "has"), [("sm100a", True), ("sm90a", False)])
+def test_tensor_memory_is_blackwell_s(arch: str, has: bool) -> None:
+    every = [cases()[number] for number in rooms()["tensor_memory"]]
+    first = {case.kernel: case for case in reversed(every)}
+    made = compile_all([case.source_for(arch) for case in first.values()])
+    assert len(made) == 3 and [not isinstance(each, BuildError) for each in made] == [has] * 3

@@ -20,7 +20,7 @@ from microbench.results import record as runs
 from microbench.run import lock
 from microbench.verify import processes
 from microbench.verify.results import Failure
-from smscope.verified import board, budget, lacks, plan, record, resuming, usual, whole
+from smscope.verified import board, budget, lacks, packed, plan, record, resuming, usual, whole
 from smscope.verified.record import Record
 from tests.cpu.verified_gpu import (  # noqa: F401  a fixture
     HOPPER,
@@ -115,7 +115,7 @@ def test_what_silicon_refutes_is_the_exit_code_and_named_in_the_page(
     campaign(monkeypatch, wrong=[3])
     script(monkeypatch, lambda name: processes.Failed("it\nfell") if name == "ffma_latency" else right(name))
     odd = Failure(what="clock", reason="it ran at 900 MHz.")
-    monkeypatch.setattr(board, "verify", lambda device, where, wait: healthy(where, odd))
+    monkeypatch.setattr(board, "verify", lambda device, where, wait, whole: healthy(where, odd))
     code, _, err = call(capsys, "--quick")
     run, page = only()
     refuted = [part.key for part in run.parts if part.verdict == "refuted"]
@@ -241,15 +241,16 @@ def test_the_doctor_s_findings_are_the_first_part(monkeypatch: pytest.MonkeyPatc
     file = next(iter(sorted((paths.SHIPPED / "runs" / "h200-sxm-141gb").glob("*.jsonl"))))
     asked = list[object]()
 
-    def examined(device: str, wait: bool) -> doctor.Examined:
-        asked.append((device, wait))
+    def examined(device: str, wait: bool, whole: bool) -> doctor.Examined:
+        asked.append((device, wait, whole))
         return doctor.examine(runs.read(file), state.State(ecc=False))
 
     monkeypatch.undo()
     monkeypatch.setattr(doctor, "examine_here", examined)
     result = board.verify("cuda:0", WHERE, wait=False)
-    assert asked == [("cuda:0", False)] and result.run in file.name and result.constants > 20
+    assert asked == [("cuda:0", False, False)] and result.run in file.name and result.constants > 20
     assert "ECC" in {failure.what for failure in result.failures} and not result.ok
+    assert result.measured is not None and packed.unpack(result.measured) == file.read_bytes()
     assert result.reference is not None and result.told.endswith(f"against {result.reference}")
 
 

@@ -19,6 +19,8 @@ from microbench.compile.together import Compiled
 from microbench.emulator import toolchain
 from microbench.files import text
 from microbench.machine import nvml
+from microbench.results import derive
+from microbench.results.profile import Profile
 from microbench.verify import processes
 from microbench.verify.differential.score import Held, Score
 from microbench.verify.differential.trials import Trial
@@ -51,8 +53,9 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 
 @pytest.fixture(name="gpu")
 def machine_with_a_gpu(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[nvml.Gpu]:
-    """The GPUs of this machine, one Hopper."""
+    """The GPUs of this machine, one Hopper, whose kind has a profile."""
     found = [HOPPER]
+    derive.write(Profile(gpu=HOPPER.slug, name=HOPPER.name, arch="sm90a", sm_count=132))
     monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setattr(nvml, "visible_gpus", lambda: found)
     monkeypatch.setattr(nvml, "facts", lambda gpu: SimpleNamespace(driver="580.1", uuid_sha256="a board"))
@@ -60,7 +63,7 @@ def machine_with_a_gpu(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(room, "find_spec", lambda name: object())
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(candidates, "missing", lambda: ("FlashAttention-4",))
-    monkeypatch.setattr(board, "verify", lambda device, where, wait: healthy(where))
+    monkeypatch.setattr(board, "verify", lambda device, where, wait, whole: healthy(where))
     monkeypatch.setattr(apart, "verify", lambda cell, device, where: beside(cell, where))
     monkeypatch.setattr(toolchain, "compiler", lambda: "/a/g++")
     monkeypatch.setattr(toolchain, "runtime", lambda: Path("/a/library"))

@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from microbench.emulator import EmulatedDevice
+from microbench.verify.differential.lanes import columns_of, lanes_of_rows, registers
 from microbench.verify.differential.number_formats import bits_of
-from tests.emulated.tensor_memory import columns_of, lanes_of_rows, registers
 from tests.emulated.test_cute import Indices, cute_says
 from tests.emulated.test_tcgen05 import COPIES, MOVES, SMEM_BYTES, load
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from microbench.emulator import MODES, EmulatedDevice, Mode
+from microbench.verify.differential.lanes import SHAPES, Kind, Shape, columns_of, lanes_of_rows, registers
 from microbench.verify.differential.layouts import image_of
 from microbench.verify.differential.number_formats import BYTES, bits_of
 from tests.emulated.sources import source_of
-from tests.emulated.tensor_memory import SHAPES, Kind, Shape, columns_of, lanes_of_rows, registers
 
 SOURCE, NAME = source_of("tcgen05.cu")
 SMEM_BYTES = 2 * 65536 + 16

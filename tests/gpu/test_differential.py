@@ -13,4 +13,4 @@ pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 def test_gpu_and_emulator_agree(gpu: nvml.Gpu, name: str) -> None:
     (row,) = compare.verify((name,), gpu.index, results.where(gpu, quick=False))
     assert not row.failures
-    assert row.cases or row.arch != "sm90a"
+    assert row.cases or row.arch != "sm90a" or name == "tensor_memory"

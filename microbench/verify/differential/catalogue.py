@@ -1,14 +1,24 @@
-"""Every wrapper of sm70, sm80 and sm90a with random inputs that a GPU and the emulator are both given."""
+"""Every wrapper of sm70, sm80, sm90a and sm100a with random inputs that a GPU and the emulator are both given."""
 
 from collections.abc import Iterable
 from functools import cache
 
-from microbench.verify.differential import boxes, formats, matrices, programs, small, tensor_cores, warpgroups, words
+from microbench.verify.differential import (
+    boxes,
+    formats,
+    matrices,
+    programs,
+    small,
+    tensor_cores,
+    tensor_memory,
+    warpgroups,
+    words,
+)
 from microbench.verify.differential.case import Case
 
 SEEDS, QUICK_SEEDS = 200, 20
 CHUNK = 50  # seeds that are compared at a time
-_ROOMS = (tensor_cores, formats, matrices, words, small, boxes, warpgroups, programs)
+_ROOMS = (tensor_cores, formats, matrices, words, small, boxes, warpgroups, programs, tensor_memory)
 ROOMS = tuple(room.__name__.rpartition(".")[2] for room in _ROOMS)
 
 
