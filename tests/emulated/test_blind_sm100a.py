@@ -1,7 +1,7 @@
 """Ten mistakes in the sm100a forward by someone who had read the PTX ISA and the kernel's text, and no test of ours.
 
 Each stands as it was written, but for what makes it an expression or a statement of its own (forward_planted.Bug).
-All ten are found in every mode; data/verification/blind_bugs.csv has them. At the first run it was nine: the third needs
+All ten are found in every mode; data/verification/blind_bugs.csv has them. At the first run nine were: the third needs
 sequences of unlike lengths. With the author's first example, of equal ones, parities stay alike, and there the mistake
 is none.
 """
@@ -101,9 +101,7 @@ OF_UNLIKE = {
         UNLIKE,
     ),
     # K's barrier expects the bytes of a tile of V.
-    "K_EXPECTS_BYTES_OF_V": Blind(
-        Bug("load.cuh", "const auto load_k =", "kKBytes", "kVBytes"), UNLIKE
-    ),
+    "K_EXPECTS_BYTES_OF_V": Blind(Bug("load.cuh", "const auto load_k =", "kKBytes", "kVBytes"), UNLIKE),
 }
 OF_WIDE = {
     # Outputs of one query tile are not waited for.
