@@ -29,7 +29,7 @@ def of_a_tile(polynomial: int) -> dict[str, float]:
     """Cycles of each term for 128 rows by 128 keys: each SM of a B200 has 256 rows, and 64 tiles of keys."""
     profile = published("b200")
     problem = AttentionProblem.parse_shape("1,148,148,256,8192,128", dtype="bfloat16", causal=False).on("cuda")
-    config = Config((("tile_keys", 128), ("polynomial", polynomial), ("dynamic", 0)))
+    config = Config((("tile_keys", 128), ("polynomial", polynomial), ("dynamic", 0), ("cta_group", 1)))
     found: Prediction = predict(profile, problem, by_path(KERNEL), config)
     hz = profile["sm_clock_mhz"].value * 1e6
     return {term.term: term.seconds * hz / (64 * 2) for term in found.terms if term.phase == "tile"}
