@@ -2,7 +2,7 @@
 // 0 * NaN is NaN; and TMA brings zeros only from beyond the whole tensor. So the last tile of V lands on a barrier of
 // its own, and a warp clears what reaches over the end before the tensor cores hear of it.
 #pragma once
-#include "pair.cuh"
+#include "block_pair.cuh"
 #include "ptx/barrier.cuh"
 
 __device__ __forceinline__ void clear(const Launch& launch, const Rooms& at) {

@@ -7,7 +7,7 @@
 //   STAGES            tiles of K and V in flight, both in one ring
 //   POLYNOMIAL        of 32 exponentials, so many are polynomials on the FMA pipes, the others MUFU's
 //   BF16              1 bfloat16, 0 float16
-//   CTA_GROUP         2 where a pair of blocks shares each tile of K and V (pair.cuh)
+//   CTA_GROUP         2 where a pair of blocks shares each tile of K and V (block_pair.cuh)
 //   DYNAMIC           1: blocks take tiles from a counter, else every gridDim.x-th
 //   VARLEN            1: sequences of many lengths, packed one after another
 // and those of features, which launch.cuh names. It is generated, with Launch, the one argument: kernels.launch.source.

@@ -1,8 +1,8 @@
 // The correction warpgroup: it brings outputs in tensor memory to the scale of the next p V, off the way of the softmax,
 // and at last divides them by the sums and hands them to the writer. A thread has a row of each query tile.
 #pragma once
+#include "block_pair.cuh"
 #include "exponentials.cuh"
-#include "pair.cuh"
 #include "store.cuh"
 
 struct Correction {

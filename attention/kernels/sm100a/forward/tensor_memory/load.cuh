@@ -1,6 +1,6 @@
 // The loader: one thread that hands out tiles of rows, and keeps Q and the ring of K and V filled by TMA.
 #pragma once
-#include "pair.cuh"
+#include "block_pair.cuh"
 
 template <class Panels>
 __device__ __forceinline__ void load_rows(unsigned to, const ptx::TensorMap* map, unsigned full, int rows, int row,

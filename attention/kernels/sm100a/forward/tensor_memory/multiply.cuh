@@ -1,7 +1,7 @@
 // The issuer: one warp that multiplies. Products execute in the order of their issue, so that scores may follow p V into
 // the columns where P lay; what other warps did to tensor memory is waited for.
 #pragma once
-#include "pair.cuh"
+#include "block_pair.cuh"
 #include "ptx/tcgen05.cuh"
 
 constexpr ptx::Operand kOperand = kBf16 ? ptx::Operand::bf16 : ptx::Operand::f16;

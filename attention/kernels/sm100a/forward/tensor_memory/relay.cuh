@@ -2,7 +2,7 @@
 // alone, so it tells the issuer when this block's Q and halves of K and V have come, in the order in which they do.
 // K and V arrive some tiles before the issuer wants them, which hides the way.
 #pragma once
-#include "pair.cuh"
+#include "block_pair.cuh"
 
 struct Relay {
   const Rooms& at;

@@ -3,9 +3,9 @@
 // A maximum that has grown by no more than 2^8 stays what it is (online_softmax.cuh): then outputs need no correction,
 // and since p, sum and outputs are all on the old scale, the last division leaves nothing of it.
 #pragma once
+#include "block_pair.cuh"
 #include "exponentials.cuh"
 #include "features.cuh"
-#include "pair.cuh"
 
 struct RowSoftmax {
   const Launch& launch;

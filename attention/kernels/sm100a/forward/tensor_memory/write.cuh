@@ -1,7 +1,7 @@
 // The writer: one warp that takes outputs from shared memory to global memory, whole sectors of eight rows at a time,
 // while the correction warps go on. TMA would write rows past the end of a packed sequence.
 #pragma once
-#include "pair.cuh"
+#include "block_pair.cuh"
 #include "store.cuh"
 
 // 32 columns of the rows from `row` on.
