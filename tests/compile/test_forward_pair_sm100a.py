@@ -1,4 +1,4 @@
-"""What the sm100a forward by pairs becomes: products of both blocks, room for twice as many tiles, and what is legal."""
+"""What the sm100a forward by pairs becomes: products of both blocks, room for twice as many tiles; what is legal."""
 
 from dataclasses import replace
 
@@ -93,7 +93,7 @@ def test_a_pair_is_refused_where_it_shares_little_or_cannot() -> None:
 def test_a_block_of_a_pair_reads_half_of_k_and_v_from_shared_memory() -> None:
     assert VARIANT.tile is not None
     problem = at(LONG, 128)
-    (pair, *_), one = pairs(problem), {}
+    pair = pairs(problem)[0]
     values = dict(pair.values) | {"cta_group": 1}
     one, two = (
         {demand.term: demand.amount for demand in VARIANT.tile(problem, config).demands}

@@ -1,4 +1,4 @@
-"""Mistakes of a pair of blocks, planted in the source of the sm100a forward: each is found, by a report or the oracle."""
+"""Mistakes of a pair of blocks, planted in the sm100a forward kernel: each is found, by a report or the oracle."""
 
 import re
 from functools import cache
