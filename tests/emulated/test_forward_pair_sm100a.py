@@ -3,9 +3,13 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
-from attention.variant import Config
-from microbench.emulator import MODES, Mode
+from attention.kernels.launch.machine import standing_in
+from attention.problem import AttentionProblem
+from attention.variant import Config, by_path
+from attention.verify.emulated import Emulated
+from microbench.emulator import MODES, EmulatedDevice, Mode
 from tests.emulated.forward_case import ForwardCase
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_sm100a import PATH, config_of, run
@@ -53,6 +57,20 @@ FORWARD = Forward(run, Kernel(PATH, pair_of(), MASKED), Kernel(PATH, pair_of(pol
 def test_pairs_share_out_tiles_of_rows(mode: Mode, blocks: int) -> None:
     case = ForwardCase(batch=2, heads_q=2, seq_q=290, seq_kv=70, head_dim=64)
     assert not FORWARD.why_wrong(mode, case, blocks=blocks)
+
+
+def test_the_launcher_gives_pairs_an_even_number_of_sms() -> None:
+    problem = AttentionProblem(2, 2, 1, 600, 70, 64, dtype="bfloat16", device="cuda")
+    rng = torch.Generator().manual_seed(0)
+    query, key, value = (
+        torch.randn(2, heads, length, 64, generator=rng).bfloat16() for heads, length in ((2, 600), (1, 70), (1, 70))
+    )
+    machine = Emulated(EmulatedDevice(), sm_count=5)
+    with standing_in("cpu", machine):
+        out, lse = by_path(PATH).load()(query, key, value, problem, pair_of())
+    scores = query.double() @ key.double().mT / 8
+    assert torch.allclose(lse.double(), scores.logsumexp(-1), atol=1e-5)
+    assert torch.allclose(out.double(), scores.softmax(-1) @ value.double(), atol=2e-2)
 
 
 class TestPair(ForwardTests):
