@@ -118,12 +118,16 @@ class Tile:
 
 @dataclass(frozen=True)
 class CudaBuild:
-    """What NVRTC is asked for, and what a launch of it takes: the .cu of the variant's folder with these defines."""
+    """What NVRTC is asked for, and what a launch of it takes: the .cu of the variant's folder with these defines.
+
+    `cluster` blocks that follow one another run at the same time, as a thread-block cluster.
+    """
 
     kernel: str
     defines: tuple[tuple[str, int | str], ...]
     threads: int
     smem_bytes: int
+    cluster: int = 1
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,8 @@ ROWS, KEYS, TILES = 256, 128, 12  # two query tiles of 128 rows; so many tiles o
 def run(head_dim: int, polynomial: int = 0) -> pipeline.Run:
     """One block over one tile of rows."""
     problem = AttentionProblem(1, 1, 1, ROWS, TILES * KEYS, head_dim, dtype="bfloat16").on("cuda")
-    return pipeline.run(problem, Config((("tile_keys", KEYS), ("polynomial", polynomial), ("dynamic", 0))))
+    config = {"tile_keys": KEYS, "polynomial": polynomial, "dynamic": 0, "cta_group": 1}
+    return pipeline.run(problem, Config(tuple(config.items())))
 
 
 # %% [markdown]

@@ -113,7 +113,7 @@ def _calls(old: Old, image: bytes) -> Iterator[Callable[[], Any]]:
     cell = Cell(old.timing.problem, lengths=old.timing.lengths)
     call = ours(old.variant, old.config).prepare(cell, cells.tensors(cell, "cuda"))
     for each in (old.image, image):
-        function = driver.load(each, old.build.kernel, old.build.smem_bytes)
+        function = driver.load(each, old.build.kernel, old.build.smem_bytes, old.build.cluster)
         with standing_in("cuda", GpuOfOneCubin(torch.cuda.current_device(), function)):
             graph = Graphed(call)
         if not graph.captured:

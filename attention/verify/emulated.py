@@ -40,11 +40,11 @@ class Emulated:
     device: EmulatedDevice
     sm_count: int = 2
 
-    def function(self, folder: Path, build: CudaBuild) -> tuple[EmulatedKernel, int]:
-        """The kernel and its shared memory in bytes. Raises BuildError."""
+    def function(self, folder: Path, build: CudaBuild) -> tuple[EmulatedKernel, CudaBuild]:
+        """The kernel, and what a launch of it takes. Raises BuildError."""
         (source,) = folder.glob("*.cu")
         given: dict[str, Any] = {"kernel": build.kernel, "defines": build.defines, "include": headers_of(folder)}
-        return self.device.load(source.read_text(encoding="utf-8"), source.name, **given), build.smem_bytes
+        return self.device.load(source.read_text(encoding="utf-8"), source.name, **given), build
 
     def tensor_map(self, tensor: torch.Tensor, box: tuple[int, int], swizzle: int) -> bytes:
         element, strides = "bf16" if tensor.dtype == torch.bfloat16 else "f16", list(tensor.stride())
@@ -66,7 +66,7 @@ class Emulated:
 
     def launch(
         self,
-        function: tuple[EmulatedKernel, int],
+        function: tuple[EmulatedKernel, CudaBuild],
         blocks: int,
         threads: int,
         argument: ctypes.Structure,
@@ -74,11 +74,12 @@ class Emulated:
         extras: Extras,
     ) -> None:
         """Raises DeviceError with what the kernel did that it may not."""
-        kernel, smem_bytes = function
+        kernel, build = function
         stored = [tensor.untyped_storage() for tensor in held]
         memory = {each.data_ptr(): each.nbytes() for each in stored} | dict(map(_extent, filter(_there, extras)))
         with self.device.adopting(memory):
-            kernel((blocks,), (threads,), (np.void(bytes(argument)),), shared_mem=smem_bytes)
+            given = (np.void(bytes(argument)),)
+            kernel((blocks,), (threads,), given, shared_mem=build.smem_bytes, cluster=(build.cluster,))
 
 
 def _there(tensor: torch.Tensor | None) -> bool:

@@ -47,8 +47,8 @@ inline void noted_wait(unsigned bar, unsigned parity) { note(1, bar, parity), mb
 inline void noted_arrive(unsigned bar) { note(2, bar, 0), mbarrier_arrive(bar); }
 inline void noted_expect(unsigned bar, unsigned bytes) { note(3, bar, bytes), mbarrier_arrive_expect(bar, bytes); }
 inline void noted_commit(unsigned bar) { note(4, bar, 0), tcgen05_commit(bar); }
-template <class... T> inline void noted_ss(T... t) { note(5, 0, 0), tcgen05_mma_f16_ss(t...); }
-template <class... T> inline void noted_ts(T... t) { note(6, 0, 0), tcgen05_mma_f16_ts(t...); }
+template <int G, class... T> inline void noted_ss(T... t) { note(5, 0, 0), tcgen05_mma_f16_ss<G>(t...); }
+template <int G, class... T> inline void noted_ts(T... t) { note(6, 0, 0), tcgen05_mma_f16_ts<G>(t...); }
 }
 #define mbarrier_init noted_init
 #define mbarrier_wait noted_wait
@@ -97,13 +97,13 @@ class Noting(Emulated):
     sm_count: int = 1
     built: dict[str, Path] = field(default_factory=dict)
 
-    def function(self, folder: Path, build: CudaBuild) -> tuple[EmulatedKernel, int]:
+    def function(self, folder: Path, build: CudaBuild) -> tuple[EmulatedKernel, CudaBuild]:
         (source,) = folder.glob("*.cu")
         named = ", ".join(f"at.{name}" for name in BARRIERS)
         text = SHIM.replace("MOST", str(MOST)) + source.read_text(encoding="utf-8") + READ.replace("NAMED", named)
         given: dict[str, Any] = {"defines": build.defines, "include": headers_of(folder)}
         self.built["library"] = toolchain.build_kernel(text, source.name, build.kernel, *given.values())
-        return self.device.load(text, source.name, kernel=build.kernel, **given), build.smem_bytes
+        return self.device.load(text, source.name, kernel=build.kernel, **given), build
 
 
 @contextmanager

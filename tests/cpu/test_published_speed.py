@@ -40,7 +40,7 @@ def of_a_tile(polynomial: int) -> dict[str, float]:
     """Cycles of each term for 128 rows by 128 keys: each SM of a B200 has 256 rows, and 64 tiles of keys."""
     profile = published("b200")
     problem = AttentionProblem.parse_shape("1,148,148,256,8192,128", dtype="bfloat16", causal=False).on("cuda")
-    config = Config((("tile_keys", 128), ("polynomial", polynomial), ("dynamic", 0)))
+    config = Config((("tile_keys", 128), ("polynomial", polynomial), ("dynamic", 0), ("cta_group", 1)))
     found: Prediction = predict(profile, problem, by_path(KERNEL), config)
     cycles = cycles_of(profile, problem, KERNEL, config, found)
     assert cycles is not None and cycles.waves == pytest.approx(1)

@@ -13,9 +13,10 @@ from tests.emulated.forward_launch import Kernel, bring_features, describe, poin
 PATH = "sm100a/forward/tensor_memory"
 
 
-def config_of(tile_keys: int = 64, *, polynomial: int = 0, dynamic: int = 1) -> Config:
+def config_of(tile_keys: int = 64, *, polynomial: int = 0, dynamic: int = 1, cta_group: int = 1) -> Config:
     """A point of the variant's space."""
-    return Config((("tile_keys", tile_keys), ("polynomial", polynomial), ("dynamic", dynamic)))
+    chosen = {"tile_keys": tile_keys, "polynomial": polynomial, "dynamic": dynamic, "cta_group": cta_group}
+    return Config(tuple(chosen.items()))
 
 
 def run(
@@ -34,11 +35,12 @@ def run(
     point(launch, room, "out")
     launch.slack, launch.counters = 8 / launch.scale_log2, counters.ctypes.data
     element = "bf16" if case.dtype == "bfloat16" else "f16"
-    of_keys, of_values = (shape.tile_keys, shape.key_panel), (shape.tile_keys, shape.value_panel)
+    of_keys, of_values = (shape.held_keys, shape.key_panel), (shape.tile_keys, shape.value_panel)
     for name, box in (("q", (ROWS, shape.key_panel)), ("k", of_keys), ("v", of_values)):
         encoded = TensorMap(room.held[name].array, (1, 1, *box), element, swizzle=2 * box[1]).emulated()
         ctypes.memmove(ctypes.addressof(getattr(launch, name)), encoded.tobytes(), len(encoded.tobytes()))
     kept = bring_features(device, case, kernel.defines, inputs, launch)
-    kernel.load(device)((blocks,), (shape.threads,), (np.void(bytes(launch)),), shared_mem=shape.smem_bytes)
+    given, cluster = (np.void(bytes(launch)),), (shape.cta_group,)
+    kernel.load(device)((blocks,), (shape.threads,), given, shared_mem=shape.smem_bytes, cluster=cluster)
     del kept
     return room.outputs(f"left the counters at {counters}" if counters.any() else "")

@@ -1,8 +1,8 @@
 """A kernel's mbarriers as a graph of roles: what each warp waits for and arrives at, taken from an emulated run.
 
 The run says who does what in which order; here every other order of the same programs is tried. A program's steps are
-waits, arrivals, and what it starts: products, whose commits arrive in the order of their issue, and copies, which
-arrive in any.
+waits, arrivals, and what it starts: products, whose commits arrive in each block in the order of their issue, and
+copies, which arrive in any.
 """
 
 import ctypes
@@ -16,7 +16,11 @@ from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_planted import inlined
 
 MOST = 1 << 20
-TRACED = r"ptx::(mbarrier_init|mbarrier_wait|mbarrier_arrive|mbarrier_arrive_expect|tcgen05_commit)\("
+TRACED = (
+    r"ptx::(mbarrier_init|mbarrier_wait|mbarrier_arrive|mbarrier_arrive_expect|mbarrier_arrive_remote|tcgen05_commit"
+    r"|tcgen05_commit_multicast<2>)\("
+)
+WINDOW = 24  # the bit of a barrier's address from which on it says whose block it lies in
 SHIM = """
 static unsigned events[MOST][4];
 static unsigned count;
@@ -31,7 +35,7 @@ namespace trace {
 inline void note(unsigned kind, unsigned bar, unsigned value) {
   if (kind == 1 && threadIdx.x % 32) return;
   unsigned* to = events[count++];
-  to[0] = threadIdx.x / 32, to[1] = kind, to[2] = bar & 0x3FFFF, to[3] = value;
+  to[0] = blockIdx.x * 32 + threadIdx.x / 32, to[1] = kind, to[2] = bar, to[3] = value;
 }
 inline void mbarrier_init(unsigned bar, unsigned n) { note(0, bar, n); ptx::mbarrier_init(bar, n); }
 inline void mbarrier_wait(unsigned bar, unsigned parity) { note(1, bar, parity); ptx::mbarrier_wait(bar, parity); }
@@ -40,7 +44,14 @@ inline void mbarrier_arrive_expect(unsigned bar, unsigned bytes) {
   note(3, bar, bytes);
   ptx::mbarrier_arrive_expect(bar, bytes);
 }
+inline void mbarrier_arrive_remote(unsigned bar) { note(2, bar, 0); ptx::mbarrier_arrive_remote(bar); }
 inline void tcgen05_commit(unsigned bar) { note(4, bar, 0); ptx::tcgen05_commit(bar); }
+template <int Group>
+void tcgen05_commit_multicast(unsigned bar, unsigned short ranks) {
+  for (unsigned rank = 0; rank < 2; ++rank)
+    if (ranks >> rank & 1) note(4, (bar & (1u << WINDOW) - 1) | rank << WINDOW, 0);
+  ptx::tcgen05_commit_multicast<Group>(bar, ranks);
+}
 }
 """
 WAIT, ARRIVE, LOAD, COMMIT = 1, 2, 3, 4
@@ -60,7 +71,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Graph:
-    """Programs by role, and what each barrier counts; `weight` is how many warps a role stands for."""
+    """Programs by role, of a block or a pair, and what each barrier counts; `weights`: warps that a role stands for."""
 
     programs: tuple[tuple[Step, ...], ...]
     weights: tuple[int, ...]
@@ -81,7 +92,7 @@ def traced(kernel: Kernel, file: str) -> Kernel:
     """The kernel, which writes down what it does to mbarriers."""
     text = re.sub(TRACED, r"trace::\1(", inlined(file, kernel.include))
     shim = '#include "ptx/mbarrier.cuh"\n#include "ptx/tcgen05.cuh"\n' + SHIM.replace("MOST", str(MOST))
-    return replace(kernel, source=shim + text)
+    return replace(kernel, source=shim.replace("WINDOW", str(WINDOW)) + text)
 
 
 def graph_of(kernel: Kernel, *, apart: bool = False) -> Graph:
@@ -102,6 +113,29 @@ def graph_of(kernel: Kernel, *, apart: bool = False) -> Graph:
     for program in programs.values():
         roles[tuple(program)] = roles.get(tuple(program), 0) + 1
     return Graph(tuple(roles), tuple(roles.values()), counts)
+
+
+def between_blocks(graph: Graph) -> Graph:
+    """What is left of a pair's graph without barriers that nobody uses from the other block.
+
+    It allows more orders than the whole, which other barriers restrict: what holds in all of these holds there.
+    """
+    homes = [next(step.bar >> WINDOW for step in program if step.kind == WAIT) for program in graph.programs]
+    offsets = {
+        _offset(step)
+        for program, home in zip(graph.programs, homes, strict=True)
+        for step in program
+        if step.bar >> WINDOW != home
+    }
+    left = [tuple(step for step in program if _offset(step) in offsets) for program in graph.programs]
+    used = {step.bar for program in left for step in program}
+    roles = [(program, weight) for program, weight in zip(left, graph.weights, strict=True) if program]
+    counts = {bar: count for bar, count in graph.counts.items() if bar in used}
+    return Graph(tuple(program for program, _ in roles), tuple(weight for _, weight in roles), counts)
+
+
+def _offset(step: Step) -> int:
+    return step.bar & ((1 << WINDOW) - 1)
 
 
 class Stuck(AssertionError):
@@ -192,8 +226,9 @@ def _moves(
             else:
                 yield then, commits, tuple(sorted((*copies, step.bar))), arrived
             return
-    if commits:
-        yield at, commits[1:], copies, with_arrival(commits[0], 1)
+    firsts = {bar >> WINDOW: i for i, bar in reversed(list(enumerate(commits)))}  # of each block, where it stands
+    for i in firsts.values():
+        yield at, (*commits[:i], *commits[i + 1 :]), copies, with_arrival(commits[i], 1)
     for i, bar in enumerate(copies):
         yield at, commits, (*copies[:i], *copies[i + 1 :]), with_arrival(bar, 1)
     for role, program in enumerate(graph.programs):

@@ -17,7 +17,8 @@ assert B200 is not None
 
 def run(head_dim: int, polynomial: int = 0) -> pipeline.Run:
     problem = AttentionProblem(1, 1, 1, 256, TILES * 128, head_dim, dtype="bfloat16").on("cuda")
-    return pipeline.run(problem, Config((("tile_keys", 128), ("polynomial", polynomial), ("dynamic", 0))))
+    config = {"tile_keys": 128, "polynomial": polynomial, "dynamic": 0, "cta_group": 1}
+    return pipeline.run(problem, Config(tuple(config.items())))
 
 
 def test_the_run_holds_every_product_and_every_arrival_that_its_barriers_count() -> None:

@@ -102,12 +102,12 @@ FROM_THE_ISA = {
     "an arrival where a commit belongs": Bug(
         "multiply.cuh",
         "void multiply_scores",
-        "ptx::tcgen05_commit(at.s_full + 8 * scores.stage());",
+        "commit(at.s_full + 8 * scores.stage());",
         "ptx::mbarrier_arrive(at.s_full + 8 * scores.stage());",
         RACE,
     ),
     "V is described as K-major": Bug(
-        "multiply.cuh", "tcgen05_mma_f16_ts(", "kInstruction", "kInstruction & ~(1u << 16)", f"{RACE}|{WRONG}"
+        "multiply.cuh", "tcgen05_mma_f16_ts<kGroup>(", "kInstruction", "kInstruction & ~(1u << 16)", f"{RACE}|{WRONG}"
     ),
     "groups of eight keys lie twice as far apart": Bug(
         "multiply.cuh", "kKeys * kSpan, ", "8 * kSpan", "16 * kSpan", f"{RACE}|{WRONG}"
@@ -118,14 +118,14 @@ FROM_THE_ISA = {
     "the block allocates half of the columns it uses": Bug(
         "forward_sm100a.cu",
         "",
-        "ptx::tcgen05_alloc(at.tensor_memory, kColumns);",
-        "ptx::tcgen05_alloc(at.tensor_memory, kColumns / 2);",
+        "ptx::tcgen05_alloc<kGroup>(at.tensor_memory, kColumns);",
+        "ptx::tcgen05_alloc<kGroup>(at.tensor_memory, kColumns / 2);",
         "out of bounds: tcgen05",
     ),
     "columns are never given back": Bug(
         "forward_sm100a.cu",
-        "__syncthreads();\n  if",
-        "if (warp_number() == kIssuer) ptx::tcgen05_dealloc(ptx::load_shared(at.tensor_memory), kColumns);",
+        "  meet();\n  if",
+        "if (warp_number() == kIssuer) ptx::tcgen05_dealloc<kGroup>(ptx::load_shared(at.tensor_memory), kColumns);",
         says="without tcgen05.dealloc",
     ),
     "cleared rows are not fenced for the async proxy": Bug(
@@ -145,7 +145,7 @@ FROM_THE_ISA = {
         "softmax.cuh", "void load_scores", "turn.parity()", "turn.parity() ^ 1", f"{RACE}|{LOST}"
     ),
     "ready counts the softmax alone": Bug(
-        "forward_sm100a.cu", "", "init(at.ready, 2, 4 + 4);", "init(at.ready, 2, 4);", f"{RACE}|{LOST}"
+        "forward_sm100a.cu", "", "init(at.ready, 2, kGroup * (4 + 4));", "init(at.ready, 2, 4);", f"{RACE}|{LOST}"
     ),
 }
 BUGS = PIPELINE | FROM_THE_ISA

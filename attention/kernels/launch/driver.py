@@ -36,11 +36,12 @@ def check(result: tuple[Any, ...], doing: str) -> Any:
 
 @dataclass(frozen=True)
 class Function:
-    """A loaded kernel: its handle, and the module that must outlive it."""
+    """A loaded kernel: its handle, the module that must outlive it, and how many blocks make a cluster."""
 
     handle: int
     module: Any
     smem_bytes: int
+    cluster: int = 1
 
 
 def make_current() -> None:
@@ -55,7 +56,7 @@ def make_current() -> None:
     )
 
 
-def load(image: bytes, kernel: str, smem_bytes: int) -> Function:
+def load(image: bytes, kernel: str, smem_bytes: int, cluster: int = 1) -> Function:
     """Load a cubin into the current device's context, allowing `smem_bytes` of dynamic shared memory."""
     driver = bindings()
     make_current()
@@ -63,7 +64,7 @@ def load(image: bytes, kernel: str, smem_bytes: int) -> Function:
     function = check(driver.cuModuleGetFunction(module, kernel.encode()), f"find {kernel}")
     attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     check(driver.cuFuncSetAttribute(function, attribute, smem_bytes), f"give {kernel} {smem_bytes} bytes of memory")
-    return Function(int(function), module, smem_bytes)
+    return Function(int(function), module, smem_bytes, cluster)
 
 
 def current_stream(index: int) -> int:
@@ -109,6 +110,9 @@ def zeroed(size: int) -> int:
 def launch(function: Function, blocks: int, threads: int, stream: int, arguments: int) -> None:
     """Launch `blocks` of `threads` on `stream`; `arguments` is the address of an array of pointers to arguments."""
     driver = bindings()
+    if function.cluster > 1:
+        _launch_clusters(function, blocks, threads, stream, arguments)
+        return
     call = (function.handle, blocks, 1, 1, threads, 1, 1, function.smem_bytes, stream, arguments, 0)
     status = driver.cuLaunchKernel(*call)[0]
     if int(status) == 0:
@@ -117,3 +121,20 @@ def launch(function: Function, blocks: int, threads: int, stream: int, arguments
         make_current()
         status = driver.cuLaunchKernel(*call)[0]
     check((status,), "launch an attention kernel")
+
+
+def _launch_clusters(function: Function, blocks: int, threads: int, stream: int, arguments: int) -> None:
+    """The driver's extensible call, the only one that is told of clusters."""
+    driver = bindings()
+    dimension = driver.CUlaunchAttribute()
+    dimension.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    sides = dimension.value.clusterDim
+    sides.x, sides.y, sides.z = function.cluster, 1, 1
+    config = driver.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = blocks, 1, 1
+    config.blockDimX, config.blockDimY, config.blockDimZ = threads, 1, 1
+    config.sharedMemBytes, config.hStream = function.smem_bytes, driver.CUstream(stream)
+    config.attrs, config.numAttrs = [dimension], 1
+    make_current()
+    found = driver.cuLaunchKernelEx(config, driver.CUfunction(function.handle), arguments, 0)
+    check(found, f"launch an attention kernel in clusters of {function.cluster}")

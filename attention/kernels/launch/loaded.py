@@ -45,4 +45,4 @@ def _function(index: int, folder: Path, build: CudaBuild) -> Function:
     with waiting.said(folder, build, arch):
         cubin = cubin_of(folder, build, arch)
     with torch.cuda.device(index):
-        return driver.load(cubin.image, build.kernel, build.smem_bytes)
+        return driver.load(cubin.image, build.kernel, build.smem_bytes, build.cluster)

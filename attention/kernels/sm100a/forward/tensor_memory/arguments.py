@@ -40,13 +40,17 @@ Launch = structure(FIELDS)
 
 @dataclass(frozen=True)
 class Shape:
-    """One compiled kernel's tile: head and value dim as held, keys of a tile, of 32 exponentials the polynomials."""
+    """One compiled kernel's tile: head and value dim as held, keys of a tile, of 32 exponentials the polynomials.
+
+    `cta_group` blocks share each tile of K and V: a tile of rows is what they do together.
+    """
 
     head_dim: int
     value_dim: int
     tile_keys: int
     polynomial: int
     dynamic: bool
+    cta_group: int
 
     @property
     def query_tiles(self) -> int:
@@ -54,9 +58,24 @@ class Shape:
         return 2 if 2 * (SCORE_COLUMNS + self.value_dim) <= COLUMNS else 1
 
     @property
+    def block_rows(self) -> int:
+        """Query rows that one block has of a tile."""
+        return ROWS * self.query_tiles
+
+    @property
     def tile_rows(self) -> int:
         """Query rows of one tile."""
-        return ROWS * self.query_tiles
+        return self.cta_group * self.block_rows
+
+    @property
+    def held_keys(self) -> int:
+        """Rows of K that one block holds of a tile."""
+        return self.tile_keys // self.cta_group
+
+    @property
+    def held_values(self) -> int:
+        """Columns of V that one block holds."""
+        return self.value_dim // self.cta_group
 
     @property
     def key_panel(self) -> int:
@@ -66,7 +85,7 @@ class Shape:
     @property
     def value_panel(self) -> int:
         """Columns of one panel of V."""
-        return panel_width(self.value_dim)
+        return panel_width(self.held_values)
 
     @property
     def threads(self) -> int:
@@ -84,8 +103,9 @@ class Shape:
         return self._bytes(self.stages)
 
     def _bytes(self, stages: int) -> int:
-        elements = self.tile_rows * self.head_dim + stages * self.tile_keys * max(self.head_dim, self.value_dim)
-        words = 2 * ROWS + 2 * self.tile_rows
+        stage = max(self.held_keys * self.head_dim, self.tile_keys * self.held_values)
+        elements = self.block_rows * self.head_dim + stages * stage
+        words = 2 * ROWS + 2 * self.block_rows
         barriers = 5 * self.query_tiles + 3 * stages + 7 * 2
         return 2 * elements + 2 * PIECE_BYTES + 4 * words + 2 * 16 + 8 * barriers + 8
 
@@ -102,7 +122,14 @@ def panel_width(width: int) -> int:
 
 @cache
 def _shape(head_dim: int, value_dim: int, config: Config) -> Shape:
-    return Shape(head_dim, value_dim, config["tile_keys"], config["polynomial"], bool(config["dynamic"]))
+    return Shape(
+        *(head_dim, value_dim, config["tile_keys"], config["polynomial"]), bool(config["dynamic"]), config["cta_group"]
+    )
+
+
+def pair_defines(shape: Shape) -> tuple[tuple[str, int], ...]:
+    """CTA_GROUP of a pair: other builds have no such word, and keep their machine code."""
+    return () if shape.cta_group == 1 else (("CTA_GROUP", shape.cta_group),)
 
 
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
@@ -115,8 +142,9 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         ("QUERY_TILES", shape.query_tiles),
         ("STAGES", shape.stages),
         ("POLYNOMIAL", shape.polynomial),
+        *pair_defines(shape),
         ("DYNAMIC", int(shape.dynamic)),
         *feature_defines(problem),
         *schedule_defines(problem),
     )
-    return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)
+    return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes, shape.cta_group)

@@ -2,8 +2,8 @@
 // 0 * NaN is NaN; and TMA brings zeros only from beyond the whole tensor. So the last tile of V lands on a barrier of
 // its own, and a warp clears what reaches over the end before the tensor cores hear of it.
 #pragma once
+#include "block_pair.cuh"
 #include "ptx/barrier.cuh"
-#include "turns.cuh"
 
 __device__ __forceinline__ void clear(const Launch& launch, const Rooms& at) {
   constexpr int kSpan = ValuePanels::kSpan;
@@ -14,7 +14,7 @@ __device__ __forceinline__ void clear(const Launch& launch, const Rooms& at) {
   while (true) {
     const ptx::vec4 tile_at = receive(at, slot, lane);
     if (tile_at.x == kNoTile) break;
-    const Work work = work_of(launch, tile_at);
+    const Work work = own_work(launch, tile_at);
     if (work.sees_nothing()) continue;
     const int tiles = tiles_of(work);
     const Ring<kStages> v{ring.count + min(kTilesAhead, tiles)};

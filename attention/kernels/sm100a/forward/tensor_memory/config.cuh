@@ -7,6 +7,7 @@
 //   STAGES            tiles of K and V in flight, both in one ring
 //   POLYNOMIAL        of 32 exponentials, so many are polynomials on the FMA pipes, the others MUFU's
 //   BF16              1 bfloat16, 0 float16
+//   CTA_GROUP         2 where a pair of blocks shares each tile of K and V (block_pair.cuh)
 //   DYNAMIC           1: blocks take tiles from a counter, else every gridDim.x-th
 //   VARLEN            1: sequences of many lengths, packed one after another
 // and those of features, which launch.cuh names. It is generated, with Launch, the one argument: kernels.launch.source.
@@ -22,13 +23,18 @@
 #ifndef VALUE_DIM
 #define VALUE_DIM HEAD_DIM
 #endif
+#ifndef CTA_GROUP
+#define CTA_GROUP 1
+#endif
 
 constexpr int kHeadDim = HEAD_DIM, kValueDim = VALUE_DIM, kKeys = TILE_KEYS, kQueryTiles = QUERY_TILES,
               kStages = STAGES;
 constexpr int kPolynomial = POLYNOMIAL;
 constexpr bool kBf16 = BF16, kDynamic = DYNAMIC, kVarlen = VARLEN;
 
-constexpr int kRows = 128, kTileRows = kRows * kQueryTiles;
+// A tile of rows is a block's, or that of both blocks of a pair: they must see the same keys.
+constexpr int kGroup = CTA_GROUP;
+constexpr int kRows = 128, kBlockRows = kRows * kQueryTiles, kTileRows = kBlockRows * kGroup;
 constexpr unsigned kColumns = 512, kScoreColumns = 128, kOutputs = 2 * kScoreColumns;
 
 // A softmax warpgroup for each query tile, one that corrects outputs, and four warps with a role each.
@@ -40,9 +46,11 @@ template <int Dim>
 struct Panels {
   static constexpr int kSpan = Dim % 64 ? 64 : 128, kWidth = kSpan / 2, kCount = Dim / kWidth;
 };
+// What a block holds of B: all columns, or its half: keys of K, and columns of V.
+constexpr int kHeldKeys = kKeys / kGroup, kHeldValues = kValueDim / kGroup;
 using KeyPanels = Panels<kHeadDim>;
-using ValuePanels = Panels<kValueDim>;
-constexpr int kQBytes = kRows * kHeadDim * 2, kKBytes = kKeys * kHeadDim * 2, kVBytes = kKeys * kValueDim * 2;
+using ValuePanels = Panels<kHeldValues>;
+constexpr int kQBytes = kRows * kHeadDim * 2, kKBytes = kHeldKeys * kHeadDim * 2, kVBytes = kKeys * kHeldValues * 2;
 constexpr int kStageBytes = kKBytes > kVBytes ? kKBytes : kVBytes;
 
 // Columns of out. A value dim that is unlike the head dim is held as it is, and no field of the launch.
@@ -58,11 +66,12 @@ constexpr int kPieceColumns = 32, kPiecePitch = 2 * kPieceColumns + 16, kPieceBy
 constexpr int kSoftmaxRegisters = kQueryTiles == 2 ? 192 : 232, kCorrectionRegisters = kQueryTiles == 2 ? 64 : 120;
 constexpr int kOtherRegisters = kQueryTiles == 2 ? 64 : 80;
 
-static_assert(kHeadDim % 32 == 0 && kValueDim % 32 == 0 && (kKeys == 64 || kKeys == 128) &&
+static_assert(kHeadDim % 32 == 0 && kHeldValues % 32 == 0 && (kKeys == 64 || kKeys == 128) &&
               (kQueryTiles == 1 || kQueryTiles == 2));
+static_assert(kGroup == 1 || (kGroup == 2 && !kDynamic), "the blocks of a pair take the same tiles, by their number");
 static_assert(kOutputs + kQueryTiles * kValueDim <= kColumns, "scores and outputs fit tensor memory");
 
-// Where everything lies in shared memory. Barriers, with who arrives:
+// Where everything lies in shared memory. Barriers, with who arrives, of a block by itself:
 //   q_full, kv_full      the loader's bytes            q_empty, kv_empty    the tensor cores, done with it
 //   kv_raw               the loader's bytes, of a last tile of V that is to be cleared first
 //   s_full               the tensor cores: scores of a turn stand in tensor memory

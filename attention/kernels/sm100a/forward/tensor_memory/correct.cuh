@@ -1,6 +1,7 @@
 // The correction warpgroup: it brings outputs in tensor memory to the scale of the next p V, off the way of the softmax,
 // and at last divides them by the sums and hands them to the writer. A thread has a row of each query tile.
 #pragma once
+#include "block_pair.cuh"
 #include "exponentials.cuh"
 #include "store.cuh"
 
@@ -42,7 +43,7 @@ struct Correction {
       if (__any_sync(~0u, factor != 1.f)) rescale_outputs(query_tile, factor);
     }
     ptx::tcgen05_fence_before();
-    arrive_together(at.ready + 8 * turn.stage());
+    arrive_at_issuer(at.ready + 8 * turn.stage());
   }
 
   __device__ __forceinline__ void put_piece(unsigned from, float inverse) {
@@ -90,7 +91,7 @@ struct Correction {
 
   // A tile of rows that sees no key at all.
   __device__ __forceinline__ void write_nothing(const Work& work) const {
-    for (int row = work.row + thread; row < min(work.queries, work.row + kTileRows); row += kRows) {
+    for (int row = work.row + thread; row < min(work.queries, work.row + kBlockRows); row += kRows) {
       const unsigned long long out = row_address(launch, work, row);
       for (int column = 0; column < out_columns(launch); column += 8) ptx::store4(out + 2 * column, {0, 0, 0, 0});
       *lse_of(launch, work, row) = finish(0.f, 0.f, kLogit ? logit(launch, work) : 0.f).lse;
@@ -105,7 +106,7 @@ __device__ __forceinline__ void correct(const Launch& launch, const Rooms& at, u
   while (true) {
     const ptx::vec4 tile_at = receive(at, slot, threadIdx.x % 32);
     if (tile_at.x == kNoTile) break;
-    const Work work = work_of(launch, tile_at);
+    const Work work = own_work(launch, tile_at);
     if (work.sees_nothing())
       self.write_nothing(work);
     else

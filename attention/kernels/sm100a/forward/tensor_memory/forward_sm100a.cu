@@ -1,12 +1,14 @@
 // Attention forward for sm100a and sm103a: scores, P and outputs live in tensor memory, and every role has its warps.
 // One loads by TMA, one multiplies by tcgen05.mma, a warpgroup for each tile of 128 query rows computes the softmax, one
 // corrects outputs, one warp writes them. Blocks are persistent: while a tile of rows is finished, the products of the
-// next one have begun. Of packed sequences, one more warp clears V behind their ends.
+// next one have begun. Of packed sequences, one more warp clears V behind their ends. Two blocks of a cluster may work
+// as a pair, which shares each tile of K and V.
 #include "clear.cuh"
 #include "correct.cuh"
 #include "load.cuh"
 #include "multiply.cuh"
 #include "ptx/setmaxnreg.cuh"
+#include "relay.cuh"
 #include "softmax.cuh"
 #include "write.cuh"
 
@@ -15,14 +17,14 @@ __device__ __forceinline__ void init(unsigned bars, int count, unsigned arrivals
 }
 
 __device__ __forceinline__ void init_barriers(const Rooms& at) {
-  init(at.q_full, kQueryTiles, 1);
+  init(at.q_full, kQueryTiles, 1 + relays());
   init(at.q_empty, kQueryTiles, 1);
-  init(at.kv_full, kStages, 1);
+  init(at.kv_full, kStages, 1 + relays());
   init(at.kv_empty, kStages, 1);
   if (kVarlen) init(at.kv_raw, kStages, 1);
   init(at.s_full, 2, 1);
   init(at.factor_full, 2, 4);
-  init(at.ready, 2, 4 + 4);
+  init(at.ready, 2, kGroup * (4 + 4));
   init(at.o_full, kQueryTiles, 1);
   init(at.sum_full, kQueryTiles, 4);
   init(at.sum_empty, kQueryTiles, 4);
@@ -43,10 +45,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   const int first = warp_number();
   if (first == kLoader && ptx::elect_one()) init_barriers(at);
   if (first == kIssuer) {
-    ptx::tcgen05_alloc(at.tensor_memory, kColumns);
-    ptx::tcgen05_relinquish();
+    ptx::tcgen05_alloc<kGroup>(at.tensor_memory, kColumns);
+    ptx::tcgen05_relinquish<kGroup>();
   }
-  __syncthreads();
+  meet();
   const unsigned memory = ptx::load_shared(at.tensor_memory);
 
   const int warp = warp_number();
@@ -59,7 +61,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   } else {
     ptx::setmaxnreg_decrease<kOtherRegisters>();
     if (warp == kIssuer) {
-      multiply(launch, at, memory);
+      if (issues())
+        multiply(launch, at, memory);
+      else
+        relay(launch, at);
     } else if (warp == kLoader) {
       if (ptx::elect_one()) load(launch, at);
       __syncwarp();
@@ -69,6 +74,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       clear(launch, at);
     }
   }
-  __syncthreads();
-  if (warp_number() == kIssuer) ptx::tcgen05_dealloc(ptx::load_shared(at.tensor_memory), kColumns);
+  meet();
+  if (warp_number() == kIssuer) ptx::tcgen05_dealloc<kGroup>(ptx::load_shared(at.tensor_memory), kColumns);
 }

@@ -1,4 +1,4 @@
-"""The launch: tensor maps to the kernel, and blocks that stay, at most one an SM."""
+"""The launch: tensor maps to the kernel, and blocks that stay, at most one an SM, by themselves or in pairs."""
 
 import ctypes
 import math
@@ -16,7 +16,7 @@ SLACK_LOG2 = 8.0
 
 
 def _deal(launch: Any, machine: Machine, shape: Shape) -> int:
-    launch.blocks = min(machine.sm_count, launch.tiles)
+    launch.blocks = shape.cta_group * min(machine.sm_count // shape.cta_group, launch.tiles)
     launch.slack = SLACK_LOG2 / launch.scale_log2 if launch.scale_log2 > 0 else math.inf
     return int(launch.blocks)
 
@@ -26,7 +26,7 @@ def _point(
 ) -> None:
     boxes = (
         (query, ROWS, shape.key_panel),
-        (key, shape.tile_keys, shape.key_panel),
+        (key, shape.held_keys, shape.key_panel),
         (value, shape.tile_keys, shape.value_panel),
     )
     maps = b"".join(machine.tensor_map(tensor, (rows, width), 2 * width) for tensor, rows, width in boxes)

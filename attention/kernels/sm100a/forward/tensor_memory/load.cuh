@@ -1,38 +1,44 @@
 // The loader: one thread that hands out tiles of rows, and keeps Q and the ring of K and V filled by TMA.
 #pragma once
-#include "turns.cuh"
+#include "block_pair.cuh"
 
 template <class Panels>
 __device__ __forceinline__ void load_rows(unsigned to, const ptx::TensorMap* map, unsigned full, int rows, int row,
-                                          int head, int plane) {
+                                          int column, int head, int plane) {
 #pragma unroll
   for (int panel = 0; panel < Panels::kCount; ++panel)
-    ptx::tensor_load(to + panel * rows * Panels::kSpan, map, full, panel * Panels::kWidth, row, head, plane);
+    ptx::tensor_load(to + panel * rows * Panels::kSpan, map, full, column + panel * Panels::kWidth, row, head, plane);
 }
 
 __device__ __forceinline__ void load(const Launch& launch, const Rooms& at) {
   Ring<kStages> ring;
   Ring<1> q;
   Slot slot;
-  int next = blockIdx.x;
+  int next = blockIdx.x / kGroup;
   while (true) {
     const ptx::vec4 tile_at = divided(launch, next);
     publish(at, slot, tile_at);
     if (tile_at.x == kNoTile) break;
-    next = kDynamic ? take_tile(launch) : next + gridDim.x;
-    const Work work = work_of(launch, tile_at);
+    next = kDynamic ? take_tile(launch) : next + gridDim.x / kGroup;
+    const Work work = own_work(launch, tile_at);
     if (work.sees_nothing()) continue;
     const int tiles = tiles_of(work), head = work.head / launch.heads_per_kv;
     // Tiles of keys are counted from the last one down. `full` is where the bytes are counted.
-    const auto load_keys = [&](auto panels, int bytes, const ptx::TensorMap* map, unsigned full, int tile) {
+    const auto load_keys = [&](auto panels, int rows, const ptx::TensorMap* map, unsigned full, int tile, int row,
+                               int column) {
+      const int bytes = panels.kCount * rows * panels.kSpan;
       ptx::mbarrier_wait(at.kv_empty + 8 * ring.stage(), ring.parity() ^ 1);
       ptx::mbarrier_arrive_expect(full + 8 * ring.stage(), bytes);
-      load_rows<decltype(panels)>(at.kv + ring.stage() * kStageBytes, map, full + 8 * ring.stage(), kKeys,
-                                  work.key_start + (work.last - 1 - tile) * kKeys, head, work.plane);
+      load_rows<decltype(panels)>(at.kv + ring.stage() * kStageBytes, map, full + 8 * ring.stage(), rows,
+                                  work.key_start + (work.last - 1 - tile) * kKeys + row, column, head, work.plane);
       ring.advance();
     };
-    const auto load_k = [&](int tile) { load_keys(KeyPanels{}, kKBytes, &launch.k, at.kv_full, tile); };
-    const auto load_v = [&](unsigned full, int tile) { load_keys(ValuePanels{}, kVBytes, &launch.v, full, tile); };
+    const auto load_k = [&](int tile) {
+      load_keys(KeyPanels{}, kHeldKeys, &launch.k, at.kv_full, tile, block_of_pair() * kHeldKeys, 0);
+    };
+    const auto load_v = [&](unsigned full, int tile) {
+      load_keys(ValuePanels{}, kKeys, &launch.v, full, tile, 0, block_of_pair() * kHeldValues);
+    };
     for (int tile = 0; tile < min(kTilesAhead, tiles); ++tile) {
       load_k(tile);
       if (tile > 0) continue;
@@ -42,7 +48,7 @@ __device__ __forceinline__ void load(const Launch& launch, const Rooms& at) {
         ptx::mbarrier_wait(at.q_empty + 8 * each, q.parity() ^ 1);
         ptx::mbarrier_arrive_expect(full, kQBytes);
         load_rows<KeyPanels>(at.q + each * kQBytes, &launch.q, full, kRows, work.query_start + work.row + each * kRows,
-                             work.head, work.plane);
+                             0, work.head, work.plane);
       }
       q.advance();
     }

@@ -1,8 +1,8 @@
 // The issuer: one warp that multiplies. Products execute in the order of their issue, so that scores may follow p V into
 // the columns where P lay; what other warps did to tensor memory is waited for.
 #pragma once
+#include "block_pair.cuh"
 #include "ptx/tcgen05.cuh"
-#include "turns.cuh"
 
 constexpr ptx::Operand kOperand = kBf16 ? ptx::Operand::bf16 : ptx::Operand::f16;
 
@@ -24,7 +24,7 @@ struct Issuer {
 
   // S = Q K^T of a tile of keys, counted from the last one down.
   __device__ __forceinline__ void multiply_scores(int query_tile, int tile, int tiles) {
-    constexpr unsigned kInstruction = ptx::tcgen05_instruction(kOperand, kOperand, kRows, kKeys);
+    constexpr unsigned kInstruction = ptx::tcgen05_instruction(kOperand, kOperand, kGroup * kRows, kKeys);
     if (query_tile == 0) k = receive_keys();
     if (tile == 0) ptx::mbarrier_wait(at.q_full + 8 * query_tile, q.parity());
     if (ptx::elect_one()) {
@@ -35,12 +35,12 @@ struct Issuer {
 #pragma unroll
       for (int i = 0; i < kHeadDim / 16; ++i) {
         const int panel = i * 16 / kWidth, within = i * 16 % kWidth * 2;
-        ptx::tcgen05_mma_f16_ss(to, q_tile + ((panel * kRows * kSpan + within) >> 4),
-                                k_tile + ((panel * kKeys * kSpan + within) >> 4), kInstruction, i > 0);
+        ptx::tcgen05_mma_f16_ss<kGroup>(to, q_tile + ((panel * kRows * kSpan + within) >> 4),
+                                        k_tile + ((panel * kHeldKeys * kSpan + within) >> 4), kInstruction, i > 0);
       }
-      if (query_tile == kQueryTiles - 1) ptx::tcgen05_commit(at.kv_empty + 8 * k.stage());
-      if (tile == tiles - 1) ptx::tcgen05_commit(at.q_empty + 8 * query_tile);
-      ptx::tcgen05_commit(at.s_full + 8 * scores.stage());
+      if (query_tile == kQueryTiles - 1) commit(at.kv_empty + 8 * k.stage());
+      if (tile == tiles - 1) commit(at.q_empty + 8 * query_tile);
+      commit(at.s_full + 8 * scores.stage());
     }
     scores.advance();
   }
@@ -48,7 +48,7 @@ struct Issuer {
   // O += P V. V lies as keys x value dim: B is MN-major, 16 keys are two groups of eight rows.
   __device__ __forceinline__ void multiply_values(int query_tile, int tile) {
     constexpr unsigned kInstruction =
-        ptx::tcgen05_instruction(kOperand, kOperand, kRows, kValueDim, ptx::Major::K, ptx::Major::MN);
+        ptx::tcgen05_instruction(kOperand, kOperand, kGroup * kRows, kValueDim, ptx::Major::K, ptx::Major::MN);
     if (query_tile == 0) v = receive_keys();
     ptx::mbarrier_wait(at.ready + 8 * values.stage(), values.parity());
     ptx::tcgen05_fence_after();
@@ -59,9 +59,9 @@ struct Issuer {
           ptx::tcgen05_matrix(at.kv + v.stage() * kStageBytes, kKeys * kSpan, 8 * kSpan, kSpan);
 #pragma unroll
       for (int i = 0; i < kKeys / 16; ++i)
-        ptx::tcgen05_mma_f16_ts(to, p + 8 * i, v_tile + (i * 16 * kSpan >> 4), kInstruction, tile > 0 || i > 0);
-      if (query_tile == kQueryTiles - 1) ptx::tcgen05_commit(at.kv_empty + 8 * v.stage());
-      ptx::tcgen05_commit(at.o_full + 8 * query_tile);
+        ptx::tcgen05_mma_f16_ts<kGroup>(to, p + 8 * i, v_tile + (i * 16 * kSpan >> 4), kInstruction, tile > 0 || i > 0);
+      if (query_tile == kQueryTiles - 1) commit(at.kv_empty + 8 * v.stage());
+      commit(at.o_full + 8 * query_tile);
     }
     values.advance();
   }
@@ -87,7 +87,7 @@ __device__ __forceinline__ void multiply(const Launch& launch, const Rooms& at, 
   while (true) {
     const ptx::vec4 tile_at = receive(at, slot, threadIdx.x % 32);
     if (tile_at.x == kNoTile) break;
-    const Work work = work_of(launch, tile_at);
+    const Work work = own_work(launch, tile_at);
     if (!work.sees_nothing()) self.run(tiles_of(work));
   }
 }

@@ -3,6 +3,7 @@
 // A maximum that has grown by no more than 2^8 stays what it is (online_softmax.cuh): then outputs need no correction,
 // and since p, sum and outputs are all on the old scale, the last division leaves nothing of it.
 #pragma once
+#include "block_pair.cuh"
 #include "exponentials.cuh"
 #include "features.cuh"
 
@@ -58,7 +59,7 @@ struct RowSoftmax {
     }
     ptx::tcgen05_wait_st();
     ptx::tcgen05_fence_before();
-    arrive_together(at.ready + 8 * turn.stage());
+    arrive_at_issuer(at.ready + 8 * turn.stage());
     turn.count += kQueryTiles;
   }
 
@@ -86,7 +87,7 @@ __device__ __forceinline__ void soften(const Launch& launch, const Rooms& at, un
   while (true) {
     const ptx::vec4 tile_at = receive(at, slot, threadIdx.x % 32);
     if (tile_at.x == kNoTile) break;
-    const Work work = work_of(launch, tile_at);
+    const Work work = own_work(launch, tile_at);
     if (!work.sees_nothing()) self.run(work);
   }
 }

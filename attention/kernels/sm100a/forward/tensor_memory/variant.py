@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses_but_value_dims, too_large
-from attention.kernels.sm100a.forward.tensor_memory.arguments import SCORE_COLUMNS, build_of, shape_of
+from attention.kernels.sm100a.forward.tensor_memory.arguments import SCORE_COLUMNS, Shape, build_of, shape_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.machine.arch import Arch
@@ -15,11 +15,13 @@ AMPLE_STAGES = 4  # the two that are worked on, and the next two
 
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
-    """Shared memory of the block, polynomials where MUFU keeps up, and small tiles that need not be."""
+    """Shared memory of the block, pairs that share little, needless polynomials, and small tiles that need not be."""
     shape = shape_of(problem, config)
     assert arch.limits is not None
     if too_much := too_large(shape.smem_bytes, arch):
         return too_much
+    if shape.cta_group == 2 and (why := _why_no_pair(problem, shape)):
+        return why
     if shape.polynomial and arch.limits.mufu_lanes >= AMPLE_MUFU:
         return f"has no use for polynomials beside {arch.limits.mufu_lanes} exponentials a clock"
     if shape.polynomial > 4 and problem.mask == "bool":
@@ -32,11 +34,29 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     return None
 
 
+def _why_no_pair(problem: AttentionProblem, shape: Shape) -> str | None:
+    """A pair halves K and V for both blocks; what it costs is that they go over the same keys at the same time."""
+    if shape.dynamic:
+        return "hands a pair of blocks their tiles by number, and has no counter that both of them ask"
+    if shape.held_values % VALUE_STEP:
+        return f"cuts the columns of V in halves of {VALUE_STEP}, which {shape.value_dim} columns are not"
+    if not problem.edges.open:
+        return "has both blocks of a pair go over every key that either sees, which a band makes too many"
+    rows = problem.mean_lengths[0]
+    if rows <= shape.block_rows:
+        return f"shares K and V between two tiles of {shape.block_rows} rows, where a head has {rows} rows"
+    return None
+
+
 def tile(problem: AttentionProblem, config: Config) -> Tile:
-    """Both operands of Q K^T, and V, come from shared memory for each query tile; P from tensor memory."""
+    """Both operands of Q K^T, and V, come from shared memory for each query tile; P from tensor memory.
+
+    Of one block: of a pair each reads half of K and V, for both.
+    """
     shape = shape_of(problem, config)
-    rows, columns, both = shape.tile_rows, shape.tile_keys, shape.head_dim + shape.value_dim
-    kv_bytes = columns * both * 2
+    rows, columns, both = shape.block_rows, shape.tile_keys, shape.head_dim + shape.value_dim
+    kv_bytes = columns * both * 2 // shape.cta_group
+    from_dram = 2 * columns * both / readers(problem, rows)
     operand_bytes = shape.query_tiles * kv_bytes + rows * shape.head_dim * 2
     return Tile(
         rows=rows,
@@ -48,7 +68,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
             Demand("exponentials", "tile", rows * columns * (32 - shape.polynomial) / 32, "mufu_ex2_per_clk_sm"),
             Demand("operands from shared memory", "tile", operand_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
-            Demand("K and V from DRAM", "tile", kv_bytes / readers(problem, rows), "dram_bandwidth_bytes_per_s"),
+            Demand("K and V from DRAM", "tile", from_dram, "dram_bandwidth_bytes_per_s"),
         ),
         edge=(Demand("Q and out", "edge", 2 * rows * both, "dram_bandwidth_bytes_per_s"),),
     )
@@ -60,7 +80,7 @@ VARIANT = Variant(
     archs=("sm100a", "sm103a"),
     features=SERVED,
     refuses=refuses_but_value_dims(VALUE_STEP),
-    space=(("tile_keys", (64, 128)), ("polynomial", (0, 4, 6, 8)), ("dynamic", (0, 1))),
+    space=(("tile_keys", (64, 128)), ("polynomial", (0, 4, 6, 8)), ("dynamic", (0, 1)), ("cta_group", (1, 2))),
     illegal=illegal,
     tile=tile,
     builds=lambda problem, config: (build_of(problem, config),),

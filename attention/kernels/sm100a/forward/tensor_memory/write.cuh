@@ -1,8 +1,8 @@
 // The writer: one warp that takes outputs from shared memory to global memory, whole sectors of eight rows at a time,
 // while the correction warps go on. TMA would write rows past the end of a packed sequence.
 #pragma once
+#include "block_pair.cuh"
 #include "store.cuh"
-#include "turns.cuh"
 
 // 32 columns of the rows from `row` on.
 __device__ __forceinline__ void write_piece(const Launch& launch, const Work& work, unsigned piece, int row,
@@ -24,7 +24,7 @@ __device__ __forceinline__ void write(const Launch& launch, const Rooms& at) {
   while (true) {
     const ptx::vec4 tile_at = receive(at, slot, threadIdx.x % 32);
     if (tile_at.x == kNoTile) break;
-    const Work work = work_of(launch, tile_at);
+    const Work work = own_work(launch, tile_at);
     if (work.sees_nothing()) continue;
     for (int query_tile = 0; query_tile < kQueryTiles; ++query_tile)
       for (int column = 0; column < kValueDim; column += kPieceColumns) {
