@@ -149,8 +149,10 @@ table(
 # ## What two CTAs change
 #
 # A pair of blocks multiplies M = 256: each SM holds its own 128 rows of A and of the result, and half of B. The
-# products are the same, and what each SM reads of B is half. One instruction of bf16, N = 128, by the bounds that our
-# probes `tcgen05_latency` and `tcgen05_throughput` are held to:
+# products are the same, and what each SM reads of B is half. Our kernel works so where its configuration says
+# `cta_group=2`: one block issues when P of both is there, commits arrive in both, and twice as many tiles of K and V
+# fit. One instruction of bf16, N = 128, by the bounds that our probes `tcgen05_latency` and `tcgen05_throughput` are
+# held to:
 
 
 # %%

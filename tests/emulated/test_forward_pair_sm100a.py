@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from attention.kernels.launch.machine import standing_in
 from attention.problem import AttentionProblem
@@ -13,7 +15,7 @@ from microbench.emulator import MODES, EmulatedDevice, Mode
 from tests.emulated.forward_case import ForwardCase
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_sm100a import PATH, config_of, run
-from tests.emulated.forward_tests import CAPPED, MANY, MASKED, SOME, Forward, ForwardTests
+from tests.emulated.forward_tests import CAPPED, MANY, MASKED, SOME, Forward, ForwardTests, cases
 
 
 def pair_of(tile_keys: int = 64, polynomial: int = 0) -> Config:
@@ -24,11 +26,11 @@ def pair_of(tile_keys: int = 64, polynomial: int = 0) -> Config:
 # A pair has 512 rows of a tile at head dims up to 128, else 256. Rows end in the block that issues or in the other one;
 # 20 keys are less than the half that one block has.
 WIDTHS = {
-    64: (ForwardCase(seq_q=600, seq_kv=130, head_dim=64, heads_q=1, dtype="float16"), pair_of(64, 8)),
+    64: (ForwardCase(seq_q=600, seq_kv=130, head_dim=64, heads_q=1, dtype="float16"), pair_of(128, 8)),
     128: (ForwardCase(seq_q=301, seq_kv=333, head_dim=128), pair_of(128, 4)),
     120: (ForwardCase(seq_q=257, seq_kv=20, head_dim=120, heads_q=1, dtype="float16", memory="bshd"), pair_of(128)),
-    192: (ForwardCase(seq_q=300, seq_kv=140, head_dim=192, heads_q=1), pair_of(64)),
-    256: (ForwardCase(seq_q=200, seq_kv=170, head_dim=256, heads_q=2), pair_of(64)),
+    192: (ForwardCase(seq_q=300, seq_kv=140, head_dim=192, heads_q=1), pair_of(128)),
+    256: (ForwardCase(seq_q=200, seq_kv=170, head_dim=256, heads_q=2), pair_of(128)),
     "192 and 128": (ForwardCase(seq_q=270, seq_kv=300, head_dim=192, head_dim_v=128, heads_q=1), pair_of(128)),
 }
 # Rows of both blocks, whose bands differ.
@@ -57,6 +59,14 @@ FORWARD = Forward(run, Kernel(PATH, pair_of(), MASKED), Kernel(PATH, pair_of(pol
 def test_pairs_share_out_tiles_of_rows(mode: Mode, blocks: int) -> None:
     case = ForwardCase(batch=2, heads_q=2, seq_q=290, seq_kv=70, head_dim=64)
     assert not FORWARD.why_wrong(mode, case, blocks=blocks)
+
+
+@settings(max_examples=10, deadline=None)
+@given(case=cases(), mode=st.sampled_from(MODES), pairs=st.integers(1, 3))
+def test_random_problems_are_right(case: ForwardCase, mode: Mode, pairs: int) -> None:
+    """With rows for the block that does not issue: more than 256."""
+    more = tuple((queries and queries + 200, keys) for queries, keys in case.lengths)
+    assert not FORWARD.why_wrong(mode, replace(case, seq_q=case.seq_q + 200, lengths=more), blocks=2 * pairs)
 
 
 def test_the_launcher_gives_pairs_an_even_number_of_sms() -> None:
