@@ -155,7 +155,7 @@ dissection_tables.kernel(gpu)
 dissection_tables.reached(gpu)
 
 # %% [markdown]
-# ## Predicted at 16k beside FlashAttention-4 and cuDNN
+# ### Predicted at 16k beside FlashAttention-4 and cuDNN
 #
 # The highest is every term behind the longest at the boost clock. The lowest is the least share of its own highest that
 # any published forward of such a head dim and mask reaches within an octave. Where a figure is slower than our highest

@@ -142,7 +142,7 @@ def builds_of(path: str, arch: str = ARCH) -> tuple[Build, ...]:
     found: dict[Defines, Build] = {}
     for number, bucket in enumerate(BUCKETS):
         found |= _of_bucket(by_path(path), arch, bucket, np.random.default_rng([number, 1]))
-    more = (_unlike(by_path(path), arch), _between(by_path(path), arch), _dealt(tuple(found.values())))
+    more = (_unlike(by_path(path), arch), _between(by_path(path), arch), _dealt(by_path(path), tuple(found.values())))
     return *found.values(), *(build for builds in more for build in builds)
 
 
@@ -176,12 +176,12 @@ def _between(variant: Variant, arch: str) -> Iterator[Build]:
             yield from islice((build for build in builds if legal(variant, build)), 1)
 
 
-def _dealt(builds: tuple[Build, ...]) -> Iterator[Build]:
+def _dealt(variant: Variant, builds: tuple[Build, ...]) -> Iterator[Build]:
     """Of each head dim one for packed sequences of very unlike lengths, by turns with and without causality."""
     for number, bucket in enumerate(BUCKETS):
         packed = (build for build in builds if build.bucket == bucket and VARLEN in build.asked)
-        fitting = (build for build in packed if ("CAUSAL" in build.asked) == bool(number % 2))
-        yield from (replace(build, dealt=True) for build in islice(fitting, 1))
+        fitting = (replace(each, dealt=True) for each in packed if ("CAUSAL" in each.asked) == bool(number % 2))
+        yield from islice((build for build in fitting if legal(variant, build)), 1)
 
 
 def _of_bucket(variant: Variant, arch: str, bucket: tuple[int, int], rng: np.random.Generator) -> dict[Defines, Build]:

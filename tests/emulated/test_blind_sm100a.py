@@ -62,8 +62,8 @@ OF_PACKED = {
         Bug(
             "multiply.cuh",
             "tile > 0 || i > 0);",
-            "if (query_tile == kQueryTiles - 1) ptx::tcgen05_commit(at.kv_empty + 8 * v.stage());",
-            "if (query_tile == 0) ptx::tcgen05_commit(at.kv_empty + 8 * v.stage());",
+            "if (query_tile == kQueryTiles - 1) commit(at.kv_empty + 8 * v.stage());",
+            "if (query_tile == 0) commit(at.kv_empty + 8 * v.stage());",
         ),
         PACKED,
     ),
@@ -94,14 +94,16 @@ OF_UNLIKE = {
     "HEAD_DIM_FOR_N_OF_P_V": Blind(
         Bug(
             "multiply.cuh",
-            "tcgen05_mma_f16_ts(",
+            "tcgen05_mma_f16_ts<kGroup>(",
             "kInstruction",
             "ptx::tcgen05_instruction(kOperand, kOperand, kRows, kHeadDim, ptx::Major::K, ptx::Major::MN)",
         ),
         UNLIKE,
     ),
     # K's barrier expects the bytes of a tile of V.
-    "K_EXPECTS_BYTES_OF_V": Blind(Bug("load.cuh", "const auto load_k =", "kKBytes", "kVBytes"), UNLIKE),
+    "K_EXPECTS_BYTES_OF_V": Blind(
+        Bug("load.cuh", "const auto load_keys =", "panels.kCount * rows * panels.kSpan", "kVBytes"), UNLIKE
+    ),
 }
 OF_WIDE = {
     # Outputs of one query tile are not waited for.
@@ -115,9 +117,10 @@ OF_NARROW = {
         Bug(
             "multiply.cuh",
             "within = i * 16 % kWidth * 2;",
-            "ptx::tcgen05_mma_f16_ss(to, q_tile + ((panel * kRows * kSpan + within) >> 4),\n"
-            "                                k_tile + ((panel * kKeys * kSpan + within) >> 4), kInstruction, i > 0);",
-            "ptx::tcgen05_mma_f16_ss(to, q_tile + ((i / 4 * kRows * kSpan + i % 4 * 32) >> 4), "
+            "ptx::tcgen05_mma_f16_ss<kGroup>(to, q_tile + ((panel * kRows * kSpan + within) >> 4),\n"
+            "                                        k_tile + ((panel * kHeldKeys * kSpan + within) >> 4), "
+            "kInstruction, i > 0);",
+            "ptx::tcgen05_mma_f16_ss<kGroup>(to, q_tile + ((i / 4 * kRows * kSpan + i % 4 * 32) >> 4), "
             "k_tile + ((i / 4 * kKeys * kSpan + i % 4 * 32) >> 4), kInstruction, i > 0);",
         ),
         NARROW,
