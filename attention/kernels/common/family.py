@@ -16,9 +16,7 @@ DTYPES = ("float16", "bfloat16")
 HEAD_DIMS = (64, 96, 128, 192, 256)
 VARLEN = "VARLEN"  # the define by which sequences are packed
 SERVED = frozenset({"variable lengths", *(word for each in FEATURES if each.device for word in each.device.serves)})
-MOST_EMPTY = (
-    3  # tiles of rows that a grid may have for each that a dealt one has: below it lie all packings timed so far
-)
+MOST_EMPTY = 3  # tiles of rows of a grid for each of a dealt one: all packings timed so far have fewer
 LOG2_E = math.log2(math.e)
 LEAST_ROWS, MOST_ROWS = 64, 256  # of a tile
 # Softmax scales between which neither 8 / scale nor an ALiBi slope in units of raw scores overflows float32.
@@ -137,8 +135,8 @@ def fill(launch: Any, problem: AttentionProblem, query: Sizes, key: Sizes, tile_
     """
     launch.batch, launch.heads, launch.queries, launch.keys = problem.batch, problem.heads_q, query[-2], key[-2]
     launch.heads_per_kv, launch.head_dim = problem.heads_q // problem.heads_kv, query[-1]
-    launch.row_tiles = dealt_tiles(problem, tile_rows) if dealt(problem) else row_tiles(problem, tile_rows)
-    launch.tiles = tiles_of(problem, tile_rows)
+    launch.row_tiles = tiles_of_head(problem, tile_rows)
+    launch.tiles = launch.row_tiles * heads_of(problem)
     launch.section = section_of(problem)
     scales = (scale for feature in FEATURES if (scale := feature.scale(problem)) is not None)
     launch.scale_log2 = next(scales, problem.softmax_scale) * LOG2_E
@@ -172,11 +170,19 @@ def dealt_tiles(problem: AttentionProblem, tile_rows: int) -> int:
     return problem.tokens_q // tile_rows + problem.batch
 
 
+def tiles_of_head(problem: AttentionProblem, tile_rows: int) -> int:
+    """Tiles of rows of a head of a launch."""
+    return dealt_tiles(problem, tile_rows) if dealt(problem) else row_tiles(problem, tile_rows)
+
+
+def heads_of(problem: AttentionProblem) -> int:
+    """Heads of a launch: those of each sequence, or where tiles are dealt of all sequences together."""
+    return problem.heads_q if dealt(problem) else problem.batch * problem.heads_q
+
+
 def tiles_of(problem: AttentionProblem, tile_rows: int) -> int:
     """Tiles of rows of a launch."""
-    if dealt(problem):
-        return dealt_tiles(problem, tile_rows) * problem.heads_q
-    return row_tiles(problem, tile_rows) * problem.batch * problem.heads_q
+    return tiles_of_head(problem, tile_rows) * heads_of(problem)
 
 
 def readers(problem: AttentionProblem, tile_rows: int) -> int:
@@ -192,9 +198,9 @@ def section_of(problem: AttentionProblem) -> int:
     that, the number that leaves the last section fullest. (Measured with the sm90a kernel on an H100 at 4 to 256 heads,
     512 to 16384 keys and head dims 64, 128 and 256.)
     """
-    of_one, keys = (1, problem.tokens_kv) if dealt(problem) else (problem.batch, problem.mean_lengths[1])
-    heads, head_dim = of_one * problem.heads_q, padded_head_dim(problem.head_dim)
-    kv_bytes = 4 * max(1, keys) * head_dim * problem.heads_kv / problem.heads_q  # a query head's share
+    heads, head_dim = heads_of(problem), padded_head_dim(problem.head_dim)
+    keys = max(1, problem.tokens_kv) if dealt(problem) else problem.mean_lengths[1]
+    kv_bytes = 4 * keys * head_dim * problem.heads_kv / problem.heads_q  # a query head's share
     wanted = min(32, max(16, int((32 << 20) / kv_bytes)))
     if heads <= 4 * wanted // 3:
         return heads
