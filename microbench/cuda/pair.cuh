@@ -1,7 +1,7 @@
 // Two f32 in two registers that one instruction works on: what a chain of f32x2 operations carries.
 #pragma once
 #include "ptx/clock.cuh"
-#include "ptx/math.cuh"
+#include "ptx/math_sm100.cuh"
 
 struct Pair {
   float2 both;

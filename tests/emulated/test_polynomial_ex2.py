@@ -16,7 +16,7 @@ def source() -> str:
     """The device function alone, and a kernel that applies it to pairs."""
     function = re.search(r"__device__ __forceinline__ float2 polynomial_ex2\(.*?\n}\n", TEXT.read_text(), re.DOTALL)
     assert function
-    return f"""#include "ptx/math.cuh"
+    return f"""#include "ptx/math_sm100.cuh"
 {function[0]}
 extern "C" __global__ void exponentials(const float2* x, float2* out, int pairs) {{
   for (int i = threadIdx.x; i < pairs; i += 32) out[i] = polynomial_ex2(x[i]);

@@ -25,11 +25,4 @@ inline unsigned ex2_bf16x2(unsigned x) { return of_both(x, emulator::Type::bf16,
 inline unsigned tanh_f16x2(unsigned x) { return of_both(x, emulator::Type::f16, tanhf); }
 inline unsigned tanh_bf16x2(unsigned x) { return of_both(x, emulator::Type::bf16, tanhf); }
 
-inline float2 fadd2(float2 a, float2 b) { return {__fadd_rn(a.x, b.x), __fadd_rn(a.y, b.y)}; }
-inline float2 fmul2(float2 a, float2 b) { return {__fmul_rn(a.x, b.x), __fmul_rn(a.y, b.y)}; }
-inline float2 ffma2(float2 a, float2 b, float2 c) { return {fmaf(a.x, b.x, c.x), fmaf(a.y, b.y, c.y)}; }
-
-inline float fmax3(float a, float b, float c) { return fmaxf(fmaxf(a, b), c); }
-inline float fmin3(float a, float b, float c) { return fminf(fminf(a, b), c); }
-
 }  // namespace ptx

@@ -3,6 +3,7 @@
 #include "ptx/bits.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/math.cuh"
+#include "ptx/math_sm100.cuh"
 #include "ptx/warp.cuh"
 
 struct Rows {

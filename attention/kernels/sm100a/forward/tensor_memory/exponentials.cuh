@@ -7,6 +7,7 @@
 #pragma once
 #include "online_softmax.cuh"
 #include "ptx/convert.cuh"
+#include "ptx/math_sm100.cuh"
 #include "ptx/tcgen05.cuh"
 #include "row_fragment.cuh"
 #include "turns.cuh"
