@@ -7,11 +7,12 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 
-from microbench.compile import Cubin, Source, cache, compile_all
+from microbench.compile import Cubin, Source, cache, compile_all, is_kept
 from microbench.console.progress import watching
 from microbench.errors import EnvironmentLacks
 
 MOST = 4  # kernels that one process compiles before it tells
+FEW = 1  # a core: starting the processes takes as long as these
 DIED = (
     "A compiling process died: for want of memory, or since the script that asked does so outside of "
     '`if __name__ == "__main__":`, which new processes need; what was compiled is kept.'
@@ -53,6 +54,16 @@ def compile_together(sources: Iterable[Source], jobs: int | None = None) -> Comp
             watch.doing("compile", f"{len(refused)} refused")
             watch.finished(running[done])
     return Compiled(len(wanted), tuple(refused), " ".join(sorted(compilers)))
+
+
+def compile_ahead(sources: Iterable[Source]) -> None:
+    """Compile what the cache lacks where it is enough for all cores; who needs a kernel compiles the rest, or says why.
+
+    Raises what compile_together raises.
+    """
+    missing = [source for source in dict.fromkeys(sources) if not is_kept(source)]
+    if len(missing) > FEW * (os.cpu_count() or 1):
+        compile_together(missing)
 
 
 def _compiled(sources: list[Source]) -> tuple[list[str], set[str]]:

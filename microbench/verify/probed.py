@@ -9,13 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from microbench.compile import Source, source_of
+from microbench.compile.together import compile_ahead
 from microbench.console.progress import watching
 from microbench.device import open_device
 from microbench.device.cuda import CudaDevice
 from microbench.errors import DeviceError, EnvironmentLacks, sentence
+from microbench.machine.arch import by_name
 from microbench.measure.checked import CheckedBench
 from microbench.point import Point
-from microbench.probe import Probe
+from microbench.probe import Build, Probe
 from microbench.probes import discover
 from microbench.verify import processes
 from microbench.verify.executed import points
@@ -46,6 +49,7 @@ def verify(
     families: list[list[Piece]] = [[(probe.name, point) for point in points(probe, quick)] for probe in probes]
     left = {family[0][0]: len(family) for family in families if family}
     found: dict[str, list[tuple[Point, Examined]]] = {name: [] for name in left}
+    compile_ahead(source for probe in probes for source in _sources(probe, str(where["arch"]), quick))
     with watching(sum(left.values())) as watcher:
         # One at a time: a probe may count on a GPU of its own, as in a run.
         for (name, point), answer in processes.answers(families, partial(opened, device, tuple(folders)), lanes=1):
@@ -65,10 +69,10 @@ def opened(device: str, folders: tuple[Path, ...]) -> Callable[[Piece], Examined
     """In a worker: a GPU that examines one point."""
     gpu = open_device(device)
     assert isinstance(gpu, CudaDevice)
-    by_name = {probe.name: probe for probe in discover(*folders)}
+    probes = {probe.name: probe for probe in discover(*folders)}
 
     def examine(piece: Piece) -> Examined:
-        return examined(gpu, by_name[piece[0]], piece[1])
+        return examined(gpu, probes[piece[0]], piece[1])
 
     return examine
 
@@ -90,6 +94,19 @@ def examined(device: CudaDevice, probe: Probe, point: Point) -> Examined:
     return Examined(
         bench.checked, tuple(cubin.sha256 for cubin in built), tuple(cubin.nvrtc for cubin in built), wrong=wrong
     )
+
+
+def _sources(probe: Probe, arch: str, quick: bool) -> tuple[Source, ...]:
+    """What the points of a probe are built of; none where its own functions fail, which its points will say."""
+    try:
+        builds = dict.fromkeys(build for point in points(probe, quick) for build in (probe.builds or _none)(point))
+        return tuple(source_of(probe, build, by_name(arch)) for build in builds)
+    except Exception:
+        return ()
+
+
+def _none(_: Point) -> tuple[Build, ...]:
+    return ()
 
 
 def _result(name: str, found: Sequence[tuple[Point, Examined]], where: Mapping[str, Any]) -> ProbeResult:

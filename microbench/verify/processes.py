@@ -14,7 +14,7 @@ from typing import Any
 
 from microbench.errors import EnvironmentLacks
 
-LANES = max(1, min(8, os.cpu_count() or 1))  # processes at a time
+LANES = max(1, min(16, os.cpu_count() or 1))  # processes at a time
 START_LIMIT_S = 120.0  # CuPy's import and a context
 PIECE_LIMIT_S = 60.0
 MOST_FAULTS = 3  # of one family, after which the rest of it is not tried

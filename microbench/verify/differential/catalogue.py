@@ -44,7 +44,7 @@ def chunks(seeds: int) -> list[range]:
     return [range(first, min(first + CHUNK, seeds)) for first in range(0, seeds, CHUNK)]
 
 
-def families(numbers: Iterable[int], most: int = 57) -> list[tuple[int, ...]]:
+def families(numbers: Iterable[int], most: int = 43) -> list[tuple[int, ...]]:
     """These cases by wrapper; the long families in parts, for processes of about the same length."""
     by_wrapper: dict[str, list[int]] = {}
     for number in numbers:

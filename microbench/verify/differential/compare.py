@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from microbench.compile.together import compile_ahead
 from microbench.console.progress import watching
 from microbench.emulator import toolchain
 from microbench.errors import BuildError
@@ -34,6 +35,7 @@ def verify(names: Sequence[str], device: int, where: Mapping[str, Any]) -> Itera
             continue
         toolchain.runtime()  # before the workers, which would build it side by side
         numbers, found, worst = catalogue.rooms()[name], [], dict[str, float]()
+        compile_ahead(cases()[number].source_for(arch) for number in numbers)
         with watching(len(numbers)) as watcher:
             for number, answer in processes.answers(families(numbers), partial(opened, device, arch, seeds)):
                 case = cases()[number]
