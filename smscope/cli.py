@@ -29,6 +29,7 @@ SECTIONS = {
         Verb("run", "microbench.cli", "Measure only, all probes or some."),
         Verb("doctor", "microbench.cli", "Say whether this GPU is healthy, in half a minute."),
         Verb("bench-attention", "attention.cli", "Time our attention kernels beside torch's.", "bench"),
+        Verb("campaign", "smscope.verbs", "Time every tile on a set of problems, for the model."),
     ),
     "Read what was measured": (
         Verb("list", "microbench.cli", "List every probe and the question it asks."),

@@ -1,6 +1,6 @@
 """Set A: the problems on which the model is built. Each is timed in every legal configuration, as often as one likes.
 
-Set B has to hold what is in no line here: two head dims, a pair of features and a class of (queries, keys), see draw.py.
+Set B has to hold what is in no line here: two head dims, a pair of features and a class of (queries, keys) (draw.py).
 So these keep to usual head dims and some padded ones, to single features and the three pairs that models pose, and
 leave out such rectangles as a short prompt behind a long cache.
 """
