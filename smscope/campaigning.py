@@ -1,4 +1,4 @@
-"""The verbs `campaign`, which times every configuration of our forwards on a set of problems, and `regret`."""
+"""The verb `campaign`: every configuration of our forwards, timed on a set of problems."""
 
 import os
 import time

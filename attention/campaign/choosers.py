@@ -21,8 +21,10 @@ from microbench.results.profile import Profile
 NO_TIMINGS = Corrections()
 # FlashAttention-4's forward on sm_90: the largest head dim, rows, keys full, causal, under a window
 # (flash_attn/cute/interface.py, _tile_size_fwd_sm90, of github.com/Dao-AILab/flash-attention@5835c733).
-FLASH_ATTENTION_4 = ((64, 192, 128, 128, 128), (96, 192, 144, 128, 128), (128, 128, 128, 128, 128))
-FLASH_ATTENTION_4 = (*FLASH_ATTENTION_4, (192, 128, 112, 112, 96), (256, 128, 80, 80, 64))
+FLASH_ATTENTION_4 = (
+    *((64, 192, 128, 128, 128), (96, 192, 144, 128, 128), (128, 128, 128, 128, 128)),
+    *((192, 128, 112, 112, 96), (256, 128, 80, 80, 64)),
+)
 
 
 def by_constants(profile: Profile, timings: Corrections = NO_TIMINGS) -> Chooser:

@@ -165,8 +165,8 @@ def _words(rng: random.Random, features: Iterable[str]) -> list[str]:
 
 def _size(rng: random.Random, low: int, high: int) -> int:
     """A size, every octave as likely; half of them whole tiles."""
-    found = round(low * (high / low) ** rng.random())
-    step = rng.choice((1, min(128, max(1, high // 8))))
+    found: int = round(low * (high / low) ** rng.random())
+    step: int = rng.choice((1, min(128, max(1, high // 8))))
     return max(low, min(high, found // step * step))
 
 

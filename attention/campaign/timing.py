@@ -23,6 +23,8 @@ from microbench.measure.alternate import alternate
 from microbench.measure.timed import Timed
 
 if TYPE_CHECKING:
+    import torch
+
     from microbench.device.cuda import CudaDevice
 
 FAR, LEAST = 3.0, 2
@@ -34,7 +36,7 @@ def timed(device: "CudaDevice", job: Job, seed: str) -> tuple[tuple[TileTiming, 
     import torch
 
     try:
-        found, calls = _prepared(job)
+        found, calls = prepared(job, torch.device("cuda", torch.cuda.current_device()))
     except Exception as failure:  # memory that is not there, for inputs or their oracle
         _require_alive(failure)
         why = _sentence(failure)
@@ -47,13 +49,13 @@ def timed(device: "CudaDevice", job: Job, seed: str) -> tuple[tuple[TileTiming, 
     return tuple(with_samples(tile, samples.get(key)) for key, tile in found.items()), tuple(flags)
 
 
-def _prepared(job: Job) -> tuple[dict[str, TileTiming], dict[str, Graphed]]:
+def prepared(job: Job, here: "torch.device") -> tuple[dict[str, TileTiming], dict[str, Graphed]]:
     """Each configuration's line without samples, and the captured calls of those that are right."""
     import torch
 
     from attention.campaign import checked
 
-    given = checked.inputs(job.posed, torch.device("cuda", torch.cuda.current_device()))
+    given = checked.inputs(job.posed, here)
     part = checked.part_of(job.posed, given)
     found: dict[str, TileTiming] = {}
     calls: dict[str, Graphed] = {}
