@@ -18,7 +18,7 @@ from attention.campaign.rows import ProblemTiming, Set
 from attention.choose.machine import machine_profile
 from attention.errors import ADDS_TORCH
 from microbench import console
-from microbench.compile import Source, nvrtc
+from microbench.compile import Source
 from microbench.compile.together import compile_together
 from microbench.console import Json
 from microbench.console.progress import say
@@ -63,8 +63,11 @@ def campaign(
         str | None, typer.Option("--of", help="With --set b: the freeze, by its commit; the only one by default.")
     ] = None,
     plan_only: Annotated[bool, typer.Option("--plan", help="Say what is left and how long it takes.")] = False,
+    ahead: Annotated[
+        bool, typer.Option("--ahead", help="Compile what is left, without a GPU, and time nothing.")
+    ] = False,
     on: Annotated[
-        str | None, typer.Option("--gpu", help="With --plan: a profile's name, where it is not here.")
+        str | None, typer.Option("--gpu", help="With --plan and --ahead: a profile's name, where it is not here.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -91,11 +94,11 @@ def campaign(
     set_named: Set = "b" if which == "b" else "a"
     chosen = _freeze(of_freeze) if set_named == "b" else None
     problems = problems_of(chosen)
-    if plan_only:
-        _say_plan(set_named, problems, _profile(on), json)
+    if plan_only or ahead:
+        _say_plan(set_named, problems, _profile(on), ahead, json)
         return
     if on is not None:
-        raise InputError("--gpu is of --plan; a campaign runs on the GPU that is here.")
+        raise InputError("--gpu is of --plan and --ahead; a campaign runs on the GPU that is here.")
     _run(set_named, number, chosen, problems, within, json)
 
 
@@ -119,7 +122,7 @@ def _profile(asked: str | None) -> Profile:
     return Profile.load(asked or gpus[0].slug)
 
 
-def _say_plan(which: Set, problems: Sequence[Posed], profile: Profile, json: bool) -> None:
+def _say_plan(which: Set, problems: Sequence[Posed], profile: Profile, ahead: bool, json: bool) -> None:
     todo = plan.jobs(problems, profile)
     expected = plan.estimate(todo, {})
     tiles = sum(len(job.tiles) for job in todo)
@@ -132,6 +135,8 @@ def _say_plan(which: Set, problems: Sequence[Posed], profile: Profile, json: boo
         "timing_s": round(expected.timing_s),
     }
     console.show(json, told, _expected(todo, expected))
+    if ahead and expected.missing:
+        _compile(expected.missing)
 
 
 def _expected(todo: Sequence[Job], expected: plan.Estimate) -> str:
@@ -168,7 +173,8 @@ def _run(
         todo = plan.ordered(plan.left(every, done), begun.seed)
         whose = f"Campaign {begun.number} of set {which} on {begun.gpu.slug}"
         say(f"{whose}: {len(every) - len(todo)} of {len(every)} done.")
-        say(f"Left: {_expected(todo, plan.estimate(todo, {}))}")
+        kept: dict[Source, bool] = {}
+        say(f"Left: {_expected(todo, plan.estimate(todo, kept))}")
         from microbench.device.cuda import CudaDevice
 
         device = CudaDevice(torch.cuda.current_device())
@@ -179,7 +185,7 @@ def _run(
             rows.append(timed[-1])
 
         try:
-            ended = going_on.go_on(todo, allowed.fits, _compile, time_one)
+            ended = going_on.go_on(todo, allowed.fits, _compile, time_one, kept)
         except KeyboardInterrupt:
             say("Interrupted; every problem that was timed is kept, and the same command goes on.")
             raise
@@ -230,7 +236,6 @@ def _timed(begun: Campaign, job: Job, device: Any) -> ProblemTiming:
         problem=job.posed.problem,
         lengths=job.posed.lengths,
         texts=plan.texts(job.arch),
-        nvrtc=nvrtc.choose(nvrtc.DEFAULT, 90).version,
         driver=facts.driver,
         packages={"torch": metadata.version("torch")},
         flags=flags,

@@ -24,13 +24,15 @@ def go_on(
     fits: Fits,
     compile_ahead: Callable[[Sequence[Source]], object],
     time_one: Callable[[Job], object],
+    kept: dict[Source, bool] | None = None,
 ) -> Ended:
     """Compile what fits the budget with its timing, on all cores, time it, and go on with the rest.
 
-    `fits`: whether so many seconds fit what is left. `time_one` must have stored what it timed when it returns.
+    `fits`: whether so many seconds fit what is left. `time_one` must have stored what it timed when it returns. `kept`
+    says which kernels the cache is known to hold, or not.
     Ctrl-C, and what either raises, ends the call and loses nothing that was stored.
     """
-    left, kept = list(todo), dict[Source, bool]()
+    left, kept = list(todo), {} if kept is None else kept
     with watching(len(todo)) as watcher:
         while left:
             count, expected = _first(left, fits, kept)

@@ -3,7 +3,8 @@
     data/campaigns/<gpu>/a-1.jsonl      set A, campaign 1
 
 A line names the code that ran (commit, the text of each kernel, each cubin), the seed from which the order of the
-configurations was drawn anew each round, and the SM clock and the power beside each sample.
+configurations was drawn anew each round (measure.alternate, by '<seed> first' and '<seed> more'), and the SM clock and
+the power beside each sample.
 """
 
 import re
@@ -32,6 +33,7 @@ class TileTiming(Frozen):
     variant: str
     config: dict[str, int]
     cubin_sha256: str = ""  # of a kernel of several steps theirs, joined by +
+    nvrtc: str = ""  # that compiled it
     seconds: tuple[float, ...] = ()
     clock_mhz: tuple[float | None, ...] = ()
     power_w: tuple[float | None, ...] = ()
@@ -68,7 +70,6 @@ class ProblemTiming(Frozen):
     problem: AttentionProblem
     lengths: tuple[int, ...] = ()
     texts: dict[str, str]  # of each kernel, by variant (timed.identity)
-    nvrtc: str
     driver: str | None = None
     packages: dict[str, str] = Field(default_factory=dict)
     flags: tuple[str, ...] = ()

@@ -113,11 +113,12 @@ def _call(variant: Variant, config: Config, job: Job, given: Any) -> Callable[[]
 
 def _begun(variant: Variant, config: Config, job: Job, error: Comparison, captured: bool) -> TileTiming:
     arch = by_name(job.arch)
-    steps = variant.steps(job.posed.problem, config)
+    cubins = [cubin_of(variant.folder, step, arch) for step in variant.steps(job.posed.problem, config)]
     return TileTiming(
         variant=variant.path,
         config=dict(config.values),
-        cubin_sha256=STEPS.join(cubin_of(variant.folder, step, arch).sha256 for step in steps),
+        cubin_sha256=STEPS.join(cubin.sha256 for cubin in cubins),
+        nvrtc=" ".join(sorted({cubin.nvrtc for cubin in cubins})),
         error=_figure(error.error) if math.isfinite(error.error) else None,
         allowed_error=_figure(error.allowed) if math.isfinite(error.allowed) else None,
         captured=captured,

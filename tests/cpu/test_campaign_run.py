@@ -266,12 +266,18 @@ def test_a_plan_needs_no_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0 and told["problems"] == len(set_a.problems()) and told["configurations"] > 1000
 
 
+def test_kernels_are_compiled_ahead_without_a_gpu(gpu: Scripted, capsys: pytest.CaptureFixture[str]) -> None:
+    derive.write(H200)
+    code, out, _ = campaign(capsys, "--ahead", "--gpu", GPU, "--json")
+    assert code == 0 and gpu.compiled == json.loads(out)["kernels_to_compile"] > 30 and gpu.timed == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("--set", "c"), "no set 'c'"),
         (("--set", "b"), "drawn from a freeze"),
-        (("--gpu", GPU), "--gpu is of --plan"),
+        (("--gpu", GPU), "--gpu is of --plan and --ahead"),
         (("--budget", "soon"), "is no time"),
         (("--freeze", "nowhere"), "no profile of nowhere"),
     ],
