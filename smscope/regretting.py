@@ -49,12 +49,7 @@ def regret(
     frozen = _frozen(of_freeze) if which == "b" else None
     if write and frozen is None:
         raise InputError("A verdict is of set b; pass --set b with --write.")
-    profile = Profile.load(gpu)
-    typed, _ = campaigns(gpu, "a", None)
-    problems, numbers = campaigns(gpu, "b", frozen) if frozen else (typed, ())
-    others = tuple(other_constants(profile))
-    asked = ("", *(variant.path for variant in plan.variants(profile.arch)))
-    found = [table(profile, problems, typed, others, variant=each, each_constant=not brief) for each in asked]
+    found, numbers = tables(gpu, frozen, brief and not write)
     if json:
         console.emit([_told(each) for each in found])
     else:
@@ -66,6 +61,17 @@ def regret(
         say(f"Wrote {console.near(_write(frozen, numbers, found))}.")
     if any(each.faults for each in found):
         raise typer.Exit(1)
+
+
+def tables(gpu: str, frozen: Freeze | None, brief: bool = False) -> tuple[list[Table], tuple[int, ...]]:
+    """The tables of set A, or of the set B of a freeze: of all kernels, then of each; and the campaigns' numbers."""
+    profile = Profile.load(gpu)
+    typed, of_typed = campaigns(gpu, "a", None)
+    problems, numbers = campaigns(gpu, "b", frozen) if frozen else (typed, of_typed)
+    others = tuple(other_constants(profile))
+    asked = ("", *(variant.path for variant in plan.variants(profile.arch)))
+    found = [table(profile, problems, typed, others, variant=each, each_constant=not brief) for each in asked]
+    return found, numbers
 
 
 def campaigns(gpu: str, which: Set, frozen: Freeze | None) -> tuple[tuple[Judged, ...], tuple[int, ...]]:
@@ -82,6 +88,7 @@ def campaigns(gpu: str, which: Set, frozen: Freeze | None) -> tuple[tuple[Judged
         )
     last = numbers[-2:]
     first, second = (_of(gpu, which, number, commit) for number in last)
+    say(f"Set {which}: campaign {last[0]} begun {first[0].measured_utc}, campaign {last[1]} {second[0].measured_utc}.")
     texts = second[-1].texts
     if any(row.texts != texts for row in (*first, *second)):
         raise InputError(
@@ -124,10 +131,15 @@ def other_constants(profile: Profile) -> Iterator[Other]:
 def _write(frozen: Freeze, numbers: tuple[int, ...], found: Sequence[Table]) -> Path:
     now = freeze.hashes_of(stamp.ROOT, frozen.gpu)
     freeze.require_unchanged(frozen, stamp.ROOT)
-    lines = tuple(line for each in found for line in _lines(each))
-    return freeze.write(
-        Verdict(freeze=frozen.commit, commit=stamp.commit().sha, campaigns=numbers, hashes=now, lines=lines)
+    told = Verdict(
+        freeze=frozen.commit, commit=stamp.commit().sha, campaigns=numbers, hashes=now, lines=lines_of(found)
     )
+    return freeze.write(told)
+
+
+def lines_of(found: Sequence[Table]) -> tuple[str, ...]:
+    """The tables as a verdict keeps them."""
+    return tuple(line for each in found for line in _lines(each))
 
 
 def _lines(each: Table) -> Iterator[str]:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from attention.campaign import checked, plan, rows, set_a, timing
+from attention.campaign import checked, draw, freeze, plan, rows, set_a, timing
+from attention.campaign.freeze import Freeze
 from attention.campaign.going_on import go_on
 from attention.campaign.plan import Job
 from attention.campaign.posed import Posed, parse
@@ -20,10 +21,11 @@ from attention.variant import Config
 from microbench.compile import Source
 from microbench.device import cuda
 from microbench.errors import DataError
-from microbench.machine import nvml
+from microbench.files import put
+from microbench.machine import nvml, stamp
 from microbench.results import derive
 from microbench.results.profile import Profile
-from smscope import campaigning, cli
+from smscope import campaigning, cli, regretting
 from tests.cpu.campaign_rows import GPU, ONE, OTHER, line, tile
 from tests.cpu.commands import called
 from tests.cpu.scripted_device import ScriptedDevice
@@ -258,6 +260,36 @@ def test_the_model_is_judged_by_two_campaigns(gpu: Scripted, capsys: pytest.Capt
     assert hopper["variant"].startswith("sm90a/")
     assert ampere["variant"].startswith("sm80/") and every["faults"]
     assert "measured constants" in called(capsys, cli.main, "regret", GPU, "--brief")[1]
+
+
+def test_from_a_freeze_to_its_verdict(
+    gpu: Scripted, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    derive.write(H200)
+    frozen = Freeze(gpu=GPU, commit="ab" * 20, hashes=freeze.hashes_of(stamp.ROOT, GPU))
+    put(rows.file_of(GPU, "a", 1).parents[1] / "freeze-abababababab.json", frozen.model_dump_json())
+    for which in ("a", "b", "a", "b"):
+        told = json.loads(campaign(capsys, "--set", which, "--json")[1])
+        assert told["left"] == 0 and told["timed"] == (
+            len(SMALL) if which == "a" else len(draw.drawn("ab" * 20, SMALL))
+        )
+    assert rows.campaigns(GPU, "a") == rows.campaigns(GPU, "b") == (1, 2)
+    lines = rows.read(GPU, "b", 2)
+    assert {row.freeze for row in lines} == {frozen.commit}
+    assert {str(row.posed) for row in lines} == {*map(str, draw.drawn(frozen.commit, SMALL))}
+    code, out, err = called(capsys, cli.main, "regret", GPU, "--set", "b", "--write")
+    (verdict,) = freeze.verdicts()
+    assert code == 1 and "Wrote" in err and "floor" in out  # made-up seconds bear no model out
+    found, numbers = regretting.tables(GPU, frozen)
+    assert (verdict.lines, verdict.campaigns, verdict.hashes) == (regretting.lines_of(found), numbers, frozen.hashes)
+    assert any("fault" in each for each in verdict.lines) and any("doubled" in each for each in verdict.lines)
+
+
+def test_set_b_is_timed_of_the_frozen_model_alone(gpu: Scripted, capsys: pytest.CaptureFixture[str]) -> None:
+    frozen = Freeze(gpu=GPU, commit="ab" * 20, hashes={"attention/choose/model.py": "another"})
+    put(rows.file_of(GPU, "a", 1).parents[1] / "freeze-abababababab.json", frozen.model_dump_json())
+    code, _, err = campaign(capsys, "--set", "b")
+    assert code == 2 and "Since the freeze" in err and gpu.timed == []
 
 
 def test_a_plan_needs_no_gpu(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ from attention.campaign import draw, freeze, rows, set_a
 from attention.campaign.rows import ProblemTiming
 from microbench import paths
 from microbench.machine import stamp
+from smscope import regretting
 
 ROOT = stamp.ROOT
 FILES = sorted((paths.SHIPPED / rows.FOLDER).glob("*/*.jsonl"))
@@ -50,3 +51,12 @@ def test_a_set_b_is_its_freezes_draw_and_was_timed_after_it() -> None:
             assert told.returncode == 0, f"{row.commit} does not descend from {row.freeze}"
             if row.freeze not in VERDICTS:
                 assert str(row.posed) in {str(each) for each in draw.drawn(row.freeze, set_a.problems())}
+
+
+def test_a_verdict_is_what_its_campaigns_give() -> None:
+    """While the model is what was judged: a later one has a freeze of its own."""
+    for frozen in freeze.freezes():
+        verdict = VERDICTS.get(frozen.commit)
+        if verdict is not None and freeze.changed(frozen, freeze.hashes_of(ROOT, frozen.gpu)) == ():
+            found, numbers = regretting.tables(frozen.gpu, frozen)
+            assert (regretting.lines_of(found), numbers) == (verdict.lines, verdict.campaigns)
