@@ -29,11 +29,13 @@ SECTIONS = {
         Verb("run", "microbench.cli", "Measure only, all probes or some."),
         Verb("doctor", "microbench.cli", "Say whether this GPU is healthy, in half a minute."),
         Verb("bench-attention", "attention.cli", "Time our attention kernels beside torch's.", "bench"),
+        Verb("campaign", "smscope.verbs", "Time every tile on a set of problems, for the model."),
     ),
     "Read what was measured": (
         Verb("list", "microbench.cli", "List every probe and the question it asks."),
         Verb("show", "microbench.cli", "Show the profile of one machine."),
         Verb("compare", "microbench.cli", "Compare one machine with another, or with the literature."),
+        Verb("regret", "smscope.verbs", "Say what the model's choices cost, by campaigns."),
         Verb("report", "microbench.cli", "Write a page of each machine, figures inside."),
         Verb("export", "microbench.cli", "Write the rows of every run as CSV or Parquet."),
         Verb("profile", "smscope.verbs", "Write profiles and corrections again from what was measured."),

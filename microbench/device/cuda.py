@@ -118,6 +118,10 @@ class CudaDevice:
     def flags(self) -> tuple[str, ...]:
         return nvml.trouble(self.gpu, os.getpid())
 
+    def power_w(self) -> float | None:
+        """What the board takes now; None where it does not say."""
+        return nvml.power_w(self.gpu)
+
     def close(self) -> None:
         self.cupy.get_default_memory_pool().free_all_blocks()
 

@@ -222,6 +222,14 @@ def energy_joules(gpu: Gpu) -> float | None:
         return None if millijoules is None else millijoules / 1000
 
 
+def power_w(gpu: Gpu) -> float | None:
+    """What the board takes, by its driver's latest reading; None where it does not say."""
+    with _nvml() as nvml:
+        handle = nvml.nvmlDeviceGetHandleByIndex(gpu.index)
+        milliwatts = _ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle))
+        return milliwatts / 1000 if milliwatts else None
+
+
 def temperature_c(gpu: Gpu) -> float | None:
     """Of the chip; None where it does not say."""
     with _nvml() as nvml:

@@ -44,7 +44,7 @@ def alternate(
     order, draw = list(calls), random.Random(seed)
     with device.guard("time calls in turns"), on:
         scratch = cupy.empty(math.ceil(FLUSHED_L2S * (device.machine.l2_bytes or 2**26) / 8), np.uint64)
-        flags = set(device.flags())
+        flags, watts = set(device.flags()), list[float | None]()
         for _ in range(repeats):
             draw.shuffle(order)
             for name in order:
@@ -53,8 +53,14 @@ def alternate(
                 seconds[name].append(took)
                 mhz[name].append(clock)
             flags |= set(device.flags())
+            watts.append(device.power_w())
         found = {
-            name: Timed(tuple(seconds[name]), float(np.nanmedian(mhz[name])), tuple(sorted(flags))) for name in calls
+            name: Timed(
+                *(tuple(seconds[name]), float(np.nanmedian(mhz[name])), tuple(sorted(flags))),
+                clocks_mhz=tuple(None if math.isnan(clock) else clock for clock in mhz[name]),
+                power_w=tuple(watts),
+            )
+            for name in calls
         }
         for name in sustained:
             alone = _sustained(device, on, calls[name], float(np.median(seconds[name])))

@@ -16,7 +16,8 @@ class Sustained:
 class Timed:
     """One call among others: seconds of each repeat, the clock it ran at, and what disturbed the round (`flags`).
 
-    A repeat of a `burst` of calls is their mean.
+    A repeat of a `burst` of calls is their mean. On a GPU `clocks_mhz` and `power_w` stand beside each of `seconds`:
+    the clock of that call, and the board's power at the end of its round; None where the GPU does not say.
     """
 
     seconds: tuple[float, ...]
@@ -24,3 +25,5 @@ class Timed:
     flags: tuple[str, ...] = ()
     sustained: Sustained | None = None
     burst: int = 1
+    clocks_mhz: tuple[float | None, ...] = ()
+    power_w: tuple[float | None, ...] = ()

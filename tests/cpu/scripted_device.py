@@ -52,6 +52,7 @@ class ScriptedDevice:
     written_bytes: int = 0  # since a kernel last read its data
     captured: list[Callable[[], None]] | None = None
     disturbed: tuple[str, ...] = ()
+    watts: float | None = 500.0
     kernels: dict[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -69,6 +70,10 @@ class ScriptedDevice:
     def flags(self) -> tuple[str, ...]:
         """What disturbs it now."""
         return self.disturbed
+
+    def power_w(self) -> float | None:
+        """What it takes now."""
+        return self.watts
 
     def guard(self, _doing: str) -> Any:
         """Nothing fails here."""

@@ -58,6 +58,13 @@ def test_what_disturbed_a_round_stands_beside_every_call_of_it():
     assert {each.flags for each in found.values()} == {("busy", "throttled:power-cap")}
 
 
+@pytest.mark.parametrize("watts", [640.0, None])
+def test_the_clock_and_the_power_stand_beside_each_sample(watts):
+    device = ScriptedDevice(mhz=1650.0, watts=watts)
+    found = alternate(device, {"a": call(device, 200), "b": call(device, 300)}, "run", repeats=3)["a"]
+    assert found.clocks_mhz == pytest.approx([1650.0] * 3, rel=0.01) and found.power_w == (watts,) * 3
+
+
 @pytest.mark.parametrize("counts", [True, False])
 def test_a_second_of_one_call_alone_tells_its_joules(monkeypatch, counts):
     """The wall's clock is the GPU's here, and the GPU takes 500 W."""

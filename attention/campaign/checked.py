@@ -1,0 +1,87 @@
+"""Inputs of a posed problem, and whether a result of it is right: some rows of two heads, by the float64 oracle.
+
+Checked are the last rows of the first and the last head of one sequence, the longest of packed ones: under causality
+they see the most keys. A configuration that is wrong is not timed.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from attention.campaign.posed import Posed
+from attention.features import OPERANDS
+from attention.kernels.torch.composed.pieces import with_every_axis
+from attention.oracle import reference
+from attention.oracle.reference import Comparison
+from attention.problem import AttentionProblem
+from attention.variant import Config
+from attention.verify import oracle
+from attention.verify.builds import Build
+from attention.verify.inputs import Tensors, tensors_of
+from attention.verify.problems import Case
+
+ROWS = 64
+DENSITY = 0.9  # of a mask
+NO_BUILD = Build("", (0, 0), "", Config(), frozenset())  # inputs are every build's
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows that are checked, their keys, and what they should be: in float64, and as low precision has it."""
+
+    heads: tuple[int, ...]
+    rows: slice
+    batch: int
+    dtype: str
+    exact: torch.Tensor
+    low: torch.Tensor
+
+    def judged(self, out: torch.Tensor) -> Comparison:
+        """Hold out (B, Hq, Sq, D) against it."""
+        got = out[self.batch : self.batch + 1, list(self.heads), self.rows]
+        found, exact, low = (each.double().cpu().numpy() for each in (got, self.exact, self.low))
+        return reference.compare(found, exact, low, self.dtype)
+
+
+def inputs(posed: Posed, device: torch.device) -> Tensors:
+    """N(0, 1), as a projection writes them: (B, S, H, D) in memory, with NaN around each; a mask for all heads."""
+    lengths = tuple((length, length) for length in posed.lengths)
+    layouts = ("bshd", "bshd", "bshd")
+    case = Case(0, 0, NO_BUILD, posed.problem, layouts, "normal", lengths, stretched="qk", density=DENSITY)
+    return tensors_of(case, device)
+
+
+def part_of(posed: Posed, given: Tensors) -> Part:
+    """What the checked rows of a problem should be."""
+    problem = posed.problem
+    number = max(range(len(posed.lengths)), key=posed.lengths.__getitem__) if posed.lengths else 0
+    begin = sum(posed.lengths[:number])
+    rows, keys = (posed.lengths[number],) * 2 if posed.lengths else (problem.seq_q, problem.seq_kv)
+    seen, batch = min(ROWS, rows), slice(0, 1)
+    q, k = slice(begin + rows - seen, begin + rows), slice(begin, begin + keys)
+    heads = tuple(sorted({0, problem.heads_q - 1}))
+    kv_heads = [head // (problem.heads_q // problem.heads_kv) for head in heads]
+    query, key, value = (
+        given.query[batch, list(heads), q],
+        given.key[batch, kv_heads, k],
+        given.value[batch, kv_heads, k],
+    )
+    operands: dict[str, torch.Tensor | None] = {}
+    for operand, tensor in zip(OPERANDS, given.extras, strict=False):
+        whole = None if tensor is None else with_every_axis(operand, tensor)
+        if whole is not None:
+            whole = whole[number : number + 1] if whole.shape[0] > 1 else whole
+            whole = whole[:, list(heads)] if whole.shape[1] > 1 else whole
+            whole = whole[:, :, -seen:] if whole.shape[2] > 1 else whole
+        operands[operand.name] = whole
+    asked = _of_rows(problem, len(heads), seen, keys)
+    exact, low = (oracle.attention(query, key, value, asked, operands, exact).out for exact in (True, False))
+    return Part(heads, q, 0, problem.dtype, exact, low)
+
+
+def _of_rows(problem: AttentionProblem, heads: int, rows: int, keys: int) -> AttentionProblem:
+    """The problem of the last rows alone: their diagonal ends bottom-right, as that of a square does."""
+    changes: dict[str, Any] = {"batch": 1, "heads_q": heads, "heads_kv": heads, "seq_q": rows, "seq_kv": keys}
+    changes |= {"varlen": False, "tokens_q": 0, "tokens_kv": 0, "alignment": "bottom_right"}
+    return replace(problem, **changes)

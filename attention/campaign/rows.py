@@ -1,0 +1,110 @@
+"""What a campaign keeps: a line for each problem that it timed, with every configuration in it, appended at once.
+
+    data/campaigns/<gpu>/a-1.jsonl      set A, campaign 1
+
+A line names the code that ran (commit, the text of each kernel, each cubin), the seed from which the order of the
+configurations was drawn anew each round (measure.alternate, by '<seed> first' and '<seed> more'), and the SM clock and
+the power beside each sample.
+"""
+
+import re
+import statistics
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from attention.campaign.posed import Class, Posed
+from attention.problem import AttentionProblem
+from attention.variant import Config
+from microbench import files, paths
+from microbench.files import Frozen
+
+FOLDER = "campaigns"
+Set = Literal["a", "b"]
+FILE = re.compile(r"([ab])-(\d+)\.jsonl")
+AGAIN = "the lines before it are sound, and git has the file as it was committed"
+
+
+class TileTiming(Frozen):
+    """One configuration of a kernel on one problem, a number each sample; `failure` says why there is none."""
+
+    variant: str
+    config: dict[str, int]
+    cubin_sha256: str = ""  # of a kernel of several steps theirs, joined by +
+    nvrtc: str = ""  # that compiled it
+    seconds: tuple[float, ...] = ()
+    clock_mhz: tuple[float | None, ...] = ()
+    power_w: tuple[float | None, ...] = ()
+    error: float | None = None  # largest absolute error of the checked rows
+    allowed_error: float | None = None
+    captured: bool = True  # in a CUDA graph
+    failure: str | None = None
+
+    @property
+    def median(self) -> float:
+        """Seconds of a call."""
+        return statistics.median(self.seconds)
+
+    @property
+    def pick(self) -> tuple[str, Config]:
+        """The variant's path, and its configuration."""
+        return self.variant, Config(tuple(self.config.items()))
+
+
+class ProblemTiming(Frozen):
+    """One problem in one campaign, by every legal configuration of our kernels."""
+
+    schema_version: Literal[1] = 1
+    gpu: str
+    set: Set
+    campaign: int = Field(ge=1)
+    freeze: str | None = None  # the commit from which set B was drawn
+    commit: str | None
+    dirty: bool | None
+    seed: str  # of the orders
+    measured_utc: str
+    wall_s: float  # checks, captures and samples
+    kind: Class
+    problem: AttentionProblem
+    lengths: tuple[int, ...] = ()
+    texts: dict[str, str]  # of each kernel, by variant (timed.identity)
+    driver: str | None = None
+    packages: dict[str, str] = Field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    tiles: tuple[TileTiming, ...]
+
+    @property
+    def posed(self) -> Posed:
+        return Posed(self.kind, self.problem, self.lengths)
+
+
+def file_of(gpu: str, which: Set, campaign: int) -> Path:
+    """Where the lines of a campaign lie."""
+    return paths.writable_data() / FOLDER / gpu / f"{which}-{campaign}.jsonl"
+
+
+def append(row: ProblemTiming) -> Path:
+    """Add a line, a whole one or nothing. Raises DataError."""
+    file = file_of(row.gpu, row.set, row.campaign)
+    files.append(file, row)
+    return file
+
+
+def read(gpu: str, which: Set, campaign: int) -> tuple[ProblemTiming, ...]:
+    """The lines of a campaign, none where there is no file. Raises DataError."""
+    file = file_of(gpu, which, campaign)
+    return files.read(file, ProblemTiming, AGAIN) if file.is_file() else ()
+
+
+def campaigns(gpu: str, which: Set) -> tuple[int, ...]:
+    """The numbers of the campaigns on file."""
+    folder = paths.writable_data() / FOLDER / gpu
+    found = (FILE.fullmatch(file.name) for file in folder.glob(f"{which}-*.jsonl"))
+    return tuple(sorted(int(name[2]) for name in found if name))
+
+
+def of_texts(rows: Iterable[ProblemTiming], texts: dict[str, str]) -> tuple[ProblemTiming, ...]:
+    """The lines of the kernels whose texts are these."""
+    return tuple(row for row in rows if row.texts == texts)

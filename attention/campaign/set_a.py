@@ -1,0 +1,93 @@
+"""Set A: the problems on which the model is built. Each is timed in every legal configuration, as often as one likes.
+
+Set B has to hold what is in no line here: two head dims, a pair of features and a class of (queries, keys) (draw.py).
+So these keep to usual head dims and some padded ones, to single features and the three pairs that models pose, and
+leave out such rectangles as a short prompt behind a long cache.
+"""
+
+from functools import cache
+
+from attention.campaign.posed import Posed, parse
+
+# class    B   Hq Hkv     Sq    Skv    D  dtype words
+LINES = """
+prefill   16   32  32   1024   1024   64  bf16
+prefill   16   32  32   1024   1024   64  bf16  causal
+prefill    4   32  32   4096   4096   64  bf16
+prefill    4   32  32   4096   4096   64  bf16  causal
+prefill    1   32  32  16384  16384   64  bf16  causal
+prefill    4   32   8   2048   2048   64  f16   causal
+prefill   16   16  16   1024   1024   96  bf16
+prefill    4   16  16   4096   4096   96  bf16  causal
+prefill    1   16   4  16384  16384   96  bf16  causal
+prefill   16   16  16   1024   1024  128  bf16
+prefill   16   16  16   1024   1024  128  bf16  causal
+prefill    4   16  16   4096   4096  128  bf16
+prefill    4   16  16   4096   4096  128  bf16  causal
+prefill    1   16  16  16384  16384  128  bf16
+prefill    1   16  16  16384  16384  128  bf16  causal
+prefill    1    8   1  32768  32768  128  bf16  causal
+prefill    1    2   1  65536  65536  128  bf16  causal
+prefill    4   32   8   4096   4096  128  bf16  causal
+prefill    4   16  16   4096   4096  128  f16
+prefill    5   16  16   3000   3000  128  bf16  causal
+prefill    1   32   8   8192   8192  128  bf16  causal
+prefill    2   24  24   4250   4250  128  bf16
+prefill    1    4   4   2048   2048  128  bf16  causal
+prefill    8   16  16   1024   1024  192  bf16
+prefill    2   16  16   4096   4096  192  bf16  causal
+prefill   16    8   8   1024   1024  256  bf16
+prefill    4    8   8   4096   4096  256  bf16
+prefill    4    8   8   4096   4096  256  bf16  causal
+prefill    1    8   2  16384  16384  256  bf16  causal
+prefill    4   25  25   4096   4096   80  bf16
+prefill    4   20  20   2048   2048  112  bf16  causal
+prefill    2   16  16   4096   4096  160  bf16  causal
+short    128   12  12    128    128   64  bf16
+short     64   16  16    256    256   64  bf16
+short     32   32   8    512    512   64  bf16  causal
+short    128   16  16    128    128  128  bf16  causal
+short     32   32   8    512    512  128  bf16  causal
+short      1   32   8    512    512  128  bf16  causal
+short     64    8   8    256    256  256  f16
+short     32   16  16    512    512   96  bf16
+short     16   10  10    197    197   80  f16
+packed     0   16  16      0      0  128  bf16  causal lengths=16x1024
+packed     0   32   8      0      0  128  bf16  causal lengths=4096+512+2048+1024+3000+128+1500+2560+1516
+packed     0   16  16      0      0  128  bf16  causal lengths=8192+63x128
+packed     0   16  16      0      0  128  bf16  lengths=511x32+8192
+packed     0   32  32      0      0   64  bf16  lengths=64x256
+packed     0   32  32      0      0   64  bf16  lengths=4096+512+2048+1024+3000+128+1500+2560+1516
+packed     0    8   8      0      0  256  bf16  causal lengths=4096+1024+2048+512
+packed     0   16  16      0      0   96  f16   lengths=1536+2x700+9x300
+decode    16   32   8      1   1024  128  bf16
+decode     1   32   8      1   8192  128  bf16
+decode     1   32   8      1  65536  128  bf16
+decode    64   32   8      1   4096  128  bf16
+decode   128   32   8      1   2048  128  bf16
+decode    16   32  32      1   2048   64  bf16
+decode    16   16  16      1   8192  128  f16
+decode     8    8   1      1   8192  256  bf16
+decode     1   32   8     16   8192  128  bf16
+decode    16   32   8     16   4096  128  bf16
+decode     1   32   8     64  32768  128  bf16
+decode     8   16   2    128   4096   64  bf16
+features   4   16  16   4096   4096  128  bf16  causal softcap=30
+features   4    8   4   4096   4096  256  bf16  causal softcap=50
+features   2   16  16   4096   4096  128  bf16  mask
+features   2   32  32   2048   2048   64  bf16  mask
+features   4   16  16   4096   4096  128  bf16  causal alibi
+features   8   32  32   1024   1024   64  bf16  causal alibi
+features   4   64   8   2048   2048   64  bf16  causal sinks
+features   2   64   8   4096   4096   64  bf16  causal window=128 sinks
+features   2   16  16   8192   8192  128  bf16  causal window=1024
+features   1   32  32   8192   8192   64  bf16  causal window=512
+features   2    8   4   8192   8192  256  bf16  causal window=4096 softcap=50
+features   0   16  16      0      0  128  bf16  causal window=1024 lengths=8192+4096+2x2048
+"""
+
+
+@cache
+def problems() -> tuple[Posed, ...]:
+    """Set A, in the order of its lines."""
+    return tuple(parse(line) for line in LINES.strip().splitlines())

@@ -1,0 +1,269 @@
+"""The verb `campaign`: every configuration of our forwards, timed on a set of problems."""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Annotated, Any
+
+import typer
+
+from attention.campaign import draw, freeze, going_on, plan, rows, set_a
+from attention.campaign.freeze import Freeze
+from attention.campaign.plan import Job
+from attention.campaign.posed import Posed
+from attention.campaign.rows import ProblemTiming, Set
+from attention.choose.machine import machine_profile
+from attention.errors import ADDS_TORCH
+from microbench import console
+from microbench.compile import Source
+from microbench.compile.together import compile_together
+from microbench.console import Json
+from microbench.console.progress import say
+from microbench.console.si import counted
+from microbench.errors import EnvironmentLacks, InputError
+from microbench.machine import nvml, stamp
+from microbench.results.profile import Profile
+from microbench.run import lock
+from smscope.verified import budget
+
+SETS: tuple[Set, ...] = ("a", "b")
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """One campaign on this GPU: which set, which number, and the freeze that set B was drawn from."""
+
+    gpu: nvml.Gpu
+    which: Set
+    number: int
+    frozen: Freeze | None
+
+    @property
+    def seed(self) -> str:
+        """Of the order of problems; with a problem's own words, of its configurations."""
+        return f"{self.which} {self.number} {self.frozen.short if self.frozen else ''}".strip()
+
+
+def campaign(
+    which: Annotated[str, typer.Option("--set", help="a, which is typed, or b, which is drawn from a freeze.")] = "a",
+    number: Annotated[
+        int | None, typer.Option(min=1, help="The campaign; by default the last that is unfinished, else a new one.")
+    ] = None,
+    within: Annotated[
+        str | None, typer.Option("--budget", help="9m, 90s or 1h: stop cleanly before; the next call goes on.")
+    ] = None,
+    freeze_of: Annotated[
+        str | None,
+        typer.Option("--freeze", help="GPU: name HEAD as the commit from which set b is drawn, and time nothing."),
+    ] = None,
+    of_freeze: Annotated[
+        str | None, typer.Option("--of", help="With --set b: the freeze, by its commit; the only one by default.")
+    ] = None,
+    plan_only: Annotated[bool, typer.Option("--plan", help="Say what is left and how long it takes.")] = False,
+    ahead: Annotated[
+        bool, typer.Option("--ahead", help="Compile what is left, without a GPU, and time nothing.")
+    ] = False,
+    on: Annotated[
+        str | None, typer.Option("--gpu", help="With --plan and --ahead: a profile's name, where it is not here.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Time every legal configuration of our forwards on a set of problems, for the judgement of the model.
+
+    Each problem is a line of data/campaigns/<gpu>/<set>-<campaign>.jsonl, appended before the next begins. Kernels are
+    compiled ahead on all cores. A campaign that was interrupted, or ended by its budget, goes on in the next call; one
+    that is whole is followed by the next, in another call: two campaigns lie apart in time. Exit code 1 where a
+    configuration was wrong or failed.
+    """
+    if freeze_of is not None:
+        frozen, place = freeze.freeze(stamp.ROOT, freeze_of)
+        problems = draw.drawn(frozen.commit, set_a.problems())
+        told = {"commit": frozen.commit, "files": len(frozen.hashes), "file": str(place), "problems": len(problems)}
+        console.show(
+            json,
+            told,
+            f"Wrote {console.near(place)}: {counted(len(frozen.hashes), 'file')} of the model and the profile as "
+            f"{frozen.short} has them. Set b has {counted(len(problems), 'problem')}.",
+        )
+        return
+    if which not in SETS:
+        raise InputError(f"There is no set {which!r}; use a or b.")
+    set_named: Set = "b" if which == "b" else "a"
+    chosen = _freeze(of_freeze) if set_named == "b" else None
+    problems = problems_of(chosen)
+    if plan_only or ahead:
+        _say_plan(set_named, problems, _profile(on), ahead, json)
+        return
+    if on is not None:
+        raise InputError("--gpu is of --plan and --ahead; a campaign runs on the GPU that is here.")
+    _run(set_named, number, chosen, problems, within, json)
+
+
+def problems_of(frozen: Freeze | None) -> tuple[Posed, ...]:
+    """Set A, or the set B of a freeze."""
+    return set_a.problems() if frozen is None else draw.drawn(frozen.commit, set_a.problems())
+
+
+def _freeze(asked: str | None) -> Freeze:
+    every = freeze.freezes()
+    if asked is None and len(every) != 1:
+        there = ", ".join(each.short for each in every) or "none; `smscope campaign --freeze GPU` writes one"
+        raise InputError(f"Set b is drawn from a freeze; name it by --of (there are: {there}).")
+    return every[0] if asked is None else freeze.named(asked)
+
+
+def _profile(asked: str | None) -> Profile:
+    gpus = nvml.visible_gpus()
+    if asked is None and not gpus:
+        raise InputError("There is no NVIDIA GPU here; name a profile by --gpu.")
+    return Profile.load(asked or gpus[0].slug)
+
+
+def _say_plan(which: Set, problems: Sequence[Posed], profile: Profile, ahead: bool, json: bool) -> None:
+    todo = plan.jobs(problems, profile)
+    expected = plan.estimate(todo, {})
+    tiles = sum(len(job.tiles) for job in todo)
+    told: dict[str, Any] = {
+        "set": which,
+        "problems": len(todo),
+        "configurations": tiles,
+        "kernels_to_compile": len(expected.missing),
+        "compile_s": round(expected.compile_s),
+        "timing_s": round(expected.timing_s),
+    }
+    console.show(json, told, _expected(todo, expected))
+    if ahead and expected.missing:
+        _compile(expected.missing)
+
+
+def _expected(todo: Sequence[Job], expected: plan.Estimate) -> str:
+    tiles = sum(len(job.tiles) for job in todo)
+    missing = len(expected.missing)
+    compiling = f"{counted(missing, 'kernel')} to compile on {os.cpu_count()} cores, {budget.told(expected.compile_s)}"
+    return (
+        f"{counted(len(todo), 'problem')} by {counted(tiles, 'configuration')}: {compiling}; timing "
+        f"{budget.told(expected.timing_s)} by the model's predictions."
+    )
+
+
+def _run(
+    which: Set, number: int | None, frozen: Freeze | None, problems: Sequence[Posed], within: str | None, json: bool
+) -> None:
+    allowed = budget.started(within)
+    gpus = nvml.visible_gpus()
+    if not gpus:
+        raise EnvironmentLacks(f"There is no NVIDIA GPU to time kernels on ({nvml.why_no_gpu()}).")
+    try:
+        import torch
+    except ImportError as error:
+        raise EnvironmentLacks(
+            f"A campaign launches kernels through torch, which is not here; {ADDS_TORCH}."
+        ) from error
+    if not torch.cuda.is_available():
+        raise EnvironmentLacks("This torch sees no NVIDIA GPU; install a CUDA build of it.")
+    profile = machine_profile("cuda").profile
+    if frozen is not None:
+        freeze.require_unchanged(frozen, stamp.ROOT)
+    every = plan.jobs(problems, profile)
+    with lock.hold("cuda:0", wait=True, say=say, of="campaign"):
+        begun, done = started(gpus[0], which, number, frozen, every)
+        todo = plan.ordered(plan.left(every, done), begun.seed)
+        whose = f"Campaign {begun.number} of set {which} on {begun.gpu.slug}"
+        say(f"{whose}: {len(every) - len(todo)} of {len(every)} done.")
+        kept: dict[Source, bool] = {}
+        say(f"Left: {_expected(todo, plan.estimate(todo, kept))}")
+        from microbench.device.cuda import CudaDevice
+
+        device = CudaDevice(torch.cuda.current_device())
+        timed: list[ProblemTiming] = []
+
+        def time_one(job: Job) -> None:
+            timed.append(_timed(begun, job, device))
+            rows.append(timed[-1])
+
+        try:
+            ended = going_on.go_on(todo, allowed.fits, _compile, time_one, kept)
+        except KeyboardInterrupt:
+            say("Interrupted; every problem that was timed is kept, and the same command goes on.")
+            raise
+    _say_ended(begun, timed, ended, json)
+
+
+def started(
+    gpu: nvml.Gpu, which: Set, number: int | None, frozen: Freeze | None, every: Sequence[Job]
+) -> tuple[Campaign, tuple[ProblemTiming, ...]]:
+    """The campaign that a call goes on with, and its lines: the last where it lacks problems, else the next.
+
+    Lines of other texts of a kernel, or of another freeze, are another campaign's.
+    """
+    known = rows.campaigns(gpu.slug, which)
+    texts = plan.texts(every[0].arch) if every else {}
+    last = number or (known[-1] if known else 1)
+    lines = rows.read(gpu.slug, which, last)
+    mine = tuple(row for row in rows.of_texts(lines, texts) if row.freeze == (frozen.commit if frozen else None))
+    if number is None and lines and (len(mine) < len(lines) or not plan.left(every, mine)):
+        last, mine = last + 1, ()
+    elif number is not None and len(mine) < len(lines):
+        raise InputError(f"Campaign {number} of set {which} is of other kernels or another freeze; leave out --number.")
+    return Campaign(gpu, which, last, frozen), mine
+
+
+def _compile(sources: Sequence[Source]) -> None:
+    for refused in compile_together(sources).refused:
+        say(f"Not compiled: {refused}")
+
+
+def _timed(begun: Campaign, job: Job, device: Any) -> ProblemTiming:
+    from attention.campaign import timing
+
+    seed, began = f"{begun.seed} {job.posed}", time.monotonic()
+    tiles, flags = timing.timed(device, job, seed)
+    facts, commit = nvml.facts(begun.gpu), stamp.commit()
+    return ProblemTiming(
+        gpu=begun.gpu.slug,
+        set=begun.which,
+        campaign=begun.number,
+        freeze=begun.frozen.commit if begun.frozen else None,
+        commit=commit.sha,
+        dirty=commit.dirty,
+        seed=seed,
+        measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        wall_s=round(time.monotonic() - began, 3),
+        kind=job.posed.kind,
+        problem=job.posed.problem,
+        lengths=job.posed.lengths,
+        texts=plan.texts(job.arch),
+        driver=facts.driver,
+        packages={"torch": metadata.version("torch")},
+        flags=flags,
+        tiles=tiles,
+    )
+
+
+def _say_ended(begun: Campaign, timed: Sequence[ProblemTiming], ended: going_on.Ended, json: bool) -> None:
+    file = rows.file_of(begun.gpu.slug, begun.which, begun.number)
+    failed = [(row, tile) for row in timed for tile in row.tiles if tile.failure]
+    told = {
+        "file": str(file),
+        "campaign": begun.number,
+        "timed": ended.timed,
+        "left": len(ended.left),
+        "failed": len(failed),
+    }
+    left = counted(len(ended.left), "problem")
+    wall = budget.told(sum(row.wall_s for row in timed))
+    said = f"{left} left: the same command goes on." if ended.left else "The campaign is whole."
+    console.show(
+        json,
+        told,
+        f"Timed {counted(ended.timed, 'problem')} in {wall}, into {console.near(file)}. {said}",
+        *(f"{tile.variant} {tile.config} on {row.posed}: {tile.failure}" for row, tile in failed[:20]),
+    )
+    if not timed and ended.left:
+        first = budget.told(ended.left[0].estimate_s)
+        raise InputError(f"The budget holds no problem: {ended.left[0].posed} and its kernels take {first} or more.")
+    if failed:
+        raise typer.Exit(1)

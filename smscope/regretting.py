@@ -1,0 +1,193 @@
+"""The verb `regret`: what the model's choices cost by the campaigns on file, beside every other way to choose."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from attention.campaign import constants, freeze, plan, rows
+from attention.campaign.freeze import Freeze, Verdict
+from attention.campaign.regret import Judged, Regrets, judged
+from attention.campaign.rows import Set
+from attention.campaign.table import Line, Other, Table, table
+from microbench import console
+from microbench.console import Json
+from microbench.console.progress import say
+from microbench.console.si import counted
+from microbench.errors import InputError
+from microbench.machine import stamp
+from microbench.probes import discover
+from microbench.published import load
+from microbench.published.facts import Kind
+from microbench.published.kinds import of_kind
+from microbench.published.profiles import derive
+from microbench.results.profile import Profile, available
+
+# A kind that was measured here has no published profile on file: its constants by others are derived as those of kinds
+# that were not. No document on file rates wgmma on an H200: what it lacks is the H100's, whose SMs it has.
+H100 = Kind("h100", ("H100 SXM5 80GB", "H100 (variant n/s)"), ("GPUSPECS",))
+SHEETS = {"h100-sxm-80gb": (H100,), "h200-sxm-141gb": (H100, Kind("h200", ("H200 SXM",), ("GPUSPECS",)))}
+
+
+def regret(
+    gpu: Annotated[str, typer.Argument(help="A profile's name: h200-sxm-141gb.")],
+    which: Annotated[str, typer.Option("--set", help="The set that is judged: a or b.")] = "a",
+    of_freeze: Annotated[str | None, typer.Option("--of", help="With --set b: the freeze, by its commit.")] = None,
+    brief: Annotated[bool, typer.Option("--brief", help="Without each constant halved and doubled.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="With --set b: put the verdict on file.")] = False,
+    json: Json = False,
+) -> None:
+    """Judge the model by two campaigns on file: mean and worst regret of its picks, beside other ways to choose.
+
+    A regret is how much longer a pick takes than the fastest configuration, by the mean of both campaigns. The floor is
+    the regret of the first campaign's fastest in the second. Three tables: all our kernels, and each among its own
+    configurations. No GPU is needed. Exit code 1 where a limit of the model is broken.
+    """
+    if which not in ("a", "b"):
+        raise InputError(f"There is no set {which!r}; use a or b.")
+    frozen = _frozen(of_freeze) if which == "b" else None
+    if write and frozen is None:
+        raise InputError("A verdict is of set b; pass --set b with --write.")
+    found, numbers = tables(gpu, frozen, brief and not write)
+    if json:
+        console.emit([_told(each) for each in found])
+    else:
+        console.draw(*(_drawn(each) for each in found))
+        for each in found:
+            for fault in each.faults:
+                say(f"{each.variant or 'all kernels'}: {fault}.")
+    if write and frozen is not None:
+        say(f"Wrote {console.near(_write(frozen, numbers, found))}.")
+    if any(each.faults for each in found):
+        raise typer.Exit(1)
+
+
+def tables(gpu: str, frozen: Freeze | None, brief: bool = False) -> tuple[list[Table], tuple[int, ...]]:
+    """The tables of set A, or of the set B of a freeze: of all kernels, then of each; and the campaigns' numbers."""
+    profile = Profile.load(gpu)
+    typed, of_typed = campaigns(gpu, "a", None)
+    problems, numbers = campaigns(gpu, "b", frozen) if frozen else (typed, of_typed)
+    others = tuple(other_constants(profile))
+    asked = ("", *(variant.path for variant in plan.variants(profile.arch)))
+    found = [table(profile, problems, typed, others, variant=each, each_constant=not brief) for each in asked]
+    return found, numbers
+
+
+def campaigns(gpu: str, which: Set, frozen: Freeze | None) -> tuple[tuple[Judged, ...], tuple[int, ...]]:
+    """The problems of the last two campaigns of the same kernels, and their numbers. Raises InputError without two.
+
+    Of set B the campaigns of one freeze alone.
+    """
+    commit = frozen.commit if frozen else None
+    numbers = [number for number in rows.campaigns(gpu, which) if _of(gpu, which, number, commit)]
+    if len(numbers) < 2:
+        raise InputError(
+            f"A judgement needs two campaigns of set {which} on {gpu}, and {len(numbers)} are on file; "
+            "`smscope campaign` adds one."
+        )
+    last = numbers[-2:]
+    first, second = (_of(gpu, which, number, commit) for number in last)
+    say(f"Set {which}: campaign {last[0]} begun {first[0].measured_utc}, campaign {last[1]} {second[0].measured_utc}.")
+    texts = second[-1].texts
+    if any(row.texts != texts for row in (*first, *second)):
+        raise InputError(
+            f"Campaigns {last[0]} and {last[1]} of set {which} are of other kernels; add another campaign."
+        )
+    return judged(first, second), tuple(last)
+
+
+def _of(gpu: str, which: Set, number: int, commit: str | None) -> tuple[rows.ProblemTiming, ...]:
+    return tuple(row for row in rows.read(gpu, which, number) if row.freeze == commit)
+
+
+def _frozen(asked: str | None) -> Freeze:
+    every = freeze.freezes()
+    if asked is None and len(every) != 1:
+        there = ", ".join(each.short for each in every) or "none yet"
+        raise InputError(f"Name a freeze by --of (there are: {there}).")
+    return every[0] if asked is None else freeze.named(asked)
+
+
+def other_constants(profile: Profile) -> Iterator[Other]:
+    """Published constants of the GPU itself, the measured ones of others, and the published ones of other kinds."""
+    published = load()
+    kinds = SHEETS.get(profile.gpu, ())
+    if kinds:
+        sheets = [derive(kind, published, discover()).profile for kind in kinds]
+        own = {constant.name: constant for sheet in sheets for constant in sheet.constants}
+        sheet = sheets[-1].model_copy(update={"constants": tuple(own.values())})
+        yield Other("published and data sheet", constants.filled(sheet, profile), rival=False)
+    for gpu in available():
+        other = Profile.load(gpu)
+        if other.gpu != profile.gpu and other.arch == profile.arch:
+            yield Other(f"measured on {other.gpu}", constants.filled(other, profile))
+    for kind in published.kinds:
+        found = of_kind(kind)
+        if found is not None:
+            yield Other(f"published of {kind.kind}", constants.filled(found, profile))
+
+
+def _write(frozen: Freeze, numbers: tuple[int, ...], found: Sequence[Table]) -> Path:
+    now = freeze.hashes_of(stamp.ROOT, frozen.gpu)
+    freeze.require_unchanged(frozen, stamp.ROOT)
+    told = Verdict(
+        freeze=frozen.commit, commit=stamp.commit().sha, campaigns=numbers, hashes=now, lines=lines_of(found)
+    )
+    return freeze.write(told)
+
+
+def lines_of(found: Sequence[Table]) -> tuple[str, ...]:
+    """The tables as a verdict keeps them."""
+    return tuple(line for each in found for line in _lines(each))
+
+
+def _lines(each: Table) -> Iterator[str]:
+    whose = each.variant or "all kernels"
+    yield f"{whose}: {counted(each.problems, 'problem')}, floor {_percent(each.floor)}, error {each.errors.mean:.1%}"
+    yield from (f"{whose}: {line.regrets.name}: {_percent(line.regrets)}{_against(line)}" for line in each.lines)
+    yield from (f"{whose}: fault: {fault}" for fault in each.faults)
+
+
+def _percent(found: Regrets) -> str:
+    return f"{found.mean:.2%} / {found.worst:.1%}"
+
+
+def _against(line: Line) -> str:
+    return f" ({line.against[0]:+.2%} to {line.against[1]:+.2%})" if line.against else ""
+
+
+def _drawn(each: Table) -> Any:
+    headings = ("chooser", "mean regret", "worst", "measured minus this, 95 %")
+    lines: list[tuple[object, ...]] = [("floor", f"{each.floor.mean:.2%}", f"{each.floor.worst:.1%}", "")]
+    for line in each.lines:
+        found = line.regrets
+        lines.append((found.name, f"{found.mean:.2%}", f"{found.worst:.1%}", _against(line).strip(" ()")))
+    off = each.errors
+    classes = ", ".join(f"{kind} {mean:.0%}" for kind, mean in off.of_class.items())
+    lines.append((f"error of {off.count} predictions", f"{off.mean:.1%}", f"{off.worst_factor:.2f} x", classes))
+    return console.table(f"{each.variant or 'all kernels'}: {counted(each.problems, 'problem')}", headings, lines)
+
+
+def _told(each: Table) -> dict[str, object]:
+    return {
+        "variant": each.variant,
+        "problems": each.problems,
+        "floor": {"mean": each.floor.mean, "worst": each.floor.worst},
+        "choosers": [
+            {
+                "name": line.regrets.name,
+                "mean": line.regrets.mean,
+                "worst": line.regrets.worst,
+                "against": list(line.against) if line.against else None,
+            }
+            for line in each.lines
+        ],
+        "errors": {
+            "mean": each.errors.mean,
+            "of_class": dict(each.errors.of_class),
+            "worst_factor": each.errors.worst_factor,
+            "configurations": each.errors.count,
+        },
+        "faults": list(each.faults),
+    }

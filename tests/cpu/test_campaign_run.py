@@ -1,0 +1,386 @@
+"""A campaign on a GPU that answers as a test scripts it: lines, budgets, resuming, and the timer's stages."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from attention.campaign import checked, draw, freeze, plan, rows, set_a, timing
+from attention.campaign.freeze import Freeze
+from attention.campaign.going_on import go_on
+from attention.campaign.plan import Job
+from attention.campaign.posed import Posed, parse
+from attention.campaign.rows import ProblemTiming, TileTiming
+from attention.choose.machine import MachineProfile
+from attention.kernels.torch.composed import slow
+from attention.variant import Config
+from microbench.compile import Source
+from microbench.device import cuda
+from microbench.errors import DataError
+from microbench.files import put
+from microbench.machine import nvml, stamp
+from microbench.results import derive
+from microbench.results.profile import Profile
+from smscope import campaigning, cli, regretting
+from tests.cpu.campaign_rows import GPU, ONE, OTHER, line, tile
+from tests.cpu.commands import called
+from tests.cpu.scripted_device import ScriptedDevice
+
+H200 = Profile.load(GPU)
+HERE = nvml.Gpu(0, "NVIDIA H200", 141 << 30, (9, 0), False)
+SMALL = (ONE, OTHER, parse("decode 4 8 8 1 2048 128 bf16"))
+FEATURES = (
+    "prefill 2 4 2 130 130 64 bf16 causal",
+    "short 2 4 4 100 100 72 f16",
+    "decode 2 4 1 1 300 64 bf16",
+    "prefill 1 2 2 40 200 64 bf16 causal",
+    "packed 0 4 2 0 0 64 bf16 causal lengths=40+130+20",
+    "features 1 4 4 150 150 64 bf16 causal window=32 sinks",
+    "features 2 4 4 150 150 64 bf16 causal softcap=20",
+    "features 2 4 4 150 150 64 bf16 mask",
+    "features 2 4 4 90 150 64 f16 causal alibi",
+)
+
+
+def test_a_line_is_read_as_it_was_written(data: Path) -> None:
+    failed = tile(96).model_copy(update={"failure": "wrong: 3 above 1"})
+    packed = parse("packed 0 8 8 0 0 64 f16 causal window=64 lengths=100+3x20")
+    written = line(packed, tile(96, 1e-3, 2e-3), failed, freeze="f" * 40, campaign=2, set="b")
+    file = rows.append(written)
+    assert file == data / "campaigns" / GPU / "b-2.jsonl"
+    assert rows.read(GPU, "b", 2) == (written,) and rows.campaigns(GPU, "b") == (2,) and rows.read(GPU, "a", 2) == ()
+    assert rows.read(GPU, "b", 2)[0].posed == packed and rows.read(GPU, "b", 2)[0].tiles[0].median == 1.5e-3
+
+
+def test_lines_are_appended_and_a_broken_one_is_named(data: Path) -> None:
+    for posed in SMALL:
+        file = rows.append(line(posed, tile(96, 1.0)))
+    assert [row.posed for row in rows.read(GPU, "a", 1)] == [*SMALL]
+    with file.open("a") as end:
+        end.write('{"gpu":')
+    with pytest.raises(DataError, match=r"a-1\.jsonl cannot be read"):
+        rows.read(GPU, "a", 1)
+
+
+def test_a_job_is_every_legal_configuration_of_every_kernel_of_ours() -> None:
+    (job,) = plan.jobs([ONE], H200)
+    assert {variant.path for variant, _ in job.tiles} == {each.path for each in plan.variants("sm90a")}
+    assert len(job.tiles) == len(job.sources) > 15 and job.estimate_s > plan.PROBLEM_S + 15 * plan.PREPARE_S
+
+
+def test_a_problem_is_left_until_one_line_holds_each_of_its_configurations() -> None:
+    every = plan.jobs(SMALL, H200)
+    whole = line(ONE, *(TileTiming(variant=v.path, config=dict(c.values), failure="it was") for v, c in every[0].tiles))
+    part = line(OTHER, *(TileTiming(variant=v.path, config=dict(c.values)) for v, c in every[1].tiles[1:]))
+    assert plan.left(every, [whole, part]) == every[1:]
+
+
+def test_the_order_of_problems_is_drawn_from_the_seed() -> None:
+    every = plan.jobs(set_a.problems()[:12], H200)
+    assert plan.ordered(every, "a 1") == plan.ordered(every, "a 1") != plan.ordered(every, "a 2")
+    assert {*plan.ordered(every, "a 1")} == {*every}
+
+
+@dataclass
+class Clock:
+    """Seconds that pass as they are told."""
+
+    within: float
+    now: float = 0.0
+    compiled: list[Source] = field(default_factory=list)
+    timed: list[Posed] = field(default_factory=list)
+
+    def fits(self, seconds: float) -> bool:
+        return self.now + seconds <= self.within
+
+    def compile(self, sources: Sequence[Source]) -> None:
+        self.compiled += sources
+        self.now += 1.0
+
+    def time(self, job: Job) -> None:
+        self.timed.append(job.posed)
+        self.now += job.estimate_s
+
+
+@pytest.fixture
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache that holds no kernel."""
+    monkeypatch.setattr(plan, "is_kept", lambda source: False)
+
+
+def test_all_is_compiled_at_once_and_once_where_all_fits(cold: None) -> None:
+    every, clock = plan.jobs(SMALL, H200), Clock(1e6)
+    ended = go_on(every, clock.fits, clock.compile, clock.time)
+    assert (ended.timed, ended.left) == (3, ()) and clock.timed == [*SMALL]
+    assert len(clock.compiled) == len({*clock.compiled}) == len({s for job in every for s in job.sources})
+
+
+def test_a_budget_takes_the_first_problems_with_their_kernels_and_leaves_the_rest(cold: None) -> None:
+    every = plan.jobs(SMALL, H200)
+    clock = Clock(plan.estimate(every[:2], {}).seconds + 0.1)
+    ended = go_on(every, clock.fits, clock.compile, clock.time)
+    assert clock.timed[:2] == [*SMALL[:2]] and ended.timed == len(clock.timed)
+    assert {*clock.compiled} >= {*every[0].sources, *every[1].sources}
+    # What was compiled sooner than was expected left time, which the third problem is welcome to.
+    assert ended.left == every[ended.timed :]
+
+
+def test_a_budget_that_holds_nothing_compiles_nothing(cold: None) -> None:
+    every, clock = plan.jobs(SMALL, H200), Clock(0.5)
+    assert go_on(every, clock.fits, clock.compile, clock.time).left == every and not clock.compiled
+
+
+@dataclass
+class Scripted:
+    """The GPU of a machine: seconds of a configuration, and how many problems it times before it is interrupted."""
+
+    seconds: Callable[[Posed, Config], float] = lambda posed, config: 1e-3 * (1 + sum(v for _, v in config.values) % 7)
+    dies_after: int | None = None
+    timed: list[str] = field(default_factory=list)
+    seeds: list[str] = field(default_factory=list)
+    compiled: int = 0
+    failure: str | None = None
+
+    def time(self, device: object, job: Job, seed: str) -> tuple[tuple[TileTiming, ...], tuple[str, ...]]:
+        if len(self.timed) == self.dies_after:
+            raise KeyboardInterrupt
+        self.timed.append(str(job.posed))
+        self.seeds.append(seed)
+        found = (
+            TileTiming(
+                variant=variant.path,
+                config=dict(config.values),
+                cubin_sha256="0" * 64,
+                seconds=() if self.failure else (self.seconds(job.posed, config),) * 3,
+                clock_mhz=(1700.0,) * 3,
+                power_w=(600.0, None, 610.0),
+                failure=self.failure,
+            )
+            for variant, config in job.tiles
+        )
+        return tuple(found), ("throttled:power-cap",)
+
+
+@pytest.fixture
+def gpu(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scripted]:
+    """A machine with an H200, which times three problems of set A."""
+    scripted = Scripted()
+
+    def compile_together(sources: Sequence[Source]) -> Any:
+        scripted.compiled += len(sources)
+        return type("Done", (), {"refused": ()})()
+
+    monkeypatch.setenv("SMSCOPE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(nvml, "visible_gpus", lambda: [HERE])
+    monkeypatch.setattr(nvml, "facts", lambda gpu: type("Facts", (), {"driver": "580.1"})())
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(cuda, "CudaDevice", lambda index: ScriptedDevice())
+    monkeypatch.setattr(campaigning, "machine_profile", lambda device: MachineProfile(H200))
+    monkeypatch.setattr(campaigning.set_a, "problems", lambda: SMALL)
+    monkeypatch.setattr(campaigning, "compile_together", compile_together)
+    monkeypatch.setattr(timing, "timed", scripted.time)
+    yield scripted
+
+
+def campaign(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    return called(capsys, cli.main, "campaign", *arguments)
+
+
+def test_a_campaign_is_timed_and_the_next_call_begins_another(
+    gpu: Scripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = campaign(capsys, "--json")
+    told = json.loads(out)
+    assert (code, told["timed"], told["left"], told["failed"]) == (0, 3, 0, 0) and "0 of 3 done" in err
+    assert "by the model's predictions" in err and gpu.compiled > 30
+    lines = rows.read(GPU, "a", 1)
+    assert {str(row.posed) for row in lines} == {*map(str, SMALL)}
+    first = lines[0]
+    assert first.flags == ("throttled:power-cap",) and first.seed.startswith("a 1 ") and first.driver == "580.1"
+    assert first.texts == plan.texts("sm90a") and first.tiles[0].power_w == (600.0, None, 610.0)
+    assert json.loads(campaign(capsys, "--json")[1])["campaign"] == 2
+    assert rows.campaigns(GPU, "a") == (1, 2)
+    # Orders are drawn anew: of problems by the campaign's number, of configurations by each problem's seed.
+    assert len({*gpu.seeds}) == 6
+
+
+def test_an_interrupted_campaign_goes_on_with_what_is_missing(
+    gpu: Scripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gpu.dies_after = 2
+    code, _, err = campaign(capsys)
+    assert code != 0 and "Interrupted" in err and len(rows.read(GPU, "a", 1)) == 2
+    gpu.dies_after = None
+    code, out, err = campaign(capsys, "--json")
+    assert (code, json.loads(out)["timed"], json.loads(out)["campaign"]) == (0, 1, 1) and "2 of 3 done" in err
+    assert sorted(gpu.timed) == sorted(map(str, SMALL)) and len(rows.read(GPU, "a", 1)) == 3
+
+
+def test_a_campaign_of_other_kernels_is_another_campaign(gpu: Scripted, capsys: pytest.CaptureFixture[str]) -> None:
+    gpu.dies_after = 1
+    campaign(capsys)
+    (only,) = rows.read(GPU, "a", 1)
+    rows.file_of(GPU, "a", 1).write_text(
+        only.model_copy(update={"texts": {**only.texts, "gone": "0"}}).model_dump_json(exclude_none=True) + "\n"
+    )
+    gpu.dies_after = None
+    assert json.loads(campaign(capsys, "--json")[1])["campaign"] == 2
+    code, _, err = campaign(capsys, "--number", "1")
+    assert code == 2 and "of other kernels" in err
+
+
+def test_a_budget_ends_a_call_cleanly(gpu: Scripted, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = campaign(capsys, "--budget", "1s")
+    assert code == 2 and "holds no problem" in err and rows.read(GPU, "a", 1) == ()
+
+
+def test_a_wrong_configuration_is_on_file_and_the_exit_code_says_so(
+    gpu: Scripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gpu.failure = "wrong: error 3 above 1"
+    code, out, _ = campaign(capsys)
+    assert code == 1 and "wrong: error 3 above 1" in out
+    assert all(each.failure for row in rows.read(GPU, "a", 1) for each in row.tiles)
+
+
+def test_the_model_is_judged_by_two_campaigns(gpu: Scripted, capsys: pytest.CaptureFixture[str]) -> None:
+    derive.write(H200)
+    campaign(capsys)
+    code, _, err = called(capsys, cli.main, "regret", GPU)
+    assert code == 2 and "needs two campaigns" in err
+    campaign(capsys)
+    code, out, _ = called(capsys, cli.main, "regret", GPU, "--brief", "--json")
+    every, ampere, hopper = json.loads(out)
+    assert code == 1 and (every["problems"], hopper["problems"]) == (3, 3) and every["floor"]["mean"] == 0
+    assert hopper["variant"].startswith("sm90a/")
+    assert ampere["variant"].startswith("sm80/") and every["faults"]
+    assert "measured constants" in called(capsys, cli.main, "regret", GPU, "--brief")[1]
+
+
+def test_from_a_freeze_to_its_verdict(
+    gpu: Scripted, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    derive.write(H200)
+    frozen = Freeze(gpu=GPU, commit="ab" * 20, hashes=freeze.hashes_of(stamp.ROOT, GPU))
+    put(rows.file_of(GPU, "a", 1).parents[1] / "freeze-abababababab.json", frozen.model_dump_json())
+    for which in ("a", "b", "a", "b"):
+        told = json.loads(campaign(capsys, "--set", which, "--json")[1])
+        assert told["left"] == 0 and told["timed"] == (
+            len(SMALL) if which == "a" else len(draw.drawn("ab" * 20, SMALL))
+        )
+    assert rows.campaigns(GPU, "a") == rows.campaigns(GPU, "b") == (1, 2)
+    lines = rows.read(GPU, "b", 2)
+    assert {row.freeze for row in lines} == {frozen.commit}
+    assert {str(row.posed) for row in lines} == {*map(str, draw.drawn(frozen.commit, SMALL))}
+    code, out, err = called(capsys, cli.main, "regret", GPU, "--set", "b", "--write")
+    (verdict,) = freeze.verdicts()
+    assert code == 1 and "Wrote" in err and "floor" in out  # made-up seconds bear no model out
+    found, numbers = regretting.tables(GPU, frozen)
+    assert (verdict.lines, verdict.campaigns, verdict.hashes) == (regretting.lines_of(found), numbers, frozen.hashes)
+    assert any("fault" in each for each in verdict.lines) and any("doubled" in each for each in verdict.lines)
+
+
+def test_set_b_is_timed_of_the_frozen_model_alone(gpu: Scripted, capsys: pytest.CaptureFixture[str]) -> None:
+    frozen = Freeze(gpu=GPU, commit="ab" * 20, hashes={"attention/choose/model.py": "another"})
+    put(rows.file_of(GPU, "a", 1).parents[1] / "freeze-abababababab.json", frozen.model_dump_json())
+    code, _, err = campaign(capsys, "--set", "b")
+    assert code == 2 and "Since the freeze" in err and gpu.timed == []
+
+
+def test_a_plan_needs_no_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = campaign(capsys, "--plan", "--gpu", GPU, "--json")
+    told = json.loads(out)
+    assert code == 0 and told["problems"] == len(set_a.problems()) and told["configurations"] > 1000
+
+
+def test_kernels_are_compiled_ahead_without_a_gpu(gpu: Scripted, capsys: pytest.CaptureFixture[str]) -> None:
+    derive.write(H200)
+    code, out, _ = campaign(capsys, "--ahead", "--gpu", GPU, "--json")
+    assert code == 0 and gpu.compiled == json.loads(out)["kernels_to_compile"] > 30 and gpu.timed == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--set", "c"), "no set 'c'"),
+        (("--set", "b"), "drawn from a freeze"),
+        (("--gpu", GPU), "--gpu is of --plan and --ahead"),
+        (("--budget", "soon"), "is no time"),
+        (("--freeze", "nowhere"), "no profile of nowhere"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    data: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    code, out, err = campaign(capsys, *arguments)
+    assert (code, out) == (2, "") and said in err
+
+
+def test_a_machine_without_a_gpu_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvml, "visible_gpus", list)
+    code, _, err = campaign(capsys)
+    assert code == 1 and "no NVIDIA GPU to time kernels on" in err
+
+
+def call(device: ScriptedDevice, microseconds: float, told: list[str], name: str) -> Callable[[], None]:
+    def run() -> None:
+        device.now_ns += 1e3 * microseconds
+        told.append(name)
+
+    return run
+
+
+def test_what_is_far_behind_gets_the_least_samples_and_is_on_file_all_the_same() -> None:
+    device, told = ScriptedDevice(mhz=1500.0), list[str]()
+    took = {"best": 20.0, "near": 55.0, "far": 65.0}
+    found = timing.staged(device, {name: call(device, us, told, name) for name, us in took.items()}, "seed")  # type: ignore[arg-type]
+    assert {name: len(each.seconds) for name, each in found.items()} == {"best": 11, "near": 11, "far": timing.LEAST}
+    for name, each in found.items():
+        assert each.seconds == pytest.approx([took[name] * 1e-6] * len(each.seconds))
+        assert len(each.clocks_mhz) == len(each.power_w) == len(each.seconds)
+
+
+def test_slow_problems_get_fewer_samples() -> None:
+    device, told = ScriptedDevice(), list[str]()
+    calls = {name: call(device, 4e5, told, name) for name in "ab"}
+    found = timing.staged(device, calls, "seed")  # type: ignore[arg-type]
+    assert {len(each.seconds) for each in found.values()} == {timing.ENOUGH}
+
+
+def test_the_order_within_a_problem_is_drawn_from_the_seed() -> None:
+    def order(seed: str) -> list[str]:
+        device, told = ScriptedDevice(), list[str]()
+        timing.staged(device, {name: call(device, 20, told, name) for name in "abcdefgh"}, seed)  # type: ignore[arg-type]
+        return told
+
+    assert order("a 1 x") == order("a 1 x") != order("a 2 x")
+
+
+def test_samples_join_a_configurations_line() -> None:
+    device = ScriptedDevice(mhz=1500.0, watts=None)
+    samples = timing.staged(device, {"one": call(device, 20.1234567, [], "one")}, "seed")["one"]  # type: ignore[arg-type]
+    found = timing.with_samples(tile(96), samples)
+    assert found.seconds[0] == pytest.approx(2.01235e-5) and len(found.seconds) == 11
+    assert found.clock_mhz[0] == pytest.approx(1500, rel=0.01) and found.power_w == (None,) * 11
+    assert timing.with_samples(tile(96), None) == tile(96)
+    assert ProblemTiming.model_validate_json(line(ONE, found).model_dump_json(exclude_none=True)).tiles == (found,)
+
+
+@pytest.mark.parametrize("text", FEATURES)
+def test_a_right_result_is_right_and_a_wrong_row_is_not(text: str) -> None:
+    posed = parse(text)
+    given = checked.inputs(posed, torch.device("cpu"))
+    part = checked.part_of(posed, given)
+    out, _ = slow.forward(given.query, given.key, given.value, posed.problem, Config(), given.extras)
+    assert part.judged(out).ok
+    last = sum(posed.lengths[: posed.lengths.index(max(posed.lengths)) + 1]) if posed.lengths else out.shape[2]
+    wrong = out.clone()
+    wrong[0, -1, last - 1] += 1.0
+    assert not part.judged(wrong).ok
+    wrong[0, -1, last - 1] = torch.nan
+    assert not part.judged(wrong).ok

@@ -1,0 +1,62 @@
+"""The campaigns on file: sound lines, orders of their own, and a model that did not change under a set B."""
+
+import subprocess
+
+from attention.campaign import draw, freeze, rows, set_a
+from attention.campaign.rows import ProblemTiming
+from microbench import paths
+from microbench.machine import stamp
+from smscope import regretting
+
+ROOT = stamp.ROOT
+FILES = sorted((paths.SHIPPED / rows.FOLDER).glob("*/*.jsonl"))
+VERDICTS = {each.freeze: each for each in freeze.verdicts()}
+
+
+def lines(gpu: str, file_name: str) -> tuple[ProblemTiming, ...]:
+    found = rows.FILE.fullmatch(file_name)
+    assert found is not None
+    return rows.read(gpu, "a" if found[1] == "a" else "b", int(found[2]))
+
+
+def test_the_model_is_what_was_frozen_until_its_verdict() -> None:
+    for frozen in freeze.freezes():
+        verdict = VERDICTS.get(frozen.commit)
+        now = verdict.hashes if verdict else freeze.hashes_of(ROOT, frozen.gpu)
+        assert freeze.changed(frozen, now) == ()
+
+
+def test_every_line_is_of_its_file_and_says_what_ran() -> None:
+    for file in FILES:
+        found = lines(file.parent.name, file.name)
+        assert found and {row.gpu for row in found} == {file.parent.name}
+        assert {f"{row.set}-{row.campaign}" for row in found} == {file.stem}
+        for row in found:
+            assert row.commit and row.dirty is False and row.seed.startswith(f"{row.set} {row.campaign}")
+            assert "busy" not in row.flags
+            for tile in row.tiles:
+                assert tile.failure or tile.cubin_sha256
+                assert len(tile.seconds) == len(tile.clock_mhz) == len(tile.power_w)
+                assert tile.failure or (tile.error is not None and tile.error <= (tile.allowed_error or 0))
+
+
+def test_a_set_b_is_its_freezes_draw_and_was_timed_after_it() -> None:
+    frozen = {each.commit for each in freeze.freezes()}
+    for file in FILES:
+        for row in lines(file.parent.name, file.name) if file.name.startswith("b-") else ():
+            assert row.freeze in frozen and row.commit is not None
+            told = subprocess.run(
+                ["git", "-C", str(ROOT), "merge-base", "--is-ancestor", row.freeze, row.commit], capture_output=True
+            )
+            assert told.returncode == 0, f"{row.commit} does not descend from {row.freeze}"
+            if row.freeze not in VERDICTS:
+                assert str(row.posed) in {str(each) for each in draw.drawn(row.freeze, set_a.problems())}
+
+
+def test_a_verdict_is_what_its_campaigns_give() -> None:
+    """While the model is what was judged: a later one has a freeze of its own."""
+    for frozen in freeze.freezes():
+        verdict = VERDICTS.get(frozen.commit)
+        if verdict is not None and freeze.changed(frozen, freeze.hashes_of(ROOT, frozen.gpu)) == ():
+            found, numbers = regretting.tables(frozen.gpu, frozen)
+            assert (regretting.lines_of(found), numbers) == (verdict.lines, verdict.campaigns)
