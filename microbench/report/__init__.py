@@ -25,7 +25,7 @@ _WIDE_MEASURED_COLUMNS = 100
 # What a reader asks of a machine first, in words that name the instruction and the unit that executes it.
 _RATES = {
     "dram_bandwidth_bytes_per_s": "DRAM, read by every SM",
-    "l2_bandwidth_bytes_per_s": "L2, 8 MiB read by every SM",
+    "l2_bandwidth_bytes_per_s": "L2, read by every SM: 8 MiB, or what half of it holds",
     "smem_bandwidth_bytes_per_clk_sm": "shared memory, read",
     "dram_latency_cycles": "DRAM, one load after another",
     "l2_latency_cycles": "L2, one load after another",

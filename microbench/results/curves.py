@@ -6,6 +6,7 @@ share a board, a boot and a few minutes, and of two H100s 7 of 89 intervals are 
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +47,18 @@ def at(**point: Value) -> Reducer:
         if len(hits) != 1:
             raise NoValue(f"{len(hits)} points match {point}, one is needed")
         return Reduced(curves.values[:, hits[0]], (curves.points[hits[0]],))
+
+    return reduce
+
+
+def first(*reducers: Reducer) -> Reducer:
+    """What the first of these gives that finds a value. Raises NoValue, as the first does, where none finds one."""
+
+    def reduce(curves: Curves) -> Reduced:
+        for each in reducers:
+            with suppress(NoValue):
+                return each(curves)
+        return reducers[0](curves)
 
     return reduce
 

@@ -11,6 +11,7 @@ from microbench.results.curves import (
     NO_PLATEAU,
     _pieces,
     at,
+    first,
     interval,
     knee,
     level,
@@ -159,3 +160,11 @@ def test_a_rise_measured_finely_is_no_plateau() -> None:
     values = [280.0] * 30 + rise + [512.0] * 15 + [560.0, 610.0, 640.0] + [656.0] * 12
     assert len(plateaus(values)) == 4 and len(plateaus(values, x)) == 3
     assert list(knee(1, "x")(curves(x, values)).per_campaign) == [x[52]]
+
+
+def test_the_first_that_finds_a_value_gives_it_and_else_the_first_says_why_not() -> None:
+    two = curves([1.0, 2.0], [10.0, 20.0])
+    assert first(at(x=2.0), at(x=1.0))(two).per_campaign.tolist() == [20.0]
+    assert first(at(x=8.0), at(x=1.0))(two).per_campaign.tolist() == [10.0]
+    with pytest.raises(NoValue, match="'x': 8"):
+        first(at(x=8.0), at(x=4.0))(two)

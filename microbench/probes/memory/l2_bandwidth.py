@@ -1,6 +1,7 @@
 """L2 read bandwidth over footprint and bytes in flight, past the L1 (ld.cg).
 
-It falls as the footprint grows, so each constant names its own; the headline is 8 MiB. And it depends on who reads
+It falls as the footprint grows, so each constant names its own; the headline is 8 MiB, and where half of the L2 holds
+less (Volta, Turing), the most that it holds. And it depends on who reads
 what: SMs that read the same lines at the same time are served at nearly twice the rate of SMs that read different ones,
 for the L2 Request Coalescer merges them before the slices (Nsight Compute's `lrc`). So `order=scattered` is of the L2,
 and the headline; `order=shared` is what the coalescer makes of it.
@@ -19,9 +20,9 @@ from numpy.typing import NDArray
 
 from microbench.machine.arch import CUDA, KIB, Machine
 from microbench.measure.launch import Bench, Expected, Launch
-from microbench.point import Point, Value
+from microbench.point import Point, Reducer
 from microbench.probe import Axis, Bound, Build, Constant, Metric, Probe, Sample, Twin
-from microbench.results.curves import peak
+from microbench.results.curves import first, peak
 from microbench.shapes.accesses import load_past_l1
 from microbench.shapes.stream import (
     BYTES_IN_FLIGHT,
@@ -103,15 +104,20 @@ def twin(flight: int, threads: int) -> Callable[..., None]:
 
 
 PORT = "the width of an SM's port"
-SCATTERED: dict[str, Value] = {"footprint_bytes": HEADLINE, "order": "scattered"}
-SHARED: dict[str, Value] = {"footprint_bytes": HEADLINE, "order": "shared"}
+SMALLER = (4 * MIB, 2 * MIB)
+
+
+def headline(order: str) -> Reducer:
+    """The plateau at 8 MiB; of an L2 of which half is smaller, at the largest footprint that was measured."""
+    return first(*(peak("bytes_in_flight", footprint_bytes=each, order=order) for each in (HEADLINE, *SMALLER)))
+
 
 PROBE = Probe(
     asks="How fast do all SMs together read from the L2, by footprint and by bytes in flight?",
     archs=CUDA,
     axes=(
         Axis("order", tuple(CHUNK_STEPS), quick=("scattered",)),
-        Axis("footprint_bytes", (2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB), quick=(HEADLINE,)),
+        Axis("footprint_bytes", (*SMALLER[::-1], HEADLINE, 2 * HEADLINE), quick=(HEADLINE,)),
         BYTES_IN_FLIGHT,
     ),
     metrics=(
@@ -123,12 +129,12 @@ PROBE = Probe(
     twin=Twin(twin, "void(int64, int32, int32, int32, int64)"),
     skip=refused,
     constants=(
-        Constant("l2_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", peak("bytes_in_flight", **SCATTERED)),
-        Constant("l2_bandwidth_bytes_per_clk_sm", "bandwidth_bytes_per_clk_sm", peak("bytes_in_flight", **SCATTERED)),
+        Constant("l2_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", headline("scattered")),
+        Constant("l2_bandwidth_bytes_per_clk_sm", "bandwidth_bytes_per_clk_sm", headline("scattered")),
         Constant(
             "l2_coalesced_bandwidth_bytes_per_clk_sm",
             "bandwidth_bytes_per_clk_sm",
-            peak("bytes_in_flight", **SHARED),
+            headline("shared"),
             quick=False,
         ),
     ),
