@@ -15,9 +15,11 @@ from attention.verify.builds import tuned
 from attention.verify.kernel import KernelResult
 from attention.verify.sanitizer import SanitizerResult
 from microbench import paths
+from microbench.compile import Source, source_of, together
 from microbench.emulator import toolchain
 from microbench.errors import DataError, DeviceError, EnvironmentLacks
 from microbench.machine import nvml
+from microbench.machine.arch import by_name
 from microbench.probes import named
 from microbench.verify import probed, processes, results, tables
 from microbench.verify.differential import catalogue, compare
@@ -199,6 +201,36 @@ def test_a_point_that_a_gpu_cannot_run_is_none_that_failed(monkeypatch: pytest.M
     (row,) = probed.verify([named("ffma_latency")], "cuda:0", WHERE)
     assert row.ok and (row.points, row.arrays, row.unsupported) == (0, 0, 1)
     assert row.verified_utc == WHERE["verified_utc"]
+
+
+def test_what_workers_will_run_is_compiled_before_them(gpu: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(monkeypatch, right)
+    ahead: list[Source] = []
+    for room in (probed, compare):
+        monkeypatch.setattr(room, "compile_ahead", ahead.extend)
+    probe = named("wgmma_beside_ex2")
+    assert [*probed.verify([probe], "cuda:0", WHERE)]
+    points = [*probe.points(True)]
+    assert set(ahead) == {source_of(probe, build, by_name("sm90a")) for at in points for build in probe.builds(at)}
+    ahead.clear()
+    assert [*compare.verify(["words"], 0, WHERE)]
+    wanted = {catalogue.cases()[number].source_for("sm90a") for number in catalogue.rooms()["words"]}
+    assert set(ahead) == wanted
+
+
+def test_few_kernels_are_left_to_who_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(together, "is_kept", lambda source: source.name == "kept")
+    monkeypatch.setattr(together, "compile_together", lambda sources: asked.append(len(sources)))
+    monkeypatch.setattr(together.os, "cpu_count", lambda: 2)
+
+    def sources(count: int) -> list[Source]:
+        return [Source(str(at), "new", by_name("sm90a"), "k") for at in range(count)]
+
+    together.compile_ahead([*sources(2), Source("", "kept", by_name("sm90a"), "k")])
+    assert not asked
+    together.compile_ahead([*sources(3), *sources(3)])
+    assert asked == [3]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from microbench.files import text
 from microbench.machine import nvml
 from microbench.results import derive
 from microbench.results.profile import Profile
-from microbench.verify import processes
+from microbench.verify import probed, processes
+from microbench.verify.differential import compare
 from microbench.verify.differential.score import Held, Score
 from microbench.verify.differential.trials import Trial
 from microbench.verify.probed import Examined
@@ -65,6 +66,8 @@ def machine_with_a_gpu(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(candidates, "missing", lambda: ("FlashAttention-4",))
     monkeypatch.setattr(board, "verify", lambda device, where, wait, whole: healthy(where))
     monkeypatch.setattr(apart, "verify", lambda cell, device, where: beside(cell, where))
+    for room in (probed, compare):
+        monkeypatch.setattr(room, "compile_ahead", list)  # whose kernels nobody runs
     monkeypatch.setattr(toolchain, "compiler", lambda: "/a/g++")
     monkeypatch.setattr(toolchain, "runtime", lambda: Path("/a/library"))
     return found
