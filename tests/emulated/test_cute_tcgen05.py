@@ -66,7 +66,7 @@ def test_a_product_reads_cutes_tiles(cute: dict[str, Indices], width: int, major
     defines = {"KIND": "f8" if width == 8 else "f16", "A_TYPE": kind, "B_TYPE": kind, "M": 64, "N": 64}
     defines |= {"SWIZZLE": swizzle, "A_MAJOR": major, "B_MAJOR": major, "FROM_TENSOR_MEMORY": 0}
     kernel = load(EmulatedDevice(), "product", **defines)  # type: ignore[arg-type]
-    kernel((1,), (128,), (*operands, d.view(np.uint32), 0), shared_mem=SMEM_BYTES)
+    kernel((1,), (128,), (*operands, np.zeros(1, np.uint32), d.view(np.uint32), 0), shared_mem=SMEM_BYTES)
     np.testing.assert_array_equal(d[lanes_of_rows(64)], a @ b.T)
 
 
