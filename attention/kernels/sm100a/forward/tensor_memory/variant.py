@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses_but_value_dims, too_large
 from attention.kernels.sm100a.forward.tensor_memory.arguments import SCORE_COLUMNS, Shape, build_of, shape_of
+from attention.kernels.sm100a.forward.tensor_memory.asked import turns, units
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.machine.arch import Arch
@@ -65,7 +66,8 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
         column_step=columns,
         demands=(
             Demand("products on tcgen05", "tile", 2 * rows * columns * both, "tcgen05_bf16_burst_flops_per_s"),
-            Demand("exponentials", "tile", rows * columns * (32 - shape.polynomial) / 32, "mufu_ex2_per_clk_sm"),
+            *units(shape, columns),
+            *turns(shape, columns),
             Demand("operands from shared memory", "tile", operand_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
             Demand("K and V from DRAM", "tile", from_dram, "dram_bandwidth_bytes_per_s"),
