@@ -7,7 +7,7 @@ as the instructions among which they stand, whichever is longer: a chain for eac
 
 Instructions are counted in the machine code (tests/compile/test_softmax_sm100a.py): for two scores a maximum of three,
 the scale, the sum and the conversion, and two MUFU; or for those two the polynomial, 13 of which 9 are of f32x2. A
-clock issues as many lanes as there are FFMA: `ffma_per_clk_sm`. No published rate prices scores to registers and P back.
+clock issues as many lanes as there are FFMA: `ffma_per_clk_sm`. No published rate prices scores to registers and back.
 """
 
 from attention.kernels.sm100a.forward.tensor_memory.arguments import ROWS, Shape
