@@ -155,6 +155,9 @@ extern "C" __global__ void __launch_bounds__(128, 1)
 extern "C" __global__ void describe(unsigned long long* made, int m, int n, int leading, int stride, int swizzle) {
   made[0] = ptx::tcgen05_instruction(ptx::Operand::A_TYPE, ptx::Operand::B_TYPE, m, n, ptx::Major::A_MAJOR,
                                      ptx::Major::B_MAJOR);
+#ifdef SCALE
+  made[0] = ptx::tcgen05_scaled_instruction(ptx::Operand::A_TYPE, ptx::Operand::B_TYPE, m, n, ptx::Scale::SCALE);
+#endif
   made[1] = ptx::tcgen05_matrix(0, leading, stride, swizzle);
 }
 #endif

@@ -48,8 +48,8 @@ def _why_no_pair(problem: AttentionProblem, shape: Shape) -> str | None:
         keys = problem.scores / (problem.batch * problem.heads_q * rows)
         more = edges * shape.block_rows / 2 / max(keys, 1)
         return (
-            f"has both blocks of a pair go over every key that either sees, of this band up to {more:.1%} more: products and "
-            "exponentials, which bound it, and not the reading of K and V, which a pair halves"
+            f"has both blocks of a pair go over every key that either sees, of this band up to {more:.1%} more: "
+            "products and exponentials, which bound it, and not the reading of K and V, which a pair halves"
         )
     if rows <= shape.block_rows:
         return f"shares K and V between two tiles of {shape.block_rows} rows, where a head has {rows} rows"
