@@ -110,6 +110,15 @@ def test_without_any_one_constant_it_is_unpredicted_and_named_or_unchanged(kind)
             assert found.beside_torch.ratio is None and constant.name in drawn(found)
 
 
+def test_of_a_kind_without_a_clock_nothing_is_known_and_what_lacks_is_named(capsys):
+    code, out, _ = called(capsys, cli.main, "explain", "--gpu", "gb300", "--shape", SHAPE)
+    lacks = ("tcgen05_bf16_burst_flops_per_s", "l2_bandwidth_bytes_per_s", "dram_bandwidth_bytes_per_s", "sm_clock_mhz")
+    said = " ".join(out.split())
+    assert code == 0 and "unpredicted, because no source gives" in said
+    assert all(name in said for name in lacks) and published("gb300").sm_count == 152
+    assert all(each.known is None for each in ranked(published("gb300")).candidates)
+
+
 def test_without_any_constant_nothing_is_known():
     found = ranked(published("a100").model_copy(update={"constants": ()}))
     assert all(each.known is None and len(each.absent) == 7 for each in found.candidates)
@@ -211,7 +220,7 @@ def test_a_board_of_a_kind_is_explained_by_its_kind(kind, asked):
     assert named_machine(asked).published == published(kind)
 
 
-@pytest.mark.parametrize("asked", ["sm80", "rtx-3090", "h100-sxm-80gb", "gb300"])
+@pytest.mark.parametrize("asked", ["sm80", "rtx-3090", "h100-sxm-80gb", "a40"])
 def test_what_is_of_no_kind_or_was_measured_has_no_published_profile(asked):
     assert named_machine(asked).published is None
 

@@ -134,8 +134,8 @@ def test_without_a_constant_the_speed_is_unpredicted_and_names_it() -> None:
 
 
 def test_a_board_whose_sms_nobody_counted_is_unpredicted_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = called(capsys, cli.main, "explain", "--gpu", "gb300", "--shape", f"{LONG},128")
-    why = "unpredicted, because no document that was read counts the SMs of gb300"
+    code, out, _ = called(capsys, cli.main, "explain", "--gpu", "a40", "--shape", f"{LONG},128")
+    why = "unpredicted, because no document that was read counts the SMs of a40"
     assert code == 0 and why in " ".join(out.split())
 
 
