@@ -51,8 +51,10 @@ class Cycles:
 
     @property
     def hidden(self) -> TermCycles:
-        """The longest term that the bound hides."""
-        behind = [each for each in self.terms if each.phase == self.bound.phase and each != self.bound]
+        """The longest unit's work that the bound hides; a chain counts what its links' units do again."""
+        behind = [
+            each for each in self.terms if each.phase == self.bound.phase and each != self.bound and not each.links
+        ]
         return max(behind, key=lambda each: each.cycles, default=self.bound)
 
     def __str__(self) -> str:
