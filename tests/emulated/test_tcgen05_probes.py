@@ -126,3 +126,13 @@ def test_a_chip_at_its_rate_reports_its_bound(probe: str) -> None:
             lower, upper = asked.metric(sample.metric).bound.at(device.machine, point)
             limit = lower or upper
             assert limit is None or sample.value == pytest.approx(limit), (point, sample.metric)
+
+
+def test_each_block_of_a_pair_scales_b_by_the_factors_in_its_own_tensor_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = Point((("type", "mxf8"), ("shape", "m256_pair"), ("n", 32), ("operands", "ss")))
+    made = TileOperands.of(FORMATS["mxf8"], 256, 32, blocks=2)
+    doubled = made.scales.copy()
+    doubled[1, 1:] += 1  # of ue8m0 twice as much
+    monkeypatch.setattr(TileOperands, "of", lambda *_: replace(made, scales=doubled))
+    row = execute_point(named("tcgen05_latency"), point, EmulatedGpu("sm100a"))
+    assert row.status != "emulated" and "differ" in (row.reason or "")
