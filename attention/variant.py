@@ -85,7 +85,9 @@ def settle(choices: tuple[Settled, ...], problem: AttentionProblem, config: Conf
 class Demand(NamedTuple):
     """`amount` of something that the constant `rate` of a profile counts per second (or per SM and clock).
 
-    Demands of one `phase` overlap, so that the largest of them counts; the phases of a kernel follow one another.
+    Demands of one `phase` overlap, so that the largest of them counts; the phases of a kernel follow one another. Those
+    with `chains` follow one another too, where each waits for the one before: a chain's sum is a term of its phase. It
+    is another sight of work that other demands count, and adds nothing to what is to be hidden.
     """
 
     term: str
@@ -93,6 +95,7 @@ class Demand(NamedTuple):
     amount: float
     rate: str
     resident_bytes: float = 0.0
+    chains: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,9 @@ from collections import Counter
 from IPython.display import Markdown
 
 from attention.choose.machine import named_machine
+from attention.choose.published_cycles import cycles_of
 from attention.choose.published_ranking import ranking
+from attention.choose.published_table import their_choice
 from attention.problem import AttentionProblem
 from attention.variant import Config
 from microbench import published
@@ -34,7 +36,7 @@ from microbench.machine.arch import Machine, by_name
 from microbench.point import Point
 from microbench.report import figures
 from microbench.shapes import tcgen05
-from notebooks.ladders import figure_pipeline, pipeline, replay
+from notebooks.ladders import figure_pair, figure_pipeline, pipeline, replay
 from notebooks.ladders.table import table
 
 figures.style()
@@ -43,10 +45,10 @@ assert b200 is not None
 ROWS, KEYS, TILES = 256, 128, 12  # two query tiles of 128 rows; so many tiles of keys
 
 
-def run(head_dim: int, polynomial: int = 0) -> pipeline.Run:
-    """One block over one tile of rows."""
-    problem = AttentionProblem(1, 1, 1, ROWS, TILES * KEYS, head_dim, dtype="bfloat16").on("cuda")
-    config = {"tile_keys": KEYS, "polynomial": polynomial, "dynamic": 0, "cta_group": 1}
+def run(head_dim: int, polynomial: int = 0, blocks: int = 1) -> pipeline.Run:
+    """One block over one tile of rows, or a pair."""
+    problem = AttentionProblem(1, 1, 1, blocks * ROWS, TILES * KEYS, head_dim, dtype="bfloat16").on("cuda")
+    config = {"tile_keys": KEYS, "polynomial": polynomial, "dynamic": 0, "cta_group": blocks}
     return pipeline.run(problem, Config(tuple(config.items())))
 
 
@@ -133,6 +135,36 @@ table(
 )
 
 # %% [markdown]
+# The replay gives everything but these units no time. The model (`smscope explain --gpu b200`) prices a turn: the
+# products of a query tile, the way of the last one, the maxima and the exponentials follow each other, while the other
+# query tile's products run. Its cycles of 128 rows by 128 keys, one block:
+
+
+# %%
+def priced(head_dim: int, polynomial: int) -> tuple[object, ...]:
+    """What the model says of one share."""
+    problem = AttentionProblem.parse_shape(f"1,16,16,16384,16384,{head_dim}", dtype="bfloat16", causal=False)
+    config = Config(tuple({"tile_keys": KEYS, "polynomial": polynomial, "dynamic": 0, "cta_group": 1}.items()))
+    found = next(each for each in ranking(b200, problem.on("cuda"), ()).candidates if each.config == config)
+    assert found.prediction is not None
+    cycles = cycles_of(b200, problem.on("cuda"), found.variant, config, found.prediction)
+    theirs = their_choice(b200, problem.on("cuda"))
+    assert cycles is not None and theirs is not None
+    by_name = {term.term: term.cycles for term in cycles.terms}
+    names = ("products on tcgen05", "exponentials", "instructions of the softmax", "turns by their exponentials")
+    same = "FlashAttention-4's" if theirs.same_share(config) else ""
+    return (head_dim, f"{polynomial} of 32", *(f"{by_name[name]:.0f}" for name in names), cycles.bound.term, same)
+
+
+table(
+    "head dim | polynomials | products | exponentials | instructions | turns | bound | whose share",
+    (priced(head_dim, polynomial) for head_dim in (64, 128) for polynomial in (0, 4, 6, 8)),
+)
+
+# %% [markdown]
+# At head dim 128 six of 32 are the fewest that hide a turn behind the other query tile's products, by a cycle; more
+# would only take more instructions. Not priced, for want of a published rate: scores to registers and P back.
+#
 # FlashAttention-4's own table (FA4SRC) has the same tile, two times 128 rows by 128 keys, and at head dim 128:
 
 # %%
@@ -199,6 +231,35 @@ Markdown(
     "nothing faster that the tensor cores or the exponentials bound; it leaves shared memory free for copies and "
     "outputs, and each SM fetches half of K and V from the L2. Narrow products gain: at N = 64 one block is bound by "
     "shared memory, and a pair less."
+)
+
+# %% [markdown]
+# And who waits for whom: one run of a pair, 512 rows, on two SMs of the emulator. The issuer has one `ready` for each
+# query tile that warps of both blocks arrive at, so that the slower softmax of two holds up both SMs (arrows, those of
+# the other SM red). The other block has no issuer: its warp tells the first when its halves of K and V have come.
+
+# %%
+POLYNOMIALS = 6
+shared_run, alone_run = run(128, POLYNOMIALS, blocks=2), run(128, POLYNOMIALS)
+pair_rates = replay.Rates.of(b200, shared_run)
+pair_spans = replay.replayed(shared_run, pair_rates)
+pair_step = replay.period(pair_spans)
+begin = sorted(span.start for span in pair_spans if (span.what, span.query_tile, span.block) == ("scores", 0, 0))[6]
+reads = figure_pair.reads_of(alone_run.shape, shared_run.shape)
+figure = figure_pair.pair(pair_spans, begin, begin + 1.5 * pair_step, reads, sources)
+
+# %%
+arrivals = [of.counts[0, "ready", 0] for of in (alone_run, shared_run)]
+remote = sum(
+    step.kind == "arrive" and step.blocks == 1 and shared_run.block_of(warp) == 1
+    for warp, steps in shared_run.warps.items()
+    for step in steps
+)
+long = AttentionProblem.parse_shape("1,16,16,16384,16384,128", dtype="bfloat16", causal=False).on("cuda")
+Markdown(
+    f"`ready` counts {arrivals[0]} arrivals with one block and {arrivals[1]} with a pair; {remote} arrivals of this "
+    f"run come from the other SM, {remote / TILES:.0f} for each tile of keys. The replay gives a barrier no time, so "
+    f"that both take {pair_step:.0f} cycles a tile of keys. {ranking(b200, long, ()).pair}"
 )
 
 # %% [markdown]

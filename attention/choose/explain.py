@@ -243,7 +243,7 @@ def explain_on(
     choice = learned.choice_on(profile, judged, passes=passes, only=only, withheld=withheld)
     choice = replace(choice, problem=problem)
     pick = choice.pick
-    used = dict.fromkeys(term.constant for term in pick.prediction.terms) if pick.prediction else {}
+    used = dict.fromkeys(name for term in pick.prediction.terms for name in term.constants) if pick.prediction else {}
     constants = [profile[name] for name in used]
     cautions = [caution] if caution else []
     timed = learned.timed_on(profile)

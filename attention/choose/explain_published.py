@@ -38,7 +38,9 @@ def published_parts(found: PublishedRanking) -> Iterator[Text | Table]:
     if found.candidates:
         yield _candidates(found.candidates, found.theirs)
         if found.theirs is not None:
-            yield Text(f"{found.theirs} What a polynomial itself costs is no term of the model.")
+            yield Text(f"{found.theirs} {_shares(found.candidates)}")
+        if found.pair is not None:
+            yield Text(str(found.pair))
         best = found.candidates[0]
         if best.known is not None:
             yield _terms(best.known, best.absent)
@@ -54,6 +56,16 @@ def _said(each: Foreseen) -> str:
         return f"at least {written(each.prediction.seconds, 's')}, bound by {each.prediction.bound_by}"
     least = f"; its other terms take at least {written(each.at_least.seconds, 's')}" if each.at_least else ""
     return f"unpredicted, because {each.unpredicted}{least}"
+
+
+def _shares(every: tuple[Foreseen, ...]) -> str:
+    """The share of the first configuration of each number of blocks: the polynomial's own instructions are priced."""
+    first: dict[int, int] = {}
+    for each in every:
+        values = dict(each.config.values)
+        first.setdefault(values.get("cta_group", 1), values.get("polynomial", 0))
+    said = " and ".join(f"{first[of]} with {'a pair' if of == 2 else 'one block'}" for of in sorted(first))
+    return f"The model, which prices a polynomial's instructions, has {said}."
 
 
 def _candidates(every: tuple[Foreseen, ...], theirs: TheirChoice | None) -> Table:

@@ -2,6 +2,7 @@
 
     seconds = sum over phases of the longest of the phase's terms        (terms of a phase overlap, phases follow)
     term    = demand of one full tile / rate x full tiles' worth of scores that the busiest unit works through
+              or the sum of such, of a chain whose links wait for each other
 
 A unit is an SM of a GPU or a logical core of a CPU. Every rate is a constant of the profile; none is typed here. What a
 profile lacks, or holds in doubt (measured on a busy machine), makes a variant unpredicted, with the constant's name:
@@ -31,13 +32,22 @@ ONE_CORE = frozenset({"l1_bandwidth_bytes_per_s", "l2_bandwidth_bytes_per_s"})
 
 
 class Term(NamedTuple):  # a choice makes a hundred and more, and a frozen dataclass takes four times as long to make
-    """One demand as time. `constant` of the profile had the value `rate`, in the constant's own unit."""
+    """One demand as time. `constant` of the profile had the value `rate`, in the constant's own unit.
+
+    Of a chain: the sum of its `links`, with the constant of the longest.
+    """
 
     term: str
     phase: str
     seconds: float
     constant: str
     rate: float
+    links: tuple["Term", ...] = ()
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """All that it rests on."""
+        return (self.constant, *(each.constant for each in self.links))
 
 
 _SECONDS = attrgetter("seconds")
@@ -97,16 +107,26 @@ def predict(
     machine = _machine(profile)
     alone = share.busy_units == 1
     terms: list[Term] = []
+    chains: dict[tuple[str, str], list[Term]] = {}
     longest: dict[str, float] = {}
     total = 0.0
     for demands, times in ((tile.demands, share.tiles), (tile.edge, share.rows)):
-        for name, phase, amount, constant, resident_bytes in demands:
+        for name, phase, amount, constant, resident_bytes, of in demands:
             rate = machine.rates.get((constant, alone)) or _rate_of(machine, constant, resident_bytes, alone)
             seconds = amount * times / rate.per_unit_s
-            terms.append(Term(name, phase, seconds, rate.constant, rate.value))
+            term = Term(name, phase, seconds, rate.constant, rate.value)
+            for chain in of:
+                chains.setdefault((chain, phase), []).append(term)
+            if of:
+                continue
+            terms.append(term)
             total += seconds
             if seconds > longest.get(phase, 0.0):
                 longest[phase] = seconds
+    for (chain, phase), links in chains.items():
+        seconds, most = sum(map(_SECONDS, links)), max(links, key=_SECONDS)
+        terms.append(Term(chain, phase, seconds, most.constant, most.rate, tuple(links)))
+        longest[phase] = max(seconds, longest.get(phase, 0.0))
     seconds = sum(longest.values()) / efficiency.value + efficiency.overhead_seconds
     bound = max(terms, key=_SECONDS)
     return Prediction(

@@ -6,7 +6,7 @@ cost; how much more it has than the mean SM stands apart. A launch is no term: n
 
 from dataclasses import dataclass
 
-from attention.choose.model import Prediction
+from attention.choose.model import Prediction, Term
 from attention.choose.shares import share_of_busiest
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
@@ -21,6 +21,16 @@ class TermCycles:
     term: str
     phase: str
     cycles: float
+    links: tuple["TermCycles", ...] = ()  # of a chain, whose cycles are their sum
+
+    def __str__(self) -> str:
+        links = ", ".join(map(str, self.links))
+        return f"{self.term} {self.cycles:.0f}{f' ({links})' if links else ''}"
+
+    @classmethod
+    def of(cls, term: Term, per_unit: float) -> "TermCycles":
+        links = tuple(cls.of(each, per_unit) for each in term.links)
+        return cls(term.term, term.phase, term.seconds * per_unit, links)
 
 
 @dataclass(frozen=True)
@@ -41,12 +51,14 @@ class Cycles:
 
     @property
     def hidden(self) -> TermCycles:
-        """The longest term that the bound hides."""
-        behind = [each for each in self.terms if each.phase == self.bound.phase and each != self.bound]
+        """The longest unit's work that the bound hides; a chain counts what its links' units do again."""
+        behind = [
+            each for each in self.terms if each.phase == self.bound.phase and each != self.bound and not each.links
+        ]
         return max(behind, key=lambda each: each.cycles, default=self.bound)
 
     def __str__(self) -> str:
-        said = ", ".join(f"{each.term} {each.cycles:.0f}" for each in self.terms)
+        said = ", ".join(map(str, self.terms))
         waves = f"the busiest SM has {self.waves:.3f} times the mean's work"
         unit = f"Cycles of {SIDE} rows by {SIDE} keys at {self.clock_mhz:.0f} MHz"
         return f"{unit}: {said}; {waves}; no launch, which no source gives."
@@ -67,6 +79,6 @@ def cycles_of(
     return Cycles(
         mhz,
         prediction.seconds * per_unit,
-        tuple(TermCycles(each.term, each.phase, each.seconds * per_unit) for each in prediction.terms),
+        tuple(TermCycles.of(each, per_unit) for each in prediction.terms),
         share.tiles * profile.sm_count / one.tiles,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from attention.choose.candidates import Candidate, legal
 from attention.choose.explain_tables import ConstantUsed
 from attention.choose.foreseen import Foreseen, foreseen, order
+from attention.choose.published_pair import PairBeside, pair_beside
 from attention.choose.published_speed import PublishedSpeed, speed
 from attention.choose.published_table import TheirChoice, their_choice
 from attention.choose.published_torch import BesideTorch, beside_torch
@@ -25,7 +26,7 @@ class PublishedRanking:
     """Our configurations, the fastest first, the constants behind the first, and its speed beside torch's.
 
     `modelled` are torch's kernels that the same constants predict; `without` says why ours have no configuration;
-    `speed` is of the first, and `theirs` what FlashAttention-4's own table says.
+    `speed` is of the first, `theirs` what FlashAttention-4's own table says, and `pair` what is published of pairs.
     """
 
     kind: str
@@ -37,6 +38,7 @@ class PublishedRanking:
     without: str | None = None
     speed: PublishedSpeed | None = None
     theirs: TheirChoice | None = None
+    pair: PairBeside | None = None
 
 
 def ranking(
@@ -65,12 +67,13 @@ def ranking(
         profile.gpu,
         profile.name,
         candidates,
-        tuple(_used(profile, name) for name in dict.fromkeys(term.constant for term in terms)),
+        tuple(_used(profile, name) for name in dict.fromkeys(name for term in terms for name in term.constants)),
         beside_torch(profile, problem, (best.variant, best.config, best.prediction) if best else None, torchs),
         tuple(each for each in torchs_own if each.prediction is not None),
         without,
         speed(profile, problem, best) if best is not None and forward else None,
         their_choice(profile, problem) if candidates and forward else None,
+        pair_beside(profile, problem, candidates) if forward else None,
     )
 
 

@@ -16,20 +16,29 @@
 #define JOIN3(A, B, C) A##B##C
 #define JOIN(A, B, C) JOIN3(A, B, C)
 #define MULTIPLY(SOURCE) ptx::JOIN(tcgen05_mma_, KIND, SOURCE)
+// What a block-scaled kind is told beside the others: where the factors of A and of B lie.
+#if SCALED
+#define SCALES d + kColumnOfScales, d + kColumnOfScales + 4,
+#else
+#define SCALES
+#endif
 
 constexpr int kThreads = 128, kPerTrip = 8;
 constexpr unsigned kRowBytes = 128;  // the width of the 128-byte swizzle: four slices of one instruction, of every type
 constexpr unsigned kBRows = 256, kARows = 128, kColumns = 512, kColumnOfA = 256;
+// Factors of a block-scaled kind: 32 rows of 16 bytes for 128 rows of A, then for 256 columns of B. All slices share them.
+constexpr unsigned kColumnOfScales = 320, kScaleTiles = 3, kScaleBytes = 512;
 
 // Rows of kRowBytes in global memory: of a pair's first block, then of its second. The counts are those of one block.
+// `scales`: kScaleTiles tiles a block, where the kind has factors.
 struct Operands {
-  const unsigned *a, *b;
+  const unsigned *a, *b, *scales;
   int a_rows, b_rows;
 };
 
 struct Rooms {
-  unsigned b = (ptx::shared_base() + 1023) & ~1023u, a = b + kBRows * kRowBytes, slot = a + kARows * kRowBytes;
-  unsigned begun = slot + 8, each = begun + 8, done = each + 8;
+  unsigned b = (ptx::shared_base() + 1023) & ~1023u, a = b + kBRows * kRowBytes, scales = a + kARows * kRowBytes;
+  unsigned slot = scales + kScaleTiles * kScaleBytes, begun = slot + 8, each = begun + 8, done = each + 8;
 };
 
 // D = A B of one slice each, or D += A B. A slice of A is a descriptor, or an address of tensor memory.
@@ -48,9 +57,9 @@ struct Multiply {
   template <class A>
   __device__ __forceinline__ void operator()(A a_slice, int b_slice, int accumulate) const {
     if constexpr (FromTensorMemory)
-      MULTIPLY(_ts)<Group>(d, a_slice, b + ptx::tcgen05_slice(b_slice), instruction, accumulate);
+      MULTIPLY(_ts)<Group>(d, a_slice, b + ptx::tcgen05_slice(b_slice), instruction, SCALES accumulate);
     else
-      MULTIPLY(_ss)<Group>(d, a_slice, b + ptx::tcgen05_slice(b_slice), instruction, accumulate);
+      MULTIPLY(_ss)<Group>(d, a_slice, b + ptx::tcgen05_slice(b_slice), instruction, SCALES accumulate);
   }
 };
 
@@ -84,6 +93,14 @@ __device__ __forceinline__ void fill_lanes(unsigned to, const unsigned* source, 
   for (int i = 0; i < static_cast<int>(kRowBytes / 4); ++i) words[i] = source[row * (kRowBytes / 4) + i];
   ptx::tcgen05_st_32x32b(to + (t / 32 * 32 << 16), words);
   ptx::tcgen05_wait_st();
+}
+
+// In the pipe of the products that follow it: these find the factors there. Of a pair, each block's own.
+template <int Group>
+__device__ __forceinline__ void copy_scales(unsigned to, unsigned from) {
+#pragma unroll
+  for (unsigned i = 0; i < kScaleTiles; ++i)
+    ptx::tcgen05_cp_32x128b<Group>(to + 4 * i, ptx::tcgen05_matrix(from + i * kScaleBytes, 0, 128, 0));
 }
 
 __device__ __forceinline__ void add(float& sum, unsigned bits) { sum += __uint_as_float(bits); }
@@ -150,6 +167,11 @@ __device__ __forceinline__ void tcgen05_loop(const Operands& given, unsigned ins
   }
   fill_tile(at.a, given.a + rank * given.a_rows * (kRowBytes / 4), given.a_rows);
   fill_tile(at.b, given.b + rank * given.b_rows * (kRowBytes / 4), given.b_rows);
+#if SCALED
+  constexpr unsigned kWords = kScaleTiles * kScaleBytes / 4;
+  for (unsigned i = threadIdx.x; i < kWords; i += kThreads)
+    ptx::store_shared(at.scales + 4 * i, given.scales[rank * kWords + i]);
+#endif
   ptx::fence_proxy_async();
   __syncthreads();
   const unsigned memory = ptx::load_shared(at.slot);
@@ -162,6 +184,9 @@ __device__ __forceinline__ void tcgen05_loop(const Operands& given, unsigned ins
   const Multiply<Group, FromTensorMemory> multiply{memory, instruction, ptx::tcgen05_tile(at.a),
                                                    ptx::tcgen05_tile(at.b)};
   if (warp == 0 && rank == 0 && ptx::elect_one()) {
+#if SCALED
+    copy_scales<Group>(memory + kColumnOfScales, at.scales);
+#endif
     multiply(multiply.slice_of_a(0), 0, 0);
     commit<Group>(at.begun);
   }

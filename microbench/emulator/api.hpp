@@ -63,7 +63,7 @@ enum class Reduction { add, min, max, min_signed, max_signed, bit_and, bit_or, b
 u32 reduce(Reduction how, u32 mask, u32 value);
 
 // What an operand of the tensor cores holds, and what they add up in. s32_sat stays at the ends of its range.
-enum class Type { f16, bf16, tf32, e4m3, e5m2, s8, u8 };
+enum class Type { f16, bf16, tf32, e4m3, e5m2, s8, u8, e2m1, ue8m0, ue4m3 };
 enum class Sums { f32, f16, s32, s32_sat };
 
 // Tensor cores and matrix moves of one warp. `name` stands in reports.
@@ -121,11 +121,12 @@ void tcgen05_dealloc(u32 address, u32 columns, u32 group);
 void tcgen05_relinquish(u32 group);
 void tcgen05_fence_before();
 void tcgen05_fence_after();
-enum class TensorKind { f16, f8, tf32, i8 };
+enum class TensorKind { f16, f8, tf32, i8, mxf8, mxf4, nvf4 };
 struct TensorProduct {
   TensorKind kind;
   bool a_in_tensor_memory, accumulate;
   u32 group, instruction;
+  u32 scale_a = 0, scale_b = 0;  // of the block-scaled kinds
 };
 void tcgen05_mma(TensorProduct product, u32 d, u64 a, u64 b);
 enum class Spread { once, warps_02_13, warps_01_23, warps_all };

@@ -15,14 +15,16 @@ from microbench.machine.arch import Machine
 from microbench.machine.tensor import tensor_flops_per_clk
 from microbench.measure.launch import Bench, Expected, Launch
 from microbench.point import Point, Value
-from microbench.probe import Axis, Build, SassContract
+from microbench.probe import Axis, Build, OpCount, SassContract
 from microbench.shapes.tcgen05_operands import FORMATS, TileOperands, lane_sums
 
 THREADS = 128
 ROW_BYTES = 128  # four slices of one instruction
 SLICE_BYTES = 32
 MOST_ROWS = 256 + 128  # of B and of A in shared memory
-SMEM_BYTES = ROW_BYTES * MOST_ROWS + 64 + 1024  # barriers, and what aligning to 1024 bytes may take
+SCALE_BYTES = 3 * 512  # of their factors
+# With barriers, and what aligning to 1024 bytes may take.
+SMEM_BYTES = ROW_BYTES * MOST_ROWS + SCALE_BYTES + 64 + 1024
 # Of thousands of sums that the tensor cores cut off rather than round. A wrong operand is off by tens.
 SUM_WITHIN = 1e-2
 
@@ -67,8 +69,7 @@ def shape_of(point: Point) -> Shape:
 
 def flops(point: Point) -> float:
     """Of one instruction, in each of its blocks."""
-    depth = SLICE_BYTES // FORMATS[point["type"]].nbytes
-    return 2.0 * shape_of(point).rows * float(point["n"]) * depth
+    return 2.0 * shape_of(point).rows * float(point["n"]) * FORMATS[point["type"]].depth
 
 
 def least_cycles(machine: Machine, point: Point) -> float | None:
@@ -84,19 +85,30 @@ def refused(machine: Machine, point: Point) -> str | None:
     """Why there is no such product here."""
     if machine.arch.name not in FORMATS[point["type"]].archs:
         return f"{machine.arch.name} has no tcgen05.mma of {point['type']}: ptxas refuses it"
+    if FORMATS[point["type"]].scales and shape_of(point).rows == 64:
+        if shape_of(point).blocks == 1:
+            return "block-scaled types have no tcgen05.mma of 64 rows (PTX ISA, 'Matrix Shape')"
+        return "where the factors of 64 rows a block lie the PTX ISA does not say in words"
     if point["shape"] == "m128_pair" and point["operands"] == "ts":
         return "where 64 rows a block of A lie in tensor memory the PTX ISA does not say in words"
     return None
 
 
-def opcode(point: Point) -> str:
-    """The instruction's name in SASS."""
-    return FORMATS[point["type"]].opcode + (".2CTA" if shape_of(point).blocks == 2 else "")
+def product(point: Point, count: int) -> OpCount:
+    """So many of the instruction, by its name in SASS."""
+    name, *also = (_spelled(opcode, point) for opcode in FORMATS[point["type"]].opcodes)
+    return OpCount(name, count, tuple(also), _operand_kinds(point))
 
 
-def operand_kinds(point: Point) -> str:
-    """A, B, D, what belongs to scaled types alone, the instruction descriptor, and the predicate of adding."""
-    return f"{'tmem' if point['operands'] == 'ts' else 'gdesc'} gdesc tmem tmem idesc R"
+def _spelled(opcode: str, point: Point) -> str:
+    name, *modifiers = opcode.split(".")
+    return ".".join((name, *(("2CTA",) if shape_of(point).blocks == 2 else ()), *modifiers))
+
+
+def _operand_kinds(point: Point) -> str:
+    """A, B, D, what belongs to sparse types alone, the instruction descriptor, factors, and whether it adds."""
+    scales = "tmem " if FORMATS[point["type"]].scales else ""
+    return f"{'tmem' if point['operands'] == 'ts' else 'gdesc'} gdesc tmem tmem idesc {scales}R"
 
 
 def build(point: Point, contract: SassContract) -> Build:
@@ -106,14 +118,16 @@ def build(point: Point, contract: SassContract) -> Build:
         ("SUM", form.sum),
         ("GROUP", shape_of(point).blocks),
         ("A_IN_TENSOR_MEMORY", int(point["operands"] == "ts")),
+        ("SCALED", int(form.scales is not None)),
     )
     return Build(defines, contract)
 
 
 def instruction(point: Point) -> int:
-    """The instruction descriptor: tcgen05_instruction(...) of ptx/tcgen05_descriptor.cuh, K-major."""
+    """The instruction descriptor: tcgen05_instruction(...), or _scaled_, of ptx/tcgen05_descriptor.cuh, K-major."""
     form, n = FORMATS[point["type"]], int(point["n"])
-    return form.sum_number << 4 | form.number << 7 | form.number << 10 | n >> 3 << 17 | shape_of(point).m >> 4 << 24
+    operands = form.number << 7 | form.number << 10 | n >> 3 << 17 | shape_of(point).m >> 4 << 24
+    return operands | (form.scales.number << 23 if form.scales else form.sum_number << 4)
 
 
 def launches(bench: Bench, point: Point, sums_after: Callable[[int], int]) -> Callable[[int], Launch]:
@@ -121,8 +135,9 @@ def launches(bench: Bench, point: Point, sums_after: Callable[[int], int]) -> Ca
     (kernel,) = bench.kernels(point)
     shape, form, n = shape_of(point), FORMATS[point["type"]], int(point["n"])
     blocks = bench.machine.sm_count // shape.blocks * shape.blocks
-    operands = TileOperands.of(form, shape.m, n)
-    a, b, out = bench.array(operands.a), bench.array(operands.b), bench.empty(4 * THREADS * blocks)
+    operands = TileOperands.of(form, shape.m, n, shape.blocks)
+    a, b, scales = (bench.array(each) for each in (operands.a, operands.b, operands.scales))
+    out = bench.empty(4 * THREADS * blocks)
     columns = n // 2 if point["shape"] == "m128_pair" else n
     numbers = np.int32(shape.rows), np.int32(n // shape.blocks), np.uint32(instruction(point)), np.int32(columns)
 
@@ -132,7 +147,7 @@ def launches(bench: Bench, point: Point, sums_after: Callable[[int], int]) -> Ca
             return np.tile(sums.astype(form.dtype_of_sums), blocks // shape.blocks)
 
         expects = (Expected(out, expected, 0.0 if form.sum == "int" else SUM_WITHIN),)
-        args = (a, b, *numbers, np.int32(trips), out)
+        args = (a, b, scales, *numbers, np.int32(trips), out)
         return Launch(kernel, blocks, THREADS, args, SMEM_BYTES, expects, cluster=shape.blocks)
 
     return launch

@@ -1,6 +1,7 @@
 """Numbers for tcgen05.mma: rows of 128 bytes of every type, and what the sums of a product must come to.
 
-Every value is exact in its type, so that NumPy multiplies the very numbers that the tensor cores do.
+Every value is exact in its type, so that NumPy multiplies the very numbers that the tensor cores do. Factors of the
+block-scaled types lie as ptx/tcgen05_descriptor.cuh says; all slices of a row share them.
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from microbench.machine.arch import with_feature
 from microbench.shapes.matrix import Floats, bits16, values
 
 ROW_BYTES, SLICES = 128, 4
+QUARTER = 32  # lanes; row r has its factors in lane r % 32, column r / 32
+A_COLUMNS, B_COLUMNS, TILE_COLUMNS = 4, 8, 4  # of factors: 128 rows of A, 256 columns of B; a copy brings four
 INTEGER_SCALE = 32  # one standard deviation of an s8
 
 BLACKWELL = with_feature("tcgen05")
@@ -21,15 +24,38 @@ INTEGERS_ON = ("sm100a",)
 
 
 @dataclass(frozen=True)
+class Scales:
+    """Factors: how many neighbours share one, the number of their type in the descriptor, and which there are.
+
+    `values` are near 1; `codes` are their bits.
+    """
+
+    per_scale: int
+    number: int
+    values: tuple[float, ...]
+    codes: tuple[int, ...]
+
+
+UE8M0 = Scales(32, 1, (0.5, 1.0, 2.0), (126, 127, 128))  # 2^(code - 127)
+UE4M3 = Scales(16, 0, (0.5, 0.75, 1.0, 1.25), (48, 52, 56, 58))  # 4 bits of exponent, bias 7, then 3 of mantissa
+
+
+@dataclass(frozen=True)
 class Format:
-    """A type of A and B: the wrapper's kind, the type's number in the descriptor, its opcode, and what it adds to."""
+    """A type of A and B: the wrapper's kind, the type's number in the descriptor, its opcodes, and what it adds to."""
 
     kind: str
     number: int
-    nbytes: int
-    opcode: str
+    bits: int
+    opcodes: tuple[str, ...]  # the same one as nvdisasm names it, architecture by architecture
     sum: str = "float"
     archs: tuple[str, ...] = BLACKWELL
+    scales: Scales | None = None
+
+    @property
+    def depth(self) -> int:
+        """K of one instruction."""
+        return ROW_BYTES // SLICES * 8 // self.bits
 
     @property
     def sum_number(self) -> int:
@@ -41,40 +67,70 @@ class Format:
 
 
 FORMATS = {
-    "bf16": Format("f16", 1, 2, "UTCHMMA"),
-    "e4m3": Format("f8", 0, 1, "UTCQMMA"),
-    "tf32": Format("tf32", 2, 4, "UTCHMMA"),
-    "s8": Format("i8", 1, 1, "UTCIMMA", "int", INTEGERS_ON),
+    "bf16": Format("f16", 1, 16, ("UTCHMMA",)),
+    "e4m3": Format("f8", 0, 8, ("UTCQMMA",)),
+    "tf32": Format("tf32", 2, 32, ("UTCHMMA",)),
+    "s8": Format("i8", 1, 8, ("UTCIMMA",), "int", INTEGERS_ON),
+    "mxf8": Format("mxf8", 0, 8, ("UTCQMMA",), scales=UE8M0),
+    "mxf4": Format("mxf4", 1, 4, ("UTCOMMA",), scales=UE8M0),
+    "nvfp4": Format("nvf4", 1, 4, ("UTCOMMA.4X", "UTCOMMA.BLOCK16"), scales=UE4M3),
 }
+E2M1 = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])  # by the lower three bits
 
 
 @dataclass(frozen=True)
 class TileOperands:
-    """A and B as the kernel reads them, rows of a pair's first block and then of its second; and slice 0's product."""
+    """A and B as the kernel reads them, rows of a pair's first block and then of its second; and slice 0's product.
+
+    `scales` are for each block the tiles of A's factors, then of B's; one word of nothing where the type has none.
+    """
 
     a: NDArray[Any]
     b: NDArray[Any]
+    scales: NDArray[np.uint8]
     product: NDArray[np.float64]  # rows of A by rows of B
 
     @classmethod
-    def of(cls, form: Format, m: int, n: int) -> "TileOperands":
+    def of(cls, form: Format, m: int, n: int, blocks: int = 1) -> "TileOperands":
         """N(0, 1) as the type has it; the right half of A is the negative of its left one."""
-        width = ROW_BYTES // form.nbytes
+        width = SLICES * form.depth
         floats = exact(form, values("normal", m + n, width))
         half, b = floats[:m, : width // 2], floats[m:]
         a = np.concatenate([half, -half], axis=1)
-        depth = width // SLICES
-        product = a[:, :depth].astype(np.float64) @ b[:, :depth].astype(np.float64).T
-        return cls(bits(form, a), bits(form, b), product)
+        left, right = a[:, : form.depth].astype(np.float64), b[:, : form.depth].astype(np.float64)
+        scales = np.zeros(4, np.uint8)
+        if form.scales:
+            drawn = np.random.default_rng(11).integers(
+                len(form.scales.values), size=(m + n, form.depth // form.scales.per_scale)
+            )
+            factors = np.repeat(np.array(form.scales.values)[drawn], form.scales.per_scale, axis=1)
+            left, right = left * factors[:m], right * factors[m:]
+            codes = np.array(form.scales.codes, np.uint8)[drawn]
+            scales = scale_tiles(codes[:m], codes[m:], blocks)
+        return cls(bits(form, a), bits(form, b), scales, left @ right.T)
+
+
+def scale_tiles(a: NDArray[np.uint8], b: NDArray[np.uint8], blocks: int) -> NDArray[np.uint8]:
+    """(blocks, tiles, 32 rows, 16 bytes): its rows of A, and all columns of B. Unused bytes are factors of 1/8."""
+    image = np.full((blocks, A_COLUMNS + B_COLUMNS, QUARTER, 4), 124, np.uint8)
+    for block, rows in enumerate(np.split(a, blocks)):
+        for first, codes in ((0, rows), (A_COLUMNS, b)):
+            row = np.arange(len(codes))
+            image[block, first + row // QUARTER, row % QUARTER, : codes.shape[1]] = codes
+    tiles = image.reshape(blocks, -1, TILE_COLUMNS, QUARTER, 4).swapaxes(2, 3)
+    return np.ascontiguousarray(tiles).reshape(blocks, -1, QUARTER, 4 * TILE_COLUMNS)
 
 
 def exact(form: Format, floats: Floats) -> Floats:
     """The nearest values that the type holds; integers are scaled first."""
     if form.sum == "int":
         return np.asarray(np.clip(np.rint(floats * INTEGER_SCALE), -127, 127), np.float32)
-    kept_bits = {"f16": 8, "f8": 4, "tf32": 11}[form.kind]  # of the significand, with its leading one
+    if form.bits == 4:
+        sizes = E2M1[np.abs(np.abs(floats)[..., None] - E2M1).argmin(axis=-1)]
+        return np.asarray(np.copysign(sizes, floats), np.float32)
+    kept_bits = {16: 8, 8: 4, 32: 11}[form.bits]  # of the significand, with its leading one
     fraction, exponent = np.frexp(floats)
-    if form.kind == "f8":
+    if form.bits == 8:
         exponent = np.maximum(exponent, -5)  # below 2^-6 e4m3 has no leading one
         fraction = floats / np.exp2(exponent)
     rounded: Floats = np.ldexp(np.rint(np.ldexp(fraction, kept_bits)), exponent - kept_bits).astype(np.float32)
@@ -82,19 +138,21 @@ def exact(form: Format, floats: Floats) -> Floats:
 
 
 def bits(form: Format, floats: Floats) -> NDArray[Any]:
-    """Exact values as the bits of their type."""
+    """Exact values as the bits of their type, of four bits two to a byte, the first in the lower half."""
     if form.sum == "int":
         return floats.astype(np.int8)
-    if form.kind == "f16":
+    if form.bits == 16:
         return bits16(floats, "bf16")
-    if form.kind == "tf32":
+    if form.bits == 32:
         return floats
-    size = np.abs(floats)
+    size, negative = np.abs(floats), np.signbit(floats)
+    if form.bits == 4:
+        codes = np.searchsorted(E2M1, size).astype(np.uint8) | negative.astype(np.uint8) << 3
+        return codes[..., ::2] | codes[..., 1::2] << 4
     fraction, exponent = np.frexp(size)  # fraction in [1/2, 1)
     normal = (exponent + 6 << 3) + np.rint(fraction * 16).astype(np.int64) - 8
     magnitude = np.where(size < 2**-6, np.rint(size * 2**9).astype(np.int64), normal)
-    signs = np.signbit(floats).astype(np.int64) << 7
-    return np.asarray(magnitude | signs, np.uint8)
+    return np.asarray(magnitude | negative.astype(np.int64) << 7, np.uint8)
 
 
 def lane_sums(operands: TileOperands, rows: int, blocks: int) -> NDArray[np.float64]:

@@ -22,10 +22,10 @@ def timeline(spans: Sequence[Span], start: float, end: float, title: str, source
         if high <= low or span.lane not in LANES:
             continue
         row = LANES.index(span.lane)
-        axes.barh(row, high - low, left=low - start, height=0.78, color=_colour(span), edgecolor="white", linewidth=0.6)
-        label = _label(span)
+        axes.barh(row, high - low, left=low - start, height=0.78, color=colour(span), edgecolor="white", linewidth=0.6)
+        label = label_of(span)
         if high - low > 0.011 * (end - start) * len(label):
-            axes.text((low + high) / 2 - start, row, label, ha="center", va="center", fontsize=8, color=_ink(span))
+            axes.text((low + high) / 2 - start, row, label, ha="center", va="center", fontsize=8, color=ink(span))
     axes.set_yticks(range(len(LANES)), LANES)
     axes.invert_yaxis()
     axes.set_xlim(0, end - start)
@@ -35,7 +35,7 @@ def timeline(spans: Sequence[Span], start: float, end: float, title: str, source
     return sourced(figure, ("order: our kernel's own text on the emulator", *sources))
 
 
-def _colour(span: Span) -> str:
+def colour(span: Span) -> str:
     if span.what.startswith("waits"):
         return WAITING
     if span.lane == "copies":
@@ -45,13 +45,13 @@ def _colour(span: Span) -> str:
     return COLOURS[span.what][span.query_tile % 2]
 
 
-def _ink(span: Span) -> str:
+def ink(span: Span) -> str:
     if span.what.startswith("waits"):
         return "#555555"
     return "white" if span.query_tile % 2 == 0 or span.lane == "copies" else "black"
 
 
-def _label(span: Span) -> str:
+def label_of(span: Span) -> str:
     if span.what.startswith("waits"):
         return span.what.removeprefix("waits for ")
     if span.lane == "copies":

@@ -31,21 +31,27 @@ KINDS = ("init", "wait", "arrive", "load", "commit", "scores", "values")
 Kind = Literal["init", "wait", "arrive", "load", "commit", "scores", "values"]
 # The wrappers that are written down, by what they take: their names change behind ptx's own headers.
 SHIM = """
+#include "ptx/cluster.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/tcgen05.cuh"
 #include "ptx/tma.cuh"
-static unsigned events[MOST][4];
+static unsigned events[MOST][5];
 static unsigned count;
 namespace ptx {
-inline void note(unsigned kind, unsigned bar, unsigned value) {
+inline void note(unsigned kind, unsigned bar, unsigned value, unsigned blocks = 1u << cluster_rank()) {
   if (kind == 1 && threadIdx.x % 32) return;
   unsigned* to = events[count++ % MOST];
-  to[0] = threadIdx.x / 32, to[1] = kind, to[2] = bar & 0x3FFFF, to[3] = value;
+  to[0] = cluster_rank() * blockDim.x / 32 + threadIdx.x / 32;
+  to[1] = kind, to[2] = bar & 0x3FFFF, to[3] = value, to[4] = blocks;
 }
 inline void noted_init(unsigned bar, unsigned n) { note(0, bar, n), mbarrier_init(bar, n); }
 inline void noted_wait(unsigned bar, unsigned parity) { note(1, bar, parity), mbarrier_wait(bar, parity); }
 inline void noted_arrive(unsigned bar) { note(2, bar, 0), mbarrier_arrive(bar); }
 inline void noted_expect(unsigned bar, unsigned bytes) { note(3, bar, bytes), mbarrier_arrive_expect(bar, bytes); }
+inline void noted_remote(unsigned bar) { note(2, bar, 0, 1), mbarrier_arrive_remote(bar); }
+template <int G> inline void noted_multicast(unsigned bar, unsigned short ranks) {
+  note(4, bar, 0, ranks), tcgen05_commit_multicast<G>(bar, ranks);
+}
 inline void noted_commit(unsigned bar) { note(4, bar, 0), tcgen05_commit(bar); }
 template <int G, class... T> inline void noted_ss(T... t) { note(5, 0, 0), tcgen05_mma_f16_ss<G>(t...); }
 template <int G, class... T> inline void noted_ts(T... t) { note(6, 0, 0), tcgen05_mma_f16_ts<G>(t...); }
@@ -54,6 +60,8 @@ template <int G, class... T> inline void noted_ts(T... t) { note(6, 0, 0), tcgen
 #define mbarrier_wait noted_wait
 #define mbarrier_arrive noted_arrive
 #define mbarrier_arrive_expect noted_expect
+#define mbarrier_arrive_remote noted_remote
+#define tcgen05_commit_multicast noted_multicast
 #define tcgen05_commit noted_commit
 #define tcgen05_mma_f16_ss noted_ss
 #define tcgen05_mma_f16_ts noted_ts
@@ -63,7 +71,7 @@ extern "C" unsigned read_events(unsigned* to, unsigned* bars) {
   const Rooms at(0);
   const unsigned found = count, named[] = {NAMED};
   for (unsigned i = 0; i < count; ++i)
-    for (unsigned j = 0; j < 4; ++j) to[4 * i + j] = events[i][j];
+    for (unsigned j = 0; j < 5; ++j) to[5 * i + j] = events[i][j];
   for (unsigned i = 0; i < sizeof named / sizeof *named; ++i) bars[i] = named[i];
   count = 0;
   return found;
@@ -73,26 +81,36 @@ extern "C" unsigned read_events(unsigned* to, unsigned* bars) {
 
 @dataclass(frozen=True)
 class Step:
-    """What a warp does: its kind, the barrier by name and number, and a parity, bytes or a count."""
+    """What a warp does: its kind, the barrier by name and number, a parity, bytes or a count, and in which blocks.
+
+    `blocks` are bits: of a pair the issuing block is the first, and it is told by the other one's warps.
+    """
 
     kind: Kind
     barrier: str
     index: int
     value: int
+    blocks: int = 1
 
 
 @dataclass(frozen=True)
 class Run:
-    """The steps of every warp in its own order, and what each barrier counts to."""
+    """The steps of every warp in its own order, and what each barrier counts to, by block, name and number.
+
+    The warps of a pair's second block are numbered on from those of the first.
+    """
 
     shape: Shape
     warps: dict[int, tuple[Step, ...]]
-    counts: dict[tuple[str, int], int]
+    counts: dict[tuple[int, str, int], int]
+
+    def block_of(self, warp: int) -> int:
+        return warp // (self.shape.threads // 32)
 
 
 @dataclass(frozen=True, eq=False)
 class Noting(Emulated):
-    """The emulator with one SM and the kernel's text between the shim and the reader."""
+    """The emulator with one SM, or two of a pair, and the kernel's text between the shim and the reader."""
 
     sm_count: int = 1
     built: dict[str, Path] = field(default_factory=dict)
@@ -107,37 +125,39 @@ class Noting(Emulated):
 
 
 @contextmanager
-def _noting() -> Iterator[Noting]:
-    machine = Noting(EmulatedDevice("lazy"))
+def _noting(sms: int) -> Iterator[Noting]:
+    machine = Noting(EmulatedDevice("lazy"), sm_count=sms)
     with standing_in("cpu", machine):
         yield machine
 
 
 def run(problem: AttentionProblem, config: Config) -> Run:
-    """One launch of one block. Raises EnvironmentLacks where there is no C++ compiler."""
+    """One launch of one block, or of one pair. Raises EnvironmentLacks where there is no C++ compiler."""
     torch.manual_seed(7)
     of_queries = problem.batch, problem.heads_q, problem.seq_q, problem.head_dim
     of_keys = problem.batch, problem.heads_kv, problem.seq_kv, problem.head_dim
     query, key, value = (torch.randn(sizes).bfloat16() for sizes in (of_queries, of_keys, of_keys))
-    with _noting() as machine:
+    shape = shape_of(problem, config)
+    with _noting(shape.cta_group) as machine:
         forward(query, key, value, problem, config)
-    words, bars = (ctypes.c_uint * (4 * MOST))(), (ctypes.c_uint * len(BARRIERS))()
+    words, bars = (ctypes.c_uint * (5 * MOST))(), (ctypes.c_uint * len(BARRIERS))()
     library = ctypes.PyDLL(str(machine.built["library"]))
     found = int(library.read_events(words, bars))
     assert found < MOST, f"{KERNEL} does more than is kept"
-    return _read(shape_of(problem, config), [tuple(words[i : i + 4]) for i in range(0, 4 * found, 4)], tuple(bars))
+    return _read(shape, [tuple(words[i : i + 5]) for i in range(0, 5 * found, 5)], tuple(bars))
 
 
 def _read(shape: Shape, events: list[tuple[int, ...]], bars: tuple[int, ...]) -> Run:
-    base = min(bar for _, kind, bar, _ in events if KINDS[kind] == "init") - bars[0]
+    base = min(event[2] for event in events if KINDS[event[1]] == "init") - bars[0]
     warps: dict[int, list[Step]] = {}
-    counts: dict[tuple[str, int], int] = {}
-    for warp, kind, bar, value in events:
+    counts: dict[tuple[int, str, int], int] = {}
+    for warp, kind, bar, value, blocks in events:
         name, index = ("", 0) if KINDS[kind] in ("scores", "values") else _named(bar - base, bars)
         if KINDS[kind] == "init":
-            counts[name, index] = value
+            counts[blocks.bit_length() - 1, name, index] = value
         else:
-            warps.setdefault(warp, []).append(Step(KINDS[kind], name, index, value))  # type: ignore[arg-type]
+            step = Step(KINDS[kind], name, index, value, blocks)  # type: ignore[arg-type]
+            warps.setdefault(warp, []).append(step)
     return Run(shape, {warp: tuple(steps) for warp, steps in sorted(warps.items())}, counts)
 
 

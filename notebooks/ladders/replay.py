@@ -5,7 +5,9 @@ Order and dependence are the run's. Three units work one thing at a time, each i
     tensor cores    a product's FLOP by the published rate       copies    a tile's bytes by an SM's share of the L2
     exponentials    a tile's, less the polynomials, by MUFU's rate
 
-What else a warp does takes no time here, and a barrier answers at once: it is the least that these rates allow.
+A pair of blocks has these units twice. Its products take the tensor cores of both, as long as one's own rows take: they
+begin when both are free. What else a warp does takes no time here, and a barrier answers at once: it is the least that
+these rates allow.
 """
 
 from collections.abc import Sequence
@@ -53,6 +55,7 @@ class Span:
     query_tile: int
     start: float
     end: float
+    block: int = 0
 
 
 @dataclass
@@ -74,6 +77,7 @@ class _Barrier:
 @dataclass
 class _Warp:
     number: int
+    block: int
     lane: str
     steps: tuple[Step, ...]
     now: float = 0.0
@@ -91,24 +95,28 @@ class _Warp:
 
 
 def lane_of(run: Run, warp: int) -> str:
-    """The role of a warp: softmax warpgroups first, then the correction's, then the issuer, the loader, the writer."""
-    softmax = 4 * run.shape.query_tiles
-    if warp < softmax:
-        return f"softmax {warp // 4}"
-    names = ("correction",) * 4 + ("issuer", "loader", "writer", "cleaner")
-    return names[warp - softmax]
+    """The role of a warp: softmax warpgroups first, then the correction's, then the issuer, the loader, the writer.
+
+    In the second block of a pair the issuer's place has the relay.
+    """
+    softmax, warp_in_block = 4 * run.shape.query_tiles, warp % (run.shape.threads // 32)
+    if warp_in_block < softmax:
+        return f"softmax {warp_in_block // 4}"
+    issuer = "relay" if run.block_of(warp) else "issuer"
+    names = ("correction",) * 4 + (issuer, "loader", "writer", "cleaner")
+    return names[warp_in_block - softmax]
 
 
 def period(spans: Sequence[Span]) -> float:
     """Cycles from one tile of keys to the next, in the middle of the run: Q K of the first query tile."""
-    starts = sorted(span.start for span in spans if span.what == "scores" and span.query_tile == 0)
+    starts = sorted(span.start for span in spans if (span.what, span.query_tile, span.block) == ("scores", 0, 0))
     gaps = [later - sooner for sooner, later in pairwise(starts)]
     return median(gaps[len(gaps) // 4 : -len(gaps) // 4])
 
 
 def busy(spans: Sequence[Span], lane: str, start: float, end: float) -> float:
-    """The share of these cycles in which a unit works."""
-    mine = (min(span.end, end) - max(span.start, start) for span in spans if span.lane == lane)
+    """The share of these cycles in which a unit works, of a pair that of the first block."""
+    mine = (min(span.end, end) - max(span.start, start) for span in spans if (span.lane, span.block) == (lane, 0))
     return sum(max(0.0, each) for each in mine) / (end - start)
 
 
@@ -121,10 +129,13 @@ class _Replay:
     def __init__(self, run: Run, rates: Rates) -> None:
         self.run, self.rates = run, rates
         self.barriers = {key: _Barrier(count) for key, count in run.counts.items()}
-        self.warps = [_Warp(number, lane_of(run, number), steps) for number, steps in run.warps.items()]
-        self.free = dict.fromkeys(("tensor cores", "exponentials", "copies"), 0.0)
+        self.warps = [
+            _Warp(number, run.block_of(number), lane_of(run, number), steps) for number, steps in run.warps.items()
+        ]
+        units = ("tensor cores", "exponentials", "copies")
+        self.free = {(block, unit): 0.0 for block in range(run.shape.cta_group) for unit in units}
         self.made: list[Span] = []
-        self.shared: dict[tuple[str, int], float] = {}  # when the exponentials of a warpgroup's step end
+        self.shared: dict[tuple[int, str, int], float] = {}  # when the exponentials of a warpgroup's step end
         self.products: list[tuple[float, str, float]] = []  # of the issuer, not committed: when asked, what, how long
 
     def spans(self) -> tuple[Span, ...]:
@@ -144,7 +155,7 @@ class _Replay:
         if step.kind != "wait":
             return warp.now
         kept = dict(warp.phases)
-        wanted, complete = warp.wanted(step), self.barriers[step.barrier, step.index].complete
+        wanted, complete = warp.wanted(step), self.barriers[warp.block, step.barrier, step.index].complete
         warp.phases = kept
         return max(warp.now, complete[wanted]) if wanted < len(complete) else None
 
@@ -154,7 +165,7 @@ class _Replay:
         if step.kind == "wait":
             warp.wanted(step)
             if warp.number % 4 == 0 or warp.lane == "loader":  # of a warpgroup one speaks for all
-                self._add(warp.lane, f"waits for {step.barrier}", step.index, warp.now, moment)
+                self._add(warp.block, warp.lane, f"waits for {step.barrier}", step.index, warp.now, moment)
             warp.now = moment
             return
         if step.kind in ("scores", "values"):
@@ -162,40 +173,49 @@ class _Replay:
             return
         arrival = warp.now
         if step.kind == "load":
-            arrival = self._work("copies", step.barrier, step.index, warp.now, step.value * self.rates.byte)
+            cycles = step.value * self.rates.byte
+            arrival = self._work((warp.block,), "copies", step.barrier, step.index, warp.now, cycles)
         elif step.kind == "commit":
             arrival = self._multiply()
         elif warp.lane.startswith("softmax") and step.barrier == "ready":
             arrival = warp.now = self._soften(warp)
-        self.barriers[step.barrier, step.index].arrive(arrival)
+        for block in range(self.run.shape.cta_group):
+            if step.blocks >> block & 1:
+                self.barriers[block, step.barrier, step.index].arrive(arrival)
 
     def _multiply(self) -> float:
         """The products since the last commit, as one span; a commit comes when all before it are through."""
+        both = tuple(range(self.run.shape.cta_group))
         if self.products:
             asked, kind, _ = self.products[0]
             cycles = sum(length for *_, length in self.products)
-            before = sum(span.what == kind for span in self.made)
-            self._work("tensor cores", kind, before % self.run.shape.query_tiles, asked, cycles)  # they take turns
+            before = sum(span.what == kind and span.block == 0 for span in self.made)
+            query_tile = before % self.run.shape.query_tiles  # they take turns
+            self._work(both, "tensor cores", kind, query_tile, asked, cycles)
             self.products.clear()
-        return self.free["tensor cores"]
+        return max(self.free[block, "tensor cores"] for block in both)
 
     def _soften(self, warp: _Warp) -> float:
         """Four warps of a warpgroup share one tile: the first to come asks for all."""
-        key = warp.lane, sum(each.barrier == "ready" for each in warp.steps[: warp.done])
+        key = warp.block, warp.lane, sum(each.barrier == "ready" for each in warp.steps[: warp.done])
         if key not in self.shared:
             query_tile = int(warp.lane[-1])
-            done = self._work("exponentials", warp.lane, query_tile, warp.now, self.rates.exponentials)
+            cycles = self.rates.exponentials
+            done = self._work((warp.block,), "exponentials", warp.lane, query_tile, warp.now, cycles)
             self.shared[key] = done
-            self._add(warp.lane, "waits for MUFU", 0, warp.now, done - self.rates.exponentials)
-            self._add(warp.lane, "works", query_tile, done - self.rates.exponentials, done)
+            self._add(warp.block, warp.lane, "waits for MUFU", 0, warp.now, done - cycles)
+            self._add(warp.block, warp.lane, "works", query_tile, done - cycles, done)
         return self.shared[key]
 
-    def _work(self, unit: str, what: str, query_tile: int, asked: float, cycles: float) -> float:
-        start = max(asked, self.free[unit])
-        self.free[unit] = start + cycles
-        self._add(unit, what, query_tile, start, start + cycles)
+    def _work(
+        self, blocks: tuple[int, ...], unit: str, what: str, query_tile: int, asked: float, cycles: float
+    ) -> float:
+        start = max(asked, *(self.free[block, unit] for block in blocks))
+        for block in blocks:
+            self.free[block, unit] = start + cycles
+            self._add(block, unit, what, query_tile, start, start + cycles)
         return start + cycles
 
-    def _add(self, lane: str, what: str, query_tile: int, start: float, end: float) -> None:
+    def _add(self, block: int, lane: str, what: str, query_tile: int, start: float, end: float) -> None:
         if end > start:
-            self.made.append(Span(lane, what, query_tile, start, end))
+            self.made.append(Span(lane, what, query_tile, start, end, block))

@@ -22,6 +22,12 @@ ONE_THREAD = {
     "tcgen05_mma_tf32_ts<GROUP>(t, t + 64, a, i, 1)": "UTCHMMA",
     "tcgen05_mma_i8_ss<GROUP>(t, a, a, i, 1)": "UTCIMMA",
     "tcgen05_mma_i8_ts<GROUP>(t, t + 64, a, i, 1)": "UTCIMMA",
+    "tcgen05_mma_mxf8_ss<GROUP>(t, a, a, i, t + 320, t + 324, 1)": "UTCQMMA",
+    "tcgen05_mma_mxf8_ts<GROUP>(t, t + 64, a, i, t + 320, t + 324, 1)": "UTCQMMA",
+    "tcgen05_mma_mxf4_ss<GROUP>(t, a, a, i, t + 320, t + 324, 1)": "UTCOMMA",
+    "tcgen05_mma_mxf4_ts<GROUP>(t, t + 64, a, i, t + 320, t + 324, 1)": "UTCOMMA",
+    "tcgen05_mma_nvf4_ss<GROUP>(t, a, a, i, t + 320, t + 324, 1)": "UTCOMMA.4X",
+    "tcgen05_mma_nvf4_ts<GROUP>(t, t + 64, a, i, t + 320, t + 324, 1)": "UTCOMMA.4X",
     "tcgen05_cp_128x256b<GROUP>(t, a)": "UTCCP.T.S",
     "tcgen05_cp_128x128b<GROUP>(t, a)": "UTCCP.T.S.128dp128bit",
     "tcgen05_cp_64x128b_02_13<GROUP>(t, a)": "UTCCP.T.S.2x64dp128bit_lw02_lw13",
@@ -71,7 +77,9 @@ def test_a_move_names_its_shape_and_its_registers(shape: str) -> None:
 def test_the_wrappers_compile_for_sm103a_too_but_for_integers() -> None:
     body = "".join(f"ptx::{call};" for call in ONE_THREAD if "_i8_" not in call)
     body += "unsigned r[32]; ptx::tcgen05_ld_32x32b(r, t); ptx::tcgen05_wait_ld(); ptx::tcgen05_st_16x256b(t, r);"
-    assert {"UTCHMMA", "UTCQMMA", "UTCBAR", "LDTM"} <= {each.split(".")[0] for each in opcodes(body, arch="sm103a")}
+    assert {"UTCHMMA", "UTCQMMA", "UTCOMMA", "UTCBAR", "LDTM"} <= {
+        each.split(".")[0] for each in opcodes(body, arch="sm103a")
+    }
     with pytest.raises(BuildError, match=r"kind::i8' not supported on \.target 'sm_103a'"):
         opcodes("ptx::tcgen05_mma_i8_ss<GROUP>(t, a, a, i, 1);", arch="sm103a")
 

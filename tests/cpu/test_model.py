@@ -78,6 +78,18 @@ def test_each_tile_row_pays_for_its_edge_once():
     assert both.seconds == pytest.approx(inside.seconds + 3 * 2.0)
 
 
+def test_links_of_a_chain_follow_each_other_and_are_no_work_of_their_own():
+    fma = Demand("fma", "one", 480e9, "fma_f32_per_s")
+    links = tuple(Demand(f"link {n}", "one", 240e9, "fma_f32_per_s", chains=("turns", "others")[:n]) for n in (1, 2, 1))
+    problem = AttentionProblem(1, 4, 4, 4, 4, 8)
+    alone, chained = (predict(host_profile(), problem, toy(*of), Config()) for of in ((fma,), (fma, *links)))
+    assert chained.seconds == pytest.approx(1.5 * alone.seconds) and chained.bound_by == "turns"
+    assert chained.unhidden_seconds == alone.unhidden_seconds
+    turns, others = chained.terms[1:]
+    assert [each.term for each in turns.links] == ["link 1", "link 2", "link 1"]
+    assert others.seconds == pytest.approx(alone.seconds / 2) and others.constants == 2 * ("fma_f32_per_s",)
+
+
 def test_terms_of_one_phase_overlap_and_phases_follow():
     fma, exp = (Demand("fma", "one", 480e9, "fma_f32_per_s"), Demand("exp", "one", 24e9, "exp_f32_per_s"))
     later = Demand("exp again", "two", 24e9, "exp_f32_per_s")

@@ -3,11 +3,15 @@
 import pytest
 
 from attention.choose.foreseen import judged, ranks
+from attention.choose.model import predict
+from attention.choose.published_ranking import ranking
 from attention.choose.published_table import TheirChoice, their_choice
 from attention.problem import AttentionProblem
-from attention.variant import by_path
+from attention.variant import Config, by_path
 from microbench.published import load
 from tests.cpu.test_published_speed import KERNEL, LONG, published, ranked
+
+KEYS, REST = (("tile_keys", 128),), (("dynamic", 0), ("cta_group", 1))
 
 
 def theirs(head_dim: int, *, causal: bool, kind: str = "b200") -> TheirChoice | None:
@@ -59,14 +63,46 @@ def test_our_tile_is_theirs_and_one_of_ours_takes_their_share() -> None:
         assert found.theirs is not None and any(found.theirs.same_share(each.config) for each in found.candidates)
 
 
-def test_equals_behind_the_products_are_told_apart_by_the_exponentials_that_must_be_hidden() -> None:
-    found = ranked(f"{LONG},128").candidates
-    assert len({each.prediction.seconds for each in found if each.prediction}) == 1
-    pairs, alone = ([each.config["polynomial"] for each in found if each.config["cta_group"] == of] for of in (2, 1))
-    assert (pairs, alone) == ([8, 6, 4, 0], [8, 8, 6, 6, 4, 4, 0, 0])
-    unhidden = [each.prediction.unhidden_seconds for each in found if each.prediction]
-    assert unhidden == sorted(unhidden) and found[0].prediction
-    assert found[0].prediction.bound_by == "products on tcgen05"
+def test_the_least_share_that_hides_a_turn_behind_the_other_ones_products_is_theirs() -> None:
+    found = ranked(f"{LONG},128")
+    alone = [each for each in found.candidates if (each.config["cta_group"], each.config["dynamic"]) == (1, 0)]
+    assert [each.config["polynomial"] for each in alone] == [6, 8, 4, 0]
+    seconds = [each.prediction.seconds for each in alone if each.prediction]
+    assert seconds[0] == seconds[1] < seconds[2] < seconds[3]
+    assert [each.prediction.bound_by for each in alone if each.prediction] == [
+        *2 * ["products on tcgen05"],
+        *2 * ["turns by their exponentials"],
+    ]
+    assert found.theirs is not None and found.theirs.same_share(alone[0].config)  # 6 of 32, full
+    # A pair's products take longer to come back: it hides a turn with one share more.
+    pairs = [each.config["polynomial"] for each in found.candidates if each.config["cta_group"] == 2]
+    assert pairs == [8, 6, 4, 0]
+
+
+def test_more_polynomials_than_we_have_would_cost_more_than_they_save() -> None:
+    tile, profile = by_path(KERNEL).tile, published("b200")
+    assert tile is not None
+    problem = AttentionProblem.parse_shape(f"{LONG},64", dtype="bfloat16", causal=False).on("cuda")
+    shares = tuple(range(0, 33, 2))
+    times = [
+        predict(profile, problem, by_path(KERNEL), Config((*KEYS, ("polynomial", each), *REST))).seconds
+        for each in shares
+    ]
+    best = shares[times.index(min(times))]
+    assert 8 < best < 32 and times[-1] > times[shares.index(best)]
+    # Behind longer products nothing is to be gained by any.
+    wide = AttentionProblem.parse_shape(f"{LONG},192,128", dtype="bfloat16", causal=False).on("cuda")
+    found = ranking(profile, wide, ()).candidates
+    assert found[0].config["polynomial"] == 0
+
+
+def test_a_published_comparison_stands_beside_our_pairs_with_the_miss_and_its_reason() -> None:
+    found = ranked(f"{LONG},128")
+    assert found.pair is not None and found.pair.fact.source == "FA4P2741" and found.pair.theirs == 1.205
+    assert found.pair.pair == pytest.approx(found.pair.single)  # both behind the products
+    assert found.pair.open_cycles == pytest.approx(0.205 * found.pair.single)
+    assert "no source gives it" in str(found.pair) and "1.105 to 1.560" in str(found.pair)
+    assert ranked(f"{LONG},64").pair is None and ranked(f"{LONG},128", causal=True).pair is None
 
 
 def test_what_the_model_cannot_tell_apart_is_tied() -> None:

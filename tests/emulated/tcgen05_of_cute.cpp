@@ -23,6 +23,28 @@ void print_instructions(const char* name) {
   print_instruction<A, B, 256, 32, Major::MN, Major::MN>(name);
 }
 
+template <class T, class Factor, int M, int N>
+void print_scaled(const char* name) {
+  auto made = UMMA::make_instr_desc_block_scaled<T, T, float, Factor, M, N, Major::K, Major::K>();
+  std::printf("\nscaled.%s.%d.%d %u\n", name, M, N, made.desc_);
+}
+
+// Lane, and byte of the row of tensor memory, of the factor of element k of each row: CuTe counts factors of 8 bits, of
+// which a lane holds four to a column.
+template <class Factor, int PerScale, int Depth, int Blocks, bool IsA, int Rows>
+void print_factors(const char* name) {
+  constexpr int kFactors = Depth / PerScale;
+  using Fragment = UMMA::tmem_sf_frg<Factor, PerScale, Blocks, IsA>;
+  auto layout = Fragment::make(Shape<Shape<Int<Rows>, Shape<Int<PerScale>, Int<kFactors>>>, _1, _1>{}).layout();
+  std::printf("\nfactors.%s.%d", name, Rows);
+  for (int row = 0; row < Rows; ++row)
+    for (int factor = 0; factor < kFactors; ++factor) {
+      auto inner = make_coord(make_coord(row, 0), make_coord(0, factor));
+      std::printf(" %d", static_cast<int>(layout(make_coord(inner, 0, 0))));
+    }
+  std::printf("\n");
+}
+
 // The descriptor, then the byte of element (i, k), of a tile of 64 rows of 32 bytes cut from a larger one.
 template <Major major, class T, class Atom>
 void print_tile(const char* name, Atom atom) {
@@ -105,6 +127,13 @@ int main() {
   print_instructions<bfloat16_t, bfloat16_t>("bf16.bf16");
   print_instructions<float_e4m3_t, float_e5m2_t>("e4m3.e5m2");
   print_instructions<float_e5m2_t, float_e4m3_t>("e5m2.e4m3");
+  print_scaled<float_e4m3_t, float_ue8m0_t, 128, 8>("mxf8.ue8m0");
+  print_scaled<float_e4m3_t, float_ue8m0_t, 256, 256>("mxf8.ue8m0");
+  print_scaled<float_e2m1_t, float_ue8m0_t, 128, 96>("mxf4.ue8m0");
+  print_scaled<float_e2m1_t, float_ue4m3_t, 256, 32>("nvf4.ue4m3");
+  print_factors<float_ue8m0_t, 32, 32, 1, true, 128>("mxf8.a");
+  print_factors<float_ue8m0_t, 32, 64, 1, true, 128>("mxf4.a");
+  print_factors<float_ue4m3_t, 16, 64, 1, false, 256>("nvf4.b");
   print_tiles<half_t>();
   print_tiles<float_e4m3_t>();
   print_operand<UMMA::tmem_frg_1sm<float>, float, 64, 16>("d");

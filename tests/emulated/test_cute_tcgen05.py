@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from microbench.emulator import EmulatedDevice
 from microbench.verify.differential.lanes import columns_of, lanes_of_rows, registers
 from microbench.verify.differential.number_formats import bits_of
+from microbench.verify.differential.scaled import SCALED_FORMS, ScaledOperand
 from tests.emulated.test_cute import Indices, cute_says
 from tests.emulated.test_tcgen05 import COPIES, MOVES, SMEM_BYTES, load
 
 pytestmark = pytest.mark.slow
 
 SOURCE = Path(__file__).with_name("tcgen05_of_cute.cpp")
+ELEMENTS = {"mxf8": "e4m3", "mxf4": "e2m1", "nvf4": "e2m1"}
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +40,34 @@ def test_instruction_descriptors_are_those_of_cute(cute: dict[str, Indices]) -> 
     for name in names:
         _, a, b, m, n, a_major, b_major = name.split(".")
         assert described((a, b), (a_major, b_major), int(m), int(n), 16, 16, 0)[0] == cute[name][0], name
+
+
+def test_scaled_instruction_descriptors_are_those_of_cute(cute: dict[str, Indices]) -> None:
+    names = [name for name in cute if name.startswith("scaled.")]
+    assert len(names) == 4
+    for name in names:
+        _, kind, scale, m, n = name.split(".")
+        made = np.zeros(2, np.uint64)
+        types = {"A_TYPE": ELEMENTS[kind], "B_TYPE": ELEMENTS[kind], "SCALE": scale}
+        defines = {"DESCRIBE": 1, "A_MAJOR": "K", "B_MAJOR": "K", **types}
+        load(EmulatedDevice(), "describe", **defines)((1,), (1,), (made, int(m), int(n), 16, 16, 0))
+        assert made[0] == cute[name][0], name
+
+
+def test_factors_lie_where_cute_says(cute: dict[str, Indices]) -> None:
+    names = [name for name in cute if name.startswith("factors.")]
+    assert len(names) == 3
+    for name in names:
+        _, kind, _, rows = name.split(".")
+        form = next(form for form in SCALED_FORMS if form.kind == kind)
+        factors = form.depth // form.per_scale
+        numbers = np.arange(int(rows) * factors).reshape(int(rows), factors) % 119 + 1
+        operand = ScaledOperand(np.zeros(0, np.uint8), numbers.astype(np.uint8), np.zeros(0))
+        tiles = operand.columns(int(rows) // 32, 0, np.random.default_rng(1))
+        lanes = tiles.swapaxes(0, 1).reshape(32, -1)  # bytes of a lane, from the first column on
+        # A lane is 65536 columns of 32 bits away from the next one.
+        lane, byte = np.divmod(cute[name], 65536 * 4)
+        np.testing.assert_array_equal(lanes[lane, byte], numbers.ravel())
 
 
 TILES = list(itertools.product((8, 16), ("K", "MN"), (0, 32, 64, 128)))
@@ -63,10 +93,10 @@ def test_a_product_reads_cutes_tiles(cute: dict[str, Indices], width: int, major
         fields = (int(np.uint64(word)) >> shift & 0x3FFF for shift in (16, 32))
         operands += [image.view(np.uint32), 4096, *(field << 4 for field in fields)]
     d = np.zeros((128, 64), np.float32)
-    defines = {"KIND": "f8" if width == 8 else "f16", "A_TYPE": kind, "B_TYPE": kind, "M": 64, "N": 64}
+    defines = {"KIND": "f8" if width == 8 else "f16", "A_TYPE": kind, "B_TYPE": kind, "M": 64, "N": 64, "SUM": "f32"}
     defines |= {"SWIZZLE": swizzle, "A_MAJOR": major, "B_MAJOR": major, "FROM_TENSOR_MEMORY": 0}
     kernel = load(EmulatedDevice(), "product", **defines)  # type: ignore[arg-type]
-    kernel((1,), (128,), (*operands, d.view(np.uint32), 0), shared_mem=SMEM_BYTES)
+    kernel((1,), (128,), (*operands, np.zeros(1, np.uint32), d.view(np.uint32), 0), shared_mem=SMEM_BYTES)
     np.testing.assert_array_equal(d[lanes_of_rows(64)], a @ b.T)
 
 

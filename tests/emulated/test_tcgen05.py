@@ -68,7 +68,7 @@ def product(mode: Mode, kinds: tuple[Kind, Kind], shape: tuple[int, int, int, st
         before = rng.integers(-4, 5, (128, n)).astype(np.int32 if name == "i8" else np.float32)
         d = before.copy()
         operands = (x for image in (a_image, b_image) for x in (image[0], image[0].size, *image[1:]))
-        kernel((1,), (128,), (*operands, d.view(np.uint32), accumulate), shared_mem=SMEM_BYTES)
+        kernel((1,), (128,), (*operands, np.zeros(1, np.uint32), d.view(np.uint32), accumulate), shared_mem=SMEM_BYTES)
         lanes = lanes_of_rows(m)
         expected = before.copy()
         expected[lanes] = a @ b.T + accumulate * before[lanes]

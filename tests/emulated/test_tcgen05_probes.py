@@ -14,11 +14,13 @@ from microbench.measure.launch import Launch, Measured
 from microbench.point import Point
 from microbench.probes import named
 from microbench.shapes import tcgen05
-from microbench.shapes.tcgen05_operands import FORMATS, bits, exact
+from microbench.shapes.tcgen05_operands import FORMATS, TileOperands, bits, exact
 from microbench.verify.executed import execute_point
 
-ONCE = [(kind, shape, "ts") for kind in FORMATS for shape in ("m64", "m256_pair")]
-ONCE += [(kind, "m128_pair", "ss") for kind in FORMATS]
+SCALED = [kind for kind, form in FORMATS.items() if form.scales]
+ONCE = [(kind, shape, "ts") for kind in FORMATS if kind not in SCALED for shape in ("m64", "m256_pair")]
+ONCE += [(kind, "m128_pair", "ss") for kind in FORMATS if kind not in SCALED]
+ONCE += [(kind, *of) for kind in SCALED for of in (("m128", "ts"), ("m256_pair", "ss"))]
 
 
 def test_numbers_are_exact_in_their_type() -> None:
@@ -29,6 +31,12 @@ def test_numbers_are_exact_in_their_type() -> None:
         np.testing.assert_array_equal(bits(FORMATS[name], rounded).view(dtype).astype(np.float32), rounded)
     tf32 = exact(FORMATS["tf32"], floats.astype(np.float32))
     assert not (tf32.view(np.uint32) & 0x1FFF).any() and np.abs(tf32 - floats).max() < 2**-10
+    nearest = exact(FORMATS["mxf4"], floats.astype(np.float32))
+    tie = np.isin(np.abs(floats), (0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0))  # here to the smaller one, there to the even
+    np.testing.assert_array_equal(nearest[~tie], floats[~tie].astype(ml_dtypes.float4_e2m1fn).astype(np.float32))
+    packed = bits(FORMATS["mxf4"], nearest)
+    codes = np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)
+    np.testing.assert_array_equal(codes.view(ml_dtypes.float4_e2m1fn).astype(np.float32), nearest)
     assert bits(FORMATS["s8"], exact(FORMATS["s8"], np.float32([9, -9, 0.1]))).tolist() == [127, -127, 3]
 
 
@@ -45,6 +53,24 @@ def test_a_product_that_is_none_is_left_out_with_its_reason() -> None:
     integers = Point((("type", "s8"), ("shape", "m128"), ("n", 32), ("operands", "ss")))
     assert "sm103a has no tcgen05.mma of s8" in (tcgen05.refused(ultra, integers) or "")
     assert tcgen05.refused(EmulatedGpu("sm100a").machine, integers) is None
+    for shape, reason in (("m64", "'Matrix Shape'"), ("m128_pair", "factors of 64 rows")):
+        scaled = Point((("type", "mxf4"), ("shape", shape), ("n", 32), ("operands", "ss")))
+        assert reason in (tcgen05.refused(ultra, scaled) or "")
+
+
+@pytest.mark.parametrize("kind", SCALED)
+def test_scales_are_those_of_their_type_and_lie_where_a_copy_brings_them(kind: str) -> None:
+    form = FORMATS[kind]
+    assert form.scales is not None
+    dtype = ml_dtypes.float8_e8m0fnu if form.scales.number else ml_dtypes.float8_e4m3fn
+    assert np.array(form.scales.codes, np.uint8).view(dtype).astype(np.float64).tolist() == list(form.scales.values)
+    operands = TileOperands.of(form, 256, 96, blocks=2)
+    assert operands.scales.shape == (2, 3, 32, 16)
+    per_row = form.depth // form.scales.per_scale
+    used = operands.scales.reshape(2, 3, 32, 4, 4)[..., :per_row]
+    assert set(used[:, 0].ravel()) | set(used[:, 1, :, :3].ravel()) <= set(form.scales.codes)
+    np.testing.assert_array_equal(used[0, 1:], used[1, 1:])  # each block of a pair scales all columns of B
+    assert (used[0, 0] != used[1, 0]).any()  # and its own rows of A
 
 
 def test_small_products_are_bound_by_shared_memory_and_pairs_less() -> None:
@@ -73,7 +99,7 @@ class AtItsRate(EmulatedBench):
     def cycles_of(self, launch: Launch, products: int) -> float:
         """`products` a trip of 2 M N K operations, on one SM or on two."""
         m = {"m64": 64, "m128": 128, "m128_pair": 128, "m256_pair": 256}[self.point["shape"]]
-        depth = {"bf16": 16, "e4m3": 32, "tf32": 8, "s8": 32}[self.point["type"]]
+        depth = {"bf16": 16, "tf32": 8, "mxf4": 64, "nvfp4": 64}.get(self.point["type"], 32)
         rate = tensor_flops_per_clk(self.machine, self.point["type"])
         assert rate is not None
         return products * int(launch.args[-2]) * 2 * m * self.point["n"] * depth / (rate * launch.cluster)
@@ -100,3 +126,13 @@ def test_a_chip_at_its_rate_reports_its_bound(probe: str) -> None:
             lower, upper = asked.metric(sample.metric).bound.at(device.machine, point)
             limit = lower or upper
             assert limit is None or sample.value == pytest.approx(limit), (point, sample.metric)
+
+
+def test_each_block_of_a_pair_scales_b_by_the_factors_in_its_own_tensor_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = Point((("type", "mxf8"), ("shape", "m256_pair"), ("n", 32), ("operands", "ss")))
+    made = TileOperands.of(FORMATS["mxf8"], 256, 32, blocks=2)
+    doubled = made.scales.copy()
+    doubled[1, 1:] += 1  # of ue8m0 twice as much
+    monkeypatch.setattr(TileOperands, "of", lambda *_: replace(made, scales=doubled))
+    row = execute_point(named("tcgen05_latency"), point, EmulatedGpu("sm100a"))
+    assert row.status != "emulated" and "differ" in (row.reason or "")

@@ -7,15 +7,22 @@
 //   17-22  N / 8                     24-28  M / 16                          30-31  shift of .ws, 0 here
 // M is 64 or 128 with one block, 128 or 256 with a pair of blocks. N is a multiple of 16 up to 256, of 8 where M is 64;
 // where B has 8 bits and is MN-major, and for integers beyond 32 columns or with a pair, of 16 for each block. K of one
-// instruction is 32 bytes: 8 elements of tf32, 16 of 16 bits, 32 of 8.
+// instruction is 32 bytes: 8 elements of tf32, 16 of 16 bits, 32 of 8, 64 of 4.
+//
+// The block-scaled kinds, whose neighbours in k share a scale factor, read some bits otherwise ('Instruction descriptor
+// format for .kind::mxf8f6f4', '.kind::mxf4 and .kind::mxf4nvf4'):
+//   4-5    which bytes of a word of tensor memory scale B        23     type of the scales: see Scale
+//   29-30  which scale A                                         31     0: K = 64 of 4-bit elements; 1, 96 on sm_103a
+// M is 128 with one block, 128 or 256 with a pair. N is a multiple of 8, with a pair of 16. 4-bit elements are K-major.
 #pragma once
 #include "ptx/matrix.cuh"
 
 namespace ptx {
 
 // Types of A and B. The kinds share numbers, and the instruction tells which is meant.
-enum class Operand { f16 = 0, bf16 = 1, e4m3 = 0, e5m2 = 1, tf32 = 2, u8 = 0, s8 = 1 };
-enum class Sum { f32 = 1, s32 = 2 };  // s32 of kind::i8, f32 of all others
+enum class Operand { f16 = 0, bf16 = 1, e4m3 = 0, e5m2 = 1, tf32 = 2, u8 = 0, s8 = 1, e2m1 = 1 };
+enum class Sum { f32 = 1, s32 = 2 };        // s32 of kind::i8, f32 of all others
+enum class Scale { ue4m3 = 0, ue8m0 = 1 };  // ue4m3 of kind::mxf4nvf4 alone
 
 // A and B may differ in type where their kind has several.
 __device__ __forceinline__ constexpr unsigned tcgen05_instruction(Operand a, Operand b, unsigned m, unsigned n,
@@ -24,6 +31,19 @@ __device__ __forceinline__ constexpr unsigned tcgen05_instruction(Operand a, Ope
   return static_cast<unsigned>(sum) << 4 | static_cast<unsigned>(a) << 7 | static_cast<unsigned>(b) << 10 |
          static_cast<unsigned>(a_major == Major::MN) << 15 | static_cast<unsigned>(b_major == Major::MN) << 16 |
          n >> 3 << 17 | m >> 4 << 24;
+}
+
+// Of the block-scaled kinds. The factors of 128 rows of A, or columns of B, take four columns of tensor memory: those of
+// row r lie in lane r % 32, column r / 32, and in the same place of the other three quarters of the lanes ('Scale factors
+// for A and B matrices need to be duplicated to all 32 lane partitions'). A word holds four: of mxf8, with one factor to
+// an instruction, `a_byte` and `b_byte` say which; of mxf4, with two, 0 or 2 is the first one; of nvf4 they are 0.
+__device__ __forceinline__ constexpr unsigned tcgen05_scaled_instruction(Operand a, Operand b, unsigned m, unsigned n,
+                                                                         Scale scale, unsigned a_byte = 0,
+                                                                         unsigned b_byte = 0, Major a_major = Major::K,
+                                                                         Major b_major = Major::K) {
+  return b_byte << 4 | static_cast<unsigned>(a) << 7 | static_cast<unsigned>(b) << 10 |
+         static_cast<unsigned>(a_major == Major::MN) << 15 | static_cast<unsigned>(b_major == Major::MN) << 16 |
+         n >> 3 << 17 | static_cast<unsigned>(scale) << 23 | m >> 4 << 24 | a_byte << 29;
 }
 
 // Any matrix in shared memory. `swizzle` is the span in bytes: 0, 32, 64 or 128. Bits 0-13 address / 16; 16-29 leading

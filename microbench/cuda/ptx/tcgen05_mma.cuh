@@ -59,6 +59,33 @@ PTX_TCGEN05_MMA(i8, "i8")  // s8 and u8, sums s32; sm_103a has none
 #undef PTX_TCGEN05_MMA
 #undef PTX_TCGEN05_PRODUCT
 
+// The same of A times its scales by B times its scales: the factors of `scale_a` and `scale_b`, addresses of tensor
+// memory, for each 32 neighbours in k, of nvf4 16. `instruction` is tcgen05_scaled_instruction(...). With a pair each
+// block has the scales of its own rows of A, and those of all columns of B.
+#define PTX_TCGEN05_SCALED_PRODUCT(KIND, TEXT, CONSTRAINT)                                               \
+  PTX_TCGEN05("{ .reg .pred p; setp.ne.b32 p, %4, 0; tcgen05.mma",                                       \
+              ".kind::" KIND " [%0], " TEXT ", %2, %3, [%5], [%6], p; }", "r"(d), CONSTRAINT(a), "l"(b), \
+              "r"(instruction), "r"(accumulate), "r"(scale_a), "r"(scale_b));
+#define PTX_TCGEN05_SCALED_MMA(NAME, KIND)                                                                          \
+  template <int Group = 1>                                                                                          \
+  __device__ __forceinline__ void tcgen05_mma_##NAME##_ss(unsigned d, unsigned long long a, unsigned long long b,   \
+                                                          unsigned instruction, unsigned scale_a, unsigned scale_b, \
+                                                          int accumulate) {                                         \
+    PTX_TCGEN05_SCALED_PRODUCT(KIND, "%1", "l")                                                                     \
+  }                                                                                                                 \
+  template <int Group = 1>                                                                                          \
+  __device__ __forceinline__ void tcgen05_mma_##NAME##_ts(unsigned d, unsigned a, unsigned long long b,             \
+                                                          unsigned instruction, unsigned scale_a, unsigned scale_b, \
+                                                          int accumulate) {                                         \
+    PTX_TCGEN05_SCALED_PRODUCT(KIND, "[%1]", "r")                                                                   \
+  }
+
+PTX_TCGEN05_SCALED_MMA(mxf8, "mxf8f6f4.block_scale.scale_vec::1X")  // e4m3 and e5m2, scales ue8m0
+PTX_TCGEN05_SCALED_MMA(mxf4, "mxf4.block_scale.scale_vec::2X")      // e2m1, two to a byte, scales ue8m0
+PTX_TCGEN05_SCALED_MMA(nvf4, "mxf4nvf4.block_scale.scale_vec::4X")  // e2m1, scales ue4m3 or ue8m0
+#undef PTX_TCGEN05_SCALED_MMA
+#undef PTX_TCGEN05_SCALED_PRODUCT
+
 // Copy a K-major matrix of shared memory to tensor memory, row i to lane i from column `address` on:
 //   128x256b, 128x128b       32 or 16 bytes a row: eight or four columns
 //   64x128b_02_13, _01_23    rows 0-31 to two quarters of the lanes, as named, rows 32-63 to the other two

@@ -23,6 +23,25 @@ PTX_TCGEN05_MMA(tf32)
 PTX_TCGEN05_MMA(i8)
 #undef PTX_TCGEN05_MMA
 
+#define PTX_TCGEN05_SCALED_MMA(NAME)                                                                                  \
+  template <int Group = 1>                                                                                            \
+  inline void tcgen05_mma_##NAME##_ss(unsigned d, unsigned long long a, unsigned long long b, unsigned instruction,   \
+                                      unsigned scale_a, unsigned scale_b, int accumulate) {                           \
+    emulator::tcgen05_mma({emulator::TensorKind::NAME, false, accumulate != 0, Group, instruction, scale_a, scale_b}, \
+                          d, a, b);                                                                                   \
+  }                                                                                                                   \
+  template <int Group = 1>                                                                                            \
+  inline void tcgen05_mma_##NAME##_ts(unsigned d, unsigned a, unsigned long long b, unsigned instruction,             \
+                                      unsigned scale_a, unsigned scale_b, int accumulate) {                           \
+    emulator::tcgen05_mma({emulator::TensorKind::NAME, true, accumulate != 0, Group, instruction, scale_a, scale_b},  \
+                          d, a, b);                                                                                   \
+  }
+
+PTX_TCGEN05_SCALED_MMA(mxf8)
+PTX_TCGEN05_SCALED_MMA(mxf4)
+PTX_TCGEN05_SCALED_MMA(nvf4)
+#undef PTX_TCGEN05_SCALED_MMA
+
 #define PTX_TCGEN05_CP(NAME, ROWS, BYTES, LANES)                                        \
   template <int Group = 1>                                                              \
   inline void tcgen05_cp_##NAME(unsigned address, unsigned long long from) {            \

@@ -1,4 +1,4 @@
-// Floating point of 8, 16 and 19 bits, as the conversions of PTX round it: to nearest, ties to even.
+// Floating point of 4, 8, 16 and 19 bits, as the conversions of PTX round it: to nearest, ties to even.
 #include "emulator/runtime/number.hpp"
 
 #include <array>
@@ -28,6 +28,15 @@ Table table_of(Type type) {
 }
 const Table e4m3_values = table_of(Type::e4m3), e5m2_values = table_of(Type::e5m2);
 
+// The scale 2^(bits - 127): no sign, no zero, the last code is the NaN (OCP Microscaling Formats 1.0, 'E8M0').
+float ue8m0_value(u8 bits) {
+  if (bits == 0xFF) return f32_of(0x7FFFFFFF);
+  return bits ? f32_of(static_cast<u32>(bits) << 23) : 0x1p-127f;
+}
+
+// A sign, two bits of exponent, one of mantissa, no infinity and no NaN (the same, 'FP4').
+constexpr float kE2m1Sizes[] = {0.f, 0.5f, 1.f, 1.5f, 2.f, 3.f, 4.f, 6.f};
+
 // A float's size as an integer: its bits grow with it, so a mantissa cut to fewer bits rounds as an integer does.
 u8 fp8_bits(float value, Type type) {
   u32 word = bits_of(value), size = word & 0x7FFFFFFF, sign = word >> 24 & 0x80;
@@ -54,6 +63,9 @@ float widen(u32 bits, Type type) {
   if (type == Type::tf32) return f32_of(bits & ~0x1FFFu);  // the lower 13 bits of its register are ignored
   if (type == Type::e4m3) return e4m3_values[bits & 0xFF];
   if (type == Type::e5m2) return e5m2_values[bits & 0xFF];
+  if (type == Type::e2m1) return bits & 8 ? -kE2m1Sizes[bits & 7] : kE2m1Sizes[bits & 7];
+  if (type == Type::ue8m0) return ue8m0_value(static_cast<u8>(bits));
+  if (type == Type::ue4m3) return e4m3_values[bits & 0x7F];  // the sign is no part of it
   if (type == Type::s8) return static_cast<signed char>(bits);
   return static_cast<u8>(bits);
 }

@@ -1,5 +1,5 @@
 // The number formats of the tensor cores: how an element becomes a float, and what sums are kept in. Every element fits
-// an f32 exactly, and so does every product of two.
+// an f32 exactly, and so does every product of two. Of a byte with two e2m1 in it the lower four bits are widened.
 #pragma once
 #include <cstring>
 

@@ -2,7 +2,8 @@
 #include "tcgen05_loop.cuh"
 
 extern "C" __global__ void __cluster_dims__(GROUP, 1, 1) __launch_bounds__(kThreads, 1)
-    tcgen05_latency(const unsigned* a, const unsigned* b, int a_rows, int b_rows, unsigned instruction, int d_columns,
-                    int trips, SUM* out, long long* clocks) {
-  tcgen05_loop<GROUP, A_IN_TENSOR_MEMORY, true>({a, b, a_rows, b_rows}, instruction, d_columns, trips, out, clocks);
+    tcgen05_latency(const unsigned* a, const unsigned* b, const unsigned* scales, int a_rows, int b_rows,
+                    unsigned instruction, int d_columns, int trips, SUM* out, long long* clocks) {
+  tcgen05_loop<GROUP, A_IN_TENSOR_MEMORY, true>({a, b, scales, a_rows, b_rows}, instruction, d_columns, trips, out,
+                                                clocks);
 }

@@ -9,7 +9,7 @@ from dataclasses import replace
 from microbench.machine.arch import with_feature
 from microbench.measure.launch import Bench
 from microbench.point import Point
-from microbench.probe import Build, Constant, OpCount, Overhead, Probe, Sample
+from microbench.probe import Build, Constant, Overhead, Probe, Sample
 from microbench.results.curves import at
 from microbench.shapes import tcgen05
 from microbench.shapes.chain import COUNT, cycles_metric, loop
@@ -24,8 +24,8 @@ def builds(point: Point) -> tuple[Build, ...]:
     """One product a trip, its commit, and one try of the wait: what it answers decides whether the loop goes on."""
     commit = "UTCBAR.2CTA" if tcgen05.shape_of(point).blocks == 2 else "UTCBAR"
     one_each = (Overhead((opcode,), 1, 1) for opcode in (commit, TRY))
-    product = OpCount(tcgen05.opcode(point), 1, operands=tcgen05.operand_kinds(point))
-    return (tcgen05.build(point, replace(loop(product, overhead=(*one_each, MOVES)), closed_by=TRY)),)
+    timed = loop(tcgen05.product(point, 1), overhead=(*one_each, MOVES))
+    return (tcgen05.build(point, replace(timed, closed_by=TRY)),)
 
 
 def run(bench: Bench, point: Point) -> list[Sample]:

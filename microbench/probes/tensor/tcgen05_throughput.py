@@ -7,7 +7,7 @@ rate per second does, through the power limit, and is that of N(0, 1).
 from microbench.machine.arch import with_feature
 from microbench.measure.launch import Bench
 from microbench.point import Point
-from microbench.probe import Build, Constant, OpCount, Probe, Sample
+from microbench.probe import Build, Constant, Probe, Sample
 from microbench.results.curves import at
 from microbench.shapes import tcgen05
 from microbench.shapes.chain import loop
@@ -19,8 +19,7 @@ KEPT = tuple(point for _, point in tcgen05.named())
 
 def builds(point: Point) -> tuple[Build, ...]:
     """Nothing but products, and the counter."""
-    ops = OpCount(tcgen05.opcode(point), PER_TRIP, operands=tcgen05.operand_kinds(point))
-    return (tcgen05.build(point, loop(ops)),)
+    return (tcgen05.build(point, loop(tcgen05.product(point, PER_TRIP))),)
 
 
 def run(bench: Bench, point: Point) -> list[Sample]:

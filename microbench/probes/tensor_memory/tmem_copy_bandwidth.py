@@ -1,6 +1,7 @@
 """tcgen05.cp from shared memory to tensor memory, by shape: the way of the scales of block-scaled types.
 
-Bytes are those read of shared memory: a shape that hands its rows to two or four quarters of the lanes writes more.
+Bytes are those read of one SM's shared memory: a shape that hands its rows to two or four quarters of the lanes writes
+more. Of a pair (cta_group::2) one block asks, and each copies from its own shared memory to its own tensor memory.
 """
 
 from collections.abc import Callable
@@ -44,8 +45,14 @@ COPIES = {
 def builds(point: Point) -> tuple[Build, ...]:
     """Copies, the counter, and the upper halves of descriptors, which ptxas writes anew each trip beside the copies."""
     copy = COPIES[point["shape"]]
-    copies, descriptors = OpCount(f"UTCCP.T.S{copy.modifier}", PER_TRIP), Overhead(("UMOV",), 0, 2 * PER_TRIP)
-    defines = (("COPY", f"tcgen05_cp_{point['shape']}"), ("ROWS", copy.rows), ("ROW_BYTES", copy.row_bytes))
+    pair = ".2CTA" if point["blocks"] == 2 else ""
+    copies, descriptors = OpCount(f"UTCCP.T.S{pair}{copy.modifier}", PER_TRIP), Overhead(("UMOV",), 0, 2 * PER_TRIP)
+    defines: tuple[tuple[str, int | str], ...] = (
+        ("COPY", f"tcgen05_cp_{point['shape']}"),
+        ("ROWS", copy.rows),
+        ("ROW_BYTES", copy.row_bytes),
+        ("GROUP", int(point["blocks"])),
+    )
     return (Build(defines, loop(copies, overhead=(COUNTER, descriptors))),)
 
 
@@ -61,24 +68,26 @@ def checksums(copy: Copy, image: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 def run(bench: Bench, point: Point) -> list[Sample]:
-    """One block on every SM, one thread of which asks."""
+    """One block on every SM, or on every pair of SMs two of which one asks."""
     (kernel,) = bench.kernels(point)
-    copy, sms, trips = COPIES[point["shape"]], bench.machine.sm_count, bench.trips(TRIPS)
+    copy, blocks, trips = COPIES[point["shape"]], int(point["blocks"]), bench.trips(TRIPS)
+    sms = bench.machine.sm_count // blocks * blocks
     nbytes = PER_TRIP * copy.rows * copy.row_bytes
     image = np.random.default_rng(7).integers(0, 2**32, nbytes // 4, np.uint32)
     given, out = bench.array(image), bench.empty(4 * len(LANES) * sms)
     expects = (Expected(out, lambda: np.tile(checksums(copy, image), sms)),)
     smem_bytes = nbytes + 16 + 1024
     short, long = (
-        Launch(kernel, sms, len(LANES), (given, np.int32(n), out), smem_bytes, expects) for n in (trips, 2 * trips)
+        Launch(kernel, sms, len(LANES), (given, np.int32(n), out), smem_bytes, expects, cluster=blocks)
+        for n in (trips, 2 * trips)
     )
     return [bench.cycles(short, long, operations=trips).inverse("bytes_per_clk_sm", nbytes)]
 
 
 PROBE = Probe(
-    asks="How many bytes a clock does tcgen05.cp bring from shared memory to tensor memory, by shape?",
+    asks="How many bytes a clock does tcgen05.cp bring from shared memory to tensor memory, by shape and blocks?",
     archs=with_feature("tcgen05"),
-    axes=(Axis("shape", tuple(COPIES), quick=("128x256b", "32x128b")),),
+    axes=(Axis("shape", tuple(COPIES), quick=("128x256b", "32x128b")), Axis("blocks", (1, 2))),
     metrics=(
         Metric(
             "bytes_per_clk_sm",
@@ -89,7 +98,7 @@ PROBE = Probe(
     builds=builds,
     run=run,
     constants=tuple(
-        Constant(f"tmem_copy{label}_bytes_per_clk_sm", "bytes_per_clk_sm", at(shape=shape))
-        for label, shape in (("", "128x256b"), ("_32x128b", "32x128b"))
+        Constant(f"tmem_copy{label}_bytes_per_clk_sm", "bytes_per_clk_sm", at(shape=shape, blocks=blocks))
+        for label, shape, blocks in (("", "128x256b", 1), ("_32x128b", "32x128b", 1), ("_pair", "128x256b", 2))
     ),
 )

@@ -36,6 +36,9 @@ def dtypes() -> dict[str, Any]:
         "tf32": np.float32,
         "e4m3": ml_dtypes.float8_e4m3fn,
         "e5m2": ml_dtypes.float8_e5m2,
+        "e2m1": ml_dtypes.float4_e2m1fn,
+        "ue8m0": ml_dtypes.float8_e8m0fnu,
+        "ue4m3": ml_dtypes.float8_e4m3fn,  # whose sign is 0
         "s8": np.int8,
         "u8": np.uint8,
     }

@@ -79,18 +79,33 @@ extern "C" __global__ void __launch_bounds__(128, 1)
 #ifdef KIND
 #define JOIN3(a, b, c) a##b##c
 #define MMA(kind, source) JOIN3(tcgen05_mma_, kind, source)
+constexpr unsigned kColumnOfA = 256, kColumnOfScales = 272, kScaleBytes = 512;
+
+#ifdef SCALE
+constexpr unsigned kInstruction =
+    ptx::tcgen05_scaled_instruction(ptx::Operand::A_TYPE, ptx::Operand::B_TYPE, M, N, ptx::Scale::SCALE, A_BYTE, B_BYTE,
+                                    ptx::Major::A_MAJOR, ptx::Major::B_MAJOR);
+#define SCALES memory + kColumnOfScales, memory + kColumnOfScales + 4,
+#else
+constexpr unsigned kInstruction = ptx::tcgen05_instruction(ptx::Operand::A_TYPE, ptx::Operand::B_TYPE, M, N,
+                                                           ptx::Major::A_MAJOR, ptx::Major::B_MAJOR, ptx::Sum::SUM);
+#define SCALES
+#endif
+
 // d += a * b: a and b as images of shared memory with the strides of their descriptors, or `a` as an image of 8 columns
-// of tensor memory where FROM_TENSOR_MEMORY is 1; d as an image of N columns.
+// of tensor memory where FROM_TENSOR_MEMORY is 1; d as an image of N columns. Of scaled kinds `scales` are 32 rows of 16
+// bytes for 128 rows of A, then twice as many for 256 columns of B; others do not read it.
 extern "C" __global__ void __launch_bounds__(128, 1)
     product(const unsigned* a, int a_words, int a_leading, int a_stride, const unsigned* b, int b_words, int b_leading,
-            int b_stride, unsigned* d, int accumulate) {
-  constexpr unsigned kInstruction = ptx::tcgen05_instruction(ptx::Operand::A_TYPE, ptx::Operand::B_TYPE, M, N,
-                                                             ptx::Major::A_MAJOR, ptx::Major::B_MAJOR, ptx::Sum::SUM);
+            int b_stride, const unsigned* scales, unsigned* d, int accumulate) {
   const unsigned a_tile = ptx::shared_base(), b_tile = a_tile + 65536, slot = b_tile + 65536;
   const unsigned memory = open_memory(slot);
   fill_shared(b_tile, b, b_words);
+#ifdef SCALE
+  fill_shared(slot + 128, scales, 3 * kScaleBytes / 4);
+#endif
   if (FROM_TENSOR_MEMORY)
-    write_image(memory + 256, a, 8);
+    write_image(memory + kColumnOfA, a, 8);
   else
     fill_shared(a_tile, a, a_words);
   write_image(memory, d, N);
@@ -99,11 +114,16 @@ extern "C" __global__ void __launch_bounds__(128, 1)
   if (threadIdx.x == 0) {
     ptx::tcgen05_fence_after();
     const unsigned long long from = ptx::tcgen05_matrix(b_tile, b_leading, b_stride, SWIZZLE);
+#ifdef SCALE
+    for (unsigned i = 0; i < 3; ++i)
+      ptx::tcgen05_cp_32x128b(memory + kColumnOfScales + 4 * i,
+                              ptx::tcgen05_matrix(slot + 128 + i * kScaleBytes, 0, 128, 0));
+#endif
 #if FROM_TENSOR_MEMORY
-    ptx::MMA(KIND, _ts)(memory, memory + 256, from, kInstruction, accumulate);
+    ptx::MMA(KIND, _ts)(memory, memory + kColumnOfA, from, kInstruction, SCALES accumulate);
 #else
     ptx::MMA(KIND, _ss)(memory, ptx::tcgen05_matrix(a_tile, a_leading, a_stride, SWIZZLE), from, kInstruction,
-                        accumulate);
+                        SCALES accumulate);
 #endif
     ptx::tcgen05_commit(slot + 8);
   }
@@ -135,6 +155,9 @@ extern "C" __global__ void __launch_bounds__(128, 1)
 extern "C" __global__ void describe(unsigned long long* made, int m, int n, int leading, int stride, int swizzle) {
   made[0] = ptx::tcgen05_instruction(ptx::Operand::A_TYPE, ptx::Operand::B_TYPE, m, n, ptx::Major::A_MAJOR,
                                      ptx::Major::B_MAJOR);
+#ifdef SCALE
+  made[0] = ptx::tcgen05_scaled_instruction(ptx::Operand::A_TYPE, ptx::Operand::B_TYPE, m, n, ptx::Scale::SCALE);
+#endif
   made[1] = ptx::tcgen05_matrix(0, leading, stride, swizzle);
 }
 #endif

@@ -13,9 +13,10 @@ from microbench.verify.differential.case import Array, Buffer, Case, Defines, La
 from microbench.verify.differential.lanes import SHAPES, Kind, Shape, columns_of, lanes_of_rows, registers
 from microbench.verify.differential.layouts import image_of
 from microbench.verify.differential.number_formats import BYTES, bits_of
+from microbench.verify.differential.scaled import SCALE_BYTES, SCALED_FORMS, ScaledForm
 
 SOURCE = Path(__file__).with_name("tcgen05.cu")
-SMEM_BYTES = 2 * 65536 + 16
+SMEM_BYTES = 2 * 65536 + 128 + SCALE_BYTES
 # A block allocates all of tensor memory, so that a launch has one seed; on the emulator it takes as long as these many
 # seeds of other wrappers.
 SEEDS_A_LAUNCH = 20
@@ -74,7 +75,8 @@ def product(kinds: tuple[Kind, Kind], m: int, n: int, form: tuple[str, str, int,
         for index, (image, leading, stride) in enumerate(images):
             args += [Buffer(index), _words(image).size, leading, stride]
         arrays = *(_words(image) for image, _, _ in images), before
-        made.append(Launch((1,), (THREADS,), SMEM_BYTES, arrays, (*args, Buffer(2), number % 2), (2,), (after,)))
+        args += [Buffer(0), Buffer(2), number % 2]  # no scales: whatever is given is not read
+        made.append(Launch((1,), (THREADS,), SMEM_BYTES, arrays, tuple(args), (2,), (after,)))
     return made
 
 
@@ -93,8 +95,8 @@ def copy(wrapper: str, swizzle: int, seeds: range) -> list[Launch]:
 
 
 def cases() -> list[Case]:
-    """Every shape of a load, every type, swizzle and major of a product, every copy."""
-    return [*_moves(), *_products(), *_copies()]
+    """Every shape of a load, every type, swizzle and major of a product, every copy, every block-scaled kind."""
+    return [*_moves(), *_products(), *_copies(), *_scaled_products()]
 
 
 def _moves() -> Iterator[Case]:
@@ -138,6 +140,52 @@ def _copies() -> Iterator[Case]:
         defines: Defines = (("COPY", wrapper), ("SWIZZLE", swizzle))
         run = partial(copy, wrapper, swizzle)
         yield Case(wrapper, f"swizzle {swizzle}", "bits", "copy", defines, run, source=SOURCE)
+
+
+def scaled_product(form: ScaledForm, m: int, n: int, layout: tuple[str, str, int, str], seeds: range) -> list[Launch]:
+    """The same of a kind whose neighbours in k share a factor; `layout` is as the form of `_product`."""
+    a_major, b_major, swizzle, source = layout
+    made = []
+    for number, rng in enumerate(_draws(seeds)):
+        a, b = form.operand(rng, m), form.operand(rng, n)
+        before = rng.integers(-4, 5, (THREADS, n)).astype(np.float32)
+        after = (a.scaled @ b.scaled.T + number % 2 * before).astype(np.float32)
+        images = (
+            (a.bits, 16, 16) if source == "ts" else image_of(a.bits, a_major == "MN", swizzle),
+            image_of(b.bits, b_major == "MN", swizzle),
+        )
+        args: list[Buffer | int] = []
+        for index, (image, leading, stride) in enumerate(images):
+            args += [Buffer(index), _words(image).size, leading, stride]
+        scales = np.concatenate([a.columns(4, form.a_byte, rng), b.columns(8, form.b_byte, rng)])
+        arrays = *(_words(image) for image, _, _ in images), _words(scales), before
+        args += [Buffer(2), Buffer(3), number % 2]
+        made.append(Launch((1,), (THREADS,), SMEM_BYTES, arrays, tuple(args), (3,), (after,)))
+    return made
+
+
+def _scaled_products() -> Iterator[Case]:
+    for form in SCALED_FORMS:
+        for n, layout in (
+            (32, ("K", "K", 128, "ss")),
+            (256, ("K", "K", 0, "ss")),
+            (72, ("K", "K", 32, "ts")),
+        ):
+            yield _scaled_product(form, n, layout)
+        if form.elements == "e4m3":
+            yield _scaled_product(form, 64, ("MN", "MN", 64, "ss"))
+
+
+def _scaled_product(form: ScaledForm, n: int, layout: tuple[str, str, int, str]) -> Case:
+    a, b, swizzle, source = layout
+    defines: Defines = (
+        *(("KIND", form.kind), ("A_TYPE", form.elements), ("B_TYPE", form.elements), ("M", 128), ("N", n)),
+        *(("SWIZZLE", swizzle), ("A_MAJOR", a), ("B_MAJOR", b), ("FROM_TENSOR_MEMORY", int(source == "ts"))),
+        *(("SCALE", form.scale), ("A_BYTE", form.a_byte), ("B_BYTE", form.b_byte)),
+    )
+    run = partial(scaled_product, form, 128, n, layout)
+    text = f"{form.elements} by {form.scale} bytes {form.a_byte}.{form.b_byte} n{n} {a}.{b} swizzle {swizzle}"
+    return Case(f"tcgen05_mma_{form.kind}_{source}", text, "integers", "product", defines, run, source=SOURCE)
 
 
 def _kind(kinds: tuple[Kind, Kind]) -> str:

@@ -4,6 +4,7 @@ from microbench.point import Value
 from tests.sabotage.edits.edit import KERNEL, Edit
 
 PRODUCT: dict[str, Value] = {"type": "bf16", "shape": "m128", "n": 128, "operands": "ss"}
+SCALED: dict[str, Value] = {"type": "nvfp4", "shape": "m128", "n": 128, "operands": "ss"}
 STREAM = "multiply(multiply.slice_of_a(i % 4), i / 4 * 2 + i % 2, 1);"
 LOAD: dict[str, Value] = {"direction": "load", "shape": "32x32b", "registers": 32, "warps": 8}
 BLACKWELL = (
@@ -66,6 +67,33 @@ BLACKWELL = (
         arch="sm100a",
     ),
     Edit(
+        "factors of A for B",
+        "tcgen05_throughput",
+        "results",
+        "differ",
+        SCALED,
+        {"tcgen05_loop.cuh": (("to + 4 * i", "to + 4 * (i < 2 ? 1 - i : i)"),)},
+        arch="sm100a",
+    ),
+    Edit(
+        "factors of three quarters of the rows",
+        "tcgen05_latency",
+        "results",
+        "differ",
+        SCALED,
+        {"tcgen05_loop.cuh": (("from + i * kScaleBytes, 0, 128", "from + i * kScaleBytes + 128, 0, 128"),)},
+        arch="sm100a",
+    ),
+    Edit(
+        "a copy of the factors for each product",
+        "tcgen05_throughput",
+        "contract",
+        "UTCCP",
+        SCALED,
+        {"tcgen05_loop.cuh": ((STREAM, f"copy_scales<1>(multiply.d, 0), {STREAM}"),)},
+        arch="sm100a",
+    ),
+    Edit(
         "loads that nobody looks at",
         "tmem_bandwidth",
         "contract",
@@ -88,8 +116,17 @@ BLACKWELL = (
         "tmem_copy_bandwidth",
         "results",
         "differ",
-        {"shape": "128x256b"},
+        {"shape": "128x256b", "blocks": 1},
         {KERNEL: (("tile_at(base + i * kTileBytes)", "tile_at(base)"),)},
+        arch="sm100a",
+    ),
+    Edit(
+        "copies by one block alone",
+        "tmem_copy_bandwidth",
+        "contract",
+        "UTCCP.T.S.2CTA",
+        {"shape": "128x256b", "blocks": 2},
+        {KERNEL: (("ptx::COPY<GROUP>", "ptx::COPY<1>"),)},
         arch="sm100a",
     ),
 )

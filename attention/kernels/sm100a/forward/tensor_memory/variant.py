@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses_but_value_dims, too_large
 from attention.kernels.sm100a.forward.tensor_memory.arguments import SCORE_COLUMNS, Shape, build_of, shape_of
+from attention.kernels.sm100a.forward.tensor_memory.asked import turns, units
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.machine.arch import Arch
@@ -40,9 +41,16 @@ def _why_no_pair(problem: AttentionProblem, shape: Shape) -> str | None:
         return "hands a pair of blocks their tiles by number, and has no counter that both of them ask"
     if shape.held_values % VALUE_STEP:
         return f"cuts the columns of V in halves of {VALUE_STEP}, which {shape.value_dim} columns are not"
-    if not problem.edges.open:
-        return "has both blocks of a pair go over every key that either sees, which a band makes too many"
     rows = problem.mean_lengths[0]
+    if not problem.edges.open:
+        # At each edge one block of the two has the other one's rows' keys as well: half of the rows that many more.
+        edges = (problem.edges.left is not None) + (problem.edges.right is not None)
+        keys = problem.scores / (problem.batch * problem.heads_q * rows)
+        more = edges * shape.block_rows / 2 / max(keys, 1)
+        return (
+            f"has both blocks of a pair go over every key that either sees, of this band up to {more:.1%} more: "
+            "products and exponentials, which bound it, and not the reading of K and V, which a pair halves"
+        )
     if rows <= shape.block_rows:
         return f"shares K and V between two tiles of {shape.block_rows} rows, where a head has {rows} rows"
     return None
@@ -65,7 +73,8 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
         column_step=columns,
         demands=(
             Demand("products on tcgen05", "tile", 2 * rows * columns * both, "tcgen05_bf16_burst_flops_per_s"),
-            Demand("exponentials", "tile", rows * columns * (32 - shape.polynomial) / 32, "mufu_ex2_per_clk_sm"),
+            *units(shape, columns),
+            *turns(shape, columns),
             Demand("operands from shared memory", "tile", operand_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
             Demand("K and V from DRAM", "tile", from_dram, "dram_bandwidth_bytes_per_s"),
