@@ -28,7 +28,7 @@ AMPERE_BUGS = {
     ),
     "outputs have as many columns as K": Bug("products.cuh", "void multiply_v(", "i % kValueDepth", "i % kDepth"),
     "a thread reads V where it would read K": Bug(
-        "pipeline.cuh", "void begin(", "(key + v_loader().row)", "(key + loader.row)"
+        "pipeline.cuh", "void begin(", "key - loader.row + v_loader().row", "key"
     ),
     "V has as many columns as K": Bug("pipeline.cuh", "void load_next_v(", "out_columns(launch)", "launch.head_dim"),
     "V's stages are as long as K's": Bug(

@@ -208,9 +208,9 @@ def section_of(problem: AttentionProblem) -> int:
     that, the number that leaves the last section fullest. (Measured with the sm90a kernel on an H100 at 4 to 256 heads,
     512 to 16384 keys and head dims 64, 128 and 256.)
     """
-    heads, head_dim = heads_of(problem), padded_head_dim(problem.head_dim)
+    heads, both = heads_of(problem), padded_head_dim(problem.head_dim) + held_value_dim(problem, padded_head_dim)
     keys = max(1, problem.tokens_kv) if dealt(problem) else problem.mean_lengths[1]
-    kv_bytes = 4 * keys * head_dim * problem.heads_kv / problem.heads_q  # a query head's share
+    kv_bytes = 2 * keys * both * problem.heads_kv / problem.heads_q  # a query head's share
     wanted = min(32, max(16, int((32 << 20) / kv_bytes)))
     if heads <= 4 * wanted // 3:
         return heads

@@ -137,11 +137,11 @@ struct Pipeline : Rows {
     const int kv_head = work.head / launch.heads_per_kv, tile = work.last - 1;
     const unsigned short* q_from = first_row(work, launch.q, launch.q_batch, work.head * launch.q_head,
                                              (work.query_start + work.row + loader.row) * launch.q_row, loader.column);
-    const int key = work.key_start + tile * kKeys;
-    k_from = first_row(work, launch.k, launch.k_batch, kv_head * launch.k_head, (key + loader.row) * launch.k_row,
-                       loader.column);
-    v_from = first_row(work, launch.v, launch.v_batch, kv_head * launch.v_head, (key + v_loader().row) * launch.v_row,
-                       v_loader().column);
+    const int key = work.key_start + tile * kKeys + loader.row;
+    const int v_key = kUnlike ? key - loader.row + v_loader().row : key;
+    k_from = first_row(work, launch.k, launch.k_batch, kv_head * launch.k_head, key * launch.k_row, loader.column);
+    v_from =
+        first_row(work, launch.v, launch.v_batch, kv_head * launch.v_head, v_key * launch.v_row, v_loader().column);
     k_now = at.k + kKBytes;
     v_now = at.v;
     pending = false;

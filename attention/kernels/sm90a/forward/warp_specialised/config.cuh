@@ -40,10 +40,10 @@ constexpr int kQBytes = kGroupRows * KeyPanels::kRowBytes;
 constexpr int kKBytes = kKeys * KeyPanels::kRowBytes, kVBytes = kKeys * ValuePanels::kRowBytes;
 
 // 64 Ki registers a SM: (168 at launch) * 384 or (128) * 512, redistributed in steps of 8. What lives in both roles is
-// spilled in both where the producer's do not hold it: with these features, or with three panels a row or more than
-// four, they must be more, whatever the tile is.
+// spilled in both where the producer's do not hold it: with these features, or with three panels of K or more than four
+// of either, they must be more, whatever the tile is.
 constexpr int kPanelsOfRow = KeyPanels::kCount > ValuePanels::kCount ? KeyPanels::kCount : ValuePanels::kCount;
-constexpr bool kMany = kVarlen || kCrowded, kManyPanels = kPanelsOfRow == 3 || kPanelsOfRow > 4;
+constexpr bool kMany = kVarlen || kCrowded, kManyPanels = KeyPanels::kCount == 3 || kPanelsOfRow > 4;
 constexpr int kProducerRegisters = kWarpgroups == 3 ? (kManyPanels ? 56 : 32) : (kMany || kManyPanels ? 40 : 24);
 constexpr int kConsumerRegisters = kWarpgroups == 3 ? (kManyPanels ? 152 : 160) : (kMany || kManyPanels ? 232 : 240);
 
