@@ -35,6 +35,11 @@ def test_a_company_has_its_own_limit_or_the_least_of_all(fields, most) -> None:
     assert SPILLS.most(asking(**fields), 64, 0) == 0  # no shape of this kernel
 
 
+def test_a_value_dim_unlike_the_head_dim_is_a_company_that_nobody_compiled() -> None:
+    unlike = AttentionProblem(1, 2, 2, 4096, 4096, 64, 128, dtype="bfloat16", device="cuda")
+    assert SPILLS.most(unlike, 64, 1) == min(BY_COMPANY.values()) < SPILLS.most(asking(), 64, 1)
+
+
 def test_a_refusal_names_the_build() -> None:
     said = SPILLS.said(asking(causal=True, softcap=30.0), 96, 64, 1)
     assert said == "spills registers beyond 96 keys with head dim 64, q in registers 1, causal, softcap"
