@@ -41,17 +41,23 @@ class Spills:
         defines = dict(build.defines)
         return tuple(int(defines[name]) for name in self.by)
 
-    def most(self, problem: AttentionProblem, *shape: int) -> int:
-        """The limit on file. Of a company that nobody compiled the least of its shape: what is new takes registers."""
-        return _most(self, _company(problem), shape)
+    def most(self, problem: AttentionProblem, *shape: int, unlike_alone: bool = False) -> int:
+        """The limit on file. Of a company that nobody compiled the least of its shape: what is new takes registers.
 
-    def said(self, problem: AttentionProblem, most: int, *shape: int) -> str:
+        `unlike_alone`: a value dim unlike the head dim takes none beside causality.
+        """
+        return _most(self, _company(problem, unlike_alone), shape)
+
+    def said(self, problem: AttentionProblem, most: int, *shape: int, unlike_alone: bool = False) -> str:
         """Why a tile of more keys is none: of a shape that is not on file, any."""
-        return _said(self, _company(problem), most, shape)
+        return _said(self, _company(problem, unlike_alone), most, shape)
 
 
-def _company(problem: AttentionProblem) -> Company:
-    return asked_defines(problem) | {name for name, _ in value_defines(problem)}
+def _company(problem: AttentionProblem, unlike_alone: bool) -> Company:
+    asked = asked_defines(problem)
+    if unlike_alone and asked <= {"CAUSAL"}:
+        return asked
+    return asked | {name for name, _ in value_defines(problem)}
 
 
 @lru_cache(maxsize=4096)

@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from attention.kernels.common.family import (
+    HEAD_DIMS,
     SERVED,
     STEP,
     held_head_dim,
@@ -26,6 +27,7 @@ from attention.variant import Config, Demand, Tile, Variant
 from microbench.machine.arch import Arch, Limits
 
 SPILLS = spills_of(Path(__file__).parent)
+FULL = 32  # keys, where 128 columns of outputs fill 255 registers: at head dim 112 64 keys spill on sm86 and sm89
 
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
@@ -36,6 +38,8 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
         return too_much
     built = tuned_head_dim(problem), shape.warps
     most = SPILLS.most(problem, *built)
+    if built[0] == 128 and shape.value_dim not in HEAD_DIMS:
+        most = min(most, FULL)
     if shape.tile_keys > most:
         return SPILLS.said(problem, most, *built)
     if shape.tile_keys == 16 and most >= 32 and _of_keys(shape, 32).smem_bytes <= arch.limits.smem_bytes_per_block:

@@ -37,11 +37,11 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     if too_much := too_large(shape.smem_bytes, arch):
         return too_much
     built = (tuned_head_dim(problem, config), shape.warpgroups, int(shape.q_in_registers))
-    most = SPILLS.most(problem, *built)
+    most = SPILLS.most(problem, *built, unlike_alone=True)
     if shape.head_dim not in HEAD_DIMS and asked_defines(problem) - {"CAUSAL"}:
         most -= BETWEEN
     if shape.tile_keys > most:
-        return SPILLS.said(problem, most, *built)
+        return SPILLS.said(problem, most, *built, unlike_alone=True)
     if shape.tile_keys < min(64, most):
         return f"synchronises its warpgroups every {shape.tile_keys} keys, where {min(64, most)} fit registers"
     if shape.warpgroups == 3 and problem.seq_q <= 2 * GROUP_ROWS:
