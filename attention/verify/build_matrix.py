@@ -28,7 +28,8 @@ from microbench.verify.tables import BuildRow
 
 HEAD_DIMS = (64, 96, 128, 192, 256)
 UNLIKE = ((192, 128), (128, 64), (64, 256))  # head and value dims of multi-head latent attention, and either way
-DIMS = (*((each, each) for each in HEAD_DIMS), *UNLIKE)
+BETWEEN = (48, 80, 112, 160)  # held between those that kernels are tuned at: diffusion and vision models ask for them
+DIMS = (*((each, each) for each in (*HEAD_DIMS, *BETWEEN)), *UNLIKE)
 CELLS = ((16, 1024), (4, 4096), (1, 16384))  # batch and length: 16 Ki tokens, as FlashAttention's benchmark has it
 
 
@@ -155,7 +156,8 @@ def _picked(variant: Variant, arch: Arch) -> Iterator[tuple[AttentionProblem, Co
                 sizes = (batch, 16, 16, length, length, head_dim)
                 asked.append(AttentionProblem(*sizes, dtype="bfloat16", causal=causal))
         asked.append(at(CROWDED, head_dim))
-    asked += [at(problem, *dims) for dims in UNLIKE for problem in (LONG, CROWDED)]
+    more = DIMS[len(HEAD_DIMS) :]
+    asked += [at(problem, *dims) for dims in more for problem in (LONG, CROWDED)]
     for each in (*asked, *FEATURES):
         problem = in_its_dtype(variant, each, arch)
         yield from ((problem, config) for config in _picks(variant, problem, arch))

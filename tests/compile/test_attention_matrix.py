@@ -115,7 +115,7 @@ def test_combinations_are_every_build_once() -> None:
     assert len({hopper.steps(problem, config) for problem in asked}) == len(asked) == 66
 
 
-@pytest.mark.parametrize("head_dim", build_matrix.HEAD_DIMS)
+@pytest.mark.parametrize("head_dim", [*build_matrix.HEAD_DIMS, *build_matrix.BETWEEN])
 def test_some_configuration_serves_all_features_together_at_every_head_dim(head_dim: int) -> None:
     for variant in OURS:
         for asked in (*build_matrix.FEATURES, *build_matrix.combinations()):

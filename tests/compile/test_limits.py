@@ -2,11 +2,15 @@
 
 import pytest
 
-from attention.kernels.common.family import asked_defines
+from attention.kernels.common.family import HEAD_DIMS, asked_defines
 from attention.kernels.common.spills import NAME, Spills, spills_of
-from attention.variant import Variant, shipped
-from attention.verify.build_matrix import CROWDED
+from attention.kernels.launch.source import sources_of
+from attention.problem import AttentionProblem
+from attention.variant import Config, Variant, shipped
+from attention.verify.build_matrix import CROWDED, UNLIKE, at, combinations, in_its_dtype, legal, long
 from attention.verify.limits import toolchain, walks
+from microbench.compile import require_all
+from microbench.machine.arch import Arch, by_name
 
 OURS = [variant for variant in shipped() if (variant.folder / NAME).is_file()]
 each_of_ours = pytest.mark.parametrize("variant", OURS, ids=lambda variant: variant.path)
@@ -46,3 +50,50 @@ def test_every_company_that_is_walked_is_on_file(variant: Variant) -> None:
     assert {(each.shape, each.company) for each in walks(variant)} == {
         (shape, company) for shape, of_shape in limits.items() for company in of_shape
     }
+
+
+def largest(variant: Variant, problem: AttentionProblem, arch: Arch) -> list[Config]:
+    """Of each shape the legal tile of most keys."""
+    able = sorted(legal(variant, problem, arch), key=lambda each: each["tile_keys"])
+    assert able, f"{variant.path}: {problem}"
+    return list({tuple(each for each in config.values if each[0] != "tile_keys"): config for config in able}.values())
+
+
+def spilling(variant: Variant, asked: AttentionProblem, arch: str, *dims: int) -> list[str]:
+    """What spills of that which a head dim between, or a value dim unlike, takes by the limits on file."""
+    problem = in_its_dtype(variant, at(asked, *dims), by_name(arch))
+    if variant.refusal(problem, by_name(arch)):
+        return []
+    sources = {
+        config: sources_of(variant, problem, config, by_name(arch))
+        for config in largest(variant, problem, by_name(arch))
+    }
+    return [
+        f"{problem} {config}"
+        for config, each in sources.items()
+        for cubin in require_all(each)
+        if cubin.resources.spills
+    ]
+
+
+@pytest.mark.timeout(600)
+@each_of_ours
+@pytest.mark.parametrize("dims", [(48,), (112,), (240,), *UNLIKE], ids=str)
+def test_what_is_on_file_under_no_limit_of_its_own_spills_nothing_by_the_next_ones(
+    variant: Variant, dims: tuple[int, ...]
+) -> None:
+    on_file(variant)
+    for asked in (long(causal=True), long(causal=True, mask="bool")):
+        assert spilling(variant, asked, variant.archs[0], *dims) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@each_of_ours
+@pytest.mark.parametrize("asked", list(combinations()), ids=str)
+def test_nothing_between_the_head_dims_on_file_spills(variant: Variant, asked: AttentionProblem) -> None:
+    known = on_file(variant)
+    between = ((each,) for each in range(16, 257, 16) if each not in HEAD_DIMS)
+    for dims in (*between, *UNLIKE):
+        for arch in known.archs:
+            assert spilling(variant, asked, arch, *dims) == []

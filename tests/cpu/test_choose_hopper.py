@@ -96,3 +96,17 @@ def test_a_scale_or_a_cap_that_float32_does_not_bear_is_refused(changes: dict[st
 @pytest.mark.parametrize("hidden", [{"causal": True}, {"window": (5, 5)}, {"mask": "bool"}], ids=str)
 def test_no_kernel_of_torchs_hides_keys_under_a_scale_that_is_not_positive(hidden: dict[str, Any]) -> None:
     assert not by_path(choose(H100, replace(problem(), scale=-1.0, **hidden)).pick.variant).fused
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dims", [(192, 128), (128, 64), (40, 40), (72, 72), (112, 112), (160, 160)])
+def test_our_kernel_is_picked_between_head_dims_and_for_value_dims_unlike(dims: tuple[int, int], causal: bool) -> None:
+    asked = replace(problem(dims[0], causal=causal), head_dim_v=dims[1])
+    choice = choose(H100, asked, efficiencies=learned.of_machine(H100))
+    assert (choice.pick.variant, choice.fallback) == (OURS, None)
+
+
+def test_padding_less_makes_a_narrow_head_faster() -> None:
+    narrow, wide = (choose(H100, problem(width), only="smscope").pick.prediction for width in (80, 96))
+    assert narrow is not None and wide is not None
+    assert narrow.seconds < 0.9 * wide.seconds

@@ -12,6 +12,7 @@ from attention.kernels.launch.strided import Launch as StridedLaunch
 from attention.kernels.sm90a.forward.warp_specialised.arguments import Launch as HopperLaunch
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
+from attention.verify.build_matrix import legal
 from microbench.machine.arch import by_name
 
 LAUNCHES = (HopperLaunch, StridedLaunch)
@@ -107,6 +108,37 @@ def test_what_was_measured_is_cut_as_it_was_measured() -> None:
     for (heads, keys, width), section in cut.items():
         problem = AttentionProblem(1, heads, heads, keys, keys, width, dtype="bfloat16", device="cuda", causal=True)
         assert section_of(problem) == section, (heads, keys, width)
+
+
+UNLIKE_SERVED = ("sm80/forward/software_pipelined", "sm90a/forward/warp_specialised")
+
+
+@pytest.mark.parametrize("path", UNLIKE_SERVED)
+@pytest.mark.parametrize(("head_dim", "held"), [(8, 16), (40, 48), (72, 80), (80, 80), (104, 112), (249, 256)])
+def test_a_head_dim_is_held_at_the_next_multiple_of_16(path: str, head_dim: int, held: int) -> None:
+    variant, problem = by_path(path), replace(PLAIN, head_dim=head_dim, head_dim_v=head_dim, scale=None)
+    (build,) = variant.steps(problem, variant.configs()[0])
+    assert dict(build.defines)["HEAD_DIM"] == held == variant.pads(head_dim) and "VALUE_DIM" not in dict(build.defines)
+    padded = [note for note in variant.notes(problem) if note.endswith(f"is padded to {held} in shared memory")]
+    assert len(padded) == int(held != head_dim)
+
+
+@pytest.mark.parametrize("path", UNLIKE_SERVED)
+def test_value_dims_of_any_multiple_of_16_are_served_and_counted(path: str) -> None:
+    variant = by_path(path)
+    arch = by_name(variant.archs[0])
+    for dims in ((192, 128), (64, 256), (128, 64), (120, 128), (16, 240)):
+        problem = replace(PLAIN, head_dim=dims[0], head_dim_v=dims[1], seq_q=4096, seq_kv=4096, scale=None)
+        config = legal(variant, problem, arch)[0]
+        (build,) = variant.steps(problem, config)
+        assert dict(build.defines)["VALUE_DIM"] == dims[1]
+        assert variant.tile is not None
+        tile = variant.tile(problem, config)
+        flops = next(each.amount for each in tile.demands if each.term.startswith("products"))
+        assert flops == 2 * tile.rows * tile.columns * (-(-dims[0] // 16) * 16 + dims[1])
+    for value_dim in (72, 512):
+        unlike = replace(PLAIN, head_dim=64, head_dim_v=value_dim, scale=None)
+        assert f"multiples of 16 up to 256, not {value_dim}" in str(variant.refusal(unlike, arch))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The rule by which a kernel reads which of its tiles spill."""
 
+from dataclasses import replace
+
 import pytest
 
 from attention.kernels.common.spills import NAME, Spills, spills_of, text
@@ -33,6 +35,14 @@ def asking(**fields: object) -> AttentionProblem:
 def test_a_company_has_its_own_limit_or_the_least_of_all(fields, most) -> None:
     assert SPILLS.most(asking(**fields), 64, 1) == most
     assert SPILLS.most(asking(**fields), 64, 0) == 0  # no shape of this kernel
+
+
+def test_a_value_dim_unlike_the_head_dim_is_a_company_that_nobody_compiled() -> None:
+    unlike = AttentionProblem(1, 2, 2, 4096, 4096, 64, 128, dtype="bfloat16", device="cuda")
+    assert SPILLS.most(unlike, 64, 1) == min(BY_COMPANY.values()) < SPILLS.most(asking(), 64, 1)
+    assert SPILLS.most(unlike, 64, 1, unlike_alone=True) == BY_COMPANY[""]
+    softened = replace(unlike, causal=True, softcap=30.0)
+    assert SPILLS.most(softened, 64, 1, unlike_alone=True) == min(BY_COMPANY.values())
 
 
 def test_a_refusal_names_the_build() -> None:

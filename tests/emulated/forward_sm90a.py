@@ -35,10 +35,10 @@ def run(
     describe(launch, case, inputs, shape.tile_rows, section)
     point(launch, room, "out")
     launch.slack, launch.counters = 8 / launch.scale_log2, counters.ctypes.data
-    for name, rows in (("q", GROUP_ROWS), ("k", shape.tile_keys), ("v", shape.tile_keys)):
-        box, element = (1, 1, rows, shape.panel_width), "bf16" if case.dtype == "bfloat16" else "f16"
-        swizzle = 128 if shape.panel_width == 64 else 64
-        encoded = TensorMap(room.held[name].array, box, element, swizzle=swizzle).emulated()
+    of_keys = shape.tile_keys, shape.key_panel
+    for name, box in (("q", (GROUP_ROWS, of_keys[1])), ("k", of_keys), ("v", (of_keys[0], shape.value_panel))):
+        element, swizzle = "bf16" if case.dtype == "bfloat16" else "f16", 2 * box[1]
+        encoded = TensorMap(room.held[name].array, (1, 1, *box), element, swizzle=swizzle).emulated()
         ctypes.memmove(ctypes.addressof(getattr(launch, name)), encoded.tobytes(), len(encoded.tobytes()))
     kept = bring_features(device, case, kernel.defines, inputs, launch)
     kernel.load(device)((blocks,), (shape.threads,), (np.void(bytes(launch)),), shared_mem=shape.smem_bytes)

@@ -52,6 +52,18 @@ FEATURES = {
 }
 
 
+# Head dims between those that kernels are tuned at, and value dims that are unlike.
+BETWEEN: tuple[tuple[int, int], ...] = (
+    *((dim, dim) for dim in (16, 24, 40, 80, 112, 144, 160, 176, 208, 240)),
+    *((192, 128), (64, 256), (128, 64), (120, 128), (16, 240)),
+)
+
+
+def between(dims: tuple[int, int]) -> ForwardCase:
+    """Two tiles of rows, the second one cut short, and three of keys or more."""
+    return ForwardCase(seq_q=150, seq_kv=200, head_dim=dims[0], head_dim_v=dims[1], heads_q=1, right=20)
+
+
 def halved(case: ForwardCase) -> ForwardCase:
     """The same in float16, all that Volta and Turing multiply."""
     return replace(case, dtype="float16")

@@ -16,7 +16,18 @@ from microbench.machine.arch import by_name
 from tests.emulated.forward_case import ForwardCase, inputs_of, judge
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_sm80 import PATH, config_of, run
-from tests.emulated.forward_tests import BANDS, CAPPED, FEATURES, MASKED, SOME, Forward, ForwardTests, cases
+from tests.emulated.forward_tests import (
+    BANDS,
+    BETWEEN,
+    CAPPED,
+    FEATURES,
+    MASKED,
+    SOME,
+    Forward,
+    ForwardTests,
+    between,
+    cases,
+)
 
 CROWDED = Config((("warps", 4), ("tile_keys", 32)))  # all else as the launcher chooses
 
@@ -24,12 +35,14 @@ CROWDED = Config((("warps", 4), ("tile_keys", 32)))  # all else as the launcher 
 WIDTHS = {
     64: (ForwardCase(seq_q=200, seq_kv=300, head_dim=64, right=0), config_of(64, 32)),
     128: (ForwardCase(seq_q=200, seq_kv=333, head_dim=128), config_of(32, 32, q_in_registers=0)),
+    80: (ForwardCase(seq_q=200, seq_kv=200, head_dim=72, heads_q=1, right=0), CROWDED),
+    "64 and 80": (ForwardCase(seq_q=150, seq_kv=200, head_dim=56, head_dim_v=80, heads_q=1), config_of(32, 16)),
 }
 SLOW_WIDTHS = {
     "d64, slices of 16": (ForwardCase(seq_q=200, seq_kv=300, head_dim=64), config_of(64, 16, ahead=3)),
     "d64, 16 rows a warp": (ForwardCase(seq_q=200, seq_kv=300, head_dim=64, right=0), config_of(64, 32, warp_rows=16)),
     "d64, one slice a tile": (ForwardCase(seq_q=150, seq_kv=300, head_dim=64), config_of(64, 64)),
-    "d80 in 96": (ForwardCase(seq_q=150, seq_kv=200, head_dim=80, dtype="float16", memory="bshd"), config_of(64, 32)),
+    "d80": (ForwardCase(seq_q=150, seq_kv=200, head_dim=80, dtype="float16", memory="bshd"), config_of(64, 32)),
     "d96 causal": (ForwardCase(seq_q=150, seq_kv=150, head_dim=96, right=0), config_of(48, 16)),
     "d128, Q in registers": (ForwardCase(seq_q=200, seq_kv=333, head_dim=128, right=30), config_of(32, 16)),
     "d128, eight warps": (
@@ -54,6 +67,8 @@ SLOW_WIDTHS = {
     ),
     "d128 with a mask": (ForwardCase(seq_q=200, seq_kv=133, head_dim=128, mask="full"), CROWDED),
 }
+
+SLOW_WIDTHS |= {f"{d} and {dv}": (between((d, dv)), CROWDED) for d, dv in BETWEEN}
 FORWARD = Forward(run, Kernel(PATH, config_of(64, 32), MASKED), Kernel(PATH, config_of(64, 32), CAPPED))
 FEATURED, PACKED, why_wrong = FORWARD.featured, FORWARD.packed, FORWARD.why_wrong
 # Keys on both sides, and no mask, so that slices take the way without a maximum.

@@ -86,8 +86,14 @@ def _measured(width: int, ways: int) -> float:
     return float(np.median(found))
 
 
-def test_the_sm80_kernel_loads_every_fragment_once_and_without_conflict() -> None:
-    case, config = ForwardCase(heads_q=1, seq_q=128, seq_kv=192), forward_sm80.config_of(64, 32)
+# Head and value dim: rows of 128, 64 and 32 bytes, and odd multiples of them.
+AMPERE = [(64, 64), (80, 80), (16, 16), (96, 96), (112, 112), (32, 48), (64, 80), (96, 64)]
+
+
+@pytest.mark.parametrize(("head_dim", "value_dim"), AMPERE)
+def test_the_sm80_kernel_loads_every_fragment_once_and_without_conflict(head_dim: int, value_dim: int) -> None:
+    case = ForwardCase(heads_q=1, seq_q=128, seq_kv=192, head_dim=head_dim, head_dim_v=value_dim)
+    config = forward_sm80.config_of(64, 32)
     kernel = Kernel(forward_sm80.PATH, config, case.problem)
     shape, inputs = shape_of(case.problem, config), inputs_of(case)
     with traced() as trace:
@@ -96,7 +102,7 @@ def test_the_sm80_kernel_loads_every_fragment_once_and_without_conflict() -> Non
     fragments = trace.accesses(load=True)
     fragments = fragments[fragments["bytes"] == 16]
     # Of K and V 16 x 16 elements a fragment, read by every warp; of Q each warp its own rows.
-    held = shape.warps * (2 * case.seq_kv * case.head_dim + shape.warp_rows * case.head_dim) // 256
+    held = shape.warps * (case.seq_kv * (head_dim + value_dim) + shape.warp_rows * head_dim) // 256
     assert len(fragments) == held and set(fragments["wavefronts"]) == set(fragments["phases"]) == {4}
 
 

@@ -13,7 +13,8 @@ from attention.problem import LARGEST, AttentionProblem
 from microbench.machine.arch import Arch
 
 DTYPES = ("float16", "bfloat16")
-HEAD_DIMS = (64, 96, 128, 192, 256)
+HEAD_DIMS = (64, 96, 128, 192, 256)  # that kernels are tuned at
+STEP = 16  # of head dims: the K of one product of 16-bit numbers
 VARLEN = "VARLEN"  # the define by which sequences are packed
 SERVED = frozenset({"variable lengths", *(word for each in FEATURES if each.device for word in each.device.serves)})
 MOST_EMPTY = 3  # tiles of rows of a grid for each of a dealt one: all packings timed so far have fewer
@@ -26,8 +27,13 @@ Sizes = tuple[int, ...]
 
 @cache
 def padded_head_dim(head_dim: int) -> int:
-    """The head dim that shared memory holds."""
+    """The next head dim that kernels are tuned at: what takes no more registers takes its rules and limits."""
     return next(size for size in HEAD_DIMS if head_dim <= size)
+
+
+def held_head_dim(head_dim: int) -> int:
+    """The head dim that shared memory and products have."""
+    return -(-head_dim // STEP) * STEP
 
 
 def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
@@ -81,30 +87,34 @@ def _why_not_scaled(problem: AttentionProblem) -> str | None:
     return next((why for feature in FEATURES if (why := feature.refuses(problem))), None)
 
 
-def notes(problem: AttentionProblem) -> tuple[str, ...]:
-    """Padding and copies."""
-    said = [
-        "a tensor is copied first where its last dimension is not contiguous, or its base or a stride is no multiple "
-        "of 16 bytes"
-    ]
-    padded = padded_head_dim(problem.head_dim)
-    if padded != problem.head_dim:
-        said.append(f"head dim {problem.head_dim} is padded to {padded} in shared memory")
-    if dealt(problem):
-        said.append("tiles are dealt by each sequence's own length, as the longest is far from the others")
-    if problem.head_dim % 8:
-        said.append("head dims that are no multiple of 8 are padded by a copy of Q, K and V")
-    return tuple(said)
+def notes_of(pads: Callable[[int], int]) -> Callable[[AttentionProblem], tuple[str, ...]]:
+    """What a kernel that computes with the head dim `pads(head_dim)` says of padding and copies."""
+
+    def notes(problem: AttentionProblem) -> tuple[str, ...]:
+        said = [
+            "a tensor is copied first where its last dimension is not contiguous, or its base or a stride is no "
+            "multiple of 16 bytes"
+        ]
+        padded = pads(problem.head_dim)
+        if padded != problem.head_dim:
+            said.append(f"head dim {problem.head_dim} is padded to {padded} in shared memory")
+        if dealt(problem):
+            said.append("tiles are dealt by each sequence's own length, as the longest is far from the others")
+        if problem.head_dim % 8:
+            said.append("head dims that are no multiple of 8 are padded by a copy of Q, K and V")
+        return tuple(said)
+
+    return notes
 
 
-def held_value_dim(problem: AttentionProblem) -> int:
+def held_value_dim(problem: AttentionProblem, pads: Callable[[int], int] = held_head_dim) -> int:
     """The value dim that shared memory and outputs hold: as padded as the head dim, or what is unlike it as it is."""
-    return padded_head_dim(problem.head_dim) if problem.head_dim == problem.head_dim_v else problem.head_dim_v
+    return pads(problem.head_dim) if problem.head_dim == problem.head_dim_v else problem.head_dim_v
 
 
 def value_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:
     """VALUE_DIM where value dims are unlike: other builds have no such word, and keep their machine code."""
-    return () if problem.head_dim == problem.head_dim_v else (("VALUE_DIM", held_value_dim(problem)),)
+    return () if problem.head_dim == problem.head_dim_v else (("VALUE_DIM", problem.head_dim_v),)
 
 
 def schedule_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:
@@ -198,9 +208,9 @@ def section_of(problem: AttentionProblem) -> int:
     that, the number that leaves the last section fullest. (Measured with the sm90a kernel on an H100 at 4 to 256 heads,
     512 to 16384 keys and head dims 64, 128 and 256.)
     """
-    heads, head_dim = heads_of(problem), padded_head_dim(problem.head_dim)
+    heads, both = heads_of(problem), padded_head_dim(problem.head_dim) + held_value_dim(problem, padded_head_dim)
     keys = max(1, problem.tokens_kv) if dealt(problem) else problem.mean_lengths[1]
-    kv_bytes = 4 * keys * head_dim * problem.heads_kv / problem.heads_q  # a query head's share
+    kv_bytes = 2 * keys * both * problem.heads_kv / problem.heads_q  # a query head's share
     wanted = min(32, max(16, int((32 << 20) / kv_bytes)))
     if heads <= 4 * wanted // 3:
         return heads

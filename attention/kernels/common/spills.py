@@ -1,6 +1,8 @@
 """Which tiles ptxas holds in registers: what `python -m attention check --limits` found, spills.json beside a variant.
 
-What counts is the exact company of features, by their defines: two may spill where three do not.
+What counts is the exact company of features, by their defines: two may spill where three do not. A value dim unlike
+the head dim is one more of the company: it takes addresses of its own. A head dim between those on file is asked for by
+the next larger one, whose outputs and fragments of Q take more registers (tests/compile/test_limits.py samples that).
 """
 
 import json
@@ -9,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from attention.kernels.common.family import asked_defines
+from attention.kernels.common.family import asked_defines, value_defines
 from attention.problem import AttentionProblem
 from attention.variant import CudaBuild
 
@@ -39,13 +41,23 @@ class Spills:
         defines = dict(build.defines)
         return tuple(int(defines[name]) for name in self.by)
 
-    def most(self, problem: AttentionProblem, *shape: int) -> int:
-        """The limit on file. Of a company that nobody compiled the least of its shape: what is new takes registers."""
-        return _most(self, asked_defines(problem), shape)
+    def most(self, problem: AttentionProblem, *shape: int, unlike_alone: bool = False) -> int:
+        """The limit on file. Of a company that nobody compiled the least of its shape: what is new takes registers.
 
-    def said(self, problem: AttentionProblem, most: int, *shape: int) -> str:
+        `unlike_alone`: a value dim unlike the head dim takes none beside causality.
+        """
+        return _most(self, _company(problem, unlike_alone), shape)
+
+    def said(self, problem: AttentionProblem, most: int, *shape: int, unlike_alone: bool = False) -> str:
         """Why a tile of more keys is none: of a shape that is not on file, any."""
-        return _said(self, asked_defines(problem), most, shape)
+        return _said(self, _company(problem, unlike_alone), most, shape)
+
+
+def _company(problem: AttentionProblem, unlike_alone: bool) -> Company:
+    asked = asked_defines(problem)
+    if unlike_alone and asked <= {"CAUSAL"}:
+        return asked
+    return asked | {name for name, _ in value_defines(problem)}
 
 
 @lru_cache(maxsize=4096)

@@ -7,8 +7,6 @@ from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild
 from microbench.machine.arch import Arch, Limits
 
-STEP = 16  # of head dims
-
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
@@ -34,11 +32,6 @@ class Shape:
     def smem_bytes(self) -> int:
         """What a block asks for of shared memory."""
         raise NotImplementedError
-
-
-def held_head_dim(head_dim: int) -> int:
-    """The head dim that shared memory and products have."""
-    return -(-head_dim // STEP) * STEP
 
 
 def refuses_all_but_float16(problem: AttentionProblem, arch: Arch) -> str | None:

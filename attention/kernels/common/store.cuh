@@ -8,6 +8,7 @@
 #include "online_softmax.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/memory.cuh"
+#include "value_dim.cuh"
 
 // Lane t's words[i] becomes lane i's words[t], t and i below 4.
 __device__ __forceinline__ void transpose_quad(unsigned (&words)[4], int t) {
@@ -58,25 +59,26 @@ __device__ __forceinline__ Finish finish(float sum, float offset, float logit) {
 
 // `row` is the row of o[0].
 __device__ __forceinline__ void store_rows(const Launch& launch, const Work& work, int row, int lane,
-                                           const RowPair<kHeadDim / 2>& o, const Softmax<2>& state) {
+                                           const RowPair<kValueDim / 2>& o, const Softmax<2>& state) {
   const int t = lane % 4;
   const float sink = kLogit ? logit(launch, work) : 0.f;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    const Finish finished = finish(RowPair<kHeadDim / 2>::sum(state.sum[h]), state.offset[h], sink);
+    const Finish finished = finish(RowPair<kValueDim / 2>::sum(state.sum[h]), state.offset[h], sink);
     const bool inside = row + 8 * h < work.queries;
     const unsigned long long out = row_address(launch, work, row + 8 * h);
 #pragma unroll
-    for (int quad = 0; quad < kHeadDim / 32; ++quad) {
+    for (int quad = 0; quad < (kValueDim + 31) / 32; ++quad) {
       unsigned words[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const int i = 4 * (4 * quad + j) + 2 * h;
-        words[j] = pack_pair(o[i] * finished.inverse, o[i + 1] * finished.inverse);
+        words[j] = i < kValueDim / 2 ? pack_pair(o[i] * finished.inverse, o[i + 1] * finished.inverse) : 0;
       }
       transpose_quad(words, t);
       const int column = 32 * quad + 8 * t;
-      ptx::store4_if(inside && column < launch.head_dim, out + 2 * column, {words[0], words[1], words[2], words[3]});
+      ptx::store4_if(inside && column < out_columns(launch), out + 2 * column,
+                     {words[0], words[1], words[2], words[3]});
     }
     ptx::store_if(inside && t == 0, reinterpret_cast<ptx::u64>(lse_of(launch, work, row + 8 * h)),
                   __float_as_uint(finished.lse));
@@ -88,7 +90,8 @@ __device__ __forceinline__ void store_nothing(const Launch& launch, const Work& 
   for (int h = 0; h < 2; ++h) {
     if (row + 8 * h >= work.queries) continue;
     const unsigned long long out = row_address(launch, work, row + 8 * h);
-    for (int column = lane % 4 * 8; column < launch.head_dim; column += 32) ptx::store4(out + 2 * column, {0, 0, 0, 0});
+    for (int column = lane % 4 * 8; column < out_columns(launch); column += 32)
+      ptx::store4(out + 2 * column, {0, 0, 0, 0});
     if (lane % 4 == 0) *lse_of(launch, work, row + 8 * h) = finish(0.f, 0.f, kLogit ? logit(launch, work) : 0.f).lse;
   }
 }

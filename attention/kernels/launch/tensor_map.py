@@ -39,7 +39,7 @@ def encode(
         strides: in elements, of the same dimensions.
         bfloat16: else float16.
         box: (rows, columns) that one copy moves.
-        swizzle: span in bytes, 64 or 128.
+        swizzle: span in bytes, 32, 64 or 128.
     """
     driver = bindings()
     batch, heads, rows, width = shape
@@ -50,7 +50,6 @@ def encode(
     ]
     types = driver.CUtensorMapDataType
     kind = types.CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 if bfloat16 else types.CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-    swizzles = driver.CUtensorMapSwizzle
     encoded = check(
         driver.cuTensorMapEncodeTiled(
             kind,
@@ -61,7 +60,7 @@ def encode(
             [driver.cuuint32_t(side) for side in (box[1], box[0], 1, 1)],
             [driver.cuuint32_t(1)] * 4,
             driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-            swizzles.CU_TENSOR_MAP_SWIZZLE_128B if swizzle == 128 else swizzles.CU_TENSOR_MAP_SWIZZLE_64B,
+            getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle}B"),
             driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
             driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         ),

@@ -112,7 +112,7 @@ class Shape:
 
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     """The tile of one configuration."""
-    return _shape(padded_head_dim(problem.head_dim), held_value_dim(problem), config)
+    return _shape(padded_head_dim(problem.head_dim), held_value_dim(problem, padded_head_dim), config)
 
 
 def panel_width(width: int) -> int:

@@ -20,17 +20,14 @@
 #pragma once
 #include "launch.cuh"
 
-#ifndef VALUE_DIM
-#define VALUE_DIM HEAD_DIM
-#endif
 #ifndef CTA_GROUP
 #define CTA_GROUP 1
 #endif
 
-constexpr int kHeadDim = HEAD_DIM, kValueDim = VALUE_DIM, kKeys = TILE_KEYS, kQueryTiles = QUERY_TILES,
-              kStages = STAGES;
+constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kQueryTiles = QUERY_TILES, kStages = STAGES;
 constexpr int kPolynomial = POLYNOMIAL;
 constexpr bool kBf16 = BF16, kDynamic = DYNAMIC, kVarlen = VARLEN;
+#include "value_dim.cuh"
 
 // A tile of rows is a block's, or that of both blocks of a pair: they must see the same keys.
 constexpr int kGroup = CTA_GROUP;
@@ -52,11 +49,6 @@ using KeyPanels = Panels<kHeadDim>;
 using ValuePanels = Panels<kHeldValues>;
 constexpr int kQBytes = kRows * kHeadDim * 2, kKBytes = kHeldKeys * kHeadDim * 2, kVBytes = kKeys * kHeldValues * 2;
 constexpr int kStageBytes = kKBytes > kVBytes ? kKBytes : kVBytes;
-
-// Columns of out. A value dim that is unlike the head dim is held as it is, and no field of the launch.
-__device__ __forceinline__ int out_columns(const Launch& launch) {
-  return kValueDim == kHeadDim ? launch.head_dim : kValueDim;
-}
 
 // Outputs leave in pieces of 32 columns. Rows lie 80 bytes apart: of eight neighbours no two words share a bank.
 constexpr int kPieceColumns = 32, kPiecePitch = 2 * kPieceColumns + 16, kPieceBytes = kRows * kPiecePitch;

@@ -2,7 +2,14 @@
 
 from dataclasses import replace
 
-from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses_but_value_dims, too_large
+from attention.kernels.common.family import (
+    SERVED,
+    notes_of,
+    padded_head_dim,
+    readers,
+    refuses_but_value_dims,
+    too_large,
+)
 from attention.kernels.sm100a.forward.tensor_memory.arguments import SCORE_COLUMNS, Shape, build_of, shape_of
 from attention.kernels.sm100a.forward.tensor_memory.asked import turns, units
 from attention.problem import AttentionProblem
@@ -97,5 +104,5 @@ VARIANT = Variant(
     signature=("UTCHMMA", "LDTM", "STTM", "UTMALDG", "SYNCS", "USETMAXREG"),
     pads=padded_head_dim,
     rank=-1,
-    notes=notes,
+    notes=notes_of(padded_head_dim),
 )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from attention.kernels.common import staged
-from attention.kernels.common.staged import held_head_dim
+from attention.kernels.common.family import held_head_dim
 from attention.kernels.launch import strided
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, Settled, settle

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from attention.kernels.common.family import SERVED, notes, padded_head_dim
+from attention.kernels.common.family import SERVED, held_head_dim, notes_of, padded_head_dim
 from attention.kernels.common.key_splits import AXIS, workspace_bytes
 from attention.kernels.common.spills import spills_of
-from attention.kernels.common.staged import blocks, held_head_dim, refuses_all_but_float16
+from attention.kernels.common.staged import blocks, refuses_all_but_float16
 from attention.kernels.common.staged_tile import outgrown, staged_tile
 from attention.kernels.sm75.forward.register_staged.arguments import SETTLED, build_of, shape_of
 from attention.problem import AttentionProblem
@@ -52,5 +52,5 @@ VARIANT = Variant(
     pads=held_head_dim,
     rank=-1,
     unproven=True,
-    notes=notes,
+    notes=notes_of(held_head_dim),
 )

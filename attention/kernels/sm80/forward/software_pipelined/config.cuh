@@ -1,6 +1,7 @@
 // What NVRTC's defines decide: exactly one variant is compiled.
 //
-//   HEAD_DIM          64, 96, 128, 192 or 256: head dim as padded in shared memory
+//   HEAD_DIM          a multiple of 16 up to 256: head dim as padded in shared memory
+//   VALUE_DIM         that of V and of outputs, where it is another one
 //   WARPS             of a block
 //   ROWS_PER_WARP     16 or 32 query rows: 32 read K and V half as often from shared memory
 //   TILE_KEYS         keys of one tile of K and V: one barrier a tile
@@ -19,29 +20,41 @@
 constexpr int kHeadDim = HEAD_DIM, kWarps = WARPS, kWarpRows = ROWS_PER_WARP, kKeys = TILE_KEYS, kSlice = SLICE_KEYS;
 constexpr bool kQInRegisters = Q_IN_REGISTERS, kBf16 = BF16;
 constexpr bool kVarlen = VARLEN;
+#include "value_dim.cuh"
 
 constexpr int kThreads = 32 * kWarps, kTileRows = kWarpRows * kWarps;
 constexpr int kPanels = kWarpRows / 16;  // of 16 rows, the M of one product
 constexpr int kSlices = kKeys / kSlice;
-constexpr int kDepth = kHeadDim / 16;  // products along the head dim
+constexpr int kDepth = kHeadDim / 16;        // products along the head dim
+constexpr int kValueDepth = kValueDim / 16;  // and fragments along the value dim
 
-// A row in shared memory. Its chunks of 16 bytes are XORed with bits of the row's number, so that eight neighbouring
-// rows of one column lie in eight different groups of four banks: three bits where rows are multiples of 128 bytes, two
-// bits and the row's parity where they are multiples of 64.
-constexpr int kRowBytes = kHeadDim * 2, kTileBytes = kKeys * kRowBytes, kQBytes = kTileRows * kRowBytes;
-constexpr int kXorBits = kHeadDim % 64 ? 2 : 3, kGroup = 1 << kXorBits;
+// A row of so many numbers in shared memory. Its chunks of 16 bytes are XORed with bits of the row's number, so that
+// eight neighbouring rows of one column lie in eight different groups of four banks: three bits where rows are multiples
+// of 128 bytes; two bits and the row's parity where of 64; and where of 32, one bit, since four rows in sequence meet
+// every second group by themselves.
+template <int Dim>
+struct Swizzled {
+  static constexpr int kBytes = Dim * 2, kXorBits = Dim % 32 ? 1 : Dim % 64 ? 2 : 3, kGroup = 1 << kXorBits;
 
-static_assert(kHeadDim % 32 == 0 && kHeadDim <= 256 && kWarpRows % 16 == 0 && kSlice % 16 == 0 && kKeys % kSlice == 0);
+  __device__ __forceinline__ static int bits(int row) { return row >> (3 - kXorBits) & (kGroup - 1); }
+};
+using KeyRow = Swizzled<kHeadDim>;  // Q's too
+using ValueRow = Swizzled<kValueDim>;
+constexpr int kKBytes = kKeys * KeyRow::kBytes, kVBytes = kKeys * ValueRow::kBytes,
+              kQBytes = kTileRows * KeyRow::kBytes;
+
+static_assert(kHeadDim % 16 == 0 && kHeadDim <= 256 && kValueDim % 16 == 0 && kValueDim <= 256);
+static_assert(kWarpRows % 16 == 0 && kSlice % 16 == 0 && kKeys % kSlice == 0);
 
 // Where everything lies in shared memory: rings of two tiles of K and three of V (the last slice of one tile's p * V
 // runs after the barrier that the next tile's scores wait for). Q on its way to registers passes through stages that
 // the first tile does not use, where these hold it: the last two of V and the first of K.
 constexpr int kKStages = 2, kVStages = 3;
-constexpr int kRingBytes = (kKStages + kVStages) * kTileBytes;
+constexpr int kRingBytes = kKStages * kKBytes + kVStages * kVBytes;
 
 // Behind them a word of each warp, by which a block agrees that no sum has overflown, and one that says that the rows
 // are run a second time.
-constexpr int kQAt = kQInRegisters && kTileRows <= 3 * kKeys ? kTileBytes : kRingBytes;
+constexpr int kQAt = kQInRegisters && kQBytes <= (kVStages - 1) * kVBytes + kKBytes ? kVBytes : kRingBytes;
 constexpr int kVotesAt = kQAt == kRingBytes ? kRingBytes + kQBytes : kRingBytes;
 
 struct Rooms {
@@ -49,7 +62,7 @@ struct Rooms {
 
   __device__ __forceinline__ explicit Rooms(unsigned base) {
     v = base;
-    k = base + kVStages * kTileBytes;
+    k = base + kVStages * kVBytes;
     q = base + kQAt;
     votes = base + kVotesAt;
     second_time = votes + 4 * kWarps;

@@ -10,6 +10,7 @@
 #include "ptx/mma_sync.cuh"
 
 // Where a lane reads. Matrices count down the rows first (Q and V), or across the columns first (K).
+template <class Row>
 struct Address {
   unsigned at;
 
@@ -17,14 +18,13 @@ struct Address {
     const int lane = threadIdx.x % 32;
     const int lower = lane / 8 % 2, upper = lane / 16;
     const int row = lane % 8 + 8 * (rows_first ? lower : upper), chunk = rows_first ? upper : lower;
-    const int bits = kXorBits == 3 ? row & 7 : row >> 1 & 3;
-    at = row * kRowBytes + ((chunk ^ bits) << 4);
+    at = row * Row::kBytes + ((chunk ^ Row::bits(row)) << 4);
   }
 
   // Columns 16 * column on of the 16 rows from `base` on.
   __device__ __forceinline__ unsigned of(unsigned base, int column) const {
-    constexpr int kAddresses = kGroup / 2;
-    return base + (at ^ column % kAddresses * 32) + column / kAddresses * 16 * kGroup;
+    constexpr int kAddresses = Row::kGroup / 2;
+    return base + (at ^ column % kAddresses * 32) + column / kAddresses * 16 * Row::kGroup;
   }
 };
 

@@ -6,7 +6,10 @@
 #include "ptx/cp_async.cuh"
 #include "work.cuh"
 
+template <class Row>
 struct Loader {
+  static constexpr int kGroup = Row::kGroup;
+
   int row, column;  // of the thread's first chunk; column in elements
   unsigned place;
 
@@ -14,25 +17,24 @@ struct Loader {
     row = threadIdx.x / kGroup;
     const int chunk = threadIdx.x % kGroup;
     column = 8 * chunk;
-    const int bits = kXorBits == 3 ? row & 7 : row >> 1 & 3;
-    place = row * kRowBytes + ((chunk ^ bits) << 4);
+    place = row * Row::kBytes + ((chunk ^ Row::bits(row)) << 4);
   }
 
   // `Count` rows of a tile. `from` is its row 0, shifted by this thread's row and column. Rows from `rows` on, and
-  // columns from `head_dim` on, become zeros.
+  // columns from `columns` on, become zeros.
   template <bool Whole, int Count>
   __device__ __forceinline__ void load(unsigned to, const unsigned short* from, long long stride, int rows,
-                                       int head_dim) const {
+                                       int columns) const {
     constexpr int kPass = kThreads / kGroup;
 #pragma unroll
     for (int pass = 0; pass < Count; pass += kPass) {
       if (Count - pass < kPass && row >= Count - pass) continue;
       const bool inside = Whole || row + pass < rows;
 #pragma unroll
-      for (int group = 0; group < kDepth * 2 / kGroup; ++group) {
-        const bool used = inside && column + group * 8 * kGroup < head_dim;
-        ptx::cp_async16(to + place + pass * kRowBytes + group * 16 * kGroup, from + pass * stride + group * 8 * kGroup,
-                        used ? 16 : 0);
+      for (int group = 0; group < Row::kBytes / (16 * kGroup); ++group) {
+        const bool used = inside && column + group * 8 * kGroup < columns;
+        ptx::cp_async16(to + place + pass * Row::kBytes + group * 16 * kGroup,
+                        from + pass * stride + group * 8 * kGroup, used ? 16 : 0);
       }
     }
   }

@@ -8,12 +8,19 @@
 #include "rows.cuh"
 
 struct Pipeline : Rows {
-  const Loader loader;
+  const Loader<KeyRow> loader;
   const unsigned short *k_from, *v_from;  // the next tile to load
   unsigned k_now, v_now;                  // stages of the tile at hand
   bool pending;                           // whether p holds a slice
 
   __device__ __forceinline__ explicit Pipeline(const Launch& launch) : Rows(launch) {}
+
+  __device__ __forceinline__ auto v_loader() const {
+    if constexpr (kUnlike)
+      return Loader<ValueRow>();
+    else
+      return loader;
+  }
 
   // One slice that every row sees, and p * V of the slice before it.
   __device__ __forceinline__ void step(const Work& work, int key, unsigned k, unsigned v, unsigned k_next, bool primed,
@@ -26,7 +33,7 @@ struct Pipeline : Rows {
     if (!kQInRegisters) load_q(0, 0);
     clear_scores();
 #pragma unroll
-    for (int i = 0; i < kFragments; ++i) {
+    for (int i = 0; i < kKFragments; ++i) {
       if (!kQInRegisters && i % kBlocks == 0 && i / kBlocks + 1 < kDepth)
         load_q(i / kBlocks + 1, (i / kBlocks + 1) % 2);
       fetch(i + AHEAD, k, v, k_next);
@@ -35,15 +42,15 @@ struct Pipeline : Rows {
     if constexpr (kChanged) adjust<false>(work, key);
     if (FENCE) __syncwarp();
 #pragma unroll
-    for (int i = 0; i < kFragments; ++i) {
-      const int ahead = kFragments + i + AHEAD;
+    for (int i = 0; i < kVFragments; ++i) {
+      const int ahead = kKFragments + i + AHEAD;
       if (FENCE > 1 && i && i % FENCE == 0) __syncwarp();
-      if (ahead < 2 * kFragments || prime) fetch(ahead, k, v, k_next);
+      if (ahead < kFragments || prime) fetch(ahead, k, v, k_next);
       multiply_v(i);
       // The first products hide the latency of the scores, the last ones that of the vote.
-      constexpr int kSpan = kFragments > 2 ? kFragments - 2 : 1;
+      constexpr int kSpan = kVFragments > 2 ? kVFragments - 2 : 1;
       exponentials_between(i < 1 ? 0 : (i - 1) * kScores / kSpan,
-                           i < 1 ? 0 : (i == kFragments - 1 ? kScores : i * kScores / kSpan), sums);
+                           i == kVFragments - 1 ? kScores : (i < 1 ? 0 : i * kScores / kSpan), sums);
     }
     join(sums);
   }
@@ -76,14 +83,14 @@ struct Pipeline : Rows {
   }
 
   __device__ __forceinline__ void load_next_v() {
-    loader.load<true, kKeys>(next_v(v_now), v_from, launch.v_row, 0, launch.head_dim);
+    v_loader().load<true, kKeys>(next_v(v_now), v_from, launch.v_row, 0, out_columns(launch));
     v_from -= kKeys * launch.v_row;
     ptx::cp_async_commit();
   }
 
   // Where V of the slice above slice i lies: its p * V goes with the scores of slice i.
   __device__ __forceinline__ unsigned v_above(int i) const {
-    return i == kSlices - 1 ? v_before() : v_now + (i + 1) * kSlice * kRowBytes;
+    return i == kSlices - 1 ? v_before() : v_now + (i + 1) * kSlice * ValueRow::kBytes;
   }
 
   __device__ __forceinline__ void seen_tile(const Work& work, int left) {
@@ -93,9 +100,9 @@ struct Pipeline : Rows {
     for (int i = kSlices - 1; i >= 0; --i) {
       if (i == kSlices - 1 && more) load_next_k();
       if (i == (kSlices > 1 ? kSlices - 2 : 0) && more) load_next_v();
-      const unsigned k = k_now + i * kSlice * kRowBytes;
-      step(work, (work.first + left) * kKeys + i * kSlice, k, v_above(i), k - kSlice * kRowBytes, i < kSlices - 1,
-           i > 0);
+      const unsigned k = k_now + i * kSlice * KeyRow::kBytes;
+      step(work, (work.first + left) * kKeys + i * kSlice, k, v_above(i), k - kSlice * KeyRow::kBytes,
+           kPrimes && i < kSlices - 1, kPrimes && i > 0);
     }
   }
 
@@ -107,38 +114,40 @@ struct Pipeline : Rows {
     }
 #pragma unroll 1
     for (int i = kSlices - 1; i >= 0; --i)
-      masked_step(work, (work.first + left) * kKeys + i * kSlice, k_now + i * kSlice * kRowBytes, v_above(i), far);
+      masked_step(work, (work.first + left) * kKeys + i * kSlice, k_now + i * kSlice * KeyRow::kBytes, v_above(i), far);
   }
 
-  __device__ __forceinline__ unsigned next_k(unsigned stage) const { return stage ^ at.k ^ (at.k + kTileBytes); }
+  __device__ __forceinline__ unsigned next_k(unsigned stage) const { return stage ^ at.k ^ (at.k + kKBytes); }
   __device__ __forceinline__ unsigned next_v(unsigned stage) const {
-    return stage == at.v + (kVStages - 1) * kTileBytes ? at.v : stage + kTileBytes;
+    return stage == at.v + (kVStages - 1) * kVBytes ? at.v : stage + kVBytes;
   }
 
   // The stage of the tile above, whose last slice is under way.
   __device__ __forceinline__ unsigned v_before() const {
-    return v_now == at.v ? at.v + (kVStages - 1) * kTileBytes : v_now - kTileBytes;
+    return v_now == at.v ? at.v + (kVStages - 1) * kVBytes : v_now - kVBytes;
   }
 
   __device__ __forceinline__ const unsigned short* first_row(const Work& work, const void* base, long long batch,
-                                                             long long head, long long row) const {
-    return static_cast<const unsigned short*>(base) + work.plane * batch + head + row + loader.column;
+                                                             long long head, long long row, int column) const {
+    return static_cast<const unsigned short*>(base) + work.plane * batch + head + row + column;
   }
 
   // Q, and the last tile of keys, whose end may lie outside of the sequence.
   __device__ __forceinline__ void begin(const Work& work) {
     const int kv_head = work.head / launch.heads_per_kv, tile = work.last - 1;
     const unsigned short* q_from = first_row(work, launch.q, launch.q_batch, work.head * launch.q_head,
-                                             (work.query_start + work.row + loader.row) * launch.q_row);
+                                             (work.query_start + work.row + loader.row) * launch.q_row, loader.column);
     const int key = work.key_start + tile * kKeys + loader.row;
-    k_from = first_row(work, launch.k, launch.k_batch, kv_head * launch.k_head, key * launch.k_row);
-    v_from = first_row(work, launch.v, launch.v_batch, kv_head * launch.v_head, key * launch.v_row);
-    k_now = at.k + kTileBytes;
+    const int v_key = kUnlike ? key - loader.row + v_loader().row : key;
+    k_from = first_row(work, launch.k, launch.k_batch, kv_head * launch.k_head, key * launch.k_row, loader.column);
+    v_from =
+        first_row(work, launch.v, launch.v_batch, kv_head * launch.v_head, v_key * launch.v_row, v_loader().column);
+    k_now = at.k + kKBytes;
     v_now = at.v;
     pending = false;
     loader.load<false, kTileRows>(at.q, q_from, launch.q_row, work.queries - work.row, launch.head_dim);
     loader.load<false, kKeys>(k_now, k_from, launch.k_row, work.keys - tile * kKeys, launch.head_dim);
-    loader.load<false, kKeys>(v_now, v_from, launch.v_row, work.keys - tile * kKeys, launch.head_dim);
+    v_loader().load<false, kKeys>(v_now, v_from, launch.v_row, work.keys - tile * kKeys, out_columns(launch));
     k_from -= kKeys * launch.k_row;
     v_from -= kKeys * launch.v_row;
     ptx::cp_async_commit();

@@ -4,14 +4,30 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from attention.kernels.common.family import SERVED, notes, padded_head_dim, readers, refuses, too_large
+from attention.kernels.common.family import (
+    HEAD_DIMS,
+    SERVED,
+    STEP,
+    held_head_dim,
+    notes_of,
+    readers,
+    refuses_but_value_dims,
+    too_large,
+)
 from attention.kernels.common.spills import spills_of
-from attention.kernels.sm80.forward.software_pipelined.arguments import SETTLED, Shape, build_of, shape_of
+from attention.kernels.sm80.forward.software_pipelined.arguments import (
+    SETTLED,
+    Shape,
+    build_of,
+    shape_of,
+    tuned_head_dim,
+)
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.machine.arch import Arch, Limits
 
 SPILLS = spills_of(Path(__file__).parent)
+FULL = 32  # keys, where 128 columns of outputs fill 255 registers: at head dim 112 64 keys spill on sm86 and sm89
 
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
@@ -20,9 +36,12 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     assert arch.limits is not None
     if too_much := too_large(shape.smem_bytes, arch):
         return too_much
-    most = SPILLS.most(problem, shape.head_dim, shape.warps)
+    built = tuned_head_dim(problem), shape.warps
+    most = SPILLS.most(problem, *built)
+    if built[0] == 128 and shape.value_dim not in HEAD_DIMS:
+        most = min(most, FULL)
     if shape.tile_keys > most:
-        return SPILLS.said(problem, most, shape.head_dim, shape.warps)
+        return SPILLS.said(problem, most, *built)
     if shape.tile_keys == 16 and most >= 32 and _of_keys(shape, 32).smem_bytes <= arch.limits.smem_bytes_per_block:
         return "meets a barrier every 16 keys, where 32 fit"
     half = _of_keys(shape, shape.tile_keys // 2)
@@ -48,16 +67,16 @@ def blocks(shape: Shape, limits: Limits) -> int:
 def tile(problem: AttentionProblem, config: Config) -> Tile:
     """Every warp reads all of K and V from shared memory; its exponentials stand beside the other block's products."""
     shape = shape_of(problem, config)
-    rows, columns, width = shape.tile_rows, shape.tile_keys, shape.head_dim
-    kv_bytes = 2 * columns * width * 2
-    q_bytes = 0 if shape.q_in_registers else rows * width * 2
+    rows, columns, both = shape.tile_rows, shape.tile_keys, shape.head_dim + shape.value_dim
+    kv_bytes = 2 * columns * both
+    q_bytes = 0 if shape.q_in_registers else 2 * rows * shape.head_dim
     return Tile(
         rows=rows,
         columns=columns,
         row_step=rows,
         column_step=_slice(shape),
         demands=(
-            Demand("products on mma.sync", "tile", 4 * rows * columns * width, "mma_bf16_burst_flops_per_s"),
+            Demand("products on mma.sync", "tile", 2 * rows * columns * both, "mma_bf16_burst_flops_per_s"),
             Demand("exponentials", "tile", rows * columns, "mufu_ex2_per_clk_sm"),
             Demand("K and V to registers", "tile", shape.warps * kv_bytes + q_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
@@ -65,7 +84,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
             # A tile ends in a barrier of the block, behind which its first scores wait for K from shared memory.
             Demand("barrier", "barrier", 2, "smem_latency_cycles"),
         ),
-        edge=(Demand("Q and out", "edge", 4 * rows * width, "dram_bandwidth_bytes_per_s"),),
+        edge=(Demand("Q and out", "edge", 2 * rows * both, "dram_bandwidth_bytes_per_s"),),
     )
 
 
@@ -78,14 +97,14 @@ VARIANT = Variant(
     owner="smscope",
     archs=("sm80", "sm86", "sm89", "sm90a", "sm120a"),
     features=SERVED,
-    refuses=refuses,
+    refuses=refuses_but_value_dims(STEP),
     space=(("warps", (4, 8)), ("tile_keys", (16, 32, 64, 128))),
     settled=SETTLED,
     illegal=illegal,
     tile=tile,
     builds=lambda problem, config: (build_of(problem, config),),
     signature=("HMMA", "LDSM", "LDGSTS"),
-    pads=padded_head_dim,
+    pads=held_head_dim,
     rank=-1,
-    notes=notes,
+    notes=notes_of(held_head_dim),
 )

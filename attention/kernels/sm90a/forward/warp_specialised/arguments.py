@@ -3,7 +3,14 @@
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from attention.kernels.common.family import feature_defines, padded_head_dim, schedule_defines
+from attention.kernels.common.family import (
+    feature_defines,
+    held_head_dim,
+    held_value_dim,
+    padded_head_dim,
+    schedule_defines,
+    value_defines,
+)
 from attention.kernels.launch.launch_struct import LSE, Member, members, of_kernel, structure
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, Settled, settle
@@ -42,9 +49,10 @@ Launch = structure(FIELDS)
 
 @dataclass(frozen=True)
 class Shape:
-    """One compiled kernel's tile: head dim as padded, keys of a tile, consumer warpgroups, stages; where Q is kept."""
+    """One compiled kernel's tile: head and value dim, keys of a tile, consumer warpgroups, stages; where Q is kept."""
 
     head_dim: int
+    value_dim: int
     tile_keys: int
     warpgroups: int
     stages: int
@@ -56,9 +64,14 @@ class Shape:
         return GROUP_ROWS * self.warpgroups
 
     @property
-    def panel_width(self) -> int:
-        """Elements of one panel: the swizzle's span, 128 bytes where it divides the row, else 64."""
-        return 32 if self.head_dim % 64 else 64
+    def key_panel(self) -> int:
+        """Columns of one panel of Q and K, the swizzle's span: the widest that leaves least of the last one empty."""
+        return 32 if (self.head_dim + 63) % 64 < 32 else 64
+
+    @property
+    def value_panel(self) -> int:
+        """Columns of one panel of V: all panels are full."""
+        return 16 if self.value_dim % 32 else 32 if self.value_dim % 64 else 64
 
     @property
     def threads(self) -> int:
@@ -68,19 +81,30 @@ class Shape:
     @cached_property
     def smem_bytes(self) -> int:
         """Q, the rings of K and V, mbarriers (of V uncleared too), and two slots of 16 bytes that carry tiles."""
-        rows = self.tile_rows + 2 * self.stages * self.tile_keys
-        return rows * self.head_dim * 2 + 8 * (2 * self.warpgroups + 5 * self.stages + 4) + 16 * 2
+        key_row = 2 * -(-self.head_dim // self.key_panel) * self.key_panel
+        keys = self.stages * self.tile_keys
+        held = (self.tile_rows + keys) * key_row + keys * 2 * self.value_dim
+        return held + 8 * (2 * self.warpgroups + 5 * self.stages + 4) + 16 * 2
 
 
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     """The tile of one configuration."""
-    return _shape(padded_head_dim(problem.head_dim), config)
+    return _shape(held_head_dim(problem.head_dim), held_value_dim(problem), config)
 
 
 @cache
-def _shape(head_dim: int, config: Config) -> Shape:
+def _shape(head_dim: int, value_dim: int, config: Config) -> Shape:
     held = bool(config["q_in_registers"])
-    return Shape(head_dim, config["tile_keys"], config["warpgroups"], config["stages"], held)
+    return Shape(head_dim, value_dim, config["tile_keys"], config["warpgroups"], config["stages"], held)
+
+
+def tuned_head_dim(problem: AttentionProblem, config: Config) -> int:
+    """The head dim that the kernel is tuned at whose build takes as many registers, or more.
+
+    Outputs take them, of the value dim, and where it is held Q, of the head dim.
+    """
+    beside = problem.head_dim if config["q_in_registers"] else 0
+    return padded_head_dim(max(problem.head_dim_v, beside))
 
 
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
@@ -88,6 +112,7 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     shape, config = shape_of(problem, config), settle(SETTLED, problem, config)
     defines = (
         ("HEAD_DIM", shape.head_dim),
+        *value_defines(problem),
         *((axis.upper(), config[axis]) for axis in ("tile_keys", "warpgroups", "stages", "q_in_registers")),
         *((each.name.upper(), config[each.name]) for each in SETTLED),
         *feature_defines(problem),

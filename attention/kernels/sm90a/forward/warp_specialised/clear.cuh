@@ -7,8 +7,9 @@
 
 // From row `begin` on.
 __device__ __forceinline__ void clear_rows(unsigned tile, int begin, int lane) {
+  constexpr int kSpan = ValuePanels::kSpan;
 #pragma unroll 1
-  for (int panel = 0; panel < kPanels; ++panel)
+  for (int panel = 0; panel < ValuePanels::kCount; ++panel)
 #pragma unroll 1
     for (int at = begin * kSpan + lane * 16; at < kKeys * kSpan; at += 32 * 16)
       ptx::store_shared4(tile + panel * kKeys * kSpan + at, {0, 0, 0, 0});
@@ -27,7 +28,7 @@ __device__ __forceinline__ void clear(const Launch& launch, const Rooms& at) {
     if (work.sees_nothing()) continue;
     ptx::mbarrier_wait(at.v_raw + 8 * v.stage(), parities >> v.stage() & 1);
     parities ^= 1u << v.stage();
-    clear_rows(at.v + v.stage() * kTileBytes, work.keys - (work.last - 1) * kKeys, lane);
+    clear_rows(at.v + v.stage() * kVBytes, work.keys - (work.last - 1) * kKeys, lane);
     ptx::fence_proxy_async();
     __syncwarp();
     if (lane == 0) ptx::mbarrier_arrive(at.v_full + 8 * v.stage());

@@ -1,6 +1,7 @@
 // What NVRTC's defines decide: exactly one variant is compiled.
 //
-//   HEAD_DIM          64, 96, 128, 192 or 256: head dim as padded in shared memory
+//   HEAD_DIM          a multiple of 16 up to 256: what products have of the head dim
+//   VALUE_DIM         that of V and of outputs, where it is another one
 //   TILE_KEYS         keys of one tile of K and V
 //   WARPGROUPS        consumers of 64 query rows each, 2 or 3
 //   STAGES            tiles of K, and of V, in flight
@@ -19,22 +20,35 @@ constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kWarpgroups = WARPGROUPS, 
 constexpr bool kQInRegisters = Q_IN_REGISTERS, kBf16 = BF16, kOverlap = OVERLAP, kPingpong = PINGPONG;
 constexpr bool kLazy = LAZY, kDynamic = DYNAMIC;
 constexpr bool kVarlen = VARLEN;
+#include "value_dim.cuh"
 
 constexpr int kGroupRows = 64, kTileRows = kGroupRows * kWarpgroups;
 constexpr int kConsumerThreads = 128 * kWarpgroups, kThreads = kConsumerThreads + 128;
 
-// Rows in shared memory are panels of `kSpan` bytes, the span of the swizzle: 128 where that divides the row.
-constexpr int kSpan = kHeadDim % 64 ? 64 : 128, kPanelWidth = kSpan / 2, kPanels = kHeadDim / kPanelWidth;
-constexpr int kQBytes = kGroupRows * kHeadDim * 2, kTileBytes = kKeys * kHeadDim * 2;
+// Rows in shared memory are panels of `kSpan` bytes, the span of the swizzle: of Q and K the widest that leaves least of
+// the last panel empty. Products take no more of that than the head dim, and TMA fills the rest with zeros. Panels of V
+// are full, since columns are an operand's N there, and nothing says that a part of a span may be one: narrow panels
+// where the value dim is an odd multiple of 16.
+template <int Dim, int Span>
+struct Panels {
+  static constexpr int kSpan = Span, kWidth = kSpan / 2, kCount = (Dim + kWidth - 1) / kWidth;
+  static constexpr int kRowBytes = kCount * kSpan;
+};
+using KeyPanels = Panels<kHeadDim, (kHeadDim + 63) % 64 < 32 ? 64 : 128>;  // 1 to 32 columns in a last one
+using ValuePanels = Panels<kValueDim, kValueDim % 32 ? 32 : kValueDim % 64 ? 64 : 128>;
+constexpr int kQBytes = kGroupRows * KeyPanels::kRowBytes;
+constexpr int kKBytes = kKeys * KeyPanels::kRowBytes, kVBytes = kKeys * ValuePanels::kRowBytes;
 
 // 64 Ki registers a SM: (168 at launch) * 384 or (128) * 512, redistributed in steps of 8. What lives in both roles is
-// spilled in both where the producer's do not hold it: with these features, or three panels a row, they must be more,
-// whatever the tile is.
-constexpr bool kMany = kVarlen || kCrowded, kThreePanels = kPanels == 3;
-constexpr int kProducerRegisters = kWarpgroups == 3 ? (kThreePanels ? 56 : 32) : (kMany || kThreePanels ? 40 : 24);
-constexpr int kConsumerRegisters = kWarpgroups == 3 ? (kThreePanels ? 152 : 160) : (kMany || kThreePanels ? 232 : 240);
+// spilled in both where the producer's do not hold it: with these features, or with three panels of K or more than four
+// of either, they must be more, whatever the tile is.
+constexpr int kPanelsOfRow = KeyPanels::kCount > ValuePanels::kCount ? KeyPanels::kCount : ValuePanels::kCount;
+constexpr bool kMany = kVarlen || kCrowded, kManyPanels = KeyPanels::kCount == 3 || kPanelsOfRow > 4;
+constexpr int kProducerRegisters = kWarpgroups == 3 ? (kManyPanels ? 56 : 32) : (kMany || kManyPanels ? 40 : 24);
+constexpr int kConsumerRegisters = kWarpgroups == 3 ? (kManyPanels ? 152 : 160) : (kMany || kManyPanels ? 232 : 240);
 
-static_assert(kHeadDim % 32 == 0 && kHeadDim <= 256 && kKeys % 16 == 0 && kKeys <= 256);
+static_assert(kHeadDim % 16 == 0 && kHeadDim <= 256 && kKeys % 16 == 0 && kKeys <= 256);
+static_assert(kValueDim % 16 == 0 && kValueDim <= 256 && ValuePanels::kCount * ValuePanels::kWidth == kValueDim);
 static_assert(kWarpgroups == 2 || kWarpgroups == 3);
 
 // Where everything lies in shared memory.
@@ -44,8 +58,8 @@ struct Rooms {
   __device__ __forceinline__ explicit Rooms(unsigned base) {
     q = base;
     k = q + kWarpgroups * kQBytes;
-    v = k + kStages * kTileBytes;
-    q_full = v + kStages * kTileBytes;
+    v = k + kStages * kKBytes;
+    q_full = v + kStages * kVBytes;
     q_empty = q_full + 8 * kWarpgroups;
     k_full = q_empty + 8 * kWarpgroups;
     k_empty = k_full + 8 * kStages;

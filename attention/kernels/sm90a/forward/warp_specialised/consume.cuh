@@ -18,7 +18,7 @@ struct Consumer {
   const int group;
   Ring<kStages> v{};  // of the tile of V that is multiplied next; K is there or one tile ahead
   Ring<1> q{};
-  RowPair<kHeadDim / 2> o;
+  RowPair<kValueDim / 2> o;
   RowPair<kKeys / 2> s;
   Softmax<2> state{};
   unsigned p[kKeys / 16][4], held[kQInRegisters ? kHeadDim / 16 : 1][4];
@@ -42,24 +42,26 @@ struct Consumer {
 
   // Q, as the operand in registers that a product takes.
   __device__ __forceinline__ void hold_queries() {
+    constexpr int kSpan = KeyPanels::kSpan;
     const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane % 16;
     const unsigned mine = at.q + group * kQBytes + row * kSpan;
     const unsigned swizzle = (kSpan == 128 ? row % 8 : row / 2 % 4) * 16;
 #pragma unroll
     for (int i = 0; i < kHeadDim / 16; ++i) {
-      const int panel = i * 16 / kPanelWidth, within = i * 16 % kPanelWidth * 2;
+      const int panel = i * 16 / KeyPanels::kWidth, within = i * 16 % KeyPanels::kWidth * 2;
       ptx::ldmatrix(held[i], mine + panel * kGroupRows * kSpan + ((within + lane / 16 * 16) ^ swizzle));
     }
   }
 
   // s = Q K^T
   __device__ __forceinline__ void multiply_scores(Ring<kStages> k) {
+    constexpr int kSpan = KeyPanels::kSpan;
     const unsigned long long q_tile = ptx::matrix_descriptor(at.q + group * kQBytes, 16, 8 * kSpan, kSpan);
-    const unsigned long long k_tile = ptx::matrix_descriptor(at.k + k.stage() * kTileBytes, 16, 8 * kSpan, kSpan);
+    const unsigned long long k_tile = ptx::matrix_descriptor(at.k + k.stage() * kKBytes, 16, 8 * kSpan, kSpan);
     ptx::wgmma_fence();
 #pragma unroll
     for (int i = 0; i < kHeadDim / 16; ++i) {
-      const int panel = i * 16 / kPanelWidth, within = i * 16 % kPanelWidth * 2;
+      const int panel = i * 16 / KeyPanels::kWidth, within = i * 16 % KeyPanels::kWidth * 2;
       const unsigned long long q_step = (panel * kGroupRows * kSpan + within) >> 4;
       const unsigned long long k_step = (panel * kKeys * kSpan + within) >> 4;
       if constexpr (kQInRegisters && kBf16)
@@ -74,10 +76,11 @@ struct Consumer {
     ptx::wgmma_commit();
   }
 
-  // o += p V. V lies as keys x head dim: B is MN-major, 16 keys are two groups of eight rows.
+  // o += p V. V lies as keys x value dim: B is MN-major, 16 keys are two groups of eight rows.
   __device__ __forceinline__ void multiply_values(bool accumulate) {
+    constexpr int kSpan = ValuePanels::kSpan;
     const unsigned long long v_tile =
-        ptx::matrix_descriptor(at.v + v.stage() * kTileBytes, kKeys * kSpan, 8 * kSpan, kSpan);
+        ptx::matrix_descriptor(at.v + v.stage() * kVBytes, kKeys * kSpan, 8 * kSpan, kSpan);
     ptx::wgmma_fence();
 #pragma unroll
     for (int i = 0; i < kKeys / 16; ++i) {

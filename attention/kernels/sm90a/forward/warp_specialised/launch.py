@@ -24,11 +24,9 @@ def _deal(launch: Any, machine: Machine, shape: Shape) -> int:
 def _point(
     launch: Any, machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
 ) -> None:
-    of_queries, of_keys = (GROUP_ROWS, shape.panel_width), (shape.tile_keys, shape.panel_width)
-    swizzle = 2 * shape.panel_width
+    boxes = (GROUP_ROWS, shape.key_panel), (shape.tile_keys, shape.key_panel), (shape.tile_keys, shape.value_panel)
     maps = b"".join(
-        machine.tensor_map(tensor, box, swizzle)
-        for tensor, box in ((query, of_queries), (key, of_keys), (value, of_keys))
+        machine.tensor_map(tensor, box, 2 * box[1]) for tensor, box in zip((query, key, value), boxes, strict=True)
     )
     ctypes.memmove(ctypes.addressof(launch), maps, len(maps))  # its first fields
     launch.counters = machine.counters()

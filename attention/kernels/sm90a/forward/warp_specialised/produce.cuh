@@ -5,19 +5,22 @@
 #include "ptx/mbarrier.cuh"
 #include "schedule.cuh"
 
+template <class Panels>
 __device__ __forceinline__ void load_rows(unsigned to, const ptx::TensorMap* map, unsigned full, int rows, int row,
                                           int head, int batch) {
 #pragma unroll
-  for (int panel = 0; panel < kPanels; ++panel)
-    ptx::tensor_load(to + panel * rows * kSpan, map, full, panel * kPanelWidth, row, head, batch);
+  for (int panel = 0; panel < Panels::kCount; ++panel)
+    ptx::tensor_load(to + panel * rows * Panels::kSpan, map, full, panel * Panels::kWidth, row, head, batch);
 }
 
 // Into the ring's next stage as soon as that is empty; `full` is where the bytes are counted.
+template <class Panels>
 __device__ __forceinline__ void load_tile(unsigned to, const ptx::TensorMap* map, unsigned full, unsigned empty,
                                           const Ring<kStages>& ring, int row, int head, int plane) {
+  constexpr int kBytes = kKeys * Panels::kRowBytes;
   ptx::mbarrier_wait(empty + 8 * ring.stage(), ring.parity() ^ 1);
-  ptx::mbarrier_arrive_expect(full, kTileBytes);
-  load_rows(to + ring.stage() * kTileBytes, map, full, kKeys, row, head, plane);
+  ptx::mbarrier_arrive_expect(full, kBytes);
+  load_rows<Panels>(to + ring.stage() * kBytes, map, full, kKeys, row, head, plane);
 }
 
 __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
@@ -34,11 +37,11 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
     if (work.sees_nothing()) continue;
     const int kv_head = work.head / launch.heads_per_kv;
     const auto load_k = [&](int key, Ring<kStages> turn) {
-      load_tile(at.k, &launch.k, at.k_full + 8 * turn.stage(), at.k_empty, turn, key, kv_head, work.plane);
+      load_tile<KeyPanels>(at.k, &launch.k, at.k_full + 8 * turn.stage(), at.k_empty, turn, key, kv_head, work.plane);
     };
     const auto load_v = [&](int key, bool last) {
-      load_tile(at.v, &launch.v, (kVarlen && last ? at.v_raw : at.v_full) + 8 * ring.stage(), at.v_empty, ring, key,
-                kv_head, work.plane);
+      load_tile<ValuePanels>(at.v, &launch.v, (kVarlen && last ? at.v_raw : at.v_full) + 8 * ring.stage(), at.v_empty,
+                             ring, key, kv_head, work.plane);
       ring.advance();
     };
     const int first = work.key_start + work.first * kKeys;
@@ -48,8 +51,8 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
       const unsigned full = at.q_full + 8 * group;
       ptx::mbarrier_wait(at.q_empty + 8 * group, q.parity() ^ 1);
       ptx::mbarrier_arrive_expect(full, kQBytes);
-      load_rows(at.q + group * kQBytes, &launch.q, full, kGroupRows, work.query_start + work.row + group * kGroupRows,
-                work.head, work.plane);
+      load_rows<KeyPanels>(at.q + group * kQBytes, &launch.q, full, kGroupRows,
+                           work.query_start + work.row + group * kGroupRows, work.head, work.plane);
     }
     q.advance();
     bool last = true;
