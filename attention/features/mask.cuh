@@ -9,6 +9,7 @@ __device__ __forceinline__ void change_mask(Scores& s, const Launch& launch, con
   for (int i = 0; i < Scores::kCount; ++i) {
     const int at_row = row + Scores::row(i), at_key = column + Scores::column(i);
     if (at_row >= work.queries || at_key >= work.keys) continue;
-    if (!bytes[at_row * launch.mask_row + at_key * launch.mask_key]) s[i] = minus_infinity();
+    if (!bytes[at_row * launch.mask_row + (at_key + (kRanges ? work.skipped : 0)) * launch.mask_key])
+      s[i] = minus_infinity();
   }
 }

@@ -38,7 +38,8 @@ SHARES = (*(define.share for define in DEFINES), 0.35)
 # Each by itself, where it is commonly met, before any mixture.
 COMMON = (
     *("", "CAUSAL", "CAUSAL WINDOW", "WINDOW", "SOFTCAP", "CAUSAL ALIBI", "CAUSAL SINKS", "MASK", "VARLEN"),
-    *("CAUSAL VARLEN", "CAUSAL WINDOW SINKS VARLEN", "CAUSAL WINDOW SOFTCAP ALIBI SINKS VARLEN"),
+    *("RANGES", "CAUSAL RANGES", "CAUSAL WINDOW ALIBI SINKS RANGES", "CAUSAL RANGES VARLEN", "CAUSAL VARLEN"),
+    *("CAUSAL WINDOW SINKS VARLEN", "CAUSAL WINDOW SOFTCAP ALIBI SINKS VARLEN"),
 )
 PLAIN: tuple[Asked, ...] = (
     *(frozenset(names.split()) for names in COMMON),

@@ -5,6 +5,7 @@ forward_sm90a.py.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -32,6 +33,7 @@ class ForwardCase:
     aligned     where the band lies as it says, or further right by keys - queries
     lengths     (queries, keys) of packed sequences; batch and lengths above are ignored, and `spare` rows that belong
                 to no sequence follow them
+    ranges      (queries, keys with padding, padding in front) that each sequence uses of its slot; the rest is NaN
     alibi       'heads': one slope a head; 'batch': one for each batch and head
     mask        'full': a byte for every score; 'keys': one for each batch and key, broadcast
     memory      the order in which dimensions lie in memory
@@ -56,6 +58,7 @@ class ForwardCase:
     mask: Literal["", "full", "keys"] = ""
     lengths: tuple[tuple[int, int], ...] = ()
     spare: int = 0
+    ranges: tuple[tuple[int, int, int], ...] = ()
     memory: Memory = "bhsd"
     spread: float = 1.0
     seed: int = 0
@@ -92,6 +95,7 @@ class ForwardCase:
             sinks=self.sinks,
             mask="bool" if self.mask else "none",
             varlen=bool(self.lengths),
+            ranges=bool(self.ranges),
         )
 
     def bits(self, values: Array) -> NDArray[np.uint16]:
@@ -125,6 +129,12 @@ def inputs_of(case: ForwardCase) -> Inputs:
     k, v = (rng.standard_normal((*rows, width)) for width in (case.head_dim, case.head_dim_v or case.head_dim))
     if case.lengths and case.spare:
         q[:, :, -case.spare :] = k[:, :, -case.spare :] = v[:, :, -case.spare :] = np.nan
+    if case.ranges:
+        used_q, used_k = np.zeros(q.shape[::2][:2], bool), np.zeros(k.shape[::2][:2], bool)
+        for place in places(case):
+            used_q[place.batch, place.used], used_k[place.batch, place.keys] = True, True
+        pairs = ((used_q, q), (used_k, k), (used_k, v))
+        q, k, v = (np.where(used[:, None, :, None], each, np.nan) for used, each in pairs)
     slopes = rng.uniform(0.01, 0.5, (count if case.alibi == "batch" else 1, case.heads_q))
     seen = (count, case.heads_q, *case.longest) if case.mask == "full" else (count, 1, 1, case.longest[1])
     return Inputs(
@@ -144,6 +154,37 @@ def along_one(case: ForwardCase, q: Array, k: Array) -> Inputs:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a sequence lies in the tensors: all its queries, those that it uses, and its keys, the first being `first`.
+
+    `first` counts from where the sequence begins.
+    """
+
+    batch: int
+    queries: slice
+    used: slice
+    keys: slice
+    first: int
+
+
+def places(case: ForwardCase) -> Iterator[Place]:
+    """Of every sequence, in order."""
+    row = column = 0
+    for index, (queries, keys) in enumerate(case.sequences):
+        used, end, first = case.ranges[index] if case.ranges else (queries, keys, 0)
+        first = min(first, end)
+        yield Place(
+            0 if case.lengths else index,
+            slice(row, row + queries),
+            slice(row, row + used),
+            slice(column + first, column + end),
+            first,
+        )
+        if case.lengths:
+            row, column = row + queries, column + keys
+
+
+@dataclass(frozen=True)
 class Expected:
     """The oracle's outputs, and torch's in low precision. NaN where a packed tensor has rows of no sequence."""
 
@@ -157,23 +198,29 @@ def expected_of(case: ForwardCase, inputs: Inputs) -> Expected:
     """Attention of every sequence in float64, and as torch would do it: products in the dtype, a softmax in float32."""
     out, low = (np.full((*inputs.q.shape[:3], inputs.v.shape[3]), np.nan) for _ in range(2))
     lse, largest = (np.full(inputs.q.shape[:3], np.nan) for _ in range(2))
-    first_query = first_key = 0
-    for index, (queries, keys) in enumerate(case.sequences):
-        at = (0 if case.lengths else index, slice(None))
-        rows, columns = slice(first_query, first_query + queries), slice(first_key, first_key + keys)
+    for index, place in enumerate(places(case)):
+        at, rows, columns = (place.batch, slice(None)), place.used, place.keys
+        out[(*at, place.queries)] = low[(*at, place.queries)] = 0.0
+        lse[(*at, place.queries)], largest[(*at, place.queries)] = -np.inf, 1.0
         tensors = tuple(
-            torch.from_numpy(case.values(bits[(*at, place)]).astype(np.float64))
-            for bits, place in ((inputs.q, rows), (inputs.k, columns), (inputs.v, columns))
+            torch.from_numpy(case.values(bits[(*at, some)]).astype(np.float64))
+            for bits, some in ((inputs.q, rows), (inputs.k, columns), (inputs.v, columns))
         )
-        out[(*at, rows)], lse[(*at, rows)], largest[(*at, rows)] = _attend(case, inputs, index, *tensors, torch.float64)
-        low[(*at, rows)] = _attend(case, inputs, index, *tensors, getattr(torch, case.dtype))[0]
-        if case.lengths:
-            first_query, first_key = first_query + queries, first_key + keys
+        given = (case, inputs, index, place.first, *tensors)
+        out[(*at, rows)], lse[(*at, rows)], largest[(*at, rows)] = _attend(*given, torch.float64)
+        low[(*at, rows)] = _attend(*given, getattr(torch, case.dtype))[0]
     return Expected(out, lse, low, largest)
 
 
 def _attend(
-    case: ForwardCase, inputs: Inputs, index: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kind: torch.dtype
+    case: ForwardCase,
+    inputs: Inputs,
+    index: int,
+    first: int,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    kind: torch.dtype,
 ) -> tuple[Floats, Floats, Floats]:
     """Out (heads, queries, head dim), lse and the largest terms of one sequence, both products in `kind`."""
     softmax = torch.promote_types(kind, torch.float32)
@@ -196,7 +243,7 @@ def _attend(
     if case.left is not None:
         hidden |= ahead < case.left + moved
     if case.mask:
-        hidden = hidden | torch.from_numpy(inputs.mask[index] == 0)
+        hidden = hidden | torch.from_numpy(inputs.mask[index][:, :queries, first : first + keys] == 0)
     scores = scores.masked_fill(hidden, -math.inf)
     if case.sinks:
         column = torch.from_numpy(inputs.sinks).to(softmax)[:, None, None].expand(-1, queries, 1)
