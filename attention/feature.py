@@ -140,6 +140,7 @@ class Device:
     serves   the words that it knows
     changes  it has change_<name>(scores, launch, work, row, column)
     hides    a score that it changed may be -inf
+    one_define  no two of its defines are asked together
     """
 
     serves: tuple[str, ...]
@@ -147,6 +148,7 @@ class Device:
     fields: tuple[Field, ...] = ()
     changes: bool = False
     hides: bool = False
+    one_define: bool = False
 
 
 class Feature:

@@ -22,7 +22,7 @@ def faults(feature: Feature, problem: AttentionProblem) -> tuple[str, ...]:
 
 def _faults(feature: Feature, problem: AttentionProblem, seed: int) -> Iterator[str]:
     lengths = (torch.full((SIZES["b"],), SIZES[axis]) for axis in "qk")
-    draw = Draw(torch.Generator().manual_seed(seed), torch.device("cpu"), 0.7, *lengths)
+    draw = Draw(torch.Generator().manual_seed(seed), torch.device("cpu"), 0.7, problem, *lengths)
     scores = draw.normal(*SIZES.values()).double().requires_grad_()
     at = At(torch.arange(SIZES["q"])[:, None], torch.arange(SIZES["k"]), SIZES["q"], SIZES["k"])
     operands: list[torch.Tensor | None] = []

@@ -14,6 +14,7 @@ from attention.call import STARTS, Extras
 from attention.feature import Feature, Operand
 from attention.features import FEATURES
 from attention.kernels.common import layout
+from attention.problem import AttentionProblem
 from attention.verify.problems import Case
 
 GUARD = 4096  # elements before and behind every tensor: more than one tile reaches beyond its edge
@@ -54,7 +55,7 @@ def tensors_of(case: Case, device: torch.device, exact: bool = False) -> Tensors
         _placed(each.to(dtype), where, exact) for each, where in zip((query, key, value), case.layouts, strict=True)
     )
     lengths = torch.tensor(case.lengths or [(rows, keys)] * batch, device=device)
-    extras = _extras(case, Draw(random, device, case.density, *lengths.unbind(1)), exact)
+    extras = _extras(case, Draw(random, device, case.density, problem, *lengths.unbind(1)), exact)
     if problem.ranges:
         for tensor, where, used in zip((q, k, v), case.layouts, used_rows(case, extras), strict=True):
             if where != "expanded":
@@ -94,6 +95,7 @@ class Draw:
     random: torch.Generator
     device: torch.device
     density: float
+    problem: AttentionProblem
     queries: torch.Tensor
     keys: torch.Tensor
 
@@ -129,6 +131,8 @@ def _operand(
     values = feature.values(draw, operand, shape)
     if values is None:
         return None
+    if operand.holds == "mask" and values.is_floating_point():
+        values = values.to(getattr(torch, case.problem.mask_dtype or case.problem.dtype))
     if operand.stretch and case.stretched.endswith("T"):
         return _poisoned(values.transpose(-1, -2).contiguous(), exact).transpose(-1, -2).expand(full)
     return _poisoned(values, exact).expand(full)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from attention.call import Call, Extras, Options
+from attention.frontends import route
 from attention.frontends.flash_attn.arguments import FlashExtras
 from attention.frontends.flash_attn.judge import judge
 from attention.integrations.band_mask import KeyBand
@@ -63,6 +64,17 @@ def test_keys_with_a_hole_are_no_range():
     keys[0, 3] = False
     _, whole = ranges_of(BANDS[1], 0, keys, 5, COLUMNS, COLUMNS, torch.device("cpu"))
     assert not whole
+
+
+@pytest.mark.usefixtures("hopper")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_a_float_mask_on_a_gpu_is_a_kernel_of_ours_to_serve(dtype):
+    q, k = tensor(2, 8, 500, 128), tensor(2, 8, 700, 128)
+    given = tuple((each.shape, each.dtype, each.device) for each in (q, k, k))
+    mask = (torch.Size((1, 1, 500, 700)), dtype, q.device)
+    found = route._route(*given, mask, 0.0, False, False, None, False, "smscope", False, False)
+    assert not found.to_torch and found.lacks is None and found.plan.owner == "smscope"
+    assert found.plan.problem.mask_dtype == ("" if dtype == torch.bfloat16 else "float32")
 
 
 def tensor(*shape, dtype=torch.bfloat16):

@@ -35,7 +35,8 @@ class ForwardCase:
                 to no sequence follow them
     ranges      (queries, keys with padding, padding in front) that each sequence uses of its slot; the rest is NaN
     alibi       'heads': one slope a head; 'batch': one for each batch and head
-    mask        'full': a byte for every score; 'keys': one for each batch and key, broadcast
+    mask        'full': a byte for every score; 'keys': one for each batch and key, broadcast; 'bias': a float for
+                every score, in the dtype of the inputs
     memory      the order in which dimensions lie in memory
     spread      standard deviation of queries: above 1, maxima grow from tile to tile
     scaled      the softmax scale; None for 1/sqrt(head_dim)
@@ -55,7 +56,7 @@ class ForwardCase:
     softcap: float = 0.0
     alibi: Literal["", "heads", "batch"] = ""
     sinks: bool = False
-    mask: Literal["", "full", "keys"] = ""
+    mask: Literal["", "full", "keys", "bias"] = ""
     lengths: tuple[tuple[int, int], ...] = ()
     spare: int = 0
     ranges: tuple[tuple[int, int, int], ...] = ()
@@ -93,7 +94,7 @@ class ForwardCase:
             softcap=self.softcap,
             alibi=bool(self.alibi),
             sinks=self.sinks,
-            mask="bool" if self.mask else "none",
+            mask="float" if self.mask == "bias" else "bool" if self.mask else "none",
             varlen=bool(self.lengths),
             ranges=bool(self.ranges),
         )
@@ -116,7 +117,7 @@ class Inputs:
     v: NDArray[np.uint16]
     slopes: NDArray[np.float32]  # (batch or 1, heads)
     sinks: NDArray[np.float32]
-    mask: NDArray[np.uint8]  # (batch, heads or 1, queries or 1, keys)
+    mask: Array  # (batch, heads or 1, queries or 1, keys): bytes, or 16 bits of floats
 
 
 def inputs_of(case: ForwardCase) -> Inputs:
@@ -136,12 +137,15 @@ def inputs_of(case: ForwardCase) -> Inputs:
         pairs = ((used_q, q), (used_k, k), (used_k, v))
         q, k, v = (np.where(used[:, None, :, None], each, np.nan) for used, each in pairs)
     slopes = rng.uniform(0.01, 0.5, (count if case.alibi == "batch" else 1, case.heads_q))
-    seen = (count, case.heads_q, *case.longest) if case.mask == "full" else (count, 1, 1, case.longest[1])
+    seen = (count, case.heads_q, *case.longest) if case.mask in ("full", "bias") else (count, 1, 1, case.longest[1])
+    mask = (rng.random(seen) < 0.6).astype(np.uint8)
+    if case.mask == "bias":
+        mask = case.bits(np.where(rng.random(seen) < 0.1, -np.inf, 3 * rng.standard_normal(seen)))
     return Inputs(
         *(case.bits(each) for each in (q, k, v)),
         slopes=slopes.astype(np.float32),
         sinks=rng.normal(1, 2, case.heads_q).astype(np.float32),
-        mask=(rng.random(seen) < 0.6).astype(np.uint8),
+        mask=mask,
     )
 
 
@@ -242,7 +246,11 @@ def _attend(
         hidden |= ahead > case.right + moved
     if case.left is not None:
         hidden |= ahead < case.left + moved
-    if case.mask:
+    if case.mask == "bias":
+        bias = torch.from_numpy(case.values(inputs.mask[index]).astype(np.float64)).to(softmax)
+        bias = bias[:, :queries, first : first + keys]
+        scores, terms = scores + bias, terms + bias.abs().masked_fill(bias == -math.inf, 0.0)
+    elif case.mask:
         hidden = hidden | torch.from_numpy(inputs.mask[index][:, :queries, first : first + keys] == 0)
     scores = scores.masked_fill(hidden, -math.inf)
     if case.sinks:

@@ -142,10 +142,11 @@ def bring_features(
         launch.alibi_batch, launch.alibi_head = case.heads_q if case.alibi == "batch" else 0, 1
     if compiled["SINKS"]:
         launch.sinks = held(inputs.sinks if case.sinks else np.full(case.heads_q, -np.inf, np.float32))
-    if compiled["MASK"]:
+    if compiled["MASK"] or compiled["BIAS"]:
         mask = inputs.mask if case.mask else np.ones((1, 1, 1, case.longest[1]), np.uint8)
         launch.mask = held(mask)
-        strides = (0 if size == 1 else stride for size, stride in zip(mask.shape, mask.strides, strict=True))
+        steps = (stride // mask.itemsize for stride in mask.strides)
+        strides = (0 if size == 1 else step for size, step in zip(mask.shape, steps, strict=True))
         launch.mask_batch, launch.mask_head, launch.mask_row, launch.mask_key = strides
     return kept
 

@@ -34,7 +34,7 @@ def _slice_keys(problem: AttentionProblem, values: Mapping[str, int]) -> int:
 SETTLED = (
     Settled(
         "warp_rows",
-        lambda problem, _: 16 if problem.head_dim > (64 if problem.mask == "bool" else 128) else 32,
+        lambda problem, _: 16 if problem.head_dim > (64 if problem.mask != "none" else 128) else 32,
         "32 read K and V half as often as 16; beyond head dim 128 their outputs do not fit registers, and the "
         "addresses of a mask take the registers of 16 rows",
     ),
