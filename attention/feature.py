@@ -55,7 +55,7 @@ class Operand:
     axes     of batch, query head, query and key ("bhqk") those that it has, in this order
     leaves   axes in front that a caller may leave out
     stretch  an axis may have size 1, which is read for every index
-    holds    "lse": in lse's dtype; "mask": bool, True may be seen, or floats, which are added
+    holds    "lse": in lse's dtype; "mask": bool, True may be seen, or floats, which are added; "count": int32
     element  of a pointer in device code
     strides  the axes whose strides device code is told, in the order of Launch, and their type; none: contiguous
     """
@@ -64,7 +64,7 @@ class Operand:
     axes: str
     leaves: str = ""
     stretch: bool = False
-    holds: Literal["lse", "mask"] = "lse"
+    holds: Literal["lse", "mask", "count"] = "lse"
     element: str = "float"
     strides: str = ""
     stride_kind: Literal["int", "long long"] = "int"
@@ -80,17 +80,26 @@ class Operand:
 
 @dataclass(frozen=True)
 class At:
-    """Where scores (..., queries, keys) lie in a sequence of these lengths: indices (queries, 1) and (keys,)."""
+    """Where scores (..., queries, keys) lie in a sequence of these lengths: indices (queries, 1) and (keys,).
+
+    Where each sequence uses a part of its rows alone, keys count from the first that is used, and lengths are arrays
+    that broadcast to the scores.
+    """
 
     query: Array
     key: Array
-    seq_q: int
-    seq_kv: int
+    seq_q: int | Array
+    seq_kv: int | Array
 
     @property
     def ahead(self) -> Array:
         """How far right of the diagonal that ends bottom-right each key lies, (queries, keys)."""
         return self.key - self.query - (self.seq_kv - self.seq_q)
+
+    @property
+    def unused(self) -> Array | None:
+        """True for queries past the end of their sequence, (..., queries, 1): no logit joins their softmax either."""
+        return None if isinstance(self.seq_q, int) else self.query >= self.seq_q
 
 
 @dataclass(frozen=True)
@@ -131,6 +140,7 @@ class Device:
     serves   the words that it knows
     changes  it has change_<name>(scores, launch, work, row, column)
     hides    a score that it changed may be -inf
+    one_define  no two of its defines are asked together
     """
 
     serves: tuple[str, ...]
@@ -138,6 +148,7 @@ class Device:
     fields: tuple[Field, ...] = ()
     changes: bool = False
     hides: bool = False
+    one_define: bool = False
 
 
 class Feature:
@@ -174,6 +185,10 @@ class Feature:
     def told(self, problem: Problem) -> tuple[str, ...]:
         """What str() of a problem says of it."""
         return ()
+
+    def where(self, at: At, *operands: Array) -> At:
+        """Where scores lie, as every other method is told, once operands say which rows of a sequence are used."""
+        return at
 
     def oracle(self, xp: Any, scores: Array, at: At, asked: Any, *operands: Array) -> Array:
         """Scores (..., heads, queries, keys) as they should be changed, in the namespace `xp`: torch's or NumPy's.
@@ -223,7 +238,10 @@ class Feature:
         return {}
 
     def values(self, draw: Any, operand: Operand, shape: tuple[int, ...]) -> Array:
-        """Random values of an operand, float32 or bool: `draw` has normal(*shape), uniform(*shape) and density."""
+        """Random values of an operand, float32, bool or int32; None where a call may do without it.
+
+        `draw` has normal(*shape), uniform(*shape), density, and the lengths of each sequence as queries and keys.
+        """
         return draw.normal(*shape)
 
 

@@ -63,7 +63,8 @@ class AttentionProblem:
     Packed sequences (`varlen`) have batch sequences of at most seq_q queries and seq_kv keys; tokens_q and tokens_kv
     are the rows of the packed tensors. Raises ProblemError where the fields describe no problem.
 
-    Further fields are those of features, with their defaults: causal, alignment, window, softcap, alibi, sinks, mask.
+    Further fields are those of features, with their defaults: causal, alignment, window, softcap, alibi, sinks, mask,
+    ranges.
     What two ways of saying have in common is kept in one: see `checked` of a feature.
     """
 
@@ -134,9 +135,14 @@ class AttentionProblem:
         """Bytes of one element of Q, K, V and out."""
         return DTYPE_BYTES[self.dtype]
 
+    @property
+    def own_lengths(self) -> bool:
+        """Whether each sequence has lengths of its own, which lie on the device; seq_q and seq_kv are the most."""
+        return bool(self.varlen or self.ranges)
+
     @cached_property
     def edges(self) -> Band:
-        """The band relative to the diagonal of its alignment: what a kernel of packed sequences moves for each."""
+        """The band relative to the diagonal of its alignment: a kernel moves it where lengths are each sequence's."""
         left, right = self.window
         return Band(-left if left >= 0 else None, 0 if self.causal else right if right >= 0 else None)
 

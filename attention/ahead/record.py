@@ -92,4 +92,5 @@ def _flash(func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Recorde
     given["q"], given["k"], given["v"] = autocast(given["q"], given["k"], given["v"])
     found = posed(func, call.args, call.kwargs)
     gradients = trained(given["q"], given["k"], given["v"])
-    return RecordedCall(found.problem, "flash_attn", gradients, found.given["only"] or "")
+    ranged = found.ranged if given["q"].is_cuda and not gradients else None
+    return RecordedCall(ranged or found.problem, "flash_attn", gradients, found.given["only"] or "")

@@ -23,8 +23,8 @@ def _right(problem: Problem, _: float) -> int:
 
 
 def _edges(problem: Problem) -> Band:
-    """Of packed sequences a kernel moves both edges for each: it is told where they are on the diagonal."""
-    found: Band = problem.edges if problem.varlen else problem.band()
+    """Where sequences have their own lengths a kernel moves both edges: it is told where they are on the diagonal."""
+    found: Band = problem.edges if problem.own_lengths else problem.band()
     return found
 
 
@@ -72,7 +72,7 @@ class Banded(Feature):
         right = 0 if problem.causal else right
         edges = Band(-left if left >= 0 else None, right if right >= 0 else None)
         tight = edges.tightened(problem.alignment, problem.seq_q, problem.seq_kv)
-        square = tight.open or (problem.seq_q == problem.seq_kv and not problem.varlen)
+        square = tight.open or (problem.seq_q == problem.seq_kv and not problem.own_lengths)
         return {
             "causal": tight.right == 0,
             "window": (-1 if tight.left is None else -tight.left, tight.right or -1),

@@ -1,5 +1,10 @@
-"""A mask: bools, True may be seen, or floats, which are added to the scores."""
+"""A mask: bools, True may be seen, or floats, which are added to the scores. -inf hides.
 
+Kernels read floats in the dtype of the inputs, or in float32, which has a build of its own: a bias of -100 rounded to
+bfloat16 may be wrong by a quarter.
+"""
+
+import math
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from attention.errors import ProblemError
@@ -11,6 +16,7 @@ if TYPE_CHECKING:
 Mask = Literal["none", "bool", "float"]
 MASKS: tuple[Mask, ...] = get_args(Mask)
 NO_MASK = ("without the mask", {"mask": "none"})
+WIDE = "float32"
 
 
 class Masked(Feature):
@@ -19,7 +25,8 @@ class Masked(Feature):
         Word("bool mask", lambda problem: problem.mask == "bool", (NO_MASK,)),
         Word("float mask", lambda problem: problem.mask == "float", (("with a bool mask", {"mask": "bool"}), NO_MASK)),
     )
-    fields = (("mask", "none"),)
+    # The dtype of floats unlike that of the inputs; "" where they are alike, or the inputs have 32 bits or more.
+    fields = (("mask", "none"), ("mask_dtype", ""))
     operands = (
         Operand(
             *("mask", "bhqk"),
@@ -31,23 +38,36 @@ class Masked(Feature):
         ),
     )
     device = Device(
-        serves=("bool mask",),
-        defines=(Define("MASK", lambda problem: problem.mask == "bool", share=0.15, crowds=False),),
+        serves=("bool mask", "float mask"),
+        defines=(
+            Define("MASK", lambda problem: problem.mask == "bool", share=0.15, crowds=False),
+            Define("BIAS", lambda problem: problem.mask == "float" and problem.mask_dtype != WIDE, share=0.1),
+            Define("BIAS32", lambda problem: problem.mask == "float" and problem.mask_dtype == WIDE, share=0.1),
+        ),
+        one_define=True,
         changes=True,
         hides=True,
     )
 
     def of_call(self, options: Any, given: dict[str, Any]) -> dict[str, Any]:
         dtype = given["mask"]
-        return {"mask": "none" if dtype is None else "bool" if "bool" in str(dtype) else "float"}
+        kind = "none" if dtype is None else "bool" if "bool" in str(dtype) else "float"
+        return {"mask": kind, "mask_dtype": str(dtype).removeprefix("torch.") if kind == "float" else ""}
 
     def checked(self, problem: Problem) -> dict[str, Any]:
         if problem.mask not in MASKS:
             raise ProblemError(f"mask is {problem.mask!r}; use one of {', '.join(MASKS)}.")
-        return {}
+        alike = problem.mask != "float" or problem.dtype in (problem.mask_dtype, WIDE, "float64")
+        return {"mask_dtype": ""} if alike else {}
+
+    def refuses(self, problem: Problem) -> str | None:
+        if problem.mask_dtype in ("", WIDE):
+            return None
+        return f"takes a float mask in {problem.dtype} or {WIDE}, not {problem.mask_dtype}"
 
     def told(self, problem: Problem) -> tuple[str, ...]:
-        return (f"{problem.mask} mask",) if problem.mask != "none" else ()
+        kind = problem.mask_dtype or problem.mask
+        return (f"{kind} mask",) if problem.mask != "none" else ()
 
     def oracle(self, xp: Any, scores: Array, at: At, asked: Any, *operands: Array) -> Array:
         (mask,) = operands
@@ -70,12 +90,16 @@ class Masked(Feature):
         return ~operands[0] if problem.mask == "bool" else None
 
     def drawn(self, rng: "np.random.Generator", asked: frozenset[str]) -> dict[str, Any]:
-        return {"mask": "bool"}
+        if "BIAS32" in asked:
+            return {"mask": "float", "mask_dtype": WIDE}
+        return {"mask": "float" if "BIAS" in asked else "bool"}
 
     def values(self, draw: Any, operand: Operand, shape: tuple[int, ...]) -> Array:
         mask = draw.uniform(*shape) < draw.density
+        if draw.problem.mask == "float":  # as many are -inf as the other kind hides
+            mask = draw.normal(*shape).mul(3).masked_fill(~mask, -math.inf)
         if shape[2] > 1:  # some queries see nothing
-            mask[:, :, draw.uniform(shape[2]) < 0.05] = False
+            mask[:, :, draw.uniform(shape[2]) < 0.05] = False if draw.problem.mask == "bool" else -math.inf
         return mask
 
 

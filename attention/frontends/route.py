@@ -75,10 +75,16 @@ def route_of(
             if not any(symbolic(each.shape) for each in (query, key, value, mask) if each is not None):
                 raise
             route = _traced(query, mask, dropout_p)  # make_fx and its kin: a symbol has no hash to look up by
+    if not route.to_torch and mask is not None and mask.is_floating_point() and _wants_gradient(mask):
+        route = replace(route, to_torch=True)  # whose backward knows the mask's
     if route.to_torch and mask is not None and route.operator_could and only_vmap_is_active():
         # Torch's own rules for vmap fail for masks on a GPU (pytorch#161310); ours fold them into the batch.
         return replace(route, to_torch=False, fold=True)
     return route
+
+
+def _wants_gradient(mask: torch.Tensor | None) -> bool:
+    return mask is not None and torch.is_grad_enabled() and mask.requires_grad
 
 
 def trained(*tensors: torch.Tensor) -> bool:
@@ -100,8 +106,9 @@ def unserved(device: str, dropout_p: float) -> str | None:
 def _traced(query: torch.Tensor, attn_mask: torch.Tensor | None, dropout_p: float) -> Route:
     """In a graph shapes may be symbols, so that nothing is looked up by them: only what no kernel has is torch's."""
     lacks, could = unserved(query.device.type, dropout_p), False
-    if lacks is None and attn_mask is not None and attn_mask.is_floating_point():
-        lacks, could = "No tuned kernel takes a float mask", True
+    floats = lacks is None and attn_mask is not None and attn_mask.is_floating_point()
+    if floats and (query.device.type == "cpu" or _wants_gradient(attn_mask)):
+        lacks, could = "No tuned kernel takes a float mask on the CPU, or one that wants a gradient", True
     return Route(to_torch=lacks is not None, lacks=lacks, operator_could=could)
 
 

@@ -6,6 +6,7 @@ model does with it but hand it on (slice it, combine it with another mask) finds
 is handed one guards on the band, and breaks its graph where it looks at the mask.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,32 +28,47 @@ class KeyBand:
 class BandMask(torch.Tensor):
     """Bool (B, 1, Sq, Skv), True may be seen: the keys of a band that are not padding.
 
-    band: None once the mask was written out, since nobody knows what became of it then.
+    band: None once the mask was written out, since nobody knows what became of it then; and where its diagonal lies on
+        the device (a static cache), for which `write` writes the mask out.
     keys: (B, Skv) bool, False is padding; None where there is none.
+    ranges: the same for a kernel that reads ranges of keys; None where they are none, or the mask was written out.
     """
 
     band: KeyBand | None
     keys: torch.Tensor | None
+    ranges: Any
 
     @staticmethod
     def __new__(
-        cls, batch: int, rows: int, columns: int, device: torch.device, band: KeyBand, keys: torch.Tensor | None
+        cls,
+        batch: int,
+        rows: int,
+        columns: int,
+        device: torch.device,
+        band: KeyBand | None,
+        keys: torch.Tensor | None,
+        ranges: Any = None,
+        write: Callable[[], torch.Tensor] | None = None,
     ) -> "BandMask":
         make: Any = torch.Tensor._make_wrapper_subclass
         mask: BandMask = make(cls, (batch, 1, rows, columns), dtype=torch.bool, device=device)
-        mask.band, mask.keys, mask._written = band, keys, None
+        mask.band, mask.keys, mask.ranges, mask._write, mask._written = band, keys, ranges, write, None
         return mask
 
+    _write: Callable[[], torch.Tensor] | None
     _written: torch.Tensor | None
     __torch_function__: Any = torch._C._disabled_torch_function_impl
 
     def dense(self) -> torch.Tensor:
         """The mask written out, (B, 1, Sq, Skv), the same tensor every time."""
         if self._written is None:
-            assert self.band is not None
             batch, _, rows, columns = self.shape
-            self._written = written(self.band, self.keys, batch, rows, columns, self.device)
-            self.band = None
+            if self._write is not None:
+                self._written = self._write()
+            else:
+                assert self.band is not None
+                self._written = written(self.band, self.keys, batch, rows, columns, self.device)
+            self.band = self.ranges = None
         return self._written
 
     @classmethod

@@ -6,12 +6,14 @@
     model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="smscope")
 
 Windows, softcap, sinks, grouped heads and padding are served together, by one kernel; so are the models that
-Transformers' own `sdpa` refuses for them (Gemma 2, GPT-OSS). Causality, windows and padding reach the kernel as such;
-packed sequences and static caches as a dense mask of bools. Additive masks (T5's position bias) and dropout are
-torch's. What nobody serves is refused by a sentence: nothing is dropped.
+Transformers' own `sdpa` refuses for them (Gemma 2, GPT-OSS). Causality, windows, padding and static caches reach the
+kernel as such; packed sequences as a dense mask of bools. On a GPU, queries that are padding on the right give 0.
+Additive masks (T5's position bias) and dropout are torch's. What nobody serves is refused by a sentence: nothing is
+dropped.
 """
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,6 +21,7 @@ import torch
 from attention.errors import EnvironmentLacks, UnsupportedError
 from attention.integrations.attend import attend
 from attention.integrations.band_mask import BandMask, KeyBand
+from attention.integrations.key_ranges import KeyRanges, attend_ranges, ranges_of
 
 NAME = "smscope"
 OLDEST = (5, 17)
@@ -87,6 +90,7 @@ def attention_mask(
         "device": device,
     }
     skips = (allow_is_causal_skip or allow_is_bidirectional_skip) and not use_vmap
+    shift: Any = q_offset - kv_offset
     if torch.compiler.is_compiling() or torch._C._is_tracing():
         # A window would come back as None where it is longer than the keys, from which nobody could tell it again.
         skips = skips and local_size is None
@@ -96,27 +100,50 @@ def attention_mask(
             allow_is_bidirectional_skip=skips and allow_is_bidirectional_skip,
         )
         return mask
-    band = _band(function, q_length, kv_length, q_offset, kv_offset) if skips else None
-    if band is None or type(attention_mask) not in (type(None), torch.Tensor):
-        dense: torch.Tensor = masking_utils.sdpa_mask(**whole, allow_is_causal_skip=False)
-        return dense
+
+    def dense() -> torch.Tensor:
+        found: torch.Tensor = masking_utils.sdpa_mask(**whole, allow_is_causal_skip=False)
+        return found
+
+    edges = _edges(function) if skips and type(attention_mask) in (type(None), torch.Tensor) else None
+    placed = isinstance(shift, int) and shift in (0, kv_length - q_length)
+    where = torch.device(device)
+    if edges is None or not (placed or where.type == "cuda"):
+        return dense()
     keys = masking_utils.prepare_padding_mask(attention_mask, kv_length, kv_offset)
-    if keys is not None:
-        keys = keys[:, kv_offset : kv_offset + kv_length]
-        captured = keys.is_cuda and torch.cuda.is_current_stream_capturing()
-        keys = None if not captured and bool(keys.all()) else keys
-    return BandMask(batch_size, q_length, kv_length, torch.device(device), band, keys)
+    keys = None if keys is None else keys[:, kv_offset : kv_offset + kv_length]
+    keys, ranges = _used(edges, shift, keys, batch_size, q_length, kv_length, where)
+    if placed:
+        band = replace(edges, bottom_right=shift != 0)
+        return BandMask(batch_size, q_length, kv_length, where, band, keys, ranges)
+    if ranges is None:
+        return dense()
+    return BandMask(batch_size, q_length, kv_length, where, None, None, ranges, dense)
 
 
-def _band(function: Any, rows: int, columns: int, q_offset: Any, kv_offset: Any) -> KeyBand | None:
-    """A mask function of Transformers as a band; None where it is another, or the offset lies on a device."""
+def _used(
+    band: KeyBand, shift: Any, keys: Maybe, batch: int, rows: int, columns: int, device: torch.device
+) -> tuple[Maybe, KeyRanges | None]:
+    """Keys, None where none of them is padding; and the ranges that say the same as band and keys, where any do.
+
+    The device is waited for once: as a model is captured into a graph nothing is read, and keys stay what they are.
+    """
+    captured = device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+    if keys is not None and captured:
+        return keys, None
+    ranges, whole = ranges_of(band, shift, keys, batch, rows, columns, device)
+    if keys is None or (whole is None and bool(keys.all())):
+        return None, ranges
+    if whole is None:
+        return keys, None
+    none_hidden, is_range = torch.stack((keys.all(), whole)).tolist()
+    return None if none_hidden else keys, ranges if is_range else None
+
+
+def _edges(function: Any) -> KeyBand | None:
+    """A mask function of Transformers as the edges of a band; None where it is another."""
     from transformers import masking_utils as theirs
 
-    if not isinstance(q_offset, int) or not isinstance(kv_offset, int):
-        return None
-    shift = q_offset - kv_offset
-    if shift not in (0, columns - rows):
-        return None
     edges: dict[str, int | None] = {"left": None, "right": None}
     parts = _closed_over(function, "mask_functions") if _is(function, "and_masks") else (function,)
     for part in parts:
@@ -128,7 +155,7 @@ def _band(function: Any, rows: int, columns: int, q_offset: Any, kv_offset: Any)
             edges["left"] = edges["right"] = _closed_over(part, "sliding_window")
         elif part is not theirs.bidirectional_mask_function:
             return None
-    return KeyBand(**edges, bottom_right=shift != 0)
+    return KeyBand(edges["left"], edges["right"])
 
 
 def _is(function: Any, maker: str) -> bool:
@@ -165,18 +192,23 @@ def attention_forward(
     Raises UnsupportedError for what no kernel serves together, and for selected keys and paged caches.
     """
     _refuse(cache, kwargs)
+    scale = scaling.item() if isinstance(scaling, torch.Tensor) else scaling
     band, mask = KeyBand(), attention_mask
     if mask is None:
         causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
         band = _unmasked(query.shape[2] > 1 and causal, sliding_window)
     elif isinstance(mask, BandMask):
+        needed = mask.keys is not None or mask.band is None  # a band alone may be torch's as well
+        if mask.ranges is not None and needed and position_bias is None and not dropout:
+            ranged = attend_ranges(query, key, value, mask.ranges, scale=scale, softcap=softcap or 0.0, sinks=s_aux)
+            if ranged is not None:
+                return ranged.transpose(1, 2).contiguous(), None
         if mask.band is None:
             mask = mask.dense()
         else:
             band, mask = mask.band, None if mask.keys is None else mask.keys[:, None, None, :]
     if kwargs.get("cu_seq_lens_q") is not None and mask is None:  # a mask holds what position_ids said of sequences
         mask = _sequences(query, key, kwargs["cu_seq_lens_q"])
-    scale = scaling.item() if isinstance(scaling, torch.Tensor) else scaling
     out = attend(
         *(query, key, value, mask, band),
         scale=scale,

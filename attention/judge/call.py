@@ -110,7 +110,8 @@ def fits(
 def _operand_that_fits(layout: Layout, operand: Operand, given: Any, query: Any, whole: Shape) -> None:
     name, shape = layout.called(operand.name), tuple(given.shape)
     exact = FLOATS if layout.casts else ("float64" if word_of(query.dtype) == "float64" else "float32",)
-    dtypes = ("bool", *FLOATS) if operand.holds == "mask" else exact
+    of_counts = INTEGERS if layout.casts else INTEGERS[:1]
+    dtypes = {"mask": ("bool", *FLOATS), "count": of_counts}.get(operand.holds, exact)
     allowed = tuple(whole[skipped:] for skipped in range(len(operand.leaves), -1, -1))
     if operand.stretch:
         pairs = zip(reversed(shape), reversed(whole), strict=False)

@@ -86,8 +86,9 @@ def plan_for(found: Judged, problem: AttentionProblem, device: torch.device, onl
     """The plan for a problem. Raises UnsupportedError."""
     if found.device == "meta" or (found.varlen and not found.batch):
         return Plan(problem, Config(), slow.forward, "smscope", None)  # no numbers, or every row is of no sequence
-    if found.empty:
-        return Plan(problem, Config(), slow.nothing_seen, "smscope", None)
+    if found.empty:  # of packed sequences, which queries are used is known piece by piece
+        piecewise = problem.ranges and found.varlen
+        return Plan(problem, Config(), slow.forward if piecewise else slow.nothing_seen, "smscope", None)
     pick = _pick_of(representative(problem), str(device) if device.type == "cuda" else "cpu", only)
     forced = pick.forced and (problem.edges.open or problem.seq_q == problem.seq_kv) and problem.head_dim % 8 == 0
     return Plan(problem, pick.config, pick.run, pick.owner, pick.fallback, pick.nearest, forced, pick.settles)

@@ -70,12 +70,15 @@ def scored(xp: Any, scores: Any, at: At, asked: Any, operands: Mapping[str, Any]
     """
     own = [[operands[operand.name] for operand in feature.operands] for feature in FEATURES]
     for feature, given in zip(FEATURES, own, strict=True):
+        at = feature.where(at, *given)
+    for feature, given in zip(FEATURES, own, strict=True):
         scores = feature.oracle(xp, scores, at, asked, *given)
     for feature, given in zip(FEATURES, own, strict=True):
         hidden = feature.oracle_hides(at, asked, *given)
         scores = scores if hidden is None else xp.where(hidden, -xp.inf, scores)
     logits = (given[0] for feature, given in zip(FEATURES, own, strict=True) if feature.logit)
-    return scores, [logit for logit in logits if logit is not None]
+    found = [logit for logit in logits if logit is not None]
+    return scores, found if at.unused is None else [xp.where(at.unused, -xp.inf, logit) for logit in found]
 
 
 def _with_every_axis(operand: Operand, given: Any) -> Any:

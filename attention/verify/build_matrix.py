@@ -47,6 +47,14 @@ def drawn(feature: Feature) -> dict[str, Any]:
     return feature.drawn(np.random.default_rng(0), frozenset())
 
 
+def alternatives(feature: Feature) -> tuple[dict[str, Any], ...]:
+    """The same, of each define where no two are asked together."""
+    if not (feature.device and feature.device.one_define):
+        return (drawn(feature),)
+    names = (define.name for define in feature.device.defines)
+    return tuple(feature.drawn(np.random.default_rng(0), frozenset({name})) for name in names)
+
+
 # What our kernels have device code for, but the band, whose problems are spelled out.
 DRAWN = tuple(each for each in features.FEATURES if each.device and "causal" not in dict(each.fields))
 # A causal problem with one thing more; the last has all that a call may ask for together (a mask comes alone).
@@ -54,7 +62,7 @@ FEATURES: tuple[AttentionProblem, ...] = (
     long(dtype="float16", causal=True),
     long(window=(1024, 0)),
     long(causal=True, varlen=True, alignment="bottom_right"),
-    *(long(causal=True, **drawn(feature)) for feature in DRAWN),
+    *(long(causal=True, **each) for feature in DRAWN for each in alternatives(feature)),
     long(window=(1024, 1024), varlen=True, softcap=50.0, alibi=True, sinks=True),
 )
 # Together these take registers that none of them alone takes, and more than with ALiBi as well.
@@ -70,7 +78,7 @@ class AttentionRow(BuildRow):
 
 def combinations() -> Iterator[AttentionProblem]:
     """Everything that calls may ask for together, each build once: a mask comes alone."""
-    alone = [drawn(feature) for feature in DRAWN if _comes_alone(feature)]
+    alone = [each for feature in DRAWN if _comes_alone(feature) for each in alternatives(feature)]
     others = [drawn(feature) for feature in DRAWN if not _comes_alone(feature)]
     for causal, left, varlen, *chosen in product((False, True), repeat=3 + len(others)):
         asked = {name: value for fields in compress(others, chosen) for name, value in fields.items()}
@@ -82,9 +90,11 @@ def combinations() -> Iterator[AttentionProblem]:
 
 def with_feature(feature: Feature) -> tuple[AttentionProblem, ...]:
     """What a call may ask for beside a feature: nothing, causality, and the company that takes most registers."""
-    asked = drawn(feature)
-    crowded = () if _comes_alone(feature) else (replace(CROWDED, **asked),)
-    return (long(**asked), long(causal=True, **asked), *crowded)
+    found: list[AttentionProblem] = []
+    for asked in alternatives(feature):
+        crowded = () if _comes_alone(feature) else (replace(CROWDED, **asked),)
+        found += [long(**asked), long(causal=True, **asked), *crowded]
+    return tuple(found)
 
 
 def _comes_alone(feature: Feature) -> bool:

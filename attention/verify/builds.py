@@ -37,8 +37,9 @@ NAMES = (*(define.name for define in DEFINES), VARLEN)
 SHARES = (*(define.share for define in DEFINES), 0.35)
 # Each by itself, where it is commonly met, before any mixture.
 COMMON = (
-    *("", "CAUSAL", "CAUSAL WINDOW", "WINDOW", "SOFTCAP", "CAUSAL ALIBI", "CAUSAL SINKS", "MASK", "VARLEN"),
-    *("CAUSAL VARLEN", "CAUSAL WINDOW SINKS VARLEN", "CAUSAL WINDOW SOFTCAP ALIBI SINKS VARLEN"),
+    *("", "CAUSAL", "CAUSAL WINDOW", "WINDOW", "SOFTCAP", "CAUSAL ALIBI", "CAUSAL SINKS", "MASK", "BIAS"),
+    *("CAUSAL BIAS32", "RANGES", "CAUSAL RANGES", "CAUSAL WINDOW ALIBI SINKS RANGES", "CAUSAL RANGES VARLEN"),
+    *("VARLEN", "CAUSAL VARLEN", "CAUSAL WINDOW SINKS VARLEN", "CAUSAL WINDOW SOFTCAP ALIBI SINKS VARLEN"),
 )
 PLAIN: tuple[Asked, ...] = (
     *(frozenset(names.split()) for names in COMMON),
@@ -226,7 +227,10 @@ def legal(variant: Variant, build: Build) -> bool:
 
 def _mixture(rng: np.random.Generator) -> Asked:
     drawn = rng.random(len(NAMES)) < SHARES
-    return frozenset(name for name, asked in zip(NAMES, drawn, strict=True) if asked)
+    found = {name for name, asked in zip(NAMES, drawn, strict=True) if asked}
+    for device in (feature.device for feature in FEATURES if feature.device and feature.device.one_define):
+        found -= set([define.name for define in device.defines if define.name in found][1:])
+    return frozenset(found)
 
 
 def fields_of(asked: Asked, rng: np.random.Generator) -> dict[str, Any]:

@@ -21,15 +21,20 @@ def faults(feature: Feature, problem: AttentionProblem) -> tuple[str, ...]:
 
 
 def _faults(feature: Feature, problem: AttentionProblem, seed: int) -> Iterator[str]:
-    draw = Draw(torch.Generator().manual_seed(seed), torch.device("cpu"), 0.7)
+    lengths = (torch.full((SIZES["b"],), SIZES[axis]) for axis in "qk")
+    draw = Draw(torch.Generator().manual_seed(seed), torch.device("cpu"), 0.7, problem, *lengths)
     scores = draw.normal(*SIZES.values()).double().requires_grad_()
     at = At(torch.arange(SIZES["q"])[:, None], torch.arange(SIZES["k"]), SIZES["q"], SIZES["k"])
-    operands = []
+    operands: list[torch.Tensor | None] = []
     for operand in feature.operands:
         values = feature.values(draw, operand, tuple(SIZES[axis] for axis in operand.axes))
-        whole = with_every_axis(operand, values if values.dtype == torch.bool else values.double())
+        if values is None:
+            operands.append(None)
+            continue
+        whole = with_every_axis(operand, values.double() if values.is_floating_point() else values)
         operands.append(whole.requires_grad_(whole.is_floating_point()))
-    given = [each.detach() for each in operands]
+    given = [None if each is None else each.detach() for each in operands]
+    at = feature.where(at, *given)
     hides, hidden = feature.oracle_hides(at, problem, *given), feature.hide(at, problem, *given)
     if (hides is None) != (hidden is None) or (hides is not None and not (hides == hidden).all()):
         yield "hide() hides other keys than oracle_hides()"
@@ -41,16 +46,20 @@ def _faults(feature: Feature, problem: AttentionProblem, seed: int) -> Iterator[
     if feature.logit or expected is scores:
         return  # a logit joins the softmax beside the scores
     d_scores = draw.normal(*SIZES.values()).double()
-    wanted = [scores, *(each for each in operands if each.requires_grad)]
+    wanted = [scores, *(each for each in operands if each is not None and each.requires_grad)]
     right = torch.autograd.grad(expected, wanted, d_scores, allow_unused=True, materialize_grads=True)
     if not _close(feature.gradient(d_scores.clone(), kept, at, problem, *given), right[0]):
         yield "gradient() is not the gradient of oracle()"
     theirs = feature.operand_gradients(d_scores.clone(), kept, at, problem, *given)
-    names = [operand.name for operand, each in zip(feature.operands, operands, strict=True) if each.requires_grad]
-    of_floats = [grad for grad, each in zip(theirs, operands, strict=True) if each.requires_grad]
+    names = [operand.name for operand, each in zip(feature.operands, given, strict=True) if _floats(each)]
+    of_floats = [grad for grad, each in zip(theirs, given, strict=True) if _floats(each)]
     for name, grad, one in zip(names, of_floats, right[1:], strict=True):
         if grad is None or not _close(grad.sum_to_size(one.shape), one):
             yield f"operand_gradients() is not the gradient of oracle() for {name}"
+
+
+def _floats(given: torch.Tensor | None) -> bool:
+    return given is not None and given.is_floating_point()
 
 
 def _close(one: torch.Tensor, other: torch.Tensor) -> bool:

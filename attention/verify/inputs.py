@@ -14,6 +14,7 @@ from attention.call import STARTS, Extras
 from attention.feature import Feature, Operand
 from attention.features import FEATURES
 from attention.kernels.common import layout
+from attention.problem import AttentionProblem
 from attention.verify.problems import Case
 
 GUARD = 4096  # elements before and behind every tensor: more than one tile reaches beyond its edge
@@ -53,7 +54,32 @@ def tensors_of(case: Case, device: torch.device, exact: bool = False) -> Tensors
     q, k, v = (
         _placed(each.to(dtype), where, exact) for each, where in zip((query, key, value), case.layouts, strict=True)
     )
-    return Tensors(q, k, v, _extras(case, Draw(random, device, case.density), exact))
+    lengths = torch.tensor(case.lengths or [(rows, keys)] * batch, device=device)
+    extras = _extras(case, Draw(random, device, case.density, problem, *lengths.unbind(1)), exact)
+    if problem.ranges:
+        for tensor, where, used in zip((q, k, v), case.layouts, used_rows(case, extras), strict=True):
+            if where != "expanded":
+                tensor.masked_fill_(~used, torch.nan)
+    return Tensors(q, k, v, extras)
+
+
+def used_rows(case: Case, extras: Extras) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Which rows of query, key and value a case's ranges use: (batch, 1, rows, 1). Others may hold anything."""
+    found = []
+    for side, end, begin in ((0, extras.seqused_q, None), (1, extras.seqused_k, extras.leftpad_k)):
+        given = case.lengths or [(case.problem.seq_q, case.problem.seq_kv)] * case.problem.batch
+        rows = torch.cat([torch.arange(each[side]) for each in given])
+        of = torch.cat([torch.full((each[side],), number) for number, each in enumerate(given)])
+        inside = torch.ones(len(rows), dtype=torch.bool)
+        if end is not None:
+            inside &= rows < end.cpu()[of]
+        if begin is not None:
+            inside &= rows >= begin.cpu()[of]
+        batch = 1 if case.lengths else case.problem.batch
+        spare = torch.ones(case.spare[side] if case.lengths else 0, dtype=torch.bool)  # NaN or not, nobody's
+        device = next(each.device for each in (end, begin, extras.seqused_k) if each is not None)
+        found.append(torch.cat([inside, spare]).view(batch, 1, -1, 1).to(device))
+    return found[0], found[1], found[1]
 
 
 def on_host(tensors: Tensors) -> Tensors:
@@ -64,11 +90,14 @@ def on_host(tensors: Tensors) -> Tensors:
 
 @dataclass(frozen=True)
 class Draw:
-    """Random numbers for an operand; `density` is that of a mask."""
+    """Random numbers for an operand; `density` is that of a mask, `queries` and `keys` are each sequence's."""
 
     random: torch.Generator
     device: torch.device
     density: float
+    problem: AttentionProblem
+    queries: torch.Tensor
+    keys: torch.Tensor
 
     def normal(self, *shape: int) -> torch.Tensor:
         return torch.randn(shape, generator=self.random, device=self.device)
@@ -83,7 +112,9 @@ def _extras(case: Case, draw: Draw, exact: bool) -> Extras:
     found: dict[str, torch.Tensor] = {}
     for feature in FEATURES:
         for operand in feature.operands if any(word.asked(problem) for word in feature.words) else ():
-            found[operand.name] = _operand(feature, operand, case, sizes, draw, exact)
+            tensor = _operand(feature, operand, case, sizes, draw, exact)
+            if tensor is not None:
+                found[operand.name] = tensor
     if case.lengths:
         for name, lengths in zip(STARTS, zip(*case.lengths, strict=True), strict=True):
             found[name] = torch.tensor([0, *lengths]).cumsum(0).to(draw.device, torch.int32)
@@ -92,19 +123,23 @@ def _extras(case: Case, draw: Draw, exact: bool) -> Extras:
 
 def _operand(
     feature: Feature, operand: Operand, case: Case, sizes: dict[str, int], draw: Draw, exact: bool
-) -> torch.Tensor:
+) -> torch.Tensor | None:
     """Of every size that it has, some of them broadcast; expanded, as a kernel is given it."""
     full = tuple(sizes[axis] for axis in operand.axes)
     may = operand.axes if operand.stretch else operand.leaves
     shape = tuple(1 if axis in may and axis not in case.stretched else sizes[axis] for axis in operand.axes)
     values = feature.values(draw, operand, shape)
+    if values is None:
+        return None
+    if operand.holds == "mask" and values.is_floating_point():
+        values = values.to(getattr(torch, case.problem.mask_dtype or case.problem.dtype))
     if operand.stretch and case.stretched.endswith("T"):
         return _poisoned(values.transpose(-1, -2).contiguous(), exact).transpose(-1, -2).expand(full)
     return _poisoned(values, exact).expand(full)
 
 
 def _poisoned(values: torch.Tensor, exact: bool) -> torch.Tensor:
-    """The values, contiguous, amid NaN; a boolean mask amid bytes that hide nothing."""
+    """The values, contiguous, amid NaN; a boolean mask amid bytes that hide nothing, counts amid the largest."""
     room = _room(values.numel(), values.dtype, values.device, exact)
     return room.view(values.shape).copy_(values)
 
@@ -112,7 +147,7 @@ def _poisoned(values: torch.Tensor, exact: bool) -> torch.Tensor:
 def _room(count: int, dtype: torch.dtype, device: torch.device, exact: bool, shift: int = 0) -> torch.Tensor:
     """`count` poisoned elements that begin `shift` elements behind an aligned address."""
     guard = 0 if exact else GUARD
-    filling = True if dtype == torch.bool else torch.nan
+    filling = True if dtype == torch.bool else torch.nan if dtype.is_floating_point else torch.iinfo(dtype).max
     whole = torch.full((count + shift + 2 * guard,), filling, dtype=dtype, device=device)
     return whole[guard + shift : guard + shift + count]
 

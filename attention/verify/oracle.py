@@ -67,6 +67,8 @@ def attention(
     `operands` have every axis, (batch, head, query, key).
     """
     dtype, working = query.dtype, torch.float64 if exact else torch.float32
+    if problem.ranges:  # a row that is not used may be NaN, and 0 times that is no 0
+        query, key, value = (each.nan_to_num(0.0) for each in (query, key, value))
     rows, keys, group = query.shape[2], key.shape[2], query.shape[1] // key.shape[1]
     key, value = key.repeat_interleave(group, 1), value.repeat_interleave(group, 1)
     scores = (query.to(working) @ key.to(working).transpose(-1, -2)).mul_(problem.softmax_scale)

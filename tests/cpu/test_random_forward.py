@@ -77,7 +77,7 @@ def test_another_gpu_gets_problems_that_its_kernels_serve(arch: str) -> None:
 @pytest.mark.parametrize("case", [case for case in CASES if not case.lengths][:12], ids=identity)
 def test_the_oracle_on_a_device_is_that_of_the_reference(case: Case) -> None:
     """Both score by the features' own oracles: here the reference's mask is given the band."""
-    problem = replace(case.problem, softcap=0.0, alibi=False, sinks=False)
+    problem = replace(case.problem, softcap=0.0, alibi=False, sinks=False, ranges=False)
     tensors = inputs.tensors_of(replace(case, problem=problem), CPU)
     band = problem.band()
     operands = dict.fromkeys(TENSORS) | {"mask": tensors.extras.mask}

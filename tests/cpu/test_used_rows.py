@@ -19,6 +19,7 @@ from attention import (
     flash_attn_kvpacked_func,
     flash_attn_varlen_func,
 )
+from attention.frontends.flash_attn import functions
 from attention.op import plan
 from tests.cpu.used_cases import oracle, places, used_cases
 
@@ -142,6 +143,31 @@ def test_one_warning_names_the_reason_and_strict_raises():
     for options in ({"strict": True}, {"only": "smscope"}):
         with pytest.raises(UnsupportedError, match="variable lengths"):
             flash_attn_func(Q, K, V, seqused_k=numbers(3, 2), **options)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(drawn=used_cases(longest=20, widest=12))
+def test_the_operator_reads_the_same_numbers(drawn):
+    """As kernels on a GPU are given them, by the slow path."""
+    case, used = drawn
+    tensors = case.tensors()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(functions.used_rows, "split", lambda extras: extras.ranged())
+        patch.setattr(
+            functions.used_rows, "unused_queries", lambda starts, extras, tokens: starts.new_zeros(tokens) > 0
+        )
+        patch.setattr(functions.used_rows, "with_room", lambda options, *_: options)
+        inputs = [None if t is None else t.detach().requires_grad_() for t in tensors]
+        out, lse = case.call(*inputs, **{name: each.int() for name, each in used.items()})
+        expected, expected_lse = oracle(case, used, *tensors)
+        np.testing.assert_allclose(out.detach(), expected, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(lse.detach(), expected_lse, rtol=0, atol=1e-10)
+        wanted = [t for t in inputs if t is not None]
+        grads = torch.autograd.grad((out, lse), wanted, (torch.ones_like(out), torch.ones_like(lse)))
+    out, lse = case.call(*inputs, **used)
+    others = torch.autograd.grad((out, lse), wanted, (torch.ones_like(out), torch.ones_like(lse)))
+    for one, other in zip(grads, others, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-9)
 
 
 def test_new_numbers_are_no_new_choice():

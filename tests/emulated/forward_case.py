@@ -5,6 +5,7 @@ forward_sm90a.py.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -32,8 +33,10 @@ class ForwardCase:
     aligned     where the band lies as it says, or further right by keys - queries
     lengths     (queries, keys) of packed sequences; batch and lengths above are ignored, and `spare` rows that belong
                 to no sequence follow them
+    ranges      (queries, keys with padding, padding in front) that each sequence uses of its slot; the rest is NaN
     alibi       'heads': one slope a head; 'batch': one for each batch and head
-    mask        'full': a byte for every score; 'keys': one for each batch and key, broadcast
+    mask        'full': a byte for every score; 'keys': one for each batch and key, broadcast; 'bias': a float for
+                every score, in the dtype of the inputs
     memory      the order in which dimensions lie in memory
     spread      standard deviation of queries: above 1, maxima grow from tile to tile
     scaled      the softmax scale; None for 1/sqrt(head_dim)
@@ -53,9 +56,10 @@ class ForwardCase:
     softcap: float = 0.0
     alibi: Literal["", "heads", "batch"] = ""
     sinks: bool = False
-    mask: Literal["", "full", "keys"] = ""
+    mask: Literal["", "full", "keys", "bias"] = ""
     lengths: tuple[tuple[int, int], ...] = ()
     spare: int = 0
+    ranges: tuple[tuple[int, int, int], ...] = ()
     memory: Memory = "bhsd"
     spread: float = 1.0
     seed: int = 0
@@ -90,8 +94,9 @@ class ForwardCase:
             softcap=self.softcap,
             alibi=bool(self.alibi),
             sinks=self.sinks,
-            mask="bool" if self.mask else "none",
+            mask="float" if self.mask == "bias" else "bool" if self.mask else "none",
             varlen=bool(self.lengths),
+            ranges=bool(self.ranges),
         )
 
     def bits(self, values: Array) -> NDArray[np.uint16]:
@@ -112,7 +117,7 @@ class Inputs:
     v: NDArray[np.uint16]
     slopes: NDArray[np.float32]  # (batch or 1, heads)
     sinks: NDArray[np.float32]
-    mask: NDArray[np.uint8]  # (batch, heads or 1, queries or 1, keys)
+    mask: Array  # (batch, heads or 1, queries or 1, keys): bytes, or 16 bits of floats
 
 
 def inputs_of(case: ForwardCase) -> Inputs:
@@ -125,13 +130,22 @@ def inputs_of(case: ForwardCase) -> Inputs:
     k, v = (rng.standard_normal((*rows, width)) for width in (case.head_dim, case.head_dim_v or case.head_dim))
     if case.lengths and case.spare:
         q[:, :, -case.spare :] = k[:, :, -case.spare :] = v[:, :, -case.spare :] = np.nan
+    if case.ranges:
+        used_q, used_k = np.zeros(q.shape[::2][:2], bool), np.zeros(k.shape[::2][:2], bool)
+        for place in places(case):
+            used_q[place.batch, place.used], used_k[place.batch, place.keys] = True, True
+        pairs = ((used_q, q), (used_k, k), (used_k, v))
+        q, k, v = (np.where(used[:, None, :, None], each, np.nan) for used, each in pairs)
     slopes = rng.uniform(0.01, 0.5, (count if case.alibi == "batch" else 1, case.heads_q))
-    seen = (count, case.heads_q, *case.longest) if case.mask == "full" else (count, 1, 1, case.longest[1])
+    seen = (count, case.heads_q, *case.longest) if case.mask in ("full", "bias") else (count, 1, 1, case.longest[1])
+    mask = (rng.random(seen) < 0.6).astype(np.uint8)
+    if case.mask == "bias":
+        mask = case.bits(np.where(rng.random(seen) < 0.1, -np.inf, 3 * rng.standard_normal(seen)))
     return Inputs(
         *(case.bits(each) for each in (q, k, v)),
         slopes=slopes.astype(np.float32),
         sinks=rng.normal(1, 2, case.heads_q).astype(np.float32),
-        mask=(rng.random(seen) < 0.6).astype(np.uint8),
+        mask=mask,
     )
 
 
@@ -141,6 +155,37 @@ def along_one(case: ForwardCase, q: Array, k: Array) -> Inputs:
     queries, keys = (np.zeros(bits.shape, np.float32) for bits in (drawn.q, drawn.k))
     queries[..., 0], keys[..., 0] = q, k
     return replace(drawn, q=case.bits(queries), k=case.bits(keys))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a sequence lies in the tensors: all its queries, those that it uses, and its keys, the first being `first`.
+
+    `first` counts from where the sequence begins.
+    """
+
+    batch: int
+    queries: slice
+    used: slice
+    keys: slice
+    first: int
+
+
+def places(case: ForwardCase) -> Iterator[Place]:
+    """Of every sequence, in order."""
+    row = column = 0
+    for index, (queries, keys) in enumerate(case.sequences):
+        used, end, first = case.ranges[index] if case.ranges else (queries, keys, 0)
+        first = min(first, end)
+        yield Place(
+            0 if case.lengths else index,
+            slice(row, row + queries),
+            slice(row, row + used),
+            slice(column + first, column + end),
+            first,
+        )
+        if case.lengths:
+            row, column = row + queries, column + keys
 
 
 @dataclass(frozen=True)
@@ -157,23 +202,29 @@ def expected_of(case: ForwardCase, inputs: Inputs) -> Expected:
     """Attention of every sequence in float64, and as torch would do it: products in the dtype, a softmax in float32."""
     out, low = (np.full((*inputs.q.shape[:3], inputs.v.shape[3]), np.nan) for _ in range(2))
     lse, largest = (np.full(inputs.q.shape[:3], np.nan) for _ in range(2))
-    first_query = first_key = 0
-    for index, (queries, keys) in enumerate(case.sequences):
-        at = (0 if case.lengths else index, slice(None))
-        rows, columns = slice(first_query, first_query + queries), slice(first_key, first_key + keys)
+    for index, place in enumerate(places(case)):
+        at, rows, columns = (place.batch, slice(None)), place.used, place.keys
+        out[(*at, place.queries)] = low[(*at, place.queries)] = 0.0
+        lse[(*at, place.queries)], largest[(*at, place.queries)] = -np.inf, 1.0
         tensors = tuple(
-            torch.from_numpy(case.values(bits[(*at, place)]).astype(np.float64))
-            for bits, place in ((inputs.q, rows), (inputs.k, columns), (inputs.v, columns))
+            torch.from_numpy(case.values(bits[(*at, some)]).astype(np.float64))
+            for bits, some in ((inputs.q, rows), (inputs.k, columns), (inputs.v, columns))
         )
-        out[(*at, rows)], lse[(*at, rows)], largest[(*at, rows)] = _attend(case, inputs, index, *tensors, torch.float64)
-        low[(*at, rows)] = _attend(case, inputs, index, *tensors, getattr(torch, case.dtype))[0]
-        if case.lengths:
-            first_query, first_key = first_query + queries, first_key + keys
+        given = (case, inputs, index, place.first, *tensors)
+        out[(*at, rows)], lse[(*at, rows)], largest[(*at, rows)] = _attend(*given, torch.float64)
+        low[(*at, rows)] = _attend(*given, getattr(torch, case.dtype))[0]
     return Expected(out, lse, low, largest)
 
 
 def _attend(
-    case: ForwardCase, inputs: Inputs, index: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kind: torch.dtype
+    case: ForwardCase,
+    inputs: Inputs,
+    index: int,
+    first: int,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    kind: torch.dtype,
 ) -> tuple[Floats, Floats, Floats]:
     """Out (heads, queries, head dim), lse and the largest terms of one sequence, both products in `kind`."""
     softmax = torch.promote_types(kind, torch.float32)
@@ -195,8 +246,12 @@ def _attend(
         hidden |= ahead > case.right + moved
     if case.left is not None:
         hidden |= ahead < case.left + moved
-    if case.mask:
-        hidden = hidden | torch.from_numpy(inputs.mask[index] == 0)
+    if case.mask == "bias":
+        bias = torch.from_numpy(case.values(inputs.mask[index]).astype(np.float64)).to(softmax)
+        bias = bias[:, :queries, first : first + keys]
+        scores, terms = scores + bias, terms + bias.abs().masked_fill(bias == -math.inf, 0.0)
+    elif case.mask:
+        hidden = hidden | torch.from_numpy(inputs.mask[index][:, :queries, first : first + keys] == 0)
     scores = scores.masked_fill(hidden, -math.inf)
     if case.sinks:
         column = torch.from_numpy(inputs.sinks).to(softmax)[:, None, None].expand(-1, queries, 1)

@@ -105,9 +105,10 @@ def point(launch: Any, room: Room, *names: str) -> None:
 def describe(launch: Any, case: ForwardCase, inputs: Inputs, tile_rows: int, section: int, dealt: bool = False) -> None:
     """Write what follows from a case: not common.family.fill, as no problem has a band of any two edges."""
     (queries, keys), count = case.longest, len(case.sequences)
+    own_lengths = bool(case.lengths or case.ranges)
     row_tiles = inputs.q.shape[2] // tile_rows + count if dealt else -(-queries // tile_rows)
     tiles, scale_log2 = row_tiles * case.heads_q * (1 if dealt else count), (case.softcap or case.scale) * LOG2_E
-    ahead = keys - queries if case.aligned == "bottom_right" and not case.lengths else 0
+    ahead = keys - queries if case.aligned == "bottom_right" and not own_lengths else 0
     launch.batch, launch.heads, launch.heads_per_kv = count, case.heads_q, case.heads_q // case.heads_kv
     launch.head_dim, launch.queries, launch.keys = case.head_dim, inputs.q.shape[2], inputs.k.shape[2]
     launch.right = OPEN if case.right is None else case.right + ahead
@@ -132,15 +133,20 @@ def bring_features(
     if compiled["VARLEN"]:
         starts = np.cumsum([(0, 0), *case.lengths], 0).astype(np.int32)
         launch.query_starts, launch.key_starts = held(starts[:, 0]), held(starts[:, 1])
+    if case.ranges:
+        assert compiled["RANGES"]
+        used_q, used_k, first = np.array(case.ranges, np.int32).T
+        launch.seqused_q, launch.seqused_k, launch.leftpad_k = held(used_q), held(used_k), held(first)
     if compiled["ALIBI"]:
         launch.alibi = held(inputs.slopes if case.alibi else np.zeros((1, case.heads_q), np.float32))
         launch.alibi_batch, launch.alibi_head = case.heads_q if case.alibi == "batch" else 0, 1
     if compiled["SINKS"]:
         launch.sinks = held(inputs.sinks if case.sinks else np.full(case.heads_q, -np.inf, np.float32))
-    if compiled["MASK"]:
+    if compiled["MASK"] or compiled["BIAS"]:
         mask = inputs.mask if case.mask else np.ones((1, 1, 1, case.longest[1]), np.uint8)
         launch.mask = held(mask)
-        strides = (0 if size == 1 else stride for size, stride in zip(mask.shape, mask.strides, strict=True))
+        steps = (stride // mask.itemsize for stride in mask.strides)
+        strides = (0 if size == 1 else step for size, step in zip(mask.shape, steps, strict=True))
         launch.mask_batch, launch.mask_head, launch.mask_row, launch.mask_key = strides
     return kept
 

@@ -54,6 +54,7 @@ LONGEST = "a whole number, the longest sequence"
 
 # What a feature takes that flash-attn's functions have no name for: taken by the operator's name.
 OWN = frozenset({"alibi", "sinks", "mask", "causal", "bottom_right", "window_left", "window_right", "softcap"})
+OWN |= {"seqused_q", "seqused_k", "leftpad_k"}
 OTHERS = {*TENSORS, *(each.name for each in ARGUMENTS)} - OWN - {*STARTS, "max_seqlen_q", "max_seqlen_k", "scale"}
 
 
@@ -68,6 +69,10 @@ class FlashExtras(NamedTuple):
     def parts(self) -> int:  # no property: torch 2.10's compiler reads none of a named tuple
         """Into how many packed sequences flash_attn.used_rows cuts each one of the caller's: 1 where all rows count."""
         return 1 + (self.seqused_q is not None) + (self.seqused_k is not None) + (self.leftpad_k is not None)
+
+    def ranged(self) -> Extras:
+        """As the operator takes them, where a kernel reads the numbers itself."""
+        return self.operands._replace(seqused_q=self.seqused_q, seqused_k=self.seqused_k, leftpad_k=self.leftpad_k)
 
     def starting(self, starts_q: Any, starts_k: Any) -> "FlashExtras":
         return self._replace(operands=self.operands._replace(cu_seqlens_q=starts_q, cu_seqlens_k=starts_k))

@@ -1,12 +1,14 @@
 """explain() for the two functions with flash-attn's arguments. Arrays will do as well as tensors."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
 from attention.call import STARTS
 from attention.choose.explain import Explanation, explain_call
+from attention.errors import UnsupportedError
 from attention.frontends.flash_attn.arguments import (
     ROWS,
     extras_of,
@@ -23,6 +25,7 @@ from attention.judge.call import judged
 from attention.judge.shapes import FLASH, PACKED
 from attention.problem import AttentionProblem
 
+RANGED = "the rows that seqused and leftpad leave are read on the device, by the kernel itself"
 CUT = "the rows that seqused and leftpad leave are computed as packed sequences, {} for each of the caller's"
 
 
@@ -44,11 +47,15 @@ def explain_flash_attn_varlen_func(
 
 @dataclass(frozen=True)
 class Posed:
-    """A call's problem, all of its arguments, and how many packed sequences each of the caller's is cut into."""
+    """A call's problem, all of its arguments, and how many packed sequences each of the caller's is cut into.
+
+    `ranged`: the same where a kernel reads which rows are used, and nothing is cut; None where all of them are.
+    """
 
     problem: AttentionProblem
     given: dict[str, Any]
     parts: int
+    ranged: AttentionProblem | None = None
 
 
 def _explained(
@@ -57,6 +64,11 @@ def _explained(
     found = posed(function, args, named)
     given = found.given
     tensors = (given["q"], given["k"], given["v"])
+    if found.ranged is not None and passes == "forward":
+        with suppress(UnsupportedError):
+            explained = explain_call(found.ranged, tensors, gpu=gpu, only=given["only"], passes=passes)
+            if explained.choice.pick.owner == "smscope" and explained.choice.fallback is None:
+                return replace(explained, notes=(*explained.notes, RANGED, *ignored_note(given)))
     explained = explain_call(found.problem, tensors, gpu=gpu, only=given["only"], passes=passes)
     cut = (CUT.format(found.parts),) if found.parts > 1 else ()
     return replace(explained, notes=(*explained.notes, *cut, *ignored_note(given)))
@@ -85,4 +97,5 @@ def posed(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, 
     found = judged(layout, tensors, extras.operands, asked)
     rows_that_fit(layout, given["q"], extras, found.batch)
     problem = found.cut(extras.parts()).problem(asked, extras.operands)
-    return Posed(problem, given | others, extras.parts())
+    ranged = None if extras.parts() == 1 else found.problem(asked, extras.ranged())
+    return Posed(problem, given | others, extras.parts(), ranged)

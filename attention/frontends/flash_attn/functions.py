@@ -73,7 +73,9 @@ def flash_attn_func(
         learnable_sink (FlashAttention-4) are names of the same.
     seqused_q, seqused_k, leftpad_k: (B,) int32 or int64; row b uses its first seqused_q[b] queries, and its keys from
         leftpad_k[b] to seqused_k[b]. Sq and Skv above are the numbers used; a query past them gives 0, and lse -inf.
-        k and v are read in place where batch and sequence lie as one dimension in memory, and are copied elsewhere.
+        On a GPU kernels of ours read these numbers themselves; with gradients, in a compiled graph and by torch's
+        kernels the rows become packed sequences, for which k and v are copied where batch and sequence do not lie as
+        one dimension in memory.
     return_lse, return_softmax_lse: (out, lse) with lse (B, Hq, Sq), the natural logarithm of the denominator, sinks
         included. return_attn_probs: (out, lse, None), as without dropout nothing else is kept.
     deterministic: nothing to choose, the backward always is.
@@ -95,9 +97,10 @@ def flash_attn_func(
     options = options_of(softmax_scale, causal, window_size, softcap, others)
     manner = Manner(only or "", strict, flag("deterministic", deterministic))
     plan = judge(FLASH, q, k, v, dropout_p, options, extras, manner.only)
-    if extras.parts() == 1:
+    if extras.parts() == 1 or plan is not None:
         heads_first = (q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
-        out, lse = _forward(*heads_first, options, extras.operands, manner, plan)
+        operands = extras.operands if extras.parts() == 1 else extras.ranged()
+        out, lse = _forward(*heads_first, options, operands, manner, plan)
         out = out.transpose(1, 2)
     else:
         batch, rows = q.shape[:2]
@@ -175,7 +178,7 @@ def flash_attn_varlen_func(
     plan = judge(PACKED, q, k, v, dropout_p, options, extras, manner.only)
     if not cu_seqlens_q.dtype is cu_seqlens_k.dtype is torch.int32:
         extras = extras.starting(*_in_32_bits(*starts))
-    if extras.parts() > 1:
+    if extras.parts() > 1 and plan is None:
         used_rows.check_on_the_cpu(options, extras)
         options = used_rows.with_room(options, q, k, v)
     out, lse = _packed(q, k, v, options, extras, manner, plan)
@@ -191,12 +194,14 @@ def _packed(
     manner: Manner,
     plan: Plan | None,
 ) -> Pair:
-    """Out (Tq, Hq, Dv) and lse (Hq, Tq) of packed sequences, or of what they use."""
-    operands = extras.operands if extras.parts() == 1 else used_rows.split(extras)
+    """Out (Tq, Hq, Dv) and lse (Hq, Tq) of packed sequences, or of what they use: with a plan as a kernel reads it."""
+    operands = extras.operands
+    if extras.parts() > 1:
+        operands = used_rows.split(extras) if plan is None else extras.ranged()
     heads_first = (q.transpose(0, 1)[None], k.transpose(0, 1)[None], v.transpose(0, 1)[None])
     out, lse = _forward(*heads_first, options, operands, manner, plan)
     out, lse = out[0].transpose(0, 1), lse[0]
-    if extras.seqused_q is not None:
+    if extras.seqused_q is not None and plan is None:
         unused = used_rows.unused_queries(operands.cu_seqlens_q, extras, q.shape[0])
         out, lse = out.masked_fill(unused[:, None, None], 0.0), lse.masked_fill(unused, -torch.inf)
     return out, lse
@@ -215,8 +220,9 @@ def _forward(
     if operands is not NO_EXTRAS:
         dtype = lse_dtype(query)
         for operand, tensor in zip(OPERANDS, operands, strict=False):
-            if tensor is not None and tensor.dtype is not dtype and operand.holds == "lse":
-                operands = operands._replace(**{operand.name: tensor.to(dtype)})
+            wanted = {"lse": dtype, "count": torch.int32}.get(operand.holds)
+            if tensor is not None and wanted is not None and tensor.dtype is not wanted:
+                operands = operands._replace(**{operand.name: tensor.to(wanted)})
     return dispatch.forward(Call(query, key, value, operands, options, manner), plan)
 
 

@@ -1,5 +1,8 @@
 """Sequences of which only some rows are used, as packed sequences of the same tensors: nothing is copied or read back.
 
+This is for what reads no ranges (features/ranges.py): torch's kernels, the CPU's, gradients, whose fused kernels take
+packed sequences alone, and compiled graphs, in which nobody knows yet who will serve.
+
 FlashAttention-3's seqused_q, seqused_k and leftpad_k say how much of its slot each sequence uses: its first seqused_q
 queries, and its keys from leftpad_k to seqused_k, counted from the slot's begin. Each slot becomes up to four
 sequences, one after another:
@@ -17,6 +20,7 @@ from attention.call import Extras, Options
 from attention.errors import ProblemError
 from attention.features import OPERANDS
 from attention.frontends.flash_attn.arguments import FlashExtras
+from attention.frontends.flash_attn.judge import wants_gradients
 from attention.op.eager import needs_no_dispatch
 
 
@@ -70,8 +74,7 @@ def with_room(options: Options, q: torch.Tensor, k: torch.Tensor, v: torch.Tenso
     The caller's hold for what is used. Fused backward kernels write the gradients of no more rows than that, and on
     the CPU the operator checks every sequence; a forward on a GPU leaves rows out that nobody reads.
     """
-    wants_gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
-    if q.device.type == "cuda" and not wants_gradients and not torch.compiler.is_compiling():
+    if q.device.type == "cuda" and not wants_gradients(q, k, v) and not torch.compiler.is_compiling():
         return options
     return options._replace(max_seqlen_q=q.shape[0], max_seqlen_k=k.shape[0])
 

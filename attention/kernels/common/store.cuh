@@ -57,6 +57,18 @@ __device__ __forceinline__ Finish finish(float sum, float offset, float logit) {
   return {scale / total, kLn2 * most + __logf(total)};
 }
 
+// Rows that no query uses, by the lanes that have rows `row` and `row` + 8 as in store_rows: zeros, and -inf under a
+// sink too.
+__device__ __forceinline__ void store_unused(const Launch& launch, const Work& work, int row, int lane) {
+  for (int h = 0; h < 2; ++h) {
+    const int mine = row + 8 * h;
+    if (mine < work.queries || mine >= work.rows) continue;
+    const unsigned long long out = row_address(launch, work, mine);
+    for (int column = lane % 4 * 8; column < launch.head_dim; column += 32) ptx::store4(out + 2 * column, {0, 0, 0, 0});
+    if (lane % 4 == 0) *lse_of(launch, work, mine) = minus_infinity();
+  }
+}
+
 // `row` is the row of o[0].
 __device__ __forceinline__ void store_rows(const Launch& launch, const Work& work, int row, int lane,
                                            const RowPair<kValueDim / 2>& o, const Softmax<2>& state) {
@@ -83,6 +95,7 @@ __device__ __forceinline__ void store_rows(const Launch& launch, const Work& wor
     ptx::store_if(inside && t == 0, reinterpret_cast<ptx::u64>(lse_of(launch, work, row + 8 * h)),
                   __float_as_uint(finished.lse));
   }
+  if constexpr (kRanges) store_unused(launch, work, row, lane);
 }
 
 // A tile of rows that sees no key at all.
@@ -94,4 +107,5 @@ __device__ __forceinline__ void store_nothing(const Launch& launch, const Work& 
       ptx::store4(out + 2 * column, {0, 0, 0, 0});
     if (lane % 4 == 0) *lse_of(launch, work, row + 8 * h) = finish(0.f, 0.f, kLogit ? logit(launch, work) : 0.f).lse;
   }
+  if constexpr (kRanges) store_unused(launch, work, row, lane);
 }

@@ -9,19 +9,25 @@
 // for all its rows, wherever it lies in a tile, and at most one tile without any. The number grows with b, so that a
 // search finds the sequence of a tile, without a table that somebody would have to make first.
 //
+// With RANGES a sequence uses a part of its rows alone (features/ranges.cuh): queries and keys are those that are used,
+// and `rows` are all of its slot, of which those that are not used are written too.
+//
 // config.cuh is the kernel's own: the tile, the features, and its Launch.
 #pragma once
 #include "config.cuh"
+#include "features/ranges.cuh"
 #include "ptx/memory.cuh"
 
 #ifndef DEALT
 #define DEALT 0
 #endif
 constexpr bool kDealt = DEALT;
+// Sequences have lengths of their own, and behind their last key lies what may be NaN.
+constexpr bool kOwnLengths = kVarlen || kRanges;
 
 // A tile of query rows: its first row, and the sequence it belongs to. `query_start` and `key_start` are where that
 // sequence lies in its tensors, `plane` is their batch: 0 where packed. Keys [first, last) come in tiles.
-struct Work {
+struct Work : RowsOfSlot<kRanges> {
   int row, head, batch;
   int plane, queries, keys, query_start, key_start;
   int right, left, first, last;
@@ -75,18 +81,19 @@ __device__ __forceinline__ ptx::vec4 divided(const Launch& launch, int tile) {
 }
 
 __device__ __forceinline__ Work work_of(const Launch& launch, const ptx::vec4& tile) {
-  Work work{static_cast<int>(tile.x), static_cast<int>(tile.y), static_cast<int>(tile.z)};
+  Work work{{}, static_cast<int>(tile.x), static_cast<int>(tile.y), static_cast<int>(tile.z)};
   work.plane = kVarlen ? 0 : work.batch;
   work.query_start = kVarlen ? launch.query_starts[work.batch] : 0;
   work.key_start = kVarlen ? launch.key_starts[work.batch] : 0;
   work.queries = kVarlen ? launch.query_starts[work.batch + 1] - work.query_start : launch.queries;
   work.keys = kVarlen ? launch.key_starts[work.batch + 1] - work.key_start : launch.keys;
-  work.right = launch.right + (kVarlen ? launch.moves * (work.keys - work.queries) : 0);
-  work.left = launch.left + (kVarlen ? launch.moves * (work.keys - work.queries) : 0);
+  use_ranges(work, launch);
+  work.right = launch.right + (kOwnLengths ? launch.moves * (work.keys - work.queries) : 0);
+  work.left = launch.left + (kOwnLengths ? launch.moves * (work.keys - work.queries) : 0);
   int end = work.keys, begin = 0;
   if (kCausal) end = min(end, work.row + kTileRows + work.right);
   if (kWindow) begin = max(0, work.row + work.left);
-  const bool nothing = end <= begin || (kVarlen && work.row >= work.queries);
+  const bool nothing = end <= begin || (kOwnLengths && work.row >= work.queries);
   work.first = nothing ? 0 : static_cast<unsigned>(begin) / kKeys;
   work.last = nothing ? 0 : static_cast<unsigned>(end + kKeys - 1) / kKeys;
   return work;

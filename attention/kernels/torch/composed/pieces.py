@@ -6,16 +6,19 @@ backward build a piece's scores by the same function.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import torch
 
+from attention.band import Band
 from attention.call import Extras
 from attention.feature import At, Operand
 from attention.features import FEATURES
 from attention.problem import AttentionProblem
 
 Operands = tuple[tuple[torch.Tensor | None, ...], ...]  # of each feature
+OPEN = Band()
 PIECE_SCORES = 1 << 22  # 16 MiB of float32; a single row of one head is never cut
 
 
@@ -98,7 +101,7 @@ def operands_of(extras: Extras, piece: Piece | None, dtype: torch.dtype) -> Oper
             tensor = next(tensors)
             if tensor is not None:
                 tensor = with_every_axis(operand, tensor) if piece is None else piece.part(operand, tensor)
-                tensor = tensor if tensor.dtype == torch.bool else tensor.to(dtype)
+                tensor = tensor.to(dtype) if tensor.is_floating_point() else tensor
             own.append(tensor)
         found.append(tuple(own))
     return tuple(found)
@@ -117,7 +120,8 @@ def scores_of(
     # One product for each key head: the group's rows lie one after another.
     scores = (q.flatten(2, 3) @ k[:, :, 0].transpose(-1, -2)).mul_(problem.softmax_scale)
     scores = split(scores, 2, q.shape[2])
-    at, operands = piece.at(query.device), operands_of(extras, piece, dtype)
+    operands = operands_of(extras, piece, dtype)
+    at = placed(piece.at(query.device), operands)
     kept = []
     for feature, own in zip(FEATURES, operands, strict=True):
         scores, left = feature.change(scores, at, problem, *own)
@@ -128,11 +132,21 @@ def scores_of(
     return Scores(scores, at, operands, tuple(kept))
 
 
-def logits_of(operands: Operands) -> Iterator[tuple[int, torch.Tensor]]:
-    """What joins the denominators beside the scores: the number of its feature, and logits (..., rows or 1)."""
+def placed(at: At, operands: Operands) -> At:
+    """Where scores lie, by what the operands say of the rows that are used."""
+    return reduce(lambda found, pair: pair[0].where(found, *pair[1]), zip(FEATURES, operands, strict=True), at)
+
+
+def logits_of(operands: Operands, at: At | None = None) -> Iterator[tuple[int, torch.Tensor]]:
+    """What joins the denominators beside the scores: the number of its feature, and logits (..., rows or 1).
+
+    `at`: of these scores, where it is of use to know which rows none joins.
+    """
+    unused = None if at is None else at.unused
     for number, (feature, own) in enumerate(zip(FEATURES, operands, strict=True)):
         if feature.logit and own[0] is not None:
-            yield number, own[0][..., 0]
+            logit = own[0] if unused is None else torch.where(unused, -torch.inf, own[0])
+            yield number, logit[..., 0]
 
 
 def split(tensor: torch.Tensor, dim: int, count: int) -> torch.Tensor:
@@ -160,7 +174,7 @@ def _of_sequences(
     """Sequences of the same lengths, which begin at the same rows of their tensors."""
     seq_q, seq_kv = queries[1] - queries[0], keys[1] - keys[0]
     group = problem.heads_q // problem.heads_kv
-    band = problem.band(seq_q, seq_kv)
+    band = OPEN if problem.ranges else problem.band(seq_q, seq_kv)  # where it lies is not known on the host
     row = max(1, seq_kv) * group
     rows = min(max(1, PIECE_SCORES // row), max(1, seq_q))
     heads = min(max(1, PIECE_SCORES // (row * rows)), problem.heads_kv)

@@ -5,8 +5,9 @@ from functools import reduce
 import torch
 
 from attention.call import NO_EXTRAS, Extras
+from attention.feature import At
 from attention.kernels.common.layout import empty_lse, empty_out
-from attention.kernels.torch.composed.pieces import Piece, logits_of, operands_of, pieces, scores_of, split
+from attention.kernels.torch.composed.pieces import Piece, logits_of, operands_of, pieces, placed, scores_of, split
 from attention.problem import AttentionProblem
 from attention.variant import Config
 
@@ -27,7 +28,8 @@ def forward(
             if piece.keys.start < piece.keys.stop:
                 _forward(query, key, value, problem, extras, piece, out, lse)
                 continue
-            for _, logit in logits_of(operands_of(extras, piece, lse.dtype)):
+            operands = operands_of(extras, piece, lse.dtype)
+            for _, logit in logits_of(operands, placed(piece.at(query.device), operands)):
                 lse[piece.rows] = torch.logaddexp(piece.grouped(lse, lse.dtype), logit).flatten(1, 2)
     return out, lse
 
@@ -42,7 +44,9 @@ def nothing_seen(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Where there are no queries, or no keys to see: out is 0, and lse -inf, or the logits without a value."""
     out, lse = empty_out(query, value.shape[-1]).zero_(), empty_lse(query).fill_(-torch.inf)
-    for _, logit in logits_of(operands_of(extras, None, lse.dtype)):
+    operands = operands_of(extras, None, lse.dtype)
+    rows, keys = (torch.arange(tensor.shape[2], device=query.device) for tensor in (query, key))
+    for _, logit in logits_of(operands, placed(At(rows[:, None], keys, len(rows), len(keys)), operands)):
         lse.copy_(torch.logaddexp(lse, logit))
     return out, lse
 
@@ -58,7 +62,7 @@ def _forward(
     lse: torch.Tensor,
 ) -> None:
     found = scores_of(query, key, problem, extras, piece, lse.dtype)
-    scores, logits = found.values, [logit for _, logit in logits_of(found.operands)]
+    scores, logits = found.values, [logit for _, logit in logits_of(found.operands, found.at)]
     highest = reduce(torch.maximum, logits, scores.amax(-1))
     base = highest.masked_fill(highest == -torch.inf, 0.0)  # a row that sees nothing: exp(-inf - 0) is 0
     weights = scores.sub_(base[..., None]).exp_()

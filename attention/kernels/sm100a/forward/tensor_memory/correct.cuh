@@ -62,6 +62,14 @@ struct Correction {
     piece.advance();
   }
 
+  // A row that no query uses, by its thread: the writer leaves it out.
+  __device__ __forceinline__ void write_unused(const Work& work, int row) const {
+    if (row < work.queries || row >= work.rows) return;
+    const unsigned long long out = row_address(launch, work, row);
+    for (int column = 0; column < out_columns(launch); column += 8) ptx::store4(out + 2 * column, {0, 0, 0, 0});
+    *lse_of(launch, work, row) = minus_infinity();
+  }
+
   __device__ __forceinline__ void finish_outputs(const Work& work, int query_tile, float sink) {
     ptx::mbarrier_wait(at.sum_full + 8 * query_tile, sums.parity());
     const unsigned mine = (query_tile * kRows + thread) * 4;
@@ -71,6 +79,7 @@ struct Correction {
     const int row = work.row + query_tile * kRows + thread;
     ptx::store_if(row < work.queries, reinterpret_cast<ptx::u64>(lse_of(launch, work, row)),
                   __float_as_uint(finished.lse));
+    if constexpr (kRanges) write_unused(work, row);
     await_values(query_tile);
 #pragma unroll 1
     for (int column = 0; column < kValueDim; column += kPieceColumns)
@@ -96,6 +105,8 @@ struct Correction {
       for (int column = 0; column < out_columns(launch); column += 8) ptx::store4(out + 2 * column, {0, 0, 0, 0});
       *lse_of(launch, work, row) = finish(0.f, 0.f, kLogit ? logit(launch, work) : 0.f).lse;
     }
+    if constexpr (kRanges)
+      for (int row = work.row + thread; row < work.row + kBlockRows; row += kRows) write_unused(work, row);
   }
 };
 

@@ -1,8 +1,8 @@
 // Attention forward for sm100a and sm103a: scores, P and outputs live in tensor memory, and every role has its warps.
 // One loads by TMA, one multiplies by tcgen05.mma, a warpgroup for each tile of 128 query rows computes the softmax, one
 // corrects outputs, one warp writes them. Blocks are persistent: while a tile of rows is finished, the products of the
-// next one have begun. Of packed sequences, one more warp clears V behind their ends. Two blocks of a cluster may work
-// as a pair, which shares each tile of K and V.
+// next one have begun. One more warp clears V behind the ends of sequences that lie in larger tensors. Two blocks of a
+// cluster may work as a pair, which shares each tile of K and V.
 #include "clear.cuh"
 #include "correct.cuh"
 #include "load.cuh"
@@ -21,7 +21,7 @@ __device__ __forceinline__ void init_barriers(const Rooms& at) {
   init(at.q_empty, kQueryTiles, 1);
   init(at.kv_full, kStages, 1 + relays());
   init(at.kv_empty, kStages, 1);
-  if (kVarlen) init(at.kv_raw, kStages, 1);
+  if (kOwnLengths) init(at.kv_raw, kStages, 1);
   init(at.s_full, 2, 1);
   init(at.factor_full, 2, 4);
   init(at.ready, 2, kGroup * (4 + 4));
@@ -31,7 +31,7 @@ __device__ __forceinline__ void init_barriers(const Rooms& at) {
   init(at.piece_full, 2, 4);
   init(at.piece_empty, 2, 1);
   init(at.tile_full, 2, 1);
-  init(at.tile_empty, 2, kSoftmaxWarps + 4 + 2 + kVarlen);
+  init(at.tile_empty, 2, kSoftmaxWarps + 4 + 2 + kOwnLengths);
   ptx::fence_mbarrier_init();
 }
 
@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       __syncwarp();
     } else if (warp == kWriter) {
       write(launch, at);
-    } else if (kVarlen) {
+    } else if (kOwnLengths) {
       clear(launch, at);
     }
   }

@@ -53,7 +53,7 @@ __device__ __forceinline__ void load(const Launch& launch, const Rooms& at) {
       q.advance();
     }
     for (int tile = 0; tile < tiles; ++tile) {
-      load_v(kVarlen && tile == 0 ? at.kv_raw : at.kv_full, tile);
+      load_v(kOwnLengths && tile == 0 ? at.kv_raw : at.kv_full, tile);
       if (tile + kTilesAhead < tiles) load_k(tile + kTilesAhead);
     }
   }

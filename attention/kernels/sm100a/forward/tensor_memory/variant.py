@@ -32,7 +32,7 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
         return why
     if shape.polynomial and arch.limits.mufu_lanes >= AMPLE_MUFU:
         return f"has no use for polynomials beside {arch.limits.mufu_lanes} exponentials a clock"
-    if shape.polynomial > 4 and problem.mask == "bool":
+    if shape.polynomial > 4 and problem.mask != "none":
         return "has no registers for as many polynomials beside the addresses of a mask"
     if shape.stages < LEAST_STAGES:
         return f"has room for {shape.stages} tiles of K and V, where products work on {LEAST_STAGES}"

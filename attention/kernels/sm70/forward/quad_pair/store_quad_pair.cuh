@@ -48,4 +48,6 @@ __device__ __forceinline__ void store_panel(const Launch& launch, const Work& wo
   ptx::store_if(inside && !place.column_pair() && Products::part() == 0,
                 reinterpret_cast<ptx::u64>(lse_of(launch, work, mine)),
                 __float_as_uint(place.lower_half() ? lse[1] : lse[0]));
+  if constexpr (kRanges)
+    if (Products::part() == 0) store_unused(launch, work, row + place.lane / 4, place.lane);
 }

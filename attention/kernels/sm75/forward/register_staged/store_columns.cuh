@@ -37,4 +37,5 @@ __device__ __forceinline__ void store_panel(const Launch& launch, const Work& wo
   }
   ptx::store_if(inside && t % 2 == 0, reinterpret_cast<ptx::u64>(lse_of(launch, work, mine)),
                 __float_as_uint(lower ? lse[1] : lse[0]));
+  if constexpr (kRanges) store_unused(launch, work, row + lane / 4, lane);
 }

@@ -25,7 +25,7 @@ FREE = {"CAUSAL", "SINKS"}  # no register in the loop
 
 
 def _warp_rows(problem: AttentionProblem, _: Mapping[str, int]) -> int:
-    return 16 if problem.head_dim_v > (64 if problem.mask == "bool" else 128) else 32
+    return 16 if problem.head_dim_v > (64 if problem.mask != "none" else 128) else 32
 
 
 def tuned_head_dim(problem: AttentionProblem) -> int:

@@ -1,6 +1,7 @@
-// What lies behind the end of a packed sequence is another one's, or nobody's, and may be NaN. p of its keys is 0, but
-// 0 * NaN is NaN; and TMA brings zeros only from beyond the whole tensor. So the last tile of V lands on a barrier of
-// its own, and a warp of the producer's warpgroup clears what reaches over the end before the consumers hear of it.
+// What lies behind the end of a packed sequence, or of the keys that it uses, is another one's, or nobody's, and may be
+// NaN. p of its keys is 0, but 0 * NaN is NaN; and TMA brings zeros only from beyond the whole tensor. So the last tile
+// of V lands on a barrier of its own, and a warp of the producer's warpgroup clears what reaches over the end before the
+// consumers hear of it.
 #pragma once
 #include "ptx/barrier.cuh"
 #include "schedule.cuh"

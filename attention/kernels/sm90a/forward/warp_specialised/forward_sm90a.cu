@@ -1,6 +1,7 @@
 // Attention forward for sm90a: one producer warpgroup fetches by TMA, two or three consumer warpgroups multiply by
 // wgmma and keep the softmax in registers. Blocks are persistent: while consumers finish a tile of rows, the producer
-// has the first keys of the next one under way. Of packed sequences, a second warp clears V behind their ends.
+// has the first keys of the next one under way. A second warp clears V behind the ends of sequences that lie in larger
+// tensors.
 #include "config.cuh"
 #include "consume.cuh"
 #include "produce.cuh"
@@ -20,11 +21,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       ptx::mbarrier_init(at.v_full + 8 * stage, 1);
       ptx::mbarrier_init(at.k_empty + 8 * stage, 4 * kWarpgroups);
       ptx::mbarrier_init(at.v_empty + 8 * stage, 4 * kWarpgroups);
-      if (kVarlen) ptx::mbarrier_init(at.v_raw + 8 * stage, 1);
+      if (kOwnLengths) ptx::mbarrier_init(at.v_raw + 8 * stage, 1);
     }
     for (int slot = 0; slot < 2; ++slot) {
       ptx::mbarrier_init(at.tile_full + 8 * slot, 1);
-      ptx::mbarrier_init(at.tile_empty + 8 * slot, 4 * kWarpgroups + kVarlen);
+      ptx::mbarrier_init(at.tile_empty + 8 * slot, 4 * kWarpgroups + kOwnLengths);
     }
     ptx::fence_mbarrier_init();
   }
@@ -33,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x < 128) {
     ptx::setmaxnreg_decrease<kProducerRegisters>();
     if (threadIdx.x == 0) produce(launch, at);
-    if (kVarlen && threadIdx.x / 32 == 1) clear(launch, at);
+    if (kOwnLengths && threadIdx.x / 32 == 1) clear(launch, at);
   } else {
     ptx::setmaxnreg_increase<kConsumerRegisters>();
     consume(launch, at);

@@ -40,8 +40,8 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
       load_tile<KeyPanels>(at.k, &launch.k, at.k_full + 8 * turn.stage(), at.k_empty, turn, key, kv_head, work.plane);
     };
     const auto load_v = [&](int key, bool last) {
-      load_tile<ValuePanels>(at.v, &launch.v, (kVarlen && last ? at.v_raw : at.v_full) + 8 * ring.stage(), at.v_empty,
-                             ring, key, kv_head, work.plane);
+      load_tile<ValuePanels>(at.v, &launch.v, (kOwnLengths && last ? at.v_raw : at.v_full) + 8 * ring.stage(),
+                             at.v_empty, ring, key, kv_head, work.plane);
       ring.advance();
     };
     const int first = work.key_start + work.first * kKeys;
