@@ -17,6 +17,8 @@ WIDTHS = {
     80: (ForwardCase(seq_q=270, seq_kv=200, head_dim=80, dtype="float16", memory="bshd"), config_of(64, dynamic=0)),
     192: (ForwardCase(seq_q=130, seq_kv=330, head_dim=192, heads_q=1), config_of(128)),
     256: (ForwardCase(seq_q=130, seq_kv=170, head_dim=256, heads_q=1, dtype="float16"), config_of(64)),
+    # Held alike, and unlike all the same: the launch counts the head dim's columns.
+    "104 and 128": (ForwardCase(seq_q=150, seq_kv=130, head_dim=104, head_dim_v=128, heads_q=1), config_of(128)),
     "192 and 128": (
         ForwardCase(seq_q=270, seq_kv=300, head_dim=192, head_dim_v=128, heads_q=1),
         config_of(128, polynomial=6),
