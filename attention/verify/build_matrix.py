@@ -121,13 +121,13 @@ def jobs(
 
 
 def _jobs(variant: Variant, arch: Arch, asked: Sequence[AttentionProblem]) -> Iterator[Job]:
-    seen: set[tuple[str, CudaBuild]] = set()
+    seen: set[CudaBuild] = set()  # one of several head dims that are held alike goes by the first of them
     for problem, config in _all(variant, arch, asked) if asked else _picked(variant, arch):
         unlike = f" dv={problem.head_dim_v}" if problem.head_dim_v != problem.head_dim else ""
         kernel = f"{variant.path} d={problem.head_dim}{unlike}"
         for build in variant.steps(problem, config):
-            if (kernel, build) not in seen:
-                seen.add((kernel, build))
+            if build not in seen:
+                seen.add(build)
                 source = source_of(variant.folder, build, arch)
                 yield Job(kernel, arch.name, f"{_asked(problem)} {config}", source, _rules(variant, build, arch))
 
@@ -199,4 +199,4 @@ def _profiles() -> tuple[Profile, ...]:
 
 
 def _asked(problem: AttentionProblem) -> str:
-    return " ".join((problem.dtype, "causal" if problem.causal else "full", *problem.features))
+    return " ".join((problem.dtype, "causal" if problem.causal else "full", *problem.features, problem.mask_dtype)).strip()

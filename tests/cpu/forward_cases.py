@@ -15,7 +15,7 @@ Pair = tuple[torch.Tensor, torch.Tensor]
 def low(case: Case, tensors: inputs.Tensors) -> Pair:
     """Out and lse as torch's low-precision operations have them: right by definition."""
     results = inputs.Results(exact=False)
-    out, lse = results.out(tensors.query, case.problem.head_dim), results.lse(tensors.query)
+    out, lse = results.out(tensors.query, case.problem.head_dim_v), results.lse(tensors.query)
     for piece in oracle.pieces(case, tensors, out, lse):
         piece.out.copy_(piece.low.out)
         piece.lse.copy_(piece.low.lse)

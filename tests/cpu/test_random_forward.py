@@ -86,8 +86,11 @@ def test_the_oracle_on_a_device_is_that_of_the_reference(case: Case) -> None:
     seen = (j >= i + (-math.inf if band.left is None else band.left)) & (
         j <= i + (math.inf if band.right is None else band.right)
     )
-    if tensors.extras.mask is not None:
-        seen = seen & tensors.extras.mask.numpy()
+    given = tensors.extras.mask
+    if given is not None and given.is_floating_point():  # added to the scores
+        seen = np.where(seen, given.double().numpy(), -math.inf)
+    elif given is not None:
+        seen = seen & given.numpy()
     arrays = (each.double().numpy() for each in (tensors.query, tensors.key, tensors.value))
     out, lse = reference.attention(*arrays, scale=problem.softmax_scale, mask=seen)
     np.testing.assert_allclose(found.out, out, rtol=0, atol=1e-12)

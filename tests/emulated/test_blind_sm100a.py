@@ -83,7 +83,7 @@ OF_PACKED = {
         Bug(
             "forward_sm100a.cu",
             "init_barriers(const Rooms& at)",
-            "init(at.tile_empty, 2, kSoftmaxWarps + 4 + 2 + kVarlen);",
+            "init(at.tile_empty, 2, kSoftmaxWarps + 4 + 2 + kOwnLengths);",
             "init(at.tile_empty, 2, kSoftmaxWarps + 4 + 2);",
         ),
         MANY,

@@ -39,8 +39,8 @@ BUGS = {
     "too few bytes are expected": Bug(
         "produce.cuh",
         "void load_tile",
-        "ptx::mbarrier_arrive_expect(full, kTileBytes);",
-        "ptx::mbarrier_arrive_expect(full, kTileBytes - 16);",
+        "ptx::mbarrier_arrive_expect(full, kBytes);",
+        "ptx::mbarrier_arrive_expect(full, kBytes - 16);",
         f"{LOST}|{UNORDERED}",
     ),
     "K is not waited for": Bug(
@@ -56,8 +56,8 @@ BUGS = {
     "V is multiplied from the stage ahead": Bug(
         "consume.cuh",
         "void multiply_values",
-        "v.stage() * kTileBytes",
-        "(v.count + 1) % kStages * kTileBytes",
+        "v.stage() * kVBytes",
+        "(v.count + 1) % kStages * kVBytes",
         UNORDERED,
     ),
     "scores are not waited for": Bug("consume.cuh", "void step(", "ptx::wgmma_wait<1>();", says=OVERWRITTEN),
@@ -99,7 +99,7 @@ BUGS = {
     "what is behind the end is not cleared": Bug(
         "clear.cuh",
         "void clear(",
-        "clear_rows(at.v + v.stage() * kTileBytes, work.keys - (work.last - 1) * kKeys, lane);",
+        "clear_rows(at.v + v.stage() * kVBytes, work.keys - (work.last - 1) * kKeys, lane);",
         case=BEHIND,
     ),
     "cleared rows are not fenced": Bug(
