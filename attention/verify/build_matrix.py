@@ -199,4 +199,6 @@ def _profiles() -> tuple[Profile, ...]:
 
 
 def _asked(problem: AttentionProblem) -> str:
-    return " ".join((problem.dtype, "causal" if problem.causal else "full", *problem.features, problem.mask_dtype)).strip()
+    return " ".join(
+        (problem.dtype, "causal" if problem.causal else "full", *problem.features, problem.mask_dtype)
+    ).strip()

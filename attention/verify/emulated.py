@@ -104,12 +104,12 @@ def cases_with(variant: Variant, feature: Feature | None = None, most: int = 4, 
     """Small problems of a kernel, one a build: of those that are compiled with a feature, or of all its head dims."""
     defines = {define.name for define in feature.device.defines} if feature and feature.device else set()
     builds = [each for each in builds_of(variant.path, arch or variant.archs[0]) if not defines or each.asked & defines]
-    builds = [each for each in builds if _fits(each)]
+    builds = [each for each in builds if fits(each)]
     chosen = builds[:: max(1, -(-len(builds) // most))]
     return [case_of(build, number, 0, SMALL) for number, build in enumerate(chosen)]
 
 
-def _fits(build: Build) -> bool:
+def fits(build: Build) -> bool:
     """Whether a small problem has a tile of keys for each block that shares a row's, and rows for blocks of a pair."""
     values = dict(build.config.values)
     if values.get("cta_group", 1) > 1:  # tests/emulated/test_forward_pair_sm100a.py has larger ones

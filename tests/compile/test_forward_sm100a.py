@@ -57,7 +57,10 @@ def test_products_of_the_other_turn_stand_between_scores_and_their_p(dims: tuple
     groups = products(cubin)
     turn = ["values", "scores"] * shape.query_tiles
     assert [kind for kind, _, _ in groups] == ["scores", "scores", *turn]
-    assert {kind: count for kind, count, _ in groups} == {"scores": shape.head_dim // 16, "values": shape.tile_keys // 16}
+    assert {kind: count for kind, count, _ in groups} == {
+        "scores": shape.head_dim // 16,
+        "values": shape.tile_keys // 16,
+    }
     # V and P are waited for by the first query tile, P alone by the second. Scores wait for K, the second query tile's
     # for nothing: no wait for a softmax stands before them.
     assert [waits for _, _, waits in groups[2:]] == [2, 1, 1, 0][: 2 * shape.query_tiles]

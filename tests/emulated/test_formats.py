@@ -20,6 +20,7 @@ from microbench.verify.differential.number_formats import (
     registers,
     values_of,
 )
+from microbench.verify.differential.scaled import SCALED_FORMS
 from tests.emulated.formats import run_mma
 
 Bits = NDArray[Any]
@@ -103,4 +104,6 @@ def test_a_tf32_is_read_without_its_lower_bits() -> None:
 
 
 def test_every_type_is_tried() -> None:
-    assert {each.a for each in MMA} | {each.b for each in MMA} == set(dtypes())
+    here = {each.a for each in MMA} | {each.b for each in MMA}
+    scaled = {each.elements for each in SCALED_FORMS} | {each.scale for each in SCALED_FORMS}  # test_tcgen05_scaled.py
+    assert here | scaled == set(dtypes())

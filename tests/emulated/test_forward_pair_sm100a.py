@@ -51,6 +51,7 @@ FEATURES = {
     "packed and causal from the bottom right": replace(PACKED, right=0, aligned="bottom_right"),
     "packed, and rows of no sequence behind": replace(PACKED, spare=70, lengths=((300, 30), (280, 100))),
 }
+RANGED = replace(BOTH, batch=2, ranges=((270, BOTH.seq_kv, 40), (150, 70, 5)), right=0, aligned="bottom_right")
 FORWARD = Forward(run, Kernel(PATH, pair_of(), MASKED), Kernel(PATH, pair_of(polynomial=4), CAPPED))
 
 
@@ -67,6 +68,12 @@ def test_random_problems_are_right(case: ForwardCase, mode: Mode, pairs: int) ->
     """With rows for the block that does not issue: more than 256."""
     more = tuple((queries and queries + 200, keys) for queries, keys in case.lengths)
     assert not FORWARD.why_wrong(mode, replace(case, seq_q=case.seq_q + 200, lengths=more), blocks=2 * pairs)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_pair_does_the_part_of_each_slot_that_is_used(mode: Mode) -> None:
+    kernel = Kernel(PATH, pair_of(), RANGED.problem)
+    assert not Forward(run, kernel, kernel).why_wrong(mode, RANGED)
 
 
 def test_the_launcher_gives_pairs_an_even_number_of_sms() -> None:

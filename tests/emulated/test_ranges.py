@@ -25,7 +25,7 @@ FULL = replace(CASE, right=None)
 def ranged(path: str, seed: int) -> list[Case]:
     """Of a kernel's builds with ranges one alone, one causal, one packed and one in company, with random problems."""
     every = builds_of(path, by_path(path).archs[0])
-    builds = [each for each in every if "RANGES" in each.asked and each.bucket[1] <= 128]
+    builds = [each for each in every if "RANGES" in each.asked and each.bucket[1] <= 128 and emulated.fits(each)]
     wanted = ({"RANGES"}, {"CAUSAL", "RANGES"}, {"CAUSAL", "RANGES", "VARLEN"})
     chosen = [next(each for each in builds if each.asked == asked) for asked in wanted]
     chosen.append(next(each for each in builds if {"WINDOW", "ALIBI", "SINKS"} <= each.asked))
