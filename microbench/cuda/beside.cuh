@@ -70,3 +70,28 @@ __device__ __forceinline__ void in_two_loops(bool multiplies, Products& products
     others.settle();
   }
 }
+
+// From a shuffle ptxas knows that a warp agrees: no branch of a warpgroup diverges.
+__device__ __forceinline__ bool in_first_warpgroup() { return __shfl_sync(~0u, threadIdx.x / 128, 0) == 0; }
+
+// By the whole block; where work has a loop of its own, those that multiply have the other one. sums, ends: one a
+// thread, of products and of the work beside them.
+template <Where Placed, int Results, class Products, class Others, class End>
+__device__ __forceinline__ void time_beside(bool multiplies, Products& products, Others& others, int product_trips,
+                                            int other_trips, float* sums, End* ends, long long* clocks) {
+  __syncthreads();
+
+  const long long start = ptx::clock64();
+  if constexpr (Placed == Where::other) {
+    in_two_loops<Results>(multiplies, products, others, product_trips, other_trips);
+  } else {
+    in_one_loop<Placed, Results>(products, others, product_trips);
+    others.settle();
+  }
+  const long long end = ptx::clock64();
+
+  const int thread = blockIdx.x * blockDim.x + threadIdx.x;
+  sums[thread] = products.sum();
+  ends[thread] = others.sum();
+  report(clocks, start, end);
+}

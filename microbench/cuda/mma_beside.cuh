@@ -47,22 +47,8 @@ struct MmaSync {
 template <class Op, Where Placed, bool Multiply, int Results>
 __device__ __forceinline__ void mma_beside(const unsigned* operands, const float* in, int product_trips,
                                            int other_trips, float* sums, float* ends, long long* clocks) {
-  const unsigned half = __shfl_sync(~0u, threadIdx.x / 128, 0);
+  const bool multiplies = in_first_warpgroup();
   MmaSync<Multiply> products(operands);
   Work<Op, 8> work(in);
-  __syncthreads();
-
-  const long long start = ptx::clock64();
-  if constexpr (Placed == Where::other) {
-    in_two_loops<Results>(half == 0, products, work, product_trips, other_trips);
-  } else {
-    in_one_loop<Placed, Results>(products, work, product_trips);
-    work.settle();
-  }
-  const long long end = ptx::clock64();
-
-  const int thread = blockIdx.x * blockDim.x + threadIdx.x;
-  sums[thread] = products.sum();
-  ends[thread] = work.sum();
-  report(clocks, start, end);
+  time_beside<Placed, Results>(multiplies, products, work, product_trips, other_trips, sums, ends, clocks);
 }

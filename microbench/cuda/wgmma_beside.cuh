@@ -63,23 +63,8 @@ struct Wgmma {
 template <class Op, Where Placed, int N, bool FromRegisters, bool Multiply, int Results>
 __device__ __forceinline__ void wgmma_beside(const unsigned* a, const unsigned* b, const float* in, int product_trips,
                                              int other_trips, float* sums, float* ends, long long* clocks) {
-  // From a shuffle ptxas knows that a warp agrees: no branch of a warpgroup diverges.
-  const unsigned warpgroup = __shfl_sync(~0u, threadIdx.x / 128, 0);
+  const bool multiplies = in_first_warpgroup();
   Wgmma<N, FromRegisters, Multiply> products(a, b);
   Work<Op, 8> work(in);
-  __syncthreads();
-
-  const long long start = ptx::clock64();
-  if constexpr (Placed == Where::other) {
-    in_two_loops<Results>(warpgroup == 0, products, work, product_trips, other_trips);
-  } else {
-    in_one_loop<Placed, Results>(products, work, product_trips);
-    work.settle();
-  }
-  const long long end = ptx::clock64();
-
-  const int thread = blockIdx.x * blockDim.x + threadIdx.x;
-  sums[thread] = products.sum();
-  ends[thread] = work.sum();
-  report(clocks, start, end);
+  time_beside<Placed, Results>(multiplies, products, work, product_trips, other_trips, sums, ends, clocks);
 }

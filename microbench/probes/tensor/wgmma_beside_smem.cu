@@ -8,17 +8,17 @@ constexpr int kPlaces = LOADS ? 1 : ACCESSES;
 // Of the second warpgroup.
 struct Copies {
   unsigned mine;
-  ptx::vec4 value, sum;  // a sum for each word of a load: the next XOR waits for no other one
+  ptx::vec4 value, seen;  // a sum for each word of a load: the next XOR waits for no other one
 
   // What is loaded in a trip comes to nothing by XOR, an even number of times; the sum says whose words they are. What
   // is stored differs from what was there before.
-  __device__ __forceinline__ explicit Copies(unsigned place) : mine(place + 16 * (threadIdx.x % 128)), sum{} {
+  __device__ __forceinline__ explicit Copies(unsigned place) : mine(place + 16 * (threadIdx.x % 128)), seen{} {
     const unsigned word = 4 * threadIdx.x * 2654435761u;
     value = {word, word + 1, word + 2, word + 5};
     if (threadIdx.x < 128) return;
 #pragma unroll
     for (int i = 0; i < kPlaces; ++i) ptx::store_shared4(mine + i * kStride, value);
-    if (LOADS) sum = ptx::load_shared4(mine);
+    if (LOADS) seen = ptx::load_shared4(mine);
     value.x *= 3;
     settle();
     ptx::settle(value.x);
@@ -26,7 +26,7 @@ struct Copies {
 
   __device__ __forceinline__ void add(unsigned place) {
     const ptx::vec4 v = ptx::load_shared4(place);
-    sum.x ^= v.x, sum.y ^= v.y, sum.z ^= v.z, sum.w ^= v.w;
+    seen.x ^= v.x, seen.y ^= v.y, seen.z ^= v.z, seen.w ^= v.w;
   }
 
   template <int Count>
@@ -43,20 +43,20 @@ struct Copies {
   // Of stores nothing arrives; but where this warpgroup has nothing to settle, ptxas unrolls the other one's loop.
   __device__ __forceinline__ void settle() const {
     if (LOADS)
-      ptx::settle(sum.x, sum.y, sum.z, sum.w);
+      ptx::settle(seen.x, seen.y, seen.z, seen.w);
     else
       ptx::settle(mine);
   }
 
   // The four words by XOR; of stores those of every place, summed.
-  __device__ __forceinline__ unsigned seen() {
-    if (LOADS || threadIdx.x < 128) return sum.x ^ sum.y ^ sum.z ^ sum.w;
+  __device__ __forceinline__ unsigned sum() {
+    if (LOADS || threadIdx.x < 128) return seen.x ^ seen.y ^ seen.z ^ seen.w;
     unsigned total = 0;
 #pragma unroll 1
     for (int i = 0; i < kPlaces; ++i) {
-      sum = {};
+      seen = {};
       add(mine + i * kStride);
-      total += sum.x ^ sum.y ^ sum.z ^ sum.w;
+      total += seen.x ^ seen.y ^ seen.z ^ seen.w;
     }
     return total;
   }
@@ -67,18 +67,9 @@ struct Copies {
 extern "C" __global__ void __launch_bounds__(256, 1)
     wgmma_beside_smem(const unsigned* a, const unsigned* b, int product_trips, int other_trips, float* sums,
                       unsigned* ends, long long* clocks) {
-  const unsigned warpgroup = __shfl_sync(~0u, threadIdx.x / 128, 0);
+  const bool multiplies = in_first_warpgroup();
   const unsigned tiles = (ptx::shared_base() + 1023) & ~1023u;
   Wgmma<N_COLUMNS, A_IN_REGISTERS, true> products(a, b);
   Copies copies(tiles + (N_COLUMNS + A_ROWS) * ROW_BYTES);
-  __syncthreads();
-
-  const long long start = ptx::clock64();
-  in_two_loops<ACCESSES>(warpgroup == 0, products, copies, product_trips, other_trips);
-  const long long end = ptx::clock64();
-
-  const int thread = blockIdx.x * blockDim.x + threadIdx.x;
-  sums[thread] = products.sum();
-  ends[thread] = copies.seen();
-  report(clocks, start, end);
+  time_beside<Where::other, ACCESSES>(multiplies, products, copies, product_trips, other_trips, sums, ends, clocks);
 }
