@@ -63,7 +63,7 @@ enum class Reduction { add, min, max, min_signed, max_signed, bit_and, bit_or, b
 u32 reduce(Reduction how, u32 mask, u32 value);
 
 // What an operand of the tensor cores holds, and what they add up in. s32_sat stays at the ends of its range.
-enum class Type { f16, bf16, tf32, e4m3, e5m2, s8, u8, e2m1, ue8m0, ue4m3 };
+enum class Type { f16, bf16, tf32, e4m3, e5m2, s8, u8, e2m1, e2m3, e3m2, ue8m0, ue4m3 };
 enum class Sums { f32, f16, s32, s32_sat };
 
 // Tensor cores and matrix moves of one warp. `name` stands in reports.

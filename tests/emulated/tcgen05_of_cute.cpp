@@ -1,4 +1,5 @@
 // Prints what CuTe says of tcgen05: descriptors, tiles, and what lies where in tensor memory.
+#include <cute/arch/util.hpp>  // before what calls it from a template
 #include <cute/arch/mma_sm100_desc.hpp>
 #include <cute/atom/copy_traits_sm100.hpp>
 #include <cute/atom/mma_atom.hpp>
@@ -127,6 +128,8 @@ int main() {
   print_instructions<bfloat16_t, bfloat16_t>("bf16.bf16");
   print_instructions<float_e4m3_t, float_e5m2_t>("e4m3.e5m2");
   print_instructions<float_e5m2_t, float_e4m3_t>("e5m2.e4m3");
+  print_instructions<detail::float_e2m3_unpacksmem_t, detail::float_e3m2_unpacksmem_t>("e2m3.e3m2");
+  print_instructions<detail::float_e2m1_unpacksmem_t, float_e4m3_t>("padded_e2m1.e4m3");
   print_scaled<float_e4m3_t, float_ue8m0_t, 128, 8>("mxf8.ue8m0");
   print_scaled<float_e4m3_t, float_ue8m0_t, 256, 256>("mxf8.ue8m0");
   print_scaled<float_e2m1_t, float_ue8m0_t, 128, 96>("mxf4.ue8m0");

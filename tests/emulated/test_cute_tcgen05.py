@@ -36,7 +36,7 @@ def described(types: tuple[str, str], majors: tuple[str, str], m: int, n: int, *
 
 def test_instruction_descriptors_are_those_of_cute(cute: dict[str, Indices]) -> None:
     names = [name for name in cute if name.startswith("instruction.")]
-    assert len(names) == 16
+    assert len(names) == 24
     for name in names:
         _, a, b, m, n, a_major, b_major = name.split(".")
         assert described((a, b), (a_major, b_major), int(m), int(n), 16, 16, 0)[0] == cute[name][0], name

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from microbench.verify.differential.layouts import Places, grid
 
 Shape = Literal["32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2"]
-Kind = Literal["f16", "bf16", "e4m3", "e5m2", "tf32", "s8", "u8"]
+Kind = Literal["f16", "bf16", "e4m3", "e5m2", "e2m3", "e3m2", "padded_e2m1", "tf32", "s8", "u8"]
 Words = NDArray[np.uint32]
 
 # The fewest registers of each shape.
