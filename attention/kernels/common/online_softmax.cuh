@@ -25,7 +25,10 @@ struct Softmax {
 };
 
 // Bring the largest scores up to date; whether a row of this thread is far. `correction` is what the outputs so far must
-// be multiplied by; the first tile has none. A row that has no key yet, or none that counts, has the offset 0.
+// be multiplied by; the first tile has none. Taken from offsets as they were rounded, it is 1 to the last bit while the
+// maximum stays: the rounding of one, up to 2^-20 from 16 on, in the correction of each tile took the lse of 264 tiles
+// beyond its tolerance (H200). A row that has no key yet, or none that counts, has the offset 0 and sums of 0, for which
+// any finite correction will do.
 template <bool First, class Scores>
 __device__ __forceinline__ bool raise_maxima(const Scores& s, Softmax<Scores::kRows>& state,
                                              float (&correction)[Scores::kRows], float scale_log2) {
@@ -34,12 +37,12 @@ __device__ __forceinline__ bool raise_maxima(const Scores& s, Softmax<Scores::kR
   for (int h = 0; h < Scores::kRows; ++h) {
     float most = s.largest(h);
     most = Scores::most(First ? most : fmaxf(most, state.most[h]));
-    const float scaled = most * scale_log2;
+    const float scaled = most * scale_log2, before = state.offset[h];
     state.offset[h] = scaled == minus_infinity() ? 0.f : scaled;
     const bool beyond = is_far(state.offset[h]);
     if (!First) {
-      const float before = state.most[h] - (beyond ? most : 0.f);
-      correction[h] = ptx::ex2(__fmaf_rn(before, scale_log2, beyond ? 0.f : -state.offset[h]));
+      const float fall = beyond ? (state.most[h] - most) * scale_log2 : fminf(before - state.offset[h], 0.f);
+      correction[h] = ptx::ex2(fall);
     }
     state.most[h] = most;
     state.sum[h] = First ? 0.f : state.sum[h] * correction[h];
