@@ -25,11 +25,13 @@ struct Softmax {
 };
 
 // Bring the largest scores up to date; whether a row of this thread is far. `correction` is what the outputs so far must
-// be multiplied by; the first tile has none. Taken from offsets as they were rounded, it is 1 to the last bit while the
-// maximum stays: the rounding of one, up to 2^-20 from 16 on, in the correction of each tile took the lse of 264 tiles
-// beyond its tolerance (H200). A row that has no key yet, or none that counts, has the offset 0 and sums of 0, for which
-// any finite correction will do.
-template <bool First, class Scores>
+// be multiplied by; the first tile has none. A row that has no key yet, or none that counts, has the offset 0.
+//
+// The difference of two maxima makes it 1 to the last bit where the maximum stays, and roundings of offsets do not add
+// up: all but the last one's and p's own cancel. The minimum is 0 where both are -inf. One FFMA of the old maximum has
+// the new offset's rounding, up to 2^-20 from 16 on, in every correction: 264 tiles took lse beyond its tolerance (H200).
+// `EveryTile` is 0 where a correction is rare enough for it.
+template <bool First, bool EveryTile = true, class Scores>
 __device__ __forceinline__ bool raise_maxima(const Scores& s, Softmax<Scores::kRows>& state,
                                              float (&correction)[Scores::kRows], float scale_log2) {
   bool far = false;
@@ -37,12 +39,13 @@ __device__ __forceinline__ bool raise_maxima(const Scores& s, Softmax<Scores::kR
   for (int h = 0; h < Scores::kRows; ++h) {
     float most = s.largest(h);
     most = Scores::most(First ? most : fmaxf(most, state.most[h]));
-    const float scaled = most * scale_log2, before = state.offset[h];
+    const float scaled = most * scale_log2;
     state.offset[h] = scaled == minus_infinity() ? 0.f : scaled;
     const bool beyond = is_far(state.offset[h]);
     if (!First) {
-      const float fall = beyond ? (state.most[h] - most) * scale_log2 : fminf(before - state.offset[h], 0.f);
-      correction[h] = ptx::ex2(fall);
+      const float before = state.most[h] - (EveryTile || beyond ? most : 0.f);
+      correction[h] = ptx::ex2(EveryTile ? fminf(before * scale_log2, 0.f)
+                                         : __fmaf_rn(before, scale_log2, beyond ? 0.f : -state.offset[h]));
     }
     state.most[h] = most;
     state.sum[h] = First ? 0.f : state.sum[h] * correction[h];
