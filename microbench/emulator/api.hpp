@@ -138,9 +138,13 @@ struct TensorCopy {
 void tcgen05_cp(TensorCopy copy, u32 address, u64 from);
 void tcgen05_commit(u32 mbarrier, u32 group);
 void tcgen05_commit_multicast(u32 mbarrier, u32 ranks, u32 group);
-enum class DataShape { of_32x32b, of_16x64b, of_16x128b, of_16x256b };
-void tcgen05_ld(u32* registers, u32 count, DataShape shape, u32 address);
-void tcgen05_st(const u32* registers, u32 count, DataShape shape, u32 address);
+enum class DataShape { of_32x32b, of_16x64b, of_16x128b, of_16x256b, of_16x32bx2 };
+struct DataMove {
+  DataShape shape;
+  u32 split = 0;  // columns between the halves of 16x32bx2
+};
+void tcgen05_ld(u32* registers, u32 count, DataMove move, u32 address);
+void tcgen05_st(const u32* registers, u32 count, DataMove move, u32 address);
 void tcgen05_wait_ld();
 void tcgen05_wait_st();
 

@@ -151,6 +151,8 @@ int main() {
   print_load<SM100::TMEM::LOAD::SM100_TMEM_LOAD_16dp128b16x>("16x128b", 32);
   print_load<SM100::TMEM::LOAD::SM100_TMEM_LOAD_16dp256b1x>("16x256b", 4);
   print_load<SM100::TMEM::LOAD::SM100_TMEM_LOAD_16dp256b8x>("16x256b", 32);
+  print_load<SM100::TMEM::LOAD::SM100_TMEM_LOAD_16dp32b1x>("16x32bx2", 1);
+  print_load<SM100::TMEM::LOAD::SM100_TMEM_LOAD_16dp32b8x>("16x32bx2", 8);
   print_copy<SM100::TMEM::UTCCP::SM100_UTCCP_128dp256bit_1cta>("tcgen05_cp_128x256b", 128, 256);
   print_copy<SM100::TMEM::UTCCP::SM100_UTCCP_128dp128bit_1cta>("tcgen05_cp_128x128b", 128, 128);
   print_copy<SM100::TMEM::UTCCP::SM100_UTCCP_2x64dp128bitlw0213_1cta>("tcgen05_cp_64x128b_02_13", 64, 128);

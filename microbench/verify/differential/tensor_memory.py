@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from microbench.verify.differential.case import Array, Buffer, Case, Defines, Launch
-from microbench.verify.differential.lanes import SHAPES, Kind, Shape, columns_of, lanes_of_rows, registers
+from microbench.verify.differential.lanes import SHAPES, Kind, Move, lanes_of_rows, registers
 from microbench.verify.differential.layouts import image_of
 from microbench.verify.differential.number_formats import BYTES, bits_of
 from microbench.verify.differential.scaled import SCALE_BYTES, SCALED_FORMS, ScaledForm
@@ -38,17 +38,17 @@ COPIES: dict[str, tuple[int, Array]] = {
 }
 
 
-def move(shape: Shape, count: int, lane: int, seeds: range) -> list[Launch]:
-    """So many registers a thread, loaded from a known image; their complements stored in the same place."""
-    columns, (lanes, places) = columns_of(shape, count), registers(shape, count)
+def move(form: Move, lane: int, seeds: range) -> list[Launch]:
+    """Registers of each thread, loaded from a known image; their complements stored in the same place."""
+    lanes, places = registers(form)
     at = np.concatenate([lanes + 32 * warp + lane for warp in range(4)]), np.tile(places, (4, 1))
     made = []
     for rng in _draws(seeds):
-        image = rng.integers(0, 2**32, (THREADS, columns), np.uint32)
+        image = rng.integers(0, 2**32, (THREADS, form.columns), np.uint32)
         stored = image.copy()
         stored[at] = ~image[at]
-        arrays = image, np.zeros((THREADS, count), np.uint32), np.zeros_like(image)
-        args = (Buffer(0), columns, lane, Buffer(1), Buffer(2))
+        arrays = image, np.zeros((THREADS, form.count), np.uint32), np.zeros_like(image)
+        args = (Buffer(0), form.columns, lane, Buffer(1), Buffer(2))
         made.append(Launch((1,), (THREADS,), 16, arrays, args, (1, 2), (image[at], stored)))
     return made
 
@@ -102,10 +102,17 @@ def cases() -> list[Case]:
 def _moves() -> Iterator[Case]:
     for shape, least in SHAPES.items():
         for count in sorted({least, 8, 32}):
-            for lane in (0,) if shape == "32x32b" else (0, 16):
-                name, layout = f"tcgen05_ld_{shape}, tcgen05_st_{shape}", f"x{count} from lane {lane}"
-                defines: Defines = (("SHAPE", shape), ("COUNT", count))
-                yield Case(name, layout, "bits", "move", defines, partial(move, shape, count, lane), source=SOURCE)
+            for apart in (0, 3) if shape == "16x32bx2" else (0,):
+                for lane in (0,) if shape == "32x32b" else (0, 16):
+                    yield _move(Move(shape, count, apart), lane)
+
+
+def _move(form: Move, lane: int) -> Case:
+    name, layout = f"tcgen05_ld_{form.shape}, tcgen05_st_{form.shape}", f"x{form.count} from lane {lane}"
+    if form.shape == "16x32bx2":
+        layout += f", halves {form.split} columns apart"
+    defines: Defines = (("SHAPE", form.wrapper), ("COUNT", form.count))
+    return Case(name, layout, "bits", "move", defines, partial(move, form, lane), source=SOURCE)
 
 
 def _products() -> Iterator[Case]:
