@@ -179,8 +179,12 @@ def bits(form: Format, floats: Floats) -> NDArray[Any]:
     if narrow := _narrow(form):
         width = WIDTHS[narrow]
         sign = negative.astype(np.uint8) << np.uint8(width - 1)
-        codes = np.searchsorted(SIZES[narrow], size).astype(np.uint8) | sign
-        return _padded(codes, width) if form.padded_from else codes[..., ::2] | codes[..., 1::2] << 4
+        codes: NDArray[np.uint8] = np.searchsorted(SIZES[narrow], size).astype(np.uint8) | sign
+        if not form.padded_from:
+            return codes[..., ::2] | codes[..., 1::2] << 4
+        held = sixteens(codes, width)
+        ones = np.full((*held.shape[:-1], 16 - 2 * width), 0xFF, np.uint8)
+        return np.asarray(np.concatenate([held, ones], axis=1).reshape(codes.shape), np.uint8)
     fraction, exponent = np.frexp(size)  # fraction in [1/2, 1)
     normal = (exponent + 6 << 3) + np.rint(fraction * 16).astype(np.int64) - 8
     magnitude = np.where(size < 2**-6, np.rint(size * 2**9).astype(np.int64), normal)
@@ -192,12 +196,10 @@ def _narrow(form: Format) -> str | None:
     return form.padded_from or ("e2m1" if form.bits == 4 else None)
 
 
-def _padded(codes: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
-    sixteen = codes.reshape(*codes.shape[:-1], -1, 16, 1) >> np.arange(width, dtype=np.uint8) & 1
-    packed = np.packbits(sixteen.reshape(*sixteen.shape[:-2], -1), axis=-1, bitorder="little")
-    made = np.full((*packed.shape[:-1], 16), 0xFF, np.uint8)
-    made[..., : packed.shape[-1]] = packed
-    return made.reshape(codes.shape)
+def sixteens(codes: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
+    """Codes of `width` bits by sixteens, packed, the first in the lowest bits: (codes / 16, 2 * width) bytes."""
+    each = codes.reshape(-1, 16, 1) >> np.arange(width, dtype=np.uint8) & 1
+    return np.packbits(each.reshape(-1, 16 * width), axis=1, bitorder="little")
 
 
 def lane_sums(operands: TileOperands, rows: int, blocks: int) -> NDArray[np.float64]:

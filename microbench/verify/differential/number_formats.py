@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microbench.errors import EnvironmentLacks
+from microbench.shapes.tcgen05_operands import sixteens
 
 SOURCE = Path(__file__).with_name("formats.cu")
 Defines = tuple[tuple[str, int | str], ...]
@@ -136,9 +137,7 @@ def bits_of(values: NDArray[Any], kind: str) -> NDArray[Any]:
 
 def padded(codes: NDArray[np.uint8], width: int, rng: np.random.Generator) -> NDArray[np.uint8]:
     """Codes of `width` bits, (rows, k), as as many bytes of shared memory: noise in what pads sixteen of them."""
-    places = np.arange(width, dtype=np.uint8)
-    bits = (codes.reshape(-1, 16, 1) >> places & 1).reshape(-1, 16 * width)
-    packed = np.packbits(bits.astype(np.uint8), axis=1, bitorder="little")
+    packed = sixteens(codes, width)
     noise = rng.integers(0, 256, (len(packed), 16 - 2 * width), np.uint8)
     return np.concatenate([packed, noise], axis=1).reshape(codes.shape)
 
