@@ -15,7 +15,7 @@ constexpr u32 bits_in(Type type) {
                                                     : 8;
 }
 // In shared memory; fewer than 8 bits are packed, by rules of their kind.
-constexpr u32 bytes_of(Type type) { return type == Type::tf32 ? 4 : type == Type::f16 || type == Type::bf16 ? 2 : 1; }
+constexpr u32 bytes_of(Type type) { return (bits_in(type) + 7) / 8; }
 
 // Element `index` of registers that hold P to a word, the first in the lowest bits.
 template <u32 P>

@@ -105,8 +105,8 @@ Instruction read_instruction(u32 bits, TensorKind kind, u32 group) {
   else
     read_sums(field, made, rules_of(kind).sums, says);
   if (made.integers && (made.a_negative || made.b_negative)) fail(says, "integers are not negated");
-  if ((made.a_mn && bits_in(made.a) < 8) || (made.b_mn && bits_in(made.b) < 8))
-    fail(says, "elements of ", bits_in(made.a_mn ? made.a : made.b), " bits are K-major");
+  for (Type along : {made.a_mn ? made.a : Type::f16, made.b_mn ? made.b : Type::f16})
+    if (bits_in(along) < 8) fail(says, "elements of ", bits_in(along), " bits are K-major");
   if (kind == TensorKind::tf32 && (made.a_mn || made.b_mn)) fail(says, "tf32 that is MN-major is not modelled");
   read_shape(made, group, says);
   return made;
