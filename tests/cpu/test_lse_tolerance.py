@@ -1,4 +1,4 @@
-"""What an lse may be off by: a float32 online softmax stays far below it at any length, and a mistaken one does not."""
+"""What an lse may be off by: a float32 online softmax of 4224 keys stays far below it, and a mistaken one does not."""
 
 import math
 from collections.abc import Callable
