@@ -282,7 +282,7 @@ for causal in (False, True):
 table("mask | whose | TFLOPS | our highest over it, at its shape | why", lines)
 
 # %% [markdown]
-# **What would decide it.** `smscope bench` on a B200 measures what published rates stand for here: `tcgen05.mma` by
+# **What would decide it.** `smscope verify` on a B200 measures what published rates stand for here: `tcgen05.mma` by
 # type and shape, alone and back to back, tensor memory to registers and back, f32x2 and MUFU. These probes are
 # compiled, their machine code is held to its contract, and the emulator executes them; their bounds are the cycles
 # above.

@@ -199,6 +199,5 @@ def _profiles() -> tuple[Profile, ...]:
 
 
 def _asked(problem: AttentionProblem) -> str:
-    return " ".join(
-        (problem.dtype, "causal" if problem.causal else "full", *problem.features, problem.mask_dtype)
-    ).strip()
+    words = (problem.dtype, "causal" if problem.causal else "full", *problem.features, problem.mask_dtype)
+    return " ".join(filter(None, words))

@@ -28,7 +28,10 @@ BLOCK = 64  # rows judged together: so many errors of the low-precision result h
 # A kernel may take a smaller weight for 0. exp2 gives 0 below 2^-126 (ex2.approx.ftz, PTX ISA), the smallest normal
 # float32, and counts from an offset that may lie 2^8 below the largest score of the row.
 FLUSHED = 2.0**-118
-# Of the largest term that enters a row's lse: exp2 and log2 are approximate, and sums are those of float32.
+# Of the largest term that enters a row's lse: exp2 and log2 are approximate, by 2 ulp or 2^-22 of p, and sums are those
+# of float32. n additions are off by some sqrt(n) 2^-24 where rounding errors are as good as independent (Higham and
+# Mary, A new approach to probabilistic rounding error analysis, 2019): 2^-18 for 4096 keys, whose logarithm makes the
+# term larger. An online softmax of 4224 keys uses less than a quarter of it (tests/cpu/test_lse_tolerance.py).
 LSE_UNIT = 2.0**-18
 # Tensor cores add the products of one instruction's K to a sum, and truncate it: 2^-23 of it, which |q| |k| bounds.
 STEP_UNIT = 2.0**-23

@@ -63,7 +63,7 @@ enum class Reduction { add, min, max, min_signed, max_signed, bit_and, bit_or, b
 u32 reduce(Reduction how, u32 mask, u32 value);
 
 // What an operand of the tensor cores holds, and what they add up in. s32_sat stays at the ends of its range.
-enum class Type { f16, bf16, tf32, e4m3, e5m2, s8, u8, e2m1, ue8m0, ue4m3 };
+enum class Type { f16, bf16, tf32, e4m3, e5m2, s8, u8, e2m1, e2m3, e3m2, ue8m0, ue4m3 };
 enum class Sums { f32, f16, s32, s32_sat };
 
 // Tensor cores and matrix moves of one warp. `name` stands in reports.
@@ -138,9 +138,13 @@ struct TensorCopy {
 void tcgen05_cp(TensorCopy copy, u32 address, u64 from);
 void tcgen05_commit(u32 mbarrier, u32 group);
 void tcgen05_commit_multicast(u32 mbarrier, u32 ranks, u32 group);
-enum class DataShape { of_32x32b, of_16x64b, of_16x128b, of_16x256b };
-void tcgen05_ld(u32* registers, u32 count, DataShape shape, u32 address);
-void tcgen05_st(const u32* registers, u32 count, DataShape shape, u32 address);
+enum class DataShape { of_32x32b, of_16x64b, of_16x128b, of_16x256b, of_16x32bx2 };
+struct DataMove {
+  DataShape shape;
+  u32 split = 0;  // columns between the halves of 16x32bx2
+};
+void tcgen05_ld(u32* registers, u32 count, DataMove move, u32 address);
+void tcgen05_st(const u32* registers, u32 count, DataMove move, u32 address);
 void tcgen05_wait_ld();
 void tcgen05_wait_st();
 

@@ -18,12 +18,14 @@ _AGAINST_F16 = {
     "tf32": 0.5,
     **dict.fromkeys(("f16", "fp16", "bf16"), 1.0),
     **dict.fromkeys(("e4m3", "e5m2", "fp8", "mxf8", "s8", "u8", "int8"), 2.0),
+    # Of 6 and 4 bits in a kind of 8, K of one instruction is that of 8 bits (PTX ISA, 'Matrix Shape').
+    **dict.fromkeys(("e2m3", "e3m2", "e2m1", "mx_e2m3", "mx_e3m2", "mx_e2m1"), 2.0),
     **dict.fromkeys(("f4", "mxf4", "nvfp4", "fp4", "s4", "u4"), 4.0),
     "b1": 16.0,
 }
 # Blackwell Ultra has half as much again of the scaled 4-bit types: 15 PFLOPS beside 2.5 of bf16.
 _OF_ARCH = {("sm103a", kind): 6.0 for kind in ("mxf4", "nvfp4", "fp4")}
-_HALVED = frozenset({"tf32", "f16", "fp16", "bf16", "e4m3", "e5m2", "fp8"})
+_HALVED = frozenset({"tf32", "f16", "fp16", "bf16", "e4m3", "e5m2", "fp8", "e2m3", "e3m2", "e2m1"})
 
 
 def tensor_flops_per_clk(machine: Machine, operand: str = "f16", accumulator: str = "f32") -> float | None:

@@ -17,7 +17,10 @@ from microbench.measure.launch import Bench, Expected, Launch, Measured
 from microbench.point import Point
 from microbench.probe import Axis, Bound, Metric, Sample
 from microbench.shapes.chain import CHAINED_WITHIN, Cycles, Step, cycles_metric, summed
+from microbench.shapes.matrix import nothing_left
 
+WARPS = 4  # of a warpgroup, one on each scheduler
+THREADS = 32 * WARPS
 CHAINS = 8  # of beside.cuh: one warp a scheduler keeps the pipe of any operation full with so many
 AFTER, AMONG, OTHER = "after", "among", "other"
 # Behind the products of a trip, among them as ptxas mixes it in, or in other warps (the enum of beside.cuh).
@@ -84,6 +87,30 @@ def samples(bench: Bench, trips: int, launch: Callable[[Part, int], Launch]) -> 
     )
     alone = (products.sample("products_cycles"), work.sample("work_cycles"), both.sample("both_cycles"))
     return [*alone, overlap(products, work, both)]
+
+
+def parts(
+    bench: Bench, point: Point, work: Work, results: int, given: Sequence[Any], smem_bytes: int = 0
+) -> Callable[[Part, int], Launch]:
+    """How `samples` launches the kernels of beside.cuh: one block on every SM, of one warpgroup or two.
+
+    `given` are the kernel's arguments before its trips, `results` those of work in one thread and trip.
+    """
+    kernels, sms, apart = bench.kernels(point), bench.machine.sm_count, point["where"] == OTHER
+    threads = THREADS * (2 if apart else 1)
+    sums, ends = bench.empty(4 * threads * sms), bench.empty(4 * threads * sms)
+
+    def launch(part: Part, trips: int) -> Launch:
+        products, others = trips * (part != "work"), trips * (part != "products")
+        kernel, warps = kernels[0], [(WARPS, 0), (WARPS, others * results)]
+        if not apart:
+            kernel, warps = kernels[PARTS.index(part)], warps[1:]
+            products = trips  # one loop, which either part may lack
+        args = (*given, np.int32(products), np.int32(others), sums, ends)
+        expects = nothing_left(sums, threads * sms), left(ends, sms, work, warps)
+        return Launch(kernel, sms, threads, args, smem_bytes, expects)
+
+    return launch
 
 
 def overlap(products: Measured, work: Measured, both: Measured) -> Sample:

@@ -7,11 +7,9 @@ multiplies; the work beside it is its own, or that of a second warp on the sched
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
 from microbench.machine.arch import Machine, with_feature
 from microbench.machine.tensor import tensor_flops_per_clk
-from microbench.measure.launch import Bench, Launch
+from microbench.measure.launch import Bench
 from microbench.point import Point
 from microbench.probe import Axis, Build, Constant, OpCount, Overhead, Probe, Sample
 from microbench.results.curves import at
@@ -20,18 +18,16 @@ from microbench.shapes.beside import (
     CHAINS,
     CYCLES_A_LAUNCH,
     OTHER,
-    PARTS,
-    Part,
+    THREADS,
+    WARPS,
     Work,
-    left,
     metrics,
+    parts,
     samples,
 )
 from microbench.shapes.chain import COUNTER, FILLER, Cycles, loop, operands
-from microbench.shapes.matrix import K, mma_operands, nothing_left, tensor_cycles
+from microbench.shapes.matrix import K, mma_operands, tensor_cycles
 
-WARPS = 4  # one on each scheduler
-THREADS = 32 * WARPS
 PRODUCTS = 32  # kTrip of mma_beside.cuh
 FLOPS = PRODUCTS * WARPS * 2.0 * 16 * 8 * K  # of a trip, on one SM
 # Fillers behind an HMMA that waits longer than a stall count reaches (shapes/matrix.py).
@@ -57,21 +53,9 @@ def builds(work: Work, point: Point) -> tuple[Build, ...]:
 
 def run(work: Work, bench: Bench, point: Point) -> list[Sample]:
     """One block on every SM, of four warps or eight."""
-    kernels, sms, count = bench.kernels(point), bench.machine.sm_count, int(point["results"])
     threads = THREADS * (2 if point["where"] == OTHER else 1)
-    factors, given = bench.array(mma_operands("bf16", "normal", threads, CHAINS)), bench.array(operands())
-    sums, ends = bench.empty(4 * threads * sms), bench.empty(4 * threads * sms)
-
-    def launch(part: Part, trips: int) -> Launch:
-        products, others = trips * (part != "work"), trips * (part != "products")
-        kernel, warps = kernels[0], [(WARPS, 0), (WARPS, others * count)]
-        if point["where"] != OTHER:
-            kernel, warps = kernels[PARTS.index(part)], warps[1:]
-            products = trips  # one loop, which either part may lack
-        args = (factors, given, np.int32(products), np.int32(others), sums, ends)
-        expects = nothing_left(sums, threads * sms), left(ends, sms, work, warps)
-        return Launch(kernel, sms, threads, args, expects=expects)
-
+    given = bench.array(mma_operands("bf16", "normal", threads, CHAINS)), bench.array(operands())
+    launch = parts(bench, point, work, int(point["results"]), given)
     rate = tensor_flops_per_clk(bench.machine)
     assert rate is not None
     return samples(bench, round(CYCLES_A_LAUNCH * rate / FLOPS), launch)

@@ -58,8 +58,9 @@ def named() -> tuple[tuple[str, dict[str, Value]], ...]:
     pairs = (("_pair", "m256_pair", 128, "ss"), ("_pair_ts", "m256_pair", 128, "ts"))
     return tuple(
         (f"tcgen05_{kind}{label}", {"type": kind, "shape": shape, "n": n, "operands": operands})
-        for kind in FORMATS
+        for kind, form in FORMATS.items()
         for label, shape, n, operands in (*variants, *pairs)
+        if operands == "ss" or not form.padded_from
     )
 
 
@@ -88,7 +89,9 @@ def refused(machine: Machine, point: Point) -> str | None:
     if FORMATS[point["type"]].scales and shape_of(point).rows == 64:
         if shape_of(point).blocks == 1:
             return "block-scaled types have no tcgen05.mma of 64 rows (PTX ISA, 'Matrix Shape')"
-        return "where the factors of 64 rows a block lie the PTX ISA does not say in words"
+        return "where the factors of 64 rows a block lie the PTX ISA does not say in words, and CuTe has no such mxf8"
+    if FORMATS[point["type"]].padded_from and point["operands"] == "ts":
+        return "where 6 and 4 bits lie in a byte of tensor memory the PTX ISA shows in a figure alone"
     if point["shape"] == "m128_pair" and point["operands"] == "ts":
         return "where 64 rows a block of A lie in tensor memory the PTX ISA does not say in words"
     return None

@@ -9,10 +9,8 @@ products, 13 MUFU behind each of the first wgmma of N = 128, which then come lat
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
 from microbench.machine.arch import Machine, by_name, with_feature
-from microbench.measure.launch import Bench, Launch
+from microbench.measure.launch import Bench
 from microbench.point import Point
 from microbench.probe import Axis, Build, Constant, OpCount, Overhead, Probe, Sample, SassContract
 from microbench.results.curves import at
@@ -22,20 +20,17 @@ from microbench.shapes.beside import (
     CHAINS,
     CYCLES_A_LAUNCH,
     OTHER,
-    PARTS,
+    THREADS,
     WHERE,
-    Part,
     Work,
-    left,
     metrics,
+    parts,
     samples,
 )
 from microbench.shapes.chain import COUNT, COUNTER, Cycles, loop, operands
-from microbench.shapes.matrix import PER_TRIP, nothing_left, wgmma_operands, wgmma_smem_bytes
+from microbench.shapes.matrix import PER_TRIP, wgmma_operands, wgmma_smem_bytes
 from microbench.shapes.wgmma import DESCRIPTORS, DESCRIPTORS_MAX, KINDS, NAMED, OPERANDS, flops, least_cycles
 
-WARPS = 4  # of a warpgroup, one on each scheduler
-THREADS = 32 * WARPS
 N = Axis("n", (64, 128, 256), quick=(128,))
 # The least time of the work over that of the products, both as their rates are documented.
 TIME_RATIO = Axis("time_ratio", (0.5, 1.0), quick=(1.0,))
@@ -84,22 +79,9 @@ def builds(work: Work, point: Point) -> tuple[Build, ...]:
 
 def run(work: Work, bench: Bench, point: Point) -> list[Sample]:
     """One block on every SM, of one warpgroup or two."""
-    kernels, sms, count = bench.kernels(point), bench.machine.sm_count, results(work, point)
-    warpgroups = 2 if point["where"] == OTHER else 1
-    threads = THREADS * warpgroups
-    a, b = map(bench.array, wgmma_operands("normal", warpgroups, point["n"]))
-    given, sums, ends = bench.array(operands()), bench.empty(4 * threads * sms), bench.empty(4 * threads * sms)
-
-    def launch(part: Part, trips: int) -> Launch:
-        products, others = trips * (part != "work"), trips * (part != "products")
-        kernel, warps = kernels[0], [(WARPS, 0), (WARPS, others * count)]
-        if point["where"] != OTHER:
-            kernel, warps = kernels[PARTS.index(part)], warps[1:]
-            products = trips  # one loop, which either part may lack
-        args = (a, b, given, np.int32(products), np.int32(others), sums, ends)
-        expects = nothing_left(sums, threads * sms), left(ends, sms, work, warps)
-        return Launch(kernel, sms, threads, args, wgmma_smem_bytes(1, point["n"]), expects)
-
+    factors = wgmma_operands("normal", 2 if point["where"] == OTHER else 1, point["n"])
+    given = *map(bench.array, factors), bench.array(operands())
+    launch = parts(bench, point, work, results(work, point), given, wgmma_smem_bytes(1, point["n"]))
     least = least_cycles(bench.machine, point)
     assert least is not None
     return samples(bench, round(CYCLES_A_LAUNCH / (PER_TRIP * least)), launch)

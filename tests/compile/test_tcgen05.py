@@ -74,9 +74,26 @@ def test_a_move_names_its_shape_and_its_registers(shape: str) -> None:
     assert moves == [name + each for each in times for name in ("LDTM", "STTM")]
 
 
+def test_a_move_of_halves_is_one_of_the_lower_threads_and_one_of_the_upper() -> None:
+    """ptxas lays the split on the upper threads' address, in columns: as the emulator has it."""
+    body = """unsigned r[8];
+      ptx::tcgen05_ld_16x32bx2<40>(r, t); ptx::tcgen05_wait_ld();
+      for (int j = 0; j < 8; ++j) r[j] += i;
+      ptx::tcgen05_st_16x32bx2<9>(t, r); ptx::tcgen05_wait_st();"""
+    cubin = compile_source(f"{HEAD} {body} }}", "k.cu", "sm100a", (("GROUP", 1),), kernel="k")
+    moves = [each for each in cubin.instructions() if each.opcode.startswith(("LDTM", "STTM"))]
+    assert [each.opcode for each in moves] == [
+        f"{name}.16dp32bit_{threads}.x8" for name in ("LDTM", "STTM") for threads in ("t0_t15", "t16_t31")
+    ]
+    where = [next(operand for operand in each.operands if operand.startswith("tmem")) for each in moves]
+    base = where[0].rstrip("]")
+    assert where[1::2] == [f"{base}+{hex(40)}]", f"{where[2].rstrip(']')}+{hex(9)}]"]
+
+
 def test_the_wrappers_compile_for_sm103a_too_but_for_integers() -> None:
     body = "".join(f"ptx::{call};" for call in ONE_THREAD if "_i8_" not in call)
     body += "unsigned r[32]; ptx::tcgen05_ld_32x32b(r, t); ptx::tcgen05_wait_ld(); ptx::tcgen05_st_16x256b(t, r);"
+    body += "ptx::tcgen05_ld_16x32bx2<32>(r, t); ptx::tcgen05_wait_ld(); ptx::tcgen05_st_16x32bx2<32>(t, r);"
     assert {"UTCHMMA", "UTCQMMA", "UTCOMMA", "UTCBAR", "LDTM"} <= {
         each.split(".")[0] for each in opcodes(body, arch="sm103a")
     }

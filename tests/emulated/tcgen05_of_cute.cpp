@@ -1,4 +1,5 @@
 // Prints what CuTe says of tcgen05: descriptors, tiles, and what lies where in tensor memory.
+#include <cute/arch/util.hpp>  // before what calls it from a template
 #include <cute/arch/mma_sm100_desc.hpp>
 #include <cute/atom/copy_traits_sm100.hpp>
 #include <cute/atom/mma_atom.hpp>
@@ -127,6 +128,8 @@ int main() {
   print_instructions<bfloat16_t, bfloat16_t>("bf16.bf16");
   print_instructions<float_e4m3_t, float_e5m2_t>("e4m3.e5m2");
   print_instructions<float_e5m2_t, float_e4m3_t>("e5m2.e4m3");
+  print_instructions<detail::float_e2m3_unpacksmem_t, detail::float_e3m2_unpacksmem_t>("e2m3.e3m2");
+  print_instructions<detail::float_e2m1_unpacksmem_t, float_e4m3_t>("padded_e2m1.e4m3");
   print_scaled<float_e4m3_t, float_ue8m0_t, 128, 8>("mxf8.ue8m0");
   print_scaled<float_e4m3_t, float_ue8m0_t, 256, 256>("mxf8.ue8m0");
   print_scaled<float_e2m1_t, float_ue8m0_t, 128, 96>("mxf4.ue8m0");
@@ -151,6 +154,8 @@ int main() {
   print_load<SM100::TMEM::LOAD::SM100_TMEM_LOAD_16dp128b16x>("16x128b", 32);
   print_load<SM100::TMEM::LOAD::SM100_TMEM_LOAD_16dp256b1x>("16x256b", 4);
   print_load<SM100::TMEM::LOAD::SM100_TMEM_LOAD_16dp256b8x>("16x256b", 32);
+  print_load<SM100::TMEM::LOAD::SM100_TMEM_LOAD_16dp32b1x>("16x32bx2", 1);
+  print_load<SM100::TMEM::LOAD::SM100_TMEM_LOAD_16dp32b8x>("16x32bx2", 8);
   print_copy<SM100::TMEM::UTCCP::SM100_UTCCP_128dp256bit_1cta>("tcgen05_cp_128x256b", 128, 256);
   print_copy<SM100::TMEM::UTCCP::SM100_UTCCP_128dp128bit_1cta>("tcgen05_cp_128x128b", 128, 128);
   print_copy<SM100::TMEM::UTCCP::SM100_UTCCP_2x64dp128bitlw0213_1cta>("tcgen05_cp_64x128b_02_13", 64, 128);

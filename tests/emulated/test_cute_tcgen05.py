@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from microbench.emulator import EmulatedDevice
-from microbench.verify.differential.lanes import columns_of, lanes_of_rows, registers
+from microbench.verify.differential.lanes import Move, lanes_of_rows, registers
 from microbench.verify.differential.number_formats import bits_of
 from microbench.verify.differential.scaled import SCALED_FORMS, ScaledOperand
 from tests.emulated.test_cute import Indices, cute_says
@@ -36,7 +36,7 @@ def described(types: tuple[str, str], majors: tuple[str, str], m: int, n: int, *
 
 def test_instruction_descriptors_are_those_of_cute(cute: dict[str, Indices]) -> None:
     names = [name for name in cute if name.startswith("instruction.")]
-    assert len(names) == 16
+    assert len(names) == 24
     for name in names:
         _, a, b, m, n, a_major, b_major = name.split(".")
         assert described((a, b), (a_major, b_major), int(m), int(n), 16, 16, 0)[0] == cute[name][0], name
@@ -119,14 +119,14 @@ def test_a_pair_folds_64_rows_as_cute_does(cute: dict[str, Indices], rows: int) 
 
 def test_registers_are_loaded_from_where_cute_says(cute: dict[str, Indices]) -> None:
     names = [name for name in cute if name.startswith("load.")]
-    assert len(names) == 8
+    assert len(names) == 10
     for name in names:
         _, shape, count = name.split(".")
         lane, column = cute[name].reshape(32, int(count), 2).transpose(2, 0, 1)
-        expected = registers(shape, int(count))  # type: ignore[arg-type]
-        np.testing.assert_array_equal((lane, column), expected, err_msg=name)
-        assert column.max() + 1 == columns_of(shape, int(count))  # type: ignore[arg-type]
-        assert any(move[0] == shape for move in MOVES)  # the emulator is tested on what `registers` says
+        move = Move(shape, int(count))  # type: ignore[arg-type]
+        np.testing.assert_array_equal((lane, column), registers(move), err_msg=name)
+        assert column.max() + 1 == move.columns
+        assert any(tried.shape == shape for tried, _ in MOVES)  # the emulator is tested on what `registers` says
 
 
 @pytest.mark.parametrize("wrapper", COPIES)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from microbench.emulator import MODES, EmulatedDevice, Mode
-from microbench.verify.differential.lanes import SHAPES, Kind, Shape, columns_of, lanes_of_rows, registers
+from microbench.verify.differential.lanes import SHAPES, Kind, Move, lanes_of_rows, registers
 from microbench.verify.differential.layouts import image_of
 from microbench.verify.differential.number_formats import BYTES, bits_of
 from tests.emulated.sources import source_of
@@ -14,9 +14,10 @@ from tests.emulated.sources import source_of
 SOURCE, NAME = source_of("tcgen05.cu")
 SMEM_BYTES = 2 * 65536 + 16
 MOVES = [
-    (shape, count, lane)
+    (Move(shape, count, apart), lane)
     for shape, least in SHAPES.items()
     for count in (1, 2, 4, 8, 32, 128)
+    for apart in ((0, 5) if shape == "16x32bx2" else (0,))
     for lane in (0, 16)
     if count >= least and (shape != "32x32b" or lane == 0)
 ]
@@ -26,14 +27,14 @@ def load(device: EmulatedDevice, kernel: str, **defines: int | str) -> Any:
     return device.load(SOURCE, NAME, kernel=kernel, defines=tuple(defines.items()))
 
 
-@pytest.mark.parametrize(("shape", "count", "lane"), MOVES)
-def test_a_warp_moves_the_words_that_the_shape_names(shape: Shape, count: int, lane: int) -> None:
-    columns = columns_of(shape, count)
+@pytest.mark.parametrize(("move", "lane"), MOVES)
+def test_a_warp_moves_the_words_that_the_shape_names(move: Move, lane: int) -> None:
+    columns, count = move.columns, move.count
     image = np.random.default_rng(count).integers(0, 2**32, (128, columns), np.uint32)
     loaded, stored = np.zeros((128, count), np.uint32), np.zeros((128, columns), np.uint32)
-    kernel = load(EmulatedDevice(), "move", SHAPE=shape, COUNT=count)
+    kernel = load(EmulatedDevice(), "move", SHAPE=move.wrapper, COUNT=count)
     kernel((1,), (128,), (image, columns, lane, loaded, stored), shared_mem=16)
-    lanes, places = registers(shape, count)
+    lanes, places = registers(move)
     rows = np.concatenate([lanes + 32 * warp + lane for warp in range(4)])
     at = rows, np.tile(places, (4, 1))
     np.testing.assert_array_equal(loaded, image[at])

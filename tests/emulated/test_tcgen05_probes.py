@@ -21,6 +21,9 @@ SCALED = [kind for kind, form in FORMATS.items() if form.scales]
 ONCE = [(kind, shape, "ts") for kind in FORMATS if kind not in SCALED for shape in ("m64", "m256_pair")]
 ONCE += [(kind, "m128_pair", "ss") for kind in FORMATS if kind not in SCALED]
 ONCE += [(kind, *of) for kind in SCALED for of in (("m128", "ts"), ("m256_pair", "ss"))]
+PADDED = [kind for kind, form in FORMATS.items() if form.padded_from]
+# A of these comes from shared memory alone.
+ONCE = list(dict.fromkeys((kind, shape, "ss" if kind in PADDED else operands) for kind, shape, operands in ONCE))
 
 
 def test_numbers_are_exact_in_their_type() -> None:
@@ -37,6 +40,15 @@ def test_numbers_are_exact_in_their_type() -> None:
     packed = bits(FORMATS["mxf4"], nearest)
     codes = np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)
     np.testing.assert_array_equal(codes.view(ml_dtypes.float4_e2m1fn).astype(np.float32), nearest)
+    for kind, dtype in (("e2m3", ml_dtypes.float6_e2m3fn), ("mx_e3m2", ml_dtypes.float6_e3m2fn)):
+        held = exact(FORMATS[kind], np.arange(64, dtype=np.uint8).view(dtype).astype(np.float32))
+        sixteen = bits(FORMATS[kind], held).reshape(-1, 16)
+        unpacked = np.unpackbits(sixteen[:, :12], axis=1, bitorder="little").reshape(-1, 6)
+        codes = np.packbits(unpacked, axis=1, bitorder="little").ravel()
+        np.testing.assert_array_equal(codes.view(dtype).astype(np.float32), held)
+        assert (codes & 31).tolist() == 2 * [*range(32)]
+    padded = bits(FORMATS["e2m1"], exact(FORMATS["e2m1"], floats.astype(np.float32)[:32])).reshape(2, 16)
+    np.testing.assert_array_equal(padded[:, :8].ravel(), packed[:16])
     assert bits(FORMATS["s8"], exact(FORMATS["s8"], np.float32([9, -9, 0.1]))).tolist() == [127, -127, 3]
 
 
@@ -53,6 +65,9 @@ def test_a_product_that_is_none_is_left_out_with_its_reason() -> None:
     integers = Point((("type", "s8"), ("shape", "m128"), ("n", 32), ("operands", "ss")))
     assert "sm103a has no tcgen05.mma of s8" in (tcgen05.refused(ultra, integers) or "")
     assert tcgen05.refused(EmulatedGpu("sm100a").machine, integers) is None
+    for kind in PADDED:
+        in_lanes = Point((("type", kind), ("shape", "m128"), ("n", 32), ("operands", "ts")))
+        assert "in a figure alone" in (tcgen05.refused(ultra, in_lanes) or "")
     for shape, reason in (("m64", "'Matrix Shape'"), ("m128_pair", "factors of 64 rows")):
         scaled = Point((("type", "mxf4"), ("shape", shape), ("n", 32), ("operands", "ss")))
         assert reason in (tcgen05.refused(ultra, scaled) or "")

@@ -85,6 +85,14 @@ REFUSED = {
         body(f"ptx::tcgen05_ld_32x32b(r, {MINE} + threadIdx.x % 2);"),
         "the lanes of a warp give different addresses",
     ),
+    "a half beyond the allocation": (
+        body(f"ptx::tcgen05_st_16x32bx2<64>({MINE}, r); ptx::tcgen05_wait_st();"),
+        "out of bounds: tcgen05.st at .* of tensor memory, not all of which are allocated",
+    ),
+    "a load of the other half behind its store": (
+        body(f"ptx::tcgen05_st_16x32bx2<8>({MINE}, r); ptx::tcgen05_ld_32x32b(r, {MINE} + 8); ptx::tcgen05_wait_ld();"),
+        "race: tcgen05.ld .* not waited for",
+    ),
 }
 
 
@@ -119,6 +127,13 @@ ALLOWED = {
             LOAD,
         ),
         0x41800000,
+    ),
+    "a load between the halves of a store": (
+        body(
+            f"ptx::tcgen05_st_32x32b({MINE} + 1, r); ptx::tcgen05_wait_st(); ptx::tcgen05_st_16x32bx2<2>({MINE}, r);"
+            f"ptx::tcgen05_ld_32x32b(r, {MINE} + 1); ptx::tcgen05_wait_ld(); ptx::tcgen05_wait_st();"
+        ),
+        7,
     ),
     "an allocation that waits for another warp's": (
         "if (warp == 0) { alloc(0, 512); ptx::tcgen05_dealloc(ptx::load_shared(slot), 512); }"

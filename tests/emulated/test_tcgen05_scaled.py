@@ -74,6 +74,16 @@ REFUSED = {
     "four factors from the third byte": (body(ask("kFp4 + (2u << 4)", "nvf4")), "4 scales begin at a multiple of 4"),
     "4 bits along M": (body(ask("kFp4 + (1u << 15)", "mxf4")), "elements of 4 bits are K-major"),
     "K of Blackwell Ultra": (body(ask("kFp4 + (1u << 31)", "mxf4")), "K = 96, of sm_103a, is not modelled"),
+    "6 bits along N": (body(ask("kMx + (3u << 10) + (1u << 16)")), "elements of 6 bits are K-major"),
+    "4 bits along M in a kind of 8": (
+        body(ask("kMx + (5u << 7) + (1u << 15)")),
+        "elements of 4 bits are K-major",
+    ),
+    "6 bits of A in tensor memory": (
+        body(ask("kMx + (4u << 7)").replace("_ss(memory, ones", "_ts(memory, memory + 72")),
+        "A of 6 or 4 bits in tensor memory is not modelled",
+    ),
+    "a type that no kind has": (body(ask("kMx + (2u << 7)")), "type 2 of A or B .* is none of this kind"),
     "types of other kinds": (body(ask("kMx", "mxf4")), "none of this kind"),
 }
 

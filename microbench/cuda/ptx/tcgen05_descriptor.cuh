@@ -20,7 +20,20 @@
 namespace ptx {
 
 // Types of A and B. The kinds share numbers, and the instruction tells which is meant.
-enum class Operand { f16 = 0, bf16 = 1, e4m3 = 0, e5m2 = 1, tf32 = 2, u8 = 0, s8 = 1, e2m1 = 1 };
+// e2m1 is that of the kinds of 4 bits, two to a byte; padded_e2m1 that of the kinds of 8, as are e2m3 and e3m2.
+enum class Operand {
+  f16 = 0,
+  bf16 = 1,
+  e4m3 = 0,
+  e5m2 = 1,
+  e2m3 = 3,
+  e3m2 = 4,
+  padded_e2m1 = 5,
+  tf32 = 2,
+  u8 = 0,
+  s8 = 1,
+  e2m1 = 1
+};
 enum class Sum { f32 = 1, s32 = 2 };        // s32 of kind::i8, f32 of all others
 enum class Scale { ue4m3 = 0, ue8m0 = 1 };  // ue4m3 of kind::mxf4nvf4 alone
 
@@ -57,6 +70,10 @@ __device__ __forceinline__ constexpr unsigned tcgen05_scaled_instruction(Operand
 //   MN-major, swizzled    e * i % S + e * i / S * leading + k % 8 * S + k / 8 * stride
 //   MN-major, none        e * i % 16 + e * i / 16 * stride + k % 8 * 16 + k / 8 * leading
 // ('Canonical layouts'); the swizzle is that of wgmma: address bits 4 to 6 are xored with bits 7 to 9.
+//
+// Elements of 6 or 4 bits in a kind of 8 are K-major alone and count one byte each: sixteen lie packed in the first 12 or
+// 8 of 16 bytes, the first in the lowest bits, and the rest is padding ('Packing format used for matrix A and B by
+// .kind::mxf8f6f4 in Shared Memory'), which TMA leaves uninitialized ('.b6x16_p32', '.b4x16_p64').
 __device__ __forceinline__ constexpr unsigned long long tcgen05_matrix(unsigned address, unsigned leading,
                                                                        unsigned stride, unsigned swizzle) {
   unsigned long long mode = swizzle == 128 ? 2 : swizzle == 64 ? 4 : swizzle == 32 ? 6 : 0;

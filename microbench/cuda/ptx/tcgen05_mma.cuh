@@ -53,7 +53,7 @@ __device__ __forceinline__ void tcgen05_fence_after() {
   }
 
 PTX_TCGEN05_MMA(f16, "f16")    // f16 and bf16
-PTX_TCGEN05_MMA(f8, "f8f6f4")  // e4m3 and e5m2
+PTX_TCGEN05_MMA(f8, "f8f6f4")  // e4m3, e5m2, e2m3, e3m2, padded_e2m1
 PTX_TCGEN05_MMA(tf32, "tf32")
 PTX_TCGEN05_MMA(i8, "i8")  // s8 and u8, sums s32; sm_103a has none
 #undef PTX_TCGEN05_MMA
@@ -80,7 +80,7 @@ PTX_TCGEN05_MMA(i8, "i8")  // s8 and u8, sums s32; sm_103a has none
     PTX_TCGEN05_SCALED_PRODUCT(KIND, "[%1]", "r")                                                                   \
   }
 
-PTX_TCGEN05_SCALED_MMA(mxf8, "mxf8f6f4.block_scale.scale_vec::1X")  // e4m3 and e5m2, scales ue8m0
+PTX_TCGEN05_SCALED_MMA(mxf8, "mxf8f6f4.block_scale.scale_vec::1X")  // the types of f8, scales ue8m0
 PTX_TCGEN05_SCALED_MMA(mxf4, "mxf4.block_scale.scale_vec::2X")      // e2m1, two to a byte, scales ue8m0
 PTX_TCGEN05_SCALED_MMA(nvf4, "mxf4nvf4.block_scale.scale_vec::4X")  // e2m1, scales ue4m3 or ue8m0
 #undef PTX_TCGEN05_SCALED_MMA

@@ -1,7 +1,8 @@
-// Floating point of 4, 8, 16 and 19 bits, as the conversions of PTX round it: to nearest, ties to even.
+// Floating point of 4, 6, 8, 16 and 19 bits, as the conversions of PTX round it: to nearest, ties to even.
 #include "emulator/runtime/number.hpp"
 
 #include <array>
+#include <cmath>
 
 namespace emulator {
 
@@ -37,6 +38,14 @@ float ue8m0_value(u8 bits) {
 // A sign, two bits of exponent, one of mantissa, no infinity and no NaN (the same, 'FP4').
 constexpr float kE2m1Sizes[] = {0.f, 0.5f, 1.f, 1.5f, 2.f, 3.f, 4.f, 6.f};
 
+// Six bits: a sign, `exponents` bits of exponent, the rest of mantissa, no infinity and no NaN (the same, 'FP6').
+float fp6_value(u32 bits, u32 exponents) {
+  u32 mantissas = 5 - exponents, exponent = (bits & 31) >> mantissas, mantissa = bits & ((1u << mantissas) - 1);
+  int scale = static_cast<int>(exponent ? exponent : 1) - (1 << (exponents - 1)) + 1 - static_cast<int>(mantissas);
+  float size = std::ldexp(static_cast<float>((exponent ? 1u << mantissas : 0u) | mantissa), scale);
+  return bits & 32 ? -size : size;
+}
+
 // A float's size as an integer: its bits grow with it, so a mantissa cut to fewer bits rounds as an integer does.
 u8 fp8_bits(float value, Type type) {
   u32 word = bits_of(value), size = word & 0x7FFFFFFF, sign = word >> 24 & 0x80;
@@ -64,6 +73,8 @@ float widen(u32 bits, Type type) {
   if (type == Type::e4m3) return e4m3_values[bits & 0xFF];
   if (type == Type::e5m2) return e5m2_values[bits & 0xFF];
   if (type == Type::e2m1) return bits & 8 ? -kE2m1Sizes[bits & 7] : kE2m1Sizes[bits & 7];
+  if (type == Type::e2m3) return fp6_value(bits, 2);
+  if (type == Type::e3m2) return fp6_value(bits, 3);
   if (type == Type::ue8m0) return ue8m0_value(static_cast<u8>(bits));
   if (type == Type::ue4m3) return e4m3_values[bits & 0x7F];  // the sign is no part of it
   if (type == Type::s8) return static_cast<signed char>(bits);

@@ -7,7 +7,15 @@
 
 namespace emulator {
 
-constexpr u32 bytes_of(Type type) { return type == Type::tf32 ? 4 : type == Type::f16 || type == Type::bf16 ? 2 : 1; }
+constexpr u32 bits_in(Type type) {
+  return type == Type::e2m1                         ? 4
+         : type == Type::e2m3 || type == Type::e3m2 ? 6
+         : type == Type::tf32                       ? 32
+         : type == Type::f16 || type == Type::bf16  ? 16
+                                                    : 8;
+}
+// In shared memory; fewer than 8 bits are packed, by rules of their kind.
+constexpr u32 bytes_of(Type type) { return (bits_in(type) + 7) / 8; }
 
 // Element `index` of registers that hold P to a word, the first in the lowest bits.
 template <u32 P>

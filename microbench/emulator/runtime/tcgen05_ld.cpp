@@ -9,20 +9,25 @@ namespace {
 constexpr u32 kWarpLanes = 32;
 
 struct Move {
-  DataShape shape;
+  DataMove form;
   u32 resident, count, lane, column;  // registers of a thread; where the address points
 
-  bool narrow() const { return shape != DataShape::of_32x32b; }
+  bool narrow() const { return form.shape != DataShape::of_32x32b; }
+  bool halves() const { return form.shape == DataShape::of_16x32bx2; }
 
-  u32 columns() const {
-    return narrow() ? 2 * count : count;  // of sixteen lanes: twice the columns
+  // What it touches: of sixteen lanes twice the columns, in one piece or in two.
+  std::vector<Region> regions() const {
+    u32 groups = (narrow() ? 1u : 3u) << lane / kGrain;
+    if (!halves()) return {{resident, groups, column, narrow() ? 2 * count : count}};
+    if (form.split <= count) return {{resident, groups, column, form.split + count}};
+    return {{resident, groups, column, count}, {resident, groups, column + form.split, count}};
   }
-
-  Region region() const { return {resident, (narrow() ? 1u : 3u) << lane / kGrain, column, columns()}; }
 
   // The lane and the column of register i of a thread.
   std::pair<u32, u32> place(u32 t, u32 i) const {
+    DataShape shape = form.shape;
     if (shape == DataShape::of_32x32b) return {lane + t, column + i};
+    if (shape == DataShape::of_16x32bx2) return {lane + t % 16, column + i + form.split * (t / 16)};
     if (shape == DataShape::of_16x64b) return {lane + t / 4 + 8 * (t % 2), column + t / 2 % 2 + 2 * i};
     if (shape == DataShape::of_16x128b) return {lane + t / 4 + 8 * (i % 2), column + t % 4 + 4 * (i / 2)};
     return {lane + t / 4 + 8 * (i / 2 % 2), column + 2 * (t % 4) + i % 2 + 8 * (i / 4)};
@@ -40,15 +45,15 @@ struct Lane {
   u32 address;
 };
 
-Move checked(Lane** lanes, u32 count, DataShape shape, const char* what) {
+Move checked(Lane** lanes, u32 count, DataMove form, const char* what) {
   u32 address = lanes[0]->address, quarter = running->warp() % 4 * kWarpLanes;
   for (u32 lane = 1; lane < kWarp; ++lane)
     if (lanes[lane]->address != address) fail(what, ": the lanes of a warp give different addresses");
-  Move move{shape, running->resident(), count, address >> 16, address & 0xFFFF};
+  Move move{form, running->resident(), count, address >> 16, address & 0xFFFF};
   if (move.lane != quarter && !(move.narrow() && move.lane == quarter + kGrain))
     fail(what, " at lane ", move.lane, ": warp ", running->warp() % block.warp_slots(), " of the block reaches lanes ",
          quarter, " to ", quarter + 31);
-  require_allocated(move.region(), what);
+  for (const Region& region : move.regions()) require_allocated(region, what);
   return move;
 }
 
@@ -57,11 +62,14 @@ TensorWork work_of(const char* what, Queue queue, std::vector<Moves>& all) {
   return {what, warp * kWarp, queue, warp, ++all[warp].issued};
 }
 
-void load(Lane** lanes, u32 count, DataShape shape) {
-  Move move = checked(lanes, count, shape, "tcgen05.ld");
+void load(Lane** lanes, u32 count, DataMove form) {
+  Move move = checked(lanes, count, form, "tcgen05.ld");
   u32 first = running->warp() * kWarp;
-  trace_tensor(Tensor::load, move.region());
-  note_tensor_read(move.region(), work_of("tcgen05.ld", Queue::ld, loads), knowledge_of(first, kWarp));
+  TensorWork work = work_of("tcgen05.ld", Queue::ld, loads);
+  for (const Region& region : move.regions()) {
+    trace_tensor(Tensor::load, region);
+    note_tensor_read(region, work, knowledge_of(first, kWarp));
+  }
   std::vector<u32*> to;
   for (u32 thread = 0; thread < kWarp; ++thread) {
     to.push_back(lanes[thread]->registers);
@@ -79,16 +87,19 @@ void load(Lane** lanes, u32 count, DataShape shape) {
       false));
 }
 
-void store(Lane** lanes, u32 count, DataShape shape) {
-  Move move = checked(lanes, count, shape, "tcgen05.st");
+void store(Lane** lanes, u32 count, DataMove form) {
+  Move move = checked(lanes, count, form, "tcgen05.st");
   u32 first = running->warp() * kWarp;
-  trace_tensor(Tensor::store, move.region());
-  note_tensor_write(move.region(), work_of("tcgen05.st", Queue::st, stores), knowledge_of(first, kWarp));
+  TensorWork work = work_of("tcgen05.st", Queue::st, stores);
+  for (const Region& region : move.regions()) {
+    trace_tensor(Tensor::store, region);
+    note_tensor_write(region, work, knowledge_of(first, kWarp));
+  }
   std::vector<u32> words;
   for (u32 thread = 0; thread < kWarp; ++thread)
     words.insert(words.end(), lanes[thread]->registers, lanes[thread]->registers + count);
   u64 number = next_number();
-  announce(move.region(), number);
+  for (const Region& region : move.regions()) announce(region, number);
   stores[running->warp()].open.push_back(start(
       [=, words = std::move(words)] {
         for (u32 thread = 0; thread < kWarp; ++thread)
@@ -96,7 +107,7 @@ void store(Lane** lanes, u32 count, DataShape shape) {
             auto [lane, column] = move.place(thread, i);
             set_tensor_word(move.resident, lane, column, words[thread * count + i]);
           }
-        finish_write(move.region(), number);
+        for (const Region& region : move.regions()) finish_write(region, number);
       },
       false));
 }
@@ -125,14 +136,14 @@ void tensor_moves_thread_finished() {
   if (stores[warp].waited != stores[warp].issued) fail("the thread ended before tcgen05.wait::st");
 }
 
-void tcgen05_ld(u32* registers, u32 count, DataShape shape, u32 address) {
+void tcgen05_ld(u32* registers, u32 count, DataMove form, u32 address) {
   Lane mine{registers, address};
-  collective("tcgen05.ld", kFullMask, mine, [=](Lane** lanes) { load(lanes, count, shape); });
+  collective("tcgen05.ld", kFullMask, mine, [=](Lane** lanes) { load(lanes, count, form); });
 }
 
-void tcgen05_st(const u32* registers, u32 count, DataShape shape, u32 address) {
+void tcgen05_st(const u32* registers, u32 count, DataMove form, u32 address) {
   Lane mine{const_cast<u32*>(registers), address};
-  collective("tcgen05.st", kFullMask, mine, [=](Lane** lanes) { store(lanes, count, shape); });
+  collective("tcgen05.st", kFullMask, mine, [=](Lane** lanes) { store(lanes, count, form); });
 }
 
 void tcgen05_wait_ld() { wait("tcgen05.wait::ld", Queue::ld, loads); }

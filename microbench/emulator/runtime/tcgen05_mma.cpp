@@ -43,9 +43,15 @@ struct Product {
     return word >> unit % to_a_word * 8 * shape.bytes & (~0u >> (32 - 8 * shape.bytes));
   }
 
-  // Element k of what `unit` gives, units of one or two elements: the lower bits hold the first.
+  // Element k of what `unit` gives, units of one or two elements, or bytes of a padded type: the lower bits hold the
+  // first. What pads is not read.
   template <class Unit>
   float element(u32 k, Type type, const Unit& unit) const {
+    if (shape.padded(type)) {
+      const u32 width = bits_in(type), bit = k % 16 * width, at = k / 16 * 16 + bit / 8, first = bit % 8;
+      const u32 bits = unit(at) | (first + width > 8 ? unit(at + 1) << 8 : 0u);
+      return widen(bits >> first & ((1u << width) - 1), type);
+    }
     return widen(unit(k / shape.packed) >> k % shape.packed * 4, type);
   }
 
@@ -139,6 +145,7 @@ void tcgen05_mma(TensorProduct given, u32 d, u64 a, u64 b) {
   const Instruction& shape = product.shape;
   if (given.a_in_tensor_memory) {
     if (shape.a_mn) fail(what, ": A in tensor memory is K-major");
+    if (shape.padded(shape.a)) fail(what, ": A of 6 or 4 bits in tensor memory is not modelled");
     if (product.folded()) fail(what, ": A in tensor memory with M = 128 of a pair is not modelled");
     product.a_column = first_column(static_cast<u32>(a), what);
   } else {

@@ -1,5 +1,7 @@
 #include "emulator/runtime/tensor_instruction.hpp"
 
+#include <iterator>
+
 #include "emulator/runtime/block.hpp"
 
 namespace emulator {
@@ -12,7 +14,7 @@ constexpr u32 kMostColumns = 256;
 struct KindRules {
   const char* name;
   u32 first_type;
-  Type types[2];  // from the first on; tf32 and e2m1 are alone in their kinds
+  Type types[2];  // from the first on, beside kPadded; tf32 and e2m1 are alone in their kinds
   u32 sums;       // bits 4 and 5; of the scaled kinds these are B's byte
   u32 per_scale;  // neighbours in k under one factor
 };
@@ -25,11 +27,16 @@ constexpr KindRules kKinds[] = {{"tcgen05.mma.kind::f16", 0, {Type::f16, Type::b
                                 {"tcgen05.mma.kind::mxf4nvf4", 1, {Type::e2m1, Type::e2m1}, 0, 16}};
 const KindRules& rules_of(TensorKind kind) { return kKinds[static_cast<u32>(kind)]; }
 
+// The types of fewer bits of the kinds of e4m3, by their numbers from 3 on.
+constexpr u32 kFirstPadded = 3;
+constexpr Type kPadded[] = {Type::e2m3, Type::e3m2, Type::e2m1};
+
 Type type_of(u32 field, TensorKind kind) {
   const KindRules& rules = rules_of(kind);
+  if (rules.types[0] == Type::e4m3 && field >= kFirstPadded && field < kFirstPadded + std::size(kPadded))
+    return kPadded[field - kFirstPadded];
   if (field < rules.first_type || field > rules.first_type + (rules.types[0] != rules.types[1]))
-    fail("tcgen05.mma: type ", field, " of A or B in the instruction descriptor is none of this kind",
-         (rules.types[0] == Type::e4m3 ? ", or one of 6 or 4 bits, which is not modelled" : ""));
+    fail("tcgen05.mma: type ", field, " of A or B in the instruction descriptor is none of this kind");
   return rules.types[field - rules.first_type];
 }
 
@@ -63,7 +70,6 @@ void read_scales(const Bits& field, Instruction& made, const std::string& says) 
   const u32 factors = made.depth() / made.per_scale;  // they lie in bytes next to each other
   if (made.a_byte % factors || made.b_byte % factors)
     fail(says, "the bytes of ", factors, " scales begin at a multiple of ", factors);
-  if (made.packed > 1 && (made.a_mn || made.b_mn)) fail(says, "elements of 4 bits are K-major");
 }
 
 void read_shape(const Instruction& made, u32 group, const std::string& says) {
@@ -86,7 +92,7 @@ Instruction read_instruction(u32 bits, TensorKind kind, u32 group) {
   made.a = type_of(field(7, 9), kind);
   made.b = type_of(field(10, 12), kind);
   made.bytes = bytes_of(made.a);
-  made.packed = made.a == Type::e2m1 ? 2 : 1;
+  made.packed = kind == TensorKind::mxf4 || kind == TensorKind::nvf4 ? 2 : 1;
   made.a_negative = field(13, 13);
   made.b_negative = field(14, 14);
   made.a_mn = field(15, 15);
@@ -99,6 +105,8 @@ Instruction read_instruction(u32 bits, TensorKind kind, u32 group) {
   else
     read_sums(field, made, rules_of(kind).sums, says);
   if (made.integers && (made.a_negative || made.b_negative)) fail(says, "integers are not negated");
+  for (Type along : {made.a_mn ? made.a : Type::f16, made.b_mn ? made.b : Type::f16})
+    if (bits_in(along) < 8) fail(says, "elements of ", bits_in(along), " bits are K-major");
   if (kind == TensorKind::tf32 && (made.a_mn || made.b_mn)) fail(says, "tf32 that is MN-major is not modelled");
   read_shape(made, group, says);
   return made;

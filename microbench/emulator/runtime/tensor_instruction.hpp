@@ -9,7 +9,7 @@ constexpr u32 kDepthBytes = 32;  // of a row of A or a column of B in one instru
 
 struct Instruction {
   u32 m, n;
-  u32 bytes;   // of what a matrix in shared memory is made of: an element, or two e2m1
+  u32 bytes;   // of what a matrix in shared memory is made of: an element, or two e2m1 of the kinds of 4 bits
   u32 packed;  // elements in that
   Type a, b;
   bool a_mn, b_mn, a_negative, b_negative, integers;
@@ -19,6 +19,8 @@ struct Instruction {
 
   u32 units() const { return kDepthBytes / bytes; }
   u32 depth() const { return units() * packed; }
+  // Whether sixteen elements lie packed in the first bits of 16 bytes: of 6 or 4 bits in a kind of 8.
+  bool padded(Type type) const { return packed == 1 && bits_in(type) < 8; }
   bool scaled() const { return per_scale != 0; }
 };
 

@@ -17,8 +17,15 @@ from microbench.shapes.chain import COUNTER, loop
 TRIPS = 128
 PER_TRIP = 16  # ptxas unrolls a loop of fewer
 MOST_ARRAYS, MOST_REGISTERS = 8, 64  # of 128 ptxas makes spills: it keeps more loads apart than were asked for
-LEAST = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4}  # registers of .x1
-MODIFIERS = {"32x32b": "", "16x64b": ".16dp64bit", "16x128b": ".16dp128bit", "16x256b": ".16dp256bit"}
+LEAST = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}  # registers of .x1
+# As SASS names them: 16x32bx2 is an instruction for the lower sixteen threads and one for the upper.
+MODIFIERS = {
+    "32x32b": ("",),
+    "16x64b": (".16dp64bit",),
+    "16x128b": (".16dp128bit",),
+    "16x256b": (".16dp256bit",),
+    "16x32bx2": (".16dp32bit_t0_t15", ".16dp32bit_t16_t31"),
+}
 # A register of each of a warp's threads a clock, in each of the SM's four quarters.
 REGISTER_BYTES_PER_CLK = 4 * WARP * 4
 SMEM_BYTES = 16
@@ -40,28 +47,28 @@ def rounds(point: Point) -> int:
     return PER_TRIP // arrays(point)
 
 
-def opcode(direction: str, shape: str, registers: int) -> str:
-    """The instruction as SASS names it, where .x1 is not said."""
+def opcodes(direction: str, shape: str, registers: int) -> tuple[str, ...]:
+    """One move's instructions as SASS names them, where .x1 is not said."""
     times = registers // LEAST[shape]
     name = "STTM" if direction == "store" else "LDTM"
-    return f"{name}{MODIFIERS[shape]}{f'.x{times}' if times > 1 else ''}"
+    return tuple(f"{name}{modifier}{f'.x{times}' if times > 1 else ''}" for modifier in MODIFIERS[shape])
 
 
 def builds(point: Point) -> tuple[Build, ...]:
     """A trip's moves and their waits, which are fences of stores, and of loads a NOP and what looks at a word."""
     stores, registers, shape = point["direction"] == "store", int(point["registers"]), point["shape"]
     defines: tuple[tuple[str, int | str], ...] = (
-        ("SHAPE", shape),
+        ("SHAPE", f"{shape}<{registers}>" if shape == "16x32bx2" else shape),  # its halves side by side
         ("COUNT", registers),
         ("COLUMNS", registers if shape == "32x32b" else 2 * registers),
         ("ARRAYS", arrays(point)),
         ("ROUNDS", rounds(point)),
         ("STORES", int(stores)),
     )
-    moves = OpCount(opcode(point["direction"], shape, registers), PER_TRIP)
+    moves = tuple(OpCount(opcode, PER_TRIP) for opcode in opcodes(point["direction"], shape, registers))
     wait = Overhead(("FENCE.VIEW.ASYNC.T" if stores else "NOP",), rounds(point), rounds(point))
     looks = () if stores else (Overhead(("LOP3", "MOV", "IMAD.MOV"), PER_TRIP // 2, 2 * PER_TRIP),)
-    return (Build(defines, loop(moves, distance=0, overhead=(COUNTER, wait, *looks))),)
+    return (Build(defines, loop(*moves, distance=0, overhead=(COUNTER, wait, *looks))),)
 
 
 def checksums(point: Point, seeds: NDArray[np.uint32]) -> NDArray[np.uint32]:

@@ -9,11 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microbench.errors import EnvironmentLacks
+from microbench.shapes.tcgen05_operands import sixteens
 
 SOURCE = Path(__file__).with_name("formats.cu")
 Defines = tuple[tuple[str, int | str], ...]
 
 BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1}
+# Of 6 or 4 bits in a kind of 8: sixteen to 16 bytes of shared memory, packed in the first of these.
+PADDED = {"e2m3": 6, "e3m2": 6, "padded_e2m1": 4}
+BYTES |= dict.fromkeys(PADDED, 1)
 SUMS: dict[str, Any] = {"f32": np.float32, "f16": np.float16, "s32": np.int32}
 _C_TYPES = {"f32": ("float", 1), "f16": ("unsigned", 2), "s32": ("int", 1)}  # and elements to a word
 
@@ -36,7 +40,9 @@ def dtypes() -> dict[str, Any]:
         "tf32": np.float32,
         "e4m3": ml_dtypes.float8_e4m3fn,
         "e5m2": ml_dtypes.float8_e5m2,
-        "e2m1": ml_dtypes.float4_e2m1fn,
+        **dict.fromkeys(("e2m1", "padded_e2m1"), ml_dtypes.float4_e2m1fn),
+        "e2m3": ml_dtypes.float6_e2m3fn,
+        "e3m2": ml_dtypes.float6_e3m2fn,
         "ue8m0": ml_dtypes.float8_e8m0fnu,
         "ue4m3": ml_dtypes.float8_e4m3fn,  # whose sign is 0
         "s8": np.int8,
@@ -127,6 +133,13 @@ def bits_of(values: NDArray[Any], kind: str) -> NDArray[Any]:
     """The bits of the nearest elements, as unsigned integers of their size."""
     held = values.astype(dtypes()[kind])
     return held.view(f"u{held.itemsize}")
+
+
+def padded(codes: NDArray[np.uint8], width: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+    """Codes of `width` bits, (rows, k), as as many bytes of shared memory: noise in what pads sixteen of them."""
+    packed = sixteens(codes, width)
+    noise = rng.integers(0, 256, (len(packed), 16 - 2 * width), np.uint8)
+    return np.concatenate([packed, noise], axis=1).reshape(codes.shape)
 
 
 def registers(fragments: NDArray[Any]) -> NDArray[np.uint32]:

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.verify.differential.number_formats import bits_of
+from microbench.verify.differential.number_formats import PADDED, bits_of, padded
 
 ROW_BYTES = 32  # of one instruction
 QUARTER = 32  # lanes; each quarter holds every factor
 SCALE_BYTES = 3 * 512  # 128 rows of A, 256 columns of B, four bytes each
 _VALUES = {
     "e4m3": np.arange(-4.0, 5.0),
-    "e2m1": np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.5, -1, -1.5, -2, -3, -4, -6]),
+    **dict.fromkeys(("e2m1", "padded_e2m1"), np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.5, -1, -1.5, -2, -3, -4, -6])),
+    "e2m3": np.array([0, 0.125, 0.875, 1, 1.5, 2.25, 3, 4, 5.5, 7.5, -0.25, -1.125, -2, -3.75, -6]),
+    "e3m2": np.array([0, 0.0625, 0.1875, 0.75, 1, 1.5, 2.5, 4, 7, 10, -0.125, -0.625, -1.25, -3, -14]),
     "ue8m0": np.exp2(np.arange(-2.0, 3.0)),
     "ue4m3": np.array([0.5, 0.75, 1, 1.125, 1.5, 2, 2.5]),
 }
@@ -69,11 +71,16 @@ class ScaledForm:
         bits: NDArray[Any] = bits_of(values, self.elements)
         if self.elements == "e2m1":  # the first of two in the lower half
             bits = bits[:, ::2] | bits[:, 1::2] << 4
+        if self.elements in PADDED:
+            bits = padded(bits, PADDED[self.elements], rng)
         return ScaledOperand(np.ascontiguousarray(bits), bits_of(factors, self.scale), scaled)
 
 
 SCALED_FORMS = (
     ScaledForm("mxf8", "e4m3", "ue8m0", 32, a_byte=1, b_byte=3),
+    ScaledForm("mxf8", "e2m3", "ue8m0", 32, a_byte=0, b_byte=2),
+    ScaledForm("mxf8", "e3m2", "ue8m0", 32, a_byte=2, b_byte=1),
+    ScaledForm("mxf8", "padded_e2m1", "ue8m0", 32, a_byte=3, b_byte=0),
     ScaledForm("mxf4", "e2m1", "ue8m0", 32, a_byte=2, b_byte=0),
     ScaledForm("nvf4", "e2m1", "ue8m0", 16),
     ScaledForm("nvf4", "e2m1", "ue4m3", 16),

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from microbench.verify.differential.case import Array, Buffer, Case, Defines, Launch
-from microbench.verify.differential.lanes import SHAPES, Kind, Shape, columns_of, lanes_of_rows, registers
+from microbench.verify.differential.lanes import SHAPES, Kind, Move, lanes_of_rows, registers
 from microbench.verify.differential.layouts import image_of
-from microbench.verify.differential.number_formats import BYTES, bits_of
+from microbench.verify.differential.number_formats import BYTES, PADDED, bits_of, padded
 from microbench.verify.differential.scaled import SCALE_BYTES, SCALED_FORMS, ScaledForm
 
 SOURCE = Path(__file__).with_name("tcgen05.cu")
@@ -22,10 +22,16 @@ SMEM_BYTES = 2 * 65536 + 128 + SCALE_BYTES
 SEEDS_A_LAUNCH = 20
 THREADS = 128
 
-KIND_OF: dict[Kind, str] = {"f16": "f16", "bf16": "f16", "e4m3": "f8", "e5m2": "f8", "tf32": "tf32"}
+KIND_OF: dict[str, str] = {"f16": "f16", "bf16": "f16", "e4m3": "f8", "e5m2": "f8", "tf32": "tf32"}
+KIND_OF |= dict.fromkeys(PADDED, "f8")
 TYPES: tuple[tuple[Kind, Kind], ...] = (
     *(("f16", "f16"), ("bf16", "bf16"), ("e4m3", "e4m3"), ("e5m2", "e4m3")),
     *(("tf32", "tf32"), ("s8", "s8"), ("u8", "u8"), ("s8", "u8")),
+)
+# Of 6 or 4 bits, by themselves and beside another width.
+NARROW: tuple[tuple[Kind, Kind], ...] = (
+    *(("e2m3", "e2m3"), ("e3m2", "e3m2"), ("padded_e2m1", "padded_e2m1")),
+    *(("e2m3", "e4m3"), ("e5m2", "e3m2"), ("padded_e2m1", "e3m2")),
 )
 SIZES = ((64, 8), (64, 96), (128, 16), (128, 256))
 # Bytes of a row, and the row that each lane gets.
@@ -38,17 +44,17 @@ COPIES: dict[str, tuple[int, Array]] = {
 }
 
 
-def move(shape: Shape, count: int, lane: int, seeds: range) -> list[Launch]:
-    """So many registers a thread, loaded from a known image; their complements stored in the same place."""
-    columns, (lanes, places) = columns_of(shape, count), registers(shape, count)
+def move(form: Move, lane: int, seeds: range) -> list[Launch]:
+    """Registers of each thread, loaded from a known image; their complements stored in the same place."""
+    lanes, places = registers(form)
     at = np.concatenate([lanes + 32 * warp + lane for warp in range(4)]), np.tile(places, (4, 1))
     made = []
     for rng in _draws(seeds):
-        image = rng.integers(0, 2**32, (THREADS, columns), np.uint32)
+        image = rng.integers(0, 2**32, (THREADS, form.columns), np.uint32)
         stored = image.copy()
         stored[at] = ~image[at]
-        arrays = image, np.zeros((THREADS, count), np.uint32), np.zeros_like(image)
-        args = (Buffer(0), columns, lane, Buffer(1), Buffer(2))
+        arrays = image, np.zeros((THREADS, form.count), np.uint32), np.zeros_like(image)
+        args = (Buffer(0), form.columns, lane, Buffer(1), Buffer(2))
         made.append(Launch((1,), (THREADS,), 16, arrays, args, (1, 2), (image[at], stored)))
     return made
 
@@ -61,7 +67,7 @@ def product(kinds: tuple[Kind, Kind], m: int, n: int, form: tuple[str, str, int,
     made = []
     for number, rng in enumerate(_draws(seeds)):
         a, b = (rng.integers(least, 5, (side, depth)).astype(np.float32) for side in (m, n))
-        a_bits, b_bits = bits_of(a, kinds[0]), bits_of(b, kinds[1])
+        a_bits, b_bits = (_in_memory(each, kind, rng) for each, kind in zip((a, b), kinds, strict=True))
         before = rng.integers(-4, 5, (THREADS, n)).astype(sums)
         after = before.copy()
         after[lanes] = a @ b.T + number % 2 * before[lanes]
@@ -102,10 +108,17 @@ def cases() -> list[Case]:
 def _moves() -> Iterator[Case]:
     for shape, least in SHAPES.items():
         for count in sorted({least, 8, 32}):
-            for lane in (0,) if shape == "32x32b" else (0, 16):
-                name, layout = f"tcgen05_ld_{shape}, tcgen05_st_{shape}", f"x{count} from lane {lane}"
-                defines: Defines = (("SHAPE", shape), ("COUNT", count))
-                yield Case(name, layout, "bits", "move", defines, partial(move, shape, count, lane), source=SOURCE)
+            for apart in (0, 3) if shape == "16x32bx2" else (0,):
+                for lane in (0,) if shape == "32x32b" else (0, 16):
+                    yield _move(Move(shape, count, apart), lane)
+
+
+def _move(form: Move, lane: int) -> Case:
+    name, layout = f"tcgen05_ld_{form.shape}, tcgen05_st_{form.shape}", f"x{form.count} from lane {lane}"
+    if form.shape == "16x32bx2":
+        layout += f", halves {form.split} columns apart"
+    defines: Defines = (("SHAPE", form.wrapper), ("COUNT", form.count))
+    return Case(name, layout, "bits", "move", defines, partial(move, form, lane), source=SOURCE)
 
 
 def _products() -> Iterator[Case]:
@@ -118,6 +131,9 @@ def _products() -> Iterator[Case]:
     for kinds in TYPES:
         for source in ("ss", "ts"):
             yield _product(kinds, 128, 32, ("K", "K", 128, source))
+    for kinds in NARROW:
+        for m, swizzle in ((128, 128), (64, 0)):
+            yield _product(kinds, m, 32, ("K", "K", swizzle, "ss"))
 
 
 def _product(kinds: tuple[Kind, Kind], m: int, n: int, form: tuple[str, str, int, str]) -> Case:
@@ -171,7 +187,8 @@ def _scaled_products() -> Iterator[Case]:
             (256, ("K", "K", 0, "ss")),
             (72, ("K", "K", 32, "ts")),
         ):
-            yield _scaled_product(form, n, layout)
+            if layout[3] == "ss" or form.elements not in PADDED:
+                yield _scaled_product(form, n, layout)
         if form.elements == "e4m3":
             yield _scaled_product(form, 64, ("MN", "MN", 64, "ss"))
 
@@ -186,6 +203,12 @@ def _scaled_product(form: ScaledForm, n: int, layout: tuple[str, str, int, str])
     run = partial(scaled_product, form, 128, n, layout)
     text = f"{form.elements} by {form.scale} bytes {form.a_byte}.{form.b_byte} n{n} {a}.{b} swizzle {swizzle}"
     return Case(f"tcgen05_mma_{form.kind}_{source}", text, "integers", "product", defines, run, source=SOURCE)
+
+
+def _in_memory(values: Array, kind: Kind, rng: np.random.Generator) -> Array:
+    """The bits of the elements, padded where their kind pads them."""
+    bits = bits_of(values, kind)
+    return padded(bits, PADDED[kind], rng) if kind in PADDED else bits
 
 
 def _kind(kinds: tuple[Kind, Kind]) -> str:

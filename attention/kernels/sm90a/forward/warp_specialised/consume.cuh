@@ -179,12 +179,13 @@ struct Consumer {
     }
     release(at.k_empty + 8 * k.stage());
     adjust<Masked>(work, row, tile);
-    const bool grown = Masked || kHiding || !kLazy || __any_sync(~0u, exceeds(s, state, launch.slack));
+    constexpr bool every_tile = kHiding || !kLazy;
+    const bool grown = Masked || every_tile || __any_sync(~0u, exceeds(s, state, launch.slack));
     // What far rows need stands inside the branches that a tile without a larger score skips anyway: a branch of its own
     // on the way of every tile cost 2 to 3 % on an H200.
     bool far = false;
     if (grown) {
-      far = __any_sync(~0u, raise_maxima<false>(s, state, correction, launch.scale_log2));
+      far = __any_sync(~0u, raise_maxima<false, every_tile>(s, state, correction, launch.scale_log2));
       if (far) come_near(s, state);
     }
     exponentials(s, state, launch.scale_log2);
