@@ -8,7 +8,7 @@ from attention.choose.calibration import Duel
 from attention.choose.candidates import TIE_BAND
 from attention.choose.choose import Choice, choose
 from attention.choose.corrections import Corrections
-from attention.choose.model import Efficiency
+from attention.choose.prediction import Efficiency
 from attention.errors import ProblemError, UnsupportedError
 from attention.problem import AttentionProblem
 from attention.variant import Variant, discover, shipped
@@ -170,7 +170,8 @@ def test_a_variant_is_found_because_its_folder_is_there(tmp_path):
     folder = tmp_path / "host" / "forward" / "brand_new"
     folder.mkdir(parents=True)
     (folder / "variant.py").write_text(
-        "from attention.variant import Demand, Tile, Variant\n"
+        "from attention.tile import Demand, Tile\n"
+        "from attention.variant import Variant\n"
         "def tile(problem, config):\n"
         "    rows = config['rows']\n"
         "    return Tile(rows, 64, rows, 64, (Demand('fma', 'one', rows * 64, 'fma_f32_per_s'),))\n"

@@ -4,9 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention.choose.model import Efficiency, Unpredicted, predict, share_of_busiest
+from attention.choose.model import predict
+from attention.choose.prediction import Efficiency, Unpredicted
+from attention.choose.shares import share_of_busiest
 from attention.problem import AttentionProblem
-from attention.variant import Config, Demand, Tile, Variant, by_path
+from attention.tile import Demand, Tile
+from attention.variant import Config, Variant, by_path
 from tests.cpu.attention_profiles import hopper_profile, host_profile
 
 OURS = by_path("host/forward/tiled_online_softmax")

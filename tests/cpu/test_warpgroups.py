@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attention.campaign.constants import scaled
-from attention.choose.model import Unpredicted
+from attention.choose.prediction import Unpredicted
 from attention.choose.warpgroups import coefficients, seconds, step
 from attention.choose.warpgroups.step import Rates, Sizes, step_of
 from attention.problem import AttentionProblem

@@ -1,76 +1,112 @@
-"""What a tile of keys costs W warpgroups that share an SM, in SM cycles.
+"""What a tile of keys costs W warpgroups that share an SM, and what lies around the tiles of a tile of rows.
 
 products    of all warpgroups interleave, instruction by instruction: they end together, and softmaxes begin together
-period      W qk + max(latency + maxima + W exponentials, W pv + latency) + conversions + waits
-first tile  has no product of the tile before beside its softmax; the last product has no softmax beside it
+a step      W qk, then max(latency + exposed integers + W exponentials, W pv + latency), then conversions and waits
+around      the first tile has no product of the tile before beside its softmax, the last product no softmax beside it
 """
 
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
-from attention.choose.warpgroups.coefficients import BYTES, GROUP_ROWS, PRODUCT, of
+from attention.choose.warpgroups.coefficients import BYTES, GROUP_ROWS, PRODUCT, THREAD_SHARE, of
+from attention.choose.warpgroups.scores import ScoreCost
+from attention.tile import WarpgroupTile
+
+TENSOR, LATENCY = "wgmma_n128_bf16_flops_per_clk_sm", "wgmma_n128_bf16_latency_cycles"
+EX2, EX2_LATENCY = "mufu_ex2_per_clk_sm", "mufu_ex2_latency_cycles"
+FFMA, FFMA_LATENCY = "ffma_per_clk_sm", "ffma_latency_cycles"
+SMEM, SMEM_LATENCY = "smem_bandwidth_bytes_per_clk_sm", "smem_latency_cycles"
+L2_LATENCY = "l2_latency_cycles"
 
 
-@dataclass(frozen=True)
-class Rates:
-    """Of one SM, per clock; latencies in cycles."""
+class Rates(NamedTuple):
+    """Of one SM, per clock; latencies in cycles, `product_latency` beyond the interval of products."""
 
     tensor_flops: float
     ex2: float
+    ffma: float
     smem_bytes: float
     l2_bytes: float
-    product_latency: float  # beyond the interval at which products follow one another
+    product_latency: float
     smem_latency: float
     ex2_latency: float
     ffma_latency: float
     l2_latency: float
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """A compiled tile: keys, consumer warpgroups, head and value dim, whether Q stays in registers."""
+class Part(NamedTuple):
+    """Cycles that rest on a constant of the profile. Parts of a phase overlap, so that the longest counts."""
 
-    keys: int
-    warpgroups: int
-    head_dim: int
-    value_dim: int
-    q_in_registers: bool
+    term: str
+    phase: str
+    cycles: float
+    constant: str
 
 
-@dataclass(frozen=True)
-class Step:
-    """`period` of a tile of keys, and what a tile of rows costs beside its tiles' periods, in cycles."""
+class Steps(NamedTuple):
+    """Parts of each tile of keys, of each tile of rows, and what a tile of keys costs beside at an edge of the band."""
 
-    period: float
-    around: float
+    keys: tuple[Part, ...]
+    rows: tuple[Part, ...]
+    edges: tuple[Part, ...]
 
 
-def step_of(sizes: Sizes, rates: Rates) -> Step:
-    """The cyclic schedule of W warpgroups in lockstep."""
-    groups, scores = sizes.warpgroups, GROUP_ROWS * sizes.keys
-    q_bytes = BYTES * GROUP_ROWS * sizes.head_dim
-    read = 0 if sizes.q_in_registers else q_bytes
-    qk = groups * _product(scores * sizes.head_dim, BYTES * sizes.keys * sizes.head_dim + read, rates)
-    pv = groups * _product(scores * sizes.value_dim, BYTES * sizes.keys * sizes.value_dim, rates)
-    exponentials = groups * scores / rates.ex2
-    together = groups if groups <= of("in_step") else 0
-    maxima = together * scores * of("maxima") / of("alu_per_clk_sm")
-    conversions = together * scores * of("conversions") / of("alu_per_clk_sm")
-    latency = rates.product_latency
-    waits = (
-        (of("product_waits") - 1) * latency
-        + of("shared_waits") * rates.smem_latency
-        + of("exponential_waits") * rates.ex2_latency
-        + of("arithmetic_waits") * rates.ffma_latency
+@lru_cache(maxsize=1024)
+def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
+    """The cyclic schedule of the warpgroups of one SM."""
+    groups, scores, latency = tile.warpgroups, GROUP_ROWS * tile.keys, rates.product_latency
+    q_bytes = BYTES * GROUP_ROWS * tile.head_dim
+    qk = groups * _product(tile, tile.head_dim, 0 if tile.q_in_registers else q_bytes, rates)
+    pv = groups * _product(tile, tile.value_dim, 0, rates)
+    exposed = (of("exposed") if groups < of("hidden_from") else 0.0) * scores / of("alu_per_clk_sm")
+    issued = cost.special + cost.arithmetic + cost.integers + of("conversions")
+    special = (
+        groups * scores * max(cost.special / rates.ex2, cost.arithmetic / rates.ffma, issued / of("issued_per_clk_sm"))
     )
-    softmax = latency + maxima + exponentials
-    period = qk + max(softmax, pv + latency) + conversions + waits
-    first, last = qk + softmax + conversions + waits, pv + latency
-    # The next rows' Q: held rows left its room free long ago; else it comes while the last product runs.
-    copied = groups * q_bytes / rates.smem_bytes + rates.smem_latency
-    fetched = max(0.0, rates.l2_latency + groups * q_bytes / rates.l2_bytes - last)
-    handed_on = rates.smem_latency  # the tile's number
-    return Step(period, first + last - period + handed_on + (copied if sizes.q_in_registers else fetched))
+    loads = cost.waiting_loads * tile.keys / THREAD_SHARE * rates.l2_latency
+    softmax, values = latency + exposed * cost.integers + special + loads, pv + latency
+    by_softmax = (
+        Part("mask from L2", "softmax", softmax, L2_LATENCY)
+        if loads > special
+        else Part("exponentials", "softmax", softmax, EX2)
+    )
+    keys = (
+        Part("Q K^T on wgmma", "scores", qk, TENSOR),
+        by_softmax,
+        Part("P V on wgmma", "softmax", values, TENSOR),
+        Part("conversions", "conversions", exposed * of("conversions"), ""),
+        Part("waits for products", "product waits", of("product_waits") * latency, LATENCY),
+        Part("waits for shared memory", "shared waits", of("shared_waits") * rates.smem_latency, SMEM_LATENCY),
+        Part("waits for exponentials", "ex2 waits", of("exponential_waits") * rates.ex2_latency, EX2_LATENCY),
+        Part("waits for arithmetic", "arithmetic waits", of("arithmetic_waits") * rates.ffma_latency, FFMA_LATENCY),
+    )
+    rescaled = (of("exposed") if groups < of("hidden_from") else 0.0) * GROUP_ROWS * tile.value_dim / rates.ffma
+    return Steps(
+        keys,
+        (
+            Part("first softmax or last values", "ends", min(softmax, values), TENSOR if values < softmax else EX2),
+            Part("masks of the first tile", "first masks", exposed * cost.first, ""),
+            _queries(tile, groups * q_bytes, values, rates),
+            Part("between tiles of rows", "between", of("between_rows") * rates.ffma_latency, FFMA_LATENCY),
+            Part("out from registers", "out", groups * (of("stored") * tile.value_dim + of("stored_at_least")), ""),
+        ),
+        (
+            Part("masks at edges", "masks", exposed * cost.edge, ""),
+            Part("outputs rescaled", "rescaled", rescaled, FFMA),
+        ),
+    )
 
 
-def _product(multiply_adds: float, operand_bytes: float, rates: Rates) -> float:
+def _product(tile: WarpgroupTile, width: int, read_bytes: int, rates: Rates) -> float:
+    """Cycles of one warpgroup's product, of which B lies in shared memory."""
+    multiply_adds = GROUP_ROWS * tile.keys * width
+    operand_bytes = BYTES * tile.keys * width + read_bytes
     return max(PRODUCT * multiply_adds / rates.tensor_flops, operand_bytes / rates.smem_bytes)
+
+
+def _queries(tile: WarpgroupTile, q_bytes: int, last: float, rates: Rates) -> Part:
+    """The next rows' Q: held rows left its room free long ago; else it comes while the last product runs."""
+    if tile.q_in_registers:
+        return Part("Q into registers", "queries", q_bytes / rates.smem_bytes + 2 * rates.smem_latency, SMEM)
+    fetched = max(0.0, rates.l2_latency + q_bytes / rates.l2_bytes - last)
+    return Part("Q from L2", "queries", fetched + rates.smem_latency, L2_LATENCY)

@@ -22,7 +22,8 @@ from attention.kernels.torch.common.gradients import gradients
 from attention.kernels.torch.common.readable import readable
 from attention.kernels.torch.common.tensors import Pair, by_squares, no_dropout
 from attention.problem import AttentionProblem
-from attention.variant import Config, Demand, Tile, Variant
+from attention.tile import Demand, Tile
+from attention.variant import Config, Variant
 from microbench.machine.arch import Arch
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from attention.kernels.common.family import (
 from attention.kernels.sm100a.forward.tensor_memory.arguments import SCORE_COLUMNS, Shape, build_of, shape_of
 from attention.kernels.sm100a.forward.tensor_memory.asked import turns, units
 from attention.problem import AttentionProblem
-from attention.variant import Config, Demand, Tile, Variant
+from attention.tile import Demand, Tile
+from attention.variant import Config, Variant
 from microbench.machine.arch import Arch
 
 VALUE_STEP = 32  # columns of one piece of outputs

@@ -23,7 +23,8 @@ from attention.kernels.sm80.forward.software_pipelined.arguments import (
     tuned_head_dim,
 )
 from attention.problem import AttentionProblem
-from attention.variant import Config, Demand, Tile, Variant
+from attention.tile import Demand, Tile
+from attention.variant import Config, Variant
 from microbench.machine.arch import Arch, Limits
 
 SPILLS = spills_of(Path(__file__).parent)
