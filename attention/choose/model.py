@@ -4,8 +4,8 @@
     term    = demand of one full tile / rate x full tiles' worth of scores that the busiest unit works through
               or the sum of such, of a chain whose links wait for each other
 
-A kernel that describes its warpgroups is predicted by them instead (choose.warpgroups): how they share an SM decides more
-than any rate of a pipe.
+A kernel that describes its warpgroups is predicted by them instead (choose.warpgroups): how they share an SM decides
+more than any rate of a pipe.
 
 A unit is an SM of a GPU or a logical core of a CPU. Every rate is a constant of the profile; none is typed here. What a
 profile lacks, or holds in doubt (measured on a busy machine), makes a variant unpredicted, with the constant's name:

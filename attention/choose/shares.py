@@ -1,7 +1,7 @@
 """How tile rows are dealt to SMs or cores: what the busiest of them works through."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -39,17 +39,37 @@ def share_of_busiest(problem: AttentionProblem, tile: Tile, units: int) -> Share
     blocks, as evenly as whole tiles allow.
     """
     sizes = (tile.rows, tile.columns, tile.row_step, tile.column_step)
-    rows = rows_of(problem, *sizes, tile.heads)
-    heads = problem.batch * problem.heads_q // tile.heads
-    count = heads * rows.count * tile.key_splits
+    every = [
+        (many * problem.heads_q // tile.heads, rows_of(alone, *sizes, tile.heads)) for many, alone in sequences(problem)
+    ]
+    count = sum(heads * rows.count for heads, rows in every) * tile.key_splits
     rounds = -(-count // units)
-    total = rows.total * heads
-    even = rows.longest == rows.shortest
-    longest = rows.longest if tile.key_splits == 1 else float(math.ceil(rows.longest / tile.key_splits))
+    total = sum(heads * rows.total for heads, rows in every)
+    most = max(rows.longest for _, rows in every)
+    even = most == min(rows.shortest for _, rows in every)
+    longest = most if tile.key_splits == 1 else float(math.ceil(most / tile.key_splits))
     tiles = rounds * longest if even else max(longest, total / units)
     if tile.split_keys and total < tiles * units:
         return Share(min(tiles, max(1.0, total / units)), float(rounds), units)
     return Share(tiles, float(rounds), min(units, count))
+
+
+@lru_cache(maxsize=1024)
+def sequences(problem: AttentionProblem) -> tuple[tuple[int, AttentionProblem], ...]:
+    """How many sequences there are, and what one of them is alone.
+
+    Of packed sequences a call knows how many there are, their rows in all, and the longest: one is taken as that long,
+    and the others share what is left.
+    """
+    if not problem.varlen:
+        return ((problem.batch, problem),)
+    alone = replace(problem, batch=1, varlen=False, tokens_q=0, tokens_kv=0)
+    others = problem.batch - 1
+    if not others:
+        return ((1, alone),)
+    queries = max(1, round((problem.tokens_q - problem.seq_q) / others))
+    keys = max(1, round((problem.tokens_kv - problem.seq_kv) / others))
+    return (1, alone), (others, replace(alone, seq_q=min(queries, problem.seq_q), seq_kv=min(keys, problem.seq_kv)))
 
 
 @lru_cache(maxsize=4096)

@@ -45,7 +45,7 @@ TABLE = {
         1.0, "count", "tiles of keys that an edge of 64 rows meets: one, and 63 of all keys in a tile reach a second"
     ),
     "alu_per_clk_sm": Coefficient(
-        64.0, "published", "16 lanes of the ALU a scheduler, which all but FFMA and MUFU take"
+        64.0, "published", "16 lanes of the ALU a scheduler, which all but FP32 and MUFU take"
     ),
     "issued_per_clk_sm": Coefficient(128.0, "published", "four schedulers issue an instruction of 32 lanes each"),
     "product_waits": Coefficient(1.0, "count", "a step waits for its scores; its second wait is part of the products"),

@@ -2,16 +2,12 @@
 
 Equal tiles of rows come in whole rounds. Unequal ones are dealt as SMs become free: half of the last one is still
 missing on the average, which is a short one where the longest go first (causal), and a long one of packed sequences.
-
-Of packed sequences a call knows how many there are, their rows in all, and the longest: one is taken as that long, and
-the others share what is left.
 """
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from attention.choose.shares import Rows, rows_of
+from attention.choose.shares import Rows, rows_of, sequences
 from attention.choose.warpgroups.coefficients import GROUP_ROWS, of
 from attention.problem import AttentionProblem
 
@@ -37,7 +33,7 @@ def dealt(problem: AttentionProblem, tile_rows: int, tile_keys: int, units: int)
     """Deal the tiles of rows of all heads and sequences to the SMs."""
     every = [
         _Sequences(count * problem.heads_q, rows_of(one, tile_rows, tile_keys, tile_rows, tile_keys, 1))
-        for count, one in _sequences(problem)
+        for count, one in sequences(problem)
     ]
     count = sum(each.heads * each.rows.count for each in every)
     in_all = sum(each.heads * each.rows.total for each in every)
@@ -51,16 +47,3 @@ def dealt(problem: AttentionProblem, tile_rows: int, tile_keys: int, units: int)
     last = longest if problem.varlen else max(1.0, shortest)
     even = Dealt(in_all / units + last / 2, count / units + 1 / 2, (count / units + 1 / 2) * edges, in_all)
     return even if even.keys > longest else Dealt(longest, 1, edges, in_all)
-
-
-def _sequences(problem: AttentionProblem) -> tuple[tuple[int, AttentionProblem], ...]:
-    """How many sequences, and what each of them is alone."""
-    if not problem.varlen:
-        return ((problem.batch, problem),)
-    alone = replace(problem, batch=1, varlen=False, tokens_q=0, tokens_kv=0)
-    if problem.batch == 1:
-        return ((1, alone),)
-    others = problem.batch - 1
-    queries = max(1, round((problem.tokens_q - problem.seq_q) / others))
-    keys = max(1, round((problem.tokens_kv - problem.seq_kv) / others))
-    return (1, alone), (others, replace(alone, seq_q=min(queries, problem.seq_q), seq_kv=min(keys, problem.seq_kv)))

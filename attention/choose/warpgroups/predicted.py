@@ -1,6 +1,6 @@
 """A kernel of warpgroups as seconds: parts of its steps, times what the busiest SM works through, over one clock.
 
-    seconds = max(sum over phases of the longest part, K and V from L2, K, V, Q and out from DRAM) + first loads + launch
+    seconds = max(sum over phases of the longest part, K and V from L2, all from DRAM) + first loads + launch
     clock   = highest - tensor share * (highest - clock of products alone)
 
 Products slow the clock down (power), and what else runs beside them does not count: the energy of a byte from L2 is no
@@ -54,21 +54,9 @@ def predicted(profile: Profile, problem: AttentionProblem, tile: WarpgroupTile, 
     counted = [_Counted(part, part.cycles * times) for parts, times in groups if times for part in parts]
     cycles = _sum_of_longest(counted)
     clock = _clock(machine, tile, share, cycles, rates)
-    terms = [
-        Term(
-            part.term, part.phase, total / clock, part.constant, machine.value(part.constant) if part.constant else 0.0
-        )
-        for part, total in counted
-    ]
+    terms = [_term(machine, part, total / clock) for part, total in counted]
     memory = tuple(_memory(machine, problem, tile, share))
-    first = Term(
-        "first loads",
-        "start",
-        of("first_loads") * machine.value(DRAM_LATENCY) / machine.needed_clock_hz,
-        DRAM_LATENCY,
-        machine.value(DRAM_LATENCY),
-    )
-    launch = Term("launch", "launch", machine.value(LAUNCH) * NS, LAUNCH, machine.value(LAUNCH))
+    first, launch = _first_loads(machine), _launch(machine)
     slowest = max(memory, key=SECONDS)
     seconds = max(cycles / clock, slowest.seconds) + first.seconds + launch.seconds
     bound = slowest if slowest.seconds > cycles / clock else max(terms, key=SECONDS)
@@ -81,6 +69,21 @@ def predicted(profile: Profile, problem: AttentionProblem, tile: WarpgroupTile, 
         efficiency=efficiency,
         unhidden_seconds=seconds,  # nothing is hidden that another schedule would show
     )
+
+
+def _term(machine: Machine, part: Part, seconds: float) -> Term:
+    rate = machine.value(part.constant) if part.constant else 0.0
+    return Term(part.term, part.phase, seconds, part.constant, rate)
+
+
+def _first_loads(machine: Machine) -> Term:
+    latency = machine.value(DRAM_LATENCY)
+    return Term("first loads", "start", of("first_loads") * latency / machine.needed_clock_hz, DRAM_LATENCY, latency)
+
+
+def _launch(machine: Machine) -> Term:
+    nanoseconds = machine.value(LAUNCH)
+    return Term("launch", "launch", nanoseconds * NS, LAUNCH, nanoseconds)
 
 
 def _rates(machine: Machine) -> Rates:
