@@ -32,8 +32,8 @@ def predict(
     if variant.tile is None:
         raise Unpredicted("nothing is known of the inside of this kernel")
     efficiency = efficiency or Efficiency()
-    if variant.warpgroups is not None:
-        return predicted(profile, problem, variant.warpgroups(problem, config), efficiency)
+    if variant.warpgroups is not None and (groups := variant.warpgroups(problem, config)):
+        return predicted(profile, problem, groups, efficiency)
     tile = variant.tile(problem, config)
     share = share_of_busiest(problem, tile, profile.sm_count)
     machine = machine_of(profile)

@@ -8,8 +8,10 @@ import pytest
 
 from attention.campaign.constants import scaled
 from attention.choose.prediction import Unpredicted
-from attention.choose.warpgroups import coefficients, seconds, step
-from attention.choose.warpgroups.step import Rates, Sizes, step_of
+from attention.choose.model import predict
+from attention.choose.warpgroups import coefficients, dealt, predicted, scores, step
+from attention.choose.warpgroups.scores import cost_of
+from attention.choose.warpgroups.step import Rates, Steps, steps_of
 from attention.problem import AttentionProblem
 from attention.variant import Config
 from microbench.results.profile import Profile
