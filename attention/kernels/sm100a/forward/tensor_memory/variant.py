@@ -4,19 +4,25 @@ from dataclasses import replace
 
 from attention.kernels.common.family import (
     SERVED,
+    STEP,
     notes_of,
     padded_head_dim,
     readers,
     refuses_but_value_dims,
     too_large,
 )
-from attention.kernels.sm100a.forward.tensor_memory.arguments import SCORE_COLUMNS, Shape, build_of, shape_of
+from attention.kernels.sm100a.forward.tensor_memory.arguments import (
+    SCORE_COLUMNS,
+    VALUE_STEP,
+    Shape,
+    build_of,
+    shape_of,
+)
 from attention.kernels.sm100a.forward.tensor_memory.asked import turns, units
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.machine.arch import Arch
 
-VALUE_STEP = 32  # columns of one piece of outputs
 LEAST_STAGES = 2  # p V of one tile of keys and Q K^T of the next
 AMPLE_MUFU = 32  # results a clock: exponentials take half as long as products of head dim 128
 AMPLE_STAGES = 4  # the two that are worked on, and the next two
@@ -95,7 +101,7 @@ VARIANT = Variant(
     owner="smscope",
     archs=("sm100a", "sm103a"),
     features=SERVED,
-    refuses=refuses_but_value_dims(VALUE_STEP),
+    refuses=refuses_but_value_dims(STEP),
     space=(("tile_keys", (64, 128)), ("polynomial", (0, 4, 6, 8)), ("dynamic", (0, 1)), ("cta_group", (1, 2))),
     illegal=illegal,
     tile=tile,
