@@ -13,7 +13,7 @@ never a guess.
 """
 
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term, Unpredicted
-from attention.choose.rates import machine_of, rate_of
+from attention.choose.rates import launch_of, machine_of, rate_of
 from attention.choose.shares import share_of_busiest
 from attention.choose.warpgroups.predicted import predicted
 from attention.problem import AttentionProblem
@@ -59,7 +59,9 @@ def predict(
         seconds, most = sum(map(SECONDS, links)), max(links, key=SECONDS)
         terms.append(Term(chain, phase, seconds, most.constant, most.rate, tuple(links)))
         longest[phase] = max(seconds, longest.get(phase, 0.0))
-    seconds = sum(longest.values()) / efficiency.value + efficiency.overhead_seconds
+    launch = launch_of(machine)
+    terms += launch
+    seconds = (sum(longest.values()) + sum(map(SECONDS, launch))) / efficiency.value + efficiency.overhead_seconds
     bound = max(terms, key=SECONDS)
     return Prediction(
         seconds=seconds,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from attention.choose.prediction import Unpredicted
+from attention.choose.prediction import Term, Unpredicted
 from attention.variant import MEMORY
 from microbench import paths
 from microbench.results.doubt import doubt
@@ -11,6 +11,8 @@ from microbench.results.profile import Profile
 from microbench.results.profile_constant import ProfileConstant
 
 HOST = "host"
+LAUNCH = "event_to_event_empty_kernel_ns"
+NS = 1e-9
 LEVELS = ("l1", "l2", "l3")
 KEPT_MACHINES = 16
 # On the host these bandwidths are one core's own; every other rate per second is that of the whole machine.
@@ -110,3 +112,9 @@ def _nearest_level(machine: Machine, resident_bytes: float) -> str:
         if measured and resident_bytes <= machine.value(size):
             return bandwidth
     return "dram_bandwidth_bytes_per_s"
+
+
+def launch_of(machine: Machine) -> tuple[Term, ...]:
+    """From one kernel's end to the next one's begin and end, of a kernel that does nothing; none where nobody says."""
+    nanoseconds = machine.values.get(LAUNCH)
+    return (Term("launch", "launch", nanoseconds * NS, LAUNCH, nanoseconds),) if nanoseconds else ()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
-from attention.choose.rates import Machine, machine_of
+from attention.choose.rates import Machine, launch_of, machine_of
 from attention.choose.warpgroups.coefficients import BYTES, GROUP_ROWS, PRODUCT, of
 from attention.choose.warpgroups.dealt import Dealt, dealt
 from attention.choose.warpgroups.scores import cost_of
@@ -35,8 +35,6 @@ from microbench.results.profile import Profile
 
 INTERVAL, BURST = "wgmma_n128_bf16_interval_cycles", "wgmma_n128_bf16_burst_flops_per_s"
 L2, DRAM, DRAM_LATENCY = "l2_bandwidth_bytes_per_s", "dram_bandwidth_bytes_per_s", "dram_latency_cycles"
-LAUNCH = "event_to_event_empty_kernel_ns"
-NS = 1e-9
 
 
 class _Counted(NamedTuple):
@@ -56,15 +54,15 @@ def predicted(profile: Profile, problem: AttentionProblem, tile: WarpgroupTile, 
     clock = _clock(machine, tile, share, cycles, rates)
     terms = [_term(machine, part, total / clock) for part, total in counted]
     memory = tuple(_memory(machine, problem, tile, share))
-    first, launch = _first_loads(machine), _launch(machine)
+    start = (_first_loads(machine), *launch_of(machine))
     slowest = max(memory, key=SECONDS)
-    seconds = max(cycles / clock, slowest.seconds) + first.seconds + launch.seconds
+    seconds = max(cycles / clock, slowest.seconds) + sum(map(SECONDS, start))
     bound = slowest if slowest.seconds > cycles / clock else max(terms, key=SECONDS)
     seconds = seconds / efficiency.value + efficiency.overhead_seconds
     return Prediction(
         seconds=seconds,
         bound_by=bound.term,
-        terms=(*terms, *memory, first, launch),
+        terms=(*terms, *memory, *start),
         cycles=seconds * machine.needed_clock_hz,
         efficiency=efficiency,
         unhidden_seconds=seconds,  # nothing is hidden that another schedule would show
@@ -79,11 +77,6 @@ def _term(machine: Machine, part: Part, seconds: float) -> Term:
 def _first_loads(machine: Machine) -> Term:
     latency = machine.value(DRAM_LATENCY)
     return Term("first loads", "start", of("first_loads") * latency / machine.needed_clock_hz, DRAM_LATENCY, latency)
-
-
-def _launch(machine: Machine) -> Term:
-    nanoseconds = machine.value(LAUNCH)
-    return Term("launch", "launch", nanoseconds * NS, LAUNCH, nanoseconds)
 
 
 def _rates(machine: Machine) -> Rates:

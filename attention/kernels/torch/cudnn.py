@@ -1,10 +1,10 @@
 """cuDNN's attention through torch: closed, but for an SM90 kernel whose source cudnn-frontend publishes.
 
 On Hopper its tile and pipeline are taken to be as there: wgmma, two warpgroups that take turns at products and softmax,
-128 queries by 128 keys, K and V by TMA, P in registers. The model takes it as our own kernel of two warpgroups, which an
-H200 showed to be 0.80 to 0.97 of what it takes. One query shares a tile with those of its group, and its keys are split
-over blocks; from two on neither happens (timings on an H200: 16 queries take 4 times as long as one), and what is split
-is hidden as far as it can be. On Blackwell it runs on tcgen05, which no probe of ours has measured yet.
+128 queries by 128 keys, K and V by TMA, P in registers. The model takes it as our own kernel of two warpgroups: 0.80 to
+0.97 of the time that it took on an H200. One query shares a tile with those of its group, and its keys are split over
+blocks; from two on neither happens (timings on an H200: 16 queries take 4 times as long as one), and what is split is
+hidden as far as it can be. On Blackwell it runs on tcgen05, which no probe of ours has measured yet.
 """
 
 from __future__ import annotations

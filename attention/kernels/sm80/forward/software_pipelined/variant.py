@@ -77,7 +77,8 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
     q_bytes = 0 if shape.q_in_registers else 2 * rows * shape.head_dim
     exponentials = 3 if problem.softcap else 1  # tanh takes an exponential and a reciprocal
     # Each byte of a mask waits for the one before, and two blocks wait at the same time.
-    loads = rows * columns / (32 * shape.warps) / 2 if problem.mask == "bool" else 0
+    loads = rows * columns / (32 * shape.warps) / 2
+    mask = (Demand("mask from L2", "mask", loads, "l2_latency_cycles"),) if problem.mask == "bool" else ()
     return Tile(
         rows=rows,
         columns=columns,
@@ -89,7 +90,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
             Demand("K and V to registers", "tile", shape.warps * kv_bytes + q_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
             Demand("K and V from DRAM", "tile", kv_bytes / readers(problem, rows), "dram_bandwidth_bytes_per_s"),
-            Demand("mask from L2", "mask", loads, "l2_latency_cycles"),
+            *mask,
             # A tile ends in a barrier of the block, behind which its first scores wait for K from shared memory.
             Demand("barrier", "barrier", 2, "smem_latency_cycles"),
         ),
