@@ -162,7 +162,7 @@ def test_a_gpu_without_tuned_kernel_ranks_torchs_backends_and_refuses_the_rest_b
     assert choice.pick.variant == "sm90a/forward/torch_cudnn" and "no tuned kernel for sm90a" in choice.fallback
     assert {each.variant for each in choice.candidates} >= {"sm80/forward/torch_flash", "sm70/forward/torch_math"}
     assert any(each.variant == OURS and "not on sm90a" in each.reason for each in choice.refused)
-    slower = choose(hopper_profile(wgmma_bf16_burst_flops_per_s=300e12), problem, variants=theirs)
+    slower = choose(hopper_profile(wgmma_n128_bf16_flops_per_clk_sm=1024), problem, variants=theirs)
     assert slower.pick.variant == "sm80/forward/torch_flash"
 
 
