@@ -13,7 +13,7 @@ from attention.choose.shares import sequences
 from attention.choose.warpgroups import coefficients, dealt, predicted, scores, step
 from attention.choose.warpgroups.dealt import dealt as deal
 from attention.choose.warpgroups.scores import cost_of
-from attention.choose.warpgroups.step import Part, Rates, Steps, steps_of
+from attention.choose.warpgroups.step import Rates, Steps, steps_of
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile
 from attention.variant import Config, by_path
@@ -40,10 +40,6 @@ H200 = Profile.load("h200-sxm-141gb")
 HARMLESS = (0, 1, 1e-9, 2, 4096, 1024)  # nothing, one, a nano, a half's or a pair's 2, sizes of caches
 
 
-def cycles(parts: tuple[Part, ...]) -> float:
-    return sum(max(each.cycles for each in parts if each.phase == phase) for phase in {each.phase for each in parts})
-
-
 def steps(tile: WarpgroupTile = TILE, problem: AttentionProblem = PLAIN, rates: Rates = RATES) -> Steps:
     return steps_of(tile, cost_of(problem), rates)
 
@@ -54,18 +50,18 @@ def ours(problem: AttentionProblem = PLAIN, profile: Profile = H200) -> Predicti
 
 def test_a_step_takes_no_less_than_each_pipe():
     tensor, exponentials = 2 * 128 * (64 + 64) * 64 * 2 / 4096, 2 * 64 * 128 / 16
-    assert cycles(steps().keys) >= max(tensor, exponentials)
+    assert steps().keys.cycles >= max(tensor, exponentials)
 
 
 def test_larger_tiles_share_the_waits_among_more_keys():
-    small, large = (cycles(steps(replace(TILE, keys=keys)).keys) / keys for keys in (64, 128))
+    small, large = (steps(replace(TILE, keys=keys)).keys.cycles / keys for keys in (64, 128))
     assert large < small
 
 
 @pytest.mark.parametrize("name", [name for name in Rates._fields if name.endswith("latency")])
 def test_a_longer_latency_takes_longer(name):
     now, then = steps(), steps(rates=RATES._replace(**{name: 4 * getattr(RATES, name)}))
-    assert 4 * cycles(then.keys) + cycles(then.rows) > 4 * cycles(now.keys) + cycles(now.rows)
+    assert 4 * then.keys.cycles + then.rows.cycles > 4 * now.keys.cycles + now.rows.cycles
 
 
 @pytest.mark.parametrize(
@@ -74,8 +70,8 @@ def test_a_longer_latency_takes_longer(name):
 def test_a_feature_costs_what_it_costs(asked):
     asks = replace(PLAIN, **asked)
     before, after = steps(), steps(problem=asks)
-    assert 9 * cycles(after.keys) + cycles(after.edges) > 9 * cycles(before.keys) + (
-        cycles(before.edges) if "causal" in asked or "window" in asked else 0.0
+    assert 9 * after.keys.cycles + after.edges.cycles > 9 * before.keys.cycles + (
+        before.edges.cycles if "causal" in asked or "window" in asked else 0.0
     )
 
 

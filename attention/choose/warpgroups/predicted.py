@@ -8,7 +8,6 @@ constant yet.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import Machine, launch_of, machine_of
@@ -25,7 +24,6 @@ from attention.choose.warpgroups.step import (
     SMEM,
     SMEM_LATENCY,
     TENSOR,
-    Part,
     Rates,
     steps_of,
 )
@@ -37,11 +35,6 @@ INTERVAL, BURST = "wgmma_n128_bf16_interval_cycles", "wgmma_n128_bf16_burst_flop
 L2, DRAM, DRAM_LATENCY = "l2_bandwidth_bytes_per_s", "dram_bandwidth_bytes_per_s", "dram_latency_cycles"
 
 
-class _Counted(NamedTuple):
-    part: Part
-    cycles: float  # of the whole call
-
-
 def predicted(profile: Profile, problem: AttentionProblem, tile: WarpgroupTile, efficiency: Efficiency) -> Prediction:
     """A call, launch and all. Raises Unpredicted where the profile lacks a constant."""
     machine = machine_of(profile)
@@ -49,10 +42,15 @@ def predicted(profile: Profile, problem: AttentionProblem, tile: WarpgroupTile, 
     steps = steps_of(tile, cost_of(problem), rates)
     share = dealt(problem, GROUP_ROWS * tile.warpgroups, tile.keys, profile.sm_count)
     groups = (steps.keys, share.keys), (steps.rows, share.rows), (steps.edges, share.edges)
-    counted = [_Counted(part, part.cycles * times) for parts, times in groups if times for part in parts]
-    cycles = _sum_of_longest(counted)
+    cycles = sum(parts.cycles * times for parts, times in groups)
     clock = _clock(machine, tile, share, cycles, rates)
-    terms = [_term(machine, part, total / clock) for part, total in counted]
+    values = machine.values
+    terms = [
+        Term(name, phase, each * times / clock, constant, values.get(constant, 0.0))
+        for parts, times in groups
+        if times
+        for name, phase, each, constant in parts.each
+    ]
     memory = tuple(_memory(machine, problem, tile, share))
     start = (_first_loads(machine), *launch_of(machine))
     slowest = max(memory, key=SECONDS)
@@ -67,11 +65,6 @@ def predicted(profile: Profile, problem: AttentionProblem, tile: WarpgroupTile, 
         efficiency=efficiency,
         unhidden_seconds=seconds,  # nothing is hidden that another schedule would show
     )
-
-
-def _term(machine: Machine, part: Part, seconds: float) -> Term:
-    rate = machine.value(part.constant) if part.constant else 0.0
-    return Term(part.term, part.phase, seconds, part.constant, rate)
 
 
 def _first_loads(machine: Machine) -> Term:
@@ -93,13 +86,6 @@ def _rates(machine: Machine) -> Rates:
         ffma_latency=machine.value(FFMA_LATENCY),
         l2_latency=machine.value(L2_LATENCY),
     )
-
-
-def _sum_of_longest(counted: list[_Counted]) -> float:
-    longest: dict[str, float] = {}
-    for part, cycles in counted:
-        longest[part.phase] = max(cycles, longest.get(part.phase, 0.0))
-    return sum(longest.values())
 
 
 def _clock(machine: Machine, tile: WarpgroupTile, share: Dealt, cycles: float, rates: Rates) -> float:

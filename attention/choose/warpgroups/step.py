@@ -43,12 +43,26 @@ class Part(NamedTuple):
     constant: str
 
 
+class Parts(NamedTuple):
+    """What comes together; `cycles` are the sum over phases of the longest part."""
+
+    each: tuple[Part, ...]
+    cycles: float
+
+    @classmethod
+    def of(cls, *each: Part) -> "Parts":
+        longest: dict[str, float] = {}
+        for part in each:
+            longest[part.phase] = max(part.cycles, longest.get(part.phase, 0.0))
+        return cls(each, sum(longest.values()))
+
+
 class Steps(NamedTuple):
     """Parts of each tile of keys, of each tile of rows, and what a tile of keys costs beside at an edge of the band."""
 
-    keys: tuple[Part, ...]
-    rows: tuple[Part, ...]
-    edges: tuple[Part, ...]
+    keys: Parts
+    rows: Parts
+    edges: Parts
 
 
 @lru_cache(maxsize=1024)
@@ -70,7 +84,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         if loads > special
         else Part("exponentials", "softmax", softmax, EX2)
     )
-    keys = (
+    keys = Parts.of(
         Part("Q K^T on wgmma", "scores", qk, TENSOR),
         by_softmax,
         Part("P V on wgmma", "softmax", values, TENSOR),
@@ -83,14 +97,14 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     rescaled = (of("exposed") if groups < of("hidden_from") else 0.0) * GROUP_ROWS * tile.value_dim / rates.ffma
     return Steps(
         keys,
-        (
+        Parts.of(
             Part("first softmax or last values", "ends", min(softmax, values), TENSOR if values < softmax else EX2),
             Part("masks of the first tile", "first masks", exposed * cost.first, ""),
             _queries(tile, groups * q_bytes, values, rates),
             Part("between tiles of rows", "between", of("between_rows") * rates.ffma_latency, FFMA_LATENCY),
             Part("out from registers", "out", groups * (of("stored") * tile.value_dim + of("stored_at_least")), ""),
         ),
-        (
+        Parts.of(
             Part("masks at edges", "masks", exposed * cost.edge, ""),
             Part("outputs rescaled", "rescaled", rescaled, FFMA),
         ),
