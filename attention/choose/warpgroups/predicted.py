@@ -48,8 +48,8 @@ def predicted(profile: Profile, problem: AttentionProblem, tile: WarpgroupTile, 
     terms = [
         Term(name, phase, each * times / clock, constant, values.get(constant, 0.0))
         for parts, times in groups
-        if times
         for name, phase, each, constant in parts.each
+        if each * times
     ]
     memory = tuple(_memory(machine, problem, tile, share))
     start = (_first_loads(machine), *launch_of(machine))
