@@ -15,11 +15,12 @@ from functools import cache, cached_property, lru_cache
 from itertools import product
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from attention.errors import AttentionError
 from attention.forwarded import Wanted
 from attention.problem import AttentionProblem
+from attention.tile import Tile, WarpgroupTile
 from microbench.machine.arch import Arch
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -82,43 +83,6 @@ def settle(choices: tuple[Settled, ...], problem: AttentionProblem, config: Conf
     return Config(tuple(values.items()))
 
 
-class Demand(NamedTuple):
-    """`amount` of something that the constant `rate` of a profile counts per second (or per SM and clock).
-
-    Demands of one `phase` overlap, so that the largest of them counts; the phases of a kernel follow one another. Those
-    with `chains` follow one another too, where each waits for the one before: a chain's sum is a term of its phase. It
-    is another sight of work that other demands count, and adds nothing to what is to be hidden.
-    """
-
-    term: str
-    phase: str
-    amount: float
-    rate: str
-    resident_bytes: float = 0.0
-    chains: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Tile:
-    """What one full tile of rows x columns scores asks for, and how finely work on masked scores is left out.
-
-    `edge` is asked once for every tile row: reading Q, writing out and lse.
-    `heads` of a group share a tile's rows, and with them one reading of K and V.
-    `split_keys`: tiles of one row go to several units where rows alone would leave units idle.
-    `key_splits`: blocks among which the tiles of each row are dealt, whatever the problem; each has an edge of its own.
-    """
-
-    rows: int
-    columns: int
-    row_step: int
-    column_step: int
-    demands: tuple[Demand, ...]
-    edge: tuple[Demand, ...] = ()
-    heads: int = 1
-    split_keys: bool = False
-    key_splits: int = 1
-
-
 @dataclass(frozen=True)
 class CudaBuild:
     """What NVRTC is asked for, and what a launch of it takes: the .cu of the variant's folder with these defines.
@@ -145,6 +109,7 @@ class Variant:
     withheld    why a call cannot have a backward, by what it wants or torch's switches, or None
     illegal     why one configuration cannot run (registers, shared memory, threads), or None
     tile        the demands of one tile; None where nothing is known of the inside of the kernel
+    warpgroups  the same tile as warpgroups that share an SM, for a kernel of such: they predict it then, unless None
     builds      the cubins behind a configuration, one for each step, for a variant that is a CUDA kernel of ours
     workspace   bytes of device memory that its steps or blocks share, beside the tensors of the call
     signature   opcodes that each such cubin holds: without one of them it is not the kernel that was written
@@ -168,6 +133,7 @@ class Variant:
     archs: tuple[str, ...]
     refuses: Callable[[AttentionProblem, Arch], str | None]
     tile: Callable[[AttentionProblem, Config], Tile] | None = None
+    warpgroups: Callable[[AttentionProblem, Config], WarpgroupTile | None] | None = None
     space: tuple[tuple[str, tuple[int, ...]], ...] = ()
     settled: tuple[Settled, ...] = ()
     illegal: Callable[[AttentionProblem, Config, Arch], str | None] | None = None

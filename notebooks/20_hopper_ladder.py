@@ -404,10 +404,10 @@ by_length("all tiles, as shipped", {place_of(each): same_tiles(each) for each in
 # %% [markdown]
 # ## What stands between the kernel and the machine
 #
-# The model of the chooser divides what a tile asks for by the rates of the profile: the units of an SM work side by
-# side, so that the longest counts, and what nothing overlaps (turns at the tensor cores, Q and the output) follows.
-# **Constants alone** is that sum. **Corrected** is what the chooser said before this run, after earlier timings of the
-# same kernel.
+# The model of the chooser takes the warpgroups of an SM as they go: their products interleave, so that all begin their
+# softmax together, and run p V of the tile before beside it. A step is Q K^T, the longer of softmax and p V, and waits;
+# around the steps of a tile of rows lie its first softmax, its masks and its stores. **Constants alone** is that sum,
+# without any timing of this kernel. **Corrected** is what the chooser said before this run, after earlier timings.
 
 
 # %%
@@ -416,9 +416,19 @@ def by_constants(each):
     return predict(profile, each.cell.problem, variant, tile_of(each.of(HOPPER)))
 
 
+UNITS = {
+    "products on wgmma": ("Q K^T on wgmma", "P V on wgmma"),
+    "softmax": ("exponentials",),
+    "K and V from L2": ("K and V from L2",),
+    "all from DRAM": ("Q, K, V and out from DRAM",),
+}
+
+
 def limits_of(each) -> dict[str, float]:
     """TFLOPS that each unit alone would allow."""
-    return {term.term: each.cell.flops / term.seconds / 1e12 for term in by_constants(each).terms}
+    terms = by_constants(each).terms
+    took = {unit: sum(term.seconds for term in terms if term.term in names) for unit, names in UNITS.items()}
+    return {unit: each.cell.flops / seconds / 1e12 for unit, seconds in took.items()}
 
 
 def written(row) -> str:
@@ -448,12 +458,10 @@ even = [each for each in beside if not each.cell.lengths]
 errors = sorted(abs(each.of(HOPPER).seconds / each.of(HOPPER).predicted_seconds - 1) for each in even)
 alone = [by_constants(each).seconds / each.of(HOPPER).seconds for each in even]
 Markdown(
-    f"Constants alone come to {spread(alone)} of what was measured. More than 1 ({sum(x > 1 for x in alone)} cells) "
-    "means that the kernel is faster than the model without corrections thinks possible: it hides a part of the "
-    "turns, or of a rate that was measured at another clock. The corrected prediction was off by "
-    f"{errors[len(errors) // 2]:.1%} in the middle cell, {errors[-1]:.0%} at most. Packed cells are left out of both: "
-    "the problem that the model sees knows their mean length, not each length, and a sum of squares is more than the "
-    "square of a mean."
+    f"Constants alone come to {spread(alone)} of what was measured. In {sum(x > 1 for x in alone)} cells that is more "
+    "than 1: the kernel hides a part of what the model lets it wait for, or ran at a higher clock. The corrected "
+    f"prediction was off by {errors[len(errors) // 2]:.1%} in the middle cell, {errors[-1]:.0%} at most. Packed cells "
+    "are left out of both: a call knows the longest sequence and the sum of all, not each length."
 )
 
 # %% [markdown]

@@ -13,7 +13,8 @@ from attention.campaign.regret import Chooser, Judged, Pick, Predictor
 from attention.choose.calibration import Sample, calibrated
 from attention.choose.candidates import Candidate, predicted, preference, ties
 from attention.choose.corrections import Corrections
-from attention.choose.model import Unpredicted, predict
+from attention.choose.model import predict
+from attention.choose.prediction import Unpredicted
 from attention.variant import Config, Variant, by_path
 from microbench.errors import DataError
 from microbench.results.profile import Profile
@@ -158,7 +159,7 @@ def used(profile: Profile, problems: Iterable[Judged]) -> tuple[str, ...]:
     for each in problems:
         tiles = [(by_path(path), config) for path, config in each.picks]
         found: Iterable[Candidate] = predicted(profile, each.posed.problem, tiles, NO_TIMINGS)
-        names |= {term.constant for one in found if one.prediction for term in one.prediction.terms}
+        names |= {name for one in found if one.prediction for term in one.prediction.terms for name in term.constants}
     return tuple(sorted(names))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from attention.choose.corrections import Corrections, Observation, class_of, corrections
-from attention.choose.model import HOST
+from attention.choose.rates import HOST
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant
 

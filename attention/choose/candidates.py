@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from attention.choose.corrections import Corrections
-from attention.choose.model import Prediction, Unpredicted, predict
+from attention.choose.model import predict
+from attention.choose.prediction import Prediction, Unpredicted
 from attention.forwarded import Wanted
 from attention.problem import AttentionProblem
 from attention.variant import Config, Owner, Variant, shipped

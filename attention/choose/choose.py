@@ -13,8 +13,8 @@ from attention.choose.candidates import Candidate, Refusal, legal, named, predic
 from attention.choose.corrections import Corrections
 from attention.choose.evidence import borne_out, never_timed
 from attention.choose.foreseen import reordered
-from attention.choose.model import HOST
 from attention.choose.nearest import nearest
+from attention.choose.rates import HOST
 from attention.errors import ProblemError, UnsupportedError
 from attention.problem import AttentionProblem
 from attention.variant import Variant, every_shipped, shipped

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from attention.choose.model import HOST, Efficiency
+from attention.choose.prediction import Efficiency
+from attention.choose.rates import HOST
 from attention.problem import AttentionProblem
 from attention.variant import FEW_QUERIES, Config, Variant
 

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from attention.choose.explain_tables import SHOWN_CANDIDATES, constants
 from attention.choose.foreseen import Foreseen, ranks
-from attention.choose.model import Prediction
+from attention.choose.prediction import Prediction
 from attention.choose.published_ranking import PublishedRanking
 from attention.choose.published_table import TheirChoice
 from microbench.console.si import written

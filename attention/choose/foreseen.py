@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from attention.choose.candidates import Candidate
-from attention.choose.model import Prediction, Unpredicted, predict
+from attention.choose.model import predict
+from attention.choose.prediction import Prediction, Unpredicted
 from attention.problem import AttentionProblem
-from attention.variant import MEMORY, Config, Demand, Tile, Variant, by_path
+from attention.tile import Demand, Tile
+from attention.variant import MEMORY, Config, Variant, by_path
 from microbench.published.kinds import SM_CLOCK
 from microbench.results.profile import Profile
 

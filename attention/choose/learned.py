@@ -18,7 +18,9 @@ from attention.choose.corrections import Corrections
 from attention.choose.learned_file import Learned
 from attention.choose.learned_key import Stamp, key_of, stamps
 from attention.choose.machine import published_for, takes_unmeasured
-from attention.choose.model import HOST, Unpredicted, predict
+from attention.choose.model import predict
+from attention.choose.prediction import Unpredicted
+from attention.choose.rates import HOST
 from attention.problem import AttentionProblem
 from attention.timed import cubins, timing_faults, timings
 from attention.timed.identity import text_sha256

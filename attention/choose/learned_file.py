@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from attention.choose.calibration import Duel
 from attention.choose.corrections import Corrections, Kind, Sized
-from attention.choose.model import Efficiency
+from attention.choose.prediction import Efficiency
 from attention.variant import Config
 from microbench import files, paths
 from microbench.errors import DataError

@@ -6,7 +6,7 @@ cost; how much more it has than the mean SM stands apart. A launch is no term: n
 
 from dataclasses import dataclass
 
-from attention.choose.model import Prediction, Term
+from attention.choose.prediction import Prediction, Term
 from attention.choose.shares import share_of_busiest
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path

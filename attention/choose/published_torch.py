@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from attention.choose import learned
 from attention.choose.candidates import Candidate
-from attention.choose.model import Prediction
+from attention.choose.prediction import Prediction
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench.console.si import digits, written

@@ -1,13 +1,13 @@
 """How tile rows are dealt to SMs or cores: what the busiest of them works through."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 from attention.problem import AttentionProblem
-from attention.variant import Tile
+from attention.tile import Tile
 
 MOST_STEPS = 1 << 20  # of rows that are looked at one by one: 8 MB an array
 
@@ -22,7 +22,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class Rows:
     """The tile rows of one head, as full tiles' worth of scores: the longest, the shortest, and all together."""
 
     count: int
@@ -39,21 +39,41 @@ def share_of_busiest(problem: AttentionProblem, tile: Tile, units: int) -> Share
     blocks, as evenly as whole tiles allow.
     """
     sizes = (tile.rows, tile.columns, tile.row_step, tile.column_step)
-    rows = _rows(problem, *sizes, tile.heads)
-    heads = problem.batch * problem.heads_q // tile.heads
-    count = heads * rows.count * tile.key_splits
+    every = [
+        (many * problem.heads_q // tile.heads, rows_of(alone, *sizes, tile.heads)) for many, alone in sequences(problem)
+    ]
+    count = sum(heads * rows.count for heads, rows in every) * tile.key_splits
     rounds = -(-count // units)
-    total = rows.total * heads
-    even = rows.longest == rows.shortest
-    longest = rows.longest if tile.key_splits == 1 else float(math.ceil(rows.longest / tile.key_splits))
+    total = sum(heads * rows.total for heads, rows in every)
+    most = max(rows.longest for _, rows in every)
+    even = most == min(rows.shortest for _, rows in every)
+    longest = most if tile.key_splits == 1 else float(math.ceil(most / tile.key_splits))
     tiles = rounds * longest if even else max(longest, total / units)
     if tile.split_keys and total < tiles * units:
         return Share(min(tiles, max(1.0, total / units)), float(rounds), units)
     return Share(tiles, float(rounds), min(units, count))
 
 
+@lru_cache(maxsize=1024)
+def sequences(problem: AttentionProblem) -> tuple[tuple[int, AttentionProblem], ...]:
+    """How many sequences there are, and what one of them is alone.
+
+    Of packed sequences a call knows how many there are, their rows in all, and the longest: one is taken as that long,
+    and the others share what is left.
+    """
+    if not problem.varlen:
+        return ((problem.batch, problem),)
+    alone = replace(problem, batch=1, varlen=False, tokens_q=0, tokens_kv=0)
+    others = problem.batch - 1
+    if not others:
+        return ((1, alone),)
+    queries = max(1, round((problem.tokens_q - problem.seq_q) / others))
+    keys = max(1, round((problem.tokens_kv - problem.seq_kv) / others))
+    return (1, alone), (others, replace(alone, seq_q=min(queries, problem.seq_q), seq_kv=min(keys, problem.seq_kv)))
+
+
 @lru_cache(maxsize=4096)
-def _rows(problem: AttentionProblem, rows: int, columns: int, row_step: int, column_step: int, heads: int) -> _Rows:
+def rows_of(problem: AttentionProblem, rows: int, columns: int, row_step: int, column_step: int, heads: int) -> Rows:
     queries, keys = problem.mean_lengths
     queries *= heads
     band = problem.band(queries, keys)
@@ -63,7 +83,7 @@ def _rows(problem: AttentionProblem, rows: int, columns: int, row_step: int, col
     if band.open:  # each step meets all keys
         one = step * -(-keys // column_step)
         last = one * (steps_in_all - (in_all - 1) * steps_of_one)
-        return _Rows(in_all, one * steps_of_one if in_all > 1 else last, last, one * steps_in_all)
+        return Rows(in_all, one * steps_of_one if in_all > 1 else last, last, one * steps_in_all)
     # Of more than MOST_STEPS row steps, evenly spaced tile rows stand for all.
     looked_at = min(in_all, max(2, MOST_STEPS // steps_of_one))
     chosen = np.arange(in_all) if looked_at == in_all else np.linspace(0, in_all - 1, looked_at).astype(np.int64)
@@ -72,4 +92,4 @@ def _rows(problem: AttentionProblem, rows: int, columns: int, row_step: int, col
     begin, end = band.keys(first_rows, first_rows + row_step - 1, keys)
     steps = np.where((end > begin) & (at < steps_in_all), -(-end // column_step) - begin // column_step, 0)
     tiles = step * steps.sum(axis=1, dtype=np.float64)
-    return _Rows(in_all, float(tiles.max()), float(tiles.min()), float(tiles.sum()) * (in_all / looked_at))
+    return Rows(in_all, float(tiles.max()), float(tiles.min()), float(tiles.sum()) * (in_all / looked_at))

@@ -23,11 +23,21 @@ HOST = {
 HOPPER = {
     "wgmma_bf16_burst_flops_per_s": 900e12,
     "mma_bf16_burst_flops_per_s": 620e12,
+    "wgmma_n128_bf16_burst_flops_per_s": 900e12,
+    "wgmma_n128_bf16_flops_per_clk_sm": 4096,
     "wgmma_n128_bf16_latency_cycles": 118,
+    "wgmma_n128_bf16_interval_cycles": 64,
     "mufu_ex2_per_clk_sm": 16,
+    "mufu_ex2_latency_cycles": 18,
+    "ffma_per_clk_sm": 128,
+    "ffma_latency_cycles": 4,
     "smem_bandwidth_bytes_per_clk_sm": 128,
+    "smem_latency_cycles": 24,
     "l2_bandwidth_bytes_per_s": 6e12,
+    "l2_latency_cycles": 280,
     "dram_bandwidth_bytes_per_s": 3e12,
+    "dram_latency_cycles": 660,
+    "event_to_event_empty_kernel_ns": 3000,
 }
 
 

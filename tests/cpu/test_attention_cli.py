@@ -24,7 +24,7 @@ SHAPE = ("--shape", "1,16,16,4096,4096,128")
 def test_explain_prints_the_choice(capsys, monkeypatch):
     code, out, err = run(capsys, "explain", *SHAPE, "--gpu", "h100-test", "--causal")
     assert code == 0 and not err
-    assert "causal on h100-test: sm90a/forward/torch_cudnn" in out and "wgmma_bf16_burst_flops_per_s" in out
+    assert "causal on h100-test: sm90a/forward/torch_cudnn" in out and "wgmma_n128_bf16_flops_per_clk_sm" in out
     assert "not been timed beside torch's" in " ".join(out.split())
     monkeypatch.setenv("SMSCOPE_UNMEASURED", "1")
     code, out, _ = run(capsys, "explain", *SHAPE, "--gpu", "h100-test", "--causal")

@@ -116,7 +116,7 @@ def test_where_a_gpu_is_as_predicted_the_constants_choose_within_the_tie_band():
 def test_wrong_constants_choose_worse_where_a_gpu_is_as_predicted():
     """wgmma at a tenth: the kernel that does without it is picked, which is slower."""
     problems = timed_as(H200, PREFILL)
-    wrong = constants.scaled(H200, "wgmma_bf16_burst_flops_per_s", 0.1)
+    wrong = constants.scaled(H200, "wgmma_n128_bf16_flops_per_clk_sm", 0.1)
     assert regrets(problems, choosers.by_constants(wrong)).mean > 0.1
 
 
@@ -191,11 +191,11 @@ def test_one_tile_a_head_dim_is_the_best_in_hindsight():
 
 def test_the_table_holds_every_chooser_and_the_floor_and_names_what_a_limit_refuses():
     problems = timed_as(H200, PREFILL)
-    wrong = constants.scaled(H200, "wgmma_bf16_burst_flops_per_s", 0.1)
+    wrong = constants.scaled(H200, "wgmma_n128_bf16_flops_per_clk_sm", 0.1)
     found = table(H200, problems, problems, [Other("slow wgmma", wrong)])
     names = [each.regrets.name for each in found.lines]
     assert {MEASURED, ONES, FA4, ONE_TILE, "slow wgmma"} < {*names}
-    assert {"wgmma_bf16_burst_flops_per_s halved", "mufu_ex2_per_clk_sm doubled"} < {*names}
+    assert {"wgmma_n128_bf16_flops_per_clk_sm halved", "mufu_ex2_per_clk_sm doubled"} < {*names}
     assert found.floor.mean == 0 and found.allowed == 0.01
     against = found.line("slow wgmma").against
     assert against is not None and against[1] < 0

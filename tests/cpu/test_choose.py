@@ -8,7 +8,7 @@ from attention.choose.calibration import Duel
 from attention.choose.candidates import TIE_BAND
 from attention.choose.choose import Choice, choose
 from attention.choose.corrections import Corrections
-from attention.choose.model import Efficiency
+from attention.choose.prediction import Efficiency
 from attention.errors import ProblemError, UnsupportedError
 from attention.problem import AttentionProblem
 from attention.variant import Variant, discover, shipped
@@ -162,7 +162,7 @@ def test_a_gpu_without_tuned_kernel_ranks_torchs_backends_and_refuses_the_rest_b
     assert choice.pick.variant == "sm90a/forward/torch_cudnn" and "no tuned kernel for sm90a" in choice.fallback
     assert {each.variant for each in choice.candidates} >= {"sm80/forward/torch_flash", "sm70/forward/torch_math"}
     assert any(each.variant == OURS and "not on sm90a" in each.reason for each in choice.refused)
-    slower = choose(hopper_profile(wgmma_bf16_burst_flops_per_s=300e12), problem, variants=theirs)
+    slower = choose(hopper_profile(wgmma_n128_bf16_flops_per_clk_sm=1024), problem, variants=theirs)
     assert slower.pick.variant == "sm80/forward/torch_flash"
 
 
@@ -170,7 +170,8 @@ def test_a_variant_is_found_because_its_folder_is_there(tmp_path):
     folder = tmp_path / "host" / "forward" / "brand_new"
     folder.mkdir(parents=True)
     (folder / "variant.py").write_text(
-        "from attention.variant import Demand, Tile, Variant\n"
+        "from attention.tile import Demand, Tile\n"
+        "from attention.variant import Variant\n"
         "def tile(problem, config):\n"
         "    rows = config['rows']\n"
         "    return Tile(rows, 64, rows, 64, (Demand('fma', 'one', rows * 64, 'fma_f32_per_s'),))\n"

@@ -45,7 +45,7 @@ def ours(profile: Profile) -> Choice:
 
 
 def test_slower_l2_takes_more_rows_that_share_keys() -> None:
-    before, after = ours(H100).pick, ours(altered(l2_bandwidth_bytes_per_s=0.5)).pick
+    before, after = ours(H100).pick, ours(altered(l2_bandwidth_bytes_per_s=0.2)).pick
     assert before.config["warpgroups"] < after.config["warpgroups"]
     assert after.prediction is not None and after.prediction.bound_by == "K and V from L2"
 
@@ -60,12 +60,13 @@ def test_slower_shared_memory_leaves_only_tiles_that_keep_q_in_registers() -> No
 
 def test_slower_wgmma_takes_the_kernel_that_does_without() -> None:
     assert (
-        choose(altered(wgmma_bf16_burst_flops_per_s=0.4), problem()).pick.variant == "sm80/forward/software_pipelined"
+        choose(altered(wgmma_n128_bf16_flops_per_clk_sm=0.3), problem(), only="smscope").pick.variant
+        == "sm80/forward/software_pipelined"
     )
 
 
 def test_noise_within_the_constants_intervals_moves_no_pick() -> None:
-    for constant in ("wgmma_bf16_burst_flops_per_s", "mufu_ex2_per_clk_sm", "smem_bandwidth_bytes_per_clk_sm"):
+    for constant in ("wgmma_n128_bf16_flops_per_clk_sm", "mufu_ex2_per_clk_sm", "smem_bandwidth_bytes_per_clk_sm"):
         assert ours(altered(**{constant: 1.001})).pick.config == ours(H100).pick.config
 
 
@@ -109,4 +110,4 @@ def test_our_kernel_is_picked_between_head_dims_and_for_value_dims_unlike(dims: 
 def test_padding_less_makes_a_narrow_head_faster() -> None:
     narrow, wide = (choose(H100, problem(width), only="smscope").pick.prediction for width in (80, 96))
     assert narrow is not None and wide is not None
-    assert narrow.seconds < 0.9 * wide.seconds
+    assert narrow.seconds < 0.95 * wide.seconds

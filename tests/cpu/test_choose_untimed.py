@@ -38,7 +38,7 @@ def test_one_query_is_served_by_a_kernel_that_splits_keys(batch, keys):
     ours = min(each.prediction.seconds for each in choice.candidates if each.owner == "smscope" and each.prediction)
     assert choice.pick.variant in (CUDNN, FLASH)
     assert choice.pick.prediction is not None and choice.pick.prediction.bound_by == "K and V from DRAM"
-    assert ours > 2 * choice.pick.prediction.seconds
+    assert ours > 1.5 * choice.pick.prediction.seconds
 
 
 def test_sixteen_queries_of_one_sequence_go_to_the_kernel_that_splits_for_more_than_one():
@@ -51,8 +51,9 @@ def test_a_prompt_is_not_served_so():
 
 
 def observed(*paths: str) -> Corrections:
+    """Of the times predicted, ours took the model's, and torch's a quarter more."""
     prompt = problem(4096, 4096)
-    return corrections(Observation(by_path(path), Config(), prompt, 0.8) for path in paths)
+    return corrections(Observation(by_path(path), Config(), prompt, 1.0 if path == OURS else 0.8) for path in paths)
 
 
 @pytest.mark.parametrize("timed", [(), (OURS,), (CUDNN,)])

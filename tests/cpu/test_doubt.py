@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from attention.choose.choose import choose
 from attention.choose.explain import explain_on
-from attention.choose.model import Unpredicted, predict
+from attention.choose.model import predict
+from attention.choose.prediction import Unpredicted
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench.results.doubt import doubt, doubts, told

@@ -4,9 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention.choose.model import Efficiency, Unpredicted, predict, share_of_busiest
+from attention.choose.model import predict
+from attention.choose.prediction import Efficiency, Unpredicted
+from attention.choose.shares import share_of_busiest
 from attention.problem import AttentionProblem
-from attention.variant import Config, Demand, Tile, Variant, by_path
+from attention.tile import Demand, Tile
+from attention.variant import Config, Variant, by_path
 from tests.cpu.attention_profiles import hopper_profile, host_profile
 
 OURS = by_path("host/forward/tiled_online_softmax")
@@ -110,7 +113,15 @@ def test_one_busy_core_has_the_rate_that_one_core_was_measured_at():
 def test_a_rate_per_clock_and_sm_is_multiplied_by_the_clock():
     demand = Demand("exp", "one", 16 * 1.7e9, "mufu_ex2_per_clk_sm")
     problem = AttentionProblem(1, 1, 1, 4, 4, 8, dtype="bfloat16")
-    assert predict(hopper_profile(), problem, toy(demand), Config()).seconds == pytest.approx(1.0)
+    profile = hopper_profile(event_to_event_empty_kernel_ns=None)
+    assert predict(profile, problem, toy(demand), Config()).seconds == pytest.approx(1.0)
+
+
+def test_a_launch_is_part_of_a_call_where_the_profile_knows_what_it_takes():
+    demand = Demand("exp", "one", 16 * 1.7e9, "mufu_ex2_per_clk_sm")
+    problem = AttentionProblem(1, 1, 1, 4, 4, 8, dtype="bfloat16")
+    profile = hopper_profile(event_to_event_empty_kernel_ns=5e8)
+    assert predict(profile, problem, toy(demand), Config()).seconds == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ from tests.cpu.timing_rows import made_up
 CACHED = AttentionProblem(8, 8, 2, 1, 2048, 64)
 SMALL = AttentionProblem(1, 2, 1, 24, 40, 16, causal=True)
 OURS = """
-from attention.variant import Demand, Tile, Variant
+from attention.tile import Demand, Tile
+from attention.variant import Variant
 
 
 def tile(problem, config):

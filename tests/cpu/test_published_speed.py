@@ -4,7 +4,8 @@ import pytest
 
 from attention import cli
 from attention.choose.machine import named_machine
-from attention.choose.model import Prediction, predict
+from attention.choose.model import predict
+from attention.choose.prediction import Prediction
 from attention.choose.published_cycles import cycles_of
 from attention.choose.published_miss import Miss
 from attention.choose.published_ranking import PublishedRanking, ranking

@@ -42,9 +42,10 @@ def test_a_full_run_took_at_most(cached: bool, most: float) -> None:
     assert took and max(took) <= most
 
 
-def test_a_quick_run_took_at_most_20_seconds() -> None:
+def test_a_quick_run_took_at_most_25_seconds() -> None:
+    """An H200 took 12 to 15 s before the suite had work beside products, and 23 s with it."""
     took = [seconds(run) for run in runs() if run.environment.quick and not run.environment.only]
-    assert took and max(took) <= 20
+    assert took and max(took) <= 25
 
 
 def test_one_probe_took_at_most_5_seconds() -> None:

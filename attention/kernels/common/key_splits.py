@@ -6,7 +6,8 @@ No torch here.
 from attention.kernels.common.family import tiles_of
 from attention.kernels.common.staged import Shape
 from attention.problem import AttentionProblem
-from attention.variant import PARTS, Demand
+from attention.tile import Demand
+from attention.variant import PARTS
 
 AXIS = ("key_splits", (1, 2, 3, 4, 8))
 MOST_TILES = 1024  # six waves of two blocks on an SM, of the 80 or so that a GPU has which lacks cp.async

@@ -7,7 +7,7 @@ from attention.kernels.common.key_splits import parts, pointless
 from attention.kernels.common.spills import Spills
 from attention.kernels.common.staged import Shape, blocks
 from attention.problem import AttentionProblem
-from attention.variant import Demand, Tile
+from attention.tile import Demand, Tile
 from microbench.machine.arch import Arch
 
 

@@ -15,7 +15,8 @@ from attention.kernels.torch.common.limits import MOST_MASKED, band_in_mask
 from attention.kernels.torch.common.masks import additive
 from attention.kernels.torch.common.tensors import Pair, dense, laid_out
 from attention.problem import AttentionProblem
-from attention.variant import MEMORY, Config, Demand, Tile, Variant
+from attention.tile import Demand, Tile
+from attention.variant import MEMORY, Config, Variant
 from microbench.machine.arch import Arch
 
 if TYPE_CHECKING:

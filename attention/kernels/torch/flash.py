@@ -18,7 +18,8 @@ from attention.kernels.torch.common.gradients import gradients, lse_of_unseen
 from attention.kernels.torch.common.readable import all_readable, padded, readable
 from attention.kernels.torch.common.tensors import Pair, by_squares, laid_out, no_dropout
 from attention.problem import AttentionProblem
-from attention.variant import FEW_QUERIES, Config, Demand, Tile, Variant
+from attention.tile import Demand, Tile
+from attention.variant import FEW_QUERIES, Config, Variant
 from microbench.machine.arch import CUDA, Arch
 
 if TYPE_CHECKING:

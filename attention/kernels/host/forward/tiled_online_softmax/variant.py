@@ -5,7 +5,8 @@ a register block of `rows_of_product` x VECTORS accumulators does both products 
 """
 
 from attention.problem import DTYPE_BYTES, AttentionProblem
-from attention.variant import MEMORY, Config, Demand, Tile, Variant
+from attention.tile import Demand, Tile
+from attention.variant import MEMORY, Config, Variant
 from microbench.machine.arch import Arch
 
 VECTORS = 2  # registers across: the lanes of two vectors are one panel of queries

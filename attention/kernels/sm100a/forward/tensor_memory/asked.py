@@ -11,7 +11,7 @@ clock issues as many lanes as there are FFMA: `ffma_per_clk_sm`. No published ra
 """
 
 from attention.kernels.sm100a.forward.tensor_memory.arguments import ROWS, Shape
-from attention.variant import Demand
+from attention.tile import Demand
 
 INSTRUCTION_K = 16  # of one product
 PER_SCORE = 1.5  # scale, sum and conversion, each of two scores; MUFU comes on top

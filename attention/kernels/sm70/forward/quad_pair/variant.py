@@ -9,7 +9,8 @@ from attention.kernels.common.staged import refuses_all_but_float16
 from attention.kernels.common.staged_tile import outgrown, staged_tile
 from attention.kernels.sm70.forward.quad_pair.arguments import SETTLED, SPAN, build_of, shape_of
 from attention.problem import AttentionProblem
-from attention.variant import Config, Tile, Variant
+from attention.tile import Tile
+from attention.variant import Config, Variant
 from microbench.machine.arch import Arch
 
 SPILLS = spills_of(Path(__file__).parent)

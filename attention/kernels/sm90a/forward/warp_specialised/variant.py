@@ -22,7 +22,8 @@ from attention.kernels.sm90a.forward.warp_specialised.arguments import (
     tuned_head_dim,
 )
 from attention.problem import AttentionProblem
-from attention.variant import Config, Demand, Tile, Variant
+from attention.tile import Demand, Tile, WarpgroupTile
+from attention.variant import Config, Variant
 from microbench.machine.arch import Arch
 
 SPILLS = spills_of(Path(__file__).parent)
@@ -75,6 +76,12 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
     )
 
 
+def warpgroups(problem: AttentionProblem, config: Config) -> WarpgroupTile:
+    """The same tile, as warpgroups in lockstep."""
+    shape = shape_of(problem, config)
+    return WarpgroupTile(shape.tile_keys, shape.warpgroups, shape.head_dim, shape.value_dim, shape.q_in_registers)
+
+
 VARIANT = Variant(
     summary="TMA producer, wgmma consumers, softmax of one tile beside the products of another",
     owner="smscope",
@@ -90,6 +97,7 @@ VARIANT = Variant(
     settled=SETTLED,
     illegal=illegal,
     tile=tile,
+    warpgroups=warpgroups,
     builds=lambda problem, config: (build_of(problem, config),),
     signature=("HGMMA", "UTMALDG", "SYNCS", "USETMAXREG"),
     pads=held_head_dim,

@@ -1,0 +1,82 @@
+"""Every number of this model that is neither a constant of a profile nor a size of the problem, with its derivation.
+
+COUNTS are read from the SASS of the builds of 128 keys (nvdisasm, NVRTC 12.9) or from the kernel's text; PUBLISHED from
+vendors' documents. RULES name an effect and hold no fitted number; they were chosen among alternatives by timings (set
+a of the H200's campaigns, 1298 configurations), so that those timings are no proof of them: set b is.
+"""
+
+from typing import Literal, NamedTuple
+
+BYTES = 2  # of float16 and bfloat16
+PRODUCT = 2  # FLOP of one multiply-add
+GROUP_ROWS = 64  # M of wgmma
+THREAD_SHARE = 2  # keys of a tile for each score that a thread holds: 64 rows of 128 threads
+
+
+class Coefficient(NamedTuple):
+    """`why` derives the value."""
+
+    value: float
+    kind: Literal["count", "published", "rule"]
+    why: str
+
+
+TABLE = {
+    "maxima": Coefficient(
+        0.5, "count", "VIMNMX3 takes two scores and the maximum so far: 30 and two more for 64 scores a thread"
+    ),
+    "conversions": Coefficient(0.5, "count", "F2FP packs two scores: 32 for 64"),
+    "arithmetic": Coefficient(2.0, "count", "FFMA before and FADD behind each exponential: 64 and 64 for 64"),
+    "exponentials": Coefficient(1.0, "count", "MUFU.EX2: 64 for 64"),
+    "softcap_special": Coefficient(2.0, "count", "tanh takes MUFU.EX2 and MUFU.RCP: 64 and 64 for 64"),
+    "softcap_arithmetic": Coefficient(4.0, "count", "tanh takes two FMUL, one FADD and one FFMA"),
+    "alibi_arithmetic": Coefficient(1.0, "count", "FFMA subtracts slope times distance"),
+    "alibi_integers": Coefficient(
+        2.0, "count", "ISETP, VIADD, IADD3 and I2FP, 32 to 38 of each for 64: rows of a pair share a distance"
+    ),
+    "mask_loads": Coefficient(
+        1.0, "count", "a byte a score, behind a branch (BSSY, BSYNC: 66 for 64), so that each load waits for the last"
+    ),
+    "hidden": Coefficient(1.0, "count", "FSEL takes -inf for a score that is not seen: 64 for 64"),
+    "hidden_maxima": Coefficient(0.5, "count", "FMNMX takes one score, where VIMNMX3 takes two: 64 for 64 against 30"),
+    "first_compared": Coefficient(0.42, "count", "ISETP of the end of the keys in a first tile: 27 for 64"),
+    "edge_compared": Coefficient(0.92, "count", "ISETP of each edge of a band: 58 or 59 for 64, 115 to 118 for two"),
+    "edge_tiles": Coefficient(
+        1.0, "count", "tiles of keys that an edge of 64 rows meets: one, and 63 of all keys in a tile reach a second"
+    ),
+    "alu_per_clk_sm": Coefficient(
+        64.0, "published", "16 lanes of the ALU a scheduler, which all but FP32 and MUFU take"
+    ),
+    "issued_per_clk_sm": Coefficient(128.0, "published", "four schedulers issue an instruction of 32 lanes each"),
+    "product_waits": Coefficient(1.0, "count", "a step waits for its scores; its second wait is part of the products"),
+    "shared_waits": Coefficient(
+        3.0,
+        "count",
+        "try_wait on K, the turn or the try_wait on V, the vote: each a trip to shared memory at least",
+    ),
+    "exponential_waits": Coefficient(1.0, "count", "the first exponential's result, before which no pair is packed"),
+    "arithmetic_waits": Coefficient(
+        8.0, "count", "dependent: five levels of a tree of maxima over 64 scores (three inputs), scale, sum, pack"
+    ),
+    "exposed": Coefficient(
+        1.0,
+        "rule",
+        "of two warpgroups one's integers (maxima, masks, conversions) run beside the other's exponentials, and one's "
+        "are exposed. Of five rules (none, one's, all, each for masks apart) the one with the least regret on set a",
+    ),
+    "hidden_from": Coefficient(
+        3.0, "rule", "from three warpgroups on two hide the third's: cycles a key at head dims 64 and 128 agree"
+    ),
+    "between_rows": Coefficient(
+        76.0, "count", "instructions from a tile of rows' number to its first product, taken as each waiting for one"
+    ),
+    "stored": Coefficient(
+        2.0, "count", "instructions a warp and value dim of the epilogue: 275, 409, 674 for 64, 128, 256 (and 141)"
+    ),
+    "stored_at_least": Coefficient(141.0, "count", "the epilogue's instructions beside those"),
+    "first_loads": Coefficient(2.0, "count", "a block's first loads from DRAM: the tensor map, by it the first tile"),
+}
+
+
+def of(name: str) -> float:
+    return TABLE[name].value

@@ -1,0 +1,49 @@
+"""How many tiles of keys, tiles of rows and edges the busiest SM works through.
+
+Equal tiles of rows come in whole rounds. Unequal ones are dealt as SMs become free: half of the last one is still
+missing on the average, which is a short one where the longest go first (causal), and a long one of packed sequences.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from attention.choose.shares import Rows, rows_of, sequences
+from attention.choose.warpgroups.coefficients import GROUP_ROWS, of
+from attention.problem import AttentionProblem
+
+
+class Dealt(NamedTuple):
+    """Of the busiest SM; `in_all` are the tiles of keys of the whole call."""
+
+    keys: float
+    rows: float
+    edges: float
+    in_all: float
+
+
+class _Sequences(NamedTuple):
+    """Tiles of rows of `heads` heads, all alike."""
+
+    heads: int
+    rows: Rows
+
+
+@lru_cache(maxsize=4096)
+def dealt(problem: AttentionProblem, tile_rows: int, tile_keys: int, units: int) -> Dealt:
+    """Deal the tiles of rows of all heads and sequences to the SMs."""
+    every = [
+        _Sequences(count * problem.heads_q, rows_of(one, tile_rows, tile_keys, tile_rows, tile_keys, 1))
+        for count, one in sequences(problem)
+    ]
+    count = sum(each.heads * each.rows.count for each in every)
+    in_all = sum(each.heads * each.rows.total for each in every)
+    longest, shortest = max(each.rows.longest for each in every), min(each.rows.shortest for each in every)
+    met = of("edge_tiles") + (GROUP_ROWS - 1) / tile_keys
+    # The first tile of keys is masked anyway, and with it the right edge's first.
+    edges = (met if problem.edges.left is not None else 0.0) + (met - 1 if problem.edges.right is not None else 0.0)
+    if longest == shortest:
+        rounds = -(-count // units)
+        return Dealt(rounds * longest, rounds, rounds * edges, in_all)
+    last = longest if problem.varlen else max(1.0, shortest)
+    even = Dealt(in_all / units + last / 2, count / units + 1 / 2, (count / units + 1 / 2) * edges, in_all)
+    return even if even.keys > longest else Dealt(longest, 1, edges, in_all)

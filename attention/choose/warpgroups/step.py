@@ -1,0 +1,126 @@
+"""What a tile of keys costs W warpgroups that share an SM, and what lies around the tiles of a tile of rows.
+
+products    of all warpgroups interleave, instruction by instruction: they end together, and softmaxes begin together
+a step      W qk, then max(latency + exposed integers + W exponentials, W pv + latency), then conversions and waits
+around      the first tile has no product of the tile before beside its softmax, the last product no softmax beside it
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from attention.choose.warpgroups.coefficients import BYTES, GROUP_ROWS, PRODUCT, THREAD_SHARE, of
+from attention.choose.warpgroups.scores import ScoreCost
+from attention.tile import WarpgroupTile
+
+TENSOR, LATENCY = "wgmma_n128_bf16_flops_per_clk_sm", "wgmma_n128_bf16_latency_cycles"
+EX2, EX2_LATENCY = "mufu_ex2_per_clk_sm", "mufu_ex2_latency_cycles"
+FFMA, FFMA_LATENCY = "ffma_per_clk_sm", "ffma_latency_cycles"
+SMEM, SMEM_LATENCY = "smem_bandwidth_bytes_per_clk_sm", "smem_latency_cycles"
+L2_LATENCY = "l2_latency_cycles"
+
+
+class Rates(NamedTuple):
+    """Of one SM, per clock; latencies in cycles, `product_latency` beyond the interval of products."""
+
+    tensor_flops: float
+    ex2: float
+    ffma: float
+    smem_bytes: float
+    l2_bytes: float
+    product_latency: float
+    smem_latency: float
+    ex2_latency: float
+    ffma_latency: float
+    l2_latency: float
+
+
+class Part(NamedTuple):
+    """Cycles that rest on a constant of the profile. Parts of a phase overlap, so that the longest counts."""
+
+    term: str
+    phase: str
+    cycles: float
+    constant: str
+
+
+class Parts(NamedTuple):
+    """What comes together; `cycles` are the sum over phases of the longest part."""
+
+    each: tuple[Part, ...]
+    cycles: float
+
+    @classmethod
+    def of(cls, *each: Part) -> "Parts":
+        longest: dict[str, float] = {}
+        for part in each:
+            longest[part.phase] = max(part.cycles, longest.get(part.phase, 0.0))
+        return cls(each, sum(longest.values()))
+
+
+class Steps(NamedTuple):
+    """Parts of each tile of keys, of each tile of rows, and what a tile of keys costs beside at an edge of the band."""
+
+    keys: Parts
+    rows: Parts
+    edges: Parts
+
+
+@lru_cache(maxsize=1024)
+def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
+    """The cyclic schedule of the warpgroups of one SM."""
+    groups, scores, latency = tile.warpgroups, GROUP_ROWS * tile.keys, rates.product_latency
+    q_bytes = BYTES * GROUP_ROWS * tile.head_dim
+    qk = groups * _product(tile, tile.head_dim, 0 if tile.q_in_registers else q_bytes, rates)
+    pv = groups * _product(tile, tile.value_dim, 0, rates)
+    exposed = (of("exposed") if groups < of("hidden_from") else 0.0) * scores / of("alu_per_clk_sm")
+    issued = cost.special + cost.arithmetic + cost.integers + of("conversions")
+    special = (
+        groups * scores * max(cost.special / rates.ex2, cost.arithmetic / rates.ffma, issued / of("issued_per_clk_sm"))
+    )
+    loads = cost.waiting_loads * tile.keys / THREAD_SHARE * rates.l2_latency
+    softmax, values = latency + exposed * cost.integers + special + loads, pv + latency
+    by_softmax = (
+        Part("mask from L2", "softmax", softmax, L2_LATENCY)
+        if loads > special
+        else Part("exponentials", "softmax", softmax, EX2)
+    )
+    keys = Parts.of(
+        Part("Q K^T on wgmma", "scores", qk, TENSOR),
+        by_softmax,
+        Part("P V on wgmma", "softmax", values, TENSOR),
+        Part("conversions", "conversions", exposed * of("conversions"), ""),
+        Part("waits for products", "product waits", of("product_waits") * latency, LATENCY),
+        Part("waits for shared memory", "shared waits", of("shared_waits") * rates.smem_latency, SMEM_LATENCY),
+        Part("waits for exponentials", "ex2 waits", of("exponential_waits") * rates.ex2_latency, EX2_LATENCY),
+        Part("waits for arithmetic", "arithmetic waits", of("arithmetic_waits") * rates.ffma_latency, FFMA_LATENCY),
+    )
+    rescaled = (of("exposed") if groups < of("hidden_from") else 0.0) * GROUP_ROWS * tile.value_dim / rates.ffma
+    return Steps(
+        keys,
+        Parts.of(
+            Part("first softmax or last values", "ends", min(softmax, values), TENSOR if values < softmax else EX2),
+            Part("masks of the first tile", "first masks", exposed * cost.first, ""),
+            _queries(tile, groups * q_bytes, values, rates),
+            Part("between tiles of rows", "between", of("between_rows") * rates.ffma_latency, FFMA_LATENCY),
+            Part("out from registers", "out", groups * (of("stored") * tile.value_dim + of("stored_at_least")), ""),
+        ),
+        Parts.of(
+            Part("masks at edges", "masks", exposed * cost.edge, ""),
+            Part("outputs rescaled", "rescaled", rescaled, FFMA),
+        ),
+    )
+
+
+def _product(tile: WarpgroupTile, width: int, read_bytes: int, rates: Rates) -> float:
+    """Cycles of one warpgroup's product, of which B lies in shared memory."""
+    multiply_adds = GROUP_ROWS * tile.keys * width
+    operand_bytes = BYTES * tile.keys * width + read_bytes
+    return max(PRODUCT * multiply_adds / rates.tensor_flops, operand_bytes / rates.smem_bytes)
+
+
+def _queries(tile: WarpgroupTile, q_bytes: int, last: float, rates: Rates) -> Part:
+    """The next rows' Q: held rows left its room free long ago; else it comes while the last product runs."""
+    if tile.q_in_registers:
+        return Part("Q into registers", "queries", q_bytes / rates.smem_bytes + 2 * rates.smem_latency, SMEM)
+    fetched = max(0.0, rates.l2_latency + q_bytes / rates.l2_bytes - last)
+    return Part("Q from L2", "queries", fetched + rates.smem_latency, L2_LATENCY)

@@ -1,0 +1,55 @@
+"""What one tile of a kernel asks of the machine: amounts that a model turns into time."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Demand(NamedTuple):
+    """`amount` of something that the constant `rate` of a profile counts per second (or per SM and clock).
+
+    Demands of one `phase` overlap, so that the largest of them counts; the phases of a kernel follow one another. Those
+    with `chains` follow one another too, where each waits for the one before: a chain's sum is a term of its phase. It
+    is another sight of work that other demands count, and adds nothing to what is to be hidden.
+    """
+
+    term: str
+    phase: str
+    amount: float
+    rate: str
+    resident_bytes: float = 0.0
+    chains: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What one full tile of rows x columns scores asks for, and how finely work on masked scores is left out.
+
+    `edge` is asked once for every tile row: reading Q, writing out and lse.
+    `heads` of a group share a tile's rows, and with them one reading of K and V.
+    `split_keys`: tiles of one row go to several units where rows alone would leave units idle.
+    `key_splits`: blocks among which the tiles of each row are dealt, whatever the problem; each has an edge of its own.
+    """
+
+    rows: int
+    columns: int
+    row_step: int
+    column_step: int
+    demands: tuple[Demand, ...]
+    edge: tuple[Demand, ...] = ()
+    heads: int = 1
+    split_keys: bool = False
+    key_splits: int = 1
+
+
+@dataclass(frozen=True)
+class WarpgroupTile:
+    """A tile of a kernel whose warpgroups share an SM and take the same keys: 64 rows each, by wgmma.
+
+    `value_dim` is that of the compiled kernel, as `head_dim` is; `q_in_registers`: Q is no operand from shared memory.
+    """
+
+    keys: int
+    warpgroups: int
+    head_dim: int
+    value_dim: int
+    q_in_registers: bool

@@ -1,0 +1,122 @@
+"""Warpgroups that share an SM: what the model must keep, whatever the constants are."""
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from attention.campaign.constants import scaled
+from attention.choose.model import predict
+from attention.choose.prediction import Prediction, Unpredicted
+from attention.choose.shares import sequences
+from attention.choose.warpgroups import coefficients, dealt, predicted, scores, step
+from attention.choose.warpgroups.dealt import dealt as deal
+from attention.choose.warpgroups.scores import cost_of
+from attention.choose.warpgroups.step import Rates, Steps, steps_of
+from attention.problem import AttentionProblem
+from attention.tile import WarpgroupTile
+from attention.variant import Config, by_path
+from microbench.results.profile import Profile
+
+RATES = Rates(
+    tensor_flops=4096,
+    ex2=16,
+    ffma=128,
+    smem_bytes=128,
+    l2_bytes=36,
+    product_latency=54,
+    smem_latency=23,
+    ex2_latency=17,
+    ffma_latency=4,
+    l2_latency=280,
+)
+TILE = WarpgroupTile(128, 2, 64, 64, q_in_registers=False)
+PLAIN = AttentionProblem(4, 32, 32, 4096, 4096, 64, dtype="bfloat16", device="cuda")
+PACKED = replace(PLAIN, batch=9, varlen=True, tokens_q=4096 + 8 * 128, tokens_kv=4096 + 8 * 128)
+CONFIG = Config((("tile_keys", 128), ("warpgroups", 3), ("stages", 2), ("q_in_registers", 0)))
+OURS = by_path("sm90a/forward/warp_specialised")
+H200 = Profile.load("h200-sxm-141gb")
+HARMLESS = (0, 1, 1e-9, 2, 4096, 1024)  # nothing, one, a nano, a half's or a pair's 2, sizes of caches
+
+
+def steps(tile: WarpgroupTile = TILE, problem: AttentionProblem = PLAIN, rates: Rates = RATES) -> Steps:
+    return steps_of(tile, cost_of(problem), rates)
+
+
+def ours(problem: AttentionProblem = PLAIN, profile: Profile = H200) -> Prediction:
+    return predict(profile, problem, OURS, CONFIG)
+
+
+def test_a_step_takes_no_less_than_each_pipe():
+    tensor, exponentials = 2 * 128 * (64 + 64) * 64 * 2 / 4096, 2 * 64 * 128 / 16
+    assert steps().keys.cycles >= max(tensor, exponentials)
+
+
+def test_larger_tiles_share_the_waits_among_more_keys():
+    small, large = (steps(replace(TILE, keys=keys)).keys.cycles / keys for keys in (64, 128))
+    assert large < small
+
+
+@pytest.mark.parametrize("name", [name for name in Rates._fields if name.endswith("latency")])
+def test_a_longer_latency_takes_longer(name):
+    now, then = steps(), steps(rates=RATES._replace(**{name: 4 * getattr(RATES, name)}))
+    assert 4 * then.keys.cycles + then.rows.cycles > 4 * now.keys.cycles + now.rows.cycles
+
+
+@pytest.mark.parametrize(
+    "asked", [{"softcap": 30.0}, {"alibi": True}, {"mask": "bool"}, {"causal": True}, {"window": (1024, 0)}]
+)
+def test_a_feature_costs_what_it_costs(asked):
+    asks = replace(PLAIN, **asked)
+    before, after = steps(), steps(problem=asks)
+    assert 9 * after.keys.cycles + after.edges.cycles > 9 * before.keys.cycles + (
+        before.edges.cycles if "causal" in asked or "window" in asked else 0.0
+    )
+
+
+def test_packed_sequences_are_the_longest_and_the_rest_alike():
+    assert [(count, one.seq_q, one.seq_kv) for count, one in sequences(PACKED)] == [(1, 4096, 4096), (8, 128, 128)]
+    alike = replace(PLAIN, batch=4, varlen=True, tokens_q=4 * 4096, tokens_kv=4 * 4096)
+    assert deal(alike, 128, 128, 132).in_all == deal(PLAIN, 128, 128, 132).in_all
+
+
+def test_a_long_sequence_among_short_ones_is_not_taken_for_many_of_a_mean_length():
+    mean = round(PACKED.tokens_q / 9)
+    evenly = replace(PACKED, seq_q=mean, seq_kv=mean)
+    assert ours(PACKED).seconds > 2 * ours(evenly).seconds
+
+
+def test_slower_products_alone_slow_the_clock():
+    slower = scaled(H200, "wgmma_n128_bf16_burst_flops_per_s", 0.5)
+    assert ours(profile=slower).seconds > ours().seconds
+
+
+def test_a_slow_l2_becomes_the_bound():
+    assert ours(profile=scaled(H200, "l2_bandwidth_bytes_per_s", 0.1)).bound_by == "K and V from L2"
+
+
+def test_a_prediction_is_the_sum_of_the_longest_of_each_phase():
+    found = ours()
+    phases = {each.phase for each in found.terms} - {"memory"}
+    longest = sum(max(each.seconds for each in found.terms if each.phase == phase) for phase in phases)
+    assert found.seconds == pytest.approx(longest)
+
+
+def test_a_constant_that_is_lacking_is_named():
+    kept = tuple(each for each in H200.constants if each.name != "smem_latency_cycles")
+    with pytest.raises(Unpredicted, match="smem_latency_cycles"):
+        ours(profile=H200.model_copy(update={"constants": kept}))
+
+
+@pytest.mark.parametrize("module", [step, scores, dealt, predicted])
+def test_no_number_stands_outside_of_the_table(module):
+    tree = ast.parse(Path(module.__file__).read_text())
+    numbers = [
+        each.value for each in ast.walk(tree) if isinstance(each, ast.Constant) and type(each.value) in (int, float)
+    ]
+    assert set(numbers) <= set(HARMLESS)
+
+
+def test_every_coefficient_says_where_it_is_from():
+    assert all(each.kind in ("count", "published", "rule") and each.why for each in coefficients.TABLE.values())
