@@ -11,7 +11,7 @@ instruction caches, register banks, power or the launch.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from attention.errors import AttentionError, ProblemError
 from attention.estimate.blocks import last_end, launched, parts_of, resident, served, tiles_of
@@ -23,9 +23,10 @@ from attention.variant import PARTS, Config, Variant
 from microbench.compile import Cubin, require_all
 from microbench.console.si import written
 from microbench.errors import UnknownGpu
-from microbench.issue.rates import V100, Rates, measured, published
+from microbench.issue.rates import BOARDS, V100, Rates, measured, published
 from microbench.issue.sm import Pace, pace, passage
-from microbench.published.boards import known
+from microbench.published.boards import Known, known
+from microbench.published.names import listed
 from microbench.results.profile import Profile
 
 # What a tile's units are called: of a scheduler's, the SM's, and the GPU's share of an SM.
@@ -83,17 +84,28 @@ class Estimate:
 
 
 def rates_of(gpu: str) -> Rates:
-    """Rates of a GPU with a profile, or by any name of a Volta those of the V100 PCIe, as published.
+    """Rates of a GPU with a profile, else those published of a V100's board. A name of several says which is taken.
 
-    Raises UnknownGpu, also for what a profile lacks.
+    Raises UnknownGpu, also for what a profile lacks and for a Volta whose clock or SMs no table has.
     """
     try:
         return measured(Profile.load(gpu))
     except KeyError as error:
         raise UnknownGpu(f"Of {gpu} too little was measured for a static estimate: {error.args[0]}") from error
     except UnknownGpu:
-        of_volta = known(gpu).arch == published(V100).arch.name
-        return published(V100 if of_volta else gpu)
+        return _published(known(gpu))
+
+
+def _published(about: Known) -> Rates:
+    slugs = [board.slug for board in about.boards]
+    if len(slugs) == 1:
+        return published(slugs[0])
+    theirs = [board for board in BOARDS if board in slugs or (not slugs and about.arch == published().arch.name)]
+    rates = published(theirs[0] if theirs else about.asked)
+    # The PCIe board is the first: most of what is published was measured on it.
+    others = f"{about.asked!r} may be {listed(slugs or BOARDS)}, whose clocks and bandwidths differ"
+    why = "of which the most is published" if rates.gpu == V100 else "the first of them"
+    return replace(rates, taken=f"{others}; {rates.gpu} is taken, {why}. Name another for its own numbers.")
 
 
 def estimate(variant: Variant, problem: AttentionProblem, config: Config, rates: Rates) -> Estimate:
@@ -193,6 +205,8 @@ def _times(cubin: Cubin, rates: Rates, warps: int, blocks: int, tile_flops: int)
 
 
 def _cautions(code_bytes: int, rates: Rates) -> Iterator[str]:
+    if rates.taken:
+        yield rates.taken
     if rates.icache_bytes is not None and code_bytes > rates.icache_bytes:
         cache, code = (written(size, "B") for size in (rates.icache_bytes, code_bytes))
         yield (

@@ -179,7 +179,26 @@ def test_a_head_dim_that_no_kernel_holds_is_one_sentence(variant: Variant) -> No
         estimate_all(variant, problem(512, 1024, causal=True), rates)
 
 
-def test_every_name_of_a_v100_means_the_board_whose_rates_are_published() -> None:
-    assert {rates_of(name).gpu for name in ("v100", "V100", "v100-sxm2-16gb", "sm70")} == {V100.gpu}
-    with pytest.raises(UnknownGpu, match="too little is published"):
-        rates_of("a100")
+def test_a_named_board_of_a_v100_brings_its_own_clock_and_bandwidths() -> None:
+    boards = [rates_of(name) for name in ("v100-pcie", "v100-sxm2", "V100-SXM2-32GB")]
+    assert [rates.gpu for rates in boards] == ["v100-pcie", "v100-sxm2", "v100-sxm2-32gb"]
+    assert [rates.clock_hz for rates in boards] == [1.38e9, 1.53e9, 1.53e9] and not any(rates.taken for rates in boards)
+    pcie, sxm2, _ = boards
+    assert sxm2.smem_bytes_per_clk * 1.53e9 == pytest.approx(168.39e9)  # J18, Table 5.2
+    assert sxm2.dram_bytes_per_clk * 1.53e9 == pytest.approx(pcie.dram_bytes_per_clk * 1.38e9)
+
+
+@pytest.mark.parametrize("name", ["v100", "sm70", "volta"])
+def test_a_name_of_several_volta_boards_says_which_is_taken(name: str) -> None:
+    rates = rates_of(name)
+    assert rates.gpu == V100.gpu and f"{name!r} may be " in rates.taken and "v100-pcie is taken" in rates.taken
+    found = estimate(VOLTA, problem(64, 1024), VOLTA.configs()[0], rates)
+    assert (found.gpu, found.cautions[0]) == ("v100-pcie", rates.taken)
+
+
+@pytest.mark.parametrize("name", ["titan-v", "pg503-216", "a100"])
+def test_a_board_without_published_rates_is_refused(name: str) -> None:
+    with pytest.raises(
+        UnknownGpu, match=f"^Of {name} too little is published for a static estimate; there is v100-pcie"
+    ):
+        rates_of(name)
