@@ -13,6 +13,8 @@ from attention.variant import Config, by_path
 from attention.verify.build_matrix import DIMS, LONG, at, legal
 from microbench.compile import Cubin, compile_all
 from microbench.machine.arch import by_name
+from tests.compile.test_forward_sm100a import products as groups_of_products
+from tests.compile.test_forward_sm100a import require_products_of_other_turns_between
 
 VARIANT = by_path("sm100a/forward/tensor_memory")
 UNCUT = ((96, 96), (80, 80))  # held at 96, whose values are no two halves of whole pieces
@@ -44,6 +46,7 @@ def test_every_product_and_every_commit_is_of_both_blocks(dims: tuple[int, int],
     assert not cubin.resources.spill_store_bytes and not cubin.resources.spill_load_bytes
     assert "(C75" not in cubin.log
     texts = [each.text for each in cubin.instructions()]
+    require_products_of_other_turns_between(groups_of_products(cubin), shape)
     products = [text for text in texts if "UTCHMMA" in text]
     turns = 2 + shape.query_tiles  # scores of two turns ahead, then of each query tile
     assert len(products) == turns * shape.head_dim // 16 + shape.query_tiles * shape.tile_keys // 16

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention.kernels.common.family import dealt, dealt_tiles, fill, refuses, section_of
+from attention.kernels.common.family import SERVED, dealt, dealt_tiles, fill, refuses, section_of
 from attention.kernels.launch.strided import Launch as StridedLaunch
 from attention.kernels.sm90a.forward.warp_specialised.arguments import Launch as HopperLaunch
 from attention.problem import AttentionProblem
@@ -139,6 +139,29 @@ def test_value_dims_of_any_multiple_of_16_are_served_and_counted(path: str) -> N
     for value_dim in (72, 512):
         unlike = replace(PLAIN, head_dim=64, head_dim_v=value_dim, scale=None)
         assert f"multiples of 16 up to 256, not {value_dim}" in str(variant.refusal(unlike, arch))
+
+
+def test_blackwell_serves_the_value_dims_of_hopper_and_holds_them_at_the_next_multiple_of_32() -> None:
+    hopper, blackwell = by_path(UNLIKE_SERVED[1]), by_path("sm100a/forward/tensor_memory")
+    arch = by_name("sm100a")
+    for value_dim in (*range(8, 257, 8), 512):
+        problem = replace(PLAIN, head_dim=68, head_dim_v=value_dim, scale=None)
+        refused = blackwell.refusal(problem, arch)
+        assert refused == hopper.refusal(problem, by_name("sm90a"))
+        assert (refused is None) == (value_dim % 16 == 0 and value_dim <= 256)
+        if refused:
+            continue
+        config = legal(blackwell, problem, arch)[0]
+        assert dict(blackwell.steps(problem, config)[0].defines)["VALUE_DIM"] == value_dim
+        assert blackwell.tile is not None
+        tile = blackwell.tile(problem, config)
+        flops = next(each.amount for each in tile.demands if each.term.startswith("products"))
+        assert flops == 2 * tile.rows * tile.columns * (96 + -(-value_dim // 32) * 32)
+
+
+def test_blackwell_has_every_feature_of_hopper() -> None:
+    hopper, blackwell = by_path(UNLIKE_SERVED[1]), by_path("sm100a/forward/tensor_memory")
+    assert blackwell.features == hopper.features == SERVED
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,16 @@ class Graph:
             if step.kind == WAIT and phases > 0
         }
 
+    @property
+    def sole(self) -> frozenset[int]:
+        """Barriers at which one role alone arrives, and in one way."""
+        ways: dict[int, set[tuple[int, int]]] = {}
+        for role, program in enumerate(self.programs):
+            for step in program:
+                if step.kind != WAIT:
+                    ways.setdefault(step.bar, set()).add((role, step.kind))
+        return frozenset(bar for bar, of in ways.items() if len(of) == 1)
+
 
 def traced(kernel: Kernel, file: str) -> Kernel:
     """The kernel, which writes down what it does to mbarriers."""
@@ -142,15 +152,19 @@ class Stuck(AssertionError):
     """Some order of steps ends in a deadlock, or breaks a barrier's count."""
 
 
-def explored(graph: Graph, most: int = 10**7) -> int:
+def explored(graph: Graph, most: int = 10**7, *, reduced: bool = False) -> int:
     """How many states all orders of steps reach. Raises Stuck.
+
+    `reduced`: an arrival at a barrier where nobody else arrives comes before all else. It loses no order that goes
+    wrong: it enables waits and disables none, save where a wait comes too late, which is found; and what else arrives
+    there comes from the same role behind it.
 
     A state is how far each role has come, how many commits are done, and which copies have landed: what barriers
     hold follows from it. Wrong is a state from which nothing goes on before all roles are through; an arrival beyond
     a count; and a wait whose phase is over and gone, by which its parity says the opposite.
     """
     roles = range(len(graph.programs))
-    moves_of, start = _machine(graph)
+    moves_of, start = _machine(graph, graph.sole if reduced else frozenset())
     seen, queue = {start}, deque([start])
     while queue:
         at = queue.popleft()
@@ -175,14 +189,14 @@ def walked(graph: Graph, rng: random.Random) -> None:
         raise Stuck(f"a deadlock at {at[0]}")
 
 
-def _machine(graph: Graph) -> tuple[Callable[[State], Iterator[State]], State]:
-    """What follows a state, and the first one."""
+def _machine(graph: Graph, sole: frozenset[int] = frozenset()) -> tuple[Callable[[State], Iterator[State]], State]:
+    """What follows a state, and the first one. Arrivals at `sole` barriers come first."""
     assert sum(any(step.kind == COMMIT for step in program) for program in graph.programs) <= 1  # one order of commits
     bars = sorted(graph.counts)
     place, needs = {bar: i for i, bar in enumerate(bars)}, [graph.counts[bar] for bar in bars]
     wants = [_phases(program) for program in graph.programs]  # how many phases of its barrier a wait wants over
     start: State = ((0,) * len(graph.programs), (), (), (0,) * len(bars))
-    return lambda state: _moves(graph, wants, place, needs, *state), start
+    return lambda state: _moves(graph, sole, wants, place, needs, *state), start
 
 
 def _phases(program: Iterable[Step]) -> list[int]:
@@ -203,6 +217,7 @@ def _phases(program: Iterable[Step]) -> list[int]:
 
 def _moves(
     graph: Graph,
+    sole: frozenset[int],
     wants: list[list[int]],
     place: dict[int, int],
     needs: list[int],
@@ -227,22 +242,31 @@ def _moves(
                 yield then, commits, tuple(sorted((*copies, step.bar))), arrived
             return
     firsts = {bar >> WINDOW: i for i, bar in reversed(list(enumerate(commits)))}  # of each block, where it stands
-    for i in firsts.values():
-        yield at, (*commits[:i], *commits[i + 1 :]), copies, with_arrival(commits[i], 1)
-    for i, bar in enumerate(copies):
-        yield at, commits, (*copies[:i], *copies[i + 1 :]), with_arrival(bar, 1)
+
+    def arrivals() -> Iterator[tuple[int, State]]:
+        for i in firsts.values():
+            yield commits[i], (at, (*commits[:i], *commits[i + 1 :]), copies, with_arrival(commits[i], 1))
+        for i, bar in enumerate(copies):
+            yield bar, (at, commits, (*copies[:i], *copies[i + 1 :]), with_arrival(bar, 1))
+        for role, program in enumerate(graph.programs):
+            if at[role] < len(program) and (step := program[at[role]]).kind == ARRIVE:
+                then = (*at[:role], at[role] + 1, *at[role + 1 :])
+                yield step.bar, (then, commits, copies, with_arrival(step.bar, graph.weights[role]))
+
+    for bar, state in arrivals():
+        if bar in sole:
+            yield state
+            return
+    yield from (state for _, state in arrivals())
     for role, program in enumerate(graph.programs):
         position = at[role]
         if position == len(program):
             continue
         step = program[position]
-        then = (*at[:role], position + 1, *at[role + 1 :])
         if step.kind == WAIT:
             over = arrived[place[step.bar]] // needs[place[step.bar]]
             wanted = wants[role][position]
             if over > wanted:
                 raise Stuck(f"phase {wanted} of barrier {step.bar} is over twice before a wait saw it")
             if over == wanted:
-                yield then, commits, copies, arrived
-        else:
-            yield then, commits, copies, with_arrival(step.bar, graph.weights[role])
+                yield (*at[:role], position + 1, *at[role + 1 :]), commits, copies, arrived

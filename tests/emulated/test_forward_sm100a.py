@@ -23,6 +23,12 @@ WIDTHS = {
         ForwardCase(seq_q=270, seq_kv=300, head_dim=192, head_dim_v=128, heads_q=1),
         config_of(128, polynomial=6),
     ),
+    # Value dims that are held at the next multiple of 32, in one panel and in several.
+    "80 and 48": (ForwardCase(seq_q=270, seq_kv=140, head_dim=80, head_dim_v=48, heads_q=1, right=0), config_of(64)),
+    "192 and 144": (
+        ForwardCase(seq_q=130, seq_kv=200, head_dim=192, head_dim_v=144, heads_q=1, memory="bshd"),
+        config_of(64),
+    ),
     "64 and 256": (ForwardCase(seq_q=130, seq_kv=200, head_dim=56, head_dim_v=256, heads_q=1), config_of(64)),
 }
 FORWARD = Forward(run, Kernel(PATH, config_of(64), MASKED), Kernel(PATH, config_of(64, polynomial=8), CAPPED))

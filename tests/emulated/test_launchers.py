@@ -49,7 +49,7 @@ def test_sequences_of_very_unlike_lengths_are_right_in_every_mode(path: str) -> 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize(("path", "most"), [(PATHS[0], 40), (PATHS[1], 40), (PATHS[2], 1000), (PATHS[3], 40)])
+@pytest.mark.parametrize(("path", "most"), [(path, 1000 if "sm80" in path else 40) for path in PATHS])
 def test_the_builds_of_a_campaign_are_right_in_every_mode(path: str, most: int, part: int) -> None:
     cases = emulated.cases_with(by_path(path), most=most)[part::PARTS]
     for mode in MODES:

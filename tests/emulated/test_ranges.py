@@ -3,15 +3,16 @@
 import re
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 
-from attention.variant import by_path
+from attention.variant import Config, by_path
 from attention.verify import emulated
 from attention.verify.builds import builds_of
 from attention.verify.problems import Case, case_of
 from microbench.emulator import MODES, EmulatedDevice, Mode
-from tests.emulated import forward_sm80, forward_sm90a
+from tests.emulated import forward_sm80, forward_sm90a, forward_sm100a
 from tests.emulated.forward_case import inputs_of, judge
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_planted import Bug, outcome, planted
@@ -69,6 +70,23 @@ def test_without_a_mistake_every_row_of_every_slot_is_right(emulator: None, mode
 def test_a_planted_mistake_is_found(emulator: None, bug: str, mode: Mode) -> None:
     said = outcome(forward_sm80.run, kernel(), mode, CASE, 1 + list(BUGS).index(bug))
     assert re.search(BUGS[bug].says, said), said
+
+
+TILES = (
+    (forward_sm80, forward_sm80.config_of(32, 16)),
+    (forward_sm90a, forward_sm90a.config_of(64)),
+    (forward_sm100a, forward_sm100a.config_of(64)),
+)
+
+
+@pytest.mark.parametrize("dims", [(192, 128), (64, 128)], ids=str)
+@pytest.mark.parametrize("tile", TILES, ids=lambda tile: tile[0].PATH)
+def test_rows_that_no_query_uses_have_as_many_columns_as_values(
+    emulator: None, tile: tuple[Any, Config], dims: tuple[int, int]
+) -> None:
+    (of, config), case = tile, replace(CASE, heads_q=1, head_dim=dims[0], head_dim_v=dims[1])
+    inputs, kernel = inputs_of(case), Kernel(of.PATH, config, case.problem)
+    assert not judge(case, inputs, of.run(EmulatedDevice(), case, kernel, inputs=inputs))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from microbench.emulator import MODES, EmulatedDevice, Mode
+from tests.emulated import test_forward_pair_sm100a as pairs
 from tests.emulated.forward_case import ForwardCase, inputs_of, judge
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_sm100a import PATH, run
@@ -50,6 +51,16 @@ def test_one_query_tile_is_right_whichever_role_runs_first_or_last(role: str) ->
     kernel = Kernel(PATH, config, case.problem)
     assert not why_wrong("lazy", case, kernel, favoured_warps=ROLES_OF_ONE[role])
     assert not why_wrong("lazy", case, kernel, starved_warps=ROLES_OF_ONE[role])
+
+
+# The issuer of the block that does not issue is the relay.
+@pytest.mark.parametrize("role", ROLES)
+def test_a_pair_is_right_whichever_role_of_both_blocks_runs_first_or_last(role: str) -> None:
+    case = pairs.PACKED
+    kernel = pairs.FORWARD.packed
+    for order in ({"favoured_warps": ROLES[role]}, {"starved_warps": ROLES[role]}):
+        inputs = inputs_of(case)
+        assert not judge(case, inputs, run(EmulatedDevice("lazy", **order), case, kernel, blocks=2, inputs=inputs))
 
 
 @pytest.mark.slow  # 52 pairs

@@ -26,26 +26,47 @@ from tests.emulated.role_graph import (
 KEYS = 64  # of a tile
 
 
-def graph(head_dim: int, tiles: int, heads: int = 1, *, apart: bool = False) -> Graph:
-    """Of one pair that works on a tile of rows of each head, with so many tiles of keys."""
+def graph(head_dim: int, tiles: int, heads: int = 1, *, ring: int = 0, apart: bool = False) -> Graph:
+    """Of one pair that works on a tile of rows of each head, with so many tiles of keys.
+
+    `ring` stages stand for what shared memory holds, as in roles_sm100a.
+    """
+    stages = (("STAGES", ring),) if ring else ()
     case = ForwardCase(heads_q=heads, heads_kv=1, seq_q=20, seq_kv=tiles * KEYS, head_dim=head_dim)
     config = config_of(KEYS, dynamic=0, cta_group=2)
-    kernel = traced(Kernel(PATH, config, case.problem), "forward_sm100a.cu")
+    kernel = traced(Kernel(PATH, config, case.problem, changes=stages), "forward_sm100a.cu")
     run(EmulatedDevice("lazy"), case, kernel, blocks=2)
     return graph_of(kernel, apart=apart)
 
 
-# 64: two query tiles; 192: one. The largest takes 15 s.
+# 64: two query tiles; 192: one. Each takes up to 20 s.
 ALL_ORDERS = [
     (192, 1),
     pytest.param(64, 1, marks=pytest.mark.slow),
     pytest.param(192, 2, marks=pytest.mark.slow),
+]
+REDUCED = [
+    (192, 3, 2),
+    (64, 3, 2),
+    pytest.param(192, 3, 0, marks=pytest.mark.slow),
+    pytest.param(64, 2, 0, marks=pytest.mark.slow),
 ]
 
 
 @pytest.mark.parametrize(("head_dim", "tiles"), ALL_ORDERS)
 def test_all_orders_of_what_blocks_do_to_each_other_end_with_every_phase_seen(head_dim: int, tiles: int) -> None:
     assert explored(between_blocks(graph(head_dim, tiles))) > 5000
+
+
+@pytest.mark.parametrize(("head_dim", "tiles", "ring"), REDUCED)
+def test_so_do_all_orders_over_more_tiles_of_keys(head_dim: int, tiles: int, ring: int) -> None:
+    assert explored(between_blocks(graph(head_dim, tiles, ring=ring)), reduced=True) > 50_000
+
+
+def test_a_reduction_explores_fewer_states_and_leaves_out_barriers_where_both_blocks_arrive() -> None:
+    made = between_blocks(graph(192, 1))
+    assert explored(made, reduced=True) < explored(made)
+    assert {bar for bar, count in made.counts.items() if count > 1} <= made.counts.keys() - made.sole
 
 
 @pytest.mark.parametrize("tiles", range(1, 6))
@@ -82,12 +103,14 @@ def test_arrivals_that_are_left_out_stop_some_order() -> None:
     ]
     assert len(arrivals) >= 9
     for role, place in arrivals:
-        with pytest.raises(Stuck):
-            explored(without(made, role, place))
+        for reduced in (False, True):
+            with pytest.raises(Stuck):
+                explored(without(made, role, place), reduced=reduced)
 
 
 def test_a_barrier_that_counts_one_block_alone_is_found() -> None:
     made = between_blocks(graph(192, 1))
     for bar in (bar for bar, count in made.counts.items() if count > 1):
-        with pytest.raises(Stuck):
-            explored(replace(made, counts=made.counts | {bar: made.counts[bar] // 2}))
+        for reduced in (False, True):
+            with pytest.raises(Stuck):
+                explored(replace(made, counts=made.counts | {bar: made.counts[bar] // 2}), reduced=reduced)

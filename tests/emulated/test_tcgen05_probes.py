@@ -14,8 +14,8 @@ from microbench.measure.launch import Launch, Measured
 from microbench.point import Point
 from microbench.probes import named
 from microbench.shapes import tcgen05
-from microbench.shapes.tcgen05_operands import FORMATS, TileOperands, bits, exact
-from microbench.verify.executed import execute_point
+from microbench.shapes.tcgen05_operands import BLACKWELL, FORMATS, TileOperands, bits, exact
+from microbench.verify.executed import execute, execute_point
 
 SCALED = [kind for kind, form in FORMATS.items() if form.scales]
 ONCE = [(kind, shape, "ts") for kind in FORMATS if kind not in SCALED for shape in ("m64", "m256_pair")]
@@ -58,6 +58,20 @@ def test_every_type_computes_what_the_probe_declares(probe: str, kind: str, shap
     point = Point((("type", kind), ("shape", shape), ("n", 32), ("operands", operands)))
     row = execute_point(named(probe), point, EmulatedGpu("sm100a"))
     assert (row.status, row.reason) == ("emulated", None) and row.checked
+
+
+# What an owner of a B200 measures at once: tests/emulated/test_probes_executed.py has the points of --quick.
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("arch", BLACKWELL)
+@pytest.mark.parametrize(
+    "probe",
+    ["tcgen05_latency", "tcgen05_throughput", "tmem_latency", "tmem_bandwidth", "tmem_copy_bandwidth"],
+)
+def test_every_point_of_a_sweep_computes_what_the_probe_declares(probe: str, arch: str) -> None:
+    rows = execute((named(probe),), EmulatedGpu(arch))
+    executed = [row for row in rows if row.status != "unsupported"]
+    assert executed and [row for row in executed if row.status == "failed" or not row.checked] == []
 
 
 def test_a_product_that_is_none_is_left_out_with_its_reason() -> None:

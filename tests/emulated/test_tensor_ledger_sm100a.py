@@ -7,6 +7,7 @@ import pytest
 from attention.kernels.sm100a.forward.tensor_memory.arguments import COLUMNS, shape_of
 from microbench.emulator import MODES, EmulatedDevice, Mode
 from microbench.emulator.tensor_trace import traced
+from tests.emulated import test_forward_pair_sm100a as pairs
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_planted import Bug, planted
 from tests.emulated.forward_sm100a import PATH, run
@@ -59,6 +60,20 @@ def test_at_most_512_columns_are_allocated_and_none_at_the_end(width: int | str)
     assert 0 < max(len(columns) for columns in made.allocated) <= COLUMNS
     assert made.allocated[0] and not made.allocated[-1]
     assert not made.strays
+
+
+@pytest.mark.parametrize("block", [0, 1])
+@pytest.mark.parametrize("width", WANTED)
+def test_so_it_is_in_either_block_of_a_pair(width: int | str, block: int) -> None:
+    case, config = pairs.WIDTHS[width]
+    kernel = Kernel(PATH, config, case.problem)
+    with traced() as trace:
+        run(EmulatedDevice("lazy"), case, kernel, blocks=2)
+    made = ledger_of(trace.rows[trace.rows["block"] == block], shape_of(kernel.problem, kernel.config))
+    assert len(made.of(SCORES)) == len(made.of(WEIGHTS)) >= 2 * GROUPS and len(made.of(OUTPUTS)) >= 2 * GROUPS
+    assert not [*made.clashes()] and not made.strays
+    assert 0 < max(len(columns) for columns in made.allocated) <= COLUMNS
+    assert made.allocated[0] and not made.allocated[-1]
 
 
 def test_outputs_are_rescaled_while_they_live_and_nothing_else_is() -> None:

@@ -64,7 +64,8 @@ __device__ __forceinline__ void store_unused(const Launch& launch, const Work& w
     const int mine = row + 8 * h;
     if (mine < work.queries || mine >= work.rows) continue;
     const unsigned long long out = row_address(launch, work, mine);
-    for (int column = lane % 4 * 8; column < launch.head_dim; column += 32) ptx::store4(out + 2 * column, {0, 0, 0, 0});
+    for (int column = lane % 4 * 8; column < out_columns(launch); column += 32)
+      ptx::store4(out + 2 * column, {0, 0, 0, 0});
     if (lane % 4 == 0) *lse_of(launch, work, mine) = minus_infinity();
   }
 }

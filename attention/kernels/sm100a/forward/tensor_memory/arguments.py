@@ -20,6 +20,7 @@ COLUMNS = 512  # of tensor memory
 SCORE_COLUMNS = 128  # of each of two buffers
 PIECE_BYTES = ROWS * (2 * 32 + 16)
 MOST_STAGES = 8
+VALUE_STEP = 32  # columns of one piece of outputs, and of the narrowest panel of V
 SMEM_BYTES = 227 << 10  # that a block may have (CUDA Programming Guide)
 
 FIELDS = of_kernel(
@@ -112,7 +113,8 @@ class Shape:
 
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     """The tile of one configuration."""
-    return _shape(padded_head_dim(problem.head_dim), held_value_dim(problem, padded_head_dim), config)
+    value_dim = -(-held_value_dim(problem, padded_head_dim) // VALUE_STEP) * VALUE_STEP
+    return _shape(padded_head_dim(problem.head_dim), value_dim, config)
 
 
 def panel_width(width: int) -> int:

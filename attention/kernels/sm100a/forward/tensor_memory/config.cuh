@@ -1,7 +1,7 @@
 // What NVRTC's defines decide: exactly one variant is compiled.
 //
 //   HEAD_DIM          64, 96, 128, 192 or 256: head dim as padded in shared memory
-//   VALUE_DIM         that of V and of outputs, where it is another one
+//   VALUE_DIM         that of V and of outputs, where it is another one, held at the next multiple of 32
 //   TILE_KEYS         keys of one tile of K and V, 64 or 128
 //   QUERY_TILES       tiles of 128 query rows a block works on at a time: 2, or 1 where tensor memory holds no more
 //   STAGES            tiles of K and V in flight, both in one ring
@@ -27,6 +27,7 @@
 constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kQueryTiles = QUERY_TILES, kStages = STAGES;
 constexpr int kPolynomial = POLYNOMIAL;
 constexpr bool kBf16 = BF16, kDynamic = DYNAMIC, kVarlen = VARLEN;
+#define VALUE_STEP 32  // columns of one piece of outputs, and of the narrowest panel of V
 #include "value_dim.cuh"
 
 // A tile of rows is a block's, or that of both blocks of a pair: they must see the same keys.

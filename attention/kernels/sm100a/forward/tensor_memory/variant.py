@@ -4,19 +4,26 @@ from dataclasses import replace
 
 from attention.kernels.common.family import (
     SERVED,
+    STEP,
+    asked_defines,
     notes_of,
     padded_head_dim,
     readers,
     refuses_but_value_dims,
     too_large,
 )
-from attention.kernels.sm100a.forward.tensor_memory.arguments import SCORE_COLUMNS, Shape, build_of, shape_of
+from attention.kernels.sm100a.forward.tensor_memory.arguments import (
+    SCORE_COLUMNS,
+    VALUE_STEP,
+    Shape,
+    build_of,
+    shape_of,
+)
 from attention.kernels.sm100a.forward.tensor_memory.asked import turns, units
 from attention.problem import AttentionProblem
 from attention.variant import Config, Demand, Tile, Variant
 from microbench.machine.arch import Arch
 
-VALUE_STEP = 32  # columns of one piece of outputs
 LEAST_STAGES = 2  # p V of one tile of keys and Q K^T of the next
 AMPLE_MUFU = 32  # results a clock: exponentials take half as long as products of head dim 128
 AMPLE_STAGES = 4  # the two that are worked on, and the next two
@@ -34,12 +41,21 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
         return f"has no use for polynomials beside {arch.limits.mufu_lanes} exponentials a clock"
     if shape.polynomial > 4 and problem.mask != "none":
         return "has no registers for as many polynomials beside the addresses of a mask"
+    most_keys = SCORE_COLUMNS // 2 if _masked_in_company(problem) else SCORE_COLUMNS
+    if shape.tile_keys > most_keys:
+        return f"has registers for {most_keys} scores of a row beside a mask and what comes with it"
     if shape.stages < LEAST_STAGES:
         return f"has room for {shape.stages} tiles of K and V, where products work on {LEAST_STAGES}"
     larger = replace(shape, tile_keys=2 * shape.tile_keys)
-    if larger.tile_keys <= SCORE_COLUMNS and larger.stages >= AMPLE_STAGES:
+    if larger.tile_keys <= most_keys and larger.stages >= AMPLE_STAGES:
         return f"meets its barriers every {shape.tile_keys} keys, where {larger.stages} tiles of twice as many fit"
     return None
+
+
+def _masked_in_company(problem: AttentionProblem) -> bool:
+    """Whether a mask stands beside a feature that takes registers too: ptxas spilled 48 bytes beside ALiBi."""
+    others = asked_defines(problem) - {"CAUSAL", "MASK", "BIAS", "BIAS32"}
+    return problem.mask != "none" and bool(others)
 
 
 def _why_no_pair(problem: AttentionProblem, shape: Shape) -> str | None:
@@ -48,6 +64,8 @@ def _why_no_pair(problem: AttentionProblem, shape: Shape) -> str | None:
         return "hands a pair of blocks their tiles by number, and has no counter that both of them ask"
     if shape.held_values % VALUE_STEP:
         return f"cuts the columns of V in halves of {VALUE_STEP}, which {shape.value_dim} columns are not"
+    if problem.varlen and problem.ranges and shape.head_dim == 256 and shape.query_tiles == 2:
+        return "has no register left in its correction for the parts of packed sequences that are used, at head dim 256"
     rows = problem.mean_lengths[0]
     if not problem.edges.open:
         # At each edge one block of the two has the other one's rows' keys as well: half of the rows that many more.
@@ -95,7 +113,7 @@ VARIANT = Variant(
     owner="smscope",
     archs=("sm100a", "sm103a"),
     features=SERVED,
-    refuses=refuses_but_value_dims(VALUE_STEP),
+    refuses=refuses_but_value_dims(STEP),
     space=(("tile_keys", (64, 128)), ("polynomial", (0, 4, 6, 8)), ("dynamic", (0, 1)), ("cta_group", (1, 2))),
     illegal=illegal,
     tile=tile,
