@@ -1,12 +1,14 @@
 """The static estimate, made anew: as on file, of every kind of tile, and with the one rule that timings chose."""
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
 from scipy.stats import spearmanr
 
 from attention.errors import AttentionError, ProblemError
-from attention.estimate import held
+from attention.estimate import held, predicted
+from attention.estimate.blocks import last_end, late_end
 from attention.estimate.phases import flops, phases_of
 from attention.estimate.predicted import Estimate, estimate, estimate_all, rates_of
 from attention.kernels.launch.source import sources_of
@@ -98,6 +100,33 @@ def test_the_main_loop_of_the_ampere_kernel_passes_no_mask_and_no_rescaling() ->
     assert heads.count("BAR") == 1 and heads.count("LDGSTS") == 2 * 64 * 128 * 2 // 16 // 128
     assert flops(found.masked) == flops(found.tile) / 2  # a trip is a slice
     assert found.before[0].address == 0 and found.after[-1].head == "EXIT"
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_very_many_blocks_are_estimated_without_dealing_each(causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    many, config = problem(64, 8192, causal=causal), VOLTA.configs()[0]
+    dealt = estimate(VOLTA, many, config, V100)
+    monkeypatch.setattr(predicted, "MOST_DEALT", 0)
+    assert estimate(VOLTA, many, config, V100).seconds == pytest.approx(dealt.seconds, rel=0.1)
+    monkeypatch.undo()
+    monkeypatch.setattr(predicted, "last_end", None)  # not called
+    of_each = dealt.seconds / many.flops
+    vast = replace(many, batch=1000, seq_q=1 << 20, seq_kv=1 << 20)
+    assert estimate(VOLTA, vast, config, V100).seconds == pytest.approx(of_each * vast.flops, rel=0.2)
+    with pytest.raises(ProblemError, match="up to 4194304 queries"):
+        estimate(VOLTA, problem(64, 1 << 30, causal=causal), config, V100)
+
+
+def test_late_ends_are_within_half_of_the_longest_block() -> None:
+    blocks = {0: [9.0, 4.0], 1: [7.0], 2: [1.0, 1.0]}
+    for heads in (1, 3, 100):
+        order = (cycles for _ in range(heads) for parts in blocks.values() for cycles in parts)
+        assert abs(late_end(blocks.values(), heads, 4) - last_end(order, 4)) <= 9 / 2
+
+
+def test_a_head_dim_of_one_is_estimated_as_what_it_is_padded_to() -> None:
+    one, sixteen = (estimate(VOLTA, problem(dim, 256), VOLTA.configs()[0], V100).seconds for dim in (1, 16))
+    assert one == pytest.approx(sixteen, rel=0.1)
 
 
 def test_a_loop_that_holds_no_whole_tile_is_refused() -> None:
