@@ -32,6 +32,13 @@ def moved(path: Path | None = None) -> str:
     return f"; {DATA_VARIABLE} names {MOVED}, which stands for data/ as a whole"
 
 
+def runs_elsewhere() -> str:
+    """The end of a sentence about runs that are not there: an installed package holds none of those on file."""
+    if CHECKOUT or MOVED:
+        return moved()
+    return f"; the runs on file lie in data/ of a checkout, at which {DATA_VARIABLE}=CHECKOUT/data points"
+
+
 def typed(verb: str) -> str:
     """How a person types a verb that make has too: a checkout has make, and its environment need not be activated."""
     return f"make {verb}" if CHECKOUT else f"smscope {verb}"

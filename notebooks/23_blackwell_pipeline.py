@@ -114,7 +114,7 @@ Markdown(
 # ## Where polynomials help
 #
 # At head dim 128 a tile asks as many cycles of the exponentials as of the tensor cores; at 64 twice as many. The kernel
-# can compute 4 or 8 of 32 exponentials by a polynomial on the FP32 lanes. By the same replay:
+# can compute 4, 6 or 8 of 32 exponentials by a polynomial on the FP32 lanes. By the same replay:
 
 
 # %%

@@ -21,7 +21,7 @@ from microbench.issue.rates import V100
 def estimate(
     shape: Annotated[str, typer.Option("--shape", help=SHAPE_HELP)] = "1,32,32,8192,8192,128",
     causal: Annotated[bool, typer.Option("--causal", help="Query i sees keys 0 to i (top-left).")] = False,
-    gpu: Annotated[str, typer.Option("--gpu", help="A name of a V100, or a profile's.")] = V100,
+    gpu: Annotated[str, typer.Option("--gpu", help="A board of a V100, or a profile's name.")] = V100,
     variant: Annotated[str, typer.Option("--variant", help="The path of a kernel.")] = BLOCK_A_TILE[0],
     write: Annotated[bool, typer.Option("--write", help="Hold it against the H200's timings again.")] = False,
     json: Json = False,

@@ -1,7 +1,7 @@
 """Which blocks an SM holds, how many tiles of keys each works through, and when the last one ends."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from attention.errors import ProblemError
@@ -12,6 +12,9 @@ from microbench.machine.arch import Arch
 from microbench.sass.cubin import Resources
 
 REGISTER_UNIT = 256  # of a warp: what registers are given out in (CUDA occupancy calculator, compute capability 7 to 9)
+# Blocks dealt one by one: beyond, half of the longest is less than 0.3 % of the end, and dealing takes minutes.
+MOST_DEALT = 1 << 18
+MOST_ROWS = 1 << 22
 SYSTEM_BYTES = 1024  # of shared memory, by block, from compute capability 8.0 on (CUDA C++ guide)
 
 
@@ -36,6 +39,8 @@ def served(problem: AttentionProblem) -> None:
     """Raises ProblemError for what is not full or top-left causal attention of equal lengths."""
     if problem.features or problem.varlen or problem.alignment != "top_left" or problem.window != (-1, -1):
         raise ProblemError(f"The static estimate knows full and top-left causal attention alone, not {problem}.")
+    if problem.seq_q > MOST_ROWS:
+        raise ProblemError(f"The static estimate serves up to {MOST_ROWS} queries, not {problem.seq_q}.")
 
 
 def tiles_of(problem: AttentionProblem, row: int, rows: int, columns: int) -> Tiles:
@@ -75,3 +80,12 @@ def last_end(cycles: Iterator[float], slots: int) -> float:
     for each in cycles:
         heapq.heappush(places, each if len(places) < slots else heapq.heappop(places) + each)
     return max(places)
+
+
+def late_end(of_row: Iterable[Iterable[float]], heads: int, slots: int) -> float:
+    """last_end() of so many blocks that their order is no matter: it lies within half of the longest of this.
+
+    No place idles before the last block has begun, so that the end is the mean place's and at most the longest more.
+    """
+    each = [cycles for parts in of_row for cycles in parts]
+    return heads * sum(each) / slots + max(each) / 2

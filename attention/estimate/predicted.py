@@ -11,21 +11,22 @@ instruction caches, register banks, power or the launch.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from attention.errors import AttentionError, ProblemError
-from attention.estimate.blocks import last_end, launched, parts_of, resident, served, tiles_of
+from attention.estimate.blocks import MOST_DEALT, last_end, late_end, launched, parts_of, resident, served, tiles_of
 from attention.estimate.phases import flops, phases_of
-from attention.kernels.common.family import row_tiles, section_of
+from attention.kernels.common.family import held_head_dim, held_value_dim, row_tiles, section_of
 from attention.kernels.launch.source import source_of
 from attention.problem import AttentionProblem
 from attention.variant import PARTS, Config, Variant
 from microbench.compile import Cubin, require_all
 from microbench.console.si import written
 from microbench.errors import UnknownGpu
-from microbench.issue.rates import V100, Rates, measured, published
+from microbench.issue.rates import BOARDS, V100, Rates, measured, published
 from microbench.issue.sm import Pace, pace, passage
-from microbench.published.boards import known
+from microbench.published.boards import Known, known
+from microbench.published.names import listed
 from microbench.results.profile import Profile
 
 # What a tile's units are called: of a scheduler's, the SM's, and the GPU's share of an SM.
@@ -83,17 +84,28 @@ class Estimate:
 
 
 def rates_of(gpu: str) -> Rates:
-    """Rates of a GPU with a profile, or by any name of a Volta those of the V100 PCIe, as published.
+    """Rates of a GPU with a profile, else those published of a V100's board. A name of several says which is taken.
 
-    Raises UnknownGpu, also for what a profile lacks.
+    Raises UnknownGpu, also for what a profile lacks and for a Volta whose clock or SMs no table has.
     """
     try:
         return measured(Profile.load(gpu))
     except KeyError as error:
         raise UnknownGpu(f"Of {gpu} too little was measured for a static estimate: {error.args[0]}") from error
     except UnknownGpu:
-        of_volta = known(gpu).arch == published(V100).arch.name
-        return published(V100 if of_volta else gpu)
+        return _published(known(gpu))
+
+
+def _published(about: Known) -> Rates:
+    slugs = [board.slug for board in about.boards]
+    if len(slugs) == 1:
+        return published(slugs[0])
+    theirs = [board for board in BOARDS if board in slugs or (not slugs and about.arch == published().arch.name)]
+    rates = published(theirs[0] if theirs else about.asked)
+    # The PCIe board is the first: most of what is published was measured on it.
+    others = f"{about.asked!r} may be {listed(slugs or BOARDS)}, whose clocks and bandwidths differ"
+    why = "of which the most is published" if rates.gpu == V100 else "the first of them"
+    return replace(rates, taken=f"{others}; {rates.gpu} is taken, {why}. Name another for its own numbers.")
 
 
 def estimate(variant: Variant, problem: AttentionProblem, config: Config, rates: Rates) -> Estimate:
@@ -110,19 +122,25 @@ def estimate(variant: Variant, problem: AttentionProblem, config: Config, rates:
             f"{variant.path} with {config} needs more than an SM of {rates.gpu} holds; take a smaller tile."
         )
     blocks = min(held, -(-count // rates.sm_count))
-    times = _times(cubin, rates, warps, blocks, 2 * tile.rows * tile.columns * (problem.head_dim + problem.head_dim_v))
+    dims, held_dims = problem.head_dim + problem.head_dim_v, held_head_dim(problem.head_dim) + held_value_dim(problem)
+    products = 2 * tile.rows * tile.columns
+    times = _times(cubin, rates, warps, blocks, (products * dims, products * held_dims))
     dram = _dram_bytes(problem, tile.columns, blocks, rates.sm_count) / rates.dram_bytes_per_clk
     tile_cycles = max(times.tile.cycles, dram)
     # What parts leave, written and read again; all blocks of an SM at a time, and each as if it came last.
     left = blocks * sum(each.amount for each in tile.edge if each.phase == PARTS) / rates.dram_bytes_per_clk
-    of_row = {}
-    for row in range(0, problem.seq_q, tile.rows):
+
+    def each_part(row: int) -> list[float]:
         parts = parts_of(tiles_of(problem, row, tile.rows, tile.columns), tile.key_splits)
-        of_row[row] = [
-            times.around + left + each.masked * max(times.masked, dram) + each.seen * tile_cycles for each in parts
-        ]
-    dealt = (cycles for row in launched(problem, tile.rows) for cycles in of_row[row])
-    cycles = last_end(dealt, rates.sm_count * blocks)
+        return [times.around + left + each.masked * max(times.masked, dram) + each.seen * tile_cycles for each in parts]
+
+    rows = range(0, problem.seq_q, tile.rows)
+    of_row = {row: each_part(row) for row in rows} if problem.causal else dict.fromkeys(rows, each_part(0))
+    slots = rates.sm_count * blocks
+    if count <= MOST_DEALT:
+        cycles = last_end((cycles for row in launched(problem, tile.rows) for cycles in of_row[row]), slots)
+    else:
+        cycles = late_end(of_row.values(), problem.batch * problem.heads_q, slots)
     seconds = cycles / rates.clock_hz
     busy = [(each.unit, each.cycles) for each in times.tile.taken] + [("DRAM", dram), ("chain", times.chain)]
     terms = [Term(NAMES[unit], taken, taken / tile_cycles) for unit, taken in busy]
@@ -176,12 +194,14 @@ class _Times:
     code_bytes: int
 
 
-def _times(cubin: Cubin, rates: Rates, warps: int, blocks: int, tile_flops: int) -> _Times:
+def _times(cubin: Cubin, rates: Rates, warps: int, blocks: int, tile_flops: tuple[int, int]) -> _Times:
+    """`tile_flops`: what is asked of a tile, and what its padded head dims make of it."""
     phases = phases_of(cubin)
-    trips = tile_flops / (flops(phases.tile) * warps)
-    if abs(trips - 1) > 0.01 and not _padded(trips):
+    asked, held = (each / (flops(phases.tile) * warps) for each in tile_flops)
+    if abs(asked - 1) > 0.01 and abs(held - 1) > 0.01 and not _padded(asked):
         raise AttentionError(
-            f"The main loop found in {cubin.kernel} holds {1 / trips:.2f} tiles of products; it is not the one sought."
+            f"The static estimate follows a loop of one whole tile, and that of {cubin.kernel} holds {1 / asked:.2f} "
+            "tiles of products: it has none to give for this tile and head dim."
         )
     masked = pace(phases.masked, rates, warps, blocks).cycles * flops(phases.tile) / flops(phases.masked)
     around = passage(phases.before, rates, warps, rates.dram_cycles) + passage(
@@ -193,6 +213,8 @@ def _times(cubin: Cubin, rates: Rates, warps: int, blocks: int, tile_flops: int)
 
 
 def _cautions(code_bytes: int, rates: Rates) -> Iterator[str]:
+    if rates.taken:
+        yield rates.taken
     if rates.icache_bytes is not None and code_bytes > rates.icache_bytes:
         cache, code = (written(size, "B") for size in (rates.icache_bytes, code_bytes))
         yield (

@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -89,9 +90,15 @@ def plan_for(found: Judged, problem: AttentionProblem, device: torch.device, onl
     if found.empty:  # of packed sequences, which queries are used is known piece by piece
         piecewise = problem.ranges and found.varlen
         return Plan(problem, Config(), slow.forward if piecewise else slow.nothing_seen, "smscope", None)
-    pick = _pick_of(representative(problem), str(device) if device.type == "cuda" else "cpu", only)
+    pick = _pick(problem, str(device) if device.type == "cuda" else "cpu", only)
     forced = pick.forced and (problem.edges.open or problem.seq_q == problem.seq_kv) and problem.head_dim % 8 == 0
     return Plan(problem, pick.config, pick.run, pick.owner, pick.fallback, pick.nearest, forced, pick.settles)
+
+
+def _pick(problem: AttentionProblem, device: str, only: str) -> "_Pick":
+    with suppress(UnsupportedError):
+        return _pick_of(representative(problem), device, only)
+    return _pick_of(problem, device, only)  # a refusal speaks of the call's own sizes, which nobody rounded
 
 
 @dataclass(frozen=True)

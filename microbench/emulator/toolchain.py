@@ -1,4 +1,8 @@
-"""The C++ compiler of the emulator, and its shared libraries in the cache."""
+"""The C++ compiler of the emulator, and its shared libraries in the cache.
+
+A library ends with the SHA-256 of what comes before, which no loader reads. Whatever does not match counts as absent:
+to load half of one would end the process.
+"""
 
 import hashlib
 import os
@@ -83,7 +87,7 @@ def runtime() -> Path:
     sources = sorted((HERE / "runtime").glob("*.cpp"))
     texts = [file.read_text() for file in [*sources, *sorted((HERE / "runtime").glob("*.hpp")), HERE / "api.hpp"]]
     library = _folder() / f"runtime-{_digest(*_identity(), *texts)[:32]}.so"
-    if not library.exists():
+    if not _whole(library):
         with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = [Path(folder) / f"{source.stem}.o" for source in sources]
             jobs = [
@@ -116,7 +120,7 @@ def build_kernel(
     if watched:
         words += [_WATCHED, *_WATCHED_BY[Path(compiler()).name]]
     library = _folder() / f"{_digest(*_identity(), machine.name, *words, kernel, name, source, *headers)[:32]}.so"
-    if not library.exists():
+    if not _whole(library):
         with tempfile.TemporaryDirectory() as folder:
             text, made = Path(folder) / "kernel.cpp", Path(folder) / "kernel.o"
             text.write_text(
@@ -138,9 +142,26 @@ def _link(command: list[str], library: Path, name: str) -> None:
     os.close(handle)
     try:
         _run([*command, "-o", temporary], name)
+        try:
+            with open(temporary, "rb+") as file:
+                file.write(hashlib.sha256(file.read()).digest())
+        except OSError as error:
+            raise _refused(error) from error
         os.replace(temporary, library)
     finally:
         Path(temporary).unlink(missing_ok=True)
+
+
+def _whole(library: Path) -> bool:
+    """Whether the library is there and is what was linked."""
+    try:
+        data = library.read_bytes()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _refused(error) from error
+    kept = hashlib.sha256().digest_size
+    return hashlib.sha256(data[:-kept]).digest() == data[-kept:]
 
 
 def _run(command: list[str], name: str) -> None:
@@ -164,6 +185,6 @@ def _folder() -> Path:
 
 def _refused(error: OSError) -> DataError:
     return DataError(
-        f"The emulator's cache cannot be written ({error.strerror}); free some space, or point {paths.CACHE_VARIABLE} "
+        f"The emulator's cache cannot be used ({error.strerror}); free some space, or point {paths.CACHE_VARIABLE} "
         "at a folder of your own."
     )

@@ -10,10 +10,14 @@ from dataclasses import dataclass, replace
 from microbench.errors import DataError, UnknownGpu
 from microbench.machine.arch import Arch, Limits, by_name
 from microbench.published import Published, load
+from microbench.published.names import listed
 from microbench.results.profile import Profile
 
 V100 = "v100-pcie"
-_PCIE, _ANY = "V100 PCIe", "V100 (variant n/s)"
+_PCIE, _SXM2, _ANY = "V100 PCIe", "V100 SXM2", "V100 (variant n/s)"
+# Boards whose clock, SMs and bandwidths are published, by slug, and under which name. Memory sizes are one board there.
+_MEASURED = {V100: _PCIE, "v100-sxm2": _SXM2, "v100-sxm2-16gb": _SXM2, "v100-sxm2-32gb": _SXM2}
+BOARDS = tuple(_MEASURED)
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Rates:
     conflict_cycles         what every further wavefront adds to the latency of shared memory
     icache_bytes            of the instruction cache next to a scheduler; None where nobody has published it
     sources                 where the numbers come from, in words
+    taken                   which board stands for a name that several have, a sentence; empty where none is chosen
     """
 
     gpu: str
@@ -50,6 +55,7 @@ class Rates:
     chain_cycles: float
     icache_bytes: float | None
     sources: str
+    taken: str = ""
 
     @property
     def limits(self) -> Limits:
@@ -106,11 +112,16 @@ def measured(profile: Profile) -> Rates:
 
 
 def published(gpu: str = V100) -> Rates:
-    """The rates of a V100 PCIe at its 1380 MHz, as others measured them. Raises UnknownGpu, DataError."""
-    if gpu != V100:
-        raise UnknownGpu(f"Of {gpu} too little is published for a static estimate; there is {V100}, or a profile.")
-    facts, arch = load(), by_name("sm70")
-    spec = facts.spec(_PCIE)
+    """The rates of a V100 at its board's highest clock, as others measured them. Raises UnknownGpu, DataError.
+
+    Bandwidths are the board's own. So is the latency of DRAM; the other latencies are cycles of one chip, and were
+    measured on the PCIe board alone, as were reads of DRAM, of which both boards have 900 GB/s.
+    """
+    if gpu not in _MEASURED:
+        raise UnknownGpu(f"Of {gpu} too little is published for a static estimate; there is {listed(BOARDS)}.")
+    facts, arch, board = load(), by_name("sm70"), _MEASURED[gpu]
+    row = next(each for each in facts.gpus if each.slug == gpu)
+    spec = facts.spec(row.name)
     assert spec is not None and spec.sm_count and spec.max_clock_mhz and arch.limits is not None
     clock_hz = spec.max_clock_mhz * 1e6
     gb_per_s = 1e9 / spec.sm_count / clock_hz
@@ -133,8 +144,8 @@ def published(gpu: str = V100) -> Rates:
             for rate in facts.rates
             if (rate.compute_capability, rate.operation) == ("7.x", "cvt_other")
         ),
-        smem_bytes_per_clk=fact(_PCIE, "bandwidth_smem_gbs_per_sm", "J18") * 1e9 / clock_hz,
-        l2_bytes_per_clk=fact(_PCIE, "bandwidth_l2_gbs", "J18") * gb_per_s,
+        smem_bytes_per_clk=fact(board, "bandwidth_smem_gbs_per_sm", "J18") * 1e9 / clock_hz,
+        l2_bytes_per_clk=fact(board, "bandwidth_l2_gbs", "J18") * gb_per_s,
         dram_bytes_per_clk=fact(_PCIE, "bandwidth_dram_read_gbs", "GPUB") * gb_per_s,
         smem_cycles=fact(_PCIE, "latency_smem_cycles", "J18"),
         conflict_cycles=fact(_PCIE, conflict, "J18", "2-way") - fact(_PCIE, conflict, "J18", "1-way"),
@@ -142,7 +153,7 @@ def published(gpu: str = V100) -> Rates:
         barrier_cycles=fact(_ANY, "latency_syncthreads_cycles", "Z20"),
         l1_cycles=fact(_PCIE, "latency_l1_hit_cycles", "J18"),
         l2_cycles=fact(_PCIE, "latency_l2_hit_cycles", "RRZE"),
-        dram_cycles=fact(_PCIE, "latency_dram_cycles", "RRZE"),
+        dram_cycles=fact(board, "latency_dram_cycles", "RRZE" if board == _PCIE else "J18"),
         chain_cycles=fact(_ANY, "mma_latency_m8n8k4_f32_f16_cycles", "1CAT")
         - fact(_ANY, "mma_issue_m8n8k4_f32_f16_cycles", "1CAT"),
         icache_bytes=fact(_PCIE, "size_icache_l0_bytes", "J18"),

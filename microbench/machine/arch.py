@@ -118,7 +118,7 @@ def _limits(
 
 ARCHS: tuple[Arch, ...] = (
     Arch("sm70", "Volta", (7, 0), _VOLTA, _limits(64, 1024, 96, 96, 64, 32)),
-    # Its L1 and shared memory serve half a warp a clock: a T4's theory in J19 is 4070 GB/s, and 61.8 bytes are read.
+    # Its L1 and shared memory serve half a warp a clock: a T4's theory in J19 is 4070 GB/s, and 57.6 bytes are read.
     Arch("sm75", "Turing", (7, 5), _TURING, _limits(64, 1024, 64, 64, 32, 16, l1=64)),
     Arch("sm80", "Ampere", (8, 0), _AMPERE, _limits(64, 2048, 164, 163, 64, 32)),
     Arch("sm86", "Ampere", (8, 6), _AMPERE, _limits(128, 1024, 100, 99, 48, 16)),

@@ -9,7 +9,7 @@ from microbench.machine.tensor import tensor_flops_per_clk
 from microbench.published import Published, load
 from microbench.published.facts import Gpu
 from microbench.published.machines import machine_of
-from microbench.published.names import listed, matching, words
+from microbench.published.names import leaves_out, listed, matching, words
 from microbench.published.reported import Reported, reported
 from microbench.published.verdict import Place
 
@@ -59,17 +59,18 @@ def known(asked: str, published: Published | None = None) -> Known:
     tables = published or load()
     named = [gpu for gpu in tables.gpus if gpu.slug]
     slugs = matching(asked, ((gpu.slug, gpu.name, *_with_memory(gpu, tables)) for gpu in named))
-    gpus = tuple(gpu for gpu in named if gpu.slug in slugs)
+    beside = slugs if all(leaves_out(asked, slug) for slug in slugs) else ()
+    gpus = tuple(gpu for gpu in named if gpu.slug in slugs and not beside)
     if len({gpu.compute_capability for gpu in gpus}) > 1:
         raise UnknownGpu(f"{asked!r} may be {listed(slugs)}; name one of them.")
-    arch = gpus[0].arch if gpus else _by_architecture(asked, [gpu.slug for gpu in named])
+    arch = gpus[0].arch if gpus else _by_architecture(asked, beside, [gpu.slug for gpu in named])
     boards = tuple(_board(gpu, tables) for gpu in gpus)
     places = [Place(gpu.slug, gpu.chip, arch, gpu.line == "GeForce") for gpu in gpus]
     rows = reported(places, tables)
     return Known(asked, arch.name, arch.generation, arch.capability, boards, rows)
 
 
-def _by_architecture(asked: str, slugs: list[str]) -> Arch:
+def _by_architecture(asked: str, beside: tuple[str, ...], slugs: list[str]) -> Arch:
     """The row of arch.py that is called so: 'sm80', 'sm_90', '8.9', 'ada'. Raises UnknownGpu."""
     rows = [arch for arch in ARCHS if "cuda" in arch.features]
     plain = asked.lower().strip().replace("_", "")
@@ -78,8 +79,12 @@ def _by_architecture(asked: str, slugs: list[str]) -> Arch:
         return found[0]
     if found:
         raise UnknownGpu(f"{asked!r} may be {listed(arch.name for arch in found)}; name one of them.")
-    near = get_close_matches("-".join(words(asked)), slugs, cutoff=0.5)
-    hint = f"near it are {listed(near)}" if near else "data/published/gpus.csv lists those that it knows"
+    near = beside or get_close_matches("-".join(words(asked)), slugs, cutoff=0.5)
+    hint = (
+        f"near it {'is' if len(near) == 1 else 'are'} {listed(near)}"
+        if near
+        else "data/published/gpus.csv lists those that it knows"
+    )
     raise UnknownGpu(f"No GPU called {asked!r} is known; {hint}. An architecture's name, such as sm89, will do too.")
 
 

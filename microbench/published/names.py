@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 
 _VENDOR = frozenset({"nvidia", "tesla", "geforce", "quadro", "graphics", "gpu"})
+# Words without which a name is another GPU's: an RTX 6000 is Turing's, an RTX PRO 6000 Blackwell's.
+_TELLING = ("pro", "ti", "super")
 
 
 def matching(asked: str, named: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
@@ -21,6 +23,12 @@ def matching(asked: str, named: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     begun = [slug for slug, called in every if _all_begin(wanted, [word for name in called for word in name])]
     joined = [slug for slug, called in every if any(_begins("".join(wanted), "".join(name)) for name in called)]
     return tuple(dict.fromkeys(whole or inside or begun or joined))
+
+
+def leaves_out(asked: str, slug: str) -> bool:
+    """Whether `asked` lacks a word of the slug without which it names another GPU."""
+    said = "".join(words(asked))
+    return any(word in words(slug) and word not in said for word in _TELLING)
 
 
 def words(text: str) -> list[str]:

@@ -43,7 +43,7 @@ def load_runs(gpu: str | None = None, probe: str | Iterable[str] | None = None) 
     of `gpu`, DataError where nothing is measured at all, or nothing of these probes.
     """
     if not run_files():
-        raise DataError(f"Nothing is measured yet; type `{paths.typed('bench')}`{paths.moved()}.")
+        raise DataError(f"Nothing is measured yet; type `{paths.typed('bench')}`{paths.runs_elsewhere()}.")
     wanted = None if probe is None else {probe} if isinstance(probe, str) else set(probe)
     runs, problems = read_all(gpu, wanted)
     for problem in problems:

@@ -103,6 +103,11 @@ def _load(gpu: str, read_one: Read) -> Profile:
         faulty += files
     if faulty:
         raise UnknownGpu(f"Nothing of the profile of {gpu} is sound; {_remedy(faulty[-1])}.")
+    if (paths.SHIPPED / "published" / "profiles" / f"{gpu.lower()}.json").is_file():
+        raise UnknownGpu(
+            f"{gpu} is a published profile, of what others measured, where a measured one is asked for; "
+            f"`smscope explain --gpu {gpu.lower()}` reads it."
+        )
     near = [name for name in available() if gpu and gpu.lower() in name]
     if near:
         raise UnknownGpu(f"No profile is called {gpu!r}; did you mean {', '.join(near)}?")

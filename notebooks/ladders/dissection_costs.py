@@ -19,6 +19,7 @@ class Asked:
     facts: tuple[str, ...] = ()
     rates: tuple[str, ...] = ()
     measured_rate: str = ""
+    chained: bool = False  # the facts are of an instruction within a chain, not of its first result
 
 
 INSTRUCTIONS = (
@@ -39,7 +40,7 @@ INSTRUCTIONS = (
         EXPONENTIALS,
     ),
     Asked("DFMA", "DFMA", "", ("instr_latency_dfma_cycles",), ("fp64_add_mul_fma",)),
-    Asked("mma.m8n8k4", "m8n8k4 f16", "", ("mma_latency_m8n8k4_f32_f16_cycles",)),
+    Asked("mma.m8n8k4", "m8n8k4 f16", "", ("mma_latency_m8n8k4_f32_f16_cycles",), chained=True),
     Asked("mma.m16n8k16", "m16n8k16 f16", "mma_f16_latency_cycles", ("mma_latency_m16n8k16_f32_f16_cycles",)),
     Asked("wgmma.m64n256k16", "", "wgmma_bf16_latency_cycles"),
     Asked("tcgen05.mma.m128n256k16", "", "", ("tcgen05_mma_latency_m128n256k16_bf16_ss_1sm_cycles",)),
@@ -51,7 +52,8 @@ class Cost:
     """What an instruction costs. `static` is ptxas's count; `least` where a scoreboard makes it only the least.
 
     latency in cycles, rate in results per clock and SM; None where nobody gives it. `here` is False where the
-    architecture has no such instruction, `rated` where the rate is asked of another table.
+    architecture has no such instruction, `rated` where the rate is asked of another table, and `chained` where the
+    latency is what one more instruction adds to a chain, which may be less than what its first result takes.
     """
 
     label: str
@@ -61,6 +63,7 @@ class Cost:
     rate: Quoted | None
     rated: bool
     here: bool
+    chained: bool = False
 
 
 def costs(generation: Generation) -> tuple[Cost, ...]:
@@ -79,6 +82,7 @@ def costs(generation: Generation) -> tuple[Cost, ...]:
                 _rate(generation, asked),
                 bool(asked.rates),
                 bool(row or latency),
+                asked.chained and latency is not None,
             )
         )
     return tuple(found)

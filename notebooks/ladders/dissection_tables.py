@@ -105,7 +105,7 @@ def instructions(generation: Generation) -> Markdown:
     return table(
         "instruction | cycles by ptxas | cycles to the result | source | results a clock and SM | source",
         (
-            (each.label, _static(each.static, each.least), *_figure(each.latency), *_rate(each))
+            (each.label, _static(each.static, each.least), *_result(each), *_rate(each))
             for each in costs(generation)
             if each.here
         ),
@@ -276,6 +276,11 @@ def _static(cycles: int | None, least: bool) -> str:
 
 def _rate(cost: Cost) -> tuple[str, str]:
     return _figure(cost.rate) if cost.rated else ("its FLOP are below", "")
+
+
+def _result(cost: Cost) -> tuple[str, str]:
+    cycles, source = _figure(cost.latency)
+    return (f"{cycles} each in a chain", source) if cost.chained else (cycles, source)
 
 
 def _figure(found: Quoted | None) -> tuple[str, str]:

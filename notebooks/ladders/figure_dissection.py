@@ -78,7 +78,8 @@ def instructions(shown: Generation) -> Figure:
         if cost.static is not None:
             axes.barh(row, cost.static - 1, left=1, height=0.62, color=PALE if cost.least else BLUE)
         if cost.latency is not None:
-            axes.plot(cost.latency.value, row, "o", color=RED, markersize=8, zorder=3)
+            inside = "white" if cost.chained else RED
+            axes.plot(cost.latency.value, row, "o", color=RED, markerfacecolor=inside, markersize=8, zorder=3)
         furthest = max(cost.static or 1, cost.latency.value if cost.latency else 1)
         said = _said(cost.static, cost.least, cost.latency.value if cost.latency else None) if cost.here else ""
         text = said or f"no instruction of {shown.profile.arch}"
@@ -95,9 +96,15 @@ def instructions(shown: Generation) -> Figure:
         Patch(color=BLUE, label="ptxas counts it"),
         Patch(color=PALE, label="at least, then a scoreboard"),
         Line2D([], [], marker="o", linestyle="", color=RED, label="measured" if shown.measured else "published"),
+        *([_CHAINED] if any(cost.chained for cost in found) else []),
     )
     axes.legend(handles=handles, loc="upper right", fontsize=9)
     return sourced(figure, ("ptxas of NVRTC for the bars", *(each.latency.source for each in found if each.latency)))
+
+
+_CHAINED = Line2D(
+    [], [], marker="o", linestyle="", color=RED, markerfacecolor="white", label="published: of each in a chain"
+)
 
 
 def _said(static: int | None, least: bool, latency: float | None) -> str:

@@ -1,12 +1,14 @@
 """The static estimate, made anew: as on file, of every kind of tile, and with the one rule that timings chose."""
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
 from scipy.stats import spearmanr
 
 from attention.errors import AttentionError, ProblemError
-from attention.estimate import held
+from attention.estimate import held, predicted
+from attention.estimate.blocks import last_end, late_end
 from attention.estimate.phases import flops, phases_of
 from attention.estimate.predicted import Estimate, estimate, estimate_all, rates_of
 from attention.kernels.launch.source import sources_of
@@ -100,6 +102,33 @@ def test_the_main_loop_of_the_ampere_kernel_passes_no_mask_and_no_rescaling() ->
     assert found.before[0].address == 0 and found.after[-1].head == "EXIT"
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_very_many_blocks_are_estimated_without_dealing_each(causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    many, config = problem(64, 8192, causal=causal), VOLTA.configs()[0]
+    dealt = estimate(VOLTA, many, config, V100)
+    monkeypatch.setattr(predicted, "MOST_DEALT", 0)
+    assert estimate(VOLTA, many, config, V100).seconds == pytest.approx(dealt.seconds, rel=0.1)
+    monkeypatch.undo()
+    monkeypatch.setattr(predicted, "last_end", None)  # not called
+    of_each = dealt.seconds / many.flops
+    vast = replace(many, batch=1000, seq_q=1 << 20, seq_kv=1 << 20)
+    assert estimate(VOLTA, vast, config, V100).seconds == pytest.approx(of_each * vast.flops, rel=0.2)
+    with pytest.raises(ProblemError, match="up to 4194304 queries"):
+        estimate(VOLTA, problem(64, 1 << 30, causal=causal), config, V100)
+
+
+def test_late_ends_are_within_half_of_the_longest_block() -> None:
+    blocks = {0: [9.0, 4.0], 1: [7.0], 2: [1.0, 1.0]}
+    for heads in (1, 3, 100):
+        order = (cycles for _ in range(heads) for parts in blocks.values() for cycles in parts)
+        assert abs(late_end(blocks.values(), heads, 4) - last_end(order, 4)) <= 9 / 2
+
+
+def test_a_head_dim_of_one_is_estimated_as_what_it_is_padded_to() -> None:
+    one, sixteen = (estimate(VOLTA, problem(dim, 256), VOLTA.configs()[0], V100).seconds for dim in (1, 16))
+    assert one == pytest.approx(sixteen, rel=0.1)
+
+
 def test_a_loop_that_holds_no_whole_tile_is_refused() -> None:
     values = {"warps": 4, "tile_keys": 32, "warp_rows": 16, "slice_keys": 16, "blocks": 2, "q_in_registers": 0}
     config = Config((*values.items(), ("ahead", 1), ("fence", 0)))
@@ -179,7 +208,26 @@ def test_a_head_dim_that_no_kernel_holds_is_one_sentence(variant: Variant) -> No
         estimate_all(variant, problem(512, 1024, causal=True), rates)
 
 
-def test_every_name_of_a_v100_means_the_board_whose_rates_are_published() -> None:
-    assert {rates_of(name).gpu for name in ("v100", "V100", "v100-sxm2-16gb", "sm70")} == {V100.gpu}
-    with pytest.raises(UnknownGpu, match="too little is published"):
-        rates_of("a100")
+def test_a_named_board_of_a_v100_brings_its_own_clock_and_bandwidths() -> None:
+    boards = [rates_of(name) for name in ("v100-pcie", "v100-sxm2", "V100-SXM2-32GB")]
+    assert [rates.gpu for rates in boards] == ["v100-pcie", "v100-sxm2", "v100-sxm2-32gb"]
+    assert [rates.clock_hz for rates in boards] == [1.38e9, 1.53e9, 1.53e9] and not any(rates.taken for rates in boards)
+    pcie, sxm2, _ = boards
+    assert sxm2.smem_bytes_per_clk * 1.53e9 == pytest.approx(168.39e9)  # J18, Table 5.2
+    assert sxm2.dram_bytes_per_clk * 1.53e9 == pytest.approx(pcie.dram_bytes_per_clk * 1.38e9)
+
+
+@pytest.mark.parametrize("name", ["v100", "sm70", "volta"])
+def test_a_name_of_several_volta_boards_says_which_is_taken(name: str) -> None:
+    rates = rates_of(name)
+    assert rates.gpu == V100.gpu and f"{name!r} may be " in rates.taken and "v100-pcie is taken" in rates.taken
+    found = estimate(VOLTA, problem(64, 1024), VOLTA.configs()[0], rates)
+    assert (found.gpu, found.cautions[0]) == ("v100-pcie", rates.taken)
+
+
+@pytest.mark.parametrize("name", ["titan-v", "pg503-216", "a100"])
+def test_a_board_without_published_rates_is_refused(name: str) -> None:
+    with pytest.raises(
+        UnknownGpu, match=f"^Of {name} too little is published for a static estimate; there is v100-pcie"
+    ):
+        rates_of(name)

@@ -209,6 +209,12 @@ def test_nothing_measured_is_said_in_one_sentence(data: Path, monkeypatch: pytes
     monkeypatch.setattr(paths, "MOVED", None)
     with pytest.raises(DataError, match=r"^Nothing is measured yet; type `make bench`\.$"):
         frame.load_runs()
+    with monkeypatch.context() as installed:
+        installed.setattr(paths, "CHECKOUT", None)
+        with pytest.raises(
+            DataError, match=r"; the runs on file lie in data/ of a checkout, at which SMSCOPE_DATA=.* points\.$"
+        ):
+            frame.load_runs()
     (data / "runs" / "host-one").mkdir(parents=True)
     (data / "runs" / "host-one" / "r.jsonl").write_text("")
     with pytest.raises(UnknownGpu, match=r"'h100' .known: host-one"):

@@ -167,6 +167,8 @@ def test_a_python_without_the_dependencies_is_told_so_in_one_sentence(package):
     ("arguments", "said"),
     [
         (("show", "b42"), "No profile is called 'b42'"),
+        (("show", "v100"), "v100 is a published profile, of what others measured"),
+        (("compare", "B200", "--published"), "`smscope explain --gpu b200` reads it"),
         (("compare", "b42", "--published"), "No profile is called 'b42'"),
         (("report", "b42"), "No profile is called 'b42'"),
         (("profile", "b42"), "There is no run of 'b42'"),

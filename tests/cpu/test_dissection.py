@@ -7,7 +7,7 @@ import pytest
 
 from microbench import published
 from microbench.paths import PACKAGE
-from notebooks.ladders import dissection, dissection_tables
+from notebooks.ladders import dissection, dissection_tables, figure_dissection
 from notebooks.ladders.dissection import GENERATIONS, MEASURED, Generation
 from notebooks.ladders.dissection_costs import costs
 
@@ -74,7 +74,8 @@ def test_the_rows_that_a_byte_serves_are_the_m_of_the_instruction() -> None:
 def test_a_path_asks_for_more_rows_the_further_it_reaches(generation: Generation) -> None:
     asked = [path.asks for path in dissection.feeds(generation)]
     assert len(asked) == 3 and asked == sorted(asked)
-    assert asked[0] == pytest.approx(generation.flops_per_clk / 128, rel=0.1)  # an SM reads 128 bytes a clock at most
+    # An SM reads 128 bytes a clock at most, and the least of what was measured is a V100's 87.5 % of that.
+    assert 1 <= asked[0] / (generation.flops_per_clk / 128) < 1.15
 
 
 def test_an_instruction_of_another_architecture_is_not_here() -> None:
@@ -93,3 +94,12 @@ def test_an_experiment_is_quoted_as_it_was_printed() -> None:
     quoted = dissection_tables.experiment("mma_sync_cycles", "s8", lines=2).splitlines()
     assert quoted[0].startswith("cycles that one m16n8 product holds")
     assert len(quoted) == 3 and all(line.startswith("s8 k32") for line in quoted[1:])
+
+
+def test_a_cost_in_a_chain_is_marked_as_none_of_a_first_result() -> None:
+    assert [cost.label for cost in costs(V100) if cost.chained] == ["mma.m8n8k4"]
+    (line,) = [row for row in str(dissection_tables.instructions(V100).data).splitlines() if "mma.m8n8k4" in row]
+    assert "8.656 each in a chain | 1CAT" in line
+    (axes,) = figure_dissection.instructions(V100).axes
+    hollow = [line.get_ydata()[0] for line in axes.lines if line.get_markerfacecolor() == "white"]
+    assert hollow == [[cost.label for cost in costs(V100)].index("mma.m8n8k4")]

@@ -37,6 +37,9 @@ def called(gpu: str, sm_count: int = 132) -> Profile:
         ("b200", "sm100a", ("b200-sxm",)),
         ("gb200", "sm100a", ("gb200",)),
         ("TITAN V", "sm70", ("titan-v",)),
+        ("RTX PRO 6000", "sm120a", ("rtx-pro-6000-blackwell",)),
+        ("rtxpro6000", "sm120a", ("rtx-pro-6000-blackwell",)),
+        ("2080 ti", "sm75", ("rtx-2080-ti",)),
         ("sm89", "sm89", ()),
         ("sm_90", "sm90a", ()),
         ("7.5", "sm75", ()),
@@ -51,8 +54,12 @@ def test_a_name_finds_its_boards_or_its_architecture(asked: str, arch: str, slug
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("l5", "near it are l4"),
-        ("a10", "near it are"),
+        ("Quadro RTX 6000", "is known; near it is rtx-pro-6000-blackwell"),  # Turing's
+        ("rtx-6000", "is known; near it is rtx-pro-6000-blackwell"),
+        ("6000", "is known; near it is rtx-pro-6000-blackwell"),
+        ("rtx 2080", "is known; near it is rtx-2080-ti"),
+        ("l5", "near it is l4"),
+        ("a10", "near it is a40"),
         ("ampere", "may be sm80 or sm86; name one"),
         ("rtx", "may be rtx-2070, "),
         ("100", "No GPU called '100' is known"),

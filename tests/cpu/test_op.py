@@ -262,3 +262,9 @@ def test_what_is_no_tensor_is_named_with_what_to_pass(given):
     (q,) = random((1, 1, 2, 4))
     with pytest.raises(ArgumentError, match=rf"key is a .*{type(given).__name__}; pass a torch.Tensor, .*as_tensor"):
         sdpa(q, given, q)
+
+
+def test_a_refusal_names_the_sizes_of_the_call() -> None:
+    (wide,) = random((1, 2, 65, 300))
+    with pytest.raises(UnsupportedError, match="serves B=1 Hq=2 Hkv=2 Sq=65 Skv=65 D=300"):
+        sdpa(wide, wide, wide, only="smscope")

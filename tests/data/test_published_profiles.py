@@ -178,3 +178,21 @@ def test_measured_profiles_hold_no_published_constant() -> None:
     for file in (paths.SHIPPED / "profiles").glob("*.json"):
         profile = Profile.model_validate_json(file.read_bytes())
         assert all(isinstance(each, ProfileConstant) and each.label != "published" for each in profile.constants)
+
+
+@pytest.mark.parametrize(("kind", "printed_percent"), [("t4", 68.8), ("v100", 83.3)])
+def test_a_bandwidth_labelled_gib_is_the_share_that_its_table_prints(kind: str, printed_percent: float) -> None:
+    board = {"t4": "T4", "v100": "V100 PCIe"}[kind]
+    (fact,) = [fact for fact in load().facts if (fact.gpu, fact.quantity) == (board, "bandwidth_dram_gbs")]
+    spec, rule = load().spec(board), next(row for row in load().quantities if row.quantity == fact.quantity)
+    peak = spec.number("mem_bw_gbs") if spec else None
+    assert peak and fact.value is not None and rule.factor == 1e9
+    assert 100 * fact.value / peak == pytest.approx(printed_percent, abs=0.06)
+
+
+@pytest.mark.parametrize(("kind", "share"), [("t4", 3662 / 4070 * 64), ("v100", 12080 / 13800 * 128)])
+def test_shared_memory_labelled_gib_is_a_share_of_its_width(kind: str, share: float) -> None:
+    profile = of_kind(KINDS[kind])
+    assert profile is not None
+    high = next(each.high for each in profile.constants if each.name == "smem_bandwidth_bytes_per_clk_sm")
+    assert high == pytest.approx(share, rel=1e-3)

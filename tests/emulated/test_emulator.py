@@ -1,5 +1,6 @@
 """What the emulator reports, and how it is launched: each rule by the smallest kernel that breaks it."""
 
+import ctypes
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -259,6 +260,38 @@ def test_a_library_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert toolchain.build_kernel(source, "nothing.cu", "nothing", ()) == first
     assert first.stat().st_mtime_ns == written
     assert toolchain.build_kernel(source + "\n", "nothing.cu", "nothing", ()) != first
+
+
+DAMAGE = {
+    "truncated": lambda whole: whole[: len(whole) // 2],
+    "empty": lambda whole: b"",
+    "text": lambda whole: b"not a library\n",
+    "flipped": lambda whole: whole[:900] + bytes([whole[900] ^ 1]) + whole[901:],
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_library_is_built_again(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = toolchain.runtime()
+    monkeypatch.setattr(toolchain, "runtime", lambda: built)
+    monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path))
+    source = 'extern "C" __global__ void nothing() {}'
+    kept = toolchain.build_kernel(source, "nothing.cu", "nothing", ())
+    kept.write_bytes(DAMAGE[kind](kept.read_bytes()))
+    again = toolchain.build_kernel(source, "nothing.cu", "nothing", ())
+    assert again == kept and ctypes.PyDLL(str(again)).smscope_launch
+
+
+def test_a_damaged_runtime_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compile_nothing(command: list[str], name: str) -> None:
+        Path(command[-1]).write_bytes(b"linked")
+
+    monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(toolchain, "_run", compile_nothing)
+    kept = toolchain.runtime.__wrapped__()
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:10])
+    assert toolchain.runtime.__wrapped__() == kept and kept.read_bytes() == whole
 
 
 def test_without_a_compiler_the_emulator_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
