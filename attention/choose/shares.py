@@ -23,7 +23,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Rows:
-    """The tile rows of one head, as full tiles' worth of scores: the longest, the shortest, and all together."""
+    """Tile rows of a head or a call, as full tiles' worth of scores: the longest, the shortest, and all together."""
 
     count: int
     longest: float
@@ -38,20 +38,31 @@ def share_of_busiest(problem: AttentionProblem, tile: Tile, units: int) -> Share
     Where keys are split, a row's tiles go to as many units as are free, and each has at least one; or to `key_splits`
     blocks, as evenly as whole tiles allow.
     """
-    sizes = (tile.rows, tile.columns, tile.row_step, tile.column_step)
-    every = [
-        (many * problem.heads_q // tile.heads, rows_of(alone, *sizes, tile.heads)) for many, alone in sequences(problem)
-    ]
-    count = sum(heads * rows.count for heads, rows in every) * tile.key_splits
+    every = rows_of_all(problem, tile.rows, tile.columns, tile.row_step, tile.column_step, tile.heads)
+    count, total = every.count * tile.key_splits, every.total
     rounds = -(-count // units)
-    total = sum(heads * rows.total for heads, rows in every)
-    most = max(rows.longest for _, rows in every)
-    even = most == min(rows.shortest for _, rows in every)
-    longest = most if tile.key_splits == 1 else float(math.ceil(most / tile.key_splits))
+    even = every.longest == every.shortest
+    longest = every.longest if tile.key_splits == 1 else float(math.ceil(every.longest / tile.key_splits))
     tiles = rounds * longest if even else max(longest, total / units)
     if tile.split_keys and total < tiles * units:
         return Share(min(tiles, max(1.0, total / units)), float(rounds), units)
     return Share(tiles, float(rounds), min(units, count))
+
+
+def rows_of_all(
+    problem: AttentionProblem, rows: int, columns: int, row_step: int, column_step: int, heads: int = 1
+) -> Rows:
+    """The tile rows of all heads and sequences of a call; `heads` of a group share a tile's rows."""
+    each = [
+        (many * problem.heads_q // heads, _rows_of(alone, rows, columns, row_step, column_step, heads))
+        for many, alone in sequences(problem)
+    ]
+    return Rows(
+        sum(many * of.count for many, of in each),
+        max(of.longest for _, of in each),
+        min(of.shortest for _, of in each),
+        sum(many * of.total for many, of in each),
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -73,7 +84,7 @@ def sequences(problem: AttentionProblem) -> tuple[tuple[int, AttentionProblem], 
 
 
 @lru_cache(maxsize=4096)
-def rows_of(problem: AttentionProblem, rows: int, columns: int, row_step: int, column_step: int, heads: int) -> Rows:
+def _rows_of(problem: AttentionProblem, rows: int, columns: int, row_step: int, column_step: int, heads: int) -> Rows:
     queries, keys = problem.mean_lengths
     queries *= heads
     band = problem.band(queries, keys)

@@ -7,7 +7,7 @@ missing on the average, which is a short one where the longest go first (causal)
 from functools import lru_cache
 from typing import NamedTuple
 
-from attention.choose.shares import Rows, rows_of, sequences
+from attention.choose.shares import rows_of_all
 from attention.choose.warpgroups.coefficients import GROUP_ROWS, of
 from attention.problem import AttentionProblem
 
@@ -21,29 +21,17 @@ class Dealt(NamedTuple):
     in_all: float
 
 
-class _Sequences(NamedTuple):
-    """Tiles of rows of `heads` heads, all alike."""
-
-    heads: int
-    rows: Rows
-
-
 @lru_cache(maxsize=4096)
 def dealt(problem: AttentionProblem, tile_rows: int, tile_keys: int, units: int) -> Dealt:
     """Deal the tiles of rows of all heads and sequences to the SMs."""
-    every = [
-        _Sequences(count * problem.heads_q, rows_of(one, tile_rows, tile_keys, tile_rows, tile_keys, 1))
-        for count, one in sequences(problem)
-    ]
-    count = sum(each.heads * each.rows.count for each in every)
-    in_all = sum(each.heads * each.rows.total for each in every)
-    longest, shortest = max(each.rows.longest for each in every), min(each.rows.shortest for each in every)
+    every = rows_of_all(problem, tile_rows, tile_keys, tile_rows, tile_keys)
+    count, in_all, longest = every.count, every.total, every.longest
     met = of("edge_tiles") + (GROUP_ROWS - 1) / tile_keys
     # The first tile of keys is masked anyway, and with it the right edge's first.
     edges = (met if problem.edges.left is not None else 0.0) + (met - 1 if problem.edges.right is not None else 0.0)
-    if longest == shortest:
+    if longest == every.shortest:
         rounds = -(-count // units)
         return Dealt(rounds * longest, rounds, rounds * edges, in_all)
-    last = longest if problem.varlen else max(1.0, shortest)
+    last = longest if problem.varlen else max(1.0, every.shortest)
     even = Dealt(in_all / units + last / 2, count / units + 1 / 2, (count / units + 1 / 2) * edges, in_all)
     return even if even.keys > longest else Dealt(longest, 1, edges, in_all)

@@ -72,7 +72,8 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     q_bytes = BYTES * GROUP_ROWS * tile.head_dim
     qk = groups * _product(tile, tile.head_dim, 0 if tile.q_in_registers else q_bytes, rates)
     pv = groups * _product(tile, tile.value_dim, 0, rates)
-    exposed = (of("exposed") if groups < of("hidden_from") else 0.0) * scores / of("alu_per_clk_sm")
+    warpgroups = of("exposed") if groups < of("hidden_from") else 0.0  # whose integers nothing hides
+    exposed = warpgroups * scores / of("alu_per_clk_sm")
     issued = cost.special + cost.arithmetic + cost.integers + of("conversions")
     special = (
         groups * scores * max(cost.special / rates.ex2, cost.arithmetic / rates.ffma, issued / of("issued_per_clk_sm"))
@@ -94,7 +95,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         Part("waits for exponentials", "ex2 waits", of("exponential_waits") * rates.ex2_latency, EX2_LATENCY),
         Part("waits for arithmetic", "arithmetic waits", of("arithmetic_waits") * rates.ffma_latency, FFMA_LATENCY),
     )
-    rescaled = (of("exposed") if groups < of("hidden_from") else 0.0) * GROUP_ROWS * tile.value_dim / rates.ffma
+    rescaled = warpgroups * GROUP_ROWS * tile.value_dim / rates.ffma
     return Steps(
         keys,
         Parts.of(
