@@ -52,7 +52,7 @@ def foreseen(profile: Profile, problem: AttentionProblem, variant: Variant, conf
         known = replace(tile, demands=_known(tile.demands, absent), edge=_known(tile.edge, absent))
         at_least = None
         if known.demands or known.edge:
-            at_least = predict(profile, problem, replace(variant, tile=lambda *_: known), config)
+            at_least = predict(profile, problem, replace(variant, tile=lambda *_: known, warpgroups=None), config)
         return Foreseen(variant.path, config, None, missing, absent, at_least)
     except Unpredicted as reason:  # its sources disagree by too much
         return Foreseen(variant.path, config, None, str(reason), (reason.doubtful,) if reason.doubtful else ())

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from attention.campaign.constants import scaled
+from attention.choose.foreseen import foreseen
 from attention.choose.model import predict
 from attention.choose.prediction import Prediction, Unpredicted
 from attention.choose.shares import rows_of_all, sequences
@@ -110,6 +111,13 @@ def test_a_constant_that_is_lacking_is_named():
     kept = tuple(each for each in H200.constants if each.name != "smem_latency_cycles")
     with pytest.raises(Unpredicted, match="smem_latency_cycles"):
         ours(profile=H200.model_copy(update={"constants": kept}))
+
+
+def test_what_is_known_of_a_tile_is_told_where_a_constant_is_lacking():
+    kept = tuple(each for each in H200.constants if each.name != "l2_bandwidth_bytes_per_s")
+    found = foreseen(H200.model_copy(update={"constants": kept}), PLAIN, OURS, CONFIG)
+    assert found.prediction is None and "l2_bandwidth_bytes_per_s" in found.absent
+    assert found.at_least is not None and found.at_least.bound_by == "products on wgmma"
 
 
 @pytest.mark.parametrize("module", [step, scores, dealt, predicted])
