@@ -8,6 +8,7 @@ cu_seqlens (sequences + 1,), int32: the rows where each begins, and the end of t
 """
 
 from collections import namedtuple
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from attention.feature import Argument
@@ -44,6 +45,16 @@ else:
     Options.__doc__ = "The plain arguments, as Python's own: equal calls have equal options."
 
 NO_EXTRAS = Extras()
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """What a kernel is given of a call, ours or anybody's."""
+
+    query: "torch.Tensor"
+    key: "torch.Tensor"
+    value: "torch.Tensor"
+    extras: Extras = NO_EXTRAS
 
 
 class Manner(NamedTuple):

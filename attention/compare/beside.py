@@ -111,7 +111,7 @@ def _old(folder: Path, gpu: str) -> Iterator[Old]:
 def _calls(old: Old, image: bytes) -> Iterator[Callable[[], Any]]:
     """The same call by the launcher of the variant, once with each image."""
     cell = Cell(old.timing.problem, lengths=old.timing.lengths)
-    call = ours(old.variant, old.config).prepare(cell, cells.tensors(cell, "cuda"))
+    call = ours(old.variant, old.config).prepare(cell.problem, cells.tensors(cell, "cuda"))
     for each in (old.image, image):
         function = driver.load(each, old.build.kernel, old.build.smem_bytes, old.build.cluster)
         with standing_in("cuda", GpuOfOneCubin(torch.cuda.current_device(), function)):

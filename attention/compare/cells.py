@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from attention.call import NO_EXTRAS, Extras, Tensors
 from attention.problem import AttentionProblem
 from attention.variant import FEW_QUERIES
 
@@ -31,11 +32,6 @@ class Cell:
         return self.problem.seq_q <= FEW_QUERIES
 
     @property
-    def plain(self) -> bool:
-        """Whether torch's function can be asked for it: that has no argument for a window or for packed sequences."""
-        return self.problem.window == (-1, -1) and not self.lengths
-
-    @property
     def flops(self) -> float:
         """4*B*H*Sq*Skv*D, halved for causal; packed, the sum over sequences; with a window, the scores seen."""
         if not self.lengths:
@@ -52,16 +48,6 @@ class Cell:
         return replace(
             self.problem, batch=1, seq_q=length, seq_kv=length, varlen=False, tokens_q=0, tokens_kv=0, scale=None
         )
-
-
-@dataclass(frozen=True)
-class Tensors:
-    """N(0, 1), as a projection writes them: (B, S, H, D) in memory, seen as (B, H, S, D); packed, B is 1."""
-
-    query: Any
-    key: Any
-    value: Any
-    starts: Any | None  # (sequences + 1,) int32, where packed
 
 
 def grid() -> tuple[Cell, ...]:
@@ -119,7 +105,7 @@ def few_queries() -> tuple[Cell, ...]:
 
 
 def tensors(cell: Cell, device: Any, seed: int = 0) -> Tensors:
-    """The inputs of a cell."""
+    """N(0, 1), as a projection writes them: (B, S, H, D) in memory, seen as (B, H, S, D); packed, B is 1."""
     import torch
 
     generator = torch.Generator(device).manual_seed(seed)
@@ -137,7 +123,8 @@ def tensors(cell: Cell, device: Any, seed: int = 0) -> Tensors:
         normal(heads, rows)
         for heads, rows in ((problem.heads_q, queries), (problem.heads_kv, keys), (problem.heads_kv, keys))
     )
-    return Tensors(query, key, value, starts)
+    extras = NO_EXTRAS if starts is None else Extras(cu_seqlens_q=starts, cu_seqlens_k=starts)
+    return Tensors(query, key, value, extras)
 
 
 def _problem(

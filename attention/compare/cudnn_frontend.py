@@ -4,10 +4,13 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
-from attention.compare.cells import Cell, Tensors
+from attention.call import Tensors
+from attention.compare.torchs import ALIGNED, VARLEN, WINDOW, refuse_others
 from attention.errors import UnsupportedError
+from attention.problem import AttentionProblem
 
 PACKAGE = "nvidia-cudnn-frontend"
+WHO = "cuDNN's front end, as it is set up here,"
 
 
 def version() -> str:
@@ -17,14 +20,17 @@ def version() -> str:
     return f"{metadata.version(PACKAGE)} on cuDNN {torch.backends.cudnn.version()}"  # type: ignore[no-untyped-call]
 
 
-def prepare(cell: Cell, given: Tensors) -> Callable[[], Any]:
-    """A graph of one node, built for this cell. Raises UnsupportedError for a cell that torch passes on to cuDNN."""
+def prepare(problem: AttentionProblem, given: Tensors) -> Callable[[], Any]:
+    """A graph of one node, built for this problem. Raises UnsupportedError for one that torch passes on to cuDNN."""
     import cudnn
     import torch
 
-    problem = cell.problem
-    left = problem.window[0]
-    if cell.plain:
+    # Packed sequences have as many keys as queries here: both corners are one.
+    refuse_others(WHO, problem, {WINDOW, VARLEN, ALIGNED} if problem.varlen else {WINDOW})
+    if problem.head_dim != problem.head_dim_v:
+        raise UnsupportedError(f"{WHO} has one head dim for all")
+    left, starts = problem.window[0], given.extras.cu_seqlens_q
+    if problem.window == (-1, -1) and not problem.varlen:
         raise UnsupportedError("torch passes this on to cuDNN itself")
     handle = cudnn.create_handle()
     floats = cudnn.data_type.HALF if problem.dtype == "float16" else cudnn.data_type.BFLOAT16
@@ -39,13 +45,13 @@ def prepare(cell: Cell, given: Tensors) -> Callable[[], Any]:
 
     def sizes(tensor: torch.Tensor, longest: int) -> tuple[list[int], list[int]]:
         _, heads, _, dim = tensor.shape
-        return [len(cell.lengths) or problem.batch, heads, longest, dim], list(tensor.stride())
+        return [problem.batch, heads, longest, dim], list(tensor.stride())
 
     def placed(node: Any, tensor: torch.Tensor) -> Any:
         """Where packed sequences begin is said in elements; the stride of a batch then counts for nothing."""
         memory[node] = tensor
-        if given.starts is not None:
-            node.set_ragged_offset(held((given.starts.long() * tensor.stride(2)).reshape(-1, 1, 1, 1)))
+        if starts is not None:
+            node.set_ragged_offset(held((starts.long() * tensor.stride(2)).reshape(-1, 1, 1, 1)))
         return node
 
     def operand(tensor: torch.Tensor, longest: int) -> Any:
@@ -57,8 +63,8 @@ def prepare(cell: Cell, given: Tensors) -> Callable[[], Any]:
         asked["diagonal_band_right_bound"] = 0
     if left >= 0:
         asked["diagonal_band_left_bound"] = left + 1  # cuDNN counts the query's own key
-    if given.starts is not None:
-        lengths = given.starts.diff().reshape(-1, 1, 1, 1)
+    if starts is not None:
+        lengths = starts.diff().reshape(-1, 1, 1, 1)
         asked |= {"use_padding_mask": True, "seq_len_q": held(lengths), "seq_len_kv": held(lengths.clone())}
     out, _ = graph.sdpa(
         q=operand(given.query, problem.seq_q),

@@ -8,7 +8,7 @@ from attention.choose import learned
 from attention.choose.choose import choose
 from attention.choose.machine import machine_profile
 from attention.compare import cells, rows
-from attention.compare.candidates import Candidate, ours, peers, torchs
+from attention.compare.candidates import Candidate, of_torch, ours, peers
 from attention.compare.cells import Cell
 from attention.compare.graphed import Graphed
 from attention.errors import UnsupportedError
@@ -137,7 +137,7 @@ def time_entries(device: CudaDevice, cell: Cell, entries: Iterable[Entry], run: 
     for entry in entries:
         try:
             with torch.no_grad():
-                call = entry.candidate.prepare(cell, given)
+                call = entry.candidate.prepare(cell.problem, given)
                 part = trials.checked_part(_first(cell, call()), ORACLE_ROWS)
                 error = reference.compare(part, oracle, low, problem.dtype)
                 if not error.ok:
@@ -163,7 +163,7 @@ def entries(cell: Cell, every: bool, flex: bool) -> Iterator[Entry]:
     Of few queries only what the chooser has to choose from: torch's kernels, and the best of ours.
     """
     problem = cell.problem
-    yield from (Entry(candidate) for candidate in (torchs() if cell.few else peers(flex)))
+    yield from (Entry(candidate) for candidate in (of_torch() if cell.few else peers(flex)))
     profile = machine_profile("cuda").profile
     efficiencies = learned.of_machine(profile)
     arch = by_name(profile.arch)

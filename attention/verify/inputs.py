@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from attention.call import STARTS, Extras
+from attention.call import STARTS, Extras, Tensors
 from attention.feature import Feature, Operand
 from attention.features import FEATURES
 from attention.kernels.common import layout
@@ -19,16 +19,6 @@ from attention.verify.problems import Case
 
 GUARD = 4096  # elements before and behind every tensor: more than one tile reaches beyond its edge
 FAR = 2  # rows, heads or elements of which a sliced tensor leaves out some
-
-
-@dataclass(frozen=True)
-class Tensors:
-    """What a kernel is called with."""
-
-    query: torch.Tensor
-    key: torch.Tensor
-    value: torch.Tensor
-    extras: Extras
 
 
 def tensors_of(case: Case, device: torch.device, exact: bool = False) -> Tensors:

@@ -15,13 +15,13 @@ from functools import reduce
 
 import torch
 
+from attention.call import Tensors
 from attention.feature import At
 from attention.features import OPERANDS
 from attention.kernels.torch.composed.pieces import with_every_axis
 from attention.oracle.reference import ERROR_FACTOR, ROUNDING_UNIT, scored
 from attention.problem import AttentionProblem
 from attention.variant import by_path
-from attention.verify.inputs import Tensors
 from attention.verify.problems import Case
 
 BLOCK = 64  # rows judged together: so many errors of the low-precision result have a largest one worth comparing with

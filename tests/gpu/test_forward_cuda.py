@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 import torch
 
+from attention.call import Tensors
 from attention.errors import LaunchError
 from attention.kernels.launch import launcher, loaded
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from attention.verify.builds import Build, builds_of, tuned
 from attention.verify.counters import counters_left
-from attention.verify.inputs import Tensors, tensors_of
+from attention.verify.inputs import tensors_of
 from attention.verify.oracle import judge
 from attention.verify.problems import Case
 from tests.elsewhere import on_threads
