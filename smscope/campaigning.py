@@ -5,15 +5,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import Annotated, Any
 
 import typer
 
-from attention.campaign import draw, freeze, going_on, plan, rows, set_a
+from attention.campaign import draw, freeze, going_on, plan, rivals, rows, set_a, set_floors
 from attention.campaign.freeze import Freeze
 from attention.campaign.plan import Job
-from attention.campaign.posed import Posed
 from attention.campaign.rows import ProblemTiming, Set
 from attention.choose.machine import machine_profile
 from attention.errors import ADDS_TORCH
@@ -29,7 +27,21 @@ from microbench.results.profile import Profile
 from microbench.run import lock
 from smscope.verified import budget
 
-SETS: tuple[Set, ...] = ("a", "b")
+
+@dataclass(frozen=True)
+class Asked:
+    """What is timed: which set, of b the freeze that it is drawn from, of floors the peers that are left out."""
+
+    which: Set
+    frozen: Freeze | None = None
+    without: tuple[str, ...] = ()
+
+    def jobs(self, profile: Profile) -> tuple[Job, ...]:
+        """Its problems, each with its candidates on a machine."""
+        if self.which == "floors":
+            return rivals.jobs(set_floors.problems(), profile, rivals.without(self.without))
+        typed = set_a.problems()
+        return plan.jobs(draw.drawn(self.frozen.commit, typed) if self.frozen else typed, profile)
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,9 @@ class Campaign:
 
 
 def campaign(
-    which: Annotated[str, typer.Option("--set", help="a, which is typed, or b, which is drawn from a freeze.")] = "a",
+    which: Annotated[
+        str, typer.Option("--set", help="a, which is typed; b, which is drawn from a freeze; floors, beside peers.")
+    ] = "a",
     number: Annotated[
         int | None, typer.Option(min=1, help="The campaign; by default the last that is unfinished, else a new one.")
     ] = None,
@@ -62,6 +76,9 @@ def campaign(
     of_freeze: Annotated[
         str | None, typer.Option("--of", help="With --set b: the freeze, by its commit; the only one by default.")
     ] = None,
+    leave_out: Annotated[
+        list[str] | None, typer.Option("--without", help="With --set floors: a peer to leave out, peer/flash_attn_4.")
+    ] = None,
     plan_only: Annotated[bool, typer.Option("--plan", help="Say what is left and how long it takes.")] = False,
     ahead: Annotated[
         bool, typer.Option("--ahead", help="Compile what is left, without a GPU, and time nothing.")
@@ -73,10 +90,13 @@ def campaign(
 ) -> None:
     """Time every legal configuration of our forwards on a set of problems, for the judgement of the model.
 
+    With --set floors: what a call of ours would run, the two next best by prediction and every peer that is installed,
+    on the problems that `smscope floors` judges.
+
     Each problem is a line of data/campaigns/<gpu>/<set>-<campaign>.jsonl, appended before the next begins. Kernels are
     compiled ahead on all cores. A campaign that was interrupted, or ended by its budget, goes on in the next call; one
     that is whole is followed by the next, in another call: two campaigns lie apart in time. Exit code 1 where a
-    configuration was wrong or failed.
+    configuration of ours was wrong or failed.
     """
     if freeze_of is not None:
         frozen, place = freeze.freeze(stamp.ROOT, freeze_of)
@@ -89,22 +109,18 @@ def campaign(
             f"{frozen.short} has them. Set b has {counted(len(problems), 'problem')}.",
         )
         return
-    if which not in SETS:
-        raise InputError(f"There is no set {which!r}; use a or b.")
-    set_named: Set = "b" if which == "b" else "a"
-    chosen = _freeze(of_freeze) if set_named == "b" else None
-    problems = problems_of(chosen)
+    set_named = next((each for each in rows.SETS if each == which), None)
+    if set_named is None:
+        raise InputError(f"There is no set {which!r}; use {', '.join(rows.SETS[:-1])} or {rows.SETS[-1]}.")
+    if leave_out and set_named != "floors":
+        raise InputError("--without leaves out peers, which are timed with --set floors alone.")
+    asked = Asked(set_named, _freeze(of_freeze) if set_named == "b" else None, tuple(leave_out or ()))
     if plan_only or ahead:
-        _say_plan(set_named, problems, _profile(on), ahead, json)
+        _say_plan(asked, _profile(on), ahead, json)
         return
     if on is not None:
         raise InputError("--gpu is of --plan and --ahead; a campaign runs on the GPU that is here.")
-    _run(set_named, number, chosen, problems, within, json)
-
-
-def problems_of(frozen: Freeze | None) -> tuple[Posed, ...]:
-    """Set A, or the set B of a freeze."""
-    return set_a.problems() if frozen is None else draw.drawn(frozen.commit, set_a.problems())
+    _run(asked, number, within, json)
 
 
 def _freeze(asked: str | None) -> Freeze:
@@ -122,14 +138,15 @@ def _profile(asked: str | None) -> Profile:
     return Profile.load(asked or gpus[0].slug)
 
 
-def _say_plan(which: Set, problems: Sequence[Posed], profile: Profile, ahead: bool, json: bool) -> None:
-    todo = plan.jobs(problems, profile)
+def _say_plan(asked: Asked, profile: Profile, ahead: bool, json: bool) -> None:
+    todo = asked.jobs(profile)
     expected = plan.estimate(todo, {})
     tiles = sum(len(job.tiles) for job in todo)
     told: dict[str, Any] = {
-        "set": which,
+        "set": asked.which,
         "problems": len(todo),
         "configurations": tiles,
+        "peers": sorted({peer.name for job in todo for peer in job.peers}),
         "kernels_to_compile": len(expected.missing),
         "compile_s": round(expected.compile_s),
         "timing_s": round(expected.timing_s),
@@ -149,9 +166,7 @@ def _expected(todo: Sequence[Job], expected: plan.Estimate) -> str:
     )
 
 
-def _run(
-    which: Set, number: int | None, frozen: Freeze | None, problems: Sequence[Posed], within: str | None, json: bool
-) -> None:
+def _run(asked: Asked, number: int | None, within: str | None, json: bool) -> None:
     allowed = budget.started(within)
     gpus = nvml.visible_gpus()
     if not gpus:
@@ -165,13 +180,13 @@ def _run(
     if not torch.cuda.is_available():
         raise EnvironmentLacks("This torch sees no NVIDIA GPU; install a CUDA build of it.")
     profile = machine_profile("cuda").profile
-    if frozen is not None:
-        freeze.require_unchanged(frozen, stamp.ROOT)
-    every = plan.jobs(problems, profile)
+    if asked.frozen is not None:
+        freeze.require_unchanged(asked.frozen, stamp.ROOT)
+    every = asked.jobs(profile)
     with lock.hold("cuda:0", wait=True, say=say, of="campaign"):
-        begun, done = started(gpus[0], which, number, frozen, every)
+        begun, done = started(gpus[0], asked.which, number, asked.frozen, every)
         todo = plan.ordered(plan.left(every, done), begun.seed)
-        whose = f"Campaign {begun.number} of set {which} on {begun.gpu.slug}"
+        whose = f"Campaign {begun.number} of set {begun.which} on {begun.gpu.slug}"
         say(f"{whose}: {len(every) - len(todo)} of {len(every)} done.")
         kept: dict[Source, bool] = {}
         say(f"Left: {_expected(todo, plan.estimate(todo, kept))}")
@@ -235,9 +250,10 @@ def _timed(begun: Campaign, job: Job, device: Any) -> ProblemTiming:
         kind=job.posed.kind,
         problem=job.posed.problem,
         lengths=job.posed.lengths,
+        used=job.posed.used,
         texts=plan.texts(job.arch),
         driver=facts.driver,
-        packages={"torch": metadata.version("torch")},
+        packages=rivals.packages(job.peers),
         flags=flags,
         tiles=tiles,
     )
@@ -245,13 +261,15 @@ def _timed(begun: Campaign, job: Job, device: Any) -> ProblemTiming:
 
 def _say_ended(begun: Campaign, timed: Sequence[ProblemTiming], ended: going_on.Ended, json: bool) -> None:
     file = rows.file_of(begun.gpu.slug, begun.which, begun.number)
-    failed = [(row, tile) for row in timed for tile in row.tiles if tile.failure]
+    without = [(row, tile) for row in timed for tile in row.tiles if tile.failure]
+    failed = [(row, tile) for row, tile in without if not tile.is_peer]
     told = {
         "file": str(file),
         "campaign": begun.number,
         "timed": ended.timed,
         "left": len(ended.left),
         "failed": len(failed),
+        "refused": len(without) - len(failed),
     }
     left = counted(len(ended.left), "problem")
     wall = budget.told(sum(row.wall_s for row in timed))

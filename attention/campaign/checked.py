@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from attention.call import Tensors
 from attention.campaign.posed import Posed
 from attention.features import OPERANDS
 from attention.kernels.torch.composed.pieces import with_every_axis
@@ -18,7 +19,7 @@ from attention.problem import AttentionProblem
 from attention.variant import Config
 from attention.verify import oracle
 from attention.verify.builds import Build
-from attention.verify.inputs import Tensors, tensors_of
+from attention.verify.inputs import tensors_of
 from attention.verify.problems import Case
 
 ROWS = 64
@@ -45,11 +46,22 @@ class Part:
 
 
 def inputs(posed: Posed, device: torch.device) -> Tensors:
-    """N(0, 1), as a projection writes them: (B, S, H, D) in memory, with NaN around each; a mask for all heads."""
+    """N(0, 1), as a projection writes them: (B, S, H, D) in memory, with NaN around each; a mask for all heads.
+
+    What peers leave open is not asked: every query sees the first key, and keys that are not used are numbers, as a
+    cache has them that served before.
+    """
     lengths = tuple((length, length) for length in posed.lengths)
     layouts = ("bshd", "bshd", "bshd")
-    case = Case(0, 0, NO_BUILD, posed.problem, layouts, "normal", lengths, stretched="qk", density=DENSITY)
-    return tensors_of(case, device)
+    asked: dict[str, Any] = {"ranges": False} if posed.used else {}
+    whole = replace(posed.problem, **asked)
+    given = tensors_of(Case(0, 0, NO_BUILD, whole, layouts, "normal", lengths, stretched="qk", density=DENSITY), device)
+    if (mask := given.extras.mask) is not None:
+        mask[:1, :1, :, 0] = True if mask.dtype == torch.bool else 0.0  # of all heads: they are the same memory
+    if not posed.used:
+        return given
+    used = torch.tensor(posed.used, dtype=torch.int32, device=device)
+    return replace(given, extras=given.extras._replace(seqused_k=used))
 
 
 def part_of(posed: Posed, given: Tensors) -> Part:

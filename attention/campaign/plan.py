@@ -10,6 +10,7 @@ from attention.campaign.posed import Posed
 from attention.campaign.rows import ProblemTiming
 from attention.choose.candidates import legal, predicted
 from attention.choose.corrections import Corrections
+from attention.compare.candidates import Candidate
 from attention.kernels.launch.source import sources_of
 from attention.timed.identity import text_sha256
 from attention.variant import Config, Variant, shipped
@@ -27,18 +28,25 @@ SLOW_FLOPS_PER_S = 1e14  # of what nothing predicts
 
 @dataclass(frozen=True)
 class Job:
-    """A problem, and every legal configuration of our kernels with its predicted seconds."""
+    """A problem, and what is timed of it: configurations of our kernels, all that are legal or some, and peers.
+
+    `picked` is the configuration that a call runs, where that was asked; `jit_s` what peers compile before they run.
+    """
 
     posed: Posed
     tiles: tuple[tuple[Variant, Config], ...]
-    predicted_s: float  # of all configurations, a call each
+    predicted_s: float  # of everything, a call each
     arch: str
+    picked: tuple[Variant, Config] | None = None
+    peers: tuple[Candidate, ...] = ()
+    jit_s: float = 0.0
 
     @property
     def estimate_s(self) -> float:
         """What checking and timing it should take."""
         calls = (UNSAMPLED + SAMPLES) * self.predicted_s
-        return PROBLEM_S + calls + len(self.tiles) * (PREPARE_S + SAMPLES * SAMPLE_S)
+        count = len(self.tiles) + len(self.peers)
+        return PROBLEM_S + self.jit_s + calls + count * (PREPARE_S + SAMPLES * SAMPLE_S)
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
@@ -81,7 +89,10 @@ def ordered(every: Sequence[Job], seed: str) -> tuple[Job, ...]:
 
 
 def left(every: Iterable[Job], done: Iterable[ProblemTiming]) -> tuple[Job, ...]:
-    """The jobs of which no line holds every configuration."""
+    """The jobs of which no line holds every configuration of ours.
+
+    A peer that a line lacks is timed where its problem is timed again, in another campaign.
+    """
     timed = {(str(row.posed), (each.variant, tuple(each.config.items()))) for row in done for each in row.tiles}
     return tuple(
         job

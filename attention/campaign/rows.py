@@ -1,6 +1,7 @@
 """What a campaign keeps: a line for each problem that it timed, with every configuration in it, appended at once.
 
     data/campaigns/<gpu>/a-1.jsonl      set A, campaign 1
+    data/campaigns/<gpu>/floors-1.jsonl the set of floors, whose lines hold peers as well
 
 A line names the code that ran (commit, the text of each kernel, each cubin), the seed from which the order of the
 configurations was drawn anew each round (measure.alternate, by '<seed> first' and '<seed> more'), and the SM clock and
@@ -11,7 +12,7 @@ import re
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -22,13 +23,18 @@ from microbench import files, paths
 from microbench.files import Frozen
 
 FOLDER = "campaigns"
-Set = Literal["a", "b"]
-FILE = re.compile(r"([ab])-(\d+)\.jsonl")
+Set = Literal["a", "b", "floors"]
+SETS: tuple[Set, ...] = get_args(Set)
+FILE = re.compile(rf"({'|'.join(SETS)})-(\d+)\.jsonl")
+PEER = "peer/"
 AGAIN = "the lines before it are sound, and git has the file as it was committed"
 
 
 class TileTiming(Frozen):
-    """One configuration of a kernel on one problem, a number each sample; `failure` says why there is none."""
+    """One configuration of a kernel on one problem, a number each sample; `failure` says why there is none.
+
+    A peer has its name in data (peer/torch_flash) and neither a configuration nor a cubin that is known.
+    """
 
     variant: str
     config: dict[str, int]
@@ -41,6 +47,11 @@ class TileTiming(Frozen):
     allowed_error: float | None = None
     captured: bool = True  # in a CUDA graph
     failure: str | None = None
+    picked: bool = False  # of ours what a call runs here; told in the set of floors alone
+
+    @property
+    def is_peer(self) -> bool:
+        return self.variant.startswith(PEER)
 
     @property
     def median(self) -> float:
@@ -54,7 +65,7 @@ class TileTiming(Frozen):
 
 
 class ProblemTiming(Frozen):
-    """One problem in one campaign, by every legal configuration of our kernels."""
+    """One problem in one campaign: every legal configuration of our kernels, or of floors some beside peers."""
 
     schema_version: Literal[1] = 1
     gpu: str
@@ -69,6 +80,7 @@ class ProblemTiming(Frozen):
     kind: Class
     problem: AttentionProblem
     lengths: tuple[int, ...] = ()
+    used: tuple[int, ...] = ()
     texts: dict[str, str]  # of each kernel, by variant (timed.identity)
     driver: str | None = None
     packages: dict[str, str] = Field(default_factory=dict)
@@ -77,7 +89,7 @@ class ProblemTiming(Frozen):
 
     @property
     def posed(self) -> Posed:
-        return Posed(self.kind, self.problem, self.lengths)
+        return Posed(self.kind, self.problem, self.lengths, self.used)
 
 
 def file_of(gpu: str, which: Set, campaign: int) -> Path:

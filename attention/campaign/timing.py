@@ -1,17 +1,21 @@
-"""One problem on a GPU: every configuration checked, captured, and timed in turns with the others.
+"""One problem on a GPU: every candidate checked, captured, and timed in turns with the others.
 
-A configuration that takes more than FAR times the best one's first samples gets no more of them: it is on file as slow
-as it is, and no second of the GPU is spent on knowing better. The timer is microbench.measure.alternate: from a cold
-L2, the order drawn anew each round, with the SM clock beside each sample and the board's power beside each round.
+A candidate is a configuration of ours, or a peer, which may fail in any way: its line says why it has no samples. One
+that takes more than FAR times the best one's first samples gets no more of them: it is on file as slow as it is, and no
+second of the GPU is spent on knowing better. The timer is microbench.measure.alternate: from a cold L2, the order drawn
+anew each round, with the SM clock beside each sample and the board's power beside each round.
 """
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attention.campaign.plan import SAMPLES, Job
 from attention.campaign.rows import TileTiming
+from attention.compare.candidates import Candidate
 from attention.compare.graphed import Graphed
 from attention.kernels.launch.loaded import cubin_of
 from attention.oracle.reference import Comparison
@@ -32,15 +36,18 @@ ENOUGH, ROUNDS_S = 5, 2.0  # samples of any other configuration at the least; se
 
 
 def timed(device: "CudaDevice", job: Job, seed: str) -> tuple[tuple[TileTiming, ...], tuple[str, ...]]:
-    """Every configuration of a problem, and what disturbed the GPU meanwhile. Raises DeviceError where it is lost."""
+    """Every candidate of a problem, and what disturbed the GPU meanwhile. Raises DeviceError where it is lost."""
     import torch
 
     try:
         found, calls = prepared(job, torch.device("cuda", torch.cuda.current_device()))
+    except DeviceError:
+        raise
     except Exception as failure:  # memory that is not there, for inputs or their oracle
-        _require_alive(failure)
+        _require_alive(failure, "what gave it its inputs")
         why = _sentence(failure)
-        return tuple(_failed(variant, config, why) for variant, config in job.tiles), ()
+        lines = (*(_line(job, *tile) for tile in job.tiles), *map(_peers_line, job.peers))
+        return tuple(line.model_copy(update={"failure": why}) for line in lines), ()
     stream = torch.cuda.current_stream().cuda_stream
     samples = staged(device, {key: call.replay for key, call in calls.items()}, seed, stream)
     flags = sorted({flag for each in samples.values() for flag in each.flags})
@@ -50,7 +57,7 @@ def timed(device: "CudaDevice", job: Job, seed: str) -> tuple[tuple[TileTiming, 
 
 
 def prepared(job: Job, here: "torch.device") -> tuple[dict[str, TileTiming], dict[str, Graphed]]:
-    """Each configuration's line without samples, and the captured calls of those that are right."""
+    """Each candidate's line without samples, and the captured calls of those that are right."""
     import torch
 
     from attention.campaign import checked
@@ -59,23 +66,38 @@ def prepared(job: Job, here: "torch.device") -> tuple[dict[str, TileTiming], dic
     part = checked.part_of(job.posed, given)
     found: dict[str, TileTiming] = {}
     calls: dict[str, Graphed] = {}
+
+    def try_one(key: str, line: TileTiming, prepare: Callable[[], Callable[[], Any]], code: Callable[[], Any]) -> None:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                with torch.no_grad():
+                    call = prepare()
+                    error = part.judged(call())
+                    if error.ok:
+                        calls[key] = Graphed(call)
+                    captured = not error.ok or calls[key].captured
+                    found[key] = line.model_copy(update=_judged(error, captured) | code())
+            except Exception as failure:  # the others go on, where the GPU does
+                _require_alive(failure, key)
+                calls.pop(key, None)
+                reasons = map(_reason, told) if line.is_peer else ()
+                found[key] = line.model_copy(update={"failure": _sentence(failure, *reasons)})
+
     for variant, config in job.tiles:
-        key = f"{variant.path} {config}"
-        try:
-            with torch.no_grad():
-                call = _call(variant, config, job, given)
-                error = part.judged(call())
-                if error.ok:
-                    calls[key] = Graphed(call)
-                found[key] = _begun(variant, config, job, error, not error.ok or calls[key].captured)
-        except Exception as failure:  # the others go on, where the GPU does
-            _require_alive(failure)
-            found[key] = _failed(variant, config, _sentence(failure))
+        ours = partial(_call, variant, config, job, given)
+        try_one(f"{variant.path} {config}", _line(job, variant, config), ours, partial(_code, variant, config, job))
+    for peer in job.peers:
+        try_one(peer.name, _peers_line(peer), partial(peer.prepare, job.posed.problem, given), dict)
     return found, calls
 
 
-def _failed(variant: Variant, config: Config, why: str) -> TileTiming:
-    return TileTiming(variant=variant.path, config=dict(config.values), failure=why)
+def _line(job: Job, variant: Variant, config: Config) -> TileTiming:
+    return TileTiming(variant=variant.path, config=dict(config.values), picked=(variant, config) == job.picked)
+
+
+def _peers_line(peer: Candidate) -> TileTiming:
+    return TileTiming(variant=peer.name, config={})
 
 
 def staged(
@@ -111,19 +133,24 @@ def _call(variant: Variant, config: Config, job: Job, given: Any) -> Callable[[]
     return lambda: run(given.query, given.key, given.value, problem, config, given.extras)[0]
 
 
-def _begun(variant: Variant, config: Config, job: Job, error: Comparison, captured: bool) -> TileTiming:
+def _code(variant: Variant, config: Config, job: Job) -> dict[str, Any]:
+    """Fields of a line: the code that ran."""
     arch = by_name(job.arch)
     cubins = [cubin_of(variant.folder, step, arch) for step in variant.steps(job.posed.problem, config)]
-    return TileTiming(
-        variant=variant.path,
-        config=dict(config.values),
-        cubin_sha256=STEPS.join(cubin.sha256 for cubin in cubins),
-        nvrtc=" ".join(sorted({cubin.nvrtc for cubin in cubins})),
-        error=_figure(error.error) if math.isfinite(error.error) else None,
-        allowed_error=_figure(error.allowed) if math.isfinite(error.allowed) else None,
-        captured=captured,
-        failure=None if error.ok else f"wrong: {error}",
-    )
+    return {
+        "cubin_sha256": STEPS.join(cubin.sha256 for cubin in cubins),
+        "nvrtc": " ".join(sorted({cubin.nvrtc for cubin in cubins})),
+    }
+
+
+def _judged(error: Comparison, captured: bool) -> dict[str, Any]:
+    """Fields of a line: how right it is."""
+    return {
+        "error": _figure(error.error) if math.isfinite(error.error) else None,
+        "allowed_error": _figure(error.allowed) if math.isfinite(error.allowed) else None,
+        "captured": captured,
+        "failure": None if error.ok else f"wrong: {error}",
+    }
 
 
 def _joined(first: Timed, more: Timed) -> Timed:
@@ -136,7 +163,7 @@ def _joined(first: Timed, more: Timed) -> Timed:
     )
 
 
-def _require_alive(failure: Exception) -> None:
+def _require_alive(failure: Exception, by: str) -> None:
     """Raise DeviceError where the GPU no longer answers: an illegal access takes the context with it."""
     import torch
 
@@ -144,13 +171,21 @@ def _require_alive(failure: Exception) -> None:
         torch.cuda.synchronize()
     except Exception as lost:
         raise DeviceError(
-            f"The GPU was lost: {_sentence(failure)}. What was timed before is kept; run again."
+            f"The GPU was lost by {by}: {_sentence(failure)}. What was timed before is kept; run again."
         ) from lost
 
 
-def _sentence(failure: Exception) -> str:
+def _sentence(failure: Exception, *told: str) -> str:
+    """The first line of what went wrong, and what was warned of before."""
     lines = str(failure).splitlines()
-    return lines[0][:200] if lines else repr(failure)
+    said = lines[0] if lines else repr(failure)
+    return "; ".join(filter(None, dict.fromkeys((said, *told))))[:200]
+
+
+def _reason(told: warnings.WarningMessage) -> str:
+    """What torch warns of where it has no kernel: why, and that the backends nobody asked for are switched off."""
+    said = str(told.message).partition(" (Triggered internally")[0].strip()
+    return "" if any(each in said for each in ("not used because", "runtime disabled")) else " ".join(said.split())
 
 
 def _figure(value: float) -> float:

@@ -30,5 +30,5 @@ def line(posed: Posed, *tiles: TileTiming, campaign: int = 1, **changes: object)
     """A line of a campaign; `changes` are other fields."""
     told = {"gpu": GPU, "set": "a", "campaign": campaign, "commit": "c" * 40, "dirty": False, "seed": "a 1"}
     when = {"measured_utc": "2026-01-01T00:00:00+00:00", "wall_s": 1.0, "texts": plan.texts("sm90a")}
-    what = {"kind": posed.kind, "problem": posed.problem, "lengths": posed.lengths, "tiles": tiles}
-    return ProblemTiming.model_validate(told | when | what | changes)
+    what = {"kind": posed.kind, "problem": posed.problem, "lengths": posed.lengths, "used": posed.used}
+    return ProblemTiming.model_validate(told | when | what | {"tiles": tiles} | changes)

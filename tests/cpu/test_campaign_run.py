@@ -1,10 +1,9 @@
 """A campaign on a GPU that answers as a test scripts it: lines, budgets, resuming, and the timer's stages."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -15,24 +14,19 @@ from attention.campaign.going_on import go_on
 from attention.campaign.plan import Job
 from attention.campaign.posed import Posed, parse
 from attention.campaign.rows import ProblemTiming, TileTiming
-from attention.choose.machine import MachineProfile
 from attention.kernels.torch.composed import slow
 from attention.variant import Config
 from microbench.compile import Source
-from microbench.device import cuda
 from microbench.errors import DataError
 from microbench.files import put
 from microbench.machine import nvml, stamp
 from microbench.results import derive
-from microbench.results.profile import Profile
-from smscope import campaigning, cli, regretting
+from smscope import cli, regretting
 from tests.cpu.campaign_rows import GPU, ONE, OTHER, line, tile
 from tests.cpu.commands import called
+from tests.cpu.scripted_campaign import H200, SMALL, Scripted, campaign, machine_of_campaigns  # noqa: F401  a fixture
 from tests.cpu.scripted_device import ScriptedDevice
 
-H200 = Profile.load(GPU)
-HERE = nvml.Gpu(0, "NVIDIA H200", 141 << 30, (9, 0), False)
-SMALL = (ONE, OTHER, parse("decode 4 8 8 1 2048 128 bf16"))
 FEATURES = (
     "prefill 2 4 2 130 130 64 bf16 causal",
     "short 2 4 4 100 100 72 f16",
@@ -43,11 +37,17 @@ FEATURES = (
     "features 2 4 4 150 150 64 bf16 causal softcap=20",
     "features 2 4 4 150 150 64 bf16 mask",
     "features 2 4 4 90 150 64 f16 causal alibi",
+    "features 2 4 4 90 150 64/32 bf16 bias=f32",
+    "features 2 4 4 90 90 32/64 f16 causal bias",
+    "features 3 4 2 40 200 64 bf16 causal used=150+200+77",
+    "decode 2 4 1 1 300 64 bf16 used=17+300",
 )
 
 
 def test_a_line_is_read_as_it_was_written(data: Path) -> None:
     failed = tile(96).model_copy(update={"failure": "wrong: 3 above 1"})
+    used = parse("decode 2 8 8 1 300 64 f16 used=300+17")
+    assert (line(used).posed, rows.file_of(GPU, "floors", 1).name) == (used, "floors-1.jsonl")
     packed = parse("packed 0 8 8 0 0 64 f16 causal window=64 lengths=100+3x20")
     written = line(packed, tile(96, 1e-3, 2e-3), failed, freeze="f" * 40, campaign=2, set="b")
     file = rows.append(written)
@@ -132,63 +132,6 @@ def test_a_budget_takes_the_first_problems_with_their_kernels_and_leaves_the_res
 def test_a_budget_that_holds_nothing_compiles_nothing(cold: None) -> None:
     every, clock = plan.jobs(SMALL, H200), Clock(0.5)
     assert go_on(every, clock.fits, clock.compile, clock.time).left == every and not clock.compiled
-
-
-@dataclass
-class Scripted:
-    """The GPU of a machine: seconds of a configuration, and how many problems it times before it is interrupted."""
-
-    seconds: Callable[[Posed, Config], float] = lambda posed, config: 1e-3 * (1 + sum(v for _, v in config.values) % 7)
-    dies_after: int | None = None
-    timed: list[str] = field(default_factory=list)
-    seeds: list[str] = field(default_factory=list)
-    compiled: int = 0
-    failure: str | None = None
-
-    def time(self, device: object, job: Job, seed: str) -> tuple[tuple[TileTiming, ...], tuple[str, ...]]:
-        if len(self.timed) == self.dies_after:
-            raise KeyboardInterrupt
-        self.timed.append(str(job.posed))
-        self.seeds.append(seed)
-        found = (
-            TileTiming(
-                variant=variant.path,
-                config=dict(config.values),
-                cubin_sha256="0" * 64,
-                seconds=() if self.failure else (self.seconds(job.posed, config),) * 3,
-                clock_mhz=(1700.0,) * 3,
-                power_w=(600.0, None, 610.0),
-                failure=self.failure,
-            )
-            for variant, config in job.tiles
-        )
-        return tuple(found), ("throttled:power-cap",)
-
-
-@pytest.fixture
-def gpu(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scripted]:
-    """A machine with an H200, which times three problems of set A."""
-    scripted = Scripted()
-
-    def compile_together(sources: Sequence[Source]) -> Any:
-        scripted.compiled += len(sources)
-        return type("Done", (), {"refused": ()})()
-
-    monkeypatch.setenv("SMSCOPE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(nvml, "visible_gpus", lambda: [HERE])
-    monkeypatch.setattr(nvml, "facts", lambda gpu: type("Facts", (), {"driver": "580.1"})())
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    monkeypatch.setattr(cuda, "CudaDevice", lambda index: ScriptedDevice())
-    monkeypatch.setattr(campaigning, "machine_profile", lambda device: MachineProfile(H200))
-    monkeypatch.setattr(campaigning.set_a, "problems", lambda: SMALL)
-    monkeypatch.setattr(campaigning, "compile_together", compile_together)
-    monkeypatch.setattr(timing, "timed", scripted.time)
-    yield scripted
-
-
-def campaign(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    return called(capsys, cli.main, "campaign", *arguments)
 
 
 def test_a_campaign_is_timed_and_the_next_call_begins_another(
@@ -307,7 +250,8 @@ def test_kernels_are_compiled_ahead_without_a_gpu(gpu: Scripted, capsys: pytest.
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--set", "c"), "no set 'c'"),
+        (("--set", "c"), "no set 'c'; use a, b or floors"),
+        (("--without", "peer/torch_flash"), "with --set floors alone"),
         (("--set", "b"), "drawn from a freeze"),
         (("--gpu", GPU), "--gpu is of --plan and --ahead"),
         (("--budget", "soon"), "is no time"),

@@ -52,7 +52,33 @@ def test_packed_sequences_are_as_long_as_their_lengths():
     assert found.flops == 2 * 64 * 8 * (100**2 + 3 * 20**2)
 
 
-@pytest.mark.parametrize("line", ["prefil 1 1 1 1 1 64 f16", "short 1 1 1 64 64 64 f16 causl"])
+def test_a_head_dim_of_values_and_float_masks_are_posed():
+    found = parse("features 4 10 10 512 1024 192/128 bf16 bias=f32")
+    assert found.problem == AttentionProblem(
+        4, 10, 10, 512, 1024, 192, 128, dtype="bfloat16", device="cuda", mask="float", mask_dtype="float32"
+    )
+    assert found.flops == 2 * 4 * 10 * 512 * 1024 * (192 + 128) and found.features == {"mask"}
+    own = parse("features 4 10 10 512 1024 192/128 bf16 bias").problem
+    assert (own.mask, own.mask_dtype) == ("float", "") and str(own) != str(found.problem)
+
+
+def test_used_keys_are_each_slots():
+    found = parse("decode 3 8 2 16 1000 64 f16 causal used=2x1000+20")
+    assert found.used == (1000, 1000, 20) and found.problem.ranges and found.features == {"ranges"}
+    assert found.problem.alignment == "bottom_right" and str(found).endswith(" used=2x1000+20")
+    assert found.flops == 2 * 64 * 8 * 16 * 2020
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "prefil 1 1 1 1 1 64 f16",
+        "short 1 1 1 64 64 64 f16 causl",
+        "decode 2 1 1 1 64 64 f16 used=64",
+        "decode 2 1 1 1 64 64 f16 used=64+65",
+        "short 1 1 1 64 64 64 f16 bias=f8",
+    ],
+)
 def test_a_word_that_says_nothing_is_refused(line):
     with pytest.raises(ProblemError):
         parse(line)

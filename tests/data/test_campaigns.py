@@ -16,7 +16,8 @@ VERDICTS = {each.freeze: each for each in freeze.verdicts()}
 def lines(gpu: str, file_name: str) -> tuple[ProblemTiming, ...]:
     found = rows.FILE.fullmatch(file_name)
     assert found is not None
-    return rows.read(gpu, "a" if found[1] == "a" else "b", int(found[2]))
+    (which,) = (each for each in rows.SETS if each == found[1])
+    return rows.read(gpu, which, int(found[2]))
 
 
 def test_the_model_is_what_was_frozen_until_its_verdict() -> None:
@@ -35,9 +36,11 @@ def test_every_line_is_of_its_file_and_says_what_ran() -> None:
             assert row.commit and row.dirty is False and row.seed.startswith(f"{row.set} {row.campaign}")
             assert "busy" not in row.flags
             for tile in row.tiles:
-                assert tile.failure or tile.cubin_sha256
+                assert tile.failure or tile.cubin_sha256 or (tile.is_peer and row.set == "floors")
                 assert len(tile.seconds) == len(tile.clock_mhz) == len(tile.power_w)
                 assert tile.failure or (tile.error is not None and tile.error <= (tile.allowed_error or 0))
+            picked = [tile for tile in row.tiles if tile.picked]
+            assert len(picked) == (row.set == "floors") and not any(tile.is_peer for tile in picked)
 
 
 def test_a_set_b_is_its_freezes_draw_and_was_timed_after_it() -> None:
