@@ -36,6 +36,7 @@ SECTIONS = {
         Verb("show", "microbench.cli", "Show the profile of one machine."),
         Verb("compare", "microbench.cli", "Compare one machine with another, or with the literature."),
         Verb("regret", "smscope.verbs", "Say what the model's choices cost, by campaigns."),
+        Verb("floors", "smscope.verbs", "Say how our kernels stand beside peers, by campaigns."),
         Verb("report", "microbench.cli", "Write a page of each machine, figures inside."),
         Verb("export", "microbench.cli", "Write the rows of every run as CSV or Parquet."),
         Verb("profile", "smscope.verbs", "Write profiles and corrections again from what was measured."),

@@ -61,7 +61,7 @@ def flash(problem: AttentionProblem, given: Tensors) -> Call:
         out = torch.ops.aten._flash_attention_forward(
             *(q, k, v, starts_q, starts_k, problem.seq_q, problem.seq_kv, 0.0, problem.causal, False), **asked
         )[0]
-        return out.view(shape).transpose(1, 2)
+        return out.reshape(shape).transpose(1, 2)
 
     return call
 

@@ -36,6 +36,8 @@ def job(text: str) -> Job:
         "packed 0 2 1 0 0 64 bf16 causal lengths=20+70",
         "features 1 2 2 70 70 64 bf16 causal window=20 sinks",
         "decode 1 2 1 1 100 64 f16",
+        "decode 2 2 1 1 100 64 f16 used=70+100",
+        "features 1 2 2 70 70 64/32 bf16 bias=f32",
     ],
 )
 def test_every_configuration_runs_and_is_right(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
