@@ -14,10 +14,11 @@ from attention.choose.choose import choose
 from attention.choose.corrections import Corrections
 from attention.choose.explain import Explanation, explain, explain_named, explain_on
 from attention.choose.explain_published import published_parts
+from attention.choose.foreseen import judged
 from attention.choose.machine import named_machine
 from attention.choose.published_ranking import PublishedRanking, ranking
 from attention.problem import AttentionProblem
-from attention.variant import shipped
+from attention.variant import Config, shipped
 from microbench.console.si import digits
 from microbench.published import load
 from microbench.results.profile import Profile
@@ -117,6 +118,20 @@ def test_of_a_kind_without_a_clock_nothing_is_known_and_what_lacks_is_named(caps
     assert code == 0 and "unpredicted, because no source gives" in said
     assert all(name in said for name in lacks) and published("gb300").sm_count == 152
     assert all(each.known is None for each in ranked(published("gb300")).candidates)
+
+
+@pytest.mark.parametrize("head_dim", [64, 128, 160, 256])
+def test_voltas_tiles_that_differ_by_the_way_of_p_alone_do_not_tie(head_dim):
+    every = ranked(published("v100"), replace(FULL, head_dim=head_dim, head_dim_v=head_dim)).candidates
+    times = {each.config: judged(each) for each in every}
+    pairs = [(times[shared], times[each]) for each in times if (shared := _by_shared_memory(each)) in times]
+    assert pairs and all(shared[0] > registers[0] and shared[1] > registers[1] for shared, registers in pairs)
+    assert dict(every[0].config.values)["p_in_registers"] == 1
+
+
+def _by_shared_memory(config):
+    values = dict(config.values)
+    return Config(tuple((values | {"p_in_registers": 0}).items())) if values["p_in_registers"] else None
 
 
 def test_without_any_constant_nothing_is_known():
