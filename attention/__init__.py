@@ -31,7 +31,8 @@ except ImportError as error:
 with needs.one_sentence():
     from attention.ahead.prewarm import Prewarmed, prewarm
     from attention.choose.choose import Choice, choose
-    from attention.choose.explain import Explanation, explain
+    from attention.choose.explain import explain
+    from attention.choose.explanation import Explanation
     from attention.errors import (
         ArgumentError,
         AttentionError,

@@ -277,9 +277,9 @@ for causal in (False, True):
     mask = "causal" if causal else "full"
     lines.append((mask, "predicted", f"{speed.low / 1e12:.0f} to {speed.high / 1e12:.0f}", "", str(speed.cycles)))
     for peer in speed.peers:
-        ratio = f"{peer.ratio:.2f}" if peer.ratio else "not compared"
-        lines.append((mask, peer.kernel, f"{peer.flops_per_s / 1e12:.0f}", ratio, str(peer.miss or peer.figure)))
-table("mask | whose | TFLOPS | our highest over it, at its shape | why", lines)
+        share = f"{peer.share:.2f}" if peer.share else "not compared"
+        lines.append((mask, peer.kernel, f"{peer.flops_per_s / 1e12:.0f}", share, str(peer.miss or peer.figure)))
+table("mask | whose | TFLOPS | of our highest, at its shape | why", lines)
 
 # %% [markdown]
 # **What would decide it.** `smscope verify` on a B200 measures what published rates stand for here: `tcgen05.mma` by

@@ -1,29 +1,18 @@
-"""explain(): which kernel serves a problem, which measured constants decided, and why every other kernel does not.
-
-An Explanation prints itself (plain with str, in tables with rich) and goes to JSON and back.
-"""
+"""explain(): which kernel serves a problem, which measured constants decided, and why every other kernel does not."""
 
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from pydantic import TypeAdapter
-from rich.console import Console, ConsoleOptions, Group, RenderResult
-from rich.table import Table
-from rich.text import Text
-
 from attention.call import NO_EXTRAS, Extras, Options
-from attention.choose import explain_tables as tables
 from attention.choose import learned
 from attention.choose.candidates import Candidate, Refusal, withheld_from
 from attention.choose.choose import Choice
 from attention.choose.classes import representative
-from attention.choose.explain_known import known_parts
-from attention.choose.explain_published import published_parts
 from attention.choose.explain_tables import ConstantUsed
+from attention.choose.explanation import Explanation
 from attention.choose.machine import HOST, MachineProfile, machine_profile, named_machine
-from attention.choose.published_ranking import PublishedRanking, ranking
+from attention.choose.published_ranking import ranking
 from attention.choose.while_new import CALLS_OF_A_SHAPE, while_new
 from attention.errors import ProblemError
 from attention.forwarded import Wanted
@@ -39,90 +28,9 @@ from microbench.published.boards import Known
 from microbench.results.doubt import Doubt, doubts
 from microbench.results.profile import Profile
 
-LOG_COLUMNS = 140
-UNMEASURED = (
-    "No time can be predicted. The kernels that serve the call keep their fixed order, and the first one is picked."
-)
-BY_PUBLISHED = "No pick rests on published constants; the kernels that serve the call keep their fixed order."
-TILE_BY_PUBLISHED = "A kernel of ours was asked for; published constants picked its configuration, and no timing did."
 BACKWARD = "backward"
 OF_TORCH = frozenset({"dropout", "bool mask", "float mask"})  # features in the signature of torch's function
 TORCHS = "an eager attention.sdpa call goes to torch's function as a whole, with torch's backward; in every other call "
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """A choice with what it stands on. `cautions` say what the reader must not overlook."""
-
-    choice: Choice
-    constants: tuple[ConstantUsed, ...]
-    notes: tuple[str, ...]
-    cautions: tuple[str, ...]
-    known: Known | None = None  # of a GPU that nobody measured
-    published: PublishedRanking | None = None  # of ours, by published constants of such a GPU
-
-    def to_json(self, indent: int | None = None) -> str:
-        """Everything as JSON."""
-        return EXPLANATION.dump_json(self, indent=indent).decode()
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "Explanation":
-        """A stored explanation, validated."""
-        return EXPLANATION.validate_json(text)
-
-    def headline(self) -> str:
-        """One sentence: the pick, its predicted time, and what bounds it."""
-        choice = self.choice
-        config = "" if not choice.pick.config.values else f" ({choice.pick.config})"
-        if choice.pick.prediction is None:
-            why = f"not predicted, because {choice.pick.unpredicted}"
-        else:
-            prediction = choice.pick.prediction
-            speed = choice.problem.flops / prediction.seconds
-            time = f"{written(prediction.seconds, 's')} ({written(speed, 'FLOP/s')})"
-            why = f"predicted {time}, bound by {prediction.bound_by}"
-        return f"{choice.problem} on {choice.gpu}: {choice.pick.variant}{config}, {why}"
-
-    def __str__(self) -> str:
-        console = Console(width=LOG_COLUMNS, highlight=False, color_system=None)
-        with console.capture() as captured:
-            console.print(self)
-        return captured.get().rstrip()
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield Group(*self._parts())
-
-    def _unpredicted(self) -> str:
-        """What the pick rests on, where no time is predicted."""
-        if self.published is None:
-            return UNMEASURED
-        return TILE_BY_PUBLISHED if self.choice.pick.owner == "smscope" else BY_PUBLISHED
-
-    def _parts(self) -> Iterator[Text | Table]:
-        yield Text(self.headline() + ".")
-        for caution in self.cautions:
-            yield Text(f"Caution: {caution}.")
-        if self.choice.fallback:
-            yield Text(f"Fallback: {self.choice.fallback}; strict=True raises instead.")
-        if self.choice.nearest:
-            yield Text(f"A tuned kernel would serve the same call {self.choice.nearest}.")
-        for note in self.notes:
-            yield Text(f"Note: {note}.")
-        if self.known is not None:
-            if self.choice.pick.prediction is None:
-                yield Text(self._unpredicted())
-            if self.published is not None:
-                yield from published_parts(self.published)
-            yield from known_parts(self.known)
-        if self.choice.pick.prediction is not None:
-            yield tables.terms(self.choice.pick)
-            yield tables.constants(self.constants)
-        yield tables.candidates(self.choice)
-        if self.choice.refused:
-            yield tables.refusals(self.choice)
-
-
-EXPLANATION: TypeAdapter[Explanation] = TypeAdapter(Explanation)
 
 
 def explain(

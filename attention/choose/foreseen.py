@@ -3,6 +3,9 @@
 The model is the same as elsewhere, with no timing to correct it: its times are the least that the terms allow. Where no
 source gives a constant that a prediction needs, there is none, and the constants are named; the other terms then still
 say what the kernel takes at least.
+
+Each time is the fast end of an interval, whose slow end is far off (published_band.py). A configuration with a cost
+that no constant prices is therefore no match for one without: it follows, whatever its terms say.
 """
 
 from collections.abc import Sequence
@@ -25,6 +28,7 @@ class Foreseen:
     """One legal configuration: its prediction, or the `absent` constants for whose sake there is none.
 
     at_least    what the known terms alone take, where a constant is absent
+    unpriced    a cost that no term counts, in words
     """
 
     variant: str
@@ -33,6 +37,7 @@ class Foreseen:
     unpredicted: str | None = None
     absent: tuple[str, ...] = ()
     at_least: Prediction | None = None
+    unpriced: str = ""
 
     @property
     def known(self) -> Prediction | None:
@@ -47,13 +52,14 @@ def foreseen(profile: Profile, problem: AttentionProblem, variant: Variant, conf
     absent = _absent(profile, tile)
     try:
         if not absent:
-            return Foreseen(variant.path, config, predict(profile, problem, variant, config))
+            prediction = predict(profile, problem, variant, config)
+            return Foreseen(variant.path, config, prediction, unpriced=tile.unpriced)
         missing = f"no source gives {' or '.join(absent)} of {profile.gpu}"
         known = replace(tile, demands=_known(tile.demands, absent), edge=_known(tile.edge, absent))
         at_least = None
         if known.demands or known.edge:
             at_least = predict(profile, problem, replace(variant, tile=lambda *_: known, warpgroups=None), config)
-        return Foreseen(variant.path, config, None, missing, absent, at_least)
+        return Foreseen(variant.path, config, None, missing, absent, at_least, tile.unpriced)
     except Unpredicted as reason:  # its sources disagree by too much
         return Foreseen(variant.path, config, None, str(reason), (reason.doubtful,) if reason.doubtful else ())
 
@@ -76,14 +82,18 @@ def _constant(demand: Demand) -> str:
     return "dram_bandwidth_bytes_per_s" if demand.rate == MEMORY else demand.rate
 
 
-def order(each: Foreseen) -> tuple[bool, float, float, str, tuple[int, ...]]:
-    """Fastest first; of equals the one that takes least where nothing overlaps. Beyond that the model cannot tell."""
+def order(each: Foreseen) -> tuple[bool, bool, float, float, str, tuple[int, ...]]:
+    """Fastest first, behind all others what has an unpriced cost; of equals the one with the least work to hide.
+
+    Beyond that the model cannot tell.
+    """
     return each.prediction is None, *judged(each), each.variant, tuple(value for _, value in each.config.values)
 
 
-def judged(each: Foreseen) -> tuple[float, float]:
-    """All that the model has to say of a configuration: seconds, and seconds if nothing overlapped."""
-    return (each.known.seconds, each.known.unhidden_seconds) if each.known else (float("inf"), float("inf"))
+def judged(each: Foreseen) -> tuple[bool, float, float]:
+    """All that the model has to say of a configuration: whether a cost is unpriced, seconds, and those of all terms."""
+    seconds = (each.known.seconds, each.known.unhidden_seconds) if each.known else (float("inf"), float("inf"))
+    return bool(each.unpriced), *seconds
 
 
 def ranks(ordered: Sequence[Foreseen]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """How much of our highest prediction published kernels reach: the band that the low end of an interval rests on.
 
 Each published forward of FlashAttention-4 or cuDNN, on any board of the architecture whose kind has constants, is
-divided by what our fastest configuration is predicted to reach at most at that figure's own shape on its own board. The
+divided by what our first configuration is predicted to reach at most at that figure's own shape on its own board. The
 tile is theirs too: 256 rows by 128 keys. The lowest such share among the figures most like the problem is the low end:
 every one of them was reached by a kernel that somebody runs.
 """
@@ -63,12 +63,12 @@ def _likenesses(problem: AttentionProblem) -> Iterator[tuple[str, Callable[[Atte
 
 @cache
 def best_of(fact: AttentionFact) -> Foreseen | None:
-    """Our fastest configuration at the figure's own shape; None where it cannot be predicted."""
+    """Our first configuration at the figure's own shape; None where it cannot be predicted."""
     profile, problem = profile_of(fact.gpu), problem_of(fact)
-    return fastest(profile, problem) if profile is not None and problem is not None else None
+    return first(profile, problem) if profile is not None and problem is not None else None
 
 
-def fastest(profile: Profile, problem: AttentionProblem) -> Foreseen | None:
+def first(profile: Profile, problem: AttentionProblem) -> Foreseen | None:
     ours = tuple(each for each in shipped("forward") if each.owner == OURS)
     allowed, _ = legal(problem, by_name(profile.arch), ours)
     found = min((foreseen(profile, problem, *each) for each in allowed), key=order, default=None)

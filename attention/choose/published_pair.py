@@ -50,7 +50,7 @@ class PairBeside:
 
 
 def pair_beside(profile: Profile, problem: AttentionProblem, ordered: Sequence[Foreseen]) -> PairBeside | None:
-    """None where no figure is published, or one of the two has no prediction. `ordered`: the fastest first."""
+    """None where no figure is published, or one of the two has no prediction. `ordered`: of each the fastest first."""
     mask = "causal" if problem.causal else "full"
     quantity = f"fa4_fwd_hd{problem.head_dim}_{mask}_single_over_pair_x"
     capability = known(profile.arch).compute_capability

@@ -23,7 +23,7 @@ OURS = "smscope"
 
 @dataclass(frozen=True)
 class PublishedRanking:
-    """Our configurations, the fastest first, the constants behind the first, and its speed beside torch's.
+    """Our configurations in their order, the constants behind the first, and its speed beside torch's.
 
     `modelled` are torch's kernels that the same constants predict; `without` says why ours have no configuration;
     `speed` is of the first, `theirs` what FlashAttention-4's own table says, and `pair` what is published of pairs.
@@ -63,15 +63,18 @@ def ranking(
     torchs_own = (foreseen(profile, problem, by_path(each.variant), each.config) for each in torchs)
     best = candidates[0] if candidates else None
     terms = best.known.terms if best is not None and best.known is not None else ()
+    predicted = speed(profile, problem, best) if best is not None and forward else None
+    low_share = predicted.band.low if predicted is not None and predicted.band is not None else None
+    of_best = (best.variant, best.config, best.prediction) if best else None
     return PublishedRanking(
         profile.gpu,
         profile.name,
         candidates,
         tuple(_used(profile, name) for name in dict.fromkeys(name for term in terms for name in term.constants)),
-        beside_torch(profile, problem, (best.variant, best.config, best.prediction) if best else None, torchs),
+        beside_torch(profile, problem, of_best, torchs, low_share),
         tuple(each for each in torchs_own if each.prediction is not None),
         without,
-        speed(profile, problem, best) if best is not None and forward else None,
+        predicted,
         their_choice(profile, problem) if candidates and forward else None,
         pair_beside(profile, problem, candidates) if forward else None,
     )

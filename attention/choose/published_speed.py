@@ -3,8 +3,10 @@
 high    every term at the boost clock, and the shorter ones wholly behind the longest: nothing is faster
 low     the same at the lowest share of their own highest that published forwards most like it reach (published_band.py)
 
-A figure of the same head dim and mask is set beside our highest at that figure's own shape; where they differ by more
-than a quarter, published_miss.py says what would have to change. A headline that tells no shape is shown apart.
+Both ends are a model's, and no GPU of the architecture has borne it out, while the figures were measured. So a figure
+of the same head dim and mask is told as a share of our highest at its own shape, and never the other way round; where
+they differ by more than a quarter, published_miss.py says what would have to change. A headline that tells no shape is
+shown apart.
 """
 
 from dataclasses import dataclass
@@ -24,19 +26,20 @@ from microbench.results.profile import Profile
 
 @dataclass(frozen=True)
 class Peer:
-    """A published figure, our highest at its own shape over it, and why they differ where they do by a quarter."""
+    """A published figure, its share of our highest at its own shape, and why they differ where they do by a quarter."""
 
     kernel: str
     flops_per_s: float
     figure: str
     source: str
-    ratio: float | None = None
+    share: float | None = None
     miss: Miss | None = None
 
     def __str__(self) -> str:
-        if self.ratio is None:
+        if self.share is None:
             return f"Beside {self.kernel}, compared with nothing: {self.figure}."
-        said = f"Beside {self.kernel}: our highest at its shape is {digits(self.ratio)} times theirs. {self.figure}."
+        highest = "the highest that the model allows ours at its shape, where ours has not run"
+        said = f"Beside {self.kernel}: theirs was measured, and is {digits(self.share)} of {highest}. {self.figure}."
         return f"{said} {self.miss}" if self.miss else said
 
 
@@ -62,7 +65,7 @@ class PublishedSpeed:
             return f"Predicted speed: unpredicted, because {self.unpredicted}{most}."
         assert self.high is not None
         least = f"{written(self.low, 'FLOP/s')} to " if self.low is not None else "at most "
-        return f"Predicted: {least}{written(self.high, 'FLOP/s')}; {self.basis}."
+        return f"Predicted, by a model that no such GPU bears out: {least}{written(self.high, 'FLOP/s')}; {self.basis}."
 
 
 def speed(profile: Profile, problem: AttentionProblem, best: Foreseen) -> PublishedSpeed | None:
@@ -102,7 +105,7 @@ def _peer(fact: AttentionFact) -> Peer:
         return _apart(fact)
     cycles = cycles_of(profile, problem, best.variant, best.config, best.prediction)
     why = miss(fact.gpu, problem.flops / theirs, best.prediction.seconds, cycles) if cycles else None
-    return Peer(fact.kernel, theirs, _said(fact), fact.source, 1 / share, why)
+    return Peer(fact.kernel, theirs, _said(fact), fact.source, share, why)
 
 
 def _apart(fact: AttentionFact) -> Peer:

@@ -2,8 +2,9 @@
 
 A figure counts where it is of a kernel that torch calls, of this kind of GPU, pass, mask and head dim, in half
 precision, at lengths within an octave of the problem's. Our side of the ratio is a prediction that nothing corrects:
-kernels take longer than their terms, and boards run below or above the clock of their data sheet. Where timings of our
-kernel on another GPU are on file, the ratio is given at the share of its prediction that it reaches there, too.
+kernels take longer than their terms, and boards run below or above the clock of their data sheet. Where published
+forwards say how much of such a prediction is reached, or timings of our kernel on another GPU, the ratio is given there
+too: its slow end. Torch's kernel serves in any case until ours has run on the architecture.
 """
 
 import math
@@ -39,7 +40,8 @@ class BesideTorch:
     """Our predicted speed over a published one of `kernel`, a variant of torch's; `why` names the figure.
 
     `ratio` is by the terms alone, None where it is not predicted, and `why` then says why. `as_timed` is the same at
-    the share of its prediction that our kernel reaches on the GPU `timed_on`, None where no timing of it is on file.
+    the share of its prediction that our kernel reaches on the GPU `timed_on`, None where no timing of it is on file;
+    `at_band` at the lowest share that published forwards reach of theirs, None where too few are on file.
     """
 
     ratio: float | None
@@ -47,22 +49,45 @@ class BesideTorch:
     kernel: str | None = None
     as_timed: float | None = None
     timed_on: str | None = None
+    at_band: float | None = None
+
+    @property
+    def slow_end(self) -> float | None:
+        """The least ratio that anything on file speaks for."""
+        return min((each for each in (self.as_timed, self.at_band) if each is not None), default=None)
 
     def __str__(self) -> str:
         if self.ratio is None:
             return f"Beside torch: unpredicted, because {self.why}."
-        timed = ""
+        said = (
+            f"by a model that no such GPU bears out ours has at most {digits(self.ratio)} of the speed of {self.kernel}"
+        )
+        if self.at_band is not None:
+            said += f", {digits(self.at_band)} at the slow end of its interval"
         if self.as_timed is not None:
             share = digits(self.as_timed / self.ratio)
-            timed = f", {digits(self.as_timed)} if it reaches {share} of its prediction, as on {self.timed_on}"
-        ratio = f"ours has {digits(self.ratio)} of the speed of {self.kernel} by its terms alone"
-        return f"Beside torch: {ratio}{timed}. {self.why}."
+            said += f", {digits(self.as_timed)} if it reaches {share} of its prediction, as on {self.timed_on}"
+        return f"Beside torch: {said}. {self._verdict()} {self.why}."
+
+    def _verdict(self) -> str:
+        if self.slow_end is None:
+            return "No slow end is known, so torch's kernel serves."
+        if self.slow_end <= 1:
+            return "The slow end does not beat torch's, so torch's kernel serves."
+        return "The slow end beats torch's, and torch's kernel serves all the same until ours has run on such a GPU."
 
 
 def beside_torch(
-    profile: Profile, problem: AttentionProblem, ours: Ours | None, torchs: Sequence[Candidate]
+    profile: Profile,
+    problem: AttentionProblem,
+    ours: Ours | None,
+    torchs: Sequence[Candidate],
+    low_share: float | None = None,
 ) -> BesideTorch:
-    """The ratio by the nearest figure of the first of torch's kernels that has one."""
+    """The ratio by the nearest figure of the first of torch's kernels that has one.
+
+    `low_share`: the lowest that published forwards reach of their own prediction.
+    """
     if ours is None:
         return BesideTorch(None, "no configuration of ours is legal")
     path, config, prediction = ours
@@ -74,7 +99,8 @@ def beside_torch(
             ratio = problem.flops / prediction.seconds / (figure.tflops * 1e12)
             timed_on, share = _share_elsewhere(path, config, problem)
             as_timed = None if share is None else ratio * share
-            return BesideTorch(ratio, cited(figure), torchs_own.variant, as_timed, timed_on)
+            at_band = None if low_share is None else ratio * low_share
+            return BesideTorch(ratio, cited(figure), torchs_own.variant, as_timed, timed_on, at_band)
     names = ", ".join(each.variant for each in torchs) or "any kernel of torch's"
     return BesideTorch(None, f"no source gives the speed of {names} on {profile.gpu} near this problem")
 

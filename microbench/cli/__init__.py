@@ -5,6 +5,7 @@ Exit codes: 0 done; 1 it could not be done, or nothing was measured; 2 a name or
 
 import sys
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +32,8 @@ def profiles(incomplete: str) -> list[str]:
 
 Gpu = Annotated[str, typer.Argument(help="The name of a profile, such as h100-sxm-80gb.", autocompletion=profiles)]
 
+
+FIGURES = ("matplotlib", "seaborn")
 
 app = typer.Typer(
     add_completion=False,
@@ -110,7 +113,9 @@ def _compare_with(here: Profile, gpu: str, other: str, json: bool) -> None:
 
     found = pairs(here, Profile.load(other))
     drawn = console.table(
-        f"{other} against {gpu}", ("constant", "unit", gpu, other, "ratio", "better", ""), pair_rows(found)
+        f"{other} against {gpu}",
+        ("constant", "unit", gpu, other, "ratio", "SAME within", "better", ""),
+        pair_rows(found),
     )
     value = {"counts": counts(found), "pairs": [asdict(pair) for pair in found]}
     console.show(json, value, drawn, summary(found, gpu, other))
@@ -148,15 +153,14 @@ def report(
     json: Json = False,
 ) -> None:
     """Write a page of each machine, figures inside: one HTML file that can be mailed."""
-    try:
-        import pandas
-
-        from microbench.report import figures, figures_machine
-    except ImportError as error:
+    if missing := [each for each in FIGURES if find_spec(each) is None]:
         raise EnvironmentLacks(
-            f"A report has figures, and {error.name} is not installed; install it by `make report` or pip."
-        ) from error
-    from microbench.report import html
+            f"A report has figures, and of what draws them this Python lacks {' and '.join(missing)}: "
+            f"`pip install {' '.join(missing)}`, or `make report` in a clone."
+        )
+    import pandas
+
+    from microbench.report import figures, figures_machine, html
 
     figures.style()
     written, unread = [], []

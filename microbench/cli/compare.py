@@ -9,7 +9,7 @@ from microbench.published.verdict import Comparison
 
 
 def pair_rows(pairs: Sequence[Pair]) -> list[tuple[str, ...]]:
-    """One line for each constant: both values in one unit, there over here, which way is better, and the word."""
+    """One line for each constant: both values in one unit, there over here, what repeats, which is better, the word."""
     return [_row(pair) for pair in pairs]
 
 
@@ -18,7 +18,13 @@ def _row(pair: Pair) -> tuple[str, ...]:
     by = si.scale(like or 0.0, pair.unit)
     here, there = ("" if value is None else si.digits(value / by.divisor) for value in (pair.here, pair.there))
     ratio = "" if pair.ratio is None else f"{pair.ratio:.3f}"
-    return pair.constant, by.unit, here, there, ratio, pair.better, pair.standing
+    return pair.constant, by.unit, here, there, ratio, repeats(pair), pair.better, pair.standing
+
+
+def repeats(pair: Pair) -> str:
+    """How far two measurements may lie apart and be SAME, and whose doing it is where that is not the GPU alone."""
+    within = f"{pair.tolerance:.0%}"
+    return f"{within}, {pair.governed_by}" if pair.governed_by else within
 
 
 def summary(pairs: Sequence[Pair], here: str, there: str) -> str:

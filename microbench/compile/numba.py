@@ -17,12 +17,13 @@ from microbench import sass
 from microbench.compile import Cubin, cache, cached
 from microbench.compile.nvrtc import DEFAULT, matches
 from microbench.errors import BuildError, DataError, EnvironmentLacks, SmscopeError
+from microbench.machine import tools
 from microbench.machine.arch import Arch
 from microbench.paths import PACKAGE
 from microbench.probe import Build, Probe, Twin
 from microbench.sass import cubin
 
-REMEDY = 'pip install "numba-cuda[cu12]"'
+REMEDY = tools.install((tools.NUMBA_CUDA,))
 
 # Counts up when the key or the entry changes its meaning.
 _LAYOUT = 1

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from microbench.errors import EnvironmentLacks
-from microbench.machine import toolkit
+from microbench.machine import toolkit, tools
 
 WHEELS = ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc-cu13", "nvidia-cuda-nvrtc")
 LIBRARY = r"libnvrtc\.so\.\d+"
@@ -21,7 +21,7 @@ SONAMES = ("libnvrtc.so.12", "libnvrtc.so.13")
 
 # The only toolchain that reaches every architecture of the table, sm_70 to sm_121.
 DEFAULT = "12.9"
-REMEDY = "pip install nvidia-cuda-nvrtc-cu12==12.9.86"
+REMEDY = tools.install((tools.NVRTC,))
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,9 @@ def choose(requested: str, sm: int) -> "Nvrtc":
     if others:
         return max(others, key=lambda library: _numbers(library.version))
     found = f" (the newest is {max(unable, key=_numbers)})" if unable else ""
-    raise EnvironmentLacks(f"No NVRTC on this machine compiles for sm_{sm}{found}; {REMEDY} (90 MB, needs no driver).")
+    raise EnvironmentLacks(
+        f"No NVRTC on this machine compiles for sm_{sm}{found}; {tools.for_sass()} (90 MB, needs no driver)."
+    )
 
 
 def matches(version: str, requested: str) -> bool:

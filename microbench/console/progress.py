@@ -1,6 +1,7 @@
-"""Progress of long work on stderr: a bar on a terminal, a plain line per stage elsewhere."""
+"""Progress of long work on stderr: a bar on a terminal; elsewhere a plain line per stage, and one every half minute."""
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -8,6 +9,8 @@ from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+LINE_SECONDS = 30.0  # from one line of a stage to the next, where stderr is no terminal
 
 
 class Watcher(Protocol):
@@ -43,15 +46,21 @@ class _Lines:
     """For output that is no terminal: the lines that a log needs, and no more."""
 
     def __init__(self, total: int) -> None:
-        self._total, self._done, self._last = total, 0, ""
+        self._total, self._done, self._last, self._told = total, 0, "", time.monotonic()
 
     def doing(self, stage: str, what: str) -> None:
         if stage != self._last:
-            self.say(f"{stage}: {self._done} of {self._total} done")
+            self._tell(stage)
         self._last = stage
 
     def finished(self, tasks: int = 1) -> None:
         self._done += tasks
+        if time.monotonic() >= self._told + LINE_SECONDS:
+            self._tell(self._last)
+
+    def _tell(self, stage: str) -> None:
+        self._told = time.monotonic()
+        self.say(f"{stage}: {self._done} of {self._total} done" if stage else f"{self._done} of {self._total} done")
 
     def say(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)
@@ -60,7 +69,7 @@ class _Lines:
 class _Below(_Lines):
     """Inside another watcher: a log needs that one's stages alone."""
 
-    def doing(self, stage: str, what: str) -> None:
+    def _tell(self, stage: str) -> None:
         pass
 
 

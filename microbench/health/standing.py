@@ -14,7 +14,10 @@ WORDS: tuple[Word, ...] = ("SLOWER", "FASTER", "AMBIGUOUS", "SAME", "ONLY HERE",
 
 @dataclass(frozen=True)
 class Pair:
-    """One constant on both machines: `ratio` is there over here, `standing` how there stands to here."""
+    """One constant on both machines: `ratio` is there over here, `standing` how there stands to here.
+
+    `governed_by` says what beside the GPU has a part in the value, and is why it may repeat as badly as `tolerance`.
+    """
 
     constant: str
     unit: str
@@ -24,6 +27,7 @@ class Pair:
     ratio: float | None
     tolerance: float
     standing: Word
+    governed_by: str | None = None
 
 
 def pairs(here: Profile, there: Profile) -> tuple[Pair, ...]:
@@ -50,8 +54,8 @@ def _pair(name: str, here: Profile, there: Profile) -> Pair:
     if name not in here:
         return Pair(name, one.unit, better, None, one.value, None, tolerance(one), "ONLY THERE")
     other = there[name]
-    ratio = other.value / one.value
-    return Pair(name, one.unit, better, one.value, other.value, ratio, tolerance(one), stands(one, other))
+    values = one.value, other.value, other.value / one.value
+    return Pair(name, one.unit, better, *values, tolerance(one), stands(one, other), one.governed_by)
 
 
 def stands(one: ProfileConstant, other: ProfileConstant) -> Word:

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from microbench.health.tolerance import less_is_better
 from microbench.results.profile import Profile
 from microbench.results.profile_constant import ProfileConstant
 
@@ -120,8 +121,14 @@ def lines(curves: Sequence[Curve], x: str, xlabel: str, ylabel: str, title: str,
     return figure
 
 
+def rates_with_a_bound(profile: Profile) -> list[ProfileConstant]:
+    """What a machine could reach and how far it comes: no power or latency, whose bound only says what is absurd."""
+    bounded = (each for each in profile.constants if each.bound_upper and math.isfinite(each.bound_upper))
+    return [each for each in bounded if not less_is_better(each)]
+
+
 def share_of_bound(profile: Profile) -> Figure:
-    constants = [c for c in profile.constants if c.bound_upper and math.isfinite(c.bound_upper)]
+    constants = rates_with_a_bound(profile)
 
     def share(constant: ProfileConstant) -> float:
         return constant.value / (constant.bound_upper or math.nan)

@@ -1,7 +1,6 @@
 """The figures of one machine, whichever it is: its memory ladder, DRAM by bytes in flight, and shares of bounds."""
 
 import io
-from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -99,8 +98,7 @@ def pictures(profile: Profile, runs: pd.DataFrame) -> list[Picture]:
 
 
 def _shares(profile: Profile) -> Figure | None:
-    bounded: Sequence[str] = [constant.name for constant in profile.constants if constant.bound_upper]
-    return plots.share_of_bound(profile) if bounded else None
+    return plots.share_of_bound(profile) if plots.rates_with_a_bound(profile) else None
 
 
 def _svg(figure: Figure) -> bytes:

@@ -5,9 +5,7 @@ require(contract, instructions, resources)      ContractError where something el
 patch_stall(image, kernel, index, stall)        the same cubin with one instruction issued earlier or later
 """
 
-import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -15,7 +13,7 @@ from functools import lru_cache
 from itertools import accumulate, islice
 
 from microbench.errors import BuildError, EnvironmentLacks, InputError
-from microbench.machine import toolkit
+from microbench.machine import tools
 from microbench.machine.arch import Arch
 from microbench.sass import cubin, instruction
 from microbench.sass.contracts import check, require, stalls
@@ -27,7 +25,7 @@ __all__ = ["check", "is_op", "matches", "require", "stalls", "timed_region"]
 
 # nvdisasm 13 dropped SM70; Turing decodes the same encoding, and prints the same text.
 _DECODED_AS = {"SM70": "SM75"}
-_REMEDY = "pip install nvidia-cuda-nvdisasm"
+_REMEDY = tools.install((tools.NVDISASM,))
 
 _BASE = 0x7ACE_0000_0000  # beyond 32 bits, and 4 GiB away from any other number that begins alike
 _ADDRESS = re.compile(r"(?P<mark>0x|/\*)(?P<address>7ace[0-9a-f]{8})\b")
@@ -105,11 +103,7 @@ def patch_stall(image: bytes, kernel: str, index: int, stall: int) -> bytes:
 
 @lru_cache
 def _nvdisasm() -> str:
-    wheels = ("nvidia-cuda-nvdisasm", "nvidia-cuda-nvdisasm-cu12")
-    for file, _ in toolkit.wheel_files(wheels, "nvdisasm"):
-        return str(file)
-    folders = [str(root / "bin") for root in toolkit.roots()]
-    found = shutil.which("nvdisasm") or shutil.which("nvdisasm", path=os.pathsep.join(folders))
+    found = tools.nvdisasm()
     if found is None:
         raise EnvironmentLacks(f"nvdisasm is not on this machine, so no SASS can be checked: {_REMEDY} (5 MB).")
     return found

@@ -12,6 +12,7 @@ from microbench import console
 from microbench.compile import cache
 from microbench.console.progress import say, watching
 from microbench.console.si import counted
+from microbench.machine import tools
 from microbench.verify import matrix
 from microbench.verify.tables import BuildRow
 
@@ -79,3 +80,5 @@ def _broken(rows: list[matrix.Checked]) -> Iterator[str]:
     for reason, kernels in absent.items():
         share = f"{len(kernels)} of {counted(len(rows), 'kernel')}"
         yield f"not compiled, {share}: {reason} ({', '.join(sorted(set(kernels)))})"
+    if len(wheels := tools.named(absent)) > 1:
+        yield f"Everything that is missing, in one command: {tools.install(wheels)}"

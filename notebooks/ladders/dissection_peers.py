@@ -19,7 +19,7 @@ KEYS = 16384
 def beside(batch: int = 2, heads: int = 16) -> Markdown:
     """A line for each kind, head dim, mask and peer that has a figure of such a shape within an octave."""
     return table(
-        "GPU | head dim | mask | predicted | published | our highest over it, at its shape | by the clock alone | "
+        "GPU | head dim | mask | predicted | published | of our highest, at its shape | by the clock alone | "
         "open cycles alone | known",
         (
             line
@@ -52,10 +52,10 @@ def _figure(peer: Peer) -> str:
 
 
 def _miss(peer: Peer) -> tuple[str, str, str, str]:
-    ratio, found = digits(peer.ratio) if peer.ratio else "", peer.miss
+    share, found = digits(peer.share) if peer.share else "", peer.miss
     if found is None:
-        return ratio, "", "", ""
+        return share, "", "", ""
     hidden = found.ours.hidden
     opened = f"{found.open_cycles:.0f}: {digits(found.open_cycles / hidden.cycles)} of {hidden.term}"
     known = f"{found.power_mhz:.0f} MHz under attention ({found.source})" if found.power_mhz else "no clock"
-    return ratio, f"{found.needed_mhz:.0f} of {found.ours.clock_mhz:.0f} MHz", opened, known
+    return share, f"{found.needed_mhz:.0f} of {found.ours.clock_mhz:.0f} MHz", opened, known

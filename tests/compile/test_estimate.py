@@ -6,6 +6,8 @@ from functools import cache
 import pytest
 from scipy.stats import spearmanr
 
+from attention.choose.machine import named_machine
+from attention.choose.published_ranking import ranking
 from attention.errors import AttentionError, ProblemError
 from attention.estimate import held, predicted
 from attention.estimate.blocks import last_end, late_end
@@ -61,6 +63,17 @@ def test_every_legal_tile_of_volta_has_an_estimate_below_the_tensor_cores_own_ra
 def test_volta_is_estimated_above_what_others_reached(head_dim: int, goal: float, length: int) -> None:
     """The best open kernels measured 20 TFLOPS at head dim 128, and 43 to 48 at 256 (data/published/attention.csv)."""
     assert held.interval(volta(head_dim, length)[0]).low_flops_per_s >= goal
+
+
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
+@pytest.mark.parametrize("length", [8192, 16384])
+def test_published_constants_put_first_what_the_estimate_cannot_tell_from_its_best(head_dim: int, length: int) -> None:
+    profile = named_machine("v100-pcie").published
+    assert profile is not None
+    first = ranking(profile, problem(head_dim, length, causal=True), ()).candidates[0]
+    found, ratios = volta(head_dim, length), [row.ratio for row in held.read()]
+    (same,) = (each for each in found if each.config == first.config)
+    assert same.seconds / found[0].seconds < max(ratios) / min(ratios)
 
 
 def test_a_loop_larger_than_the_instruction_cache_is_said() -> None:

@@ -237,7 +237,7 @@ def test_the_table_of_a_machine_and_its_page_with_a_figure_inside(data, tmp_path
     save(
         "h100-sxm-80gb",
         constant("l1_latency_cycles", 32.5),
-        constant("dram_bandwidth_bytes_per_s", 3e12, bound_upper=3.35e12),
+        constant("dram_bandwidth_bytes_per_s", 3e12, unit="B/s", bound_upper=3.35e12),
     )
     code, out, _ = call(capsys, "show", "h100-sxm-80gb")
     assert code == 0

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from microbench.report import figures_machine
+from microbench.report import figures, figures_machine
 from microbench.results import frame
 from microbench.results.profile import Profile
 from tests.data.profiles import shipped
@@ -33,6 +33,13 @@ def test_without_runs_there_are_shares_alone() -> None:
     profile, runs = framed("h100-sxm-80gb")
     (picture,) = figures_machine.pictures(profile, runs[:0])
     assert "shares" in picture.shows
+
+
+def test_no_power_and_no_latency_is_a_share_of_its_bound() -> None:
+    profile = Profile.load("h200-sxm-141gb")
+    bounded = {each.unit for each in profile.constants if each.bound_upper}
+    drawn = {each.unit for each in figures.rates_with_a_bound(profile)}
+    assert bounded - drawn == {"W", "cycles"} and "B/s" in drawn
 
 
 def test_disturbed_rows_are_not_drawn_where_every_point_has_others() -> None:

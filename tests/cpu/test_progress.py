@@ -48,3 +48,16 @@ def test_where_stderr_is_no_terminal_each_stage_is_a_line(capsys: pytest.Capture
             inner.finished()
             inner.say("a sentence")
     assert capsys.readouterr().err == "probes: 0 of 2 done\nkernels: 1 of 2 done\na sentence\n"
+
+
+def test_a_long_stage_is_a_line_every_half_minute(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter(range(0, 1000, 20))  # each look at the clock is 20 s after the one before
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(now)))
+    with progress.watching(9) as watcher:
+        for _ in range(4):
+            watcher.doing("compiling", "a kernel")
+            watcher.finished()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "compiling: 0 of 9 done" and "compiling: 2 of 9 done" in lines and len(lines) < 5

@@ -12,12 +12,14 @@ from rich.console import Console
 from attention import cli
 from attention.choose.choose import choose
 from attention.choose.corrections import Corrections
-from attention.choose.explain import Explanation, explain, explain_named, explain_on
+from attention.choose.explain import explain, explain_named, explain_on
 from attention.choose.explain_published import published_parts
+from attention.choose.explanation import Explanation
+from attention.choose.foreseen import judged
 from attention.choose.machine import named_machine
 from attention.choose.published_ranking import PublishedRanking, ranking
 from attention.problem import AttentionProblem
-from attention.variant import shipped
+from attention.variant import Config, shipped
 from microbench.console.si import digits
 from microbench.published import load
 from microbench.results.profile import Profile
@@ -37,7 +39,7 @@ KINDS = {
     "gb200": ("sm100a/forward/tensor_memory", None),
     "b300": (
         "sm100a/forward/tensor_memory",
-        "tcgen05_bf16_pair_latency_cycles or l2_bandwidth_bytes_per_s",
+        "tcgen05_bf16_latency_cycles or l2_bandwidth_bytes_per_s",
     ),
 }
 
@@ -80,7 +82,7 @@ def test_explain_says_what_ours_would_take(kind, capsys):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_legal_configuration_is_ranked_with_its_terms(kind):
     found = ranked(published(kind))
-    seconds = [each.known.seconds for each in found.candidates]
+    seconds = [(each.unpriced, each.known.seconds) for each in found.candidates]
     assert {each.variant for each in found.candidates} == {KINDS[kind][0]} and seconds == sorted(seconds)
     assert len({each.config for each in found.candidates}) == len(found.candidates)
     first = found.candidates[0].known
@@ -117,6 +119,19 @@ def test_of_a_kind_without_a_clock_nothing_is_known_and_what_lacks_is_named(caps
     assert code == 0 and "unpredicted, because no source gives" in said
     assert all(name in said for name in lacks) and published("gb300").sm_count == 152
     assert all(each.known is None for each in ranked(published("gb300")).candidates)
+
+
+@pytest.mark.parametrize("head_dim", [64, 128, 160, 256])
+def test_voltas_tiles_that_differ_by_the_way_of_p_alone_do_not_tie(head_dim):
+    every = ranked(published("v100"), replace(FULL, head_dim=head_dim, head_dim_v=head_dim)).candidates
+    times = {each.config: judged(each) for each in every}
+    pairs = [(times[shared], times[each]) for each in times if (shared := _by_shared_memory(each)) in times]
+    assert pairs and all(shared[1] > registers[1] and shared[2] > registers[2] for shared, registers in pairs)
+
+
+def _by_shared_memory(config):
+    values = dict(config.values)
+    return Config(tuple((values | {"p_in_registers": 0}).items())) if values["p_in_registers"] else None
 
 
 def test_without_any_constant_nothing_is_known():
@@ -180,13 +195,23 @@ def test_the_ratio_to_torchs_names_the_figure_that_it_is_of(gpu, causal, figure)
     tflops = float(figure.partition(": ")[2].partition(" ")[0])
     ours = problem.flops / found.candidates[0].prediction.seconds / 1e12
     assert beside.ratio == pytest.approx(ours / tflops, rel=5e-3)
-    assert f"ours has {digits(beside.ratio)} of the speed of {beside.kernel} by its terms alone" in str(beside)
+    assert f"bears out ours has at most {digits(beside.ratio)} of the speed of {beside.kernel}" in str(beside)
 
 
 def test_timings_of_the_same_kernel_elsewhere_give_the_ratio_at_their_share_of_its_prediction():
     beside = ranked(published("a100")).beside_torch
     assert beside.timed_on in ("h100-sxm-80gb", "h200-sxm-141gb") and 0 < beside.as_timed < beside.ratio
     assert ranked(published("b200"), replace(FULL, causal=True)).beside_torch.as_timed is None
+
+
+def test_torchs_kernel_serves_where_the_slow_end_of_ours_does_not_beat_its_published_rate():
+    found = ranked(published("b200"), replace(FULL, causal=True))
+    beside, low = found.beside_torch, found.speed.band.low
+    assert beside.ratio > 1 > beside.slow_end == beside.at_band == pytest.approx(low * beside.ratio)
+    assert "The slow end does not beat torch's, so torch's kernel serves." in str(beside)
+    faster = replace(beside, at_band=1.1)
+    assert "torch's kernel serves all the same until ours has run on such a GPU" in str(faster)
+    assert "No slow end is known, so torch's kernel serves." in str(replace(beside, at_band=None))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from attention.choose.published_ranking import PublishedRanking, ranking
 from attention.choose.published_speed import PublishedSpeed
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
+from microbench.console.si import digits
 from microbench.published import load
 from microbench.results.profile import Profile
 from tests.cpu.commands import called
@@ -76,18 +77,31 @@ def test_the_interval_at_16k_names_what_its_low_end_rests_on(causal: bool) -> No
 def test_a_figure_of_a_shape_is_compared_and_a_headline_stands_apart() -> None:
     for causal, names in ((False, ["FlashAttention-4"]), (True, ["FlashAttention-4", "cudnn", "cudnn (PyTorch)"])):
         peers = speed(f"{LONG},128", causal=causal).peers
-        assert [peer.kernel for peer in peers if peer.ratio] == names
+        assert [peer.kernel for peer in peers if peer.share] == names
         assert all(
             "D=128" in peer.figure and f" {'causal' if causal else 'full'}," in peer.figure for peer in peers[:-1]
         )
         headline = peers[-1]
-        assert headline.ratio is headline.miss is None and "tells no shape" in str(headline)
+        assert headline.share is headline.miss is None and "tells no shape" in str(headline)
         assert "1.61 PFLOP/s" in headline.figure and "compared with nothing" in str(headline)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_peers_figure_is_a_share_of_the_highest_that_nothing_has_borne_out(causal: bool) -> None:
+    found = speed(f"{LONG},128", causal=causal)
+    assert str(found).startswith("Predicted, by a model that no such GPU bears out: ") and found.band is not None
+    shares = [peer.share for peer in found.peers if peer.share]
+    assert shares and all(found.band.low <= share <= 1 for share in shares)
+    for peer in found.peers:
+        assert "times theirs" not in str(peer)
+        if peer.share:
+            assert f"theirs was measured, and is {digits(peer.share)} of the highest" in str(peer)
+            assert "ours has not run" in str(peer)
 
 
 def test_a_head_dim_that_nobody_published_has_no_figure_of_another_one_beside_it() -> None:
     found = speed(f"{LONG},96")
-    assert [peer.ratio for peer in found.peers] == [None]  # the headline
+    assert [peer.share for peer in found.peers] == [None]  # the headline
     assert found.band is not None and "at any head dim" in found.band.like
 
 
@@ -131,7 +145,7 @@ def test_without_a_constant_the_speed_is_unpredicted_and_names_it() -> None:
     found = speed(f"{LONG},128", "b300")
     assert found.low is None and "or l2_bandwidth_bytes_per_s of b300" in str(found)
     assert found.high is not None and "at most 2.35 PFLOP/s" in str(found)
-    assert [(peer.ratio, "on GB300" in peer.figure) for peer in found.peers] == [(None, True)]
+    assert [(peer.share, "on GB300" in peer.figure) for peer in found.peers] == [(None, True)]
 
 
 def test_a_board_whose_sms_nobody_counted_is_unpredicted_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,6 +105,19 @@ def test_a_published_comparison_stands_beside_our_pairs_with_the_miss_and_its_re
     assert ranked(f"{LONG},64").pair is None and ranked(f"{LONG},128", causal=True).pair is None
 
 
+@pytest.mark.parametrize("shape", [f"{LONG},64", f"{LONG},128", f"{LONG},192,128", "1,8,8,16384,16384,256"])
+def test_a_pair_whose_waits_no_source_prices_follows_every_single_block(shape: str) -> None:
+    found = ranked(shape)
+    singles = [each for each in found.candidates if each.config["cta_group"] == 1]
+    pairs = found.candidates[len(singles) :]
+    assert pairs and {each.config["cta_group"] for each in pairs} == {2} and found.candidates[0] == singles[0]
+    assert all(each.unpriced for each in pairs) and not any(each.unpriced for each in singles)
+    # So it is by intervals, too: the fast end of the best pair is inside the best single block's.
+    assert found.speed is not None and found.speed.band is not None
+    fast, single = (of[0].prediction.seconds for of in (pairs, singles) if of[0].prediction)
+    assert fast > single * found.speed.band.low and fast < single / found.speed.band.low
+
+
 def test_what_the_model_cannot_tell_apart_is_tied() -> None:
     every = ranked(f"{LONG},128").candidates
     found = tuple(each for each in every if each.config["cta_group"] == 1)  # of pairs none has a counter

@@ -2,6 +2,7 @@
 
 import pytest
 
+from microbench.cli.compare import pair_rows
 from microbench.health.standing import counts, pairs, stands
 from microbench.results.profile import Profile
 from microbench.results.profile_constant import ProfileConstant
@@ -57,3 +58,14 @@ def test_how_two_stand_does_not_depend_on_who_is_named_first() -> None:
         constant(0.9704, name="a_flops_per_s", unit="FLOP/s"),
     )
     assert (stands(one, other), stands(other, one)) == ("SLOWER", "FASTER")
+
+
+def test_a_row_says_how_far_its_values_may_lie_apart_and_who_sees_to_it() -> None:
+    launch = constant(3856.0, 0.2, name="event_to_event_empty_kernel_ns", unit="ns").model_copy(
+        update={"governed_by": "host"}
+    )
+    there = launch.model_copy(update={"value": 2984.0, "low": 2832.0, "high": 3616.0})
+    of_host, of_chip = pairs(profile(launch, constant(32.0)), profile(there, constant(32.0)))
+    assert (of_host.standing, of_chip.standing) == ("SAME", "SAME")
+    rows = pair_rows((of_host, of_chip))
+    assert "0.774" in rows[0] and "30%, host" in rows[0] and "1%" in rows[1]

@@ -27,8 +27,11 @@ def outgrown(problem: AttentionProblem, shape: Shape, arch: Arch, spills: Spills
     return pointless(problem, shape)
 
 
-def staged_tile(problem: AttentionProblem, shape: Shape, to_registers: int) -> Tile:
-    """What a tile asks for of which so many bytes go from shared memory to registers."""
+def staged_tile(problem: AttentionProblem, shape: Shape, to_registers: int, waits: int = 0) -> Tile:
+    """What a tile asks for of which so many bytes go by the port of shared memory to registers.
+
+    `waits`: latencies of shared memory that a warp sits out beside its barriers.
+    """
     rows, columns, width = shape.tile_rows, shape.tile_keys, shape.head_dim
     kv_bytes = 2 * columns * width * 2
     return Tile(
@@ -39,10 +42,10 @@ def staged_tile(problem: AttentionProblem, shape: Shape, to_registers: int) -> T
         demands=(
             Demand("products on mma.sync", "tile", 4 * rows * columns * width, "mma_f16_burst_flops_per_s"),
             Demand("exponentials", "tile", rows * columns, "mufu_ex2_per_clk_sm"),
-            Demand("K and V to registers", "tile", to_registers, "smem_bandwidth_bytes_per_clk_sm"),
+            Demand("operands to registers", "tile", to_registers, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
             Demand("K and V from DRAM", "tile", kv_bytes / readers(problem, rows), "dram_bandwidth_bytes_per_s"),
-            Demand("barriers", "barrier", 4, "smem_latency_cycles"),
+            Demand("barriers", "barrier", 4 + waits, "smem_latency_cycles"),
         ),
         edge=(Demand("Q and out", "edge", 4 * rows * width, "dram_bandwidth_bytes_per_s"), *parts(shape)),
         key_splits=shape.key_splits,

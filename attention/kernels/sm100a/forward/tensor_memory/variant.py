@@ -85,7 +85,7 @@ def _why_no_pair(problem: AttentionProblem, shape: Shape) -> str | None:
 def tile(problem: AttentionProblem, config: Config) -> Tile:
     """Both operands of Q K^T, and V, come from shared memory for each query tile; P from tensor memory.
 
-    Of one block: of a pair each reads half of K and V, for both.
+    Of one block: of a pair each reads half of K and V, for both. What the two wait for each other no source gives.
     """
     shape = shape_of(problem, config)
     rows, columns, both = shape.block_rows, shape.tile_keys, shape.head_dim + shape.value_dim
@@ -106,6 +106,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
             Demand("K and V from DRAM", "tile", from_dram, "dram_bandwidth_bytes_per_s"),
         ),
         edge=(Demand("Q and out", "edge", 2 * rows * both, "dram_bandwidth_bytes_per_s"),),
+        unpriced="what a pair's blocks wait for each other" if shape.cta_group == 2 else "",
     )
 
 

@@ -26,10 +26,18 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:
-    """Every warp reads all of K and V from shared memory, and a part of its Q, for both column pairs' lanes."""
+    """Every warp reads all of K and V from shared memory, and a part of its Q, for both column pairs' lanes.
+
+    p goes through the same port on its way to be an operand. By shuffles: three words of a lane for every two of p
+    (products.cuh, fetch_p). By shared memory: each score stored, and read for both column pairs' lanes by every warp of
+    its row, which none begins before its lanes have stored theirs: a store and a load that its products wait for.
+    """
     shape = shape_of(problem, config)
     kv_bytes, q_bytes = 4 * shape.tile_keys * shape.head_dim, 2 * SPAN * shape.shared_spans * shape.tile_rows
-    return staged_tile(problem, shape, 2 * (shape.warps * kv_bytes + q_bytes))
+    p_bytes = 2 * shape.tile_rows * shape.tile_keys
+    through_port = p_bytes * 3 // 2 if shape.p_in_registers else p_bytes * (1 + 2 * shape.split)
+    waits = 0 if shape.p_in_registers else 2
+    return staged_tile(problem, shape, 2 * (shape.warps * kv_bytes + q_bytes) + through_port, waits)
 
 
 VARIANT = Variant(
