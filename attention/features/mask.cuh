@@ -1,64 +1,161 @@
 // A mask of bytes, 0 hides, or of floats, which are added: in the dtype of the inputs, or 32 bits. What lies outside of the
 // tensor is not read. A float is worth log2(e) / scale_log2 among raw scores: computed here, as a field of its own would
 // move those of every build.
+//
+// Loads wait for no condition and for none another: a row or key outside of the tensor is read as its last, and nobody
+// counts its score. Behind a branch for each byte a mask took four fifths of a kernel's time (H100).
 #pragma once
+#include "fragment.cuh"
 #include "ptx/convert.cuh"
+#include "ptx/read_only.cuh"
 
-// `row` and `column` are those of s[0].
-template <class Scores>
-__device__ __forceinline__ void change_mask_of_bytes(Scores& s, const Launch& launch, const Work& work, int row,
-                                                     int column) {
-  const unsigned char* bytes = launch.mask + work.batch * launch.mask_batch + work.head * launch.mask_head;
-#pragma unroll
-  for (int i = 0; i < Scores::kCount; ++i) {
-    const int at_row = row + Scores::row(i), at_key = column + Scores::column(i);
-    if (at_row >= work.queries || at_key >= work.keys) continue;
-    if (!bytes[at_row * launch.mask_row + (at_key + (kRanges ? work.skipped : 0)) * launch.mask_key])
-      s[i] = minus_infinity();
-  }
+// Neighbouring keys of a row: two, and the eight that a lane of a quad loads.
+template <int Bytes>
+struct MaskWords;
+template <>
+struct MaskWords<1> {
+  using One = unsigned char;
+  using Two = unsigned short;
+  using Eight = ptx::u64;
+};
+template <>
+struct MaskWords<2> {
+  using One = unsigned short;
+  using Two = unsigned;
+  using Eight = ptx::vec4;
+};
+template <>
+struct MaskWords<4> {
+  using One = unsigned;
+  using Two = ptx::u64;
+  using Eight = ptx::vec4;  // half of them: floats of 32 bits are loaded by twos
+};
+
+constexpr int kMaskBytes = kMask ? 1 : kBias32 ? 4 : 2;
+using MaskOne = MaskWords<kMaskBytes>::One;
+using MaskTwo = MaskWords<kMaskBytes>::Two;
+using MaskEight = MaskWords<kMaskBytes>::Eight;
+
+__device__ __forceinline__ void hide_where_zero(float& score, unsigned byte) {
+  if (!byte) score = minus_infinity();
 }
 
-// Two neighbouring keys of a row, of which `left` are in the tensor: in one load where `side_by_side` and aligned.
-__device__ __forceinline__ float2 mask_floats(const void* at, long long step, bool side_by_side, int left) {
-  if constexpr (kBias32) {
-    const float* floats = static_cast<const float*>(at);
-    if (side_by_side && left > 1) return *reinterpret_cast<const float2*>(floats);
-    return {left > 0 ? floats[0] : 0.f, left > 1 ? floats[step] : 0.f};
+__device__ __forceinline__ void change_two(float& first, float& second, MaskTwo two, float scale) {
+  if constexpr (kMask) {
+    hide_where_zero(first, two & 0xff);
+    hide_where_zero(second, two >> 8);
   } else {
-    const unsigned short* halves = static_cast<const unsigned short*>(at);
-    unsigned word = 0;
-    if (side_by_side && left > 1)
-      word = *reinterpret_cast<const unsigned*>(halves);
+    float2 bias;
+    if constexpr (kBias32)
+      bias = {__uint_as_float(static_cast<unsigned>(two)), __uint_as_float(static_cast<ptx::u64>(two) >> 32)};
     else
-      word = (left > 0 ? halves[0] : 0u) | (left > 1 ? static_cast<unsigned>(halves[step]) << 16 : 0u);
-    return kBf16 ? ptx::unpack_bf16(word) : ptx::unpack_f16(word);
+      bias = kBf16 ? ptx::unpack_bf16(two) : ptx::unpack_f16(two);
+    first += bias.x * scale;
+    second += bias.y * scale;
   }
 }
 
+// 32 keys of a quad's two rows. A lane has loaded keys 8t to 8t + 7, twos 4t to 4t + 3, and holds twos t, 4 + t, 8 + t
+// and 12 + t. Eight rows are eight lines of L1 to a request, whether for two keys a lane or for eight, and L1 takes one a
+// cycle: by twos the requests of a mask took longer than products (H100).
 template <class Scores>
-__device__ __forceinline__ void change_mask_of_floats(Scores& s, const Launch& launch, const Work& work, int row,
-                                                      int column) {
-  constexpr long long kBytes = kBias32 ? 4 : 2;
-  const long long row_step = launch.mask_row * kBytes, key_step = launch.mask_key * kBytes;
-  const unsigned char* first = launch.mask + (work.batch * launch.mask_batch + work.head * launch.mask_head) * kBytes +
-                               row * row_step + (column + (kRanges ? work.skipped : 0)) * key_step;
-  const bool side_by_side =
-      launch.mask_key == 1 && (reinterpret_cast<ptx::u64>(first) | static_cast<ptx::u64>(row_step)) % (2 * kBytes) == 0;
-  const float scale = __fdividef(1.44269504f, launch.scale_log2);
+__device__ __forceinline__ void change_quad(Scores& s, int at, const ptx::u64 (&bytes)[2], float) {
+  const unsigned low[2] = {static_cast<unsigned>(bytes[0]), static_cast<unsigned>(bytes[1])};
+  const unsigned high[2] = {static_cast<unsigned>(bytes[0] >> 32), static_cast<unsigned>(bytes[1] >> 32)};
+  unsigned both[4] = {low[0] & 0xffff | low[1] << 16, low[0] >> 16 | low[1] & 0xffff0000,
+                      high[0] & 0xffff | high[1] << 16, high[0] >> 16 | high[1] & 0xffff0000};
+  transpose_quad(both, threadIdx.x % 4);
 #pragma unroll
-  for (int i = 0; i < Scores::kCount; i += 2) {
-    const int left = row + Scores::row(i) < work.queries ? work.keys - column - Scores::column(i) : 0;
-    const float2 two = mask_floats(first + Scores::row(i) * row_step + Scores::column(i) * key_step, launch.mask_key,
-                                   side_by_side, left);
-    s[i] += two.x * scale;
-    s[i + 1] += two.y * scale;
+  for (int i = 0; i < 16; ++i) hide_where_zero(s[at + i], both[i / 4] & 0xffu << 8 * (i % 4));
+}
+
+template <class Scores>
+__device__ __forceinline__ void change_quad(Scores& s, int at, const ptx::vec4 (&halves)[2], float scale) {
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    unsigned twos[4] = {halves[h].x, halves[h].y, halves[h].z, halves[h].w};
+    transpose_quad(twos, threadIdx.x % 4);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) change_two(s[at + 4 * i + 2 * h], s[at + 4 * i + 2 * h + 1], twos[i], scale);
   }
 }
+
+// The mask of a fragment's scores, of which `row` and `column` are those of s[0].
+template <class Scores>
+struct MaskOf {
+  static constexpr bool kByQuads = Scores::kQuads && !kBias32;
+  static constexpr int kQuad = 16;  // scores of a lane among 32 keys of a quad
+  static constexpr int kAtOnce = kMask ? 32 : 16, kTogether = kByQuads ? 8 : 2;  // scores on their way; keys of a load
+
+  const MaskOne* lines[Scores::kRows];
+  int column, last;
+  long long step;
+  float scale;
+  bool together;
+
+  __device__ __forceinline__ MaskOf(const Launch& launch, const Work& work, int row, int column)
+      : column(column), last(work.keys - 1), step(launch.mask_key) {
+    const MaskOne* first = reinterpret_cast<const MaskOne*>(launch.mask) + work.batch * launch.mask_batch +
+                           work.head * launch.mask_head + (kRanges ? work.skipped : 0) * launch.mask_key;
+#pragma unroll
+    for (int h = 0; h < Scores::kRows; ++h)
+      lines[h] = first + min(row + h * Scores::kStep, work.queries - 1) * launch.mask_row;
+    // Of a quad, whose lanes go one way, the first key and the last.
+    const int begin = column - in_quad() / 4, end = begin + Scores::column(Scores::kCount - 1) + (kByQuads ? 6 : 0);
+    const ptx::u64 places = reinterpret_cast<ptx::u64>(first + begin) | launch.mask_row * kMaskBytes;
+    together = launch.mask_key == 1 && places % (kTogether * kMaskBytes) == 0 && end < work.keys;
+    scale = kMask ? 0.f : __fdividef(1.44269504f, launch.scale_log2);
+  }
+
+  // The first of the keys that this lane loads for its quad, of each 32.
+  __device__ __forceinline__ static int in_quad() { return kByQuads ? threadIdx.x % 4 * 8 : 0; }
+
+  __device__ __forceinline__ MaskTwo one_by_one(int at) const {
+    const MaskOne* line = lines[Scores::line(at)];
+    const int key = column + Scores::column(at);
+    const MaskTwo first = ptx::read_only(line + min(key, last) * step);
+    return first | static_cast<MaskTwo>(ptx::read_only(line + min(key + 1, last) * step)) << 8 * kMaskBytes;
+  }
+
+  __device__ __forceinline__ MaskTwo two(int at) const {
+    return ptx::read_only(reinterpret_cast<const MaskTwo*>(lines[Scores::line(at)] + column + Scores::column(at)));
+  }
+
+  __device__ __forceinline__ MaskEight eight(int line, int at) const {
+    return ptx::read_only(
+        reinterpret_cast<const MaskEight*>(lines[line] + column - in_quad() / 4 + in_quad() + Scores::column(at)));
+  }
+
+  // Scores [at, at + Count).
+  template <int Count>
+  __device__ __forceinline__ void change(Scores& s, int at) const {
+    if constexpr (kByQuads && Count % kQuad == 0)
+      if (together) {
+        MaskEight rows[Count / kQuad][2];
+#pragma unroll
+        for (int i = 0; i < Count / kQuad; ++i)
+#pragma unroll
+          for (int h = 0; h < 2; ++h) rows[i][h] = eight(h, at + kQuad * i);
+#pragma unroll
+        for (int i = 0; i < Count / kQuad; ++i) change_quad(s, at + kQuad * i, rows[i], scale);
+        return;
+      }
+    MaskTwo twos[Count / 2];
+#pragma unroll
+    for (int i = 0; i < Count / 2; ++i) twos[i] = together ? two(at + 2 * i) : one_by_one(at + 2 * i);
+#pragma unroll
+    for (int i = 0; i < Count / 2; ++i) change_two(s[at + 2 * i], s[at + 2 * i + 1], twos[i], scale);
+  }
+};
 
 template <class Scores>
 __device__ __forceinline__ void change_mask(Scores& s, const Launch& launch, const Work& work, int row, int column) {
-  if constexpr (kMask)
-    change_mask_of_bytes(s, launch, work, row, column);
-  else
-    change_mask_of_floats(s, launch, work, row, column);
+  using Mask = MaskOf<Scores>;
+  constexpr int kWhole = Scores::kCount / Mask::kAtOnce * Mask::kAtOnce, kRest = Scores::kCount - kWhole,
+                kLast = kRest % Mask::kQuad;
+  const Mask mask(launch, work, row, column);
+#pragma unroll
+  for (int at = 0; at < kWhole; at += Mask::kAtOnce) mask.template change<Mask::kAtOnce>(s, at);
+  if constexpr (kRest > kLast) mask.template change<kRest - kLast>(s, kWhole);
+  if constexpr (kLast > 0) mask.template change<kLast>(s, Scores::kCount - kLast);
 }

@@ -1,0 +1,101 @@
+"""Masks inside of every kernel, in every mode: bytes, floats of 16 and 32 bits; and each planted mistake is found."""
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from attention.variant import by_path
+from attention.verify import emulated
+from attention.verify.builds import builds_of
+from attention.verify.problems import Case, case_of
+from microbench.emulator import MODES, Mode
+from tests.emulated.forward_case import ForwardCase
+from tests.emulated.forward_launch import Kernel
+from tests.emulated.forward_planted import Bug, outcome, planted
+from tests.emulated.forward_sm80 import PATH, config_of, run
+from tests.emulated.test_launchers import PATHS
+
+FLOATS = ForwardCase(batch=2, seq_q=70, seq_kv=133, mask="bias")
+BYTES = replace(FLOATS, mask="full")
+FILE, ALL, QUADS = "features/mask.cuh", "MaskOf(const Launch& launch", "void change_quad("
+# How rows of so many keys are read: those of whole eights eight keys a lane, which trades them with its quad.
+ODD, EVEN = "one by one", "by eights"
+KEYS = {ODD: 133, EVEN: 136}
+OF_ALL = {
+    "every batch has the first one's": Bug(FILE, ALL, "work.batch * launch.mask_batch", "0"),
+    "the lower row has the upper one's": Bug(FILE, ALL, "h * Scores::kStep", "0"),
+    "rows beyond the last are read": Bug(FILE, ALL, "work.queries - 1", "1 << 20"),
+}
+OF_ALL_ONE_WAY = {
+    "the second of two has the first one's": (ODD, Bug(FILE, "one_by_one(", "min(key + 1, last)", "min(key, last)")),
+    "eight at an odd place are read together": (ODD, Bug(FILE, ALL, "places % (kTogether * kMaskBytes) == 0", "true")),
+    "keys beyond the last are read": (EVEN, Bug(FILE, ALL, "end < work.keys", "true")),
+}
+OF_FLOATS = {
+    "a float is a raw score": Bug(FILE, ALL, "__fdividef(1.44269504f, launch.scale_log2)", "1.f"),
+    "both have the first float": Bug(FILE, "void change_two(", "bias.y * scale", "bias.x * scale"),
+}
+OF_FLOATS_ONE_WAY = {"a lane keeps what it loaded": (EVEN, Bug(FILE, QUADS, "transpose_quad(twos, threadIdx.x % 4);"))}
+OF_BYTES = {"a byte that hides shows": Bug(FILE, "void hide_where_zero(", "!byte", "false")}
+OF_BYTES_ONE_WAY = {
+    "both have the first byte": (ODD, Bug(FILE, "void change_two(", "two >> 8", "two & 0xff")),
+    "the rows of a lane are one": (EVEN, Bug(FILE, QUADS, "8 * (i % 4)", "8 * (i % 2)")),
+    "a lane keeps what it loaded": (EVEN, Bug(FILE, QUADS, "transpose_quad(both, threadIdx.x % 4);")),
+}
+CASES = {"floats": FLOATS, "bytes": BYTES}
+ONE_WAY = {"floats": OF_ALL_ONE_WAY | OF_FLOATS_ONE_WAY, "bytes": OF_ALL_ONE_WAY | OF_BYTES_ONE_WAY}
+BUGS = {
+    kind: {**OF_ALL, **own, **{name: bug for name, (_, bug) in ONE_WAY[kind].items()}}
+    for kind, own in (("floats", OF_FLOATS), ("bytes", OF_BYTES))
+}
+PLANTED = [
+    (kind, bug, way)
+    for kind, bugs in BUGS.items()
+    for bug in bugs
+    for way in KEYS
+    if bug not in ONE_WAY[kind] or ONE_WAY[kind][bug][0] == way
+]
+
+
+def at(kind: str, way: str) -> ForwardCase:
+    """The problem, and how many keys make its rows be read so."""
+    return replace(CASES[kind], seq_kv=KEYS[way])
+
+
+def masked(path: str, seed: int) -> list[Case]:
+    """Of a kernel's builds with a mask two of each kind, with random problems."""
+    every = builds_of(path, by_path(path).archs[0])
+    builds = [each for each in every if each.bucket[1] <= 128 and dict(each.config.values).get("cta_group", 1) == 1]
+    names = ("MASK", "BIAS", "BIAS32")
+    chosen = [each for name in names for each in [one for one in builds if name in one.asked][:2]]
+    return [case_of(each, number, seed, emulated.SMALL) for number, each in enumerate(chosen)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("path", PATHS)
+def test_random_problems_are_right(path: str, mode: Mode) -> None:
+    cases = masked(path, 1)
+    assert len(cases) >= 5
+    wrong = [f"{row.problem}: {row.reason}" for row in emulated.judged(cases, mode) if not row.ok]
+    assert not wrong
+
+
+@cache
+def kernel(kind: str) -> Kernel:
+    """All mistakes in one build."""
+    problem = CASES[kind].problem
+    return planted(Kernel(PATH, config_of(32, 32), problem), "forward_sm80.cu", tuple(BUGS[kind].values()))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("way", KEYS)
+@pytest.mark.parametrize("kind", BUGS)
+def test_without_a_mistake_every_row_is_right(emulator: None, kind: str, way: str, mode: Mode) -> None:
+    assert not outcome(run, kernel(kind), mode, at(kind, way), 0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("kind", "bug", "way"), PLANTED)
+def test_a_planted_mistake_is_found(emulator: None, kind: str, bug: str, way: str, mode: Mode) -> None:
+    assert outcome(run, kernel(kind), mode, at(kind, way), 1 + list(BUGS[kind]).index(bug))
