@@ -80,20 +80,18 @@ __device__ __forceinline__ void change_quad(Scores& s, int at, const ptx::vec4 (
   }
 }
 
-// The mask of a fragment's scores, of which `row` and `column` are those of s[0].
+// Where the mask of a fragment's scores lies, of which `row` and `column` are those of s[0].
 template <class Scores>
-struct MaskOf {
+struct MaskAt {
   static constexpr bool kByQuads = Scores::kQuads && !kBias32;
-  static constexpr int kQuad = 16;  // scores of a lane among 32 keys of a quad
-  static constexpr int kAtOnce = kMask ? 32 : 16, kTogether = kByQuads ? 8 : 2;  // scores on their way; keys of a load
+  static constexpr int kTogether = kByQuads ? 8 : 2;  // keys of a load
 
   const MaskOne* lines[Scores::kRows];
   int column, last;
   long long step;
-  float scale;
   bool together;
 
-  __device__ __forceinline__ MaskOf(const Launch& launch, const Work& work, int row, int column)
+  __device__ __forceinline__ MaskAt(const Launch& launch, const Work& work, int row, int column)
       : column(column), last(work.keys - 1), step(launch.mask_key) {
     const MaskOne* first = reinterpret_cast<const MaskOne*>(launch.mask) + work.batch * launch.mask_batch +
                            work.head * launch.mask_head + (kRanges ? work.skipped : 0) * launch.mask_key;
@@ -104,7 +102,6 @@ struct MaskOf {
     const int begin = column - in_quad() / 4, end = begin + Scores::column(Scores::kCount - 1) + (kByQuads ? 6 : 0);
     const ptx::u64 places = reinterpret_cast<ptx::u64>(first + begin) | launch.mask_row * kMaskBytes;
     together = launch.mask_key == 1 && places % (kTogether * kMaskBytes) == 0 && end < work.keys;
-    scale = kMask ? 0.f : __fdividef(1.44269504f, launch.scale_log2);
   }
 
   // The first of the keys that this lane loads for its quad, of each 32.
@@ -122,40 +119,73 @@ struct MaskOf {
   }
 
   __device__ __forceinline__ MaskEight eight(int line, int at) const {
-    return ptx::read_only(
-        reinterpret_cast<const MaskEight*>(lines[line] + column - in_quad() / 4 + in_quad() + Scores::column(at)));
+    const MaskOne* mine = lines[line] + (column + in_quad() - in_quad() / 4);
+    return ptx::read_only(reinterpret_cast<const MaskEight*>(mine + Scores::column(at)));
+  }
+};
+
+// What is on its way before scores are there, of a mask that is read by eights: in 16 registers, of keys at the end too.
+template <class Scores>
+struct FetchedMask {
+  using At = MaskAt<Scores>;
+  static constexpr int kQuad = 16;  // scores of a lane among 32 keys of a quad
+  static constexpr int kGroups = At::kByQuads ? Scores::kCount / kQuad : 0, kRest = Scores::kCount - kQuad * kGroups;
+  static constexpr int kMost = kMask ? 4 : 2, kAhead = kGroups < kMost ? kGroups : kMost;
+
+  bool together;
+  MaskEight eights[kAhead + 1][2];
+  MaskTwo twos[kRest / 2 + 1];
+
+  __device__ __forceinline__ FetchedMask(const Launch& launch, const Work& work, int row, int column) {
+    const At at(launch, work, row, column);
+    together = at.together;
+    if (!together || !At::kByQuads) return;
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) load(at, i);
+#pragma unroll
+    for (int i = 0; i < kRest / 2; ++i) twos[i] = at.two(kQuad * kGroups + 2 * i);
   }
 
-  // Scores [at, at + Count).
-  template <int Count>
-  __device__ __forceinline__ void change(Scores& s, int at) const {
-    if constexpr (kByQuads && Count % kQuad == 0)
-      if (together) {
-        MaskEight rows[Count / kQuad][2];
+  __device__ __forceinline__ void load(const At& at, int group) {
 #pragma unroll
-        for (int i = 0; i < Count / kQuad; ++i)
-#pragma unroll
-          for (int h = 0; h < 2; ++h) rows[i][h] = eight(h, at + kQuad * i);
-#pragma unroll
-        for (int i = 0; i < Count / kQuad; ++i) change_quad(s, at + kQuad * i, rows[i], scale);
-        return;
-      }
-    MaskTwo twos[Count / 2];
-#pragma unroll
-    for (int i = 0; i < Count / 2; ++i) twos[i] = together ? two(at + 2 * i) : one_by_one(at + 2 * i);
-#pragma unroll
-    for (int i = 0; i < Count / 2; ++i) change_two(s[at + 2 * i], s[at + 2 * i + 1], twos[i], scale);
+    for (int h = 0; h < 2; ++h) eights[group % kMost][h] = at.eight(h, kQuad * group);
   }
 };
 
 template <class Scores>
-__device__ __forceinline__ void change_mask(Scores& s, const Launch& launch, const Work& work, int row, int column) {
-  using Mask = MaskOf<Scores>;
-  constexpr int kWhole = Scores::kCount / Mask::kAtOnce * Mask::kAtOnce, kRest = Scores::kCount - kWhole,
-                kLast = kRest % Mask::kQuad;
-  const Mask mask(launch, work, row, column);
+__device__ __forceinline__ void change_mask(Scores& s, const Launch& launch, const Work& work, int row, int column,
+                                            FetchedMask<Scores> fetched) {
+  using Fetched = FetchedMask<Scores>;
+  const float scale = kMask ? 0.f : __fdividef(1.44269504f, launch.scale_log2);
+  const MaskAt<Scores> mask(launch, work, row, column);
+  if (Fetched::kGroups && fetched.together) {
 #pragma unroll
-  for (int at = 0; at < kWhole; at += Mask::kAtOnce) mask.template change<Mask::kAtOnce>(s, at);
-  if constexpr (kRest > kLast) mask.template change<kRest - kLast>(s, kWhole);
-  if constexpr (kLast > 0) mask.template change<kLast>(s, Scores::kCount - kLast);
+    for (int i = 0; i < Fetched::kGroups; ++i) {
+      change_quad(s, Fetched::kQuad * i, fetched.eights[i % Fetched::kMost], scale);
+      if (i + Fetched::kMost < Fetched::kGroups) fetched.load(mask, i + Fetched::kMost);
+    }
+#pragma unroll
+    for (int i = 0; i < Fetched::kRest / 2; ++i) {
+      const int at = Fetched::kQuad * Fetched::kGroups + 2 * i;
+      change_two(s[at], s[at + 1], fetched.twos[i], scale);
+    }
+    return;
+  }
+  constexpr int kAtOnce = 16;  // scores whose masks are on their way: with twice as many tiles of 128 keys spill
+#pragma unroll
+  for (int begin = 0; begin < Scores::kCount; begin += kAtOnce) {
+    MaskTwo twos[kAtOnce / 2];
+    if (mask.together) {
+#pragma unroll
+      for (int i = 0; i < kAtOnce / 2; ++i)
+        if (const int at = begin + 2 * i; at < Scores::kCount) twos[i] = mask.two(at);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kAtOnce / 2; ++i)
+        if (const int at = begin + 2 * i; at < Scores::kCount) twos[i] = mask.one_by_one(at);
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce / 2; ++i)
+      if (const int at = begin + 2 * i; at < Scores::kCount) change_two(s[at], s[at + 1], twos[i], scale);
+  }
 }

@@ -46,6 +46,7 @@ class Masked(Feature):
         ),
         one_define=True,
         changes=True,
+        fetches=True,
         hides=True,
     )
 

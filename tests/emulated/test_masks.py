@@ -18,7 +18,7 @@ from tests.emulated.test_launchers import PATHS
 
 FLOATS = ForwardCase(batch=2, seq_q=70, seq_kv=133, mask="bias")
 BYTES = replace(FLOATS, mask="full")
-FILE, ALL, QUADS = "features/mask.cuh", "MaskOf(const Launch& launch", "void change_quad("
+FILE, ALL, QUADS = "features/mask.cuh", "MaskAt(const Launch& launch", "void change_quad("
 # How rows of so many keys are read: those of whole eights eight keys a lane, which trades them with its quad.
 ODD, EVEN = "one by one", "by eights"
 KEYS = {ODD: 133, EVEN: 136}
@@ -33,7 +33,7 @@ OF_ALL_ONE_WAY = {
     "keys beyond the last are read": (EVEN, Bug(FILE, ALL, "end < work.keys", "true")),
 }
 OF_FLOATS = {
-    "a float is a raw score": Bug(FILE, ALL, "__fdividef(1.44269504f, launch.scale_log2)", "1.f"),
+    "a float is a raw score": Bug(FILE, "void change_mask(", "__fdividef(1.44269504f, launch.scale_log2)", "1.f"),
     "both have the first float": Bug(FILE, "void change_two(", "bias.y * scale", "bias.x * scale"),
 }
 OF_FLOATS_ONE_WAY = {"a lane keeps what it loaded": (EVEN, Bug(FILE, QUADS, "transpose_quad(twos, threadIdx.x % 4);"))}
