@@ -29,7 +29,7 @@ LOCK = UV_CUSTOM_COMPILE_COMMAND="make lock" $(UV) pip compile --quiet --univers
 	--annotation-style line --extra parquet $(ARGS) pyproject.toml
 NOTEBOOKS = $(wildcard notebooks/[0-9]*.py)
 
-.PHONY: help bench doctor check report profile test test-all test-gpu verify-gpu lint format lab notebooks wheel lock stamp clean
+.PHONY: help bench doctor check report tune profile test test-all test-gpu verify-gpu lint format lab notebooks wheel lock stamp clean
 .PHONY: ready-bench ready-report ready-dev ready-lab
 .NOTPARALLEL:
 
@@ -51,6 +51,9 @@ check: ready-dev ## Compile every kernel for every architecture and read its SAS
 report: ready-report ## A page of every profile, figures inside, in reports/, and every generated block of the pages
 	@$(RUN) -m microbench report $(ARGS)
 	$(if $(ARGS),,@$(RUN) -m smscope.readme)
+
+tune: ready-dev ## Time the top few kernels on your problems, 3 minutes: ARGS=calls.jsonl, which smscope.record wrote
+	@$(RUN) -m smscope tune $(ARGS)
 
 profile: ready-bench ## Derive every profile again from data/runs, and data/corrections from data/attention
 	@$(RUN) -m smscope profile $(ARGS)

@@ -45,6 +45,7 @@ SECTIONS = {
         Verb("explain", "attention.cli", "Say which kernel serves a problem, here or elsewhere, and why."),
         Verb("picks", "attention.cli", "Say which kernel serves three usual problems."),
         Verb("estimate", "attention.cli", "Estimate a kernel's speed from its machine code alone."),
+        Verb("tune", "smscope.verbs", "Time candidates on your problems, so that timings choose."),
         Verb("prewarm", "attention.cli", "Compile ahead what a program's calls will run."),
     ),
     "Verify": (

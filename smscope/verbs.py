@@ -36,7 +36,7 @@ from microbench.probes import discover
 from microbench.results import derive
 from microbench.results.profile import Profile, available
 from microbench.verify import matrix, show, tables
-from smscope import campaigning, flooring, regretting, verifying
+from smscope import campaigning, flooring, regretting, tuning, verifying
 from smscope.verified import received
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -45,6 +45,7 @@ app.command()(verifying.verify)
 app.command()(campaigning.campaign)
 app.command()(regretting.regret)
 app.command()(flooring.floors)
+app.command("tune")(tuning.tune_verb)
 
 BENCH_HELP = """Measure this machine, write one run and its profile, and say which attention kernels run by it.
 

@@ -3,8 +3,9 @@
 import subprocess
 from pathlib import Path
 
-# Where `make bench`, `profile`, `attention bench` and `smscope verify` write.
+# Where `make bench`, `profile`, `attention bench` and `smscope verify` write, and `make tune`, which git ignores.
 MEASURED = ("runs", "profiles", "corrections", "attention", "verification")
+TUNED = "tunings"
 
 
 def lay_out(root: Path, folder: Path) -> Path:
@@ -21,7 +22,7 @@ def lay_out(root: Path, folder: Path) -> Path:
                 if _known(entry, root, readme):
                     (data / name / entry.name).symlink_to(entry)
     for other in (root / "data").iterdir():
-        if other.name not in MEASURED:
+        if other.name not in (*MEASURED, TUNED):
             (data / other.name).symlink_to(other)
     return data
 

@@ -71,6 +71,8 @@ def part_of(posed: Posed, given: Tensors) -> Part:
     begin = sum(posed.lengths[:number])
     rows, keys = (posed.lengths[number],) * 2 if posed.lengths else (problem.seq_q, problem.seq_kv)
     seen, batch = min(ROWS, rows), slice(0, 1)
+    if problem.causal and problem.alignment == "top_left":
+        keys = min(rows, keys)  # no query sees a key behind the last query's
     q, k = slice(begin + rows - seen, begin + rows), slice(begin, begin + keys)
     heads = tuple(sorted({0, problem.heads_q - 1}))
     kv_heads = [head // (problem.heads_q // problem.heads_kv) for head in heads]
@@ -87,13 +89,18 @@ def part_of(posed: Posed, given: Tensors) -> Part:
             whole = whole[:, list(heads)] if whole.shape[1] > 1 else whole
             whole = whole[:, :, -seen:] if whole.shape[2] > 1 else whole
         operands[operand.name] = whole
-    asked = _of_rows(problem, len(heads), seen, keys)
+    asked = _of_rows(problem, len(heads), rows, seen, keys)
     exact, low = (oracle.attention(query, key, value, asked, operands, exact).out for exact in (True, False))
     return Part(heads, q, 0, problem.dtype, exact, low)
 
 
-def _of_rows(problem: AttentionProblem, heads: int, rows: int, keys: int) -> AttentionProblem:
-    """The problem of the last rows alone: their diagonal ends bottom-right, as that of a square does."""
-    changes: dict[str, Any] = {"batch": 1, "heads_q": heads, "heads_kv": heads, "seq_q": rows, "seq_kv": keys}
+def _of_rows(problem: AttentionProblem, heads: int, rows: int, seen: int, keys: int) -> AttentionProblem:
+    """The problem of the last `seen` of the rows alone: their diagonal ends bottom-right, as that of a square does.
+
+    Where it began top-left above more queries than keys, it lies as many keys further to the right.
+    """
+    changes: dict[str, Any] = {"batch": 1, "heads_q": heads, "heads_kv": heads, "seq_q": seen, "seq_kv": keys}
     changes |= {"varlen": False, "tokens_q": 0, "tokens_kv": 0, "alignment": "bottom_right"}
+    if problem.causal and problem.alignment == "top_left" and rows > keys:
+        changes |= {"causal": False, "window": (-1, rows - keys)}
     return replace(problem, **changes)

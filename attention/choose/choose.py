@@ -15,6 +15,7 @@ from attention.choose.evidence import borne_out, never_timed
 from attention.choose.foreseen import reordered
 from attention.choose.nearest import nearest
 from attention.choose.rates import HOST
+from attention.choose.tuning import Tuning, ranked
 from attention.errors import ProblemError, UnsupportedError
 from attention.problem import AttentionProblem
 from attention.variant import Variant, every_shipped, shipped
@@ -42,6 +43,7 @@ class Choice:
     nearest: str | None = None  # the changes with which a tuned kernel would serve, where few will do
     mistrust: str | None = None  # why a kernel of ours that is predicted to be faster is not picked
     passes: str = "forward"
+    tuning: Tuning | None = None  # what `smscope tune` timed of this class, where that decided
 
     @property
     def mistrusted(self) -> tuple[Candidate, ...]:
@@ -76,6 +78,7 @@ def choose(
     unmeasured: bool = False,
     duels: Sequence[Duel] | None = None,
     published: Profile | None = None,
+    tuning: Tuning | None = None,
 ) -> Choice:
     """Pick a kernel for one pass of one problem on the machine of `profile`.
 
@@ -87,6 +90,8 @@ def choose(
     duels           on a CPU those of our kernel and torch's: ours is picked only where it won near the problem; None
                     leaves it to the model
     published       constants of a GPU that nobody measured: they order our own configurations, and nothing else
+    tuning          what was timed of this very class on this very machine: its fastest candidate is picked, ours or
+                    torch's, whatever is predicted
     Raises UnsupportedError where nothing can serve, with every reason.
     """
     variants = shipped(passes) if variants is None else variants
@@ -99,8 +104,9 @@ def choose(
         raise ProblemError(f"only={only!r} names no kernel; use smscope, torch, or one of {names}.")
     tuned = _tuned(variants)
     if efficiencies is not None and not (unmeasured or only):
-        withheld = (*withheld, *(Refusal(each.path, None, UNPROVEN) for each in tuned if each.unproven))
-        tuned = tuple(each for each in tuned if not each.unproven)
+        ran = tuning.kernels if tuning is not None else frozenset()
+        withheld = (*withheld, *(Refusal(each.path, None, UNPROVEN) for each in tuned if _waits(each, ran)))
+        tuned = tuple(each for each in tuned if not _waits(each, ran))
     candidates, refused = legal(problem, arch, variants, only, withheld)
     if not candidates:
         here = {variant.path for variant in variants if arch.name in variant.archs and named(variant, only)}
@@ -114,11 +120,12 @@ def choose(
     ordered = predicted(profile, problem, candidates, efficiencies or Corrections())
     if published is not None:
         ordered = reordered(ordered, problem, published)
+    fastest = next(iter(ranked(tuning, ordered)), None) if tuning is not None else None
     behind = None
-    if efficiencies is not None and not (unmeasured or only):
+    if fastest is None and efficiencies is not None and not (unmeasured or only):
         behind = never_timed(problem, arch, candidates, efficiencies)
     able = tuple(each for each in ordered if behind is None or _fused_of_torch(each, variants))
-    tied = unjudged(able) or ties(able)
+    tied = (fastest,) if fastest is not None else unjudged(able) or ties(able)
     pick = min(tied, key=preference)
     mistrust = None
     if arch.name == HOST and duels is not None:
@@ -126,7 +133,15 @@ def choose(
     served = bool(only) or any(_is_of(candidate, tuned) for candidate in able)
     fallback = None if served else behind or _why_fallback(refused, arch, tuned)
     hint = None if served or behind else nearest(problem, arch, tuned)
-    return Choice(problem, profile.gpu, profile.arch, pick, tied, ordered, refused, fallback, hint, mistrust, passes)
+    by = tuning if fastest is not None else None
+    return Choice(
+        problem, profile.gpu, profile.arch, pick, tied, ordered, refused, fallback, hint, mistrust, passes, by
+    )
+
+
+def _waits(variant: Variant, ran: frozenset[str]) -> bool:
+    """Whether no GPU of its architectures has run it, this one included."""
+    return variant.unproven and variant.path not in ran
 
 
 def _tuned(variants: tuple[Variant, ...]) -> tuple[Variant, ...]:

@@ -10,6 +10,7 @@ from attention.choose.candidates import Candidate, Refusal, withheld_from
 from attention.choose.choose import Choice
 from attention.choose.classes import representative
 from attention.choose.explain_tables import ConstantUsed
+from attention.choose.explain_tuning import decided_by, would_decide
 from attention.choose.explanation import Explanation
 from attention.choose.machine import HOST, MachineProfile, machine_profile, named_machine
 from attention.choose.published_ranking import ranking
@@ -128,7 +129,8 @@ def explain_named(
     choice = learned.choice_on(named.profile, problem, passes=passes) if only else explained.choice
     torchs = [each for each in (choice.pick, *choice.candidates) if each.owner == "torch"]
     found = ranking(named.published, problem, tuple(dict.fromkeys(torchs)), passes=passes)
-    return replace(explained, published=found)
+    open_ = would_decide(named.profile, problem, found) if explained.untimed else ""
+    return replace(explained, published=found, untimed=open_)
 
 
 def explain_on(
@@ -175,6 +177,7 @@ def explain_on(
         ),
         notes=(
             by_path(pick.variant).summary,
+            *([decided_by(choice)] if choice.tuning else []),
             *([choice.mistrust] if choice.mistrust else []),
             *by_path(pick.variant).notes(problem),
             *([_gradients(profile, problem, pick, withheld)] if passes == "forward" else []),
@@ -186,7 +189,13 @@ def explain_on(
         ),
         cautions=tuple(cautions),
         known=known,
+        untimed=would_decide(profile, problem) if _tunes(choice) else "",
     )
+
+
+def _tunes(choice: Choice) -> bool:
+    """Whether `smscope tune` times such calls, and has not."""
+    return choice.arch != HOST and choice.passes == "forward" and choice.tuning is None
 
 
 def _gradients(profile: Profile, problem: AttentionProblem, pick: Candidate, withheld: tuple[Refusal, ...]) -> str:

@@ -57,7 +57,9 @@ def candidates(choice: Choice) -> Table:
     shown += tuple(each for each in _best_of_each_variant(choice) if each not in shown)
     hidden = len(choice.candidates) - len(shown)
     mistrusted = choice.mistrusted
-    if mistrusted:
+    if choice.tuning is not None:
+        decided = "predictions; timings decided"
+    elif mistrusted:
         decided = f"timings on this CPU do not confirm {mistrusted[0].variant}"
     else:
         decided = f"within {TIE_BAND:.0%} they tie; a timed kernel goes first, then ours, then the least work to hide"

@@ -16,6 +16,7 @@ from attention.choose.choose import Choice
 from attention.choose.explain_known import known_parts
 from attention.choose.explain_published import published_parts
 from attention.choose.explain_tables import ConstantUsed
+from attention.choose.explain_tuning import timed
 from attention.choose.published_ranking import PublishedRanking
 from microbench.console.si import written
 from microbench.published.boards import Known
@@ -38,6 +39,7 @@ class Explanation:
     cautions: tuple[str, ...]
     known: Known | None = None  # of a GPU that nobody measured
     published: PublishedRanking | None = None  # of ours, by published constants of such a GPU
+    untimed: str = ""  # what one `smscope tune` would decide, where it has not
 
     def to_json(self, indent: int | None = None) -> str:
         """Everything as JSON."""
@@ -59,6 +61,9 @@ class Explanation:
             speed = choice.problem.flops / prediction.seconds
             time = f"{written(prediction.seconds, 's')} ({written(speed, 'FLOP/s')})"
             why = f"predicted {time}, bound by {prediction.bound_by}"
+        found = choice.tuning.of(choice.pick) if choice.tuning is not None else None
+        if found is not None:
+            why = f"timed {written(found.seconds, 's')}, {why}"
         return f"{choice.problem} on {choice.gpu}: {choice.pick.variant}{config}, {why}"
 
     def __str__(self) -> str:
@@ -86,6 +91,8 @@ class Explanation:
             yield Text(f"A tuned kernel would serve the same call {self.choice.nearest}.")
         for note in self.notes:
             yield Text(f"Note: {note}.")
+        if self.untimed:
+            yield Text(f"Tune: {self.untimed}.")
         if self.known is not None:
             if self.choice.pick.prediction is None:
                 yield Text(self._unpredicted())
@@ -95,6 +102,8 @@ class Explanation:
         if self.choice.pick.prediction is not None:
             yield tables.terms(self.choice.pick)
             yield tables.constants(self.constants)
+        if self.choice.tuning is not None:
+            yield timed(self.choice.tuning, self.choice.pick)
         yield tables.candidates(self.choice)
         if self.choice.refused:
             yield tables.refusals(self.choice)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from attention.choose import learned_file
+from attention.choose import learned_file, tunings
 from attention.choose.calibration import Duel, Sample, calibrated, duels
 from attention.choose.candidates import Refusal
 from attention.choose.choose import Choice, choose
@@ -49,7 +49,10 @@ def choice_on(
     only: str | None = None,
     withheld: tuple[Refusal, ...] = (),
 ) -> Choice:
-    """The choice by all that timings on this kind of machine say. Raises ProblemError, UnsupportedError."""
+    """The choice by all that timings on this kind of machine say, those of `smscope tune` first.
+
+    Raises ProblemError, UnsupportedError.
+    """
     unmeasured = takes_unmeasured()
     return choose(
         profile,
@@ -61,6 +64,7 @@ def choice_on(
         unmeasured=unmeasured,
         duels=duels_of_machine(profile),
         published=published_for(profile) if unmeasured or only else None,
+        tuning=tunings.tuning_of(profile, problem) if passes == "forward" else None,
     )
 
 

@@ -2,13 +2,14 @@
 
 It is of the profile, the sizes of the files of timings (which are only ever appended), the cubins on file, and the code
 that reads, predicts and runs. Reading that code takes a first call 8 ms, so its hash is kept in the user's cache beside
-the sizes and times of the files that were read.
+the sizes and times of the files that were read, and with it the hash of each kernel's text.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -57,7 +58,12 @@ def key_of(profile: Profile) -> str:
     machine = (profile.gpu, profile.arch, profile.sm_count, profile.clock_hz, constants)
     sizes = [(Path(path).name, size) for path, size, _ in stamps(timings.files(profile.gpu))]
     compiled = [cubins.bytes_of(variant) for variant in _ours()]
-    return hashlib.sha256(repr((machine, sizes, _code(), compiled)).encode()).hexdigest()
+    return hashlib.sha256(repr((machine, sizes, _code().sha256, compiled)).encode()).hexdigest()
+
+
+def texts() -> Mapping[str, str]:
+    """The hash of each of our kernels' text (timed.identity.text_sha256), by variant, without reading them again."""
+    return _code().texts
 
 
 def stamps(of: list[Path]) -> Iterator[Stamp]:
@@ -78,26 +84,36 @@ def _memory() -> Path:
     return paths.cache() / "corrections" / f"code-{copy}.json"
 
 
+@dataclass(frozen=True)
+class _Code:
+    """The hash of all of the code, and of each kernel's text by its variant."""
+
+    sha256: str
+    texts: Mapping[str, str]
+
+
 @cache
-def _code() -> str:
+def _code() -> _Code:
     memory = _memory()
     variants = [variant.path for variant in every_shipped()]
-    with suppress(OSError, ValueError, TypeError, KeyError):
+    with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
         kept = json.loads(memory.read_bytes())
         now = [list(each) for each in stamps([Path(path) for path, *_ in kept["read"]])]
         if now == kept["read"] and kept["variants"] == variants:
-            return str(kept["code"])
+            return _Code(str(kept["code"]), {str(path): str(text) for path, text in kept["texts"].items()})
     read = [KERNELS.parent / f"{name}.py" for name in DECIDING]
     read += sorted((KERNELS / TORCHS).glob("*.py"))
     read += [variant.folder / name for variant in _ours() for name in DESCRIBING]
     digest = hashlib.sha256()
     for file in read:
         digest.update(file.read_bytes() if file.is_file() else b"")
+    texts: dict[str, str] = {}
     for variant in _ours():
-        text_sha256, sources = hashed(variant.path)
-        digest.update(text_sha256.encode())
+        texts[variant.path], sources = hashed(variant.path)
+        digest.update(texts[variant.path].encode())
         read += sources
-    known = {"read": list(stamps(read)), "variants": variants, "code": digest.hexdigest()}
+    code = digest.hexdigest()
+    known = {"read": list(stamps(read)), "variants": variants, "code": code, "texts": texts}
     with suppress(OSError):  # then the next process reads it all again
         files.put(memory, json.dumps(known))
-    return digest.hexdigest()
+    return _Code(code, texts)

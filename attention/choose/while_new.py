@@ -7,6 +7,7 @@ has a new shape for every token, and calls it once a layer.
 
 from attention.choose.candidates import Candidate
 from attention.choose.choose import Choice
+from attention.choose.tuning import ranked
 from attention.variant import by_path
 
 CALLS_OF_A_SHAPE = 64  # more than most models have layers
@@ -15,15 +16,24 @@ CALLS_OF_A_SHAPE = 64  # more than most models have layers
 def while_new(choice: Choice) -> Candidate:
     """The candidate whose first calls of a shape take the least together: often the pick itself."""
     pick, first_seconds = choice.pick, by_path(choice.pick.variant).first_seconds
-    if pick.prediction is None or not first_seconds:
+    seconds = _seconds(choice, pick)
+    if seconds is None or not first_seconds:
         return pick
-    limit = pick.prediction.seconds + first_seconds / CALLS_OF_A_SHAPE
-    for each in choice.candidates:  # the fastest first
+    limit = seconds + first_seconds / CALLS_OF_A_SHAPE
+    for each in ranked(choice.tuning, choice.candidates) if choice.tuning else choice.candidates:  # the fastest first
         variant = by_path(each.variant)
         allowed = variant.fused and not variant.first_seconds and not (choice.fallback and each.owner == "smscope")
-        if allowed and each.prediction is not None and each.prediction.seconds <= limit:
+        if allowed and (takes := _seconds(choice, each)) is not None and takes <= limit:
             return each
     return pick
+
+
+def _seconds(choice: Choice, candidate: Candidate) -> float | None:
+    """Of a call: as timed where timings decided, else as predicted."""
+    if choice.tuning is not None:
+        found = choice.tuning.of(candidate)
+        return None if found is None else found.seconds
+    return None if candidate.prediction is None else candidate.prediction.seconds
 
 
 class Tally:
