@@ -139,8 +139,6 @@ class Device:
 
     serves   the words that it knows
     changes  it has change_<name>(scores, launch, work, row, column)
-    fetches  and Fetched<Name><Scores>(launch, work, row, column), loads under way before scores are there, which
-             change_<name> takes last
     hides    a score that it changed may be -inf
     one_define  no two of its defines are asked together
     """
@@ -149,7 +147,6 @@ class Device:
     defines: tuple[Define, ...]
     fields: tuple[Field, ...] = ()
     changes: bool = False
-    fetches: bool = False
     hides: bool = False
     one_define: bool = False
 

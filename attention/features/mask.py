@@ -46,7 +46,6 @@ class Masked(Feature):
         ),
         one_define=True,
         changes=True,
-        fetches=True,
         hides=True,
     )
 

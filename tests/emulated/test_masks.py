@@ -18,35 +18,30 @@ from tests.emulated.test_launchers import PATHS
 
 FLOATS = ForwardCase(batch=2, seq_q=70, seq_kv=133, mask="bias")
 BYTES = replace(FLOATS, mask="full")
-FILE, ALL, QUADS = "features/mask.cuh", "MaskAt(const Launch& launch", "void change_quad("
-# How rows of so many keys are read: those of whole eights eight keys a lane, which trades them with its quad.
-ODD, EVEN = "one by one", "by eights"
-KEYS = {ODD: 133, EVEN: 136}
+FILE, ALL = "features/mask.cuh", "MaskAt(const Launch& launch"
+ODD, EVEN = "one by one", "in twos"  # rows of an even number of keys begin at whole twos, of one load each
+KEYS = {ODD: 133, EVEN: 134}
 OF_ALL = {
     "every batch has the first one's": Bug(FILE, ALL, "work.batch * launch.mask_batch", "0"),
     "the lower row has the upper one's": Bug(FILE, ALL, "h * Scores::kStep", "0"),
     "rows beyond the last are read": Bug(FILE, ALL, "work.queries - 1", "1 << 20"),
 }
-OF_ALL_ONE_WAY = {
+ONE_WAY = {
     "the second of two has the first one's": (ODD, Bug(FILE, "one_by_one(", "min(key + 1, last)", "min(key, last)")),
-    "eight at an odd place are read together": (ODD, Bug(FILE, ALL, "places % (kTogether * kMaskBytes) == 0", "true")),
-    "keys beyond the last are read": (EVEN, Bug(FILE, ALL, "end < work.keys", "true")),
+    "two at an odd place are read together": (ODD, Bug(FILE, ALL, "places % (2 * kMaskBytes) == 0", "true")),
+    "keys beyond the last are read": (EVEN, Bug(FILE, ALL, "column + Scores::column(Scores::kCount - 1)", "0")),
 }
 OF_FLOATS = {
     "a float is a raw score": Bug(FILE, "void change_mask(", "__fdividef(1.44269504f, launch.scale_log2)", "1.f"),
     "both have the first float": Bug(FILE, "void change_two(", "bias.y * scale", "bias.x * scale"),
 }
-OF_FLOATS_ONE_WAY = {"a lane keeps what it loaded": (EVEN, Bug(FILE, QUADS, "transpose_quad(twos, threadIdx.x % 4);"))}
-OF_BYTES = {"a byte that hides shows": Bug(FILE, "void hide_where_zero(", "!byte", "false")}
-OF_BYTES_ONE_WAY = {
-    "both have the first byte": (ODD, Bug(FILE, "void change_two(", "two >> 8", "two & 0xff")),
-    "the rows of a lane are one": (EVEN, Bug(FILE, QUADS, "8 * (i % 4)", "8 * (i % 2)")),
-    "a lane keeps what it loaded": (EVEN, Bug(FILE, QUADS, "transpose_quad(both, threadIdx.x % 4);")),
+OF_BYTES = {
+    "a byte that hides shows": Bug(FILE, "void change_two(", "!(two & 0xff)", "false"),
+    "both have the first byte": Bug(FILE, "void change_two(", "two >> 8", "two & 0xff"),
 }
 CASES = {"floats": FLOATS, "bytes": BYTES}
-ONE_WAY = {"floats": OF_ALL_ONE_WAY | OF_FLOATS_ONE_WAY, "bytes": OF_ALL_ONE_WAY | OF_BYTES_ONE_WAY}
 BUGS = {
-    kind: {**OF_ALL, **own, **{name: bug for name, (_, bug) in ONE_WAY[kind].items()}}
+    kind: {**OF_ALL, **own, **{name: bug for name, (_, bug) in ONE_WAY.items()}}
     for kind, own in (("floats", OF_FLOATS), ("bytes", OF_BYTES))
 }
 PLANTED = [
@@ -54,7 +49,7 @@ PLANTED = [
     for kind, bugs in BUGS.items()
     for bug in bugs
     for way in KEYS
-    if bug not in ONE_WAY[kind] or ONE_WAY[kind][bug][0] == way
+    if bug not in ONE_WAY or ONE_WAY[bug][0] == way
 ]
 
 

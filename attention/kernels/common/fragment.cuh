@@ -1,7 +1,7 @@
 // How scores and outputs lie in a thread's registers: what masks, scores, softmax and store know of an architecture.
 //
 // A fragment has kCount elements, s[i], of kRows rows: line(i) is which of these, row(i) and column(i) how many rows and
-// columns element i lies behind s[0]. kStep is from one row to the next. kQuads: four lanes hold a row as RowPair has it.
+// columns element i lies behind s[0]. kStep is from one row to the next.
 #pragma once
 
 // The accumulator that mma.sync m16n8 and wgmma share: rows g and g + 8, and of each two neighbouring columns in every
@@ -11,7 +11,6 @@
 template <int Count>
 struct RowPair {
   static constexpr int kCount = Count, kRows = 2, kStep = 8;
-  static constexpr bool kQuads = true;
   float at[Count];
 
   __device__ __forceinline__ float& operator[](int i) { return at[i]; }
@@ -47,17 +46,3 @@ struct RowPair {
     return x + __shfl_xor_sync(~0u, x, 2);
   }
 };
-
-// Lane t's words[i] becomes lane i's words[t], t and i below 4.
-__device__ __forceinline__ void transpose_quad(unsigned (&words)[4], int t) {
-#pragma unroll
-  for (int bit = 1; bit <= 2; bit *= 2)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (i & bit) continue;
-      const bool upper = t & bit;
-      const unsigned got = __shfl_xor_sync(~0u, upper ? words[i] : words[i | bit], bit);
-      words[i] = upper ? got : words[i];
-      words[i | bit] = upper ? words[i | bit] : got;
-    }
-}

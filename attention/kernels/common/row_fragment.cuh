@@ -4,7 +4,6 @@
 template <int Count>
 struct Row {
   static constexpr int kCount = Count, kRows = 1, kStep = 1;
-  static constexpr bool kQuads = false;
   float at[Count];
 
   __device__ __forceinline__ float& operator[](int i) { return at[i]; }

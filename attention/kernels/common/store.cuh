@@ -10,6 +10,20 @@
 #include "ptx/memory.cuh"
 #include "value_dim.cuh"
 
+// Lane t's words[i] becomes lane i's words[t], t and i below 4.
+__device__ __forceinline__ void transpose_quad(unsigned (&words)[4], int t) {
+#pragma unroll
+  for (int bit = 1; bit <= 2; bit *= 2)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (i & bit) continue;
+      const bool upper = t & bit;
+      const unsigned got = __shfl_xor_sync(~0u, upper ? words[i] : words[i | bit], bit);
+      words[i] = upper ? got : words[i];
+      words[i | bit] = upper ? words[i | bit] : got;
+    }
+}
+
 __device__ __forceinline__ unsigned pack_pair(float low, float high) {
   return kBf16 ? ptx::pack_bf16(low, high) : ptx::pack_f16(low, high);
 }

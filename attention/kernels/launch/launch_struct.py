@@ -119,34 +119,19 @@ GIVEN = "const Launch& launch, const Work& work"
 
 def features_text() -> str:
     """features.cuh: the device code of every feature, and each score's way through them."""
-    lines = ["#pragma once", '#include "online_softmax.cuh"', '#include "optional.cuh"', '#include "work.cuh"']
+    lines = ["#pragma once", '#include "online_softmax.cuh"', '#include "work.cuh"']
     lines += [f'#include "features/{feature.name}.cuh"' for feature in FEATURES if feature.device]
-    changing = [feature for feature in FEATURES if feature.device and feature.device.changes]
-    fetching = [feature for feature in changing if feature.device and feature.device.fetches]
     lines += [
-        "template <class Scores>",
-        "struct Fetched {",
-        *(f"  Optional<{_asked(each)}, Fetched{each.name.capitalize()}<Scores>> {each.name};" for each in fetching),
-        f"  __device__ __forceinline__ Fetched({GIVEN}, int row, int column)",
-        f"      : {', '.join(f'{each.name}(launch, work, row, column)' for each in fetching)} {{}}",
-        "};",
-        "template <class Scores>",
-        f"__device__ __forceinline__ void change(Scores& s, {GIVEN}, int row, int column,",
-        "                                       const Fetched<Scores>& fetched) {",
-    ]
-    for feature in changing:
-        fetched = f", fetched.{feature.name}" if feature in fetching else ""
-        call = f"change_{feature.name}(s, launch, work, row, column{fetched});"
-        lines.append(f"  if constexpr ({_asked(feature)}) {call}")
-    lines += [
-        "}",
         "template <class Scores>",
         f"__device__ __forceinline__ void change(Scores& s, {GIVEN}, int row, int column) {{",
-        "  change(s, launch, work, row, column, Fetched<Scores>(launch, work, row, column));",
-        "}",
     ]
+    for feature in FEATURES:
+        if feature.device and feature.device.changes:
+            condition = _any(list(feature.device.defines))
+            lines.append(f"  if constexpr ({condition}) change_{feature.name}(s, launch, work, row, column);")
+    lines.append("}")
     logits = [feature for feature in FEATURES if feature.device and feature.logit]
-    asked = [_asked(feature) for feature in logits]
+    asked = [_any(list(feature.device.defines)) for feature in logits if feature.device]
     lines += [f"constexpr bool kLogit = {' || '.join(asked) or 'false'};"]
     lines += [f"__device__ __forceinline__ float logit({GIVEN}) {{"]
     lines += [
@@ -154,10 +139,6 @@ def features_text() -> str:
         for name, each in zip(asked, logits, strict=True)
     ]
     return "\n".join((*lines, "  return 0.f;", "}", ""))
-
-
-def _asked(feature: Feature) -> str:
-    return _any(list(feature.device.defines)) if feature.device else "false"
 
 
 def _any(defines: list[Define]) -> str:

@@ -1,6 +1,5 @@
-// Loads of what nothing writes while the kernel runs, 1 to 16 bytes: LDG.CONSTANT. The compiler may move and join them.
+// Loads of what nothing writes while the kernel runs, 1 to 8 bytes: LDG.CONSTANT. The compiler may move and join them.
 #pragma once
-#include "ptx/memory.cuh"
 
 #ifdef SMSCOPE_EMULATED
 #include "emulator/ptx/read_only.hpp"
@@ -30,12 +29,6 @@ __device__ __forceinline__ unsigned long long read_only(const unsigned long long
   unsigned long long value;
   asm("ld.global.nc.u64 %0, [%1];" : "=l"(value) : "l"(at));
   return value;
-}
-
-__device__ __forceinline__ vec4 read_only(const vec4* at) {
-  vec4 v;
-  asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(at));
-  return v;
 }
 
 }  // namespace ptx

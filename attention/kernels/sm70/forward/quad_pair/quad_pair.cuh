@@ -31,8 +31,6 @@ struct Place {
 
 template <int Count>
 struct QuadPair : RowPair<Count> {
-  static constexpr bool kQuads = false;
-
   // Over the threads that hold a row.
   __device__ __forceinline__ static float most(float x) {
     x = fmaxf(x, __shfl_xor_sync(~0u, x, 2));

@@ -99,20 +99,12 @@ struct Consumer {
       p[i / 4][i % 4] = kBf16 ? ptx::pack_bf16(s[2 * i], s[2 * i + 1]) : ptx::pack_f16(s[2 * i], s[2 * i + 1]);
   }
 
-  using Scores = RowPair<kKeys / 2>;
-
-  // What features read for the scores of keys from `tile` on: under way while these are multiplied.
-  __device__ __forceinline__ Fetched<Scores> fetch(const Work& work, int row, int tile) const {
-    const int lane = threadIdx.x % 32, mine = row + threadIdx.x / 32 % 4 * 16 + lane / 4;
-    return Fetched<Scores>(launch, work, mine, tile * kKeys + lane % 4 * 2);
-  }
-
   // Scores of keys from `tile` on, as the softmax takes them.
   template <bool Masked>
-  __device__ __forceinline__ void adjust(const Work& work, int row, int tile, const Fetched<Scores>& fetched) {
+  __device__ __forceinline__ void adjust(const Work& work, int row, int tile) {
     const int lane = threadIdx.x % 32, mine = row + threadIdx.x / 32 % 4 * 16 + lane / 4,
               column = tile * kKeys + lane % 4 * 2;
-    change(s, launch, work, mine, column, fetched);
+    change(s, launch, work, mine, column);
     if constexpr (Masked) hide_outside(s, work, mine, column);
   }
 
@@ -151,10 +143,9 @@ struct Consumer {
     await_turn();
     multiply_scores(v);
     pass_turn();
-    const Fetched<Scores> fetched = fetch(work, row, tile);
     ptx::wgmma_wait<0>();
     release(at.k_empty + 8 * v.stage());
-    adjust<true>(work, row, tile, fetched);
+    adjust<true>(work, row, tile);
     const bool far = __any_sync(~0u, raise_maxima<true>(s, state, correction, launch.scale_log2));
     if (far) come_near(s, state);
     exponentials(s, state, launch.scale_log2);
@@ -167,7 +158,6 @@ struct Consumer {
   template <bool Masked>
   __device__ __forceinline__ void step(const Work& work, int row, int tile, bool accumulate) {
     const Ring<kStages> k{v.count + 1};
-    const Fetched<Scores> fetched = fetch(work, row, tile);
     float correction[2];
     if constexpr (kOverlap) {
       ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
@@ -188,7 +178,7 @@ struct Consumer {
       release(at.v_empty + 8 * v.stage());
     }
     release(at.k_empty + 8 * k.stage());
-    adjust<Masked>(work, row, tile, fetched);
+    adjust<Masked>(work, row, tile);
     constexpr bool every_tile = kHiding || !kLazy;
     const bool grown = Masked || every_tile || __any_sync(~0u, exceeds(s, state, launch.slack));
     // What far rows need stands inside the branches that a tile without a larger score skips anyway: a branch of its own
