@@ -14,10 +14,10 @@ from attention.call import NO_EXTRAS, Extras
 from attention.errors import LaunchError
 from attention.kernels.common.family import Sizes, fill
 from attention.kernels.common.key_splits import MOST_TILES, partial_floats
-from attention.kernels.common.layout import empty_lse
+from attention.kernels.common.layout import addresses, empty_lse
 from attention.kernels.launch import waiting
 from attention.kernels.launch.machine import Held, Machine, machine_of
-from attention.kernels.launch.ready import Lie, Ready, addresses
+from attention.kernels.launch.ready import Lie, Ready
 from attention.kernels.launch.strided import Launch, SplitLaunch
 from attention.kernels.launch.tensors import in_place, outputs, readable
 from attention.problem import AttentionProblem

@@ -10,13 +10,12 @@ from typing import Any
 import torch
 
 from attention.call import NO_EXTRAS, Extras
+from attention.kernels.common.layout import Where
 from attention.kernels.launch.frame import Described
 from attention.kernels.launch.machine import Held, Machine
-from attention.kernels.launch.tensor_map import ALIGNMENT_BYTES
 from attention.kernels.launch.tensors import place
 
 MOST_HEADS = 256  # that a kind keeps: a program that brings new addresses for ever would fill the memory with them
-Where = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -114,9 +113,3 @@ class Ready:
         head: bytes = self.kernel.head(self.machine, self.shape, query, key, value)
         self.heads[where] = head
         return head
-
-
-def addresses(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> Where | None:
-    """Where they lie; None unless all can be read there, which a tensor without memory of its own cannot."""
-    where = q, k, v = query.data_ptr(), key.data_ptr(), value.data_ptr()
-    return None if (q | k | v) % ALIGNMENT_BYTES or not (q and k and v) else where
