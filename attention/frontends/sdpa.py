@@ -183,7 +183,8 @@ def _judged(
             raise UnsupportedError(f"{route.lacks}; call without strict and only='smscope', and torch serves.")
         warn_once(route.lacks)
     settled = route.tally is not None and route.tally.settled()
-    if query.is_cuda and attn_mask is None and not (dropout_p or biased) and (settled or route.tally is None):
+    for_good = route.plan is not None and (settled or route.tally is None)
+    if for_good and query.is_cuda and attn_mask is None and not (dropout_p or biased):
         keep(route, settled, *given, is_causal, scale, enable_gqa, strict, only)
     if route.kernel is not None and not settled:
         return route.kernel(query, key, value, is_causal, scale)
