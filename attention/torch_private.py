@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch.utils._device import DeviceContext
 
 _C: Any = torch._C
 
@@ -30,6 +31,18 @@ devices = _devices()
 
 # Bound once, because a user may replace the public name by attention.sdpa: a fallback by that name would call itself.
 torch_sdpa: Callable[..., torch.Tensor] = _C._nn.scaled_dot_product_attention
+
+# What torch.cuda.current_device() asks once CUDA is there; a torch for CPUs has none of it.
+current_device: Callable[[], int] = getattr(_C, "_cuda_getDevice", lambda: -1)
+
+
+def _flash_by_name(*tensors_and_flags: Any, scale: float | None) -> Any:
+    return torch.ops.aten._scaled_dot_product_flash_attention(*tensors_and_flags, scale=scale)
+
+
+# By torch.ops, whose operators are looked up and boxed in Python, a call of its CPU twin takes 4 us more (torch 2.13).
+torch_flash: Callable[..., Any] = getattr(_C._VariableFunctions, "_scaled_dot_product_flash_attention", _flash_by_name)
+is_any_autocast: Callable[[], bool] = getattr(_C, "_is_any_autocast_enabled", lambda: torch.is_autocast_enabled("cuda"))
 
 _cudnn, _flash, _efficient = _C._get_cudnn_sdp_enabled, _C._get_flash_sdp_enabled, _C._get_mem_efficient_sdp_enabled
 _math, _overrideable = _C._get_math_sdp_enabled, _C._get_overrideable_sdp_enabled
@@ -67,6 +80,23 @@ def only_vmap_is_active() -> bool:
 
     vmap = _C._functorch.TransformType.Vmap
     return all(interpreter.key() == vmap for interpreter in retrieve_all_functorch_interpreters())
+
+
+def only_a_default_device() -> bool:
+    """Whether the one mode for functions of this thread is torch.set_default_device's, or `with torch.device(...)`."""
+    return _C._len_torch_function_stack() == 1 and type(_C._get_function_stack_at(0)) is DeviceContext
+
+
+def saves_through_hooks() -> bool:
+    """Whether what autograd saves passes hooks now: a checkpoint's, say, which compares it with what a replay saves."""
+    top = getattr(_C._autograd, "_top_saved_tensors_default_hooks", None)
+    return top is None or top(False) is not None
+
+
+def apply_of(function: type[torch.autograd.Function]) -> Callable[..., Any]:
+    """`function.apply` where no transform of torch.func is on, for which alone torch's own, in Python, looks."""
+    found: Callable[..., Any] = super(torch.autograd.Function, function).apply  # type: ignore[misc]
+    return found
 
 
 def forget_kernels_of(operator: Any, keys: tuple[str, ...]) -> None:
@@ -113,3 +143,13 @@ def _observed() -> Callable[[], bool]:
 
 
 is_observed = _observed()
+
+
+def _on_current_gpu(size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty_strided(size, strides, dtype=dtype, device="cuda")
+
+
+# An empty tensor as torch's compiler makes those of its graphs: past the dispatcher, in half the time on a CPU.
+empty_on_current_gpu: Callable[[tuple[int, ...], tuple[int, ...], torch.dtype], torch.Tensor] = getattr(
+    _C._dynamo.guards, "_empty_strided_cuda", _on_current_gpu
+)

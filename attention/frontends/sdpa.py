@@ -25,6 +25,7 @@ from attention.frontends.inputs import (
     require_tensors,
     unfolded,
 )
+from attention.frontends.kept import KNOWN, keep
 from attention.frontends.route import ASKED_OF_TORCH, Route, route_of
 from attention.judge.arguments import number, require_bools
 from attention.judge.bias import MASK_AND_CAUSAL, aligned_bottom_right, is_causal_bias
@@ -70,9 +71,23 @@ def sdpa(
     Raises ProblemError, a ValueError and a RuntimeError, for inputs that describe no attention problem; ArgumentError,
     a TypeError as well, for a wrong type: whatever torch raises for the same call is what this can be caught as.
     """
+    is_tracing = _is_tracing()  # first: torch 2.10's compiler does not know the questions below
+    if (
+        not is_tracing
+        and KNOWN.calls
+        and attn_mask is None
+        and type(dropout_p) is float
+        and dropout_p == 0.0
+        and (is_causal is False or is_causal is True)
+        and (enable_gqa is False or enable_gqa is True)
+        and (only == "smscope" or not backends_are_restricted())
+    ):
+        known = KNOWN.served(query, key, value, (is_causal, scale, enable_gqa, strict, only))
+        if known is not None:
+            return known
     try:
         if (
-            not _is_tracing()  # first: torch 2.10's compiler does not know the questions below
+            not is_tracing
             and type(query) is _Tensor
             and only is None
             and strict is False
@@ -128,7 +143,7 @@ def _judged(
 ) -> torch.Tensor:
     biased = attn_mask is not None and is_causal_bias(attn_mask)
     tensors = (query, key, value, None if biased else attn_mask)
-    nested = False
+    given, nested = (query, key, value), False
     if has_torch_function(tensors):  # a mode, a subclass, or a proxy that traces the call
         nested = any(
             type(each) is not torch.Tensor and isinstance(each, torch.Tensor) and each.is_nested for each in tensors
@@ -168,6 +183,9 @@ def _judged(
             raise UnsupportedError(f"{route.lacks}; call without strict and only='smscope', and torch serves.")
         warn_once(route.lacks)
     settled = route.tally is not None and route.tally.settled()
+    for_good = route.plan is not None and (settled or route.tally is None)
+    if for_good and query.is_cuda and attn_mask is None and not (dropout_p or biased):
+        keep(route, settled, *given, is_causal, scale, enable_gqa, strict, only)
     if route.kernel is not None and not settled:
         return route.kernel(query, key, value, is_causal, scale)
     # Of the kernels of torch's function torch shards none that runs on a CPU, and our operator by batch and heads.

@@ -11,10 +11,10 @@ import torch
 from torch.autograd import forward_ad
 from torch.nn import Parameter
 
-from attention.torch_private import is_observed
+from attention.torch_private import is_observed, only_a_default_device
 
 _C: Any = torch._C
-_PLAIN_TYPES = (torch.Tensor, Parameter)
+PLAIN_TYPES = (torch.Tensor, Parameter)
 
 
 def _quiet() -> frozenset[int]:
@@ -28,21 +28,28 @@ _plain: set[int] = set()  # the dispatch keys of plain dense tensors, once one o
 _seen: set[str] = set()
 
 
+def is_quiet() -> bool:
+    """Whether nothing is on in this thread that would meet an operator: no mode, no transform, and no observer.
+
+    A default device is a mode for functions, which asks for a device where a function makes a tensor.
+    """
+    return (
+        _C._dispatch_tls_local_include_set().raw_repr() in _QUIET
+        and forward_ad._current_level < 0
+        and (not _C._is_torch_function_mode_enabled() or only_a_default_device())
+        and not is_observed()
+    )
+
+
 def needs_no_dispatch(*tensors: torch.Tensor | None) -> bool:
     """Whether calling the operator's kernel is the same as calling the operator: on these tensors, in this thread."""
-    if (
-        torch.compiler.is_compiling()
-        or _C._dispatch_tls_local_include_set().raw_repr() not in _QUIET
-        or forward_ad._current_level >= 0
-        or _C._is_torch_function_mode_enabled()
-        or is_observed()
-    ):
+    if torch.compiler.is_compiling() or not is_quiet():
         return False
     grad = torch.is_grad_enabled()
     for tensor in tensors:
         if tensor is None:
             continue
-        if (grad and tensor.requires_grad) or type(tensor) not in _PLAIN_TYPES:
+        if (grad and tensor.requires_grad) or type(tensor) not in PLAIN_TYPES:
             return False
         keys = _C._dispatch_keys(tensor).raw_repr()
         if keys not in _plain and keys not in _learnt(tensor.device):

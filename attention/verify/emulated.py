@@ -16,6 +16,7 @@ import torch
 from attention.call import Extras
 from attention.feature import Feature
 from attention.kernels.launch.counters import PAIR
+from attention.kernels.launch.frame import Described
 from attention.kernels.launch.machine import Held, standing_in
 from attention.kernels.launch.source import COMMON, PACKAGE, generated
 from attention.variant import CudaBuild, Variant
@@ -64,22 +65,26 @@ class Emulated:
             self._counters[count] = self.device.full(count, 0, np.int32)
         return int(self._counters[count].ctypes.data)
 
-    def launch(
-        self,
-        function: tuple[EmulatedKernel, CudaBuild],
-        blocks: int,
-        threads: int,
-        argument: ctypes.Structure,
-        held: Held,
-        extras: Extras,
-    ) -> None:
+    def empty(self, size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        return torch.empty_strided(size, strides, dtype=dtype)
+
+    def unread(self, size: int) -> None:
+        """There is none: what a kernel writes must be a tensor's that it was told of."""
+
+    def frame(
+        self, function: Any, blocks: int, threads: int, kind: type[ctypes.Structure], template: bytes
+    ) -> Described:
+        return Described(function, blocks, threads, kind, template)
+
+    def launch(self, frame: Described, held: Held, extras: Extras) -> None:
         """Raises DeviceError with what the kernel did that it may not."""
-        kernel, build = function
+        kernel, build = frame.function
         stored = [tensor.untyped_storage() for tensor in held]
         memory = {each.data_ptr(): each.nbytes() for each in stored} | dict(map(_extent, filter(_there, extras)))
         with self.device.adopting(memory):
-            given = (np.void(bytes(argument)),)
-            kernel((blocks,), (threads,), given, shared_mem=build.smem_bytes, cluster=(build.cluster,))
+            given = (np.void(bytes(frame.memory)),)
+            shared = {"shared_mem": build.smem_bytes, "cluster": (build.cluster,)}
+            kernel((frame.blocks,), (frame.threads,), given, **shared)
 
 
 def _there(tensor: torch.Tensor | None) -> bool:

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
@@ -21,6 +22,7 @@ from attention.cli import main
 from attention.errors import EnvironmentLacks
 from attention.frontends.flash_attn.packed import flash_attn_qkvpacked_func
 from attention.kernels.launch import waiting
+from attention.kernels.launch.frame import Described
 from attention.kernels.launch.machine import standing_in
 from attention.kernels.launch.source import source_of
 from attention.op import plan
@@ -81,6 +83,12 @@ class Asked:
 
     def counters(self, count: int = 2) -> int:
         return 0
+
+    def empty(self, size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        return torch.empty_strided(size, strides, dtype=dtype)
+
+    def frame(self, *described: Any) -> Described:
+        return Described(*described)
 
     def launch(self, *_: object) -> None:
         pass

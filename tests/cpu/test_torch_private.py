@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import BaseTorchFunctionMode
 from torch.profiler import ExecutionTraceObserver
 
 from attention import torch_private
@@ -65,3 +66,46 @@ def test_transforms_are_told_apart() -> None:
     for call in (look, vmap(look), vmap(vmap(look)), grad(look), vmap(grad(look)), grad(lambda y: vmap(look)(y).sum())):
         call(x)
     assert found == [False, True, True, False, False, False]
+
+
+def test_a_default_device_is_told_from_other_modes() -> None:
+    found = torch_private.only_a_default_device
+    assert not found()
+    with torch.device("cpu"):
+        assert found()
+        with torch.device("meta"):
+            assert not found()
+    with BaseTorchFunctionMode():
+        assert not found()
+
+
+def test_hooks_of_saved_tensors_are_seen() -> None:
+    assert not torch_private.saves_through_hooks()
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor):
+        assert torch_private.saves_through_hooks()
+
+
+def test_every_kind_of_autocast_is_seen() -> None:
+    assert not torch_private.is_any_autocast()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch_private.is_any_autocast()
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, tensor):
+        return tensor * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+def test_a_function_is_applied_as_by_its_own_name() -> None:
+    x = torch.ones(3, requires_grad=True)
+    torch_private.apply_of(Doubled)(x).sum().backward()
+    assert torch.equal(x.grad, torch.full((3,), 2.0))
+
+
+def test_the_compilers_empty_tensor_is_there() -> None:
+    assert torch_private.empty_on_current_gpu is torch._C._dynamo.guards._empty_strided_cuda

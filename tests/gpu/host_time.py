@@ -9,7 +9,8 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -55,27 +56,59 @@ def _picked(problem: AttentionProblem) -> Build | None:
     return Build(pick.variant, (97, 128), problem.dtype, pick.config, frozenset({"CAUSAL"} if problem.causal else ()))
 
 
-def calls() -> Iterator[tuple[str, str, Callable[[], Any]]]:
-    """(what, who serves, the call) of everything timed."""
+@dataclass(frozen=True)
+class Call:
+    """What is called, who serves it, and what is on around the calls of a round."""
+
+    what: str
+    served_by: str
+    make: Callable[[], Any]
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+
+def calls() -> Iterator[Call]:
+    """Everything timed."""
     import torch
 
     import attention
 
-    torch_sdpa = torch.nn.functional.scaled_dot_product_attention
+    torch_sdpa, sdpa, flash = (
+        torch.nn.functional.scaled_dot_product_attention,
+        attention.sdpa,
+        attention.flash_attn_func,
+    )
     q, k, v = (torch.randn(1, 2, 64, 128, device="cuda", dtype=torch.bfloat16) for _ in range(3))
     gq, gk, gv = (each.clone().requires_grad_() for each in (q, k, v))
+    packed = tuple(each.transpose(1, 2).contiguous() for each in (q, k, v))
+    trained = tuple(each.clone().requires_grad_() for each in packed)
     for path in tuned():
         forward, config = by_path(path).load(), _first(path).config
-        yield f"forward of {path}", path, lambda f=forward, c=config: f(q, k, v, SMALL, c)  # type: ignore[misc]
-    yield "torch sdpa", "torch", lambda: torch_sdpa(q, k, v)
-    yield "torch sdpa with grad", "torch", lambda: torch_sdpa(gq, gk, gv)
+        yield Call(f"forward of {path}", path, lambda f=forward, c=config: f(q, k, v, SMALL, c))  # type: ignore[misc]
+    yield Call("torch sdpa", "torch", lambda: torch_sdpa(q, k, v))
+    yield Call("torch sdpa with grad", "torch", lambda: torch_sdpa(gq, gk, gv))
+    yield Call("torch sdpa, a default device set", "torch", lambda: torch_sdpa(q, k, v), _default_device)
     ours = attention.explain(q, k, v, only="smscope").choice.pick.variant
-    yield "attention.sdpa", ours, lambda: attention.sdpa(q, k, v, only="smscope")
-    yield "attention.sdpa with grad", ours, lambda: attention.sdpa(gq, gk, gv, only="smscope")
-    packed = tuple(each.transpose(1, 2).contiguous() for each in (q, k, v))
-    yield "attention.flash_attn_func", ours, lambda: attention.flash_attn_func(*packed, only="smscope")
+    yield Call("attention.sdpa", ours, lambda: sdpa(q, k, v, only="smscope"))
+    yield Call("attention.sdpa with grad", ours, lambda: sdpa(gq, gk, gv, only="smscope"))
+    yield Call("attention.sdpa, a default device set", ours, lambda: sdpa(q, k, v, only="smscope"), _default_device)
+    yield Call("attention.flash_attn_func", ours, lambda: flash(*packed, only="smscope"))
+    yield Call("attention.flash_attn_func with grad", ours, lambda: flash(*trained, only="smscope"))
+    yield Call(
+        "attention.flash_attn_func, a default device set",
+        ours,
+        lambda: flash(*packed, only="smscope"),
+        _default_device,
+    )
     chosen = attention.explain(q, k, v).choice.pick.variant
-    yield "attention.sdpa, the choice left open", chosen, lambda: attention.sdpa(q, k, v)
+    yield Call("attention.sdpa, the choice left open", chosen, lambda: sdpa(q, k, v))
+    yield Call("attention.sdpa with grad, the choice left open", chosen, lambda: sdpa(gq, gk, gv))
+
+
+def _default_device() -> AbstractContextManager[Any]:
+    """As torch.set_default_device, whose device is a mode for functions until another one is set."""
+    import torch
+
+    return torch.device("cuda")
 
 
 def choices() -> Iterator[tuple[str, Callable[[int], Any]]]:
@@ -121,20 +154,22 @@ def yardstick() -> None:
         kept[i % 7] = (i, str(i))
 
 
-def microseconds(every: Sequence[Callable[[], Any]]) -> list[list[float]]:
+def microseconds(every: Sequence[Call]) -> list[list[float]]:
     """Of each call its rounds, which nothing waits for. A round has them all: a host's slow minute meets each alike."""
     import torch
 
     found: list[list[float]] = [[] for _ in every]
     for turn in range(-1, ROUNDS):  # the first warms up
         for n in sorted(range(len(every)), key=lambda n: (n + turn) % len(every)):
-            call = every[n]
+            make = every[n].make
             torch.cuda.synchronize()
-            started = time.perf_counter()
-            for _ in range(CALLS):
-                call()
+            with every[n].around():
+                started = time.perf_counter()
+                for _ in range(CALLS):
+                    make()
+                ended = time.perf_counter()
             if turn >= 0:
-                found[n].append((time.perf_counter() - started) / CALLS * 1e6)
+                found[n].append((ended - started) / CALLS * 1e6)
     return found
 
 
@@ -170,9 +205,9 @@ def main(out: str) -> int:
     for what, choose_nth in choices():
         rows.append({"call": what} | fresh_microseconds(choose_nth))
     every = list(calls())
-    for (what, server, call), found in zip(every, microseconds([call for _, _, call in every]), strict=True):
-        gpu = round(gpu_microseconds(call), 2)
-        rows.append({"call": what, "served_by": server} | _spread(found) | {"gpu_us": gpu})
+    for call, found in zip(every, microseconds(every), strict=True):
+        gpu = round(gpu_microseconds(call.make), 2)
+        rows.append({"call": call.what, "served_by": call.served_by} | _spread(found) | {"gpu_us": gpu})
     sys.stdout.write("".join(f"{row}\n" for row in rows))
     file = Path(out)
     before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []

@@ -57,7 +57,7 @@ def make_cold() -> None:
     """As in a new process: nothing is loaded, though its cubin is on disk."""
     torch.cuda.synchronize()
     loaded._function.cache_clear()
-    launcher._prepared.cache_clear()
+    launcher._ready.cache_clear()
 
 
 def here() -> torch.device:

@@ -21,6 +21,7 @@ from attention.frontends.flash_attn.arguments import (
     refuse_others,
 )
 from attention.frontends.flash_attn.judge import judge
+from attention.frontends.flash_attn.kept import keep, served
 from attention.frontends.inputs import autocast, overridable, require_tensors
 from attention.judge.arguments import OPEN, flag, one_of
 from attention.judge.shapes import FLASH, PACKED
@@ -34,7 +35,7 @@ Pair = tuple[torch.Tensor, torch.Tensor]
 Out = torch.Tensor | Pair | tuple[torch.Tensor, torch.Tensor, None]
 
 
-@overridable
+@overridable(served)
 def flash_attn_func(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -102,6 +103,9 @@ def flash_attn_func(
         operands = extras.operands if extras.parts() == 1 else extras.ranged()
         out, lse = _forward(*heads_first, options, operands, manner, plan)
         out = out.transpose(1, 2)
+        if plan is not None and operands is NO_EXTRAS and q.is_cuda:
+            given = (dropout_p, softmax_scale, causal, window_size, softcap, deterministic, strict, only)
+            keep(plan, q, k, v, given, options, manner)
     else:
         batch, rows = q.shape[:2]
         flat = (q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1))
@@ -114,7 +118,7 @@ def flash_attn_func(
     return _returned(out, lse, return_lse or return_softmax_lse, return_attn_probs)
 
 
-@overridable
+@overridable()
 def flash_attn_varlen_func(
     q: torch.Tensor,
     k: torch.Tensor,

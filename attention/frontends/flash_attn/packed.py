@@ -27,7 +27,7 @@ def _packing(function: Callable[..., Out]) -> Callable[..., Out]:
     own = [*signature(function).parameters.values()]
     at = [each.name for each in own].index("features")
     setattr(function, "__signature__", Signature([*own[:at], *FEATURES, *own[at + 1 :]]))  # noqa: B010
-    return overridable(function)
+    return overridable()(function)
 
 
 @_packing

@@ -1,4 +1,4 @@
-"""The CUDA driver, through cuda.bindings: load a cubin, encode a tensor map, launch. Errors name call and GPU."""
+"""The CUDA driver, through cuda.bindings: load a cubin, encode a tensor map. Errors name call and GPU."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -7,6 +7,8 @@ from typing import Any
 import torch
 
 from attention.errors import EnvironmentLacks, LaunchError
+
+INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
 
 
 @cache
@@ -105,36 +107,3 @@ def zeroed(size: int) -> int:
     finally:
         check(driver.cuThreadExchangeStreamCaptureMode(before), "restore its capture mode")
     return int(address)
-
-
-def launch(function: Function, blocks: int, threads: int, stream: int, arguments: int) -> None:
-    """Launch `blocks` of `threads` on `stream`; `arguments` is the address of an array of pointers to arguments."""
-    driver = bindings()
-    if function.cluster > 1:
-        _launch_clusters(function, blocks, threads, stream, arguments)
-        return
-    call = (function.handle, blocks, 1, 1, threads, 1, 1, function.smem_bytes, stream, arguments, 0)
-    status = driver.cuLaunchKernel(*call)[0]
-    if int(status) == 0:
-        return
-    if status == driver.CUresult.CUDA_ERROR_INVALID_CONTEXT:  # a thread's first call, whose memory torch had at hand
-        make_current()
-        status = driver.cuLaunchKernel(*call)[0]
-    check((status,), "launch an attention kernel")
-
-
-def _launch_clusters(function: Function, blocks: int, threads: int, stream: int, arguments: int) -> None:
-    """The driver's extensible call, the only one that is told of clusters."""
-    driver = bindings()
-    dimension = driver.CUlaunchAttribute()
-    dimension.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-    sides = dimension.value.clusterDim
-    sides.x, sides.y, sides.z = function.cluster, 1, 1
-    config = driver.CUlaunchConfig()
-    config.gridDimX, config.gridDimY, config.gridDimZ = blocks, 1, 1
-    config.blockDimX, config.blockDimY, config.blockDimZ = threads, 1, 1
-    config.sharedMemBytes, config.hStream = function.smem_bytes, driver.CUstream(stream)
-    config.attrs, config.numAttrs = [dimension], 1
-    make_current()
-    found = driver.cuLaunchKernelEx(config, driver.CUfunction(function.handle), arguments, 0)
-    check(found, f"launch an attention kernel in clusters of {function.cluster}")

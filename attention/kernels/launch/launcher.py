@@ -1,6 +1,7 @@
 """One launch of any kernel of ours: torch tensors in, one argument to the kernel, (out, lse) back."""
 
 import ctypes
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,13 +14,16 @@ from attention.call import NO_EXTRAS, Extras
 from attention.errors import LaunchError
 from attention.kernels.common.family import Sizes, fill
 from attention.kernels.common.key_splits import MOST_TILES, partial_floats
-from attention.kernels.common.layout import empty_lse
+from attention.kernels.common.layout import addresses, empty_lse
 from attention.kernels.launch import waiting
 from attention.kernels.launch.machine import Held, Machine, machine_of
+from attention.kernels.launch.ready import Lie, Ready
 from attention.kernels.launch.strided import Launch, SplitLaunch
-from attention.kernels.launch.tensors import outputs, place, readable
+from attention.kernels.launch.tensors import in_place, outputs, readable
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild
+
+Strides = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +35,10 @@ class Launcher:
     shape_of  the tile of a configuration, with its `tile_rows` and `threads`
     build_of  what NVRTC compiles
     deal      write what follows from problem and machine, and give the number of blocks
-    point     write how query, key and value are read
-    lend      write where a workspace lies, and give the tensors that hold it
+    head      what the argument begins with: how query, key and value are read where they lie
+    lie       write what follows from the strides of query, key and value
+    lend      write where a workspace lies, and give the tensors that hold it; None where there is none
+    counts    persistent blocks take their tiles from `counters`
     """
 
     folder: Path
@@ -40,8 +46,10 @@ class Launcher:
     shape_of: Callable[[AttentionProblem, Config], Any]
     build_of: Callable[[AttentionProblem, Config], CudaBuild]
     deal: Callable[[Any, Machine, Any], int]
-    point: Callable[[Any, Machine, Any, torch.Tensor, torch.Tensor, torch.Tensor], None]
-    lend: Callable[[Any, Machine, Any, torch.Tensor], Held] = lambda launch, machine, shape, query: ()
+    head: Callable[[Machine, Any, torch.Tensor, torch.Tensor, torch.Tensor], bytes]
+    lie: Callable[[Any, Strides, Strides, Strides], None] = lambda launch, query, key, value: None
+    lend: Callable[[Any, Machine, Any, torch.Tensor], Held] | None = None
+    counts: bool = False
 
     def __call__(
         self,
@@ -62,21 +70,27 @@ class Launcher:
         if device.index is not None and device.index != torch.cuda.current_device():
             with torch.cuda.device(device.index):
                 return self(query, key, value, problem, config, extras)
-        (out, written), lse = outputs(query, value.shape[-1]), empty_lse(query)
-        query, key, value = readable(query), readable(key), readable(value)
-        machine = machine_of(device)
-        prepared = _prepared(self, machine, query.shape, key.shape, written.stride(), problem, config)
-        argument = self.argument.from_buffer_copy(prepared.template)
-        self.point(argument, machine, prepared.shape, query, key, value)
-        argument.out, argument.lse = written.data_ptr(), lse.data_ptr()
-        if extras is not NO_EXTRAS:
-            place(argument, extras)
-        lent = self.lend(argument, machine, prepared.shape, query)
-        held = query, key, value, written, lse, *lent
-        machine.launch(prepared.function, prepared.blocks, prepared.shape.threads, argument, held, extras)
-        if written is not out:
-            out.copy_(written[..., : out.shape[-1]])
+        ready, where = self.ready(query, key, value, problem, config), addresses(query, key, value)
+        if ready is None or where is None:
+            like = query.shape, query.stride()
+            query, key, value = readable(query), readable(key), readable(value)
+            ready = _ready(self, machine_of(device), *like, *_lies(query, key, value), problem, config)
+            where = query.data_ptr(), key.data_ptr(), value.data_ptr()
+        out, lse = ready(query, key, value, where, extras)
+        assert lse is not None
         return out, lse
+
+    def ready(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, problem: AttentionProblem, config: Config
+    ) -> Ready | None:
+        """The launch for tensors like these, on the current device; None where the kernel reads copies of them.
+
+        Raises BuildError, LaunchError.
+        """
+        lies = _lies(query, key, value)
+        if not in_place(*lies):
+            return None
+        return _ready(self, machine_of(query.device), *lies[:2], *lies, problem, config)
 
 
 def strided(
@@ -85,7 +99,7 @@ def strided(
     build_of: Callable[[AttentionProblem, Config], CudaBuild],
 ) -> Launcher:
     """That of a kernel which reads tensors by address and strides, a block for each tile of rows."""
-    return Launcher(folder, Launch, shape_of, build_of, _a_block_each, _point)
+    return Launcher(folder, Launch, shape_of, build_of, _a_block_each, _addresses, _strides)
 
 
 def split_strided(
@@ -94,7 +108,7 @@ def split_strided(
     build_of: Callable[[AttentionProblem, Config], CudaBuild],
 ) -> Launcher:
     """The same of a kernel which may deal the keys of a tile to several blocks (common/key_splits.cuh)."""
-    return Launcher(folder, SplitLaunch, shape_of, build_of, _a_block_a_part, _point, _room_for_parts)
+    return Launcher(folder, SplitLaunch, shape_of, build_of, _a_block_a_part, _addresses, _strides, _room_for_parts)
 
 
 def _a_block_each(launch: Any, machine: Machine, shape: Any) -> int:
@@ -118,40 +132,50 @@ def _room_for_parts(launch: Any, machine: Machine, shape: Any, query: torch.Tens
     return (partials,)
 
 
-def _point(
-    launch: Any, machine: Machine, shape: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
-) -> None:
-    launch.q, launch.k, launch.v = query.data_ptr(), key.data_ptr(), value.data_ptr()
-    launch.q_batch, launch.q_head, launch.q_row, _ = query.stride()
-    launch.k_batch, launch.k_head, launch.k_row, _ = key.stride()
-    launch.v_batch, launch.v_head, launch.v_row, _ = value.stride()
+def _addresses(machine: Machine, shape: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bytes:
+    return struct.pack("3Q", query.data_ptr(), key.data_ptr(), value.data_ptr())
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """All of a launch that does not change with addresses."""
+def _strides(launch: Any, query: Strides, key: Strides, value: Strides) -> None:
+    launch.q_batch, launch.q_head, launch.q_row, _ = query
+    launch.k_batch, launch.k_head, launch.k_row, _ = key
+    launch.v_batch, launch.v_head, launch.v_row, _ = value
 
-    function: Any
-    shape: Any
-    template: bytes
-    blocks: int
+
+def _lies(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
+) -> tuple[Sizes, Strides, Sizes, Strides, Sizes, Strides]:
+    return query.shape, query.stride(), key.shape, key.stride(), value.shape, value.stride()
 
 
 @lru_cache(maxsize=4096)
-def _prepared(
+def _ready(
     launcher: Launcher,
     machine: Machine,
+    asked: Sizes,
+    asked_strides: Strides,
     query: Sizes,
+    query_strides: Strides,
     key: Sizes,
-    out_strides: Sizes,
+    key_strides: Strides,
+    value: Sizes,
+    value_strides: Strides,
     problem: AttentionProblem,
     config: Config,
-) -> Prepared:
+) -> Ready:
+    """`asked` is the query of the caller, whose result lies as that does; the others are as the kernel reads them."""
     shape = launcher.shape_of(problem, config)
     with waiting.on_behalf_of(problem):
         function = machine.function(launcher.folder, launcher.build_of(problem, config))
+    like = torch.empty_strided(asked, asked_strides, dtype=getattr(torch, problem.dtype), device="meta")
+    (out, written), lse = outputs(like, problem.head_dim_v), empty_lse(like)
     template: ctypes.Structure = launcher.argument()
     fill(template, problem, query, key, shape.tile_rows)
-    template.out_batch, template.out_head, template.out_row, _ = out_strides
+    launcher.lie(template, query_strides, key_strides, value_strides)
+    template.out_batch, template.out_head, template.out_row, _ = written.stride()
     blocks = launcher.deal(template, machine, shape)
-    return Prepared(function, shape, bytes(template), blocks)
+    return Ready(
+        *(launcher, machine, shape, function, blocks, bytes(template)),
+        *(Lie.of(written), Lie.of(lse), lse.nbytes),
+        None if written is out else Lie.of(out),
+    )

@@ -13,12 +13,15 @@ import torch
 from attention.call import Extras
 from attention.errors import LaunchError
 from attention.kernels.launch import driver, tensor_map
-from attention.kernels.launch.counters import PAIR, counters
+from attention.kernels.launch.counters import PAIR, Counters, counters
 from attention.kernels.launch.driver import Function
+from attention.kernels.launch.frame import Described, Frame
 from attention.kernels.launch.loaded import function_of
+from attention.torch_private import empty_on_current_gpu
 from attention.variant import CudaBuild
 
 Held = tuple[torch.Tensor, ...]
+UNREAD_BYTES = 1 << 20  # the lse of 262,144 rows: of a call with more the host's microseconds are no part to speak of
 
 
 class Machine(Protocol):
@@ -26,7 +29,10 @@ class Machine(Protocol):
 
     tensor_map   the 128 bytes by which TMA copies boxes (rows, columns) of a (B, H, S, D) tensor
     counters     the address of so many ints that are 0 whenever nothing of this stream runs
-    launch       beside the argument it is told the tensors whose addresses are in there
+    empty        a tensor of a size, strides in elements, and a dtype
+    unread       the address of so many bytes that every launch may write and none reads; None where there are not
+    frame        where launches of a function are described, one after another, beginning with these bytes
+    launch       beside what is described it is told the tensors whose addresses are in there
     """
 
     @property
@@ -35,9 +41,12 @@ class Machine(Protocol):
     def function(self, folder: Path, build: CudaBuild) -> Any: ...
     def tensor_map(self, tensor: torch.Tensor, box: tuple[int, int], swizzle: int) -> bytes: ...
     def counters(self, count: int = PAIR) -> int: ...
-    def launch(
-        self, function: Any, blocks: int, threads: int, argument: ctypes.Structure, held: Held, extras: Extras
-    ) -> None: ...
+    def empty(self, size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor: ...
+    def unread(self, size: int) -> int | None: ...
+    def frame(
+        self, function: Any, blocks: int, threads: int, kind: type[ctypes.Structure], template: bytes
+    ) -> Described: ...
+    def launch(self, frame: Any, held: Held, extras: Extras) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,15 +68,31 @@ class Gpu:
         return tensor_map.encode(tensor.data_ptr(), tensor.shape, tensor.stride(), is_bfloat16, box, swizzle)
 
     def counters(self, count: int = PAIR) -> int:
-        stream = driver.current_stream(self.index)
-        return counters(self.index, count).address(stream, torch.cuda.is_current_stream_capturing())
+        found = self._pairs if count == PAIR else counters(self.index, count)
+        return found.address(driver.current_stream(self.index), torch._C._cuda_isCurrentStreamCapturing())
 
-    def launch(
-        self, function: Function, blocks: int, threads: int, argument: ctypes.Structure, held: Held, extras: Extras
-    ) -> None:
+    @cached_property
+    def _pairs(self) -> Counters:
+        return counters(self.index)
+
+    def empty(self, size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        return empty_on_current_gpu(size, strides, dtype)
+
+    def unread(self, size: int) -> int | None:
+        return self._unread if size <= UNREAD_BYTES else None
+
+    @cached_property
+    def _unread(self) -> int:
+        return driver.zeroed(UNREAD_BYTES)
+
+    def frame(
+        self, function: Function, blocks: int, threads: int, kind: type[ctypes.Structure], template: bytes
+    ) -> Frame:
+        return Frame(function, blocks, threads, kind, template)
+
+    def launch(self, frame: Frame, held: Held, extras: Extras) -> None:
         """On the current stream of torch. Raises LaunchError."""
-        pointer = ctypes.c_void_p(ctypes.addressof(argument))
-        driver.launch(function, blocks, threads, driver.current_stream(self.index), ctypes.addressof(pointer))
+        frame.launch(driver.current_stream(self.index))
 
 
 gpu = cache(Gpu)

@@ -16,11 +16,11 @@ def fits(tensor: torch.Tensor) -> bool:
     An expanded dimension (stride 0) does not: a stride of the map is positive.
     """
     aligned = tensor.data_ptr() % ALIGNMENT_BYTES == 0
-    return aligned and _strides_fit(tensor.shape, tensor.stride(), tensor.element_size())
+    return aligned and strides_fit(tensor.shape, tensor.stride(), tensor.element_size())
 
 
 @lru_cache(maxsize=4096)
-def _strides_fit(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> bool:
+def strides_fit(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> bool:
     outer = zip(shape[:-1], strides[:-1], strict=True)
     return strides[-1] == 1 and all(
         count == 1 or (stride > 0 and stride * size % ALIGNMENT_BYTES == 0) for count, stride in outer

@@ -1,5 +1,6 @@
 """What every launcher does with tensors: inputs a kernel can read, an out it can write, and the tensors of features."""
 
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -9,12 +10,23 @@ from attention.features import OPERANDS
 from attention.kernels.common.layout import empty_out, padded_rows
 from attention.kernels.launch import tensor_map
 
+Sizes = tuple[int, ...]
+
 
 def readable(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor where it lies, or a copy whose rows are whole multiples of 16 bytes."""
     if tensor.shape[-1] % 8:
         return padded_rows(tensor)
     return tensor if tensor_map.fits(tensor) else tensor.clone(memory_format=torch.contiguous_format)
+
+
+@lru_cache(maxsize=4096)
+def in_place(query: Sizes, of_query: Sizes, key: Sizes, of_key: Sizes, value: Sizes, of_value: Sizes) -> bool:
+    """Whether tensors of these shapes and strides, of 16 bits, are read where they lie if that begins well."""
+    return all(
+        shape[-1] % 8 == 0 and tensor_map.strides_fit(shape, strides, 2)
+        for shape, strides in ((query, of_query), (key, of_key), (value, of_value))
+    )
 
 
 def outputs(query: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,6 +1,5 @@
 """The launch: tensor maps to the kernel, and blocks that stay, at most one an SM, by themselves or in pairs."""
 
-import ctypes
 import math
 from pathlib import Path
 from typing import Any
@@ -21,17 +20,13 @@ def _deal(launch: Any, machine: Machine, shape: Shape) -> int:
     return int(launch.blocks)
 
 
-def _point(
-    launch: Any, machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
-) -> None:
+def _maps(machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bytes:
     boxes = (
         (query, ROWS, shape.key_panel),
         (key, shape.held_keys, shape.key_panel),
         (value, shape.tile_keys, shape.value_panel),
     )
-    maps = b"".join(machine.tensor_map(tensor, (rows, width), 2 * width) for tensor, rows, width in boxes)
-    ctypes.memmove(ctypes.addressof(launch), maps, len(maps))  # its first fields
-    launch.counters = machine.counters()
+    return b"".join(machine.tensor_map(tensor, (rows, width), 2 * width) for tensor, rows, width in boxes)
 
 
-forward = Launcher(Path(__file__).parent, Launch, shape_of, build_of, _deal, _point)
+forward = Launcher(Path(__file__).parent, Launch, shape_of, build_of, _deal, _maps, counts=True)

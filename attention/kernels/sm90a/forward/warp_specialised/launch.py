@@ -1,6 +1,5 @@
 """The launch: tensor maps to the kernel, and blocks that stay, at most one an SM."""
 
-import ctypes
 import math
 from pathlib import Path
 from typing import Any
@@ -21,15 +20,11 @@ def _deal(launch: Any, machine: Machine, shape: Shape) -> int:
     return int(launch.blocks)
 
 
-def _point(
-    launch: Any, machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
-) -> None:
+def _maps(machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bytes:
     boxes = (GROUP_ROWS, shape.key_panel), (shape.tile_keys, shape.key_panel), (shape.tile_keys, shape.value_panel)
-    maps = b"".join(
+    return b"".join(
         machine.tensor_map(tensor, box, 2 * box[1]) for tensor, box in zip((query, key, value), boxes, strict=True)
     )
-    ctypes.memmove(ctypes.addressof(launch), maps, len(maps))  # its first fields
-    launch.counters = machine.counters()
 
 
-forward = Launcher(Path(__file__).parent, Launch, shape_of, build_of, _deal, _point)
+forward = Launcher(Path(__file__).parent, Launch, shape_of, build_of, _deal, _maps, counts=True)

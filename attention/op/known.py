@@ -1,0 +1,113 @@
+"""Calls that were served before, found again by all that their way depends on but addresses and values.
+
+Once for a kind of call    it is judged, and its kernel is chosen and made ready: by a front end, which keeps who serves
+Each call                  whether torch has anything to add (op.eager), the kind, and whether addresses can be read
+
+A front end that finds nothing here judges the call.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from attention.kernels.common.layout import Where, addresses
+from attention.op.eager import PLAIN_TYPES, is_quiet
+from attention.torch_private import current_device, is_any_autocast, only_a_default_device
+
+MOST_KEPT = 4096
+Serve = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, Where], torch.Tensor | None]
+_plain = frozenset(PLAIN_TYPES)
+_is_function_mode_on: Callable[[], bool] = torch._C._is_torch_function_mode_enabled
+# A tensor among the options could have another value in the next call.
+_FIXED = frozenset({bool, int, float, str, type(None)})
+
+
+class Known:
+    """The kinds of one front end's calls, on the current device, each with who serves it.
+
+    `of_cpu`: calls of CPU tensors are looked for as well, which no front end keeps.
+    """
+
+    def __init__(self, of_cpu: bool = False) -> None:
+        self.of_cpu = of_cpu
+        self.calls: dict[tuple[Any, ...], Serve] = {}
+
+    def served(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, options: tuple[Any, ...]
+    ) -> torch.Tensor | None:
+        """The result of a call; None where it must be judged. Raises what a kernel raises."""
+        if not _is_function_mode_on():
+            return self._served(query, key, value, options)
+        if not only_a_default_device():
+            return None
+        with torch._C.DisableTorchFunction():  # else the mode meets every question below
+            return self._served(query, key, value, options)
+
+    def _served(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, options: tuple[Any, ...]
+    ) -> torch.Tensor | None:
+        try:
+            if query.is_cpu and not self.of_cpu:
+                return None
+            if not (_are_plain(query, key, value) and is_quiet()) or is_any_autocast():
+                return None
+            serve = self.calls.get(_kind(query, key, value, options))
+            where = None if serve is None else addresses(query, key, value)
+        except Exception:  # no tensors, or some without strides or memory; options without a hash
+            return None
+        return None if serve is None or where is None else serve(query, key, value, where)
+
+    def keep(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, options: tuple[Any, ...], serve: Serve
+    ) -> None:
+        """The next calls like this one, which lies on the current device, are `serve`'s."""
+        if len(self.calls) >= MOST_KEPT:
+            self.calls.clear()
+        self.calls[_kind(query, key, value, options)] = serve
+
+
+def keepable(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, options: tuple[Any, ...]) -> bool:
+    """Whether a call is of those that are found again: torch had nothing to add, and nothing of it may change later."""
+    flat = (part for each in options for part in (each if type(each) is tuple else (each,)))
+    return (
+        _are_plain(query, key, value)
+        and is_quiet()
+        and not is_any_autocast()
+        and query.device.index in (None, current_device())
+        and all(type(each) in _FIXED for each in flat)
+    )
+
+
+def with_gradient(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
+    return torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
+
+
+def _are_plain(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
+    """With `addresses` all that op.eager reads off their dispatch keys, in a fifth of the time."""
+    return (
+        type(query) in _plain
+        and type(key) in _plain
+        and type(value) in _plain
+        and not (query.is_neg() or key.is_neg() or value.is_neg())
+    )
+
+
+def _kind(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, options: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (
+        query.shape,
+        query.stride(),
+        query.dtype,
+        query.device,
+        key.shape,
+        key.stride(),
+        key.dtype,
+        key.device,
+        value.shape,
+        value.stride(),
+        value.dtype,
+        value.device,
+        options,
+        current_device(),
+        with_gradient(query, key, value) and 1 + torch.are_deterministic_algorithms_enabled(),
+    )

@@ -1,0 +1,105 @@
+"""Which calls the front ends keep, and which they ask for: with calls of CPU tensors in the place of a GPU's."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.bias import causal_upper_left
+
+from attention import flash_attn_func, sdpa
+from attention.errors import ArgumentError
+from attention.frontends import kept
+from attention.frontends import sdpa as frontend
+from attention.frontends.flash_attn import kept as kept_of_flash
+from attention.frontends.route import Route
+from attention.kernels.torch.common.own import within
+from attention.op.known import Known
+from attention.op.plan import Plan
+from attention.torch_private import torch_sdpa
+from attention.variant import Config
+from tests.tensors import random
+
+pytestmark = [
+    pytest.mark.usefixtures("host_machine"),
+    pytest.mark.filterwarnings("ignore::attention.errors.FallbackWarning"),
+]
+SHAPE = (1, 2, 8, 16)
+MARK = torch.zeros(1)
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> Known:
+    found = Known(of_cpu=True)
+    for module in (kept, frontend, kept_of_flash):
+        monkeypatch.setattr(module, "KNOWN", found)
+    return found
+
+
+def served_by_mark(known: Known, *options: Any) -> list[torch.Tensor]:
+    inputs = random(*[SHAPE] * 3)
+    known.keep(*inputs, options, lambda *_: MARK)
+    return inputs
+
+
+def route(**more: Any) -> Route:
+    plan: Any = Plan(None, Config(), lambda *_: None, "torch", None)  # type: ignore[arg-type, return-value]
+    return Route(fold=False, plan=plan, **more)
+
+
+def test_sdpa_asks_for_a_call_without_mask_and_dropout(known: Known) -> None:
+    inputs = served_by_mark(known, True, None, False, False, None)
+    assert sdpa(*inputs, is_causal=True) is MARK
+    for options in ({}, {"dropout_p": 0.5}, {"attn_mask": torch.zeros(8, 8)}, {"attn_mask": causal_upper_left(8, 8)}):
+        assert sdpa(*inputs, **options) is not MARK
+    with pytest.raises(ArgumentError, match="is_causal"):
+        sdpa(*inputs, is_causal=1)  # type: ignore[arg-type]
+
+
+def test_torchs_backends_are_asked_for_by_name(known: Known) -> None:
+    inputs = served_by_mark(known, False, None, False, False, None)
+    assert sdpa(*inputs) is MARK
+    with sdpa_kernel(SDPBackend.MATH):
+        assert sdpa(*inputs) is not MARK
+
+
+OF_FLASH = (0.0, None, False, (-1, -1), 0.0, False, False, None)
+
+
+@pytest.mark.parametrize("options", [{"return_lse": True}, {"alibi_slopes": torch.ones(8)}, {"sinks": torch.ones(8)}])
+def test_flash_attn_func_asks_for_a_call_of_out_alone(known: Known, options: dict[str, Any]) -> None:
+    inputs = served_by_mark(known, *OF_FLASH)
+    assert flash_attn_func(*inputs) is MARK and flash_attn_func(*inputs, causal=False) is MARK
+    assert flash_attn_func(*inputs, **options) is not MARK
+    assert flash_attn_func(*inputs, return_attn_probs=True) is not MARK
+    assert flash_attn_func(*inputs, window_size=[-1, -1]) is not MARK  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("is_causal", "scale", "gqa"), [(False, None, False), (True, 0.0625, True), (False, 0.5, False)]
+)
+def test_a_call_that_is_torchs_stays_torchs(known: Known, is_causal: bool, scale: float | None, gqa: bool) -> None:
+    inputs = random(SHAPE, (1, 1, 8, 16) if gqa else SHAPE, (1, 1, 8, 16) if gqa else SHAPE, seed=1)
+    options = (is_causal, scale, gqa, False, None)
+    kept.keep(route(to_torch=True), False, *inputs, *options)
+    found = known.served(*inputs, options)
+    assert torch.equal(found, torch_sdpa(*inputs, is_causal=is_causal, scale=scale, enable_gqa=gqa))
+    within.own = torch_sdpa  # an override is on, which knows what stands behind it
+    try:
+        assert known.served(*inputs, options) is None
+    finally:
+        within.own = None
+
+
+def test_what_torch_reads_a_copy_of_is_not_kept(known: Known) -> None:
+    inputs = [each.transpose(2, 3) for each in random(*[(1, 2, 16, 8)] * 3)]
+    kept.keep(route(to_torch=True), False, *inputs, False, None, False, False, None)
+    assert not known.calls
+
+
+def test_a_strict_call_with_gradients_is_judged_each_time(known: Known) -> None:
+    """Whether a fused backward serves may change with torch's switches."""
+    inputs = random(*[SHAPE] * 3, grad=True)
+    for strict in (True, False):
+        kept.keep(route(to_torch=True), False, *inputs, False, None, False, strict, None)
+        assert len(known.calls) == (not strict)

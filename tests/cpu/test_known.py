@@ -1,0 +1,248 @@
+"""Calls that are found again: what they must be like, and that they give what a judged call gives. No GPU is here."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from attention.call import Extras, Manner, Options
+from attention.kernels.launch.frame import Described
+from attention.kernels.launch.machine import Held, stand_ins, standing_in
+from attention.op.known import Known, keepable
+from attention.op.launched import Launched, Trained, launched, server_of
+from attention.op.plan import Plan
+from attention.problem import AttentionProblem
+from attention.variant import by_path
+from tests.cpu.test_eager import LOUD, Own
+
+pytestmark = [
+    pytest.mark.usefixtures("host_machine"),
+    pytest.mark.filterwarnings("ignore::attention.errors.FallbackWarning"),
+    pytest.mark.filterwarnings("ignore:Warning. Profiler clears events:UserWarning"),
+]
+SHAPE = (2, 3, 16, 64)
+PATHS = ("sm80/forward/software_pipelined", "sm90a/forward/warp_specialised")
+OPTIONS = (False, None, "smscope")
+
+
+@dataclass(frozen=True, eq=False)
+class Computing:
+    """A machine that computes, in torch operations, what it is told to launch."""
+
+    frames: list[Described] = field(default_factory=list)
+    sm_count = 132
+
+    def function(self, *_: Any) -> None: ...
+
+    def tensor_map(self, *_: Any) -> bytes:
+        return bytes(128)
+
+    def counters(self, count: int = 2) -> int:
+        return 64
+
+    def empty(self, size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        return torch.empty_strided(size, strides, dtype=dtype)
+
+    def unread(self, size: int) -> int:
+        return 1 << 40
+
+    def frame(self, *described: Any) -> Described:
+        self.frames.append(Described(*described))
+        return self.frames[-1]
+
+    def launch(self, frame: Described, held: Held, extras: Extras) -> None:
+        query, key, value, out, *lse = held
+        assert frame.argument.out == out.data_ptr() and frame.argument.lse == (lse[0].data_ptr() if lse else 1 << 40)
+        if query.shape[1] != frame.argument.heads:
+            query, key, value, out = (each.transpose(1, 2) for each in (query, key, value, out))
+        scores = query.double() @ key.double().mT / 8
+        out.copy_(scores.softmax(-1) @ value.double())
+        for each in lse:
+            each.copy_(scores.logsumexp(-1))
+
+
+@pytest.fixture(params=PATHS)
+def kept(request: pytest.FixtureRequest) -> Any:
+    """(layout is turned, tensors) -> calls of which one is kept, of the tensors given."""
+    variant, machine = by_path(request.param), Computing()
+    problem = AttentionProblem(2, 3, 3, 16, 16, 64, dtype="bfloat16", device="cuda")
+    plan = Plan(problem, variant.configs()[0], variant.load(), "smscope", None)
+
+    def keep(*tensors: torch.Tensor, turned: bool = False) -> Known:
+        known = Known(of_cpu=True)
+        views = [each.transpose(1, 2) for each in tensors] if turned else tensors
+        ready = launched(plan, *views, turned=turned)
+        assert ready is not None and keepable(*tensors, OPTIONS)
+        trains = torch.is_grad_enabled() and any(each.requires_grad for each in tensors)
+        known.keep(*tensors, OPTIONS, server_of(ready, Options(), Manner(), trains))
+        return known
+
+    with standing_in("cpu", machine):
+        keep.machine = machine  # type: ignore[attr-defined]
+        yield keep
+
+
+def drawn(shape: tuple[int, ...] = SHAPE, grad: bool = False) -> list[torch.Tensor]:
+    rng = torch.Generator().manual_seed(0)
+    return [torch.randn(shape, generator=rng).bfloat16().requires_grad_(grad) for _ in range(3)]
+
+
+def expected(*tensors: torch.Tensor) -> torch.Tensor:
+    query, key, value = (each.double() for each in tensors)
+    return ((query @ key.mT / 8).softmax(-1) @ value).bfloat16()
+
+
+def test_a_kept_call_is_served(kept: Any) -> None:
+    tensors = drawn()
+    found = kept(*tensors).served(*tensors, OPTIONS)
+    assert torch.equal(found, expected(*tensors)) and found.stride() == tensors[0].stride()
+
+
+def test_rows_of_heads_come_back_as_such(kept: Any) -> None:
+    tensors = drawn((2, 16, 3, 64))
+    found = kept(*tensors, turned=True).served(*tensors, OPTIONS)
+    assert torch.equal(found, expected(*(each.transpose(1, 2) for each in tensors)).transpose(1, 2))
+    assert found.is_contiguous()
+
+
+def test_launches_follow_one_another_in_one_frame(kept: Any) -> None:
+    known = kept(*drawn())
+    for _ in range(3):
+        tensors = drawn()
+        assert torch.equal(known.served(*tensors, OPTIONS), expected(*tensors))
+    assert len(kept.machine.frames) == 1
+
+
+def _misaligned() -> torch.Tensor:
+    return torch.ones(2 * 3 * 16 * 64 + 1, dtype=torch.bfloat16)[1:].view(SHAPE)
+
+
+OTHERS: dict[str, Callable[[], torch.Tensor]] = {
+    "another shape": lambda: drawn((2, 3, 17, 64))[0],
+    "other strides": lambda: drawn((2, 16, 3, 64))[0].transpose(1, 2),
+    "another dtype": lambda: drawn()[0].half(),
+    "a subclass": lambda: drawn()[0].as_subclass(Own),
+    "negated by a bit": lambda: torch._neg_view(drawn()[0]),
+    "zeros without memory": lambda: torch._efficientzerotensor(SHAPE, dtype=torch.bfloat16),
+    "a functional wrapper": lambda: torch._to_functional_tensor(drawn()[0]),
+    "sparse": lambda: drawn()[0].to_sparse(),
+    "mkldnn": lambda: drawn()[0].to_mkldnn(),
+    "meta": lambda: drawn()[0].to("meta"),
+    "at an odd address": _misaligned,
+    "a gradient wanted": lambda: drawn(grad=True)[0],
+    "no tensor": lambda: [1.0],  # type: ignore[dict-item, return-value]
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_another_tensor_is_judged(kept: Any, other: str, at: int) -> None:
+    tensors = drawn()
+    known = kept(*tensors)
+    tensors[at] = OTHERS[other]()
+    assert known.served(*tensors, OPTIONS) is None
+
+
+@pytest.mark.parametrize(
+    "context", [*(LOUD[name] for name in LOUD), lambda: torch.autocast("cpu", torch.bfloat16)], ids=[*LOUD, "autocast"]
+)
+def test_what_is_on_meets_the_call(kept: Any, context: Callable[[], AbstractContextManager[Any]]) -> None:
+    tensors = drawn()
+    known = kept(*tensors)
+    with context():
+        assert known.served(*tensors, OPTIONS) is None
+        assert not keepable(*tensors, OPTIONS)
+    assert known.served(*tensors, OPTIONS) is not None
+
+
+def test_transforms_meet_the_call(kept: Any) -> None:
+    tensors = drawn()
+    known, found = kept(*tensors), []
+    torch.vmap(lambda each: (found.append(known.served(each, *tensors[1:], OPTIONS)), each)[1])(tensors[0][None])
+    assert found == [None]
+
+
+@pytest.mark.parametrize("context", [nullcontext, torch.no_grad, torch.inference_mode, lambda: torch.device("meta")])
+def test_where_nothing_is_asked_of_torch_the_call_is_served(kept: Any, context: Any) -> None:
+    """A default device among them, which concerns tensors that a function makes of nothing."""
+    tensors = drawn()
+    known = kept(*tensors)
+    with context():
+        assert torch.equal(known.served(*tensors, OPTIONS), expected(*tensors))
+
+
+def test_other_options_and_another_machine_are_judged(kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    tensors = drawn()
+    known = kept(*tensors)
+    assert known.served(*tensors, (True, None, "smscope")) is None
+    assert known.served(*tensors, ([], None, "smscope")) is None  # that have no hash
+    monkeypatch.setitem(stand_ins, "cpu", Computing())
+    assert known.served(*tensors, OPTIONS) is None
+
+
+def test_a_tensor_among_the_options_is_never_kept() -> None:
+    """It may hold another number in the next call."""
+    assert keepable(*drawn(), (0.5, (-1, 3), None)) and not keepable(*drawn(), (torch.tensor(0.5),))
+    assert not keepable(*drawn(), ((-1, torch.tensor(3)),))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_gradients_are_those_of_the_operator(kept: Any, turned: bool) -> None:
+    tensors = drawn((2, 16, 3, 64) if turned else SHAPE, grad=True)
+    found = kept(*tensors, turned=turned).served(*tensors, OPTIONS)
+    weights = drawn(tuple(found.shape))[1]
+    grads = torch.autograd.grad(found, tensors, weights)
+    views = [each.transpose(1, 2) for each in tensors] if turned else tensors
+    out = torch.ops.smscope.attention_forward(*views)[0]
+    wanted = torch.autograd.grad(out.transpose(1, 2) if turned else out, tensors, weights)
+    for grad, want in zip(grads, wanted, strict=True):
+        torch.testing.assert_close(grad, want, rtol=0, atol=2e-2)
+
+
+def test_second_derivatives_go_by_way_of_out_and_lse(kept: Any) -> None:
+    tensors = drawn(grad=True)
+    weights = drawn()[1]
+
+    def second(out: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        first = torch.autograd.grad(out, tensors, weights, create_graph=True)
+        return torch.autograd.grad([each.double().square().sum() for each in first], tensors)
+
+    found = second(kept(*tensors).served(*tensors, OPTIONS))
+    for grad, want in zip(found, second(torch.ops.smscope.attention_forward(*tensors)[0]), strict=True):
+        torch.testing.assert_close(grad, want, rtol=2e-2, atol=2e-2)
+
+
+def test_a_replay_may_save_what_the_operator_saved(kept: Any) -> None:
+    """A checkpoint compares: a call that was judged before may be known when it is run again, and the other way."""
+    tensors = drawn((2, 16, 3, 64), grad=True)
+    known, met = kept(*tensors, turned=True), []
+
+    def call(*given: torch.Tensor) -> torch.Tensor:
+        met.append(known.served(*given, OPTIONS))
+        out: torch.Tensor = torch.ops.smscope.attention_forward(*(each.transpose(1, 2) for each in given))[0]
+        return out
+
+    checkpoint(call, *tensors, use_reentrant=False).sum().backward()
+    assert met == [None, None]
+
+
+def test_who_serves_says_whether_autograd_is_told(kept: Any) -> None:
+    (serve,) = kept(*drawn()).calls.values()
+    (trained,) = kept(*drawn(grad=True)).calls.values()
+    assert isinstance(serve, Launched) and isinstance(trained, Trained)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("turned", [False, True])
+def test_rows_that_are_no_whole_units_are_copied_in_and_out(path: str, turned: bool) -> None:
+    variant = by_path(path)
+    tensors = [each.transpose(1, 2) for each in drawn((2, 16, 3, 20))] if turned else drawn((2, 3, 16, 20))
+    problem = AttentionProblem(2, 3, 3, 16, 16, 20, dtype="bfloat16", device="cuda")
+    with standing_in("cpu", Computing()):
+        assert variant.load().ready(*tensors, problem, variant.configs()[0]) is None
+        out, lse = variant.load()(*tensors, problem, variant.configs()[0])
+    assert torch.equal(out, expected(*tensors)) and out.stride() == tensors[0].stride() and lse.shape == (2, 3, 16)

@@ -1,0 +1,157 @@
+"""The second call of a kind on a GPU, which nobody judges again: the same numbers, whatever is on around it."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.checkpoint import checkpoint
+
+from attention import flash_attn_func, sdpa
+from attention.frontends import kept
+from attention.frontends import sdpa as frontend
+from attention.frontends.flash_attn import functions
+from attention.frontends.flash_attn import kept as kept_of_flash
+from attention.torch_private import torch_sdpa
+from tests.tensors import assert_same_gradients, random
+
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
+
+CLOSE: dict[str, float] = {"rtol": 2e-2, "atol": 2e-2}
+SHAPE, GROUPED = (2, 8, 200, 128), (2, 2, 200, 128)
+on_gpu = partial(random, dtype=torch.bfloat16, device="cuda")
+OURS: dict[str, Any] = {"only": "smscope"}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "causal": {"is_causal": True},
+    "scaled": {"scale": 0.3},
+    "grouped": {"enable_gqa": True},
+}
+
+
+@pytest.fixture(autouse=True)
+def unknown() -> None:
+    for known in (kept.KNOWN, kept_of_flash.KNOWN):
+        known.calls.clear()
+
+
+@pytest.fixture
+def nobody_judges(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From the call of this on, whatever would be judged fails."""
+
+    def from_now_on() -> None:
+        for module, name in ((frontend, "_judged"), (functions, "judge")):
+            monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("a known call was judged"))
+
+    return from_now_on
+
+
+@pytest.mark.parametrize("only", ["smscope", None])
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=[*OPTIONS])
+def test_the_second_call_of_sdpa(options: Any, grad: bool, only: str | None, nobody_judges: Any) -> None:
+    keys = GROUPED if options.get("enable_gqa") else SHAPE
+    inputs = on_gpu(SHAPE, keys, keys, grad=grad)
+    first = sdpa(*inputs, **options, only=only)
+    if kept.KNOWN.calls or only is not None:  # a shape that is new may be torch's later on, and is judged till then
+        nobody_judges()
+    found = sdpa(*inputs, **options, only=only)
+    expected = torch_sdpa(*inputs, **options)
+    torch.testing.assert_close(first, expected, **CLOSE)
+    torch.testing.assert_close(found, expected, **CLOSE)
+    if grad:
+        assert_same_gradients(found, expected, inputs, rtol=5e-2, atol=5e-2)
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_second_call_of_flash_attn_func(causal: bool, grad: bool, nobody_judges: Any) -> None:
+    inputs = on_gpu(*[(2, 200, 8, 128)] * 3, grad=grad)
+    flash_attn_func(*inputs, causal=causal, **OURS)
+    nobody_judges()
+    found = flash_attn_func(*inputs, causal=causal, **OURS)
+    expected = torch_sdpa(*(each.transpose(1, 2) for each in inputs), is_causal=causal).transpose(1, 2)
+    torch.testing.assert_close(found, expected, **CLOSE)
+    assert found.is_contiguous()
+    if grad:
+        assert_same_gradients(found, expected, inputs, rtol=5e-2, atol=5e-2)
+
+
+CONTEXTS: dict[str, Callable[[], Any]] = {
+    "nothing": nullcontext,
+    "a default device": lambda: torch.device("cpu"),
+    "inference mode": torch.inference_mode,
+    "another stream": lambda: torch.cuda.stream(torch.cuda.Stream()),
+}
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_what_asks_nothing_of_torch_leaves_it_known(context: str, nobody_judges: Any) -> None:
+    inputs = on_gpu(*[SHAPE] * 3)
+    sdpa(*inputs, **OURS)
+    nobody_judges()
+    torch.cuda.synchronize()
+    with CONTEXTS[context]():
+        found = [sdpa(*inputs, **OURS) for _ in range(20)]
+    torch.cuda.synchronize()
+    for each in found:
+        torch.testing.assert_close(each, torch_sdpa(*inputs), **CLOSE)
+
+
+def test_other_addresses_are_read_where_they_lie(nobody_judges: Any) -> None:
+    sdpa(*on_gpu(*[SHAPE] * 3), **OURS)
+    nobody_judges()
+    for _ in range(300):  # more than heads of arguments are kept
+        inputs = tuple(torch.randn(SHAPE, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+        held = torch.empty(torch.randint(1, 5, ()).item() << 20, device="cuda")
+        found = sdpa(*inputs, **OURS)
+        del held
+    torch.testing.assert_close(found, torch_sdpa(*inputs), **CLOSE)
+
+
+def test_an_odd_address_is_judged_and_copied() -> None:
+    sdpa(*on_gpu(*[SHAPE] * 3), **OURS)
+    flat = torch.randn(2 * 8 * 200 * 128 + 1, device="cuda", dtype=torch.bfloat16)
+    odd = flat[1:].view(SHAPE)
+    torch.testing.assert_close(sdpa(odd, odd, odd, **OURS), torch_sdpa(*[odd.clone()] * 3), **CLOSE)
+
+
+def test_a_captured_call_follows_its_inputs(nobody_judges: Any) -> None:
+    inputs = on_gpu(*[SHAPE] * 3)
+    sdpa(*inputs, **OURS)
+    nobody_judges()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = sdpa(*inputs, **OURS)
+    for _ in range(3):
+        for each in inputs:
+            each.normal_()
+        graph.replay()
+        torch.testing.assert_close(found, torch_sdpa(*inputs), **CLOSE)
+
+
+def test_a_backend_of_torchs_that_is_asked_for_serves_a_known_call() -> None:
+    inputs = on_gpu(*[SHAPE] * 3)
+    for _ in range(2):
+        sdpa(*inputs)
+    with sdpa_kernel(SDPBackend.MATH):
+        assert torch.equal(sdpa(*inputs), torch_sdpa(*inputs))
+
+
+def test_autocast_meets_a_known_call() -> None:
+    inputs = on_gpu(*[SHAPE] * 3)
+    sdpa(*inputs, **OURS)
+    with torch.autocast("cuda", torch.float16):
+        assert sdpa(*inputs, **OURS).dtype is torch.float16
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_checkpoint_replays_what_was_cold(turned: bool) -> None:
+    shape = (2, 200, 8, 128) if turned else SHAPE
+    inputs = on_gpu(shape, shape, shape, grad=True)
+    call = partial(flash_attn_func if turned else sdpa, **OURS)
+    found = checkpoint(call, *inputs, use_reentrant=False)
+    assert_same_gradients(found, call(*inputs), inputs, rtol=5e-2, atol=5e-2)
