@@ -15,6 +15,7 @@ import torch
 
 from attention.call import Extras
 from attention.feature import Feature
+from attention.kernels.common.layout import empty_on_host
 from attention.kernels.launch.counters import PAIR
 from attention.kernels.launch.frame import Described
 from attention.kernels.launch.machine import Held, standing_in
@@ -66,7 +67,7 @@ class Emulated:
         return int(self._counters[count].ctypes.data)
 
     def empty(self, size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        return torch.empty_strided(size, strides, dtype=dtype)
+        return empty_on_host(size, strides, dtype)
 
     def unread(self, size: int) -> None:
         """There is none: what a kernel writes must be a tensor's that it was told of."""

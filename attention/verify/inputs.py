@@ -4,12 +4,13 @@
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 
+from attention import torch_private
 from attention.call import STARTS, Extras, Tensors
 from attention.feature import Feature, Operand
 from attention.features import FEATURES
@@ -169,6 +170,8 @@ class Results:
 
     empty_out = staticmethod(layout.empty_out)
     empty_lse = staticmethod(layout.empty_lse)
+    empty_on_gpu = staticmethod(torch_private.empty_on_current_gpu)
+    empty_on_host = staticmethod(layout.empty_on_host)
 
     def __init__(self, exact: bool) -> None:
         self.exact = exact
@@ -182,7 +185,17 @@ class Results:
         """attention.kernels.common.layout.empty_lse, poisoned."""
         return self._like(self.empty_lse(query))
 
+    def on_gpu(self, size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        """attention.torch_private.empty_on_current_gpu, poisoned."""
+        return self._like(self.empty_on_gpu(size, strides, dtype))
+
+    def on_host(self, size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        """attention.kernels.common.layout.empty_on_host, poisoned."""
+        return self._like(self.empty_on_host(size, strides, dtype))
+
     def _like(self, plain: torch.Tensor) -> torch.Tensor:
+        if plain.is_meta:  # a launcher asks how results will lie
+            return plain
         guard, count = 0 if self.exact else GUARD, plain.numel()
         span = 1 + sum((size - 1) * stride for size, stride in zip(plain.shape, plain.stride(), strict=True))
         assert span == count, "layout gives dense tensors"
@@ -208,8 +221,12 @@ class Results:
 def poisoned_results(exact: bool = False) -> Iterator[Results]:
     """Inside, out and lse of any kernel are NaN before they are written, and so is what torch.empty gives."""
     results = Results(exact)
-    given = {layout.empty_out: results.out, layout.empty_lse: results.lse}
-    names = {function.__name__: (function, instead) for function, instead in given.items()}
+    names: dict[str, tuple[Callable[..., torch.Tensor], Callable[..., torch.Tensor]]] = {
+        "empty_out": (layout.empty_out, results.out),
+        "empty_lse": (layout.empty_lse, results.lse),
+        "empty_on_host": (layout.empty_on_host, results.on_host),
+        "empty_on_current_gpu": (torch_private.empty_on_current_gpu, results.on_gpu),
+    }
     modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == "attention"]
     places = [
         (module, name) for module in modules for name, (plain, _) in names.items() if vars(module).get(name) is plain

@@ -50,6 +50,13 @@ def empty_lse(query: torch.Tensor) -> torch.Tensor:
     return query.new_empty(query.shape[:-1], dtype=lse_dtype(query))
 
 
+def empty_on_host(size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """An empty tensor of a size and strides in elements, where a stand-in for a GPU has its memory."""
+    import torch
+
+    return torch.empty_strided(size, strides, dtype=dtype)
+
+
 def lse_dtype(query: torch.Tensor) -> torch.dtype:
     """What lse, slopes and sinks are in, and what the slow path computes in."""
     import torch
