@@ -649,6 +649,17 @@ table(
 #   C7518) or puts a wait in front of it (C7517); our builds fail on either note.
 # - **Passing over warpgroups whose rows lie beyond the end**: spills. A consumer has no register left.
 # - **Tiles dealt out in a fixed order**, on causal cells: that is data, the rung below the counter.
+# - **One warpgroup a block, two blocks an SM**, so that one begins and ends its rows under the other's products.
+#   Predicted: up to half of the time of small problems, whose tiles of rows cost some 3,000 cycles beside their keys.
+#   Measured, the best tile of each: 4,096 queries of eight heads at head dim 64 +5 %, twelve other problems -13 to
+#   +2 %. Two blocks read K and V twice, and that is not hidden. It is no axis.
+# - **Reading a mask.** 2 x 16 heads of 4,096 at head dim 128, full, 378 us without one. A byte at a time behind a
+#   branch of its own: 1,740. By twos, 16 registers of them on their way: 689, and 705 with floats of 16 bits
+#   (predicted: 472, 0.8 of the unmasked speed). Eight keys a lane, traded in the quad, since eight rows are eight lines
+#   of L1 however few keys a lane reads: 665, but 848 with floats. The same on its way before the products: 564, and
+#   678. That one spilled from 48 keys on at head dim 256, and was left for what needs no registers: a mask's tile in
+#   shared memory.
+# - **Rescaling lazily beside a mask**: 564 became 596.
 #
 # **What being right cost.** The warp that clears V has no cost that we could measure in the packed cells, but
 # producers are short of registers, and what lives in both trades is spilled in both where theirs do not hold it. Three

@@ -54,9 +54,12 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
 
 
 def _masked_in_company(problem: AttentionProblem) -> bool:
-    """Whether a mask stands beside a feature that takes registers too: ptxas spilled 48 bytes beside ALiBi."""
+    """Whether a mask stands beside what takes registers too.
+
+    Of 128 scores a row ptxas spilled 48 bytes beside ALiBi, and 16 where a mask of bytes stands beside causality.
+    """
     others = asked_defines(problem) - {"CAUSAL", "MASK", "BIAS", "BIAS32"}
-    return problem.mask != "none" and bool(others)
+    return problem.mask != "none" and (bool(others) or asked_defines(problem) >= {"CAUSAL", "MASK"})
 
 
 def _why_no_pair(problem: AttentionProblem, shape: Shape) -> str | None:
