@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from attention.campaign.constants import scaled
+from attention.choose.choose import choose
 from attention.choose.foreseen import foreseen
 from attention.choose.model import predict
 from attention.choose.prediction import Prediction, Unpredicted
@@ -66,7 +67,11 @@ def test_a_longer_latency_takes_longer(name):
 
 
 @pytest.mark.parametrize(
-    "asked", [{"softcap": 30.0}, {"alibi": True}, {"mask": "bool"}, {"causal": True}, {"window": (1024, 0)}]
+    "asked",
+    [
+        *({"softcap": 30.0}, {"alibi": True}, {"mask": "bool"}, {"mask": "float"}),
+        *({"mask": "float", "mask_dtype": "float32"}, {"causal": True}, {"window": (1024, 0)}),
+    ],
 )
 def test_a_feature_costs_what_it_costs(asked):
     asks = replace(PLAIN, **asked)
@@ -74,6 +79,13 @@ def test_a_feature_costs_what_it_costs(asked):
     assert 9 * after.keys.cycles + after.edges.cycles > 9 * before.keys.cycles + (
         before.edges.cycles if "causal" in asked or "window" in asked else 0.0
     )
+
+
+@pytest.mark.parametrize("mask", ["bool", "float"])
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
+def test_a_masked_problem_takes_the_hopper_forward(head_dim, mask):
+    asks = replace(PLAIN, head_dim=head_dim, head_dim_v=head_dim, scale=None, mask=mask)
+    assert choose(H200, asks, only="smscope").pick.variant == OURS.path
 
 
 def test_packed_sequences_are_the_longest_and_the_rest_alike():

@@ -1,6 +1,7 @@
 """What the model's constants make of the problems of set a, as an H200 timed them twice.
 
 Two rules of the model were chosen by these timings, so that this keeps what was reached and proves nothing; set b does.
+Problems with masks are left out: the kernel that these campaigns timed read a byte at a time, and today's does not.
 """
 
 from functools import cache
@@ -18,7 +19,9 @@ H200 = Profile.load(GPU)
 
 @cache
 def problems() -> tuple[Judged, ...]:
-    return choices(judged(*(rows.read(GPU, "a", number) for number in rows.campaigns(GPU, "a")[:2])), OURS)
+    timed = (rows.read(GPU, "a", number) for number in rows.campaigns(GPU, "a")[:2])
+    unmasked = (tuple(row for row in found if row.problem.mask == "none") for found in timed)
+    return choices(judged(*unmasked), OURS)
 
 
 def test_the_hopper_forwards_tile_is_chosen_by_constants_alone() -> None:

@@ -34,9 +34,13 @@ TABLE = {
     "alibi_integers": Coefficient(
         2.0, "count", "ISETP, VIADD, IADD3 and I2FP, 32 to 38 of each for 64: rows of a pair share a distance"
     ),
-    "mask_loads": Coefficient(
-        1.0, "count", "a byte a score, behind a branch (BSSY, BSYNC: 66 for 64), so that each load waits for the last"
+    "mask_waits": Coefficient(
+        1 / 32, "count", "16 loads of two scores each are on their way at a time (features/mask.cuh)"
     ),
+    "wide_mask_waits": Coefficient(1 / 16, "count", "likewise 8, of two floats of 32 bits each"),
+    "mask_tests": Coefficient(1.0, "count", "LOP3 or ISETP asks whether a byte is 0: 64 for 64"),
+    "bias_arithmetic": Coefficient(1.0, "count", "FFMA adds a float in units of scores: 64 for 64"),
+    "bias_integers": Coefficient(1.0, "count", "PRMT or SHL widens a float of 16 bits: 64 for 64"),
     "hidden": Coefficient(1.0, "count", "FSEL takes -inf for a score that is not seen: 64 for 64"),
     "hidden_maxima": Coefficient(0.5, "count", "FMNMX takes one score, where VIMNMX3 takes two: 64 for 64 against 30"),
     "first_compared": Coefficient(0.42, "count", "ISETP of the end of the keys in a first tile: 27 for 64"),

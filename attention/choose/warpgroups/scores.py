@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from attention.choose.warpgroups.coefficients import of
+from attention.features.mask import WIDE
 from attention.problem import AttentionProblem
 
 
@@ -11,6 +12,7 @@ class ScoreCost:
     """Instructions a score: of MUFU, of the FP32 lanes, of the ALU; `waiting_loads` wait for each other in a thread.
 
     `edge` and `first` are what the ALU takes beside where a tile meets an edge of the band, and in a first tile.
+    `rescales`: outputs are rescaled at every tile, as any of a row's keys may be hidden.
     """
 
     special: float
@@ -19,6 +21,7 @@ class ScoreCost:
     waiting_loads: float
     edge: float
     first: float
+    rescales: bool
 
 
 def cost_of(problem: AttentionProblem) -> ScoreCost:
@@ -30,13 +33,23 @@ def cost_of(problem: AttentionProblem) -> ScoreCost:
     if problem.alibi:
         arithmetic += of("alibi_arithmetic")
         integers += of("alibi_integers")
+    waits = 0.0
+    if problem.mask != "none":
+        integers += of("hidden_maxima")
+        waits = of("wide_mask_waits") if problem.mask_dtype == WIDE else of("mask_waits")
+    if problem.mask == "bool":
+        integers += of("mask_tests") + of("hidden")
+    elif problem.mask == "float":
+        arithmetic += of("bias_arithmetic")
+        integers += 0.0 if problem.mask_dtype == WIDE else of("bias_integers")
     compared = of("edge_compared") * ((problem.edges.left is not None) + (problem.edges.right is not None))
     hidden = of("hidden") + of("hidden_maxima")
     return ScoreCost(
         special,
         arithmetic,
         integers,
-        of("mask_loads") if problem.mask == "bool" else 0.0,
+        waits,
         hidden + compared,
         hidden + max(of("first_compared"), compared),
+        problem.mask != "none",
     )

@@ -85,6 +85,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         if loads > special
         else Part("exponentials", "softmax", softmax, EX2)
     )
+    rescaled = Part("outputs rescaled", "rescaled", warpgroups * GROUP_ROWS * tile.value_dim / rates.ffma, FFMA)
     keys = Parts.of(
         Part("Q K^T on wgmma", "scores", qk, TENSOR),
         by_softmax,
@@ -94,8 +95,8 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         Part("waits for shared memory", "shared waits", of("shared_waits") * rates.smem_latency, SMEM_LATENCY),
         Part("waits for exponentials", "ex2 waits", of("exponential_waits") * rates.ex2_latency, EX2_LATENCY),
         Part("waits for arithmetic", "arithmetic waits", of("arithmetic_waits") * rates.ffma_latency, FFMA_LATENCY),
+        *((rescaled,) if cost.rescales else ()),
     )
-    rescaled = warpgroups * GROUP_ROWS * tile.value_dim / rates.ffma
     return Steps(
         keys,
         Parts.of(
@@ -107,7 +108,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         ),
         Parts.of(
             Part("masks at edges", "masks", exposed * cost.edge, ""),
-            Part("outputs rescaled", "rescaled", rescaled, FFMA),
+            *(() if cost.rescales else (rescaled,)),
         ),
     )
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from attention.features.mask import WIDE
 from attention.kernels.common.family import (
     HEAD_DIMS,
     SERVED,
@@ -76,9 +77,10 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
     kv_bytes = 2 * columns * both
     q_bytes = 0 if shape.q_in_registers else 2 * rows * shape.head_dim
     exponentials = 3 if problem.softcap else 1  # tanh takes an exponential and a reciprocal
-    # Each byte of a mask waits for the one before, and two blocks wait at the same time.
-    loads = rows * columns / (32 * shape.warps) / 2
-    mask = (Demand("mask from L2", "mask", loads, "l2_latency_cycles"),) if problem.mask == "bool" else ()
+    # So many scores of a thread have their mask on its way at a time (features/mask.cuh); two blocks wait together.
+    at_once = 16 if problem.mask_dtype == WIDE else 32
+    waits = rows * columns / (32 * shape.warps) / at_once / 2
+    mask = (Demand("mask from L2", "mask", waits, "l2_latency_cycles"),) if problem.mask != "none" else ()
     return Tile(
         rows=rows,
         columns=columns,
