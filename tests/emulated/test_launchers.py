@@ -65,7 +65,7 @@ def require_right(cases: list[Case], mode: Mode = "lazy") -> None:
 def test_a_wrong_feature_is_seen(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The launcher forgets the tensors of features, and slopes are read through null."""
     (case, *_) = emulated.cases_with(by_path(path), named("alibi"))
-    monkeypatch.setattr("attention.kernels.launch.launcher.place", lambda launch, extras: None)
+    monkeypatch.setattr("attention.kernels.launch.ready.place", lambda launch, extras: None)
     with pytest.raises(DeviceError, match="belongs to no buffer"):
         emulated.judged([case])
 
