@@ -6,6 +6,7 @@ What holds attention is made here, since microbench, which fills the other block
 import sys
 
 from attention.compare.results import HOPPER, Result, last_run, mean
+from attention.timed.timing import PEER
 from attention.verify.build_matrix import AttentionRow
 from attention.verify.kernel import KernelResult
 from microbench import paths
@@ -107,7 +108,7 @@ def _peers(cells: list[Result]) -> str:
     """Who took part, with versions, in the figure's words."""
     from attention.compare.figure import candidates  # needs matplotlib
 
-    labels = [each.label for each in candidates(cells) if each.variant.startswith("peer/")]
+    labels = [each.label for each in candidates(cells) if each.variant.startswith(PEER)]
     measured = max(timing.measured_utc for each in cells for timing in each.timings)[:10]
     return f"Peers, in the same run on {measured}: {', '.join(labels)}."
 

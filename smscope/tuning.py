@@ -19,9 +19,9 @@ from attention.choose import here, tunings, tunings_file
 from attention.choose.candidates import Candidate
 from attention.choose.here import Here
 from attention.choose.machine import machine_profile
-from attention.choose.tuning import PEER
 from attention.choose.tunings_file import Line
 from attention.errors import ADDS_TORCH, ProblemError
+from attention.timed.timing import PEER
 from microbench import console
 from microbench.compile import Source
 from microbench.compile.together import compile_together

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from attention.campaign.posed import Posed
-from attention.campaign.rows import PEER, ProblemTiming, TileTiming
+from attention.campaign.rows import ProblemTiming, TileTiming
 from attention.campaign.set_floors import Point, points
 from attention.compare.candidates import FLASH_4
+from attention.timed.timing import PEER
 
 Against = Literal["torch", "FlashAttention-4", "ours", "unmasked", "evenly dealt"]
 TORCHS = f"{PEER}torch_"

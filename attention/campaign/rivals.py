@@ -6,13 +6,13 @@ from importlib import metadata
 
 from attention.campaign.plan import SLOW_FLOPS_PER_S, Job
 from attention.campaign.posed import Posed
-from attention.campaign.rows import PEER
 from attention.choose import learned
 from attention.choose.choose import Choice
 from attention.choose.classes import representative
 from attention.compare.candidates import FLASH_4, Candidate, memory_efficient, peers
 from attention.errors import UnsupportedError
 from attention.problem import AttentionProblem
+from attention.timed.timing import PEER
 from attention.variant import by_path
 from microbench.errors import InputError
 from microbench.results.profile import Profile

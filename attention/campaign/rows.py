@@ -18,6 +18,7 @@ from pydantic import Field
 
 from attention.campaign.posed import Class, Posed
 from attention.problem import AttentionProblem
+from attention.timed.timing import PEER
 from attention.variant import Config
 from microbench import files, paths
 from microbench.files import Frozen
@@ -26,7 +27,6 @@ FOLDER = "campaigns"
 Set = Literal["a", "b", "floors"]
 SETS: tuple[Set, ...] = get_args(Set)
 FILE = re.compile(rf"({'|'.join(SETS)})-(\d+)\.jsonl")
-PEER = "peer/"
 AGAIN = "the lines before it are sound, and git has the file as it was committed"
 
 

@@ -16,11 +16,11 @@ from attention.choose.candidates import Candidate
 from attention.choose.classes import representative
 from attention.choose.contenders import Contenders, contenders
 from attention.choose.here import Here
-from attention.choose.tuning import PEER
 from attention.choose.tunings_file import TEXT_DIGITS, Line, TimedCandidate
 from attention.compare.candidates import memory_efficient, of_torch
 from attention.errors import UnsupportedError
 from attention.problem import AttentionProblem
+from attention.timed.timing import PEER
 from attention.variant import by_path
 from microbench.machine.stamp import Commit
 from microbench.results.profile import Profile

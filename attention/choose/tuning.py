@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from attention.choose.candidates import Candidate
 from attention.problem import AttentionProblem
+from attention.timed.timing import PEER
 from attention.variant import Config, by_path
 
-PEER = "peer/"  # before the name of a kernel of torch's, in data
 REACHED = "torch_flash"
 
 

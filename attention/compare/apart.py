@@ -13,14 +13,13 @@ from typing import Any, Literal
 from attention.choose.machine import UNMEASURED_VARIABLE
 from attention.compare import cells
 from attention.compare.cells import Cell
-from attention.timed.timing import Timing
+from attention.timed.timing import PEER, Timing
 from microbench.errors import DeviceError, EnvironmentLacks
 from microbench.machine import arch
 from microbench.verify import processes
 from microbench.verify.results import Failure, Result
 
 LENGTH = 4096  # of the grid's sequences, the middle one: every head dim and mask at it
-PEER = "peer/"
 LIMIT_S = 300.0  # of one cell: FlashAttention-4, cuDNN and ours compile what they have not met
 
 

@@ -11,6 +11,7 @@ from matplotlib.patches import Rectangle
 
 from attention.compare.cells import TOKENS, Cell
 from attention.compare.results import AMPERE, HOPPER, Result, last_run, mean
+from attention.timed.timing import PEER
 from microbench import paths
 from microbench.report.figures import PALETTE, style
 from microbench.results.profile import Profile, available
@@ -43,7 +44,7 @@ def candidates(results: Sequence[Result]) -> tuple[Drawn, ...]:
     found = []
     for name in order:
         label, colour = KNOWN.get(name, (name.rpartition("/")[2], GREY))
-        version = rows[name].packages.get(name.rpartition("/")[2], "") if name.startswith("peer/") else ""
+        version = rows[name].packages.get(name.rpartition("/")[2], "") if name.startswith(PEER) else ""
         of = "torch " if name.startswith("peer/torch") else ""
         found.append(Drawn(name, f"{label} ({of}{version})" if version else label, colour))
     return tuple(found)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from attention.compare.cells import Cell
 from attention.timed import timings
-from attention.timed.timing import Timing
+from attention.timed.timing import PEER, Timing
 from attention.variant import Config, by_path
 
 HOPPER = "sm90a/forward/warp_specialised"
@@ -42,7 +42,7 @@ class Result:
     @property
     def best_peer(self) -> Timing | None:
         """The fastest of the peers that took this cell."""
-        peers = (timing for timing in self.timings if timing.variant.startswith("peer/"))
+        peers = (timing for timing in self.timings if timing.variant.startswith(PEER))
         return min(peers, key=lambda timing: timing.seconds, default=None)
 
     def ratio(self, variant: str) -> float | None:
@@ -53,7 +53,7 @@ class Result:
     def sustained_ratio(self, variant: str) -> float | None:
         """The same of a second of each alone; None where that was not timed."""
         ours = self.of(variant)
-        peers = [each.sustained_seconds for each in self.timings if each.variant.startswith("peer/")]
+        peers = [each.sustained_seconds for each in self.timings if each.variant.startswith(PEER)]
         least = min((seconds for seconds in peers if seconds is not None), default=None)
         return least / ours.sustained_seconds if least and ours and ours.sustained_seconds else None
 

@@ -12,6 +12,7 @@ HOST = "host"
 # Fields of features, with their defaults, but those of the band, which has a column.
 FIELDS = dict(field for feature in FEATURES if "causal" not in dict(feature.fields) for field in feature.fields)
 STEPS = "+"  # between the cubins of a kernel's steps
+PEER = "peer/"  # before the name of a kernel that is not ours, in data
 Pass = Literal["forward", "backward", "forward and backward"]
 # Over the two products of a forward, Q K^T and P V: a backward has S, dP, dQ, dK and dV.
 PRODUCTS: dict[Pass, float] = {"forward": 1.0, "backward": 2.5, "forward and backward": 3.5}
