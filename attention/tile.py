@@ -55,3 +55,33 @@ class WarpgroupTile:
     head_dim: int
     value_dim: int
     q_in_registers: bool
+
+
+@dataclass(frozen=True)
+class WarpTile:
+    """A tile of a kernel whose warps each multiply and take exponentials for themselves, by mma.sync m16n8k16.
+
+    `blocks` of `warps` share an SM. A warp holds `warp_rows` rows and takes the `keys` of a tile in slices; a block
+    meets a barrier at every tile. `ahead` fragments of K and V are fetched from shared memory before their products,
+    and Q's with them in every slice unless it stays in registers. Dims are those of the compiled kernel.
+    """
+
+    blocks: int
+    warps: int
+    warp_rows: int
+    keys: int
+    slice_keys: int
+    head_dim: int
+    value_dim: int
+    q_in_registers: bool
+    ahead: int
+
+    @property
+    def rows(self) -> int:
+        """Of a block."""
+        return self.warps * self.warp_rows
+
+    @property
+    def scores(self) -> int:
+        """Of a warp's slice."""
+        return self.warp_rows * self.slice_keys

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from attention.errors import AttentionError
 from attention.forwarded import Wanted
 from attention.problem import AttentionProblem
-from attention.tile import Tile, WarpgroupTile
+from attention.tile import Tile, WarpgroupTile, WarpTile
 from microbench.machine.arch import Arch
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -109,7 +109,7 @@ class Variant:
     withheld    why a call cannot have a backward, by what it wants or torch's switches, or None
     illegal     why one configuration cannot run (registers, shared memory, threads), or None
     tile        the demands of one tile; None where nothing is known of the inside of the kernel
-    warpgroups  the same tile as warpgroups that share an SM, for a kernel of such: they predict it then, unless None
+    residents   the same tile as the warps or warpgroups that share an SM, which predict it then, unless None
     builds      the cubins behind a configuration, one for each step, for a variant that is a CUDA kernel of ours
     workspace   bytes of device memory that its steps or blocks share, beside the tensors of the call
     signature   opcodes that each such cubin holds: without one of them it is not the kernel that was written
@@ -133,7 +133,7 @@ class Variant:
     archs: tuple[str, ...]
     refuses: Callable[[AttentionProblem, Arch], str | None]
     tile: Callable[[AttentionProblem, Config], Tile] | None = None
-    warpgroups: Callable[[AttentionProblem, Config], WarpgroupTile | None] | None = None
+    residents: Callable[[AttentionProblem, Config], WarpgroupTile | WarpTile | None] | None = None
     space: tuple[tuple[str, tuple[int, ...]], ...] = ()
     settled: tuple[Settled, ...] = ()
     illegal: Callable[[AttentionProblem, Config, Arch], str | None] | None = None

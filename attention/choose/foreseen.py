@@ -58,7 +58,7 @@ def foreseen(profile: Profile, problem: AttentionProblem, variant: Variant, conf
         known = replace(tile, demands=_known(tile.demands, absent), edge=_known(tile.edge, absent))
         at_least = None
         if known.demands or known.edge:
-            at_least = predict(profile, problem, replace(variant, tile=lambda *_: known, warpgroups=None), config)
+            at_least = predict(profile, problem, replace(variant, tile=lambda *_: known, residents=None), config)
         return Foreseen(variant.path, config, None, missing, absent, at_least, tile.unpriced)
     except Unpredicted as reason:  # its sources disagree by too much
         return Foreseen(variant.path, config, None, str(reason), (reason.doubtful,) if reason.doubtful else ())

@@ -4,8 +4,8 @@
     term    = demand of one full tile / rate x full tiles' worth of scores that the busiest unit works through
               or the sum of such, of a chain whose links wait for each other
 
-A kernel that describes its warpgroups is predicted by them instead (choose.warpgroups): how they share an SM decides
-more than any rate of a pipe.
+A kernel that describes its warps or warpgroups is predicted by them instead (choose.warps, choose.warpgroups): how they
+share an SM decides more than any rate of a pipe.
 
 A unit is an SM of a GPU or a logical core of a CPU. Every rate is a constant of the profile; none is typed here. What a
 profile lacks, or holds in doubt (measured on a busy machine), makes a variant unpredicted, with the constant's name:
@@ -15,8 +15,11 @@ never a guess.
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term, Unpredicted
 from attention.choose.rates import launch_of, machine_of, rate_of
 from attention.choose.shares import share_of_busiest
-from attention.choose.warpgroups.predicted import predicted
+from attention.choose.warpgroups.predicted import predicted as by_warpgroups
+from attention.choose.warps.predicted import can as can_by_warps
+from attention.choose.warps.predicted import predicted as by_warps
 from attention.problem import AttentionProblem
+from attention.tile import WarpgroupTile, WarpTile
 from attention.variant import Config, Variant
 from microbench.results.profile import Profile
 
@@ -32,8 +35,11 @@ def predict(
     if variant.tile is None:
         raise Unpredicted("nothing is known of the inside of this kernel")
     efficiency = efficiency or Efficiency()
-    if variant.warpgroups is not None and (groups := variant.warpgroups(problem, config)):
-        return predicted(profile, problem, groups, efficiency)
+    residents = variant.residents(problem, config) if variant.residents else None
+    if isinstance(residents, WarpgroupTile):
+        return by_warpgroups(profile, problem, residents, efficiency)
+    if isinstance(residents, WarpTile) and can_by_warps(profile):
+        return by_warps(profile, problem, residents, efficiency)
     tile = variant.tile(problem, config)
     share = share_of_busiest(problem, tile, profile.sm_count)
     machine = machine_of(profile)

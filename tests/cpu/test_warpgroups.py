@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 from attention.campaign.constants import scaled
+from attention.choose import coefficients, scores
 from attention.choose.choose import choose
 from attention.choose.foreseen import foreseen
 from attention.choose.model import predict
 from attention.choose.prediction import Prediction, Unpredicted
+from attention.choose.scores import cost_of
 from attention.choose.shares import rows_of_all, sequences
-from attention.choose.warpgroups import coefficients, dealt, predicted, scores, step
+from attention.choose.warpgroups import dealt, predicted, step
 from attention.choose.warpgroups.dealt import dealt as deal
-from attention.choose.warpgroups.scores import cost_of
 from attention.choose.warpgroups.step import Rates, Steps, steps_of
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile

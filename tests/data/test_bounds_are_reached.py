@@ -22,6 +22,8 @@ FURTHER = {
     "mma_sync_throughput": 0.45,  # on Hopper only wgmma feeds the tensor cores in full
     "mma_sync_latency": 0.15,  # one product of one warp: the bound is the tensor core's time for it
     "l2_bandwidth": 0.45,  # the L2's slices end at half of what the ports of all SMs could take
+    "mbarrier_handover_latency": 0.07,  # 52 cycles, and no instruction's result comes earlier than 4
+    "mma_sync_beside_ffma": 0.15,  # an FFMA hides 0.16 of a product's time or less, on both boards
     "mma_sync_soak": 0.3,  # as its bursts, for seconds, in which the power limit sets the clock; zeros draw 40 % of it
     "wgmma_soak": 0.3,  # likewise
     "l2_visible_size": 0.05,  # its ladder begins beyond L1, and the bound is L1's

@@ -1,8 +1,8 @@
 """Warpgroups that share an SM, in SM cycles: what a step costs, what lies around steps, and how rows are dealt.
 
-coefficients   every number that is neither a constant of a profile nor a size of the problem, with its derivation
-scores         what one score costs beside the products, by the features that are asked for
 step           parts of a tile of keys, of a tile of rows, and of a tile whose keys are partly hidden
 dealt          how many of each the busiest SM works through; packed sequences by their longest and the rest
 predicted      parts times counts over one clock: a Prediction
+
+What a score costs beside the products is choose.scores, and every number is in choose.coefficients.
 """

@@ -7,8 +7,8 @@ missing on the average, which is a short one where the longest go first (causal)
 from functools import lru_cache
 from typing import NamedTuple
 
+from attention.choose.coefficients import GROUP_ROWS, of
 from attention.choose.shares import rows_of_all
-from attention.choose.warpgroups.coefficients import GROUP_ROWS, of
 from attention.problem import AttentionProblem
 
 

@@ -9,11 +9,11 @@ constant yet.
 
 from collections.abc import Iterator
 
+from attention.choose.coefficients import BYTES, GROUP_ROWS, PRODUCT, of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import Machine, launch_of, machine_of
-from attention.choose.warpgroups.coefficients import BYTES, GROUP_ROWS, PRODUCT, of
+from attention.choose.scores import cost_of
 from attention.choose.warpgroups.dealt import Dealt, dealt
-from attention.choose.warpgroups.scores import cost_of
 from attention.choose.warpgroups.step import (
     EX2,
     EX2_LATENCY,

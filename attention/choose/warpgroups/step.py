@@ -8,8 +8,8 @@ around      the first tile has no product of the tile before beside its softmax,
 from functools import lru_cache
 from typing import NamedTuple
 
-from attention.choose.warpgroups.coefficients import BYTES, GROUP_ROWS, PRODUCT, THREAD_SHARE, of
-from attention.choose.warpgroups.scores import ScoreCost
+from attention.choose.coefficients import BYTES, GROUP_ROWS, PRODUCT, THREAD_SHARE, of
+from attention.choose.scores import ScoreCost
 from attention.tile import WarpgroupTile
 
 TENSOR, LATENCY = "wgmma_n128_bf16_flops_per_clk_sm", "wgmma_n128_bf16_latency_cycles"

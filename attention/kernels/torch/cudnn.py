@@ -162,7 +162,7 @@ def _forward_on(
         archs=archs,
         refuses=refuses,
         tile=tile,
-        warpgroups=warpgroups if tile else None,
+        residents=warpgroups if tile else None,
         pads=padded_width if tile else lambda head_dim: head_dim,
         first_seconds=PLAN_SECONDS,
         rank=rank,

@@ -24,8 +24,8 @@ from attention.kernels.sm80.forward.software_pipelined.arguments import (
     tuned_head_dim,
 )
 from attention.problem import AttentionProblem
-from attention.tile import Demand, Tile
-from attention.variant import Config, Variant
+from attention.tile import Demand, Tile, WarpTile
+from attention.variant import Config, Variant, settle
 from microbench.machine.arch import Arch, Limits
 
 SPILLS = spills_of(Path(__file__).parent)
@@ -100,6 +100,22 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
     )
 
 
+def residents(problem: AttentionProblem, config: Config) -> WarpTile:
+    """The same tile, as eight warps that share the units of an SM."""
+    shape, settled = shape_of(problem, config), settle(SETTLED, problem, config)
+    return WarpTile(
+        blocks=settled["blocks"],
+        warps=shape.warps,
+        warp_rows=shape.warp_rows,
+        keys=shape.tile_keys,
+        slice_keys=settled["slice_keys"],
+        head_dim=shape.head_dim,
+        value_dim=shape.value_dim,
+        q_in_registers=shape.q_in_registers,
+        ahead=settled["ahead"],
+    )
+
+
 def _slice(shape: Shape) -> int:
     return min(shape.tile_keys, shape.warp_rows)
 
@@ -114,6 +130,7 @@ VARIANT = Variant(
     settled=SETTLED,
     illegal=illegal,
     tile=tile,
+    residents=residents,
     builds=lambda problem, config: (build_of(problem, config),),
     signature=("HMMA", "LDSM", "LDGSTS"),
     pads=held_head_dim,

@@ -1,8 +1,9 @@
-"""Every number of this model that is neither a constant of a profile nor a size of the problem, with its derivation.
+"""Every number of the models of warpgroups and of warps that is neither a constant of a profile nor a size.
 
-COUNTS are read from the SASS of the builds of 128 keys (nvdisasm, NVRTC 12.9) or from the kernel's text; PUBLISHED from
-vendors' documents. RULES name an effect and hold no fitted number; they were chosen among alternatives by timings (set
-a of the H200's campaigns, 1298 configurations), so that those timings are no proof of them: set b is.
+Each has its derivation. COUNTS are read from the SASS of the builds of 128 keys (nvdisasm, NVRTC 12.9) or from the
+kernel's text; PUBLISHED from vendors' documents. RULES name an effect and hold no fitted number; they were chosen among
+alternatives by timings (set a of the H200's campaigns, 1298 configurations), so that those timings are no proof of
+them: set b is.
 """
 
 from typing import Literal, NamedTuple
@@ -10,6 +11,9 @@ from typing import Literal, NamedTuple
 BYTES = 2  # of float16 and bfloat16
 PRODUCT = 2  # FLOP of one multiply-add
 GROUP_ROWS = 64  # M of wgmma
+LANES = 32
+FRAGMENT = 16  # rows, and numbers along a row, of what ldmatrix.x4 fetches, and M and K of mma.sync m16n8k16
+SCHEDULERS = 4  # of an SM, each with its own tensor core, MUFU, FP32 lanes and ALU
 THREAD_SHARE = 2  # keys of a tile for each score that a thread holds: 64 rows of 128 threads
 
 
@@ -78,6 +82,25 @@ TABLE = {
         2.0, "count", "instructions a warp and value dim of the epilogue: 275, 409, 674 for 64, 128, 256 (and 141)"
     ),
     "stored_at_least": Coefficient(141.0, "count", "the epilogue's instructions beside those"),
+    "slice_products": Coefficient(2.0, "count", "scores wait for their last product, and the next slice for p V's"),
+    "slice_trips": Coefficient(3.0, "count", "the first fragment of K and of V, and the vote whether p stayed small"),
+    "slice_arithmetic": Coefficient(
+        8.0, "count", "dependent: scale, four sums of a row's scores, two panels' and their test, pack"
+    ),
+    "hidden_arithmetic": Coefficient(1.0, "count", "FMUL by the scale, which may have come before: far rows"),
+    "hidden_trips": Coefficient(3.0, "count", "a panel of 16 rows: two shuffles of a quad for its maxima, and a vote"),
+    "mask_wavefronts": Coefficient(
+        1 / 8, "count", "a load of 64 scores' mask touches 8 rows, and each is a cycle of the SM's load unit"
+    ),
+    "turn_trips": Coefficient(
+        1.0,
+        "rule",
+        "a trip to L2 at the barrier behind every tile of keys: it waits for the slowest warp and the loads of the "
+        "tile. Of none, one half, one and two the one with the least error on set a",
+    ),
+    "block_trips": Coefficient(
+        6.0, "count", "to shared memory at a block's begin and end: barriers, fragments of Q, votes on the sums"
+    ),
     "first_loads": Coefficient(2.0, "count", "a block's first loads from DRAM: the tensor map, by it the first tile"),
 }
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from attention.choose.warpgroups.coefficients import of
+from attention.choose.coefficients import of
 from attention.features.mask import WIDE
 from attention.problem import AttentionProblem
 

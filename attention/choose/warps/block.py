@@ -1,0 +1,139 @@
+"""How long a block stays on an SM whose warps queue at the units, and what it is made of.
+
+A round is one slice of keys of one warp: its products, exponentials and arithmetic are asked of its scheduler, its
+fragments of the SM's shared memory. What comes once for a block or a tile is spread over its slices. Within a warp
+nothing overlaps; what hides one warp's exponentials is another's products.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from attention.choose.coefficients import BYTES, FRAGMENT, LANES, PRODUCT, SCHEDULERS, of
+from attention.choose.scores import ScoreCost
+from attention.choose.warps.queues import Station, round_of, stay
+from attention.tile import WarpTile
+
+TENSOR, LATENCY = "mma_bf16_flops_per_clk_sm", "mma_bf16_latency_cycles"
+EX2, EX2_LATENCY = "mufu_ex2_per_clk_sm", "mufu_ex2_latency_cycles"
+FFMA, FFMA_LATENCY = "ffma_per_clk_sm", "ffma_latency_cycles"
+SMEM, SMEM_LATENCY = "smem_bandwidth_bytes_per_clk_sm", "smem_latency_cycles"
+L2, L2_LATENCY = "l2_bandwidth_bytes_per_s", "l2_latency_cycles"
+DRAM, DRAM_LATENCY = "dram_bandwidth_bytes_per_s", "dram_latency_cycles"
+
+
+class Rates(NamedTuple):
+    """Of one SM, per clock, L2's and DRAM's bandwidth shared evenly; latencies in cycles."""
+
+    tensor_flops: float
+    ex2: float
+    ffma: float
+    smem_bytes: float
+    l2_bytes: float
+    dram_bytes: float
+    product_latency: float
+    ex2_latency: float
+    ffma_latency: float
+    smem_latency: float
+    l2_latency: float
+    dram_latency: float
+
+
+class Part(NamedTuple):
+    """Cycles of a block that rest on a constant of the profile; parts follow one another."""
+
+    term: str
+    cycles: float
+    constant: str
+
+
+class Work(NamedTuple):
+    """What a block does: `slices` of keys, of which `hidden` have a key that some row does not see.
+
+    `readers`: blocks that read the same K and V, of which one brings them from DRAM.
+    """
+
+    slices: float
+    hidden: float
+    readers: int
+
+
+class Block(NamedTuple):
+    """A block's stay on an SM, in cycles, and its parts."""
+
+    parts: tuple[Part, ...]
+    cycles: float
+
+
+@lru_cache(maxsize=2048)
+def block_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> Block:
+    """A block's stay where so many are resident on the SM."""
+    stations = tuple(_stations(tile, cost, work, resident, rates))
+    waits = tuple(_waits(tile, cost, work, resident, rates))
+    found = round_of(stations, sum(each.cycles for each in waits) / work.slices)
+    served = (Part(each.name, stay(each, found) * work.slices, each.constant) for each in stations)
+    return Block(tuple(each for each in (*served, *waits) if each.cycles), found * work.slices)
+
+
+def _stations(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> tuple[Station, ...]:
+    warps = resident * tile.warps
+    of_scheduler = warps / SCHEDULERS
+    hidden, scores, both = work.hidden / work.slices, tile.scores, tile.head_dim + tile.value_dim
+    arithmetic = cost.arithmetic + hidden * of("hidden_arithmetic")
+    # A slice that every row sees takes no maximum (rows.cuh), but what features ask for stays.
+    integers = cost.integers - of("maxima") + of("conversions") + hidden * cost.first
+    q_bytes = 0 if tile.q_in_registers else BYTES * tile.warp_rows * tile.head_dim
+    kv_bytes = BYTES * tile.slice_keys * both
+    masked = of("mask_wavefronts") * scores if cost.waiting_loads else 0.0
+    return (
+        Station(
+            "products on mma.sync", PRODUCT * scores * both / (rates.tensor_flops / SCHEDULERS), of_scheduler, TENSOR
+        ),
+        Station("exponentials", cost.special * scores / (rates.ex2 / SCHEDULERS), of_scheduler, EX2),
+        Station(
+            "arithmetic",
+            scores * (arithmetic / rates.ffma + integers / of("alu_per_clk_sm")) * SCHEDULERS,
+            of_scheduler,
+            FFMA,
+        ),
+        # Each warp reads K and V for itself, and writes its share of a tile.
+        Station(
+            "operands from shared memory",
+            (kv_bytes + q_bytes + kv_bytes / tile.warps) / rates.smem_bytes + masked,
+            warps,
+            SMEM,
+        ),
+        Station("first loads and out", _alone_bytes(tile, work) / rates.dram_bytes / work.slices, resident, DRAM),
+    )
+
+
+def _alone_bytes(tile: WarpTile, work: Work) -> float:
+    """What a block reads before its first product, and writes behind its last."""
+    kv = tile.keys * (tile.head_dim + tile.value_dim) / work.readers
+    return BYTES * (tile.rows * (tile.head_dim + tile.value_dim) + kv)
+
+
+def _waits(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> tuple[Part, ...]:
+    """Of a whole block, what no unit is asked for."""
+    slices, both, panels = work.slices, tile.head_dim + tile.value_dim, tile.warp_rows / FRAGMENT
+    fragments = tile.slice_keys / FRAGMENT * both / FRAGMENT
+    # Of the products of one fragment, two of m16n8k16 for each panel of rows.
+    one = panels * PRODUCT * FRAGMENT**3 / (rates.tensor_flops / SCHEDULERS)
+    late = max(0.0, rates.smem_latency - tile.ahead * one)
+    late_hidden = max(0.0, rates.smem_latency - one)
+    exposed = fragments * ((slices - work.hidden) * late + work.hidden * late_hidden)
+    trips = of("slice_trips") * slices + of("hidden_trips") * panels * work.hidden + of("block_trips")
+    loaded = BYTES * tile.keys * both * (1 - 1 / work.readers) * resident / rates.l2_bytes
+    stored = panels * (of("stored") * tile.value_dim + of("stored_at_least")) * resident * tile.warps / SCHEDULERS
+    masks = cost.waiting_loads * tile.scores / LANES * slices * rates.l2_latency
+    return (
+        Part("waits for products", of("slice_products") * slices * rates.product_latency, LATENCY),
+        Part("waits for shared memory", trips * rates.smem_latency, SMEM_LATENCY),
+        Part("waits for fragments", exposed, SMEM_LATENCY),
+        Part("waits for exponentials", of("exponential_waits") * slices * rates.ex2_latency, EX2_LATENCY),
+        Part("waits for arithmetic", of("slice_arithmetic") * slices * rates.ffma_latency, FFMA_LATENCY),
+        Part("mask from L2", masks, L2_LATENCY),
+        Part("turns of tiles", of("turn_trips") * slices * tile.slice_keys / tile.keys * rates.l2_latency, L2_LATENCY),
+        Part("first K and V from L2", loaded, L2),
+        Part("begin of a block", rates.dram_latency, DRAM_LATENCY),
+        Part("out from registers", stored, ""),
+    )

@@ -1,0 +1,64 @@
+"""How many blocks of which work the busiest SM has, and how many of them at a time.
+
+Equal blocks come in whole rounds, the last of which may leave each SM fewer than it holds. Unequal ones are dealt as
+SMs become free: half of the last one is still missing on the average, which is a short one where the longest go first
+(causal), and a long one of packed sequences.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from attention.choose.shares import rows_of_all
+from attention.choose.warps.block import Work
+from attention.problem import AttentionProblem
+from attention.tile import WarpTile
+
+
+class Stay(NamedTuple):
+    """So many blocks of a work, one after another, while `resident` share the SM."""
+
+    work: Work
+    resident: int
+    times: float
+
+
+class Dealt(NamedTuple):
+    """The stays of the busiest SM; `at_least` is the longest block's alone. `slices` are those of the whole call."""
+
+    stays: tuple[Stay, ...]
+    at_least: Stay
+    slices: float
+
+
+@lru_cache(maxsize=4096)
+def dealt(problem: AttentionProblem, tile: WarpTile, units: int) -> Dealt:
+    """Deal the blocks of all heads and sequences to the SMs."""
+    every = rows_of_all(problem, tile.rows, tile.slice_keys, tile.rows, tile.slice_keys)
+    count, held = every.count, units * tile.blocks
+    readers = max(1, -(-problem.seq_q // tile.rows) * problem.heads_q // problem.heads_kv)
+
+    def work(slices: float) -> Work:
+        return Work(slices, min(slices, _hidden(problem, tile, slices)), readers)
+
+    alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
+    if every.longest == every.shortest:
+        rounds, rest = divmod(count, held)
+        last = (alone._replace(resident=1 if rest <= units else tile.blocks),) if rest else ()
+        return Dealt((alone._replace(resident=tile.blocks, times=rounds), *last), alone, every.total)
+    if count <= units:
+        return Dealt((alone,), alone, every.total)
+    mean = every.total / count
+    last_one = every.longest if problem.varlen else max(1.0, every.shortest)
+    even = Stay(work(mean), tile.blocks, count / held + last_one / mean / 2)
+    return Dealt((even,), alone, every.total)
+
+
+def _hidden(problem: AttentionProblem, tile: WarpTile, slices: float) -> float:
+    """Slices of a block that take the masked step: all tiles that an edge meets, the first of all in any case."""
+    if problem.mask != "none":
+        return slices
+    met = tile.rows / tile.keys + (1 if tile.rows % tile.keys else 0)
+    tiles = met if problem.edges.right is not None else 1
+    if problem.edges.left is not None:
+        tiles += met + (tile.keys - 1) / tile.keys
+    return tiles * tile.keys / tile.slice_keys

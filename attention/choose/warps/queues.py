@@ -1,0 +1,51 @@
+"""Customers that go round stations: how long a round takes when several of them want the same station.
+
+A closed network of queues by mean value analysis, as Schweitzer approximated it (Bard 1979, Schweitzer 1979; Lazowska
+and others, Quantitative System Performance, 1984, section 6.4): a customer that comes to a station finds there each of
+the others with the share of time that a round spends there,
+
+    stay  = demand (1 + (customers - 1) stay / round)  =  demand / (1 - (customers - 1) demand / round)
+    round = sum of stays + thinking
+
+It has no parameter beside the demands. With one customer a round is the sum of all demands; with many it is the longest
+station's.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+NEAR = 1e-6  # of a round, where the iteration ends
+MOST = 30  # iterations: Newton's take four or five
+
+
+class Station(NamedTuple):
+    """A unit that serves one of its `customers` at a time: cycles that each asks of it in a round."""
+
+    name: str
+    demand: float
+    customers: float
+    constant: str
+
+
+def round_of(stations: Iterable[Station], thinking: float) -> float:
+    """Cycles of a round. `thinking` is spent at no station, beside nobody."""
+    asked = [(each.demand, each.customers - 1) for each in stations if each.demand]
+    alone = thinking + sum(demand for demand, _ in asked)
+    # From below, where Newton's iteration rises towards the root: the difference is convex and falls.
+    found = max([alone, *(demand * (others + 1) for demand, others in asked)])
+    for _ in range(MOST):
+        above, slope = thinking - found, -1.0
+        for demand, others in asked:
+            free = found - others * demand
+            above += demand * found / free
+            slope -= demand * demand * others / (free * free)
+        step = above / slope
+        found -= step
+        if abs(step) <= NEAR * found:
+            break
+    return found
+
+
+def stay(station: Station, found: float) -> float:
+    """Cycles of a round at one station, waiting and served."""
+    return station.demand / (1 - (station.customers - 1) * station.demand / found)

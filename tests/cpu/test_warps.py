@@ -1,0 +1,164 @@
+"""Warps that queue at the units of an SM: what the model must keep, whatever the constants are."""
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attention.campaign.constants import scaled
+from attention.choose.model import predict
+from attention.choose.prediction import Prediction
+from attention.choose.scores import cost_of
+from attention.choose.warps import block, predicted, queues
+from attention.choose.warps import dealt as dealing
+from attention.choose.warps.block import Block, Rates, Work, block_of
+from attention.choose.warps.dealt import dealt
+from attention.choose.warps.queues import Station, round_of, stay
+from attention.problem import AttentionProblem
+from attention.tile import WarpTile
+from attention.variant import Config, by_path
+from microbench.results.profile import Profile
+
+RATES = Rates(
+    tensor_flops=2700,
+    ex2=16,
+    ffma=128,
+    smem_bytes=128,
+    l2_bytes=36,
+    dram_bytes=17,
+    product_latency=24,
+    ex2_latency=17,
+    ffma_latency=4,
+    smem_latency=23,
+    l2_latency=280,
+    dram_latency=670,
+)
+TILE = WarpTile(
+    blocks=2, warps=4, warp_rows=32, keys=64, slice_keys=32, head_dim=64, value_dim=64, q_in_registers=True, ahead=3
+)
+PLAIN = AttentionProblem(4, 32, 32, 4096, 4096, 64, dtype="bfloat16", device="cuda")
+WORK = Work(slices=128, hidden=2, readers=32)
+CONFIG = Config((("warps", 4), ("tile_keys", 64)))
+OURS = by_path("sm80/forward/software_pipelined")
+H200 = Profile.load("h200-sxm-141gb")
+HARMLESS = (
+    0,
+    1,
+    1e-6,
+    2,
+    3,
+    30,
+    2048,
+    4096,
+)  # nothing, one, half of a last block, a cube's 3, an iteration's end, caches
+
+demands = st.floats(0, 1e4)
+stations = st.lists(st.tuples(demands, st.integers(1, 16)), min_size=1, max_size=5).map(
+    lambda each: tuple(Station(str(at), demand, customers, "") for at, (demand, customers) in enumerate(each))
+)
+
+
+@given(stations, st.floats(1, 1e5))
+def test_a_round_is_the_sum_of_its_stays(asked, thinking):
+    found = round_of(asked, thinking)
+    assert sum(stay(each, found) for each in asked) + thinking == pytest.approx(found, rel=1e-3)
+
+
+@given(stations, st.floats(1, 1e5))
+def test_a_round_lies_between_the_longest_station_and_everything_in_turn(asked, thinking):
+    found = round_of(asked, thinking)
+    at_least = max(thinking + sum(each.demand for each in asked), *(each.demand * each.customers for each in asked))
+    at_most = thinking + sum(each.demand * each.customers for each in asked)
+    assert at_least * (1 - 1e-6) <= found <= at_most * (1 + 1e-6)
+
+
+@given(demands, st.floats(1, 1e5))
+def test_a_customer_alone_waits_for_nobody(demand, thinking):
+    assert round_of((Station("", demand, 1, ""),), thinking) == pytest.approx(demand + thinking)
+
+
+def block_at(
+    tile: WarpTile = TILE, problem: AttentionProblem = PLAIN, rates: Rates = RATES, resident: int = 2
+) -> Block:
+    return block_of(tile, cost_of(problem), WORK, resident, rates)
+
+
+def ours(problem: AttentionProblem = PLAIN, profile: Profile = H200) -> Prediction:
+    return predict(profile, problem, OURS, CONFIG)
+
+
+def test_a_block_is_the_sum_of_its_parts():
+    assert sum(part.cycles for part in block_at().parts) == pytest.approx(block_at().cycles, rel=1e-3)
+
+
+def test_a_block_that_shares_the_sm_takes_longer_but_not_twice_as_long():
+    alone, shared = block_at(resident=1).cycles, block_at().cycles
+    assert alone < shared < 2 * alone
+
+
+@pytest.mark.parametrize("name", Rates._fields)
+def test_what_is_slower_takes_longer(name):
+    narrow = replace(TILE, ahead=1, warp_rows=16)  # products too short to hide the fetching of their fragments
+    factor = 4 if name.endswith("latency") else 1 / 4
+    slower = RATES._replace(**{name: factor * getattr(RATES, name)})
+    assert block_at(narrow, rates=slower).cycles > block_at(narrow).cycles
+
+
+def test_q_that_stays_in_registers_is_not_read_again():
+    assert block_at(replace(TILE, q_in_registers=False)).cycles > block_at().cycles
+
+
+def test_larger_tiles_meet_fewer_barriers():
+    assert block_at(replace(TILE, keys=128)).cycles < block_at().cycles
+
+
+@pytest.mark.parametrize(
+    "asked", [{"softcap": 30.0}, {"alibi": True}, {"mask": "bool"}, {"mask": "float", "mask_dtype": "float32"}]
+)
+def test_a_feature_costs_what_it_costs(asked):
+    assert block_at(problem=replace(PLAIN, **asked)).cycles > block_at().cycles
+
+
+def test_blocks_come_in_whole_rounds_and_a_last_one_that_may_find_the_sm_free():
+    one = replace(PLAIN, batch=1, heads_q=1, heads_kv=1)  # 32 blocks of 128 rows
+    found = dealt(one, TILE, 10)
+    assert [(each.resident, each.times) for each in found.stays] == [(2, 1), (2, 1.0)]
+    assert [(each.resident, each.times) for each in dealt(one, TILE, 14).stays] == [(2, 1), (1, 1.0)]
+
+
+@pytest.mark.parametrize(("asked", "tiles"), [({}, 1), ({"causal": True}, 2), ({"window": (1024, 0)}, 2 + 2 + 63 / 64)])
+def test_tiles_that_an_edge_meets_are_hidden_ones(asked, tiles):
+    found = dealt(replace(PLAIN, **asked), TILE, 132)
+    assert found.at_least.work.hidden == pytest.approx(2 * tiles)
+
+
+def test_a_mask_hides_in_every_slice():
+    work = dealt(replace(PLAIN, mask="bool"), TILE, 132).at_least.work
+    assert work.hidden == work.slices == 128
+
+
+def test_a_prediction_is_the_sum_of_what_is_not_memory():
+    found = ours()
+    assert found.seconds == pytest.approx(sum(each.seconds for each in found.terms if each.phase != "memory"), rel=1e-3)
+
+
+def test_a_slow_l2_becomes_the_bound():
+    assert ours(profile=scaled(H200, "l2_bandwidth_bytes_per_s", 0.05)).bound_by == "K and V from L2"
+
+
+def test_a_profile_without_latencies_is_predicted_by_the_tile_alone():
+    kept = tuple(each for each in H200.constants if each.name != "mufu_ex2_latency_cycles")
+    poorer = H200.model_copy(update={"constants": kept})
+    assert not predicted.can(poorer) and {each.phase for each in ours(profile=poorer).terms} >= {"tile", "softmax"}
+
+
+@pytest.mark.parametrize("module", [block, dealing, predicted, queues])
+def test_no_number_stands_outside_of_the_table(module):
+    tree = ast.parse(Path(module.__file__).read_text())
+    numbers = [
+        each.value for each in ast.walk(tree) if isinstance(each, ast.Constant) and type(each.value) in (int, float)
+    ]
+    assert set(numbers) <= set(HARMLESS)
