@@ -1,5 +1,6 @@
 """What `smscope floors --set use` says: whether attention's functions are ever slower, by the campaigns on file."""
 
+from textwrap import shorten
 from typing import Any
 
 import typer
@@ -12,6 +13,7 @@ from microbench.console.si import counted, written
 from microbench.errors import InputError
 
 HEADINGS = ("problem", "use", "function", "by", "ratio", "it chose", "time", "the best", "time")
+MOST_LETTERS = 100
 
 
 def say_verdict(gpu: str, number: int | None, of_freeze: str | None, json: bool) -> None:
@@ -47,18 +49,10 @@ def judged(gpu: str, number: int | None = None, of_freeze: str | None = None) ->
 
 def _cells(each: Ratio) -> tuple[object, ...]:
     took = written(each.seconds, "s") if each.seconds else each.failure
-    ours, best = each.names, each.best
-    return (
-        str(each.posed),
-        each.use,
-        each.function,
-        each.by,
-        f"{each.value:.3f}",
-        ours,
-        took,
-        best,
-        written(each.best_seconds, "s"),
-    )
+    took = took if each.graphed or each.by != "GPU" else f"{took} (no graph)"
+    problem = shorten(str(each.posed), MOST_LETTERS, placeholder=" ...")  # lengths, each its own, may be hundreds
+    best = each.best, written(each.best_seconds, "s")
+    return problem, each.use, each.function, each.by, f"{each.value:.3f}", each.names, took, *best
 
 
 def _told(gpu: str, frozen: str, found: Verdict, costs: tuple[HostCost, ...]) -> dict[str, Any]:
@@ -101,4 +95,5 @@ def _row(each: Ratio) -> dict[str, Any]:
         "best": each.best,
         "best_seconds": each.best_seconds,
         "failure": each.failure,
+        "graphed": each.graphed,
     }

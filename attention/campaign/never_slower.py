@@ -17,6 +17,7 @@ from attention.campaign import doors
 from attention.campaign.posed import Posed
 from attention.campaign.rows import ProblemTiming, TileTiming
 from attention.compare.candidates import FLASH_4
+from microbench.console.si import counted
 
 By = Literal["GPU", "wall clock"]
 BYS: tuple[By, ...] = get_args(By)
@@ -29,7 +30,8 @@ WORST = 10
 class Ratio:
     """A function's speed over the best candidate's on one problem. `names` is what it chose; seconds are medians.
 
-    `value` is 0 where the function failed, which `failure` says.
+    `value` is 0 where the function failed, which `failure` says. `graphed`: its call was captured; else its seconds on
+    the GPU hold the host's as well.
     """
 
     posed: Posed
@@ -42,6 +44,7 @@ class Ratio:
     best: str
     best_seconds: float
     failure: str | None = None
+    graphed: bool = True
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class Verdict:
     @property
     def lines(self) -> tuple[str, ...]:
         """The verdict in words, as it is recomputed."""
-        missing = (f"{len(self.missing)} problems of the draw were not timed",) if self.missing else ()
+        missing = (f"not timed: {counted(len(self.missing), 'problem')} of the draw",) if self.missing else ()
         said = "never slower" if self.met else "slower, or not shown to be never slower"
         return (*map(str, self.standings), *self.lacks, *missing, said)
 
@@ -137,7 +140,18 @@ def _ratio(
     value = best_seconds / seconds if seconds else 0.0
     failure = None if seconds else door.failure or "it was not timed"
     who = FUNCTIONS[door.variant], by
-    return Ratio(line.posed, line.use or "", *who, value, door.names or "", seconds, best.name, best_seconds, failure)
+    return Ratio(
+        line.posed,
+        line.use or "",
+        *who,
+        value,
+        door.names or "",
+        seconds,
+        best.name,
+        best_seconds,
+        failure,
+        door.captured,
+    )
 
 
 def _lacks(lines: Sequence[ProblemTiming]) -> tuple[str, ...]:
@@ -145,7 +159,7 @@ def _lacks(lines: Sequence[ProblemTiming]) -> tuple[str, ...]:
     without = sum(not any(tile.variant == FLASH_4 for tile in line.tiles) for line in lines)
     alone = sum(not ratios_of(line) for line in lines)
     said = (
-        (without, f"FlashAttention-4 was not asked on {without} of {len(lines)} problems"),
-        (alone, f"no candidate serves {alone} of {len(lines)} problems"),
+        (without, f"FlashAttention-4 was not asked on {without} of {counted(len(lines), 'problem')}"),
+        (alone, f"no candidate serves {alone} of {counted(len(lines), 'problem')}"),
     )
     return tuple(text for count, text in said if count)

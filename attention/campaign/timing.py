@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from attention.campaign import eager
+from attention.campaign import eager, lost
 from attention.campaign.doors import Door
 from attention.campaign.plan import SAMPLES, Job
 from attention.campaign.rows import TileTiming
@@ -90,8 +90,12 @@ def prepared(job: Job, here: "torch.device") -> tuple[dict[str, TileTiming], dic
     part = checked.part_of(job.posed, given)
     found: dict[str, TileTiming] = {}
     calls: dict[str, Graphed] = {}
+    left_out = lost.known(job.posed)
 
     def try_one(key: str, line: TileTiming, prepare: Callable[[], Callable[[], Any]], code: Callable[[], Any]) -> None:
+        if key in left_out:
+            found[key] = line.model_copy(update={"failure": left_out[key]})
+            return
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             try:
@@ -103,7 +107,11 @@ def prepared(job: Job, here: "torch.device") -> tuple[dict[str, TileTiming], dic
                     captured = not error.ok or calls[key].captured
                     found[key] = line.model_copy(update=_judged(error, captured) | code())
             except Exception as failure:  # the others go on, where the GPU does
-                _require_alive(failure, key)
+                try:
+                    _require_alive(failure, key)
+                except DeviceError:
+                    lost.note(job.posed, key, _sentence(failure))
+                    raise
                 calls.pop(key, None)
                 reasons = map(_reason, told) if line.is_peer else ()
                 found[key] = line.model_copy(update={"failure": _sentence(failure, *reasons)})
@@ -202,10 +210,10 @@ def _require_alive(failure: Exception, by: str) -> None:
 
     try:
         torch.cuda.synchronize()
-    except Exception as lost:
+    except Exception as error:
         raise DeviceError(
             f"The GPU was lost by {by}: {_sentence(failure)}. What was timed before is kept; run again."
-        ) from lost
+        ) from error
 
 
 def _sentence(failure: Exception, *told: str) -> str:

@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -131,13 +132,19 @@ def test_a_peer_is_checked_before_it_is_timed_and_may_fail_in_any_way(monkeypatc
     assert lost.failure == "No available kernel.; It wants one head dim."
 
 
-def test_a_peer_that_takes_the_gpu_with_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_that_takes_the_gpu_with_it_is_named_and_the_next_call_goes_on_without_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def lost() -> None:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
+    monkeypatch.setenv("SMSCOPE_CACHE", str(tmp_path))
+    monkeypatch.setattr(timing, "Graphed", Captured)
     monkeypatch.setattr(torch.cuda, "synchronize", lost)
     with pytest.raises(DeviceError, match=r"^The GPU was lost by peer/fails: No available kernel"):
         prepared(peer("fails", fails))
+    found, calls = prepared(peer("fails", fails), peer("right", right))
+    assert [*calls] == ["peer/right"] and found["peer/fails"].failure == "it lost the GPU: No available kernel."
 
 
 @pytest.fixture

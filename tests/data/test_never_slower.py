@@ -78,6 +78,11 @@ def test_a_function_that_fails_has_a_ratio_of_nothing_and_says_why() -> None:
     (found,) = ratios_of(timed(ONE, tile(96, 1.0), door(doors.FLASH, None)))
     assert (found.value, found.seconds, found.failure) == (0.0, None, "no room")
     assert ratios_of(timed(ONE, peer(FLASH_4, None), door(doors.FLASH, 1.0))) == ()
+    eagerly = door(doors.FLASH, 1.0).model_copy(update={"captured": False})
+    assert [each.graphed for each in ratios_of(timed(ONE, tile(96, 1.0), eagerly, door(doors.SDPA, 1.0)))] == [
+        False,
+        True,
+    ]
 
 
 def test_nineteen_of_twenty_at_0_97_and_all_at_0_90_are_never_slower() -> None:
@@ -104,7 +109,7 @@ def test_what_was_not_timed_or_not_asked_is_said() -> None:
     found = judged(*lines)
     assert found.missing == (str(DRAWN[-1].posed),) and not found.met
     assert found.lacks == ("FlashAttention-4 was not asked on 19 of 19 problems",)
-    assert found.lines[-2:] == ("1 problems of the draw were not timed", "slower, or not shown to be never slower")
+    assert found.lines[-2:] == ("not timed: 1 problem of the draw", "slower, or not shown to be never slower")
     assert not judged().met
 
 
