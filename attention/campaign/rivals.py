@@ -123,7 +123,8 @@ def flash_4_classes(problem: AttentionProblem) -> frozenset[tuple[object, ...]]:
 
     None for what it refuses before.
     """
-    if problem.mask != "none" or max(problem.head_dim, problem.head_dim_v) > FLASH_4_MOST:
+    refused = problem.mask != "none" or problem.sinks or problem.alibi
+    if refused or max(problem.head_dim, problem.head_dim_v) > FLASH_4_MOST:
         return frozenset()
     group, windowed = problem.heads_q // problem.heads_kv, problem.window != (-1, -1)
     asked = (problem.causal, windowed, problem.softcap, problem.varlen, problem.ranges)

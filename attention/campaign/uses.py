@@ -59,8 +59,8 @@ ENCODERS = (
 
 # Tokens: patches of the image at the size that the model is given, and one for the class where it has one.
 VISION = (
-    Model("ViT B/16", 12, 12, "64", "google/vit-base-patch16-224", queries=(197, 577)),
-    Model("ViT L/16", 16, 16, "64", "google/vit-large-patch16-224", queries=(197, 577)),
+    Model("ViT B/16", 12, 12, "64", "google/vit-base-patch16-224 and -384", queries=(197, 577)),
+    Model("ViT L/16", 16, 16, "64", "google/vit-large-patch16-224 and -384", queries=(197, 577)),
     Model("CLIP ViT L/14", 16, 16, "64", "openai/clip-vit-large-patch14, vision_config", queries=(257,), dtype="f16"),
     Model("CLIP ViT L/14 336", 16, 16, "64", "openai/clip-vit-large-patch14-336, vision_config", queries=(577,)),
     Model("CLIP ViT H/14", 16, 16, "80", "laion/CLIP-ViT-H-14-laion2B-s32B-b79K, vision_config", queries=(257,)),

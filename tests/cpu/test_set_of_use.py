@@ -57,6 +57,7 @@ def test_a_problem_has_its_models_heads_dealt_over_gpus_and_its_head_dim(use: se
         assert model.heads_q * problem.heads_kv == problem.heads_q * model.heads_kv
         dims = [int(dim) for dim in model.head_dims.split("/")]
         assert (problem.head_dim, problem.head_dim_v) == (dims[0], dims[-1])
+        assert model.queries or problem.seq_kv <= model.longest
         if model.queries:
             assert problem.seq_q in model.queries and problem.seq_kv in (model.keys or (problem.seq_q,))
 
@@ -93,6 +94,9 @@ def test_a_kernel_of_flash_attention_4_is_expected_to_be_compiled_once() -> None
     jobs = rivals.jobs_of_use(DRAWN, H200, (Candidate(FLASH_4, "4", lambda *_: int),))
     classes = {key for job in jobs for key in rivals.flash_4_classes(job.posed.problem)}
     assert sum(job.jit_s for job in jobs) == pytest.approx(rivals.JIT_S * len(classes))
+    # What it refuses would stand for a class that it does not: nothing would be compiled ahead.
+    refused = [job for job in jobs if {"sinks", "mask"} & job.posed.features]
+    assert refused and all(job.jit_s == 0 for job in refused)
 
 
 def test_a_function_whose_first_calls_are_another_kernels_is_called_until_it_settles(
