@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attention.campaign import draw, freeze, going_on, plan, rivals, rows, set_a, set_floors
+from attention.campaign import draw, flash_4_ahead, freeze, going_on, plan, rivals, rows, set_a, set_use
 from attention.campaign.freeze import Freeze
 from attention.campaign.plan import Job
 from attention.campaign.rows import ProblemTiming, Set
@@ -25,28 +25,13 @@ from microbench.errors import EnvironmentLacks, InputError
 from microbench.machine import nvml, stamp
 from microbench.results.profile import Profile
 from microbench.run import lock
+from smscope.campaign_asked import Asked, asked_of
 from smscope.verified import budget
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is timed: which set, of b the freeze that it is drawn from, of floors the peers that are left out."""
-
-    which: Set
-    frozen: Freeze | None = None
-    without: tuple[str, ...] = ()
-
-    def jobs(self, profile: Profile) -> tuple[Job, ...]:
-        """Its problems, each with its candidates on a machine."""
-        if self.which == "floors":
-            return rivals.jobs(set_floors.problems(), profile, rivals.without(self.without))
-        typed = set_a.problems()
-        return plan.jobs(draw.drawn(self.frozen.commit, typed) if self.frozen else typed, profile)
-
-
-@dataclass(frozen=True)
 class Campaign:
-    """One campaign on this GPU: which set, which number, and the freeze that set B was drawn from."""
+    """One campaign on this GPU: which set, which number, and the freeze that the set was drawn from."""
 
     gpu: nvml.Gpu
     which: Set
@@ -61,7 +46,11 @@ class Campaign:
 
 def campaign(
     which: Annotated[
-        str, typer.Option("--set", help="a, which is typed; b, which is drawn from a freeze; floors, beside peers.")
+        str,
+        typer.Option(
+            "--set",
+            help="a, which is typed; b, drawn from a freeze; floors, beside peers; use, drawn by weights, beside all.",
+        ),
     ] = "a",
     number: Annotated[
         int | None, typer.Option(min=1, help="The campaign; by default the last that is unfinished, else a new one.")
@@ -71,13 +60,17 @@ def campaign(
     ] = None,
     freeze_of: Annotated[
         str | None,
-        typer.Option("--freeze", help="GPU: name HEAD as the commit from which set b is drawn, and time nothing."),
+        typer.Option(
+            "--freeze", help="GPU: name HEAD as the commit from which sets b and use are drawn, and time nothing."
+        ),
     ] = None,
     of_freeze: Annotated[
-        str | None, typer.Option("--of", help="With --set b: the freeze, by its commit; the only one by default.")
+        str | None,
+        typer.Option("--of", help="With --set b or use: the freeze, by its commit; the only one by default."),
     ] = None,
     leave_out: Annotated[
-        list[str] | None, typer.Option("--without", help="With --set floors: a peer to leave out, peer/flash_attn_4.")
+        list[str] | None,
+        typer.Option("--without", help="With --set floors or use: a peer to leave out, peer/flash_attn_4."),
     ] = None,
     plan_only: Annotated[bool, typer.Option("--plan", help="Say what is left and how long it takes.")] = False,
     ahead: Annotated[
@@ -93,6 +86,10 @@ def campaign(
     With --set floors: what a call of ours would run, the two next best by prediction and every peer that is installed,
     on the problems that `smscope floors` judges.
 
+    With --set use: every legal configuration of ours, every peer, and calls of attention.sdpa and flash_attn_func, on
+    200 problems drawn by weights of what attention is used for (attention/campaign/set_use.py); where the GPU takes
+    less than 50 us, calls outside of graphs as well. `smscope floors --set use` judges them.
+
     Each problem is a line of data/campaigns/<gpu>/<set>-<campaign>.jsonl, appended before the next begins. Kernels are
     compiled ahead on all cores. A campaign that was interrupted, or ended by its budget, goes on in the next call; one
     that is whole is followed by the next, in another call: two campaigns lie apart in time. Exit code 1 where a
@@ -106,29 +103,16 @@ def campaign(
             json,
             told,
             f"Wrote {console.near(place)}: {counted(len(frozen.hashes), 'file')} of the model and the profile as "
-            f"{frozen.short} has them. Set b has {counted(len(problems), 'problem')}.",
+            f"{frozen.short} has them. Set b has {counted(len(problems), 'problem')}, the set of use {set_use.COUNT}.",
         )
         return
-    set_named = next((each for each in rows.SETS if each == which), None)
-    if set_named is None:
-        raise InputError(f"There is no set {which!r}; use {', '.join(rows.SETS[:-1])} or {rows.SETS[-1]}.")
-    if leave_out and set_named != "floors":
-        raise InputError("--without leaves out peers, which are timed with --set floors alone.")
-    asked = Asked(set_named, _freeze(of_freeze) if set_named == "b" else None, tuple(leave_out or ()))
+    asked = asked_of(which, of_freeze, leave_out or ())
     if plan_only or ahead:
         _say_plan(asked, _profile(on), ahead, json)
         return
     if on is not None:
         raise InputError("--gpu is of --plan and --ahead; a campaign runs on the GPU that is here.")
     _run(asked, number, within, json)
-
-
-def _freeze(asked: str | None) -> Freeze:
-    every = freeze.freezes()
-    if asked is None and len(every) != 1:
-        there = ", ".join(each.short for each in every) or "none; `smscope campaign --freeze GPU` writes one"
-        raise InputError(f"Set b is drawn from a freeze; name it by --of (there are: {there}).")
-    return every[0] if asked is None else freeze.named(asked)
 
 
 def _profile(asked: str | None) -> Profile:
@@ -190,6 +174,7 @@ def _run(asked: Asked, number: int | None, within: str | None, json: bool) -> No
         say(f"{whose}: {len(every) - len(todo)} of {len(every)} done.")
         kept: dict[Source, bool] = {}
         say(f"Left: {_expected(todo, plan.estimate(todo, kept))}")
+        todo = flash_4_ahead.compiled(todo, allowed.fits)
         from microbench.device.cuda import CudaDevice
 
         device = CudaDevice(torch.cuda.current_device())
@@ -251,6 +236,7 @@ def _timed(begun: Campaign, job: Job, device: Any) -> ProblemTiming:
         problem=job.posed.problem,
         lengths=job.posed.lengths,
         used=job.posed.used,
+        use=job.use,
         texts=plan.texts(job.arch),
         driver=facts.driver,
         packages=rivals.packages(job.peers),

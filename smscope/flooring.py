@@ -14,14 +14,21 @@ from microbench.console.si import counted, written
 from microbench.errors import InputError
 from microbench.machine import nvml
 from microbench.results.profile import Profile, available
+from smscope import using
 
 COLUMNS: tuple[Against, ...] = ("torch", "FlashAttention-4", "ours")
 
 
 def floors(
     gpu: Annotated[str | None, typer.Argument(help="A profile's name; by default the one that was timed.")] = None,
+    which: Annotated[
+        str, typer.Option("--set", help="floors; or use: whether attention's functions are ever slower.")
+    ] = "floors",
     number: Annotated[
         int | None, typer.Option(min=1, help="One campaign; by default each problem's last line.")
+    ] = None,
+    of_freeze: Annotated[
+        str | None, typer.Option("--of", help="With --set use: the freeze; the only one that was timed by default.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -30,8 +37,17 @@ def floors(
     A ratio is our speed over another's: the fastest of torch's kernels, FlashAttention-4, the fastest of our
     configurations that were timed, the same problem without its mask, the same tokens dealt evenly. No GPU is needed;
     `smscope campaign --set floors` adds lines. Exit code 1 where a floor is missed.
+
+    With --set use: attention.sdpa and flash_attn_func beside the best of every candidate that `smscope campaign --set
+    use` timed, on the GPU and, where that takes less than 50 us, by the wall clock; the ten worst; what a choice costs
+    the host, as `python -m tests.gpu.host_time` recorded it; and one verdict. Exit code 1 where it is not met.
     """
-    slug = gpu or _timed()
+    if which == "use":
+        using.say_verdict(gpu or _timed("use"), number, of_freeze, json)
+        return
+    if which != "floors" or of_freeze is not None:
+        raise InputError("Floors are of --set floors, or of --set use, which alone has a freeze (--of).")
+    slug = gpu or _timed("floors")
     numbers = [each for each in rows.campaigns(slug, "floors") if number in (None, each)]
     lines = [line for each in numbers for line in rows.read(slug, "floors", each)]
     if not lines:
@@ -50,12 +66,12 @@ def floors(
         raise typer.Exit(1)
 
 
-def _timed() -> str:
+def _timed(which: rows.Set) -> str:
     """The GPU here, where it was timed, or the only one that was."""
-    timed = [each for each in available() if rows.campaigns(each, "floors")]
+    timed = [each for each in available() if rows.campaigns(each, which)]
     here = [each.slug for each in nvml.visible_gpus() if each.slug in timed]
     if not here and len(timed) != 1:
-        there = ", ".join(timed) or "none yet; `smscope campaign --set floors` times one"
+        there = ", ".join(timed) or f"none yet; `smscope campaign --set {which}` times one"
         raise InputError(f"Name a GPU whose floors were timed (there are: {there}).")
     return (here or timed)[0]
 

@@ -108,11 +108,11 @@ def _attempts(rng: random.Random, kind: Class, number: int, fresh: _Fresh) -> It
             found = _one(rng, kind, number, fresh)
         except ProblemError:
             continue
-        if found.flops <= MOST_FLOPS and _bytes(found) <= MOST_BYTES:
+        if found.flops <= MOST_FLOPS and bytes_of(found) <= MOST_BYTES:
             yield found
 
 
-def _bytes(found: Posed) -> int:
+def bytes_of(found: Posed) -> int:
     problem = found.problem
     rows, keys = (problem.tokens_q, problem.tokens_kv) if found.lengths else (problem.seq_q, problem.seq_kv)
     batch = 1 if found.lengths else problem.batch
@@ -134,15 +134,15 @@ def _one(rng: random.Random, kind: Class, number: int, fresh: _Fresh) -> Posed:
         return posed(kind, (0, heads_q, heads_kv, 0, 0, dim), dtype, [*words, f"lengths={written(lengths)}"])
     queries = keys = 0
     if kind == "decode":
-        queries, keys = rng.choice((1, 1, rng.randint(2, 128))), _size(rng, 512, 65536)
+        queries, keys = rng.choice((1, 1, rng.randint(2, 128))), size_between(rng, 512, 65536)
         causal = []
     elif kind == "short":
         queries = keys = rng.randint(64, 512)
     elif kind == "prefill" and number < len(fresh.rectangles):
-        queries, keys = (_size(rng, *SPANS[size]) for size in fresh.rectangles[number])
+        queries, keys = (size_between(rng, *SPANS[size]) for size in fresh.rectangles[number])
         causal = causal if queries <= keys else []
     else:
-        queries = keys = _size(rng, 513, 32768)
+        queries = keys = size_between(rng, 513, 32768)
     words = list(causal)
     if kind == "features":
         pair = fresh.pairs[number] if number < len(fresh.pairs) else rng.choice((rng.sample(PAIRS, 1)[0], ("",)))
@@ -159,11 +159,11 @@ def _pair_with_packed(fresh: _Fresh) -> tuple[str, ...]:
 
 
 def _words(rng: random.Random, features: Iterable[str]) -> list[str]:
-    values = {"window": f"window={_size(rng, 64, 4096)}", "softcap": f"softcap={rng.choice((15, 20, 30, 50))}"}
+    values = {"window": f"window={size_between(rng, 64, 4096)}", "softcap": f"softcap={rng.choice((15, 20, 30, 50))}"}
     return [values.get(name, name) for name in features if name]
 
 
-def _size(rng: random.Random, low: int, high: int) -> int:
+def size_between(rng: random.Random, low: int, high: int) -> int:
     """A size, every octave as likely; half of them whole tiles."""
     found: int = round(low * (high / low) ** rng.random())
     step: int = rng.choice((1, min(128, max(1, high // 8))))
@@ -172,10 +172,10 @@ def _size(rng: random.Random, low: int, high: int) -> int:
 
 def _lengths(rng: random.Random) -> tuple[int, ...]:
     """Lengths of packed sequences: all alike, each its own, or one that is far longer than the others."""
-    count, even = rng.choice((4, 8, 16, 32, 64)), _size(rng, 128, 2048)
+    count, even = rng.choice((4, 8, 16, 32, 64)), size_between(rng, 128, 2048)
     how = rng.choice(("even", "drawn", "skewed"))
     if how == "even":
         return (even,) * count
     if how == "skewed":
-        return (_size(rng, 4096, 16384), *(_size(rng, 64, 256),) * (4 * count))
-    return tuple(_size(rng, 64, 4096) for _ in range(count))
+        return (size_between(rng, 4096, 16384), *(size_between(rng, 64, 256),) * (4 * count))
+    return tuple(size_between(rng, 64, 4096) for _ in range(count))

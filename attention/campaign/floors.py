@@ -17,11 +17,9 @@ from typing import Any, Literal
 from attention.campaign.posed import Posed
 from attention.campaign.rows import ProblemTiming, TileTiming
 from attention.campaign.set_floors import Point, points
-from attention.compare.candidates import FLASH_4
-from attention.timed.timing import PEER
+from attention.compare.candidates import FLASH_4, TORCHS
 
 Against = Literal["torch", "FlashAttention-4", "ours", "unmasked", "evenly dealt"]
-TORCHS = f"{PEER}torch_"
 MOST_SKEWED = 1.1  # the cost of skewed packing over that of packing dealt evenly
 FLOORS: Mapping[Point, Mapping[Against, float]] = {
     "head dims": {"torch": 1.00, "FlashAttention-4": 0.97},
@@ -116,7 +114,7 @@ def _standing(line: ProblemTiming, lines: Mapping[str, ProblemTiming]) -> Standi
     found = [
         _beside("torch", pick, [tile for tile in line.tiles if tile.variant.startswith(TORCHS)]),
         _beside("FlashAttention-4", pick, [tile for tile in line.tiles if tile.variant == FLASH_4]),
-        _beside("ours", pick, [tile for tile in line.tiles if not tile.is_peer]),
+        _beside("ours", pick, [tile for tile in line.tiles if tile.is_ours]),
     ]
     if beside is not None:
         against, name = beside

@@ -1,4 +1,4 @@
-"""The freeze: a commit, and what the model was at it. Set B is drawn from the commit's hash, so the model comes first.
+"""The freeze: a commit, and what the model was at it. Sets B and use are drawn from its hash, so the model comes first.
 
     data/campaigns/freeze-<12 digits>.json    commit, GPU, and the hash of every file that picks from constants rest on
     data/campaigns/verdict-<12 digits>.json   the same hashes when the verdict was reached, and its table
@@ -17,12 +17,13 @@ from microbench import files, paths
 from microbench.errors import DataError, InputError
 from microbench.files import Frozen
 
-# What the model is made of; the profile of the GPU that is judged stands beside them.
+# What the model is made of, and what draws; the profile of the GPU that is judged stands beside them.
 MODEL = (
     *("attention/choose/**/*.py", "attention/features/*.py", "attention/kernels/common/*.py"),
     *("attention/kernels/*/*/*/variant.py", "attention/kernels/*/*/*/arguments.py", "attention/kernels/*/*/*/*.json"),
     *("attention/problem.py", "attention/variant.py", "attention/tile.py", "attention/feature.py", "attention/band.py"),
     *("attention/campaign/set_a.py", "attention/campaign/draw.py", "attention/campaign/posed.py"),
+    *("attention/campaign/set_use.py", "attention/campaign/uses.py"),
     "microbench/machine/arch.py",
 )
 AGAIN = "git has it as it was committed"
@@ -106,7 +107,7 @@ def require_unchanged(frozen: Freeze, root: Path) -> None:
     if others:
         raise InputError(
             f"Since the freeze of {frozen.short} these have changed: {', '.join(others)}. `smscope campaign --freeze` "
-            "draws another set B."
+            "draws another set."
         )
 
 

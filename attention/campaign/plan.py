@@ -2,10 +2,11 @@
 
 import os
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from attention.campaign.doors import Door
 from attention.campaign.posed import Posed
 from attention.campaign.rows import ProblemTiming
 from attention.choose.candidates import legal, predicted
@@ -23,6 +24,7 @@ from microbench.results.profile import Profile
 COMPILE_S, PREPARE_S, SAMPLE_S, PROBLEM_S = 3.5, 0.05, 3e-4, 1.0
 UNSAMPLED = 5  # calls of a configuration before its samples: one is checked, three before the capture, one captured
 SAMPLES = 11
+EAGER_S = 0.5  # rows of calls outside of graphs, where a problem has some
 SLOW_FLOPS_PER_S = 1e14  # of what nothing predicts
 
 
@@ -30,23 +32,27 @@ SLOW_FLOPS_PER_S = 1e14  # of what nothing predicts
 class Job:
     """A problem, and what is timed of it: configurations of our kernels, all that are legal or some, and peers.
 
-    `picked` is the configuration that a call runs, where that was asked; `jit_s` what peers compile before they run.
+    `picked` are the candidates that calls choose, where that was asked; `doors` the functions that are called, as their
+    users call them; `use` what it is a use of; `jit_s` what peers compile before they run.
     """
 
     posed: Posed
     tiles: tuple[tuple[Variant, Config], ...]
     predicted_s: float  # of everything, a call each
     arch: str
-    picked: tuple[Variant, Config] | None = None
+    picked: tuple[tuple[Variant, Config], ...] = ()
     peers: tuple[Candidate, ...] = ()
+    doors: tuple[Door, ...] = ()
+    use: str | None = None
     jit_s: float = 0.0
 
     @property
     def estimate_s(self) -> float:
         """What checking and timing it should take."""
         calls = (UNSAMPLED + SAMPLES) * self.predicted_s
-        count = len(self.tiles) + len(self.peers)
-        return PROBLEM_S + self.jit_s + calls + count * (PREPARE_S + SAMPLES * SAMPLE_S)
+        count = len(self.tiles) + len(self.peers) + len(self.doors)
+        eager = EAGER_S if self.doors else 0.0
+        return PROBLEM_S + self.jit_s + eager + calls + count * (PREPARE_S + SAMPLES * SAMPLE_S)
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
@@ -68,17 +74,17 @@ def texts(arch: str) -> dict[str, str]:
 
 def jobs(problems: Iterable[Posed], profile: Profile) -> tuple[Job, ...]:
     """Every problem that a kernel of ours serves, with its configurations."""
-    arch = by_name(profile.arch)
-    found: list[Job] = []
-    for posed in problems:
-        tiles, _ = legal(posed.problem, arch, variants(profile.arch))
-        if not tiles:
-            continue
-        slow = posed.flops / SLOW_FLOPS_PER_S
-        candidates = predicted(profile, posed.problem, tiles, Corrections())
-        each = (slow if one.prediction is None else one.prediction.seconds for one in candidates)
-        found.append(Job(posed, tuple(tiles), sum(each), profile.arch))
-    return tuple(found)
+    every = (job_of(posed, profile) for posed in problems)
+    return tuple(job for job in every if job.tiles)
+
+
+def job_of(posed: Posed, profile: Profile) -> Job:
+    """A problem with every configuration of ours that is legal, if any is."""
+    tiles, _ = legal(posed.problem, by_name(profile.arch), variants(profile.arch))
+    slow = posed.flops / SLOW_FLOPS_PER_S
+    candidates = predicted(profile, posed.problem, tiles, Corrections())
+    each = (slow if one.prediction is None else one.prediction.seconds for one in candidates)
+    return Job(posed, tuple(tiles), sum(each), profile.arch)
 
 
 def ordered(every: Sequence[Job], seed: str) -> tuple[Job, ...]:
@@ -88,16 +94,18 @@ def ordered(every: Sequence[Job], seed: str) -> tuple[Job, ...]:
     return tuple(order)
 
 
-def left(every: Iterable[Job], done: Iterable[ProblemTiming]) -> tuple[Job, ...]:
-    """The jobs of which no line holds every configuration of ours.
+def left(every: Iterable[Job], done: Collection[ProblemTiming]) -> tuple[Job, ...]:
+    """The jobs of which no line holds every configuration of ours; one without any, that no line is of.
 
     A peer that a line lacks is timed where its problem is timed again, in another campaign.
     """
+    known = {str(row.posed) for row in done}
     timed = {(str(row.posed), (each.variant, tuple(each.config.items()))) for row in done for each in row.tiles}
     return tuple(
         job
         for job in every
-        if any((str(job.posed), (variant.path, config.values)) not in timed for variant, config in job.tiles)
+        if str(job.posed) not in known
+        or any((str(job.posed), (variant.path, config.values)) not in timed for variant, config in job.tiles)
     )
 
 

@@ -74,7 +74,7 @@ def posed_of(problem: AttentionProblem) -> Posed:
         raise UnsupportedError("no oracle is set up for a window that begins top-left")
     if problem.varlen:
         return _packed(problem)
-    return Posed(_kind(problem), problem, used=(problem.seq_kv,) * problem.batch if problem.ranges else ())
+    return Posed(kind_of(problem), problem, used=(problem.seq_kv,) * problem.batch if problem.ranges else ())
 
 
 def _packed(problem: AttentionProblem) -> Posed:
@@ -90,7 +90,8 @@ def _packed(problem: AttentionProblem) -> Posed:
     return Posed("packed", replace(problem, **sizes), lengths)
 
 
-def _kind(problem: AttentionProblem) -> Class:
+def kind_of(problem: AttentionProblem) -> Class:
+    """The class of a problem whose sequences are not packed."""
     if any(word in OF_FEATURES for word in problem.features):
         return "features"
     if problem.seq_q <= FEW_QUERIES:

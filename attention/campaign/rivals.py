@@ -1,15 +1,22 @@
-"""Who is timed on a problem of floors: what a call of ours would run, our next best by prediction, and every peer."""
+"""Who is timed beside whom: on a problem of floors our pick, our next best and every peer, and on one of use all.
+
+Of floors that is what a call of ours would run, and our next best by prediction. Of use it is every configuration of
+ours that is legal, every peer, and the functions that a user calls.
+"""
 
 from collections.abc import Collection, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from importlib import metadata
 
+from attention.campaign import doors, plan
 from attention.campaign.plan import SLOW_FLOPS_PER_S, Job
 from attention.campaign.posed import Posed
+from attention.campaign.set_use import Used
 from attention.choose import learned
 from attention.choose.choose import Choice
 from attention.choose.classes import representative
-from attention.compare.candidates import FLASH_4, Candidate, memory_efficient, peers
+from attention.compare.candidates import FLASH_4, Candidate, math, memory_efficient, peers
 from attention.errors import UnsupportedError
 from attention.problem import AttentionProblem
 from attention.timed.timing import PEER
@@ -50,6 +57,38 @@ def packages(beside: Iterable[Candidate]) -> dict[str, str]:
     return found
 
 
+def jobs_of_use(drawn: Iterable[Used], profile: Profile, beside: tuple[Candidate, ...]) -> tuple[Job, ...]:
+    """Every problem, whether a kernel of ours serves it or not, with all that could serve it.
+
+    What torch does without a kernel of its own stands last: it is asked where none of its kernels gave a right result.
+    """
+    found: list[Job] = []
+    compiles = any(each.name == FLASH_4 for each in beside)
+    compiled: frozenset[tuple[object, ...]] = frozenset()
+    for used in drawn:
+        posed = used.posed
+        try:
+            called = doors.of(posed.problem, profile)
+        except UnsupportedError:
+            called = ()
+        job, picks = plan.job_of(posed, profile), [each.pick for each in called if each.pick]
+        slow = posed.flops / SLOW_FLOPS_PER_S
+        new = flash_4_classes(posed.problem) - compiled if compiles else frozenset()
+        compiled |= new
+        found.append(
+            replace(
+                job,
+                predicted_s=job.predicted_s + slow * (len(beside) + len(called)),
+                picked=tuple(dict.fromkeys((by_path(each.variant), each.config) for each in picks)),
+                peers=(*beside, math()),
+                doors=called,
+                use=str(used),
+                jit_s=JIT_S * len(new),
+            )
+        )
+    return tuple(found)
+
+
 def jobs(problems: Iterable[Posed], profile: Profile, beside: tuple[Candidate, ...]) -> tuple[Job, ...]:
     """Every problem that a kernel of ours serves, with our pick, our next best, and all of `beside`."""
     found: list[Job] = []
@@ -68,7 +107,7 @@ def jobs(problems: Iterable[Posed], profile: Profile, beside: tuple[Candidate, .
         total = sum(seconds) + slow * len(beside)
         new = flash_4_classes(posed.problem) - compiled if compiles else frozenset()
         compiled |= new
-        found.append(Job(posed, tiles, total, profile.arch, tiles[0], beside, JIT_S * len(new)))
+        found.append(Job(posed, tiles, total, profile.arch, tiles[:1], beside, jit_s=JIT_S * len(new)))
     return tuple(found)
 
 
@@ -84,7 +123,8 @@ def flash_4_classes(problem: AttentionProblem) -> frozenset[tuple[object, ...]]:
 
     None for what it refuses before.
     """
-    if problem.mask != "none" or max(problem.head_dim, problem.head_dim_v) > FLASH_4_MOST:
+    refused = problem.mask != "none" or problem.sinks or problem.alibi
+    if refused or max(problem.head_dim, problem.head_dim_v) > FLASH_4_MOST:
         return frozenset()
     group, windowed = problem.heads_q // problem.heads_kv, problem.window != (-1, -1)
     asked = (problem.causal, windowed, problem.softcap, problem.varlen, problem.ranges)

@@ -2,6 +2,7 @@
 
     data/campaigns/<gpu>/a-1.jsonl      set A, campaign 1
     data/campaigns/<gpu>/floors-1.jsonl the set of floors, whose lines hold peers as well
+    data/campaigns/<gpu>/use-1.jsonl    the set of use, whose lines hold peers, and calls of attention's own functions
 
 A line names the code that ran (commit, the text of each kernel, each cubin), the seed from which the order of the
 configurations was drawn anew each round (measure.alternate, by '<seed> first' and '<seed> more'), and the SM clock and
@@ -24,8 +25,10 @@ from microbench import files, paths
 from microbench.files import Frozen
 
 FOLDER = "campaigns"
-Set = Literal["a", "b", "floors"]
+Set = Literal["a", "b", "floors", "use"]
 SETS: tuple[Set, ...] = get_args(Set)
+DRAWN: tuple[Set, ...] = ("b", "use")  # from a freeze
+DOOR = "door/"  # before the name of a function of attention's in data: what a user calls, whatever it runs
 FILE = re.compile(rf"({'|'.join(SETS)})-(\d+)\.jsonl")
 AGAIN = "the lines before it are sound, and git has the file as it was committed"
 
@@ -33,7 +36,8 @@ AGAIN = "the lines before it are sound, and git has the file as it was committed
 class TileTiming(Frozen):
     """One configuration of a kernel on one problem, a number each sample; `failure` says why there is none.
 
-    A peer has its name in data (peer/torch_flash) and neither a configuration nor a cubin that is known.
+    A peer has its name in data (peer/torch_flash) and neither a configuration nor a cubin that is known; nor has a
+    function of attention's (door/sdpa), which `names` the kernel that its call chose.
     """
 
     variant: str
@@ -47,16 +51,37 @@ class TileTiming(Frozen):
     allowed_error: float | None = None
     captured: bool = True  # in a CUDA graph
     failure: str | None = None
-    picked: bool = False  # of ours what a call runs here; told in the set of floors alone
+    picked: bool = False  # what a call runs here: of floors among ours, of use among all; in other sets not told
+    names: str | None = None  # of a function of attention's: the kernel, and its configuration
+    eager_seconds: tuple[float, ...] | None = None  # a call by the wall clock, outside of graphs, a number each round
 
     @property
     def is_peer(self) -> bool:
         return self.variant.startswith(PEER)
 
     @property
+    def is_door(self) -> bool:
+        return self.variant.startswith(DOOR)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is a configuration of a kernel of ours."""
+        return not (self.is_peer or self.is_door)
+
+    @property
     def median(self) -> float:
         """Seconds of a call."""
         return statistics.median(self.seconds)
+
+    @property
+    def eager_median(self) -> float | None:
+        """Seconds of a call with the host's part; None where that was not asked."""
+        return statistics.median(self.eager_seconds) if self.eager_seconds else None
+
+    @property
+    def name(self) -> str:
+        """The variant with its configuration, where it has one."""
+        return f"{self.variant} {self.pick[1]}" if self.config else self.variant
 
     @property
     def pick(self) -> tuple[str, Config]:
@@ -65,13 +90,13 @@ class TileTiming(Frozen):
 
 
 class ProblemTiming(Frozen):
-    """One problem in one campaign: every legal configuration of our kernels, or of floors some beside peers."""
+    """One problem in one campaign: every legal configuration of our kernels; of floors some; of use all, and more."""
 
     schema_version: Literal[1] = 1
     gpu: str
     set: Set
     campaign: int = Field(ge=1)
-    freeze: str | None = None  # the commit from which set B was drawn
+    freeze: str | None = None  # the commit from which the set was drawn
     commit: str | None
     dirty: bool | None
     seed: str  # of the orders
@@ -81,6 +106,7 @@ class ProblemTiming(Frozen):
     problem: AttentionProblem
     lengths: tuple[int, ...] = ()
     used: tuple[int, ...] = ()
+    use: str | None = None  # of the set of use: what it is a use of, and the model
     texts: dict[str, str]  # of each kernel, by variant (timed.identity)
     driver: str | None = None
     packages: dict[str, str] = Field(default_factory=dict)

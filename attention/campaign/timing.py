@@ -1,9 +1,10 @@
 """One problem on a GPU: every candidate checked, captured, and timed in turns with the others.
 
-A candidate is a configuration of ours, or a peer, which may fail in any way: its line says why it has no samples. One
-that takes more than FAR times the best one's first samples gets no more of them: it is on file as slow as it is, and no
-second of the GPU is spent on knowing better. The timer is microbench.measure.alternate: from a cold L2, the order drawn
-anew each round, with the SM clock beside each sample and the board's power beside each round.
+A candidate is a configuration of ours, a peer, or a function that users call; each may fail in any way: its line says
+why it has no samples. One that takes more than FAR times the best one's first samples gets no more of them: it is on
+file as slow as it is, and no second of the GPU is spent on knowing better. The timer is microbench.measure.alternate:
+from a cold L2, the order drawn anew each round, with the SM clock beside each sample and the board's power beside each
+round. Where a problem has functions that users call, and little to do, those and peers are timed outside of graphs too.
 """
 
 import math
@@ -13,13 +14,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from attention.campaign import eager, lost
+from attention.campaign.doors import Door
 from attention.campaign.plan import SAMPLES, Job
 from attention.campaign.rows import TileTiming
-from attention.compare.candidates import Candidate
+from attention.compare.candidates import MATH, TORCHS, Candidate
 from attention.compare.graphed import Graphed
+from attention.compare.written import Written, written
 from attention.kernels.launch.loaded import cubin_of
 from attention.oracle.reference import Comparison
-from attention.timed.timing import STEPS
+from attention.timed.timing import PEER, STEPS
 from attention.variant import Config, Variant
 from microbench.errors import DeviceError
 from microbench.machine.arch import by_name
@@ -46,14 +50,34 @@ def timed(device: "CudaDevice", job: Job, seed: str) -> tuple[tuple[TileTiming, 
     except Exception as failure:  # memory that is not there, for inputs or their oracle
         _require_alive(failure, "what gave it its inputs")
         why = _sentence(failure)
-        lines = (*(_line(job, *tile) for tile in job.tiles), *map(_peers_line, job.peers))
+        lines = (
+            *(_line(job, *tile) for tile in job.tiles),
+            *(_peers_line(job, each) for each in job.peers),
+            *map(_doors_line, job.doors),
+        )
         return tuple(line.model_copy(update={"failure": why}) for line in lines), ()
     stream = torch.cuda.current_stream().cuda_stream
     samples = staged(device, {key: call.replay for key, call in calls.items()}, seed, stream)
     flags = sorted({flag for each in samples.values() for flag in each.flags})
+    done = {key: with_samples(tile, samples.get(key)) for key, tile in found.items()}
+    if job.doors:
+        for key, seconds in eager.timed(to_time_eagerly(done, calls), seed).items():
+            each_round = tuple(map(_figure, seconds))
+            done[key] = done[key].model_copy(update={"eager_seconds": each_round})
+        _require_alive(RuntimeError("calls outside of graphs"), "calls outside of graphs")
     calls.clear()
     torch.cuda.empty_cache()
-    return tuple(with_samples(tile, samples.get(key)) for key, tile in found.items()), tuple(flags)
+    return tuple(done.values()), tuple(flags)
+
+
+def to_time_eagerly(lines: Mapping[str, TileTiming], calls: Mapping[str, Graphed]) -> dict[str, Written]:
+    """The user's functions and the peers that are not far behind, of a problem that takes the GPU little time."""
+    medians = {key: line.median for key, line in lines.items() if line.seconds}
+    fastest = min(medians.values(), default=math.inf)
+    if fastest >= eager.MOST_S:
+        return {}
+    near = {key for key, seconds in medians.items() if seconds <= FAR * fastest or lines[key].is_door}
+    return {key: written(calls[key].call) for key in calls if key in near and not lines[key].is_ours}
 
 
 def prepared(job: Job, here: "torch.device") -> tuple[dict[str, TileTiming], dict[str, Graphed]]:
@@ -66,8 +90,12 @@ def prepared(job: Job, here: "torch.device") -> tuple[dict[str, TileTiming], dic
     part = checked.part_of(job.posed, given)
     found: dict[str, TileTiming] = {}
     calls: dict[str, Graphed] = {}
+    left_out = lost.known(job.posed)
 
     def try_one(key: str, line: TileTiming, prepare: Callable[[], Callable[[], Any]], code: Callable[[], Any]) -> None:
+        if key in left_out:
+            found[key] = line.model_copy(update={"failure": left_out[key]})
+            return
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             try:
@@ -79,7 +107,11 @@ def prepared(job: Job, here: "torch.device") -> tuple[dict[str, TileTiming], dic
                     captured = not error.ok or calls[key].captured
                     found[key] = line.model_copy(update=_judged(error, captured) | code())
             except Exception as failure:  # the others go on, where the GPU does
-                _require_alive(failure, key)
+                try:
+                    _require_alive(failure, key)
+                except DeviceError:
+                    lost.note(job.posed, key, _sentence(failure))
+                    raise
                 calls.pop(key, None)
                 reasons = map(_reason, told) if line.is_peer else ()
                 found[key] = line.model_copy(update={"failure": _sentence(failure, *reasons)})
@@ -88,16 +120,25 @@ def prepared(job: Job, here: "torch.device") -> tuple[dict[str, TileTiming], dic
         ours = partial(_call, variant, config, job, given)
         try_one(f"{variant.path} {config}", _line(job, variant, config), ours, partial(_code, variant, config, job))
     for peer in job.peers:
-        try_one(peer.name, _peers_line(peer), partial(peer.prepare, job.posed.problem, given), dict)
+        if peer.name == MATH and any(key.startswith(TORCHS) for key in calls):
+            continue  # torch's way without a kernel, where one of its kernels serves
+        try_one(peer.name, _peers_line(job, peer), partial(peer.prepare, job.posed.problem, given), dict)
+    for door in job.doors:
+        try_one(door.name, _doors_line(door), partial(door.prepare, job.posed.problem, given), dict)
     return found, calls
 
 
 def _line(job: Job, variant: Variant, config: Config) -> TileTiming:
-    return TileTiming(variant=variant.path, config=dict(config.values), picked=(variant, config) == job.picked)
+    return TileTiming(variant=variant.path, config=dict(config.values), picked=(variant, config) in job.picked)
 
 
-def _peers_line(peer: Candidate) -> TileTiming:
-    return TileTiming(variant=peer.name, config={})
+def _peers_line(job: Job, peer: Candidate) -> TileTiming:
+    picked = any(variant.owner == "torch" and peer.name == f"{PEER}{variant.name}" for variant, _ in job.picked)
+    return TileTiming(variant=peer.name, config={}, picked=picked)
+
+
+def _doors_line(door: Door) -> TileTiming:
+    return TileTiming(variant=door.name, config={}, names=door.names)
 
 
 def staged(
@@ -169,10 +210,10 @@ def _require_alive(failure: Exception, by: str) -> None:
 
     try:
         torch.cuda.synchronize()
-    except Exception as lost:
+    except Exception as error:
         raise DeviceError(
             f"The GPU was lost by {by}: {_sentence(failure)}. What was timed before is kept; run again."
-        ) from lost
+        ) from error
 
 
 def _sentence(failure: Exception, *told: str) -> str:

@@ -99,4 +99,4 @@ def line_of(
 
 
 def _kept(each: TileTiming) -> TimedCandidate:
-    return TimedCandidate.model_validate(each.model_dump(exclude={"picked"}))
+    return TimedCandidate.model_validate(each.model_dump(exclude={"picked", "names", "eager_seconds"}))

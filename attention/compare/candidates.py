@@ -12,12 +12,14 @@ from typing import Any
 from attention.call import Tensors
 from attention.compare import cudnn_frontend, torchs
 from attention.compare.torchs import ALIGNED, RANGES, VARLEN, WINDOW, refuse_others, refuse_top_left
+from attention.compare.written import Written
 from attention.errors import UnsupportedError
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant
 
 Call = Callable[[], Any]
 FLASH_4, FLASH_4_PACKAGE = "peer/flash_attn_4", "flash-attn-4"
+TORCHS, MATH = "peer/torch_", "peer/torch_math"  # before the name of each of torch's; its way without a kernel
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,11 @@ def of_torch() -> tuple[Candidate, ...]:
 def memory_efficient() -> Candidate:
     """Torch's memory-efficient kernel, its only fused one on a GPU before Ampere, and its first with a mask."""
     return Candidate("peer/torch_efficient", metadata.version("torch"), torchs.efficient)
+
+
+def math() -> Candidate:
+    """What torch does without a kernel of its own: a peer where nothing else of torch's serves."""
+    return Candidate(MATH, metadata.version("torch"), torchs.math)
 
 
 def missing() -> tuple[str, ...]:
@@ -94,12 +101,11 @@ def _flash4(problem: AttentionProblem, given: Tensors) -> Call:
     if problem.varlen or problem.ranges:
         function = flash_attn_varlen_func
 
-    def call() -> Any:
-        found = function(q, k, v, **asked)
+    def read(found: Any) -> Any:
         out = found[0] if isinstance(found, tuple) else found
         return (out[None] if problem.varlen else out).transpose(1, 2)
 
-    return call
+    return Written(lambda: function(q, k, v, **asked), read=read)
 
 
 def _installed(name: str) -> bool:

@@ -18,7 +18,7 @@ class Graphed:
         torch.cuda.current_stream().wait_stream(side)
         torch.cuda.synchronize()
         self.captured = True
-        self._call = call  # the graph reads tensors that only the call may own, such as a block mask
+        self.call = call  # the graph reads tensors that only the call may own, such as a block mask
         self._graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(self._graph):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from attention.call import Tensors
+from attention.compare.written import Written
 from attention.errors import UnsupportedError
 from attention.problem import AttentionProblem
 
@@ -57,13 +58,12 @@ def flash(problem: AttentionProblem, given: Tensors) -> Call:
     if problem.varlen or problem.ranges:
         q, k, v = (tensor.flatten(0, 1) for tensor in (q, k, v))
 
-    def call() -> Any:
-        out = torch.ops.aten._flash_attention_forward(
+    def plain() -> Any:
+        return torch.ops.aten._flash_attention_forward(
             *(q, k, v, starts_q, starts_k, problem.seq_q, problem.seq_kv, 0.0, problem.causal, False), **asked
         )[0]
-        return out.reshape(shape).transpose(1, 2)
 
-    return call
+    return Written(plain, read=lambda out: out.reshape(shape).transpose(1, 2))
 
 
 def cudnn(problem: AttentionProblem, given: Tensors) -> Call:
@@ -84,6 +84,16 @@ def efficient(problem: AttentionProblem, given: Tensors) -> Call:
     return sdpa(problem, given, torch.nn.attention.SDPBackend.EFFICIENT_ATTENTION)
 
 
+def math(problem: AttentionProblem, given: Tensors) -> Call:
+    """What torch computes piece by piece where none of its kernels serves."""
+    import torch
+
+    if problem.window != (-1, -1) or problem.varlen:
+        raise UnsupportedError("torch's function has neither packed sequences nor windows")
+    refuse_others("torch's function", problem, {ALIGNED, RANGES, *MASKS})
+    return sdpa(problem, given, torch.nn.attention.SDPBackend.MATH)
+
+
 def sdpa(problem: AttentionProblem, given: Tensors, backend: Any) -> Call:
     """Torch's function with one backend, and a mask where it has no other word for the problem."""
     import torch
@@ -95,18 +105,17 @@ def sdpa(problem: AttentionProblem, given: Tensors, backend: Any) -> Call:
     gqa = problem.heads_q != problem.heads_kv
     query, key, value, scale = given.query, given.key, given.value, problem.softmax_scale
 
-    def call() -> Any:
-        with torch.nn.attention.sdpa_kernel(backend):
-            return torch_sdpa(query, key, value, mask, is_causal=causal, scale=scale, enable_gqa=gqa)
+    def plain() -> Any:
+        return torch_sdpa(query, key, value, mask, is_causal=causal, scale=scale, enable_gqa=gqa)
 
-    return call
+    return Written(plain, lambda: torch.nn.attention.sdpa_kernel(backend))
 
 
 def mask_of(problem: AttentionProblem, given: Tensors) -> Any:
     """What torch's function is given as attn_mask, (B or 1, Hq or 1, Sq or 1, Skv); None where nothing is."""
     import torch
 
-    mask = None if given.extras.mask is None else _as_small(given.extras.mask)
+    mask = None if given.extras.mask is None else as_small(given.extras.mask)
     if not _in_mask(problem):
         return mask
     device, extras = given.query.device, given.extras
@@ -157,6 +166,6 @@ def _in_mask(problem: AttentionProblem) -> bool:
     return bool(problem.ranges or (problem.causal and (masked or problem.alignment == "bottom_right")))
 
 
-def _as_small(mask: Any) -> Any:
+def as_small(mask: Any) -> Any:
     """Without the axes along which it is the same memory again."""
     return mask[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in mask.stride())]

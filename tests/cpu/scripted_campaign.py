@@ -34,6 +34,7 @@ class Scripted:
 
     seconds: Callable[[Posed, Config], float] = lambda posed, config: 1e-3 * (1 + sum(v for _, v in config.values) % 7)
     peers_s: dict[str, float] = field(default_factory=dict)  # of those that it refuses, none
+    door_s: float = 1e-3  # of a function that users call
     dies_after: int | None = None
     timed: list[str] = field(default_factory=list)
     seeds: list[str] = field(default_factory=list)
@@ -50,7 +51,7 @@ class Scripted:
                 variant=variant.path,
                 config=dict(config.values),
                 cubin_sha256="0" * 64,
-                picked=(variant, config) == job.picked,
+                picked=(variant, config) in job.picked,
                 **self._samples(None if self.failure else self.seconds(job.posed, config), self.failure),
             )
             for variant, config in job.tiles
@@ -59,7 +60,11 @@ class Scripted:
             TileTiming(variant=peer.name, config={}, **self._samples(self.peers_s.get(peer.name), "it does not"))
             for peer in job.peers
         )
-        return (*ours, *peers), ("throttled:power-cap",)
+        doors = (
+            TileTiming(variant=each.name, config={}, names=each.names, **self._samples(self.door_s, None))
+            for each in job.doors
+        )
+        return (*ours, *peers, *doors), ("throttled:power-cap",)
 
     def _samples(self, seconds: float | None, failure: str | None) -> dict[str, Any]:
         conditions = {"clock_mhz": (1700.0,) * 3, "power_w": (600.0, None, 610.0)}

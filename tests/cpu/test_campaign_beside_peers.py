@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,7 +55,7 @@ def test_our_pick_stands_first_before_our_next_best_and_every_peer() -> None:
     for job in (first, masked):
         choice = learned.choice_on(H200, job.posed.problem, only="smscope")
         (variant, config) = job.tiles[0]
-        assert (variant.path, config) == (choice.pick.variant, choice.pick.config) and job.picked == job.tiles[0]
+        assert (variant.path, config) == (choice.pick.variant, choice.pick.config) and job.picked == job.tiles[:1]
         assert len(job.tiles) == 1 + rivals.OTHERS and len({(each.path, values) for each, values in job.tiles}) == 3
         assert all(each.owner == "smscope" for each, _ in job.tiles) and len(job.sources) == 3
 
@@ -131,13 +132,19 @@ def test_a_peer_is_checked_before_it_is_timed_and_may_fail_in_any_way(monkeypatc
     assert lost.failure == "No available kernel.; It wants one head dim."
 
 
-def test_a_peer_that_takes_the_gpu_with_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_that_takes_the_gpu_with_it_is_named_and_the_next_call_goes_on_without_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def lost() -> None:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
+    monkeypatch.setenv("SMSCOPE_CACHE", str(tmp_path))
+    monkeypatch.setattr(timing, "Graphed", Captured)
     monkeypatch.setattr(torch.cuda, "synchronize", lost)
     with pytest.raises(DeviceError, match=r"^The GPU was lost by peer/fails: No available kernel"):
         prepared(peer("fails", fails))
+    found, calls = prepared(peer("fails", fails), peer("right", right))
+    assert [*calls] == ["peer/right"] and found["peer/fails"].failure == "it lost the GPU: No available kernel."
 
 
 @pytest.fixture
@@ -196,4 +203,4 @@ def test_a_plan_of_floors_compiles_what_is_timed_of_ours(
 
 def test_other_sets_have_no_peers() -> None:
     (job,) = plan.jobs([ONE], H200)
-    assert job.peers == () and job.picked is None and job.jit_s == 0
+    assert job.peers == () and job.picked == () and job.jit_s == 0

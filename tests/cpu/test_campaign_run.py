@@ -250,8 +250,10 @@ def test_kernels_are_compiled_ahead_without_a_gpu(gpu: Scripted, capsys: pytest.
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--set", "c"), "no set 'c'; use a, b or floors"),
-        (("--without", "peer/torch_flash"), "with --set floors alone"),
+        (("--set", "c"), "no set 'c'; use a, b, floors or use"),
+        (("--without", "peer/torch_flash"), "with --set floors and --set use alone"),
+        (("--of", "abc"), "set a is typed"),
+        (("--set", "use"), "Set use is drawn from a freeze"),
         (("--set", "b"), "drawn from a freeze"),
         (("--gpu", GPU), "--gpu is of --plan and --ahead"),
         (("--budget", "soon"), "is no time"),

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from attention.campaign import draw, freeze, rows, set_a
+from attention.campaign import draw, freeze, rows, set_a, set_use
 from attention.campaign.rows import ProblemTiming
 from microbench import paths
 from microbench.machine import stamp
@@ -10,6 +10,7 @@ from smscope import regretting
 
 ROOT = stamp.ROOT
 FILES = sorted((paths.SHIPPED / rows.FOLDER).glob("*/*.jsonl"))
+BESIDE = ("floors", "use")
 VERDICTS = {each.freeze: each for each in freeze.verdicts()}
 
 
@@ -36,23 +37,29 @@ def test_every_line_is_of_its_file_and_says_what_ran() -> None:
             assert row.commit and row.dirty is False and row.seed.startswith(f"{row.set} {row.campaign}")
             assert "busy" not in row.flags
             for tile in row.tiles:
-                assert tile.failure or tile.cubin_sha256 or (tile.is_peer and row.set == "floors")
+                assert tile.failure or tile.cubin_sha256 or (tile.is_peer and row.set in BESIDE) or tile.is_door
                 assert len(tile.seconds) == len(tile.clock_mhz) == len(tile.power_w)
                 assert tile.failure or (tile.error is not None and tile.error <= (tile.allowed_error or 0))
             picked = [tile for tile in row.tiles if tile.picked]
-            assert len(picked) == (row.set == "floors") and not any(tile.is_peer for tile in picked)
+            if row.set == "use":  # each function's pick, where it is one of these
+                assert len(picked) <= 2 and any(tile.is_door for tile in row.tiles) and row.use
+            else:
+                assert len(picked) == (row.set == "floors") and not any(tile.is_peer for tile in picked)
+                assert not any(tile.is_door for tile in row.tiles)
 
 
-def test_a_set_b_is_its_freezes_draw_and_was_timed_after_it() -> None:
+def test_a_drawn_set_is_its_freezes_and_was_timed_after_it() -> None:
     frozen = {each.commit for each in freeze.freezes()}
     for file in FILES:
-        for row in lines(file.parent.name, file.name) if file.name.startswith("b-") else ():
+        for row in lines(file.parent.name, file.name) if file.name.startswith(("b-", "use-")) else ():
             assert row.freeze in frozen and row.commit is not None
             told = subprocess.run(
                 ["git", "-C", str(ROOT), "merge-base", "--is-ancestor", row.freeze, row.commit], capture_output=True
             )
             assert told.returncode == 0, f"{row.commit} does not descend from {row.freeze}"
-            if row.freeze not in VERDICTS:
+            if row.set == "use":
+                assert (str(row.posed), row.use) in {(str(each.posed), str(each)) for each in set_use.drawn(row.freeze)}
+            elif row.freeze not in VERDICTS:
                 assert str(row.posed) in {str(each) for each in draw.drawn(row.freeze, set_a.problems())}
 
 
