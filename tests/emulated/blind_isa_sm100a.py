@@ -2,12 +2,14 @@
 
 The author knew no kernel, no emulator and no test of ours: a list in prose, of twelve mistakes (numbered here), twins
 of some, and six spares (S). Each mistake has the author's guess of how likely a good emulator misses it. None of the
-twelve was left out. Of them these forms have no place here:
+twelve was left out. These of their forms have no place here:
 
     3   the lane by the warp's number within its role: our roles begin at multiples of four warps, where it is right
     9   a mask of both blocks in a cluster of four: our clusters have two
     10  an arrival before wait::ld: outputs are drained before the barrier of all threads; no dealloc on an early
         exit: there is one exit (test_planted_sm100a plants it without)
+    6   the author's grey case, one fence by who issues behind the barrier: not planted. The emulator asks for the
+        writer's own, and reports it
     S2  and S3 stand in test_planted_sm100a as others wrote them ('ready counts the softmax alone', 'V is described as
         K-major')
 """
