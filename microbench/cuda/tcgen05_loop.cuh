@@ -95,9 +95,15 @@ __device__ __forceinline__ void fill_lanes(unsigned to, const unsigned* source, 
   ptx::tcgen05_wait_st();
 }
 
-// In the pipe of the products that follow it: these find the factors there. Of a pair, each block's own.
+// In the pipe of the products that follow it: these find the factors there. Of a pair, each block's own; where these have
+// 64 rows each (`folded`), the second and third tile are of the halves of B's columns, for two quarters of the lanes each.
 template <int Group>
-__device__ __forceinline__ void copy_scales(unsigned to, unsigned from) {
+__device__ __forceinline__ void copy_scales(unsigned to, unsigned from, bool folded) {
+  if (Group == 2 && folded) {
+    ptx::tcgen05_cp_32x128b<Group>(to, ptx::tcgen05_matrix(from, 0, 128, 0));
+    ptx::tcgen05_cp_64x128b_01_23<Group>(to + 4, ptx::tcgen05_matrix(from + kScaleBytes, 0, 128, 0));
+    return;
+  }
 #pragma unroll
   for (unsigned i = 0; i < kScaleTiles; ++i)
     ptx::tcgen05_cp_32x128b<Group>(to + 4 * i, ptx::tcgen05_matrix(from + i * kScaleBytes, 0, 128, 0));
@@ -185,7 +191,7 @@ __device__ __forceinline__ void tcgen05_loop(const Operands& given, unsigned ins
                                                    ptx::tcgen05_tile(at.b)};
   if (warp == 0 && rank == 0 && ptx::elect_one()) {
 #if SCALED
-    copy_scales<Group>(memory + kColumnOfScales, at.scales);
+    copy_scales<Group>(memory + kColumnOfScales, at.scales, given.a_rows == 64);
 #endif
     multiply(multiply.slice_of_a(0), 0, 0);
     commit<Group>(at.begun);

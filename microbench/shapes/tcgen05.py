@@ -86,10 +86,8 @@ def refused(machine: Machine, point: Point) -> str | None:
     """Why there is no such product here."""
     if machine.arch.name not in FORMATS[point["type"]].archs:
         return f"{machine.arch.name} has no tcgen05.mma of {point['type']}: ptxas refuses it"
-    if FORMATS[point["type"]].scales and shape_of(point).rows == 64:
-        if shape_of(point).blocks == 1:
-            return "block-scaled types have no tcgen05.mma of 64 rows (PTX ISA, 'Matrix Shape')"
-        return "where the factors of 64 rows a block lie the PTX ISA does not say in words, and CuTe has no such mxf8"
+    if FORMATS[point["type"]].scales and point["shape"] == "m64":
+        return "block-scaled types have no tcgen05.mma of 64 rows (PTX ISA, 'Matrix Shape')"
     if FORMATS[point["type"]].padded_from and point["operands"] == "ts":
         return "where 6 and 4 bits lie in a byte of tensor memory the PTX ISA shows in a figure alone"
     if point["shape"] == "m128_pair" and point["operands"] == "ts":

@@ -137,10 +137,15 @@ class TileOperands:
 
 
 def scale_tiles(a: NDArray[np.uint8], b: NDArray[np.uint8], blocks: int) -> NDArray[np.uint8]:
-    """(blocks, tiles, 32 rows, 16 bytes): its rows of A, and all columns of B. Unused bytes are factors of 1/8."""
+    """(blocks, tiles, 32 rows, 16 bytes): its rows of A, and all columns of B. Unused bytes are factors of 1/8.
+
+    Of a pair with 64 rows a block, B's two tiles are of the halves of its columns (ptx/tcgen05_descriptor.cuh).
+    """
+    parts = np.split(b, 2 if blocks == 2 and len(a) == 128 else 1)
+    held_b = [(A_COLUMNS + TILE_COLUMNS * part, codes) for part, codes in enumerate(parts)]
     image = np.full((blocks, A_COLUMNS + B_COLUMNS, QUARTER, 4), 124, np.uint8)
     for block, rows in enumerate(np.split(a, blocks)):
-        for first, codes in ((0, rows), (A_COLUMNS, b)):
+        for first, codes in ((0, rows), *held_b):
             row = np.arange(len(codes))
             image[block, first + row // QUARTER, row % QUARTER, : codes.shape[1]] = codes
     tiles = image.reshape(blocks, -1, TILE_COLUMNS, QUARTER, 4).swapaxes(2, 3)

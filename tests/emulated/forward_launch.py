@@ -17,10 +17,11 @@ from attention.verify.emulated import headers_of
 from microbench.compile import Defines
 from microbench.emulator import EmulatedDevice, toolchain
 from microbench.emulator.device import EmulatedKernel
-from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs, inputs_of
-from tests.emulated.poisoned import Placed, placed
+from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs, inputs_of, places
+from tests.emulated.poisoned import POISON, Placed, placed
 
 LOG2_E = math.log2(math.e)
+LSE_POISON = 0xFFFFFFFF  # the bits of a NaN, as EmulatedDevice.empty leaves them
 OPEN = 1 << 20  # an edge of the band that hides nothing
 
 
@@ -71,15 +72,23 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Room:
-    """The tensors of a case in poisoned memory; of three lse the middle one is the kernel's."""
+    """The tensors of a case in poisoned memory; of three lse the middle one is the kernel's.
+
+    `spare` says which rows of it belong to no sequence. Their inputs are NaN, so what a kernel makes of them would look
+    like poison to whoever compares numbers: bits are compared.
+    """
 
     held: dict[str, Placed]
     lse: Array
+    spare: Array  # (batch, rows)
 
     def outputs(self, more: str = "") -> Outputs:
         """What the kernel left. `more`: what else it did wrong."""
         strays = [f"wrote beside {name}" for name, place in self.held.items() if not place.untouched]
+        out, lse = (bits.swapaxes(1, 2)[self.spare] for bits in (self.held["out"].array, self.lse[1].view(np.uint32)))
         strays += ["wrote beside lse"] * (not np.isnan(self.lse[::2]).all())
+        strays += ["wrote out of a row of no sequence"] * bool((out != POISON).any())
+        strays += ["wrote lse of a row of no sequence"] * bool((lse != LSE_POISON).any())
         return Outputs(self.held["out"].array.copy(), self.lse[1].copy(), next(iter([*strays, more])))
 
 
@@ -89,7 +98,10 @@ def room_of(device: EmulatedDevice, case: ForwardCase, inputs: Inputs) -> Room:
     for name, place in held.items():
         place.array[...] = getattr(inputs, name)
     held["out"] = placed(device, case.memory, (*inputs.q.shape[:3], inputs.v.shape[3]))
-    return Room(held, device.full((3, *inputs.q.shape[:3]), np.nan, np.float32))
+    spare = np.ones((inputs.q.shape[0], inputs.q.shape[2]), bool)
+    for place in places(case):
+        spare[place.batch, place.queries] = False
+    return Room(held, device.empty((3, *inputs.q.shape[:3]), np.float32), spare)
 
 
 def point(launch: Any, room: Room, *names: str) -> None:

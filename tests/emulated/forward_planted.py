@@ -8,6 +8,8 @@ from pathlib import Path
 
 from microbench.emulator import EmulatedDevice, Mode
 from microbench.errors import DeviceError
+from microbench.verify.blind import found as found_blind
+from microbench.verify.tables import MISSED
 from tests.emulated.forward_case import ForwardCase, Outputs, inputs_of, judge
 from tests.emulated.forward_launch import Kernel
 
@@ -20,7 +22,8 @@ class Bug:
     """`right`, at its first place behind `after` in `file`, becomes `wrong`: a statement, or an expression.
 
     `says` is found in the emulator's report or, where the kernel breaks none of its rules, in what the oracle says.
-    `build` is that of several which the mistake is in. Where `case` is None, it is the test's own.
+    `build` is that of several which the mistake is in. Where `case` is None, it is the test's own. A mistake of several
+    places has the other ones in `also`.
     """
 
     file: str
@@ -30,6 +33,7 @@ class Bug:
     says: str = WRONG
     case: ForwardCase | None = None
     build: int = 0
+    also: tuple["Bug", ...] = ()
 
 
 def inlined(name: str, include: tuple[Path, ...], bugs: Collection[Bug] = (), seen: set[str] | None = None) -> str:
@@ -37,12 +41,12 @@ def inlined(name: str, include: tuple[Path, ...], bugs: Collection[Bug] = (), se
     seen = set() if seen is None else seen
     text = next(folder / name for folder in include if (folder / name).exists()).read_text()
     for number, bug in enumerate(bugs, 1):
-        if bug.file == name:
-            at = text.index(bug.right, text.index(bug.after))
-            choice = (
-                "if (planted == {}) {{ {} }} else {{ {} }}" if bug.right.endswith(";") else "(planted == {} ? {} : {})"
-            )
-            text = text[:at] + choice.format(number, bug.wrong, bug.right) + text[at + len(bug.right) :]
+        for edit in (bug, *bug.also):
+            if edit.file == name:
+                at = text.index(edit.right, text.index(edit.after))
+                statement = edit.right.endswith(";")
+                choice = "if (planted == {}) {{ {} }} else {{ {} }}" if statement else "(planted == {} ? {} : {})"
+                text = text[:at] + choice.format(number, edit.wrong, edit.right) + text[at + len(edit.right) :]
 
     def included(match: re.Match[str]) -> str:
         header = match[1]
@@ -68,3 +72,10 @@ def outcome(
         return judge(case, inputs, run(device, case, kernel, inputs=inputs, **schedule))
     except DeviceError as error:
         return str(error)
+
+
+def said(found: str, kernel: str) -> str:
+    """A report's head, or what the table of blind bugs calls an outcome that only the results show."""
+    if not found:
+        return MISSED
+    return found_blind.WRONG if found.startswith(("out:", "lse:", "wrote")) else found_blind.head_of(found, kernel)

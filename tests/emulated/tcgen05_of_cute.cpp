@@ -31,16 +31,15 @@ void print_scaled(const char* name) {
 }
 
 // Lane, and byte of the row of tensor memory, of the factor of element k of each row: CuTe counts factors of 8 bits, of
-// which a lane holds four to a column.
-template <class Factor, int PerScale, int Depth, int Blocks, bool IsA, int Rows>
+// which a lane holds four to a column. Copies of them come behind all rows.
+template <class Fragment, int PerScale, int Depth, int Rows>
 void print_factors(const char* name) {
   constexpr int kFactors = Depth / PerScale;
-  using Fragment = UMMA::tmem_sf_frg<Factor, PerScale, Blocks, IsA>;
   auto layout = Fragment::make(Shape<Shape<Int<Rows>, Shape<Int<PerScale>, Int<kFactors>>>, _1, _1>{}).layout();
   std::printf("\nfactors.%s.%d", name, Rows);
   for (int row = 0; row < Rows; ++row)
     for (int factor = 0; factor < kFactors; ++factor) {
-      auto inner = make_coord(make_coord(row, 0), make_coord(0, factor));
+      auto inner = make_coord(row, make_coord(0, factor));
       std::printf(" %d", static_cast<int>(layout(make_coord(inner, 0, 0))));
     }
   std::printf("\n");
@@ -134,9 +133,13 @@ int main() {
   print_scaled<float_e4m3_t, float_ue8m0_t, 256, 256>("mxf8.ue8m0");
   print_scaled<float_e2m1_t, float_ue8m0_t, 128, 96>("mxf4.ue8m0");
   print_scaled<float_e2m1_t, float_ue4m3_t, 256, 32>("nvf4.ue4m3");
-  print_factors<float_ue8m0_t, 32, 32, 1, true, 128>("mxf8.a");
-  print_factors<float_ue8m0_t, 32, 64, 1, true, 128>("mxf4.a");
-  print_factors<float_ue4m3_t, 16, 64, 1, false, 256>("nvf4.b");
+  print_factors<UMMA::tmem_sf_frg<float_ue8m0_t, 32, 1, true>, 32, 32, 128>("mxf8.a");
+  print_factors<UMMA::tmem_sf_frg<float_ue8m0_t, 32, 1, true>, 32, 64, 128>("mxf4.a");
+  print_factors<UMMA::tmem_sf_frg<float_ue4m3_t, 16, 1, false>, 16, 64, 256>("nvf4.b");
+  using Pair = MMA_Traits<SM100_MMA_MXF4_2x1SM_SS<float_e2m1_t, float_e2m1_t, float, float_ue4m3_t, 128, 192, 16,
+                                                  Major::K, Major::K>>;
+  print_factors<Pair::FrgTypeSFA, 16, 64, 64>("nvf4.pair_a");
+  print_factors<Pair::FrgTypeSFB, 16, 64, 192>("nvf4.pair_b");
   print_tiles<half_t>();
   print_tiles<float_e4m3_t>();
   print_operand<UMMA::tmem_frg_1sm<float>, float, 64, 16>("d");

@@ -21,7 +21,7 @@ PLANTED = {
     "MISSING_WGMMA_FENCE": "without wgmma.fence",
     "TOO_FEW_COMMITS": "",
     "DESCRIPTOR_OFF_BY_ONE": "race: wgmma",
-    "WRONG_SWIZZLE": "",
+    "WRONG_SWIZZLE": "wgmma: .* starts at row 1 of the eight of a swizzle",
     "WRONG_MAJOR": "race: wgmma",
     "MISSING_PROXY_FENCE": "proxy: .* through the async proxy, but thread .* without fence.proxy.async",
     "MISSING_STORE_BARRIER": "race: cp.async.bulk.tensor store .* not ordered after the write",

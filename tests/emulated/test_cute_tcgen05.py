@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from microbench.emulator import EmulatedDevice
+from microbench.shapes.tcgen05_operands import scale_tiles
 from microbench.verify.differential.lanes import Move, lanes_of_rows, registers
 from microbench.verify.differential.number_formats import bits_of
 from microbench.verify.differential.scaled import SCALED_FORMS, ScaledOperand
@@ -55,7 +56,7 @@ def test_scaled_instruction_descriptors_are_those_of_cute(cute: dict[str, Indice
 
 
 def test_factors_lie_where_cute_says(cute: dict[str, Indices]) -> None:
-    names = [name for name in cute if name.startswith("factors.")]
+    names = [name for name in cute if name.startswith("factors.") and ".pair_" not in name]
     assert len(names) == 3
     for name in names:
         _, kind, _, rows = name.split(".")
@@ -68,6 +69,17 @@ def test_factors_lie_where_cute_says(cute: dict[str, Indices]) -> None:
         # A lane is 65536 columns of 32 bits away from the next one.
         lane, byte = np.divmod(cute[name], 65536 * 4)
         np.testing.assert_array_equal(lanes[lane, byte], numbers.ravel())
+
+
+def test_factors_of_64_rows_in_each_block_of_a_pair_lie_where_cute_says(cute: dict[str, Indices]) -> None:
+    a, b = (np.arange(rows * 4).reshape(rows, 4) % 119 + 1 for rows in (128, 192))
+    tiles = scale_tiles(a.astype(np.uint8), b.astype(np.uint8), 2)[0]  # of the first block
+    # As the copies bring them: A to every quarter of the lanes, B's tiles to the lower and to the upper two.
+    memory = np.concatenate([np.tile(tiles[0], (4, 1)), np.repeat(tiles[1:], 2, axis=0).reshape(128, 16)], axis=1)
+    for name, first, factors in (("pair_a.64", 0, a[:64]), ("pair_b.192", 16, b)):
+        lane, byte = np.divmod(cute[f"factors.nvf4.{name}"], 65536 * 4)
+        np.testing.assert_array_equal(memory[lane, first + byte], factors.ravel())
+    assert lane.reshape(2, -1).min(axis=1).tolist() == [0, 64]
 
 
 TILES = list(itertools.product((8, 16), ("K", "MN"), (0, 32, 64, 128)))

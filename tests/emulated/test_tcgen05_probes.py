@@ -19,7 +19,7 @@ from microbench.verify.executed import execute, execute_point
 
 SCALED = [kind for kind, form in FORMATS.items() if form.scales]
 ONCE = [(kind, shape, "ts") for kind in FORMATS if kind not in SCALED for shape in ("m64", "m256_pair")]
-ONCE += [(kind, "m128_pair", "ss") for kind in FORMATS if kind not in SCALED]
+ONCE += [(kind, "m128_pair", "ss") for kind in FORMATS]
 ONCE += [(kind, *of) for kind in SCALED for of in (("m128", "ts"), ("m256_pair", "ss"))]
 PADDED = [kind for kind, form in FORMATS.items() if form.padded_from]
 # A of these comes from shared memory alone.
@@ -82,9 +82,15 @@ def test_a_product_that_is_none_is_left_out_with_its_reason() -> None:
     for kind in PADDED:
         in_lanes = Point((("type", kind), ("shape", "m128"), ("n", 32), ("operands", "ts")))
         assert "in a figure alone" in (tcgen05.refused(ultra, in_lanes) or "")
-    for shape, reason in (("m64", "'Matrix Shape'"), ("m128_pair", "factors of 64 rows")):
-        scaled = Point((("type", "mxf4"), ("shape", shape), ("n", 32), ("operands", "ss")))
+    for shape, operands, reason in (("m64", "ss", "'Matrix Shape'"), ("m128_pair", "ts", "64 rows a block of A")):
+        scaled = Point((("type", "mxf4"), ("shape", shape), ("n", 32), ("operands", operands)))
         assert reason in (tcgen05.refused(ultra, scaled) or "")
+
+
+@pytest.mark.parametrize(("kind", "n"), [("mxf8", 96), ("nvfp4", 192), ("nvfp4", 256)])
+def test_halves_of_many_columns_have_their_factors_in_several_columns(kind: str, n: int) -> None:
+    point = Point((("type", kind), ("shape", "m128_pair"), ("n", n), ("operands", "ss")))
+    assert execute_point(named("tcgen05_latency"), point, EmulatedGpu("sm100a")).checked
 
 
 @pytest.mark.parametrize("kind", SCALED)
@@ -157,9 +163,12 @@ def test_a_chip_at_its_rate_reports_its_bound(probe: str) -> None:
             assert limit is None or sample.value == pytest.approx(limit), (point, sample.metric)
 
 
-def test_each_block_of_a_pair_scales_b_by_the_factors_in_its_own_tensor_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = Point((("type", "mxf8"), ("shape", "m256_pair"), ("n", 32), ("operands", "ss")))
-    made = TileOperands.of(FORMATS["mxf8"], 256, 32, blocks=2)
+@pytest.mark.parametrize("m", [128, 256])
+def test_each_block_of_a_pair_scales_b_by_the_factors_in_its_own_tensor_memory(
+    monkeypatch: pytest.MonkeyPatch, m: int
+) -> None:
+    point = Point((("type", "mxf8"), ("shape", f"m{m}_pair"), ("n", 32), ("operands", "ss")))
+    made = TileOperands.of(FORMATS["mxf8"], m, 32, blocks=2)
     doubled = made.scales.copy()
     doubled[1, 1:] += 1  # of ue8m0 twice as much
     monkeypatch.setattr(TileOperands, "of", lambda *_: replace(made, scales=doubled))

@@ -31,11 +31,11 @@ MULTIPLY = "if (threadIdx.x == 0) { ptx::tcgen05_mma_f16_ss(memory, ones, ones, 
 WAIT = "ptx::mbarrier_wait(bar, 0); ptx::tcgen05_fence_after();"
 
 
-def run(body: str, mode: Mode, threads: int = 128) -> np.ndarray:  # type: ignore[type-arg]
+def run(body: str, mode: Mode, threads: int = 128, smem_bytes: int = 16384) -> np.ndarray:  # type: ignore[type-arg]
     device = EmulatedDevice(mode)
     out = np.zeros(threads, np.uint32)
     source = f"{HEAD} {body} out[threadIdx.x] = r[0]; }}"
-    device.load(source, "k.cu", kernel="k")((1,), (threads,), (out,), shared_mem=16384)
+    device.load(source, "k.cu", kernel="k")((1,), (threads,), (out,), shared_mem=smem_bytes)
     return out
 
 

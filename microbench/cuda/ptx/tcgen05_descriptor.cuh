@@ -50,6 +50,11 @@ __device__ __forceinline__ constexpr unsigned tcgen05_instruction(Operand a, Ope
 // row r lie in lane r % 32, column r / 32, and in the same place of the other three quarters of the lanes ('Scale factors
 // for A and B matrices need to be duplicated to all 32 lane partitions'). A word holds four: of mxf8, with one factor to
 // an instruction, `a_byte` and `b_byte` say which; of mxf4, with two, 0 or 2 is the first one; of nvf4 they are 0.
+//
+// With M = 128 of a pair each block has the factors of its 64 rows of A in two columns, as above, and those of B by halves
+// of its columns, as the sums lie: of the first half in the lower two quarters of the lanes, of the second half in the
+// upper two. 'Matrix Shape' lists M = 128 for all scaled kinds; that B is divided CuTe says alone (tmem_sf_frg with
+// ScaleFactorDuplicated2by2, which its traits take where M is 128), which itself has no such mxf8f6f4.
 __device__ __forceinline__ constexpr unsigned tcgen05_scaled_instruction(Operand a, Operand b, unsigned m, unsigned n,
                                                                          Scale scale, unsigned a_byte = 0,
                                                                          unsigned b_byte = 0, Major a_major = Major::K,

@@ -8,6 +8,15 @@
 
 namespace emulator {
 
+// A swizzle repeats every eight rows, from a multiple of so many bytes on; elsewhere "the base offset must be a non-zero
+// value" (PTX ISA, 'Matrix descriptor' of wgmma, 'Shared memory descriptor' of tcgen05). Copies and products that
+// count the pattern from the address agree all the same, so no result shows it.
+inline void require_pattern_start(u32 start, u32 span, const std::string& says) {
+  if (u32 row = span ? start / span % 8 : 0)
+    fail(says, "its matrix starts at row ", row, " of the eight of a swizzle, with the base offset 0; align its tile to ",
+         8 * span, " bytes");
+}
+
 struct Matrix {
   u32 start, leading, stride, span, bytes;  // `bytes`: of an element
   bool mn_major;

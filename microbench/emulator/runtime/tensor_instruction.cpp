@@ -75,7 +75,6 @@ void read_scales(const Bits& field, Instruction& made, const std::string& says) 
 void read_shape(const Instruction& made, u32 group, const std::string& says) {
   u32 most = 128 * group, least = made.scaled() && group == 1 ? most : 64 * group, step = step_of(made, group);
   if (made.m != least && made.m != most) fail(says, "M is ", made.m, ", and may be ", least, " or ", most);
-  if (made.scaled() && made.m != most) fail(says, "scales of 64 rows in each block of a pair are not modelled");
   if (!made.n || made.n > kMostColumns || made.n % step)
     fail(says, "N is ", made.n, ", and may be a multiple of ", step, " up to 256");
 }

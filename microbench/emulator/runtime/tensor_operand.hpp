@@ -13,7 +13,9 @@ inline Matrix read_matrix(u64 bits, u32 bytes, bool mn_major, const char* what) 
   if ((bits >> 46 & 7) != 1) fail(says, "bits 46 to 48 are the constant 1; the descriptor of wgmma is another one");
   if (bits >> 49 & 15) fail(says, "a base offset or an absolute leading offset is not modelled");
   if (spans[bits >> 61] < 0) fail(says, "its swizzle is not modelled");
-  return {field(0) | window(), field(16), field(32), static_cast<u32>(spans[bits >> 61]), bytes, mn_major};
+  const u32 span = static_cast<u32>(spans[bits >> 61]);
+  require_pattern_start(field(0), span, says);
+  return {field(0) | window(), field(16), field(32), span, bytes, mn_major};
 }
 
 // The matrix at the same offset of another block's shared memory.

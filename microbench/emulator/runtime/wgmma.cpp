@@ -19,6 +19,7 @@ Matrix describe(u64 bits, Type type, bool mn_major) {
   static const u32 spans[] = {0, 128, 64, 32};
   if (bits >> 49 & 7) fail("wgmma: a descriptor with a base offset is not modelled; align its tile to 1024 bytes");
   auto field = [bits](u32 shift) { return static_cast<u32>(bits >> shift & 0x3FFF) << 4; };
+  require_pattern_start(field(0), spans[bits >> 62], "wgmma: descriptor " + hex(bits) + ": ");
   return {field(0) | window(), field(16), field(32), spans[bits >> 62], bytes_of(type), mn_major};
 }
 

@@ -38,9 +38,10 @@ def observed(kernel: str, bug: str, mode: Mode) -> str:
 
 def head_of(report: str, kernel: str) -> str:
     """What a report of the emulator begins with, before addresses and threads."""
-    head = re.search(rf"stopped {kernel}: ((?:wgmma|mbarrier at 0x\w+): [^,[]+|[^,:[]+)", report)
+    whole = r"wgmma|tcgen05\.mma\.kind::\w+|mbarrier at 0x\w+"
+    head = re.search(rf"stopped {kernel}: ((?:{whole}): [^,[]+|[^,:[]+)", report)
     assert head, report
-    return re.sub(r" at 0x\w+", "", head[1]).strip()
+    return re.sub(r" at 0x\w+| (?:matrix )?descriptor 0x\w+:", "", head[1]).strip()
 
 
 def rows_of(kernels: Sequence[str]) -> tuple[BlindRow, ...]:

@@ -90,7 +90,7 @@ BLACKWELL = (
         "contract",
         "UTCCP",
         SCALED,
-        {"tcgen05_loop.cuh": ((STREAM, f"copy_scales<1>(multiply.d, 0), {STREAM}"),)},
+        {"tcgen05_loop.cuh": ((STREAM, f"copy_scales<1>(multiply.d, 0, false), {STREAM}"),)},
         arch="sm100a",
     ),
     Edit(
