@@ -115,13 +115,28 @@ def test_other_gpus_are_looked_for_anew_where_the_data_lie_elsewhere(monkeypatch
 
 def test_few_queries_are_corrected_by_few_queries():
     ours, config = by_path(OURS), Config()
-    seen = [(problem(1, 8192), 0.5), (problem(1, 65536), 0.9), (problem(16, 8192), 0.3), (problem(4096, 8192), 0.8)]
-    found = corrections(Observation(ours, config, each, ratio) for each, ratio in seen)
-    for each, ratio in seen:
+    alone = [(problem(1, 8192), 0.5), (problem(16, 8192), 0.3), (problem(4096, 8192), 0.8)]
+    found = corrections(Observation(ours, config, each, ratio) for each, ratio in alone)
+    for each, ratio in alone:
         nearest = found.nearest(ours, config, each)
-        assert nearest is not None and nearest.near and nearest.value == ratio
+        # A timing at hand beside the model's own word, which is half of one.
+        assert nearest is not None and nearest.near and nearest.value == pytest.approx(ratio ** (1 / 1.5), rel=1e-5)
+
+
+def test_a_correction_of_ours_lies_between_its_timings_and_nearer_to_the_nearest():
+    ours, config = by_path(OURS), Config()
+    seen = [(problem(1, 8192), 0.5), (problem(1, 65536), 0.9)]
+    found = corrections(Observation(ours, config, each, ratio) for each, ratio in seen)
+    short, long = (found.nearest(ours, config, each) for each, _ in seen)
     batch = found.nearest(ours, config, problem(1, 8192, batch=8))
-    assert batch is not None and batch.value == 0.9  # as many keys in all as 65,536 of one sequence
+    assert short is not None and long is not None and 0.5 < short.value < long.value < 1.0
+    assert batch == long  # as many keys in all as 65,536 of one sequence
+
+
+def test_what_was_never_timed_of_ours_is_not_corrected_by_another_kind():
+    ours, config = by_path(OURS), Config()
+    found = corrections([Observation(ours, config, problem(4096, 8192), 0.5)])
+    assert found.timed(ours) and found.nearest(ours, config, problem(1, 8192)) is None
 
 
 def test_where_ours_is_asked_for_published_constants_order_its_tiles():
