@@ -64,10 +64,13 @@ __device__ __forceinline__ const MaskOne* mask_of(const Launch& launch, const Wo
 
 // Four bytes of a row, key by key, none of them beyond the last.
 __device__ __forceinline__ unsigned word_of(const MaskOne* line, int key, int last, long long step) {
-  unsigned word = 0;
+  const MaskOne* from = line + min(key, last) * step;
+  unsigned word = ptx::read_only(from);
 #pragma unroll
-  for (int i = 0; i < 4 / kMaskBytes; ++i)
-    word |= static_cast<unsigned>(ptx::read_only(line + min(key + i, last) * step)) << 8 * kMaskBytes * i;
+  for (int i = 1; i < 4 / kMaskBytes; ++i) {
+    if (key + i <= last) from += step;
+    word |= static_cast<unsigned>(ptx::read_only(from)) << 8 * kMaskBytes * i;
+  }
   return word;
 }
 

@@ -51,8 +51,18 @@ class Masked(Feature):
         serves=("bool mask", "float mask"),
         defines=(
             Define("MASK", lambda problem: problem.mask == "bool", share=0.15, crowds=False),
-            Define("BIAS", lambda problem: problem.mask == "float" and problem.mask_dtype != WIDE, share=0.1),
-            Define("BIAS32", lambda problem: problem.mask == "float" and problem.mask_dtype == WIDE, share=0.1),
+            Define(
+                "BIAS",
+                lambda problem: problem.mask == "float" and problem.mask_dtype != WIDE,
+                share=0.1,
+                crowds=False,
+            ),
+            Define(
+                "BIAS32",
+                lambda problem: problem.mask == "float" and problem.mask_dtype == WIDE,
+                share=0.1,
+                crowds=False,
+            ),
         ),
         one_define=True,
         changes=True,
