@@ -82,7 +82,7 @@ template <int Rows, int Keys>
 struct MaskAhead {
   static constexpr int kBytes = Keys * kMaskBytes, kWords = kBytes / 4, kChunks = kBytes / 16;
   static constexpr int kSide = kChunks > 4 ? 8 : 4, kDown = 32 / kSide;
-  const MaskOne* line;  // of this lane's first row, at its first chunk; of the first row, where they are no chunks
+  ptx::u64 line;  // of this lane's first row, at its first chunk; of the first row, where they are no chunks
   unsigned to;
   int below;  // rows, down to the last
   int unit;
@@ -91,42 +91,49 @@ struct MaskAhead {
 
   __device__ __forceinline__ MaskAhead(const Launch& launch, const Work& work, int row, unsigned rows) {
     const int lane = threadIdx.x % 32;
-    const MaskOne* first = mask_of(launch, work);
-    const ptx::u64 places = reinterpret_cast<ptx::u64>(first) | launch.mask_row * kMaskBytes;
+    const ptx::u64 first = reinterpret_cast<ptx::u64>(mask_of(launch, work)), step = launch.mask_row * kMaskBytes;
+    const ptx::u64 places = first | step;
     unit = launch.mask_key != 1 ? 0 : places % 16 == 0 ? 16 : (places | work.keys * kMaskBytes) % 4 == 0 ? 4 : 0;
     const bool chunks = unit == 16;
-    below = work.queries - 1 - row - (chunks ? lane / kSide : 0);
-    to = rows + (chunks ? lane / kSide * kAheadRow + lane % kSide * 16 : 0);
-    line =
-        first + (work.queries - 1 - max(0, below)) * launch.mask_row + (chunks ? lane % kSide * (16 / kMaskBytes) : 0);
+    const int down = chunks ? lane / kSide : 0, along = chunks ? lane % kSide * 16 : 0;
+    below = work.queries - 1 - row - down;
+    to = rows + down * kAheadRow + along;
+    line = first + (chunks ? row + down : min(row, work.queries - 1)) * step + along;
   }
 
-  // Keys from `key` on; not `Whole`, some may lie beyond the last. Those are zeros or others' values, and rows beyond the
-  // last are any: nobody counts them.
+  // Keys from `key` on; not `Whole`, it is the first tile, and some may lie beyond the last. Those are zeros or others'
+  // values, and rows beyond the last are any: nobody counts them.
   template <bool Whole>
   __device__ __forceinline__ void fetch(const Launch& launch, const Work& work, int key) const {
     __syncwarp();  // all have read the tile before
     if (unit == 16)
-      bring_chunks<Whole>(launch, work.keys - key, line + key);
+      bring_chunks<Whole>(launch.mask_row * kMaskBytes, work.keys - key, line + key * kMaskBytes);
     else if (unit == 4)
-      bring_words(launch, work.keys - key, line + key);
+      bring_words(launch, work.keys - key, line_at(key));
     else
-      bring_keys(launch, work.keys - key, line + key * launch.mask_key);
+      bring_keys(launch, work.keys - key, line_at(key * launch.mask_key));
     ptx::cp_async_commit();
   }
 
+  __device__ __forceinline__ const MaskOne* line_at(long long element) const {
+    return reinterpret_cast<const MaskOne*>(line) + element;
+  }
+
   template <bool Whole>
-  __device__ __forceinline__ void bring_chunks(const Launch& launch, int keys, const MaskOne* from) const {
+  __device__ __forceinline__ void bring_chunks(ptx::u64 step, int keys, ptx::u64 from) const {
     const int chunk = threadIdx.x % kSide, left = keys * kMaskBytes - 16 * chunk;
 #pragma unroll
-    for (int down = 0; down < Rows; down += kDown) {
-      if (down && below >= down) from += kDown * launch.mask_row;
+    for (int down = 0; down < Rows; down += kDown, from += kDown * step)
 #pragma unroll
-      for (int at = 0; at < kChunks; at += kSide)
-        if (at + kSide <= kChunks || at + chunk < kChunks)
-          ptx::cp_async16(to + down * kAheadRow + 16 * at, from + at * (16 / kMaskBytes),
-                          Whole ? 16 : max(0, min(16, left - 16 * at)));
-    }
+      for (int at = 0; at < kChunks; at += kSide) {
+        if (at + kSide > kChunks && at + chunk >= kChunks) continue;
+        const unsigned to_chunk = to + down * kAheadRow + 16 * at;
+        const void* chunk_from = reinterpret_cast<const void*>(from + 16 * at);
+        if constexpr (!Whole)
+          ptx::cp_async16(to_chunk, chunk_from, below < down ? 0 : max(0, min(16, left - 16 * at)));
+        else if (below >= down)
+          ptx::cp_async16(to_chunk, chunk_from);
+      }
   }
 
   __device__ __forceinline__ void bring_words(const Launch& launch, int keys, const MaskOne* from) const {
@@ -142,7 +149,7 @@ struct MaskAhead {
   }
 
   __device__ __forceinline__ void bring_keys(const Launch& launch, int keys, const MaskOne* from) const {
-    constexpr int kWide = (kWords + 31) / 32, kAtOnce = 4;
+    constexpr int kWide = (kWords + 31) / 32, kAtOnce = kMask || Keys <= 64 ? 2 : 4;  // rows
     const int lane = threadIdx.x % 32;
 #pragma unroll 1
     for (int down = 0; down < Rows; down += kAtOnce) {

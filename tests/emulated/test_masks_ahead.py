@@ -120,7 +120,10 @@ BUGS = {
         CHUNKS,
         Bug(FILE, "void bring_chunks(", "below >= down", "true", says=OUTSIDE),
     ),
-    "a row that has no next is read": (CHUNKS, Bug(FILE, AHEAD, "max(0, below)", "below", says=OUTSIDE)),
+    "rows beyond the last are read of the first tile": (
+        CHUNKS,
+        Bug(FILE, "void bring_chunks(", "below < down", "false", says=OUTSIDE),
+    ),
     "keys beyond the last are read by words": (
         WORDS,
         Bug(FILE, "void bring_words(", "min(at + lane, last)", "at + lane", says=OUTSIDE),

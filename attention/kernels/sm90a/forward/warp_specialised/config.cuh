@@ -69,7 +69,9 @@ struct Rooms {
     v_empty = v_full + 8 * kStages;
     tile_full = v_empty + 8 * kStages;
     tile_empty = tile_full + 8 * 2;
-    tile = (tile_empty + 8 * 2 + 15) / 16 * 16;
+    // Counted from the base it is no value of its own, for which builds that read ahead have no register in both roles;
+    // in others it would move code that was timed.
+    tile = kAheadRow > 0 ? base + (tile_empty + 8 * 2 - base + 15) / 16 * 16 : (tile_empty + 8 * 2 + 15) / 16 * 16;
     v_raw = tile + 16 * 2;
   }
 };
