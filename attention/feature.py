@@ -141,6 +141,10 @@ class Device:
     changes  it has change_<name>(scores, launch, work, row, column)
     hides    a score that it changed may be -inf
     one_define  no two of its defines are asked together
+    row_bytes   it has <Name>Ahead<Rows, Keys>(launch, work, row, to), which brings what it reads beside the scores of a
+                warp's rows to shared memory, a tile of keys ahead, by fetch<Whole>(launch, work, key); change_<name> is
+                then told where. How many bytes lie from a row to the next there, of a problem and the keys of a tile.
+                One feature may do so
     """
 
     serves: tuple[str, ...]
@@ -149,6 +153,7 @@ class Device:
     changes: bool = False
     hides: bool = False
     one_define: bool = False
+    row_bytes: Callable[[Problem, int], int] | None = None
 
 
 class Feature:

@@ -2,11 +2,19 @@
 // tensor is not read. A float is worth log2(e) / scale_log2 among raw scores: computed here, as a field of its own would
 // move those of every build.
 //
-// Loads wait for no condition and for none another: a row or key outside of the tensor is read as its last, and nobody
-// counts its score. Behind a branch for each byte a mask took four fifths of a kernel's time (H100).
+// A kernel that keeps room for rows of a mask (AHEAD_ROW) has each warp bring its own to shared memory, a tile of keys
+// ahead. They are on their way while the scores of a tile become p, take no registers, and no warp waits for another.
+//
+// Other kernels read a mask beside the scores. Loads wait for no condition and for none another: a row or key outside of
+// the tensor is read as its last, and nobody counts its score. Behind a branch for each byte a mask took four fifths of a
+// kernel's time (H100).
 #pragma once
 #include "ptx/convert.cuh"
+#include "ptx/cp_async.cuh"
+#include "ptx/ldmatrix.cuh"
+#include "ptx/memory.cuh"
 #include "ptx/read_only.cuh"
+#include "ptx/shared_half.cuh"
 
 // A key of a row, and two neighbouring ones.
 template <int Bytes>
@@ -48,6 +56,144 @@ __device__ __forceinline__ void change_two(float& first, float& second, MaskTwo 
   }
 }
 
+// The first key of row 0, of this head.
+__device__ __forceinline__ const MaskOne* mask_of(const Launch& launch, const Work& work) {
+  return reinterpret_cast<const MaskOne*>(launch.mask) + work.batch * launch.mask_batch + work.head * launch.mask_head +
+         (kRanges ? work.skipped : 0) * launch.mask_key;
+}
+
+// Four bytes of a row, key by key, none of them beyond the last.
+__device__ __forceinline__ unsigned word_of(const MaskOne* line, int key, int last, long long step) {
+  const MaskOne* from = line + min(key, last) * step;
+  unsigned word = ptx::read_only(from);
+#pragma unroll
+  for (int i = 1; i < 4 / kMaskBytes; ++i) {
+    if (key + i <= last) from += step;
+    word |= static_cast<unsigned>(ptx::read_only(from)) << 8 * kMaskBytes * i;
+  }
+  return word;
+}
+
+// Rows of a mask on their way to a warp's part of shared memory, from its first row on: of a tile of keys at a time.
+//
+// Where rows begin at whole 16 bytes, and keys lie side by side, lanes bring 16 bytes each, eight or four a row. Where
+// they begin and end at whole 4 bytes, 4 each along a row; others go through registers, key by key.
+template <int Rows, int Keys>
+struct MaskAhead {
+  static constexpr int kBytes = Keys * kMaskBytes, kWords = kBytes / 4, kChunks = kBytes / 16;
+  static constexpr int kSide = kChunks > 4 ? 8 : 4, kDown = 32 / kSide;
+  ptx::u64 line;  // of this lane's first row, at its first chunk; of the first row, where they are no chunks
+  unsigned to;
+  int below;  // rows, down to the last
+  int unit;
+
+  __device__ __forceinline__ MaskAhead() {}
+
+  __device__ __forceinline__ MaskAhead(const Launch& launch, const Work& work, int row, unsigned rows) {
+    const int lane = threadIdx.x % 32;
+    const ptx::u64 first = reinterpret_cast<ptx::u64>(mask_of(launch, work)), step = launch.mask_row * kMaskBytes;
+    const ptx::u64 places = first | step;
+    unit = launch.mask_key != 1 ? 0 : places % 16 == 0 ? 16 : (places | work.keys * kMaskBytes) % 4 == 0 ? 4 : 0;
+    const bool chunks = unit == 16;
+    const int down = chunks ? lane / kSide : 0, along = chunks ? lane % kSide * 16 : 0;
+    below = work.queries - 1 - row - down;
+    to = rows + down * kAheadRow + along;
+    line = first + (chunks ? row + down : min(row, work.queries - 1)) * step + along;
+  }
+
+  // Keys from `key` on; not `Whole`, it is the first tile, and some may lie beyond the last. Those are zeros or others'
+  // values, and rows beyond the last are any: nobody counts them.
+  template <bool Whole>
+  __device__ __forceinline__ void fetch(const Launch& launch, const Work& work, int key) const {
+    __syncwarp();  // all have read the tile before
+    if (unit == 16)
+      bring_chunks<Whole>(launch.mask_row * kMaskBytes, work.keys - key, line + key * kMaskBytes);
+    else if (unit == 4)
+      bring_words(launch, work.keys - key, line_at(key));
+    else
+      bring_keys(launch, work.keys - key, line_at(key * launch.mask_key));
+    ptx::cp_async_commit();
+  }
+
+  __device__ __forceinline__ const MaskOne* line_at(long long element) const {
+    return reinterpret_cast<const MaskOne*>(line) + element;
+  }
+
+  template <bool Whole>
+  __device__ __forceinline__ void bring_chunks(ptx::u64 step, int keys, ptx::u64 from) const {
+    const int chunk = threadIdx.x % kSide, left = keys * kMaskBytes - 16 * chunk;
+#pragma unroll
+    for (int down = 0; down < Rows; down += kDown, from += kDown * step)
+#pragma unroll
+      for (int at = 0; at < kChunks; at += kSide) {
+        if (at + kSide > kChunks && at + chunk >= kChunks) continue;
+        const unsigned to_chunk = to + down * kAheadRow + 16 * at;
+        const void* chunk_from = reinterpret_cast<const void*>(from + 16 * at);
+        if constexpr (!Whole)
+          ptx::cp_async16(to_chunk, chunk_from, below < down ? 0 : max(0, min(16, left - 16 * at)));
+        else if (below >= down)
+          ptx::cp_async16(to_chunk, chunk_from);
+      }
+  }
+
+  __device__ __forceinline__ void bring_words(const Launch& launch, int keys, const MaskOne* from) const {
+    const int lane = threadIdx.x % 32, last = keys * kMaskBytes / 4 - 1;
+#pragma unroll 1
+    for (int down = 0; down < Rows; ++down) {
+      const unsigned* words = reinterpret_cast<const unsigned*>(from + min(down, max(0, below)) * launch.mask_row);
+#pragma unroll
+      for (int at = 0; at < kWords; at += 32)
+        if (at + 32 <= kWords || at + lane < kWords)
+          ptx::cp_async<4>(to + down * kAheadRow + 4 * (at + lane), words + min(at + lane, last));
+    }
+  }
+
+  __device__ __forceinline__ void bring_keys(const Launch& launch, int keys, const MaskOne* from) const {
+    constexpr int kWide = (kWords + 31) / 32, kAtOnce = kMask || Keys <= 64 ? 2 : 4;  // rows
+    const int lane = threadIdx.x % 32;
+#pragma unroll 1
+    for (int down = 0; down < Rows; down += kAtOnce) {
+      unsigned words[kAtOnce][kWide];
+#pragma unroll
+      for (int i = 0; i < kAtOnce * kWide; ++i)
+        words[i / kWide][i % kWide] = word_of(from + min(down + i / kWide, max(0, below)) * launch.mask_row,
+                                              (i % kWide * 32 + lane) * (4 / kMaskBytes), keys - 1, launch.mask_key);
+#pragma unroll
+      for (int i = 0; i < kAtOnce * kWide; ++i)
+        if (const int at = i % kWide * 32 + lane; at < kWords)
+          ptx::store_shared(to + (down + i / kWide) * kAheadRow + 4 * at, words[i / kWide][i % kWide]);
+    }
+  }
+};
+
+// Scores of 16 rows, of which the mask lies at `rows`: ldmatrix deals out 16 bits as products deal out scores.
+template <class Scores>
+__device__ __forceinline__ void change_by_rows(Scores& s, unsigned rows, float scale) {
+  const int lane = threadIdx.x % 32;
+  ptx::cp_async_wait<0>();
+  __syncwarp();
+  if constexpr (kMaskBytes == 2) {
+    const unsigned mine = rows + lane % 16 * kAheadRow + lane / 16 * 16;
+#pragma unroll
+    for (int i = 0; i < Scores::kCount / 8; ++i) {
+      unsigned twos[4];
+      ptx::ldmatrix(twos, mine + 32 * i);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) change_two(s[8 * i + 2 * j], s[8 * i + 2 * j + 1], twos[j], scale);
+    }
+  } else {
+    const unsigned mine = rows + lane / 4 * kAheadRow + lane % 4 * 2 * kMaskBytes;
+#pragma unroll
+    for (int i = 0; i < Scores::kCount; i += 2) {
+      const unsigned from = mine + Scores::row(i) * kAheadRow + Scores::column(i) * kMaskBytes;
+      if constexpr (kMaskBytes == 1)
+        change_two(s[i], s[i + 1], ptx::load_shared_half(from), scale);
+      else
+        change_two(s[i], s[i + 1], ptx::load_shared2(from), scale);
+    }
+  }
+}
+
 // Where the mask of a fragment's scores lies, of which `row` and `column` are those of s[0].
 template <class Scores>
 struct MaskAt {
@@ -58,8 +204,7 @@ struct MaskAt {
 
   __device__ __forceinline__ MaskAt(const Launch& launch, const Work& work, int row, int column)
       : column(column), last(work.keys - 1), step(launch.mask_key) {
-    const MaskOne* first = reinterpret_cast<const MaskOne*>(launch.mask) + work.batch * launch.mask_batch +
-                           work.head * launch.mask_head + (kRanges ? work.skipped : 0) * launch.mask_key;
+    const MaskOne* first = mask_of(launch, work);
 #pragma unroll
     for (int h = 0; h < Scores::kRows; ++h)
       lines[h] = first + min(row + h * Scores::kStep, work.queries - 1) * launch.mask_row;
@@ -79,10 +224,13 @@ struct MaskAt {
   }
 };
 
+// `ahead`: where this warp's rows lie in shared memory, of a kernel that keeps room for them.
 template <class Scores>
-__device__ __forceinline__ void change_mask(Scores& s, const Launch& launch, const Work& work, int row, int column) {
+__device__ __forceinline__ void change_mask(Scores& s, const Launch& launch, const Work& work, int row, int column,
+                                            unsigned ahead) {
   constexpr int kTwos = Scores::kCount / 2, kAtOnce = kMaskAtOnce < kTwos ? kMaskAtOnce : kTwos;
   const float scale = kMask ? 0.f : __fdividef(1.44269504f, launch.scale_log2);
+  if constexpr (kAheadRow > 0) return change_by_rows(s, ahead, scale);
   const MaskAt<Scores> mask(launch, work, row, column);
 #pragma unroll
   for (int begin = 0; begin < kTwos; begin += kAtOnce) {

@@ -19,6 +19,16 @@ NO_MASK = ("without the mask", {"mask": "none"})
 WIDE = "float32"
 
 
+def row_bytes(problem: Problem, keys: int) -> int:
+    """From a row of a mask to the next in shared memory: so many that reads of eight rows meet no bank twice."""
+    if problem.mask == "none":
+        return 0
+    unit, element = 16, 1 if problem.mask == "bool" else 2
+    if problem.mask_dtype == WIDE:
+        unit, element = 32, 4
+    return (-(-keys * element // unit) | 1) * unit
+
+
 class Masked(Feature):
     order = 50
     words = (
@@ -41,12 +51,23 @@ class Masked(Feature):
         serves=("bool mask", "float mask"),
         defines=(
             Define("MASK", lambda problem: problem.mask == "bool", share=0.15, crowds=False),
-            Define("BIAS", lambda problem: problem.mask == "float" and problem.mask_dtype != WIDE, share=0.1),
-            Define("BIAS32", lambda problem: problem.mask == "float" and problem.mask_dtype == WIDE, share=0.1),
+            Define(
+                "BIAS",
+                lambda problem: problem.mask == "float" and problem.mask_dtype != WIDE,
+                share=0.1,
+                crowds=False,
+            ),
+            Define(
+                "BIAS32",
+                lambda problem: problem.mask == "float" and problem.mask_dtype == WIDE,
+                share=0.1,
+                crowds=False,
+            ),
         ),
         one_define=True,
         changes=True,
         hides=True,
+        row_bytes=row_bytes,
     )
 
     def of_call(self, options: Any, given: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ FILE, ALL = "features/mask.cuh", "MaskAt(const Launch& launch"
 ODD, EVEN = "one by one", "in twos"  # rows of an even number of keys begin at whole twos, of one load each
 KEYS = {ODD: 133, EVEN: 134}
 OF_ALL = {
-    "every batch has the first one's": Bug(FILE, ALL, "work.batch * launch.mask_batch", "0"),
+    "every batch has the first one's": Bug(FILE, "mask_of(const Launch& launch", "work.batch * launch.mask_batch", "0"),
     "the lower row has the upper one's": Bug(FILE, ALL, "h * Scores::kStep", "0"),
     "rows beyond the last are read": Bug(FILE, ALL, "work.queries - 1", "1 << 20"),
 }

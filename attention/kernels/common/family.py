@@ -132,6 +132,18 @@ def feature_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:
     )
 
 
+def ahead_row(problem: AttentionProblem, keys: int) -> int:
+    """Bytes of shared memory that a feature keeps of a query row, of what it reads ahead of a tile of so many keys."""
+    devices = (feature.device for feature in FEATURES if feature.device)
+    return max(device.row_bytes(problem, keys) for device in devices if device.row_bytes)
+
+
+def ahead_defines(problem: AttentionProblem, keys: int) -> tuple[tuple[str, int], ...]:
+    """AHEAD_ROW where there are such rows: other builds have no such word, and keep their machine code."""
+    row = ahead_row(problem, keys)
+    return (("AHEAD_ROW", row),) if row else ()
+
+
 @lru_cache(maxsize=64)
 def asked_defines(problem: AttentionProblem) -> frozenset[str]:
     """The switches that a problem turns on, VARLEN among them."""

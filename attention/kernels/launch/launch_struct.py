@@ -109,27 +109,35 @@ def launch_text(fields: tuple[Member, ...]) -> str:
         ("kHiding", _any([define for device in hiding for define in device.defines])),
     )
     lines = [f"constexpr bool {name} = {value};" for name, value in constants]
+    lines += ["#ifndef AHEAD_ROW", "#define AHEAD_ROW 0", "#endif", f"constexpr int kAheadRow = AHEAD_ROW;{AHEAD}"]
     lines += ["struct Launch {", *(f"  {each.kind} {each.name};{_comment(each)}" for each in fields), "};"]
     headers = ['#include "ptx/tma.cuh"'] if any(each.kind == "ptx::TensorMap" for each in fields) else []
     return "\n".join(("#pragma once", *headers, *lines, ""))
 
 
 GIVEN = "const Launch& launch, const Work& work"
+AHEAD = "  // bytes of shared memory a row of what features read ahead of scores; 0: they do not"
 
 
 def features_text() -> str:
     """features.cuh: the device code of every feature, and each score's way through them."""
+    devices = [(feature.name, feature.device) for feature in FEATURES if feature.device]
     lines = ["#pragma once", '#include "online_softmax.cuh"', '#include "work.cuh"']
-    lines += [f'#include "features/{feature.name}.cuh"' for feature in FEATURES if feature.device]
+    lines += [f'#include "features/{name}.cuh"' for name, _ in devices]
     lines += [
         "template <class Scores>",
-        f"__device__ __forceinline__ void change(Scores& s, {GIVEN}, int row, int column) {{",
+        f"__device__ __forceinline__ void change(Scores& s, {GIVEN}, int row, int column, unsigned ahead = 0) {{",
     ]
-    for feature in FEATURES:
-        if feature.device and feature.device.changes:
-            condition = _any(list(feature.device.defines))
-            lines.append(f"  if constexpr ({condition}) change_{feature.name}(s, launch, work, row, column);")
-    lines.append("}")
+    for name, device in devices:
+        if device.changes:
+            told = "launch, work, row, column" + (", ahead" if device.row_bytes else "")
+            lines.append(f"  if constexpr ({_any(list(device.defines))}) change_{name}(s, {told});")
+    lines += ["}"]
+    lines += [
+        f"template <int Rows, int Keys>\nusing Ahead = {name.title()}Ahead<Rows, Keys>;"
+        for name, device in devices
+        if device.row_bytes
+    ]
     logits = [feature for feature in FEATURES if feature.device and feature.logit]
     asked = [_any(list(feature.device.defines)) for feature in logits if feature.device]
     lines += [f"constexpr bool kLogit = {' || '.join(asked) or 'false'};"]

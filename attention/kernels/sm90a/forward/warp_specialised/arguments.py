@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from attention.kernels.common.family import (
+    ahead_defines,
+    ahead_row,
     feature_defines,
     held_head_dim,
     held_value_dim,
@@ -49,7 +51,10 @@ Launch = structure(FIELDS)
 
 @dataclass(frozen=True)
 class Shape:
-    """One compiled kernel's tile: head and value dim, keys of a tile, consumer warpgroups, stages; where Q is kept."""
+    """One compiled kernel's tile: head and value dim, keys of a tile, consumer warpgroups, stages; where Q is kept.
+
+    `ahead_row`: bytes of shared memory a query row of what a feature reads ahead of the scores.
+    """
 
     head_dim: int
     value_dim: int
@@ -57,6 +62,7 @@ class Shape:
     warpgroups: int
     stages: int
     q_in_registers: bool
+    ahead_row: int = 0
 
     @property
     def tile_rows(self) -> int:
@@ -80,22 +86,23 @@ class Shape:
 
     @cached_property
     def smem_bytes(self) -> int:
-        """Q, the rings of K and V, mbarriers (of V uncleared too), and two slots of 16 bytes that carry tiles."""
+        """Q, rings of K and V, rows of a feature, mbarriers (of V uncleared too), and two slots of 16 bytes."""
         key_row = 2 * -(-self.head_dim // self.key_panel) * self.key_panel
         keys = self.stages * self.tile_keys
-        held = (self.tile_rows + keys) * key_row + keys * 2 * self.value_dim
+        held = (self.tile_rows + keys) * key_row + keys * 2 * self.value_dim + self.tile_rows * self.ahead_row
         return held + 8 * (2 * self.warpgroups + 5 * self.stages + 4) + 16 * 2
 
 
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     """The tile of one configuration."""
-    return _shape(held_head_dim(problem.head_dim), held_value_dim(problem), config)
+    ahead = ahead_row(problem, config["tile_keys"])
+    return _shape(held_head_dim(problem.head_dim), held_value_dim(problem), config, ahead)
 
 
 @cache
-def _shape(head_dim: int, value_dim: int, config: Config) -> Shape:
+def _shape(head_dim: int, value_dim: int, config: Config, ahead: int) -> Shape:
     held = bool(config["q_in_registers"])
-    return Shape(head_dim, value_dim, config["tile_keys"], config["warpgroups"], config["stages"], held)
+    return Shape(head_dim, value_dim, config["tile_keys"], config["warpgroups"], config["stages"], held, ahead)
 
 
 def tuned_head_dim(problem: AttentionProblem, config: Config) -> int:
@@ -116,6 +123,7 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         *((axis.upper(), config[axis]) for axis in ("tile_keys", "warpgroups", "stages", "q_in_registers")),
         *((each.name.upper(), config[each.name]) for each in SETTLED),
         *feature_defines(problem),
+        *ahead_defines(problem, shape.tile_keys),
         *schedule_defines(problem),
     )
     return CudaBuild(KERNEL, defines, shape.threads, shape.smem_bytes)

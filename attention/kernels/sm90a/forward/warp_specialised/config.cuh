@@ -12,7 +12,8 @@
 //   LAZY              1: outputs are rescaled where a maximum has grown by more than 2^8, else wherever it has grown
 //   DYNAMIC           1: blocks take tiles from a counter, else every gridDim.x-th
 //   VARLEN            1: sequences of many lengths, packed one after another
-// and those of features, which launch.cuh names. It is generated, with Launch, the one argument: kernels.launch.source.
+// and those of features, which launch.cuh names, with AHEAD_ROW: what they read ahead of scores, in bytes a row. It is
+// generated, with Launch, the one argument: kernels.launch.source.
 #pragma once
 #include "launch.cuh"
 
@@ -53,13 +54,14 @@ static_assert(kWarpgroups == 2 || kWarpgroups == 3);
 
 // Where everything lies in shared memory.
 struct Rooms {
-  unsigned q, k, v, q_full, q_empty, k_full, k_empty, v_full, v_empty, tile_full, tile_empty, tile, v_raw;
+  unsigned q, k, v, ahead, q_full, q_empty, k_full, k_empty, v_full, v_empty, tile_full, tile_empty, tile, v_raw;
 
   __device__ __forceinline__ explicit Rooms(unsigned base) {
     q = base;
     k = q + kWarpgroups * kQBytes;
     v = k + kStages * kKBytes;
-    q_full = v + kStages * kVBytes;
+    ahead = v + kStages * kVBytes;
+    q_full = ahead + kTileRows * kAheadRow;
     q_empty = q_full + 8 * kWarpgroups;
     k_full = q_empty + 8 * kWarpgroups;
     k_empty = k_full + 8 * kStages;
@@ -67,7 +69,9 @@ struct Rooms {
     v_empty = v_full + 8 * kStages;
     tile_full = v_empty + 8 * kStages;
     tile_empty = tile_full + 8 * 2;
-    tile = (tile_empty + 8 * 2 + 15) / 16 * 16;
+    // Counted from the base it is no value of its own, for which builds that read ahead have no register in both roles;
+    // in others it would move code that was timed.
+    tile = kAheadRow > 0 ? base + (tile_empty + 8 * 2 - base + 15) / 16 * 16 : (tile_empty + 8 * 2 + 15) / 16 * 16;
     v_raw = tile + 16 * 2;
   }
 };

@@ -22,6 +22,7 @@ struct Consumer {
   RowPair<kKeys / 2> s;
   Softmax<2> state{};
   unsigned p[kKeys / 16][4], held[kQInRegisters ? kHeadDim / 16 : 1][4];
+  Ahead<16, kKeys> ahead;  // what features read of this warp's rows
 
   __device__ __forceinline__ void release(unsigned bar) const {
     if (ptx::elect_one()) ptx::mbarrier_arrive(bar);
@@ -104,8 +105,16 @@ struct Consumer {
   __device__ __forceinline__ void adjust(const Work& work, int row, int tile) {
     const int lane = threadIdx.x % 32, mine = row + threadIdx.x / 32 % 4 * 16 + lane / 4,
               column = tile * kKeys + lane % 4 * 2;
-    change(s, launch, work, mine, column);
+    change(s, launch, work, mine, column, rows_ahead());
     if constexpr (Masked) hide_outside(s, work, mine, column);
+  }
+
+  __device__ __forceinline__ unsigned rows_ahead() const { return at.ahead + (threadIdx.x / 32 - 4) * 16 * kAheadRow; }
+
+  // On its way while the scores of the tile before become p; not `Whole`, keys may end within the tile.
+  template <bool Whole>
+  __device__ __forceinline__ void fetch(const Work& work, int tile) const {
+    if constexpr (kAheadRow > 0) ahead.template fetch<Whole>(launch, work, tile * kKeys);
   }
 
   // A tile of keys that none of these rows sees: the producer and the other warpgroups count on every consumer.
@@ -127,6 +136,8 @@ struct Consumer {
       const int mine = (min(work.keys, row + kGroupRows + work.right) - 1) / kKeys;
       for (; tile > max(mine, work.first); --tile) skip();
     }
+    if constexpr (kAheadRow > 0) ahead = Ahead<16, kKeys>(launch, work, row + threadIdx.x / 32 % 4 * 16, rows_ahead());
+    fetch<false>(work, tile);
     float correction[2];
     ptx::mbarrier_wait(at.q_full + 8 * group, q.parity());
     q.advance();
@@ -156,7 +167,7 @@ struct Consumer {
 
   // One tile of keys after the first: its scores, and p * V of the tile before it.
   template <bool Masked>
-  __device__ __forceinline__ void step(const Work& work, int row, int tile, bool accumulate) {
+  __device__ __forceinline__ void step(const Work& work, int row, int tile, int least, bool accumulate) {
     const Ring<kStages> k{v.count + 1};
     float correction[2];
     if constexpr (kOverlap) {
@@ -179,6 +190,7 @@ struct Consumer {
     }
     release(at.k_empty + 8 * k.stage());
     adjust<Masked>(work, row, tile);
+    if (tile > least) fetch<true>(work, tile - 1);
     constexpr bool every_tile = kHiding || !kLazy;
     const bool grown = Masked || every_tile || __any_sync(~0u, exceeds(s, state, launch.slack));
     // What far rows need stands inside the branches that a tile without a larger score skips anyway: a branch of its own
@@ -207,15 +219,16 @@ struct Consumer {
     int tile = first(work, row), least = work.first;
     if constexpr (kWindow) least = max(least, min(tile, (row + work.left) / kKeys));
     bool accumulate = false;
+    if (tile > least) fetch<true>(work, tile - 1);
     --tile;
     if constexpr (kCausal) {
       const int whole = (row + work.right + 1) / kKeys;  // tiles below this one are seen in full by every row
-      for (; tile >= max(least, whole); --tile, accumulate = true) step<true>(work, row, tile, accumulate);
+      for (; tile >= max(least, whole); --tile, accumulate = true) step<true>(work, row, tile, least, accumulate);
     }
     const int seen = kWindow ? max(least, (row + kGroupRows - 1 + work.left + kKeys - 1) / kKeys) : least;
-    for (; tile >= seen; --tile, accumulate = true) step<false>(work, row, tile, accumulate);
+    for (; tile >= seen; --tile, accumulate = true) step<false>(work, row, tile, least, accumulate);
     if constexpr (kWindow)
-      for (; tile >= least; --tile, accumulate = true) step<true>(work, row, tile, accumulate);
+      for (; tile >= least; --tile, accumulate = true) step<true>(work, row, tile, least, accumulate);
 
     if (!kQInRegisters) release(at.q_empty + 8 * group);
     ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());

@@ -1,11 +1,13 @@
 """Attention on Hopper: one producer warpgroup, two or three consumers on wgmma; what it serves and what a tile asks."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from attention.kernels.common.family import (
     HEAD_DIMS,
     SERVED,
     STEP,
+    ahead_row,
     asked_defines,
     held_head_dim,
     notes_of,
@@ -17,6 +19,7 @@ from attention.kernels.common.spills import spills_of
 from attention.kernels.sm90a.forward.warp_specialised.arguments import (
     GROUP_ROWS,
     SETTLED,
+    Shape,
     build_of,
     shape_of,
     tuned_head_dim,
@@ -43,11 +46,16 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
         most -= BETWEEN
     if shape.tile_keys > most:
         return SPILLS.said(problem, most, *built, unlike_alone=True)
-    if shape.tile_keys < min(64, most):
+    if shape.tile_keys < min(64, most) and not too_large(_wider(problem, shape).smem_bytes, arch):
         return f"synchronises its warpgroups every {shape.tile_keys} keys, where {min(64, most)} fit registers"
     if shape.warpgroups == 3 and problem.seq_q <= 2 * GROUP_ROWS:
         return f"two warpgroups already hold all {problem.seq_q} queries"
     return None
+
+
+def _wider(problem: AttentionProblem, shape: Shape) -> Shape:
+    keys = shape.tile_keys + 16
+    return replace(shape, tile_keys=keys, ahead_row=ahead_row(problem, keys))
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:
