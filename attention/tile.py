@@ -48,6 +48,7 @@ class WarpgroupTile:
     """A tile of a kernel whose warpgroups share an SM and take the same keys: 64 rows each, by wgmma.
 
     `value_dim` is that of the compiled kernel, as `head_dim` is; `q_in_registers`: Q is no operand from shared memory.
+    `mask_ahead`: a mask comes to shared memory a tile ahead, where it is not read beside the scores.
     """
 
     keys: int
@@ -55,6 +56,7 @@ class WarpgroupTile:
     head_dim: int
     value_dim: int
     q_in_registers: bool
+    mask_ahead: bool = False
 
 
 @dataclass(frozen=True)

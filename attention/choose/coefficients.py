@@ -42,6 +42,9 @@ TABLE = {
         1 / 32, "count", "16 loads of two scores each are on their way at a time (features/mask.cuh)"
     ),
     "wide_mask_waits": Coefficient(1 / 16, "count", "likewise 8, of two floats of 32 bits each"),
+    "mask_reads": Coefficient(
+        1 / 64, "count", "ldmatrix.x4 gives 256 scores' mask in 4 cycles, and a load of a half or two floats 64 scores'"
+    ),
     "mask_tests": Coefficient(1.0, "count", "LOP3 or ISETP asks whether a byte is 0: 64 for 64"),
     "bias_arithmetic": Coefficient(1.0, "count", "FFMA adds a float in units of scores: 64 for 64"),
     "bias_integers": Coefficient(1.0, "count", "PRMT or SHL widens a float of 16 bits: 64 for 64"),
@@ -73,7 +76,10 @@ TABLE = {
         "are exposed. Of five rules (none, one's, all, each for masks apart) the one with the least regret on set a",
     ),
     "hidden_from": Coefficient(
-        3.0, "rule", "from three warpgroups on two hide the third's: cycles a key at head dims 64 and 128 agree"
+        3.0,
+        "rule",
+        "from three warpgroups on two hide the third's maxima and conversions: cycles a key at head dims 64 and 128 "
+        "agree. What features ask of the ALU stays exposed: so an H100 took ALiBi and bool masks",
     ),
     "between_rows": Coefficient(
         76.0, "count", "instructions from a tile of rows' number to its first product, taken as each waiting for one"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from attention.choose.coefficients import of
-from attention.features.mask import WIDE
+from attention.features.mask import WIDE, element_bytes
 from attention.problem import AttentionProblem
 
 
@@ -11,14 +11,16 @@ from attention.problem import AttentionProblem
 class ScoreCost:
     """Instructions a score: of MUFU, of the FP32 lanes, of the ALU; `waiting_loads` wait for each other in a thread.
 
-    `edge` and `first` are what the ALU takes beside where a tile meets an edge of the band, and in a first tile.
-    `rescales`: outputs are rescaled at every tile, as any of a row's keys may be hidden.
+    `mask_bytes` are those of a mask, 0 without one. `edge` and `first` are what the ALU takes beside where a tile meets
+    an edge of the band, and in a first tile. `rescales`: outputs are rescaled at every tile, as any of a row's keys may
+    be hidden.
     """
 
     special: float
     arithmetic: float
     integers: float
     waiting_loads: float
+    mask_bytes: int
     edge: float
     first: float
     rescales: bool
@@ -49,6 +51,7 @@ def cost_of(problem: AttentionProblem) -> ScoreCost:
         arithmetic,
         integers,
         waits,
+        element_bytes(problem),
         hidden + compared,
         hidden + max(of("first_compared"), compared),
         problem.mask != "none",

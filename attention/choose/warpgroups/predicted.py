@@ -27,6 +27,7 @@ from attention.choose.warpgroups.step import (
     Rates,
     steps_of,
 )
+from attention.features.mask import element_bytes
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile
 from microbench.results.profile import Profile
@@ -100,7 +101,8 @@ def _clock(machine: Machine, tile: WarpgroupTile, share: Dealt, cycles: float, r
 def _memory(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, share: Dealt) -> Iterator[Term]:
     both = tile.head_dim + tile.value_dim
     l2, dram = machine.value(L2), machine.value(DRAM)
-    yield Term("K and V from L2", "memory", BYTES * share.in_all * tile.keys * both / l2, L2, l2)
+    masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups
+    yield Term("K and V from L2", "memory", share.in_all * tile.keys * (BYTES * both + masks) / l2, L2, l2)
     queries, keys = problem.mean_lengths
     read = problem.batch * (problem.heads_q * queries + problem.heads_kv * keys)
     yield Term("Q, K, V and out from DRAM", "memory", BYTES * read * both / dram, DRAM, dram)

@@ -72,20 +72,21 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     q_bytes = BYTES * GROUP_ROWS * tile.head_dim
     qk = groups * _product(tile, tile.head_dim, 0 if tile.q_in_registers else q_bytes, rates)
     pv = groups * _product(tile, tile.value_dim, 0, rates)
-    warpgroups = of("exposed") if groups < of("hidden_from") else 0.0  # whose integers nothing hides
-    exposed = warpgroups * scores / of("alu_per_clk_sm")
+    alone = of("exposed") if groups < of("hidden_from") else 0.0  # warpgroups whose integers nothing hides
+    exposed, asked = (each * scores / of("alu_per_clk_sm") for each in (alone, of("exposed")))
     issued = cost.special + cost.arithmetic + cost.integers + of("conversions")
     special = (
         groups * scores * max(cost.special / rates.ex2, cost.arithmetic / rates.ffma, issued / of("issued_per_clk_sm"))
     )
-    loads = cost.waiting_loads * tile.keys / THREAD_SHARE * rates.l2_latency
-    softmax, values = latency + exposed * cost.integers + special + loads, pv + latency
+    loads = 0.0 if tile.mask_ahead else cost.waiting_loads * tile.keys / THREAD_SHARE * rates.l2_latency
+    integers = exposed * of("maxima") + asked * (cost.integers - of("maxima"))
+    softmax, values = latency + integers + special + loads, pv + latency
     by_softmax = (
         Part("mask from L2", "softmax", softmax, L2_LATENCY)
         if loads > special
         else Part("exponentials", "softmax", softmax, EX2)
     )
-    rescaled = Part("outputs rescaled", "rescaled", warpgroups * GROUP_ROWS * tile.value_dim / rates.ffma, FFMA)
+    rescaled = Part("outputs rescaled", "rescaled", alone * GROUP_ROWS * tile.value_dim / rates.ffma, FFMA)
     keys = Parts.of(
         Part("Q K^T on wgmma", "scores", qk, TENSOR),
         by_softmax,
@@ -96,6 +97,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         Part("waits for exponentials", "ex2 waits", of("exponential_waits") * rates.ex2_latency, EX2_LATENCY),
         Part("waits for arithmetic", "arithmetic waits", of("arithmetic_waits") * rates.ffma_latency, FFMA_LATENCY),
         *((rescaled,) if cost.rescales else ()),
+        *((_mask(groups * scores, cost.mask_bytes, rates),) if tile.mask_ahead and cost.mask_bytes else ()),
     )
     return Steps(
         keys,
@@ -111,6 +113,12 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
             *(() if cost.rescales else (rescaled,)),
         ),
     )
+
+
+def _mask(scores: int, mask_bytes: int, rates: Rates) -> Part:
+    """Written to shared memory, and read by instructions that take two scores of each lane, a cycle at the least."""
+    reads = max(mask_bytes / rates.smem_bytes, of("mask_reads"))
+    return Part("mask through shared memory", "mask", scores * (mask_bytes / rates.smem_bytes + reads), SMEM)
 
 
 def _product(tile: WarpgroupTile, width: int, read_bytes: int, rates: Rates) -> float:

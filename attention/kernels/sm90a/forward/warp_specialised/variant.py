@@ -87,7 +87,8 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 def warpgroups(problem: AttentionProblem, config: Config) -> WarpgroupTile:
     """The same tile, as warpgroups in lockstep."""
     shape = shape_of(problem, config)
-    return WarpgroupTile(shape.tile_keys, shape.warpgroups, shape.head_dim, shape.value_dim, shape.q_in_registers)
+    sizes = shape.tile_keys, shape.warpgroups, shape.head_dim, shape.value_dim
+    return WarpgroupTile(*sizes, shape.q_in_registers, mask_ahead=shape.ahead_row > 0)
 
 
 VARIANT = Variant(
