@@ -48,7 +48,8 @@ class WarpgroupTile:
     """A tile of a kernel whose warpgroups share an SM and take the same keys: 64 rows each, by wgmma.
 
     `value_dim` is that of the compiled kernel, as `head_dim` is; `q_in_registers`: Q is no operand from shared memory.
-    `mask_ahead`: a mask comes to shared memory a tile ahead, where it is not read beside the scores.
+    `mask_ahead`: a mask comes to shared memory a tile ahead, where it is not read beside the scores. Rows of K and V
+    come in panels of so many columns, each a box of its own to TMA; 0 where nobody knows.
     """
 
     keys: int
@@ -57,6 +58,8 @@ class WarpgroupTile:
     value_dim: int
     q_in_registers: bool
     mask_ahead: bool = False
+    key_panel: int = 0
+    value_panel: int = 0
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,8 @@ def of(problem: AttentionProblem, profile: Profile) -> tuple[Door, ...]:
         found.append(Door(SDPA, choice.pick if settles else first, settles))
     if asked <= OF_FLASH:
         cut = problem.ranges and (choice.pick.owner != "smscope" or choice.fallback is not None)
-        found.append(Door(FLASH, None if cut else first))
+        settles = first is not choice.pick and not cut
+        found.append(Door(FLASH, None if cut else choice.pick, settles))
     return tuple(found)
 
 

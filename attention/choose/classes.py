@@ -1,6 +1,7 @@
 """Classes of lengths: one choice serves all problems of a class, and a growing cache chooses no kernel anew.
 
-Lengths, packed rows and batches are rounded up to eighths of an octave; few queries on a GPU have two classes of keys.
+Lengths, packed rows and batches are rounded up to eighths of an octave. Few queries on a GPU have classes of their own,
+and so few that a cache grows by them, token by token, two classes of keys.
 The representative keeps everything that decides what is legal: features, edges, and whether it is a square.
 """
 
@@ -11,6 +12,7 @@ from attention.variant import FEW_QUERIES
 
 EIGHTHS = 8
 QUERIES_OF_FEW = (1, 16, 64, FEW_QUERIES)
+OF_A_CACHE = 16  # queries at most: a token, or a draft of some. 128 queries of as many keys are no step of decoding
 # Below about a thousand keys one query waits for the launch, and behind it for memory (measured on an H200).
 SHORT_KEYS, LONG_KEYS = 1024, 16384
 
@@ -19,7 +21,7 @@ def representative(problem: AttentionProblem) -> AttentionProblem:
     """The problem whose choice serves this one."""
     few = problem.device == "cuda" and not problem.varlen and problem.seq_q <= FEW_QUERIES
     seq_q = next(size for size in QUERIES_OF_FEW if problem.seq_q <= size) if few else rounded(problem.seq_q)
-    if few:
+    if few and problem.seq_q <= OF_A_CACHE:
         seq_kv = SHORT_KEYS if problem.seq_kv <= SHORT_KEYS else LONG_KEYS
     else:
         seq_kv = rounded(problem.seq_kv)

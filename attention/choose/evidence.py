@@ -6,7 +6,7 @@ from attention.choose.calibration import Duel, lead_near
 from attention.choose.candidates import TIE_BAND, Candidate
 from attention.choose.corrections import Corrections
 from attention.problem import AttentionProblem
-from attention.variant import Config, Variant
+from attention.variant import Config, Variant, every_shipped
 from microbench.machine.arch import Arch
 
 
@@ -22,12 +22,15 @@ def _won(lead: float) -> bool:
 def never_timed(
     problem: AttentionProblem, arch: Arch, candidates: list[tuple[Variant, Config]], efficiencies: Corrections
 ) -> str | None:
-    """Why torch's kernel goes before ours on a GPU: nobody has timed both there. None where it need not, or cannot."""
+    """Why torch's kernel goes before ours on a GPU: nobody has timed both there. None where it need not, or cannot.
+
+    Any of torch's fused kernels is one: the only one that takes masks is in no timing, and is the slowest of them.
+    """
     ours = {variant.path: variant for variant, _ in candidates if variant.builds}
-    torchs = {variant.path: variant for variant, _ in candidates if variant.owner == "torch" and variant.fused}
-    if not ours or not torchs:
+    if not ours or not any(variant.owner == "torch" and variant.fused for variant, _ in candidates):
         return None
-    if any(map(efficiencies.timed, ours.values())) and any(map(efficiencies.timed, torchs.values())):
+    torchs = (each for each in every_shipped() if each.owner == "torch" and each.fused and arch.name in each.archs)
+    if any(map(efficiencies.timed, ours.values())) and any(map(efficiencies.timed, torchs)):
         return None
     return (
         f"smscope's kernels have not been timed beside torch's on a GPU of {arch.name}, so torch's go first; "

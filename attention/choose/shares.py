@@ -66,6 +66,16 @@ def rows_of_all(
 
 
 @lru_cache(maxsize=1024)
+def rows_read(problem: AttentionProblem) -> int:
+    """Rows of Q, and of K that some query sees, over all heads: each comes from DRAM once, as do out's and V's."""
+    queries, keys = problem.mean_lengths
+    band = problem.band(queries, keys)
+    begin = 0 if band.left is None else min(keys, max(0, band.left))  # the first query's
+    end = keys if band.right is None else min(keys, max(0, queries + band.right))  # the last one's
+    return problem.batch * (problem.heads_q * queries + problem.heads_kv * max(0, end - begin))
+
+
+@lru_cache(maxsize=1024)
 def sequences(problem: AttentionProblem) -> tuple[tuple[int, AttentionProblem], ...]:
     """How many sequences there are, and what one of them is alone.
 

@@ -5,11 +5,15 @@ data/attention/h200-sxm-141gb-new-lengths.json), where another kernel takes some
 has a new shape for every token, and calls it once a layer.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from attention.choose.candidates import Candidate
 from attention.choose.choose import Choice
 from attention.choose.tuning import ranked
 from attention.variant import by_path
 
+Run = Callable[..., Any]
 CALLS_OF_A_SHAPE = 64  # more than most models have layers
 
 
@@ -48,3 +52,16 @@ class Tally:
         """Count a call; whether the shape has been called so often that a plan for it pays."""
         self.calls += 1
         return self.calls > CALLS_OF_A_SHAPE
+
+
+class Settling:
+    """Runs a shape by one kernel while it is new, and by another from then on."""
+
+    __slots__ = ("early", "late", "tally")
+
+    def __init__(self, early: Run, late: Run) -> None:
+        self.early, self.late, self.tally = early, late, Tally()
+
+    def __call__(self, *given: Any) -> Any:
+        """As either is called."""
+        return (self.late if self.tally.settled() else self.early)(*given)

@@ -63,7 +63,7 @@ def test_our_pick_stands_first_before_our_next_best_and_every_peer() -> None:
 def test_a_call_of_few_queries_is_asked_as_its_class_is() -> None:
     posed = parse("short 8 16 16 77 4096 64 bf16")
     (job,) = rivals.jobs([posed], H200, ())
-    (asked,) = rivals.jobs([parse("short 8 16 16 128 16384 64 bf16")], H200, ())
+    (asked,) = rivals.jobs([parse("short 8 16 16 128 4096 64 bf16")], H200, ())
     assert job.tiles == asked.tiles and job.peers == ()
 
 

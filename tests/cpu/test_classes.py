@@ -56,3 +56,10 @@ def test_the_representative_asks_for_the_same_features_edges_and_squareness(
 def test_a_problem_is_in_the_class_that_it_stands_for() -> None:
     prompt = replace(DECODE, seq_q=3000, seq_kv=3000, causal=True)
     assert representative(representative(prompt)) == representative(prompt)
+
+
+def test_a_block_of_queries_is_no_step_of_decoding() -> None:
+    short = AttentionProblem(32, 16, 16, 128, 128, 64, dtype="bfloat16", device="cuda")
+    assert (representative(short).seq_q, representative(short).seq_kv) == (128, 128)
+    token = AttentionProblem(32, 16, 16, 1, 129, 64, dtype="bfloat16", device="cuda")
+    assert representative(token).seq_kv == 1024

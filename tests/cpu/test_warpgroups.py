@@ -13,7 +13,7 @@ from attention.choose.foreseen import foreseen
 from attention.choose.model import predict
 from attention.choose.prediction import Prediction, Unpredicted
 from attention.choose.scores import cost_of
-from attention.choose.shares import rows_of_all, sequences
+from attention.choose.shares import rows_of_all, rows_read, sequences
 from attention.choose.warpgroups import dealt, predicted, step
 from attention.choose.warpgroups.dealt import dealt as deal
 from attention.choose.warpgroups.step import Rates, Steps, steps_of
@@ -102,6 +102,13 @@ def test_a_long_sequence_among_short_ones_is_not_taken_for_many_of_a_mean_length
     mean = round(PACKED.tokens_q / 9)
     evenly = replace(PACKED, seq_q=mean, seq_kv=mean)
     assert ours(PACKED).seconds > 2 * ours(evenly).seconds
+
+
+def test_what_a_window_hides_of_a_cache_is_not_read():
+    token = replace(PLAIN, seq_q=1, seq_kv=4096, window=(1023, -1), alignment="bottom_right")
+    assert rows_read(token) == 4 * 32 * (1 + 1024)
+    assert rows_read(replace(token, window=(-1, -1))) == 4 * 32 * (1 + 4096)
+    assert rows_read(replace(PLAIN, causal=True)) == rows_read(PLAIN) == 4 * 32 * 2 * 4096
 
 
 def test_slower_products_alone_slow_the_clock():

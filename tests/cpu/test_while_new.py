@@ -8,7 +8,7 @@ import torch
 from attention.choose.choose import choose
 from attention.choose.corrections import Corrections, Observation, corrections
 from attention.choose.machine import MachineProfile
-from attention.choose.while_new import CALLS_OF_A_SHAPE, Tally, while_new
+from attention.choose.while_new import CALLS_OF_A_SHAPE, Settling, Tally, while_new
 from attention.frontends import route
 from attention.kernels.torch import flash
 from attention.op import plan
@@ -55,6 +55,12 @@ def test_a_plan_pays_after_many_calls() -> None:
     assert [tally.settled() for _ in range(CALLS_OF_A_SHAPE)] == [False] * CALLS_OF_A_SHAPE and tally.settled()
 
 
+def test_a_shape_that_is_called_often_changes_over_once() -> None:
+    run = Settling(lambda *given: ("early", given), lambda *given: ("late", given))
+    names = [run(1, 2)[0] for _ in range(CALLS_OF_A_SHAPE + 2)]
+    assert names == ["early"] * CALLS_OF_A_SHAPE + ["late"] * 2 and run(1, 2)[1] == (1, 2)
+
+
 @pytest.fixture
 def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Routes of one query on a made-up GPU, by these timings."""
@@ -76,6 +82,12 @@ def test_each_length_counts_its_own_calls(on_a_gpu: Any) -> None:
     assert one.kernel is other.kernel is flash.alone
     assert one.tally is not None and other.tally is not None and one.tally is not other.tally
     assert on_a_gpu(20_000) is one
+
+
+def test_the_operator_changes_over_too(on_a_gpu: Any) -> None:
+    found = on_a_gpu(20_000).plan
+    assert found is not None and found.settles and isinstance(found.run, Settling)
+    assert (found.run.early, found.run.late) == (by_path(FLASH).load(), by_path(CUDNN).load())
 
 
 def test_with_gradients_the_call_is_torchs_whole(on_a_gpu: Any) -> None:

@@ -13,6 +13,7 @@ from attention.choose.coefficients import BYTES, GROUP_ROWS, PRODUCT, of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import Machine, launch_of, machine_of
 from attention.choose.scores import cost_of
+from attention.choose.shares import rows_read
 from attention.choose.warpgroups.dealt import Dealt, dealt
 from attention.choose.warpgroups.step import (
     EX2,
@@ -103,6 +104,4 @@ def _memory(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, sh
     l2, dram = machine.value(L2), machine.value(DRAM)
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups
     yield Term("K and V from L2", "memory", share.in_all * tile.keys * (BYTES * both + masks) / l2, L2, l2)
-    queries, keys = problem.mean_lengths
-    read = problem.batch * (problem.heads_q * queries + problem.heads_kv * keys)
-    yield Term("Q, K, V and out from DRAM", "memory", BYTES * read * both / dram, DRAM, dram)
+    yield Term("Q, K, V and out from DRAM", "memory", BYTES * rows_read(problem) * both / dram, DRAM, dram)

@@ -10,6 +10,7 @@ from attention.choose.coefficients import BYTES, PRODUCT, of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import Machine, launch_of, machine_of
 from attention.choose.scores import cost_of
+from attention.choose.shares import rows_read
 from attention.choose.warps import block
 from attention.choose.warps.block import Rates, block_of
 from attention.choose.warps.dealt import Dealt, dealt
@@ -86,9 +87,7 @@ def _clock(machine: Machine, tile: WarpTile, share: Dealt, cycles: float, rates:
 def _memory(machine: Machine, problem: AttentionProblem, tile: WarpTile, share: Dealt) -> tuple[Term, ...]:
     both = tile.head_dim + tile.value_dim
     l2, dram = machine.value(block.L2), machine.value(block.DRAM)
-    queries, keys = problem.mean_lengths
-    read = problem.batch * (problem.heads_q * queries + problem.heads_kv * keys)
     return (
         Term("K and V from L2", "memory", BYTES * share.slices * tile.slice_keys * both / l2, block.L2, l2),
-        Term("Q, K, V and out from DRAM", "memory", BYTES * read * both / dram, block.DRAM, dram),
+        Term("Q, K, V and out from DRAM", "memory", BYTES * rows_read(problem) * both / dram, block.DRAM, dram),
     )

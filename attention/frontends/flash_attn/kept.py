@@ -45,9 +45,12 @@ def keep(
     options: Options,
     manner: Manner,
 ) -> None:
-    """A call without tensors of features that this plan served. `given`: the options as the caller wrote them."""
+    """A call without tensors of features that this plan served. `given`: the options as the caller wrote them.
+
+    One that another kernel will serve for good is not kept: its plan counts it.
+    """
     trains = with_gradient(q, k, v)
-    if not keepable(q, k, v, given) or (manner.strict and trains):
+    if plan.settles or not keepable(q, k, v, given) or (manner.strict and trains):
         return
     from attention.op.launched import launched, server_of  # launchers, where something is launched
 
