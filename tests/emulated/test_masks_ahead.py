@@ -4,6 +4,8 @@ import math
 import re
 from dataclasses import replace
 from functools import cache
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -12,7 +14,7 @@ from attention.call import Extras
 from attention.oracle.reference import compare
 from attention.problem import AttentionProblem
 from attention.variant import by_path
-from attention.verify.emulated import emulating
+from attention.verify.emulated import Emulated, emulating
 from microbench.emulator import MODES, Mode
 from tests.emulated.forward_case import ForwardCase
 from tests.emulated.forward_launch import Kernel
@@ -57,6 +59,31 @@ LAYOUTS = (
 @pytest.mark.parametrize(("layout", "keys"), LAYOUTS)
 @pytest.mark.parametrize("kind", SEEN)
 def test_a_mask_is_read_however_it_lies(emulator: None, kind: str, layout: str, keys: int, mode: Mode) -> None:
+    given = require_right(replace(by_path(PATH).load(), bring=lambda extras: extras), kind, layout, keys, mode)
+    assert given.brought is given.mask
+
+
+@pytest.mark.parametrize(("layout", "keys"), LAYOUTS)
+@pytest.mark.parametrize("kind", SEEN)
+def test_a_launch_brings_rows_at_whole_16_bytes(emulator: None, kind: str, layout: str, keys: int) -> None:
+    """Or at whole 4, those of a mask of its own for each head."""
+    given = require_right(by_path(PATH).load(), kind, layout, keys, "lazy")
+    may_stay = layout in ("whole", "begins late", "padded rows") and given.brought is given.mask
+    element, (_, *steps, of_key) = given.brought.element_size(), given.brought.stride()
+    assert of_key == 1
+    assert not any(
+        place % (4 if may_stay else 16) for place in (given.brought.data_ptr(), *(element * n for n in steps))
+    )
+
+
+class Given(NamedTuple):
+    """The mask of a call, and what its kernel was given."""
+
+    mask: torch.Tensor
+    brought: torch.Tensor
+
+
+def require_right(forward: Any, kind: str, layout: str, keys: int, mode: Mode) -> Given:
     random, dtype = torch.Generator().manual_seed(1), "bfloat16" if kind == "bfloat16" else "float16"
     fields = {"mask": "bool"} if kind == "bool" else {"mask": "float", "mask_dtype": kind}
     problem = AttentionProblem(1, HEADS, 1, QUERIES, keys, 64, dtype=dtype, device="cuda", **fields, **SEEN[kind])
@@ -67,10 +94,16 @@ def test_a_mask_is_read_however_it_lies(emulator: None, kind: str, layout: str, 
     bias = torch.randn(1, HEADS, QUERIES, keys, generator=random).mul(3)
     bias[torch.rand(bias.shape, generator=random) < 0.1] = -math.inf
     mask = laid(bias > 0 if kind == "bool" else bias.to(getattr(torch, kind)), layout)
-    with emulating(mode):
-        out, _ = by_path(PATH).load()(q, k, v, problem, config_of(64), Extras(mask=mask))
+    with (
+        emulating(mode) as machine,
+        patch.object(Emulated, "launch", autospec=True, side_effect=Emulated.launch) as met,
+    ):
+        out, _ = forward(q, k, v, problem, config_of(64), Extras(mask=mask))
     wanted, low = (attended(problem, q, k, v, mask, kind) for kind in (torch.float64, q.dtype))
     assert compare(out.float().numpy(), wanted.double().numpy(), low.double().numpy(), dtype).ok
+    (_, frame, _, extras) = met.call_args.args
+    assert met.call_args.args[0] is machine and frame.argument.mask == extras.mask.data_ptr()
+    return Given(mask, extras.mask)
 
 
 def attended(

@@ -38,6 +38,7 @@ class Launcher:
     head      what the argument begins with: how query, key and value are read where they lie
     lie       write what follows from the strides of query, key and value
     lend      write where a workspace lies, and give the tensors that hold it; None where there is none
+    bring     the tensors of features as the kernel reads them fast: the caller's, or copies
     counts    persistent blocks take their tiles from `counters`
     """
 
@@ -49,6 +50,7 @@ class Launcher:
     head: Callable[[Machine, Any, torch.Tensor, torch.Tensor, torch.Tensor], bytes]
     lie: Callable[[Any, Strides, Strides, Strides], None] = lambda launch, query, key, value: None
     lend: Callable[[Any, Machine, Any, torch.Tensor], Held] | None = None
+    bring: Callable[[Extras], Extras] = lambda extras: extras
     counts: bool = False
 
     def __call__(
@@ -76,7 +78,7 @@ class Launcher:
             query, key, value = readable(query), readable(key), readable(value)
             ready = _ready(self, machine_of(device), *like, *_lies(query, key, value), problem, config)
             where = query.data_ptr(), key.data_ptr(), value.data_ptr()
-        out, lse = ready(query, key, value, where, extras)
+        out, lse = ready(query, key, value, where, self.bring(extras))
         assert lse is not None
         return out, lse
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from attention.kernels.launch.aligned import aligned
 from attention.kernels.launch.launcher import Launcher
 from attention.kernels.launch.machine import Machine
 from attention.kernels.sm90a.forward.warp_specialised.arguments import GROUP_ROWS, Launch, Shape, build_of, shape_of
@@ -27,4 +28,4 @@ def _maps(machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor
     )
 
 
-forward = Launcher(Path(__file__).parent, Launch, shape_of, build_of, _deal, _maps, counts=True)
+forward = Launcher(Path(__file__).parent, Launch, shape_of, build_of, _deal, _maps, bring=aligned, counts=True)

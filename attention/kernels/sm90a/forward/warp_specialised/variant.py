@@ -33,6 +33,10 @@ SPILLS = spills_of(Path(__file__).parent)
 # Keys fewer than the next larger head dim on file holds beside features: narrow panels of V take addresses of their own
 # (one of 105 compiled tiles spilled without it, at head dim 80).
 BETWEEN = 16
+MASK_COPIED = (
+    "a mask is copied first where its keys are not contiguous, or a row begins at no multiple of 16 bytes (of 4, where "
+    "each head and sequence has a mask of its own)"
+)
 
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
@@ -92,6 +96,12 @@ def warpgroups(problem: AttentionProblem, config: Config) -> WarpgroupTile:
     return WarpgroupTile(*sizes, shape.q_in_registers, mask_ahead=shape.ahead_row > 0, **panels)
 
 
+def notes(problem: AttentionProblem) -> tuple[str, ...]:
+    """What all of the family say, and of masks."""
+    said = notes_of(held_head_dim)(problem)
+    return said if problem.mask == "none" else (*said, MASK_COPIED)
+
+
 VARIANT = Variant(
     summary="TMA producer, wgmma consumers, softmax of one tile beside the products of another",
     owner="smscope",
@@ -112,5 +122,5 @@ VARIANT = Variant(
     signature=("HGMMA", "UTMALDG", "SYNCS", "USETMAXREG"),
     pads=held_head_dim,
     rank=-1,
-    notes=notes_of(held_head_dim),
+    notes=notes,
 )
