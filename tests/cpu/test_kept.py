@@ -8,6 +8,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.bias import causal_upper_left
 
 from attention import flash_attn_func, sdpa
+from attention.call import Manner, Options
 from attention.errors import ArgumentError
 from attention.frontends import kept
 from attention.frontends import sdpa as frontend
@@ -103,3 +104,23 @@ def test_a_strict_call_with_gradients_is_judged_each_time(known: Known) -> None:
     for strict in (True, False):
         kept.keep(route(to_torch=True), False, *inputs, False, None, False, strict, None)
         assert len(known.calls) == (not strict)
+
+
+def test_a_kernel_of_torchs_serves_the_next_calls_of_flash_attn_func(known: Known) -> None:
+    seen: list[tuple[int, ...]] = []
+
+    def run(query: torch.Tensor, *others: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        seen.append(tuple(query.shape))
+        return query + 1, query
+
+    plan: Any = Plan(None, Config(), run, "torch", None)  # type: ignore[arg-type]
+    inputs = random(*[SHAPE] * 3)
+    kept_of_flash.keep(plan, *inputs, OF_FLASH, Options(), Manner("", False))
+    assert torch.equal(flash_attn_func(*inputs), inputs[0] + 1)  # type: ignore[arg-type]
+    assert seen == [(1, 8, 2, 16)]  # heads first, as every kernel takes them
+
+
+def test_ours_is_not_kept_where_another_kernel_will_serve_for_good(known: Known) -> None:
+    plan: Any = Plan(None, Config(), lambda *_: None, "smscope", None, settles=True)  # type: ignore[arg-type, return-value]
+    kept_of_flash.keep(plan, *random(*[SHAPE] * 3), OF_FLASH, Options(), Manner("", False))
+    assert not known.calls

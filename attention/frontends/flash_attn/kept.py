@@ -6,7 +6,9 @@ import torch
 
 from attention.call import Manner, Options
 from attention.judge.arguments import OPEN
-from attention.op.known import Known, keepable, with_gradient
+from attention.kernels.common.layout import Where
+from attention.kernels.torch.common.readable import all_readable
+from attention.op.known import Known, Serve, keepable, with_gradient
 from attention.op.plan import Plan
 
 KNOWN = Known()
@@ -45,15 +47,28 @@ def keep(
     options: Options,
     manner: Manner,
 ) -> None:
-    """A call without tensors of features that this plan served. `given`: the options as the caller wrote them.
-
-    One that another kernel will serve for good is not kept: its plan counts it.
-    """
+    """A call without tensors of features that this plan served. `given`: the options as the caller wrote them."""
     trains = with_gradient(q, k, v)
-    if plan.settles or not keepable(q, k, v, given) or (manner.strict and trains):
+    if not keepable(q, k, v, given) or (manner.strict and trains):
+        return
+    if plan.owner == "torch":
+        if not trains and all(mine is read for mine, read in zip((q, k, v), all_readable(q, k, v), strict=True)):
+            KNOWN.keep(q, k, v, given, _by_torch(plan))
+        return
+    if plan.settles:  # not ours for good: its plan counts the calls
         return
     from attention.op.launched import launched, server_of  # launchers, where something is launched
 
     ready = launched(plan, q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), turned=True)
     if ready is not None:
         KNOWN.keep(q, k, v, given, server_of(ready, options, manner, trains))
+
+
+def _by_torch(plan: Plan) -> Serve:
+    """The kernel of torch's that the plan names, and may change after some calls: called past the operator."""
+
+    def serve(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, where: Where) -> torch.Tensor | None:
+        out, _ = plan.run(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), plan.problem, plan.config)
+        return out.transpose(1, 2)
+
+    return serve
