@@ -21,9 +21,9 @@
 # choice is how much longer it takes than the best.
 #
 # Three rules of the model were chosen by the H200's timings, so that its figures show what was reached and prove
-# nothing. The H100's chose one: what features ask of three warpgroups. They are the nearest to a proof until set b,
-# which is drawn after a freeze, is timed. Problems with masks are left out: the kernel that was timed read a mask a
-# byte at a time, and today's does not.
+# nothing. The H100's chose one: what features ask of three warpgroups. They are nearer to a proof; a proof is set b
+# alone, which is drawn after a freeze and timed after that (`smscope regret h100-sxm-80gb --set b`). Problems with
+# masks are left out: the kernel that was timed read a mask a byte at a time, and today's does not.
 
 # %%
 import statistics
