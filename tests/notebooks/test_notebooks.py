@@ -32,6 +32,8 @@ def test_the_executed_notebook_has_outputs_and_no_error(source: Path) -> None:
     assert outputs and all(cell.execution_count for cell in cells if cell.source.strip())
     assert not [output for output in outputs if output.output_type == "error"]
     assert any("image/png" in output.get("data", {}) for output in outputs)
+    # Where a notebook ran stands in none of them.
+    assert not [output for output in outputs if "PosixPath(" in str(output)]
 
 
 @pytest.mark.slow

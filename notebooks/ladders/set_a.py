@@ -1,0 +1,104 @@
+"""The problems of set a as both campaigns of a GPU timed them, and what the model says of every configuration.
+
+Problems with masks are left out: the kernels that these campaigns timed read a mask a byte at a time, and those that
+the model describes do not.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from attention.campaign import choosers, rows
+from attention.campaign.posed import Posed
+from attention.campaign.regret import Judged, Pick, judged
+from attention.compare.results import AMPERE, HOPPER
+from microbench.results.profile import Profile
+
+CAMPAIGNS = 2
+GPUS = ("h200-sxm-141gb", "h100-sxm-80gb")
+KERNELS = (HOPPER, AMPERE)
+SHORT = {"": "all of ours", HOPPER: "sm90a", AMPERE: "sm80"}
+
+
+@cache
+def problems(gpu: str) -> tuple[Judged, ...]:
+    """Those that both campaigns timed, with the configurations that were right in each."""
+    timed = (rows.read(gpu, "a", number) for number in rows.campaigns(gpu, "a")[:CAMPAIGNS])
+    return judged(*(tuple(row for row in found if row.problem.mask == "none") for found in timed))
+
+
+def left_out(gpu: str) -> int:
+    """How many problems with masks the first campaign timed."""
+    return sum(row.problem.mask != "none" for row in rows.read(gpu, "a", 1))
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One configuration on one problem, in seconds."""
+
+    posed: Posed
+    pick: Pick
+    predicted: float
+    measured: float
+
+    @property
+    def ratio(self) -> float:
+        """Predicted over measured: below 1 the model is too fast."""
+        return self.predicted / self.measured
+
+    @property
+    def off(self) -> float:
+        """How many times too fast or too slow."""
+        return max(self.ratio, 1 / self.ratio)
+
+
+@cache
+def predictions(gpu: str) -> tuple[Prediction, ...]:
+    """Every configuration that the constants of the GPU's own profile predict."""
+    by_model = choosers.predictor(Profile.load(gpu))
+    found: list[Prediction] = []
+    for each in problems(gpu):
+        for pick in each.picks:
+            seconds = by_model(each.posed, pick)
+            if seconds is not None:
+                found.append(Prediction(each.posed, pick, seconds, each.mean(pick)))
+    return tuple(found)
+
+
+def worst(found: Iterable[Prediction]) -> Prediction:
+    return max(found, key=lambda each: each.off)
+
+
+def named(posed: Posed) -> str:
+    """A problem in few words."""
+    problem = posed.problem
+    length = f"{problem.seq_kv}" if problem.seq_q == problem.seq_kv else f"{problem.seq_q} on {problem.seq_kv}"
+    if posed.lengths:
+        length = f"{len(posed.lengths)} packed of up to {max(posed.lengths)}"
+    words = [f"{problem.batch} x {problem.heads_q} heads" if not posed.lengths else f"{problem.heads_q} heads"]
+    if problem.heads_q != problem.heads_kv:
+        words[0] += f" on {problem.heads_kv}"
+    words += [length, f"d{problem.head_dim}", "causal" if problem.edges.right is not None else "full"]
+    return ", ".join((*words, *sorted(posed.features - {"packed"})))
+
+
+def tile(pick: Pick) -> str:
+    """A configuration in few words: rows by keys, and whether Q stays in registers."""
+    path, config = pick
+    values = dict(config.values)
+    if path == HOPPER:
+        held = ", Q in registers" if values["q_in_registers"] else ""
+        return f"{values['warpgroups']} warpgroups, {values['tile_keys']} keys{held}"
+    return f"{values['warps']} warps, {values['tile_keys']} keys"
+
+
+def source(*profiles: Profile) -> str:
+    """Whose numbers a figure draws, for the line under it."""
+    said = []
+    for profile in profiles:
+        days = [row.measured_utc[:10] for number in (1, CAMPAIGNS) for row in rows.read(profile.gpu, "a", number)[:1]]
+        count = sum(len(each.picks) for each in problems(profile.gpu))
+        said.append(
+            f"data/campaigns/{profile.gpu}, a-1 and a-2 of {' and '.join(dict.fromkeys(days))}: {count} configurations"
+        )
+    return f"Sources: {'; '.join(said)}; none with a mask."

@@ -1,0 +1,79 @@
+"""What the notebooks of the model draw: layers that add up, the problems they say, and README's figures up to date."""
+
+from itertools import pairwise
+
+import pytest
+
+from attention.campaign import constants
+from attention.choose.model import predict
+from attention.variant import by_path
+from microbench.results.profile import Profile
+from notebooks.ladders import ablation, choice_map, kept, set_a, stack
+
+EX2, LAUNCH = "mufu_ex2_per_clk_sm", "event_to_event_empty_kernel_ns"
+H200 = Profile.load("h200-sxm-141gb")
+every_gpu = pytest.mark.parametrize("gpu", set_a.GPUS)
+every_mask = pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+
+
+@every_gpu
+def test_layers_that_count_follow_each_other_up_to_the_prediction(gpu: str) -> None:
+    profile = Profile.load(gpu)
+    for each in set_a.problems(gpu):
+        for path, config in each.picks:
+            found = predict(profile, each.posed.problem, by_path(path), config)
+            for shown in (stack.layers(found), stack.gathered(stack.layers(found), 0.02 * found.seconds)):
+                count = sorted((layer for layer in shown if layer.counts), key=lambda layer: (layer.begin, layer.end))
+                assert count[0].begin == 0 and count[-1].end == pytest.approx(found.seconds)
+                assert all(one.end == pytest.approx(other.begin) for one, other in pairwise(count))
+
+
+@every_gpu
+def test_no_problem_has_a_mask_and_every_other_one_of_the_set_is_there(gpu: str) -> None:
+    found = set_a.problems(gpu)
+    assert all(each.posed.problem.mask == "none" for each in found)
+    assert len(found) + set_a.left_out(gpu) == 73
+
+
+@every_gpu
+def test_a_launch_that_all_configurations_share_is_worth_nothing_to_a_choice(gpu: str) -> None:
+    found = {each.name: each for each in ablation.worths(gpu)}
+    measured = ablation.measured_of(ablation.costs(gpu)).regrets.mean
+    assert found[LAUNCH].changed == (0, 0) and found[LAUNCH].regrets == pytest.approx((measured, measured))
+    assert min(found[EX2].changed) > 0 and found[EX2].most(measured) > 0
+
+
+def test_the_figure_of_choosers_draws_the_regrets_of_today() -> None:
+    drawn, now = kept.numbers_in(kept.CHOOSERS), kept.numbers_of_choosers()
+    assert drawn.keys() == now.keys(), "run `make notebooks`"
+    assert all(drawn[name] == pytest.approx(now[name], abs=0.002) for name in now), "run `make notebooks`"
+
+
+def test_the_figure_of_the_map_draws_the_choices_of_today() -> None:
+    assert kept.numbers_in(kept.CHOICE_MAP) == kept.numbers_of_map(), "run `make notebooks`"
+
+
+@every_mask
+def test_faster_exponentials_change_some_tiles_and_cost_no_place_time(causal: bool) -> None:
+    now = choice_map.places(H200, causal)
+    changes = choice_map.changes(now, choice_map.places(constants.scaled(H200, EX2, 2.0), causal))
+    assert any(each.changed for each in changes) and not all(each.changed for each in changes)
+    # Of equals the pick is not the fastest, but within the tie band of it.
+    assert min(each.saved for each in changes) > -0.02
+    same = choice_map.changes(now, now)
+    assert not any(each.changed or each.saved for each in same)
+
+
+def test_a_choice_turns_at_the_factor_that_is_told_and_not_before() -> None:
+    problem = choice_map.posed(4096, 128, causal=False)
+
+    def tile(factor: float) -> object:
+        profile = constants.scaled(H200, EX2, factor)
+        return next(each.config for each in choice_map.places_of(profile, [problem]))
+
+    now, turns = tile(1.0), choice_map.turns(H200, problem, [EX2])
+    assert {turn.factor > 1 for turn in turns} == {True, False}
+    for turn in turns:
+        assert tile(turn.factor) == turn.config != now
+        before = [each for each in choice_map.FACTORS if (each > 1) == (turn.factor > 1)]
+        assert all(tile(each) == now for each in before if abs(each - 1) < abs(turn.factor - 1))
