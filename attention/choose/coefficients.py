@@ -12,6 +12,7 @@ BYTES = 2  # of float16 and bfloat16
 PRODUCT = 2  # FLOP of one multiply-add
 GROUP_ROWS = 64  # M of wgmma
 LANES = 32
+LINE = 128  # bytes of a line of L2, and of the widest panel that TMA swizzles
 FRAGMENT = 16  # rows, and numbers along a row, of what ldmatrix.x4 fetches, and M and K of mma.sync m16n8k16
 SCHEDULERS = 4  # of an SM, each with its own tensor core, MUFU, FP32 lanes and ALU
 THREAD_SHARE = 2  # keys of a tile for each score that a thread holds: 64 rows of 128 threads

@@ -39,6 +39,7 @@ DECIDING = (
     "choose/scores",
     "choose/shares",
     "choose/warpgroups/dealt",
+    "choose/warpgroups/lines",
     "choose/warpgroups/predicted",
     "choose/warpgroups/step",
     "choose/warps/block",

@@ -14,8 +14,9 @@ from attention.choose.model import predict
 from attention.choose.prediction import Prediction, Unpredicted
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_of_all, rows_read, sequences
-from attention.choose.warpgroups import dealt, predicted, step
+from attention.choose.warpgroups import dealt, lines, predicted, step
 from attention.choose.warpgroups.dealt import dealt as deal
+from attention.choose.warpgroups.lines import lines_of
 from attention.choose.warpgroups.step import Rates, Steps, steps_of
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile
@@ -111,6 +112,13 @@ def test_what_a_window_hides_of_a_cache_is_not_read():
     assert rows_read(replace(PLAIN, causal=True)) == rows_read(PLAIN) == 4 * 32 * 2 * 4096
 
 
+@pytest.mark.parametrize(
+    ("dim", "touched"), [(64, 1), (128, 2), (256, 4), (96, 2.5), (72, 2.875), (112, 3.25), (40, 1.5)]
+)
+def test_rows_that_are_no_whole_lines_touch_more_of_them(dim, touched):
+    assert lines_of(dim) == touched >= dim / 64
+
+
 def test_slower_products_alone_slow_the_clock():
     slower = scaled(H200, "wgmma_n128_bf16_burst_flops_per_s", 0.5)
     assert ours(profile=slower).seconds > ours().seconds
@@ -140,7 +148,7 @@ def test_what_is_known_of_a_tile_is_told_where_a_constant_is_lacking():
     assert found.at_least is not None and found.at_least.bound_by == "products on wgmma"
 
 
-@pytest.mark.parametrize("module", [step, scores, dealt, predicted])
+@pytest.mark.parametrize("module", [step, scores, dealt, predicted, lines])
 def test_no_number_stands_outside_of_the_table(module):
     tree = ast.parse(Path(module.__file__).read_text())
     numbers = [

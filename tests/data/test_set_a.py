@@ -1,7 +1,7 @@
 """What the model's constants make of the problems of set a, as an H200 timed them twice.
 
-Three rules of the model were chosen by these timings, so that this keeps what was reached and proves nothing; set b
-does. What the H100's constants make of its own timings, which chose no rule, is the nearest to a proof before that.
+Three rules of the model were chosen by these timings, and two by an H100's (what features ask of three warpgroups, and
+lines of L2), so that this keeps what was reached and proves nothing; set b does.
 Problems with masks are left out: the kernel that these campaigns timed read a byte at a time, and today's does not.
 """
 
@@ -61,6 +61,6 @@ def test_among_all_kernels_of_ours_constants_alone_choose_well() -> None:
     assert found.mean <= 0.01 and found.worst <= 0.05
 
 
-def test_constants_of_a_board_whose_timings_chose_no_rule_choose_nearly_as_well() -> None:
+def test_constants_of_another_board_choose_nearly_as_well_on_it() -> None:
     found = regrets(problems("", H100.gpu), choosers.by_constants(H100))
-    assert found.mean <= 0.02
+    assert found.mean <= 0.013 and found.worst <= 0.10

@@ -9,12 +9,13 @@ constant yet.
 
 from collections.abc import Iterator
 
-from attention.choose.coefficients import BYTES, GROUP_ROWS, PRODUCT, of
+from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import Machine, launch_of, machine_of
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_read
 from attention.choose.warpgroups.dealt import Dealt, dealt
+from attention.choose.warpgroups.lines import lines_of
 from attention.choose.warpgroups.step import (
     EX2,
     EX2_LATENCY,
@@ -101,7 +102,8 @@ def _clock(machine: Machine, tile: WarpgroupTile, share: Dealt, cycles: float, r
 
 def _memory(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, share: Dealt) -> Iterator[Term]:
     both = tile.head_dim + tile.value_dim
+    lines = lines_of(problem.head_dim) + lines_of(problem.head_dim_v)
     l2, dram = machine.value(L2), machine.value(DRAM)
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups
-    yield Term("K and V from L2", "memory", share.in_all * tile.keys * (BYTES * both + masks) / l2, L2, l2)
+    yield Term("K and V from L2", "memory", share.in_all * tile.keys * (LINE * lines + masks) / l2, L2, l2)
     yield Term("Q, K, V and out from DRAM", "memory", BYTES * rows_read(problem) * both / dram, DRAM, dram)
