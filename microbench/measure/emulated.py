@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from microbench.compile import HEADERS
 from microbench.device.protocol import Kernel
+from microbench.emulator import Swizzle, TensorMap
 from microbench.errors import MeasureError
 from microbench.measure.launch import WARP, Launch, Measured
 from microbench.measure.soak import Second
@@ -85,6 +86,9 @@ class EmulatedBench:
 
     def host(self, array: Any) -> NDArray[Any]:
         return np.array(array)
+
+    def tensor_map(self, array: Any, box: tuple[int, ...], swizzle: Swizzle) -> Any:
+        return TensorMap(array, box, "u16", swizzle).emulated()
 
     def footprint(self, nbytes: int) -> int:
         return min(nbytes, MOST_BYTES)

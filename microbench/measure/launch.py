@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microbench.device.protocol import Kernel
+from microbench.emulator.tensor_map import Swizzle
 from microbench.errors import MeasureError
 from microbench.machine.arch import Machine
 from microbench.measure.soak import Second
@@ -131,6 +132,9 @@ class Bench(Protocol):
 
     def host(self, array: Any) -> NDArray[Any]:
         """A NumPy copy of a device array."""
+
+    def tensor_map(self, array: Any, box: tuple[int, ...], swizzle: Swizzle) -> Any:
+        """The argument by which TMA copies boxes of a row-major array of 16-bit words; see `tensor_map.py` of both."""
 
     def footprint(self, nbytes: int) -> int:
         """As many bytes as a probe may touch where it wants `nbytes`: fewer where nothing is timed."""

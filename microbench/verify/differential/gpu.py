@@ -1,6 +1,5 @@
 """The GPU's half: launches with CuPy, tensor maps from the driver."""
 
-import ctypes
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from microbench.compile import Cubin, Source, require_all
 from microbench.device.cuda import CudaDevice
 from microbench.device.cuda_kernel import CudaKernel
-from microbench.errors import DeviceError
+from microbench.device.tensor_map import encode, parameter
 from microbench.verify.differential.case import Array, Buffer, Launch, Map
 
 
@@ -42,49 +41,6 @@ class Gpu:
         return [arrays[i].get().ravel() for i in launch.outputs]
 
 
-def parameter(opaque: bytes) -> Array:
-    """A struct as a kernel's parameter.
-
-    An array of one item: CuPy hands on its memory, while a scalar of 128 bytes is too large for CuPy 14.0.
-    """
-    return np.frombuffer(opaque, np.dtype((np.void, len(opaque))))
-
-
 def tensor_map(array: Any, given: Map) -> bytes:
     """The driver's tensor map of a row-major CuPy array. Raises DeviceError where the driver refuses it."""
-    from cuda.bindings import driver
-
-    kinds, spans = driver.CUtensorMapDataType, driver.CUtensorMapSwizzle
-    kind = {
-        "u8": kinds.CU_TENSOR_MAP_DATA_TYPE_UINT8,
-        "u16": kinds.CU_TENSOR_MAP_DATA_TYPE_UINT16,
-        "u32": kinds.CU_TENSOR_MAP_DATA_TYPE_UINT32,
-        "f16": kinds.CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-        "bf16": kinds.CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-        "f32": kinds.CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
-    }[given.element]
-    span = {
-        0: spans.CU_TENSOR_MAP_SWIZZLE_NONE,
-        32: spans.CU_TENSOR_MAP_SWIZZLE_32B,
-        64: spans.CU_TENSOR_MAP_SWIZZLE_64B,
-        128: spans.CU_TENSOR_MAP_SWIZZLE_128B,
-    }[given.swizzle]
-    sides = array.shape[::-1]
-    # One stride also where one dimension needs none: an empty list would become a null pointer.
-    strides = [int(np.prod(sides[:i], dtype=np.int64)) * array.itemsize for i in range(1, max(2, len(sides)))]
-    status, made = driver.cuTensorMapEncodeTiled(
-        kind,
-        len(sides),
-        int(array.data.ptr),
-        [driver.cuuint64_t(side) for side in sides],
-        [driver.cuuint64_t(stride) for stride in strides],
-        [driver.cuuint32_t(side) for side in given.box[::-1]],
-        [driver.cuuint32_t(1) for _ in sides],
-        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-        span,
-        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_NONE,
-        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-    )
-    if status != driver.CUresult.CUDA_SUCCESS:
-        raise DeviceError(f"The driver refuses a tensor map of {array.shape} with a box of {given.box}: {status}.")
-    return ctypes.string_at(int(made.getPtr()), 128)
+    return encode(array, given.box, given.element, given.swizzle)

@@ -127,7 +127,8 @@ def examined(device: int, arch: str) -> list[tuple[str, Held | processes.Failed]
 
 def opened(device: int, arch: str) -> Callable[[Trial], Held]:
     """In a worker: a GPU that says how far it does of a trial what is expected."""
-    from microbench.verify.differential.gpu import Gpu, parameter, tensor_map
+    from microbench.device.tensor_map import parameter
+    from microbench.verify.differential.gpu import Gpu, tensor_map
 
     gpu = Gpu(device)
     cupy = gpu.device.cupy

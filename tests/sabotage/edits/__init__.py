@@ -1,6 +1,6 @@
 """Kernels as an author might get them wrong.
 
-69 of an outside audit, 11 of the literature, 9 of Blackwell, 6 of work beside other work.
+69 of an outside audit, 11 of the literature, 9 of Blackwell, 6 of work beside other work, 3 of boxes.
 """
 
 from tests.sabotage.edits.arithmetic import ARITHMETIC

@@ -1,4 +1,4 @@
-"""Bandwidths of L1, L2 and DRAM."""
+"""Bandwidths of L1, L2 and DRAM, and boxes from the L2."""
 
 from microbench.point import Value
 from tests.sabotage.edits.edit import KERNEL, TIMER, By, Edit, Text
@@ -11,6 +11,11 @@ SCATTERED: dict[str, Value] = {"order": "scattered", "footprint_bytes": 8 << 20,
 def stream(what: str, probe: str, by: By, says: str, *texts: Text) -> Edit:
     point = {"l2_bandwidth": SCATTERED, "l1_bandwidth": STREAM}.get(probe, {"mode": "read", **STREAM})
     return Edit(what, probe, by, says, point, {KERNEL: texts})
+
+
+def boxes(what: str, by: By, says: str, *texts: Text) -> Edit:
+    point: dict[str, Value] = {"width": 32, "place": "across", "order": "shared", "bytes_in_flight": 65536}
+    return Edit(what, "tma_throughput", by, says, point, {KERNEL: texts})
 
 
 STREAMS = (
@@ -113,4 +118,12 @@ STREAMS = (
         "no loop",
         ("v[j].x ^ v[j].y ^ v[j].z ^ v[j].w", "v[j].x"),
     ),
+    boxes("half of a stage's boxes", "contract", "UTMALDG.2D", ("box < HIGH * kPanels", "box < HIGH * kPanels / 2")),
+    boxes(
+        "a stage that nobody waits for",
+        "contract",
+        "TRYWAIT",
+        ("ptx::mbarrier_try(bars + 8 * (t % STAGES), t / STAGES % 2)", "t >= 0"),
+    ),
+    boxes("all boxes from one column", "results", "differ", ("box % kPanels * (WIDTH / 2)", "0 * box")),
 )
