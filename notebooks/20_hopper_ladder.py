@@ -527,8 +527,8 @@ Markdown(
 # table? Each choice is judged by that run's timings, of what is picked over the fastest configuration: the model with
 # nothing but the profile's constants; corrected by timings of all *other* cells of that run, which is what a new
 # problem gets; corrected by all timings on file, which is what a call gets today; and what the last run picked, after
-# all timings before it. (A correction comes from timings of about as many keys under the same kind of mask, else from
-# those of other lengths; predictions within 2 % count as equal, so that having seen a cell does not mean to pick its
+# all timings before it. (A correction weighs timings under the same kind of mask by how far their lengths are, beside
+# the model's own word; predictions within 2 % count as equal, so that having seen a cell does not mean to pick its
 # fastest.)
 
 # %%
@@ -659,6 +659,12 @@ table(
 #   of L1 however few keys a lane reads: 665, but 848 with floats. The same on its way before the products: 564, and
 #   678. That one spilled from 48 keys on at head dim 256, and was left for what needs no registers: a mask's tile in
 #   shared memory.
+# - **A mask's tile in shared memory**, a tile of keys ahead: each warp brings its own 16 rows by `cp.async` once it has
+#   read the last ones, and no register holds them (predicted: 430 to 480 us). On another H100: 466. At 4 x 16 heads, in
+#   the set of floors, the best tile with bools reaches 0.78 of the unmasked speed at head dim 128 and 0.69 at 64, with
+#   bfloat16 0.71 and 0.57, with float32 0.58 and 0.49 (0.8 was asked); torch's best of masks is 1.2 to 1.7 times
+#   slower than our pick. Head dim 256, timed apart: 0.81 and 0.79. What is left is the instructions of masking, which
+#   at head dim 64 no product hides.
 # - **Rescaling lazily beside a mask**: 564 became 596.
 #
 # **What being right cost.** The warp that clears V has no cost that we could measure in the packed cells, but

@@ -13,8 +13,8 @@ namespace emulator {
 // count the pattern from the address agree all the same, so no result shows it.
 inline void require_pattern_start(u32 start, u32 span, const std::string& says) {
   if (u32 row = span ? start / span % 8 : 0)
-    fail(says, "its matrix starts at row ", row, " of the eight of a swizzle, with the base offset 0; align its tile to ",
-         8 * span, " bytes");
+    fail(says, "its matrix starts at row ", row,
+         " of the eight of a swizzle, with the base offset 0; align its tile to ", 8 * span, " bytes");
 }
 
 struct Matrix {

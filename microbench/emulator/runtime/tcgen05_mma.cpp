@@ -153,9 +153,10 @@ void tcgen05_mma(TensorProduct given, u32 d, u64 a, u64 b) {
   }
   product.b = read_matrix(b, shape.bytes, shape.b_mn, what);
   if (shape.scaled()) {
-    product.a_scales = {first_column(given.scale_a, what), product.rows(), shape.a_byte, shape.per_scale, shape.scale, 1};
-    product.b_scales = {first_column(given.scale_b, what), shape.n,     shape.b_byte, shape.per_scale,
-                        shape.scale,                       product.folded() ? 2u : 1u};
+    product.a_scales = {
+        first_column(given.scale_a, what), product.rows(), shape.a_byte, shape.per_scale, shape.scale, 1};
+    product.b_scales = {first_column(given.scale_b, what), shape.n, shape.b_byte, shape.per_scale, shape.scale,
+                        product.folded() ? 2u : 1u};
   }
   Ticket ticket = take_ticket(what);
   for (u32 each = 0; each < given.group; ++each) note_product(product, product.first_block() + each, ticket);

@@ -13,7 +13,9 @@ struct Scales {
   Type type;
   u32 halves;  // that the lanes are divided into: 1, or 2
 
-  Region region(u32 resident) const { return {resident, kAllGroups, column, (rows / halves + kQuarter - 1) / kQuarter}; }
+  Region region(u32 resident) const {
+    return {resident, kAllGroups, column, (rows / halves + kQuarter - 1) / kQuarter};
+  }
 
   // What element `k` of a row is multiplied by, as the work of this number reads it.
   float factor(u32 resident, u32 row, u32 k, u64 number) const;
