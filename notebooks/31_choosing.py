@@ -28,7 +28,7 @@ from IPython.display import Markdown
 from rich.console import Console
 
 import smscope
-from attention.campaign import constants
+from attention.choose import constants
 from attention.choose.candidates import TIE_BAND
 from attention.compare.results import HOPPER
 from microbench.report import figures

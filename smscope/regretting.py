@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from attention.campaign import constants, freeze, plan, rows
+from attention.campaign import freeze, plan, rows
 from attention.campaign.freeze import Freeze, Verdict
 from attention.campaign.regret import Judged, Regrets, judged
 from attention.campaign.rows import Set
 from attention.campaign.table import Line, Other, Table, table
+from attention.choose import constants
 from microbench import console
 from microbench.console import Json
 from microbench.console.progress import say

@@ -8,8 +8,9 @@ with timings of other problems 0.5 % without a problem and its twins, 2.0 % with
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from attention.campaign import choosers, constants
+from attention.campaign import choosers
 from attention.campaign.regret import Errors, Judged, Regrets, choices, errors, floor, interval, regrets
+from attention.choose import constants
 from microbench.results.profile import Profile
 
 MEASURED, ONES, FA4, ONE_TILE = "measured constants", "every constant 1", "FlashAttention-4's tiles", "one tile each"

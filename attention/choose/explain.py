@@ -7,13 +7,14 @@ from typing import Any
 from attention.call import NO_EXTRAS, Extras, Options
 from attention.choose import learned
 from attention.choose.candidates import Candidate, Refusal, withheld_from
-from attention.choose.choose import Choice
+from attention.choose.choose import Choice, choose
 from attention.choose.classes import representative
 from attention.choose.explain_tables import ConstantUsed
 from attention.choose.explain_tuning import decided_by, would_decide
 from attention.choose.explanation import Explanation
 from attention.choose.machine import HOST, MachineProfile, machine_profile, named_machine
 from attention.choose.published_ranking import ranking
+from attention.choose.turning import told, turns, used
 from attention.choose.while_new import CALLS_OF_A_SHAPE, while_new
 from attention.errors import ProblemError
 from attention.forwarded import Wanted
@@ -153,8 +154,7 @@ def explain_on(
     choice = learned.choice_on(profile, judged, passes=passes, only=only, withheld=withheld)
     choice = replace(choice, problem=problem)
     pick = choice.pick
-    used = dict.fromkeys(name for term in pick.prediction.terms for name in term.constants) if pick.prediction else {}
-    constants = [profile[name] for name in used]
+    constants = [profile[name] for name in used(pick.prediction)] if pick.prediction else []
     cautions = [caution] if caution else []
     timed = learned.timed_on(profile)
     if timed != profile.gpu and pick.prediction and pick.prediction.efficiency.timings:
@@ -186,6 +186,7 @@ def explain_on(
             *_workspace(choice),
             *([f"all lengths of a class get one kernel; {judged} stands for this one"] if judged != problem else []),
             *_while_new(choice),
+            *_turning(profile, choice, judged, only, withheld),
         ),
         cautions=tuple(cautions),
         known=known,
@@ -223,6 +224,21 @@ def _workspace(choice: Choice) -> tuple[str, ...]:
     """A sentence where a kernel's steps or blocks hand on what they have by device memory."""
     needed = by_path(choice.pick.variant).workspace(choice.problem, choice.pick.config)
     return (f"beside its tensors it takes a workspace of {written(needed, 'bytes')}",) if needed else ()
+
+
+def _turning(
+    profile: Profile, choice: Choice, judged: AttentionProblem, only: str | None, withheld: tuple[Refusal, ...]
+) -> tuple[str, ...]:
+    """A sentence on the constants that would change the pick, where predictions picked it on a GPU."""
+    prediction = choice.pick.prediction
+    if prediction is None or choice.arch == HOST or choice.tuning is not None or choice.passes != "forward":
+        return ()
+    timings = learned.of_machine(profile)
+
+    def pick(other: Profile) -> Candidate:
+        return choose(other, judged, only=only, withheld=withheld, efficiencies=timings).pick
+
+    return (told(turns(profile, used(prediction), pick), used(prediction)),)
 
 
 def _while_new(choice: Choice) -> tuple[str, ...]:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from attention.campaign import choosers, constants
+from attention.campaign import choosers
 from attention.campaign.regret import Chooser, Judged, Pick, Regrets, choices, floor, interval, regrets
 from attention.campaign.table import FA4, MEASURED, ONE_TILE, ONES, Other
+from attention.choose import constants
 from attention.choose.warpgroups import predicted as warpgroups
 from attention.choose.warps import predicted as warps
 from microbench.results.profile import Profile

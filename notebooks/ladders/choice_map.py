@@ -1,14 +1,13 @@
 """The chosen configuration over length and head dim, by the constants of a profile alone or by timings beside them."""
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from attention.campaign import constants
-from attention.choose import learned
+from attention.choose import learned, turning
 from attention.choose.candidates import Candidate
 from attention.choose.choose import choose
+from attention.choose.turning import Turn
 from attention.compare.results import HOPPER
 from attention.problem import AttentionProblem
 from attention.variant import Config
@@ -99,27 +98,6 @@ def changes(before: Iterable[Place], after: Iterable[Place]) -> tuple[Change, ..
     return tuple(Change(one, other) for one, other in zip(before, after, strict=True))
 
 
-@dataclass(frozen=True)
-class Turn:
-    """The smallest factor on a constant, of FACTORS, that changes the configuration chosen among ours; and to what."""
-
-    constant: str
-    factor: float
-    config: Config
-
-
-FACTORS = tuple(2 ** (step / 8) for step in range(-8, 9) if step)
-
-
 def turns(profile: Profile, problem: AttentionProblem, names: Iterable[str]) -> tuple[Turn, ...]:
-    """Those of `names` that would change the pick by constants alone, upwards and downwards, the least change first."""
-    now = choose(profile, problem, only="smscope").pick
-    found: list[Turn] = []
-    for name in names:
-        seen: set[bool] = set()  # one turn upwards and one downwards
-        for factor in sorted(FACTORS, key=lambda each: abs(math.log(each))):
-            pick = choose(constants.scaled(profile, name, factor), problem, only="smscope").pick
-            if (factor > 1) not in seen and (pick.variant, pick.config) != (now.variant, now.config):
-                seen.add(factor > 1)
-                found.append(Turn(name, factor, pick.config))
-    return tuple(sorted(found, key=lambda each: abs(math.log(each.factor))))
+    """Those of `names` that would change the pick among ours by constants alone."""
+    return turning.turns(profile, names, lambda other: choose(other, problem, only="smscope").pick)

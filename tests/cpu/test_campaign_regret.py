@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from attention.campaign import choosers, constants
+from attention.campaign import choosers
 from attention.campaign.posed import Posed, parse
 from attention.campaign.regret import Judged, Pick, Regrets, choices, errors, floor, interval, judged, regrets
 from attention.campaign.table import FA4, MEASURED, ONE_TILE, ONES, Line, Other, table
+from attention.choose import constants
 from attention.choose.candidates import legal
 from attention.variant import by_path
 from microbench.errors import DataError

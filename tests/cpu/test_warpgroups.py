@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from attention.campaign.constants import scaled
 from attention.choose import coefficients, scores
 from attention.choose.choose import choose
+from attention.choose.constants import scaled
 from attention.choose.foreseen import foreseen
 from attention.choose.model import predict
 from attention.choose.prediction import Prediction, Unpredicted

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention.campaign.constants import scaled
+from attention.choose.constants import scaled
 from attention.choose.model import predict
 from attention.choose.prediction import Prediction
 from attention.choose.scores import cost_of

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from attention.campaign import constants
+from attention.choose import constants, turning
 from attention.choose.model import predict
 from attention.variant import by_path
 from microbench.results.profile import Profile
@@ -75,5 +75,5 @@ def test_a_choice_turns_at_the_factor_that_is_told_and_not_before() -> None:
     assert {turn.factor > 1 for turn in turns} == {True, False}
     for turn in turns:
         assert tile(turn.factor) == turn.config != now
-        before = [each for each in choice_map.FACTORS if (each > 1) == (turn.factor > 1)]
+        before = [each for each in turning.FACTORS if (each > 1) == (turn.factor > 1)]
         assert all(tile(each) == now for each in before if abs(each - 1) < abs(turn.factor - 1))
