@@ -13,12 +13,9 @@ from attention.call import Tensors
 from attention.campaign.rows import DOOR
 from attention.choose import learned
 from attention.choose.candidates import Candidate
-from attention.choose.choose import Choice
-from attention.choose.classes import representative
 from attention.choose.while_new import CALLS_OF_A_SHAPE, while_new
 from attention.compare.torchs import ALIGNED, MASKS, RANGES, VARLEN, WINDOW, as_small
 from attention.compare.written import Written
-from attention.errors import UnsupportedError
 from attention.problem import AttentionProblem
 from microbench.results.profile import Profile
 
@@ -58,7 +55,7 @@ def of(problem: AttentionProblem, profile: Profile) -> tuple[Door, ...]:
 
     Raises UnsupportedError where nothing serves the problem.
     """
-    asked, choice = {*problem.features}, _choice(problem, profile)
+    asked, choice = {*problem.features}, learned.choice_of_call(profile, problem)
     first = while_new(choice)
     found: list[Door] = []
     if asked <= OF_SDPA:
@@ -69,14 +66,6 @@ def of(problem: AttentionProblem, profile: Profile) -> tuple[Door, ...]:
         settles = first is not choice.pick and not cut
         found.append(Door(FLASH, None if cut else choice.pick, settles))
     return tuple(found)
-
-
-def _choice(problem: AttentionProblem, profile: Profile) -> Choice:
-    """As attention.sdpa chooses: for the class of the problem, or for it alone where nothing serves that."""
-    try:
-        return learned.choice_on(profile, representative(problem))
-    except UnsupportedError:
-        return learned.choice_on(profile, problem)
 
 
 def _sdpa(problem: AttentionProblem, given: Tensors) -> Written:

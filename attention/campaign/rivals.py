@@ -5,7 +5,6 @@ ours that is legal, every peer, and the functions that a user calls.
 """
 
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 from dataclasses import replace
 from importlib import metadata
 
@@ -14,8 +13,6 @@ from attention.campaign.plan import SLOW_FLOPS_PER_S, Job
 from attention.campaign.posed import Posed
 from attention.campaign.set_use import Used
 from attention.choose import learned
-from attention.choose.choose import Choice
-from attention.choose.classes import representative
 from attention.compare.candidates import FLASH_4, Candidate, math, memory_efficient, peers
 from attention.errors import UnsupportedError
 from attention.problem import AttentionProblem
@@ -96,7 +93,7 @@ def jobs(problems: Iterable[Posed], profile: Profile, beside: tuple[Candidate, .
     compiled: frozenset[tuple[object, ...]] = frozenset()
     for posed in problems:
         try:
-            choice = _choice(posed.problem, profile)
+            choice = learned.choice_of_call(profile, posed.problem, only="smscope")
         except UnsupportedError:
             continue
         others = [each for each in choice.candidates if each != choice.pick]
@@ -109,13 +106,6 @@ def jobs(problems: Iterable[Posed], profile: Profile, beside: tuple[Candidate, .
         compiled |= new
         found.append(Job(posed, tiles, total, profile.arch, tiles[:1], beside, jit_s=JIT_S * len(new)))
     return tuple(found)
-
-
-def _choice(problem: AttentionProblem, profile: Profile) -> Choice:
-    """Among ours, as attention.sdpa chooses: for the class of the problem. Raises UnsupportedError."""
-    with suppress(UnsupportedError):
-        return learned.choice_on(profile, representative(problem), only="smscope")
-    return learned.choice_on(profile, problem, only="smscope")
 
 
 def flash_4_classes(problem: AttentionProblem) -> frozenset[tuple[object, ...]]:

@@ -6,6 +6,7 @@ timings takes half a second, so a file beside the profiles holds what came of it
 of all that it came from; where no file has that key, it is derived again, and kept in the user's cache.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from attention.choose import learned_file, tunings
 from attention.choose.calibration import Duel, Sample, calibrated, duels
 from attention.choose.candidates import Refusal
 from attention.choose.choose import Choice, choose
+from attention.choose.classes import representative
 from attention.choose.corrections import Corrections
 from attention.choose.learned_file import Learned
 from attention.choose.learned_key import Stamp, key_of, stamps
@@ -21,6 +23,7 @@ from attention.choose.machine import published_for, takes_unmeasured
 from attention.choose.model import predict
 from attention.choose.prediction import Unpredicted
 from attention.choose.rates import HOST
+from attention.errors import UnsupportedError
 from attention.problem import AttentionProblem
 from attention.timed import cubins, timing_faults, timings
 from attention.timed.identity import text_sha256
@@ -66,6 +69,16 @@ def choice_on(
         published=published_for(profile) if unmeasured or only else None,
         tuning=tunings.tuning_of(profile, problem) if passes == "forward" else None,
     )
+
+
+def choice_of_call(profile: Profile, problem: AttentionProblem, *, only: str | None = None) -> Choice:
+    """As a call chooses: for the class of its problem, or for that alone where nothing serves the class.
+
+    Raises UnsupportedError.
+    """
+    with suppress(UnsupportedError):
+        return choice_on(profile, representative(problem), only=only)
+    return choice_on(profile, problem, only=only)
 
 
 def timed_on(profile: Profile) -> str:
