@@ -25,7 +25,7 @@
 # set b alone, which is drawn after a freeze and timed after that. There a choice by an H100's constants loses 0.44 % on
 # the mean and 6.3 % at worst, where 1.0 and 5 % were asked (`smscope regret h100-sxm-80gb --set b --of 4133f3eab465`).
 # The set b of the freeze before lost 2.5 and 28 %, and led to that second rule. Problems with masks are left out: the
-# kernel that was timed read a mask a byte at a time, and today's does not.
+# kernels that were timed read a mask otherwise than today's does.
 
 # %%
 import statistics

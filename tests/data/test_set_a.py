@@ -2,7 +2,7 @@
 
 Three rules of the model were chosen by these timings, and two by an H100's (what features ask of three warpgroups, and
 lines of L2), so that this keeps what was reached and proves nothing; set b does.
-Problems with masks are left out: the kernel that these campaigns timed read a byte at a time, and today's does not.
+Problems with masks are left out: the kernels that these campaigns timed read them otherwise than today's does.
 """
 
 from functools import cache
