@@ -233,12 +233,12 @@ def _turning(
     prediction = choice.pick.prediction
     if prediction is None or choice.arch == HOST or choice.tuning is not None or choice.passes != "forward":
         return ()
-    timings = learned.of_machine(profile)
+    timings, names = learned.of_machine(profile), used(prediction)
 
     def pick(other: Profile) -> Candidate:
         return choose(other, judged, only=only, withheld=withheld, efficiencies=timings).pick
 
-    return (told(turns(profile, used(prediction), pick), used(prediction)),)
+    return (told(turns(profile, names, pick), names),)
 
 
 def _while_new(choice: Choice) -> tuple[str, ...]:

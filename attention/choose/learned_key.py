@@ -34,6 +34,7 @@ DECIDING = (
     "choose/coefficients",
     "choose/corrections",
     "choose/model",
+    "choose/one_clock",
     "choose/prediction",
     "choose/rates",
     "choose/scores",

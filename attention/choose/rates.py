@@ -12,6 +12,12 @@ from microbench.results.profile_constant import ProfileConstant
 
 HOST = "host"
 LAUNCH = "event_to_event_empty_kernel_ns"
+# What every model of an SM's residents asks for, whatever multiplies.
+EX2, EX2_LATENCY = "mufu_ex2_per_clk_sm", "mufu_ex2_latency_cycles"
+FFMA, FFMA_LATENCY = "ffma_per_clk_sm", "ffma_latency_cycles"
+SMEM, SMEM_LATENCY = "smem_bandwidth_bytes_per_clk_sm", "smem_latency_cycles"
+L2, L2_LATENCY = "l2_bandwidth_bytes_per_s", "l2_latency_cycles"
+DRAM, DRAM_LATENCY = "dram_bandwidth_bytes_per_s", "dram_latency_cycles"
 NS = 1e-9
 LEVELS = ("l1", "l2", "l3")
 KEPT_MACHINES = 16

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attention.choose import coefficients, scores
+from attention.choose import coefficients, one_clock, scores
 from attention.choose.choose import choose
 from attention.choose.constants import scaled
 from attention.choose.foreseen import foreseen
@@ -148,7 +148,7 @@ def test_what_is_known_of_a_tile_is_told_where_a_constant_is_lacking():
     assert found.at_least is not None and found.at_least.bound_by == "products on wgmma"
 
 
-@pytest.mark.parametrize("module", [step, scores, dealt, predicted, lines])
+@pytest.mark.parametrize("module", [step, scores, dealt, predicted, lines, one_clock])
 def test_no_number_stands_outside_of_the_table(module):
     tree = ast.parse(Path(module.__file__).read_text())
     numbers = [

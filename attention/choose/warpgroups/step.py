@@ -9,14 +9,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, PRODUCT, THREAD_SHARE, of
+from attention.choose.rates import EX2, EX2_LATENCY, FFMA, FFMA_LATENCY, L2_LATENCY, SMEM, SMEM_LATENCY
 from attention.choose.scores import ScoreCost
 from attention.tile import WarpgroupTile
 
 TENSOR, LATENCY = "wgmma_n128_bf16_flops_per_clk_sm", "wgmma_n128_bf16_latency_cycles"
-EX2, EX2_LATENCY = "mufu_ex2_per_clk_sm", "mufu_ex2_latency_cycles"
-FFMA, FFMA_LATENCY = "ffma_per_clk_sm", "ffma_latency_cycles"
-SMEM, SMEM_LATENCY = "smem_bandwidth_bytes_per_clk_sm", "smem_latency_cycles"
-L2_LATENCY = "l2_latency_cycles"
 
 
 class Rates(NamedTuple):

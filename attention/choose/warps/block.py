@@ -9,16 +9,23 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, FRAGMENT, LANES, PRODUCT, SCHEDULERS, of
+from attention.choose.rates import (
+    DRAM,
+    DRAM_LATENCY,
+    EX2,
+    EX2_LATENCY,
+    FFMA,
+    FFMA_LATENCY,
+    L2,
+    L2_LATENCY,
+    SMEM,
+    SMEM_LATENCY,
+)
 from attention.choose.scores import ScoreCost
 from attention.choose.warps.queues import Station, round_of, stay
 from attention.tile import WarpTile
 
 TENSOR, LATENCY = "mma_bf16_flops_per_clk_sm", "mma_bf16_latency_cycles"
-EX2, EX2_LATENCY = "mufu_ex2_per_clk_sm", "mufu_ex2_latency_cycles"
-FFMA, FFMA_LATENCY = "ffma_per_clk_sm", "ffma_latency_cycles"
-SMEM, SMEM_LATENCY = "smem_bandwidth_bytes_per_clk_sm", "smem_latency_cycles"
-L2, L2_LATENCY = "l2_bandwidth_bytes_per_s", "l2_latency_cycles"
-DRAM, DRAM_LATENCY = "dram_bandwidth_bytes_per_s", "dram_latency_cycles"
 
 
 class Rates(NamedTuple):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from attention.choose.shares import rows_of_all
 from attention.choose.warps.block import Work
+from attention.kernels.common.family import readers
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
 
@@ -35,10 +36,9 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int) -> Dealt:
     """Deal the blocks of all heads and sequences to the SMs."""
     every = rows_of_all(problem, tile.rows, tile.slice_keys, tile.rows, tile.slice_keys)
     count, held = every.count, units * tile.blocks
-    readers = max(1, -(-problem.seq_q // tile.rows) * problem.heads_q // problem.heads_kv)
 
     def work(slices: float) -> Work:
-        return Work(slices, min(slices, _hidden(problem, tile, slices)), readers)
+        return Work(slices, min(slices, _hidden(problem, tile, slices)), readers(problem, tile.rows))
 
     alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
     if every.longest == every.shortest:

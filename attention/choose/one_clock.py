@@ -1,0 +1,49 @@
+"""What predictions by an SM's residents share: one clock, and the call around the busiest SM's cycles.
+
+    clock   = highest - tensor share * (highest - clock of products alone)
+    seconds = max(cycles / clock, the slowest memory) + first loads + launch
+
+Products slow the clock down (power), and what else runs beside them does not count: the energy of a byte from L2 is no
+constant yet.
+"""
+
+from collections.abc import Sequence
+
+from attention.choose.coefficients import of
+from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
+from attention.choose.rates import DRAM_LATENCY, Machine, launch_of
+
+
+def clock_under(machine: Machine, flops: float, flops_per_clk: float, burst: str, cycles: float) -> float:
+    """SM clock in Hz, by the share of the tensor cores' cycles that so much work takes of the busiest SM's `cycles`.
+
+    `flops_per_clk` are an SM's, and `burst` names the constant of products alone.
+    """
+    units = machine.profile.sm_count
+    taken = min(1.0, flops / flops_per_clk / units / cycles)
+    highest, alone = machine.needed_clock_hz, machine.value(burst) / flops_per_clk / units
+    return highest - taken * max(0.0, highest - alone)
+
+
+def call_of(
+    machine: Machine, terms: Sequence[Term], memory: Sequence[Term], busy_seconds: float, efficiency: Efficiency
+) -> Prediction:
+    """A call, launch and all, of the `terms` that make up the busiest SM's seconds, beside all that memory gives."""
+    start = (_first_loads(machine), *launch_of(machine))
+    slowest = max(memory, key=SECONDS)
+    bound = slowest if slowest.seconds > busy_seconds else max(terms, key=SECONDS)
+    seconds = max(busy_seconds, slowest.seconds) + sum(map(SECONDS, start))
+    seconds = seconds / efficiency.value + efficiency.overhead_seconds
+    return Prediction(
+        seconds=seconds,
+        bound_by=bound.term,
+        terms=(*terms, *memory, *start),
+        cycles=seconds * machine.needed_clock_hz,
+        efficiency=efficiency,
+        unhidden_seconds=seconds,  # nothing is hidden that another schedule would show
+    )
+
+
+def _first_loads(machine: Machine) -> Term:
+    latency = machine.value(DRAM_LATENCY)
+    return Term("first loads", "start", of("first_loads") * latency / machine.needed_clock_hz, DRAM_LATENCY, latency)
