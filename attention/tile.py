@@ -68,7 +68,8 @@ class WarpTile:
 
     `blocks` of `warps` share an SM. A warp holds `warp_rows` rows and takes the `keys` of a tile in slices; a block
     meets a barrier at every tile. `ahead` fragments of K and V are fetched from shared memory before their products,
-    and Q's with them in every slice unless it stays in registers. Dims are those of the compiled kernel.
+    and Q's with them in every slice unless it stays in registers. Dims are those of the compiled kernel. Heads of a
+    `group` share a block's rows, and `key_splits` blocks the keys of a tile of rows.
     """
 
     blocks: int
@@ -80,6 +81,8 @@ class WarpTile:
     value_dim: int
     q_in_registers: bool
     ahead: int
+    group: int = 1
+    key_splits: int = 1
 
     @property
     def rows(self) -> int:

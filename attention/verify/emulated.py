@@ -19,7 +19,7 @@ from attention.kernels.common.layout import empty_on_host
 from attention.kernels.launch.counters import PAIR
 from attention.kernels.launch.frame import Described
 from attention.kernels.launch.machine import Held, standing_in
-from attention.kernels.launch.source import COMMON, PACKAGE, generated
+from attention.kernels.launch.source import PACKAGE, folders_of, generated
 from attention.variant import CudaBuild, Variant
 from attention.verify import worker
 from attention.verify.builds import Build, builds_of
@@ -142,4 +142,4 @@ def headers_of(folder: Path) -> tuple[Path, ...]:
     place.mkdir(exist_ok=True)
     for name, text in written:
         files.put(place / name, text)
-    return COMMON, folder, PACKAGE, place
+    return *folders_of(folder), PACKAGE, place

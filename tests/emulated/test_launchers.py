@@ -19,6 +19,7 @@ PATHS = (
     "sm70/forward/quad_pair",
     "sm75/forward/register_staged",
     "sm80/forward/software_pipelined",
+    "sm80/forward/split_keys",
     "sm90a/forward/warp_specialised",
     "sm100a/forward/tensor_memory",
 )
