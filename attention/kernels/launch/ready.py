@@ -9,17 +9,19 @@ launch that is bound to how some of them lie writes no more than their addresses
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import torch
 
 from attention.call import NO_EXTRAS, Extras
-from attention.kernels.common.layout import Where
+from attention.kernels.common.layout import Where, empty_lse
 from attention.kernels.launch.forms import HEADS_FIRST, Form, View
 from attention.kernels.launch.frame import Described
 from attention.kernels.launch.machine import Held, Machine
-from attention.kernels.launch.tensors import ADDRESSES, place
+from attention.kernels.launch.tensors import ADDRESSES, outputs, place
 
+MOST_LIES = 4096
 MOST_HEADS = 256  # that a kind keeps: a program that brings new addresses for ever would fill the memory with them
 
 
@@ -35,9 +37,28 @@ class Lie:
     def of(cls, tensor: torch.Tensor) -> "Lie":
         return cls(tuple(tensor.shape), tensor.stride(), tensor.dtype)
 
+    @lru_cache(maxsize=MOST_LIES)  # noqa: B019  few: results lie alike whatever the number of keys is
     def seen(self, by: View) -> "Lie":
         """How a view of such a tensor lies."""
         return Lie.of(by(torch.empty_strided(self.size, self.strides, dtype=self.dtype, device="meta")))
+
+
+@dataclass(frozen=True)
+class Results:
+    """How what a kernel writes lies. `narrow`: how the first columns of out are given, where out is wider than they."""
+
+    out: Lie
+    lse: Lie
+    lse_bytes: int
+    narrow: Lie | None
+
+
+@lru_cache(maxsize=MOST_LIES)
+def results_for(size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype, width: int) -> Results:
+    """Of a query (B, Hq, Sq, D) that lies so, and of so many columns of value."""
+    query = torch.empty_strided(size, strides, dtype=dtype, device="meta")
+    (out, written), lse = outputs(query, width), empty_lse(query)
+    return Results(Lie.of(written), Lie.of(lse), lse.nbytes, None if written is out else Lie.of(out))
 
 
 @dataclass(frozen=True, eq=False)
