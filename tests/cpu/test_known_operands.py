@@ -84,18 +84,25 @@ def qkv(*shape: int) -> list[torch.Tensor]:
 
 @dataclass(frozen=True)
 class Lies:
-    """How a tensor of a feature lies: `pad` elements behind each row, `begin` elements behind whole 16 bytes."""
+    """How a tensor of a feature lies: `pad` elements behind each row, `begin` elements behind whole 16 bytes.
+
+    Each of `step` elements is one of the tensor's.
+    """
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     pad: int = 0
     begin: int = 0
+    step: int = 1
 
     def drawn(self) -> torch.Tensor:
-        *outer, row = self.shape if self.shape else (1,)
-        sizes = (*outer, row + self.pad)
+        *outer, row = self.shape
+        sizes = (*outer, self.step * row + self.pad)
         flat = torch.randint(0, 5, (torch.Size(sizes).numel() + self.begin,)).to(self.dtype)
-        return flat[self.begin :].view(sizes)[..., :row].view(self.shape)
+        return flat[self.begin :].view(sizes)[..., : self.step * row : self.step]
+
+
+STEPS = st.sampled_from((1, 1, 2))
 
 
 @st.composite
@@ -103,7 +110,7 @@ def masks(draw: st.DrawFn) -> Lies:
     whole = (B, H, S, S)
     shape = tuple(draw(st.sampled_from((size, 1))) for size in whole)[draw(st.integers(0, 2)) :]
     dtype = draw(st.sampled_from((torch.bool, torch.bfloat16, torch.float32)))
-    return Lies(shape, dtype, draw(st.sampled_from((0, 1, 4, 16))), draw(st.sampled_from((0, 1, 2, 16))))
+    return Lies(shape, dtype, draw(st.sampled_from((0, 1, 4, 16))), draw(st.sampled_from((0, 1, 2, 16))), draw(STEPS))
 
 
 @given(mask=masks(), scale=st.sampled_from((None, 0.25)))
@@ -124,8 +131,8 @@ COUNTS = st.sampled_from((torch.int32, torch.int64))
 def operands(draw: st.DrawFn, batch: int) -> list[Lies | None]:
     """alibi_slopes, sinks, seqused_q, seqused_k, leftpad_k."""
     slopes = st.builds(Lies, st.sampled_from(((H,), (batch, H))), FLOATS, st.sampled_from((0, 2)))
-    sinks = st.builds(Lies, st.just((H,)), FLOATS, begin=st.sampled_from((0, 3)))
-    counts = st.builds(Lies, st.just((batch,)), COUNTS, begin=st.sampled_from((0, 1)))
+    sinks = st.builds(Lies, st.just((H,)), FLOATS, begin=st.sampled_from((0, 3)), step=STEPS)
+    counts = st.builds(Lies, st.just((batch,)), COUNTS, begin=st.sampled_from((0, 1)), step=STEPS)
     return [draw(st.none() | each) for each in (slopes, sinks, counts, counts, counts)]
 
 
@@ -143,10 +150,16 @@ def test_features_of_a_batch(machine: Told, beside: list[Lies | None], causal: b
     judged_and_known(machine, call, drawn[0], [*drawn[1:], drawn[0]])
 
 
-@given(beside=operands(len(STARTS) - 1), starts=st.tuples(COUNTS, COUNTS), alike=st.booleans(), lse=st.booleans())
+@given(
+    beside=operands(len(STARTS) - 1),
+    starts=st.tuples(COUNTS, COUNTS),
+    alike=st.booleans(),
+    lse=st.booleans(),
+    step=STEPS,
+)
 @each_kind
 def test_packed_sequences(
-    machine: Told, beside: list[Lies | None], starts: tuple[Any, Any], alike: bool, lse: bool
+    machine: Told, beside: list[Lies | None], starts: tuple[Any, Any], alike: bool, lse: bool, step: int
 ) -> None:
     def call(*tensors: Maybe) -> Any:
         q, k, v, of_q, of_k, slopes, sinks, used_q, used_k, left = tensors
@@ -156,7 +169,7 @@ def test_packed_sequences(
         return flash_attn_varlen_func(q, k, v, of_q, of_k, 15, 15, **plain, **features, **ranges)  # type: ignore[arg-type]
 
     def drawn() -> list[Maybe]:
-        of_q, of_k = (torch.tensor(STARTS, dtype=dtype) for dtype in starts)
+        of_q, of_k = (torch.tensor(STARTS, dtype=dtype).repeat_interleave(step)[::step] for dtype in starts)
         others = (None if each is None else each.drawn() for each in beside)
         return [*qkv(STARTS[-1], H, D), of_q, of_q if alike else of_k, *others]
 
