@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from attention.call import Extras
 from attention.feature import Feature
 from attention.kernels.common.layout import empty_on_host
 from attention.kernels.launch.counters import PAIR
@@ -77,19 +76,16 @@ class Emulated:
     ) -> Described:
         return Described(function, blocks, threads, kind, template)
 
-    def launch(self, frame: Described, held: Held, extras: Extras) -> None:
+    def launch(self, frame: Described, held: Held, extras: Sequence[torch.Tensor | None]) -> None:
         """Raises DeviceError with what the kernel did that it may not."""
         kernel, build = frame.function
         stored = [tensor.untyped_storage() for tensor in held]
-        memory = {each.data_ptr(): each.nbytes() for each in stored} | dict(map(_extent, filter(_there, extras)))
+        memory = {each.data_ptr(): each.nbytes() for each in stored}
+        memory |= dict(_extent(each) for each in extras if each is not None and each.numel() > 0)
         with self.device.adopting(memory):
             given = (np.void(bytes(frame.memory)),)
             shared = {"shared_mem": build.smem_bytes, "cluster": (build.cluster,)}
             kernel((frame.blocks,), (frame.threads,), given, **shared)
-
-
-def _there(tensor: torch.Tensor | None) -> bool:
-    return tensor is not None and tensor.numel() > 0
 
 
 def _extent(tensor: torch.Tensor) -> tuple[int, int]:

@@ -4,6 +4,7 @@ The longest part of each phase counts; the rest is choose.one_clock.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT
 from attention.choose.one_clock import call_of, clock_under
@@ -14,6 +15,7 @@ from attention.choose.rates import (
     EX2_LATENCY,
     FFMA,
     FFMA_LATENCY,
+    KEPT_MACHINES,
     L2,
     L2_LATENCY,
     SMEM,
@@ -54,6 +56,7 @@ def predicted(profile: Profile, problem: AttentionProblem, tile: WarpgroupTile, 
     return call_of(machine, terms, tuple(_memory(machine, problem, tile, share)), cycles / clock, efficiency)
 
 
+@lru_cache(maxsize=KEPT_MACHINES)
 def _rates(machine: Machine) -> Rates:
     per_clock = machine.profile.sm_count * machine.needed_clock_hz
     return Rates(

@@ -1,5 +1,7 @@
 """A kernel of warps as seconds: the stays of the busiest SM's blocks over one clock (choose.one_clock)."""
 
+from functools import lru_cache
+
 from attention.choose.coefficients import BYTES, PRODUCT
 from attention.choose.one_clock import call_of, clock_under
 from attention.choose.prediction import Efficiency, Prediction, Term
@@ -10,6 +12,7 @@ from attention.choose.rates import (
     EX2_LATENCY,
     FFMA,
     FFMA_LATENCY,
+    KEPT_MACHINES,
     L2,
     L2_LATENCY,
     SMEM,
@@ -64,6 +67,7 @@ def predicted(profile: Profile, problem: AttentionProblem, tile: WarpTile, effic
     return call_of(machine, terms, _memory(machine, problem, tile, share), cycles / clock, efficiency)
 
 
+@lru_cache(maxsize=KEPT_MACHINES)
 def _rates(machine: Machine) -> Rates:
     values = dict(zip(Rates._fields, map(machine.value, NEEDED), strict=True))
     per_clock = machine.profile.sm_count * machine.needed_clock_hz

@@ -22,6 +22,7 @@ LOG2_E = math.log2(math.e)
 LEAST_ROWS, MOST_ROWS = 64, 256  # of a tile
 # Softmax scales between which neither 8 / scale nor an ALiBi slope in units of raw scores overflows float32.
 LEAST_SCALE, LARGEST_SCALE = 2.0**-60, 2.0**60
+_ROW_BYTES = tuple(each.device.row_bytes for each in FEATURES if each.device and each.device.row_bytes)
 Sizes = tuple[int, ...]
 
 
@@ -134,8 +135,7 @@ def feature_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:
 
 def ahead_row(problem: AttentionProblem, keys: int) -> int:
     """Bytes of shared memory that a feature keeps of a query row, of what it reads ahead of a tile of so many keys."""
-    devices = (feature.device for feature in FEATURES if feature.device)
-    return max(device.row_bytes(problem, keys) for device in devices if device.row_bytes)
+    return max(row_bytes(problem, keys) for row_bytes in _ROW_BYTES)
 
 
 def ahead_defines(problem: AttentionProblem, keys: int) -> tuple[tuple[str, int], ...]:

@@ -14,12 +14,12 @@ from attention.call import NO_EXTRAS, Extras
 from attention.errors import LaunchError
 from attention.kernels.common.family import Sizes, fill
 from attention.kernels.common.key_splits import MOST_TILES
-from attention.kernels.common.layout import addresses, empty_lse
+from attention.kernels.common.layout import addresses
 from attention.kernels.launch import waiting
 from attention.kernels.launch.machine import Held, Machine, machine_of
-from attention.kernels.launch.ready import Lie, Ready
+from attention.kernels.launch.ready import Ready, results_for
 from attention.kernels.launch.strided import FewLaunch, Launch, SplitLaunch
-from attention.kernels.launch.tensors import in_place, outputs, readable
+from attention.kernels.launch.tensors import in_place, readable
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild
 
@@ -183,15 +183,11 @@ def _ready(
     shape = launcher.shape_of(problem, config)
     with waiting.on_behalf_of(problem):
         function = machine.function(launcher.folder, launcher.build_of(problem, config))
-    like = torch.empty_strided(asked, asked_strides, dtype=getattr(torch, problem.dtype), device="meta")
-    (out, written), lse = outputs(like, problem.head_dim_v), empty_lse(like)
+    results = results_for(asked, asked_strides, getattr(torch, problem.dtype), problem.head_dim_v)
     template: ctypes.Structure = launcher.argument()
     fill(template, problem, query, key, shape.tile_rows, getattr(shape, "group", 1))
     launcher.lie(template, query_strides, key_strides, value_strides)
-    template.out_batch, template.out_head, template.out_row, _ = written.stride()
+    template.out_batch, template.out_head, template.out_row, _ = results.out.strides
     blocks = launcher.deal(template, machine, shape)
-    return Ready(
-        *(launcher, machine, shape, function, blocks, bytes(template)),
-        *(Lie.of(written), Lie.of(lse), lse.nbytes),
-        None if written is out else Lie.of(out),
-    )
+    written = results.out, results.lse, results.lse_bytes, results.narrow
+    return Ready(launcher, machine, shape, function, blocks, bytes(template), *written)
