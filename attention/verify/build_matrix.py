@@ -30,6 +30,7 @@ HEAD_DIMS = (64, 96, 128, 192, 256)
 UNLIKE = ((192, 128), (128, 64), (64, 256))  # head and value dims of multi-head latent attention, and either way
 BETWEEN = (48, 80, 112, 160)  # held between those that kernels are tuned at: diffusion and vision models ask for them
 DIMS = (*((each, each) for each in (*HEAD_DIMS, *BETWEEN)), *UNLIKE)
+FEW, FEW_HEADS = 8, 4  # queries, and heads of keys, of a step of decoding
 CELLS = ((16, 1024), (4, 4096), (1, 16384))  # batch and length: 16 Ki tokens, as FlashAttention's benchmark has it
 
 
@@ -142,15 +143,15 @@ def _rules(variant: Variant, build: CudaBuild, arch: Arch) -> Whole:
 def _all(variant: Variant, arch: Arch, asked: Sequence[AttentionProblem]) -> Iterator[tuple[AttentionProblem, Config]]:
     for dims in DIMS:
         for each in asked:
-            problem = in_its_dtype(variant, at(each, *dims), arch)
+            problem = as_served(variant, at(each, *dims), arch)
             yield from ((problem, config) for config in legal(variant, problem, arch))
 
 
-def in_its_dtype(variant: Variant, problem: AttentionProblem, arch: Arch) -> AttentionProblem:
-    """The problem, in float16 for a kernel that serves no bfloat16."""
+def as_served(variant: Variant, problem: AttentionProblem, arch: Arch) -> AttentionProblem:
+    """The problem as a kernel serves it: in float16 where it has no bfloat16, of few queries where it has no more."""
     if problem.dtype == "bfloat16" and variant.refuses(problem, arch):
-        return replace(problem, dtype="float16")
-    return problem
+        problem = replace(problem, dtype="float16")
+    return replace(problem, heads_kv=FEW_HEADS, seq_q=FEW) if variant.refuses(problem, arch) else problem
 
 
 def at(problem: AttentionProblem, head_dim: int, head_dim_v: int = 0) -> AttentionProblem:
@@ -169,7 +170,7 @@ def _picked(variant: Variant, arch: Arch) -> Iterator[tuple[AttentionProblem, Co
     more = DIMS[len(HEAD_DIMS) :]
     asked += [at(problem, *dims) for dims in more for problem in (LONG, CROWDED)]
     for each in (*asked, *FEATURES):
-        problem = in_its_dtype(variant, each, arch)
+        problem = as_served(variant, each, arch)
         yield from ((problem, config) for config in _picks(variant, problem, arch))
 
 

@@ -15,7 +15,7 @@ from attention.kernels.common.family import HEAD_DIMS, asked_defines
 from attention.kernels.common.spills import Company, Shape, Spills, spills_of
 from attention.kernels.launch.source import source_of
 from attention.variant import CudaBuild, Variant
-from attention.verify.build_matrix import at, combinations, in_its_dtype
+from attention.verify.build_matrix import at, combinations, as_served
 from microbench.compile import Source, require_all
 from microbench.compile.nvrtc import DEFAULT, choose
 from microbench.console.progress import watching
@@ -63,7 +63,7 @@ def walks(variant: Variant) -> Iterator[Walk]:
     for asked in combinations():
         company = asked_defines(asked)
         for head_dim in () if company & known.free else HEAD_DIMS:
-            problem = in_its_dtype(variant, at(asked, head_dim), arch)
+            problem = as_served(variant, at(asked, head_dim), arch)
             builds = [build for config in variant.configs() for build in variant.steps(problem, config)]
             builds.sort(key=lambda build: (known.shape_of(build), _keys(build)))
             for shape, of_shape in groupby(builds, key=known.shape_of):

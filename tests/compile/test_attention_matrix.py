@@ -120,7 +120,7 @@ def test_some_configuration_serves_all_features_together_at_every_head_dim(head_
     for variant in OURS:
         for asked in (*build_matrix.FEATURES, *build_matrix.combinations()):
             for arch in map(archs.by_name, variant.archs):
-                problem = build_matrix.in_its_dtype(variant, build_matrix.at(asked, head_dim), arch)
+                problem = build_matrix.as_served(variant, build_matrix.at(asked, head_dim), arch)
                 assert build_matrix.legal(variant, problem, arch), f"{variant.path} {arch.name}: {problem}"
 
 

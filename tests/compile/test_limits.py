@@ -7,7 +7,7 @@ from attention.kernels.common.spills import NAME, Spills, spills_of
 from attention.kernels.launch.source import sources_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant, shipped
-from attention.verify.build_matrix import CROWDED, UNLIKE, at, combinations, in_its_dtype, legal, long
+from attention.verify.build_matrix import CROWDED, UNLIKE, at, combinations, as_served, legal, long
 from attention.verify.limits import toolchain, walks
 from microbench.compile import require_all
 from microbench.machine.arch import Arch, by_name
@@ -61,7 +61,7 @@ def largest(variant: Variant, problem: AttentionProblem, arch: Arch) -> list[Con
 
 def spilling(variant: Variant, asked: AttentionProblem, arch: str, *dims: int) -> list[str]:
     """What spills of that which a head dim between, or a value dim unlike, takes by the limits on file."""
-    problem = in_its_dtype(variant, at(asked, *dims), by_name(arch))
+    problem = as_served(variant, at(asked, *dims), by_name(arch))
     if variant.refusal(problem, by_name(arch)):
         return []
     sources = {

@@ -1,5 +1,6 @@
 """The argument of forward_sm90a.cu, and the sizes that follow from a problem."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -11,6 +12,7 @@ from attention.kernels.common.family import (
     held_value_dim,
     padded_head_dim,
     schedule_defines,
+    tiles_of,
     value_defines,
 )
 from attention.kernels.launch.launch_struct import LSE, Member, members, of_kernel, structure
@@ -20,6 +22,14 @@ from attention.variant import Config, CudaBuild, Settled, settle
 KERNEL = "attention_forward_sm90a"
 GROUP_ROWS = 64
 EVERYWHERE = "it brings something to the whole kernel at every head dim (H100, the ladder of notebook 20)"
+MOST_LATE = 768  # tiles of 128 rows, six waves of an H100
+
+
+def _late(problem: AttentionProblem, values: Mapping[str, int]) -> int:
+    unequal = problem.edges.right is not None or problem.own_lengths
+    return int(values["dynamic"] and unequal and tiles_of(problem, 2 * GROUP_ROWS) <= MOST_LATE)
+
+
 SETTLED = (
     Settled("overlap", lambda problem, _: 1, EVERYWHERE),
     Settled(
@@ -29,6 +39,9 @@ SETTLED = (
     ),
     Settled("lazy", lambda problem, _: 1, EVERYWHERE),
     Settled("dynamic", lambda problem, _: 1, EVERYWHERE),
+    Settled(
+        "late", _late, "of few unequal tiles a block that took its next one early would take a long one late (H100)"
+    ),
 )
 
 

@@ -32,9 +32,12 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
     const ptx::vec4 tile_at = divided(launch, next);
     publish(at, slot, tile_at);
     if (tile_at.x == kNoTile) break;
-    next = kDynamic ? take_tile(launch) : next + gridDim.x;
+    if (!kLate) next = kDynamic ? take_tile(launch) : next + gridDim.x;
     const Work work = work_of(launch, tile_at);
-    if (work.sees_nothing()) continue;
+    if (work.sees_nothing()) {
+      if (kLate) next = take_tile(launch);
+      continue;
+    }
     const int kv_head = work.head / launch.heads_per_kv;
     const auto load_k = [&](int key, Ring<kStages> turn) {
       load_tile<KeyPanels>(at.k, &launch.k, at.k_full + 8 * turn.stage(), at.k_empty, turn, key, kv_head, work.plane);
@@ -60,6 +63,7 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
       load_k(key - kKeys, {ring.count + 1});
       load_v(key, last);
     }
+    if (kLate) next = take_tile(launch);
     load_v(key, last);
   }
   if (kDynamic) put_counters_back(launch);
