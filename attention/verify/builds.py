@@ -188,7 +188,7 @@ def _dealt(variant: Variant, builds: tuple[Build, ...]) -> Iterator[Build]:
 
 
 def _of_many_tiles(variant: Variant, builds: tuple[Build, ...]) -> Iterator[Build]:
-    """Of each head dim a causal one as it is of more tiles than a random problem has, where the kernel knows a limit."""
+    """Of each head dim a causal one as it is of more tiles than random problems have, where a kernel knows a limit."""
     if not any(each.name == LATE for each in variant.settled):
         return
     for bucket in BUCKETS:

@@ -15,7 +15,7 @@ from attention.kernels.common.family import HEAD_DIMS, asked_defines
 from attention.kernels.common.spills import Company, Shape, Spills, spills_of
 from attention.kernels.launch.source import source_of
 from attention.variant import CudaBuild, Variant
-from attention.verify.build_matrix import at, combinations, as_served
+from attention.verify.build_matrix import as_served, at, combinations
 from microbench.compile import Source, require_all
 from microbench.compile.nvrtc import DEFAULT, choose
 from microbench.console.progress import watching

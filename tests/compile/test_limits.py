@@ -7,7 +7,7 @@ from attention.kernels.common.spills import NAME, Spills, spills_of
 from attention.kernels.launch.source import sources_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant, shipped
-from attention.verify.build_matrix import CROWDED, UNLIKE, at, combinations, as_served, legal, long
+from attention.verify.build_matrix import CROWDED, UNLIKE, as_served, at, combinations, legal, long
 from attention.verify.limits import toolchain, walks
 from microbench.compile import require_all
 from microbench.machine.arch import Arch, by_name
