@@ -45,8 +45,8 @@ AMPERE_BUGS = {
     ),
 }
 
-# The last of five panels of K is filled by half, and that of two wider ones of V by three quarters.
-HOPPER = ForwardCase(heads_q=1, heads_kv=1, lengths=((150, 140),), head_dim=144, head_dim_v=112, right=0)
+# Five narrow panels of K, and two wide ones of V, of which the last is filled by three quarters.
+HOPPER = ForwardCase(heads_q=1, heads_kv=1, lengths=((150, 140),), head_dim=160, head_dim_v=112, right=0)
 BEHIND = replace(HOPPER, spare=20)
 LOST, UNORDERED = "deadlock: .*mbarrier", "race: wgmma .* not ordered after the write by a copy"
 HOPPER_BUGS = {

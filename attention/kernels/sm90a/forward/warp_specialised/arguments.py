@@ -107,8 +107,8 @@ class Shape:
 
 
 def _panel(dim: int) -> int:
-    """Columns of a panel: the widest that leave least of the last one empty."""
-    return 32 if (dim + 63) % 64 < 32 else 64
+    """Columns of a panel (config.cuh)."""
+    return 32 if dim <= 32 or dim % 64 == 32 else 64
 
 
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:

@@ -28,17 +28,18 @@ constexpr bool kVarlen = VARLEN;
 constexpr int kGroupRows = 64, kTileRows = kGroupRows * kWarpgroups;
 constexpr int kConsumerThreads = 128 * kWarpgroups, kThreads = kConsumerThreads + 128;
 
-// Rows in shared memory are panels of `kSpan` bytes, the span of the swizzle: the widest that leaves least of the last
-// panel empty. Products take no more of that than the dim, and TMA fills the rest with zeros. Columns of V are an
-// operand's N, of which the PTX ISA does not say that the last span may be taken in part: an H100 does so (the results of
-// random problems at head dims 40 to 240; at 112 narrow panels, all full, took 4 % longer).
+// Rows in shared memory are panels of `kSpan` bytes, the span of the swizzle: wide ones, but where a narrow one more holds
+// what is left of a row. Products take no more of the last than the dim, and TMA fills the rest with zeros. For 16 columns
+// beyond whole panels a wide one is better, mostly empty as it is: at head dim 72, whose rows lie across the lines of the
+// L2, narrow ones took 10 to 14 % longer, at 80 up to 2 % (H100). Columns of V are an operand's N, of which the PTX ISA does
+// not say that the last span may be taken in part: an H100 does so.
 template <int Dim, int Span>
 struct Panels {
   static constexpr int kSpan = Span, kWidth = kSpan / 2, kCount = (Dim + kWidth - 1) / kWidth;
   static constexpr int kRowBytes = kCount * kSpan;
 };
 template <int Dim>
-using PanelsOf = Panels<Dim, (Dim + 63) % 64 < 32 ? 64 : 128>;  // narrow where a last one would hold 1 to 32 columns
+using PanelsOf = Panels<Dim, Dim <= 32 || Dim % 64 == 32 ? 64 : 128>;
 using KeyPanels = PanelsOf<kHeadDim>;
 using ValuePanels = PanelsOf<kValueDim>;
 constexpr int kQBytes = kGroupRows * KeyPanels::kRowBytes;

@@ -31,7 +31,7 @@ from attention.variant import Config, Variant
 from microbench.machine.arch import Arch
 
 SPILLS = spills_of(Path(__file__).parent)
-# Keys fewer than the next larger head dim on file holds beside features: narrow panels of V take addresses of their own
+# Keys fewer than the next larger head dim on file holds beside features: narrow panels of V took addresses of their own
 # (one of 105 compiled tiles spilled without it, at head dim 80).
 BETWEEN = 16
 MASK_COPIED = (
