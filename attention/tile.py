@@ -68,7 +68,8 @@ class WarpTile:
 
     `blocks` of `warps` share an SM. A warp holds `warp_rows` rows and takes the `keys` of a tile in slices; a block
     meets a barrier at every tile. `ahead` fragments of K and V are fetched from shared memory before their products,
-    and Q's with them in every slice unless it stays in registers. Dims are those of the compiled kernel.
+    and Q's with them in every slice unless it stays in registers. Dims are those of the compiled kernel. Threads side
+    by side copy `key_span_bytes` of a row of K, `value_span_bytes` of V, and the next threads another row's.
     """
 
     blocks: int
@@ -80,6 +81,8 @@ class WarpTile:
     value_dim: int
     q_in_registers: bool
     ahead: int
+    key_span_bytes: int = 128
+    value_span_bytes: int = 128
 
     @property
     def rows(self) -> int:

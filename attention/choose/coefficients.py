@@ -99,6 +99,11 @@ TABLE = {
     "mask_wavefronts": Coefficient(
         1 / 8, "count", "a load of 64 scores' mask touches 8 rows, and each is a cycle of the SM's load unit"
     ),
+    "copied_lines": Coefficient(
+        1.0,
+        "count",
+        "a line that a warp's cp.async touches is a cycle of the SM's load unit, as many bytes of it as it asks for",
+    ),
     "turn_trips": Coefficient(
         1.0,
         "rule",

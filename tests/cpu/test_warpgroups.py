@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from attention.choose import coefficients, one_clock, scores
+from attention.choose import coefficients, lines, one_clock, scores
 from attention.choose.choose import choose
 from attention.choose.constants import scaled
 from attention.choose.foreseen import foreseen
+from attention.choose.lines import lines_of
 from attention.choose.model import predict
 from attention.choose.prediction import Prediction, Unpredicted
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_of_all, rows_read, sequences
-from attention.choose.warpgroups import dealt, lines, predicted, step
+from attention.choose.warpgroups import dealt, predicted, step
 from attention.choose.warpgroups.dealt import dealt as deal
-from attention.choose.warpgroups.lines import lines_of
 from attention.choose.warpgroups.step import Rates, Steps, steps_of
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile

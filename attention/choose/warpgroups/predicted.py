@@ -6,6 +6,7 @@ The longest part of each phase counts; the rest is choose.one_clock.
 from collections.abc import Iterator
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT
+from attention.choose.lines import lines_of
 from attention.choose.one_clock import call_of, clock_under
 from attention.choose.prediction import Efficiency, Prediction, Term
 from attention.choose.rates import (
@@ -24,7 +25,6 @@ from attention.choose.rates import (
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_read
 from attention.choose.warpgroups.dealt import Dealt, dealt
-from attention.choose.warpgroups.lines import lines_of
 from attention.choose.warpgroups.step import LATENCY, TENSOR, Rates, steps_of
 from attention.features.mask import element_bytes
 from attention.problem import AttentionProblem

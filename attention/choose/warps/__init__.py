@@ -5,5 +5,6 @@ block       what a slice of keys asks of each unit and waits for, and with it a 
 dealt       slices of a block, blocks of the busiest SM, and slices that hide some key
 predicted   blocks times counts over one clock: a Prediction
 
-What a score costs beside the products is choose.scores, and every number is in choose.coefficients.
+What a score costs beside the products is choose.scores, lines that a row touches are choose.lines, and every number is
+in choose.coefficients.
 """

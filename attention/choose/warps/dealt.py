@@ -8,6 +8,7 @@ SMs become free: half of the last one is still missing on the average, which is 
 from functools import lru_cache
 from typing import NamedTuple
 
+from attention.choose.lines import lines_of
 from attention.choose.shares import rows_of_all
 from attention.choose.warps.block import Work
 from attention.kernels.common.family import readers
@@ -36,9 +37,10 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int) -> Dealt:
     """Deal the blocks of all heads and sequences to the SMs."""
     every = rows_of_all(problem, tile.rows, tile.slice_keys, tile.rows, tile.slice_keys)
     count, held = every.count, units * tile.blocks
+    lines = lines_of(problem.head_dim, tile.key_span_bytes) + lines_of(problem.head_dim_v, tile.value_span_bytes)
 
     def work(slices: float) -> Work:
-        return Work(slices, min(slices, _hidden(problem, tile, slices)), readers(problem, tile.rows))
+        return Work(slices, min(slices, _hidden(problem, tile, slices)), readers(problem, tile.rows), lines)
 
     alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
     if every.longest == every.shortest:
