@@ -33,6 +33,7 @@ DECIDING = (
     "choose/calibration",
     "choose/coefficients",
     "choose/corrections",
+    "choose/lengths",
     "choose/lines",
     "choose/model",
     "choose/one_clock",

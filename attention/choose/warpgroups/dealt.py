@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from attention.choose.coefficients import GROUP_ROWS, of
+from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.shares import rows_of_all
 from attention.problem import AttentionProblem
 
@@ -22,9 +23,9 @@ class Dealt(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def dealt(problem: AttentionProblem, tile_rows: int, tile_keys: int, units: int) -> Dealt:
+def dealt(problem: AttentionProblem, tile_rows: int, tile_keys: int, units: int, lengths: Lengths = UNKNOWN) -> Dealt:
     """Deal the tiles of rows of all heads and sequences to the SMs."""
-    every = rows_of_all(problem, tile_rows, tile_keys, tile_rows, tile_keys)
+    every = rows_of_all(problem, tile_rows, tile_keys, tile_rows, tile_keys, lengths=lengths)
     count, in_all, longest = every.count, every.total, every.longest
     met = of("edge_tiles") + (GROUP_ROWS - 1) / tile_keys
     # The first tile of keys is masked anyway, and with it the right edge's first.
@@ -32,6 +33,6 @@ def dealt(problem: AttentionProblem, tile_rows: int, tile_keys: int, units: int)
     if longest == every.shortest:
         rounds = -(-count // units)
         return Dealt(rounds * longest, rounds, rounds * edges, in_all)
-    last = longest if problem.varlen else max(1.0, every.shortest)
+    last = longest if problem.varlen or lengths else max(1.0, every.shortest)
     even = Dealt(in_all / units + last / 2, count / units + 1 / 2, (count / units + 1 / 2) * edges, in_all)
     return even if even.keys > longest else Dealt(longest, 1, edges, in_all)
