@@ -35,6 +35,7 @@ DECIDING = (
     "choose/corrections",
     "choose/lengths",
     "choose/lines",
+    "choose/longest_first",
     "choose/model",
     "choose/one_clock",
     "choose/prediction",

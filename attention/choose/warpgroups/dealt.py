@@ -2,6 +2,7 @@
 
 Equal tiles of rows come in whole rounds. Unequal ones are dealt as SMs become free: half of the last one is still
 missing on the average, which is a short one where the longest go first (causal), and a long one of packed sequences.
+Few that go longest first are dealt out one by one (choose.longest_first).
 """
 
 from functools import lru_cache
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 from attention.choose.coefficients import GROUP_ROWS, of
 from attention.choose.lengths import UNKNOWN, Lengths
+from attention.choose.longest_first import unevenness
 from attention.choose.shares import rows_of_all
 from attention.problem import AttentionProblem
 
@@ -33,6 +35,12 @@ def dealt(problem: AttentionProblem, tile_rows: int, tile_keys: int, units: int,
     if longest == every.shortest:
         rounds = -(-count // units)
         return Dealt(rounds * longest, rounds, rounds * edges, in_all)
-    last = longest if problem.varlen or lengths else max(1.0, every.shortest)
-    even = Dealt(in_all / units + last / 2, count / units + 1 / 2, (count / units + 1 / 2) * edges, in_all)
+    in_order = problem.varlen or lengths
+    uneven = None if in_order else unevenness(problem, tile_rows, units)
+    if uneven is None:
+        last = longest if in_order else max(1.0, every.shortest)
+        keys, rows = in_all / units + last / 2, count / units + 1 / 2
+    else:
+        keys, rows = uneven * in_all / units, uneven * count / units
+    even = Dealt(keys, rows, rows * edges, in_all)
     return even if even.keys > longest else Dealt(longest, 1, edges, in_all)

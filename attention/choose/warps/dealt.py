@@ -2,7 +2,8 @@
 
 Equal blocks come in whole rounds, the last of which may leave each SM fewer than it holds. Unequal ones are dealt as
 SMs become free: half of the last one is still missing on the average, which is a short one where the longest go first
-(causal), and a long one of packed sequences. It shares its SM with nobody.
+(causal), and a long one of packed sequences. It shares its SM with nobody. Few that go longest first are dealt out one
+by one (choose.longest_first).
 """
 
 from functools import lru_cache
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.lines import lines_of
+from attention.choose.longest_first import unevenness
 from attention.choose.shares import rows_of_all
 from attention.choose.warps.block import Work
 from attention.kernels.common.family import readers
@@ -51,7 +53,11 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     if count <= units:
         return Dealt((alone,), alone, every.total)
     mean = every.total / count
-    last_one = every.longest if problem.varlen or lengths else max(1.0, every.shortest)
+    in_order = problem.varlen or lengths
+    uneven = None if in_order else unevenness(problem, tile.rows, held)
+    if uneven is not None:
+        return Dealt((Stay(work(mean), tile.blocks, uneven * count / held),), alone, every.total)
+    last_one = every.longest if in_order else max(1.0, every.shortest)
     even = Stay(work(mean), tile.blocks, count / held)
     missing = Stay(work(last_one), 1, 1 / 2)
     return Dealt((even, missing), alone, every.total)
