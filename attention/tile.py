@@ -49,7 +49,8 @@ class WarpgroupTile:
 
     `value_dim` is that of the compiled kernel, as `head_dim` is; `q_in_registers`: Q is no operand from shared memory.
     `mask_ahead`: a mask comes to shared memory a tile ahead, where it is not read beside the scores. Rows of K and V
-    come in panels of so many columns, each a box of its own to TMA; 0 where nobody knows.
+    come in panels of so many columns, each a box of its own to TMA, and all stages hold so many `boxes`; 0 where nobody
+    knows.
     """
 
     keys: int
@@ -60,6 +61,7 @@ class WarpgroupTile:
     mask_ahead: bool = False
     key_panel: int = 0
     value_panel: int = 0
+    boxes: int = 0
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ def run(capsys, *arguments):
 
 
 SHAPE = ("--shape", "1,16,16,4096,4096,128")
+LONG = ("--shape", "1,16,16,16384,16384,128")
 
 
 def test_explain_prints_the_choice(capsys, monkeypatch):
@@ -27,8 +28,8 @@ def test_explain_prints_the_choice(capsys, monkeypatch):
     assert "causal on h100-test: sm90a/forward/torch_cudnn" in out and "wgmma_n128_bf16_flops_per_clk_sm" in out
     assert "not been timed beside torch's" in " ".join(out.split())
     monkeypatch.setenv("SMSCOPE_UNMEASURED", "1")
-    code, out, _ = run(capsys, "explain", *SHAPE, "--gpu", "h100-test", "--causal")
-    assert code == 0 and "causal on h100-test: sm90a/forward/warp_specialised" in out
+    code, out, _ = run(capsys, "explain", *LONG, "--gpu", "h100-test")
+    assert code == 0 and "full on h100-test: sm90a/forward/warp_specialised" in out
 
 
 def test_explain_json_is_one_line(capsys):

@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attention.choose import queues
 from attention.choose.constants import scaled
 from attention.choose.model import predict
 from attention.choose.prediction import Prediction
+from attention.choose.queues import Station, round_of, stay
 from attention.choose.scores import cost_of
-from attention.choose.warps import block, predicted, queues
+from attention.choose.warps import block, predicted
 from attention.choose.warps import dealt as dealing
 from attention.choose.warps.block import Block, Rates, Work, block_of
 from attention.choose.warps.dealt import dealt
-from attention.choose.warps.queues import Station, round_of, stay
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
 from attention.variant import Config, by_path

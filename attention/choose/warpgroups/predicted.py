@@ -5,9 +5,9 @@ The longest part of each phase counts; the rest is choose.one_clock.
 
 from collections.abc import Iterator
 
-from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT
+from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT
 from attention.choose.lengths import UNKNOWN, Lengths
-from attention.choose.lines import lines_of
+from attention.choose.lines import slots_of
 from attention.choose.one_clock import call_of, clock_under
 from attention.choose.prediction import Efficiency, Prediction, Term
 from attention.choose.rates import (
@@ -59,7 +59,8 @@ def predicted(
         if each * times
     ]
     rows = rows_read(problem, lengths)
-    return call_of(machine, terms, tuple(_memory(machine, problem, tile, share, rows)), cycles / clock, efficiency)
+    memory = tuple(_memory(machine, problem, tile, share, rows))
+    return call_of(machine, terms, memory, cycles / clock, efficiency, tile.boxes)
 
 
 def _rates(machine: Machine) -> Rates:
@@ -82,8 +83,9 @@ def _memory(
     machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, share: Dealt, rows: int
 ) -> Iterator[Term]:
     both = tile.head_dim + tile.value_dim
-    lines = lines_of(problem.head_dim) + lines_of(problem.head_dim_v)
+    spans = (BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE)
+    slots = sum(map(slots_of, (problem.head_dim, problem.head_dim_v), spans))
     l2, dram = machine.value(L2), machine.value(DRAM)
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups
-    yield Term("K and V from L2", "memory", share.in_all * tile.keys * (LINE * lines + masks) / l2, L2, l2)
+    yield Term("K and V from L2", "memory", share.in_all * tile.keys * (SLOT * slots + masks) / l2, L2, l2)
     yield Term("Q, K, V and out from DRAM", "memory", BYTES * rows * both / dram, DRAM, dram)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, FRAGMENT, LANES, PRODUCT, SCHEDULERS, of
+from attention.choose.queues import Station, round_of, stay
 from attention.choose.rates import (
     DRAM,
     DRAM_LATENCY,
@@ -22,7 +23,6 @@ from attention.choose.rates import (
     SMEM_LATENCY,
 )
 from attention.choose.scores import ScoreCost
-from attention.choose.warps.queues import Station, round_of, stay
 from attention.tile import WarpTile
 
 TENSOR, LATENCY = "mma_bf16_flops_per_clk_sm", "mma_bf16_latency_cycles"

@@ -1,7 +1,8 @@
 """A kernel of warps as seconds: the stays of the busiest SM's blocks over one clock (choose.one_clock)."""
 
-from attention.choose.coefficients import BYTES, PRODUCT
+from attention.choose.coefficients import BYTES, PRODUCT, SLOT
 from attention.choose.lengths import UNKNOWN, Lengths
+from attention.choose.lines import slots_of
 from attention.choose.one_clock import call_of, clock_under
 from attention.choose.prediction import Efficiency, Prediction, Term
 from attention.choose.rates import (
@@ -68,7 +69,8 @@ def predicted(
         Term(name, name, each, constant, machine.values.get(constant, 0.0))
         for (name, constant), each in seconds.items()
     ]
-    memory = _memory(machine, tile, share, rows_read(problem, lengths))
+    slots = slots_of(problem.head_dim, tile.key_span_bytes) + slots_of(problem.head_dim_v, tile.value_span_bytes)
+    memory = _memory(machine, tile, share, slots, rows_read(problem, lengths))
     return call_of(machine, terms, memory, cycles / clock, efficiency)
 
 
@@ -78,10 +80,10 @@ def _rates(machine: Machine) -> Rates:
     return Rates(**values | {name: values[name] / per_clock for name in ("l2_bytes", "dram_bytes")})
 
 
-def _memory(machine: Machine, tile: WarpTile, share: Dealt, rows: int) -> tuple[Term, ...]:
+def _memory(machine: Machine, tile: WarpTile, share: Dealt, slots: float, rows: int) -> tuple[Term, ...]:
     both = tile.head_dim + tile.value_dim
     l2, dram = machine.value(L2), machine.value(DRAM)
     return (
-        Term("K and V from L2", "memory", BYTES * share.slices * tile.slice_keys * both / l2, L2, l2),
+        Term("K and V from L2", "memory", SLOT * slots * share.slices * tile.slice_keys / l2, L2, l2),
         Term("Q, K, V and out from DRAM", "memory", BYTES * rows * both / dram, DRAM, dram),
     )

@@ -80,6 +80,11 @@ class Shape:
         return 16 if self.value_dim % 32 else 32 if self.value_dim % 64 else 64
 
     @property
+    def boxes(self) -> int:
+        """Of K and V, a panel each, in all stages."""
+        return self.stages * (-(-self.head_dim // self.key_panel) + -(-self.value_dim // self.value_panel))
+
+    @property
     def threads(self) -> int:
         """Consumers and the producer warpgroup."""
         return 128 * (self.warpgroups + 1)
