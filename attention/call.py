@@ -8,7 +8,9 @@ cu_seqlens (sequences + 1,), int32: the rows where each begins, and the end of t
 """
 
 from collections import namedtuple
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from attention.feature import Argument
@@ -87,9 +89,14 @@ def call_of(*arguments: Any) -> Call:
     return Call(query, key, value, extras, Options(*plain), Manner(*manner))
 
 
-def asked_of(options: Options, extras: Extras) -> dict[str, Any]:
+def asked_of(options: Options, extras: Extras) -> Mapping[str, Any]:
     """The fields of a problem that features add."""
-    dtypes = {op.name: None if each is None else each.dtype for op, each in zip(OPERANDS, extras, strict=False)}
+    return _asked_of(options, tuple([None if each is None else each.dtype for each in extras[: len(OPERANDS)]]))
+
+
+@lru_cache(maxsize=4096)
+def _asked_of(options: Options, given: tuple[Any, ...]) -> Mapping[str, Any]:
+    dtypes = {operand.name: dtype for operand, dtype in zip(OPERANDS, given, strict=True)}
     return {name: value for feature in FEATURES for name, value in feature.of_call(options, dtypes).items()}
 
 

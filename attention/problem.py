@@ -39,6 +39,7 @@ WORDS: tuple[Word, ...] = (
 )
 FEATURE_WORDS = tuple(word.name for word in WORDS)
 SIZES = ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim", "head_dim_v", "tokens_q", "tokens_kv")
+TOKENS = 2  # of these, the last ones
 
 LARGEST = 2**31 - 1  # kernels index rows, heads and keys in 32 bits
 DTYPE_BYTES: dict[str, int] = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
@@ -92,11 +93,12 @@ class AttentionProblem:
 
     def __post_init__(self) -> None:
         """Fill in what a default stands for, refuse what makes no sense, and write the rest in one way."""
-        self._set("dtype", normalise_dtype(self.dtype))
+        if type(self.dtype) is not str or self.dtype not in DTYPE_BYTES:
+            self._set("dtype", normalise_dtype(self.dtype))
         if self.head_dim_v == 0:
             self._set("head_dim_v", self.head_dim)
         heads_in_groups(self.heads_q, self.heads_kv, self.enable_gqa)
-        sizes_in_reach(dict(zip(SIZES, _sizes(self), strict=True)))
+        sizes_in_reach(_sizes(self))
         if self.scale is None:
             self._set("scale", 1.0 / math.sqrt(self.head_dim))
         self._set("scale", finite("scale", self.scale, "a finite number, or None for 1/sqrt(head_dim)"))
@@ -212,11 +214,11 @@ _values = attrgetter(*(each.name for each in fields(AttentionProblem)))
 _sizes = attrgetter(*SIZES)
 
 
-def sizes_in_reach(sizes: dict[str, int]) -> None:
-    """Raise ProblemError for a size below 1 (tokens of packed sequences may be 0), or above what kernels count to."""
-    if min(sizes.values()) >= 1 and max(sizes.values()) <= LARGEST:
+def sizes_in_reach(sizes: tuple[int, ...]) -> None:
+    """Raise ProblemError for one of SIZES below 1 (tokens of packed sequences: 0), or above what kernels count to."""
+    if min(sizes[:-TOKENS]) >= 1 and min(sizes[-TOKENS:]) >= 0 and max(sizes) <= LARGEST:
         return
-    for name, size in sizes.items():
+    for name, size in zip(SIZES, sizes, strict=True):
         if size < 1 and not (size == 0 and name.startswith("tokens")):
             raise ProblemError(f"{name} is {size}; every size of an attention problem is at least 1.")
         if size > LARGEST:

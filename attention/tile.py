@@ -71,7 +71,8 @@ class WarpTile:
     `blocks` of `warps` share an SM. A warp holds `warp_rows` rows and takes the `keys` of a tile in slices; a block
     meets a barrier at every tile. `ahead` fragments of K and V are fetched from shared memory before their products,
     and Q's with them in every slice unless it stays in registers. Dims are those of the compiled kernel. Threads side
-    by side copy `key_span_bytes` of a row of K, `value_span_bytes` of V, and the next threads another row's.
+    by side copy `key_span_bytes` of a row of K, `value_span_bytes` of V, and the next threads another row's. Heads of a
+    `group` share a block's rows, and `key_splits` blocks the keys of a tile of rows.
     """
 
     blocks: int
@@ -85,6 +86,8 @@ class WarpTile:
     ahead: int
     key_span_bytes: int = 128
     value_span_bytes: int = 128
+    group: int = 1
+    key_splits: int = 1
 
     @property
     def rows(self) -> int:

@@ -2,10 +2,13 @@
 
 Lengths, packed rows and batches are rounded up to eighths of an octave. Few queries on a GPU have classes of their own,
 and so few that a cache grows by them, token by token, two classes of keys.
-The representative keeps everything that decides what is legal: features, edges, and whether it is a square.
+The representative keeps everything that decides what is legal: features, edges, and whether it is a square. No length
+decides which features are asked for.
 """
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
+from typing import Any
 
 from attention.problem import AttentionProblem
 from attention.variant import FEW_QUERIES
@@ -15,6 +18,11 @@ QUERIES_OF_FEW = (1, 16, 64, FEW_QUERIES)
 OF_A_CACHE = 16  # queries at most: a token, or a draft of some. 128 queries of as many keys are no step of decoding
 # Below about a thousand keys one query waits for the launch, and behind it for memory (measured on an H200).
 SHORT_KEYS, LONG_KEYS = 1024, 16384
+ROUNDED = ("batch", "seq_q", "seq_kv", "tokens_q", "tokens_kv")
+MOST_KEPT = 4096
+_unrounded = attrgetter(*(each.name for each in fields(AttentionProblem) if each.name not in ROUNDED))
+# By all that a representative follows from, which is less work to look up than to make; None where it is no class.
+_of_class: dict[tuple[Any, ...], AttentionProblem | None] = {}
 
 
 def representative(problem: AttentionProblem) -> AttentionProblem:
@@ -27,15 +35,22 @@ def representative(problem: AttentionProblem) -> AttentionProblem:
         seq_kv = rounded(problem.seq_kv)
         if seq_kv == seq_q and problem.seq_kv != problem.seq_q:
             seq_kv = rounded(seq_kv + 1)
-    found = replace(
-        problem,
-        batch=rounded(problem.batch),
-        seq_q=seq_q,
-        seq_kv=seq_kv,
-        tokens_q=rounded(problem.tokens_q) if problem.varlen else 0,
-        tokens_kv=rounded(problem.tokens_kv) if problem.varlen else 0,
+    packed = problem.varlen
+    sizes = (
+        rounded(problem.batch),
+        seq_q,
+        seq_kv,
+        rounded(problem.tokens_q) if packed else 0,
+        rounded(problem.tokens_kv) if packed else 0,
     )
-    return found if _alike(found, problem) else problem
+    kind = sizes, _unrounded(problem), problem.seq_q == problem.seq_kv
+    if kind not in _of_class:
+        if len(_of_class) >= MOST_KEPT:
+            _of_class.clear()
+        changes: dict[str, Any] = dict(zip(ROUNDED, sizes, strict=True))
+        found = replace(problem, **changes)
+        _of_class[kind] = found if _alike(found, problem) else None
+    return _of_class[kind] or problem
 
 
 def rounded(size: int) -> int:

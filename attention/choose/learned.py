@@ -6,6 +6,7 @@ timings takes half a second, so a file beside the profiles holds what came of it
 of all that it came from; where no file has that key, it is derived again, and kept in the user's cache.
 """
 
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -33,6 +34,8 @@ from microbench import faults, paths
 from microbench.machine.arch import by_name
 from microbench.results.profile import Profile, advising, available
 from microbench.results.record import DISTURBANCES
+
+KEPT_EQUALS = 8  # profiles of a machine that equal each other: its own, and what others have read
 
 
 def of_machine(profile: Profile) -> Corrections:
@@ -88,12 +91,13 @@ def timed_on(profile: Profile) -> str:
 
 def _taught(profile: Profile) -> tuple[str, Learned]:
     """The machine whose timings count, and what they teach: looked up once, since each look asks for files' times."""
-    own = profile.gpu, _of(profile)
+    roots = tuple(paths.data_roots())
+    own = profile.gpu, _of(profile, roots)
     if profile.arch == HOST or own[1].compares:
         return own
-    every = _of_arch(profile.arch, tuple(paths.data_roots()))
+    every = _of_arch(profile.arch, roots)
     siblings = sorted(every, key=lambda each: (abs(each.sm_count - profile.sm_count), each.gpu))
-    return next(((each.gpu, found) for each in siblings if (found := _of(each)).compares), own)
+    return next(((each.gpu, found) for each in siblings if (found := _of(each, roots)).compares), own)
 
 
 def duels_of_machine(profile: Profile) -> tuple[Duel, ...]:
@@ -215,22 +219,34 @@ def _of_arch(arch: str, _roots: tuple[Path, ...]) -> tuple[Profile, ...]:
 
 @dataclass(frozen=True)
 class _Kept:
-    """What was learned when the profile and the machine's files were these."""
+    """What was learned when the profile and the machine's files were these. `profiles` are equal, the last ones met."""
 
-    profile: Profile
+    profiles: deque[Profile]
     stamps: tuple[Stamp, ...]
     learned: Learned
+
+    def is_of(self, profile: Profile) -> bool:
+        """Whether this is of an equal profile: told by identity, but for the first time that this one is met.
+
+        Comparing two profiles constant by constant takes longer than a choice.
+        """
+        if any(profile is each for each in self.profiles):
+            return True
+        if profile != self.profiles[0]:
+            return False
+        self.profiles.append(profile)
+        return True
 
 
 _kept: dict[str, _Kept] = {}
 
 
-def _of(profile: Profile) -> Learned:
-    now = tuple(stamps(timings.files(profile.gpu)))
+def _of(profile: Profile, roots: tuple[Path, ...] | None = None) -> Learned:
+    now = tuple(stamps(timings.places(profile.gpu, roots or tuple(paths.data_roots()))))
     kept = _kept.get(profile.gpu)
-    # Comparing two profiles constant by constant takes longer than a choice.
-    if kept is None or kept.stamps != now or not (kept.profile is profile or kept.profile == profile):
-        kept = _kept[profile.gpu] = _Kept(profile, now, _on_disk_or_derived(profile) if now else Learned())
+    if kept is None or kept.stamps != now or not kept.is_of(profile):
+        learned = _on_disk_or_derived(profile) if now else Learned()
+        kept = _kept[profile.gpu] = _Kept(deque([profile], KEPT_EQUALS), now, learned)
         for file in (*timings.files(profile.gpu), *map(cubins.place_of, every_shipped())):
             faults.leave_out(file, kept.learned.left_out.get(file.name, ()))
     return kept.learned

@@ -7,7 +7,7 @@ the sizes and times of the files that were read, and with it the hash of each ke
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -74,7 +74,7 @@ def texts() -> Mapping[str, str]:
     return _code().texts
 
 
-def stamps(of: list[Path]) -> Iterator[Stamp]:
+def stamps(of: Iterable[Path]) -> Iterator[Stamp]:
     """The files of these that are there."""
     for file in of:
         with suppress(OSError):  # gone since

@@ -10,11 +10,12 @@ constant yet.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from attention.choose.coefficients import of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.queues import together
-from attention.choose.rates import DRAM_LATENCY, Machine, launch_of
+from attention.choose.rates import DRAM_LATENCY, KEPT_MACHINES, Machine, launch_of
 
 
 def clock_under(machine: Machine, flops: float, flops_per_clk: float, burst: str, cycles: float) -> float:
@@ -63,6 +64,7 @@ def _queue(busy_seconds: float, memory: Sequence[Term], slowest: Term, in_flight
     return Term("loads in a queue", "queue", waited, slowest.constant, slowest.rate)
 
 
+@lru_cache(maxsize=KEPT_MACHINES)
 def _first_loads(machine: Machine) -> Term:
     latency = machine.value(DRAM_LATENCY)
     return Term("first loads", "start", of("first_loads") * latency / machine.needed_clock_hz, DRAM_LATENCY, latency)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from attention.choose.prediction import Term, Unpredicted
 from attention.variant import MEMORY
@@ -34,7 +35,7 @@ class Rate:
     value: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # told apart by identity, as machine_of keeps them
 class Machine:
     """A profile, its constants by name, the values of those that are not in doubt, and its SM clock."""
 
@@ -120,6 +121,7 @@ def _nearest_level(machine: Machine, resident_bytes: float) -> str:
     return "dram_bandwidth_bytes_per_s"
 
 
+@lru_cache(maxsize=KEPT_MACHINES)
 def launch_of(machine: Machine) -> tuple[Term, ...]:
     """From one kernel's end to the next one's begin and end, of a kernel that does nothing; none where nobody says."""
     nanoseconds = machine.values.get(LAUNCH)

@@ -1,6 +1,7 @@
 """What one score costs beside the products, by pipe: counts of instructions, by the features that are asked for."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from attention.choose.coefficients import of
 from attention.features.mask import WIDE, element_bytes
@@ -26,6 +27,7 @@ class ScoreCost:
     rescales: bool
 
 
+@lru_cache  # every candidate of a choice asks
 def cost_of(problem: AttentionProblem) -> ScoreCost:
     """By the problem's features and band."""
     special, arithmetic, integers = of("exponentials"), of("arithmetic"), of("maxima")

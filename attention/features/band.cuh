@@ -8,7 +8,9 @@ __device__ __forceinline__ void hide_outside(Scores& s, const Work& work, int ro
   const int step = kCausal || kWindow ? Scores::kStep : 0;  // the next row sees so many more at either side
 #pragma unroll
   for (int h = 0; h < Scores::kRows; ++h) {
-    const int last = min(work.keys, end + h * step) - column, first = begin + h * step - column;
+    const int further = kPackGqa ? work.query_of(row + h * Scores::kStep) - row : h * step;
+    const int last = min(work.keys, end + (kCausal || !kPackGqa ? further : 0)) - column,
+              first = begin + further - column;
 #pragma unroll
     for (int i = 0; i < Scores::kCount; ++i) {
       if (Scores::line(i) != h) continue;

@@ -27,6 +27,7 @@ from microbench.errors import UnknownArch
 class Route:
     """Where a call goes: to torch's function or to the operator, and why no tuned kernel serves.
 
+    `fold`: query, key and value have to be folded to four dimensions, or stretched, for the operator.
     `plan` is what the operator would look up, where shapes are known. `operator_could`: the operator would serve too.
     `kernel` is a kernel of torch's that its function would not choose. `tally` tells when a shape is torch's after all.
     """
@@ -138,7 +139,6 @@ def _route(
     fold = not (len(q.shape) == len(k.shape) == len(v.shape) == 4 and q.shape[0] == k.shape[0] == v.shape[0])
     # A kernel reads as many heads of value as key has, and of key as query has without enable_gqa.
     fold = fold or k.shape[1] != v.shape[1] or (not enable_gqa and q.shape[1] != k.shape[1])
-    fold = fold or (mask is not None and len(mask[0]) != 4)
     if lacks is not None or q.device.type == "meta":
         return Route(lacks is not None, lacks, fold)
     try:

@@ -25,7 +25,7 @@ from attention.frontends.inputs import (
     require_tensors,
     unfolded,
 )
-from attention.frontends.kept import KNOWN, keep
+from attention.frontends.kept import KNOWN, alignment_of, keep, served_with
 from attention.frontends.route import ASKED_OF_TORCH, Route, route_of
 from attention.judge.arguments import number, require_bools
 from attention.judge.bias import MASK_AND_CAUSAL, aligned_bottom_right, is_causal_bias
@@ -75,14 +75,17 @@ def sdpa(
     if (
         not is_tracing
         and KNOWN.calls
-        and attn_mask is None
         and type(dropout_p) is float
         and dropout_p == 0.0
         and (is_causal is False or is_causal is True)
         and (enable_gqa is False or enable_gqa is True)
         and (only == "smscope" or not backends_are_restricted())
     ):
-        known = KNOWN.served(query, key, value, (is_causal, scale, enable_gqa, strict, only))
+        known: torch.Tensor | None
+        if attn_mask is None:
+            known = KNOWN.served(query, key, value, (is_causal, scale, enable_gqa, strict, only))
+        else:
+            known = served_with(attn_mask, query, key, value, is_causal, scale, enable_gqa, strict, only)
         if known is not None:
             return known
     try:
@@ -165,9 +168,11 @@ def _judged(
         scale = number("scale", scale)
     query, key, value = autocast(query, key, value)
     bottom_right = False
+    asked: Any = is_causal
     if biased and not nested:
         if is_causal:
             raise ProblemError(MASK_AND_CAUSAL)
+        asked = alignment_of(attn_mask)
         bottom_right = aligned_bottom_right(attn_mask, query.shape, key.shape)
         attn_mask, is_causal = None, True
     if nested or query.is_nested or key.is_nested or value.is_nested:
@@ -184,8 +189,9 @@ def _judged(
         warn_once(route.lacks)
     settled = route.tally is not None and route.tally.settled()
     for_good = route.plan is not None and (settled or route.tally is None)
-    if for_good and query.is_cuda and attn_mask is None and not (dropout_p or biased):
-        keep(route, settled, *given, is_causal, scale, enable_gqa, strict, only)
+    if for_good and not dropout_p and KNOWN.keeps(query):
+        causality = Options(causal=is_causal, bottom_right=bottom_right, scale=scale)
+        keep(route, settled, *given, attn_mask, (asked, scale, enable_gqa, strict, only), causality)
     if route.kernel is not None and not settled:
         return route.kernel(query, key, value, is_causal, scale)
     # Of the kernels of torch's function torch shards none that runs on a CPU, and our operator by batch and heads.
@@ -205,9 +211,9 @@ def _judged(
     q, k, v, mask = query, key, value, attn_mask
     if route.fold:
         q, k, v = four_dimensions(query, key, value, enable_gqa)
-        if attn_mask is not None:
-            leading = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])  # type: ignore[no-untyped-call]
-            mask = four_dimensional_mask(attn_mask, leading)
+    if attn_mask is not None and (route.fold or attn_mask.dim() != 4):
+        leading = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])  # type: ignore[no-untyped-call]
+        mask = four_dimensional_mask(attn_mask, leading)
     extras = NO_EXTRAS if mask is None else Extras(mask=mask)
     options = Options(causal=is_causal, bottom_right=bottom_right, scale=scale)
     call = Call(q, k, v, extras, options, Manner(only or "", strict))

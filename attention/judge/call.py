@@ -53,8 +53,8 @@ class Judged(NamedTuple):
 
     def problem(self, options: Options, extras: Extras, **more: Any) -> AttentionProblem:
         """Nothing is computed of what has a size of 0, which no problem has: it counts as 1. Raises ProblemError."""
-        least = {name: max(1, getattr(self, name)) for name in ("batch", "seq_q", "seq_kv")}
-        sizes = self._asdict() | least
+        sizes = self._asdict()
+        sizes.update(batch=max(1, self.batch), seq_q=max(1, self.seq_q), seq_kv=max(1, self.seq_kv))
         return AttentionProblem(**sizes, scale=options.scale, **asked_of(options, extras), **more)
 
 

@@ -95,10 +95,16 @@ def sizes_of(layout: Layout, tensors: tuple[Any, ...], enable_gqa: bool = True) 
 
 
 def one_dtype(layout: Layout, tensors: tuple[Any, ...]) -> str:
+    first, *others = (each.dtype for each in tensors)
+    if all(each is first for each in others):
+        return word_of(first)
     return _one(layout, [word_of(each.dtype) for each in tensors], "are {}; cast them to one dtype")
 
 
 def one_device(layout: Layout, tensors: tuple[Any, ...]) -> str:
+    first, *others = (getattr(each, "device", "cpu") for each in tensors)
+    if all(each == first for each in others):
+        return device_of(tensors[0])
     return _one(layout, [device_of(each) for each in tensors], "are on {}; move them to one device")
 
 

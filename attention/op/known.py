@@ -3,72 +3,114 @@
 Once for a kind of call    it is judged, and its kernel is chosen and made ready: by a front end, which keeps who serves
 Each call                  whether torch has anything to add (op.eager), the kind, and whether addresses can be read
 
-A front end that finds nothing here judges the call.
+The tensors of features that a call brings are a part of its kind, strides and what is left of their addresses by 16
+bytes included, which decide what a launch copies. A front end that finds nothing here judges the call.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-from attention.kernels.common.layout import Where, addresses
+from attention.kernels.common.layout import READ_BYTES, Where, addresses
 from attention.op.eager import PLAIN_TYPES, is_quiet
 from attention.torch_private import current_device, is_any_autocast, only_a_default_device
 
 MOST_KEPT = 4096
-Serve = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, Where], torch.Tensor | None]
+Given = list[torch.Tensor]  # the tensors of features that a call brings, in its front end's order
+Serve = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, Where, Given], Any]
+Maybe = torch.Tensor | None
 _plain = frozenset(PLAIN_TYPES)
 _is_function_mode_on: Callable[[], bool] = torch._C._is_torch_function_mode_enabled
 # A tensor among the options could have another value in the next call.
 _FIXED = frozenset({bool, int, float, str, type(None)})
+_NONE: Given = []
 
 
 class Known:
     """The kinds of one front end's calls, on the current device, each with who serves it.
 
-    `of_cpu`: calls of CPU tensors are looked for as well, which no front end keeps.
+    `of_cpu`: calls of CPU tensors are kept as well, where something stands in for a GPU.
     """
 
     def __init__(self, of_cpu: bool = False) -> None:
         self.of_cpu = of_cpu
         self.calls: dict[tuple[Any, ...], Serve] = {}
 
+    def keeps(self, query: torch.Tensor) -> bool:
+        """Whether calls on its device are kept."""
+        return query.is_cuda or (self.of_cpu and query.is_cpu)
+
     def served(
-        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, options: tuple[Any, ...]
-    ) -> torch.Tensor | None:
-        """The result of a call; None where it must be judged. Raises what a kernel raises."""
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        options: tuple[Any, ...],
+        others: tuple[Maybe, ...] = (),
+    ) -> Any:
+        """The result of a call; None where it must be judged. Raises what a kernel raises.
+
+        `others`: the tensors of features, at the same places in all calls of these options; None where there is none.
+        """
         if not _is_function_mode_on():
-            return self._served(query, key, value, options)
+            return self._served(query, key, value, options, others)
         if not only_a_default_device():
             return None
         with torch._C.DisableTorchFunction():  # else the mode meets every question below
-            return self._served(query, key, value, options)
+            return self._served(query, key, value, options, others)
 
     def _served(
-        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, options: tuple[Any, ...]
-    ) -> torch.Tensor | None:
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        options: tuple[Any, ...],
+        others: tuple[Maybe, ...],
+    ) -> Any:
         try:
             if query.is_cpu and not self.of_cpu:
                 return None
             if not (_are_plain(query, key, value) and is_quiet()) or is_any_autocast():
                 return None
-            serve = self.calls.get(_kind(query, key, value, options))
+            kind, given = _kind(query, key, value, options), _NONE
+            if others:
+                given = [each for each in others if each is not None]
+                if not all(map(_is_plain, given)):
+                    return None
+                kind += _kinds_of(others)
+            serve = self.calls.get(kind)
             where = None if serve is None else addresses(query, key, value)
         except Exception:  # no tensors, or some without strides or memory; options without a hash
             return None
-        return None if serve is None or where is None else serve(query, key, value, where)
+        return None if serve is None or where is None else serve(query, key, value, where, given)
 
     def keep(
-        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, options: tuple[Any, ...], serve: Serve
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        options: tuple[Any, ...],
+        serve: Serve,
+        others: tuple[Maybe, ...] = (),
     ) -> None:
         """The next calls like this one, which lies on the current device, are `serve`'s."""
         if len(self.calls) >= MOST_KEPT:
             self.calls.clear()
-        self.calls[_kind(query, key, value, options)] = serve
+        self.calls[_kind(query, key, value, options) + _kinds_of(others)] = serve
 
 
-def keepable(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, options: tuple[Any, ...]) -> bool:
-    """Whether a call is of those that are found again: torch had nothing to add, and nothing of it may change later."""
+def keepable(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    options: tuple[Any, ...],
+    given: Sequence[torch.Tensor] = (),
+) -> bool:
+    """Whether a call is of those that are found again: torch had nothing to add, and nothing of it may change later.
+
+    `given`: the tensors of features that it brings.
+    """
     flat = (part for each in options for part in (each if type(each) is tuple else (each,)))
     return (
         _are_plain(query, key, value)
@@ -76,6 +118,7 @@ def keepable(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, option
         and not is_any_autocast()
         and query.device.index in (None, current_device())
         and all(type(each) in _FIXED for each in flat)
+        and _can_be_read(given)
     )
 
 
@@ -91,6 +134,23 @@ def _are_plain(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> b
         and type(value) in _plain
         and not (query.is_neg() or key.is_neg() or value.is_neg())
     )
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """The same of a tensor of features: one that has memory of its own, and wants no gradient."""
+    return (
+        type(tensor) in _plain
+        and not tensor.is_neg()
+        and tensor.data_ptr() != 0
+        and not (tensor.requires_grad and torch.is_grad_enabled())
+    )
+
+
+def _can_be_read(given: Sequence[torch.Tensor]) -> bool:
+    try:
+        return all(each.layout is torch.strided and _is_plain(each) for each in given)
+    except RuntimeError:  # of what has no memory
+        return False
 
 
 def _kind(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, options: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -110,4 +170,13 @@ def _kind(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, options: 
         options,
         current_device(),
         with_gradient(query, key, value) and 1 + torch.are_deterministic_algorithms_enabled(),
+    )
+
+
+def _kinds_of(others: tuple[Maybe, ...]) -> tuple[Any, ...]:
+    return tuple(
+        [
+            None if each is None else (each.shape, each.stride(), each.dtype, each.device, each.data_ptr() % READ_BYTES)
+            for each in others
+        ]
     )

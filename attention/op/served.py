@@ -30,11 +30,11 @@ def compute(call: Call, plan: Plan | None = None) -> tuple[torch.Tensor, torch.T
         if extras.cu_seqlens_q is not None and extras.cu_seqlens_k is not None and query.device.type == "cpu":
             _check_lengths("q", extras.cu_seqlens_q, query.shape[2], options.max_seqlen_q)
             _check_lengths("k", extras.cu_seqlens_k, key.shape[2], options.max_seqlen_k)
-        extras = _expanded(extras, query, key)
+        extras = expanded(extras, query, key)
     return plan.run(query, key, value, plan.problem, plan.config, extras)
 
 
-def _expanded(extras: Extras, query: torch.Tensor, key: torch.Tensor) -> Extras:
+def expanded(extras: Extras, query: torch.Tensor, key: torch.Tensor) -> Extras:
     """As kernels read them, with every axis: of all sequences, or of the one plane where packed ones lie."""
     starts = extras.cu_seqlens_q
     batch = query.shape[0] if starts is None else starts.shape[0] - 1

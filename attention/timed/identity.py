@@ -10,7 +10,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from attention.kernels.launch.source import COMMON, PACKAGE, device_code, generated
+from attention.kernels.launch.source import PACKAGE, device_code, folders_of, generated
 from attention.variant import KERNELS
 from microbench.compile import HEADERS
 
@@ -54,7 +54,7 @@ def _expanded(file: Path, folder: Path, included: set[Path], written: dict[str, 
     def text_of(name: re.Match[str]) -> str:
         if name[1] in written:
             return replaced(written.pop(name[1]))
-        places = (root / name[1] for root in (file.parent, folder, COMMON, HEADERS, PACKAGE))
+        places = (root / name[1] for root in (file.parent, *folders_of(folder), HEADERS, PACKAGE))
         found = next((place for place in places if place.is_file()), None)
         # What is not there is the emulator's, which has another body for each wrapper.
         return "" if found is None or found in included else _expanded(found, folder, included, written)

@@ -1,6 +1,7 @@
 """The file boundary of attention timings: data/attention/<gpu>.jsonl, one measured candidate a line, append-only."""
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -67,5 +68,10 @@ def judged(file: Path) -> tuple[dict[int, Timing], dict[int, str]]:
 
 def files(gpu: str) -> list[Path]:
     """Where the timings of a machine lie, the shipped ones first."""
-    every = (root / "attention" / f"{gpu}.jsonl" for root in paths.data_roots())
-    return [file for file in every if file.is_file()]
+    return [file for file in places(gpu, tuple(paths.data_roots())) if file.is_file()]
+
+
+@cache
+def places(gpu: str, roots: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Where they would lie in these folders of data. Each choice asks, and a path takes as long as a look at a file."""
+    return tuple(root / "attention" / f"{gpu}.jsonl" for root in roots)

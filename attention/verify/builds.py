@@ -19,7 +19,7 @@ from attention.features import FEATURES
 from attention.kernels.common.family import VARLEN, asked_defines
 from attention.kernels.launch.source import sources_of
 from attention.problem import AttentionProblem
-from attention.variant import Config, Variant, by_path, shipped
+from attention.variant import Config, CudaBuild, Variant, by_path, shipped
 from attention.verify.build_matrix import UNLIKE
 from microbench.compile import Defines, Source
 from microbench.machine.arch import Arch, by_name
@@ -142,7 +142,7 @@ def builds_of(path: str, arch: str = ARCH) -> tuple[Build, ...]:
     """The sample of one variant, by buckets of head dims: no two builds of the same code."""
     found: dict[Defines, Build] = {}
     for number, bucket in enumerate(BUCKETS):
-        found |= _of_bucket(by_path(path), arch, bucket, np.random.default_rng([number, 1]))
+        found |= _of_bucket(by_path(path), arch, bucket, np.random.default_rng([number, 1]), number)
     more = (_unlike(by_path(path), arch), _between(by_path(path), arch), _dealt(by_path(path), tuple(found.values())))
     return *found.values(), *(build for builds in more for build in builds)
 
@@ -185,10 +185,12 @@ def _dealt(variant: Variant, builds: tuple[Build, ...]) -> Iterator[Build]:
         yield from islice((build for build in fitting if legal(variant, build)), 1)
 
 
-def _of_bucket(variant: Variant, arch: str, bucket: tuple[int, int], rng: np.random.Generator) -> dict[Defines, Build]:
+def _of_bucket(
+    variant: Variant, arch: str, bucket: tuple[int, int], rng: np.random.Generator, turn: int
+) -> dict[Defines, Build]:
     """Every feature, each with the configuration used least; then every configuration, with mixtures of features."""
     found: dict[Defines, Build] = {}
-    pairs = list(product(DTYPES, _told_apart(variant, problem_of(bucket[1], DTYPES[1], frozenset()))))
+    pairs = list(product(DTYPES, told_apart(variant, problem_of(bucket[1], DTYPES[1], frozenset()), turn)))
     mixed = (pairs[at] for at in rng.permutation(len(pairs)))
     every = [Build(variant.path, bucket, dtype, config, frozenset(), arch) for dtype, config in mixed]
     used = {plain: 0 for plain in every if any(legal(variant, replace(plain, asked=asked)) for asked in PLAIN)}
@@ -212,9 +214,12 @@ def _of_bucket(variant: Variant, arch: str, bucket: tuple[int, int], rng: np.ran
     return found
 
 
-def _told_apart(variant: Variant, problem: AttentionProblem) -> tuple[Config, ...]:
-    """The first configuration of each code: blocks that a launch deals otherwise run the same."""
-    return tuple({variant.steps(problem, config): config for config in reversed(variant.configs())}.values())[::-1]
+def told_apart(variant: Variant, problem: AttentionProblem, turn: int = 0) -> tuple[Config, ...]:
+    """One configuration of each code: those that a launch deals otherwise run the same, and take turns."""
+    alike: dict[tuple[CudaBuild, ...], list[Config]] = {}
+    for config in variant.configs():
+        alike.setdefault(variant.steps(problem, config), []).append(config)
+    return tuple(each[turn % len(each)] for each in alike.values())
 
 
 def legal(variant: Variant, build: Build) -> bool:

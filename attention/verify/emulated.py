@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from attention.call import Extras
 from attention.feature import Feature
 from attention.kernels.common.layout import empty_on_host
 from attention.kernels.launch.counters import PAIR
 from attention.kernels.launch.frame import Described
 from attention.kernels.launch.machine import Held, standing_in
-from attention.kernels.launch.source import COMMON, PACKAGE, generated
+from attention.kernels.launch.source import PACKAGE, folders_of, generated
 from attention.variant import CudaBuild, Variant
 from attention.verify import worker
 from attention.verify.builds import Build, builds_of
@@ -77,19 +76,16 @@ class Emulated:
     ) -> Described:
         return Described(function, blocks, threads, kind, template)
 
-    def launch(self, frame: Described, held: Held, extras: Extras) -> None:
+    def launch(self, frame: Described, held: Held, extras: Sequence[torch.Tensor | None]) -> None:
         """Raises DeviceError with what the kernel did that it may not."""
         kernel, build = frame.function
         stored = [tensor.untyped_storage() for tensor in held]
-        memory = {each.data_ptr(): each.nbytes() for each in stored} | dict(map(_extent, filter(_there, extras)))
+        memory = {each.data_ptr(): each.nbytes() for each in stored}
+        memory |= dict(_extent(each) for each in extras if each is not None and each.numel() > 0)
         with self.device.adopting(memory):
             given = (np.void(bytes(frame.memory)),)
             shared = {"shared_mem": build.smem_bytes, "cluster": (build.cluster,)}
             kernel((frame.blocks,), (frame.threads,), given, **shared)
-
-
-def _there(tensor: torch.Tensor | None) -> bool:
-    return tensor is not None and tensor.numel() > 0
 
 
 def _extent(tensor: torch.Tensor) -> tuple[int, int]:
@@ -142,4 +138,4 @@ def headers_of(folder: Path) -> tuple[Path, ...]:
     place.mkdir(exist_ok=True)
     for name, text in written:
         files.put(place / name, text)
-    return COMMON, folder, PACKAGE, place
+    return *folders_of(folder), PACKAGE, place

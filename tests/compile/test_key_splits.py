@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from attention.kernels.common.key_splits import partial_floats
 from attention.kernels.launch.source import sources_of
 from attention.kernels.sm70.forward.quad_pair import arguments as quad_pair
 from attention.kernels.sm75.forward.register_staged import arguments as register_staged
@@ -33,7 +32,7 @@ def test_a_block_leaves_each_of_its_registers_once_and_reads_parts_from_the_l2(p
     whole = Config(tuple((axis, 1 if axis == "key_splits" else value) for axis, value in split.values))
     before, after = (opcodes(variant, problem, each) for each in (whole, split))
     shape = SHAPES[path](problem, split)
-    words = partial_floats(shape) // 4 // shape.threads
+    words = shape.partial_floats // 4 // shape.threads
     assert after.count("STG.E.128.SYS") - before.count("STG.E.128.SYS") == words
     # Before them the maxima alone: 8 of 16 bytes of each panel of 16 rows.
     assert after.count("LDG.E.128.STRONG.GPU") == words

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attention.choose import classes
 from attention.choose.classes import representative, rounded
 from attention.problem import AttentionProblem
 
@@ -51,6 +52,28 @@ def test_the_representative_asks_for_the_same_features_edges_and_squareness(
     assert found.seq_q >= problem.seq_q and found.batch >= problem.batch  # what counts tiles stays on the safe side
     one = {"batch": 1, "seq_q": 1, "seq_kv": 1, "tokens_q": 1, "tokens_kv": 1}
     assert replace(found, **one) == replace(problem, **one)
+
+
+@given(
+    queries=st.integers(1, 300),
+    keys=st.integers(1, 300),
+    other=st.integers(0, 40),
+    left=st.integers(-1, 300),
+    causal=st.booleans(),
+    packed=st.booleans(),
+)
+def test_what_is_kept_for_a_class_is_what_each_of_it_would_get(
+    queries: int, keys: int, other: int, left: int, causal: bool, packed: bool
+) -> None:
+    band = {"causal": causal, "window": (left, -1), "alignment": "bottom_right", "varlen": packed}
+    first, second = (
+        AttentionProblem(3, 8, 2, queries + more, keys + more, 64, dtype="bfloat16", device="cuda", **band)
+        for more in (0, other)
+    )
+    representative(first)
+    found = representative(second)
+    classes._of_class.clear()
+    assert found == representative(second)
 
 
 def test_a_problem_is_in_the_class_that_it_stands_for() -> None:

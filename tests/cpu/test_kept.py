@@ -7,8 +7,8 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.bias import causal_upper_left
 
-from attention import flash_attn_func, sdpa
-from attention.call import Manner, Options
+from attention import flash_attn_func, flash_attn_varlen_func, sdpa
+from attention.call import Extras, Manner, Options
 from attention.errors import ArgumentError
 from attention.frontends import kept
 from attention.frontends import sdpa as frontend
@@ -27,6 +27,7 @@ pytestmark = [
 ]
 SHAPE = (1, 2, 8, 16)
 MARK = torch.zeros(1)
+PLAIN = (False, None, False, False, None)
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_torchs_backends_are_asked_for_by_name(known: Known) -> None:
         assert sdpa(*inputs) is not MARK
 
 
-OF_FLASH = (0.0, None, False, (-1, -1), 0.0, False, False, None)
+OF_FLASH = (0.0, None, False, (-1, -1), 0.0, False, False, None, False)
 
 
 @pytest.mark.parametrize("options", [{"return_lse": True}, {"alibi_slopes": torch.ones(8)}, {"sinks": torch.ones(8)}])
@@ -82,7 +83,7 @@ def test_flash_attn_func_asks_for_a_call_of_out_alone(known: Known, options: dic
 def test_a_call_that_is_torchs_stays_torchs(known: Known, is_causal: bool, scale: float | None, gqa: bool) -> None:
     inputs = random(SHAPE, (1, 1, 8, 16) if gqa else SHAPE, (1, 1, 8, 16) if gqa else SHAPE, seed=1)
     options = (is_causal, scale, gqa, False, None)
-    kept.keep(route(to_torch=True), False, *inputs, *options)
+    kept.keep(route(to_torch=True), False, *inputs, None, options, Options(causal=is_causal, scale=scale))
     found = known.served(*inputs, options)
     assert torch.equal(found, torch_sdpa(*inputs, is_causal=is_causal, scale=scale, enable_gqa=gqa))
     within.own = torch_sdpa  # an override is on, which knows what stands behind it
@@ -94,7 +95,7 @@ def test_a_call_that_is_torchs_stays_torchs(known: Known, is_causal: bool, scale
 
 def test_what_torch_reads_a_copy_of_is_not_kept(known: Known) -> None:
     inputs = [each.transpose(2, 3) for each in random(*[(1, 2, 16, 8)] * 3)]
-    kept.keep(route(to_torch=True), False, *inputs, False, None, False, False, None)
+    kept.keep(route(to_torch=True), False, *inputs, None, PLAIN, Options())
     assert not known.calls
 
 
@@ -102,7 +103,7 @@ def test_a_strict_call_with_gradients_is_judged_each_time(known: Known) -> None:
     """Whether a fused backward serves may change with torch's switches."""
     inputs = random(*[SHAPE] * 3, grad=True)
     for strict in (True, False):
-        kept.keep(route(to_torch=True), False, *inputs, False, None, False, strict, None)
+        kept.keep(route(to_torch=True), False, *inputs, None, (False, None, False, strict, None), Options())
         assert len(known.calls) == (not strict)
 
 
@@ -118,6 +119,42 @@ def test_a_kernel_of_torchs_serves_the_next_calls_of_flash_attn_func(known: Know
     kept_of_flash.keep(plan, *inputs, OF_FLASH, Options(), Manner("", False))
     assert torch.equal(flash_attn_func(*inputs), inputs[0] + 1)  # type: ignore[arg-type]
     assert seen == [(1, 8, 2, 16)]  # heads first, as every kernel takes them
+
+
+def test_a_kernel_of_torchs_is_given_features_as_a_judged_call_gives_them(known: Known) -> None:
+    seen: list[Extras] = []
+
+    def run(query: torch.Tensor, key: Any, value: Any, problem: Any, config: Any, extras: Extras) -> Any:
+        seen.append(extras)
+        return query + 1, query[..., 0]
+
+    plan: Any = Plan(None, Config(), run, "torch", None)  # type: ignore[arg-type]
+    inputs, slopes, starts = random((8, 2, 16), (8, 2, 16), (8, 2, 16)), torch.ones(2).half(), torch.tensor([0, 3, 8])
+    given = (*OF_FLASH[:-1], True, 5, 5)
+    kept_of_flash.keep(plan, *inputs, given, Options(), Manner(), (slopes, None, None, None, None, starts, starts))
+    out, lse = flash_attn_varlen_func(*inputs, starts, starts, 5, 5, alibi_slopes=slopes, return_lse=True)
+    assert torch.equal(out, inputs[0] + 1) and torch.equal(lse, inputs[0][..., 0].T)
+    (extras,) = seen
+    assert extras.alibi.dtype == torch.float32 and extras.alibi.shape == (2, 2) and extras.sinks is None
+    assert extras.cu_seqlens_q.dtype == torch.int32 and torch.equal(extras.cu_seqlens_q.long(), starts)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (1, 1, 8, 8)])
+@pytest.mark.parametrize("dtype", [torch.bool, torch.float32])
+def test_a_masked_call_that_is_torchs_stays_torchs(
+    known: Known, shape: tuple[int, ...], dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs, mask = random(*[SHAPE] * 3), (torch.arange(64) % 3 > 0).to(dtype).view(shape)
+    kept.keep(route(to_torch=True), False, *inputs, mask, PLAIN, Options())
+    monkeypatch.setattr(frontend, "_judged", lambda *_: pytest.fail("a known call was judged"))
+    assert torch.equal(sdpa(*inputs, mask), torch_sdpa(*inputs, mask))
+    assert known.served(*inputs, PLAIN) is None and known.served(*inputs, PLAIN, (mask[..., :1],)) is None
+
+
+def test_torch_makes_a_mask_of_causality_that_ends_at_the_last_key_each_time(known: Known) -> None:
+    for options in (Options(causal=True), Options(causal=True, bottom_right=True)):
+        kept.keep(route(to_torch=True), False, *random(*[SHAPE] * 3), None, PLAIN, options)
+        assert len(known.calls) == 1
 
 
 def test_ours_is_not_kept_where_another_kernel_will_serve_for_good(known: Known) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from attention.call import Extras, Manner, Options
+from attention.kernels.launch.forms import HEADS_FIRST, ROWS_OF_HEADS
 from attention.kernels.launch.frame import Described
 from attention.kernels.launch.machine import Held, stand_ins, standing_in
 from attention.op.known import Known, keepable
@@ -74,8 +75,7 @@ def kept(request: pytest.FixtureRequest) -> Any:
 
     def keep(*tensors: torch.Tensor, turned: bool = False) -> Known:
         known = Known(of_cpu=True)
-        views = [each.transpose(1, 2) for each in tensors] if turned else tensors
-        ready = launched(plan, *views, turned=turned)
+        ready = launched(plan, *tensors, ROWS_OF_HEADS if turned else HEADS_FIRST)
         assert ready is not None and keepable(*tensors, OPTIONS)
         trains = torch.is_grad_enabled() and any(each.requires_grad for each in tensors)
         known.keep(*tensors, OPTIONS, server_of(ready, Options(), Manner(), trains))

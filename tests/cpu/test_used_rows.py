@@ -19,7 +19,9 @@ from attention import (
     flash_attn_kvpacked_func,
     flash_attn_varlen_func,
 )
-from attention.frontends.flash_attn import functions
+from attention.frontends.flash_attn import functions, judge
+from attention.frontends.flash_attn.arguments import extras_of, options_of
+from attention.judge.shapes import FLASH, facts_of
 from attention.op import plan
 from tests.cpu.used_cases import oracle, places, used_cases
 
@@ -203,3 +205,30 @@ def test_the_explanation_is_of_the_packed_problem_that_is_computed():
 def test_numbers_that_make_no_sense_are_named(used, error, says):
     with pytest.raises(error, match=says):
         flash_attn_func(Q, K, V, **used)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"seqused_k": numbers(3)},
+        {"seqused_q": torch.ones(2)},
+        {"leftpad_k": numbers(3, 2).to("meta")},
+        {"seqused_k": numbers(3, 2), "sinks": torch.ones(3)},
+        {"seqused_k": numbers(3, 2), "alibi_slopes": torch.ones(2, 2, 2)},
+    ],
+)
+def test_where_kernels_read_the_numbers_what_is_wrong_is_said_in_the_same_words(wrong):
+    """On a GPU a call is judged once, with the numbers as operands of the kernel."""
+    names = ("alibi_slopes", "sinks", "seqused_q", "seqused_k", "leftpad_k")
+    slopes, sinks, *rows = (wrong.get(name) for name in names)
+    extras, options = extras_of(slopes, sinks, rows, {}), options_of(None, True, None, None, {})
+    tensors = [facts_of(each) for each in (Q, K, V)]
+    said = []
+    for judge_by, beside in (
+        (judge._judged, (judge._facts_of(extras.operands), options, judge._facts_of(extras[1:]))),
+        (judge._ranged, (judge._facts_of(extras.ranged()), options, "")),
+    ):
+        with pytest.raises((ProblemError, TypeError)) as error:
+            judge_by(FLASH, *tensors, *beside)
+        said.append((type(error.value), str(error.value)))
+    assert said[0] == said[1]

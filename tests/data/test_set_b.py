@@ -4,7 +4,8 @@ That a verdict follows from its campaigns is test_campaigns', while the model's 
 constants alone, among all kernels of ours, a mean regret of 1.0 % and 5 % at worst were asked: of the first freeze
 neither held, of the second the mean does. Both verdicts are history: the model was mended by what they showed, so that
 their sets are what today's is built on, as sets a are. What it loses there is held beside what was judged, so that a
-change of the model shows.
+change of the model shows. (Of the Hopper forward as it is now: it was timed with narrower panels of V at head dims that
+are no multiples of 64. Described with those, today's model loses 1.65 and 0.62 %.)
 """
 
 import re
@@ -53,7 +54,7 @@ def test_measured_constants_choose_within_the_mean_that_was_asked() -> None:
 @pytest.mark.parametrize(
     ("short", "variant", "mean", "worst"),
     [
-        *((FIRST, "", 1.65, 28.1), (SECOND, "", 0.62, 10.9)),
+        *((FIRST, "", 2.08, 28.1), (SECOND, "", 0.70, 15.8)),
         *((FIRST, AMPERE, 0.77, 6.6), (SECOND, AMPERE, 0.39, 3.8)),
     ],
 )

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from attention.kernels.common.key_splits import partial_floats
-from attention.kernels.launch.strided import Launch, SplitLaunch
+from attention.kernels.launch.strided import FewLaunch, Launch, SplitLaunch
+from attention.kernels.sm80.forward.split_keys.arguments import STATE_FLOATS
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, by_path
 from attention.verify.emulated import headers_of
@@ -114,14 +114,16 @@ def point(launch: Any, room: Room, *names: str) -> None:
             setattr(launch, f"{name}_{axis}", stride // 2)
 
 
-def describe(launch: Any, case: ForwardCase, inputs: Inputs, tile_rows: int, section: int, dealt: bool = False) -> None:
+def describe(
+    launch: Any, case: ForwardCase, inputs: Inputs, tile_rows: int, section: int, dealt: bool = False, group: int = 1
+) -> None:
     """Write what follows from a case: not common.family.fill, as no problem has a band of any two edges."""
     (queries, keys), count = case.longest, len(case.sequences)
-    own_lengths = bool(case.lengths or case.ranges)
-    row_tiles = inputs.q.shape[2] // tile_rows + count if dealt else -(-queries // tile_rows)
-    tiles, scale_log2 = row_tiles * case.heads_q * (1 if dealt else count), (case.softcap or case.scale) * LOG2_E
+    own_lengths, heads = bool(case.lengths or case.ranges), case.heads_q // group
+    row_tiles = inputs.q.shape[2] // tile_rows + count if dealt else -(-queries * group // tile_rows)
+    tiles, scale_log2 = row_tiles * heads * (1 if dealt else count), (case.softcap or case.scale) * LOG2_E
     ahead = keys - queries if case.aligned == "bottom_right" and not own_lengths else 0
-    launch.batch, launch.heads, launch.heads_per_kv = count, case.heads_q, case.heads_q // case.heads_kv
+    launch.batch, launch.heads, launch.heads_per_kv = count, heads, case.heads_q // case.heads_kv
     launch.head_dim, launch.queries, launch.keys = case.head_dim, inputs.q.shape[2], inputs.k.shape[2]
     launch.right = OPEN if case.right is None else case.right + ahead
     launch.left = -OPEN if case.left is None else case.left + ahead
@@ -200,7 +202,36 @@ def run_split(
     describe(launch, case, inputs, shape.tile_rows, section)
     point(launch, room, *room.held)
     launch.key_splits = key_splits or shape.key_splits
-    partials = device.full(launch.tiles * launch.key_splits * partial_floats(shape), np.nan, np.float32)
+    partials = device.full(launch.tiles * launch.key_splits * shape.partial_floats, np.nan, np.float32)
+    arrivals = device.full(launch.tiles, 0, np.int32)
+    launch.partials, launch.arrivals = partials.ctypes.data, arrivals.ctypes.data
+    kept = bring_features(device, case, kernel.defines, inputs, launch)
+    blocks = launch.tiles * launch.key_splits
+    kernel.load(device)((blocks,), (build.threads,), (np.void(bytes(launch)),), shared_mem=build.smem_bytes)
+    del kept
+    return room.outputs("left counters that are not 0" if arrivals.any() else "")
+
+
+def run_few(
+    shape_of: Callable[[AttentionProblem, Config], Any],
+    device: EmulatedDevice,
+    case: ForwardCase,
+    kernel: Kernel,
+    *,
+    section: int = 2,
+    inputs: Inputs | None = None,
+    key_splits: int = 0,
+) -> Outputs:
+    """The same of one whose blocks leave their parts row by row, and heads of a group may share rows."""
+    inputs, build = inputs or inputs_of(case), kernel.build
+    room, launch, shape = room_of(device, case, inputs), FewLaunch(), shape_of(kernel.problem, kernel.config)
+    group = case.heads_q // case.heads_kv if kernel.defines["PACK_GQA"] else 1
+    describe(launch, case, inputs, shape.tile_rows, section, group=group)
+    point(launch, room, *room.held)
+    launch.key_splits = key_splits or shape.key_splits
+    launch.part_rows = min(shape.tile_rows, case.longest[0] * group)
+    floats = launch.part_rows * (shape.value_dim + STATE_FLOATS)
+    partials = device.full(launch.tiles * launch.key_splits * floats, np.nan, np.float32)
     arrivals = device.full(launch.tiles, 0, np.int32)
     launch.partials, launch.arrivals = partials.ctypes.data, arrivals.ctypes.data
     kept = bring_features(device, case, kernel.defines, inputs, launch)

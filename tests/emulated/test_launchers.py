@@ -3,10 +3,16 @@
 import pytest
 import torch
 
+from attention.call import Extras
 from attention.cli.check import named
 from attention.errors import LaunchError
 from attention.kernels.common.family import dealt
+from attention.kernels.common.layout import addresses
+from attention.kernels.launch.forms import ROWS_OF_HEADS
 from attention.kernels.launch.machine import stand_ins
+from attention.op.launched import bringing, launched
+from attention.op.operands import Operands
+from attention.op.plan import Plan
 from attention.problem import AttentionProblem
 from attention.variant import by_path, shipped
 from attention.verify import emulated
@@ -14,11 +20,13 @@ from attention.verify.builds import builds_of
 from attention.verify.problems import Case, case_of
 from microbench.emulator import MODES, Mode
 from microbench.errors import DeviceError
+from microbench.machine.arch import by_name
 
 PATHS = (
     "sm70/forward/quad_pair",
     "sm75/forward/register_staged",
     "sm80/forward/software_pipelined",
+    "sm80/forward/split_keys",
     "sm90a/forward/warp_specialised",
     "sm100a/forward/tensor_memory",
 )
@@ -68,6 +76,32 @@ def test_a_wrong_feature_is_seen(path: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("attention.kernels.launch.ready.place", lambda launch, extras: None)
     with pytest.raises(DeviceError, match="belongs to no buffer"):
         emulated.judged([case])
+
+
+@pytest.mark.parametrize("path", ["sm80/forward/software_pipelined", "sm90a/forward/warp_specialised"])
+def test_a_known_call_computes_what_a_judged_one_does(path: str) -> None:
+    """Of new tensors each time, in one frame, which is bound to how features' tensors lie."""
+    problem = AttentionProblem(2, 2, 2, 64, 64, 64, dtype="bfloat16", device="cuda", mask="bool", sinks=True)
+    variant, arch = by_path(path), by_name(by_path(path).archs[0])
+    assert variant.illegal is not None
+    config = next(each for each in variant.configs() if not variant.illegal(problem, each, arch))
+    plan = Plan(problem, config, variant.load(), "smscope", None)
+    operands = Operands(("sinks", "mask"), lambda query, extras: extras, ROWS_OF_HEADS)
+    rng, serve = torch.Generator().manual_seed(0), None
+    with emulated.emulating():
+        for _ in range(3):
+            inputs = [torch.randn(2, 64, 2, 64, generator=rng).bfloat16() for _ in range(3)]
+            given = [torch.randn(2, generator=rng), torch.rand(2, 1, 64, 64, generator=rng) < 0.5]
+            if serve is None:
+                ready = launched(plan, *inputs, ROWS_OF_HEADS)
+                assert ready is not None
+                serve = bringing(ready, operands, inputs[0], inputs[1], given)
+            where = addresses(*inputs)
+            assert where is not None
+            found = serve(*inputs, where, given).transpose(1, 2)
+            views = [each.transpose(1, 2) for each in inputs]
+            extras = Extras(sinks=given[0], mask=given[1].expand(2, 2, 64, 64))
+            assert torch.equal(found, plan.run(*views, problem, config, extras)[0])
 
 
 @each_kernel

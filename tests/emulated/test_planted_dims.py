@@ -45,8 +45,8 @@ AMPERE_BUGS = {
     ),
 }
 
-# The last of three panels of K is filled by half; V has three of another width.
-HOPPER = ForwardCase(heads_q=1, heads_kv=1, lengths=((150, 140),), head_dim=80, head_dim_v=48, right=0)
+# The last of five panels of K is filled by half, and that of two wider ones of V by three quarters.
+HOPPER = ForwardCase(heads_q=1, heads_kv=1, lengths=((150, 140),), head_dim=144, head_dim_v=112, right=0)
 BEHIND = replace(HOPPER, spare=20)
 LOST, UNORDERED = "deadlock: .*mbarrier", "race: wgmma .* not ordered after the write by a copy"
 HOPPER_BUGS = {

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +100,51 @@ def calls() -> Iterator[Call]:
         lambda: flash(*packed, only="smscope"),
         _default_device,
     )
+    yield from _of_features(q, k, v)
     chosen = attention.explain(q, k, v).choice.pick.variant
     yield Call("attention.sdpa, the choice left open", chosen, lambda: sdpa(q, k, v))
     yield Call("attention.sdpa with grad, the choice left open", chosen, lambda: sdpa(gq, gk, gv))
+
+
+def _of_features(q: Any, k: Any, v: Any) -> Iterator[Call]:
+    """Calls of ours that bring tensors of features, or of whose causality torch makes a mask: (B, H, S, D) tensors."""
+    import torch
+    from torch.nn.attention.bias import causal_lower_right
+
+    import attention
+
+    heads, rows = q.shape[1:3]
+    rows_of_heads = tuple(each.transpose(1, 2).contiguous() for each in (q, k, v))
+    packed = tuple(each[0] for each in rows_of_heads)
+    starts, used = (torch.tensor(each, device="cuda", dtype=torch.int32) for each in ([0, rows], [rows - 3]))
+    masks = {
+        "a bool mask": torch.ones(rows, rows, device="cuda", dtype=torch.bool).tril(),
+        "a float mask": torch.zeros(1, heads, rows, rows, device="cuda", dtype=q.dtype),
+        "CausalBias": causal_lower_right(4, rows),
+    }
+    features = {
+        "alibi_slopes": {"alibi_slopes": torch.ones(heads, device="cuda")},
+        "s_aux in 16 bits": {"s_aux": torch.ones(heads, device="cuda", dtype=q.dtype)},
+        "seqused_k": {"seqused_k": used},
+        "lse": {"return_lse": True},
+    }
+
+    def call(what: str, make: Callable[[], Any]) -> Call:
+        return Call(f"attention.{what}", "smscope", make)
+
+    for name, mask in masks.items():
+        query = q[:, :, :4] if name == "CausalBias" else q
+        yield call(f"sdpa with {name}", partial(attention.sdpa, query, k, v, mask, only="smscope"))
+    for name, asked in features.items():
+        yield call(
+            f"flash_attn_func with {name}",
+            partial(attention.flash_attn_func, *rows_of_heads, causal=True, only="smscope", **asked),
+        )
+    lengths = (starts, starts, rows, rows)
+    yield call(
+        "flash_attn_varlen_func",
+        partial(attention.flash_attn_varlen_func, *packed, *lengths, causal=True, only="smscope"),
+    )
 
 
 def _default_device() -> AbstractContextManager[Any]:

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.bias import causal_lower_right
 from torch.utils.checkpoint import checkpoint
 
-from attention import flash_attn_func, sdpa
+from attention import flash_attn_func, flash_attn_varlen_func, sdpa
 from attention.frontends import kept
 from attention.frontends import sdpa as frontend
 from attention.frontends.flash_attn import functions
 from attention.frontends.flash_attn import kept as kept_of_flash
+from attention.op.known import Known
 from attention.torch_private import torch_sdpa
 from tests.tensors import assert_same_gradients, random
 
@@ -78,6 +80,61 @@ def test_the_second_call_of_flash_attn_func(causal: bool, grad: bool, nobody_jud
     assert found.is_contiguous()
     if grad:
         assert_same_gradients(found, expected, inputs, rtol=5e-2, atol=5e-2)
+
+
+def _masks() -> dict[str, torch.Tensor]:
+    rng = torch.Generator().manual_seed(2)
+    wide = torch.rand(2, 1, 200, 203, generator=rng) < 0.7
+    seen = wide[..., :200].contiguous()
+    return {
+        "bools": seen.cuda(),
+        "bools for all": seen[0, 0].cuda(),
+        "floats": torch.randn(1, 8, 200, 200, generator=rng).bfloat16().cuda(),
+        "rows that begin anywhere": wide.cuda()[..., 1:201],
+    }
+
+
+@pytest.mark.parametrize("name", ["bools", "bools for all", "floats", "rows that begin anywhere"])
+def test_the_second_call_with_a_mask(name: str, nobody_judges: Any) -> None:
+    inputs, mask = on_gpu(*[SHAPE] * 3), _masks()[name]
+    sdpa(*inputs, mask, **OURS)
+    nobody_judges()
+    found = sdpa(*inputs, mask, **OURS)
+    torch.testing.assert_close(found, torch_sdpa(*inputs, mask.contiguous()), **CLOSE)
+
+
+def test_the_second_call_that_is_causal_from_its_end(nobody_judges: Any) -> None:
+    inputs, bias = on_gpu((2, 8, 4, 128), SHAPE, SHAPE), causal_lower_right(4, 200)
+    sdpa(*inputs, bias, **OURS)
+    nobody_judges()
+    seen = torch.ones(4, 200, dtype=torch.bool, device="cuda").tril(196)
+    torch.testing.assert_close(sdpa(*inputs, bias, **OURS), torch_sdpa(*inputs, seen), **CLOSE)
+
+
+BATCH, STARTS = 2, (0, 70, 200)
+FEATURES: dict[str, Callable[[], dict[str, Any]]] = {
+    "slopes": lambda: {"alibi_slopes": torch.rand(8, device="cuda")},
+    "sinks of 16 bits": lambda: {"s_aux": torch.randn(8, device="cuda").bfloat16()},
+    "used keys": lambda: {"seqused_k": torch.randint(1, 70, (BATCH,), device="cuda", dtype=torch.int32)},
+    "padding": lambda: {"leftpad_k": torch.randint(0, 60, (BATCH,), device="cuda")},
+    "lse": lambda: {"return_lse": True},
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", FEATURES)
+def test_known_calls_with_features_give_what_judged_ones_give(name: str, packed: bool) -> None:
+    starts = torch.tensor(STARTS, device="cuda", dtype=torch.int32)
+    shape, lengths = ((200, 8, 128), (starts, starts, 130, 130)) if packed else ((BATCH, 200, 8, 128), ())
+    call: Any = flash_attn_varlen_func if packed else flash_attn_func
+    for seed in range(3):
+        inputs, features = random(*[shape] * 3, dtype=torch.bfloat16, device="cuda", seed=seed), FEATURES[name]()
+        found = call(*inputs, *lengths, causal=True, **features, **OURS)
+        assert len(kept_of_flash.KNOWN.calls) == 1
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kept_of_flash, "KNOWN", Known())
+            judged = call(*inputs, *lengths, causal=True, **features, **OURS)
+        torch.testing.assert_close(found, judged, rtol=1e-3, atol=1e-3)
 
 
 CONTEXTS: dict[str, Callable[[], Any]] = {

@@ -4,6 +4,7 @@ The longest part of each phase counts; the rest is choose.one_clock.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT
 from attention.choose.lengths import UNKNOWN, Lengths
@@ -16,6 +17,7 @@ from attention.choose.rates import (
     EX2_LATENCY,
     FFMA,
     FFMA_LATENCY,
+    KEPT_MACHINES,
     L2,
     L2_LATENCY,
     SMEM,
@@ -63,6 +65,7 @@ def predicted(
     return call_of(machine, terms, memory, cycles / clock, efficiency, tile.boxes)
 
 
+@lru_cache(maxsize=KEPT_MACHINES)
 def _rates(machine: Machine) -> Rates:
     per_clock = machine.profile.sm_count * machine.needed_clock_hz
     return Rates(

@@ -1,5 +1,7 @@
 """A kernel of warps as seconds: the stays of the busiest SM's blocks over one clock (choose.one_clock)."""
 
+from functools import lru_cache
+
 from attention.choose.coefficients import BYTES, PRODUCT, SLOT
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.lines import slots_of
@@ -12,6 +14,7 @@ from attention.choose.rates import (
     EX2_LATENCY,
     FFMA,
     FFMA_LATENCY,
+    KEPT_MACHINES,
     L2,
     L2_LATENCY,
     SMEM,
@@ -74,6 +77,7 @@ def predicted(
     return call_of(machine, terms, memory, cycles / clock, efficiency)
 
 
+@lru_cache(maxsize=KEPT_MACHINES)
 def _rates(machine: Machine) -> Rates:
     values = dict(zip(Rates._fields, map(machine.value, NEEDED), strict=True))
     per_clock = machine.profile.sm_count * machine.needed_clock_hz

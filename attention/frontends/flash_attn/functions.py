@@ -8,9 +8,8 @@ from typing import Any
 
 import torch
 
-from attention.call import NO_EXTRAS, TENSORS, Call, Extras, Manner, Options
-from attention.features import OPERANDS
-from attention.frontends.flash_attn import used_rows
+from attention.call import TENSORS, Call, Extras, Manner, Options
+from attention.frontends.flash_attn import casts, used_rows
 from attention.frontends.flash_attn.arguments import (
     ALL_ROWS,
     ROWS,
@@ -21,14 +20,12 @@ from attention.frontends.flash_attn.arguments import (
     refuse_others,
 )
 from attention.frontends.flash_attn.judge import judge
-from attention.frontends.flash_attn.kept import keep, served
+from attention.frontends.flash_attn.kept import keep, served, served_packed
 from attention.frontends.inputs import autocast, overridable, require_tensors
 from attention.judge.arguments import OPEN, flag, one_of
 from attention.judge.shapes import FLASH, PACKED
-from attention.kernels.common.layout import lse_dtype
 from attention.op import dispatch
 from attention.op.plan import Plan
-from attention.problem import LARGEST
 
 NAMES = (*map(FLASH.called, TENSORS), *ROWS)
 Pair = tuple[torch.Tensor, torch.Tensor]
@@ -97,15 +94,16 @@ def flash_attn_func(
         _require_tensors_in(extras)
     options = options_of(softmax_scale, causal, window_size, softcap, others)
     manner = Manner(only or "", strict, flag("deterministic", deterministic))
+    with_lse = return_lse or return_softmax_lse
     plan = judge(FLASH, q, k, v, dropout_p, options, extras, manner.only)
     if extras.parts() == 1 or plan is not None:
         heads_first = (q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
         operands = extras.operands if extras.parts() == 1 else extras.ranged()
         out, lse = _forward(*heads_first, options, operands, manner, plan)
         out = out.transpose(1, 2)
-        if plan is not None and operands is NO_EXTRAS and q.is_cuda:
-            given = (dropout_p, softmax_scale, causal, window_size, softcap, deterministic, strict, only)
-            keep(plan, q, k, v, given, options, manner)
+        if plan is not None and not (others or return_attn_probs):
+            given = (dropout_p, softmax_scale, causal, window_size, softcap, deterministic, strict, only, with_lse)
+            keep(plan, q, k, v, given, options, manner, (alibi_slopes, sinks, *extras[1:]))
     else:
         batch, rows = q.shape[:2]
         flat = (q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1))
@@ -115,10 +113,10 @@ def flash_attn_func(
         out, lse = _packed(*flat, options, extras, manner, None)
         out = out.reshape(batch, rows, *out.shape[1:])
         lse = lse.reshape(lse.shape[0], batch, rows).transpose(0, 1).contiguous()
-    return _returned(out, lse, return_lse or return_softmax_lse, return_attn_probs)
+    return _returned(out, lse, with_lse, return_attn_probs)
 
 
-@overridable()
+@overridable(served_packed)
 def flash_attn_varlen_func(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -181,12 +179,17 @@ def flash_attn_varlen_func(
     manner = Manner(only or "", strict, flag("deterministic", deterministic))
     plan = judge(PACKED, q, k, v, dropout_p, options, extras, manner.only)
     if not cu_seqlens_q.dtype is cu_seqlens_k.dtype is torch.int32:
-        extras = extras.starting(*_in_32_bits(*starts))
+        extras = extras.starting(*casts.in_32_bits(*starts))
     if extras.parts() > 1 and plan is None:
         used_rows.check_on_the_cpu(options, extras)
         options = used_rows.with_room(options, q, k, v)
     out, lse = _packed(q, k, v, options, extras, manner, plan)
-    return _returned(out, lse, return_lse or return_softmax_lse, return_attn_probs)
+    with_lse = return_lse or return_softmax_lse
+    if plan is not None and not (others or return_attn_probs):
+        given = (dropout_p, softmax_scale, causal, window_size, softcap, deterministic, strict, only, with_lse)
+        tensors = (alibi_slopes, sinks, *extras[1:], *starts)
+        keep(plan, q, k, v, (*given, max_seqlen_q, max_seqlen_k), options, manner, tensors)
+    return _returned(out, lse, with_lse, return_attn_probs)
 
 
 def _packed(
@@ -221,12 +224,7 @@ def _forward(
     plan: Plan | None,
 ) -> Pair:
     """The operator, on tensors with the heads first."""
-    if operands is not NO_EXTRAS:
-        dtype = lse_dtype(query)
-        for operand, tensor in zip(OPERANDS, operands, strict=False):
-            wanted = {"lse": dtype, "count": torch.int32}.get(operand.holds)
-            if tensor is not None and wanted is not None and tensor.dtype is not wanted:
-                operands = operands._replace(**{operand.name: tensor.to(wanted)})
+    operands = casts.operators(query, operands)
     return dispatch.forward(Call(query, key, value, operands, options, manner), plan)
 
 
@@ -248,11 +246,3 @@ def _longest(name: str, given: Any, starts: torch.Tensor, packed: torch.Tensor) 
     if given is None and torch.compiler.is_compiling():
         return packed.shape[0]
     return longest_of(name, given, starts)
-
-
-def _in_32_bits(starts_q: torch.Tensor, starts_k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Starts as kernels read them; other dtypes are left for the operator to refuse."""
-    cast_q, cast_k = (
-        each.clamp(-1, LARGEST).to(torch.int32) if each.dtype is torch.int64 else each for each in (starts_q, starts_k)
-    )
-    return cast_q, cast_q if starts_k is starts_q else cast_k

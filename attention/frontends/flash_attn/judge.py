@@ -41,9 +41,9 @@ def judge(
         tensors = (facts_of(q), facts_of(k), facts_of(v), _facts_of(extras.operands))
         if extras.parts() == 1:
             return plan_of(layout, *tensors, options, only)
-        _judged(layout, *tensors, options, _facts_of(extras[1:]))
         if q.device.type == "cuda" and not wants_gradients(q, k, v, extras.operands):
             return _ranged(layout, *tensors[:3], _facts_of(extras.ranged()), options, only)
+        _judged(layout, *tensors, options, _facts_of(extras[1:]))
     except TypeError:
         if not any(symbolic(each.shape) for each in (q, k, v)):
             raise
@@ -59,7 +59,10 @@ def wants_gradients(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, operands:
 def _ranged(
     layout: Layout, q: Given, k: Given, v: Given, beside: tuple[Maybe, ...], options: Options, only: str
 ) -> Plan | None:
-    """The plan by which a kernel of ours reads the ranges; None where none of ours is chosen."""
+    """The plan by which a kernel of ours reads the ranges; None where none of ours is chosen.
+
+    A call that is not sound is refused as `_judged` refuses it.
+    """
     try:
         plan = plan_of(layout, q, k, v, beside, options, only)
     except UnsupportedError:  # which is said of the packed sequences, where it is so of these as well

@@ -22,6 +22,7 @@ LOG2_E = math.log2(math.e)
 LEAST_ROWS, MOST_ROWS = 64, 256  # of a tile
 # Softmax scales between which neither 8 / scale nor an ALiBi slope in units of raw scores overflows float32.
 LEAST_SCALE, LARGEST_SCALE = 2.0**-60, 2.0**60
+_ROW_BYTES = tuple(each.device.row_bytes for each in FEATURES if each.device and each.device.row_bytes)
 Sizes = tuple[int, ...]
 
 
@@ -134,8 +135,7 @@ def feature_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:
 
 def ahead_row(problem: AttentionProblem, keys: int) -> int:
     """Bytes of shared memory that a feature keeps of a query row, of what it reads ahead of a tile of so many keys."""
-    devices = (feature.device for feature in FEATURES if feature.device)
-    return max(device.row_bytes(problem, keys) for device in devices if device.row_bytes)
+    return max(row_bytes(problem, keys) for row_bytes in _ROW_BYTES)
 
 
 def ahead_defines(problem: AttentionProblem, keys: int) -> tuple[tuple[str, int], ...]:
@@ -150,15 +150,17 @@ def asked_defines(problem: AttentionProblem) -> frozenset[str]:
     return frozenset(name for name, value in feature_defines(problem)[1:] if value)
 
 
-def fill(launch: Any, problem: AttentionProblem, query: Sizes, key: Sizes, tile_rows: int) -> int:
+def fill(launch: Any, problem: AttentionProblem, query: Sizes, key: Sizes, tile_rows: int, group: int = 1) -> int:
     """Write the fields that every `Launch` has and that follow from a problem; gives its tiles of rows.
 
-    `query` and `key` are the shapes (B, H, S, D) that the kernel reads, of packed sequences (1, H, T, D).
+    `query` and `key` are the shapes (B, H, S, D) that the kernel reads, of packed sequences (1, H, T, D). Heads of a
+    `group` share a tile's rows, and count as one.
     """
-    launch.batch, launch.heads, launch.queries, launch.keys = problem.batch, problem.heads_q, query[-2], key[-2]
+    launch.batch, launch.heads = problem.batch, problem.heads_q // group
+    launch.queries, launch.keys = query[-2], key[-2]
     launch.heads_per_kv, launch.head_dim = problem.heads_q // problem.heads_kv, query[-1]
-    launch.row_tiles = tiles_of_head(problem, tile_rows)
-    launch.tiles = launch.row_tiles * heads_of(problem)
+    launch.row_tiles = tiles_of_head(problem, tile_rows, group)
+    launch.tiles = launch.row_tiles * heads_of(problem) // group
     launch.section = section_of(problem)
     scales = (scale for feature in FEATURES if (scale := feature.scale(problem)) is not None)
     launch.scale_log2 = next(scales, problem.softmax_scale) * LOG2_E
@@ -169,10 +171,10 @@ def fill(launch: Any, problem: AttentionProblem, query: Sizes, key: Sizes, tile_
     return int(launch.tiles)
 
 
-def row_tiles(problem: AttentionProblem, tile_rows: int) -> int:
+def row_tiles(problem: AttentionProblem, tile_rows: int, group: int = 1) -> int:
     """Tiles of rows of the longest sequence, which is no longer than all packed ones together."""
     rows = min(problem.seq_q, max(1, problem.tokens_q)) if problem.varlen else problem.seq_q
-    return -(-rows // tile_rows)
+    return -(-rows * group // tile_rows)
 
 
 @lru_cache(maxsize=64)
@@ -192,9 +194,9 @@ def dealt_tiles(problem: AttentionProblem, tile_rows: int) -> int:
     return problem.tokens_q // tile_rows + problem.batch
 
 
-def tiles_of_head(problem: AttentionProblem, tile_rows: int) -> int:
-    """Tiles of rows of a head of a launch."""
-    return dealt_tiles(problem, tile_rows) if dealt(problem) else row_tiles(problem, tile_rows)
+def tiles_of_head(problem: AttentionProblem, tile_rows: int, group: int = 1) -> int:
+    """Tiles of rows of a head of a launch, or of a group's heads that share them: of dealt ones none does."""
+    return dealt_tiles(problem, tile_rows) if dealt(problem) else row_tiles(problem, tile_rows, group)
 
 
 def heads_of(problem: AttentionProblem) -> int:
@@ -202,9 +204,9 @@ def heads_of(problem: AttentionProblem) -> int:
     return problem.heads_q if dealt(problem) else problem.batch * problem.heads_q
 
 
-def tiles_of(problem: AttentionProblem, tile_rows: int) -> int:
+def tiles_of(problem: AttentionProblem, tile_rows: int, group: int = 1) -> int:
     """Tiles of rows of a launch."""
-    return tiles_of_head(problem, tile_rows) * heads_of(problem)
+    return tiles_of_head(problem, tile_rows, group) * heads_of(problem) // group
 
 
 def readers(problem: AttentionProblem, tile_rows: int) -> int:

@@ -29,6 +29,19 @@ class Shape:
         return 32 * self.warps
 
     @property
+    def group(self) -> int:
+        """Query heads that share a tile's rows."""
+        return 1
+
+    @property
+    def partial_floats(self) -> int:
+        """What one of the blocks of a row's keys leaves (key_splits.cuh).
+
+        Its outputs, and of each thread two maxima and two sums for every 16 rows of its warp.
+        """
+        return self.tile_rows * self.head_dim + self.threads * self.warp_rows // 16 * 4
+
+    @property
     def smem_bytes(self) -> int:
         """What a block asks for of shared memory."""
         raise NotImplementedError

@@ -9,6 +9,9 @@
 // for all its rows, wherever it lies in a tile, and at most one tile without any. The number grows with b, so that a
 // search finds the sequence of a tile, without a table that somebody would have to make first.
 //
+// With PACK_GQA the query heads that share K and V share tiles of rows as well: row r is query r / group of the group's
+// head r % group (FlashAttention-3 has the name). Heads of a launch are then those of K and V.
+//
 // With RANGES a sequence uses a part of its rows alone (features/ranges.cuh): queries and keys are those that are used,
 // and `rows` are all of its slot, of which those that are not used are written too.
 //
@@ -22,17 +25,39 @@
 #define DEALT 0
 #endif
 constexpr bool kDealt = DEALT;
+
+#ifndef PACK_GQA
+#define PACK_GQA 0
+#endif
+constexpr bool kPackGqa = PACK_GQA;
 // Sequences have lengths of their own, and behind their last key lies what may be NaN.
 constexpr bool kOwnLengths = kVarlen || kRanges;
 
+// Query heads that share a tile's rows. Builds in which none do have no such member: it would move registers.
+template <bool Packed>
+struct GroupOfRows {
+  static constexpr int group = 1;
+
+  __device__ __forceinline__ static GroupOfRows of(int) { return {}; }
+};
+
+template <>
+struct GroupOfRows<true> {
+  int group;
+
+  __device__ __forceinline__ static GroupOfRows of(int heads) { return {heads}; }
+};
+
 // A tile of query rows: its first row, and the sequence it belongs to. `query_start` and `key_start` are where that
 // sequence lies in its tensors, `plane` is their batch: 0 where packed. Keys [first, last) come in tiles.
-struct Work : RowsOfSlot<kRanges> {
+struct Work : RowsOfSlot<kRanges>, GroupOfRows<kPackGqa> {
   int row, head, batch;
   int plane, queries, keys, query_start, key_start;
   int right, left, first, last;
 
   __device__ __forceinline__ bool sees_nothing() const { return first == last; }
+  __device__ __forceinline__ int query_of(int row) const { return kPackGqa ? row / group : row; }
+  __device__ __forceinline__ int head_of(int row) const { return kPackGqa ? head * group + row % group : head; }
 };
 
 constexpr unsigned kNoTile = ~0u;
@@ -81,7 +106,8 @@ __device__ __forceinline__ ptx::vec4 divided(const Launch& launch, int tile) {
 }
 
 __device__ __forceinline__ Work work_of(const Launch& launch, const ptx::vec4& tile) {
-  Work work{{}, static_cast<int>(tile.x), static_cast<int>(tile.y), static_cast<int>(tile.z)};
+  const auto group = GroupOfRows<kPackGqa>::of(launch.heads_per_kv);
+  Work work{{}, group, static_cast<int>(tile.x), static_cast<int>(tile.y), static_cast<int>(tile.z)};
   work.plane = kVarlen ? 0 : work.batch;
   work.query_start = kVarlen ? launch.query_starts[work.batch] : 0;
   work.key_start = kVarlen ? launch.key_starts[work.batch] : 0;
@@ -91,9 +117,16 @@ __device__ __forceinline__ Work work_of(const Launch& launch, const ptx::vec4& t
   work.right = launch.right + (kOwnLengths ? launch.moves * (work.keys - work.queries) : 0);
   work.left = launch.left + (kOwnLengths ? launch.moves * (work.keys - work.queries) : 0);
   int end = work.keys, begin = 0;
-  if (kCausal) end = min(end, work.row + kTileRows + work.right);
-  if (kWindow) begin = max(0, work.row + work.left);
-  const bool nothing = end <= begin || (kOwnLengths && work.row >= work.queries);
+  if constexpr (kPackGqa) {
+    if (kCausal) end = min(end, work.query_of(work.row + kTileRows - 1) + 1 + work.right);
+    if (kWindow) begin = max(0, work.query_of(work.row) + work.left);
+  } else {
+    // Not by query_of: ptxas would order the sums otherwise, and builds that were timed would be others.
+    if (kCausal) end = min(end, work.row + kTileRows + work.right);
+    if (kWindow) begin = max(0, work.row + work.left);
+  }
+  const int first = kPackGqa ? work.query_of(work.row) : work.row;
+  const bool nothing = end <= begin || (kOwnLengths && first >= work.queries);
   work.first = nothing ? 0 : static_cast<unsigned>(begin) / kKeys;
   work.last = nothing ? 0 : static_cast<unsigned>(end + kKeys - 1) / kKeys;
   return work;

@@ -13,13 +13,13 @@ import torch
 from attention.call import NO_EXTRAS, Extras
 from attention.errors import LaunchError
 from attention.kernels.common.family import Sizes, fill
-from attention.kernels.common.key_splits import MOST_TILES, partial_floats
-from attention.kernels.common.layout import addresses, empty_lse
+from attention.kernels.common.key_splits import MOST_TILES
+from attention.kernels.common.layout import addresses
 from attention.kernels.launch import waiting
 from attention.kernels.launch.machine import Held, Machine, machine_of
-from attention.kernels.launch.ready import Lie, Ready
-from attention.kernels.launch.strided import Launch, SplitLaunch
-from attention.kernels.launch.tensors import in_place, outputs, readable
+from attention.kernels.launch.ready import Ready, results_for
+from attention.kernels.launch.strided import FewLaunch, Launch, SplitLaunch
+from attention.kernels.launch.tensors import in_place, readable
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild
 
@@ -113,6 +113,15 @@ def split_strided(
     return Launcher(folder, SplitLaunch, shape_of, build_of, _a_block_a_part, _addresses, _strides, _room_for_parts)
 
 
+def few_strided(
+    folder: Path,
+    shape_of: Callable[[AttentionProblem, Config], Any],
+    build_of: Callable[[AttentionProblem, Config], CudaBuild],
+) -> Launcher:
+    """The same of a kernel whose blocks leave their parts row by row."""
+    return Launcher(folder, FewLaunch, shape_of, build_of, _a_block_of_rows, _addresses, _strides, _room_for_parts)
+
+
 def _a_block_each(launch: Any, machine: Machine, shape: Any) -> int:
     return int(launch.tiles)
 
@@ -122,13 +131,18 @@ def _a_block_a_part(launch: Any, machine: Machine, shape: Any) -> int:
     return int(launch.tiles * shape.key_splits)
 
 
+def _a_block_of_rows(launch: Any, machine: Machine, shape: Any) -> int:
+    launch.part_rows = shape.part_rows
+    return _a_block_a_part(launch, machine, shape)
+
+
 def _room_for_parts(launch: Any, machine: Machine, shape: Any, query: torch.Tensor) -> Held:
     """Torch's memory, which a graph that is captured keeps; the counters are the stream's or the graph's own."""
     if shape.key_splits == 1:
         return ()
     if launch.tiles > MOST_TILES:
         raise LaunchError(f"{launch.tiles} tiles of rows have their keys split, but counters are for {MOST_TILES}.")
-    floats = launch.tiles * shape.key_splits * partial_floats(shape)
+    floats = launch.tiles * shape.key_splits * shape.partial_floats
     partials = query.new_empty(floats, dtype=torch.float32)
     launch.partials, launch.arrivals = partials.data_ptr(), machine.counters(MOST_TILES)
     return (partials,)
@@ -169,15 +183,11 @@ def _ready(
     shape = launcher.shape_of(problem, config)
     with waiting.on_behalf_of(problem):
         function = machine.function(launcher.folder, launcher.build_of(problem, config))
-    like = torch.empty_strided(asked, asked_strides, dtype=getattr(torch, problem.dtype), device="meta")
-    (out, written), lse = outputs(like, problem.head_dim_v), empty_lse(like)
+    results = results_for(asked, asked_strides, getattr(torch, problem.dtype), problem.head_dim_v)
     template: ctypes.Structure = launcher.argument()
-    fill(template, problem, query, key, shape.tile_rows)
+    fill(template, problem, query, key, shape.tile_rows, getattr(shape, "group", 1))
     launcher.lie(template, query_strides, key_strides, value_strides)
-    template.out_batch, template.out_head, template.out_row, _ = written.stride()
+    template.out_batch, template.out_head, template.out_row, _ = results.out.strides
     blocks = launcher.deal(template, machine, shape)
-    return Ready(
-        *(launcher, machine, shape, function, blocks, bytes(template)),
-        *(Lie.of(written), Lie.of(lse), lse.nbytes),
-        None if written is out else Lie.of(out),
-    )
+    written = results.out, results.lse, results.lse_bytes, results.narrow
+    return Ready(launcher, machine, shape, function, blocks, bytes(template), *written)

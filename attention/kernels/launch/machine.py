@@ -1,7 +1,7 @@
 """The machine that tensors lie on, as launchers need it: a GPU through the CUDA driver, or what stands in for one."""
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 import torch
 
-from attention.call import Extras
 from attention.errors import LaunchError
 from attention.kernels.launch import driver, tensor_map
 from attention.kernels.launch.counters import PAIR, Counters, counters
@@ -46,7 +45,7 @@ class Machine(Protocol):
     def frame(
         self, function: Any, blocks: int, threads: int, kind: type[ctypes.Structure], template: bytes
     ) -> Described: ...
-    def launch(self, frame: Any, held: Held, extras: Extras) -> None: ...
+    def launch(self, frame: Any, held: Held, extras: Sequence[torch.Tensor | None]) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +89,7 @@ class Gpu:
     ) -> Frame:
         return Frame(function, blocks, threads, kind, template)
 
-    def launch(self, frame: Frame, held: Held, extras: Extras) -> None:
+    def launch(self, frame: Frame, held: Held, extras: Sequence[torch.Tensor | None]) -> None:
         """On the current stream of torch. Raises LaunchError."""
         frame.launch(driver.current_stream(self.index))
 

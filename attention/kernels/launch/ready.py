@@ -2,19 +2,26 @@
 
 Once for a kind    the kernel is loaded, its grid dealt, its argument filled, and it is known how results lie
 Each launch        memory for results, addresses, counters, what features bring, and the stream
+
+Tensors of features may lie otherwise at the next launch, so that addresses and strides of all are written anew; a
+launch that is bound to how some of them lie writes no more than their addresses.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import torch
 
 from attention.call import NO_EXTRAS, Extras
-from attention.kernels.common.layout import Where
+from attention.kernels.common.layout import Where, empty_lse
+from attention.kernels.launch.forms import HEADS_FIRST, Form, View
 from attention.kernels.launch.frame import Described
 from attention.kernels.launch.machine import Held, Machine
-from attention.kernels.launch.tensors import place
+from attention.kernels.launch.tensors import ADDRESSES, outputs, place
 
+MOST_LIES = 4096
 MOST_HEADS = 256  # that a kind keeps: a program that brings new addresses for ever would fill the memory with them
 
 
@@ -30,10 +37,28 @@ class Lie:
     def of(cls, tensor: torch.Tensor) -> "Lie":
         return cls(tuple(tensor.shape), tensor.stride(), tensor.dtype)
 
-    def turned(self) -> "Lie":
-        """With heads and rows, or rows and heads, the other way round."""
-        (a, b, c, d), (e, f, g, h) = self.size, self.strides
-        return replace(self, size=(a, c, b, d), strides=(e, g, f, h))
+    @lru_cache(maxsize=MOST_LIES)  # noqa: B019  few: results lie alike whatever the number of keys is
+    def seen(self, by: View) -> "Lie":
+        """How a view of such a tensor lies."""
+        return Lie.of(by(torch.empty_strided(self.size, self.strides, dtype=self.dtype, device="meta")))
+
+
+@dataclass(frozen=True)
+class Results:
+    """How what a kernel writes lies. `narrow`: how the first columns of out are given, where out is wider than they."""
+
+    out: Lie
+    lse: Lie
+    lse_bytes: int
+    narrow: Lie | None
+
+
+@lru_cache(maxsize=MOST_LIES)
+def results_for(size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype, width: int) -> Results:
+    """Of a query (B, Hq, Sq, D) that lies so, and of so many columns of value."""
+    query = torch.empty_strided(size, strides, dtype=dtype, device="meta")
+    (out, written), lse = outputs(query, width), empty_lse(query)
+    return Results(Lie.of(written), Lie.of(lse), lse.nbytes, None if written is out else Lie.of(out))
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +68,8 @@ class Ready:
     kernel    a Launcher: what one kernel has of its own
     out, lse  what the kernel writes, and how that lies
     result    how the first columns of out are given, where out is wider than they are; else None
-    turned    query, key, value and out are (B, S, H, D) in the caller's hands, else (B, H, S, D)
+    form      how the caller holds query, key, value, out and lse
+    bound     where the addresses stand of the tensors of features to whose strides the template is bound
     heads     what the argument begins with, by the addresses of query, key and value
     frames    those that no launch uses now
     """
@@ -58,14 +84,21 @@ class Ready:
     lse: Lie
     lse_bytes: int
     result: Lie | None = None
-    turned: bool = False
+    form: Form = HEADS_FIRST
+    bound: tuple[str, ...] = ()
     heads: dict[Where, bytes] = field(default_factory=dict)
     frames: list[Described] = field(default_factory=list)
 
-    def as_rows_of_heads(self) -> "Ready":
-        """The same launch for a caller whose tensors are (B, S, H, D)."""
-        result = None if self.result is None else self.result.turned()
-        return replace(self, turned=True, out=self.out.turned(), result=result)
+    def held_as(self, form: Form) -> "Ready":
+        """The same launch for a caller who holds tensors so."""
+        result = None if self.result is None else self.result.seen(form.out)
+        return replace(self, form=form, out=self.out.seen(form.out), lse=self.lse.seen(form.lse), result=result)
+
+    def bound_to(self, extras: Extras, names: Sequence[str]) -> "Ready":
+        """The same launch for calls that all bring these tensors of features, of the same strides: those of `names`."""
+        memory = bytearray(self.template)
+        place(self.kernel.argument.from_buffer(memory), extras)
+        return replace(self, template=bytes(memory), bound=tuple(ADDRESSES[name] for name in names), frames=[])
 
     def __call__(
         self,
@@ -73,10 +106,13 @@ class Ready:
         key: torch.Tensor,
         value: torch.Tensor,
         where: Where,
-        extras: Extras = NO_EXTRAS,
+        extras: Extras | Sequence[torch.Tensor] = NO_EXTRAS,
         with_lse: bool = True,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """(out, lse) of tensors of this kind at these addresses, multiples of 16. Raises LaunchError."""
+        """(out, lse) of tensors of this kind at these addresses, multiples of 16. Raises LaunchError.
+
+        `extras`: as the kernel reads them; of a launch that is bound, those of `bound` alone, in that order.
+        """
         machine = self.machine
         out = machine.empty(self.out.size, self.out.strides, self.out.dtype)
         unread = None if with_lse else machine.unread(self.lse_bytes)
@@ -94,11 +130,14 @@ class Ready:
         lent: Held = ()
         if self.kernel.lend is not None:
             lent = self.kernel.lend(argument, machine, self.shape, query)
-        if extras is not NO_EXTRAS:
-            place(argument, extras)
+        if self.bound:
+            for name, tensor in zip(self.bound, extras, strict=True):
+                setattr(argument, name, tensor.data_ptr())
+        elif extras is not NO_EXTRAS:
+            place(argument, extras)  # type: ignore[arg-type]
         held = (query, key, value, out, *lent) if lse is None else (query, key, value, out, lse, *lent)
         machine.launch(frame, held, extras)
-        if extras is NO_EXTRAS:  # else the next launch might find addresses that it does not bring
+        if self.bound or extras is NO_EXTRAS:  # else the next launch might find addresses that it does not bring
             self.frames.append(frame)
         if self.result is not None:
             wide, out = out, machine.empty(self.result.size, self.result.strides, self.result.dtype)
@@ -106,10 +145,8 @@ class Ready:
         return out, lse
 
     def _head(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, where: Where) -> bytes:
-        if self.turned:
-            query, key, value = query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
         if len(self.heads) >= MOST_HEADS:
             self.heads.clear()
-        head: bytes = self.kernel.head(self.machine, self.shape, query, key, value)
+        head: bytes = self.kernel.head(self.machine, self.shape, *map(self.form.to_kernel, (query, key, value)))
         self.heads[where] = head
         return head

@@ -14,16 +14,22 @@ PACKAGE = KERNELS.parent  # features/<name>.cuh lie there
 COMMON = KERNELS / "common"
 
 
+def folders_of(folder: Path) -> tuple[Path, ...]:
+    """Where headers of a variant lie: those of all kernels, its own, and those of the kernels of its generation."""
+    shared = folder.parents[1] / "common"
+    return (COMMON, folder, shared) if shared.is_dir() else (COMMON, folder)
+
+
 def device_code(folder: Path) -> Path | None:
     """The one .cu of a variant's folder, <pass>_<arch>.cu; None where it is no CUDA kernel."""
     return next(iter(folder.glob("*.cu")), None)
 
 
 def source_of(folder: Path, build: CudaBuild, arch: Arch) -> Source:
-    """The source of one build of a variant; its includes are the wrappers, features/, common/ and its own folder."""
+    """The source of one build of a variant; its includes are the wrappers, features/, and the folders of headers."""
     file = device_code(folder)
     assert file is not None, f"{folder} has no .cu"
-    include = (HEADERS, COMMON, folder, PACKAGE)
+    include = (HEADERS, *folders_of(folder), PACKAGE)
     return Source(file.read_text(), file.name, arch, build.kernel, build.defines, include, generated=generated(folder))
 
 

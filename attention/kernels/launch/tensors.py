@@ -11,6 +11,9 @@ from attention.kernels.common.layout import empty_out, padded_rows
 from attention.kernels.launch import tensor_map
 
 Sizes = tuple[int, ...]
+# Where the address of each tensor of features stands, a field of Launch by the field of Extras.
+ADDRESSES = {operand.name: operand.name for operand in OPERANDS}
+ADDRESSES |= {"cu_seqlens_q": "query_starts", "cu_seqlens_k": "key_starts"}
 
 
 def readable(tensor: torch.Tensor) -> torch.Tensor:
@@ -39,11 +42,12 @@ def outputs(query: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor
 
 def place(launch: Any, extras: Extras) -> None:
     """Write the addresses and strides of the tensors of features."""
-    if extras.cu_seqlens_q is not None and extras.cu_seqlens_k is not None:
-        launch.query_starts, launch.key_starts = extras.cu_seqlens_q.data_ptr(), extras.cu_seqlens_k.data_ptr()
+    for name, address in ADDRESSES.items():
+        tensor = getattr(extras, name)
+        if tensor is not None:
+            setattr(launch, address, tensor.data_ptr())
     for operand, tensor in zip(OPERANDS, extras, strict=False):
         if tensor is None:
             continue
-        setattr(launch, operand.name, tensor.data_ptr())
         for name, axis in zip(operand.stride_names, operand.strides, strict=True):
             setattr(launch, name, tensor.stride(operand.axes.index(axis)))

@@ -71,13 +71,13 @@ class Shape:
 
     @property
     def key_panel(self) -> int:
-        """Columns of one panel of Q and K, the swizzle's span: the widest that leaves least of the last one empty."""
-        return 32 if (self.head_dim + 63) % 64 < 32 else 64
+        """Columns of one panel of Q and K, half the swizzle's span in bytes."""
+        return _panel(self.head_dim)
 
     @property
     def value_panel(self) -> int:
-        """Columns of one panel of V: all panels are full."""
-        return 16 if self.value_dim % 32 else 32 if self.value_dim % 64 else 64
+        """Columns of one panel of V."""
+        return _panel(self.value_dim)
 
     @property
     def boxes(self) -> int:
@@ -92,10 +92,15 @@ class Shape:
     @cached_property
     def smem_bytes(self) -> int:
         """Q, rings of K and V, rows of a feature, mbarriers (of V uncleared too), and two slots of 16 bytes."""
-        key_row = 2 * -(-self.head_dim // self.key_panel) * self.key_panel
+        key_row, value_row = (2 * -(-dim // _panel(dim)) * _panel(dim) for dim in (self.head_dim, self.value_dim))
         keys = self.stages * self.tile_keys
-        held = (self.tile_rows + keys) * key_row + keys * 2 * self.value_dim + self.tile_rows * self.ahead_row
+        held = (self.tile_rows + keys) * key_row + keys * value_row + self.tile_rows * self.ahead_row
         return held + 8 * (2 * self.warpgroups + 5 * self.stages + 4) + 16 * 2
+
+
+def _panel(dim: int) -> int:
+    """Columns of a panel: the widest that leave least of the last one empty."""
+    return 32 if (dim + 63) % 64 < 32 else 64
 
 
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:

@@ -1,6 +1,7 @@
 """Attention on Hopper: one producer warpgroup, two or three consumers on wgmma; what it serves and what a tile asks."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from attention.kernels.common.family import (
@@ -59,7 +60,12 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
 
 def _wider(problem: AttentionProblem, shape: Shape) -> Shape:
     keys = shape.tile_keys + 16
-    return replace(shape, tile_keys=keys, ahead_row=ahead_row(problem, keys))
+    return _of_keys(shape, keys, ahead_row(problem, keys))
+
+
+@cache
+def _of_keys(shape: Shape, tile_keys: int, ahead: int) -> Shape:
+    return replace(shape, tile_keys=tile_keys, ahead_row=ahead)
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:
@@ -90,7 +96,11 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 
 def warpgroups(problem: AttentionProblem, config: Config) -> WarpgroupTile:
     """The same tile, as warpgroups in lockstep."""
-    shape = shape_of(problem, config)
+    return _in_lockstep(shape_of(problem, config))
+
+
+@cache
+def _in_lockstep(shape: Shape) -> WarpgroupTile:
     sizes = shape.tile_keys, shape.warpgroups, shape.head_dim, shape.value_dim
     panels = {"key_panel": shape.key_panel, "value_panel": shape.value_panel, "boxes": shape.boxes}
     return WarpgroupTile(*sizes, shape.q_in_registers, mask_ahead=shape.ahead_row > 0, **panels)

@@ -55,11 +55,23 @@ struct Pipeline : Rows {
     join(sums);
   }
 
+  // Whether no query uses a row of this warp: it brings its part of K and V alone.
+  __device__ __forceinline__ bool is_idle(const Work& work) const {
+    return kIdleWarps && work.query_of(work.row + warp_row()) >= work.queries;
+  }
+
+  // Whether a row of this warp sees one of a slice of keys, where heads share rows.
+  __device__ __forceinline__ bool is_seen(const Work& work, int key) const {
+    const int first = work.query_of(work.row + warp_row()), last = work.query_of(work.row + warp_row() + kWarpRows - 1);
+    return key < work.keys && (!kCausal || key <= last + work.right) && (!kWindow || key + kSlice > first + work.left);
+  }
+
   // Likewise where some row may not see some key, or where one is far.
   __device__ __forceinline__ void masked_step(const Work& work, int key, unsigned k, unsigned v, bool far) {
     const int row = work.row + warp_row();
-    const bool seen = key < work.keys && (!kCausal || key < row + kWarpRows + work.right) &&
-                      (!kWindow || key + kSlice > row + work.left);
+    bool seen = key < work.keys && (!kCausal || key < row + kWarpRows + work.right) &&
+                (!kWindow || key + kSlice > row + work.left);
+    if constexpr (kPackGqa) seen = is_seen(work, key);
     if (seen) multiply_scores(k);
     if (pending) multiply_values(v);
     pending = seen;
@@ -95,11 +107,13 @@ struct Pipeline : Rows {
 
   __device__ __forceinline__ void seen_tile(const Work& work, int left) {
     const bool more = left > 0;
-    pending = true;
+    pending = !kIdleWarps || !is_idle(work);
 #pragma unroll
     for (int i = kSlices - 1; i >= 0; --i) {
       if (i == kSlices - 1 && more) load_next_k();
       if (i == (kSlices > 1 ? kSlices - 2 : 0) && more) load_next_v();
+      if constexpr (kIdleWarps)
+        if (is_idle(work)) continue;
       const unsigned k = k_now + i * kSlice * KeyRow::kBytes;
       step(work, (work.first + left) * kKeys + i * kSlice, k, v_above(i), k - kSlice * KeyRow::kBytes,
            kPrimes && i < kSlices - 1, kPrimes && i > 0);
@@ -132,9 +146,22 @@ struct Pipeline : Rows {
     return static_cast<const unsigned short*>(base) + work.plane * batch + head + row + column;
   }
 
+  // Q of heads that share rows.
+  __device__ __forceinline__ void load_group(const Work& work) const {
+    constexpr int kPass = kThreads / KeyRow::kGroup;
+    const int rows = work.queries * work.group - work.row;
+#pragma unroll
+    for (int pass = 0; pass < kTileRows; pass += kPass) {
+      const int row = work.row + loader.row + pass;
+      const unsigned short* from = first_row(work, launch.q, launch.q_batch, work.head_of(row) * launch.q_head,
+                                             (work.query_start + work.query_of(row)) * launch.q_row, loader.column);
+      loader.load<false, kPass>(at.q + pass * KeyRow::kBytes, from, 0, rows - pass, launch.head_dim);
+    }
+  }
+
   // Q, and the last tile of keys, whose end may lie outside of the sequence.
   __device__ __forceinline__ void begin(const Work& work) {
-    const int kv_head = work.head / launch.heads_per_kv, tile = work.last - 1;
+    const int kv_head = kPackGqa ? work.head : work.head / launch.heads_per_kv, tile = work.last - 1;
     const unsigned short* q_from = first_row(work, launch.q, launch.q_batch, work.head * launch.q_head,
                                              (work.query_start + work.row + loader.row) * launch.q_row, loader.column);
     const int key = work.key_start + tile * kKeys + loader.row;
@@ -145,7 +172,10 @@ struct Pipeline : Rows {
     k_now = at.k + kKBytes;
     v_now = at.v;
     pending = false;
-    loader.load<false, kTileRows>(at.q, q_from, launch.q_row, work.queries - work.row, launch.head_dim);
+    if constexpr (kPackGqa)
+      load_group(work);
+    else
+      loader.load<false, kTileRows>(at.q, q_from, launch.q_row, work.queries - work.row, launch.head_dim);
     loader.load<false, kKeys>(k_now, k_from, launch.k_row, work.keys - tile * kKeys, launch.head_dim);
     v_loader().load<false, kKeys>(v_now, v_from, launch.v_row, work.keys - tile * kKeys, out_columns(launch));
     k_from -= kKeys * launch.k_row;
@@ -180,6 +210,7 @@ struct Pipeline : Rows {
     begin(work);
     // Tiles below `whole` are seen in full by every row, and every row has seen a key before.
     int whole = kCausal ? (work.row + work.right) / kKeys : work.last - 1;
+    if constexpr (kPackGqa && kCausal) whole = (work.query_of(work.row) + work.right) / kKeys;
     if (kHiding || ptx::load_shared(at.second_time)) whole = 0;
     int left = work.last - 1 - work.first, lowest = max(0, min(whole - work.first, left));
     for (; left >= lowest; --left) {
@@ -187,6 +218,10 @@ struct Pipeline : Rows {
       turn(left);
     }
     lowest = kWindow ? max(0, (work.row + kTileRows - 1 + work.left + kKeys - 1) / kKeys - work.first) : 0;
+    if constexpr (kPackGqa && kWindow) {
+      const int last = work.query_of(work.row + kTileRows - 1);
+      lowest = max(0, (last + work.left + kKeys - 1) / kKeys - work.first);
+    }
     for (; left >= lowest; --left) {
       seen_tile(work, left);
       turn(left);
@@ -197,7 +232,8 @@ struct Pipeline : Rows {
         turn(left);
       }
     if (pending) multiply_values(v_before());
-    const float scale = ptx::load_shared(at.second_time) ? launch.scale_log2 : 1.f;
+    // Parts of a row's keys are brought together in the units that each has.
+    const float scale = !kKeySplits && ptx::load_shared(at.second_time) ? launch.scale_log2 : 1.f;
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) scale_offsets(state[m], scale);
     return settled();

@@ -11,6 +11,8 @@
 //   AHEAD             fragments of K and V fetched before their products, 1 or 3
 //   FENCE             0: none; 1: a __syncwarp between the two products of a step, which moves ptxas's order; n: and one
 //                     at every nth fragment of the second
+//   KEY_PARTS         1: keys of a tile of rows may be dealt to several blocks (common/key_splits.cuh)
+//   IDLE_WARPS        1: warps whose rows no query uses multiply nothing
 //   BF16              1 bfloat16, 0 float16
 //   VARLEN            1: sequences of many lengths, packed one after another
 // and those of features, which launch.cuh names. It is generated, with Launch, the one argument: kernels.launch.source.
@@ -20,6 +22,11 @@
 constexpr int kHeadDim = HEAD_DIM, kWarps = WARPS, kWarpRows = ROWS_PER_WARP, kKeys = TILE_KEYS, kSlice = SLICE_KEYS;
 constexpr bool kQInRegisters = Q_IN_REGISTERS, kBf16 = BF16;
 constexpr bool kVarlen = VARLEN;
+#ifndef KEY_PARTS
+#define KEY_PARTS 0
+#define IDLE_WARPS 0
+#endif
+constexpr bool kKeySplits = KEY_PARTS, kIdleWarps = IDLE_WARPS;
 #include "value_dim.cuh"
 
 constexpr int kThreads = 32 * kWarps, kTileRows = kWarpRows * kWarps;

@@ -1,0 +1,93 @@
+"""Attention for few rows and many keys, on mma.sync: what it serves and what a tile asks."""
+
+from dataclasses import replace
+
+from attention.kernels.common.family import (
+    SERVED,
+    STEP,
+    held_head_dim,
+    notes_of,
+    refuses_but_value_dims,
+    too_large,
+)
+from attention.kernels.common.key_splits import parts, too_many, workspace_bytes
+from attention.kernels.sm80.forward.software_pipelined import variant as whole
+from attention.kernels.sm80.forward.software_pipelined.arguments import tuned_head_dim
+from attention.kernels.sm80.forward.split_keys.arguments import SETTLED, build_of, shape_of
+from attention.problem import AttentionProblem
+from attention.tile import Tile, WarpTile
+from attention.variant import Config, Variant, settle
+from microbench.machine.arch import Arch
+
+WARPS = 4
+MOST_QUERIES = 512  # of more, tiles of 128 rows read K and V less often
+KEYS = 64  # whose addresses 16 rows a warp hold at head dim 128, whatever is asked beside, and of 64 as many bytes
+BLOCKS = 2  # on an SM: while one waits for its first keys the other reads
+
+
+def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
+    """Many queries, and what no kernel of sm80 is written for."""
+    if problem.seq_q > MOST_QUERIES:
+        return f"is written for up to {MOST_QUERIES} queries, not {problem.seq_q}"
+    return refuses_but_value_dims(STEP)(problem, arch)
+
+
+def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
+    """Shared memory and registers of the block, and rows that fill the GPU alone.
+
+    More blocks than tiles of keys are legal: how long a cache is, a launch that a graph repeats does not know.
+    """
+    shape = shape_of(problem, config)
+    assert arch.limits is not None
+    if too_much := too_large(shape.smem_bytes, arch):
+        return too_much
+    built = tuned_head_dim(problem), shape.warps
+    widest = max(shape.head_dim, shape.value_dim)
+    most = 2 * KEYS if widest <= 64 else KEYS if widest <= 128 else whole.SPILLS.most(problem, *built)
+    if shape.tile_keys > most:
+        return whole.SPILLS.said(problem, most, *built)
+    wider = replace(shape, tile_keys=2 * shape.tile_keys)
+    if wider.tile_keys <= most and whole.blocks(wider, arch.limits) >= BLOCKS:
+        return f"meets a barrier every {shape.tile_keys} keys, where {wider.tile_keys} fit"
+    half = replace(shape, tile_keys=shape.tile_keys // 2)
+    if shape.tile_keys > 16 and whole.blocks(shape, arch.limits) < min(BLOCKS, whole.blocks(half, arch.limits)):
+        return f"leaves an SM fewer blocks than {half.tile_keys} keys do"
+    return too_many(problem, shape)
+
+
+def tile(problem: AttentionProblem, config: Config) -> Tile:
+    """That of the kernel for many rows, with heads that share one and blocks that share its keys."""
+    shape, settled = shape_of(problem, config), settle(SETTLED, problem, config)
+    found = whole.tile(problem, settled)
+    edge = (*found.edge, *parts(shape))
+    return replace(found, edge=edge, heads=shape.group, key_splits=shape.key_splits)
+
+
+def residents(problem: AttentionProblem, config: Config) -> WarpTile:
+    """The same, as warps that share the units of an SM."""
+    shape, settled = shape_of(problem, config), settle(SETTLED, problem, config)
+    return replace(whole.residents(problem, settled), group=shape.group, key_splits=shape.key_splits)
+
+
+VARIANT = Variant(
+    summary="cp.async and mma.sync over a part of the keys, heads of a group in one tile of rows",
+    owner="smscope",
+    archs=whole.VARIANT.archs,
+    features=SERVED,
+    refuses=refuses,
+    space=(
+        ("warps", (WARPS,)),
+        ("tile_keys", (16, 32, 64, 128)),
+        ("key_splits", (1, 2, 4, 8, 16, 32, 64)),
+    ),
+    settled=SETTLED,
+    illegal=illegal,
+    tile=tile,
+    residents=residents,
+    builds=lambda problem, config: (build_of(problem, config),),
+    workspace=lambda problem, config: workspace_bytes(problem, shape_of(problem, config)),
+    signature=("HMMA", "LDSM", "LDGSTS"),
+    pads=held_head_dim,
+    rank=-1,
+    notes=notes_of(held_head_dim),
+)
