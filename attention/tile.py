@@ -49,7 +49,8 @@ class WarpgroupTile:
 
     `value_dim` is that of the compiled kernel, as `head_dim` is; `q_in_registers`: Q is no operand from shared memory.
     `mask_ahead`: a mask comes to shared memory a tile ahead, where it is not read beside the scores. Rows of K and V
-    come in panels of so many columns, each a box of its own to TMA; 0 where nobody knows.
+    come in panels of so many columns, each a box of its own to TMA, and all stages hold so many `boxes`; 0 where nobody
+    knows.
     """
 
     keys: int
@@ -60,6 +61,7 @@ class WarpgroupTile:
     mask_ahead: bool = False
     key_panel: int = 0
     value_panel: int = 0
+    boxes: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ class WarpTile:
 
     `blocks` of `warps` share an SM. A warp holds `warp_rows` rows and takes the `keys` of a tile in slices; a block
     meets a barrier at every tile. `ahead` fragments of K and V are fetched from shared memory before their products,
-    and Q's with them in every slice unless it stays in registers. Dims are those of the compiled kernel. Heads of a
+    and Q's with them in every slice unless it stays in registers. Dims are those of the compiled kernel. Threads side
+    by side copy `key_span_bytes` of a row of K, `value_span_bytes` of V, and the next threads another row's. Heads of a
     `group` share a block's rows, and `key_splits` blocks the keys of a tile of rows.
     """
 
@@ -81,6 +84,8 @@ class WarpTile:
     value_dim: int
     q_in_registers: bool
     ahead: int
+    key_span_bytes: int = 128
+    value_span_bytes: int = 128
     group: int = 1
     key_splits: int = 1
 

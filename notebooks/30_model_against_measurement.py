@@ -21,10 +21,11 @@
 # choice is how much longer it takes than the best.
 #
 # Three rules of the model were chosen by the H200's timings, so that its figures show what was reached and prove
-# nothing. The H100's chose two: what features ask of three warpgroups, and that the L2 gives whole lines. A proof is
-# set b alone, which is drawn after a freeze and timed after that. There a choice by an H100's constants loses 0.44 % on
-# the mean and 6.3 % at worst, where 1.0 and 5 % were asked (`smscope regret h100-sxm-80gb --set b --of 4133f3eab465`).
-# The set b of the freeze before lost 2.5 and 28 %, and led to that second rule. Problems with masks are left out: the
+# nothing. The H100's chose others: what features ask of three warpgroups, what narrow rows take of the L2 and of an
+# SM's load unit, and that loads wait for each other. A proof is set b alone, which is drawn after a freeze and timed
+# after that. There the choice by an H100's constants, as the model was then, lost 0.44 % on the mean and 6.3 %
+# at worst, where 1.0 and 5 % were asked (verdict 4133f3eab465). The set b of the freeze before lost 2.5 and 28 %. Both
+# sets led to what has changed since, so that neither proves today's model. Problems with masks are left out: the
 # kernels that were timed read a mask otherwise than today's does.
 
 # %%

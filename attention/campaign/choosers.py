@@ -33,7 +33,7 @@ def by_constants(profile: Profile, timings: Corrections = NO_TIMINGS) -> Chooser
 
     def choose(posed: Posed, picks: Sequence[Pick]) -> Pick:
         tiles = [(by_path(path), config) for path, config in picks]
-        found = min(ties(predicted(profile, posed.problem, tiles, timings)), key=preference)
+        found = min(ties(predicted(profile, posed.problem, tiles, timings, posed.counted)), key=preference)
         return found.variant, found.config
 
     return choose
@@ -46,9 +46,8 @@ def predictor(profile: Profile, timings: Corrections = NO_TIMINGS) -> Predictor:
         path, config = pick
         variant = by_path(path)
         try:
-            return predict(
-                profile, posed.problem, variant, config, timings.nearest(variant, config, posed.problem)
-            ).seconds
+            timed = timings.nearest(variant, config, posed.problem)
+            return predict(profile, posed.problem, variant, config, timed, posed.counted).seconds
         except Unpredicted:
             return None
 
@@ -158,7 +157,7 @@ def used(profile: Profile, problems: Iterable[Judged]) -> tuple[str, ...]:
     names: set[str] = set()
     for each in problems:
         tiles = [(by_path(path), config) for path, config in each.picks]
-        found: Iterable[Candidate] = predicted(profile, each.posed.problem, tiles, NO_TIMINGS)
+        found: Iterable[Candidate] = predicted(profile, each.posed.problem, tiles, NO_TIMINGS, each.posed.counted)
         names |= {name for one in found if one.prediction for term in one.prediction.terms for name in term.constants}
     return tuple(sorted(names))
 

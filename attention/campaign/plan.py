@@ -82,7 +82,7 @@ def job_of(posed: Posed, profile: Profile) -> Job:
     """A problem with every configuration of ours that is legal, if any is."""
     tiles, _ = legal(posed.problem, by_name(profile.arch), variants(profile.arch))
     slow = posed.flops / SLOW_FLOPS_PER_S
-    candidates = predicted(profile, posed.problem, tiles, Corrections())
+    candidates = predicted(profile, posed.problem, tiles, Corrections(), posed.counted)
     each = (slow if one.prediction is None else one.prediction.seconds for one in candidates)
     return Job(posed, tuple(tiles), sum(each), profile.arch)
 

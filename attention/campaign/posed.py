@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
+from attention.choose.lengths import Lengths, counted
 from attention.errors import ProblemError
 from attention.problem import AttentionProblem, normalise_dtype
 
@@ -54,6 +55,12 @@ class Posed:
         asked = (problem.window != (-1, -1), problem.softcap > 0, problem.mask != "none", problem.alibi, problem.sinks)
         held = (*asked, problem.ranges, problem.varlen)
         return frozenset(name for name, is_held in zip(FEATURES, held, strict=True) if is_held)
+
+    @cached_property
+    def counted(self) -> Lengths:
+        """The lengths of its sequences, as the model takes them; none where all have those of the problem."""
+        queries = self.lengths or (self.problem.seq_q,) * len(self.used)
+        return counted(queries, self.lengths or self.used)
 
     @property
     def sizes(self) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from attention.choose.corrections import Corrections
+from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.model import predict
 from attention.choose.prediction import Prediction, Unpredicted
 from attention.forwarded import Wanted
@@ -69,6 +70,7 @@ def predicted(
     problem: AttentionProblem,
     candidates: list[tuple[Variant, Config]],
     efficiencies: Corrections,
+    lengths: Lengths = UNKNOWN,
 ) -> tuple[Candidate, ...]:
     """Candidates with their predictions, fastest first; those without one last, in the order of their rank."""
     judged: list[tuple[tuple[float, float, str, tuple[int, ...]], Candidate]] = []
@@ -76,7 +78,7 @@ def predicted(
         sizes = tuple(value for _, value in config.values)
         try:
             timed = efficiencies.nearest(variant, config, problem)
-            prediction = predict(profile, problem, variant, config, timed)
+            prediction = predict(profile, problem, variant, config, timed, lengths)
             judged.append(
                 (
                     (prediction.seconds, 0, variant.path, sizes),

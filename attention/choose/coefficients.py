@@ -2,8 +2,8 @@
 
 Each has its derivation. COUNTS are read from the SASS of the builds of 128 keys (nvdisasm, NVRTC 12.9) or from the
 kernel's text; PUBLISHED from vendors' documents. RULES name an effect and hold no fitted number; they were chosen among
-alternatives by timings (set a of the H200's campaigns, 1298 configurations), so that those timings are no proof of
-them: set b is.
+alternatives by timings (set a of the H200's campaigns, and since the second verdict the H100's sets b and of use), so
+that those timings are no proof of them: a set b that is drawn later is.
 """
 
 from typing import Literal, NamedTuple
@@ -13,6 +13,8 @@ PRODUCT = 2  # FLOP of one multiply-add
 GROUP_ROWS = 64  # M of wgmma
 LANES = 32
 LINE = 128  # bytes of a line of L2, and of the widest panel that TMA swizzles
+SECTOR = 32  # of which four are a line
+SLOT = 64  # that a slice of L2 gives in a clock
 FRAGMENT = 16  # rows, and numbers along a row, of what ldmatrix.x4 fetches, and M and K of mma.sync m16n8k16
 SCHEDULERS = 4  # of an SM, each with its own tensor core, MUFU, FP32 lanes and ALU
 THREAD_SHARE = 2  # keys of a tile for each score that a thread holds: 64 rows of 128 threads
@@ -98,6 +100,11 @@ TABLE = {
     "hidden_trips": Coefficient(3.0, "count", "a panel of 16 rows: two shuffles of a quad for its maxima, and a vote"),
     "mask_wavefronts": Coefficient(
         1 / 8, "count", "a load of 64 scores' mask touches 8 rows, and each is a cycle of the SM's load unit"
+    ),
+    "copied_lines": Coefficient(
+        1.0,
+        "count",
+        "a line that a warp's cp.async touches is a cycle of the SM's load unit, as many bytes of it as it asks for",
     ),
     "turn_trips": Coefficient(
         1.0,

@@ -5,13 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from attention.call import NO_EXTRAS, Extras, Options
-from attention.choose import learned
+from attention.choose import by_lengths, learned
 from attention.choose.candidates import Candidate, Refusal, withheld_from
 from attention.choose.choose import Choice, choose
 from attention.choose.classes import representative
 from attention.choose.explain_tables import ConstantUsed
 from attention.choose.explain_tuning import decided_by, would_decide
 from attention.choose.explanation import Explanation
+from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.machine import HOST, MachineProfile, machine_profile, named_machine
 from attention.choose.published_ranking import ranking
 from attention.choose.turning import told, turns, used
@@ -119,10 +120,16 @@ def explain_call(
 
 
 def explain_named(
-    named: MachineProfile, problem: AttentionProblem, *, only: str | None = None, passes: str = "forward"
+    named: MachineProfile,
+    problem: AttentionProblem,
+    *,
+    only: str | None = None,
+    passes: str = "forward",
+    lengths: Lengths = UNKNOWN,
 ) -> Explanation:
     """Explain a problem on a GPU that somebody named; with published constants of its kind where nobody measured it."""
     asked: dict[str, Any] = {"only": only, "passes": passes, "caution": named.caution, "known": named.known}
+    asked["lengths"] = lengths
     explained = explain_on(named.profile, problem, **asked)
     if named.published is None:
         return explained
@@ -143,11 +150,12 @@ def explain_on(
     withheld: tuple[Refusal, ...] = (),
     caution: str | None = None,
     known: Known | None = None,
+    lengths: Lengths = UNKNOWN,
 ) -> Explanation:
     """Explain one problem on the machine of a profile, by its timings on file where there are some.
 
     `withheld` are variants that this process leaves out of the backward. `known` is what else the reader should hear
-    of a machine without a profile.
+    of a machine without a profile. `lengths` of sequences change no choice, for a call does not know them.
     """
     problem = problem.on("cpu" if profile.arch == HOST else "cuda")
     judged = representative(problem) if passes == "forward" else problem
@@ -185,6 +193,7 @@ def explain_on(
             *_settled(choice),
             *_workspace(choice),
             *([f"all lengths of a class get one kernel; {judged} stands for this one"] if judged != problem else []),
+            *([by_lengths.told(profile, choice, lengths, learned.of_machine(profile))] if lengths else []),
             *_while_new(choice),
             *_turning(profile, choice, judged, only, withheld),
         ),

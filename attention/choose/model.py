@@ -12,6 +12,7 @@ profile lacks, or holds in doubt (measured on a busy machine), makes a variant u
 never a guess.
 """
 
+from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term, Unpredicted
 from attention.choose.rates import launch_of, machine_of, rate_of
 from attention.choose.shares import share_of_busiest
@@ -30,18 +31,19 @@ def predict(
     variant: Variant,
     config: Config,
     efficiency: Efficiency | None = None,
+    lengths: Lengths = UNKNOWN,
 ) -> Prediction:
-    """Predict one configuration on one machine. Raises Unpredicted with the reason."""
+    """Predict one configuration on one machine, by its sequences' lengths where they are known. Raises Unpredicted."""
     if variant.tile is None:
         raise Unpredicted("nothing is known of the inside of this kernel")
     efficiency = efficiency or Efficiency()
     residents = variant.residents(problem, config) if variant.residents else None
     if isinstance(residents, WarpgroupTile):
-        return by_warpgroups(profile, problem, residents, efficiency)
+        return by_warpgroups(profile, problem, residents, efficiency, lengths)
     if isinstance(residents, WarpTile) and can_by_warps(profile):
-        return by_warps(profile, problem, residents, efficiency)
+        return by_warps(profile, problem, residents, efficiency, lengths)
     tile = variant.tile(problem, config)
-    share = share_of_busiest(problem, tile, profile.sm_count)
+    share = share_of_busiest(problem, tile, profile.sm_count, lengths)
     machine = machine_of(profile)
     alone = share.busy_units == 1
     terms: list[Term] = []

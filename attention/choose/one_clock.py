@@ -1,8 +1,10 @@
 """What predictions by an SM's residents share: one clock, and the call around the busiest SM's cycles.
 
     clock   = highest - tensor share * (highest - clock of products alone)
-    seconds = max(cycles / clock, the slowest memory) + first loads + launch
+    seconds = max(cycles / clock, the slowest memory) + loads in a queue + first loads + launch
 
+An SM, the L2 and the DRAM are stations of a closed network (choose.queues), and its customers are the loads that an SM
+has under way: with few of them whoever is nearly as slow as the slowest is waited for.
 Products slow the clock down (power), and what else runs beside them does not count: the energy of a byte from L2 is no
 constant yet.
 """
@@ -12,6 +14,7 @@ from functools import lru_cache
 
 from attention.choose.coefficients import of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
+from attention.choose.queues import together
 from attention.choose.rates import DRAM_LATENCY, KEPT_MACHINES, Machine, launch_of
 
 
@@ -27,11 +30,20 @@ def clock_under(machine: Machine, flops: float, flops_per_clk: float, burst: str
 
 
 def call_of(
-    machine: Machine, terms: Sequence[Term], memory: Sequence[Term], busy_seconds: float, efficiency: Efficiency
+    machine: Machine,
+    terms: Sequence[Term],
+    memory: Sequence[Term],
+    busy_seconds: float,
+    efficiency: Efficiency,
+    in_flight: int = 0,
 ) -> Prediction:
-    """A call, launch and all, of the `terms` that make up the busiest SM's seconds, beside all that memory gives."""
-    start = (_first_loads(machine), *launch_of(machine))
+    """A call, launch and all, of the `terms` that make up the busiest SM's seconds, beside all that memory gives.
+
+    `in_flight`: loads that an SM has under way; 0 where nobody knows, so that the slowest alone counts.
+    """
     slowest = max(memory, key=SECONDS)
+    waits = (_queue(busy_seconds, memory, slowest, in_flight),) if in_flight else ()
+    start = (*waits, _first_loads(machine), *launch_of(machine))
     bound = slowest if slowest.seconds > busy_seconds else max(terms, key=SECONDS)
     seconds = max(busy_seconds, slowest.seconds) + sum(map(SECONDS, start))
     seconds = seconds / efficiency.value + efficiency.overhead_seconds
@@ -43,6 +55,13 @@ def call_of(
         efficiency=efficiency,
         unhidden_seconds=seconds,  # nothing is hidden that another schedule would show
     )
+
+
+def _queue(busy_seconds: float, memory: Sequence[Term], slowest: Term, in_flight: int) -> Term:
+    """What loads wait for each other at DRAM and L2, and what was loaded for the SM, where none of them is idle."""
+    all_of_it = together((busy_seconds, *map(SECONDS, memory)), in_flight)
+    waited = all_of_it - max(busy_seconds, slowest.seconds)
+    return Term("loads in a queue", "queue", waited, slowest.constant, slowest.rate)
 
 
 @lru_cache(maxsize=KEPT_MACHINES)

@@ -1,11 +1,12 @@
 """How tile rows are dealt to SMs or cores: what the busiest of them works through."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from attention.choose.lengths import UNKNOWN, Lengths, sequences
 from attention.problem import AttentionProblem
 from attention.tile import Tile
 
@@ -31,14 +32,14 @@ class Rows:
     total: float
 
 
-def share_of_busiest(problem: AttentionProblem, tile: Tile, units: int) -> Share:
+def share_of_busiest(problem: AttentionProblem, tile: Tile, units: int, lengths: Lengths = UNKNOWN) -> Share:
     """Deal the tile rows of all heads to the units, longest first.
 
     Equal tile rows come in whole rounds; unequal ones (causal) even out, but none is shorter than the longest of them.
     Where keys are split, a row's tiles go to as many units as are free, and each has at least one; or to `key_splits`
     blocks, as evenly as whole tiles allow.
     """
-    every = rows_of_all(problem, tile.rows, tile.columns, tile.row_step, tile.column_step, tile.heads)
+    every = rows_of_all(problem, tile.rows, tile.columns, tile.row_step, tile.column_step, tile.heads, lengths)
     count, total = every.count * tile.key_splits, every.total
     rounds = -(-count // units)
     even = every.longest == every.shortest
@@ -50,12 +51,18 @@ def share_of_busiest(problem: AttentionProblem, tile: Tile, units: int) -> Share
 
 
 def rows_of_all(
-    problem: AttentionProblem, rows: int, columns: int, row_step: int, column_step: int, heads: int = 1
+    problem: AttentionProblem,
+    rows: int,
+    columns: int,
+    row_step: int,
+    column_step: int,
+    heads: int = 1,
+    lengths: Lengths = UNKNOWN,
 ) -> Rows:
     """The tile rows of all heads and sequences of a call; `heads` of a group share a tile's rows."""
     each = [
         (many * problem.heads_q // heads, _rows_of(alone, rows, columns, row_step, column_step, heads))
-        for many, alone in sequences(problem)
+        for many, alone in sequences(problem, lengths)
     ]
     return Rows(
         sum(many * of.count for many, of in each),
@@ -66,31 +73,15 @@ def rows_of_all(
 
 
 @lru_cache(maxsize=1024)
-def rows_read(problem: AttentionProblem) -> int:
+def rows_read(problem: AttentionProblem, lengths: Lengths = UNKNOWN) -> int:
     """Rows of Q, and of K that some query sees, over all heads: each comes from DRAM once, as do out's and V's."""
+    if lengths:
+        return sum(many * rows_read(alone) for many, alone in sequences(problem, lengths))
     queries, keys = problem.mean_lengths
     band = problem.band(queries, keys)
     begin = 0 if band.left is None else min(keys, max(0, band.left))  # the first query's
     end = keys if band.right is None else min(keys, max(0, queries + band.right))  # the last one's
     return problem.batch * (problem.heads_q * queries + problem.heads_kv * max(0, end - begin))
-
-
-@lru_cache(maxsize=1024)
-def sequences(problem: AttentionProblem) -> tuple[tuple[int, AttentionProblem], ...]:
-    """How many sequences there are, and what one of them is alone.
-
-    Of packed sequences a call knows how many there are, their rows in all, and the longest: one is taken as that long,
-    and the others share what is left.
-    """
-    if not problem.varlen:
-        return ((problem.batch, problem),)
-    alone = replace(problem, batch=1, varlen=False, tokens_q=0, tokens_kv=0)
-    others = problem.batch - 1
-    if not others:
-        return ((1, alone),)
-    queries = max(1, round((problem.tokens_q - problem.seq_q) / others))
-    keys = max(1, round((problem.tokens_kv - problem.seq_kv) / others))
-    return (1, alone), (others, replace(alone, seq_q=min(queries, problem.seq_q), seq_kv=min(keys, problem.seq_kv)))
 
 
 @lru_cache(maxsize=4096)

@@ -5,7 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
+from attention.campaign.posed import read_lengths
 from attention.choose.explain import explain_named
+from attention.choose.lengths import UNKNOWN, Lengths, counted
 from attention.choose.machine import machine_profile, nameable, named_machine
 from attention.cli.options import DTYPE_HELP, SHAPE_HELP, Backward, Only, pass_asked, usual_dtype
 from attention.cli.picks import PICKS
@@ -51,6 +53,10 @@ def explain(
     varlen: Annotated[
         str | None, typer.Option("--varlen", help="Packed: TQ,TKV rows in all; B sequences of at most Sq and Skv.")
     ] = None,
+    lengths: Annotated[
+        str | None,
+        typer.Option("--lengths", help="Rows of each packed sequence, 4096+15x256: for --varlen."),
+    ] = None,
     gpu: ExplainedGpu = None,
     only: Only = None,
     backward: Backward = False,
@@ -58,6 +64,11 @@ def explain(
 ) -> None:
     """Which kernel serves a problem, which measured constants decided, and why every other kernel does not."""
     machine = machine_profile("cpu") if gpu is None else named_machine(gpu)
+    runs = UNKNOWN if lengths is None else lengths_of(lengths, shape)
+    if lengths is not None and varlen is not None:
+        raise ProblemError("--lengths and --varlen both say how sequences are packed; give one of them.")
+    if runs:
+        varlen = ",".join([str(sum(run.many * run.queries for run in runs))] * 2)
     tokens = packed(varlen, shape) if varlen is not None else (0, 0)
     problem = AttentionProblem.parse_shape(
         shape,
@@ -72,7 +83,7 @@ def explain(
         tokens_kv=tokens[1],
     )
     passes = pass_asked(backward)
-    explanation = explain_named(machine, problem, only=only, passes=passes)
+    explanation = explain_named(machine, problem, only=only, passes=passes, lengths=runs)
     console.emit(json_module.loads(explanation.to_json())) if json else console.draw(explanation)
 
 
@@ -86,6 +97,22 @@ def packed(text: str, shape: str) -> tuple[int, int]:
             f"keys; give 1 to {room[0]} rows of queries and 1 to {room[1]} of keys."
         )
     return tokens
+
+
+def lengths_of(text: str, shape: str) -> Lengths:
+    """Lengths of packed sequences, of queries and keys alike, that a shape agrees with. Raises ProblemError."""
+    most = AttentionProblem.parse_shape(shape)
+    try:
+        found = read_lengths(text)
+    except ValueError:
+        raise ProblemError(f"--lengths {text} are no lengths; write them as in --lengths 4096+15x256.") from None
+    if min(found) < 1 or (len(found), max(found), max(found)) != (most.batch, most.seq_q, most.seq_kv):
+        raise ProblemError(
+            f"--lengths {text} are {len(found)} sequences of {min(found)} to {max(found)} rows, and the shape is of "
+            f"{most.batch} with at most {most.seq_q} queries and {most.seq_kv} keys; give lengths from 1 on, and "
+            f"--shape {len(found)},{most.heads_q},{most.heads_kv},{max(found)},{max(found)},{most.head_dim}."
+        )
+    return counted(found, found)
 
 
 def pair(option: str, text: str, example: str = "1024,0") -> tuple[int, int]:

@@ -1,14 +1,15 @@
 """A prediction as layers, one on another: what counts, and what runs beside it without counting.
 
 Terms of a phase overlap, so that the longest counts; phases follow one another; memory runs beside them all, and counts
-instead where it takes longer; what comes before the first product and after the last comes on top.
+instead where it takes longer; what loads wait in a queue, what comes before the first product and after the last comes
+on top.
 """
 
 from dataclasses import dataclass
 
 from attention.choose.prediction import SECONDS, Prediction, Term
 
-MEMORY, ON_TOP = "memory", ("start", "launch")
+MEMORY, ON_TOP = "memory", ("queue", "start", "launch")
 
 
 @dataclass(frozen=True)

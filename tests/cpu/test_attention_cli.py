@@ -19,6 +19,7 @@ def run(capsys, *arguments):
 
 
 SHAPE = ("--shape", "1,16,16,4096,4096,128")
+LONG = ("--shape", "1,16,16,16384,16384,128")
 
 
 def test_explain_prints_the_choice(capsys, monkeypatch):
@@ -27,8 +28,8 @@ def test_explain_prints_the_choice(capsys, monkeypatch):
     assert "causal on h100-test: sm90a/forward/torch_cudnn" in out and "wgmma_n128_bf16_flops_per_clk_sm" in out
     assert "not been timed beside torch's" in " ".join(out.split())
     monkeypatch.setenv("SMSCOPE_UNMEASURED", "1")
-    code, out, _ = run(capsys, "explain", *SHAPE, "--gpu", "h100-test", "--causal")
-    assert code == 0 and "causal on h100-test: sm90a/forward/warp_specialised" in out
+    code, out, _ = run(capsys, "explain", *LONG, "--gpu", "h100-test")
+    assert code == 0 and "full on h100-test: sm90a/forward/warp_specialised" in out
 
 
 def test_explain_json_is_one_line(capsys):
@@ -52,6 +53,18 @@ def test_every_feature_has_an_option(capsys):
     assert code == 0 and "tiled_online_softmax has no bool mask" in out
 
 
+def test_lengths_say_what_the_pick_takes_by_them_and_change_no_pick(capsys):
+    asked = ("explain", "--shape", "3,4,4,4096,4096,128", "--gpu", "h100-sxm-80gb", "--json")
+    even, uneven, unknown = (
+        json.loads(run(capsys, *asked, *more)[1])
+        for more in (("--lengths", "3x4096"), ("--lengths", "4096+3000+100"), ("--varlen", "7196,7196"))
+    )
+    assert even["choice"]["problem"]["tokens_q"] == 3 * 4096 and uneven["choice"] == unknown["choice"]
+    said = "by the sequences' own lengths, which a call does not know, it takes "
+    assert any(note.startswith(said) for note in uneven["notes"])
+    assert not any(note.startswith(said) for note in unknown["notes"])
+
+
 def test_the_dtype_defaults_to_what_the_machine_is_used_with(capsys):
     for gpu, dtype in (("h100-test", "bfloat16"), ("host-test-4c", "float32")):
         _, out, _ = run(capsys, "explain", *SHAPE, "--gpu", gpu, "--json")
@@ -71,6 +84,9 @@ def test_the_dtype_defaults_to_what_the_machine_is_used_with(capsys):
         ((*SHAPE, "--gpu", "h900"), "h100-test"),
         ((*SHAPE, "--only", "nobody"), "names no kernel"),
         ((*SHAPE, "--gpu", "h100-test", "--only", "smscope", "--dtype", "f32"), "the same call in bfloat16"),
+        ((*SHAPE, "--lengths", "9y"), "--lengths 9y are no lengths"),
+        ((*SHAPE, "--lengths", "64+2x9"), "are 3 sequences of 9 to 64 rows"),
+        ((*SHAPE, "--lengths", "4096", "--varlen", "1,1"), "give one of them"),
         ((*SHAPE, "--window", "1024"), "--window 1024 is not two whole numbers"),
         ((*SHAPE, "--window", "-3,0"), "-1 for all"),
         ((*SHAPE, "--feature", "softcap=-1"), "softcap is -1"),

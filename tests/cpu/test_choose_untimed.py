@@ -46,8 +46,10 @@ def test_sixteen_queries_of_one_sequence_go_to_the_kernel_that_splits_for_more_t
     assert choose(hopper_profile(), problem(16, 32768)).pick.variant == FLASH
 
 
-def test_a_prompt_is_not_served_so():
-    assert choose(hopper_profile(), problem(4096, 4096, batch=4)).pick.variant == OURS
+def test_a_prompt_gains_nothing_from_that():
+    choice = choose(hopper_profile(), problem(4096, 4096, batch=4))
+    ours = min(each.prediction.seconds for each in choice.candidates if each.owner == "smscope" and each.prediction)
+    assert choice.pick.prediction is not None and ours < 1.1 * choice.pick.prediction.seconds
 
 
 def observed(*paths: str) -> Corrections:

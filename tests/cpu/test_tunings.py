@@ -231,7 +231,7 @@ def test_an_explanation_says_what_was_timed_and_survives_json() -> None:
 def test_an_explanation_says_what_a_tune_would_decide() -> None:
     found = explain.explain_on(H200, POSED.problem)
     assert "no timing of this class" in found.untimed and "`make tune`" in found.untimed
-    assert f"decide between {HOPPER} (tile_keys=" in found.untimed and "overlap, and time" in found.untimed
+    assert f", {HOPPER} (tile_keys=" in found.untimed and "overlap, and time" in found.untimed
     assert "torch_efficient" in found.untimed and "Tune: no timing" in str(found)  # nothing predicts that one
     assert explain.explain_on(H200, POSED.problem, passes="backward").untimed == ""
     assert explain.explain_on(H200, replace(POSED.problem, dtype="float64")).untimed == ""

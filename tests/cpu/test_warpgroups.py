@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from attention.choose import coefficients, one_clock, scores
+from attention.choose import coefficients, lines, one_clock, scores
 from attention.choose.choose import choose
 from attention.choose.constants import scaled
 from attention.choose.foreseen import foreseen
+from attention.choose.lines import lines_of, slots_of
 from attention.choose.model import predict
-from attention.choose.prediction import Prediction, Unpredicted
+from attention.choose.prediction import Efficiency, Prediction, Unpredicted
+from attention.choose.queues import together
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_of_all, rows_read, sequences
-from attention.choose.warpgroups import dealt, lines, predicted, step
+from attention.choose.warpgroups import dealt, predicted, step
 from attention.choose.warpgroups.dealt import dealt as deal
-from attention.choose.warpgroups.lines import lines_of
 from attention.choose.warpgroups.step import Rates, Steps, steps_of
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile
@@ -110,6 +111,26 @@ def test_what_a_window_hides_of_a_cache_is_not_read():
     assert rows_read(token) == 4 * 32 * (1 + 1024)
     assert rows_read(replace(token, window=(-1, -1))) == 4 * 32 * (1 + 4096)
     assert rows_read(replace(PLAIN, causal=True)) == rows_read(PLAIN) == 4 * 32 * 2 * 4096
+
+
+@pytest.mark.parametrize(
+    ("dim", "span", "slots"),
+    [(64, 128, 2), (128, 128, 4), (80, 32, 5), (80, 64, 4), (72, 32, 7), (72, 64, 5.5), (168, 32, 16)],
+)
+def test_narrow_spans_take_more_slots_of_l2_and_most_where_rows_begin_inside_of_sectors(dim, span, slots):
+    assert slots_of(dim, span) == slots >= dim / 32
+
+
+def test_loads_wait_for_each_other_where_memory_is_nearly_as_slow_as_the_sm():
+    tile = replace(OURS.residents(PLAIN, CONFIG), boxes=0)
+    waits = [each.seconds for each in ours().terms if each.phase == "queue"]
+    alone = predicted.predicted(H200, PLAIN, tile, Efficiency())
+    assert waits and waits[0] > 0 and ours().seconds == pytest.approx(alone.seconds + waits[0])
+
+
+def test_with_many_loads_under_way_the_slowest_alone_counts():
+    assert together((3, 2, 1), 1) == pytest.approx(6) and together((3, 2, 1), 1e6) == pytest.approx(3, rel=1e-4)
+    assert together((3, 2, 1), 4) > together((3, 2, 1), 8) > 3
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attention.choose import queues
 from attention.choose.constants import scaled
 from attention.choose.model import predict
 from attention.choose.prediction import Prediction
+from attention.choose.queues import Station, round_of, stay
 from attention.choose.scores import cost_of
-from attention.choose.warps import block, predicted, queues
+from attention.choose.warps import block, predicted
 from attention.choose.warps import dealt as dealing
 from attention.choose.warps.block import Block, Rates, Work, block_of
 from attention.choose.warps.dealt import dealt
-from attention.choose.warps.queues import Station, round_of, stay
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
 from attention.variant import Config, by_path
@@ -40,7 +41,7 @@ TILE = WarpTile(
     blocks=2, warps=4, warp_rows=32, keys=64, slice_keys=32, head_dim=64, value_dim=64, q_in_registers=True, ahead=3
 )
 PLAIN = AttentionProblem(4, 32, 32, 4096, 4096, 64, dtype="bfloat16", device="cuda")
-WORK = Work(slices=128, hidden=2, readers=32)
+WORK = Work(slices=128, hidden=2, readers=32, lines=2)
 CONFIG = Config((("warps", 4), ("tile_keys", 64)))
 OURS = by_path("sm80/forward/software_pipelined")
 H200 = Profile.load("h200-sxm-141gb")
@@ -81,9 +82,9 @@ def test_a_customer_alone_waits_for_nobody(demand, thinking):
 
 
 def block_at(
-    tile: WarpTile = TILE, problem: AttentionProblem = PLAIN, rates: Rates = RATES, resident: int = 2
+    tile: WarpTile = TILE, problem: AttentionProblem = PLAIN, rates: Rates = RATES, resident: int = 2, work: Work = WORK
 ) -> Block:
-    return block_of(tile, cost_of(problem), WORK, resident, rates)
+    return block_of(tile, cost_of(problem), work, resident, rates)
 
 
 def ours(problem: AttentionProblem = PLAIN, profile: Profile = H200) -> Prediction:
@@ -109,6 +110,22 @@ def test_what_is_slower_takes_longer(name):
 
 def test_q_that_stays_in_registers_is_not_read_again():
     assert block_at(replace(TILE, q_in_registers=False)).cycles > block_at().cycles
+
+
+@pytest.mark.parametrize(("head_dim", "spans"), [(144, (32, 32)), (160, (64, 64)), (192, (128, 128))])
+def test_rows_are_copied_in_spans_of_their_swizzle(head_dim, spans):
+    found = OURS.residents(replace(PLAIN, head_dim=head_dim, head_dim_v=head_dim), CONFIG)
+    assert (found.key_span_bytes, found.value_span_bytes) == spans
+
+
+@pytest.mark.parametrize(("head_dim", "lines"), [(64, 2), (96, 6), (144, 18), (168, 24.5), (248, 14.75)])
+def test_spans_that_cross_lines_touch_more_of_them(head_dim, lines):
+    problem = replace(PLAIN, head_dim=head_dim, head_dim_v=head_dim)
+    assert dealt(problem, OURS.residents(problem, CONFIG), 132).at_least.work.lines == lines
+
+
+def test_a_line_that_is_copied_in_parts_takes_the_load_unit_for_each():
+    assert block_at(work=WORK._replace(lines=4)).cycles > block_at().cycles
 
 
 def test_larger_tiles_meet_fewer_barriers():

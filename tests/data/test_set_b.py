@@ -1,9 +1,11 @@
 """What the sets b of both freezes of the H100's model gave, and that the first page says so.
 
-That a verdict follows from its campaigns is test_campaigns', while the model's files are those that were judged. That
-today's model still gives the same is held here, until another freeze judges another. By constants alone, among all
-kernels of ours, a mean regret of 1.0 % and 5 % at worst were asked: of the first freeze neither held, of the second the
-mean does.
+That a verdict follows from its campaigns is test_campaigns', while the model's files are those that were judged. By
+constants alone, among all kernels of ours, a mean regret of 1.0 % and 5 % at worst were asked: of the first freeze
+neither held, of the second the mean does. Both verdicts are history: the model was mended by what they showed, so that
+their sets are what today's is built on, as sets a are. What it loses there is held beside what was judged, so that a
+change of the model shows. (Of the Hopper forward as it is now: it was timed with narrower panels of V at head dims that
+are no multiples of 64. Described with those, today's model loses 1.65 and 0.62 %.)
 """
 
 import re
@@ -12,6 +14,7 @@ import pytest
 
 from attention.campaign import choosers, freeze, rows
 from attention.campaign.regret import choices, judged, regrets
+from attention.compare.results import AMPERE
 from microbench.machine import stamp
 from microbench.results.profile import Profile
 
@@ -48,12 +51,20 @@ def test_measured_constants_choose_within_the_mean_that_was_asked() -> None:
     assert float(given(SECOND)["measured constants"][2]) <= 1.0
 
 
-def test_todays_model_still_gives_what_was_judged() -> None:
-    numbers = next(each.campaigns for each in freeze.verdicts() if each.freeze.startswith(SECOND))
-    problems = choices(judged(*(rows.read(GPU, "b", number) for number in numbers)))
+@pytest.mark.parametrize(
+    ("short", "variant", "mean", "worst"),
+    [
+        *((FIRST, "", 2.08, 28.1), (SECOND, "", 0.70, 15.8)),
+        *((FIRST, AMPERE, 0.77, 6.6), (SECOND, AMPERE, 0.39, 3.8)),
+    ],
+)
+def test_todays_model_loses_so_much_on_sets_that_it_is_built_on(
+    short: str, variant: str, mean: float, worst: float
+) -> None:
+    numbers = next(each.campaigns for each in freeze.verdicts() if each.freeze.startswith(short))
+    problems = choices(judged(*(rows.read(GPU, "b", number) for number in numbers)), variant)
     found = regrets(problems, choosers.by_constants(Profile.load(GPU)))
-    told = given(SECOND)["measured constants"]
-    assert (f"{found.mean:.2%}", f"{found.worst:.1%}") == (f"{told[2]}%", f"{told[3]}%")
+    assert (round(100 * found.mean, 2), round(100 * found.worst, 1)) == (mean, worst)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 Equal tiles of rows come in whole rounds. Unequal ones are dealt as SMs become free: half of the last one is still
 missing on the average, which is a short one where the longest go first (causal), and a long one of packed sequences.
+Few that go longest first are dealt out one by one (choose.longest_first).
 """
 
 from functools import lru_cache
 from typing import NamedTuple
 
 from attention.choose.coefficients import GROUP_ROWS, of
+from attention.choose.lengths import UNKNOWN, Lengths
+from attention.choose.longest_first import unevenness
 from attention.choose.shares import rows_of_all
 from attention.problem import AttentionProblem
 
@@ -22,9 +25,9 @@ class Dealt(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def dealt(problem: AttentionProblem, tile_rows: int, tile_keys: int, units: int) -> Dealt:
+def dealt(problem: AttentionProblem, tile_rows: int, tile_keys: int, units: int, lengths: Lengths = UNKNOWN) -> Dealt:
     """Deal the tiles of rows of all heads and sequences to the SMs."""
-    every = rows_of_all(problem, tile_rows, tile_keys, tile_rows, tile_keys)
+    every = rows_of_all(problem, tile_rows, tile_keys, tile_rows, tile_keys, lengths=lengths)
     count, in_all, longest = every.count, every.total, every.longest
     met = of("edge_tiles") + (GROUP_ROWS - 1) / tile_keys
     # The first tile of keys is masked anyway, and with it the right edge's first.
@@ -32,6 +35,12 @@ def dealt(problem: AttentionProblem, tile_rows: int, tile_keys: int, units: int)
     if longest == every.shortest:
         rounds = -(-count // units)
         return Dealt(rounds * longest, rounds, rounds * edges, in_all)
-    last = longest if problem.varlen else max(1.0, every.shortest)
-    even = Dealt(in_all / units + last / 2, count / units + 1 / 2, (count / units + 1 / 2) * edges, in_all)
+    in_order = problem.varlen or lengths
+    uneven = None if in_order else unevenness(problem, tile_rows, units)
+    if uneven is None:
+        last = longest if in_order else max(1.0, every.shortest)
+        keys, rows = in_all / units + last / 2, count / units + 1 / 2
+    else:
+        keys, rows = uneven * in_all / units, uneven * count / units
+    even = Dealt(keys, rows, rows * edges, in_all)
     return even if even.keys > longest else Dealt(longest, 1, edges, in_all)

@@ -6,7 +6,9 @@ The longest part of each phase counts; the rest is choose.one_clock.
 from collections.abc import Iterator
 from functools import lru_cache
 
-from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT
+from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT
+from attention.choose.lengths import UNKNOWN, Lengths
+from attention.choose.lines import slots_of
 from attention.choose.one_clock import call_of, clock_under
 from attention.choose.prediction import Efficiency, Prediction, Term
 from attention.choose.rates import (
@@ -26,7 +28,6 @@ from attention.choose.rates import (
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_read
 from attention.choose.warpgroups.dealt import Dealt, dealt
-from attention.choose.warpgroups.lines import lines_of
 from attention.choose.warpgroups.step import LATENCY, TENSOR, Rates, steps_of
 from attention.features.mask import element_bytes
 from attention.problem import AttentionProblem
@@ -36,12 +37,18 @@ from microbench.results.profile import Profile
 INTERVAL, BURST = "wgmma_n128_bf16_interval_cycles", "wgmma_n128_bf16_burst_flops_per_s"
 
 
-def predicted(profile: Profile, problem: AttentionProblem, tile: WarpgroupTile, efficiency: Efficiency) -> Prediction:
+def predicted(
+    profile: Profile,
+    problem: AttentionProblem,
+    tile: WarpgroupTile,
+    efficiency: Efficiency,
+    lengths: Lengths = UNKNOWN,
+) -> Prediction:
     """A call, launch and all. Raises Unpredicted where the profile lacks a constant."""
     machine = machine_of(profile)
     rates = _rates(machine)
     steps = steps_of(tile, cost_of(problem), rates)
-    share = dealt(problem, GROUP_ROWS * tile.warpgroups, tile.keys, profile.sm_count)
+    share = dealt(problem, GROUP_ROWS * tile.warpgroups, tile.keys, profile.sm_count, lengths)
     groups = (steps.keys, share.keys), (steps.rows, share.rows), (steps.edges, share.edges)
     cycles = sum(parts.cycles * times for parts, times in groups)
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
@@ -53,7 +60,9 @@ def predicted(profile: Profile, problem: AttentionProblem, tile: WarpgroupTile, 
         for name, phase, each, constant in parts.each
         if each * times
     ]
-    return call_of(machine, terms, tuple(_memory(machine, problem, tile, share)), cycles / clock, efficiency)
+    rows = rows_read(problem, lengths)
+    memory = tuple(_memory(machine, problem, tile, share, rows))
+    return call_of(machine, terms, memory, cycles / clock, efficiency, tile.boxes)
 
 
 @lru_cache(maxsize=KEPT_MACHINES)
@@ -73,10 +82,13 @@ def _rates(machine: Machine) -> Rates:
     )
 
 
-def _memory(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, share: Dealt) -> Iterator[Term]:
+def _memory(
+    machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, share: Dealt, rows: int
+) -> Iterator[Term]:
     both = tile.head_dim + tile.value_dim
-    lines = lines_of(problem.head_dim) + lines_of(problem.head_dim_v)
+    spans = (BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE)
+    slots = sum(map(slots_of, (problem.head_dim, problem.head_dim_v), spans))
     l2, dram = machine.value(L2), machine.value(DRAM)
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups
-    yield Term("K and V from L2", "memory", share.in_all * tile.keys * (LINE * lines + masks) / l2, L2, l2)
-    yield Term("Q, K, V and out from DRAM", "memory", BYTES * rows_read(problem) * both / dram, DRAM, dram)
+    yield Term("K and V from L2", "memory", share.in_all * tile.keys * (SLOT * slots + masks) / l2, L2, l2)
+    yield Term("Q, K, V and out from DRAM", "memory", BYTES * rows * both / dram, DRAM, dram)

@@ -1,9 +1,9 @@
 """Warps that share an SM, each at its own pace, in SM cycles: they queue at its units.
 
-queues      how long customers of several stations take, by mean value analysis
 block       what a slice of keys asks of each unit and waits for, and with it a block's stay on an SM
 dealt       slices of a block, blocks of the busiest SM, and slices that hide some key
 predicted   blocks times counts over one clock: a Prediction
 
-What a score costs beside the products is choose.scores, and every number is in choose.coefficients.
+Queues are choose.queues, what a score costs beside the products choose.scores, lines that a row touches choose.lines,
+and every number is in choose.coefficients.
 """

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, FRAGMENT, LANES, PRODUCT, SCHEDULERS, of
+from attention.choose.queues import Station, round_of, stay
 from attention.choose.rates import (
     DRAM,
     DRAM_LATENCY,
@@ -22,7 +23,6 @@ from attention.choose.rates import (
     SMEM_LATENCY,
 )
 from attention.choose.scores import ScoreCost
-from attention.choose.warps.queues import Station, round_of, stay
 from attention.tile import WarpTile
 
 TENSOR, LATENCY = "mma_bf16_flops_per_clk_sm", "mma_bf16_latency_cycles"
@@ -56,12 +56,14 @@ class Part(NamedTuple):
 class Work(NamedTuple):
     """What a block does: `slices` of keys, of which `hidden` have a key that some row does not see.
 
-    `readers`: blocks that read the same K and V, of which one brings them from DRAM.
+    `readers`: blocks that read the same K and V, of which one brings them from DRAM. `lines` of L2 are touched by the
+    copying of a key, its K and its V.
     """
 
     slices: float
     hidden: float
     readers: int
+    lines: float
 
 
 class Block(NamedTuple):
@@ -90,6 +92,7 @@ def _stations(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates:
     integers = cost.integers - of("maxima") + of("conversions") + hidden * cost.first
     q_bytes = 0 if tile.q_in_registers else BYTES * tile.warp_rows * tile.head_dim
     kv_bytes = BYTES * tile.slice_keys * both
+    copied = of("copied_lines") * work.lines * tile.slice_keys / tile.warps
     masked = of("mask_wavefronts") * scores if cost.waiting_loads else 0.0
     return (
         Station(
@@ -102,10 +105,10 @@ def _stations(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates:
             of_scheduler,
             FFMA,
         ),
-        # Each warp reads K and V for itself, and writes its share of a tile.
+        # Each warp reads K and V for itself, and copies its share of a tile.
         Station(
             "operands from shared memory",
-            (kv_bytes + q_bytes + kv_bytes / tile.warps) / rates.smem_bytes + masked,
+            (kv_bytes + q_bytes) / rates.smem_bytes + copied + masked,
             warps,
             SMEM,
         ),

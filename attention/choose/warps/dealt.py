@@ -2,12 +2,16 @@
 
 Equal blocks come in whole rounds, the last of which may leave each SM fewer than it holds. Unequal ones are dealt as
 SMs become free: half of the last one is still missing on the average, which is a short one where the longest go first
-(causal), and a long one of packed sequences.
+(causal), and a long one of packed sequences. It shares its SM with nobody. Few that go longest first are dealt out one
+by one (choose.longest_first).
 """
 
 from functools import lru_cache
 from typing import NamedTuple
 
+from attention.choose.lengths import UNKNOWN, Lengths
+from attention.choose.lines import lines_of
+from attention.choose.longest_first import unevenness
 from attention.choose.shares import rows_of_all
 from attention.choose.warps.block import Work
 from attention.kernels.common.family import readers
@@ -32,13 +36,14 @@ class Dealt(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def dealt(problem: AttentionProblem, tile: WarpTile, units: int) -> Dealt:
+def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Lengths = UNKNOWN) -> Dealt:
     """Deal the blocks of all heads and sequences to the SMs."""
-    every = rows_of_all(problem, tile.rows, tile.slice_keys, tile.rows, tile.slice_keys)
+    every = rows_of_all(problem, tile.rows, tile.slice_keys, tile.rows, tile.slice_keys, lengths=lengths)
     count, held = every.count, units * tile.blocks
+    lines = lines_of(problem.head_dim, tile.key_span_bytes) + lines_of(problem.head_dim_v, tile.value_span_bytes)
 
     def work(slices: float) -> Work:
-        return Work(slices, min(slices, _hidden(problem, tile, slices)), readers(problem, tile.rows))
+        return Work(slices, min(slices, _hidden(problem, tile, slices)), readers(problem, tile.rows), lines)
 
     alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
     if every.longest == every.shortest:
@@ -48,9 +53,14 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int) -> Dealt:
     if count <= units:
         return Dealt((alone,), alone, every.total)
     mean = every.total / count
-    last_one = every.longest if problem.varlen else max(1.0, every.shortest)
-    even = Stay(work(mean), tile.blocks, count / held + last_one / mean / 2)
-    return Dealt((even,), alone, every.total)
+    in_order = problem.varlen or lengths
+    uneven = None if in_order else unevenness(problem, tile.rows, held)
+    if uneven is not None:
+        return Dealt((Stay(work(mean), tile.blocks, uneven * count / held),), alone, every.total)
+    last_one = every.longest if in_order else max(1.0, every.shortest)
+    even = Stay(work(mean), tile.blocks, count / held)
+    missing = Stay(work(last_one), 1, 1 / 2)
+    return Dealt((even, missing), alone, every.total)
 
 
 def _hidden(problem: AttentionProblem, tile: WarpTile, slices: float) -> float:

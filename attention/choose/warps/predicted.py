@@ -2,7 +2,9 @@
 
 from functools import lru_cache
 
-from attention.choose.coefficients import BYTES, PRODUCT
+from attention.choose.coefficients import BYTES, PRODUCT, SLOT
+from attention.choose.lengths import UNKNOWN, Lengths
+from attention.choose.lines import slots_of
 from attention.choose.one_clock import call_of, clock_under
 from attention.choose.prediction import Efficiency, Prediction, Term
 from attention.choose.rates import (
@@ -43,11 +45,17 @@ def can(profile: Profile) -> bool:
     return all(name in values for name in (*NEEDED, BURST))
 
 
-def predicted(profile: Profile, problem: AttentionProblem, tile: WarpTile, efficiency: Efficiency) -> Prediction:
+def predicted(
+    profile: Profile,
+    problem: AttentionProblem,
+    tile: WarpTile,
+    efficiency: Efficiency,
+    lengths: Lengths = UNKNOWN,
+) -> Prediction:
     """A call, launch and all. Raises Unpredicted where the profile lacks a constant."""
     machine = machine_of(profile)
     rates, cost = _rates(machine), cost_of(problem)
-    share = dealt(problem, tile, profile.sm_count)
+    share = dealt(problem, tile, profile.sm_count, lengths)
     blocks = [(each, block_of(tile, cost, each.work, each.resident, rates)) for each in share.stays if each.times]
     alone = block_of(tile, cost, share.at_least.work, share.at_least.resident, rates)
     if sum(one.cycles * each.times for each, one in blocks) < alone.cycles:
@@ -64,7 +72,9 @@ def predicted(profile: Profile, problem: AttentionProblem, tile: WarpTile, effic
         Term(name, name, each, constant, machine.values.get(constant, 0.0))
         for (name, constant), each in seconds.items()
     ]
-    return call_of(machine, terms, _memory(machine, problem, tile, share), cycles / clock, efficiency)
+    slots = slots_of(problem.head_dim, tile.key_span_bytes) + slots_of(problem.head_dim_v, tile.value_span_bytes)
+    memory = _memory(machine, tile, share, slots, rows_read(problem, lengths))
+    return call_of(machine, terms, memory, cycles / clock, efficiency)
 
 
 @lru_cache(maxsize=KEPT_MACHINES)
@@ -74,10 +84,10 @@ def _rates(machine: Machine) -> Rates:
     return Rates(**values | {name: values[name] / per_clock for name in ("l2_bytes", "dram_bytes")})
 
 
-def _memory(machine: Machine, problem: AttentionProblem, tile: WarpTile, share: Dealt) -> tuple[Term, ...]:
+def _memory(machine: Machine, tile: WarpTile, share: Dealt, slots: float, rows: int) -> tuple[Term, ...]:
     both = tile.head_dim + tile.value_dim
     l2, dram = machine.value(L2), machine.value(DRAM)
     return (
-        Term("K and V from L2", "memory", BYTES * share.slices * tile.slice_keys * both / l2, L2, l2),
-        Term("Q, K, V and out from DRAM", "memory", BYTES * rows_read(problem) * both / dram, DRAM, dram),
+        Term("K and V from L2", "memory", SLOT * slots * share.slices * tile.slice_keys / l2, L2, l2),
+        Term("Q, K, V and out from DRAM", "memory", BYTES * rows * both / dram, DRAM, dram),
     )

@@ -61,6 +61,11 @@ def _ahead(problem: AttentionProblem, values: Mapping[str, int]) -> int:
     return 3 if further and min(of_k, of_v) >= 3 and (of_k + of_v) % 4 == 0 else 1
 
 
+def span_bytes(held_dim: int) -> int:
+    """Of a row so many bytes are copied by threads side by side: the span of its swizzle (config.cuh, kGroup)."""
+    return 32 if held_dim % 32 else 64 if held_dim % 64 else 128
+
+
 SETTLED = (
     Settled(
         "warp_rows",

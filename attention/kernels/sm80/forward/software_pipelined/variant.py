@@ -21,6 +21,7 @@ from attention.kernels.sm80.forward.software_pipelined.arguments import (
     Shape,
     build_of,
     shape_of,
+    span_bytes,
     tuned_head_dim,
 )
 from attention.problem import AttentionProblem
@@ -113,6 +114,8 @@ def residents(problem: AttentionProblem, config: Config) -> WarpTile:
         value_dim=shape.value_dim,
         q_in_registers=shape.q_in_registers,
         ahead=settled["ahead"],
+        key_span_bytes=span_bytes(shape.head_dim),
+        value_span_bytes=span_bytes(shape.value_dim),
     )
 
 

@@ -93,6 +93,11 @@ class Shape:
         return _panel(self.value_dim)
 
     @property
+    def boxes(self) -> int:
+        """Of K and V, a panel each, in all stages."""
+        return self.stages * (-(-self.head_dim // self.key_panel) + -(-self.value_dim // self.value_panel))
+
+    @property
     def threads(self) -> int:
         """Consumers and the producer warpgroup."""
         return 128 * (self.warpgroups + 1)

@@ -102,7 +102,7 @@ def warpgroups(problem: AttentionProblem, config: Config) -> WarpgroupTile:
 @cache
 def _in_lockstep(shape: Shape) -> WarpgroupTile:
     sizes = shape.tile_keys, shape.warpgroups, shape.head_dim, shape.value_dim
-    panels = {"key_panel": shape.key_panel, "value_panel": shape.value_panel}
+    panels = {"key_panel": shape.key_panel, "value_panel": shape.value_panel, "boxes": shape.boxes}
     return WarpgroupTile(*sizes, shape.q_in_registers, mask_ahead=shape.ahead_row > 0, **panels)
 
 

@@ -46,6 +46,14 @@ def round_of(stations: Iterable[Station], thinking: float) -> float:
     return found
 
 
+def together(demands: Iterable[float], customers: float) -> float:
+    """How long work takes that asks for so much of each station, cut into many parts of which so many are under way.
+
+    Between the longest demand, with many of them, and the sum of all, with one.
+    """
+    return round_of([Station("", demand, customers, "") for demand in demands], 0.0) / customers
+
+
 def stay(station: Station, found: float) -> float:
     """Cycles of a round at one station, waiting and served."""
     return station.demand / (1 - (station.customers - 1) * station.demand / found)

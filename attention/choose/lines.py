@@ -1,0 +1,44 @@
+"""What a row of K or V asks of a load unit and of the L2, cut into the spans that are asked for one by one.
+
+A span is what one box of TMA has of a row, or neighbouring threads of cp.async. Rows of heads side by side, or one
+below another, begin at multiples of their own bytes, so that all such places are as likely.
+
+lines_of    lines that spans touch: cp.async of a warp takes a cycle of the SM's load unit for each (coefficients)
+slots_of    what spans take of the L2, whose slices give 64 bytes a clock (Nsight Compute on an H200, l2_bandwidth.py)
+            of one request: a span takes 64 bytes for each half of a line that it touches. A rule, and no mechanism that
+            was measured alone: where a row begins inside of a sector, each sector that a span touches takes as much.
+            So counted an H100's L2 gave warpgroups at most 0.98 of its bandwidth, and 0.8 to 0.98 where narrow boxes
+            keep it busy (head dims 72, 80, 144, 168, 176, 208). By whole lines it would have given 1.19 of it at 80,
+            and no more than 0.77 at 72 and 168.
+"""
+
+from functools import cache
+from math import gcd
+from statistics import fmean
+
+from attention.choose.coefficients import BYTES, LINE, SECTOR, SLOT
+
+
+@cache
+def lines_of(dim: int, span_bytes: int = LINE) -> float:
+    """Of a row of so many numbers, on the average over its places."""
+    return fmean(_touched(dim, span_bytes, place, LINE) for place in _places(dim))
+
+
+@cache
+def slots_of(dim: int, span_bytes: int = LINE) -> float:
+    """Likewise."""
+    units = ((place, SECTOR if place % SECTOR else SLOT) for place in _places(dim))
+    return fmean(_touched(dim, span_bytes, place, unit) for place, unit in units)
+
+
+def _places(dim: int) -> range:
+    """Where in a line rows begin."""
+    return range(0, LINE, gcd(BYTES * dim, LINE))
+
+
+def _touched(dim: int, span_bytes: int, place: int, unit: int) -> int:
+    """Aligned units of so many bytes that spans of a row touch, a unit again for each span."""
+    row = BYTES * dim
+    spans = ((place + begin, place + min(row, begin + span_bytes)) for begin in range(0, row, span_bytes))
+    return sum(-(-end // unit) - begin // unit for begin, end in spans)

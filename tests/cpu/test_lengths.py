@@ -1,0 +1,73 @@
+"""Real lengths of packed sequences and of slots: what they change in a prediction, and what they leave alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from attention.campaign.posed import parse
+from attention.choose.lengths import Lengths, Run, counted, sequences
+from attention.choose.model import predict
+from attention.choose.shares import rows_of_all, rows_read
+from attention.problem import AttentionProblem
+from attention.variant import Config, Variant, by_path
+from microbench.results.profile import Profile
+
+H200 = Profile.load("h200-sxm-141gb")
+HOPPER = by_path("sm90a/forward/warp_specialised")
+HOPPER_TILE = Config((("tile_keys", 128), ("warpgroups", 2), ("stages", 2), ("q_in_registers", 0)))
+AMPERE = by_path("sm80/forward/software_pipelined")
+AMPERE_TILE = Config((("warps", 4), ("tile_keys", 64)))
+OURS = pytest.mark.parametrize(("variant", "config"), [(HOPPER, HOPPER_TILE), (AMPERE, AMPERE_TILE)])
+UNEVEN = parse("packed 0 16 16 0 0 128 bf16 lengths=4096+3x3000+12x100")
+EVEN = parse("packed 0 16 16 0 0 128 bf16 lengths=16x1024")
+USED = parse("decode 16 32 8 1 8192 128 bf16 used=8192+15x512")
+
+
+def seconds(problem: AttentionProblem, lengths: Lengths, variant: Variant, config: Config) -> float:
+    return predict(H200, problem, variant, config, lengths=lengths).seconds
+
+
+def test_lengths_are_counted_and_what_asks_nothing_is_left_out():
+    assert counted((5, 0, 7, 5), (9, 9, 0, 9)) == (Run(1, 7, 1), Run(2, 5, 9))
+    assert UNEVEN.counted == (Run(1, 4096, 4096), Run(3, 3000, 3000), Run(12, 100, 100))
+    assert USED.counted == (Run(1, 1, 8192), Run(15, 1, 512)) and parse("short 4 8 8 128 128 64 f16").counted == ()
+
+
+def test_a_sequence_alone_is_as_long_as_it_is():
+    each = [(many, one.batch, one.seq_q, one.varlen) for many, one in sequences(UNEVEN.problem, UNEVEN.counted)]
+    assert each == [(1, 1, 4096, False), (3, 1, 3000, False), (12, 1, 100, False)]
+    # Whoever knows the sum and the longest alone takes the others for alike.
+    assert [(many, one.seq_q) for many, one in sequences(UNEVEN.problem)] == [(1, 4096), (15, 680)]
+
+
+def test_tiles_are_those_of_every_sequence():
+    found = rows_of_all(UNEVEN.problem, 128, 128, 128, 128, lengths=UNEVEN.counted)
+    assert (found.count, found.longest) == (16 * (32 + 3 * 24 + 12), 32)
+    assert found.total == 16 * (32**2 + 3 * 24**2 + 12)
+
+
+def test_slots_are_read_as_far_as_they_are_used():
+    assert rows_read(USED.problem, USED.counted) == 16 * 32 + 8 * (8192 + 15 * 512) < rows_read(USED.problem)
+
+
+@OURS
+def test_long_sequences_beside_the_longest_are_no_short_ones(variant, config):
+    known, unknown = (seconds(UNEVEN.problem, each, variant, config) for each in (UNEVEN.counted, ()))
+    assert known > 1.2 * unknown
+
+
+@OURS
+def test_sequences_of_one_length_are_what_they_were(variant, config):
+    known, unknown = (seconds(EVEN.problem, each, variant, config) for each in (EVEN.counted, ()))
+    assert known == pytest.approx(unknown)
+
+
+@OURS
+def test_a_cache_that_is_hardly_used_is_read_faster(variant, config):
+    assert seconds(USED.problem, USED.counted, variant, config) < seconds(USED.problem, (), variant, config) / 2
+
+
+def test_a_problem_is_the_same_whatever_its_lengths():
+    other = parse("packed 0 16 16 0 0 128 bf16 lengths=4096+2900+3100+3000+12x100")
+    assert other.problem == UNEVEN.problem and other.counted != UNEVEN.counted
+    assert replace(other.problem) == UNEVEN.problem

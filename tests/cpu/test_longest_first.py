@@ -1,0 +1,50 @@
+"""Few unequal tiles of rows, dealt longest first: what the busiest unit gets more than the mean."""
+
+import heapq
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attention.choose.longest_first import MOST_ROUNDS, unevenness
+from attention.choose.warpgroups.dealt import dealt
+from attention.problem import AttentionProblem
+
+CAUSAL = AttentionProblem(2, 2, 2, 15062, 15062, 128, dtype="bfloat16", device="cuda", causal=True)
+
+
+def one_by_one(heads: int, queries: int, tile_rows: int, units: int) -> float:
+    """The same with each tile given to whom has least."""
+    ends = (min(queries, first + tile_rows) for first in range(0, queries, tile_rows))
+    sizes = sorted([end for end in ends for _ in range(heads)], reverse=True)
+    loads = [0.0] * units
+    for size in sizes:
+        heapq.heapreplace(loads, loads[0] + size)
+    return max(loads) * units / sum(sizes)
+
+
+@given(st.integers(1, 6), st.integers(2, 40), st.integers(2, 30))
+def test_rounds_are_near_what_tiles_one_by_one_give(heads, tiles, units):
+    problem = replace(CAUSAL, batch=1, heads_q=heads, heads_kv=heads, seq_q=tiles * 64, seq_kv=tiles * 64)
+    found = unevenness(problem, 64, units)
+    assert (found is None) == (not units < heads * tiles <= MOST_ROUNDS * units)
+    assert found is None or 1 <= found <= 1.35 * one_by_one(heads, tiles * 64, 64, units)
+
+
+@pytest.mark.parametrize(("tile_rows", "more"), [(192, 1.08), (128, 1.03)])
+def test_few_tiles_leave_the_busiest_with_more(tile_rows, more):
+    found = unevenness(CAUSAL, tile_rows, 132)
+    assert found is not None and more < found < more + 0.03
+    assert found == pytest.approx(one_by_one(4, 15062, tile_rows, 132), abs=0.02)
+
+
+def test_equal_tiles_that_fill_no_whole_round_come_in_one_more():
+    assert unevenness(replace(CAUSAL, batch=1, causal=False), 5021, 4) == pytest.approx(2 * 4 / 6, rel=1e-3)
+
+
+def test_the_busiest_sm_of_few_works_through_more_than_its_share():
+    one = dealt(CAUSAL, 192, 80, 132)
+    assert one.keys == pytest.approx(unevenness(CAUSAL, 192, 132) * one.in_all / 132)
+    many = replace(CAUSAL, batch=16)
+    assert dealt(many, 192, 80, 132).keys < 1.01 * dealt(many, 192, 80, 132).in_all / 132
