@@ -72,7 +72,8 @@ class WarpTile:
     meets a barrier at every tile. `ahead` fragments of K and V are fetched from shared memory before their products,
     and Q's with them in every slice unless it stays in registers. Dims are those of the compiled kernel. Threads side
     by side copy `key_span_bytes` of a row of K, `value_span_bytes` of V, and the next threads another row's. Heads of a
-    `group` share a block's rows, and `key_splits` blocks the keys of a tile of rows.
+    `group` share a block's rows, and `key_splits` blocks the keys of a tile of rows, whose parts all `threads` of the
+    last one bring together: `warps` are those that have rows.
     """
 
     blocks: int
@@ -88,6 +89,7 @@ class WarpTile:
     value_span_bytes: int = 128
     group: int = 1
     key_splits: int = 1
+    threads: int = 0
 
     @property
     def rows(self) -> int:

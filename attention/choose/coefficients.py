@@ -115,6 +115,10 @@ TABLE = {
     "block_trips": Coefficient(
         6.0, "count", "to shared memory at a block's begin and end: barriers, fragments of Q, votes on the sums"
     ),
+    "arrival_trips": Coefficient(
+        3.0, "count", "to L2 behind what a block leaves of its rows: a fence, the count, and a fence (parts.cuh)"
+    ),
+    "parts_at_once": Coefficient(8.0, "count", "of which L2 is asked before the first has come (parts.cuh)"),
     "first_loads": Coefficient(2.0, "count", "a block's first loads from DRAM: the tensor map, by it the first tile"),
 }
 

@@ -80,7 +80,19 @@ def block_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
     waits = tuple(_waits(tile, cost, work, resident, rates))
     found = round_of(stations, sum(each.cycles for each in waits) / work.slices)
     served = (Part(each.name, stay(each, found) * work.slices, each.constant) for each in stations)
-    return Block(tuple(each for each in (*served, *waits) if each.cycles), found * work.slices)
+    late = _late(tile, work, resident, rates, found)
+    parts = tuple(each for each in (*served, *waits, late) if each.cycles)
+    return Block(parts, found * work.slices + late.cycles)
+
+
+def _late(tile: WarpTile, work: Work, resident: int, rates: Rates, found: float) -> Part:
+    """What a tile of keys, which is asked for one tile ahead, comes later than the one before is done with."""
+    slices = tile.keys / tile.slice_keys
+    first = 1 / work.readers  # of those who read it, who brings it from DRAM
+    latency = first * rates.dram_latency + (1 - first) * rates.l2_latency
+    load = latency + BYTES * tile.keys * (tile.head_dim + tile.value_dim) * resident / rates.l2_bytes
+    further = max(0.0, work.slices / slices - 1)
+    return Part("loads of a tile ahead", further * max(0.0, load - found * slices), DRAM_LATENCY)
 
 
 def _stations(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> tuple[Station, ...]:

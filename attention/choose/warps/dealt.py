@@ -6,15 +6,16 @@ SMs become free: half of the last one is still missing on the average, which is 
 by one (choose.longest_first).
 """
 
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.lines import lines_of
 from attention.choose.longest_first import unevenness
-from attention.choose.shares import rows_of_all
+from attention.choose.shares import Rows, rows_of_all
 from attention.choose.warps.block import Work
-from attention.kernels.common.family import readers
+from attention.kernels.common.family import row_tiles
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
 
@@ -38,12 +39,12 @@ class Dealt(NamedTuple):
 @lru_cache(maxsize=4096)
 def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Lengths = UNKNOWN) -> Dealt:
     """Deal the blocks of all heads and sequences to the SMs."""
-    every = rows_of_all(problem, tile.rows, tile.slice_keys, tile.rows, tile.slice_keys, lengths=lengths)
+    every = _split(tile, _rows(problem, tile, lengths))
     count, held = every.count, units * tile.blocks
     lines = lines_of(problem.head_dim, tile.key_span_bytes) + lines_of(problem.head_dim_v, tile.value_span_bytes)
 
     def work(slices: float) -> Work:
-        return Work(slices, min(slices, _hidden(problem, tile, slices)), readers(problem, tile.rows), lines)
+        return Work(slices, min(slices, _hidden(problem, tile, slices)), _readers(problem, tile), lines)
 
     alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
     if every.longest == every.shortest:
@@ -61,6 +62,34 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     even = Stay(work(mean), tile.blocks, count / held)
     missing = Stay(work(last_one), 1, 1 / 2)
     return Dealt((even, missing), alone, every.total)
+
+
+@lru_cache(maxsize=4096)
+def parts_of(problem: AttentionProblem, tile: WarpTile, lengths: Lengths = UNKNOWN) -> int:
+    """Blocks that share the keys of the longest tile of rows: each has a tile of keys or more."""
+    return _parts(tile, _rows(problem, tile, lengths))
+
+
+def _rows(problem: AttentionProblem, tile: WarpTile, lengths: Lengths) -> Rows:
+    return rows_of_all(problem, tile.rows, tile.slice_keys, tile.rows, tile.slice_keys, tile.group, lengths)
+
+
+def _parts(tile: WarpTile, every: Rows) -> int:
+    return max(1, min(tile.key_splits, math.ceil(every.longest * tile.slice_keys / tile.keys)))
+
+
+def _split(tile: WarpTile, every: Rows) -> Rows:
+    """The same, of blocks that share a row's keys: whole tiles of them."""
+    parts, slices = _parts(tile, every), tile.keys // tile.slice_keys
+    if parts == 1:
+        return every
+    longest, shortest = (math.ceil(each / slices / parts) * slices for each in (every.longest, every.shortest))
+    return Rows(every.count * parts, longest, shortest, every.total)
+
+
+def _readers(problem: AttentionProblem, tile: WarpTile) -> int:
+    """Blocks that read the same keys: those of a head's tiles of rows, and of its group's where heads share none."""
+    return row_tiles(problem, tile.rows, tile.group) * (problem.heads_q // problem.heads_kv // tile.group)
 
 
 def _hidden(problem: AttentionProblem, tile: WarpTile, slices: float) -> float:

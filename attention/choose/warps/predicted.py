@@ -25,7 +25,8 @@ from attention.choose.rates import (
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_read
 from attention.choose.warps.block import LATENCY, TENSOR, Rates, block_of
-from attention.choose.warps.dealt import Dealt, dealt
+from attention.choose.warps.dealt import Dealt, dealt, parts_of
+from attention.choose.warps.gathered import gathered
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
 from microbench.results.profile import Profile
@@ -60,14 +61,16 @@ def predicted(
     alone = block_of(tile, cost, share.at_least.work, share.at_least.resident, rates)
     if sum(one.cycles * each.times for each, one in blocks) < alone.cycles:
         blocks = [(share.at_least, alone)]
-    cycles = sum(one.cycles * each.times for each, one in blocks)
+    used = min(tile.rows, problem.seq_q * tile.group)
+    together = gathered(tile, used, parts_of(problem, tile, lengths), rates)
+    cycles = sum(one.cycles * each.times for each, one in blocks) + sum(each.cycles for each in together)
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     seconds: dict[tuple[str, str], float] = {}
-    for each, one in blocks:
-        for part in one.parts:
-            at = part.term, part.constant
-            seconds[at] = seconds.get(at, 0.0) + part.cycles * each.times / clock
+    all_parts = [(part, each.times) for each, one in blocks for part in one.parts]
+    for part, times in (*all_parts, *((part, 1.0) for part in together)):
+        at = part.term, part.constant
+        seconds[at] = seconds.get(at, 0.0) + part.cycles * times / clock
     terms = [
         Term(name, name, each, constant, machine.values.get(constant, 0.0))
         for (name, constant), each in seconds.items()

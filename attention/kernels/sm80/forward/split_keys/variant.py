@@ -64,9 +64,11 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 
 
 def residents(problem: AttentionProblem, config: Config) -> WarpTile:
-    """The same, as warps that share the units of an SM."""
+    """The same, as warps that share the units of an SM: those that have rows."""
     shape, settled = shape_of(problem, config), settle(SETTLED, problem, config)
-    return replace(whole.residents(problem, settled), group=shape.group, key_splits=shape.key_splits)
+    busy = -(-shape.part_rows // shape.warp_rows)
+    shared = {"group": shape.group, "key_splits": shape.key_splits, "threads": shape.threads}
+    return replace(whole.residents(problem, settled), warps=busy, **shared)
 
 
 VARIANT = Variant(
