@@ -1,4 +1,4 @@
-"""What blocks that share the keys of a tile of rows take to bring their parts together, in cycles (split_keys/parts.cuh).
+"""What blocks that share keys of a tile of rows take to bring their parts together, in cycles (split_keys/parts.cuh).
 
 Each leaves its rows and counts itself. The last one reads what all have left, some parts at once, and adds it up.
 """

@@ -67,8 +67,8 @@ def residents(problem: AttentionProblem, config: Config) -> WarpTile:
     """The same, as warps that share the units of an SM: those that have rows."""
     shape, settled = shape_of(problem, config), settle(SETTLED, problem, config)
     busy = -(-shape.part_rows // shape.warp_rows)
-    shared = {"group": shape.group, "key_splits": shape.key_splits, "threads": shape.threads}
-    return replace(whole.residents(problem, settled), warps=busy, **shared)
+    found = replace(whole.residents(problem, settled), warps=busy, threads=shape.threads)
+    return replace(found, group=shape.group, key_splits=shape.key_splits)
 
 
 VARIANT = Variant(
