@@ -118,6 +118,7 @@ TABLE = {
     "arrival_trips": Coefficient(
         3.0, "count", "to L2 behind what a block leaves of its rows: a fence, the count, and a fence (parts.cuh)"
     ),
+    "block_loads": Coefficient(2.0, "count", "that a block of sm80 has under way: the next tile's K, and its V"),
     "parts_at_once": Coefficient(8.0, "count", "of which L2 is asked before the first has come (parts.cuh)"),
     "first_loads": Coefficient(2.0, "count", "a block's first loads from DRAM: the tensor map, by it the first tile"),
 }

@@ -17,6 +17,7 @@ from attention.variant import Config, by_path
 from tests.cpu.attention_profiles import forget_choices, hopper_profile
 
 OURS, CUDNN, FLASH = "sm90a/forward/warp_specialised", "sm90a/forward/torch_cudnn", "sm80/forward/torch_flash"
+SPLIT = "sm80/forward/split_keys"
 
 
 def problem(queries: int, keys: int, batch: int = 1) -> AttentionProblem:
@@ -26,11 +27,16 @@ def problem(queries: int, keys: int, batch: int = 1) -> AttentionProblem:
 def timed() -> Corrections:
     """Timings of every kernel by which cuDNN is the fastest for one query."""
     ratios = {OURS: 0.95, CUDNN: 0.9, FLASH: 0.6}
-    return corrections(
+    found = [
         Observation(by_path(path), Config(), problem(queries, 4096), ratio)
         for path, ratio in ratios.items()
         for queries in (1, 4096)
-    )
+    ]
+    split = by_path(SPLIT)
+    found += [
+        Observation(split, config, problem(1, 16384, batch), 0.2) for config in split.configs() for batch in (1, 8)
+    ]
+    return corrections(found)
 
 
 @pytest.mark.parametrize("batch", [1, 8])

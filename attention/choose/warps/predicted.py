@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from attention.choose.coefficients import BYTES, PRODUCT, SLOT
+from attention.choose.coefficients import BYTES, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.lines import slots_of
 from attention.choose.one_clock import call_of, clock_under
@@ -77,7 +77,13 @@ def predicted(
     ]
     slots = slots_of(problem.head_dim, tile.key_span_bytes) + slots_of(problem.head_dim_v, tile.value_span_bytes)
     memory = _memory(machine, tile, share, slots, rows_read(problem, lengths))
-    return call_of(machine, terms, memory, cycles / clock, efficiency)
+    in_flight = round(of("block_loads")) * blocks[0][0].resident if _alone_on_memory(share) else 0
+    return call_of(machine, terms, memory, cycles / clock, efficiency, in_flight)
+
+
+def _alone_on_memory(share: Dealt) -> bool:
+    """Whether what a block reads is read by no other: then it waits for DRAM at every tile, and not for the first."""
+    return share.at_least.work.readers == 1
 
 
 @lru_cache(maxsize=KEPT_MACHINES)

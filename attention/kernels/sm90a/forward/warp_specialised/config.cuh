@@ -20,6 +20,9 @@
 #include "launch.cuh"
 
 constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kWarpgroups = WARPGROUPS, kStages = STAGES;
+#ifndef LATE
+#define LATE 0
+#endif
 constexpr bool kQInRegisters = Q_IN_REGISTERS, kBf16 = BF16, kOverlap = OVERLAP, kPingpong = PINGPONG;
 constexpr bool kLazy = LAZY, kDynamic = DYNAMIC, kLate = LATE;
 constexpr bool kVarlen = VARLEN;
