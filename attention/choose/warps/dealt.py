@@ -39,7 +39,7 @@ class Dealt(NamedTuple):
 @lru_cache(maxsize=4096)
 def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Lengths = UNKNOWN) -> Dealt:
     """Deal the blocks of all heads and sequences to the SMs."""
-    every = _split(tile, _rows(problem, tile, lengths))
+    every = _split(tile, _rows(problem, tile.rows, tile.slice_keys, tile.group, lengths))
     count, held = every.count, units * tile.blocks
     lines = lines_of(problem.head_dim, tile.key_span_bytes) + lines_of(problem.head_dim_v, tile.value_span_bytes)
 
@@ -64,14 +64,14 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     return Dealt((even, missing), alone, every.total)
 
 
-@lru_cache(maxsize=4096)
 def parts_of(problem: AttentionProblem, tile: WarpTile, lengths: Lengths = UNKNOWN) -> int:
     """Blocks that share the keys of the longest tile of rows: each has a tile of keys or more."""
-    return _parts(tile, _rows(problem, tile, lengths))
+    return 1 if tile.key_splits == 1 else _parts(tile, _rows(problem, tile.rows, tile.slice_keys, tile.group, lengths))
 
 
-def _rows(problem: AttentionProblem, tile: WarpTile, lengths: Lengths) -> Rows:
-    return rows_of_all(problem, tile.rows, tile.slice_keys, tile.rows, tile.slice_keys, tile.group, lengths)
+@lru_cache(maxsize=64)  # a choice asks for each number of blocks
+def _rows(problem: AttentionProblem, rows: int, slice_keys: int, group: int, lengths: Lengths) -> Rows:
+    return rows_of_all(problem, rows, slice_keys, rows, slice_keys, group, lengths)
 
 
 def _parts(tile: WarpTile, every: Rows) -> int:

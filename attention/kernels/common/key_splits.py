@@ -29,10 +29,9 @@ class Shape(Protocol):
     def partial_floats(self) -> int: ...
 
 
-def too_many(problem: AttentionProblem, shape: Shape) -> str | None:
-    """Why rows alone fill the GPU."""
-    tiles = tiles_of(problem, shape.tile_rows, shape.group)
-    if shape.key_splits == 1 or tiles <= MOST_TILES:
+def too_many(tiles: int, key_splits: int) -> str | None:
+    """Why so many tiles of rows fill the GPU alone."""
+    if key_splits == 1 or tiles <= MOST_TILES:
         return None
     return f"deals keys of {tiles} tiles of rows to several blocks, where {MOST_TILES} are waves enough"
 
@@ -41,7 +40,7 @@ def pointless(problem: AttentionProblem, shape: Shape) -> str | None:
     """Why keys need not be split as a configuration says."""
     if shape.key_splits == 1:
         return None
-    if why := too_many(problem, shape):
+    if why := too_many(tiles_of(problem, shape.tile_rows, shape.group), shape.key_splits):
         return why
     of_row = -(-_most_keys(problem, -(-shape.tile_rows // shape.group)) // shape.tile_keys)
     if of_row < shape.key_splits:

@@ -1,6 +1,7 @@
 """Attention for few rows and many keys, on mma.sync: what it serves and what a tile asks."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 from attention.kernels.common.family import (
     SERVED,
@@ -8,12 +9,13 @@ from attention.kernels.common.family import (
     held_head_dim,
     notes_of,
     refuses_but_value_dims,
+    tiles_of,
     too_large,
 )
 from attention.kernels.common.key_splits import parts, too_many, workspace_bytes
 from attention.kernels.sm80.forward.software_pipelined import variant as whole
 from attention.kernels.sm80.forward.software_pipelined.arguments import tuned_head_dim
-from attention.kernels.sm80.forward.split_keys.arguments import SETTLED, build_of, shape_of
+from attention.kernels.sm80.forward.split_keys.arguments import SETTLED, Shape, build_of, shape_of
 from attention.problem import AttentionProblem
 from attention.tile import Tile, WarpTile
 from attention.variant import Config, Variant, settle
@@ -37,7 +39,30 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
 
     More blocks than tiles of keys are legal: how long a cache is, a launch that a graph repeats does not know.
     """
-    shape = shape_of(problem, config)
+    why_not, tiles = _of_tile(problem, config["tile_keys"], arch)
+    return why_not or too_many(tiles, config["key_splits"])
+
+
+def _lone(tile_keys: int) -> Config:
+    """Of tiles of so many keys what they have alike, however many blocks share them."""
+    return Config((("warps", WARPS), ("tile_keys", tile_keys), ("key_splits", 1)))
+
+
+@lru_cache(maxsize=64)  # a choice asks for each number of blocks
+def _of_tile(problem: AttentionProblem, tile_keys: int, arch: Arch) -> tuple[str | None, int]:
+    """Why none may have it, and how many tiles of rows there are."""
+    shape = shape_of(problem, _lone(tile_keys))
+    return _why_not(problem, shape, arch), tiles_of(problem, shape.tile_rows, shape.group)
+
+
+@lru_cache(maxsize=64)  # likewise
+def _residents(problem: AttentionProblem, tile_keys: int) -> WarpTile:
+    shape, settled = shape_of(problem, _lone(tile_keys)), settle(SETTLED, problem, _lone(tile_keys))
+    busy = -(-shape.part_rows // shape.warp_rows)
+    return replace(whole.residents(problem, settled), warps=busy, threads=shape.threads, group=shape.group)
+
+
+def _why_not(problem: AttentionProblem, shape: Shape, arch: Arch) -> str | None:
     assert arch.limits is not None
     if too_much := too_large(shape.smem_bytes, arch):
         return too_much
@@ -52,7 +77,7 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     half = replace(shape, tile_keys=shape.tile_keys // 2)
     if shape.tile_keys > 16 and whole.blocks(shape, arch.limits) < min(BLOCKS, whole.blocks(half, arch.limits)):
         return f"leaves an SM fewer blocks than {half.tile_keys} keys do"
-    return too_many(problem, shape)
+    return None
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:
@@ -65,10 +90,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 
 def residents(problem: AttentionProblem, config: Config) -> WarpTile:
     """The same, as warps that share the units of an SM: those that have rows."""
-    shape, settled = shape_of(problem, config), settle(SETTLED, problem, config)
-    busy = -(-shape.part_rows // shape.warp_rows)
-    found = replace(whole.residents(problem, settled), warps=busy, threads=shape.threads)
-    return replace(found, group=shape.group, key_splits=shape.key_splits)
+    return replace(_residents(problem, config["tile_keys"]), key_splits=config["key_splits"])
 
 
 VARIANT = Variant(
