@@ -17,6 +17,9 @@ SECTOR = 32  # of which four are a line
 SLOT = 64  # that a slice of L2 gives in a clock
 FRAGMENT = 16  # rows, and numbers along a row, of what ldmatrix.x4 fetches, and M and K of mma.sync m16n8k16
 SCHEDULERS = 4  # of an SM, each with its own tensor core, MUFU, FP32 lanes and ALU
+FLOAT_BYTES = 4  # of float32, in which blocks leave their parts of outputs
+CHUNK = 8  # columns of a row that a thread adds up, 16 bytes of out
+STATE_FLOATS = 4  # beside a row's outputs: its offset and sum, in 16 bytes
 THREAD_SHARE = 2  # keys of a tile for each score that a thread holds: 64 rows of 128 threads
 
 

@@ -14,7 +14,7 @@ from attention.choose.model import predict
 from attention.choose.prediction import Prediction
 from attention.choose.queues import Station, round_of, stay
 from attention.choose.scores import cost_of
-from attention.choose.warps import block, predicted
+from attention.choose.warps import block, gathered, predicted
 from attention.choose.warps import dealt as dealing
 from attention.choose.warps.block import Block, Rates, Work, block_of
 from attention.choose.warps.dealt import dealt
@@ -173,7 +173,7 @@ def test_a_profile_without_latencies_is_predicted_by_the_tile_alone():
     assert not predicted.can(poorer) and {each.phase for each in ours(profile=poorer).terms} >= {"tile", "softmax"}
 
 
-@pytest.mark.parametrize("module", [block, dealing, predicted, queues])
+@pytest.mark.parametrize("module", [block, dealing, gathered, predicted, queues])
 def test_no_number_stands_outside_of_the_table(module):
     tree = ast.parse(Path(module.__file__).read_text())
     numbers = [

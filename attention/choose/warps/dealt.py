@@ -69,7 +69,7 @@ def parts_of(problem: AttentionProblem, tile: WarpTile, lengths: Lengths = UNKNO
     return 1 if tile.key_splits == 1 else _parts(tile, _rows(problem, tile.rows, tile.slice_keys, tile.group, lengths))
 
 
-@lru_cache(maxsize=64)  # a choice asks for each number of blocks
+@lru_cache(maxsize=4096)  # a choice asks for each number of blocks
 def _rows(problem: AttentionProblem, rows: int, slice_keys: int, group: int, lengths: Lengths) -> Rows:
     return rows_of_all(problem, rows, slice_keys, rows, slice_keys, group, lengths)
 

@@ -5,12 +5,10 @@ Each leaves its rows and counts itself. The last one reads what all have left, s
 
 import math
 
-from attention.choose.coefficients import of
+from attention.choose.coefficients import CHUNK, FLOAT_BYTES, STATE_FLOATS, of
 from attention.choose.rates import FFMA, L2, L2_LATENCY
 from attention.choose.warps.block import Part, Rates
 from attention.tile import WarpTile
-
-FLOAT_BYTES, COLUMNS, STATE_FLOATS = 4, 8, 4  # of a thread's chunk of a row, and beside a row's outputs
 
 
 def gathered(tile: WarpTile, rows: int, parts: int, rates: Rates) -> tuple[Part, ...]:
@@ -18,7 +16,7 @@ def gathered(tile: WarpTile, rows: int, parts: int, rates: Rates) -> tuple[Part,
     if parts == 1:
         return ()
     row_bytes = FLOAT_BYTES * (tile.value_dim + STATE_FLOATS)
-    passes = math.ceil(rows * tile.value_dim / COLUMNS / tile.threads)
+    passes = math.ceil(rows * tile.value_dim / CHUNK / tile.threads)
     trips = of("arrival_trips") + passes * math.ceil(parts / of("parts_at_once"))
     return (
         Part("parts from L2", row_bytes * rows * (1 + parts) / rates.l2_bytes, L2),
