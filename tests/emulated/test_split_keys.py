@@ -124,9 +124,9 @@ BUGS = {
     ),
     "the last part is left out": Bug("parts.cuh", "float weight =", "begin + i < count", "begin + i < count - 1"),
     "a part counts twice": Bug("parts.cuh", "void add(", "min(begin + i, count - 1)", "min(begin + i, count - 2)"),
-    "what there is so far is not rescaled": Bug("parts.cuh", "void add(", "o[i] *= kept;", case=LONG),
-    "its sum is not rescaled": Bug("parts.cuh", "void add(", "sum *= kept;", case=LONG),
-    "parts are not rescaled": Bug("offset.cuh", "float against(", "ptx::ex2(value - most.value)", "1.f"),
+    "what there is so far is not rescaled": Bug("parts.cuh", "void rescale(", "o[i] *= kept;", case=LONG),
+    "its sum is not rescaled": Bug("parts.cuh", "void rescale(", "sum *= kept;", case=LONG),
+    "parts are not rescaled": Bug("parts.cuh", "float weight =", "ptx::ex2(__uint_as_float(state[i].x) - base)", "1.f"),
     "rows are those of one head": Bug("work.cuh", "int head_of(", "head * group + row % group", "head * group", ANY),
     "rows are queries": Bug("work.cuh", "int query_of(", "row / group", "row", ANY),
     "a tile sees what its first row sees": Bug(

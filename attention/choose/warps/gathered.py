@@ -11,15 +11,24 @@ from attention.choose.warps.block import Part, Rates
 from attention.tile import WarpTile
 
 
-def gathered(tile: WarpTile, rows: int, parts: int, rates: Rates) -> tuple[Part, ...]:
-    """Of the block that arrives last; nothing where a block has all keys. `rows` of the tile are used."""
-    if parts == 1:
-        return ()
-    row_bytes = FLOAT_BYTES * (tile.value_dim + STATE_FLOATS)
-    passes = math.ceil(rows * tile.value_dim / CHUNK / tile.threads)
-    trips = of("arrival_trips") + passes * math.ceil(parts / of("parts_at_once"))
+def left(tile: WarpTile, rows: int, rates: Rates) -> tuple[Part, ...]:
+    """Of each block, which stays for it: what it leaves of `rows` of the tile that are used, and that it is counted."""
     return (
-        Part("parts from L2", row_bytes * rows * (1 + parts) / rates.l2_bytes, L2),
+        Part("parts to L2", _bytes(tile, rows) / rates.l2_bytes, L2),
+        Part("trips for arrivals", of("arrival_trips") * rates.l2_latency, L2_LATENCY),
+    )
+
+
+def added(tile: WarpTile, rows: int, parts: int, rates: Rates) -> tuple[Part, ...]:
+    """Of the block that arrives last."""
+    passes = math.ceil(rows * tile.value_dim / CHUNK / tile.threads)
+    trips = passes * math.ceil(parts / of("parts_at_once"))
+    return (
+        Part("parts from L2", _bytes(tile, rows) * parts / rates.l2_bytes, L2),
         Part("trips for parts", trips * rates.l2_latency, L2_LATENCY),
         Part("parts are added", rows * parts * tile.value_dim / rates.ffma, FFMA),
     )
+
+
+def _bytes(tile: WarpTile, rows: int) -> int:
+    return FLOAT_BYTES * (tile.value_dim + STATE_FLOATS) * rows

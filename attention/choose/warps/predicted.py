@@ -24,9 +24,9 @@ from attention.choose.rates import (
 )
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_read
-from attention.choose.warps.block import LATENCY, TENSOR, Rates, block_of
+from attention.choose.warps.block import LATENCY, TENSOR, Part, Rates, block_of
 from attention.choose.warps.dealt import Dealt, dealt, parts_of
-from attention.choose.warps.gathered import gathered
+from attention.choose.warps.gathered import added, left
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
 from microbench.results.profile import Profile
@@ -61,14 +61,13 @@ def predicted(
     alone = block_of(tile, cost, share.at_least.work, share.at_least.resident, rates)
     if sum(one.cycles * each.times for each, one in blocks) < alone.cycles:
         blocks = [(share.at_least, alone)]
-    used = min(tile.rows, problem.seq_q * tile.group)
-    together = gathered(tile, used, parts_of(problem, tile, lengths), rates)
-    cycles = sum(one.cycles * each.times for each, one in blocks) + sum(each.cycles for each in together)
+    brought = _brought(problem, tile, parts_of(problem, tile, lengths), sum(each.times for each, _ in blocks), rates)
+    cycles = sum(one.cycles * each.times for each, one in blocks) + sum(each.cycles * times for each, times in brought)
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     seconds: dict[tuple[str, str], float] = {}
     all_parts = [(part, each.times) for each, one in blocks for part in one.parts]
-    for part, times in (*all_parts, *((part, 1.0) for part in together)):
+    for part, times in (*all_parts, *brought):
         at = part.term, part.constant
         seconds[at] = seconds.get(at, 0.0) + part.cycles * times / clock
     terms = [
@@ -79,6 +78,17 @@ def predicted(
     memory = _memory(machine, tile, share, slots, rows_read(problem, lengths))
     in_flight = round(of("block_loads")) * blocks[0][0].resident if _alone_on_memory(share) else 0
     return call_of(machine, terms, memory, cycles / clock, efficiency, in_flight)
+
+
+def _brought(
+    problem: AttentionProblem, tile: WarpTile, parts: int, blocks: float, rates: Rates
+) -> tuple[tuple[Part, float], ...]:
+    """What bringing parts together takes of the busiest SM, with so many blocks one after another, and how often."""
+    if parts == 1:
+        return ()
+    rows = min(tile.rows, problem.seq_q * tile.group)
+    each = ((part, blocks) for part in left(tile, rows, rates))
+    return *each, *((part, 1.0) for part in added(tile, rows, parts, rates))
 
 
 def _alone_on_memory(share: Dealt) -> bool:

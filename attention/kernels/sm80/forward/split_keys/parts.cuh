@@ -83,6 +83,7 @@ struct Parts {
   // The next parts of a row: what there is so far, and they, against the largest of all offsets.
   __device__ __forceinline__ void add(float (&o)[8], float& sum, Offset& most, int row, int column, int begin) const {
     ptx::vec4 state[kAtOnce], some[kAtOnce][2];
+    unsigned marks = most.in_scores ? Offset::kMark : 0;
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       const ptx::u64 from = row_of(min(begin + i, count - 1), row);
@@ -90,25 +91,52 @@ struct Parts {
       some[i][0] = ptx::load4_cg(from + 4 * column);
       some[i][1] = ptx::load4_cg(from + 4 * column + 16);
     }
-    const Offset before = most;
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) most = larger(most, Offset::of(state[i].x, state[i].y), launch.scale_log2);
-    const float kept = before.against(most, launch.scale_log2);
+    for (int i = 0; i < kAtOnce; ++i) marks |= state[i].y;
+    if (marks & Offset::kMark) return add_one_by_one(o, sum, most, row, column, begin);
+    float next = most.value;
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) next = fmaxf(next, __uint_as_float(state[i].x));
+    const float base = next == minus_infinity() ? 0.f : next;
+    rescale(o, sum, ptx::ex2(most.value - base));
+    most.value = next;
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const float weight = begin + i < count ? ptx::ex2(__uint_as_float(state[i].x) - base) : 0.f;
+      join(o, sum, weight, state[i].y, some[i]);
+    }
+  }
+
+  // The same where some are in units of scores, which is rare: in a loop, that the usual way is short.
+  __device__ __forceinline__ void add_one_by_one(float (&o)[8], float& sum, Offset& most, int row, int column,
+                                                 int begin) const {
+#pragma unroll 1
+    for (int number = begin; number < min(begin + kAtOnce, count); ++number) {
+      const ptx::u64 from = row_of(number, row);
+      const ptx::vec4 state = ptx::load4_cg(from + 4 * kValueDim);
+      const ptx::vec4 some[2] = {ptx::load4_cg(from + 4 * column), ptx::load4_cg(from + 4 * column + 16)};
+      const Offset before = most, mine = Offset::of(state.x, state.y);
+      most = larger(most, mine, launch.scale_log2);
+      rescale(o, sum, before.against(most, launch.scale_log2));
+      join(o, sum, mine.against(most, launch.scale_log2), state.y, some);
+    }
+  }
+
+  __device__ __forceinline__ static void rescale(float (&o)[8], float& sum, float kept) {
     sum *= kept;
 #pragma unroll
     for (int i = 0; i < 8; ++i) o[i] *= kept;
+  }
+
+  __device__ __forceinline__ static void join(float (&o)[8], float& sum, float weight, unsigned part,
+                                              const ptx::vec4 (&some)[2]) {
+    sum += weight * fabsf(__uint_as_float(part));
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      const float weight =
-          begin + i < count ? Offset::of(state[i].x, state[i].y).against(most, launch.scale_log2) : 0.f;
-      sum += weight * fabsf(__uint_as_float(state[i].y));
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        o[4 * j] += weight * __uint_as_float(some[i][j].x);
-        o[4 * j + 1] += weight * __uint_as_float(some[i][j].y);
-        o[4 * j + 2] += weight * __uint_as_float(some[i][j].z);
-        o[4 * j + 3] += weight * __uint_as_float(some[i][j].w);
-      }
+    for (int j = 0; j < 2; ++j) {
+      o[4 * j] += weight * __uint_as_float(some[j].x);
+      o[4 * j + 1] += weight * __uint_as_float(some[j].y);
+      o[4 * j + 2] += weight * __uint_as_float(some[j].z);
+      o[4 * j + 3] += weight * __uint_as_float(some[j].w);
     }
   }
 
