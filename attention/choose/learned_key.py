@@ -48,6 +48,7 @@ DECIDING = (
     "choose/warpgroups/step",
     "choose/warps/block",
     "choose/warps/dealt",
+    "choose/warps/gathered",
     "choose/warps/predicted",
     "problem",
     "band",

@@ -182,6 +182,8 @@ REACHED = {
     ("477853cd20d2", "flash_attn_func"): 0.65,
     ("4133f3eab465", "attention.sdpa"): 0.74,
     ("4133f3eab465", "flash_attn_func"): 0.64,
+    ("ac2b2107da9e", "attention.sdpa"): 0.73,
+    ("ac2b2107da9e", "flash_attn_func"): 0.71,
 }
 
 
