@@ -55,8 +55,8 @@ def test_measured_constants_chose_within_the_mean_that_was_asked_of_the_second_s
 @pytest.mark.parametrize(
     ("short", "variant", "mean", "worst"),
     [
-        *((FIRST, "", 2.08, 28.1), (SECOND, "", 0.70, 15.8)),
-        *((FIRST, AMPERE, 0.77, 6.6), (SECOND, AMPERE, 0.39, 3.8)),
+        *((FIRST, "", 2.05, 28.1), (SECOND, "", 0.77, 15.8), (THIRD, "", 2.51, 30.7)),
+        *((FIRST, AMPERE, 0.77, 6.6), (SECOND, AMPERE, 0.75, 14.7)),
     ],
 )
 def test_todays_model_loses_so_much_on_sets_that_it_is_built_on(
