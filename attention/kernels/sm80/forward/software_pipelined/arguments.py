@@ -42,7 +42,7 @@ def _crowded(problem: AttentionProblem) -> bool:
     return tuned_head_dim(problem) == 128 and problem.alibi and problem.edges.left is not None
 
 
-def _q_in_registers(problem: AttentionProblem, values: Mapping[str, int]) -> int:
+def held_in_registers(problem: AttentionProblem, values: Mapping[str, int]) -> int:
     alone = max(problem.head_dim, problem.head_dim_v) <= 192 or not asked_defines(problem) - FREE
     short = max(problem.head_dim, problem.head_dim_v) <= 64
     return int((short or values["warp_rows"] == 16) and alone)
@@ -75,7 +75,7 @@ SETTLED = (
     ),
     Settled(
         "q_in_registers",
-        _q_in_registers,
+        held_in_registers,
         "16 rows of Q, or 32 of a short head dim, fit beside outputs and scores; 16 of a long one with nothing else",
     ),
     Settled("slice_keys", _slice_keys, "registers hold the scores of no more"),

@@ -18,6 +18,10 @@ def _packed(problem: AttentionProblem, _: Mapping[str, int]) -> int:
     return int(not (problem.alibi or problem.mask != "none" or dealt(problem)))
 
 
+def _q_in_registers(problem: AttentionProblem, values: Mapping[str, int]) -> int:
+    return 0 if max(problem.head_dim, problem.head_dim_v) > 192 else whole.held_in_registers(problem, values)
+
+
 SETTLED = (
     Settled(
         "pack_gqa",
@@ -26,7 +30,12 @@ SETTLED = (
     ),
     Settled("warp_rows", lambda problem, _: 16, "few rows fill no more"),
     Settled("idle_warps", lambda problem, _: 1, "warps without rows leave shared memory to those that have some"),
-    *(each for each in whole.SETTLED if each.name != "warp_rows"),
+    Settled(
+        "q_in_registers",
+        _q_in_registers,
+        "16 rows of Q fit beside outputs of up to 192 columns, and of 256 spilled 4 to 24 bytes (float16)",
+    ),
+    *(each for each in whole.SETTLED if each.name not in ("warp_rows", "q_in_registers")),
 )
 
 
