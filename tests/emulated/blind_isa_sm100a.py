@@ -71,7 +71,7 @@ RISES = "__any_sync(~0u, exceeds(s, state, launch.slack))"
 MOVES = "[&] { float lost[1]; return raise_maxima<false>(s, state, lost, launch.scale_log2) && false; }()"
 UNGUARDED = Bug(CORRECT, "void finish_outputs", "row < work.queries", "true")
 TURNED = "turn.count += kQueryTiles;"
-END = "min(work.keys, end + h * step) - column"
+END = "min(work.keys, end + (kCausal || !kPackGqa ? further : 0)) - column"
 KV = "kv = q + kQueryTiles * kQBytes"
 
 
