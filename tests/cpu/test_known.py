@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from attention.op.plan import Plan
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from tests.cpu.test_eager import LOUD, Own
+from tests.cpu.told_machine import StandIn
 
 pytestmark = [
     pytest.mark.usefixtures("host_machine"),
@@ -31,29 +32,8 @@ OPTIONS = (False, None, "smscope")
 
 
 @dataclass(frozen=True, eq=False)
-class Computing:
+class Computing(StandIn):
     """A machine that computes, in torch operations, what it is told to launch."""
-
-    frames: list[Described] = field(default_factory=list)
-    sm_count = 132
-
-    def function(self, *_: Any) -> None: ...
-
-    def tensor_map(self, *_: Any) -> bytes:
-        return bytes(128)
-
-    def counters(self, count: int = 2) -> int:
-        return 64
-
-    def empty(self, size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        return torch.empty_strided(size, strides, dtype=dtype)
-
-    def unread(self, size: int) -> int:
-        return 1 << 40
-
-    def frame(self, *described: Any) -> Described:
-        self.frames.append(Described(*described))
-        return self.frames[-1]
 
     def launch(self, frame: Described, held: Held, extras: Extras) -> None:
         query, key, value, out, *lse = held

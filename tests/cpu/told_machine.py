@@ -1,4 +1,4 @@
-"""A machine that stands in for a GPU, and keeps what each launch was told: for calls of CPU tensors."""
+"""Machines that stand in for a GPU, for calls of CPU tensors: one keeps what each launch was told."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,15 +20,10 @@ NEW = frozenset({"out", "lse", "counters"})  # of each launch
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
-    """A machine that computes nothing, and keeps what each launch was told: fields, by the names of Launch.
+class StandIn:
+    """What any machine that stands in for a GPU has: it holds frames, and what launches one says what that does."""
 
-    An address among `callers` stands for itself; where another tensor lies, a copy, for what that holds.
-    """
-
-    launches: list[dict[str, Any]] = field(default_factory=list)
     frames: list[Described] = field(default_factory=list)
-    callers: set[int] = field(default_factory=set)
     sm_count = 132
 
     def function(self, *_: Any) -> None: ...
@@ -40,7 +35,7 @@ class Told:
         return 64
 
     def empty(self, size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        return torch.empty_strided(size, strides, dtype=dtype).zero_()
+        return torch.empty_strided(size, strides, dtype=dtype)
 
     def unread(self, size: int) -> int:
         return 1 << 40
@@ -48,6 +43,20 @@ class Told:
     def frame(self, *described: Any) -> Described:
         self.frames.append(Described(*described))
         return self.frames[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class Told(StandIn):
+    """A machine that computes nothing, and keeps what each launch was told: fields, by the names of Launch.
+
+    An address among `callers` stands for itself; where another tensor lies, a copy, for what that holds.
+    """
+
+    launches: list[dict[str, Any]] = field(default_factory=list)
+    callers: set[int] = field(default_factory=set)
+
+    def empty(self, size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        return super().empty(size, strides, dtype).zero_()
 
     def launch(self, frame: Described, held: Held, extras: Sequence[Maybe]) -> None:
         argument, there = frame.argument, {each.data_ptr(): each for each in extras if each is not None}

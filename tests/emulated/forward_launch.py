@@ -197,19 +197,12 @@ def run_split(
     key_splits: int = 0,
 ) -> Outputs:
     """The same of one whose keys may be split, by its configuration or in so many parts. Raises DeviceError."""
-    inputs, build = inputs or inputs_of(case), kernel.build
+    inputs = inputs or inputs_of(case)
     room, launch, shape = room_of(device, case, inputs), SplitLaunch(), shape_of(kernel.problem, kernel.config)
     describe(launch, case, inputs, shape.tile_rows, section)
     point(launch, room, *room.held)
     launch.key_splits = key_splits or shape.key_splits
-    partials = device.full(launch.tiles * launch.key_splits * shape.partial_floats, np.nan, np.float32)
-    arrivals = device.full(launch.tiles, 0, np.int32)
-    launch.partials, launch.arrivals = partials.ctypes.data, arrivals.ctypes.data
-    kept = bring_features(device, case, kernel.defines, inputs, launch)
-    blocks = launch.tiles * launch.key_splits
-    kernel.load(device)((blocks,), (build.threads,), (np.void(bytes(launch)),), shared_mem=build.smem_bytes)
-    del kept
-    return room.outputs("left counters that are not 0" if arrivals.any() else "")
+    return _in_parts(device, case, kernel, inputs, room, launch, shape.partial_floats)
 
 
 def run_few(
@@ -223,7 +216,7 @@ def run_few(
     key_splits: int = 0,
 ) -> Outputs:
     """The same of one whose blocks leave their parts row by row, and heads of a group may share rows."""
-    inputs, build = inputs or inputs_of(case), kernel.build
+    inputs = inputs or inputs_of(case)
     room, launch, shape = room_of(device, case, inputs), FewLaunch(), shape_of(kernel.problem, kernel.config)
     group = case.heads_q // case.heads_kv if kernel.defines["PACK_GQA"] else 1
     describe(launch, case, inputs, shape.tile_rows, section, group=group)
@@ -231,11 +224,24 @@ def run_few(
     launch.key_splits = key_splits or shape.key_splits
     launch.part_rows = min(shape.tile_rows, case.longest[0] * group)
     floats = launch.part_rows * (shape.value_dim + STATE_FLOATS)
-    partials = device.full(launch.tiles * launch.key_splits * floats, np.nan, np.float32)
+    return _in_parts(device, case, kernel, inputs, room, launch, floats)
+
+
+def _in_parts(
+    device: EmulatedDevice,
+    case: ForwardCase,
+    kernel: Kernel,
+    inputs: Inputs,
+    room: Room,
+    launch: SplitLaunch | FewLaunch,
+    part_floats: int,
+) -> Outputs:
+    """A block for each part of a tile's keys, which leaves so many numbers; all counters are 0 again behind it."""
+    partials = device.full(launch.tiles * launch.key_splits * part_floats, np.nan, np.float32)
     arrivals = device.full(launch.tiles, 0, np.int32)
     launch.partials, launch.arrivals = partials.ctypes.data, arrivals.ctypes.data
     kept = bring_features(device, case, kernel.defines, inputs, launch)
-    blocks = launch.tiles * launch.key_splits
+    blocks, build = launch.tiles * launch.key_splits, kernel.build
     kernel.load(device)((blocks,), (build.threads,), (np.void(bytes(launch)),), shared_mem=build.smem_bytes)
     del kept
     return room.outputs("left counters that are not 0" if arrivals.any() else "")
