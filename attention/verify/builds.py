@@ -85,7 +85,6 @@ class Build:
 
 
 TRIES = 10_000
-LATE = "late"  # a choice that a kernel settles by the number of its tiles
 COMPANIES: tuple[Asked, ...] = (frozenset(), frozenset({"CAUSAL"}), frozenset(COMMON[-1].split()))
 
 
@@ -145,7 +144,7 @@ def builds_of(path: str, arch: str = ARCH) -> tuple[Build, ...]:
     for number, bucket in enumerate(BUCKETS):
         found |= _of_bucket(by_path(path), arch, bucket, np.random.default_rng([number, 1]), number)
     variant, plain = by_path(path), tuple(found.values())
-    more = (_unlike(variant, arch), _between(variant, arch), _dealt(variant, plain), _of_many_tiles(variant, plain))
+    more = (_unlike(variant, arch), _between(variant, arch), _dealt(variant, plain))
     return *plain, *(build for builds in more for build in builds)
 
 
@@ -185,16 +184,6 @@ def _dealt(variant: Variant, builds: tuple[Build, ...]) -> Iterator[Build]:
         packed = (build for build in builds if build.bucket == bucket and VARLEN in build.asked)
         fitting = (replace(each, dealt=True) for each in packed if ("CAUSAL" in each.asked) == bool(number % 2))
         yield from islice((build for build in fitting if legal(variant, build)), 1)
-
-
-def _of_many_tiles(variant: Variant, builds: tuple[Build, ...]) -> Iterator[Build]:
-    """Of each head dim a causal one as it is of more tiles than random problems have, where a kernel knows a limit."""
-    if not any(each.name == LATE for each in variant.settled):
-        return
-    for bucket in BUCKETS:
-        causal = (build for build in builds if build.bucket == bucket and "CAUSAL" in build.asked)
-        for build in islice(causal, 1):
-            yield replace(build, config=Config((*build.config.values, (LATE, 0))))
 
 
 def _of_bucket(

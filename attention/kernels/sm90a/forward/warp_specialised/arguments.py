@@ -1,6 +1,5 @@
 """The argument of forward_sm90a.cu, and the sizes that follow from a problem."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -22,11 +21,6 @@ KERNEL = "attention_forward_sm90a"
 GROUP_ROWS = 64
 EVERYWHERE = "it brings something to the whole kernel at every head dim (H100, the ladder of notebook 20)"
 
-
-def _late(problem: AttentionProblem, values: Mapping[str, int]) -> int:
-    return int(values["dynamic"] and (problem.edges.right is not None or problem.own_lengths))
-
-
 SETTLED = (
     Settled("overlap", lambda problem, _: 1, EVERYWHERE),
     Settled(
@@ -37,12 +31,6 @@ SETTLED = (
     ),
     Settled("lazy", lambda problem, _: 1, EVERYWHERE),
     Settled("dynamic", lambda problem, _: 1, EVERYWHERE),
-    Settled(
-        "late",
-        _late,
-        "a block that takes its next one of unequal tiles early takes a long one late: up to 1.34 times as fast on few "
-        "tiles (H100), 1.00 to 1.03 on many (H200), and 0.997 in a window",
-    ),
 )
 
 

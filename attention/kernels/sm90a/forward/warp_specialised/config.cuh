@@ -11,8 +11,6 @@
 //   PINGPONG          1: warpgroups take turns at issuing products
 //   LAZY              1: outputs are rescaled where a maximum has grown by more than 2^8, else wherever it has grown
 //   DYNAMIC           1: blocks take tiles from a counter, else every gridDim.x-th
-//   LATE              1: a block takes its next tile behind the last keys of the one before, else behind its first: where
-//                     tiles are few and unequal, who is done first then takes the longest that is left
 //   VARLEN            1: sequences of many lengths, packed one after another
 // and those of features, which launch.cuh names, with AHEAD_ROW: what they read ahead of scores, in bytes a row. It is
 // generated, with Launch, the one argument: kernels.launch.source.
@@ -20,11 +18,8 @@
 #include "launch.cuh"
 
 constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kWarpgroups = WARPGROUPS, kStages = STAGES;
-#ifndef LATE
-#define LATE 0
-#endif
 constexpr bool kQInRegisters = Q_IN_REGISTERS, kBf16 = BF16, kOverlap = OVERLAP, kPingpong = PINGPONG;
-constexpr bool kLazy = LAZY, kDynamic = DYNAMIC, kLate = LATE;
+constexpr bool kLazy = LAZY, kDynamic = DYNAMIC;
 constexpr bool kVarlen = VARLEN;
 #include "value_dim.cuh"
 
@@ -58,7 +53,7 @@ constexpr int kConsumerRegisters = kWarpgroups == 3 ? (kManyPanels ? 152 : 160) 
 
 static_assert(kHeadDim % 16 == 0 && kHeadDim <= 256 && kKeys % 16 == 0 && kKeys <= 256);
 static_assert(kValueDim % 16 == 0 && kValueDim <= 256);
-static_assert((kWarpgroups == 2 || kWarpgroups == 3) && (kDynamic || !kLate));
+static_assert(kWarpgroups == 2 || kWarpgroups == 3);
 
 // Where everything lies in shared memory.
 struct Rooms {
