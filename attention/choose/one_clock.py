@@ -1,10 +1,11 @@
 """What predictions by an SM's residents share: one clock, and the call around the busiest SM's cycles.
 
     clock   = highest - tensor share * (highest - clock of products alone)
-    seconds = max(cycles / clock, the slowest memory) + loads in a queue + first loads + launch
+    seconds = alone + max(cycles / clock - alone, the slowest memory) + loads in a queue + first loads + launch
 
 An SM, the L2 and the DRAM are stations of a closed network (choose.queues), and its customers are the loads that an SM
 has under way: with few of them whoever is nearly as slow as the slowest is waited for.
+`alone` are the SM's seconds in which memory has nothing to bring: the first block's begin, the last one's end.
 Products slow the clock down (power), and what else runs beside them does not count: the energy of a byte from L2 is no
 constant yet.
 """
@@ -36,16 +37,18 @@ def call_of(
     busy_seconds: float,
     efficiency: Efficiency,
     in_flight: int = 0,
+    alone_seconds: float = 0.0,
 ) -> Prediction:
     """A call, launch and all, of the `terms` that make up the busiest SM's seconds, beside all that memory gives.
 
     `in_flight`: loads that an SM has under way; 0 where nobody knows, so that the slowest alone counts.
+    `alone_seconds`: of the busiest SM's, those beside which no SM loads.
     """
-    slowest = max(memory, key=SECONDS)
-    waits = (_queue(busy_seconds, memory, slowest, in_flight),) if in_flight else ()
+    slowest, beside = max(memory, key=SECONDS), busy_seconds - alone_seconds
+    waits = (_queue(beside, memory, slowest, in_flight),) if in_flight else ()
     start = (*waits, _first_loads(machine), *launch_of(machine))
-    bound = slowest if slowest.seconds > busy_seconds else max(terms, key=SECONDS)
-    seconds = max(busy_seconds, slowest.seconds) + sum(map(SECONDS, start))
+    bound = slowest if slowest.seconds > beside else max(terms, key=SECONDS)
+    seconds = alone_seconds + max(beside, slowest.seconds) + sum(map(SECONDS, start))
     seconds = seconds / efficiency.value + efficiency.overhead_seconds
     return Prediction(
         seconds=seconds,

@@ -87,9 +87,8 @@ def rows_read(problem: AttentionProblem, lengths: Lengths = UNKNOWN) -> int:
 @lru_cache(maxsize=4096)
 def _rows_of(problem: AttentionProblem, rows: int, columns: int, row_step: int, column_step: int, heads: int) -> Rows:
     queries, keys = problem.mean_lengths
-    queries *= heads
     band = problem.band(queries, keys)
-    steps_in_all, steps_of_one = -(-queries // row_step), max(1, rows // row_step)
+    steps_in_all, steps_of_one = -(-queries * heads // row_step), max(1, rows // row_step)
     in_all = -(-steps_in_all // steps_of_one)
     step = row_step * column_step / (rows * columns)
     if band.open:  # each step meets all keys
@@ -101,7 +100,7 @@ def _rows_of(problem: AttentionProblem, rows: int, columns: int, row_step: int, 
     chosen = np.arange(in_all) if looked_at == in_all else np.linspace(0, in_all - 1, looked_at).astype(np.int64)
     at = chosen[:, None] * steps_of_one + np.arange(steps_of_one) if steps_of_one > 1 else chosen[:, None]
     first_rows = at * row_step
-    begin, end = band.keys(first_rows, first_rows + row_step - 1, keys)
+    begin, end = band.keys(first_rows // heads, (first_rows + row_step - 1) // heads, keys)  # a query's heads see alike
     steps = np.where((end > begin) & (at < steps_in_all), -(-end // column_step) - begin // column_step, 0)
     tiles = step * steps.sum(axis=1, dtype=np.float64)
     return Rows(in_all, float(tiles.max()), float(tiles.min()), float(tiles.sum()) * (in_all / looked_at))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from attention.choose import queues
 from attention.choose.constants import scaled
+from attention.choose.lengths import counted
 from attention.choose.model import predict
 from attention.choose.prediction import Prediction
 from attention.choose.queues import Station, round_of, stay
@@ -36,6 +37,9 @@ RATES = Rates(
     smem_latency=23,
     l2_latency=280,
     dram_latency=670,
+    ex2_beside=0.84,
+    ex2_beside_others=0.8,
+    ffma_beside_others=0.06,
 )
 TILE = WarpTile(
     blocks=2, warps=4, warp_rows=32, keys=64, slice_keys=32, head_dim=64, value_dim=64, q_in_registers=True, ahead=3
@@ -155,6 +159,65 @@ def test_tiles_that_an_edge_meets_are_hidden_ones(asked, tiles):
 def test_a_mask_hides_in_every_slice():
     work = dealt(replace(PLAIN, mask="bool"), TILE, 132).at_least.work
     assert work.hidden == work.slices == 128
+
+
+def test_a_first_tile_hides_no_more_slices_than_have_keys():
+    longer = dealt(replace(PLAIN, seq_kv=4097), replace(TILE, keys=128), 132).at_least.work
+    assert (longer.slices, longer.hidden) == (129, 1)
+
+
+def test_a_lone_warp_hides_its_exponentials_behind_its_products():
+    alone = replace(TILE, warps=1)
+    apart = block_at(alone, rates=RATES._replace(ex2_beside=0.0, ex2_beside_others=1.0), resident=1)
+    beside = block_at(alone, rates=RATES._replace(ex2_beside=1.0, ex2_beside_others=1.0), resident=1)
+    exponentials = WORK.slices * TILE.scores / (RATES.ex2 / 4)
+    seen = 1 - WORK.hidden / WORK.slices
+    assert apart.cycles - beside.cycles == pytest.approx(seen * exponentials, rel=1e-6)
+
+
+def test_scores_of_few_keys_and_rows_wait_for_each_other():
+    def waits(keys: int) -> float:
+        tile = replace(TILE, warp_rows=16, keys=keys, slice_keys=keys)
+        found = block_at(tile, work=WORK._replace(slices=WORK.slices * 32 / keys))
+        return next(part.cycles for part in found.parts if part.term == "waits for products") * keys
+
+    assert waits(16) > waits(32) * 1.05
+
+
+SPLIT = by_path("sm80/forward/split_keys")
+DECODE = AttentionProblem(2, 32, 8, 1, 2048, 128, dtype="bfloat16", device="cuda")
+
+
+def split(key_splits: int, problem: AttentionProblem = DECODE) -> WarpTile:
+    found = SPLIT.residents(problem, Config((("warps", 4), ("tile_keys", 64), ("key_splits", key_splits))))
+    assert isinstance(found, WarpTile)
+    return found
+
+
+def test_blocks_without_keys_take_their_time():
+    whole, more = (dealt(DECODE, split(key_splits), 132) for key_splits in (32, 64))
+    assert (whole.empty, more.empty) == (0, 16 * 32 / (132 * 2)) and whole.stays == more.stays
+
+
+def test_a_short_sequence_is_shared_by_no_more_blocks_than_it_has_tiles():
+    lengths = counted([1, 1], [2048, 100])
+    found = dealt(DECODE, split(32), 132, lengths)
+    assert found.empty * 132 * 2 == 8 * (32 - 2)
+
+
+def test_heads_of_a_group_see_what_their_query_sees():
+    square = replace(DECODE, seq_q=512, seq_kv=512, causal=True)
+    packed, lone = (dealt(square, replace(split(1), group=group), 132).slices for group in (4, 1))
+    assert packed == pytest.approx(lone, rel=0.2)
+
+
+def test_each_eight_parts_are_asked_for_behind_those_before():
+    def trips(parts: int) -> float:
+        return next(
+            each.cycles for each in gathered.added(split(64), 4, parts, RATES) if each.term == "trips for parts"
+        )
+
+    assert trips(8) == trips(2) and trips(16) == 2 * trips(8)
 
 
 def test_a_prediction_is_the_sum_of_what_is_not_memory():

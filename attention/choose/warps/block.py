@@ -1,10 +1,15 @@
 """How long a block stays on an SM whose warps queue at the units, and what it is made of.
 
 A round is one slice of keys of one warp: its products, exponentials and arithmetic are asked of its scheduler, its
-fragments of the SM's shared memory. What comes once for a block or a tile is spread over its slices. Within a warp
-nothing overlaps; what hides one warp's exponentials is another's products.
+fragments of the SM's shared memory. What comes once for a block or a tile is spread over its slices.
+
+Arithmetic takes turns with products at a scheduler, whosever they are, and exponentials run beside them but for what a
+probe saw wait (mma_sync_beside_ex2, mma_sync_beside_ffma). A warp hides its own exponentials behind its own products,
+and the reading of fragments that it fetches ahead; what a step with hidden keys does, it does in turn.
 """
 
+import math
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -26,10 +31,14 @@ from attention.choose.scores import ScoreCost
 from attention.tile import WarpTile
 
 TENSOR, LATENCY = "mma_bf16_flops_per_clk_sm", "mma_bf16_latency_cycles"
+# How much of the shorter one hides beside products: of the same warp, and of others on its scheduler.
+EX2_BESIDE = "mma_bf16_beside_ex2_overlap_ratio"
+EX2_BESIDE_OTHERS = "mma_bf16_beside_ex2_other_warps_overlap_ratio"
+FFMA_BESIDE_OTHERS = "mma_bf16_beside_ffma_other_warps_overlap_ratio"
 
 
 class Rates(NamedTuple):
-    """Of one SM, per clock, L2's and DRAM's bandwidth shared evenly; latencies in cycles."""
+    """Of one SM, per clock, L2's and DRAM's bandwidth shared evenly; latencies in cycles, and shares that hide."""
 
     tensor_flops: float
     ex2: float
@@ -43,6 +52,9 @@ class Rates(NamedTuple):
     smem_latency: float
     l2_latency: float
     dram_latency: float
+    ex2_beside: float
+    ex2_beside_others: float
+    ffma_beside_others: float
 
 
 class Part(NamedTuple):
@@ -73,16 +85,38 @@ class Block(NamedTuple):
     cycles: float
 
 
+class Asked(NamedTuple):
+    """What a slice asks of a station, how much of it the warp hides itself, and how much of it is arithmetic."""
+
+    station: Station
+    hidden: float
+    arithmetic: float = 0.0
+
+    def parts(self, found: float, slices: float) -> Iterator[Part]:
+        name, demand, _, constant = self.station
+        if demand:
+            each = (stay(self.station, found) - self.hidden) * slices
+            yield Part(name, each * (1 - self.arithmetic / demand), constant)
+            if self.arithmetic:
+                yield Part("arithmetic", each * self.arithmetic / demand, FFMA)
+
+
 @lru_cache(maxsize=2048)
 def block_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> Block:
     """A block's stay where so many are resident on the SM."""
-    stations = tuple(_stations(tile, cost, work, resident, rates))
+    asked = tuple(_asked(tile, cost, work, resident, rates))
     waits = tuple(_waits(tile, cost, work, resident, rates))
-    found = round_of(stations, sum(each.cycles for each in waits) / work.slices)
-    served = (Part(each.name, stay(each, found) * work.slices, each.constant) for each in stations)
+    thinking = sum(each.cycles for each in waits) / work.slices - sum(each.hidden for each in asked)
+    found = round_of([each.station for each in asked], thinking)
+    served = (part for each in asked for part in each.parts(found, work.slices))
     late = _late(tile, work, resident, rates, found)
     parts = tuple(each for each in (*served, *waits, late) if each.cycles)
     return Block(parts, found * work.slices + late.cycles)
+
+
+def instructions_of(tile: WarpTile) -> float:
+    """Cycles before a block's first loads, and behind its last keys, in which it finds its place."""
+    return of("block_instructions") + (of("shared_block_instructions") if tile.threads else 0.0)
 
 
 def _late(tile: WarpTile, work: Work, resident: int, rates: Rates, found: float) -> Part:
@@ -92,40 +126,37 @@ def _late(tile: WarpTile, work: Work, resident: int, rates: Rates, found: float)
     latency = first * rates.dram_latency + (1 - first) * rates.l2_latency
     load = latency + BYTES * tile.keys * (tile.head_dim + tile.value_dim) * resident / rates.l2_bytes
     further = max(0.0, work.slices / slices - 1)
-    return Part("loads of a tile ahead", further * max(0.0, load - found * slices), DRAM_LATENCY)
+    under_way = found * slices - of("turn_trips") * rates.l2_latency  # until the barrier that waits for it
+    return Part("loads of a tile ahead", further * max(0.0, load - under_way), DRAM_LATENCY)
 
 
-def _stations(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> tuple[Station, ...]:
+def _asked(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> Iterator[Asked]:
     warps = resident * tile.warps
-    of_scheduler = warps / SCHEDULERS
+    # A block's first warp is on every block's first scheduler, and so on: few with rows share what few have.
+    of_scheduler = resident * math.ceil(tile.warps / SCHEDULERS)
     hidden, scores, both = work.hidden / work.slices, tile.scores, tile.head_dim + tile.value_dim
+    seen = 1 - hidden
+    products = PRODUCT * scores * both / (rates.tensor_flops / SCHEDULERS)
+    one = scores / (rates.ex2 / SCHEDULERS)  # exponential of each score, which p V hides; softcap's come before it
     arithmetic = cost.arithmetic + hidden * of("hidden_arithmetic")
     # A slice that every row sees takes no maximum (rows.cuh), but what features ask for stays.
     integers = cost.integers - of("maxima") + of("conversions") + hidden * cost.first
+    in_turn = (arithmetic / rates.ffma + integers / of("alu_per_clk_sm")) * scores * SCHEDULERS
+    in_turn *= 1 - rates.ffma_beside_others
+    others = (1 - rates.ex2_beside_others) * cost.special * one  # what its exponentials take of others' products
     q_bytes = 0 if tile.q_in_registers else BYTES * tile.warp_rows * tile.head_dim
     kv_bytes = BYTES * tile.slice_keys * both
     copied = of("copied_lines") * work.lines * tile.slice_keys / tile.warps
     masked = of("mask_wavefronts") * scores if cost.waiting_loads else 0.0
-    return (
-        Station(
-            "products on mma.sync", PRODUCT * scores * both / (rates.tensor_flops / SCHEDULERS), of_scheduler, TENSOR
-        ),
-        Station("exponentials", cost.special * scores / (rates.ex2 / SCHEDULERS), of_scheduler, EX2),
-        Station(
-            "arithmetic",
-            scores * (arithmetic / rates.ffma + integers / of("alu_per_clk_sm")) * SCHEDULERS,
-            of_scheduler,
-            FFMA,
-        ),
-        # Each warp reads K and V for itself, and copies its share of a tile.
-        Station(
-            "operands from shared memory",
-            (kv_bytes + q_bytes) / rates.smem_bytes + copied + masked,
-            warps,
-            SMEM,
-        ),
-        Station("first loads and out", _alone_bytes(tile, work) / rates.dram_bytes / work.slices, resident, DRAM),
+    # Each warp reads K and V for itself, and copies its share of a tile.
+    shared = (kv_bytes + q_bytes) / rates.smem_bytes + copied + masked
+    yield Asked(Station("products on mma.sync", products + in_turn + others, of_scheduler, TENSOR), others, in_turn)
+    yield Asked(
+        Station("exponentials", cost.special * one, of_scheduler, EX2), seen * rates.ex2_beside * min(one, products)
     )
+    yield Asked(Station("operands from shared memory", shared, warps, SMEM), seen * min(shared, products))
+    alone = _alone_bytes(tile, work) / rates.dram_bytes / work.slices
+    yield Asked(Station("first loads and out", alone, resident, DRAM), 0.0)
 
 
 def _alone_bytes(tile: WarpTile, work: Work) -> float:
@@ -140,15 +171,19 @@ def _waits(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Ra
     fragments = tile.slice_keys / FRAGMENT * both / FRAGMENT
     # Of the products of one fragment, two of m16n8k16 for each panel of rows.
     one = panels * PRODUCT * FRAGMENT**3 / (rates.tensor_flops / SCHEDULERS)
-    late = max(0.0, rates.smem_latency - tile.ahead * one)
+    ahead = max(tile.ahead, of("fragments_ahead")) if tile.q_in_registers else tile.ahead
+    late = max(0.0, rates.smem_latency - ahead * one)
     late_hidden = max(0.0, rates.smem_latency - one)
     exposed = fragments * ((slices - work.hidden) * late + work.hidden * late_hidden)
+    # Scores of 8 keys are a chain of products over the head dim, and those of a narrow slice are too few to fill it.
+    chained = tile.head_dim / FRAGMENT * max(0.0, rates.product_latency - tile.slice_keys / FRAGMENT * one)
+    products = (of("slice_products") * rates.product_latency + chained) * slices
     trips = of("slice_trips") * slices + of("hidden_trips") * panels * work.hidden + of("block_trips")
     loaded = BYTES * tile.keys * both * (1 - 1 / work.readers) * resident / rates.l2_bytes
     stored = panels * (of("stored") * tile.value_dim + of("stored_at_least")) * resident * tile.warps / SCHEDULERS
     masks = cost.waiting_loads * tile.scores / LANES * slices * rates.l2_latency
     return (
-        Part("waits for products", of("slice_products") * slices * rates.product_latency, LATENCY),
+        Part("waits for products", products, LATENCY),
         Part("waits for shared memory", trips * rates.smem_latency, SMEM_LATENCY),
         Part("waits for fragments", exposed, SMEM_LATENCY),
         Part("waits for exponentials", of("exponential_waits") * slices * rates.ex2_latency, EX2_LATENCY),
@@ -157,5 +192,6 @@ def _waits(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Ra
         Part("turns of tiles", of("turn_trips") * slices * tile.slice_keys / tile.keys * rates.l2_latency, L2_LATENCY),
         Part("first K and V from L2", loaded, L2),
         Part("begin of a block", rates.dram_latency, DRAM_LATENCY),
+        Part("instructions of a block", instructions_of(tile), ""),
         Part("out from registers", stored, ""),
     )

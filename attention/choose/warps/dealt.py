@@ -10,7 +10,7 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from attention.choose.lengths import UNKNOWN, Lengths
+from attention.choose.lengths import UNKNOWN, Lengths, sequences
 from attention.choose.lines import lines_of
 from attention.choose.longest_first import unevenness
 from attention.choose.shares import Rows, rows_of_all
@@ -29,18 +29,23 @@ class Stay(NamedTuple):
 
 
 class Dealt(NamedTuple):
-    """The stays of the busiest SM; `at_least` is the longest block's alone. `slices` are those of the whole call."""
+    """The stays of the busiest SM; `at_least` is the longest block's alone. `slices` are those of the whole call.
+
+    `empty`: blocks for which no keys are left, one after another.
+    """
 
     stays: tuple[Stay, ...]
     at_least: Stay
     slices: float
+    empty: float
 
 
 @lru_cache(maxsize=4096)
 def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Lengths = UNKNOWN) -> Dealt:
     """Deal the blocks of all heads and sequences to the SMs."""
-    every = _split(tile, _rows(problem, tile.rows, tile.slice_keys, tile.group, lengths))
+    every, tiles = _blocks(problem, tile, lengths)
     count, held = every.count, units * tile.blocks
+    empty = (tiles * tile.key_splits - count) / held
     lines = lines_of(problem.head_dim, tile.key_span_bytes) + lines_of(problem.head_dim_v, tile.value_span_bytes)
 
     def work(slices: float) -> Work:
@@ -50,18 +55,18 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     if every.longest == every.shortest:
         rounds, rest = divmod(count, held)
         last = (alone._replace(resident=1 if rest <= units else tile.blocks),) if rest else ()
-        return Dealt((alone._replace(resident=tile.blocks, times=rounds), *last), alone, every.total)
+        return Dealt((alone._replace(resident=tile.blocks, times=rounds), *last), alone, every.total, empty)
     if count <= units:
-        return Dealt((alone,), alone, every.total)
+        return Dealt((alone,), alone, every.total, empty)
     mean = every.total / count
     in_order = problem.varlen or lengths
     uneven = None if in_order else unevenness(problem, tile.rows, held)
     if uneven is not None:
-        return Dealt((Stay(work(mean), tile.blocks, uneven * count / held),), alone, every.total)
+        return Dealt((Stay(work(mean), tile.blocks, uneven * count / held),), alone, every.total, empty)
     last_one = every.longest if in_order else max(1.0, every.shortest)
     even = Stay(work(mean), tile.blocks, count / held)
     missing = Stay(work(last_one), 1, 1 / 2)
-    return Dealt((even, missing), alone, every.total)
+    return Dealt((even, missing), alone, every.total, empty)
 
 
 def parts_of(problem: AttentionProblem, tile: WarpTile, lengths: Lengths = UNKNOWN) -> int:
@@ -72,6 +77,19 @@ def parts_of(problem: AttentionProblem, tile: WarpTile, lengths: Lengths = UNKNO
 @lru_cache(maxsize=4096)  # a choice asks for each number of blocks
 def _rows(problem: AttentionProblem, rows: int, slice_keys: int, group: int, lengths: Lengths) -> Rows:
     return rows_of_all(problem, rows, slice_keys, rows, slice_keys, group, lengths)
+
+
+def _blocks(problem: AttentionProblem, tile: WarpTile, lengths: Lengths) -> tuple[Rows, int]:
+    """Blocks that have keys, each a tile's rows or a part of their keys; and how many tiles of rows there are."""
+    how = tile.rows, tile.slice_keys, tile.group
+    whole = _rows(problem, *how, lengths)
+    if not (tile.key_splits > 1 and (lengths or problem.varlen)):
+        return _split(tile, whole), whole.count
+    # Each sequence's tiles by themselves: a short one's keys are fewer tiles than blocks that might share them.
+    each = [(many, _split(tile, _rows(alone, *how, UNKNOWN))) for many, alone in sequences(problem, lengths)]
+    count = sum(many * of.count for many, of in each)
+    longest, shortest = max(of.longest for _, of in each), min(of.shortest for _, of in each)
+    return Rows(count, longest, shortest, whole.total), whole.count
 
 
 def _parts(tile: WarpTile, every: Rows) -> int:
@@ -96,8 +114,10 @@ def _hidden(problem: AttentionProblem, tile: WarpTile, slices: float) -> float:
     """Slices of a block that take the masked step: all tiles that an edge meets, the first of all in any case."""
     if problem.mask != "none":
         return slices
-    met = tile.rows / tile.keys + (1 if tile.rows % tile.keys else 0)
-    tiles = met if problem.edges.right is not None else 1
-    if problem.edges.left is not None:
-        tiles += met + (tile.keys - 1) / tile.keys
-    return tiles * tile.keys / tile.slice_keys
+    of_tile = tile.keys / tile.slice_keys
+    queries = tile.rows // tile.group
+    met = queries / tile.keys + (1 if queries % tile.keys else 0)
+    # Of a first tile that no edge meets, those that have a key.
+    first = met * of_tile if problem.edges.right is not None else slices - (math.ceil(slices / of_tile) - 1) * of_tile
+    left = (met + (tile.keys - 1) / tile.keys) * of_tile if problem.edges.left is not None else 0.0
+    return first + left

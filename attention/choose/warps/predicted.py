@@ -1,5 +1,6 @@
 """A kernel of warps as seconds: the stays of the busiest SM's blocks over one clock (choose.one_clock)."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from attention.choose.coefficients import BYTES, PRODUCT, SLOT, of
@@ -22,10 +23,21 @@ from attention.choose.rates import (
     Machine,
     machine_of,
 )
-from attention.choose.scores import cost_of
+from attention.choose.scores import ScoreCost, cost_of
 from attention.choose.shares import rows_read
-from attention.choose.warps.block import LATENCY, TENSOR, Part, Rates, block_of
-from attention.choose.warps.dealt import Dealt, dealt, parts_of
+from attention.choose.warps.block import (
+    EX2_BESIDE,
+    EX2_BESIDE_OTHERS,
+    FFMA_BESIDE_OTHERS,
+    LATENCY,
+    TENSOR,
+    Block,
+    Part,
+    Rates,
+    block_of,
+    instructions_of,
+)
+from attention.choose.warps.dealt import Dealt, Stay, dealt, parts_of
 from attention.choose.warps.gathered import added, left
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
@@ -37,6 +49,7 @@ NEEDED = (
     *(TENSOR, EX2, FFMA, SMEM, L2, DRAM),
     *(LATENCY, EX2_LATENCY, FFMA_LATENCY),
     *(SMEM_LATENCY, L2_LATENCY, DRAM_LATENCY),
+    *(EX2_BESIDE, EX2_BESIDE_OTHERS, FFMA_BESIDE_OTHERS),
 )
 
 
@@ -57,38 +70,57 @@ def predicted(
     machine = machine_of(profile)
     rates, cost = _rates(machine), cost_of(problem)
     share = dealt(problem, tile, profile.sm_count, lengths)
-    blocks = [(each, block_of(tile, cost, each.work, each.resident, rates)) for each in share.stays if each.times]
-    alone = block_of(tile, cost, share.at_least.work, share.at_least.resident, rates)
-    if sum(one.cycles * each.times for each, one in blocks) < alone.cycles:
-        blocks = [(share.at_least, alone)]
-    brought = _brought(problem, tile, parts_of(problem, tile, lengths), sum(each.times for each, _ in blocks), rates)
-    cycles = sum(one.cycles * each.times for each, one in blocks) + sum(each.cycles * times for each, times in brought)
+    parts = parts_of(problem, tile, lengths)
+    blocks, busy = _blocks(tile, cost, share, rates)
+    leaves, adds = _brought(problem, tile, parts, rates)
+    rounds, empty = sum([stay.times for stay, _ in blocks]), Part("empty blocks", of("empty_block_instructions"), "")
+    groups = [(block.parts, stay.times) for stay, block in blocks]
+    groups += (leaves, rounds), (adds, 1.0), ((empty,), share.empty)
+    left_cycles, added_cycles = (sum([part.cycles for part in each]) for each in (leaves, adds))
+    cycles = busy + left_cycles * rounds + added_cycles + empty.cycles * share.empty
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
-    seconds: dict[tuple[str, str], float] = {}
-    all_parts = [(part, each.times) for each, one in blocks for part in one.parts]
-    for part, times in (*all_parts, *brought):
-        at = part.term, part.constant
-        seconds[at] = seconds.get(at, 0.0) + part.cycles * times / clock
-    terms = [
-        Term(name, name, each, constant, machine.values.get(constant, 0.0))
-        for (name, constant), each in seconds.items()
-    ]
     slots = slots_of(problem.head_dim, tile.key_span_bytes) + slots_of(problem.head_dim_v, tile.value_span_bytes)
     memory = _memory(machine, tile, share, slots, rows_read(problem, lengths))
     in_flight = round(of("block_loads")) * blocks[0][0].resident if _alone_on_memory(share) else 0
-    return call_of(machine, terms, memory, cycles / clock, efficiency, in_flight)
+    ends = instructions_of(tile) + left_cycles + added_cycles
+    return call_of(machine, _terms(machine, groups, clock), memory, cycles / clock, efficiency, in_flight, ends / clock)
+
+
+def _blocks(tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates) -> tuple[list[tuple[Stay, Block]], float]:
+    """The busiest SM's blocks, and their cycles: no less than the longest one's alone."""
+    blocks = [(each, block_of(tile, cost, each.work, each.resident, rates)) for each in share.stays if each.times]
+    cycles = sum([block.cycles * stay.times for stay, block in blocks])
+    if blocks and blocks[-1][0].work is share.at_least.work:
+        return blocks, cycles
+    alone = block_of(tile, cost, share.at_least.work, share.at_least.resident, rates)
+    return (blocks, cycles) if cycles >= alone.cycles else ([(share.at_least, alone)], alone.cycles)
+
+
+def _terms(machine: Machine, groups: Sequence[tuple[tuple[Part, ...], float]], clock: float) -> list[Term]:
+    """Parts so many times over, those of one name together."""
+    cycles: dict[str, float] = {}
+    first: list[Part] = []
+    for parts, times in groups:
+        for part in parts if times else ():
+            name = part.term
+            if name in cycles:
+                cycles[name] += part.cycles * times
+            else:
+                cycles[name] = part.cycles * times
+                first.append(part)
+    value = machine.values.get
+    return [Term(name, name, cycles[name] / clock, constant, value(constant, 0.0)) for name, _, constant in first]
 
 
 def _brought(
-    problem: AttentionProblem, tile: WarpTile, parts: int, blocks: float, rates: Rates
-) -> tuple[tuple[Part, float], ...]:
-    """What bringing parts together takes of the busiest SM, with so many blocks one after another, and how often."""
+    problem: AttentionProblem, tile: WarpTile, parts: int, rates: Rates
+) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """What bringing parts together takes of each block, and of the last one beside."""
     if parts == 1:
-        return ()
+        return (), ()
     rows = min(tile.rows, problem.seq_q * tile.group)
-    each = ((part, blocks) for part in left(tile, rows, rates))
-    return *each, *((part, 1.0) for part in added(tile, rows, parts, rates))
+    return left(tile, rows, rates), added(tile, rows, parts, rates)
 
 
 def _alone_on_memory(share: Dealt) -> bool:
