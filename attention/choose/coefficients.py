@@ -101,6 +101,12 @@ TABLE = {
     ),
     "hidden_arithmetic": Coefficient(1.0, "count", "FMUL by the scale, which may have come before: far rows"),
     "hidden_trips": Coefficient(3.0, "count", "a panel of 16 rows: two shuffles of a quad for its maxima, and a vote"),
+    "fragments_ahead": Coefficient(
+        2.0,
+        "count",
+        "that ptxas mostly fetches before their products where Q stays in registers: between lies a median of 3.5 to "
+        "10 products, two of each fragment. Where Q is fetched too it is as far ahead as the text says",
+    ),
     "mask_wavefronts": Coefficient(
         1 / 8, "count", "a load of 64 scores' mask touches 8 rows, and each is a cycle of the SM's load unit"
     ),
@@ -118,11 +124,40 @@ TABLE = {
     "block_trips": Coefficient(
         6.0, "count", "to shared memory at a block's begin and end: barriers, fragments of Q, votes on the sums"
     ),
+    "block_instructions": Coefficient(
+        1100.0,
+        "count",
+        "cycles of a lone warp, by the stall counts and waits of its SASS: 780 to 885 before its first copies (330 to "
+        "403 instructions, of divisions most of all), 330 to find its place in the output",
+    ),
+    "shared_block_instructions": Coefficient(
+        630.0,
+        "count",
+        "likewise beside those where blocks share keys: 1170 before the first copies, 560 behind all keys",
+    ),
+    "empty_block_instructions": Coefficient(
+        650.0, "count", "likewise of a block for which no keys are left: 634 to 650 (167 to 179 instructions)"
+    ),
     "arrival_trips": Coefficient(
-        3.0, "count", "to L2 behind what a block leaves of its rows: a fence, the count, and a fence (parts.cuh)"
+        3.0,
+        "count",
+        "to L2 behind what a block leaves, beside its count: stores, and a fence on either side (parts.cuh)",
+    ),
+    "part_trips": Coefficient(
+        2.0, "count", "offsets and sums of some parts, and behind a branch on them the outputs (SASS of parts.cuh)"
+    ),
+    "added_instructions": Coefficient(560.0, "count", "cycles of the 283 instructions that add eight parts, as above"),
+    "pass_instructions": Coefficient(
+        500.0, "count", "likewise of a thread's next eight columns: 250 to find them, and as many to divide and store"
     ),
     "block_loads": Coefficient(2.0, "count", "that a block of sm80 has under way: the next tile's K, and its V"),
     "parts_at_once": Coefficient(8.0, "count", "of which L2 is asked before the first has come (parts.cuh)"),
+    "first_load_instructions": Coefficient(
+        950.0,
+        "count",
+        "cycles from a persistent block's begin to its first loads of K and Q, by the stall counts and waits of its SASS: "
+        "820 to 1030 for K (230 instructions, of divisions and of barriers' begin most of all), 112 more for Q",
+    ),
     "first_loads": Coefficient(2.0, "count", "a block's first loads from DRAM: the tensor map, by it the first tile"),
 }
 

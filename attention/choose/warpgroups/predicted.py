@@ -6,13 +6,14 @@ The longest part of each phase counts; the rest is choose.one_clock.
 from collections.abc import Iterator
 from functools import lru_cache
 
-from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT
+from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.lines import slots_of
 from attention.choose.one_clock import call_of, clock_under
 from attention.choose.prediction import Efficiency, Prediction, Term
 from attention.choose.rates import (
     DRAM,
+    DRAM_LATENCY,
     EX2,
     EX2_LATENCY,
     FFMA,
@@ -60,9 +61,11 @@ def predicted(
         for name, phase, each, constant in parts.each
         if each * times
     ]
+    begin = Term("before the first loads", "start", of("first_load_instructions") / clock, "", 0.0)
     rows = rows_read(problem, lengths)
     memory = tuple(_memory(machine, problem, tile, share, rows))
-    return call_of(machine, terms, memory, cycles / clock, efficiency, tile.boxes)
+    busy_seconds = cycles / clock + begin.seconds
+    return call_of(machine, [*terms, begin], memory, busy_seconds, efficiency, tile.boxes, begin.seconds)
 
 
 @lru_cache(maxsize=KEPT_MACHINES)
@@ -79,6 +82,7 @@ def _rates(machine: Machine) -> Rates:
         ex2_latency=machine.value(EX2_LATENCY),
         ffma_latency=machine.value(FFMA_LATENCY),
         l2_latency=machine.value(L2_LATENCY),
+        dram_latency=machine.value(DRAM_LATENCY),
     )
 
 

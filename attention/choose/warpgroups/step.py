@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, PRODUCT, THREAD_SHARE, of
-from attention.choose.rates import EX2, EX2_LATENCY, FFMA, FFMA_LATENCY, L2_LATENCY, SMEM, SMEM_LATENCY
+from attention.choose.rates import DRAM_LATENCY, EX2, EX2_LATENCY, FFMA, FFMA_LATENCY, L2_LATENCY, SMEM, SMEM_LATENCY
 from attention.choose.scores import ScoreCost
 from attention.tile import WarpgroupTile
 
@@ -29,6 +29,7 @@ class Rates(NamedTuple):
     ex2_latency: float
     ffma_latency: float
     l2_latency: float
+    dram_latency: float
 
 
 class Part(NamedTuple):
@@ -129,5 +130,5 @@ def _queries(tile: WarpgroupTile, q_bytes: int, last: float, rates: Rates) -> Pa
     """The next rows' Q: held rows left its room free long ago; else it comes while the last product runs."""
     if tile.q_in_registers:
         return Part("Q into registers", "queries", q_bytes / rates.smem_bytes + 2 * rates.smem_latency, SMEM)
-    fetched = max(0.0, rates.l2_latency + q_bytes / rates.l2_bytes - last)
-    return Part("Q from L2", "queries", fetched + rates.smem_latency, L2_LATENCY)
+    fetched = max(0.0, rates.dram_latency + q_bytes / rates.l2_bytes - last)
+    return Part("Q from DRAM", "queries", fetched + rates.smem_latency, DRAM_LATENCY)
