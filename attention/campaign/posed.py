@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from attention.choose.lengths import Lengths, counted
+from attention.choose.lengths import Lengths, told
 from attention.errors import ProblemError
 from attention.problem import AttentionProblem, normalise_dtype
 
@@ -59,8 +59,7 @@ class Posed:
     @cached_property
     def counted(self) -> Lengths:
         """The lengths of its sequences, as the model takes them; none where all have those of the problem."""
-        queries = self.lengths or (self.problem.seq_q,) * len(self.used)
-        return counted(queries, self.lengths or self.used)
+        return told(self.problem, self.lengths, self.used)
 
     @property
     def sizes(self) -> tuple[str, str]:

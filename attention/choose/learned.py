@@ -1,12 +1,15 @@
 """What the timings on file teach the model about a machine: derived once, kept on disk, looked up by each choice.
 
-Predicted over measured, the median over the timings of the nearest problems, is an efficiency. A timing of our own
-kernel counts only while the code is what was timed (timed.identity, timed.cubins). Reading and judging 3,000
-timings takes half a second, so a file beside the profiles holds what came of it (choose.learned_file), under a key
-of all that it came from; where no file has that key, it is derived again, and kept in the user's cache.
+Predicted over measured, the mean over the timings of near problems, is an efficiency. Timings are those of
+comparisons (data/attention) and of campaigns (data/campaigns); one of our own kernel counts only while the code is what
+was timed (timed.identity, timed.cubins). Reading and judging them takes seconds, so a file beside the profiles holds
+what came of it (choose.learned_file), under a key of all that it came from; where no file has that key, it is derived
+again, and kept in the user's cache. Campaigns judge choices: of them counts what was there when `smscope profile` wrote
+that file.
 """
 
 from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -19,21 +22,19 @@ from attention.choose.choose import Choice, choose
 from attention.choose.classes import representative
 from attention.choose.corrections import Corrections
 from attention.choose.learned_file import Learned
-from attention.choose.learned_key import Stamp, key_of, stamps
+from attention.choose.learned_key import Stamp, key_of, key_of_calls, stamps
 from attention.choose.machine import published_for, takes_unmeasured
-from attention.choose.model import predict
-from attention.choose.prediction import Unpredicted
 from attention.choose.rates import HOST
+from attention.choose.samples import known, sample, samples
 from attention.errors import UnsupportedError
 from attention.problem import AttentionProblem
-from attention.timed import cubins, timing_faults, timings
-from attention.timed.identity import text_sha256
+from attention.timed import campaigns, cubins, timings
+from attention.timed.observed import Observed, of_newest_torch
 from attention.timed.timing import Timing
-from attention.variant import Config, Variant, every_shipped
+from attention.variant import Variant, every_shipped
 from microbench import faults, paths
 from microbench.machine.arch import by_name
 from microbench.results.profile import Profile, advising, available
-from microbench.results.record import DISTURBANCES
 
 KEPT_EQUALS = 8  # profiles of a machine that equal each other: its own, and what others have read
 
@@ -110,7 +111,7 @@ def write(profile: Profile) -> Path | None:
 
     Kernels whose text has changed since they were timed are compiled before, to see whether their cubins have.
     """
-    if not timings.files(profile.gpu):
+    if not (timings.files(profile.gpu) or campaigns.files(profile.gpu)):
         return None
     _renew_cubins(profile)
     return learned_file.write(profile.gpu, key_of(profile), derive(profile))
@@ -133,27 +134,51 @@ def _renew_cubins(profile: Profile) -> None:
         cubins.renew(by_name(profile.arch), timings.read(profile.gpu)[0])
 
 
-def derive(profile: Profile) -> Learned:
-    """What the timings on file teach, from the timings themselves."""
-    known, samples, left_out = _known(profile), list[Sample](), dict[str, tuple[str, ...]]()
-    timed: set[str] = set()
-    for file in timings.files(profile.gpu):
-        sound, wrong = timings.judged(file)
-        counted = set(map(id, timings.best_known(sound.values())))
-        for line, timing in sound.items():
-            found = _judged(profile, timing, known) if id(timing) in counted else None
-            timed |= {timing.variant} if timing.cubin_sha256 else set()
-            if isinstance(found, Sample):
-                samples.append(found)
-            elif found is not None:
-                wrong[line] = found
-        left_out[file.name] = (*left_out.get(file.name, ()), *(f"line {line}: {wrong[line]}" for line in sorted(wrong)))
-    for variant in known.variants.values():
+def derive(profile: Profile, counted: Mapping[str, int] | None = None) -> Learned:
+    """What the timings on file teach, from the timings themselves; of campaigns so many bytes by file, or all."""
+    counted = campaigns.sizes(profile.gpu) if counted is None else counted
+    lines, wrong = _lines(profile, counted)
+    now = known(profile)
+    newest = set(map(id, of_newest_torch([line.timed for line in lines])))
+    found: list[Sample] = []
+    for line in lines:
+        shown = sample(line.timed, now) if id(line.timed) in newest else None
+        if isinstance(shown, Sample):
+            found.append(shown)
+        elif shown is not None:
+            wrong[line.file][line.number] = shown
+    left_out: dict[str, tuple[str, ...]] = {}
+    for file, of in wrong.items():
+        left_out[file.name] = (*left_out.get(file.name, ()), *(f"line {line}: {of[line]}" for line in sorted(of)))
+    # What campaigns alone timed, 1,900 builds, is not compiled anew where a text has changed: see _renew_cubins.
+    compared = set(timings.files(profile.gpu))
+    timed = {line.timed.variant for line in lines if line.timed.cubins and line.file in compared}
+    for variant in now.variants.values():
         if variant.builds and variant.path in timed:
             left_out[cubins.place_of(variant).name] = cubins.faults(variant)
-    compares = {"smscope", "torch"} <= {each.variant.owner for each in samples}
+    compares = {"smscope", "torch"} <= {each.variant.owner for each in found}
     left_out = {name: said for name, said in left_out.items() if said}
-    return Learned(calibrated(samples), duels(samples), compares, left_out)
+    read = {file.name: counted[file.name] for file in wrong if file not in compared}
+    return Learned(calibrated(found), duels(found), compares, left_out, read)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A timing, and where it stands."""
+
+    file: Path
+    number: int
+    timed: Observed
+
+
+def _lines(profile: Profile, counted: Mapping[str, int]) -> tuple[list[_Line], dict[Path, dict[int, str]]]:
+    """Every timing of a machine, and of each file what is wrong with the lines that are none."""
+    read = {file: timings.observed(file) for file in timings.files(profile.gpu)}
+    for file in campaigns.files(profile.gpu):
+        if file.name in counted:
+            read[file] = campaigns.observed(file, counted[file.name])
+    lines = [_Line(file, number, timed) for file, (found, _) in read.items() for number, timed in found]
+    return lines, {file: wrong for file, (_, wrong) in read.items()}
 
 
 def efficiencies(
@@ -163,52 +188,7 @@ def efficiencies(
 
     Tiles differ in what keeps them from their bound, and so do head dims, masks and lengths.
     """
-    known = _known(profile, variants)
-    judged = (_judged(profile, timing, known) for timing in timings.best_known(rows))
-    return calibrated(each for each in judged if isinstance(each, Sample))
-
-
-@dataclass(frozen=True)
-class _Known:
-    """The variants that a timing may name, by its passes, and the cubins that those of ours compile to."""
-
-    variants: dict[tuple[str, str], Variant]
-    cubins: dict[str, frozenset[str]]
-
-    def of(self, timing: Timing) -> Variant | None:
-        """The variant that was timed, while its code is what was timed."""
-        variant = self.variants.get((timing.passes, timing.variant))
-        if variant is None or variant.owner == "torch":
-            return variant
-        same_text = timing.source_sha256 == text_sha256(variant.path)
-        same_code = timing.cubins and self.cubins[variant.path].issuperset(timing.cubins)
-        return variant if same_text or same_code else None
-
-
-def _known(profile: Profile, variants: tuple[Variant, ...] | None = None) -> _Known:
-    every = every_shipped() if variants is None else variants
-    # torch's kernels are timed as peers, and chosen as variants.
-    peers = {(each.passes, f"peer/{each.name}"): each for each in every if profile.arch in each.archs}
-    own = {variant.path: cubins.current(variant) for variant in every if variant.owner == "smscope"}
-    return _Known({(variant.passes, variant.path): variant for variant in every} | peers, own)
-
-
-def _judged(profile: Profile, timing: Timing, known: _Known) -> Sample | str | None:
-    """What a timing shows; None where it no longer holds or nothing is predicted, a sentence where it is faulty."""
-    variant = known.of(timing)
-    if variant is None or set(timing.flags) & set(DISTURBANCES):
-        return None
-    if fault := timing_faults.of_config(timing, variant):
-        return fault
-    config = Config(tuple((axis, timing.config[axis]) for axis, _ in variant.space))
-    try:
-        promised = predict(profile, timing.problem, variant, config).seconds
-    except Unpredicted:
-        return None
-    except Exception as error:  # a line is advice: no call fails for what a formula makes of it
-        return f"nothing can be predicted of it ({type(error).__name__}: {error})"
-    sample = Sample(variant, config, timing.problem, promised, timing.seconds, timing.low, timing.high, timing.run)
-    return timing_faults.of_efficiency(promised / timing.seconds) or sample
+    return calibrated(samples(map(timings.of, timings.best_known(rows)), known(profile, variants)))
 
 
 @cache
@@ -242,20 +222,22 @@ _kept: dict[str, _Kept] = {}
 
 
 def _of(profile: Profile, roots: tuple[Path, ...] | None = None) -> Learned:
-    now = tuple(stamps(timings.places(profile.gpu, roots or tuple(paths.data_roots()))))
+    roots = roots or tuple(paths.data_roots())
+    now = tuple(stamps((*timings.places(profile.gpu, roots), *learned_file.places(profile.gpu, roots))))
     kept = _kept.get(profile.gpu)
     if kept is None or kept.stamps != now or not kept.is_of(profile):
         learned = _on_disk_or_derived(profile) if now else Learned()
         kept = _kept[profile.gpu] = _Kept(deque([profile], KEPT_EQUALS), now, learned)
-        for file in (*timings.files(profile.gpu), *map(cubins.place_of, every_shipped())):
+        files = (*timings.files(profile.gpu), *campaigns.files(profile.gpu))
+        for file in (*files, *map(cubins.place_of, every_shipped())):
             faults.leave_out(file, kept.learned.left_out.get(file.name, ()))
     return kept.learned
 
 
 def _on_disk_or_derived(profile: Profile) -> Learned:
-    key = key_of(profile)
+    key = key_of_calls(profile)
     learned = learned_file.read(profile.gpu, key)
     if learned is None:
-        learned = derive(profile)
+        learned = derive(profile, learned_file.campaigns_of(profile.gpu))
         learned_file.keep(profile.gpu, key, learned)
     return learned

@@ -3,16 +3,17 @@
 It is derived, like a profile: `smscope profile` writes it again, and who finds it out of date derives it for himself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, ValidationError
 
 from attention.choose.calibration import Duel
-from attention.choose.corrections import Corrections, Kind, Sized
+from attention.choose.corrections import Corrections, Kind, Place, Sized
 from attention.choose.prediction import Efficiency
 from attention.variant import Config
 from microbench import files, paths
@@ -27,26 +28,30 @@ HEAD = 256  # bytes of a file that hold its key
 class Learned:
     """What one machine's timings teach, and by file name what is wrong with some of their lines.
 
-    `compares`: our kernels and torch's were both timed.
+    `compares`: our kernels and torch's were both timed. `campaigns`: the bytes of each campaign's file that counted.
     """
 
     corrections: Corrections = field(default_factory=Corrections)
     duels: tuple[Duel, ...] = ()
     compares: bool = False
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    campaigns: Mapping[str, int] = field(default_factory=dict)
 
 
-Figures = tuple[float, int, float]  # an efficiency, the timings that it is the median of, seconds of overhead
+Figures = tuple[float, int, float]  # an efficiency, the problems that it is the median of, seconds of overhead
+# One configuration: its values by the key's axes; the number of each place, an efficiency there, and of how many
+# problems; seconds of overhead.
+Seen = tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...], tuple[int, ...], float]
 
 
 class Exact(Frozen):
-    """Efficiencies of one configuration, head dim as padded and kind of problem, by octave of size."""
+    """Efficiencies of one variant's configurations at a head dim as padded and for a kind of problem, by sizes."""
 
     variant: str
-    config: dict[str, int]
+    axes: tuple[str, ...]
     head_dim: int
     kind: Kind
-    sizes: tuple[tuple[int, Figures], ...]
+    seen: tuple[Seen, ...]
 
 
 class Width(Frozen):
@@ -62,10 +67,12 @@ class File(Frozen):
     """What was learned of one machine, and the key of what it was learned from."""
 
     key: str  # first, so that a file that is out of date is not parsed
-    schema_version: Literal[2]
+    schema_version: Literal[3]
     gpu: str
     compares: bool
     left_out: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    campaigns: dict[str, int] = Field(default_factory=dict)
+    places: tuple[Place, ...]
     exact: tuple[Exact, ...]
     of_width: tuple[Width, ...]
     of_class: dict[str, Figures]
@@ -73,13 +80,27 @@ class File(Frozen):
 
 
 def read(gpu: str, key: str) -> Learned | None:
-    """What was learned from what `key` stands for; None where no file holds that."""
-    for folder in (*(root / FOLDER for root in paths.data_roots()), _kept()):
+    """What was learned from what `key` stands for, or a key that begins so; None where no file holds that."""
+    for file in (*places(gpu, tuple(paths.data_roots())), _kept() / f"{gpu}.json"):
         with suppress(OSError, ValidationError):
-            text = (folder / f"{gpu}.json").read_bytes()
+            text = file.read_bytes()
             if key.encode() in text[:HEAD]:
                 return _learned(File.model_validate_json(text))
     return None
+
+
+def campaigns_of(gpu: str) -> Mapping[str, int]:
+    """The bytes of each campaign's file that counted when what lies beside the profiles was written."""
+    for file in places(gpu, tuple(paths.data_roots())):
+        with suppress(OSError, ValidationError):
+            return File.model_validate_json(file.read_bytes()).campaigns
+    return {}
+
+
+@cache
+def places(gpu: str, roots: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Where it would lie in these folders of data."""
+    return tuple(root / FOLDER / f"{gpu}.json" for root in roots)
 
 
 def keep(gpu: str, key: str, learned: Learned) -> None:
@@ -107,20 +128,13 @@ def _file(gpu: str, key: str, learned: Learned) -> File:
     known = learned.corrections
     return File(
         key=key,
-        schema_version=2,
+        schema_version=3,
         gpu=gpu,
         compares=learned.compares,
         left_out=dict(learned.left_out),
-        exact=tuple(
-            Exact(
-                variant=variant,
-                config=dict(config.values),
-                head_dim=width,
-                kind=kind,
-                sizes=tuple((each.octave, _figures(each.efficiency)) for each in sizes),
-            )
-            for (variant, config, width, kind), sizes in known.exact.items()
-        ),
+        campaigns=dict(learned.campaigns),
+        places=known.places,
+        exact=tuple(_exact(known)),
         of_width=tuple(
             Width(variant_and_queries=crowd, config=dict(config.values), head_dim=width, figures=_figures(found))
             for (crowd, config, width), found in known.of_width.items()
@@ -130,6 +144,16 @@ def _file(gpu: str, key: str, learned: Learned) -> File:
     )
 
 
+def _exact(known: Corrections) -> Iterator[Exact]:
+    seen: dict[tuple[str, tuple[str, ...], int, Kind], list[Seen]] = {}
+    for (variant, config, width, kind), sized in known.exact.items():
+        axes, values = tuple(axis for axis, _ in config.values), tuple(value for _, value in config.values)
+        found = values, sized.at, sized.values, sized.timings, sized.overhead_seconds
+        seen.setdefault((variant, axes, width, kind), []).append(found)
+    for (variant, axes, width, kind), of in seen.items():
+        yield Exact(variant=variant, axes=axes, head_dim=width, kind=kind, seen=tuple(of))
+
+
 def _figures(found: Efficiency) -> Figures:
     return found.value, found.timings, found.overhead_seconds
 
@@ -137,25 +161,25 @@ def _figures(found: Efficiency) -> Figures:
 def _learned(file: File) -> Learned:
     configs: dict[tuple[tuple[str, int], ...], Config] = {}
 
-    def config(axes: dict[str, int]) -> Config:
-        values = tuple(axes.items())
+    def config(values: tuple[tuple[str, int], ...]) -> Config:
         return configs.setdefault(values, Config(values))
 
     known = Corrections(
         {
-            (each.variant, config(each.config), each.head_dim, each.kind): tuple(
-                Sized(octave, Efficiency(value, timings, near=True, overhead_seconds=overhead))
-                for octave, (value, timings, overhead) in each.sizes
+            (each.variant, config(tuple(zip(each.axes, values, strict=True))), each.head_dim, each.kind): Sized(
+                at, found, timings, overhead
             )
             for each in file.exact
+            for values, at, found, timings, overhead in each.seen
         },
         {
-            (each.variant_and_queries, config(each.config), each.head_dim): _efficiency(each.figures)
+            (each.variant_and_queries, config(tuple(each.config.items())), each.head_dim): _efficiency(each.figures)
             for each in file.of_width
         },
         {name: _efficiency(figures) for name, figures in file.of_class.items()},
+        file.places,
     )
-    return Learned(known, file.duels, file.compares, dict(file.left_out))
+    return Learned(known, file.duels, file.compares, file.left_out, file.campaigns)
 
 
 def _efficiency(figures: Figures) -> Efficiency:

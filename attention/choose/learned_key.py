@@ -1,8 +1,10 @@
 """What the timings of a machine teach came from: one hash, which says whether what is on disk still holds.
 
 It is of the profile, the sizes of the files of timings (which are only ever appended), the cubins on file, and the code
-that reads, predicts and runs. Reading that code takes a first call 8 ms, so its hash is kept in the user's cache beside
-the sizes and times of the files that were read, and with it the hash of each kernel's text.
+that reads, predicts and runs; and after a dash of the campaigns, for which calls do not ask: their lines count from the
+`smscope profile` after them on, and a wheel holds none of them. Reading that code takes a first call 8 ms, so its hash
+is kept in the user's cache beside the sizes and times of the files that were read, and with it the hash of each
+kernel's text.
 """
 
 import hashlib
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from attention.timed import cubins, timings
+from attention.timed import campaigns, cubins, timings
 from attention.timed.identity import hashed
 from attention.variant import KERNELS, TORCHS, Variant, every_shipped
 from microbench import files, paths
@@ -28,6 +30,8 @@ DECIDING = (
     "timed/timing_faults",
     "timed/identity",
     "timed/cubins",
+    "timed/campaigns",
+    "timed/observed",
     "choose/learned",
     "choose/learned_key",
     "choose/calibration",
@@ -41,6 +45,7 @@ DECIDING = (
     "choose/prediction",
     "choose/queues",
     "choose/rates",
+    "choose/samples",
     "choose/scores",
     "choose/shares",
     "choose/warpgroups/dealt",
@@ -62,12 +67,22 @@ DESCRIBING = ("variant.py", "arguments.py")
 
 
 def key_of(profile: Profile) -> str:
-    """The hash for a machine, now."""
+    """The hash for a machine, now, and that of its campaigns."""
+    lines = campaigns.sizes(profile.gpu)
+    return key_of_calls(profile) + (_hash((lines, campaigns.verdicts(profile.gpu))) if lines else "")
+
+
+def key_of_calls(profile: Profile) -> str:
+    """What the key begins with whatever campaigns there are."""
     constants = [(each.name, each.value, bool(each.doubtful)) for each in profile.constants]
     machine = (profile.gpu, profile.arch, profile.sm_count, profile.clock_hz, constants)
     sizes = [(Path(path).name, size) for path, size, _ in stamps(timings.files(profile.gpu))]
     compiled = [cubins.bytes_of(variant) for variant in _ours()]
-    return hashlib.sha256(repr((machine, sizes, _code().sha256, compiled)).encode()).hexdigest()
+    return f"{_hash((machine, sizes, _code().sha256, compiled))}-"
+
+
+def _hash(of: object) -> str:
+    return hashlib.sha256(repr(of).encode()).hexdigest()
 
 
 def texts() -> Mapping[str, str]:

@@ -32,6 +32,11 @@ def counted(queries: Sequence[int], keys: Sequence[int]) -> Lengths:
     return tuple(Run(many, *pair) for pair, many in sorted(pairs.items(), reverse=True))
 
 
+def told(problem: AttentionProblem, rows: Sequence[int], used: Sequence[int]) -> Lengths:
+    """As campaigns tell them: the rows of packed sequences, or the keys that each uses of its slot; else UNKNOWN."""
+    return counted(rows or (problem.seq_q,) * len(used), rows or used)
+
+
 @lru_cache(maxsize=1024)
 def sequences(problem: AttentionProblem, lengths: Lengths = UNKNOWN) -> tuple[tuple[int, AttentionProblem], ...]:
     """How many sequences there are, and what one of them is alone.

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -37,14 +38,14 @@ def of_timing(timing: Timing, file: Path) -> str | None:
     return None
 
 
-def of_config(timing: Timing, variant: Variant) -> str | None:
+def of_config(config: Mapping[str, int], variant: Variant) -> str | None:
     """Why a configuration is none of the variant's."""
     axes = dict(variant.space)
-    unknown = [axis for axis in timing.config if axis not in axes]
-    missing = [axis for axis in axes if axis not in timing.config]
+    unknown = [axis for axis in config if axis not in axes]
+    missing = [axis for axis in axes if axis not in config]
     if unknown or missing:
         return f"config: {variant.path} has no {', '.join(unknown)}" if unknown else f"config: no {', '.join(missing)}"
-    wrong = [f"{axis}={value}" for axis, value in timing.config.items() if value not in axes[axis]]
+    wrong = [f"{axis}={value}" for axis, value in config.items() if value not in axes[axis]]
     return f"config: {', '.join(wrong)} is none of {variant.path}'s" if wrong else None
 
 

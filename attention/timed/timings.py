@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from attention.timed import timing_faults
+from attention.timed.observed import Observed
 from attention.timed.timing import Timing
 from microbench import paths
 from microbench.files import append
@@ -64,6 +65,30 @@ def judged(file: Path) -> tuple[dict[int, Timing], dict[int, str]]:
         else:
             sound[number] = timing
     return sound, wrong
+
+
+def observed(file: Path) -> tuple[list[tuple[int, Observed]], dict[int, str]]:
+    """The best known timings of one file, each with its line's number, and what is wrong with the other lines."""
+    sound, wrong = judged(file)
+    counted = set(map(id, best_known(sound.values())))
+    return [(line, of(timing)) for line, timing in sound.items() if id(timing) in counted], wrong
+
+
+def of(timing: Timing) -> Observed:
+    """What a line says."""
+    return Observed(
+        timing.variant,
+        timing.config,
+        timing.passes,
+        timing.problem,
+        *(timing.seconds, timing.low, timing.high),
+        rows=timing.lengths,
+        text=timing.source_sha256,
+        cubins=timing.cubins,
+        flags=timing.flags,
+        run=timing.run,
+        packages=timing.packages,
+    )
 
 
 def files(gpu: str) -> list[Path]:

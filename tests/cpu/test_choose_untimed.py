@@ -135,9 +135,9 @@ def test_a_correction_of_ours_lies_between_its_timings_and_nearer_to_the_nearest
     seen = [(problem(1, 8192), 0.5), (problem(1, 65536), 0.9)]
     found = corrections(Observation(ours, config, each, ratio) for each, ratio in seen)
     short, long = (found.nearest(ours, config, each) for each, _ in seen)
-    batch = found.nearest(ours, config, problem(1, 8192, batch=8))
-    assert short is not None and long is not None and 0.5 < short.value < long.value < 1.0
-    assert batch == long  # as many keys in all as 65,536 of one sequence
+    batch = found.nearest(ours, config, problem(1, 65536, batch=8))
+    assert short is not None and long is not None and batch is not None
+    assert 0.5 < short.value < long.value < batch.value < 1.0  # as far from both, beside the model's own word
 
 
 def test_what_was_never_timed_of_ours_is_not_corrected_by_another_kind():

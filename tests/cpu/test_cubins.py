@@ -2,7 +2,7 @@
 
 import pytest
 
-from attention.choose import learned, learned_key
+from attention.choose import learned, learned_key, samples
 from attention.timed import cubins, identity, timings
 from attention.timed.timing import Timing
 from attention.variant import by_path
@@ -37,7 +37,7 @@ def nvrtc(data, monkeypatch):
 
     monkeypatch.setattr(cubins, "compile_all", compile_all)
     monkeypatch.setattr(cubins, "installed", lambda wanted: answers["version"].startswith(wanted))
-    for room in (cubins, learned):
+    for room in (cubins, samples):
         monkeypatch.setattr(room, "text_sha256", lambda _: answers["text"])
     return answers
 

@@ -24,7 +24,9 @@ def derived(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The machines whose timings were read, row by row."""
     seen: list[str] = []
     whole = learned.derive
-    monkeypatch.setattr(learned, "derive", lambda profile: seen.append(profile.gpu) or whole(profile))
+    monkeypatch.setattr(
+        learned, "derive", lambda profile, *counted: seen.append(profile.gpu) or whole(profile, *counted)
+    )
     return seen
 
 

@@ -120,10 +120,11 @@ print(json.dumps({gpu: learned_key.key_of(Profile.load(gpu)) for gpu in availabl
 
 
 def test_the_wheel_takes_what_timings_teach_from_the_file_it_ships(installed):
-    """Its corrections go with what else it ships, as in the checkout: else a first call would derive them again."""
+    """Its corrections go with what else it ships, else a first call would derive them again; campaigns stay behind."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("SMSCOPE_")}
     told = subprocess.run([sys.executable, "-c", KEYS], capture_output=True, text=True, cwd=ROOT, env=ours, check=True)
-    assert installed.json("-c", KEYS) == json.loads(told.stdout)
+    keys: dict[str, str] = json.loads(told.stdout)
+    assert {gpu: key.partition("-")[0] + "-" for gpu, key in keys.items()} == installed.json("-c", KEYS)
 
 
 def test_the_wheel_explains_a_choice_from_each_shipped_profile(installed):

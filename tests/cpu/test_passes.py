@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from attention import AttentionProblem, ProblemError, cli, explain, variant
-from attention.choose import learned
+from attention.choose import learned, samples
 from attention.choose.choose import choose
 from attention.choose.explain import explain_on
 from attention.compare import bench
@@ -172,10 +172,10 @@ def test_a_kernel_of_two_steps_is_two_builds_and_a_timing_holds_by_both(monkeypa
     two = replace(real, builds=lambda problem, config: STEPS, workspace=lambda problem, config: 4096)
     assert {job.source.kernel for job in build_matrix.jobs([two], wanted=("sm90a",))} == {step.kernel for step in STEPS}
     assert two.workspace(CACHED, Config()) == 4096 and real.workspace(CACHED, Config()) == 0
-    monkeypatch.setattr(learned.cubins, "current", lambda _: frozenset({"a" * 64, "b" * 64}))
-    known = learned._known(hopper_profile(), (two,))
+    monkeypatch.setattr(samples.cubins, "current", lambda _: frozenset({"a" * 64, "b" * 64}))
+    known = samples.known(hopper_profile(), (two,))
     row = {"gpu": "h100-test", "shape": (1, 1, 1, 1, 1, 64, 64), "dtype": "bfloat16"}
     for second, holds in (("b", True), ("c", False)):
         timing = made_up(1.0, real.path, **row, cubin_sha256=f"{'a' * 64}+{second * 64}")
-        assert (known.of(timing) is two) == holds
+        assert (known.of(timings.of(timing)) is two) == holds
     assert real.steps(replace(CACHED, dtype="bfloat16"), real.configs()[0]) and len(two.steps(CACHED, Config())) == 2
