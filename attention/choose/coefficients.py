@@ -87,6 +87,12 @@ TABLE = {
         "from three warpgroups on two hide the third's maxima and conversions: cycles a key at head dims 64 and 128 "
         "agree. What features ask of the ALU stays exposed: so an H100 took ALiBi and bool masks",
     ),
+    "late_products": Coefficient(
+        0.5,
+        "rule",
+        "of one warpgroup's scores, where three take turns: the first softmax begins before the last products end, "
+        "unless a feature asks more of the ALU. Of none, one half and one the one with the least error on set a",
+    ),
     "between_rows": Coefficient(
         76.0, "count", "instructions from a tile of rows' number to its first product, taken as each waiting for one"
     ),
@@ -155,8 +161,8 @@ TABLE = {
     "first_load_instructions": Coefficient(
         950.0,
         "count",
-        "cycles from a persistent block's begin to its first loads of K and Q, by the stall counts and waits of its SASS: "
-        "820 to 1030 for K (230 instructions, of divisions and of barriers' begin most of all), 112 more for Q",
+        "cycles from a persistent block's begin to its first loads of K and Q, by the stall counts and waits of its "
+        "SASS: 820 to 1030 for K (230 instructions, of divisions and of barriers' begin most of all), 112 more for Q",
     ),
     "first_loads": Coefficient(2.0, "count", "a block's first loads from DRAM: the tensor map, by it the first tile"),
 }

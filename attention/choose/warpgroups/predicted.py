@@ -61,7 +61,7 @@ def predicted(
         for name, phase, each, constant in parts.each
         if each * times
     ]
-    begin = Term("before the first loads", "start", of("first_load_instructions") / clock, "", 0.0)
+    begin = Term("before the first loads", "begin", of("first_load_instructions") / clock, "", 0.0)
     rows = rows_read(problem, lengths)
     memory = tuple(_memory(machine, problem, tile, share, rows))
     busy_seconds = cycles / clock + begin.seconds

@@ -1,7 +1,8 @@
 """What a tile of keys costs W warpgroups that share an SM, and what lies around the tiles of a tile of rows.
 
-products    of all warpgroups interleave, instruction by instruction: they end together, and softmaxes begin together
-a step      W qk, then max(latency + exposed integers + W exponentials, W pv + latency), then conversions and waits
+products    of all warpgroups interleave, instruction by instruction: they end together, and softmaxes begin together;
+            of three, half of one's scores are multiplied when the first softmaxes have begun
+a step      W qk, then max(latency + exposed integers + W exponentials + waits, W pv + latency), then conversions
 around      the first tile has no product of the tile before beside its softmax, the last product no softmax beside it
 """
 
@@ -68,9 +69,11 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     """The cyclic schedule of the warpgroups of one SM."""
     groups, scores, latency = tile.warpgroups, GROUP_ROWS * tile.keys, rates.product_latency
     q_bytes = BYTES * GROUP_ROWS * tile.head_dim
-    qk = groups * _product(tile, tile.head_dim, 0 if tile.q_in_registers else q_bytes, rates)
-    pv = groups * _product(tile, tile.value_dim, 0, rates)
-    alone = of("exposed") if groups < of("hidden_from") else 0.0  # warpgroups whose integers nothing hides
+    few = groups < of("hidden_from")
+    one = _product(tile, tile.head_dim, 0 if tile.q_in_registers else q_bytes, rates)
+    late = 0.0 if few or cost.integers > of("maxima") else of("late_products") * one
+    qk, pv = groups * one - late, groups * _product(tile, tile.value_dim, 0, rates)
+    alone = of("exposed") if few else 0.0  # warpgroups whose integers nothing hides
     exposed, asked = (each * scores / of("alu_per_clk_sm") for each in (alone, of("exposed")))
     issued = cost.special + cost.arithmetic + cost.integers + of("conversions")
     special = (
@@ -78,7 +81,10 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     )
     loads = 0.0 if tile.mask_ahead else cost.waiting_loads * tile.keys / THREAD_SHARE * rates.l2_latency
     integers = exposed * of("maxima") + asked * (cost.integers - of("maxima"))
-    softmax, values = latency + integers + special + loads, pv + latency
+    softmax, values = latency + integers + special + loads, late + pv + latency
+    waits = _waits(latency, rates)
+    # What of them products do not cover.
+    shown = max(0.0, min(1.0, 1.0 + (softmax - values) / sum(each.cycles for each in waits)))
     by_softmax = (
         Part("mask from L2", "softmax", softmax, L2_LATENCY)
         if loads > special
@@ -90,10 +96,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         by_softmax,
         Part("P V on wgmma", "softmax", values, TENSOR),
         Part("conversions", "conversions", exposed * of("conversions"), ""),
-        Part("waits for products", "product waits", of("product_waits") * latency, LATENCY),
-        Part("waits for shared memory", "shared waits", of("shared_waits") * rates.smem_latency, SMEM_LATENCY),
-        Part("waits for exponentials", "ex2 waits", of("exponential_waits") * rates.ex2_latency, EX2_LATENCY),
-        Part("waits for arithmetic", "arithmetic waits", of("arithmetic_waits") * rates.ffma_latency, FFMA_LATENCY),
+        *(each._replace(cycles=shown * each.cycles) for each in waits),
         *((rescaled,) if cost.rescales else ()),
         *((_mask(groups * scores, cost.mask_bytes, rates),) if tile.mask_ahead and cost.mask_bytes else ()),
     )
@@ -110,6 +113,16 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
             Part("masks at edges", "masks", exposed * cost.edge, ""),
             *(() if cost.rescales else (rescaled,)),
         ),
+    )
+
+
+def _waits(latency: float, rates: Rates) -> tuple[Part, ...]:
+    """Of a step: what stands between its scores and its last exponential."""
+    return (
+        Part("waits for products", "product waits", of("product_waits") * latency, LATENCY),
+        Part("waits for shared memory", "shared waits", of("shared_waits") * rates.smem_latency, SMEM_LATENCY),
+        Part("waits for exponentials", "ex2 waits", of("exponential_waits") * rates.ex2_latency, EX2_LATENCY),
+        Part("waits for arithmetic", "arithmetic waits", of("arithmetic_waits") * rates.ffma_latency, FFMA_LATENCY),
     )
 
 
