@@ -3,7 +3,8 @@
 // move those of every build.
 //
 // A kernel that keeps room for rows of a mask (AHEAD_ROW) has each warp bring its own to shared memory, a tile of keys
-// ahead. They are on their way while the scores of a tile become p, take no registers, and no warp waits for another.
+// ahead. They are on their way while the scores of a tile become p, take no registers, and no warp waits for another. Where
+// no TMA brings them, MaskAhead does.
 //
 // Other kernels read a mask beside the scores. Loads wait for no condition and for none another: a row or key outside of
 // the tensor is read as its last, and nobody counts its score. Behind a branch for each byte a mask took four fifths of a
@@ -115,6 +116,12 @@ struct MaskAhead {
     ptx::cp_async_commit();
   }
 
+  // What was asked for last is there, of all lanes.
+  __device__ __forceinline__ void wait() const {
+    ptx::cp_async_wait<0>();
+    __syncwarp();
+  }
+
   __device__ __forceinline__ const MaskOne* line_at(long long element) const {
     return reinterpret_cast<const MaskOne*>(line) + element;
   }
@@ -166,12 +173,16 @@ struct MaskAhead {
   }
 };
 
-// Scores of 16 rows, of which the mask lies at `rows`: ldmatrix deals out 16 bits as products deal out scores.
-template <class Scores>
-__device__ __forceinline__ void change_by_rows(Scores& s, unsigned rows, float scale) {
+// A float in units of raw scores.
+__device__ __forceinline__ float mask_scale(const Launch& launch) {
+  return kMask ? 0.f : __fdividef(1.44269504f, launch.scale_log2);
+}
+
+// Two neighbours each of 16 rows that lie at `rows`, s[i] and the next one's: ldmatrix deals out 16 bits as products deal
+// out scores.
+template <class Scores, class Use>
+__device__ __forceinline__ void each_two(unsigned rows, const Use& use) {
   const int lane = threadIdx.x % 32;
-  ptx::cp_async_wait<0>();
-  __syncwarp();
   if constexpr (kMaskBytes == 2) {
     const unsigned mine = rows + lane % 16 * kAheadRow + lane / 16 * 16;
 #pragma unroll
@@ -179,7 +190,7 @@ __device__ __forceinline__ void change_by_rows(Scores& s, unsigned rows, float s
       unsigned twos[4];
       ptx::ldmatrix(twos, mine + 32 * i);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) change_two(s[8 * i + 2 * j], s[8 * i + 2 * j + 1], twos[j], scale);
+      for (int j = 0; j < 4; ++j) use(8 * i + 2 * j, twos[j]);
     }
   } else {
     const unsigned mine = rows + lane / 4 * kAheadRow + lane % 4 * 2 * kMaskBytes;
@@ -187,9 +198,9 @@ __device__ __forceinline__ void change_by_rows(Scores& s, unsigned rows, float s
     for (int i = 0; i < Scores::kCount; i += 2) {
       const unsigned from = mine + Scores::row(i) * kAheadRow + Scores::column(i) * kMaskBytes;
       if constexpr (kMaskBytes == 1)
-        change_two(s[i], s[i + 1], ptx::load_shared_half(from), scale);
+        use(i, ptx::load_shared_half(from));
       else
-        change_two(s[i], s[i + 1], ptx::load_shared2(from), scale);
+        use(i, ptx::load_shared2(from));
     }
   }
 }
@@ -229,8 +240,9 @@ template <class Scores>
 __device__ __forceinline__ void change_mask(Scores& s, const Launch& launch, const Work& work, int row, int column,
                                             unsigned ahead) {
   constexpr int kTwos = Scores::kCount / 2, kAtOnce = kMaskAtOnce < kTwos ? kMaskAtOnce : kTwos;
-  const float scale = kMask ? 0.f : __fdividef(1.44269504f, launch.scale_log2);
-  if constexpr (kAheadRow > 0) return change_by_rows(s, ahead, scale);
+  const float scale = mask_scale(launch);
+  if constexpr (kAheadRow > 0)
+    return each_two<Scores>(ahead, [&](int i, MaskTwo two) { change_two(s[i], s[i + 1], two, scale); });
   const MaskAt<Scores> mask(launch, work, row, column);
 #pragma unroll
   for (int begin = 0; begin < kTwos; begin += kAtOnce) {

@@ -28,8 +28,16 @@ from microbench import files
 from microbench.console.progress import watching
 from microbench.emulator import EmulatedDevice, Mode, TensorMap
 from microbench.emulator.device import Array, EmulatedKernel
+from microbench.emulator.tensor_map import Element
 
 CPU = torch.device("cpu")
+# As a tensor map names them, and as NumPy has their bits.
+ELEMENTS: dict[torch.dtype, tuple[Element, torch.dtype]] = {
+    torch.bool: ("u8", torch.uint8),
+    torch.float16: ("f16", torch.int16),
+    torch.bfloat16: ("bf16", torch.int16),
+    torch.float32: ("f32", torch.float32),
+}
 # A second of the emulator: two tiles of rows or keys and a few more.
 SMALL = Limits(longest=200, pairs=6 * 10**4, elements=2**16)
 
@@ -48,13 +56,13 @@ class Emulated:
         return self.device.load(source.read_text(encoding="utf-8"), source.name, **given), build
 
     def tensor_map(self, tensor: torch.Tensor, box: tuple[int, int], swizzle: int) -> bytes:
-        element, strides = "bf16" if tensor.dtype == torch.bfloat16 else "f16", list(tensor.stride())
+        (element, bits), strides = ELEMENTS[tensor.dtype], list(tensor.stride())
         # A dimension of one element may carry any stride; the map wants a legal one all the same.
         for axis in range(2, -1, -1):
             if tensor.shape[axis] == 1:
-                strides[axis] = strides[axis + 1] * max(8, tensor.shape[axis + 1])
-        bits = torch.as_strided(tensor, tensor.shape, strides).view(torch.int16).numpy()
-        return TensorMap(bits, (1, 1, *box), element, swizzle=swizzle).emulated().tobytes()  # type: ignore[arg-type]
+                strides[axis] = (strides[axis + 1] or 1) * -(-tensor.shape[axis + 1] // 16) * 16
+        array = torch.as_strided(tensor, tensor.shape, strides).view(bits).numpy()
+        return TensorMap(array, (1, 1, *box), element, swizzle=swizzle).emulated().tobytes()  # type: ignore[arg-type]
 
     @cached_property
     def _counters(self) -> dict[int, Array]:

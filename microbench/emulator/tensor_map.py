@@ -49,7 +49,7 @@ class TensorMap:
             (not self.swizzle or row <= self.swizzle, "the innermost side of the box fits into the swizzle's span"),
             (self.array.ctypes.data % 16 == 0, "the tensor starts at a multiple of 16 bytes"),
             (self.array.strides[-1:] == (size,), "the last dimension is contiguous"),
-            (all(s % 16 == 0 and s > 0 for s in self.array.strides[:-1]), "strides are multiples of 16 bytes"),
+            (all(s % 16 == 0 and s >= 0 for s in self.array.strides[:-1]), "strides are multiples of 16 bytes"),
             (not self.swizzle or row == self.swizzle, "a swizzled box fills its span; a smaller one is not modelled"),
         )
         for holds, rule in rules:

@@ -51,18 +51,19 @@ def held(mask: torch.Tensor) -> int:
     return len(places)
 
 
-@given(masks())
-def test_a_launch_reads_the_same_numbers_at_whole_16_bytes(mask: torch.Tensor) -> None:
-    """Or at whole 4, where hardly a number of the mask is read by two heads or sequences."""
-    brought = aligned(Extras(mask=mask)).mask
+@given(masks(), st.booleans())
+def test_a_launch_reads_the_same_numbers_at_whole_16_bytes(mask: torch.Tensor, ranges: bool) -> None:
+    """Or beside ranges at whole 4, where hardly a number of the mask is read by two heads or sequences."""
+    used = torch.ones(len(mask), dtype=torch.int32) if ranges else None
+    brought = aligned(Extras(mask=mask, seqused_k=used)).mask
     assert brought.shape == mask.shape and brought.dtype == mask.dtype and torch.equal(brought, mask)
     assert brought.stride(-1) == 1
     places = begins(brought)
-    if brought is mask and any(place % 16 for place in places):
+    if ranges and brought is mask and any(place % 16 for place in places):
         row_bytes = mask.shape[-1] * mask.element_size()
         assert not row_bytes % 4 and not any(place % 4 for place in places)
         assert 2 * held(mask) >= mask.numel()
-    elif brought is not mask:
+    else:
         assert not any(place % 16 for place in places)
 
 
@@ -95,8 +96,8 @@ BYTES = {
     "one row for all that begins late": ((1, 8, 333, 333), (0, 0, 0, 1), 1, 1, (1, 1, 1, 333)),
     "one for all heads": ((1, 16, 6218, 6218), (0, 0, 6218, 1), 1, 0, (1, 1, 6218, 6218)),
     "one for all heads, at words": ((1, 16, 6220, 6220), (0, 0, 6220, 1), 1, 0, (1, 1, 6220, 6220)),
-    "one for two heads, at words": ((1, 2, 6220, 6220), (0, 0, 6220, 1), 1, 0, None),
-    "its own for each head, at words": ((2, 3, 20, 20), (1200, 400, 20, 1), 1, 0, None),
+    "one for two heads, at words": ((1, 2, 6220, 6220), (0, 0, 6220, 1), 1, 0, (1, 1, 6220, 6220)),
+    "its own for each head, at words": ((2, 3, 20, 20), (1200, 400, 20, 1), 1, 0, (2, 3, 20, 20)),
     "its own for each head, anywhere": ((2, 3, 20, 21), (1260, 420, 21, 1), 1, 0, (2, 3, 20, 21)),
     "one head, its stride unread": ((1, 1, 64, 64), (5, 7, 64, 1), 1, 0, None),
     "floats at 16 bytes": ((2, 3, 20, 20), (1200, 400, 20, 1), 4, 0, None),
@@ -111,6 +112,13 @@ BYTES = {
 def test_who_gains_by_a_copy_is_copied(case: Any) -> None:
     *lies, expected = case
     assert copied(*lies) == expected
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_beside_ranges_a_mask_at_words_stays_where_it_is_read_once(name: str) -> None:
+    *lies, expected = BYTES[name]
+    stays = name in ("one for two heads, at words", "its own for each head, at words")
+    assert copied(*lies, ranges=True) == (None if stays else expected)
 
 
 def test_without_a_mask_nothing_is_made() -> None:

@@ -157,12 +157,17 @@ def bring_features(
     if compiled["SINKS"]:
         launch.sinks = held(inputs.sinks if case.sinks else np.full(case.heads_q, -np.inf, np.float32))
     if compiled["MASK"] or compiled["BIAS"]:
-        mask = inputs.mask if case.mask else np.ones((1, 1, 1, case.longest[1]), np.uint8)
+        mask = mask_of(case, inputs)
         launch.mask = held(mask)
         steps = (stride // mask.itemsize for stride in mask.strides)
         strides = (0 if size == 1 else step for size, step in zip(mask.shape, steps, strict=True))
         launch.mask_batch, launch.mask_head, launch.mask_row, launch.mask_key = strides
     return kept
+
+
+def mask_of(case: ForwardCase, inputs: Inputs) -> Array:
+    """One that hides nothing where the case has none."""
+    return inputs.mask if case.mask else np.ones((1, 1, 1, case.longest[1]), np.uint8)
 
 
 def run_strided(

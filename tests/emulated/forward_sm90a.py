@@ -1,14 +1,22 @@
 """The sm90a forward kernel on the emulator: the launch that its launcher makes, of one ForwardCase."""
 
 import ctypes
+from typing import Any
 
 import numpy as np
 
-from attention.kernels.sm90a.forward.warp_specialised.arguments import GROUP_ROWS, Launch, shape_of
+from attention.kernels.sm90a.forward.warp_specialised.arguments import (
+    GROUP_ROWS,
+    WARP_ROWS,
+    Launch,
+    Shape,
+    shape_of,
+)
 from attention.variant import Config
 from microbench.emulator import EmulatedDevice, TensorMap
-from tests.emulated.forward_case import ForwardCase, Inputs, Outputs, inputs_of
-from tests.emulated.forward_launch import Kernel, bring_features, describe, point, room_of
+from microbench.emulator.tensor_map import Element
+from tests.emulated.forward_case import Array, ForwardCase, Inputs, Outputs, inputs_of
+from tests.emulated.forward_launch import Kernel, bring_features, describe, mask_of, point, room_of
 
 PATH = "sm90a/forward/warp_specialised"
 
@@ -18,6 +26,11 @@ def config_of(tile_keys: int, warpgroups: int = 2, *, q_in_registers: int = 0) -
     return Config(
         (("tile_keys", tile_keys), ("warpgroups", warpgroups), ("stages", 2), ("q_in_registers", q_in_registers))
     )
+
+
+def without_turns(config: Config) -> Config:
+    """The same where a warpgroup issues its products when it may."""
+    return Config((*config.values, ("pingpong", 0)))
 
 
 def run(
@@ -41,6 +54,29 @@ def run(
         encoded = TensorMap(room.held[name].array, (1, 1, *box), element, swizzle=swizzle).emulated()
         ctypes.memmove(ctypes.addressof(getattr(launch, name)), encoded.tobytes(), len(encoded.tobytes()))
     kept = bring_features(device, case, kernel.defines, inputs, launch)
+    if shape.mask_boxes:
+        kept.append(box_mask(device, case, inputs, launch, shape))
     kernel.load(device)((blocks,), (shape.threads,), (np.void(bytes(launch)),), shared_mem=shape.smem_bytes)
     del kept
     return room.outputs(f"left the counters at {counters}" if counters.any() else "")
+
+
+def box_mask(device: EmulatedDevice, case: ForwardCase, inputs: Inputs, launch: Any, shape: Shape) -> Array:
+    """Describe the case's mask to TMA, one of True or 0 where it has none; its rows, which begin at whole 16 bytes."""
+    given = mask_of(case, inputs)
+    keys = given.shape[-1]
+    held = np.zeros((*given.shape[:-1], -(-keys // 16) * 16), given.dtype)
+    held[..., :keys] = given
+    array = device.asarray(held)
+    batch, heads, rows, _ = given.shape
+    of_batch, of_head, of_row, of_key = array.strides
+    seen = np.lib.stride_tricks.as_strided(
+        array,
+        (batch, heads, case.longest[0] if rows == 1 else rows, keys),
+        (of_batch, of_head, 0 if rows == 1 else of_row, of_key),
+    )
+    element: Element = {1: "u8", 2: "u16", 4: "f32"}[array.itemsize]  # type: ignore[assignment]
+    box = 1, 1, WARP_ROWS, shape.ahead_row // array.itemsize
+    encoded = TensorMap(seen, box, element).emulated().tobytes()
+    ctypes.memmove(ctypes.addressof(launch.mask_map), encoded, len(encoded))
+    return array

@@ -1,4 +1,7 @@
-"""Masks that a kernel brings to shared memory ahead of its scores, however they lie; each planted mistake is found."""
+"""Masks that a kernel brings to shared memory ahead of scores: by TMA, and beside ranges by lanes, however they lie.
+
+Each mistake that is planted in the lanes' way is found; those in the other's are in test_mask_boxes.py.
+"""
 
 import math
 import re
@@ -19,7 +22,7 @@ from microbench.emulator import MODES, Mode
 from tests.emulated.forward_case import ForwardCase
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_planted import Bug, outcome, planted
-from tests.emulated.forward_sm90a import PATH, config_of, run
+from tests.emulated.forward_sm90a import PATH, config_of, run, without_turns
 
 HEADS, QUERIES = 2, 90  # of a tile, some warps have no rows
 # Rows of these keys begin at whole 16 bytes, at whole 4 where numbers have 8 or 16 bits, and anywhere.
@@ -59,16 +62,20 @@ LAYOUTS = (
 @pytest.mark.parametrize(("layout", "keys"), LAYOUTS)
 @pytest.mark.parametrize("kind", SEEN)
 def test_a_mask_is_read_however_it_lies(emulator: None, kind: str, layout: str, keys: int, mode: Mode) -> None:
-    given = require_right(replace(by_path(PATH).load(), bring=lambda extras: extras), kind, layout, keys, mode)
+    forward = replace(by_path(PATH).load(), bring=lambda extras: extras)
+    given = require_right(forward, kind, layout, keys, mode, ranges=True)
     assert given.brought is given.mask
 
 
+@pytest.mark.parametrize("ranges", (False, True))
 @pytest.mark.parametrize(("layout", "keys"), LAYOUTS)
 @pytest.mark.parametrize("kind", SEEN)
-def test_a_launch_brings_rows_at_whole_16_bytes(emulator: None, kind: str, layout: str, keys: int) -> None:
-    """Or at whole 4, those of a mask of its own for each head."""
-    given = require_right(by_path(PATH).load(), kind, layout, keys, "lazy")
-    may_stay = layout in ("whole", "begins late", "padded rows") and given.brought is given.mask
+def test_a_launch_brings_rows_at_whole_16_bytes(
+    emulator: None, kind: str, layout: str, keys: int, ranges: bool
+) -> None:
+    """Or at whole 4 beside ranges, those of a mask of its own for each head."""
+    given = require_right(by_path(PATH).load(), kind, layout, keys, "lazy", ranges=ranges)
+    may_stay = ranges and layout in ("whole", "begins late", "padded rows") and given.brought is given.mask
     element, (_, *steps, of_key) = given.brought.element_size(), given.brought.stride()
     assert of_key == 1
     assert not any(
@@ -83,22 +90,53 @@ class Given(NamedTuple):
     brought: torch.Tensor
 
 
-def require_right(forward: Any, kind: str, layout: str, keys: int, mode: Mode) -> Given:
+# Of value dim 64 outputs are rescaled at every tile; of 128 two warpgroups hold a mask's numbers while scores are
+# multiplied, three do not.
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("warpgroups", (2, 3))
+@pytest.mark.parametrize("kind", SEEN)
+def test_a_mask_is_right_where_outputs_are_rescaled_seldom(
+    emulator: None, kind: str, warpgroups: int, mode: Mode
+) -> None:
+    """Most rows see no key before their last tile, and some there for the first time one that is far below 0."""
+    require_right(by_path(PATH).load(), kind, "whole", 144, mode, dim=128, warpgroups=warpgroups, late=True)
+
+
+def require_right(
+    forward: Any,
+    kind: str,
+    layout: str,
+    keys: int,
+    mode: Mode,
+    *,
+    ranges: bool = False,
+    dim: int = 64,
+    warpgroups: int = 2,
+    late: bool = False,
+) -> Given:
     random, dtype = torch.Generator().manual_seed(1), "bfloat16" if kind == "bfloat16" else "float16"
     fields = {"mask": "bool"} if kind == "bool" else {"mask": "float", "mask_dtype": kind}
-    problem = AttentionProblem(1, HEADS, 1, QUERIES, keys, 64, dtype=dtype, device="cuda", **fields, **SEEN[kind])
-    q, k, v = (
-        torch.randn(1, heads, rows, 64, generator=random).to(getattr(torch, dtype))
-        for heads, rows in ((HEADS, QUERIES), (1, keys), (1, keys))
+    rows = QUERIES if warpgroups == 2 else QUERIES + 64
+    seen = {} if late else SEEN[kind]
+    problem = AttentionProblem(
+        1, HEADS, 1, rows, keys, dim, dtype=dtype, device="cuda", ranges=ranges, **fields, **seen
     )
-    bias = torch.randn(1, HEADS, QUERIES, keys, generator=random).mul(3)
+    q, k, v = (
+        torch.randn(1, heads, count, dim, generator=random).to(getattr(torch, dtype))
+        for heads, count in ((HEADS, rows), (1, keys), (1, keys))
+    )
+    bias = torch.randn(1, HEADS, rows, keys, generator=random).mul(3)
     bias[torch.rand(bias.shape, generator=random) < 0.1] = -math.inf
+    if late:
+        bias[:, :, 1::3, 20:] = -math.inf
+        bias[:, :, 1::6] -= 0 if kind == "bool" else 3000
     mask = laid(bias > 0 if kind == "bool" else bias.to(getattr(torch, kind)), layout)
     with (
         emulating(mode) as machine,
         patch.object(Emulated, "launch", autospec=True, side_effect=Emulated.launch) as met,
     ):
-        out, _ = forward(q, k, v, problem, config_of(64), Extras(mask=mask))
+        given = Extras(mask=mask, seqused_k=torch.tensor([keys], dtype=torch.int32) if ranges else None)
+        out, _ = forward(q, k, v, problem, config_of(64, warpgroups), given)
     wanted, low = (attended(problem, q, k, v, mask, kind) for kind in (torch.float64, q.dtype))
     assert compare(out.float().numpy(), wanted.double().numpy(), low.double().numpy(), dtype).ok
     (_, frame, _, extras) = met.call_args.args
@@ -124,18 +162,18 @@ def attended(
     return weights.to(kind) @ v.to(kind)
 
 
-FILE, AHEAD, READ = "features/mask.cuh", "struct MaskAhead", "void change_by_rows("
+FILE, AHEAD, READ, WAIT = "features/mask.cuh", "struct MaskAhead", "void each_two(", "void wait() const"
 FLOATS = ForwardCase(seq_q=QUERIES, mask="bias")
 CASES = {"floats": FLOATS, "bytes": replace(FLOATS, mask="full")}
 RACE, OUTSIDE, UNALIGNED = "race: ", "out of bounds: ", "cp.async: global address .* is not a multiple of "
 ALL = tuple(KEYS)
 CHUNKS, WORDS, ONES = ((way,) for way in ALL)
 BUGS = {
-    "copies are not waited for": (CHUNKS + WORDS, Bug(FILE, READ, "ptx::cp_async_wait<0>();", says=RACE)),
-    "copies of other lanes are not waited for": (ALL, Bug(FILE, READ, "__syncwarp();", says=RACE)),
+    "copies are not waited for": (CHUNKS + WORDS, Bug(FILE, WAIT, "ptx::cp_async_wait<0>();", says=RACE)),
+    "copies of other lanes are not waited for": (ALL, Bug(FILE, WAIT, "__syncwarp();", says=RACE)),
     "every warp has the same rows": (
         ALL,
-        Bug("consume.cuh", "unsigned rows_ahead()", "(threadIdx.x / 32 - 4)", "0", says=RACE),
+        Bug("mask_rows.cuh", "unsigned rows(", "warp()", "0", says=RACE),
     ),
     "the tile that was read comes again": (
         ALL,
@@ -193,8 +231,8 @@ PLANTED = [(kind, name, way) for kind, bugs in EVERY.items() for name, (ways, _)
 
 @cache
 def kernel(kind: str) -> Kernel:
-    """All mistakes in one build."""
-    made = Kernel(PATH, config_of(64), CASES[kind].problem)
+    """All mistakes in one build, whose warpgroups take no turns: a barrier would order what a warp has to."""
+    made = Kernel(PATH, without_turns(config_of(64)), replace(CASES[kind].problem, ranges=True))
     return planted(made, "forward_sm90a.cu", tuple(bug for _, bug in EVERY[kind].values()))
 
 

@@ -1,9 +1,10 @@
 """A mask whose rows begin at whole 16 bytes: as the caller has it, or else a copy.
 
-The sm90a forward brings such rows by cp.async, 16 bytes a lane. Rows at whole 4 bytes come by 4, all others key by key
-through registers (MaskAhead of features/mask.cuh): with rows of 6218 bools, one mask for all heads, head dim 88, causal
-and with ALiBi, it took 573 us on an H100, where the model, which counts on 16 bytes, says about 110. Masks of 197 or
-257 keys, and of a batch that is padded to its longest sequence, lie so.
+The sm90a forward brings them by TMA, which reads no others. Beside ranges, whose keys begin anywhere, lanes copy rows
+by 16 bytes each; rows at whole 4 bytes come by 4, all others key by key through registers (MaskAhead of
+features/mask.cuh): with rows of 6218 bools, one mask for all heads, head dim 88, causal and with ALiBi, that took
+573 us on an H100, where the model, which counts on 16 bytes, says about 110. Masks of 197 or 257 keys, and of a batch
+that is padded to its longest sequence, lie so.
 
 A copy reads each element once, and what is the same for all heads or sequences stays one; the kernel reads it again for
 each head and sequence. It is torch's, on the current stream, and gone after the launch: a graph that is captured holds
@@ -23,11 +24,12 @@ WORD_BYTES = 4
 
 
 def aligned(extras: Extras) -> Extras:
-    """The same tensors, with a mask (B, Hq, Sq, Skv) that is copied where that is faster; nothing has a gradient."""
+    """The same tensors, with a mask (B, Hq, Sq, Skv) that is copied where it must or should be; without gradients."""
     mask: torch.Tensor | None = extras.mask
     if mask is None:
         return extras
-    own = copied(mask.shape, mask.stride(), mask.element_size(), mask.data_ptr() % READ_BYTES)
+    ranges = any(each is not None for each in (extras.seqused_q, extras.seqused_k, extras.leftpad_k))
+    own = copied(mask.shape, mask.stride(), mask.element_size(), mask.data_ptr() % READ_BYTES, ranges)
     if own is None:
         return extras
     read = mask.detach()[tuple(map(slice, own))]
@@ -38,16 +40,17 @@ def aligned(extras: Extras) -> Extras:
 
 
 @lru_cache(maxsize=4096)
-def copied(sizes: Sizes, strides: Sizes, element_bytes: int, address: int) -> Sizes | None:
+def copied(sizes: Sizes, strides: Sizes, element_bytes: int, address: int, ranges: bool = False) -> Sizes | None:
     """What a copy holds of a mask, with 1 where one is read for all; None where it is read as it lies.
 
-    A copy of its own for each head and sequence is read once: it pays for keys that come one by one, not for words.
+    A copy of its own for each head and sequence is read once: where lanes copy, beside `ranges`, it pays for keys that
+    come one by one, not for words.
     """
     unit = _bytes_at_once(sizes, strides, element_bytes, address)
     *outer, keys = sizes
     own = (*(1 if stride == 0 else size for size, stride in zip(outer, strides, strict=False)), keys)
     is_read_once = 2 * math.prod(own) >= math.prod(sizes)
-    if unit == READ_BYTES or (unit == WORD_BYTES and is_read_once) or 0 in sizes:
+    if unit == READ_BYTES or (ranges and unit == WORD_BYTES and is_read_once) or 0 in sizes:
         return None
     return own
 

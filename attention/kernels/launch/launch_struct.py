@@ -51,9 +51,15 @@ FURTHER = tuple(each for each in FEATURES if each.device and each.name not in AM
 
 
 def of_kernel(
-    head: tuple[Member, ...], scales: tuple[Member, ...] = (), tail: tuple[Member, ...] = ()
+    head: tuple[Member, ...],
+    scales: tuple[Member, ...] = (),
+    tail: tuple[Member, ...] = (),
+    last: tuple[Member, ...] = (),
 ) -> tuple[Member, ...]:
-    """All fields: a kernel's own pointers and strides, what all have, its own numbers beside the scale, and at last."""
+    """All fields: a kernel's own pointers and strides, what all have, its own numbers beside the scale, and at last.
+
+    `last`: behind those of further features too, where they move none.
+    """
     starts = (
         Member("const int*", "query_starts", "of each sequence and the end of the last; null unless VARLEN"),
         Member("const int*", "key_starts"),
@@ -61,7 +67,7 @@ def of_kernel(
     addresses = (*starts, *_pointers(PLACED), *_strides("long long", PLACED))
     integers = (*SIZES, *_integers(EARLY), *SCHEDULE, *_integers(LATE))
     further = (*_pointers(FURTHER), *_strides("long long", FURTHER), *_integers(FURTHER), *_fields("float", FURTHER))
-    return (*head, *addresses, *integers, SCALE, *scales, *_fields("float", PLACED), *tail, *further)
+    return (*head, *addresses, *integers, SCALE, *scales, *_fields("float", PLACED), *tail, *further, *last)
 
 
 def _pointers(features: Iterable[Feature]) -> Iterator[Member]:
@@ -89,12 +95,24 @@ def _integers(features: Iterable[Feature]) -> Iterator[Member]:
 
 
 def structure(fields: tuple[Member, ...]) -> type[ctypes.Structure]:
-    """The structure; one with a tensor map is as long as C++ makes it, a multiple of the map's alignment."""
-    types = [(each.name, ctypes.c_void_p if each.kind.endswith("*") else _KINDS[each.kind]) for each in fields]
+    """The structure; a tensor map lies, and it ends, at a multiple of the map's alignment, as in C++."""
+    types: list[tuple[str, Any]] = []
+    for each in fields:
+        if each.kind == "ptx::TensorMap":
+            _pad(types, f"before_{each.name}")
+        types.append((each.name, ctypes.c_void_p if each.kind.endswith("*") else _KINDS[each.kind]))
     if any(each.kind == "ptx::TensorMap" for each in fields):
-        last = getattr(type("Unpadded", (ctypes.Structure,), {"_fields_": types}), fields[-1].name)
-        types.append(("padding", ctypes.c_uint8 * (-(last.offset + last.size) % TENSOR_MAP_ALIGNMENT)))
+        _pad(types, "padding")
     return type("Launch", (ctypes.Structure,), {"_fields_": types})
+
+
+def _pad(types: list[tuple[str, Any]], name: str) -> None:
+    """Bytes up to the next multiple of a tensor map's alignment, where there is not one already."""
+    if not types:
+        return
+    last = getattr(type("Unpadded", (ctypes.Structure,), {"_fields_": types}), types[-1][0])
+    if missing := -(last.offset + last.size) % TENSOR_MAP_ALIGNMENT:
+        types.append((name, ctypes.c_uint8 * missing))
 
 
 def launch_text(fields: tuple[Member, ...]) -> str:

@@ -63,8 +63,7 @@ class Gpu:
         return function_of(torch.device("cuda", self.index), folder, build)
 
     def tensor_map(self, tensor: torch.Tensor, box: tuple[int, int], swizzle: int) -> bytes:
-        is_bfloat16 = tensor.dtype == torch.bfloat16
-        return tensor_map.encode(tensor.data_ptr(), tensor.shape, tensor.stride(), is_bfloat16, box, swizzle)
+        return tensor_map.encode(tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype, box, swizzle)
 
     def counters(self, count: int = PAIR) -> int:
         found = self._pairs if count == PAIR else counters(self.index, count)

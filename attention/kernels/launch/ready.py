@@ -135,6 +135,9 @@ class Ready:
                 setattr(argument, name, tensor.data_ptr())
         elif extras is not NO_EXTRAS:
             place(argument, extras)  # type: ignore[arg-type]
+        if self.kernel.boxed is not None and self.shape.mask_boxes:
+            mask = extras[self.bound.index("mask")] if self.bound else extras.mask  # type: ignore[union-attr]
+            self.kernel.boxed(argument, machine, self.shape, mask)
         held = (query, key, value, out, *lent) if lse is None else (query, key, value, out, lse, *lent)
         machine.launch(frame, held, extras)
         if self.bound or extras is NO_EXTRAS:  # else the next launch might find addresses that it does not bring

@@ -1,4 +1,4 @@
-"""Tensor maps of 4-D tensors, for TMA: (batch, heads, sequence, head dim), 16-bit elements, any legal strides."""
+"""Tensor maps of 4-D tensors, for TMA: (batch, heads, sequence, head dim) or a mask's, any legal strides."""
 
 import ctypes
 from functools import lru_cache
@@ -7,6 +7,7 @@ import torch
 
 from attention.kernels.launch.driver import bindings, check
 
+ELEMENTS = {torch.bool: "UINT8", torch.float16: "FLOAT16", torch.bfloat16: "BFLOAT16", torch.float32: "FLOAT32"}
 ALIGNMENT_BYTES = 16  # of the base address and of every stride (CUDA driver API, cuTensorMapEncodeTiled)
 
 
@@ -29,27 +30,32 @@ def strides_fit(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> 
 
 @lru_cache(maxsize=4096)
 def encode(
-    address: int, shape: tuple[int, ...], strides: tuple[int, ...], bfloat16: bool, box: tuple[int, int], swizzle: int
+    address: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    dtype: torch.dtype,
+    box: tuple[int, int],
+    swizzle: int,
 ) -> bytes:
     """The 128 bytes of a tensor map; cached by everything that they follow from.
 
     Args:
         address: of the first element.
         shape: (batch, heads, sequence, head dim).
-        strides: in elements, of the same dimensions.
-        bfloat16: else float16.
+        strides: in elements, of the same dimensions. 0 of rows: one is read for all, as an H200 does by such a map.
+        dtype: of an element.
         box: (rows, columns) that one copy moves.
-        swizzle: span in bytes, 32, 64 or 128.
+        swizzle: span in bytes, 32, 64 or 128; 0 is none.
     """
-    driver = bindings()
+    driver, size = bindings(), dtype.itemsize
     batch, heads, rows, width = shape
     # A dimension of one element may carry any stride; the map wants a legal one all the same.
-    dense = (heads * rows * width, rows * width, width)
+    dense, unit = (heads * rows * width, rows * width, width), ALIGNMENT_BYTES // size
     outer = [
-        2 * (own if count > 1 else -(-d // 8) * 8) for own, count, d in zip(strides[:3], shape[:3], dense, strict=True)
+        size * (own if count > 1 else -(-d // unit) * unit)
+        for own, count, d in zip(strides[:3], shape[:3], dense, strict=True)
     ]
-    types = driver.CUtensorMapDataType
-    kind = types.CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 if bfloat16 else types.CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+    kind = getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{ELEMENTS[dtype]}")
     encoded = check(
         driver.cuTensorMapEncodeTiled(
             kind,
@@ -60,7 +66,7 @@ def encode(
             [driver.cuuint32_t(side) for side in (box[1], box[0], 1, 1)],
             [driver.cuuint32_t(1)] * 4,
             driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-            getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle}B"),
+            getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{f'{swizzle}B' if swizzle else 'NONE'}"),
             driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
             driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         ),

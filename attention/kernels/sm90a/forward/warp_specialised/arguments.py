@@ -18,7 +18,7 @@ from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild, Settled, settle
 
 KERNEL = "attention_forward_sm90a"
-GROUP_ROWS = 64
+GROUP_ROWS, WARP_ROWS = 64, 16
 EVERYWHERE = "it brings something to the whole kernel at every head dim (H100, the ladder of notebook 20)"
 
 SETTLED = (
@@ -47,6 +47,7 @@ FIELDS = of_kernel(
     ),
     # gridDim, read in the loop, takes a register that the producer has not.
     tail=(Member("int", "blocks", "of the grid"),),
+    last=(Member("ptx::TensorMap", "mask_map", "of rows of a mask, where they come by TMA"),),
 )
 Launch = structure(FIELDS)
 
@@ -55,7 +56,7 @@ Launch = structure(FIELDS)
 class Shape:
     """One compiled kernel's tile: head and value dim, keys of a tile, consumer warpgroups, stages; where Q is kept.
 
-    `ahead_row`: bytes of shared memory a query row of what a feature reads ahead of the scores.
+    `ahead_row`: bytes of shared memory a query row of what a feature reads ahead of the scores; `mask_boxes`: by TMA.
     """
 
     head_dim: int
@@ -65,6 +66,7 @@ class Shape:
     stages: int
     q_in_registers: bool
     ahead_row: int = 0
+    mask_boxes: bool = False
 
     @property
     def tile_rows(self) -> int:
@@ -93,11 +95,12 @@ class Shape:
 
     @cached_property
     def smem_bytes(self) -> int:
-        """Q, rings of K and V, rows of a feature, mbarriers (of V uncleared too), and two slots of 16 bytes."""
+        """Q, rings of K and V, rows of a feature, mbarriers (of V uncleared and masks too), two slots of 16 bytes."""
         key_row, value_row = (2 * -(-dim // _panel(dim)) * _panel(dim) for dim in (self.head_dim, self.value_dim))
         keys = self.stages * self.tile_keys
         held = (self.tile_rows + keys) * key_row + keys * value_row + self.tile_rows * self.ahead_row
-        return held + 8 * (2 * self.warpgroups + 5 * self.stages + 4) + 16 * 2
+        barriers = 2 * self.warpgroups + 5 * self.stages + 4 + (4 * self.warpgroups if self.mask_boxes else 0)
+        return held + 8 * barriers + 16 * 2
 
 
 def _panel(dim: int) -> int:
@@ -108,13 +111,14 @@ def _panel(dim: int) -> int:
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     """The tile of one configuration."""
     ahead = ahead_row(problem, config["tile_keys"])
-    return _shape(held_head_dim(problem.head_dim), held_value_dim(problem), config, ahead)
+    boxes = ahead > 0 and not problem.ranges
+    return _shape(held_head_dim(problem.head_dim), held_value_dim(problem), config, ahead, boxes)
 
 
 @cache
-def _shape(head_dim: int, value_dim: int, config: Config, ahead: int) -> Shape:
-    held = bool(config["q_in_registers"])
-    return Shape(head_dim, value_dim, config["tile_keys"], config["warpgroups"], config["stages"], held, ahead)
+def _shape(head_dim: int, value_dim: int, config: Config, ahead: int, boxes: bool) -> Shape:
+    sizes = config["tile_keys"], config["warpgroups"], config["stages"]
+    return Shape(head_dim, value_dim, *sizes, bool(config["q_in_registers"]), ahead, boxes)
 
 
 def tuned_head_dim(problem: AttentionProblem, config: Config) -> int:

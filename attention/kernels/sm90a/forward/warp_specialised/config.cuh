@@ -43,6 +43,18 @@ using ValuePanels = PanelsOf<kValueDim>;
 constexpr int kQBytes = kGroupRows * KeyPanels::kRowBytes;
 constexpr int kKBytes = kKeys * KeyPanels::kRowBytes, kVBytes = kKeys * ValuePanels::kRowBytes;
 
+// Rows of a mask come by TMA, in boxes of a warp's 16. Lanes that copied them (cp.async) took a thread the registers of a
+// dozen scores, and 5 to 20 % more time of float masks (H200). Keys of ranges begin anywhere, and TMA takes an innermost
+// coordinate at whole 16 bytes alone: there lanes copy.
+constexpr bool kBoxes = kAheadRow > 0 && !kRanges;
+constexpr int kWarpRows = 16;
+
+// Two warpgroups have registers for a mask's numbers, which are then read while scores are multiplied: 4 % at value dim
+// 128, up to 6 at 256 (H200). More than some 200 values in a thread spill; at 64, and of bools at 128, it lost 1 to 2 %.
+constexpr int kHeldOfMask = kKeys / 4 * (kBias32 ? 2 : 1);
+constexpr bool kMaskHeld = kBoxes && kWarpgroups == 2 && !kSoftcap && !kAlibi && kValueDim >= (kMask ? 192 : 128) &&
+                           kKeys * 3 / 4 + kValueDim / 2 + kHeldOfMask + (kQInRegisters ? kHeadDim / 4 : 0) <= 192;
+
 // 64 Ki registers a SM: (168 at launch) * 384 or (128) * 512, redistributed in steps of 8. What lives in both roles is
 // spilled in both where the producer's do not hold it: with these features, or with three panels of K or more than four
 // of either, they must be more, whatever the tile is.
@@ -57,7 +69,8 @@ static_assert(kWarpgroups == 2 || kWarpgroups == 3);
 
 // Where everything lies in shared memory.
 struct Rooms {
-  unsigned q, k, v, ahead, q_full, q_empty, k_full, k_empty, v_full, v_empty, tile_full, tile_empty, tile, v_raw;
+  unsigned q, k, v, ahead, q_full, q_empty, k_full, k_empty, v_full, v_empty, tile_full, tile_empty, tile, v_raw,
+      mask_full;
 
   __device__ __forceinline__ explicit Rooms(unsigned base) {
     q = base;
@@ -76,5 +89,6 @@ struct Rooms {
     // in others it would move code that was timed.
     tile = kAheadRow > 0 ? base + (tile_empty + 8 * 2 - base + 15) / 16 * 16 : (tile_empty + 8 * 2 + 15) / 16 * 16;
     v_raw = tile + 16 * 2;
+    mask_full = v_raw + 8 * kStages;
   }
 };

@@ -4,6 +4,7 @@
 // n runs on the other units while that second product is still under way. With PINGPONG warpgroups issue in turn, so
 // that one's softmax runs under the other's products.
 #pragma once
+#include "mask_rows.cuh"
 #include "produce.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/convert.cuh"
@@ -22,7 +23,7 @@ struct Consumer {
   RowPair<kKeys / 2> s;
   Softmax<2> state{};
   unsigned p[kKeys / 16][4], held[kQInRegisters ? kHeadDim / 16 : 1][4];
-  Ahead<16, kKeys> ahead;  // what features read of this warp's rows
+  MaskRows<RowPair<kKeys / 2>> mask;
 
   __device__ __forceinline__ void release(unsigned bar) const {
     if (ptx::elect_one()) ptx::mbarrier_arrive(bar);
@@ -105,16 +106,20 @@ struct Consumer {
   __device__ __forceinline__ void adjust(const Work& work, int row, int tile) {
     const int lane = threadIdx.x % 32, mine = row + threadIdx.x / 32 % 4 * 16 + lane / 4,
               column = tile * kKeys + lane % 4 * 2;
-    change(s, launch, work, mine, column, rows_ahead());
+    mask.change(s, launch, work, at, mine, column);
     if constexpr (Masked) hide_outside(s, work, mine, column);
   }
 
-  __device__ __forceinline__ unsigned rows_ahead() const { return at.ahead + (threadIdx.x / 32 - 4) * 16 * kAheadRow; }
-
   // On its way while the scores of the tile before become p; not `Whole`, keys may end within the tile.
   template <bool Whole>
-  __device__ __forceinline__ void fetch(const Work& work, int tile) const {
-    if constexpr (kAheadRow > 0) ahead.template fetch<Whole>(launch, work, tile * kKeys);
+  __device__ __forceinline__ void fetch(const Work& work, int tile) {
+    mask.template fetch<Whole>(launch, work, at, tile * kKeys);
+  }
+
+  // While scores are multiplied.
+  __device__ __forceinline__ void hold_mask(const Work& work, int tile, int least) {
+    mask.hold(at);
+    if (kMaskHeld && tile > least) fetch<true>(work, tile - 1);
   }
 
   // A tile of keys that none of these rows sees: the producer and the other warpgroups count on every consumer.
@@ -136,7 +141,7 @@ struct Consumer {
       const int mine = (min(work.keys, row + kGroupRows + work.right) - 1) / kKeys;
       for (; tile > max(mine, work.first); --tile) skip();
     }
-    if constexpr (kAheadRow > 0) ahead = Ahead<16, kKeys>(launch, work, row + threadIdx.x / 32 % 4 * 16, rows_ahead());
+    mask.begin(launch, work, at);
     fetch<false>(work, tile);
     float correction[2];
     ptx::mbarrier_wait(at.q_full + 8 * group, q.parity());
@@ -154,6 +159,7 @@ struct Consumer {
     await_turn();
     multiply_scores(v);
     pass_turn();
+    mask.hold(at);
     ptx::wgmma_wait<0>();
     release(at.k_empty + 8 * v.stage());
     adjust<true>(work, row, tile);
@@ -177,6 +183,7 @@ struct Consumer {
       ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
       multiply_values(accumulate);
       pass_turn();
+      hold_mask(work, tile, least);
       ptx::wgmma_wait<1>();
     } else {
       ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
@@ -185,14 +192,16 @@ struct Consumer {
       ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
       multiply_scores(k);
       pass_turn();
+      hold_mask(work, tile, least);
       ptx::wgmma_wait<0>();
       release(at.v_empty + 8 * v.stage());
     }
     release(at.k_empty + 8 * k.stage());
     adjust<Masked>(work, row, tile);
-    if (tile > least) fetch<true>(work, tile - 1);
-    constexpr bool every_tile = kHiding || !kLazy;
-    const bool grown = Masked || every_tile || __any_sync(~0u, exceeds(s, state, launch.slack));
+    if (!kMaskHeld && tile > least) fetch<true>(work, tile - 1);
+    constexpr bool every_tile = kHiding || !kLazy, hidden = kBoxes && kLazy;
+    const bool grown = Masked || (hidden ? __any_sync(~0u, outgrows(s, state, launch.slack))
+                                         : every_tile || __any_sync(~0u, exceeds(s, state, launch.slack)));
     // What far rows need stands inside the branches that a tile without a larger score skips anyway: a branch of its own
     // on the way of every tile cost 2 to 3 % on an H200.
     bool far = false;

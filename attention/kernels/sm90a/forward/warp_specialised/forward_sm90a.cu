@@ -23,6 +23,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
       ptx::mbarrier_init(at.v_empty + 8 * stage, 4 * kWarpgroups);
       if (kOwnLengths) ptx::mbarrier_init(at.v_raw + 8 * stage, 1);
     }
+    if (kBoxes)
+      for (int warp = 0; warp < 4 * kWarpgroups; ++warp) ptx::mbarrier_init(at.mask_full + 8 * warp, 1);
     for (int slot = 0; slot < 2; ++slot) {
       ptx::mbarrier_init(at.tile_full + 8 * slot, 1);
       ptx::mbarrier_init(at.tile_empty + 8 * slot, 4 * kWarpgroups + kOwnLengths);

@@ -1,5 +1,6 @@
 """The launch: tensor maps to the kernel, and blocks that stay, at most one an SM."""
 
+import ctypes
 import math
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,14 @@ import torch
 from attention.kernels.launch.aligned import aligned
 from attention.kernels.launch.launcher import Launcher
 from attention.kernels.launch.machine import Machine
-from attention.kernels.sm90a.forward.warp_specialised.arguments import GROUP_ROWS, Launch, Shape, build_of, shape_of
+from attention.kernels.sm90a.forward.warp_specialised.arguments import (
+    GROUP_ROWS,
+    WARP_ROWS,
+    Launch,
+    Shape,
+    build_of,
+    shape_of,
+)
 
 # A score may exceed its row's maximum by 8 in log2 before outputs are rescaled: p below 2^8 (FlashAttention-4's rule).
 SLACK_LOG2 = 8.0
@@ -28,4 +36,14 @@ def _maps(machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor
     )
 
 
-forward = Launcher(Path(__file__).parent, Launch, shape_of, build_of, _deal, _maps, bring=aligned, counts=True)
+def _boxed(launch: Any, machine: Machine, shape: Shape, mask: torch.Tensor) -> None:
+    """A warp's rows at a time, as far apart as shared memory has them: a box is as wide as that. No swizzle."""
+    batch, heads, *_ = mask.stride()
+    own = mask[slice(None if batch else 1), slice(None if heads else 1)]
+    encoded = machine.tensor_map(own, (WARP_ROWS, shape.ahead_row // mask.element_size()), 0)
+    ctypes.memmove(ctypes.addressof(launch) + Launch.mask_map.offset, encoded, len(encoded))
+
+
+forward = Launcher(
+    *(Path(__file__).parent, Launch, shape_of, build_of, _deal, _maps), bring=aligned, boxed=_boxed, counts=True
+)

@@ -35,8 +35,8 @@ SPILLS = spills_of(Path(__file__).parent)
 # (one of 105 compiled tiles spilled without it, at head dim 80).
 BETWEEN = 16
 MASK_COPIED = (
-    "a mask is copied first where its keys are not contiguous, or a row begins at no multiple of 16 bytes (of 4, where "
-    "each head and sequence has a mask of its own)"
+    "a mask is copied first where its keys are not contiguous, or a row begins at no multiple of 16 bytes (of 4 beside "
+    "ranges, where each head and sequence has a mask of its own)"
 )
 
 

@@ -1,0 +1,86 @@
+// A warp's rows of a mask in shared memory, a tile of keys at a time: by a box of TMA where kBoxes, else by its lanes.
+//
+// The warp asks for its next rows as soon as it has read the last: nobody waits for another warp. Two tiles of a mask on
+// their way brought nothing (H200): it is the L2 that float32 masks wait for, 29 bytes a clock and SM of them, K and V.
+#pragma once
+#include "clear.cuh"
+#include "features.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/mbarrier.cuh"
+#include "schedule.cuh"
+
+// As exceeds() tells it, of rows that may have seen no key: compared as floats, of which -inf is the least; as an integer
+// it is the largest below 0. exceeds() would say yes for each such row, and so for nearly all 64 rows of a product where
+// 5 % of all rows see nothing: that was slower than to rescale at every tile.
+template <class Scores>
+__device__ __forceinline__ bool outgrows(const Scores& s, const Softmax<Scores::kRows>& state, float slack) {
+  bool any = false;
+#pragma unroll
+  for (int h = 0; h < Scores::kRows; ++h) any |= s.largest(h) > __fmaf_rn(state.most[h], 1.f - 0x1p-18f, slack);
+  return any;
+}
+
+template <class Scores>
+struct MaskRows {
+  static constexpr int kTwos = Scores::kCount / 2;
+  Ring<1> turn{};
+  Ahead<kWarpRows, kKeys> lanes;
+  MaskTwo held[kMaskHeld ? kTwos : 1];
+
+  __device__ __forceinline__ static int warp() { return threadIdx.x / 32 - 4; }
+  __device__ __forceinline__ static unsigned rows(const Rooms& at) { return at.ahead + warp() * kWarpRows * kAheadRow; }
+  __device__ __forceinline__ static unsigned full(const Rooms& at) { return at.mask_full + 8 * warp(); }
+
+  // Of another tile of rows.
+  __device__ __forceinline__ void begin(const Launch& launch, const Work& work, const Rooms& at) {
+    if constexpr (kAheadRow > 0 && !kBoxes)
+      lanes = Ahead<kWarpRows, kKeys>(launch, work, work.row + warp() * kWarpRows, rows(at));
+  }
+
+  // Keys from `key` on; not `Whole`, they may end within the tile. What lies outside of the tensor is zeros.
+  template <bool Whole>
+  __device__ __forceinline__ void fetch(const Launch& launch, const Work& work, const Rooms& at, int key) {
+    if constexpr (kBoxes) {
+      // All have read the tile before: an arrival does not wait for loads, and no box either.
+      ptx::fence_proxy_async();
+      __syncwarp();
+      if (ptx::elect_one()) {
+        ptx::mbarrier_arrive_expect(full(at), kWarpRows * kAheadRow);
+        ptx::tensor_load(rows(at), &launch.mask_map, full(at), key, work.row + warp() * kWarpRows,
+                         launch.mask_head ? work.head : 0, launch.mask_batch ? work.batch : 0);
+      }
+    } else if constexpr (kAheadRow > 0) {
+      lanes.template fetch<Whole>(launch, work, key);
+    }
+  }
+
+  __device__ __forceinline__ void wait(const Rooms& at) {
+    if constexpr (kBoxes) {
+      ptx::mbarrier_wait(full(at), turn.parity());
+    } else if constexpr (kAheadRow > 0) {
+      lanes.wait();
+    }
+  }
+
+  // While scores are multiplied.
+  __device__ __forceinline__ void hold(const Rooms& at) {
+    if constexpr (kMaskHeld) {
+      wait(at);
+      each_two<Scores>(rows(at), [&](int i, MaskTwo two) { held[i / 2] = two; });
+      turn.advance();
+    }
+  }
+
+  __device__ __forceinline__ void change(Scores& s, const Launch& launch, const Work& work, const Rooms& at, int row,
+                                         int column) {
+    if constexpr (kMaskHeld) {
+      const float scale = mask_scale(launch);
+#pragma unroll
+      for (int i = 0; i < kTwos; ++i) change_two(s[2 * i], s[2 * i + 1], held[i], scale);
+    } else {
+      wait(at);
+      ::change(s, launch, work, row, column, rows(at));
+      turn.advance();
+    }
+  }
+};
