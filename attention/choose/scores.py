@@ -13,8 +13,8 @@ class ScoreCost:
     """Instructions a score: of MUFU, of the FP32 lanes, of the ALU; `waiting_loads` wait for each other in a thread.
 
     `mask_bytes` are those of a mask, 0 without one. `edge` and `first` are what the ALU takes beside where a tile meets
-    an edge of the band, and in a first tile. `rescales`: outputs are rescaled at every tile, as any of a row's keys may
-    be hidden.
+    an edge of the band, and in a first tile. `rescales`: outputs are rescaled at every tile, as a warpgroup does beside
+    a mask that no TMA brings.
     """
 
     special: float
@@ -56,5 +56,5 @@ def cost_of(problem: AttentionProblem) -> ScoreCost:
         element_bytes(problem),
         hidden + compared,
         hidden + max(of("first_compared"), compared),
-        problem.mask != "none",
+        problem.mask != "none" and problem.ranges,
     )
