@@ -89,7 +89,7 @@ def _between_clocks(instructions: Instructions) -> tuple[Instruction, ...]:
             raise ContractError(f"{at(instruction)} leaves the straight line between the clock reads")
     inside = range(instructions[first].address + 16, instructions[second].address + 1)
     for instruction in instructions:
-        if instruction.target in inside:
+        if instruction.target is not None and instruction.target in inside:  # a range looks for None place by place
             raise ContractError(f"{at(instruction)} jumps between the clock reads")
     return region
 
