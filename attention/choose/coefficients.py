@@ -164,6 +164,16 @@ TABLE = {
         "cycles from a persistent block's begin to its first loads of K and Q, by the stall counts and waits of its "
         "SASS: 820 to 1030 for K (230 instructions, of divisions and of barriers' begin most of all), 112 more for Q",
     ),
+    "code_lines": Coefficient(
+        40.0,
+        "count",
+        "of 128 bytes that a warpgroup runs through for the first time, beside those that grow with a tile: of 148 in "
+        "a full call of 128 keys and 64 value dims (SASS from begin to end, without what no such call takes)",
+    ),
+    "key_lines": Coefficient(
+        0.35, "count", "for each key of a tile: a step is 44 of 128 keys, and stands there for a first tile and others"
+    ),
+    "value_lines": Coefficient(0.29, "count", "for each value dim: rescaling, and one of two ways to store"),
     "first_loads": Coefficient(2.0, "count", "a block's first loads from DRAM: the tensor map, by it the first tile"),
 }
 

@@ -10,12 +10,13 @@ from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.lines import slots_of
 from attention.choose.one_clock import call_of, clock_under
-from attention.choose.prediction import Efficiency, Prediction, Term
+from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import (
     DRAM,
     DRAM_LATENCY,
     EX2,
     EX2_LATENCY,
+    FETCH,
     FFMA,
     FFMA_LATENCY,
     KEPT_MACHINES,
@@ -64,8 +65,17 @@ def predicted(
     begin = Term("before the first loads", "begin", of("first_load_instructions") / clock, "", 0.0)
     rows = rows_read(problem, lengths)
     memory = tuple(_memory(machine, problem, tile, share, rows))
-    busy_seconds = cycles / clock + begin.seconds
-    return call_of(machine, [*terms, begin], memory, busy_seconds, efficiency, tile.boxes, begin.seconds)
+    once = (begin, _code(machine, problem, tile, clock))
+    alone = sum(map(SECONDS, once))
+    return call_of(machine, [*terms, *once], memory, cycles / clock + alone, efficiency, tile.boxes, alone)
+
+
+def _code(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, clock: float) -> Term:
+    """What each line of code costs that no SM holds yet; nothing where the profile does not say."""
+    edges = (problem.edges.left is not None) + (problem.edges.right is not None)
+    lines = of("code_lines") + of("key_lines") * tile.keys * (2 + edges) + of("value_lines") * tile.value_dim
+    cycles = machine.values.get(FETCH, 0.0)
+    return Term("code for the first time", "code", lines * cycles / clock, FETCH, cycles)
 
 
 @lru_cache(maxsize=KEPT_MACHINES)
