@@ -1,11 +1,12 @@
 """Other constants for the same model: what each is worth shows in what a choice by others costs."""
 
+import re
 from collections.abc import Callable, Iterable
 
 from microbench.results.profile import Profile
 from microbench.results.profile_constant import LARGEST, PUBLISHED, SMALLEST, ProfileConstant
 
-LATENCIES = ("_cycles", "_ns")
+LATENCY = re.compile(r"_(ns|cycles(_per_(line|way))?)$")  # cycles of a line, as against lines a cycle
 
 
 def scaled(profile: Profile, name: str, factor: float) -> Profile:
@@ -33,7 +34,7 @@ def filled(published: Profile, judged: Profile) -> Profile:
 def _own(given: ProfileConstant | None, judged: ProfileConstant) -> ProfileConstant:
     if given is not None:
         return _with(given, given.value)
-    if judged.name.endswith(LATENCIES):
+    if LATENCY.search(judged.name):
         return _with(judged, judged.bound_lower or SMALLEST, PUBLISHED)
     return _with(judged, judged.bound_upper or LARGEST, PUBLISHED)
 

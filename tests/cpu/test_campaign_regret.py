@@ -135,6 +135,7 @@ def test_constants_of_others_are_filled_with_ideals():
     found = constants.filled(other, H200)
     assert found.value("dram_bandwidth_bytes_per_s") == 1e12 and found.sm_count == H200.sm_count
     assert found.value("mufu_ex2_per_clk_sm") == 16.0 and found.value("smem_latency_cycles") == 12.0
+    assert found.value("instruction_fetch_cold_cycles_per_line") < 1e-9  # cycles a line are no rate
     assert not found.doubtful and len(found.constants) == len(H200.constants)
 
 
