@@ -1,11 +1,12 @@
-"""What the sets b of three freezes of the H100's model gave, and that the first page says so.
+"""What the sets b of six freezes gave, and that the first page says so.
 
 That a verdict follows from its campaigns is test_campaigns', while the model's files are those that were judged. By
-constants alone, among all kernels of ours, a mean regret of 1.0 % and 5 % at worst were asked: of the first freeze
-neither held, of the second the mean did, of the third, which has a kernel for few queries, neither. All verdicts are
-history: the model was mended by what they showed, so that their sets are what today's is built on, as sets a are. What
-it loses there is held beside what was judged, so that a change of the model shows. (The first two timed the Hopper
-forward with narrower panels at head dims that are no multiples of 64, and blocks that took tiles early.)
+constants alone, among all kernels of ours, a mean regret of 1.0 % and 5 % at worst were asked: the mean held of the
+second freeze, and of the fifth and sixth; the worst of none, of the sixth by 0.3 %. Those before the last are history:
+the model was mended by what they showed, so that their sets are what today's is built on, as sets a are. What it loses
+there is held beside what was judged, so that a change of the model shows. (The first three timed a Hopper forward whose
+warpgroups took no turns at head dims 64 and 128, the first two with narrower panels; the fifth's rows of constants
+other than measured ones came of a judge that took cycles a line for a rate.)
 """
 
 import re
@@ -19,8 +20,10 @@ from microbench.machine import stamp
 from microbench.results.profile import Profile
 
 README = (stamp.ROOT / "README.md").read_text()
-GPU = "h100-sxm-80gb"
+H100, H200 = "h100-sxm-80gb", "h200-sxm-141gb"
 FIRST, SECOND, THIRD = "477853cd20d2", "4133f3eab465", "ac2b2107da9e"
+FOURTH, FIFTH, LAST = "4839aa7a3d2e", "7f6945c3963f", "b15fe728bfa1"
+GPUS = {FIRST: H100, SECOND: H100, THIRD: H100, FOURTH: H200, FIFTH: H200, LAST: H200}
 LINE = re.compile(r"all kernels: (.+): ([\d.]+)% / ([\d.]+)%(?: \(([-+][\d.]+)% to ([-+][\d.]+)%\))?")
 
 
@@ -34,47 +37,48 @@ def given(short: str) -> dict[str, re.Match[str]]:
     "chooser",
     [
         *("measured constants", "published and data sheet", "FlashAttention-4's tiles", "one tile each"),
-        "published of a100",
+        *("measured on h100-sxm-80gb", "published of a100"),
     ],
 )
 def test_the_first_page_says_what_the_last_verdict_gave(chooser: str) -> None:
-    mean, worst = float(given(THIRD)[chooser][2]), float(given(THIRD)[chooser][3])
+    mean, worst = float(given(LAST)[chooser][2]), float(given(LAST)[chooser][3])
     (told,) = (line for line in README.splitlines() if line.startswith("What measuring is worth"))
     assert f"{mean:.2f}" in told and (chooser == "published of a100" or f"{worst:.1f}" in told)
 
 
 def test_it_says_what_the_verdicts_before_gave() -> None:
-    before = [given(short)["measured constants"][2] for short in (FIRST, SECOND)]
-    assert f"lost {before[0]} and {before[1]} %" in README
+    *first, last = [given(short)["measured constants"][2] for short in GPUS if short != LAST]
+    assert f"lost {', '.join(first)} and {last} %" in README
 
 
-def test_measured_constants_chose_within_the_mean_that_was_asked_of_the_second_set_alone() -> None:
-    mean = {short: float(given(short)["measured constants"][2]) for short in (FIRST, SECOND, THIRD)}
-    assert [short for short in mean if mean[short] <= 1.0] == [SECOND]
+def test_measured_constants_chose_within_the_mean_that_was_asked_of_three_sets_and_within_the_worst_of_none() -> None:
+    line = {short: given(short)["measured constants"] for short in GPUS}
+    assert [short for short in GPUS if float(line[short][2]) <= 1.0] == [SECOND, FIFTH, LAST]
+    assert min(float(line[short][3]) for short in GPUS) == 5.3
 
 
 @pytest.mark.parametrize(
     ("short", "variant", "mean", "worst"),
     [
-        *((FIRST, "", 2.05, 28.1), (SECOND, "", 0.77, 15.8), (THIRD, "", 2.51, 30.7)),
-        *((FIRST, AMPERE, 0.77, 6.6), (SECOND, AMPERE, 0.75, 14.7)),
+        *((FIRST, "", 1.76, 28.1), (SECOND, "", 0.74, 15.8), (THIRD, "", 1.61, 30.7)),
+        *((FOURTH, "", 0.65, 7.3), (FIFTH, "", 0.93, 11.6), (LAST, "", 0.36, 5.3)),
+        *((FIRST, AMPERE, 1.12, 21.3), (SECOND, AMPERE, 0.75, 14.7), (LAST, AMPERE, 0.41, 8.8)),
     ],
 )
-def test_todays_model_loses_so_much_on_sets_that_it_is_built_on(
-    short: str, variant: str, mean: float, worst: float
-) -> None:
-    numbers = next(each.campaigns for each in freeze.verdicts() if each.freeze.startswith(short))
-    problems = choices(judged(*(rows.read(GPU, "b", number) for number in numbers)), variant)
-    found = regrets(problems, choosers.by_constants(Profile.load(GPU)))
+def test_todays_model_loses_so_much(short: str, variant: str, mean: float, worst: float) -> None:
+    gpu, numbers = GPUS[short], next(each.campaigns for each in freeze.verdicts() if each.freeze.startswith(short))
+    problems = choices(judged(*(rows.read(gpu, "b", number) for number in numbers)), variant)
+    found = regrets(problems, choosers.by_constants(Profile.load(gpu)))
     assert (round(100 * found.mean, 2), round(100 * found.worst, 1)) == (mean, worst)
 
 
-@pytest.mark.parametrize(
-    "chooser",
-    [
-        *("published and data sheet", "measured on h200-sxm-141gb", "every constant 1"),
-        *("FlashAttention-4's tiles", "one tile each"),
-    ],
-)
-def test_they_are_told_apart_from_who_knows_less(chooser: str) -> None:
-    assert float(given(SECOND)[chooser][5]) < 0
+@pytest.mark.parametrize("short", [SECOND, LAST])
+@pytest.mark.parametrize("chooser", ["every constant 1", "FlashAttention-4's tiles", "one tile each"])
+def test_they_are_told_apart_from_who_knows_less(short: str, chooser: str) -> None:
+    assert float(given(short)[chooser][5]) < 0
+
+
+@pytest.mark.parametrize("chooser", ["published and data sheet", "measured on h100-sxm-80gb", "published of a100"])
+def test_48_problems_do_not_tell_them_apart_from_constants_of_such_gpus(chooser: str) -> None:
+    mean, line = float(given(LAST)["measured constants"][2]), given(LAST)[chooser]
+    assert mean < float(line[2]) and float(line[5]) >= 0
