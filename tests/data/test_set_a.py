@@ -1,8 +1,8 @@
 """What the model's constants make of the problems of set a, as an H200 timed them twice.
 
-Three rules of the model were chosen by these timings, and two by an H100's (what features ask of three warpgroups, and
-lines of L2), so that this keeps what was reached and proves nothing; set b does.
-Problems with masks are left out: the kernels that these campaigns timed read them otherwise than today's does.
+Rules of the model were chosen by such timings, so that this keeps what was reached and proves nothing; set b does. An
+H200's last two campaigns are of today's kernels. An H100's are of earlier ones, of which problems with masks are left
+out: they were read otherwise.
 """
 
 from functools import cache
@@ -21,14 +21,14 @@ H200, H100 = Profile.load(GPU), Profile.load("h100-sxm-80gb")
 
 @cache
 def problems(variant: str = OURS, gpu: str = GPU) -> tuple[Judged, ...]:
-    timed = (rows.read(gpu, "a", number) for number in rows.campaigns(gpu, "a")[:2])
-    unmasked = (tuple(row for row in found if row.problem.mask == "none") for found in timed)
-    return choices(judged(*unmasked), variant)
+    timed = (rows.read(gpu, "a", number) for number in rows.campaigns(gpu, "a")[-2:])
+    of_today = (tuple(row for row in found if gpu == GPU or row.problem.mask == "none") for found in timed)
+    return choices(judged(*of_today), variant)
 
 
 def test_the_hopper_forwards_tile_is_chosen_by_constants_alone() -> None:
     found = regrets(problems(), choosers.by_constants(H200))
-    assert found.mean <= 0.01 and found.worst <= 0.05
+    assert found.mean <= 0.009 and found.worst <= 0.105
 
 
 @pytest.mark.parametrize("other", ["FlashAttention-4's tiles", "one tile each"])
@@ -58,7 +58,7 @@ def test_predictions_of_the_ampere_forward_are_near_what_was_timed(profile: Prof
 
 def test_among_all_kernels_of_ours_constants_alone_choose_well() -> None:
     found = regrets(problems(""), choosers.by_constants(H200))
-    assert found.mean <= 0.01 and found.worst <= 0.05
+    assert found.mean <= 0.009 and found.worst <= 0.105
 
 
 def test_constants_of_another_board_choose_nearly_as_well_on_it() -> None:
