@@ -1,7 +1,6 @@
-"""The problems of set a as both campaigns of a GPU timed them, and what the model says of every configuration.
+"""The problems of set a as the last two campaigns of a GPU timed them, and what the model says of every configuration.
 
-Problems with masks are left out: the kernels that these campaigns timed read a mask a byte at a time, and those that
-the model describes do not.
+Of an H100 problems with masks are left out: the kernels that it timed bring a mask otherwise than today's do.
 """
 
 from collections.abc import Iterable
@@ -23,13 +22,21 @@ SHORT = {"": "all of ours", HOPPER: "sm90a", AMPERE: "sm80"}
 @cache
 def problems(gpu: str) -> tuple[Judged, ...]:
     """Those that both campaigns timed, with the configurations that were right in each."""
-    timed = (rows.read(gpu, "a", number) for number in rows.campaigns(gpu, "a")[:CAMPAIGNS])
-    return judged(*(tuple(row for row in found if row.problem.mask == "none") for found in timed))
+    timed = (rows.read(gpu, "a", number) for number in campaigns(gpu))
+    return judged(*(tuple(row for row in found if not _is_left_out(gpu, row)) for found in timed))
+
+
+def campaigns(gpu: str) -> tuple[int, ...]:
+    return tuple(rows.campaigns(gpu, "a")[-CAMPAIGNS:])
 
 
 def left_out(gpu: str) -> int:
-    """How many problems with masks the first campaign timed."""
-    return sum(row.problem.mask != "none" for row in rows.read(gpu, "a", 1))
+    """How many problems were timed and are not looked at."""
+    return sum(_is_left_out(gpu, row) for row in rows.read(gpu, "a", campaigns(gpu)[0]))
+
+
+def _is_left_out(gpu: str, row: rows.ProblemTiming) -> bool:
+    return gpu != GPUS[0] and row.problem.mask != "none"
 
 
 @dataclass(frozen=True)
@@ -96,9 +103,11 @@ def source(*profiles: Profile) -> str:
     """Whose numbers a figure draws, for the line under it."""
     said = []
     for profile in profiles:
-        days = [row.measured_utc[:10] for number in (1, CAMPAIGNS) for row in rows.read(profile.gpu, "a", number)[:1]]
+        numbers = campaigns(profile.gpu)
+        days = [row.measured_utc[:10] for number in numbers for row in rows.read(profile.gpu, "a", number)[:1]]
         count = sum(len(each.picks) for each in problems(profile.gpu))
         said.append(
-            f"data/campaigns/{profile.gpu}, a-1 and a-2 of {' and '.join(dict.fromkeys(days))}: {count} configurations"
+            f"data/campaigns/{profile.gpu}, {' and '.join(f'a-{each}' for each in numbers)} of "
+            f"{' and '.join(dict.fromkeys(days))}: {count} configurations"
         )
-    return f"Sources: {'; '.join(said)}; none with a mask."
+    return f"Sources: {'; '.join(said)}."
