@@ -247,9 +247,9 @@ Markdown(
 # %% [markdown]
 # ## Up the ladder
 #
-# Each rung is the committed kernel with ideas left out by its defines, and turns left in: as it shipped then, full
-# attention at head dims 64 and 128 took none. The tile is the one that was picked for the whole kernel. All rungs of a cell
-# alternate in one process, and each was held against the oracle first.
+# Each rung is the kernel that was committed then, with ideas left out by its defines and turns left in: as it shipped,
+# full attention at head dims 64 and 128 took none. The tile is the one that was picked for the whole kernel. All rungs
+# of a cell alternate in one process, and each was held against the oracle first.
 #
 # **The bottom** is the simplest that is right: TMA, mbarriers and `wgmma` are there, and every consumer issues its
 # products, waits for them, does its softmax, rescales its outputs and goes on; block b has its fixed share of tiles. In
