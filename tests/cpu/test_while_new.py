@@ -84,18 +84,18 @@ def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_each_length_counts_its_own_calls(on_a_gpu: Any) -> None:
-    one, other = on_a_gpu(20_000), on_a_gpu(20_001)
+    one, other = on_a_gpu(16_000), on_a_gpu(16_001)
     assert one.kernel is other.kernel is flash.alone
     assert one.tally is not None and other.tally is not None and one.tally is not other.tally
-    assert on_a_gpu(20_000) is one
+    assert on_a_gpu(16_000) is one
 
 
 def test_the_operator_changes_over_too(on_a_gpu: Any) -> None:
-    found = on_a_gpu(20_000).plan
+    found = on_a_gpu(16_000).plan
     assert found is not None and found.settles and isinstance(found.run, Settling)
     assert (found.run.early, found.run.late) == (by_path(FLASH).load(), by_path(CUDNN).load())
 
 
 def test_with_gradients_the_call_is_torchs_whole(on_a_gpu: Any) -> None:
-    found = on_a_gpu(20_000, with_grad=True)
+    found = on_a_gpu(16_000, with_grad=True)
     assert found.to_torch and found.kernel is None and found.tally is None

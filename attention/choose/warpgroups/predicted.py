@@ -75,7 +75,7 @@ def _code(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, cloc
     edges = (problem.edges.left is not None) + (problem.edges.right is not None)
     lines = of("code_lines") + of("key_lines") * tile.keys * (2 + edges) + of("value_lines") * tile.value_dim
     cycles = machine.values.get(FETCH, 0.0)
-    return Term("code for the first time", "code", lines * cycles / clock, FETCH, cycles)
+    return Term("code for the first time", "code", lines * cycles / clock, FETCH if cycles else "", cycles)
 
 
 @lru_cache(maxsize=KEPT_MACHINES)

@@ -116,7 +116,10 @@ def least_cycles(machine: Machine, point: Point) -> float | None:
 
 
 def beyond_held(code: str, least: int, most: int) -> Reducer:
-    """Cycles per line, a warp on every SM, beyond those of held code: the difference of two slopes over the size."""
+    """Cycles per line, a warp on every SM, beyond those of held code: the difference of two slopes over the size.
+
+    At least a cycle over all lines: less no clock tells from nothing, which is what an emulator without caches has.
+    """
 
     def along(curves: Curves, code: str, low: int, high: int) -> Reduced:
         keep = [i for i, point in enumerate(curves.points) if low <= point["lines"] <= high]
@@ -125,7 +128,7 @@ def beyond_held(code: str, least: int, most: int) -> Reducer:
 
     def reduce(curves: Curves) -> Reduced:
         far, held = along(curves, code, least, most), along(curves, "held", 0, HELD_LINES)
-        return Reduced(far.per_campaign - held.per_campaign)
+        return Reduced(np.maximum(far.per_campaign - held.per_campaign, 1 / max(SIZES)))
 
     return reduce
 
