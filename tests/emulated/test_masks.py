@@ -32,7 +32,7 @@ ONE_WAY = {
     "keys beyond the last are read": (EVEN, Bug(FILE, ALL, "column + Scores::column(Scores::kCount - 1)", "0")),
 }
 OF_FLOATS = {
-    "a float is a raw score": Bug(FILE, "void change_mask(", "__fdividef(1.44269504f, launch.scale_log2)", "1.f"),
+    "a float is a raw score": Bug(FILE, "float mask_scale(", "__fdividef(1.44269504f, launch.scale_log2)", "1.f"),
     "both have the first float": Bug(FILE, "void change_two(", "bias.y * scale", "bias.x * scale"),
 }
 OF_BYTES = {
