@@ -1,8 +1,8 @@
 """A prediction as layers, one on another: what counts, and what runs beside it without counting.
 
-Terms of a phase overlap, so that the longest counts; phases follow one another; memory runs beside them all, and counts
-instead where it takes longer; what loads wait in a queue, what comes before the first product and after the last comes
-on top.
+Terms of a phase overlap, so that the longest counts; phases follow one another; memory runs beside them, and counts
+instead where it takes longer, but for what an SM does before the first loads and behind the last; what loads wait in a
+queue, what comes before the first product and after the last comes on top.
 """
 
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from attention.choose.prediction import SECONDS, Prediction, Term
 
 MEMORY, ON_TOP = "memory", ("queue", "start", "launch")
+ALONE, LEAST = "before the first loads, behind the last", 1e-9
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,17 @@ def layers(prediction: Prediction) -> tuple[Layer, ...]:
     on_top = [term for phase in ON_TOP for term in phases.pop(phase, [])]
     busy = sum(max(map(SECONDS, terms)) for terms in phases.values())
     slowest = max(map(SECONDS, memory), default=0.0)
-    found, at = [_layer(term, 0.0, slowest > busy and term.seconds == slowest) for term in memory], 0.0
+    both = prediction.seconds - sum(map(SECONDS, on_top))
+    by_memory = both > busy + LEAST * both
+    alone = both - slowest if by_memory else 0.0
+    found = [Layer(ALONE, 0.0, alone, True, "")] if alone else []
+    found += [_layer(term, alone, by_memory and term.seconds == slowest) for term in memory]
+    at = 0.0
     for terms in phases.values():
         longest = max(terms, key=SECONDS)
-        found += [_layer(term, at, slowest <= busy and term is longest) for term in terms]
+        found += [_layer(term, at, not by_memory and term is longest) for term in terms]
         at += longest.seconds
-    at = max(busy, slowest)
+    at = both
     for term in on_top:
         found.append(_layer(term, at, True))
         at += term.seconds

@@ -29,9 +29,9 @@ def test_layers_that_count_follow_each_other_up_to_the_prediction(gpu: str) -> N
 
 
 @every_gpu
-def test_no_problem_has_a_mask_and_every_other_one_of_the_set_is_there(gpu: str) -> None:
+def test_every_problem_of_the_set_is_there_but_an_h100s_with_masks(gpu: str) -> None:
     found = set_a.problems(gpu)
-    assert all(each.posed.problem.mask == "none" for each in found)
+    assert any(each.posed.problem.mask != "none" for each in found) == (gpu == H200.gpu)
     assert len(found) + set_a.left_out(gpu) == 73
 
 
@@ -65,7 +65,7 @@ def test_faster_exponentials_change_some_tiles_and_cost_no_place_time(causal: bo
 
 
 def test_a_choice_turns_at_the_factor_that_is_told_and_not_before() -> None:
-    problem = choice_map.posed(4096, 128, causal=False)
+    problem = choice_map.posed(2048, 128, causal=True)
 
     def tile(factor: float) -> object:
         profile = constants.scaled(H200, EX2, factor)
