@@ -96,6 +96,21 @@ TABLE = {
     "between_rows": Coefficient(
         76.0, "count", "instructions from a tile of rows' number to its first product, taken as each waiting for one"
     ),
+    "found_instructions": Coefficient(
+        650.0,
+        "count",
+        "cycles of the producing thread from its last V to the next rows' K, by the stall counts and waits of its "
+        "SASS: 577 in a full call, 728 in a causal one, which divides once more",
+    ),
+    "room_instructions": Coefficient(40.0, "count", "likewise to wait for a tile's room and say how many bytes come"),
+    "box_instructions": Coefficient(70.0, "count", "likewise of each box of it: 66 to 72 (a loop around UTMALDG)"),
+    "beside_consumers": Coefficient(
+        2.0,
+        "rule",
+        "times as long as counted, since two warps of consumers take turns with it at its scheduler: 1.6 to 2.4 by "
+        "clocks in the kernel (H200, head dims 64 to 128). Of 1, 1.5, 2 and 3 the one with the least regret on set a",
+    ),
+    "stages": Coefficient(2.0, "count", "tiles of K, and of V, that a ring holds"),
     "stored": Coefficient(
         2.0, "count", "instructions a warp and value dim of the epilogue: 275, 409, 674 for 64, 128, 256 (and 141)"
     ),

@@ -30,13 +30,16 @@ from attention.choose.rates import (
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_read
 from attention.choose.warpgroups.dealt import Dealt, dealt
-from attention.choose.warpgroups.step import LATENCY, TENSOR, Rates, steps_of
+from attention.choose.warpgroups.handed import changes
+from attention.choose.warpgroups.parts import Rates
+from attention.choose.warpgroups.step import LATENCY, TENSOR, steps_of
 from attention.features.mask import element_bytes
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile
 from microbench.results.profile import Profile
 
 INTERVAL, BURST = "wgmma_n128_bf16_interval_cycles", "wgmma_n128_bf16_burst_flops_per_s"
+HELD_INTERVAL, HELD_LATENCY = "wgmma_n128_bf16_rs_interval_cycles", "wgmma_n128_bf16_rs_latency_cycles"
 
 
 def predicted(
@@ -51,7 +54,8 @@ def predicted(
     rates = _rates(machine)
     steps = steps_of(tile, cost_of(problem), rates)
     share = dealt(problem, GROUP_ROWS * tile.warpgroups, tile.keys, profile.sm_count, lengths)
-    groups = (steps.keys, share.keys), (steps.rows, share.rows), (steps.edges, share.edges)
+    groups = [(steps.keys, share.keys), (steps.rows, share.rows), (steps.edges, share.edges)]
+    groups += zip((steps.changes, steps.late), changes(share.keys, share.rows), strict=True)
     cycles = sum(parts.cycles * times for parts, times in groups)
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
@@ -66,8 +70,25 @@ def predicted(
     rows = rows_read(problem, lengths)
     memory = tuple(_memory(machine, problem, tile, share, rows))
     once = (begin, _code(machine, problem, tile, clock))
+    ends = tuple(_ends(machine, problem, tile, share))
     alone = sum(map(SECONDS, once))
-    return call_of(machine, [*terms, *once], memory, cycles / clock + alone, efficiency, tile.boxes, alone)
+    busy = cycles / clock + sum(map(SECONDS, ends)) + alone
+    return call_of(machine, [*terms, *once, *ends], memory, busy, efficiency, tile.boxes, alone)
+
+
+def _ends(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, share: Dealt) -> Iterator[Term]:
+    """First rows and last outputs, which all SMs that have a tile bring at once, and no product runs beside.
+
+    Q is read once, so that it comes from DRAM; outputs have to come to the L2 alone.
+    """
+    busy, rows = min(machine.profile.sm_count, share.every), min(GROUP_ROWS * tile.warpgroups, problem.seq_q)
+    l2, dram, clock = machine.value(L2), machine.value(DRAM), machine.needed_clock_hz
+    of_one = min(l2 / busy, SLOT * clock)  # an SM's own port gives as much as a slice of L2
+    q, k = BYTES * rows * tile.head_dim, BYTES * min(tile.keys, problem.seq_kv) * tile.head_dim
+    from_dram, from_l2 = busy * q / dram, (q + k) / of_one
+    bound = (DRAM, dram) if from_dram > from_l2 else (L2, l2)
+    yield Term("first rows of all SMs", "first rows", max(from_dram, from_l2), *bound)
+    yield Term("last outputs of all SMs", "last outputs", BYTES * rows * tile.value_dim / of_one, L2, l2)
 
 
 def _code(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, clock: float) -> Term:
@@ -88,12 +109,20 @@ def _rates(machine: Machine) -> Rates:
         smem_bytes=machine.value(SMEM),
         l2_bytes=machine.value(L2) / per_clock,
         product_latency=machine.value(LATENCY) - machine.value(INTERVAL),
+        held_latency=_held_latency(machine),
         smem_latency=machine.value(SMEM_LATENCY),
         ex2_latency=machine.value(EX2_LATENCY),
         ffma_latency=machine.value(FFMA_LATENCY),
         l2_latency=machine.value(L2_LATENCY),
         dram_latency=machine.value(DRAM_LATENCY),
     )
+
+
+def _held_latency(machine: Machine) -> float:
+    """The same with one operand in registers, where the profile says so."""
+    known = HELD_LATENCY in machine.values and HELD_INTERVAL in machine.values
+    latency, interval = (HELD_LATENCY, HELD_INTERVAL) if known else (LATENCY, INTERVAL)
+    return machine.value(latency) - machine.value(interval)
 
 
 def _memory(
