@@ -134,7 +134,8 @@ TABLE = {
     "copied_lines": Coefficient(
         1.0,
         "count",
-        "a line that a warp's cp.async touches is a cycle of the SM's load unit, as many bytes of it as it asks for",
+        "a line that a warp's cp.async touches is a cycle of the SM's load unit, as many bytes of it as it asks for, "
+        "and so is a sector that it touches beside what its bytes fill",
     ),
     "turn_trips": Coefficient(
         1.0,

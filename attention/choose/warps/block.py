@@ -69,7 +69,7 @@ class Work(NamedTuple):
     """What a block does: `slices` of keys, of which `hidden` have a key that some row does not see.
 
     `readers`: blocks that read the same K and V, of which one brings them from DRAM. `lines` of L2 are touched by the
-    copying of a key, its K and its V.
+    copying of a key, its K and its V, and sectors a second time.
     """
 
     slices: float
