@@ -45,7 +45,9 @@ TABLE = {
         2.0, "count", "ISETP, VIADD, IADD3 and I2FP, 32 to 38 of each for 64: rows of a pair share a distance"
     ),
     "mask_waits": Coefficient(
-        1 / 32, "count", "16 loads of two scores each are on their way at a time (features/mask.cuh)"
+        1 / 32,
+        "count",
+        "16 loads of two scores each are on their way at a time (features/mask.cuh), of one panel of 16 rows of a warp",
     ),
     "wide_mask_waits": Coefficient(1 / 16, "count", "likewise 8, of two floats of 32 bits each"),
     "mask_reads": Coefficient(

@@ -130,6 +130,16 @@ def test_spans_that_cross_lines_touch_more_of_them(head_dim, lines):
     assert dealt(problem, OURS.residents(problem, CONFIG), 132).at_least.work.lines == lines
 
 
+def test_a_mask_is_waited_for_by_each_panel_and_from_dram_by_blocks_that_begin_together():
+    masked, cold = cost_of(replace(PLAIN, mask="bool")), WORK._replace(cold=1.0)
+
+    def waited(tile: WarpTile, work: Work = WORK) -> float:
+        found = block_of(tile, masked, work, 2, RATES)
+        return next(each.cycles for each in found.parts if each.term == "mask from L2")
+
+    assert waited(TILE) == 2 * waited(replace(TILE, warp_rows=16)) < waited(TILE, cold)
+
+
 def test_a_line_that_is_copied_in_parts_takes_the_load_unit_for_each():
     assert block_at(work=WORK._replace(lines=4)).cycles > block_at().cycles
 

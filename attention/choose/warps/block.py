@@ -69,13 +69,15 @@ class Work(NamedTuple):
     """What a block does: `slices` of keys, of which `hidden` have a key that some row does not see.
 
     `readers`: blocks that read the same K and V, of which one brings them from DRAM. `lines` of L2 are touched by the
-    copying of a key, its K and its V, and sectors a second time.
+    copying of a key, its K and its V, and sectors a second time. `cold`: the share of all blocks that begin together,
+    for which nobody has brought a mask.
     """
 
     slices: float
     hidden: float
     readers: int
     lines: float
+    cold: float = 0.0
 
 
 class Block(NamedTuple):
@@ -181,7 +183,9 @@ def _waits(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Ra
     trips = of("slice_trips") * slices + of("hidden_trips") * panels * work.hidden + of("block_trips")
     loaded = BYTES * tile.keys * both * (1 - 1 / work.readers) * resident / rates.l2_bytes
     stored = panels * (of("stored") * tile.value_dim + of("stored_at_least")) * resident * tile.warps / SCHEDULERS
-    masks = cost.waiting_loads * tile.scores / LANES * slices * rates.l2_latency
+    # Rows of a panel are asked for together. Who is first brings them from DRAM, and heads that share them wait alike.
+    asked = math.ceil(cost.waiting_loads * FRAGMENT * tile.slice_keys / LANES) * panels
+    masks = asked * slices * (rates.l2_latency + work.cold * (rates.dram_latency - rates.l2_latency))
     return (
         Part("waits for products", products, LATENCY),
         Part("waits for shared memory", trips * rates.smem_latency, SMEM_LATENCY),

@@ -51,8 +51,10 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     rows = (problem.head_dim, tile.key_span_bytes), (problem.head_dim_v, tile.value_span_bytes)
     lines = sum([lines_of(*row) + shared_of(*row) for row in rows])
 
+    cold = min(1.0, held / count)
+
     def work(slices: float) -> Work:
-        return Work(slices, min(slices, _hidden(problem, tile, slices)), _readers(problem, tile), lines)
+        return Work(slices, min(slices, _hidden(problem, tile, slices)), _readers(problem, tile), lines, cold)
 
     alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
     if every.longest == every.shortest:
