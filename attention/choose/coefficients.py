@@ -192,6 +192,13 @@ TABLE = {
         0.35, "count", "for each key of a tile: a step is 44 of 128 keys, and stands there for a first tile and others"
     ),
     "value_lines": Coefficient(0.29, "count", "for each value dim: rescaling, and one of two ways to store"),
+    "warp_code_lines": Coefficient(
+        130.0,
+        "count",
+        "likewise of a kernel of warps, from its begin to the end of its loops (150 to 245, some of which no full call "
+        "takes) and where it stores (20 to 60)",
+    ),
+    "warp_dim_lines": Coefficient(0.3, "count", "for each number of a row of K and of V, beside those"),
     "first_loads": Coefficient(2.0, "count", "a block's first loads from DRAM: the tensor map, by it the first tile"),
 }
 

@@ -261,6 +261,16 @@ def test_rows_that_begin_inside_of_sectors_have_some_sent_twice():
     assert shared_of(240, 32) == shared_of(128, 128) == 0 < shared_of(72, 32) < shared_of(232, 32)
 
 
+def test_code_that_no_sm_holds_yet_is_fetched_once_where_a_profile_knows_at_what_price():
+    name = "instruction_fetch_cold_cycles_per_line"
+    cold = next(each for each in ours().terms if each.constant == name)
+    assert 0.5e-6 < cold.seconds < 2e-6
+    kept = tuple(each for each in H200.constants if each.name != name)
+    assert ours(profile=H200.model_copy(update={"constants": kept})).seconds == pytest.approx(
+        ours().seconds - cold.seconds
+    )
+
+
 def test_a_prediction_is_the_sum_of_what_is_not_memory():
     found = ours()
     assert found.seconds == pytest.approx(sum(each.seconds for each in found.terms if each.phase != "memory"), rel=1e-3)

@@ -9,14 +9,13 @@ from functools import lru_cache
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.lines import slots_of
-from attention.choose.one_clock import call_of, clock_under
+from attention.choose.one_clock import call_of, clock_under, code_of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import (
     DRAM,
     DRAM_LATENCY,
     EX2,
     EX2_LATENCY,
-    FETCH,
     FFMA,
     FFMA_LATENCY,
     KEPT_MACHINES,
@@ -69,7 +68,7 @@ def predicted(
     begin = Term("before the first loads", "begin", of("first_load_instructions") / clock, "", 0.0)
     rows = rows_read(problem, lengths)
     memory = tuple(_memory(machine, problem, tile, share, rows))
-    once = (begin, _code(machine, problem, tile, clock))
+    once = (begin, code_of(machine, _lines(problem, tile), clock))
     ends = tuple(_ends(machine, problem, tile, share))
     alone = sum(map(SECONDS, once))
     busy = cycles / clock + sum(map(SECONDS, ends)) + alone
@@ -91,12 +90,10 @@ def _ends(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, shar
     yield Term("last outputs of all SMs", "last outputs", BYTES * rows * tile.value_dim / of_one, L2, l2)
 
 
-def _code(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, clock: float) -> Term:
-    """What each line of code costs that no SM holds yet; nothing where the profile does not say."""
+def _lines(problem: AttentionProblem, tile: WarpgroupTile) -> float:
+    """Of code that a warpgroup runs through."""
     edges = (problem.edges.left is not None) + (problem.edges.right is not None)
-    lines = of("code_lines") + of("key_lines") * tile.keys * (2 + edges) + of("value_lines") * tile.value_dim
-    cycles = machine.values.get(FETCH, 0.0)
-    return Term("code for the first time", "code", lines * cycles / clock, FETCH if cycles else "", cycles)
+    return of("code_lines") + of("key_lines") * tile.keys * (2 + edges) + of("value_lines") * tile.value_dim
 
 
 @lru_cache(maxsize=KEPT_MACHINES)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from attention.choose.coefficients import BYTES, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.lines import slots_of
-from attention.choose.one_clock import call_of, clock_under
+from attention.choose.one_clock import call_of, clock_under, code_of
 from attention.choose.prediction import Efficiency, Prediction, Term
 from attention.choose.rates import (
     DRAM,
@@ -85,8 +85,10 @@ def predicted(
     slots = slots_of(problem.head_dim, tile.key_span_bytes) + slots_of(problem.head_dim_v, tile.value_span_bytes)
     memory = _memory(machine, tile, share, slots, rows_read(problem, lengths))
     in_flight = round(of("block_loads")) * blocks[0][0].resident if _alone_on_memory(share) else 0
-    ends = instructions_of(tile) + left_cycles + added_cycles
-    return call_of(machine, _terms(machine, groups, clock), memory, cycles / clock, efficiency, in_flight, ends / clock)
+    code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
+    alone = (instructions_of(tile) + left_cycles + added_cycles) / clock + code.seconds
+    terms = [*_terms(machine, groups, clock), code]
+    return call_of(machine, terms, memory, cycles / clock + code.seconds, efficiency, in_flight, alone)
 
 
 def _blocks(tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates) -> tuple[list[tuple[Stay, Block]], float]:
