@@ -145,6 +145,12 @@ TABLE = {
         "a trip to L2 at the barrier behind every tile of keys: it waits for the slowest warp and the loads of the "
         "tile. Of none, one half, one and two the one with the least error on set a",
     ),
+    "barrier_waits": Coefficient(
+        1.0,
+        "rule",
+        "for a mask behind every barrier, where one block of more warps than schedulers has its SM alone: they begin a "
+        "tile of keys together, and none has work while the others wait. Of none, one half and one",
+    ),
     "block_trips": Coefficient(
         6.0, "count", "to shared memory at a block's begin and end: barriers, fragments of Q, votes on the sums"
     ),

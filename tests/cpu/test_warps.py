@@ -138,6 +138,10 @@ def test_a_mask_is_waited_for_by_each_panel_and_from_dram_by_blocks_that_begin_t
         return next(each.cycles for each in found.parts if each.term == "mask from L2")
 
     assert waited(TILE) == 2 * waited(replace(TILE, warp_rows=16)) < waited(TILE, cold)
+    lone = replace(TILE, warps=8, blocks=1)
+    alone, shared = (block_of(lone, masked, WORK, resident, RATES) for resident in (1, 2))
+    mask = [next(each.cycles for each in found.parts if each.term == "mask from L2") for found in (alone, shared)]
+    assert mask[0] == 1.5 * mask[1]  # two slices a tile, and one wait more behind its barrier
 
 
 def test_a_line_that_is_copied_in_parts_takes_the_load_unit_for_each():
