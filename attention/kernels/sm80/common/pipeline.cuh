@@ -148,14 +148,14 @@ struct Pipeline : Rows {
 
   // Q of heads that share rows.
   __device__ __forceinline__ void load_group(const Work& work) const {
-    constexpr int kPass = kThreads / KeyRow::kGroup;
+    constexpr int kPass = kThreads / KeyRow::kGroup, kCount = kPass < kTileRows ? kPass : kTileRows;
     const int rows = work.queries * work.group - work.row;
 #pragma unroll
     for (int pass = 0; pass < kTileRows; pass += kPass) {
       const int row = work.row + loader.row + pass;
       const unsigned short* from = first_row(work, launch.q, launch.q_batch, work.head_of(row) * launch.q_head,
                                              (work.query_start + work.query_of(row)) * launch.q_row, loader.column);
-      loader.load<false, kPass>(at.q + pass * KeyRow::kBytes, from, 0, rows - pass, launch.head_dim);
+      loader.load<false, kCount>(at.q + pass * KeyRow::kBytes, from, 0, rows - pass, launch.head_dim);
     }
   }
 

@@ -58,8 +58,11 @@ def _of_tile(problem: AttentionProblem, tile_keys: int, arch: Arch) -> tuple[str
 @lru_cache(maxsize=64)  # likewise
 def _residents(problem: AttentionProblem, tile_keys: int) -> WarpTile:
     shape, settled = shape_of(problem, _lone(tile_keys)), settle(SETTLED, problem, _lone(tile_keys))
-    busy = -(-shape.part_rows // shape.warp_rows)
-    return replace(whole.residents(problem, settled), warps=busy, threads=shape.threads, group=shape.group)
+    busy = -(-shape.part_rows // shape.warp_rows) * shape.key_warps
+    found = replace(whole.residents(problem, settled), warps=busy, threads=shape.threads, group=shape.group)
+    if shape.key_warps == 1:
+        return found
+    return replace(found, key_warps=shape.key_warps, stages=shape.key_stages, smem_bytes=shape.smem_bytes)
 
 
 def _why_not(problem: AttentionProblem, shape: Shape, arch: Arch) -> str | None:
@@ -68,13 +71,16 @@ def _why_not(problem: AttentionProblem, shape: Shape, arch: Arch) -> str | None:
         return too_much
     built = tuned_head_dim(problem), shape.warps
     widest = max(shape.head_dim, shape.value_dim)
-    most = 2 * KEYS if widest <= 64 else KEYS if widest <= 128 else whole.SPILLS.most(problem, *built)
+    shared = shape.key_warps > 1 and widest <= 128  # a warp holds no more scores of a tile of twice the keys
+    most = 2 * KEYS if shared or widest <= 64 else KEYS if widest <= 128 else whole.SPILLS.most(problem, *built)
     if shape.tile_keys > most:
         return whole.SPILLS.said(problem, most, *built)
     wider = replace(shape, tile_keys=2 * shape.tile_keys)
     if wider.tile_keys <= most and whole.blocks(wider, arch.limits) >= BLOCKS:
         return f"meets a barrier every {shape.tile_keys} keys, where {wider.tile_keys} fit"
     half = replace(shape, tile_keys=shape.tile_keys // 2)
+    if shared:  # what few blocks wait for comes in fewer steps: up to 5 % on an H200
+        return None
     if shape.tile_keys > 16 and whole.blocks(shape, arch.limits) < min(BLOCKS, whole.blocks(half, arch.limits)):
         return f"leaves an SM fewer blocks than {half.tile_keys} keys do"
     return None
