@@ -16,7 +16,16 @@ from functools import lru_cache
 from attention.choose.coefficients import of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.queues import together
-from attention.choose.rates import DRAM_LATENCY, FETCH, KEPT_MACHINES, Machine, launch_of
+from attention.choose.rates import (
+    DRAM,
+    DRAM_LATENCY,
+    FETCH,
+    KEPT_MACHINES,
+    WRITE_BACK,
+    WRITTEN_BACK,
+    Machine,
+    launch_of,
+)
 
 
 def clock_under(machine: Machine, flops: float, flops_per_clk: float, burst: str, cycles: float) -> float:
@@ -58,6 +67,16 @@ def call_of(
         efficiency=efficiency,
         unhidden_seconds=seconds,  # nothing is hidden that another schedule would show
     )
+
+
+def dram_of(machine: Machine, size: float) -> Term:
+    """What so many bytes from DRAM take, and what goes back there for them: an L2 is full of what others changed.
+
+    Timings are taken behind a memset, and a layer's call behind what the one before has written.
+    """
+    dram, ratio = machine.value(DRAM), machine.values.get(WRITE_BACK, 0.0)
+    returned = min(ratio * size, machine.values.get(WRITTEN_BACK, 0.0))
+    return Term("Q, K, V and out from DRAM", "memory", (size + returned) / dram, DRAM, dram)
 
 
 def code_of(machine: Machine, lines: float, clock: float) -> Term:
