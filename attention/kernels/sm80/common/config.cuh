@@ -13,6 +13,7 @@
 //                     at every nth fragment of the second
 //   KEY_PARTS         1: keys of a tile of rows may be dealt to several blocks (common/key_splits.cuh)
 //   IDLE_WARPS        1: warps whose rows no query uses multiply nothing
+//   KEY_WARPS         warps that share rows and deal each tile's keys among them (key_warps.cuh)
 //   BF16              1 bfloat16, 0 float16
 //   VARLEN            1: sequences of many lengths, packed one after another
 // and those of features, which launch.cuh names. It is generated, with Launch, the one argument: kernels.launch.source.
@@ -26,14 +27,18 @@ constexpr bool kVarlen = VARLEN;
 #define KEY_PARTS 0
 #define IDLE_WARPS 0
 #endif
+#ifndef KEY_WARPS
+#define KEY_WARPS 1
+#endif
 constexpr bool kKeySplits = KEY_PARTS, kIdleWarps = IDLE_WARPS;
 #include "value_dim.cuh"
 
-constexpr int kThreads = 32 * kWarps, kTileRows = kWarpRows * kWarps;
-constexpr int kPanels = kWarpRows / 16;  // of 16 rows, the M of one product
-constexpr int kSlices = kKeys / kSlice;
-constexpr int kDepth = kHeadDim / 16;        // products along the head dim
-constexpr int kValueDepth = kValueDim / 16;  // and fragments along the value dim
+constexpr int kThreads = 32 * kWarps, kKeyWarps = KEY_WARPS, kRowWarps = kWarps / kKeyWarps;
+constexpr int kTileRows = kWarpRows * kRowWarps;
+constexpr int kPanels = kWarpRows / 16;              // of 16 rows, the M of one product
+constexpr int kSlices = kKeys / kKeyWarps / kSlice;  // of a warp, in a tile
+constexpr int kDepth = kHeadDim / 16;                // products along the head dim
+constexpr int kValueDepth = kValueDim / 16;          // and fragments along the value dim
 
 // A row of so many numbers in shared memory. Its chunks of 16 bytes are XORed with bits of the row's number, so that
 // eight neighbouring rows of one column lie in eight different groups of four banks: three bits where rows are multiples
@@ -51,7 +56,7 @@ constexpr int kKBytes = kKeys * KeyRow::kBytes, kVBytes = kKeys * ValueRow::kByt
               kQBytes = kTileRows * KeyRow::kBytes;
 
 static_assert(kHeadDim % 16 == 0 && kHeadDim <= 256 && kValueDim % 16 == 0 && kValueDim <= 256);
-static_assert(kWarpRows % 16 == 0 && kSlice % 16 == 0 && kKeys % kSlice == 0);
+static_assert(kWarpRows % 16 == 0 && kSlice % 16 == 0 && kKeys % (kKeyWarps * kSlice) == 0 && kWarps % kKeyWarps == 0);
 
 // Where everything lies in shared memory: rings of two tiles of K and three of V (the last slice of one tile's p * V
 // runs after the barrier that the next tile's scores wait for). Q on its way to registers passes through stages that

@@ -33,7 +33,13 @@ struct Products {
   }
 
   // This warp's first row within the block's.
-  __device__ __forceinline__ static int warp_row() { return threadIdx.x / 32 * kWarpRows; }
+  __device__ __forceinline__ static int warp_row() {
+    const int warp = threadIdx.x / 32;
+    return (kKeyWarps > 1 ? warp % kRowWarps : warp) * kWarpRows;
+  }
+  // Which of those that share its rows this warp is, and its first key within a tile.
+  __device__ __forceinline__ static int key_warp() { return kKeyWarps > 1 ? threadIdx.x / 32 / kRowWarps : 0; }
+  __device__ __forceinline__ static int warp_key() { return key_warp() * kSlices * kSlice; }
   __device__ __forceinline__ static int lane() { return threadIdx.x % 32; }
 
   __device__ __forceinline__ void load_q(int column, int slot) {

@@ -48,7 +48,8 @@ def held_in_registers(problem: AttentionProblem, values: Mapping[str, int]) -> i
     return int((short or values["warp_rows"] == 16) and alone)
 
 
-def _slice_keys(problem: AttentionProblem, values: Mapping[str, int]) -> int:
+def slice_keys(problem: AttentionProblem, values: Mapping[str, int]) -> int:
+    """Keys whose scores a warp holds at a time."""
     few = _crowded(problem) or tuned_head_dim(problem) in (96, 192, 256)
     return min(values["tile_keys"], 16 if few else 32)
 
@@ -78,7 +79,7 @@ SETTLED = (
         held_in_registers,
         "16 rows of Q, or 32 of a short head dim, fit beside outputs and scores; 16 of a long one with nothing else",
     ),
-    Settled("slice_keys", _slice_keys, "registers hold the scores of no more"),
+    Settled("slice_keys", slice_keys, "registers hold the scores of no more"),
     Settled("blocks", lambda _, values: 8 // values["warps"], "eight warps fill the registers of an SM"),
     Settled("ahead", _ahead, "fetching further ahead pays where registers are left (H100, the ladder of notebook 22)"),
     Settled(

@@ -11,11 +11,24 @@ from attention.variant import Config, CudaBuild, Settled, settle
 
 FIELDS = strided.FEW_FIELDS
 KERNEL = "attention_forward_sm80_split"
+WARP_ROWS, LEAST_SLICE = 16, 16  # the M and the K of a product
 STATE_FLOATS = 4  # of a row: its offset and sum, in 16 bytes
 
 
 def _packed(problem: AttentionProblem, _: Mapping[str, int]) -> int:
     return int(not (problem.alibi or problem.mask != "none" or dealt(problem)))
+
+
+def _key_warps(problem: AttentionProblem, values: Mapping[str, int]) -> int:
+    """Of so many queries, with those of the group's heads, two warps in four or three would have no rows."""
+    group = problem.heads_q // problem.heads_kv if values["pack_gqa"] else 1
+    rows, warps = problem.seq_q * group, values["warps"]
+    idle = warps // -(-rows // WARP_ROWS) if rows <= warps * WARP_ROWS else 1
+    return max(1, min(1 << idle.bit_length() - 1, values["tile_keys"] // LEAST_SLICE))
+
+
+def _slice_keys(problem: AttentionProblem, values: Mapping[str, int]) -> int:
+    return min(whole.slice_keys(problem, values), values["tile_keys"] // values["key_warps"])
 
 
 def _q_in_registers(problem: AttentionProblem, values: Mapping[str, int]) -> int:
@@ -28,14 +41,16 @@ SETTLED = (
         _packed,
         "heads of a group read K and V once together; ALiBi and masks are of one head, and dealt tiles of one sequence",
     ),
-    Settled("warp_rows", lambda problem, _: 16, "few rows fill no more"),
+    Settled("warp_rows", lambda problem, _: WARP_ROWS, "few rows fill no more"),
+    Settled("key_warps", _key_warps, "warps that rows would not fill share them, each with keys of its own"),
     Settled("idle_warps", lambda problem, _: 1, "warps without rows leave shared memory to those that have some"),
     Settled(
         "q_in_registers",
         _q_in_registers,
         "16 rows of Q fit beside outputs of up to 192 columns, and of 256 spilled 4 to 24 bytes (float16)",
     ),
-    *(each for each in whole.SETTLED if each.name not in ("warp_rows", "q_in_registers")),
+    Settled("slice_keys", _slice_keys, "registers hold the scores of no more, and a warp has its part of a tile"),
+    *(each for each in whole.SETTLED if each.name not in ("warp_rows", "q_in_registers", "slice_keys")),
 )
 
 
@@ -46,6 +61,12 @@ class Shape(whole.Shape):
     group: int
     key_splits: int
     part_rows: int
+    key_warps: int
+
+    @property
+    def tile_rows(self) -> int:
+        """Query rows of one block, whose warps may share them."""
+        return self.warps // self.key_warps * self.warp_rows
 
     @property
     def partial_floats(self) -> int:
@@ -58,10 +79,11 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     settled = settle(SETTLED, problem, config)
     tile = whole.shape_of(problem, settled)
     group = problem.heads_q // problem.heads_kv if settled["pack_gqa"] else 1
-    used = min(tile.tile_rows, problem.seq_q * group)
+    key_warps = settled["key_warps"]
+    used = min(tile.tile_rows // key_warps, problem.seq_q * group)
     return Shape(
         *(tile.head_dim, tile.value_dim, tile.warps, tile.warp_rows, tile.tile_keys, tile.q_in_registers),
-        *(group, settled["key_splits"], used),
+        *(group, settled["key_splits"], used, key_warps),
     )
 
 
@@ -73,7 +95,7 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         *value_defines(problem),
         ("WARPS", shape.warps),
         ("ROWS_PER_WARP", shape.warp_rows),
-        *((axis.upper(), settled[axis]) for axis in (*whole.DEFINED, "pack_gqa", "idle_warps")),
+        *((axis.upper(), settled[axis]) for axis in (*whole.DEFINED, "pack_gqa", "idle_warps", "key_warps")),
         ("KEY_PARTS", 1),
         *feature_defines(problem),
         *schedule_defines(problem),

@@ -1,8 +1,9 @@
 // Attention forward for few rows and many keys, on sm80 and what came after: the pipeline of all that generation's kernels
 // over a part of the keys, so that all SMs read K and V (the split of Flash-Decoding). With PACK_GQA heads of a group
-// share a tile's rows, and with them one reading of K and V.
+// share a tile's rows, and with them one reading of K and V; with KEY_WARPS warps share rows.
 #include "config.cuh"
 #include "key_splits.cuh"
+#include "key_warps.cuh"
 #include "parts.cuh"
 #include "pipeline.cuh"
 
@@ -21,11 +22,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
   const Part part(launch);
   const Work work = part.work(launch);
   const Parts parts{launch, work, part.tile, Part::count(launch, work)};
+  join_key_warps(self, ptx::load_shared(self.at.second_time) ? launch.scale_log2 : 1.f);
+  const bool has_rows = self.key_warp() == 0 && !self.is_idle(work);
   if (parts.count > 1) {
-    if (!self.is_idle(work)) parts.leave(self, part.number);
+    if (has_rows) parts.leave(self, part.number);
     if (!parts.arrive(self.at.votes)) return;
     parts.add_up();
-  } else if (!self.is_idle(work)) {
+  } else if (has_rows) {
     const float scale = ptx::load_shared(self.at.second_time) ? launch.scale_log2 : 1.f;
 #pragma unroll
     for (int m = 0; m < kPanels; ++m) {
