@@ -13,7 +13,8 @@
 //                     at every nth fragment of the second
 //   KEY_PARTS         1: keys of a tile of rows may be dealt to several blocks (common/key_splits.cuh)
 //   IDLE_WARPS        1: warps whose rows no query uses multiply nothing
-//   KEY_WARPS         warps that share rows and deal each tile's keys among them (key_warps.cuh)
+//   KEY_WARPS         warps that share rows and deal each tile's keys among them (split_keys/key_warps.cuh)
+//   KEY_STAGES        where some do, tiles of keys in shared memory, all but one of them on their way
 //   BF16              1 bfloat16, 0 float16
 //   VARLEN            1: sequences of many lengths, packed one after another
 // and those of features, which launch.cuh names. It is generated, with Launch, the one argument: kernels.launch.source.
@@ -29,6 +30,7 @@ constexpr bool kVarlen = VARLEN;
 #endif
 #ifndef KEY_WARPS
 #define KEY_WARPS 1
+#define KEY_STAGES 0
 #endif
 constexpr bool kKeySplits = KEY_PARTS, kIdleWarps = IDLE_WARPS;
 #include "value_dim.cuh"
@@ -61,12 +63,13 @@ static_assert(kWarpRows % 16 == 0 && kSlice % 16 == 0 && kKeys % (kKeyWarps * kS
 // Where everything lies in shared memory: rings of two tiles of K and three of V (the last slice of one tile's p * V
 // runs after the barrier that the next tile's scores wait for). Q on its way to registers passes through stages that
 // the first tile does not use, where these hold it: the last two of V and the first of K.
-constexpr int kKStages = 2, kVStages = 3;
+constexpr int kKStages = kKeyWarps > 1 ? KEY_STAGES : 2, kVStages = kKeyWarps > 1 ? KEY_STAGES : 3;
 constexpr int kRingBytes = kKStages * kKBytes + kVStages * kVBytes;
 
 // Behind them a word of each warp, by which a block agrees that no sum has overflown, and one that says that the rows
 // are run a second time.
-constexpr int kQAt = kQInRegisters && kQBytes <= (kVStages - 1) * kVBytes + kKBytes ? kVBytes : kRingBytes;
+constexpr int kQAt =
+    kKeyWarps == 1 && kQInRegisters && kQBytes <= (kVStages - 1) * kVBytes + kKBytes ? kVBytes : kRingBytes;
 constexpr int kVotesAt = kQAt == kRingBytes ? kRingBytes + kQBytes : kRingBytes;
 
 struct Rooms {

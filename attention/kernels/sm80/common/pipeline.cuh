@@ -102,14 +102,7 @@ struct Pipeline : Rows {
 
   // Where V of the slice above slice i lies: its p * V goes with the scores of slice i.
   __device__ __forceinline__ unsigned v_above(int i) const {
-    const unsigned stage = i == kSlices - 1 ? v_before() : v_now + (i + 1) * kSlice * ValueRow::kBytes;
-    return stage + warp_key() * ValueRow::kBytes;
-  }
-
-  // Where slice i of this warp's keys lies, and its first key.
-  __device__ __forceinline__ unsigned k_of(int i) const { return k_now + (warp_key() + i * kSlice) * KeyRow::kBytes; }
-  __device__ __forceinline__ int key_of(const Work& work, int left, int i) const {
-    return (work.first + left) * kKeys + warp_key() + i * kSlice;
+    return i == kSlices - 1 ? v_before() : v_now + (i + 1) * kSlice * ValueRow::kBytes;
   }
 
   __device__ __forceinline__ void seen_tile(const Work& work, int left) {
@@ -121,9 +114,9 @@ struct Pipeline : Rows {
       if (i == (kSlices > 1 ? kSlices - 2 : 0) && more) load_next_v();
       if constexpr (kIdleWarps)
         if (is_idle(work)) continue;
-      const unsigned k = k_of(i);
-      step(work, key_of(work, left, i), k, v_above(i), k - kSlice * KeyRow::kBytes, kPrimes && i < kSlices - 1,
-           kPrimes && i > 0);
+      const unsigned k = k_now + i * kSlice * KeyRow::kBytes;
+      step(work, (work.first + left) * kKeys + i * kSlice, k, v_above(i), k - kSlice * KeyRow::kBytes,
+           kPrimes && i < kSlices - 1, kPrimes && i > 0);
     }
   }
 
@@ -134,7 +127,8 @@ struct Pipeline : Rows {
       load_next_v();
     }
 #pragma unroll 1
-    for (int i = kSlices - 1; i >= 0; --i) masked_step(work, key_of(work, left, i), k_of(i), v_above(i), far);
+    for (int i = kSlices - 1; i >= 0; --i)
+      masked_step(work, (work.first + left) * kKeys + i * kSlice, k_now + i * kSlice * KeyRow::kBytes, v_above(i), far);
   }
 
   __device__ __forceinline__ unsigned next_k(unsigned stage) const { return stage ^ at.k ^ (at.k + kKBytes); }
@@ -217,8 +211,6 @@ struct Pipeline : Rows {
     // Tiles below `whole` are seen in full by every row, and every row has seen a key before.
     int whole = kCausal ? (work.row + work.right) / kKeys : work.last - 1;
     if constexpr (kPackGqa && kCausal) whole = (work.query_of(work.row) + work.right) / kKeys;
-    // Of a tile that is seen in part a warp's own keys may be hidden: each has seen one after the tile below.
-    if (kKeyWarps > 1) --whole;
     if (kHiding || ptx::load_shared(at.second_time)) whole = 0;
     int left = work.last - 1 - work.first, lowest = max(0, min(whole - work.first, left));
     for (; left >= lowest; --left) {
@@ -239,7 +231,7 @@ struct Pipeline : Rows {
         masked_tile(work, left);
         turn(left);
       }
-    if (pending) multiply_values(v_before() + warp_key() * ValueRow::kBytes);
+    if (pending) multiply_values(v_before());
     // Parts of a row's keys are brought together in the units that each has.
     const float scale = !kKeySplits && ptx::load_shared(at.second_time) ? launch.scale_log2 : 1.f;
 #pragma unroll

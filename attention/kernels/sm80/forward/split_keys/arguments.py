@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from attention.kernels.common.family import dealt, feature_defines, schedule_defines, value_defines
 from attention.kernels.launch import strided
@@ -27,6 +28,12 @@ def _key_warps(problem: AttentionProblem, values: Mapping[str, int]) -> int:
     return max(1, min(1 << idle.bit_length() - 1, values["tile_keys"] // LEAST_SLICE))
 
 
+def _key_stages(problem: AttentionProblem, values: Mapping[str, int]) -> int:
+    import os
+
+    return int(os.environ.get("STAGES", "2")) if values["key_warps"] > 1 else 0
+
+
 def _slice_keys(problem: AttentionProblem, values: Mapping[str, int]) -> int:
     return min(whole.slice_keys(problem, values), values["tile_keys"] // values["key_warps"])
 
@@ -49,6 +56,7 @@ SETTLED = (
         _q_in_registers,
         "16 rows of Q fit beside outputs of up to 192 columns, and of 256 spilled 4 to 24 bytes (float16)",
     ),
+    Settled("key_stages", _key_stages, "all tiles but one are on their way"),
     Settled("slice_keys", _slice_keys, "registers hold the scores of no more, and a warp has its part of a tile"),
     *(each for each in whole.SETTLED if each.name not in ("warp_rows", "q_in_registers", "slice_keys")),
 )
@@ -62,11 +70,21 @@ class Shape(whole.Shape):
     key_splits: int
     part_rows: int
     key_warps: int
+    key_stages: int
 
     @property
     def tile_rows(self) -> int:
         """Query rows of one block, whose warps may share them."""
         return self.warps // self.key_warps * self.warp_rows
+
+    @cached_property
+    def smem_bytes(self) -> int:
+        """Where warps share rows: the ring, and Q behind it."""
+        if self.key_warps == 1:
+            return super().smem_bytes
+        both = self.head_dim + self.value_dim
+        numbers = self.key_stages * self.tile_keys * both + self.tile_rows * self.head_dim
+        return 2 * numbers + 4 * (self.warps + 1)
 
     @property
     def partial_floats(self) -> int:
@@ -83,7 +101,7 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     used = min(tile.tile_rows // key_warps, problem.seq_q * group)
     return Shape(
         *(tile.head_dim, tile.value_dim, tile.warps, tile.warp_rows, tile.tile_keys, tile.q_in_registers),
-        *(group, settled["key_splits"], used, key_warps),
+        *(group, settled["key_splits"], used, key_warps, settled["key_stages"]),
     )
 
 
@@ -95,7 +113,7 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         *value_defines(problem),
         ("WARPS", shape.warps),
         ("ROWS_PER_WARP", shape.warp_rows),
-        *((axis.upper(), settled[axis]) for axis in (*whole.DEFINED, "pack_gqa", "idle_warps", "key_warps")),
+        *((axis.upper(), settled[axis]) for axis in (*whole.DEFINED, "pack_gqa", "idle_warps", "key_warps", "key_stages")),
         ("KEY_PARTS", 1),
         *feature_defines(problem),
         *schedule_defines(problem),

@@ -1,17 +1,15 @@
-// Warps that share rows, each with its own keys of every tile: one query of one head fills a sixteenth of a warp's rows
-// and no other warp, whose steps of one tile after another then took longer than K and V to come.
-//
-// Each warp has a softmax of its own, and none waits for another before all keys are done. Then half of them leave
-// their outputs where tiles lay, the other half adds them to its own, and so on.
+// What warps that share rows have of their keys (key_loop.cuh) is brought together in shared memory: half of them leave
+// it where tiles lay, the other half adds it to its own, and so on.
 #pragma once
-#include "pipeline.cuh"
+#include "key_loop.cuh"
 
+template <class Rows>
 struct KeyWarps {
   static constexpr int kWords = kValueDim / 8 + 1, kAreaBytes = 32 * 16 * kWords;  // a lane's outputs and its state
   static constexpr int kAreas = kKeyWarps / 2;
   static_assert(kKeyWarps == 1 || (kPanels == 1 && kAreas * kRowWarps * kAreaBytes <= kRingBytes));
 
-  Pipeline& rows;
+  Rows& rows;
 
   // Where a warp leaves its words: who brings them in has none of its own there that another one may still read.
   __device__ __forceinline__ unsigned area(int key_warp) const {
@@ -60,9 +58,10 @@ struct KeyWarps {
 };
 
 // The first warp of those that share rows has all keys. Behind a barrier, since tiles lie there until the last product.
-__device__ __forceinline__ void join_key_warps(Pipeline& rows, float unit) {
+template <class Rows>
+__device__ __forceinline__ void join_key_warps(Rows& rows, float unit) {
   if constexpr (kKeyWarps > 1) {
-    const KeyWarps warps{rows};
+    const KeyWarps<Rows> warps{rows};
 #pragma unroll 1
     for (int half = kKeyWarps / 2; half; half /= 2) {
       const int mine = rows.key_warp();

@@ -1,0 +1,105 @@
+// The main loop of warps that share rows, each with its own keys of every tile.
+//
+// One query of one head fills a sixteenth of one warp's rows. By the pipeline of many rows that warp alone multiplied,
+// and its steps took longer than K and V to come; a tile ahead was not enough of them on the way. Here scores, softmax
+// and p * V of a tile follow one another, as what they wait for is memory: all tiles but one are under way.
+#pragma once
+#include "pipeline.cuh"
+
+struct KeyLoop : Pipeline {
+  static constexpr int kStages = kKStages;
+
+  __device__ __forceinline__ explicit KeyLoop(const Launch& launch) : Pipeline(launch) {}
+
+  // Whether some row of this warp may not see some of its keys from `key` on.
+  __device__ __forceinline__ bool is_masked(const Work& work, int key) const {
+    const int first = work.query_of(work.row + warp_row()), last = work.query_of(work.row + warp_row() + kWarpRows - 1);
+    return key + kSlice > work.keys || (kCausal && key + kSlice > first + work.right + 1) ||
+           (kWindow && key < last + work.left);
+  }
+
+  // The next tile downwards, into the stage of tile number `number`; without one an empty group, which is counted too.
+  template <bool Whole>
+  __device__ __forceinline__ void load_tile(const Work& work, int number) {
+    const int tile = work.last - 1 - number, stage = number % kStages, rows = work.keys - tile * kKeys;
+    if (tile >= work.first) {
+      loader.load<Whole, kKeys>(at.k + stage * kKBytes, k_from, launch.k_row, rows, launch.head_dim);
+      v_loader().template load<Whole, kKeys>(at.v + stage * kVBytes, v_from, launch.v_row, rows, out_columns(launch));
+      k_from -= kKeys * launch.k_row;
+      v_from -= kKeys * launch.v_row;
+    }
+    ptx::cp_async_commit();
+  }
+
+  // This warp's keys of a tile.
+  __device__ __forceinline__ void take(const Work& work, int number, bool far) {
+    const int stage = number % kStages;
+#pragma unroll 1
+    for (int slice = kSlices - 1; slice >= 0; --slice) {
+      const int mine = warp_key() + slice * kSlice, key = (work.last - 1 - number) * kKeys + mine;
+      if (!is_seen(work, key)) continue;
+      multiply_scores(at.k + stage * kKBytes + mine * KeyRow::kBytes);
+      adjust<false>(work, key);
+      if (is_masked(work, key)) hide(work, key);
+      raise(far);
+      multiply_values(at.v + stage * kVBytes + mine * ValueRow::kBytes);
+    }
+  }
+
+  __device__ __forceinline__ void hide(const Work& work, int key) {
+    hide_outside(s[0], work, work.row + warp_row() + lane() / 4, key + lane() % 4 * 2);
+  }
+
+  // Where the last tile of keys lies; Q is on its way. Not shared with Pipeline::begin, whose builds it would reorder.
+  __device__ __forceinline__ void aim(const Work& work) {
+    const int kv_head = kPackGqa ? work.head : work.head / launch.heads_per_kv;
+    const int key = work.key_start + (work.last - 1) * kKeys;
+    k_from = first_row(work, launch.k, launch.k_batch, kv_head * launch.k_head, (key + loader.row) * launch.k_row,
+                       loader.column);
+    v_from = first_row(work, launch.v, launch.v_batch, kv_head * launch.v_head, (key + v_loader().row) * launch.v_row,
+                       v_loader().column);
+    if constexpr (kPackGqa) return load_group(work);
+    const long long row = work.query_start + work.row + loader.row;
+    loader.load<false, kTileRows>(
+        at.q, first_row(work, launch.q, launch.q_batch, work.head * launch.q_head, row * launch.q_row, loader.column),
+        launch.q_row, work.queries - work.row, launch.head_dim);
+  }
+
+  // As Pipeline::run.
+  __device__ __forceinline__ bool run(const Work& work) {
+    aim(work);
+    load_tile<false>(work, 0);
+#pragma unroll
+    for (int i = 1; i < kStages - 1; ++i) load_tile<true>(work, i);
+    clear();
+    const bool idle = is_idle(work);
+    const int tiles = work.last - work.first;
+#pragma unroll 1
+    for (int number = 0; number < tiles; ++number) {
+      ptx::cp_async_wait<kStages - 2>();
+      __syncthreads();  // this tile has come, and the one before it is read
+      load_tile<true>(work, number + kStages - 1);
+      if (idle) continue;
+      if (kQInRegisters && number == 0) hold_queries();
+      take(work, number, ptx::load_shared(at.second_time) != 0);
+    }
+    ptx::cp_async_wait<0>();
+    scale_offsets(state[0], 1.f);
+    return settled();
+  }
+
+  __device__ __forceinline__ void hold_queries() {
+#pragma unroll
+    for (int i = 0; i < kDepth; ++i) load_q(i, i);
+  }
+};
+
+template <bool Shared>
+struct LoopOf {
+  using Type = Pipeline;
+};
+
+template <>
+struct LoopOf<true> {
+  using Type = KeyLoop;
+};
