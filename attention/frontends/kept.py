@@ -52,7 +52,7 @@ def keep(
     options: tuple[Any, ...],
     causality: Options,
 ) -> None:
-    """A call without dropout that went by this route for good, its tensors as the caller gave them.
+    """A call without dropout that went by this route, its tensors as the caller gave them.
 
     `settled`: it is torch's function's by now, whatever the route says. `causality`: as the operator takes it.
     """
@@ -60,10 +60,18 @@ def keep(
     trains, brought = with_gradient(query, key, value), [] if mask is None else [mask]
     if route.plan is None or route.fold or (strict and trains) or not keepable(query, key, value, options, brought):
         return
-    if settled or route.to_torch or route.kernel is not None:
-        serve = _of_torch(route, settled, query, key, value, mask, causality, enable_gqa)
-    else:
-        serve = _of_operator(route, query, key, value, mask, causality, Manner(only or "", strict), trains)
+
+    def server(settled: bool) -> Serve | None:
+        if settled or route.to_torch or route.kernel is not None:
+            return _of_torch(route, settled, query, key, value, mask, causality, enable_gqa)
+        return _of_operator(route, query, key, value, mask, causality, Manner(only or "", strict), trains)
+
+    serve = server(settled)
+    if serve is not None and route.tally is not None and not settled:
+        from attention.op.by_plan import WhileNew
+
+        late = server(True)
+        serve = None if late is None else WhileNew(serve, late, route.tally)
     if serve is not None:
         KNOWN.keep(query, key, value, options, serve, () if mask is None else (mask,))
 
@@ -79,7 +87,7 @@ def _of_operator(
     trains: bool,
 ) -> Serve | None:
     from attention.kernels.launch.forms import HEADS_FIRST  # with what launches, where something is launched
-    from attention.op.by_plan import ByPlan, read_in_place
+    from attention.op.by_plan import ByPlan, first_of, read_in_place
     from attention.op.launched import bringing, launched, server_of
     from attention.op.operands import Operands
 
@@ -89,7 +97,7 @@ def _of_operator(
     if route.plan.owner == "torch":
         by_plan = not trains and read_in_place(query, key, value)
         return ByPlan(route.plan, HEADS_FIRST, operands) if by_plan else None
-    ready = launched(route.plan, query, key, value)
+    ready = launched(route.plan if route.tally is None else first_of(route.plan), query, key, value)
     if ready is None:
         return None
     if operands is not None and mask is not None:

@@ -188,8 +188,7 @@ def _judged(
             raise UnsupportedError(f"{route.lacks}; call without strict and only='smscope', and torch serves.")
         warn_once(route.lacks)
     settled = route.tally is not None and route.tally.settled()
-    for_good = route.plan is not None and (settled or route.tally is None)
-    if for_good and not dropout_p and KNOWN.keeps(query):
+    if route.plan is not None and not dropout_p and KNOWN.keeps(query):
         causality = Options(causal=is_causal, bottom_right=bottom_right, scale=scale)
         keep(route, settled, *given, attn_mask, (asked, scale, enable_gqa, strict, only), causality)
     if route.kernel is not None and not settled:

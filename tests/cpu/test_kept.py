@@ -9,6 +9,7 @@ from torch.nn.attention.bias import causal_upper_left
 
 from attention import flash_attn_func, flash_attn_varlen_func, sdpa
 from attention.call import Extras, Manner, Options
+from attention.choose.while_new import CALLS_OF_A_SHAPE, Settling, Tally
 from attention.errors import ArgumentError
 from attention.frontends import kept
 from attention.frontends import sdpa as frontend
@@ -157,7 +158,28 @@ def test_torch_makes_a_mask_of_causality_that_ends_at_the_last_key_each_time(kno
         assert len(known.calls) == 1
 
 
-def test_ours_is_not_kept_where_another_kernel_will_serve_for_good(known: Known) -> None:
-    plan: Any = Plan(None, Config(), lambda *_: None, "smscope", None, settles=True)  # type: ignore[arg-type, return-value]
+def test_a_shape_of_flash_attn_func_that_is_called_often_changes_over(known: Known) -> None:
+    def run(added: float) -> Any:
+        return lambda query, *_: (query + added, query)
+
+    plan: Any = Plan(None, Config(), Settling(run(1), run(2)), "torch", None, settles=True)  # type: ignore[arg-type]
+    inputs = random(*[SHAPE] * 3)
+    kept_of_flash.keep(plan, *inputs, OF_FLASH, Options(), Manner("", False))
+    added = [flash_attn_func(*inputs) - inputs[0] for _ in range(CALLS_OF_A_SHAPE + 2)]  # type: ignore[operator]
+    assert [round(float(each.mean())) for each in added] == [1] * CALLS_OF_A_SHAPE + [2, 2]
+
+
+def test_a_shape_of_sdpa_that_is_called_often_becomes_torchs(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs, early = random(*[SHAPE] * 3), torch.zeros(SHAPE)
+    monkeypatch.setattr(kept, "torch_flash", lambda *_, **__: (early,))
+    new = route(kernel=lambda *_: early, tally=Tally())
+    kept.keep(new, False, *inputs, None, PLAIN, Options())
+    found = [sdpa(*inputs) for _ in range(CALLS_OF_A_SHAPE + 2)]
+    assert all(each is early for each in found[:CALLS_OF_A_SHAPE])
+    assert all(torch.equal(each, torch_sdpa(*inputs)) for each in found[CALLS_OF_A_SHAPE:])
+
+
+def test_what_is_served_by_nobody_later_on_is_not_kept(known: Known) -> None:
+    plan: Any = Plan(None, Config(), Settling(lambda *_: None, lambda *_: None), "smscope", None)  # type: ignore[arg-type]
     kept_of_flash.keep(plan, *random(*[SHAPE] * 3), OF_FLASH, Options(), Manner("", False))
     assert not known.calls

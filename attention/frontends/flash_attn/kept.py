@@ -121,19 +121,21 @@ def keep(
 
         names = tuple(name for name, tensor in zip(OPERANDS, tensors, strict=False) if tensor is not None)
         operands = Operands(names, casts.every, form)
-    serve: Serve | None = None
-    if plan.owner == "torch":
-        from attention.op.by_plan import ByPlan, read_in_place
+    from attention.op.by_plan import ByPlan, one_or_both, read_in_place
 
-        if not trains and read_in_place(q, k, v):
-            serve = ByPlan(plan, form, operands, with_lse)
-    elif not plan.settles:  # else it is not ours for good: its plan counts the calls
+    def server(plan: Plan) -> Serve | None:
+        if plan.owner == "torch":
+            in_place = not trains and read_in_place(q, k, v)
+            return ByPlan(plan, form, operands, with_lse) if in_place else None
         from attention.op.launched import bringing, launched, server_of
 
         ready = launched(plan, q, k, v, form)
-        if ready is not None and operands is not None:
-            serve = bringing(ready, operands, q, k, brought, with_lse)
-        elif ready is not None:
-            serve = server_of(ready, options, manner, trains, with_lse)
+        if ready is None:
+            return None
+        if operands is not None:
+            return bringing(ready, operands, q, k, brought, with_lse)
+        return server_of(ready, options, manner, trains, with_lse)
+
+    serve = one_or_both(plan, server)
     if serve is not None:
         KNOWN.keep(q, k, v, given, serve, others)

@@ -63,13 +63,13 @@ static_assert(kWarpRows % 16 == 0 && kSlice % 16 == 0 && kKeys % (kKeyWarps * kS
 // Where everything lies in shared memory: rings of two tiles of K and three of V (the last slice of one tile's p * V
 // runs after the barrier that the next tile's scores wait for). Q on its way to registers passes through stages that
 // the first tile does not use, where these hold it: the last two of V and the first of K.
-constexpr int kKStages = kKeyWarps > 1 ? KEY_STAGES : 2, kVStages = kKeyWarps > 1 ? KEY_STAGES : 3;
+constexpr int kKStages = KEY_STAGES ? KEY_STAGES : 2, kVStages = KEY_STAGES ? KEY_STAGES : 3;
 constexpr int kRingBytes = kKStages * kKBytes + kVStages * kVBytes;
 
 // Behind them a word of each warp, by which a block agrees that no sum has overflown, and one that says that the rows
 // are run a second time.
 constexpr int kQAt =
-    kKeyWarps == 1 && kQInRegisters && kQBytes <= (kVStages - 1) * kVBytes + kKBytes ? kVBytes : kRingBytes;
+    !KEY_STAGES && kQInRegisters && kQBytes <= (kVStages - 1) * kVBytes + kKBytes ? kVBytes : kRingBytes;
 constexpr int kVotesAt = kQAt == kRingBytes ? kRingBytes + kQBytes : kRingBytes;
 
 struct Rooms {

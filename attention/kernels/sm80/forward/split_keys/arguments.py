@@ -31,7 +31,7 @@ def _key_warps(problem: AttentionProblem, values: Mapping[str, int]) -> int:
 def _key_stages(problem: AttentionProblem, values: Mapping[str, int]) -> int:
     import os
 
-    return int(os.environ.get("STAGES", "2")) if values["key_warps"] > 1 else 0
+    return int(os.environ.get("STAGES", "3")) if values["key_warps"] > 1 else int(os.environ.get("STAGES1", "0"))
 
 
 def _slice_keys(problem: AttentionProblem, values: Mapping[str, int]) -> int:
@@ -80,7 +80,7 @@ class Shape(whole.Shape):
     @cached_property
     def smem_bytes(self) -> int:
         """Where warps share rows: the ring, and Q behind it."""
-        if self.key_warps == 1:
+        if not self.key_stages:
             return super().smem_bytes
         both = self.head_dim + self.value_dim
         numbers = self.key_stages * self.tile_keys * both + self.tile_rows * self.head_dim

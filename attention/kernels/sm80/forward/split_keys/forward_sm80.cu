@@ -9,7 +9,7 @@
 
 extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
     attention_forward_sm80_split(const __grid_constant__ Launch launch) {
-  LoopOf<(kKeyWarps > 1)>::Type self(launch);
+  LoopOf<(KEY_STAGES > 0)>::Type self(launch);
   if (threadIdx.x == 0) ptx::store_shared(self.at.second_time, 0);
 #pragma unroll 1
   while (true) {
