@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from attention.call import NO_EXTRAS, Extras, Options
-from attention.choose.while_new import Tally
+from attention.choose.while_new import Settling, Tally
 from attention.errors import ProblemError
 from attention.forwarded import Wanted
 from attention.frontends.inputs import symbolic
@@ -155,7 +155,8 @@ def _route(
     whole = theirs and torch_could
     alone = whole and plan.forced and not (fold or with_grad or bottom_right) and mask is None
     kernel = flash.alone if alone else None
-    tally = Tally() if plan.settles and not bottom_right else None
+    run = plan.run
+    tally = Tally(run.tally.graphs_alone) if isinstance(run, Settling) and not bottom_right else None
     return Route(whole, plan.lacks, fold, plan, operator_could=True, kernel=kernel, tally=tally)
 
 

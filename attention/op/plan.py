@@ -19,7 +19,7 @@ from attention.choose import learned
 from attention.choose.classes import representative
 from attention.choose.evidence import never_won
 from attention.choose.machine import machine_profile
-from attention.choose.while_new import Settling, while_new
+from attention.choose.while_new import Settling, stays, while_new
 from attention.errors import FallbackWarning, UnsupportedError
 from attention.judge.call import Judged, judged
 from attention.judge.shapes import Facts, Layout
@@ -41,8 +41,8 @@ class Plan:
     """A choice made ready to run. `fallback` says why no tuned kernel serves.
 
     `forced`: the pick is torch's FlashAttention-2, where torch's function would take cuDNN.
-    `settles`: it serves shapes that are new, and another kernel of torch's those that are called often; `run` changes
-    over by itself (choose.while_new).
+    `settles`: it serves shapes that are new, and another kernel of torch's those that are called often, or their graphs;
+    `run` changes over by itself (choose.while_new).
     """
 
     problem: AttentionProblem
@@ -93,7 +93,7 @@ def plan_for(found: Judged, problem: AttentionProblem, device: torch.device, onl
         return Plan(problem, Config(), slow.forward if piecewise else slow.nothing_seen, "smscope", None)
     pick = _pick(problem, str(device) if device.type == "cuda" else "cpu", only)
     forced = pick.forced and (problem.edges.open or problem.seq_q == problem.seq_kv) and problem.head_dim % 8 == 0
-    run = Settling(pick.run, pick.later) if pick.later is not None else pick.run
+    run = Settling(pick.run, pick.later, pick.graphs_alone) if pick.later is not None else pick.run
     return Plan(problem, pick.config, run, pick.owner, pick.fallback, pick.nearest, forced, pick.later is not None)
 
 
@@ -112,6 +112,7 @@ class _Pick:
     nearest: str | None
     forced: bool
     later: Run | None  # where another kernel serves a shape that is called often
+    graphs_alone: bool  # that one, and the call is done sooner by `run` outside of graphs
 
 
 @lru_cache(maxsize=4096)
@@ -127,7 +128,9 @@ def _pick_of(problem: AttentionProblem, device: str, only: str) -> _Pick:
     forced = pick.variant == FLASH and choice.arch in CUDNN_FIRST and pick.prediction is not None
     # Torch's, which takes no configuration.
     later = None if pick is choice.pick else by_path(choice.pick.variant).load()
-    return _Pick(pick.config, by_path(pick.variant).load(), pick.owner, choice.fallback, choice.nearest, forced, later)
+    graphs_alone = later is not None and stays(choice, pick)
+    run = by_path(pick.variant).load()
+    return _Pick(pick.config, run, pick.owner, choice.fallback, choice.nearest, forced, later, graphs_alone)
 
 
 def cpu_is_torchs() -> bool:

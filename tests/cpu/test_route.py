@@ -25,7 +25,7 @@ def routed(monkeypatch: pytest.MonkeyPatch) -> Any:
     ) -> route.Route:
         problem = SimpleNamespace(softmax_scale=1.0, causal=True, mask="none")
         plan = SimpleNamespace(
-            problem=problem, owner=owner, fallback=fallback, lacks=fallback, forced=False, settles=False
+            problem=problem, owner=owner, fallback=fallback, lacks=fallback, forced=False, settles=False, run=None
         )
         monkeypatch.setattr(route, "plan_for", lambda *_: plan)
 

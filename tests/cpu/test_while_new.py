@@ -1,14 +1,18 @@
 """A new shape goes to a kernel that builds no plan for it; one that is called often, to the fastest."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
+from attention.choose.candidates import Candidate
 from attention.choose.choose import choose
 from attention.choose.corrections import Corrections, Observation, corrections
 from attention.choose.machine import MachineProfile
-from attention.choose.while_new import CALLS_OF_A_SHAPE, Settling, Tally, while_new
+from attention.choose.prediction import Efficiency, Prediction
+from attention.choose import while_new as rules
+from attention.choose.while_new import CALLS_OF_A_SHAPE, HOST_SECONDS, Settling, Tally, stays, while_new
 from attention.frontends import route
 from attention.kernels.torch import flash
 from attention.op import plan
@@ -65,6 +69,26 @@ def test_a_shape_that_is_called_often_changes_over_once() -> None:
     run = Settling(lambda *given: ("early", given), lambda *given: ("late", given))
     names = [run(1, 2)[0] for _ in range(CALLS_OF_A_SHAPE + 2)]
     assert names == ["early"] * CALLS_OF_A_SHAPE + ["late"] * 2 and run(1, 2)[1] == (1, 2)
+
+
+def test_what_serves_graphs_alone_is_made_ready_outside_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    tally, capturing = Tally(graphs_alone=True), False
+    monkeypatch.setattr(rules, "_is_capturing", lambda: capturing)
+    first = [tally.settled() for _ in range(CALLS_OF_A_SHAPE + 3)]
+    assert first == [False] * CALLS_OF_A_SHAPE + [True, False, False]
+    capturing = True
+    assert tally.settled()
+
+
+@pytest.mark.parametrize(("by_ours", "by_cudnn", "stayed"), [(0.9, 0.8, True), (1.2, 1.1, False), (4.0, 3.0, False)])
+def test_ours_goes_on_where_torchs_call_takes_the_host_longer(by_ours: float, by_cudnn: float, stayed: bool) -> None:
+    found = {}
+    for path, share in ((SPLIT, by_ours), (CUDNN, by_cudnn)):
+        seconds = share * HOST_SECONDS["torch"]
+        prediction = Prediction(seconds, "", (), None, Efficiency(1.0, 1), seconds)
+        found[path] = Candidate(path, by_path(path).owner, Config(), prediction)
+    choice: Any = SimpleNamespace(pick=found[CUDNN], tuning=None)
+    assert stays(choice, found[SPLIT]) == stayed
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from tests.emulated import (
     forward_sm80,
     forward_sm90a,
     forward_sm100a,
+    forward_split_keys,
     test_forward_sm80,
     test_forward_sm90a,
     test_forward_sm100a,
@@ -44,7 +45,11 @@ PLAIN, PACKED = test_forward_sm90a.FEATURED, test_forward_sm90a.PACKED
 HOPPER = Whole(forward_sm90a.run, PLAIN, PACKED, replace(PLAIN, problem=HALF.problem))
 ROWS, ROWS_PACKED = test_forward_sm100a.FEATURED, test_forward_sm100a.PACKED
 BLACKWELL = Whole(forward_sm100a.run, ROWS, ROWS_PACKED, replace(ROWS, problem=HALF.problem))
+FEW = Kernel(forward_split_keys.PATH, forward_split_keys.config_of(64, key_warps=4), PLAIN.problem)
+SHARED = Whole(forward_split_keys.run, FEW, replace(FEW, problem=PACKED.problem), replace(FEW, problem=HALF.problem))
 FORWARDS = {
+    "sm80, warps that share rows": replace(SHARED, featured=replace(FEW, problem=test_forward_sm80.BAND.problem)),
+    "sm80, warps that share rows, with features": SHARED,
     "sm80": replace(AMPERE, featured=test_forward_sm80.BAND),
     "sm80 with features": AMPERE,
     "sm90a": replace(HOPPER, featured=replace(PLAIN, problem=test_forward_sm80.BAND.problem)),

@@ -1,0 +1,144 @@
+"""Warps that share rows, each with its own keys of every tile: right in every mode, and mistakes are found."""
+
+import re
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from attention.problem import AttentionProblem
+from microbench.emulator import MODES, Mode
+from tests.emulated.forward_case import ForwardCase
+from tests.emulated.forward_launch import Kernel
+from tests.emulated.forward_planted import Bug, outcome, planted
+from tests.emulated.forward_split_keys import PATH, config_of, run
+from tests.emulated.forward_tests import Forward
+
+# As many as share rows, and the keys of a tile: four of one panel; two of two panels, and two slices of each in a tile.
+WARPS = {"four": (4, 64), "two": (2, 64)}
+EVERY = ForwardCase(heads_q=6, heads_kv=2, seq_q=512, seq_kv=512, left=0, right=0, sinks=True)
+SHARED, PACKED = EVERY.problem, replace(EVERY, lengths=((512, 512),), softcap=1.0).problem
+ALONE = replace(EVERY, mask="full", alibi="heads").problem
+
+# Five queries of three heads: fewer rows than a panel has, and some tiles of keys that a warp sees nothing of.
+SOME = ForwardCase(batch=2, heads_q=6, heads_kv=2, seq_q=5, seq_kv=331)
+SEQUENCES = ((5, 100), (1, 333), (0, 5), (4, 0), (9, 64), (2, 1))
+CASES = {
+    "full": SOME,
+    "one query": replace(SOME, heads_q=2, seq_q=1),
+    "one key": replace(SOME, seq_kv=1),
+    "more rows than a tile has": replace(SOME, seq_q=23),
+    "causal from the bottom right": replace(SOME, right=0, aligned="bottom_right"),
+    "causal within the first tile": replace(SOME, seq_kv=7, right=0),
+    "rows that see nothing": replace(SOME, right=-3),
+    "a window": replace(SOME, left=-40, right=20, aligned="bottom_right"),
+    "(B, S, H, D) in memory": replace(SOME, memory="bshd"),
+    "sinks": replace(SOME, sinks=True),
+    "maxima that grow": replace(SOME, spread=12.0),
+    "maxima that grow past 2^128": replace(SOME, spread=100.0),
+    "packed, causal and sinks": ForwardCase(
+        heads_q=6, heads_kv=2, lengths=SEQUENCES, softcap=30.0, right=0, aligned="bottom_right", sinks=True
+    ),
+    "a mask and ALiBi": replace(SOME, mask="full", alibi="heads"),
+}
+
+
+def kernel_of(warps: str, problem: AttentionProblem) -> Kernel:
+    key_warps, tile_keys = WARPS[warps]
+    return Kernel(PATH, config_of(tile_keys, key_warps=key_warps), problem)
+
+
+@cache
+def forward_of(warps: str, masked: bool) -> Forward:
+    return Forward(run, *(kernel_of(warps, each) for each in (ALONE if masked else SHARED, PACKED)))
+
+
+def why_wrong(mode: Mode, name: str, warps: str, key_splits: int) -> str:
+    return forward_of(warps, bool(CASES[name].mask)).why_wrong(mode, CASES[name], key_splits=key_splits)
+
+
+@pytest.mark.parametrize("warps", WARPS)
+@pytest.mark.parametrize("name", CASES)
+def test_warps_that_share_rows_are_right(name: str, warps: str) -> None:
+    for key_splits in (1, 3):
+        assert not why_wrong("random", name, warps, key_splits)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("warps", WARPS)
+@pytest.mark.parametrize("name", CASES)
+def test_they_are_right_in_every_mode(name: str, warps: str) -> None:
+    for mode in MODES:
+        for key_splits in (1, 2, 16):
+            assert not why_wrong(mode, name, warps, key_splits)
+
+
+CASE = replace(SOME, softcap=50.0, right=0, left=-250, aligned="bottom_right", spread=12.0)
+EVEN = replace(CASE, seq_kv=320)  # whose last keys end a slice
+ANY = "race|^out|^lse|out of bounds"
+BUGS = {
+    "a tile is not waited for": Bug(
+        "key_loop.cuh", "bool run(", "ptx::cp_async_wait<kStages - 2>();", "ptx::cp_async_wait<kStages - 1>();", ANY
+    ),
+    "a tile that another warp reads is written": Bug("key_loop.cuh", "bool run(", "__syncthreads();", says="race"),
+    "a tile comes into the stage of its successor": Bug(
+        "key_loop.cuh", "void load_tile(", "number % kStages", "(number + 1) % kStages", ANY
+    ),
+    "the next tile is the one that there is": Bug(
+        "key_loop.cuh", "void load_tile(", "k_from -= kKeys * launch.k_row;", says=ANY
+    ),
+    "the same of V": Bug("key_loop.cuh", "void load_tile(", "v_from -= kKeys * launch.v_row;", says=ANY),
+    "tiles that there are not are read": Bug("key_loop.cuh", "void load_tile(", "tile >= work.first", "true", ANY),
+    "every warp has the first one's keys": Bug("products.cuh", "int warp_key(", "key_warp() * kSlices", "0", ANY),
+    "no key is hidden": Bug("key_loop.cuh", "void take(", "is_masked(work, key)", "false"),
+    "keys are hidden by the last row": Bug(
+        "key_loop.cuh", "bool is_masked(", "first + work.right + 1", "last + work.right + 1", ANY, EVEN
+    ),
+    "keys behind a window are seen": Bug("key_loop.cuh", "bool is_masked(", "key < last + work.left", "false"),
+    "keys are those of the tile above": Bug(
+        "key_loop.cuh", "void take(", "(work.last - 1 - number)", "(work.last - number)", ANY
+    ),
+    "rows are one key ahead": Bug("key_loop.cuh", "void hide(", "lane() % 4 * 2", "lane() % 4 * 2 + 1"),
+    "Q is another panel's": Bug("products.cuh", "int warp_row(", "warp % kRowWarps", "0", ANY),
+    "what other warps have is left out": Bug(
+        "key_warps.cuh", "void join_key_warps(", "if (mine < half) warps.add(warps.area(mine + half), unit);", says=ANY
+    ),
+    "it is read before it is there": Bug("key_warps.cuh", "void join_key_warps(", "__syncthreads();", says="race"),
+    "two warps leave it in one place": Bug("key_warps.cuh", "unsigned area(", "key_warp % kAreas", "0", ANY),
+    "panels leave it in one place": Bug("key_warps.cuh", "unsigned area(", "threadIdx.x / 32 % kRowWarps", "0", ANY),
+    "outputs are not rescaled": Bug(
+        "key_warps.cuh", "void add(", "mine[h] = ptx::ex2((state.offset[h] - base) * unit);", "mine[h] = 1.f;"
+    ),
+    "added outputs are not rescaled": Bug(
+        "key_warps.cuh", "void add(", "theirs[h] = ptx::ex2((offset[h] - base) * unit);", "theirs[h] = 1.f;"
+    ),
+    "a sum is not rescaled": Bug("key_warps.cuh", "void add(", "state.sum[h] * mine[h]", "state.sum[h]", "^out|^lse"),
+    "the larger offset is forgotten": Bug("key_warps.cuh", "void add(", "state.offset[h] = most;", says="^out|^lse"),
+}
+
+
+@cache
+def with_bugs(warps: str, case: ForwardCase) -> Kernel:
+    return planted(kernel_of(warps, case.problem), "forward_sm80.cu", BUGS.values())
+
+
+def found(case: ForwardCase, number: int) -> list[str]:
+    """By warps and mode, of keys in one piece and in three."""
+    return [
+        outcome(run, with_bugs(warps, case), mode, case, number, section=1, key_splits=n)
+        for warps in WARPS
+        for n in (1, 3)
+        for mode in MODES
+    ]
+
+
+@pytest.mark.parametrize("case", [CASE, EVEN], ids=["windowed", "even"])
+def test_nothing_is_found_where_no_mistake_is_armed(case: ForwardCase) -> None:
+    assert not any(found(case, 0))
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_planted_mistake_is_found_in_some_mode(name: str) -> None:
+    said = found(BUGS[name].case or CASE, 1 + list(BUGS).index(name))
+    assert any(re.search(BUGS[name].says, each) for each in said), said
