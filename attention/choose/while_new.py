@@ -39,7 +39,7 @@ def while_new(choice: Choice) -> Candidate:
 
 
 def stays(choice: Choice, early: Candidate) -> bool:
-    """Whether the candidate of the first calls is done before the pick outside of graphs, however often it is called."""
+    """Whether the candidate of the first calls is done before the pick outside of graphs, however often called."""
     owners = {early.owner, choice.pick.owner}
     if owners != {"torch", "smscope"}:
         return False

@@ -41,8 +41,8 @@ class Plan:
     """A choice made ready to run. `fallback` says why no tuned kernel serves.
 
     `forced`: the pick is torch's FlashAttention-2, where torch's function would take cuDNN.
-    `settles`: it serves shapes that are new, and another kernel of torch's those that are called often, or their graphs;
-    `run` changes over by itself (choose.while_new).
+    `settles`: it serves shapes that are new, and another kernel of torch's those that are called often, or their
+    graphs; `run` changes over by itself (choose.while_new).
     """
 
     problem: AttentionProblem

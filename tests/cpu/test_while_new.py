@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import torch
 
+from attention.choose import while_new as rules
 from attention.choose.candidates import Candidate
 from attention.choose.choose import choose
 from attention.choose.corrections import Corrections, Observation, corrections
 from attention.choose.machine import MachineProfile
 from attention.choose.prediction import Efficiency, Prediction
-from attention.choose import while_new as rules
 from attention.choose.while_new import CALLS_OF_A_SHAPE, HOST_SECONDS, Settling, Tally, stays, while_new
 from attention.frontends import route
 from attention.kernels.torch import flash

@@ -14,6 +14,7 @@ from attention.variant import Config, CudaBuild, Settled, settle
 FIELDS = strided.FEW_FIELDS
 KERNEL = "attention_forward_sm80_split"
 WARP_ROWS, LEAST_SLICE = 16, 16  # the M and the K of a product
+OWN = ("warp_rows", "q_in_registers", "slice_keys", "blocks")  # settled otherwise than for many rows
 STATE_FLOATS = 4  # of a row: its offset and sum, in 16 bytes
 
 
@@ -30,12 +31,19 @@ def _key_warps(problem: AttentionProblem, values: Mapping[str, int]) -> int:
 
 
 def _key_stages(problem: AttentionProblem, values: Mapping[str, int]) -> int:
-    """None where warps have rows of their own. On an H200 a third stage is worth 2 to 8 %, but where it takes an SM's
-    third block: 384 blocks of head dim 64 then run in two waves.
+    """None where warps have rows of their own.
+
+    On an H200 a third one is worth 2 to 8 %, but where it takes an SM's third block: 384 blocks of head dim 64 then run
+    in two waves.
     """
     if values["key_warps"] == 1:
         return 0
     return 2 if values["tile_keys"] == 128 and tuned_head_dim(problem) == 64 else 3
+
+
+def _blocks(problem: AttentionProblem, values: Mapping[str, int]) -> int:
+    """A third fits shared memory where tiles of 128 keys of a short head have two stages."""
+    return 3 if values["key_stages"] == 2 else 2
 
 
 def _slice_keys(problem: AttentionProblem, values: Mapping[str, int]) -> int:
@@ -62,7 +70,8 @@ SETTLED = (
     ),
     Settled("key_stages", _key_stages, "all tiles but one are on their way"),
     Settled("slice_keys", _slice_keys, "registers hold the scores of no more, and a warp has its part of a tile"),
-    *(each for each in whole.SETTLED if each.name not in ("warp_rows", "q_in_registers", "slice_keys")),
+    Settled("blocks", _blocks, "registers are kept for so many on an SM"),
+    *(each for each in whole.SETTLED if each.name not in OWN),
 )
 
 
