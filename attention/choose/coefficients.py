@@ -45,7 +45,9 @@ TABLE = {
         2.0, "count", "ISETP, VIADD, IADD3 and I2FP, 32 to 38 of each for 64: rows of a pair share a distance"
     ),
     "mask_waits": Coefficient(
-        1 / 32, "count", "16 loads of two scores each are on their way at a time (features/mask.cuh)"
+        1 / 32,
+        "count",
+        "16 loads of two scores each are on their way at a time (features/mask.cuh), of one panel of 16 rows of a warp",
     ),
     "wide_mask_waits": Coefficient(1 / 16, "count", "likewise 8, of two floats of 32 bits each"),
     "mask_reads": Coefficient(
@@ -96,6 +98,21 @@ TABLE = {
     "between_rows": Coefficient(
         76.0, "count", "instructions from a tile of rows' number to its first product, taken as each waiting for one"
     ),
+    "found_instructions": Coefficient(
+        650.0,
+        "count",
+        "cycles of the producing thread from its last V to the next rows' K, by the stall counts and waits of its "
+        "SASS: 577 in a full call, 728 in a causal one, which divides once more",
+    ),
+    "room_instructions": Coefficient(40.0, "count", "likewise to wait for a tile's room and say how many bytes come"),
+    "box_instructions": Coefficient(70.0, "count", "likewise of each box of it: 66 to 72 (a loop around UTMALDG)"),
+    "beside_consumers": Coefficient(
+        2.0,
+        "rule",
+        "times as long as counted, since two warps of consumers take turns with it at its scheduler: 1.6 to 2.4 by "
+        "clocks in the kernel (H200, head dims 64 to 128). Of 1, 1.5, 2 and 3 the one with the least regret on set a",
+    ),
+    "stages": Coefficient(2.0, "count", "tiles of K, and of V, that a ring holds"),
     "stored": Coefficient(
         2.0, "count", "instructions a warp and value dim of the epilogue: 275, 409, 674 for 64, 128, 256 (and 141)"
     ),
@@ -119,13 +136,20 @@ TABLE = {
     "copied_lines": Coefficient(
         1.0,
         "count",
-        "a line that a warp's cp.async touches is a cycle of the SM's load unit, as many bytes of it as it asks for",
+        "a line that a warp's cp.async touches is a cycle of the SM's load unit, as many bytes of it as it asks for, "
+        "and so is a sector that it touches beside what its bytes fill",
     ),
     "turn_trips": Coefficient(
         1.0,
         "rule",
         "a trip to L2 at the barrier behind every tile of keys: it waits for the slowest warp and the loads of the "
         "tile. Of none, one half, one and two the one with the least error on set a",
+    ),
+    "barrier_waits": Coefficient(
+        1.0,
+        "rule",
+        "for a mask behind every barrier, where one block of more warps than schedulers has its SM alone: they begin a "
+        "tile of keys together, and none has work while the others wait. Of none, one half and one",
     ),
     "block_trips": Coefficient(
         6.0, "count", "to shared memory at a block's begin and end: barriers, fragments of Q, votes on the sums"
@@ -174,6 +198,13 @@ TABLE = {
         0.35, "count", "for each key of a tile: a step is 44 of 128 keys, and stands there for a first tile and others"
     ),
     "value_lines": Coefficient(0.29, "count", "for each value dim: rescaling, and one of two ways to store"),
+    "warp_code_lines": Coefficient(
+        130.0,
+        "count",
+        "likewise of a kernel of warps, from its begin to the end of its loops (150 to 245, some of which no full call "
+        "takes) and where it stores (20 to 60)",
+    ),
+    "warp_dim_lines": Coefficient(0.3, "count", "for each number of a row of K and of V, beside those"),
     "first_loads": Coefficient(2.0, "count", "a block's first loads from DRAM: the tensor map, by it the first tile"),
 }
 

@@ -49,6 +49,8 @@ DECIDING = (
     "choose/scores",
     "choose/shares",
     "choose/warpgroups/dealt",
+    "choose/warpgroups/handed",
+    "choose/warpgroups/parts",
     "choose/warpgroups/predicted",
     "choose/warpgroups/step",
     "choose/warps/block",

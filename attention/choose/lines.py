@@ -4,6 +4,9 @@ A span is what one box of TMA has of a row, or neighbouring threads of cp.async.
 below another, begin at multiples of their own bytes, so that all such places are as likely.
 
 lines_of    lines that spans touch: cp.async of a warp takes a cycle of the SM's load unit for each (coefficients)
+shared_of   sectors that spans touch beside what their bytes fill: two that share one have it sent twice. Rows of 232
+            numbers took an H200's cp.async 26 to 30 % longer where every other one begins inside of a sector than where
+            they lie 480 bytes apart, and 13 to 14 % at 72, 88 and 152 (software_pipelined)
 slots_of    what spans take of the L2, whose slices give 64 bytes a clock (Nsight Compute on an H200, l2_bandwidth.py)
             of one request: a span takes 64 bytes for each half of a line that it touches. A rule, and no mechanism that
             was measured alone: where a row begins inside of a sector, each sector that a span touches takes as much.
@@ -23,6 +26,13 @@ from attention.choose.coefficients import BYTES, LINE, SECTOR, SLOT
 def lines_of(dim: int, span_bytes: int = LINE) -> float:
     """Of a row of so many numbers, on the average over its places."""
     return fmean(_touched(dim, span_bytes, place, LINE) for place in _places(dim))
+
+
+@cache
+def shared_of(dim: int, span_bytes: int = LINE) -> float:
+    """Likewise."""
+    touched = fmean(_touched(dim, span_bytes, place, SECTOR) for place in _places(dim))
+    return touched - _touched(dim, span_bytes, 0, SECTOR)
 
 
 @cache

@@ -16,7 +16,7 @@ from functools import lru_cache
 from attention.choose.coefficients import of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.queues import together
-from attention.choose.rates import DRAM_LATENCY, KEPT_MACHINES, Machine, launch_of
+from attention.choose.rates import DRAM_LATENCY, FETCH, KEPT_MACHINES, Machine, launch_of
 
 
 def clock_under(machine: Machine, flops: float, flops_per_clk: float, burst: str, cycles: float) -> float:
@@ -58,6 +58,12 @@ def call_of(
         efficiency=efficiency,
         unhidden_seconds=seconds,  # nothing is hidden that another schedule would show
     )
+
+
+def code_of(machine: Machine, lines: float, clock: float) -> Term:
+    """What lines of code cost that no SM holds yet, at an SM clock in Hz; nothing where the profile does not say."""
+    cycles = machine.values.get(FETCH, 0.0)
+    return Term("code for the first time", "code", lines * cycles / clock, FETCH if cycles else "", cycles)
 
 
 def _queue(busy_seconds: float, memory: Sequence[Term], slowest: Term, in_flight: int) -> Term:

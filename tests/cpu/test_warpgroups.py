@@ -16,9 +16,11 @@ from attention.choose.prediction import Efficiency, Prediction, Unpredicted
 from attention.choose.queues import together
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_of_all, rows_read, sequences
-from attention.choose.warpgroups import dealt, predicted, step
+from attention.choose.warpgroups import dealt, handed, parts, predicted, step
 from attention.choose.warpgroups.dealt import dealt as deal
-from attention.choose.warpgroups.step import Rates, Steps, steps_of
+from attention.choose.warpgroups.handed import changes
+from attention.choose.warpgroups.parts import Rates
+from attention.choose.warpgroups.step import Steps, steps_of
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile
 from attention.variant import Config, by_path
@@ -31,6 +33,7 @@ RATES = Rates(
     smem_bytes=128,
     l2_bytes=36,
     product_latency=54,
+    held_latency=44,
     smem_latency=23,
     ex2_latency=17,
     ffma_latency=4,
@@ -48,6 +51,11 @@ HARMLESS = (0, 1, 1e-9, 2, 4096, 1024)  # nothing, one, a nano, a half's or a pa
 
 def steps(tile: WarpgroupTile = TILE, problem: AttentionProblem = PLAIN, rates: Rates = RATES) -> Steps:
     return steps_of(tile, cost_of(problem), rates)
+
+
+def of_four_tiles(found: Steps) -> float:
+    """Cycles of a tile of rows and its four tiles of keys, and of the change to the next."""
+    return 4 * found.keys.cycles + found.rows.cycles + found.changes.cycles + found.late.cycles
 
 
 def ours(problem: AttentionProblem = PLAIN, profile: Profile = H200) -> Prediction:
@@ -68,10 +76,26 @@ def test_larger_tiles_share_the_waits_among_more_keys():
 def test_a_longer_latency_takes_longer(name):
     # Only masks of 32 bits, which no row of shared memory holds ahead, are waited for at L2.
     problem = replace(PLAIN, mask="float", mask_dtype="float32") if name == "l2_latency" else PLAIN
-    now, then = (
-        steps(problem=problem, rates=rates) for rates in (RATES, RATES._replace(**{name: 4 * getattr(RATES, name)}))
-    )
-    assert 4 * then.keys.cycles + then.rows.cycles > 4 * now.keys.cycles + now.rows.cycles
+    tile = replace(TILE, q_in_registers=name == "held_latency")
+    now, then = (steps(tile, problem, rates) for rates in (RATES, RATES._replace(**{name: 4 * getattr(RATES, name)})))
+    assert of_four_tiles(then) > of_four_tiles(now)
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_behind_short_steps_the_next_rows_come_late_wherever_q_is_kept(held):
+    tile = WarpgroupTile(64, 2, 128, 128, held, key_panel=64, value_panel=64)
+    short, long = (steps(replace(tile, keys=keys)) for keys in (64, 128))
+    assert short.changes.cycles + short.late.cycles > 300 > long.changes.cycles + long.late.cycles
+
+
+def test_more_boxes_are_asked_for_later():
+    tile = WarpgroupTile(64, 2, 96, 96, q_in_registers=True, key_panel=64, value_panel=64)
+    assert steps(replace(tile, key_panel=32, value_panel=32)).late.cycles > steps(tile).late.cycles
+
+
+def test_no_rows_are_waited_for_behind_the_last_and_few_keys_leave_room_for_the_next():
+    assert changes(keys=8, rows=1) == (0, 0)
+    assert changes(keys=8, rows=4) == (3, 0) and changes(keys=16, rows=4) == (3, 3)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +198,7 @@ def test_what_is_known_of_a_tile_is_told_where_a_constant_is_lacking():
     assert found.at_least is not None and found.at_least.bound_by == "products on wgmma"
 
 
-@pytest.mark.parametrize("module", [step, scores, dealt, predicted, lines, one_clock])
+@pytest.mark.parametrize("module", [step, handed, parts, scores, dealt, predicted, lines, one_clock])
 def test_no_number_stands_outside_of_the_table(module):
     tree = ast.parse(Path(module.__file__).read_text())
     numbers = [

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from attention.choose import queues
 from attention.choose.constants import scaled
 from attention.choose.lengths import counted
+from attention.choose.lines import shared_of
 from attention.choose.model import predict
 from attention.choose.prediction import Prediction
 from attention.choose.queues import Station, round_of, stay
@@ -48,6 +49,7 @@ PLAIN = AttentionProblem(4, 32, 32, 4096, 4096, 64, dtype="bfloat16", device="cu
 WORK = Work(slices=128, hidden=2, readers=32, lines=2)
 CONFIG = Config((("warps", 4), ("tile_keys", 64)))
 OURS = by_path("sm80/forward/software_pipelined")
+SPLIT_CONFIG = Config((("warps", 4), ("tile_keys", 64), ("key_splits", 4)))
 H200 = Profile.load("h200-sxm-141gb")
 HARMLESS = (
     0,
@@ -122,10 +124,24 @@ def test_rows_are_copied_in_spans_of_their_swizzle(head_dim, spans):
     assert (found.key_span_bytes, found.value_span_bytes) == spans
 
 
-@pytest.mark.parametrize(("head_dim", "lines"), [(64, 2), (96, 6), (144, 18), (168, 24.5), (248, 14.75)])
+@pytest.mark.parametrize(("head_dim", "lines"), [(64, 2), (96, 6), (144, 18), (168, 34.5), (248, 17.75)])
 def test_spans_that_cross_lines_touch_more_of_them(head_dim, lines):
     problem = replace(PLAIN, head_dim=head_dim, head_dim_v=head_dim)
     assert dealt(problem, OURS.residents(problem, CONFIG), 132).at_least.work.lines == lines
+
+
+def test_a_mask_is_waited_for_by_each_panel_and_from_dram_by_blocks_that_begin_together():
+    masked, cold = cost_of(replace(PLAIN, mask="bool")), WORK._replace(cold=1.0)
+
+    def waited(tile: WarpTile, work: Work = WORK) -> float:
+        found = block_of(tile, masked, work, 2, RATES)
+        return next(each.cycles for each in found.parts if each.term == "mask from L2")
+
+    assert waited(TILE) == 2 * waited(replace(TILE, warp_rows=16)) < waited(TILE, cold)
+    lone = replace(TILE, warps=8, blocks=1)
+    alone, shared = (block_of(lone, masked, WORK, resident, RATES) for resident in (1, 2))
+    mask = [next(each.cycles for each in found.parts if each.term == "mask from L2") for found in (alone, shared)]
+    assert mask[0] == 1.5 * mask[1]  # two slices a tile, and one wait more behind its barrier
 
 
 def test_a_line_that_is_copied_in_parts_takes_the_load_unit_for_each():
@@ -211,13 +227,52 @@ def test_heads_of_a_group_see_what_their_query_sees():
     assert packed == pytest.approx(lone, rel=0.2)
 
 
-def test_each_eight_parts_are_asked_for_behind_those_before():
-    def trips(parts: int) -> float:
-        return next(
-            each.cycles for each in gathered.added(split(64), 4, parts, RATES) if each.term == "trips for parts"
-        )
+def added(term: str, parts: int, beyond: float = 0.0, gathering: float = 1.0) -> float:
+    every = gathered.added(split(64), 4, parts, beyond, gathering, RATES)
+    return next(each.cycles for each in every if each.term == term)
 
-    assert trips(8) == trips(2) and trips(16) == 2 * trips(8)
+
+@pytest.mark.parametrize("term", ["trips for parts", "parts from L2"])
+def test_each_eight_parts_are_asked_for_behind_those_before(term):
+    assert added(term, 8) == added(term, 2) and added(term, 16) == 2 * added(term, 8)
+
+
+def test_few_blocks_that_gather_have_more_of_the_l2_each_up_to_what_an_sms_port_takes():
+    alone, all_of_them = (added("parts from L2", 8, gathering=share) for share in (0.01, 1.0))
+    assert alone < all_of_them == pytest.approx(alone * 64 / RATES.l2_bytes)
+
+
+def test_parts_that_the_l2_does_not_hold_go_to_dram_and_come_back():
+    assert added("parts from DRAM", 8) == 0 < added("parts from DRAM", 8, beyond=0.5)
+    many = replace(DECODE, batch=64, heads_q=64, heads_kv=64, seq_q=512)
+    few = replace(DECODE, batch=1, seq_q=128)
+    seconds = [
+        sum(each.seconds for each in predict(H200, asked, SPLIT, SPLIT_CONFIG).terms if each.term == "parts to DRAM")
+        for asked in (few, many)
+    ]
+    assert seconds[0] == 0 < seconds[1]
+
+
+def test_tiles_of_rows_beyond_a_round_are_gathered_one_after_another():
+    def gathered_in(batch: int) -> float:
+        found = predict(H200, replace(DECODE, batch=batch), SPLIT, SPLIT_CONFIG)
+        return sum(each.seconds for each in found.terms if each.term == "parts are added")
+
+    assert gathered_in(128) > 1.5 * gathered_in(8)
+
+
+def test_rows_that_begin_inside_of_sectors_have_some_sent_twice():
+    assert shared_of(240, 32) == shared_of(128, 128) == 0 < shared_of(72, 32) < shared_of(232, 32)
+
+
+def test_code_that_no_sm_holds_yet_is_fetched_once_where_a_profile_knows_at_what_price():
+    name = "instruction_fetch_cold_cycles_per_line"
+    cold = next(each for each in ours().terms if each.constant == name)
+    assert 0.5e-6 < cold.seconds < 2e-6
+    kept = tuple(each for each in H200.constants if each.name != name)
+    assert ours(profile=H200.model_copy(update={"constants": kept})).seconds == pytest.approx(
+        ours().seconds - cold.seconds
+    )
 
 
 def test_a_prediction_is_the_sum_of_what_is_not_memory():

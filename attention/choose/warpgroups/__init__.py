@@ -1,6 +1,8 @@
 """Warpgroups that share an SM, in SM cycles: what a step costs, what lies around steps, and how rows are dealt.
 
 step           parts of a tile of keys, of a tile of rows, and of a tile whose keys are partly hidden
+handed         what lies between a tile of rows and the next: who asks for it, and when it comes
+parts          rates of one SM, and what is made of them
 dealt          how many of each the busiest SM works through; packed sequences by their longest and the rest
 predicted      parts times counts over one clock: a Prediction
 

@@ -16,12 +16,13 @@ from attention.problem import AttentionProblem
 
 
 class Dealt(NamedTuple):
-    """Of the busiest SM; `in_all` are the tiles of keys of the whole call."""
+    """Of the busiest SM; `in_all` are the tiles of keys of the whole call, and `every` its tiles of rows."""
 
     keys: float
     rows: float
     edges: float
     in_all: float
+    every: int
 
 
 @lru_cache(maxsize=4096)
@@ -34,7 +35,7 @@ def dealt(problem: AttentionProblem, tile_rows: int, tile_keys: int, units: int,
     edges = (met if problem.edges.left is not None else 0.0) + (met - 1 if problem.edges.right is not None else 0.0)
     if longest == every.shortest:
         rounds = -(-count // units)
-        return Dealt(rounds * longest, rounds, rounds * edges, in_all)
+        return Dealt(rounds * longest, rounds, rounds * edges, in_all, count)
     in_order = problem.varlen or lengths
     uneven = None if in_order else unevenness(problem, tile_rows, units)
     if uneven is None:
@@ -42,5 +43,5 @@ def dealt(problem: AttentionProblem, tile_rows: int, tile_keys: int, units: int,
         keys, rows = in_all / units + last / 2, count / units + 1 / 2
     else:
         keys, rows = uneven * in_all / units, uneven * count / units
-    even = Dealt(keys, rows, rows * edges, in_all)
-    return even if even.keys > longest else Dealt(longest, 1, edges, in_all)
+    even = Dealt(keys, rows, rows * edges, in_all, count)
+    return even if even.keys > longest else Dealt(longest, 1, edges, in_all, count)

@@ -9,14 +9,13 @@ from functools import lru_cache
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.lines import slots_of
-from attention.choose.one_clock import call_of, clock_under
+from attention.choose.one_clock import call_of, clock_under, code_of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import (
     DRAM,
     DRAM_LATENCY,
     EX2,
     EX2_LATENCY,
-    FETCH,
     FFMA,
     FFMA_LATENCY,
     KEPT_MACHINES,
@@ -30,13 +29,16 @@ from attention.choose.rates import (
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_read
 from attention.choose.warpgroups.dealt import Dealt, dealt
-from attention.choose.warpgroups.step import LATENCY, TENSOR, Rates, steps_of
+from attention.choose.warpgroups.handed import changes
+from attention.choose.warpgroups.parts import Rates
+from attention.choose.warpgroups.step import LATENCY, TENSOR, steps_of
 from attention.features.mask import element_bytes
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile
 from microbench.results.profile import Profile
 
 INTERVAL, BURST = "wgmma_n128_bf16_interval_cycles", "wgmma_n128_bf16_burst_flops_per_s"
+HELD_INTERVAL, HELD_LATENCY = "wgmma_n128_bf16_rs_interval_cycles", "wgmma_n128_bf16_rs_latency_cycles"
 
 
 def predicted(
@@ -51,7 +53,8 @@ def predicted(
     rates = _rates(machine)
     steps = steps_of(tile, cost_of(problem), rates)
     share = dealt(problem, GROUP_ROWS * tile.warpgroups, tile.keys, profile.sm_count, lengths)
-    groups = (steps.keys, share.keys), (steps.rows, share.rows), (steps.edges, share.edges)
+    groups = [(steps.keys, share.keys), (steps.rows, share.rows), (steps.edges, share.edges)]
+    groups += zip((steps.changes, steps.late), changes(share.keys, share.rows), strict=True)
     cycles = sum(parts.cycles * times for parts, times in groups)
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
@@ -65,17 +68,32 @@ def predicted(
     begin = Term("before the first loads", "begin", of("first_load_instructions") / clock, "", 0.0)
     rows = rows_read(problem, lengths)
     memory = tuple(_memory(machine, problem, tile, share, rows))
-    once = (begin, _code(machine, problem, tile, clock))
+    once = (begin, code_of(machine, _lines(problem, tile), clock))
+    ends = tuple(_ends(machine, problem, tile, share))
     alone = sum(map(SECONDS, once))
-    return call_of(machine, [*terms, *once], memory, cycles / clock + alone, efficiency, tile.boxes, alone)
+    busy = cycles / clock + sum(map(SECONDS, ends)) + alone
+    return call_of(machine, [*terms, *once, *ends], memory, busy, efficiency, tile.boxes, alone)
 
 
-def _code(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, clock: float) -> Term:
-    """What each line of code costs that no SM holds yet; nothing where the profile does not say."""
+def _ends(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, share: Dealt) -> Iterator[Term]:
+    """First rows and last outputs, which all SMs that have a tile bring at once, and no product runs beside.
+
+    Q is read once, so that it comes from DRAM; outputs have to come to the L2 alone.
+    """
+    busy, rows = min(machine.profile.sm_count, share.every), min(GROUP_ROWS * tile.warpgroups, problem.seq_q)
+    l2, dram, clock = machine.value(L2), machine.value(DRAM), machine.needed_clock_hz
+    of_one = min(l2 / busy, SLOT * clock)  # an SM's own port gives as much as a slice of L2
+    q, k = BYTES * rows * tile.head_dim, BYTES * min(tile.keys, problem.seq_kv) * tile.head_dim
+    from_dram, from_l2 = busy * q / dram, (q + k) / of_one
+    bound = (DRAM, dram) if from_dram > from_l2 else (L2, l2)
+    yield Term("first rows of all SMs", "first rows", max(from_dram, from_l2), *bound)
+    yield Term("last outputs of all SMs", "last outputs", BYTES * rows * tile.value_dim / of_one, L2, l2)
+
+
+def _lines(problem: AttentionProblem, tile: WarpgroupTile) -> float:
+    """Of code that a warpgroup runs through."""
     edges = (problem.edges.left is not None) + (problem.edges.right is not None)
-    lines = of("code_lines") + of("key_lines") * tile.keys * (2 + edges) + of("value_lines") * tile.value_dim
-    cycles = machine.values.get(FETCH, 0.0)
-    return Term("code for the first time", "code", lines * cycles / clock, FETCH if cycles else "", cycles)
+    return of("code_lines") + of("key_lines") * tile.keys * (2 + edges) + of("value_lines") * tile.value_dim
 
 
 @lru_cache(maxsize=KEPT_MACHINES)
@@ -88,12 +106,20 @@ def _rates(machine: Machine) -> Rates:
         smem_bytes=machine.value(SMEM),
         l2_bytes=machine.value(L2) / per_clock,
         product_latency=machine.value(LATENCY) - machine.value(INTERVAL),
+        held_latency=_held_latency(machine),
         smem_latency=machine.value(SMEM_LATENCY),
         ex2_latency=machine.value(EX2_LATENCY),
         ffma_latency=machine.value(FFMA_LATENCY),
         l2_latency=machine.value(L2_LATENCY),
         dram_latency=machine.value(DRAM_LATENCY),
     )
+
+
+def _held_latency(machine: Machine) -> float:
+    """The same with one operand in registers, where the profile says so."""
+    known = HELD_LATENCY in machine.values and HELD_INTERVAL in machine.values
+    latency, interval = (HELD_LATENCY, HELD_INTERVAL) if known else (LATENCY, INTERVAL)
+    return machine.value(latency) - machine.value(interval)
 
 
 def _memory(

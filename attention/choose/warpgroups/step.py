@@ -10,64 +10,34 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, PRODUCT, THREAD_SHARE, of
-from attention.choose.rates import DRAM_LATENCY, EX2, EX2_LATENCY, FFMA, FFMA_LATENCY, L2_LATENCY, SMEM, SMEM_LATENCY
+from attention.choose.rates import EX2, EX2_LATENCY, FFMA, FFMA_LATENCY, L2_LATENCY, SMEM, SMEM_LATENCY
 from attention.choose.scores import ScoreCost
+from attention.choose.warpgroups.handed import handed, stored
+from attention.choose.warpgroups.parts import Part, Parts, Rates
 from attention.tile import WarpgroupTile
 
 TENSOR, LATENCY = "wgmma_n128_bf16_flops_per_clk_sm", "wgmma_n128_bf16_latency_cycles"
 
 
-class Rates(NamedTuple):
-    """Of one SM, per clock; latencies in cycles, `product_latency` beyond the interval of products."""
-
-    tensor_flops: float
-    ex2: float
-    ffma: float
-    smem_bytes: float
-    l2_bytes: float
-    product_latency: float
-    smem_latency: float
-    ex2_latency: float
-    ffma_latency: float
-    l2_latency: float
-    dram_latency: float
-
-
-class Part(NamedTuple):
-    """Cycles that rest on a constant of the profile. Parts of a phase overlap, so that the longest counts."""
-
-    term: str
-    phase: str
-    cycles: float
-    constant: str
-
-
-class Parts(NamedTuple):
-    """What comes together; `cycles` are the sum over phases of the longest part."""
-
-    each: tuple[Part, ...]
-    cycles: float
-
-    @classmethod
-    def of(cls, *each: Part) -> "Parts":
-        longest: dict[str, float] = {}
-        for part in each:
-            longest[part.phase] = max(part.cycles, longest.get(part.phase, 0.0))
-        return cls(each, sum(longest.values()))
-
-
 class Steps(NamedTuple):
-    """Parts of each tile of keys, of each tile of rows, and what a tile of keys costs beside at an edge of the band."""
+    """Parts of each tile of keys, of each tile of rows, and what a tile of keys costs beside at an edge of the band.
+
+    `changes` come where another tile of rows follows, and `late` where that is behind more tiles of keys than a ring
+    holds.
+    """
 
     keys: Parts
     rows: Parts
     edges: Parts
+    changes: Parts
+    late: Parts
 
 
 @lru_cache(maxsize=1024)
 def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     """The cyclic schedule of the warpgroups of one SM."""
-    groups, scores, latency = tile.warpgroups, GROUP_ROWS * tile.keys, rates.product_latency
+    groups, scores = tile.warpgroups, GROUP_ROWS * tile.keys
+    latency = rates.held_latency if tile.q_in_registers else rates.product_latency
     q_bytes = BYTES * GROUP_ROWS * tile.head_dim
     few = groups < of("hidden_from")
     one = _product(tile, tile.head_dim, 0 if tile.q_in_registers else q_bytes, rates)
@@ -81,7 +51,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     )
     loads = 0.0 if tile.mask_ahead else cost.waiting_loads * tile.keys / THREAD_SHARE * rates.l2_latency
     integers = exposed * of("maxima") + asked * (cost.integers - of("maxima"))
-    softmax, values = latency + integers + special + loads, late + pv + latency
+    softmax, values = latency + integers + special + loads, late + pv + rates.held_latency
     waits = _waits(latency, rates)
     # What of them products do not cover.
     shown = max(0.0, min(1.0, 1.0 + (softmax - values) / sum(each.cycles for each in waits)))
@@ -100,19 +70,22 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         *((rescaled,) if cost.rescales else ()),
         *((_mask(groups * scores, cost.mask_bytes, rates),) if tile.mask_ahead and cost.mask_bytes else ()),
     )
+    following = handed(tile, keys.cycles, values, rates)
     return Steps(
         keys,
         Parts.of(
             Part("first softmax or last values", "ends", min(softmax, values), TENSOR if values < softmax else EX2),
             Part("masks of the first tile", "first masks", exposed * cost.first, ""),
-            _queries(tile, groups * q_bytes, values, rates),
+            *((_held(q_bytes, rates),) if tile.q_in_registers else ()),
             Part("between tiles of rows", "between", of("between_rows") * rates.ffma_latency, FFMA_LATENCY),
-            Part("out from registers", "out", groups * (of("stored") * tile.value_dim + of("stored_at_least")), ""),
+            Part("out from registers", "out", groups * stored(tile), ""),
         ),
         Parts.of(
             Part("masks at edges", "masks", exposed * cost.edge, ""),
             *(() if cost.rescales else (rescaled,)),
         ),
+        Parts.of(following.queries),
+        Parts.of(following.late),
     )
 
 
@@ -139,9 +112,6 @@ def _product(tile: WarpgroupTile, width: int, read_bytes: int, rates: Rates) -> 
     return max(PRODUCT * multiply_adds / rates.tensor_flops, operand_bytes / rates.smem_bytes)
 
 
-def _queries(tile: WarpgroupTile, q_bytes: int, last: float, rates: Rates) -> Part:
-    """The next rows' Q: held rows left its room free long ago; else it comes while the last product runs."""
-    if tile.q_in_registers:
-        return Part("Q into registers", "queries", q_bytes / rates.smem_bytes + 2 * rates.smem_latency, SMEM)
-    fetched = max(0.0, rates.dram_latency + q_bytes / rates.l2_bytes - last)
-    return Part("Q from DRAM", "queries", fetched + rates.smem_latency, DRAM_LATENCY)
+def _held(q_bytes: int, rates: Rates) -> Part:
+    """One warpgroup's Q: the others' comes beside its first product."""
+    return Part("Q into registers", "held", q_bytes / rates.smem_bytes + 2 * rates.smem_latency, SMEM)

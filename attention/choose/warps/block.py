@@ -69,13 +69,15 @@ class Work(NamedTuple):
     """What a block does: `slices` of keys, of which `hidden` have a key that some row does not see.
 
     `readers`: blocks that read the same K and V, of which one brings them from DRAM. `lines` of L2 are touched by the
-    copying of a key, its K and its V.
+    copying of a key, its K and its V, and sectors a second time. `cold`: the share of all blocks that begin together,
+    for which nobody has brought a mask.
     """
 
     slices: float
     hidden: float
     readers: int
     lines: float
+    cold: float = 0.0
 
 
 class Block(NamedTuple):
@@ -181,7 +183,12 @@ def _waits(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Ra
     trips = of("slice_trips") * slices + of("hidden_trips") * panels * work.hidden + of("block_trips")
     loaded = BYTES * tile.keys * both * (1 - 1 / work.readers) * resident / rates.l2_bytes
     stored = panels * (of("stored") * tile.value_dim + of("stored_at_least")) * resident * tile.warps / SCHEDULERS
-    masks = cost.waiting_loads * tile.scores / LANES * slices * rates.l2_latency
+    # Rows of a panel are asked for together. Who is first brings them from DRAM, and heads that share them wait alike.
+    asked = math.ceil(cost.waiting_loads * FRAGMENT * tile.slice_keys / LANES) * panels
+    tiles = slices * tile.slice_keys / tile.keys
+    together = of("barrier_waits") * tiles if resident == 1 and tile.warps > SCHEDULERS else 0.0
+    latency = rates.l2_latency + work.cold * (rates.dram_latency - rates.l2_latency)
+    masks = asked * (slices + together) * latency
     return (
         Part("waits for products", products, LATENCY),
         Part("waits for shared memory", trips * rates.smem_latency, SMEM_LATENCY),
@@ -189,7 +196,7 @@ def _waits(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Ra
         Part("waits for exponentials", of("exponential_waits") * slices * rates.ex2_latency, EX2_LATENCY),
         Part("waits for arithmetic", of("slice_arithmetic") * slices * rates.ffma_latency, FFMA_LATENCY),
         Part("mask from L2", masks, L2_LATENCY),
-        Part("turns of tiles", of("turn_trips") * slices * tile.slice_keys / tile.keys * rates.l2_latency, L2_LATENCY),
+        Part("turns of tiles", of("turn_trips") * tiles * rates.l2_latency, L2_LATENCY),
         Part("first K and V from L2", loaded, L2),
         Part("begin of a block", rates.dram_latency, DRAM_LATENCY),
         Part("instructions of a block", instructions_of(tile), ""),

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from attention.choose.lengths import UNKNOWN, Lengths, sequences
-from attention.choose.lines import lines_of
+from attention.choose.lines import lines_of, shared_of
 from attention.choose.longest_first import unevenness
 from attention.choose.shares import Rows, rows_of_all
 from attention.choose.warps.block import Work
@@ -31,13 +31,15 @@ class Stay(NamedTuple):
 class Dealt(NamedTuple):
     """The stays of the busiest SM; `at_least` is the longest block's alone. `slices` are those of the whole call.
 
-    `empty`: blocks for which no keys are left, one after another.
+    `empty`: blocks for which no keys are left, one after another. `blocks` have keys, those of so many `tiles` of rows.
     """
 
     stays: tuple[Stay, ...]
     at_least: Stay
     slices: float
     empty: float
+    blocks: int
+    tiles: int
 
 
 @lru_cache(maxsize=4096)
@@ -46,27 +48,32 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     every, tiles = _blocks(problem, tile, lengths)
     count, held = every.count, units * tile.blocks
     empty = (tiles * tile.key_splits - count) / held
-    lines = lines_of(problem.head_dim, tile.key_span_bytes) + lines_of(problem.head_dim_v, tile.value_span_bytes)
+    rows = (problem.head_dim, tile.key_span_bytes), (problem.head_dim_v, tile.value_span_bytes)
+    lines = sum([lines_of(*row) + shared_of(*row) for row in rows])
+
+    cold = min(1.0, held / count)
 
     def work(slices: float) -> Work:
-        return Work(slices, min(slices, _hidden(problem, tile, slices)), _readers(problem, tile), lines)
+        return Work(slices, min(slices, _hidden(problem, tile, slices)), _readers(problem, tile), lines, cold)
 
     alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
     if every.longest == every.shortest:
         rounds, rest = divmod(count, held)
         last = (alone._replace(resident=1 if rest <= units else tile.blocks),) if rest else ()
-        return Dealt((alone._replace(resident=tile.blocks, times=rounds), *last), alone, every.total, empty)
+        return Dealt(
+            (alone._replace(resident=tile.blocks, times=rounds), *last), alone, every.total, empty, count, tiles
+        )
     if count <= units:
-        return Dealt((alone,), alone, every.total, empty)
+        return Dealt((alone,), alone, every.total, empty, count, tiles)
     mean = every.total / count
     in_order = problem.varlen or lengths
     uneven = None if in_order else unevenness(problem, tile.rows, held)
     if uneven is not None:
-        return Dealt((Stay(work(mean), tile.blocks, uneven * count / held),), alone, every.total, empty)
+        return Dealt((Stay(work(mean), tile.blocks, uneven * count / held),), alone, every.total, empty, count, tiles)
     last_one = every.longest if in_order else max(1.0, every.shortest)
     even = Stay(work(mean), tile.blocks, count / held)
     missing = Stay(work(last_one), 1, 1 / 2)
-    return Dealt((even, missing), alone, every.total, empty)
+    return Dealt((even, missing), alone, every.total, empty, count, tiles)
 
 
 def parts_of(problem: AttentionProblem, tile: WarpTile, lengths: Lengths = UNKNOWN) -> int:

@@ -1,36 +1,44 @@
 """What blocks that share keys of a tile of rows take to bring their parts together, in cycles (split_keys/parts.cuh).
 
 Each leaves its rows and counts itself, on a line that the first of them brings from DRAM. The last one reads what all
-have left, some parts at once, and adds it up.
+have left, some parts at once, and adds it up: it asks for so many where fewer are left, too. What the L2 does not hold
+of all parts goes to DRAM and comes back.
 """
 
 import math
 
-from attention.choose.coefficients import CHUNK, FLOAT_BYTES, STATE_FLOATS, of
-from attention.choose.rates import DRAM_LATENCY, L2, L2_LATENCY
+from attention.choose.coefficients import CHUNK, FLOAT_BYTES, SLOT, STATE_FLOATS, of
+from attention.choose.rates import DRAM, DRAM_LATENCY, L2, L2_LATENCY
 from attention.choose.warps.block import Part, Rates
 from attention.tile import WarpTile
 
 
-def left(tile: WarpTile, rows: int, rates: Rates) -> tuple[Part, ...]:
-    """Of each block, which stays for it: what it leaves of `rows` of the tile that are used, and that it is counted."""
+def bytes_of(tile: WarpTile, rows: int) -> int:
+    """What a block leaves of `rows` of its tile that are used."""
+    return FLOAT_BYTES * (tile.value_dim + STATE_FLOATS) * rows
+
+
+def left(tile: WarpTile, rows: int, beyond: float, rates: Rates) -> tuple[Part, ...]:
+    """Of each block, which stays for it: what it leaves, a share of it `beyond` the L2, and that it is counted."""
     return (
-        Part("parts to L2", _bytes(tile, rows) / rates.l2_bytes, L2),
+        Part("parts to L2", bytes_of(tile, rows) / rates.l2_bytes, L2),
+        Part("parts to DRAM", beyond * bytes_of(tile, rows) / rates.dram_bytes, DRAM),
         Part("trips for arrivals", of("arrival_trips") * rates.l2_latency, L2_LATENCY),
         Part("count of arrivals", rates.dram_latency, DRAM_LATENCY),
     )
 
 
-def added(tile: WarpTile, rows: int, parts: int, rates: Rates) -> tuple[Part, ...]:
-    """Of the block that arrives last."""
+def added(tile: WarpTile, rows: int, parts: int, beyond: float, gathering: float, rates: Rates) -> tuple[Part, ...]:
+    """Of the block that arrives last, where `gathering` is the share of SMs that have one.
+
+    The others leave it their share of the L2, of which an SM's port takes as much as a slice gives.
+    """
     passes = math.ceil(rows * tile.value_dim / CHUNK / tile.threads)
-    times = passes * math.ceil(parts / of("parts_at_once"))
+    at_once = math.ceil(parts / of("parts_at_once"))
+    times, read = passes * at_once, bytes_of(tile, rows) * at_once * of("parts_at_once")
     return (
-        Part("parts from L2", _bytes(tile, rows) * parts / rates.l2_bytes, L2),
+        Part("parts from L2", read / min(SLOT, rates.l2_bytes / gathering), L2),
+        Part("parts from DRAM", beyond * bytes_of(tile, rows) * parts / rates.dram_bytes, DRAM),
         Part("trips for parts", of("part_trips") * times * rates.l2_latency, L2_LATENCY),
         Part("parts are added", of("added_instructions") * times + of("pass_instructions") * passes, ""),
     )
-
-
-def _bytes(tile: WarpTile, rows: int) -> int:
-    return FLOAT_BYTES * (tile.value_dim + STATE_FLOATS) * rows

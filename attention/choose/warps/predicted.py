@@ -1,12 +1,13 @@
 """A kernel of warps as seconds: the stays of the busiest SM's blocks over one clock (choose.one_clock)."""
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
 from attention.choose.coefficients import BYTES, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.lines import slots_of
-from attention.choose.one_clock import call_of, clock_under
+from attention.choose.one_clock import call_of, clock_under, code_of
 from attention.choose.prediction import Efficiency, Prediction, Term
 from attention.choose.rates import (
     DRAM,
@@ -38,12 +39,12 @@ from attention.choose.warps.block import (
     instructions_of,
 )
 from attention.choose.warps.dealt import Dealt, Stay, dealt, parts_of
-from attention.choose.warps.gathered import added, left
+from attention.choose.warps.gathered import added, bytes_of, left
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
 from microbench.results.profile import Profile
 
-BURST = "mma_bf16_burst_flops_per_s"
+BURST, L2_SIZE = "mma_bf16_burst_flops_per_s", "l2_size_bytes"
 # In the order of Rates.
 NEEDED = (
     *(TENSOR, EX2, FFMA, SMEM, L2, DRAM),
@@ -72,19 +73,22 @@ def predicted(
     share = dealt(problem, tile, profile.sm_count, lengths)
     parts = parts_of(problem, tile, lengths)
     blocks, busy = _blocks(tile, cost, share, rates)
-    leaves, adds = _brought(problem, tile, parts, rates)
+    leaves, adds = _brought(machine, problem, tile, parts, share, rates)
+    gathers = max(1.0, share.tiles / (profile.sm_count * tile.blocks))  # one after another on an SM
     rounds, empty = sum([stay.times for stay, _ in blocks]), Part("empty blocks", of("empty_block_instructions"), "")
     groups = [(block.parts, stay.times) for stay, block in blocks]
-    groups += (leaves, rounds), (adds, 1.0), ((empty,), share.empty)
+    groups += (leaves, rounds), (adds, gathers), ((empty,), share.empty)
     left_cycles, added_cycles = (sum([part.cycles for part in each]) for each in (leaves, adds))
-    cycles = busy + left_cycles * rounds + added_cycles + empty.cycles * share.empty
+    cycles = busy + left_cycles * rounds + added_cycles * gathers + empty.cycles * share.empty
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     slots = slots_of(problem.head_dim, tile.key_span_bytes) + slots_of(problem.head_dim_v, tile.value_span_bytes)
     memory = _memory(machine, tile, share, slots, rows_read(problem, lengths))
     in_flight = round(of("block_loads")) * blocks[0][0].resident if _alone_on_memory(share) else 0
-    ends = instructions_of(tile) + left_cycles + added_cycles
-    return call_of(machine, _terms(machine, groups, clock), memory, cycles / clock, efficiency, in_flight, ends / clock)
+    code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
+    alone = (instructions_of(tile) + left_cycles + added_cycles) / clock + code.seconds
+    terms = [*_terms(machine, groups, clock), code]
+    return call_of(machine, terms, memory, cycles / clock + code.seconds, efficiency, in_flight, alone)
 
 
 def _blocks(tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates) -> tuple[list[tuple[Stay, Block]], float]:
@@ -114,13 +118,16 @@ def _terms(machine: Machine, groups: Sequence[tuple[tuple[Part, ...], float]], c
 
 
 def _brought(
-    problem: AttentionProblem, tile: WarpTile, parts: int, rates: Rates
+    machine: Machine, problem: AttentionProblem, tile: WarpTile, parts: int, share: Dealt, rates: Rates
 ) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     """What bringing parts together takes of each block, and of the last one beside."""
     if parts == 1:
         return (), ()
     rows = min(tile.rows, problem.seq_q * tile.group)
-    return left(tile, rows, rates), added(tile, rows, parts, rates)
+    # Of all parts; the L2 holds them where the profile does not say how much it holds.
+    beyond = max(0.0, 1 - machine.values.get(L2_SIZE, math.inf) / (bytes_of(tile, rows) * share.blocks))
+    gathering = min(1.0, share.tiles / machine.profile.sm_count)
+    return left(tile, rows, beyond, rates), added(tile, rows, parts, beyond, gathering, rates)
 
 
 def _alone_on_memory(share: Dealt) -> bool:
