@@ -73,7 +73,9 @@ class WarpTile:
     and Q's with them in every slice unless it stays in registers. Dims are those of the compiled kernel. Threads side
     by side copy `key_span_bytes` of a row of K, `value_span_bytes` of V, and the next threads another row's. Heads of a
     `group` share a block's rows, and `key_splits` blocks the keys of a tile of rows, whose parts all `threads` of the
-    last one bring together: `warps` are those that have rows.
+    last one bring together: `warps` are those that have rows. `key_warps` of them have the same rows, and each its own
+    slices of every tile; then `stages` tiles are in shared memory, all but one of them under way. A block takes
+    `smem_bytes` of shared memory, where that may leave an SM fewer blocks.
     """
 
     blocks: int
@@ -90,11 +92,19 @@ class WarpTile:
     group: int = 1
     key_splits: int = 1
     threads: int = 0
+    key_warps: int = 1
+    stages: int = 2
+    smem_bytes: int = 0
 
     @property
     def rows(self) -> int:
         """Of a block."""
-        return self.warps * self.warp_rows
+        return self.warps // self.key_warps * self.warp_rows
+
+    @property
+    def step_keys(self) -> int:
+        """Of all warps that share rows, while each takes a slice."""
+        return self.key_warps * self.slice_keys
 
     @property
     def scores(self) -> int:

@@ -20,6 +20,7 @@ SCHEDULERS = 4  # of an SM, each with its own tensor core, MUFU, FP32 lanes and 
 FLOAT_BYTES = 4  # of float32, in which blocks leave their parts of outputs
 CHUNK = 8  # columns of a row that a thread adds up, 16 bytes of out
 STATE_FLOATS = 4  # beside a row's outputs: its offset and sum, in 16 bytes
+SYSTEM_BYTES = 1024  # of shared memory that the system takes of each block (CUDA C++ programming guide)
 THREAD_SHARE = 2  # keys of a tile for each score that a thread holds: 64 rows of 128 threads
 
 
@@ -180,7 +181,19 @@ TABLE = {
     "pass_instructions": Coefficient(
         500.0, "count", "likewise of a thread's next eight columns: 250 to find them, and as many to divide and store"
     ),
-    "block_loads": Coefficient(2.0, "count", "that a block of sm80 has under way: the next tile's K, and its V"),
+    "block_loads": Coefficient(
+        2.0,
+        "count",
+        "that a block of sm80 has under way of each tile: its K, and its V; one tile, or all stages but one",
+    ),
+    "join_trips": Coefficient(
+        3.0,
+        "count",
+        "to shared memory where warps that share rows are joined: stores, a barrier, loads (key_warps.cuh)",
+    ),
+    "join_instructions": Coefficient(
+        12.0, "count", "for 16 bytes that a lane leaves: a store, a load, four FMUL and four FFMA, and their addresses"
+    ),
     "parts_at_once": Coefficient(8.0, "count", "of which L2 is asked before the first has come (parts.cuh)"),
     "first_load_instructions": Coefficient(
         950.0,

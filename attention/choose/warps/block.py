@@ -116,19 +116,30 @@ def block_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
     return Block(parts, found * work.slices + late.cycles)
 
 
+def _joined(tile: WarpTile, rates: Rates) -> tuple[Part, ...]:
+    """What warps that share rows take to bring what they have together, half of them at a time."""
+    times, words = math.log2(tile.key_warps), tile.value_dim / FRAGMENT * 2 + 1
+    return (
+        Part("waits to join warps", times * of("join_trips") * rates.smem_latency, SMEM_LATENCY),
+        Part("warps are joined", times * of("join_instructions") * words, ""),
+    )
+
+
 def instructions_of(tile: WarpTile) -> float:
     """Cycles before a block's first loads, and behind its last keys, in which it finds its place."""
     return of("block_instructions") + (of("shared_block_instructions") if tile.threads else 0.0)
 
 
 def _late(tile: WarpTile, work: Work, resident: int, rates: Rates, found: float) -> Part:
-    """What a tile of keys, which is asked for one tile ahead, comes later than the one before is done with."""
-    slices = tile.keys / tile.slice_keys
+    """What a tile of keys, which is asked for some tiles ahead, comes later than the one before is done with."""
+    slices = tile.keys / tile.step_keys
     first = 1 / work.readers  # of those who read it, who brings it from DRAM
     latency = first * rates.dram_latency + (1 - first) * rates.l2_latency
     load = latency + BYTES * tile.keys * (tile.head_dim + tile.value_dim) * resident / rates.l2_bytes
     further = max(0.0, work.slices / slices - 1)
-    under_way = found * slices - of("turn_trips") * rates.l2_latency  # until the barrier that waits for it
+    under_way = (
+        found * slices * (tile.stages - 1) - of("turn_trips") * rates.l2_latency
+    )  # until the barrier that waits for it
     return Part("loads of a tile ahead", further * max(0.0, load - under_way), DRAM_LATENCY)
 
 
@@ -148,7 +159,7 @@ def _asked(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Ra
     others = (1 - rates.ex2_beside_others) * cost.special * one  # what its exponentials take of others' products
     q_bytes = 0 if tile.q_in_registers else BYTES * tile.warp_rows * tile.head_dim
     kv_bytes = BYTES * tile.slice_keys * both
-    copied = of("copied_lines") * work.lines * tile.slice_keys / tile.warps
+    copied = of("copied_lines") * work.lines * tile.step_keys / tile.warps
     masked = of("mask_wavefronts") * scores if cost.waiting_loads else 0.0
     # Each warp reads K and V for itself, and copies its share of a tile.
     shared = (kv_bytes + q_bytes) / rates.smem_bytes + copied + masked
@@ -185,7 +196,7 @@ def _waits(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Ra
     stored = panels * (of("stored") * tile.value_dim + of("stored_at_least")) * resident * tile.warps / SCHEDULERS
     # Rows of a panel are asked for together. Who is first brings them from DRAM, and heads that share them wait alike.
     asked = math.ceil(cost.waiting_loads * FRAGMENT * tile.slice_keys / LANES) * panels
-    tiles = slices * tile.slice_keys / tile.keys
+    tiles = slices * tile.step_keys / tile.keys
     together = of("barrier_waits") * tiles if resident == 1 and tile.warps > SCHEDULERS else 0.0
     latency = rates.l2_latency + work.cold * (rates.dram_latency - rates.l2_latency)
     masks = asked * (slices + together) * latency
@@ -201,4 +212,5 @@ def _waits(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Ra
         Part("begin of a block", rates.dram_latency, DRAM_LATENCY),
         Part("instructions of a block", instructions_of(tile), ""),
         Part("out from registers", stored, ""),
+        *_joined(tile, rates),
     )

@@ -78,7 +78,7 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
 
 def parts_of(problem: AttentionProblem, tile: WarpTile, lengths: Lengths = UNKNOWN) -> int:
     """Blocks that share the keys of the longest tile of rows: each has a tile of keys or more."""
-    return 1 if tile.key_splits == 1 else _parts(tile, _rows(problem, tile.rows, tile.slice_keys, tile.group, lengths))
+    return 1 if tile.key_splits == 1 else _parts(tile, _rows(problem, tile.rows, tile.step_keys, tile.group, lengths))
 
 
 @lru_cache(maxsize=4096)  # a choice asks for each number of blocks
@@ -88,7 +88,7 @@ def _rows(problem: AttentionProblem, rows: int, slice_keys: int, group: int, len
 
 def _blocks(problem: AttentionProblem, tile: WarpTile, lengths: Lengths) -> tuple[Rows, int]:
     """Blocks that have keys, each a tile's rows or a part of their keys; and how many tiles of rows there are."""
-    how = tile.rows, tile.slice_keys, tile.group
+    how = tile.rows, tile.step_keys, tile.group
     whole = _rows(problem, *how, lengths)
     if not (tile.key_splits > 1 and (lengths or problem.varlen)):
         return _split(tile, whole), whole.count
@@ -100,12 +100,12 @@ def _blocks(problem: AttentionProblem, tile: WarpTile, lengths: Lengths) -> tupl
 
 
 def _parts(tile: WarpTile, every: Rows) -> int:
-    return max(1, min(tile.key_splits, math.ceil(every.longest * tile.slice_keys / tile.keys)))
+    return max(1, min(tile.key_splits, math.ceil(every.longest * tile.step_keys / tile.keys)))
 
 
 def _split(tile: WarpTile, every: Rows) -> Rows:
     """The same, of blocks that share a row's keys: whole tiles of them."""
-    parts, slices = _parts(tile, every), tile.keys // tile.slice_keys
+    parts, slices = _parts(tile, every), tile.keys // tile.step_keys
     if parts == 1:
         return every
     longest, shortest = (math.ceil(each / slices / parts) * slices for each in (every.longest, every.shortest))
@@ -119,9 +119,9 @@ def _readers(problem: AttentionProblem, tile: WarpTile) -> int:
 
 def _hidden(problem: AttentionProblem, tile: WarpTile, slices: float) -> float:
     """Slices of a block that take the masked step: all tiles that an edge meets, the first of all in any case."""
-    if problem.mask != "none":
+    if problem.mask != "none" or tile.key_warps > 1:  # warps that share rows take the true maximum of every slice
         return slices
-    of_tile = tile.keys / tile.slice_keys
+    of_tile = tile.keys / tile.step_keys
     queries = tile.rows // tile.group
     met = queries / tile.keys + (1 if queries % tile.keys else 0)
     # Of a first tile that no edge meets, those that have a key.

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
-from attention.choose.coefficients import BYTES, PRODUCT, SLOT, of
+from attention.choose.coefficients import BYTES, PRODUCT, SLOT, SYSTEM_BYTES, of
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.lines import slots_of
 from attention.choose.one_clock import call_of, clock_under, code_of
@@ -42,6 +43,7 @@ from attention.choose.warps.dealt import Dealt, Stay, dealt, parts_of
 from attention.choose.warps.gathered import added, bytes_of, left
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
+from microbench.machine.arch import by_name
 from microbench.results.profile import Profile
 
 BURST, L2_SIZE = "mma_bf16_burst_flops_per_s", "l2_size_bytes"
@@ -69,7 +71,7 @@ def predicted(
 ) -> Prediction:
     """A call, launch and all. Raises Unpredicted where the profile lacks a constant."""
     machine = machine_of(profile)
-    rates, cost = _rates(machine), cost_of(problem)
+    tile, rates, cost = _resident(tile, profile.arch), _rates(machine), cost_of(problem)
     share = dealt(problem, tile, profile.sm_count, lengths)
     parts = parts_of(problem, tile, lengths)
     blocks, busy = _blocks(tile, cost, share, rates)
@@ -84,11 +86,21 @@ def predicted(
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     slots = slots_of(problem.head_dim, tile.key_span_bytes) + slots_of(problem.head_dim_v, tile.value_span_bytes)
     memory = _memory(machine, tile, share, slots, rows_read(problem, lengths))
-    in_flight = round(of("block_loads")) * blocks[0][0].resident if _alone_on_memory(share) else 0
+    loads = round(of("block_loads")) * (tile.stages - 1)
+    in_flight = loads * blocks[0][0].resident if _alone_on_memory(share) else 0
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
     alone = (instructions_of(tile) + left_cycles + added_cycles) / clock + code.seconds
     terms = [*_terms(machine, groups, clock), code]
     return call_of(machine, terms, memory, cycles / clock + code.seconds, efficiency, in_flight, alone)
+
+
+@lru_cache(maxsize=256)
+def _resident(tile: WarpTile, arch: str) -> WarpTile:
+    """With no more blocks than shared memory of an SM holds, each with 1 KiB of the system's (CUDA C++ guide)."""
+    limits = by_name(arch).limits
+    if not tile.smem_bytes or limits is None:
+        return tile
+    return replace(tile, blocks=max(1, min(tile.blocks, limits.smem_bytes // (tile.smem_bytes + SYSTEM_BYTES))))
 
 
 def _blocks(tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates) -> tuple[list[tuple[Stay, Block]], float]:
@@ -146,6 +158,6 @@ def _memory(machine: Machine, tile: WarpTile, share: Dealt, slots: float, rows: 
     both = tile.head_dim + tile.value_dim
     l2, dram = machine.value(L2), machine.value(DRAM)
     return (
-        Term("K and V from L2", "memory", SLOT * slots * share.slices * tile.slice_keys / l2, L2, l2),
+        Term("K and V from L2", "memory", SLOT * slots * share.slices * tile.step_keys / l2, L2, l2),
         Term("Q, K, V and out from DRAM", "memory", BYTES * rows * both / dram, DRAM, dram),
     )

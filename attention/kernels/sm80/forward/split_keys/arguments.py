@@ -42,8 +42,8 @@ def _key_stages(problem: AttentionProblem, values: Mapping[str, int]) -> int:
 
 
 def _blocks(problem: AttentionProblem, values: Mapping[str, int]) -> int:
-    """A third fits shared memory where tiles of 128 keys of a short head have two stages."""
-    return 3 if values["key_stages"] == 2 else 2
+    """A third fits registers up to head dim 96 where warps hold narrow slices."""
+    return 3 if values["key_warps"] > 1 and tuned_head_dim(problem) <= 96 else 2
 
 
 def _slice_keys(problem: AttentionProblem, values: Mapping[str, int]) -> int:

@@ -58,8 +58,11 @@ def _of_tile(problem: AttentionProblem, tile_keys: int, arch: Arch) -> tuple[str
 @lru_cache(maxsize=64)  # likewise
 def _residents(problem: AttentionProblem, tile_keys: int) -> WarpTile:
     shape, settled = shape_of(problem, _lone(tile_keys)), settle(SETTLED, problem, _lone(tile_keys))
-    busy = -(-shape.part_rows // shape.warp_rows)
-    return replace(whole.residents(problem, settled), warps=busy, threads=shape.threads, group=shape.group)
+    busy = -(-shape.part_rows // shape.warp_rows) * shape.key_warps
+    found = replace(whole.residents(problem, settled), warps=busy, threads=shape.threads, group=shape.group)
+    if shape.key_warps == 1:
+        return found
+    return replace(found, key_warps=shape.key_warps, stages=shape.key_stages, smem_bytes=shape.smem_bytes)
 
 
 def _why_not(problem: AttentionProblem, shape: Shape, arch: Arch) -> str | None:
