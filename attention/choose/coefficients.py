@@ -184,7 +184,8 @@ TABLE = {
     "block_loads": Coefficient(
         2.0,
         "count",
-        "that a block of sm80 has under way of each tile: its K, and its V; one tile, or all stages but one",
+        "of each tile that a block's shared memory holds its K and its V: on their way, or at hand, at one of the "
+        "stations of the queue in any case",
     ),
     "join_trips": Coefficient(
         3.0,

@@ -16,7 +16,16 @@ from functools import lru_cache
 from attention.choose.coefficients import of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.queues import together
-from attention.choose.rates import DRAM_LATENCY, FETCH, KEPT_MACHINES, Machine, launch_of
+from attention.choose.rates import (
+    DRAM,
+    DRAM_LATENCY,
+    FETCH,
+    KEPT_MACHINES,
+    L2_SIZE,
+    WRITE_BACK,
+    Machine,
+    launch_of,
+)
 
 
 def clock_under(machine: Machine, flops: float, flops_per_clk: float, burst: str, cycles: float) -> float:
@@ -58,6 +67,13 @@ def call_of(
         efficiency=efficiency,
         unhidden_seconds=seconds,  # nothing is hidden that another schedule would show
     )
+
+
+def dram_of(machine: Machine, size: float) -> Term:
+    """What so many bytes from DRAM take, and what the L2 gives back for them of what it holds changed by others."""
+    dram, back = machine.value(DRAM), machine.values.get(WRITE_BACK, 0.0)
+    returned = back * min(size, machine.values.get(L2_SIZE, size))
+    return Term("Q, K, V and out from DRAM", "memory", (size + returned) / dram, DRAM, dram)
 
 
 def code_of(machine: Machine, lines: float, clock: float) -> Term:

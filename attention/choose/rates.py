@@ -19,6 +19,7 @@ FFMA, FFMA_LATENCY = "ffma_per_clk_sm", "ffma_latency_cycles"
 SMEM, SMEM_LATENCY = "smem_bandwidth_bytes_per_clk_sm", "smem_latency_cycles"
 L2, L2_LATENCY = "l2_bandwidth_bytes_per_s", "l2_latency_cycles"
 DRAM, DRAM_LATENCY = "dram_bandwidth_bytes_per_s", "dram_latency_cycles"
+L2_SIZE, WRITE_BACK = "l2_size_bytes", "l2_write_back_ratio"
 FETCH = "instruction_fetch_cold_cycles_per_line"
 NS = 1e-9
 LEVELS = ("l1", "l2", "l3")

@@ -9,7 +9,7 @@ from functools import lru_cache
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.lines import slots_of
-from attention.choose.one_clock import call_of, clock_under, code_of
+from attention.choose.one_clock import call_of, clock_under, code_of, dram_of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import (
     DRAM,
@@ -128,7 +128,7 @@ def _memory(
     both = tile.head_dim + tile.value_dim
     spans = (BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE)
     slots = sum(map(slots_of, (problem.head_dim, problem.head_dim_v), spans))
-    l2, dram = machine.value(L2), machine.value(DRAM)
+    l2 = machine.value(L2)
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups
     yield Term("K and V from L2", "memory", share.in_all * tile.keys * (SLOT * slots + masks) / l2, L2, l2)
-    yield Term("Q, K, V and out from DRAM", "memory", BYTES * rows * both / dram, DRAM, dram)
+    yield dram_of(machine, BYTES * rows * both)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from attention.choose.coefficients import BYTES, PRODUCT, SLOT, SYSTEM_BYTES, of
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.lines import slots_of
-from attention.choose.one_clock import call_of, clock_under, code_of
+from attention.choose.one_clock import call_of, clock_under, code_of, dram_of
 from attention.choose.prediction import Efficiency, Prediction, Term
 from attention.choose.rates import (
     DRAM,
@@ -20,6 +20,7 @@ from attention.choose.rates import (
     KEPT_MACHINES,
     L2,
     L2_LATENCY,
+    L2_SIZE,
     SMEM,
     SMEM_LATENCY,
     Machine,
@@ -46,7 +47,7 @@ from attention.tile import WarpTile
 from microbench.machine.arch import by_name
 from microbench.results.profile import Profile
 
-BURST, L2_SIZE = "mma_bf16_burst_flops_per_s", "l2_size_bytes"
+BURST = "mma_bf16_burst_flops_per_s"
 # In the order of Rates.
 NEEDED = (
     *(TENSOR, EX2, FFMA, SMEM, L2, DRAM),
@@ -86,7 +87,7 @@ def predicted(
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     slots = slots_of(problem.head_dim, tile.key_span_bytes) + slots_of(problem.head_dim_v, tile.value_span_bytes)
     memory = _memory(machine, tile, share, slots, rows_read(problem, lengths))
-    loads = round(of("block_loads")) * (tile.stages - 1)
+    loads = round(of("block_loads")) * tile.stages
     in_flight = loads * blocks[0][0].resident if _alone_on_memory(share) else 0
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
     alone = (instructions_of(tile) + left_cycles + added_cycles) / clock + code.seconds
@@ -94,7 +95,7 @@ def predicted(
     return call_of(machine, terms, memory, cycles / clock + code.seconds, efficiency, in_flight, alone)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2048)
 def _resident(tile: WarpTile, arch: str) -> WarpTile:
     """With no more blocks than shared memory of an SM holds, each with 1 KiB of the system's (CUDA C++ guide)."""
     limits = by_name(arch).limits
@@ -156,8 +157,8 @@ def _rates(machine: Machine) -> Rates:
 
 def _memory(machine: Machine, tile: WarpTile, share: Dealt, slots: float, rows: int) -> tuple[Term, ...]:
     both = tile.head_dim + tile.value_dim
-    l2, dram = machine.value(L2), machine.value(DRAM)
+    l2 = machine.value(L2)
     return (
         Term("K and V from L2", "memory", SLOT * slots * share.slices * tile.step_keys / l2, L2, l2),
-        Term("Q, K, V and out from DRAM", "memory", BYTES * rows * both / dram, DRAM, dram),
+        dram_of(machine, BYTES * rows * both),
     )
