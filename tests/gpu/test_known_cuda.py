@@ -65,8 +65,8 @@ def test_the_second_call_of_sdpa(options: Any, grad: bool, only: str | None, nob
     torch.testing.assert_close(first, expected, **CLOSE)
     torch.testing.assert_close(found, expected, **CLOSE)
     if grad:
-        # Gradients of q and k grow with the scale, up to 15 at 0.3, and so do their errors: of ours 0.08, of torch's 0.06
-        # from float64's (H200, four seeds), as p of a row whose maximum is an older one is no exact 1 (raise_maxima).
+        # Gradients of q and k grow with the scale, up to 15 at 0.3, and so do their errors: of ours 0.08, of torch's
+        # 0.06 from float64's (H200, four seeds), as p of a row whose maximum is an older one is no exact 1.
         atol = 5e-2 * max(1.0, (options.get("scale") or 0.0) * SHAPE[-1] ** 0.5)
         assert_same_gradients(found, expected, inputs, rtol=5e-2, atol=atol)
 

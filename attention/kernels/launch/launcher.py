@@ -39,7 +39,7 @@ class Launcher:
     lie       write what follows from the strides of query, key and value
     lend      write where a workspace lies, and give the tensors that hold it; None where there is none
     bring     the tensors of features as the kernel reads them fast: the caller's, or copies
-    boxed     write how TMA reads the mask of a call, where the tile has it so (`mask_boxes`)
+    boxed     how TMA reads the mask of a call, the `mask_map` of the argument, where the tile has it so (`mask_boxes`)
     counts    persistent blocks take their tiles from `counters`
     """
 
@@ -52,7 +52,7 @@ class Launcher:
     lie: Callable[[Any, Strides, Strides, Strides], None] = lambda launch, query, key, value: None
     lend: Callable[[Any, Machine, Any, torch.Tensor], Held] | None = None
     bring: Callable[[Extras], Extras] = lambda extras: extras
-    boxed: Callable[[Any, Machine, Any, torch.Tensor], None] | None = None
+    boxed: Callable[[Machine, Any, torch.Tensor], bytes] | None = None
     counts: bool = False
 
     def __call__(

@@ -71,6 +71,7 @@ class Ready:
     form      how the caller holds query, key, value, out and lse
     bound     where the addresses stand of the tensors of features to whose strides the template is bound
     heads     what the argument begins with, by the addresses of query, key and value
+    masks     how TMA reads a mask, by its address, where a launch is bound to its strides
     frames    those that no launch uses now
     """
 
@@ -87,6 +88,7 @@ class Ready:
     form: Form = HEADS_FIRST
     bound: tuple[str, ...] = ()
     heads: dict[Where, bytes] = field(default_factory=dict)
+    masks: dict[int, bytes] = field(default_factory=dict)
     frames: list[Described] = field(default_factory=list)
 
     def held_as(self, form: Form) -> "Ready":
@@ -98,7 +100,8 @@ class Ready:
         """The same launch for calls that all bring these tensors of features, of the same strides: those of `names`."""
         memory = bytearray(self.template)
         place(self.kernel.argument.from_buffer(memory), extras)
-        return replace(self, template=bytes(memory), bound=tuple(ADDRESSES[name] for name in names), frames=[])
+        bound = tuple(ADDRESSES[name] for name in names)
+        return replace(self, template=bytes(memory), bound=bound, masks={}, frames=[])
 
     def __call__(
         self,
@@ -137,7 +140,8 @@ class Ready:
             place(argument, extras)  # type: ignore[arg-type]
         if self.kernel.boxed is not None and self.shape.mask_boxes:
             mask = extras[self.bound.index("mask")] if self.bound else extras.mask  # type: ignore[union-attr]
-            self.kernel.boxed(argument, machine, self.shape, mask)
+            at, encoded = self.kernel.argument.mask_map.offset, self.masks.get(mask.data_ptr()) or self._mask(mask)
+            frame.memory[at : at + len(encoded)] = encoded
         held = (query, key, value, out, *lent) if lse is None else (query, key, value, out, lse, *lent)
         machine.launch(frame, held, extras)
         if self.bound or extras is NO_EXTRAS:  # else the next launch might find addresses that it does not bring
@@ -146,6 +150,14 @@ class Ready:
             wide, out = out, machine.empty(self.result.size, self.result.strides, self.result.dtype)
             out.copy_(wide[..., : out.shape[-1]])
         return out, lse
+
+    def _mask(self, mask: torch.Tensor) -> bytes:
+        encoded: bytes = self.kernel.boxed(self.machine, self.shape, mask)
+        if self.bound:  # else the next mask at this address may lie otherwise
+            if len(self.masks) >= MOST_HEADS:
+                self.masks.clear()
+            self.masks[mask.data_ptr()] = encoded
+        return encoded
 
     def _head(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, where: Where) -> bytes:
         if len(self.heads) >= MOST_HEADS:

@@ -1,6 +1,5 @@
 """The launch: tensor maps to the kernel, and blocks that stay, at most one an SM."""
 
-import ctypes
 import math
 from pathlib import Path
 from typing import Any
@@ -36,12 +35,11 @@ def _maps(machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor
     )
 
 
-def _boxed(launch: Any, machine: Machine, shape: Shape, mask: torch.Tensor) -> None:
+def _boxed(machine: Machine, shape: Shape, mask: torch.Tensor) -> bytes:
     """A warp's rows at a time, as far apart as shared memory has them: a box is as wide as that. No swizzle."""
     batch, heads, *_ = mask.stride()
     own = mask[slice(None if batch else 1), slice(None if heads else 1)]
-    encoded = machine.tensor_map(own, (WARP_ROWS, shape.ahead_row // mask.element_size()), 0)
-    ctypes.memmove(ctypes.addressof(launch) + Launch.mask_map.offset, encoded, len(encoded))
+    return machine.tensor_map(own, (WARP_ROWS, shape.ahead_row // mask.element_size()), 0)
 
 
 forward = Launcher(
