@@ -112,7 +112,7 @@ class _Pick:
     nearest: str | None
     forced: bool
     later: Run | None  # where another kernel serves a shape that is called often
-    graphs_alone: bool  # that one, and the call is done sooner by `run` outside of graphs
+    graphs_alone: bool = False  # that one, and the call is done sooner by `run` outside of graphs
 
 
 @lru_cache(maxsize=4096)
