@@ -1,5 +1,6 @@
 """CheckedBench: a probe's `run` on a GPU, each launch once more, and its results held against NumPy's."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -36,10 +37,17 @@ class CheckedBench(CudaBench):
             self.launch(launch, self.clocks(launch))
         return super().cycles(short, long, operations)
 
-    def timed(self, launch: Launch, cold: bool = False, inner: int = 1, spaced_s: float = 0.0) -> Measured:
+    def timed(
+        self,
+        launch: Launch,
+        cold: bool = False,
+        inner: int = 1,
+        spaced_s: float = 0.0,
+        behind: Callable[[], object] | None = None,
+    ) -> Measured:
         """Held, then timed. Raises DeviceError, MeasureError."""
         self.launch(launch)
-        return super().timed(launch, cold, inner, spaced_s)
+        return super().timed(launch, cold, inner, spaced_s, behind)
 
     def soak(self, launch: Launch, seconds: int) -> tuple[Second, ...]:
         """Held, and not repeated: nobody asks for its time here. Raises DeviceError, MeasureError."""

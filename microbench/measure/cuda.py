@@ -156,11 +156,19 @@ class CudaBench:
 
         return self._windowed(batch)
 
-    def timed(self, launch: Launch, cold: bool = False, inner: int = 1, spaced_s: float = 0.0) -> Measured:
+    def timed(
+        self,
+        launch: Launch,
+        cold: bool = False,
+        inner: int = 1,
+        spaced_s: float = 0.0,
+        behind: Callable[[], object] | None = None,
+    ) -> Measured:
         """Seconds per launch, by events around a graph that holds `inner` launches.
 
         cold       the L2 is flushed before each repeat (a memset of twice its size), and `inner` must be 1
         spaced_s   idle seconds before each repeat, so that the chip cools; 0 is the sustained rate
+        behind     enqueues what runs before each repeat, untimed: another flush, say, than that of `cold`
         """
         cupy, stream = self.arrays, self.device.stream
         scratch = self.empty(2 * (self.machine.l2_bytes or 2**26)) if cold else None
@@ -181,6 +189,8 @@ class CudaBench:
                     time.sleep(spaced_s)
                 if scratch is not None:
                     scratch.fill(1)
+                if behind is not None:
+                    behind()
                 begin, end = cupy.cuda.Event(), cupy.cuda.Event()
                 begin.record(stream)
                 graph.launch(stream)

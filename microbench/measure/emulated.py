@@ -3,7 +3,7 @@
 Nothing is timed: what a probe makes of these Measured values means nothing, and who runs a probe here drops it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -121,8 +121,17 @@ class EmulatedBench:
                 )
         return NO_TIME
 
-    def timed(self, launch: Launch, cold: bool = False, inner: int = 1, spaced_s: float = 0.0) -> Measured:
-        """Execute it once. Raises DeviceError, MeasureError."""
+    def timed(
+        self,
+        launch: Launch,
+        cold: bool = False,
+        inner: int = 1,
+        spaced_s: float = 0.0,
+        behind: Callable[[], object] | None = None,
+    ) -> Measured:
+        """Execute it once, behind what it is to stand behind. Raises DeviceError, MeasureError."""
+        if behind is not None:
+            behind()
         self.launch(launch)
         return NO_TIME
 

@@ -154,8 +154,15 @@ class Bench(Protocol):
     def cycles(self, short: Launch, long: Launch, operations: float) -> Measured:
         """Cycles per operation: (long - short) / operations."""
 
-    def timed(self, launch: Launch, cold: bool = False, inner: int = 1, spaced_s: float = 0.0) -> Measured:
-        """Seconds per launch."""
+    def timed(
+        self,
+        launch: Launch,
+        cold: bool = False,
+        inner: int = 1,
+        spaced_s: float = 0.0,
+        behind: Callable[[], object] | None = None,
+    ) -> Measured:
+        """Seconds per launch; what `behind` enqueues runs before each repeat, untimed."""
 
     def soak(self, launch: Launch, seconds: int) -> tuple[Second, ...]:
         """So many seconds of one launch after another; the kernel's last argument are its clocks."""

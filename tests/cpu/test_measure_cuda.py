@@ -50,6 +50,14 @@ def test_a_cold_launch_finds_nothing_in_the_l2() -> None:
     assert device.bench().timed(kernel.launch(0), cold=True).value == pytest.approx((90_000 + LAUNCH_NS) * 1e-9)
 
 
+def test_a_launch_stands_behind_what_it_is_to_stand_behind() -> None:
+    device = ScriptedDevice()
+    kernel = ScriptedKernel(device, warm_ns=20_000, cold_ns=90_000)
+    scratch = device.bench().empty(2 * device.l2_bytes)
+    found = device.bench().timed(kernel.launch(0), behind=lambda: scratch.fill(1))
+    assert found.value == pytest.approx((90_000 + LAUNCH_NS) * 1e-9)
+
+
 def test_a_rate_is_work_over_time_with_its_ends_exchanged() -> None:
     found = cuda.Measured(2.0, 1.0, 4.0, 15, 1755.0).inverse("flops_per_s", 8.0, "flag")
     assert (found.value, found.low, found.high, found.n, found.flags) == (4.0, 2.0, 8.0, 15, ("flag",))

@@ -26,6 +26,7 @@ FURTHER = {
     "mma_sync_beside_ffma": 0.15,  # an FFMA hides 0.16 of a product's time or less, on both boards
     "mma_sync_soak": 0.3,  # as its bursts, for seconds, in which the power limit sets the clock; zeros draw 40 % of it
     "wgmma_soak": 0.3,  # likewise
+    "l2_write_back": 0.15,  # what goes back costs as much as reads, not twice as much, and not all of the L2 goes
     "l2_visible_size": 0.05,  # its ladder begins beyond L1, and the bound is L1's
     "launch_latency": 0.0,  # more than nothing is all that is known
 }

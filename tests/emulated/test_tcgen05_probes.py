@@ -1,5 +1,6 @@
 """The probes of tcgen05: their numbers are what the types hold, and every type and shape is executed."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import ml_dtypes
@@ -144,7 +145,14 @@ class AtItsRate(EmulatedBench):
         took = (self.cycles_of(long, per_trip) - self.cycles_of(short, per_trip)) / operations
         return Measured(took, took, took, 1, 1000.0)
 
-    def timed(self, launch: Launch, cold: bool = False, inner: int = 1, spaced_s: float = 0.0) -> Measured:
+    def timed(
+        self,
+        launch: Launch,
+        cold: bool = False,
+        inner: int = 1,
+        spaced_s: float = 0.0,
+        behind: Callable[[], object] | None = None,
+    ) -> Measured:
         took = self.cycles_of(replace(launch, args=launch.args[:-1]), 8) / (self.machine.clock_hz or 1.0)
         return Measured(took, took, took, 1, 1000.0)
 
