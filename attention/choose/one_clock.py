@@ -21,8 +21,8 @@ from attention.choose.rates import (
     DRAM_LATENCY,
     FETCH,
     KEPT_MACHINES,
-    L2_SIZE,
     WRITE_BACK,
+    WRITTEN_BACK,
     Machine,
     launch_of,
 )
@@ -70,9 +70,12 @@ def call_of(
 
 
 def dram_of(machine: Machine, size: float) -> Term:
-    """What so many bytes from DRAM take, and what the L2 gives back for them of what it holds changed by others."""
-    dram, back = machine.value(DRAM), machine.values.get(WRITE_BACK, 0.0)
-    returned = back * min(size, machine.values.get(L2_SIZE, size))
+    """What so many bytes from DRAM take, and what goes back there for them: an L2 is full of what others changed.
+
+    Timings are taken behind a memset, and a layer's call behind what the one before has written.
+    """
+    dram, ratio = machine.value(DRAM), machine.values.get(WRITE_BACK, 0.0)
+    returned = min(ratio * size, machine.values.get(WRITTEN_BACK, 0.0))
     return Term("Q, K, V and out from DRAM", "memory", (size + returned) / dram, DRAM, dram)
 
 

@@ -87,7 +87,7 @@ def predicted(
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     slots = slots_of(problem.head_dim, tile.key_span_bytes) + slots_of(problem.head_dim_v, tile.value_span_bytes)
     memory = _memory(machine, tile, share, slots, rows_read(problem, lengths))
-    loads = round(of("block_loads")) * tile.stages
+    loads = round(of("block_loads")) * (tile.stages if tile.key_warps > 1 else 1)
     in_flight = loads * blocks[0][0].resident if _alone_on_memory(share) else 0
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
     alone = (instructions_of(tile) + left_cycles + added_cycles) / clock + code.seconds
