@@ -184,8 +184,8 @@ TABLE = {
     "block_loads": Coefficient(
         2.0,
         "count",
-        "of a tile its K and its V. A pipeline has the next tile's on their way; where warps share rows, all that shared "
-        "memory holds are at a station of the queue, on their way or at hand",
+        "of a tile its K and its V. A pipeline has the next tile's on their way; where warps share rows, all that "
+        "shared memory holds are at a station of the queue, on their way or at hand",
     ),
     "join_trips": Coefficient(
         3.0,
