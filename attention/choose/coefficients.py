@@ -18,6 +18,7 @@ SLOT = 64  # that a slice of L2 gives in a clock
 FRAGMENT = 16  # rows, and numbers along a row, of what ldmatrix.x4 fetches, and M and K of mma.sync m16n8k16
 SCHEDULERS = 4  # of an SM, each with its own tensor core, MUFU, FP32 lanes and ALU
 FLOAT_BYTES = 4  # of float32, in which blocks leave their parts of outputs
+COPY = 16  # bytes that a thread's cp.async copies
 CHUNK = 8  # columns of a row that a thread adds up, 16 bytes of out
 STATE_FLOATS = 4  # beside a row's outputs: its offset and sum, in 16 bytes
 SYSTEM_BYTES = 1024  # of shared memory that the system takes of each block (CUDA C++ programming guide)
@@ -131,6 +132,12 @@ TABLE = {
         "that ptxas mostly fetches before their products where Q stays in registers: between lies a median of 3.5 to "
         "10 products, two of each fragment. Where Q is fetched too it is as far ahead as the text says",
     ),
+    "shared_fragments_ahead": Coefficient(
+        4.0,
+        "count",
+        "likewise where warps share rows, of K and, beside the exponentials, of V: 4 to 8 are fetched before the first "
+        "product (SASS of key_loop.cuh)",
+    ),
     "mask_wavefronts": Coefficient(
         1 / 8, "count", "a load of 64 scores' mask touches 8 rows, and each is a cycle of the SM's load unit"
     ),
@@ -186,6 +193,15 @@ TABLE = {
         "count",
         "of a tile its K and its V. A pipeline has the next tile's on their way; where warps share rows, all that "
         "shared memory holds are at a station of the queue, on their way or at hand",
+    ),
+    "tile_instructions": Coefficient(
+        100.0,
+        "count",
+        "cycles of a lone warp from a tile's barrier to its first fragment, where warps share rows, beside its copies: "
+        "60 instructions (SASS of key_loop.cuh)",
+    ),
+    "copy_instructions": Coefficient(
+        2.0, "count", "likewise of each copy: 94 instructions where a thread makes 16 copies, and 144 where it makes 32"
     ),
     "join_trips": Coefficient(
         3.0,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from attention.choose.coefficients import BYTES, FRAGMENT, LANES, PRODUCT, SCHEDULERS, of
+from attention.choose.coefficients import BYTES, COPY, FRAGMENT, LANES, PRODUCT, SCHEDULERS, of
 from attention.choose.queues import Station, round_of, stay
 from attention.choose.rates import (
     DRAM,
@@ -116,6 +116,14 @@ def block_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
     return Block(parts, found * work.slices + late.cycles)
 
 
+def _of_a_tile(tile: WarpTile) -> float:
+    """Cycles behind the barrier in which warps that share rows ask for a tile ahead, beside no product of their own."""
+    if tile.key_warps == 1:
+        return 0.0
+    copies = BYTES * tile.keys * (tile.head_dim + tile.value_dim) / COPY / tile.threads
+    return of("tile_instructions") + of("copy_instructions") * copies
+
+
 def _joined(tile: WarpTile, rates: Rates) -> tuple[Part, ...]:
     """What warps that share rows take to bring what they have together, half of them at a time."""
     times, words = math.log2(tile.key_warps), tile.value_dim / FRAGMENT * 2 + 1
@@ -186,7 +194,7 @@ def _waits(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Ra
     one = panels * PRODUCT * FRAGMENT**3 / (rates.tensor_flops / SCHEDULERS)
     ahead = max(tile.ahead, of("fragments_ahead")) if tile.q_in_registers else tile.ahead
     late = max(0.0, rates.smem_latency - ahead * one)
-    late_hidden = max(0.0, rates.smem_latency - one)
+    late_hidden = max(0.0, rates.smem_latency - one * (of("shared_fragments_ahead") if tile.key_warps > 1 else 1))
     exposed = fragments * ((slices - work.hidden) * late + work.hidden * late_hidden)
     # Scores of 8 keys are a chain of products over the head dim, and those of a narrow slice are too few to fill it.
     chained = tile.head_dim / FRAGMENT * max(0.0, rates.product_latency - tile.slice_keys / FRAGMENT * one)
@@ -211,6 +219,7 @@ def _waits(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Ra
         Part("first K and V from L2", loaded, L2),
         Part("begin of a block", rates.dram_latency, DRAM_LATENCY),
         Part("instructions of a block", instructions_of(tile), ""),
+        Part("instructions of tiles", tiles * _of_a_tile(tile), ""),
         Part("out from registers", stored, ""),
         *_joined(tile, rates),
     )
