@@ -67,7 +67,7 @@ def regret(
 def tables(gpu: str, frozen: Freeze | None, brief: bool = False) -> tuple[list[Table], tuple[int, ...]]:
     """The tables of set A, or of the set B of a freeze: of all kernels, then of each; and the campaigns' numbers."""
     profile = Profile.load(gpu)
-    typed, of_typed = campaigns(gpu, "a", None)
+    typed, of_typed = campaigns(gpu, "a", None, least=1 if frozen else 2)
     problems, numbers = campaigns(gpu, "b", frozen) if frozen else (typed, of_typed)
     others = tuple(other_constants(profile))
     asked = ("", *(variant.path for variant in plan.variants(profile.arch)))
@@ -75,10 +75,13 @@ def tables(gpu: str, frozen: Freeze | None, brief: bool = False) -> tuple[list[T
     return found, numbers
 
 
-def campaigns(gpu: str, which: Set, frozen: Freeze | None) -> tuple[tuple[Judged, ...], tuple[int, ...]]:
+def campaigns(
+    gpu: str, which: Set, frozen: Freeze | None, least: int = 2
+) -> tuple[tuple[Judged, ...], tuple[int, ...]]:
     """The problems of the last two campaigns of the same kernels, and their numbers. Raises InputError without two.
 
-    Of set B the campaigns of one freeze alone.
+    Of set B the campaigns of one freeze alone. With `least` 1 the last one will do where the other is of other kernels:
+    of set A beside a set B, which is where rivals learn.
     """
     commit = frozen.commit if frozen else None
     numbers = [number for number in rows.campaigns(gpu, which) if _of(gpu, which, number, commit)]
@@ -91,6 +94,9 @@ def campaigns(gpu: str, which: Set, frozen: Freeze | None) -> tuple[tuple[Judged
     first, second = (_of(gpu, which, number, commit) for number in last)
     say(f"Set {which}: campaign {last[0]} begun {first[0].measured_utc}, campaign {last[1]} {second[0].measured_utc}.")
     texts = second[-1].texts
+    if least < 2 and all(row.texts == texts for row in second) and first[-1].texts != texts:
+        say(f"Campaign {last[0]} is of other kernels and does not count.")
+        return judged(second), tuple(last[-1:])
     if any(row.texts != texts for row in (*first, *second)):
         raise InputError(
             f"Campaigns {last[0]} and {last[1]} of set {which} are of other kernels; add another campaign."
