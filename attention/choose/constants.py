@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from microbench.results.profile import Profile
 from microbench.results.profile_constant import LARGEST, PUBLISHED, SMALLEST, ProfileConstant
 
-LATENCY = re.compile(r"_(ns|cycles(_per_(line|way))?)$")  # cycles of a line, as against lines a cycle
+# What costs the more the larger it is: cycles of a line, as against lines a cycle, and what is written back.
+COST = re.compile(r"_(ns|cycles(_per_(line|way))?)$|_write_back_")
 
 
 def scaled(profile: Profile, name: str, factor: float) -> Profile:
@@ -22,7 +23,7 @@ def ones(profile: Profile) -> Profile:
 def filled(published: Profile, judged: Profile) -> Profile:
     """Others' constants as a profile of the GPU that is judged: its SMs, and ideal values where they have none.
 
-    A rate's ideal is its physical bound, and without one it costs nothing; a latency's likewise, from below.
+    A rate's ideal is its physical bound, and without one it costs nothing; a cost's likewise, from below.
     """
     known = {each.name: each for each in published.constants}
     constants = tuple(_own(known.get(each.name), each) for each in judged.constants)
@@ -34,7 +35,7 @@ def filled(published: Profile, judged: Profile) -> Profile:
 def _own(given: ProfileConstant | None, judged: ProfileConstant) -> ProfileConstant:
     if given is not None:
         return _with(given, given.value)
-    if LATENCY.search(judged.name):
+    if COST.search(judged.name):
         return _with(judged, judged.bound_lower or SMALLEST, PUBLISHED)
     return _with(judged, judged.bound_upper or LARGEST, PUBLISHED)
 

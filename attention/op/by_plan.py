@@ -1,5 +1,6 @@
 """Who serves a known call past the operator, as a plan names it: a kernel of torch's, or one after another."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,10 +11,13 @@ from attention.call import NO_EXTRAS
 from attention.choose.while_new import Settling, Tally
 from attention.kernels.common.layout import Where
 from attention.kernels.launch.forms import Form
+from attention.kernels.torch.common.limits import needs_positive_scale
+from attention.kernels.torch.common.own import within
 from attention.kernels.torch.common.readable import all_readable
 from attention.op.known import Given, Serve
 from attention.op.operands import Operands
 from attention.op.plan import Plan
+from attention.torch_private import torch_sdpa
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +34,39 @@ class ByPlan:
         plan, tensors = self.plan, map(self.form.to_kernel, (query, key, value))
         out, lse = plan.run(*tensors, plan.problem, plan.config, extras)
         return (self.form.out(out), self.form.lse(lse)) if self.with_lse else self.form.out(out)
+
+
+@dataclass(frozen=True, eq=False)
+class ByFunction:
+    """Out by torch's function, which a kernel's operator by name takes the host 5 to 10 us longer than (H200).
+
+    `asked`: what it takes behind query, key and value. None inside of attention.install()'s override, behind which
+    another function stands.
+    """
+
+    form: Form
+    asked: dict[str, Any]
+
+    def __call__(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, where: Where, given: Given) -> Any:
+        if within.own is not None:
+            return None
+        view = self.form.to_kernel
+        out = self.form.out(torch_sdpa(view(query), view(key), view(value), **self.asked))
+        return out if out.is_contiguous() else out.contiguous()
+
+
+def asked_of_function(plan: Plan) -> dict[str, Any] | None:
+    """What torch's function is asked for where it has this problem, and picks this kernel of its own; else None."""
+    problem = plan.problem
+    has_it = problem.edges.open or (problem.causal and problem.window[0] < 0 and problem.seq_q == problem.seq_kv)
+    plain = not (problem.varlen or problem.ranges or problem.alibi or problem.sinks or problem.softcap)
+    if plan.forced or plan.fallback or not (has_it and plain) or problem.mask != "none":
+        return None
+    if needs_positive_scale(problem):
+        return None
+    asked: dict[str, Any] = {"is_causal": True} if problem.causal else {}  # each further argument costs torch 0.1 us
+    asked |= {} if problem.scale == 1.0 / math.sqrt(problem.head_dim) else {"scale": problem.scale}
+    return asked | ({} if problem.heads_q == problem.heads_kv else {"enable_gqa": True})
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +91,7 @@ def one_or_both(plan: Plan, server: Callable[[Plan], Serve | None]) -> Serve | N
     if not isinstance(plan.run, Settling):
         return server(plan)
     early = server(first_of(plan))
-    late = server(replace(plan, run=plan.run.late, owner="torch", settles=False))
+    late = server(replace(plan, run=plan.run.late, owner="torch", settles=False, forced=False))
     return None if early is None or late is None else WhileNew(early, late, plan.run.tally)
 
 

@@ -136,6 +136,7 @@ def test_constants_of_others_are_filled_with_ideals():
     assert found.value("dram_bandwidth_bytes_per_s") == 1e12 and found.sm_count == H200.sm_count
     assert found.value("mufu_ex2_per_clk_sm") == 16.0 and found.value("smem_latency_cycles") == 12.0
     assert found.value("instruction_fetch_cold_cycles_per_line") < 1e-9  # cycles a line are no rate
+    assert found.value("l2_write_back_ratio") < 1e-9 and found.value("l2_write_back_bytes") < 1e-9
     assert not found.doubtful and len(found.constants) == len(H200.constants)
 
 

@@ -1,5 +1,6 @@
 """Which calls the front ends keep, and which they ask for: with calls of CPU tensors in the place of a GPU's."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from attention.frontends.route import Route
 from attention.kernels.torch.common.own import within
 from attention.op.known import Known
 from attention.op.plan import Plan
+from attention.problem import AttentionProblem
 from attention.torch_private import torch_sdpa
 from attention.variant import Config
 from tests.tensors import random
@@ -29,6 +31,8 @@ pytestmark = [
 SHAPE = (1, 2, 8, 16)
 MARK = torch.zeros(1)
 PLAIN = (False, None, False, False, None)
+ASKED = AttentionProblem(1, 2, 2, 8, 8, 16)
+CAPPED = replace(ASKED, softcap=30.0)  # which torch's function has no argument for
 
 
 @pytest.fixture
@@ -115,11 +119,25 @@ def test_a_kernel_of_torchs_serves_the_next_calls_of_flash_attn_func(known: Know
         seen.append(tuple(query.shape))
         return query + 1, query
 
-    plan: Any = Plan(None, Config(), run, "torch", None)  # type: ignore[arg-type]
+    plan = Plan(CAPPED, Config(), run, "torch", None)
     inputs = random(*[SHAPE] * 3)
     kept_of_flash.keep(plan, *inputs, OF_FLASH, Options(), Manner("", False))
     assert torch.equal(flash_attn_func(*inputs), inputs[0] + 1)  # type: ignore[arg-type]
     assert seen == [(1, 8, 2, 16)]  # heads first, as every kernel takes them
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("scale", [None, 0.5])
+def test_torchs_function_serves_the_next_calls_of_flash_attn_func_that_it_has(
+    known: Known, causal: bool, scale: float | None
+) -> None:
+    plan = Plan(replace(ASKED, causal=causal, scale=scale), Config(), lambda *_: pytest.fail("by name"), "torch", None)
+    inputs, given = random((1, 8, 2, 16), *[(1, 8, 1, 16)] * 2), (0.0, scale, causal, *OF_FLASH[3:])
+    kept_of_flash.keep(replace(plan, problem=replace(plan.problem, heads_kv=1)), *inputs, given, Options(), Manner())
+    found = flash_attn_func(*inputs, softmax_scale=scale, causal=causal)
+    turned = (each.transpose(1, 2) for each in inputs)
+    assert torch.equal(found, torch_sdpa(*turned, is_causal=causal, scale=scale, enable_gqa=True).transpose(1, 2))  # type: ignore[arg-type]
+    assert found.is_contiguous()  # type: ignore[union-attr]
 
 
 def test_a_kernel_of_torchs_is_given_features_as_a_judged_call_gives_them(known: Known) -> None:
@@ -129,7 +147,7 @@ def test_a_kernel_of_torchs_is_given_features_as_a_judged_call_gives_them(known:
         seen.append(extras)
         return query + 1, query[..., 0]
 
-    plan: Any = Plan(None, Config(), run, "torch", None)  # type: ignore[arg-type]
+    plan = Plan(CAPPED, Config(), run, "torch", None)
     inputs, slopes, starts = random((8, 2, 16), (8, 2, 16), (8, 2, 16)), torch.ones(2).half(), torch.tensor([0, 3, 8])
     given = (*OF_FLASH[:-1], True, 5, 5)
     kept_of_flash.keep(plan, *inputs, given, Options(), Manner(), (slopes, None, None, None, None, starts, starts))
@@ -162,7 +180,7 @@ def test_a_shape_of_flash_attn_func_that_is_called_often_changes_over(known: Kno
     def run(added: float) -> Any:
         return lambda query, *_: (query + added, query)
 
-    plan: Any = Plan(None, Config(), Settling(run(1), run(2)), "torch", None, settles=True)  # type: ignore[arg-type]
+    plan = Plan(CAPPED, Config(), Settling(run(1), run(2)), "torch", None, settles=True)
     inputs = random(*[SHAPE] * 3)
     kept_of_flash.keep(plan, *inputs, OF_FLASH, Options(), Manner("", False))
     added = [flash_attn_func(*inputs) - inputs[0] for _ in range(CALLS_OF_A_SHAPE + 2)]  # type: ignore[operator]
@@ -180,6 +198,6 @@ def test_a_shape_of_sdpa_that_is_called_often_becomes_torchs(known: Known, monke
 
 
 def test_what_is_served_by_nobody_later_on_is_not_kept(known: Known) -> None:
-    plan: Any = Plan(None, Config(), Settling(lambda *_: None, lambda *_: None), "smscope", None)  # type: ignore[arg-type]
+    plan = Plan(CAPPED, Config(), Settling(lambda *_: None, lambda *_: None), "smscope", None)
     kept_of_flash.keep(plan, *random(*[SHAPE] * 3), OF_FLASH, Options(), Manner("", False))
     assert not known.calls

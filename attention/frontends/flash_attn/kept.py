@@ -121,12 +121,14 @@ def keep(
 
         names = tuple(name for name, tensor in zip(OPERANDS, tensors, strict=False) if tensor is not None)
         operands = Operands(names, casts.every, form)
-    from attention.op.by_plan import ByPlan, one_or_both, read_in_place
+    from attention.op.by_plan import ByFunction, ByPlan, asked_of_function, one_or_both, read_in_place
 
     def server(plan: Plan) -> Serve | None:
         if plan.owner == "torch":
-            in_place = not trains and read_in_place(q, k, v)
-            return ByPlan(plan, form, operands, with_lse) if in_place else None
+            if trains or not read_in_place(q, k, v):
+                return None
+            asked = None if packed or brought or with_lse else asked_of_function(plan)
+            return ByPlan(plan, form, operands, with_lse) if asked is None else ByFunction(form, asked)
         from attention.op.launched import bringing, launched, server_of
 
         ready = launched(plan, q, k, v, form)
