@@ -1,4 +1,4 @@
-"""Mistakes planted in how the Hopper forward brings a mask by TMA: each is found."""
+"""Mistakes planted in how a block of the Hopper forward brings a mask by TMA for itself: each is found."""
 
 import re
 from dataclasses import replace
@@ -10,7 +10,7 @@ from microbench.emulator import MODES, Mode
 from tests.emulated.forward_case import ForwardCase
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_planted import Bug, outcome, planted
-from tests.emulated.forward_sm90a import PATH, config_of, run, without_turns
+from tests.emulated.forward_sm90a import PATH, config_of, in_blocks_of, run, without_turns
 
 FILE, RACE, STUCK = "mask_rows.cuh", "race: ", "deadlock: "
 FLOATS = ForwardCase(batch=2, seq_q=90, mask="bias")
@@ -51,7 +51,7 @@ BUGS = {
 @cache
 def kernel(kind: str) -> Kernel:
     """All mistakes in one build, whose warpgroups take no turns: a barrier would order what a warp has to."""
-    made = Kernel(PATH, without_turns(config_of(64)), CASES[kind].problem)
+    made = Kernel(PATH, in_blocks_of(1, without_turns(config_of(64))), CASES[kind].problem)
     return planted(made, "forward_sm90a.cu", tuple(BUGS.values()))
 
 

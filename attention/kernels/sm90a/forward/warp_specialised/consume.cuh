@@ -11,6 +11,7 @@
 #include "ptx/elect.cuh"
 #include "ptx/ldmatrix.cuh"
 #include "ptx/wgmma.cuh"
+#include "seen.cuh"
 #include "store.cuh"
 
 struct Consumer {
@@ -138,7 +139,7 @@ struct Consumer {
   __device__ __forceinline__ int first(const Work& work, int row) {
     int tile = work.last - 1;
     if constexpr (kCausal) {
-      const int mine = (min(work.keys, row + kGroupRows + work.right) - 1) / kKeys;
+      const int mine = at_diagonal(work, row);
       for (; tile > max(mine, work.first); --tile) skip();
     }
     mask.begin(launch, work, at);
@@ -225,8 +226,8 @@ struct Consumer {
   // All tiles of keys of a tile of rows.
   __device__ __forceinline__ void run(const Work& work) {
     const int row = work.row + group * kGroupRows;
-    int tile = first(work, row), least = work.first;
-    if constexpr (kWindow) least = max(least, min(tile, (row + work.left) / kKeys));
+    int tile = first(work, row);
+    const int least = least_seen(work, row, tile);
     bool accumulate = false;
     if (tile > least) fetch<true>(work, tile - 1);
     --tile;

@@ -2,9 +2,11 @@
 //
 // The warp asks for its next rows as soon as it has read the last: nobody waits for another warp. Two tiles of a mask on
 // their way brought nothing (H200): it is the L2 that float32 masks wait for, 29 bytes a clock and SM of them, K and V.
+// So two blocks share them where they may: shared_mask.cuh.
 #pragma once
 #include "clear.cuh"
 #include "features.cuh"
+#include "pairs.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/mbarrier.cuh"
 #include "schedule.cuh"
@@ -29,7 +31,23 @@ struct MaskRows {
 
   __device__ __forceinline__ static int warp() { return threadIdx.x / 32 - 4; }
   __device__ __forceinline__ static unsigned rows(const Rooms& at) { return at.ahead + warp() * kWarpRows * kAheadRow; }
-  __device__ __forceinline__ static unsigned full(const Rooms& at) { return at.mask_full + 8 * warp(); }
+  // In a pair, of all rows of a warpgroup.
+  __device__ __forceinline__ static unsigned full(const Rooms& at) {
+    return at.mask_full + 8 * (kPair ? warp() / 4 : warp());
+  }
+
+  // Both blocks of a pair fetch into what this warp has read.
+  __device__ __forceinline__ static void release(const Rooms& at) {
+    if constexpr (kPair) {
+      ptx::fence_proxy_async();
+      __syncwarp();
+      const unsigned empty = at.mask_empty + 8 * (warp() / 4);
+      if (ptx::elect_one()) {
+        ptx::mbarrier_arrive(empty);
+        ptx::mbarrier_arrive_remote(ptx::map_shared(empty, other_block()));
+      }
+    }
+  }
 
   // Of another tile of rows.
   __device__ __forceinline__ void begin(const Launch& launch, const Work& work, const Rooms& at) {
@@ -40,6 +58,7 @@ struct MaskRows {
   // Keys from `key` on; not `Whole`, they may end within the tile. What lies outside of the tensor is zeros.
   template <bool Whole>
   __device__ __forceinline__ void fetch(const Launch& launch, const Work& work, const Rooms& at, int key) {
+    if constexpr (kPair) return;  // a warp of the producer's does
     if constexpr (kBoxes) {
       // All have read the tile before: an arrival does not wait for loads, and no box either.
       ptx::fence_proxy_async();
@@ -67,6 +86,7 @@ struct MaskRows {
     if constexpr (kMaskHeld) {
       wait(at);
       each_two<Scores>(rows(at), [&](int i, MaskTwo two) { held[i / 2] = two; });
+      release(at);
       turn.advance();
     }
   }
@@ -80,6 +100,7 @@ struct MaskRows {
     } else {
       wait(at);
       ::change(s, launch, work, row, column, rows(at));
+      release(at);
       turn.advance();
     }
   }

@@ -43,6 +43,8 @@ MASK_COPIED = (
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
     """Shared memory of the block, registers of a consumer thread, and warpgroups that would have no rows."""
     shape = shape_of(problem, config)
+    if shape.cluster > 1 and (problem.heads_q % shape.cluster or not shape.mask_boxes):
+        return "shares nothing between two blocks but a mask's rows, of two heads"
     if too_much := too_large(shape.smem_bytes, arch):
         return too_much
     built = (tuned_head_dim(problem, config), shape.warpgroups, int(shape.q_in_registers))
