@@ -102,6 +102,7 @@ class ForwardCase:
             mask="float" if self.biased else "bool" if self.mask else "none",
             varlen=bool(self.lengths),
             ranges=bool(self.ranges),
+            scale=self.scaled,
         )
 
     def bits(self, values: Array) -> NDArray[np.uint16]:

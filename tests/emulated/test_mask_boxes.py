@@ -26,9 +26,7 @@ OVERWRITTEN = "rows that are being read are overwritten"
 BUGS = {
     "boxes are not waited for": Bug(FILE, "void wait(", "ptx::mbarrier_wait(full(at), turn.parity());", says=RACE),
     "boxes are waited for by the first one's phase": Bug(
-        *(FILE, "void hold(", "turn.advance();"),
-        says=f"{RACE}|{STUCK}",
-        also=(Bug(FILE, "void change(", "turn.advance();"),),
+        FILE, "void leave(", "turn.advance();", says=f"{RACE}|{STUCK}"
     ),
     OVERWRITTEN: Bug(FILE, FETCH, "__syncwarp();", says=RACE),
     "every warp has the same room": Bug(FILE, "unsigned rows(", "warp()", "0", says=RACE),

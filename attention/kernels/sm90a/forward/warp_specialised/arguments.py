@@ -1,5 +1,6 @@
 """The argument of forward_sm90a.cu, and the sizes that follow from a problem."""
 
+import math
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -21,6 +22,10 @@ from attention.variant import Config, CudaBuild, Settled, settle
 KERNEL = "attention_forward_sm90a"
 GROUP_ROWS, WARP_ROWS = 64, 16
 EVERYWHERE = "it brings something to the whole kernel at every head dim (H100, the ladder of notebook 20)"
+# Of pairs of blocks, which share a mask; without one these words are missing, and other builds keep their machine code.
+OF_PAIRS = ("cluster", "seeded")
+ALONE = {"CAUSAL", "MASK", "BIAS", "BIAS32"}  # what else takes registers, value dims too, was not compiled beside them
+MOST_SHARED, MOST_BOOLS_SEEDED = 128, 64  # head dims
 
 SETTLED = (
     Settled("overlap", lambda problem, _: 1, EVERYWHERE),
@@ -34,20 +39,32 @@ SETTLED = (
     Settled("dynamic", lambda problem, _: 1, EVERYWHERE),
     Settled(
         "cluster",
-        lambda problem, _: 2 if _may_share(problem) and max(problem.head_dim, problem.head_dim_v) <= MOST_SHARED else 1,
+        lambda problem, _: 2 if may_share(problem) and problem.head_dim <= MOST_SHARED else 1,
         "two blocks share a mask's rows: 2 to 24 % of the time at head dim 64 and up to 14 at 128 (H200, 1k to 16k "
         "tokens), nothing at 256, where products take longer; a mask of its own for each head takes no longer",
         concerns=lambda problem: problem.mask != "none",
     ),
+    Settled(
+        "seeded",
+        lambda problem, values: _seeded(problem) if values["cluster"] > 1 else 0,
+        "scores that begin as the mask take 5 to 18 % less time at head dim 64, and floats up to 9 at 128; bools are "
+        "then looked through for NaN, which at 128 took 4 to 23 % more (H200)",
+        concerns=lambda problem: problem.mask != "none",
+    ),
 )
-OF_PAIRS = ("cluster",)  # without one the words are missing, and other builds keep their machine code
-MOST_SHARED = 128
-ALONE = {"CAUSAL", "MASK", "BIAS", "BIAS32"}  # what else takes registers was not compiled beside pairs
 
 
-def _may_share(problem: AttentionProblem) -> bool:
+def may_share(problem: AttentionProblem) -> bool:
     """Whether pairs of heads may have a mask in common, which comes by TMA."""
-    return problem.mask != "none" and problem.heads_q % 2 == 0 and asked_defines(problem) <= ALONE
+    alike = problem.head_dim == problem.head_dim_v
+    return problem.mask != "none" and problem.heads_q % 2 == 0 and alike and asked_defines(problem) <= ALONE
+
+
+def _seeded(problem: AttentionProblem) -> int:
+    """0, 1, or 2 where Q is scaled by a power of two: of float16 that would lose what lies below 2^-24."""
+    if problem.mask == "bool":
+        return int(problem.head_dim <= MOST_BOOLS_SEEDED)
+    return 2 if problem.dtype == "bfloat16" and math.frexp(problem.softmax_scale)[0] == 0.5 else 1
 
 
 FIELDS = of_kernel(

@@ -12,6 +12,7 @@
 //   LAZY              1: outputs are rescaled where a maximum has grown by more than 2^8, else wherever it has grown
 //   DYNAMIC           1: blocks take tiles from a counter, else every gridDim.x-th
 //   CLUSTER           2: two blocks share a mask's rows (shared_mask.cuh); not given where each block is by itself
+//   SEEDED            with CLUSTER: 1: scores begin as the mask, 2: and Q is scaled by a power of two, 0: neither
 //   VARLEN            1: sequences of many lengths, packed one after another
 // and those of features, which launch.cuh names, with AHEAD_ROW: what they read ahead of scores, in bytes a row. It is
 // generated, with Launch, the one argument: kernels.launch.source.
@@ -56,10 +57,23 @@ constexpr bool kBoxes = kAheadRow > 0 && !kRanges;
 constexpr int kWarpRows = 16;
 static_assert(!kPair || kBoxes);
 
+// Scores begin as the mask, and products are added to it: that saves an instruction each, and bools two. A warp spends two
+// instructions and a half on each score with a mask where it spends four without, and issues one in two clocks in either
+// case: of head dim 64 masks take that much longer, whatever the L2 gives (H200). Floats count in units of raw scores,
+// unless Q is scaled, by a power of two that rounds nothing. A hidden score of +inf or NaN would be NaN under bools, which
+// are hidden again then.
+#ifdef SEEDED
+constexpr bool kSeeded = SEEDED > 0, kScaledQ = SEEDED == 2;
+#else
+constexpr bool kSeeded = false, kScaledQ = false;
+#endif
+constexpr bool kHideAgain = kSeeded && kMask;
+
 // Two warpgroups have registers for a mask's numbers, which are then read while scores are multiplied: 4 % at value dim
 // 128, up to 6 at 256 (H200). More than some 200 values in a thread spill; at 64, and of bools at 128, it lost 1 to 2 %.
 constexpr int kHeldOfMask = kKeys / 4 * (kBias32 ? 2 : 1);
-constexpr bool kMaskHeld = kBoxes && kWarpgroups == 2 && !kSoftcap && !kAlibi && kValueDim >= (kMask ? 192 : 128) &&
+constexpr bool kMaskHeld = kBoxes && !kSeeded && kWarpgroups == 2 && !kSoftcap && !kAlibi &&
+                           kValueDim >= (kMask ? 192 : 128) &&
                            kKeys * 3 / 4 + kValueDim / 2 + kHeldOfMask + (kQInRegisters ? kHeadDim / 4 : 0) <= 192;
 
 // 64 Ki registers a SM: (168 at launch) * 384 or (128) * 512, redistributed in steps of 8. What lives in both roles is

@@ -49,7 +49,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     if (kPair && threadIdx.x / 32 == 2) bring_masks(launch, at);
   } else {
     ptx::setmaxnreg_increase<kConsumerRegisters>();
-    consume(launch, at);
+    // Asked for anew: an address that lives through both roles is a register that consumers of pairs have not.
+    consume(launch, kPair ? Rooms(ptx::shared_base()) : at);
   }
   if constexpr (kPair) {
     __syncwarp();

@@ -8,8 +8,19 @@
 #include "features.cuh"
 #include "pairs.cuh"
 #include "ptx/elect.cuh"
+#include "ptx/math.cuh"
 #include "ptx/mbarrier.cuh"
 #include "schedule.cuh"
+
+// FMNMX.NAN: fmaxf passes over NaN.
+template <class Scores>
+__device__ __forceinline__ float largest_or_nan(const Scores& s, int line) {
+  float most = minus_infinity();
+#pragma unroll
+  for (int i = 0; i < Scores::kCount; ++i)
+    if (Scores::line(i) == line) most = ptx::max_nan(most, s[i]);
+  return most;
+}
 
 // As exceeds() tells it, of rows that may have seen no key: compared as floats, of which -inf is the least; as an integer
 // it is the largest below 0. exceeds() would say yes for each such row, and so for nearly all 64 rows of a product where
@@ -18,7 +29,13 @@ template <class Scores>
 __device__ __forceinline__ bool outgrows(const Scores& s, const Softmax<Scores::kRows>& state, float slack) {
   bool any = false;
 #pragma unroll
-  for (int h = 0; h < Scores::kRows; ++h) any |= s.largest(h) > __fmaf_rn(state.most[h], 1.f - 0x1p-18f, slack);
+  for (int h = 0; h < Scores::kRows; ++h) {
+    const float limit = __fmaf_rn(state.most[h], 1.f - 0x1p-18f, slack);
+    if constexpr (kHideAgain)
+      any |= !(largest_or_nan(s, h) <= fmaxf(limit, __uint_as_float(kUnseen)));
+    else
+      any |= s.largest(h) > limit;
+  }
   return any;
 }
 
@@ -81,18 +98,39 @@ struct MaskRows {
     }
   }
 
+  // What products are added to.
+  __device__ __forceinline__ void seed(Scores& s, const Launch& launch, const Rooms& at) {
+    if constexpr (kSeeded) {
+      wait(at);
+      const float scale = kScaledQ ? 1.f : mask_scale(launch);
+      each_two<Scores>(rows(at), [&](int i, MaskTwo two) { seed_two(s[i], s[i + 1], two, scale); });
+      if (!kHideAgain) leave(at);
+    }
+  }
+
+  // Exactly, and whatever products gave.
+  __device__ __forceinline__ void hide_again(Scores& s, const Rooms& at) const {
+    if constexpr (kHideAgain)
+      each_two<Scores>(rows(at), [&](int i, MaskTwo two) { change_two(s[i], s[i + 1], two, 0.f); });
+  }
+
+  __device__ __forceinline__ void leave(const Rooms& at) {
+    release(at);
+    turn.advance();
+  }
+
   // While scores are multiplied.
   __device__ __forceinline__ void hold(const Rooms& at) {
     if constexpr (kMaskHeld) {
       wait(at);
       each_two<Scores>(rows(at), [&](int i, MaskTwo two) { held[i / 2] = two; });
-      release(at);
-      turn.advance();
+      leave(at);
     }
   }
 
   __device__ __forceinline__ void change(Scores& s, const Launch& launch, const Work& work, const Rooms& at, int row,
                                          int column) {
+    if constexpr (kSeeded) return;
     if constexpr (kMaskHeld) {
       const float scale = mask_scale(launch);
 #pragma unroll
@@ -100,8 +138,7 @@ struct MaskRows {
     } else {
       wait(at);
       ::change(s, launch, work, row, column, rows(at));
-      release(at);
-      turn.advance();
+      leave(at);
     }
   }
 };
