@@ -65,12 +65,14 @@ class Config:
 class Settled:
     """A choice that is no axis of a space, since one rule won; a configuration may name another value.
 
-    `rule` is told the problem, and the values of the configuration and of all that is settled before.
+    `rule` is told the problem, and the values of the configuration and of all that is settled before. `concerns` says
+    for which problems there is a choice to explain.
     """
 
     name: str
     rule: Callable[[AttentionProblem, Mapping[str, int]], int]
     why: str
+    concerns: Callable[[AttentionProblem], bool] = lambda _: True
 
 
 @lru_cache(maxsize=4096)

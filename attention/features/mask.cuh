@@ -57,6 +57,21 @@ __device__ __forceinline__ void change_two(float& first, float& second, MaskTwo 
   }
 }
 
+// What two scores begin as, where products are added to their mask. Of bytes, 0 or 1, an IMAD makes a score: of 1 one below
+// 2e-37, as good as 0; of 0 the first -inf, the second -inf or kUnseen, by what the first byte is. Factors of 3, since
+// ptxas makes shifts of powers of two, which the ALU takes.
+constexpr unsigned kUnseen = 0xff7d0000u;
+
+__device__ __forceinline__ void seed_two(float& first, float& second, MaskTwo two, float scale) {
+  if constexpr (kMask) {
+    first = __uint_as_float(static_cast<unsigned>(two) * 0x03000000u + 0xff800000u);
+    second = __uint_as_float(static_cast<unsigned>(two) * 0x00030000u + kUnseen);
+  } else {
+    first = second = -0.f;
+    change_two(first, second, two, scale);
+  }
+}
+
 // The first key of row 0, of this head.
 __device__ __forceinline__ const MaskOne* mask_of(const Launch& launch, const Work& work) {
   return reinterpret_cast<const MaskOne*>(launch.mask) + work.batch * launch.mask_batch + work.head * launch.mask_head +

@@ -98,6 +98,7 @@ FLOATS: dict[str, Model] = {
     "ptx::fadd2(ptx::fmul2({fx, fy}, {fz, fx}), {fy, fz}).x": lambda x, y, z: f32(x) * f32(z) + f32(y),
     "ptx::fmax3(fx, fy, fz)": lambda x, y, z: largest(np.stack([f32(x), f32(y), f32(z)])),
     "ptx::fmin3(fx, fy, fz)": lambda x, y, z: -largest(-np.stack([f32(x), f32(y), f32(z)])),
+    "ptx::max_nan(fx, fy)": lambda x, y, z: np.maximum(f32(x), f32(y)),
     "ptx::redux_max(fx)": lambda x, y, z: everywhere(largest(f32(x), None)),
     "ptx::redux_min(fx)": lambda x, y, z: everywhere(-largest(-f32(x), None)),
     "ptx::unpack_f16(x).x": lambda x, y, z: halves(x, np.float16)[:, 0].astype(np.float32),

@@ -36,7 +36,7 @@ class ForwardCase:
     ranges      (queries, keys with padding, padding in front) that each sequence uses of its slot; the rest is NaN
     alibi       'heads': one slope a head; 'batch': one for each batch and head
     mask        'full': a byte for every score; 'keys': one for each batch and key, broadcast; 'bias': a float for
-                every score, in the dtype of the inputs
+                every score, in the dtype of the inputs; 'shared' and 'shared bias': such, the same for all heads
     memory      the order in which dimensions lie in memory
     spread      standard deviation of queries: above 1, maxima grow from tile to tile
     scaled      the softmax scale; None for 1/sqrt(head_dim)
@@ -56,7 +56,7 @@ class ForwardCase:
     softcap: float = 0.0
     alibi: Literal["", "heads", "batch"] = ""
     sinks: bool = False
-    mask: Literal["", "full", "keys", "bias"] = ""
+    mask: Literal["", "full", "keys", "bias", "shared", "shared bias"] = ""
     lengths: tuple[tuple[int, int], ...] = ()
     spare: int = 0
     ranges: tuple[tuple[int, int, int], ...] = ()
@@ -77,6 +77,11 @@ class ForwardCase:
         return max(queries), max(keys)
 
     @property
+    def biased(self) -> bool:
+        """Whether the mask is of floats."""
+        return self.mask in ("bias", "shared bias")
+
+    @property
     def scale(self) -> float:
         """Before the softmax."""
         return float(self.head_dim**-0.5) if self.scaled is None else self.scaled
@@ -94,9 +99,10 @@ class ForwardCase:
             softcap=self.softcap,
             alibi=bool(self.alibi),
             sinks=self.sinks,
-            mask="float" if self.mask == "bias" else "bool" if self.mask else "none",
+            mask="float" if self.biased else "bool" if self.mask else "none",
             varlen=bool(self.lengths),
             ranges=bool(self.ranges),
+            scale=self.scaled,
         )
 
     def bits(self, values: Array) -> NDArray[np.uint16]:
@@ -137,9 +143,10 @@ def inputs_of(case: ForwardCase) -> Inputs:
         pairs = ((used_q, q), (used_k, k), (used_k, v))
         q, k, v = (np.where(used[:, None, :, None], each, np.nan) for used, each in pairs)
     slopes = rng.uniform(0.01, 0.5, (count if case.alibi == "batch" else 1, case.heads_q))
-    seen = (count, case.heads_q, *case.longest) if case.mask in ("full", "bias") else (count, 1, 1, case.longest[1])
+    heads, rows = (1 if "shared" in case.mask else case.heads_q), case.longest[0]
+    seen = (count, 1, 1, case.longest[1]) if case.mask in ("", "keys") else (count, heads, rows, case.longest[1])
     mask = (rng.random(seen) < 0.6).astype(np.uint8)
-    if case.mask == "bias":
+    if case.biased:
         mask = case.bits(np.where(rng.random(seen) < 0.1, -np.inf, 3 * rng.standard_normal(seen)))
     return Inputs(
         *(case.bits(each) for each in (q, k, v)),
@@ -246,7 +253,7 @@ def _attend(
         hidden |= ahead > case.right + moved
     if case.left is not None:
         hidden |= ahead < case.left + moved
-    if case.mask == "bias":
+    if case.biased:
         bias = torch.from_numpy(case.values(inputs.mask[index]).astype(np.float64)).to(softmax)
         bias = bias[:, :queries, first : first + keys]
         scores, terms = scores + bias, terms + bias.abs().masked_fill(bias == -math.inf, 0.0)

@@ -7,7 +7,6 @@ import numpy as np
 
 from attention.kernels.sm90a.forward.warp_specialised.arguments import (
     GROUP_ROWS,
-    WARP_ROWS,
     Launch,
     Shape,
     shape_of,
@@ -33,6 +32,11 @@ def without_turns(config: Config) -> Config:
     return Config((*config.values, ("pingpong", 0)))
 
 
+def in_blocks_of(count: int, config: Config) -> Config:
+    """The same where so many blocks share a mask's rows."""
+    return Config((*config.values, ("cluster", count)))
+
+
 def run(
     device: EmulatedDevice,
     case: ForwardCase,
@@ -47,6 +51,7 @@ def run(
     room, launch, counters = room_of(device, case, inputs), Launch(blocks=blocks), device.full(2, 0, np.int32)
     describe(launch, case, inputs, shape.tile_rows, section)
     point(launch, room, "out")
+    launch.tiles, launch.section = launch.tiles // shape.cluster, -(-section // shape.cluster)
     launch.slack, launch.counters = 8 / launch.scale_log2, counters.ctypes.data
     of_keys = shape.tile_keys, shape.key_panel
     for name, box in (("q", (GROUP_ROWS, of_keys[1])), ("k", of_keys), ("v", (of_keys[0], shape.value_panel))):
@@ -56,7 +61,9 @@ def run(
     kept = bring_features(device, case, kernel.defines, inputs, launch)
     if shape.mask_boxes:
         kept.append(box_mask(device, case, inputs, launch, shape))
-    kernel.load(device)((blocks,), (shape.threads,), (np.void(bytes(launch)),), shared_mem=shape.smem_bytes)
+    kernel.load(device)(
+        (blocks,), (shape.threads,), (np.void(bytes(launch)),), shared_mem=shape.smem_bytes, cluster=(shape.cluster,)
+    )
     del kept
     return room.outputs(f"left the counters at {counters}" if counters.any() else "")
 
@@ -76,7 +83,7 @@ def box_mask(device: EmulatedDevice, case: ForwardCase, inputs: Inputs, launch: 
         (of_batch, of_head, 0 if rows == 1 else of_row, of_key),
     )
     element: Element = {1: "u8", 2: "u16", 4: "f32"}[array.itemsize]  # type: ignore[assignment]
-    box = 1, 1, WARP_ROWS, shape.ahead_row // array.itemsize
+    box = 1, 1, shape.box_rows, shape.ahead_row // array.itemsize
     encoded = TensorMap(seen, box, element).emulated().tobytes()
     ctypes.memmove(ctypes.addressof(launch.mask_map), encoded, len(encoded))
     return array

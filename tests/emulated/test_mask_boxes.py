@@ -1,4 +1,4 @@
-"""Mistakes planted in how the Hopper forward brings a mask by TMA: each is found."""
+"""Mistakes planted in how a block of the Hopper forward brings a mask by TMA for itself: each is found."""
 
 import re
 from dataclasses import replace
@@ -10,7 +10,7 @@ from microbench.emulator import MODES, Mode
 from tests.emulated.forward_case import ForwardCase
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_planted import Bug, outcome, planted
-from tests.emulated.forward_sm90a import PATH, config_of, run, without_turns
+from tests.emulated.forward_sm90a import PATH, config_of, in_blocks_of, run, without_turns
 
 FILE, RACE, STUCK = "mask_rows.cuh", "race: ", "deadlock: "
 FLOATS = ForwardCase(batch=2, seq_q=90, mask="bias")
@@ -26,9 +26,7 @@ OVERWRITTEN = "rows that are being read are overwritten"
 BUGS = {
     "boxes are not waited for": Bug(FILE, "void wait(", "ptx::mbarrier_wait(full(at), turn.parity());", says=RACE),
     "boxes are waited for by the first one's phase": Bug(
-        *(FILE, "void hold(", "turn.advance();"),
-        says=f"{RACE}|{STUCK}",
-        also=(Bug(FILE, "void change(", "turn.advance();"),),
+        FILE, "void leave(", "turn.advance();", says=f"{RACE}|{STUCK}"
     ),
     OVERWRITTEN: Bug(FILE, FETCH, "__syncwarp();", says=RACE),
     "every warp has the same room": Bug(FILE, "unsigned rows(", "warp()", "0", says=RACE),
@@ -51,7 +49,7 @@ BUGS = {
 @cache
 def kernel(kind: str) -> Kernel:
     """All mistakes in one build, whose warpgroups take no turns: a barrier would order what a warp has to."""
-    made = Kernel(PATH, without_turns(config_of(64)), CASES[kind].problem)
+    made = Kernel(PATH, in_blocks_of(1, without_turns(config_of(64))), CASES[kind].problem)
     return planted(made, "forward_sm90a.cu", tuple(BUGS.values()))
 
 

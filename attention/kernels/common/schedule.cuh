@@ -3,6 +3,8 @@
 // Blocks stay, one on each SM. The producer takes the next tile from a counter in global memory while the loads of the
 // last one are under way, divides its number into row, head and batch, and hands these to the consumers through two
 // slots of shared memory.
+//
+// In a cluster the first block takes them, and tells the second one their numbers (pairs.cuh of the kernel).
 #pragma once
 #include "ptx/mbarrier.cuh"
 #include "ptx/memory.cuh"
@@ -20,12 +22,14 @@ struct Ring {
 
 using Slot = Ring<2>;  // of the two that carry tiles
 
-__device__ __forceinline__ int take_tile(const Launch& launch) { return launch.blocks + atomicAdd(launch.counters, 1); }
+__device__ __forceinline__ int take_tile(const Launch& launch) {
+  return launch.blocks / kCluster + atomicAdd(launch.counters, 1);
+}
 
 // The last block leaves the counters as the next launch on this stream expects them.
 __device__ __forceinline__ void put_counters_back(const Launch& launch) {
   __threadfence();
-  if (atomicAdd(launch.counters + 1, 1) != gridDim.x - 1) return;
+  if (atomicAdd(launch.counters + 1, 1) != gridDim.x / kCluster - 1) return;
   __threadfence();
   launch.counters[0] = 0;
   launch.counters[1] = 0;

@@ -15,6 +15,8 @@
 // With RANGES a sequence uses a part of its rows alone (features/ranges.cuh): queries and keys are those that are used,
 // and `rows` are all of its slot, of which those that are not used are written too.
 //
+// With CLUSTER its blocks take the same rows of as many neighbouring heads, the first of which a tile names.
+//
 // config.cuh is the kernel's own: the tile, the features, and its Launch.
 #pragma once
 #include "config.cuh"
@@ -30,6 +32,12 @@ constexpr bool kDealt = DEALT;
 #define PACK_GQA 0
 #endif
 constexpr bool kPackGqa = PACK_GQA;
+
+#ifdef CLUSTER
+constexpr int kCluster = CLUSTER;
+#else
+constexpr int kCluster = 1;
+#endif
 // Sequences have lengths of their own, and behind their last key lies what may be NaN.
 constexpr bool kOwnLengths = kVarlen || kRanges;
 
@@ -84,9 +92,10 @@ __device__ __forceinline__ int sequence_of(const Launch& launch, int row_tile) {
 // Row, head and batch of a tile; row kNoTile where there are no more.
 __device__ __forceinline__ ptx::vec4 divided(const Launch& launch, int tile) {
   if (tile >= launch.tiles) return {kNoTile, 0, 0, 0};
+  const int heads = launch.heads / kCluster;
   int row_tile, pair;
   if (kCausal) {
-    const int section_tiles = launch.section * launch.row_tiles, pairs = (kDealt ? 1 : launch.batch) * launch.heads;
+    const int section_tiles = launch.section * launch.row_tiles, pairs = (kDealt ? 1 : launch.batch) * heads;
     const int section = tile / section_tiles, within = tile - section * section_tiles;
     const int width = min(launch.section, pairs - section * launch.section);
     row_tile = launch.row_tiles - 1 - within / width;
@@ -101,7 +110,7 @@ __device__ __forceinline__ ptx::vec4 divided(const Launch& launch, int tile) {
     return {static_cast<unsigned>(row_tile * kTileRows), static_cast<unsigned>(pair), static_cast<unsigned>(sequence),
             0};
   }
-  const unsigned head = pair % launch.heads, batch = pair / launch.heads;
+  const unsigned head = pair % heads * kCluster, batch = pair / heads;
   return {static_cast<unsigned>(row_tile * kTileRows), head, batch, 0};
 }
 

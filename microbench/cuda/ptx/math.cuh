@@ -21,6 +21,13 @@ __device__ __forceinline__ float ex2(float x) {
   return y;
 }
 
+// The larger one, NaN where either is (sm_80).
+__device__ __forceinline__ float max_nan(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+
 #define PTX_PACKED(NAME, TEXT)                           \
   __device__ __forceinline__ unsigned NAME(unsigned x) { \
     unsigned y;                                          \

@@ -12,6 +12,8 @@ inline float ex2(float x) {
   return y < 0x1p-126f ? 0.f : y;
 }
 
+inline float max_nan(float a, float b) { return isnan(a) || isnan(b) ? __builtin_nanf("") : fmaxf(a, b); }
+
 inline float tanh(float x) { return tanhf(x); }
 
 // `function` of both halves of a word.

@@ -11,6 +11,8 @@
 //   PINGPONG          1: warpgroups take turns at issuing products
 //   LAZY              1: outputs are rescaled where a maximum has grown by more than 2^8, else wherever it has grown
 //   DYNAMIC           1: blocks take tiles from a counter, else every gridDim.x-th
+//   CLUSTER           2: two blocks share a mask's rows (shared_mask.cuh); not given where each block is by itself
+//   SEEDED            with CLUSTER: 1: scores begin as the mask, 2: and Q is scaled by a power of two, 0: neither
 //   VARLEN            1: sequences of many lengths, packed one after another
 // and those of features, which launch.cuh names, with AHEAD_ROW: what they read ahead of scores, in bytes a row. It is
 // generated, with Launch, the one argument: kernels.launch.source.
@@ -21,6 +23,11 @@ constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kWarpgroups = WARPGROUPS, 
 constexpr bool kQInRegisters = Q_IN_REGISTERS, kBf16 = BF16, kOverlap = OVERLAP, kPingpong = PINGPONG;
 constexpr bool kLazy = LAZY, kDynamic = DYNAMIC;
 constexpr bool kVarlen = VARLEN;
+#ifdef CLUSTER
+constexpr bool kPair = true;
+#else
+constexpr bool kPair = false;
+#endif
 #include "value_dim.cuh"
 
 constexpr int kGroupRows = 64, kTileRows = kGroupRows * kWarpgroups;
@@ -48,18 +55,32 @@ constexpr int kKBytes = kKeys * KeyPanels::kRowBytes, kVBytes = kKeys * ValuePan
 // coordinate at whole 16 bytes alone: there lanes copy.
 constexpr bool kBoxes = kAheadRow > 0 && !kRanges;
 constexpr int kWarpRows = 16;
+static_assert(!kPair || kBoxes);
+
+// Scores begin as the mask, and products are added to it: that saves an instruction each, and bools two. A warp spends two
+// instructions and a half on each score with a mask where it spends four without, and issues one in two clocks in either
+// case: of head dim 64 masks take that much longer, whatever the L2 gives (H200). Floats count in units of raw scores,
+// unless Q is scaled, by a power of two that rounds nothing. A hidden score of +inf or NaN would be NaN under bools, which
+// are hidden again then.
+#ifdef SEEDED
+constexpr bool kSeeded = SEEDED > 0, kScaledQ = SEEDED == 2;
+#else
+constexpr bool kSeeded = false, kScaledQ = false;
+#endif
+constexpr bool kHideAgain = kSeeded && kMask;
 
 // Two warpgroups have registers for a mask's numbers, which are then read while scores are multiplied: 4 % at value dim
 // 128, up to 6 at 256 (H200). More than some 200 values in a thread spill; at 64, and of bools at 128, it lost 1 to 2 %.
 constexpr int kHeldOfMask = kKeys / 4 * (kBias32 ? 2 : 1);
-constexpr bool kMaskHeld = kBoxes && kWarpgroups == 2 && !kSoftcap && !kAlibi && kValueDim >= (kMask ? 192 : 128) &&
+constexpr bool kMaskHeld = kBoxes && !kSeeded && kWarpgroups == 2 && !kSoftcap && !kAlibi &&
+                           kValueDim >= (kMask ? 192 : 128) &&
                            kKeys * 3 / 4 + kValueDim / 2 + kHeldOfMask + (kQInRegisters ? kHeadDim / 4 : 0) <= 192;
 
 // 64 Ki registers a SM: (168 at launch) * 384 or (128) * 512, redistributed in steps of 8. What lives in both roles is
 // spilled in both where the producer's do not hold it: with these features, or with three panels of K or more than four
 // of either, they must be more, whatever the tile is.
 constexpr int kPanelsOfRow = KeyPanels::kCount > ValuePanels::kCount ? KeyPanels::kCount : ValuePanels::kCount;
-constexpr bool kMany = kVarlen || kCrowded, kManyPanels = KeyPanels::kCount == 3 || kPanelsOfRow > 4;
+constexpr bool kMany = kVarlen || kCrowded || kPair, kManyPanels = KeyPanels::kCount == 3 || kPanelsOfRow > 4;
 constexpr int kProducerRegisters = kWarpgroups == 3 ? (kManyPanels ? 56 : 32) : (kMany || kManyPanels ? 40 : 24);
 constexpr int kConsumerRegisters = kWarpgroups == 3 ? (kManyPanels ? 152 : 160) : (kMany || kManyPanels ? 232 : 240);
 
@@ -70,7 +91,7 @@ static_assert(kWarpgroups == 2 || kWarpgroups == 3);
 // Where everything lies in shared memory.
 struct Rooms {
   unsigned q, k, v, ahead, q_full, q_empty, k_full, k_empty, v_full, v_empty, tile_full, tile_empty, tile, v_raw,
-      mask_full;
+      mask_full, mask_empty, number, number_full, number_empty;
 
   __device__ __forceinline__ explicit Rooms(unsigned base) {
     q = base;
@@ -90,5 +111,9 @@ struct Rooms {
     tile = kAheadRow > 0 ? base + (tile_empty + 8 * 2 - base + 15) / 16 * 16 : (tile_empty + 8 * 2 + 15) / 16 * 16;
     v_raw = tile + 16 * 2;
     mask_full = v_raw + 8 * kStages;
+    mask_empty = mask_full + 8 * kWarpgroups;
+    number = mask_empty + 8 * kWarpgroups;
+    number_full = number + 8;
+    number_empty = number_full + 8;
   }
 };

@@ -11,6 +11,8 @@
 #include "ptx/elect.cuh"
 #include "ptx/ldmatrix.cuh"
 #include "ptx/wgmma.cuh"
+#include "scale_queries.cuh"
+#include "seen.cuh"
 #include "store.cuh"
 
 struct Consumer {
@@ -42,6 +44,19 @@ struct Consumer {
     if (kPingpong) ptx::barrier_arrive(1 + (group + 1) % kWarpgroups, 256);
   }
 
+  // Of scores as products leave them.
+  __device__ __forceinline__ float scale_log2() const { return kScaledQ ? kLog2E : launch.scale_log2; }
+  __device__ __forceinline__ float slack() const { return kScaledQ ? kSlackLog2 / kLog2E : launch.slack; }
+
+  // Q as products take it.
+  __device__ __forceinline__ void prepare_queries() const {
+    if constexpr (kScaledQ) {
+      scale_rows(at.q + group * kQBytes, kQBytes, power_of_two(launch.scale_log2 / kLog2E));
+      ptx::fence_proxy_async();
+      ptx::barrier_sync(1 + kWarpgroups + group, 128);
+    }
+  }
+
   // Q, as the operand in registers that a product takes.
   __device__ __forceinline__ void hold_queries() {
     constexpr int kSpan = KeyPanels::kSpan;
@@ -67,13 +82,13 @@ struct Consumer {
       const unsigned long long q_step = (panel * kGroupRows * kSpan + within) >> 4;
       const unsigned long long k_step = (panel * kKeys * kSpan + within) >> 4;
       if constexpr (kQInRegisters && kBf16)
-        ptx::wgmma_bf16_rs(s.at, held[i], k_tile + k_step, i > 0);
+        ptx::wgmma_bf16_rs(s.at, held[i], k_tile + k_step, kSeeded || i > 0);
       else if constexpr (kQInRegisters)
-        ptx::wgmma_f16_rs(s.at, held[i], k_tile + k_step, i > 0);
+        ptx::wgmma_f16_rs(s.at, held[i], k_tile + k_step, kSeeded || i > 0);
       else if constexpr (kBf16)
-        ptx::wgmma_bf16_ss(s.at, q_tile + q_step, k_tile + k_step, i > 0);
+        ptx::wgmma_bf16_ss(s.at, q_tile + q_step, k_tile + k_step, kSeeded || i > 0);
       else
-        ptx::wgmma_f16_ss(s.at, q_tile + q_step, k_tile + k_step, i > 0);
+        ptx::wgmma_f16_ss(s.at, q_tile + q_step, k_tile + k_step, kSeeded || i > 0);
     }
     ptx::wgmma_commit();
   }
@@ -138,7 +153,7 @@ struct Consumer {
   __device__ __forceinline__ int first(const Work& work, int row) {
     int tile = work.last - 1;
     if constexpr (kCausal) {
-      const int mine = (min(work.keys, row + kGroupRows + work.right) - 1) / kKeys;
+      const int mine = at_diagonal(work, row);
       for (; tile > max(mine, work.first); --tile) skip();
     }
     mask.begin(launch, work, at);
@@ -147,6 +162,8 @@ struct Consumer {
     ptx::mbarrier_wait(at.q_full + 8 * group, q.parity());
     q.advance();
     together();
+    mask.seed(s, launch, at);
+    prepare_queries();
     if constexpr (kQInRegisters) {
       hold_queries();
       // An arrival does not wait for loads: behind the stores of the tile before they took so long that the next tile's
@@ -163,10 +180,12 @@ struct Consumer {
     ptx::wgmma_wait<0>();
     release(at.k_empty + 8 * v.stage());
     adjust<true>(work, row, tile);
-    const bool far = __any_sync(~0u, raise_maxima<true>(s, state, correction, launch.scale_log2));
+    mask.hide_again(s, at);
+    if constexpr (kHideAgain) mask.leave(at);
+    const bool far = __any_sync(~0u, raise_maxima<true>(s, state, correction, scale_log2()));
     if (far) come_near(s, state);
-    exponentials(s, state, launch.scale_log2);
-    if (far) go_back(state, launch.scale_log2);
+    exponentials(s, state, scale_log2());
+    if (far) go_back(state, scale_log2());
     pack();
     return tile;
   }
@@ -176,6 +195,7 @@ struct Consumer {
   __device__ __forceinline__ void step(const Work& work, int row, int tile, int least, bool accumulate) {
     const Ring<kStages> k{v.count + 1};
     float correction[2];
+    mask.seed(s, launch, at);
     if constexpr (kOverlap) {
       ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
       await_turn();
@@ -200,16 +220,18 @@ struct Consumer {
     adjust<Masked>(work, row, tile);
     if (!kMaskHeld && tile > least) fetch<true>(work, tile - 1);
     constexpr bool every_tile = kHiding || !kLazy, hidden = kBoxes && kLazy;
-    const bool grown = Masked || (hidden ? __any_sync(~0u, outgrows(s, state, launch.slack))
-                                         : every_tile || __any_sync(~0u, exceeds(s, state, launch.slack)));
+    const bool grown = Masked || (hidden ? __any_sync(~0u, outgrows(s, state, slack()))
+                                         : every_tile || __any_sync(~0u, exceeds(s, state, slack())));
     // What far rows need stands inside the branches that a tile without a larger score skips anyway: a branch of its own
     // on the way of every tile cost 2 to 3 % on an H200.
     bool far = false;
     if (grown) {
-      far = __any_sync(~0u, raise_maxima<false, every_tile>(s, state, correction, launch.scale_log2));
+      mask.hide_again(s, at);
+      far = __any_sync(~0u, raise_maxima<false, every_tile>(s, state, correction, scale_log2()));
       if (far) come_near(s, state);
     }
-    exponentials(s, state, launch.scale_log2);
+    if constexpr (kHideAgain) mask.leave(at);
+    exponentials(s, state, scale_log2());
     if constexpr (kOverlap) {
       ptx::wgmma_wait<0>();
       release(at.v_empty + 8 * v.stage());
@@ -217,7 +239,7 @@ struct Consumer {
     v.advance();
     if (grown) {
       rescale(o, correction);
-      if (far) go_back(state, launch.scale_log2);
+      if (far) go_back(state, scale_log2());
     }
     pack();
   }
@@ -225,8 +247,8 @@ struct Consumer {
   // All tiles of keys of a tile of rows.
   __device__ __forceinline__ void run(const Work& work) {
     const int row = work.row + group * kGroupRows;
-    int tile = first(work, row), least = work.first;
-    if constexpr (kWindow) least = max(least, min(tile, (row + work.left) / kKeys));
+    int tile = first(work, row);
+    const int least = least_seen(work, row, tile);
     bool accumulate = false;
     if (tile > least) fetch<true>(work, tile - 1);
     --tile;

@@ -11,7 +11,6 @@ from attention.kernels.launch.launcher import Launcher
 from attention.kernels.launch.machine import Machine
 from attention.kernels.sm90a.forward.warp_specialised.arguments import (
     GROUP_ROWS,
-    WARP_ROWS,
     Launch,
     Shape,
     build_of,
@@ -23,7 +22,9 @@ SLACK_LOG2 = 8.0
 
 
 def _deal(launch: Any, machine: Machine, shape: Shape) -> int:
-    launch.blocks = min(machine.sm_count, launch.tiles)
+    launch.tiles //= shape.cluster
+    launch.section = -(-launch.section // shape.cluster)
+    launch.blocks = shape.cluster * min(machine.sm_count // shape.cluster, launch.tiles)
     launch.slack = SLACK_LOG2 / launch.scale_log2 if launch.scale_log2 > 0 else math.inf
     return int(launch.blocks)
 
@@ -36,10 +37,10 @@ def _maps(machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor
 
 
 def _boxed(machine: Machine, shape: Shape, mask: torch.Tensor) -> bytes:
-    """A warp's rows at a time, as far apart as shared memory has them: a box is as wide as that. No swizzle."""
+    """A warp's rows at a time, or of a pair half a warpgroup's, as far apart as shared memory has them. No swizzle."""
     batch, heads, *_ = mask.stride()
     own = mask[slice(None if batch else 1), slice(None if heads else 1)]
-    return machine.tensor_map(own, (WARP_ROWS, shape.ahead_row // mask.element_size()), 0)
+    return machine.tensor_map(own, (shape.box_rows, shape.ahead_row // mask.element_size()), 0)
 
 
 forward = Launcher(

@@ -2,12 +2,25 @@
 //
 // The warp asks for its next rows as soon as it has read the last: nobody waits for another warp. Two tiles of a mask on
 // their way brought nothing (H200): it is the L2 that float32 masks wait for, 29 bytes a clock and SM of them, K and V.
+// So two blocks share them where they may: shared_mask.cuh.
 #pragma once
 #include "clear.cuh"
 #include "features.cuh"
+#include "pairs.cuh"
 #include "ptx/elect.cuh"
+#include "ptx/math.cuh"
 #include "ptx/mbarrier.cuh"
 #include "schedule.cuh"
+
+// FMNMX.NAN: fmaxf passes over NaN.
+template <class Scores>
+__device__ __forceinline__ float largest_or_nan(const Scores& s, int line) {
+  float most = minus_infinity();
+#pragma unroll
+  for (int i = 0; i < Scores::kCount; ++i)
+    if (Scores::line(i) == line) most = ptx::max_nan(most, s[i]);
+  return most;
+}
 
 // As exceeds() tells it, of rows that may have seen no key: compared as floats, of which -inf is the least; as an integer
 // it is the largest below 0. exceeds() would say yes for each such row, and so for nearly all 64 rows of a product where
@@ -16,7 +29,13 @@ template <class Scores>
 __device__ __forceinline__ bool outgrows(const Scores& s, const Softmax<Scores::kRows>& state, float slack) {
   bool any = false;
 #pragma unroll
-  for (int h = 0; h < Scores::kRows; ++h) any |= s.largest(h) > __fmaf_rn(state.most[h], 1.f - 0x1p-18f, slack);
+  for (int h = 0; h < Scores::kRows; ++h) {
+    const float limit = __fmaf_rn(state.most[h], 1.f - 0x1p-18f, slack);
+    if constexpr (kHideAgain)
+      any |= !(largest_or_nan(s, h) <= fmaxf(limit, __uint_as_float(kUnseen)));
+    else
+      any |= s.largest(h) > limit;
+  }
   return any;
 }
 
@@ -29,7 +48,23 @@ struct MaskRows {
 
   __device__ __forceinline__ static int warp() { return threadIdx.x / 32 - 4; }
   __device__ __forceinline__ static unsigned rows(const Rooms& at) { return at.ahead + warp() * kWarpRows * kAheadRow; }
-  __device__ __forceinline__ static unsigned full(const Rooms& at) { return at.mask_full + 8 * warp(); }
+  // In a pair, of all rows of a warpgroup.
+  __device__ __forceinline__ static unsigned full(const Rooms& at) {
+    return at.mask_full + 8 * (kPair ? warp() / 4 : warp());
+  }
+
+  // Both blocks of a pair fetch into what this warp has read.
+  __device__ __forceinline__ static void release(const Rooms& at) {
+    if constexpr (kPair) {
+      ptx::fence_proxy_async();
+      __syncwarp();
+      const unsigned empty = at.mask_empty + 8 * (warp() / 4);
+      if (ptx::elect_one()) {
+        ptx::mbarrier_arrive(empty);
+        ptx::mbarrier_arrive_remote(ptx::map_shared(empty, other_block()));
+      }
+    }
+  }
 
   // Of another tile of rows.
   __device__ __forceinline__ void begin(const Launch& launch, const Work& work, const Rooms& at) {
@@ -40,6 +75,7 @@ struct MaskRows {
   // Keys from `key` on; not `Whole`, they may end within the tile. What lies outside of the tensor is zeros.
   template <bool Whole>
   __device__ __forceinline__ void fetch(const Launch& launch, const Work& work, const Rooms& at, int key) {
+    if constexpr (kPair) return;  // a warp of the producer's does
     if constexpr (kBoxes) {
       // All have read the tile before: an arrival does not wait for loads, and no box either.
       ptx::fence_proxy_async();
@@ -62,17 +98,39 @@ struct MaskRows {
     }
   }
 
+  // What products are added to.
+  __device__ __forceinline__ void seed(Scores& s, const Launch& launch, const Rooms& at) {
+    if constexpr (kSeeded) {
+      wait(at);
+      const float scale = kScaledQ ? 1.f : mask_scale(launch);
+      each_two<Scores>(rows(at), [&](int i, MaskTwo two) { seed_two(s[i], s[i + 1], two, scale); });
+      if (!kHideAgain) leave(at);
+    }
+  }
+
+  // Exactly, and whatever products gave.
+  __device__ __forceinline__ void hide_again(Scores& s, const Rooms& at) const {
+    if constexpr (kHideAgain)
+      each_two<Scores>(rows(at), [&](int i, MaskTwo two) { change_two(s[i], s[i + 1], two, 0.f); });
+  }
+
+  __device__ __forceinline__ void leave(const Rooms& at) {
+    release(at);
+    turn.advance();
+  }
+
   // While scores are multiplied.
   __device__ __forceinline__ void hold(const Rooms& at) {
     if constexpr (kMaskHeld) {
       wait(at);
       each_two<Scores>(rows(at), [&](int i, MaskTwo two) { held[i / 2] = two; });
-      turn.advance();
+      leave(at);
     }
   }
 
   __device__ __forceinline__ void change(Scores& s, const Launch& launch, const Work& work, const Rooms& at, int row,
                                          int column) {
+    if constexpr (kSeeded) return;
     if constexpr (kMaskHeld) {
       const float scale = mask_scale(launch);
 #pragma unroll
@@ -80,7 +138,7 @@ struct MaskRows {
     } else {
       wait(at);
       ::change(s, launch, work, row, column, rows(at));
-      turn.advance();
+      leave(at);
     }
   }
 };

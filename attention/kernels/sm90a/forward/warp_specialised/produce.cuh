@@ -2,6 +2,7 @@
 // warpgroup as soon as that one has done with the last.
 #pragma once
 #include "clear.cuh"
+#include "pairs.cuh"
 #include "ptx/mbarrier.cuh"
 #include "schedule.cuh"
 
@@ -27,17 +28,28 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
   Ring<kStages> ring;  // a tile of K and that of V take the same turn
   Ring<1> q;
   Slot slot;
-  int next = blockIdx.x;
+  Numbers<kPair> numbers;
+  int next = blockIdx.x / kCluster;
   // Beside the last V of the tile before. Taken ahead of the first loads, these waited for the counter (1 to 8 % of a
   // small call, H200), and of few unequal tiles a block took two at once (up to a third of the time, H100).
-  const auto advance = [&] { next = kDynamic ? take_tile(launch) : next + gridDim.x; };
+  const auto advance = [&] {
+    if (kDynamic && !takes_tiles()) return;
+    next = kDynamic ? take_tile(launch) : next + gridDim.x / kCluster;
+    if (kDynamic) numbers.tell(at, next);
+  };
+  // Behind that V: the other block may be late.
+  const auto hear = [&] {
+    if (kDynamic && !takes_tiles()) next = numbers.hear(at);
+  };
   while (true) {
-    const ptx::vec4 tile_at = divided(launch, next);
+    ptx::vec4 tile_at = divided(launch, next);
+    if (kPair) tile_at.y += ptx::cluster_rank();
     publish(at, slot, tile_at);
     if (tile_at.x == kNoTile) break;
     const Work work = work_of(launch, tile_at);
     if (work.sees_nothing()) {
       advance();
+      hear();
       continue;
     }
     const int kv_head = work.head / launch.heads_per_kv;
@@ -67,6 +79,7 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
     }
     advance();
     load_v(key, last);
+    hear();
   }
-  if (kDynamic) put_counters_back(launch);
+  if (kDynamic && takes_tiles()) put_counters_back(launch);
 }

@@ -22,6 +22,7 @@ from attention.kernels.sm90a.forward.warp_specialised.arguments import (
     SETTLED,
     Shape,
     build_of,
+    may_share,
     shape_of,
     tuned_head_dim,
 )
@@ -43,6 +44,8 @@ MASK_COPIED = (
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
     """Shared memory of the block, registers of a consumer thread, and warpgroups that would have no rows."""
     shape = shape_of(problem, config)
+    if shape.cluster > 1 and not may_share(problem):
+        return "shares nothing between two blocks but a mask of an even number of heads, alone or beside causality"
     if too_much := too_large(shape.smem_bytes, arch):
         return too_much
     built = (tuned_head_dim(problem, config), shape.warpgroups, int(shape.q_in_registers))
