@@ -92,10 +92,10 @@ __device__ __forceinline__ int sequence_of(const Launch& launch, int row_tile) {
 // Row, head and batch of a tile; row kNoTile where there are no more.
 __device__ __forceinline__ ptx::vec4 divided(const Launch& launch, int tile) {
   if (tile >= launch.tiles) return {kNoTile, 0, 0, 0};
-  const int heads = launch.heads / kCluster;
   int row_tile, pair;
   if (kCausal) {
-    const int section_tiles = launch.section * launch.row_tiles, pairs = (kDealt ? 1 : launch.batch) * heads;
+    const int section_tiles = launch.section * launch.row_tiles,
+              pairs = (kDealt ? 1 : launch.batch) * (launch.heads / kCluster);
     const int section = tile / section_tiles, within = tile - section * section_tiles;
     const int width = min(launch.section, pairs - section * launch.section);
     row_tile = launch.row_tiles - 1 - within / width;
@@ -110,7 +110,7 @@ __device__ __forceinline__ ptx::vec4 divided(const Launch& launch, int tile) {
     return {static_cast<unsigned>(row_tile * kTileRows), static_cast<unsigned>(pair), static_cast<unsigned>(sequence),
             0};
   }
-  const unsigned head = pair % heads * kCluster, batch = pair / heads;
+  const unsigned head = pair % (launch.heads / kCluster) * kCluster, batch = pair / (launch.heads / kCluster);
   return {static_cast<unsigned>(row_tile * kTileRows), head, batch, 0};
 }
 
