@@ -75,10 +75,10 @@ def _why_not(problem: AttentionProblem, shape: Shape, arch: Arch) -> str | None:
     most = 2 * KEYS if shared or widest <= 64 else KEYS if widest <= 128 else whole.SPILLS.most(problem, *built)
     if shape.tile_keys > most:
         return whole.SPILLS.said(problem, most, *built)
-    wider = replace(shape, tile_keys=2 * shape.tile_keys)
+    wider = shape_of(problem, _lone(2 * shape.tile_keys))
     if wider.tile_keys <= most and whole.blocks(wider, arch.limits) >= BLOCKS:
         return f"meets a barrier every {shape.tile_keys} keys, where {wider.tile_keys} fit"
-    half = replace(shape, tile_keys=shape.tile_keys // 2)
+    half = shape_of(problem, _lone(shape.tile_keys // 2))
     if shared:  # what few blocks wait for comes in fewer steps: up to 5 % on an H200
         return None
     if shape.tile_keys > 16 and whole.blocks(shape, arch.limits) < min(BLOCKS, whole.blocks(half, arch.limits)):
