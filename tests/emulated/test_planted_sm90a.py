@@ -130,7 +130,7 @@ BUGS = {
         "consume.cuh", "int first(", "if (far) come_near(s, state);", case=FAR
     ),
     "offsets stay near": Bug(
-        "consume.cuh", "int first(", "if (far) go_back(state, launch.scale_log2);", says="^lse: ", case=FAR
+        "consume.cuh", "int first(", "if (far) go_back(state, scale_log2());", says="^lse: ", case=FAR
     ),
     "outputs are not rescaled": Bug("consume.cuh", "void step(", "rescale(o, correction);"),
     "outputs are not cleared": Bug("consume.cuh", "void multiply_values", "accumulate || i > 0", "true"),
