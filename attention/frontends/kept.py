@@ -134,9 +134,9 @@ def _of_torch(
 
 def _by_torch(is_causal: bool, scale: float | None, enable_gqa: bool) -> Serve:
     """Torch's function, but for a call inside of attention.install()'s override, behind which another one stands."""
-    asked: dict[str, Any] = {"is_causal": True} if is_causal else {}  # each further argument costs torch 0.1 us
-    asked |= {} if scale is None else {"scale": scale}
-    asked |= {"enable_gqa": True} if enable_gqa else {}
+    from attention.op.by_plan import function_options
+
+    asked = function_options(is_causal, scale, enable_gqa)
 
     def serve(
         query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, where: Where, given: Given
