@@ -4,10 +4,14 @@
 // and its steps took longer than K and V to come; a tile ahead was not enough of them on the way. Here scores, softmax
 // and p * V of a tile follow one another, as what they wait for is memory: all tiles but one are under way.
 #pragma once
+#include "consecutive.cuh"
 #include "pipeline.cuh"
 
 struct KeyLoop : Pipeline {
   static constexpr int kStages = kKStages;
+
+  const typename LoaderOf<KeyRow>::Type k_loader{};
+  const typename LoaderOf<ValueRow>::Type v_loader{};
 
   __device__ __forceinline__ explicit KeyLoop(const Launch& launch) : Pipeline(launch) {}
 
@@ -23,8 +27,8 @@ struct KeyLoop : Pipeline {
   __device__ __forceinline__ void load_tile(const Work& work, int number) {
     const int tile = work.last - 1 - number, stage = number % kStages, rows = work.keys - tile * kKeys;
     if (tile >= work.first) {
-      loader.load<Whole, kKeys>(at.k + stage * kKBytes, k_from, launch.k_row, rows, launch.head_dim);
-      v_loader().template load<Whole, kKeys>(at.v + stage * kVBytes, v_from, launch.v_row, rows, out_columns(launch));
+      k_loader.template load<Whole, kKeys>(at.k + stage * kKBytes, k_from, launch.k_row, rows, launch.head_dim);
+      v_loader.template load<Whole, kKeys>(at.v + stage * kVBytes, v_from, launch.v_row, rows, out_columns(launch));
       k_from -= kKeys * launch.k_row;
       v_from -= kKeys * launch.v_row;
     }
@@ -54,10 +58,10 @@ struct KeyLoop : Pipeline {
   __device__ __forceinline__ void aim(const Work& work) {
     const int kv_head = kPackGqa ? work.head : work.head / launch.heads_per_kv;
     const int key = work.key_start + (work.last - 1) * kKeys;
-    k_from = first_row(work, launch.k, launch.k_batch, kv_head * launch.k_head, (key + loader.row) * launch.k_row,
-                       loader.column);
-    v_from = first_row(work, launch.v, launch.v_batch, kv_head * launch.v_head, (key + v_loader().row) * launch.v_row,
-                       v_loader().column);
+    k_from = first_row(work, launch.k, launch.k_batch, kv_head * launch.k_head, (key + k_loader.row) * launch.k_row,
+                       k_loader.column);
+    v_from = first_row(work, launch.v, launch.v_batch, kv_head * launch.v_head, (key + v_loader.row) * launch.v_row,
+                       v_loader.column);
     if constexpr (kPackGqa) return load_group(work);
     const long long row = work.query_start + work.row + loader.row;
     loader.load<false, kTileRows>(
