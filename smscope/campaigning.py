@@ -236,6 +236,7 @@ def _timed(begun: Campaign, job: Job, device: Any) -> ProblemTiming:
         problem=job.posed.problem,
         lengths=job.posed.lengths,
         used=job.posed.used,
+        l2_read=True,
         use=job.use,
         texts=plan.texts(job.arch),
         driver=facts.driver,

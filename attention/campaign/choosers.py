@@ -33,7 +33,9 @@ def by_constants(profile: Profile, timings: Corrections = NO_TIMINGS) -> Chooser
 
     def choose(posed: Posed, picks: Sequence[Pick]) -> Pick:
         tiles = [(by_path(path), config) for path, config in picks]
-        found = min(ties(predicted(profile, posed.problem, tiles, timings, posed.counted)), key=preference)
+        found = min(
+            ties(predicted(profile, posed.problem, tiles, timings, posed.counted, posed.l2_written)), key=preference
+        )
         return found.variant, found.config
 
     return choose
@@ -47,7 +49,7 @@ def predictor(profile: Profile, timings: Corrections = NO_TIMINGS) -> Predictor:
         variant = by_path(path)
         try:
             timed = timings.nearest(variant, config, posed.problem)
-            return predict(profile, posed.problem, variant, config, timed, posed.counted).seconds
+            return predict(profile, posed.problem, variant, config, timed, posed.counted, posed.l2_written).seconds
         except Unpredicted:
             return None
 

@@ -14,7 +14,7 @@ named, for all heads. Causality of a rectangle is aligned bottom-right, as flash
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -35,13 +35,15 @@ FEATURES = ("window", "softcap", "mask", "alibi", "sinks", "ranges", "packed")
 class Posed:
     """`lengths` are the rows of each packed sequence, queries and keys alike; none where sequences are not packed.
 
-    `used` are the keys that each sequence uses of its slot; none where all use all.
+    `used` are the keys that each sequence uses of its slot; none where all use all. `l2_written`: as before 2026-11-26,
+    behind a memset, which is no other problem.
     """
 
     kind: Class
     problem: AttentionProblem
     lengths: tuple[int, ...] = ()
     used: tuple[int, ...] = ()
+    l2_written: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         packed = f" lengths={written(self.lengths)}" if self.lengths else ""

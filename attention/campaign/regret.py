@@ -89,9 +89,10 @@ class Errors:
 def judged(*campaigns: Iterable[ProblemTiming]) -> tuple[Judged, ...]:
     """The problems that all campaigns timed, with the configurations that were right and timed in each.
 
-    Where a campaign has several lines of a problem the last one counts.
+    Where a campaign has several lines of a problem the last one counts. One whose L2 was read full and one whose L2 was
+    written full have none in common.
     """
-    every = [{str(row.posed): row for row in campaign} for campaign in campaigns]
+    every = [{(str(row.posed), row.l2_read): row for row in campaign} for campaign in campaigns]
     names = [name for name in every[0] if all(name in each for each in every)] if every else []
     return tuple(found for name in names if (found := _judged([each[name] for each in every])).seconds)
 

@@ -106,6 +106,7 @@ class ProblemTiming(Frozen):
     problem: AttentionProblem
     lengths: tuple[int, ...] = ()
     used: tuple[int, ...] = ()
+    l2_read: bool = False  # what filled the L2 before each sample was read; before 2026-11-26 a memset wrote it
     use: str | None = None  # of the set of use: what it is a use of, and the model
     texts: dict[str, str]  # of each kernel, by variant (timed.identity)
     driver: str | None = None
@@ -115,7 +116,7 @@ class ProblemTiming(Frozen):
 
     @property
     def posed(self) -> Posed:
-        return Posed(self.kind, self.problem, self.lengths, self.used)
+        return Posed(self.kind, self.problem, self.lengths, self.used, not self.l2_read)
 
 
 def file_of(gpu: str, which: Set, campaign: int) -> Path:

@@ -71,6 +71,7 @@ def predicted(
     candidates: list[tuple[Variant, Config]],
     efficiencies: Corrections,
     lengths: Lengths = UNKNOWN,
+    l2_written: bool = False,
 ) -> tuple[Candidate, ...]:
     """Candidates with their predictions, fastest first; those without one last, in the order of their rank."""
     judged: list[tuple[tuple[float, float, str, tuple[int, ...]], Candidate]] = []
@@ -78,7 +79,7 @@ def predicted(
         sizes = tuple(value for _, value in config.values)
         try:
             timed = efficiencies.nearest(variant, config, problem)
-            prediction = predict(profile, problem, variant, config, timed, lengths)
+            prediction = predict(profile, problem, variant, config, timed, lengths, l2_written)
             judged.append(
                 (
                     (prediction.seconds, 0, variant.path, sizes),

@@ -32,16 +32,20 @@ def predict(
     config: Config,
     efficiency: Efficiency | None = None,
     lengths: Lengths = UNKNOWN,
+    l2_written: bool = False,
 ) -> Prediction:
-    """Predict one configuration on one machine, by its sequences' lengths where they are known. Raises Unpredicted."""
+    """Predict one configuration on one machine, by its sequences' lengths where they are known. Raises Unpredicted.
+
+    `l2_written`: as behind a memset, with an L2 full of what others changed.
+    """
     if variant.tile is None:
         raise Unpredicted("nothing is known of the inside of this kernel")
     efficiency = efficiency or Efficiency()
     residents = variant.residents(problem, config) if variant.residents else None
     if isinstance(residents, WarpgroupTile):
-        return by_warpgroups(profile, problem, residents, efficiency, lengths)
+        return by_warpgroups(profile, problem, residents, efficiency, lengths, l2_written)
     if isinstance(residents, WarpTile) and can_by_warps(profile):
-        return by_warps(profile, problem, residents, efficiency, lengths)
+        return by_warps(profile, problem, residents, efficiency, lengths, l2_written)
     tile = variant.tile(problem, config)
     share = share_of_busiest(problem, tile, profile.sm_count, lengths)
     machine = machine_of(profile)

@@ -69,12 +69,9 @@ def call_of(
     )
 
 
-def dram_of(machine: Machine, size: float) -> Term:
-    """What so many bytes from DRAM take, and what goes back there for them: an L2 is full of what others changed.
-
-    Timings are taken behind a memset, and a layer's call behind what the one before has written.
-    """
-    dram, ratio = machine.value(DRAM), machine.values.get(WRITE_BACK, 0.0)
+def dram_of(machine: Machine, size: float, l2_written: bool) -> Term:
+    """What so many bytes from DRAM take, and what goes back there for them where others have written the L2 full."""
+    dram, ratio = machine.value(DRAM), machine.values.get(WRITE_BACK, 0.0) if l2_written else 0.0
     returned = min(ratio * size, machine.values.get(WRITTEN_BACK, 0.0))
     return Term("Q, K, V and out from DRAM", "memory", (size + returned) / dram, DRAM, dram)
 

@@ -17,7 +17,7 @@ from microbench.machine.arch import Arch, by_name
 from microbench.results.profile import Profile
 from microbench.results.record import DISTURBANCES
 
-Asked = tuple[str, Config, AttentionProblem, Lengths]
+Asked = tuple[str, Config, AttentionProblem, Lengths, bool]
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,14 @@ class Known:
         same_code = timed.cubins and self.cubins[variant.path].issuperset(timed.cubins)
         return variant if same_text or same_code else None
 
-    def promise(self, variant: Variant, config: Config, problem: AttentionProblem, lengths: Lengths) -> float | None:
-        """The model's own seconds; None where nothing is predicted."""
-        asked = variant.path, config, problem, lengths
+    def promise(self, variant: Variant, config: Config, timed: Observed) -> float | None:
+        """The model's own seconds of what was timed; None where nothing is predicted."""
+        problem, lengths = timed.problem, told(timed.problem, timed.rows, timed.used)
+        asked = variant.path, config, problem, lengths, not timed.l2_read
         if asked not in self.promises:
             try:
-                self.promises[asked] = predict(self.profile, problem, variant, config, lengths=lengths).seconds
+                found = predict(self.profile, problem, variant, config, lengths=lengths, l2_written=not timed.l2_read)
+                self.promises[asked] = found.seconds
             except Unpredicted:
                 self.promises[asked] = None
         return self.promises[asked]
@@ -83,7 +85,7 @@ def sample(timed: Observed, of: Known) -> Sample | str | None:
         return fault
     config = Config(tuple((axis, timed.config[axis]) for axis, _ in variant.space))
     try:
-        promised = of.promise(variant, config, timed.problem, told(timed.problem, timed.rows, timed.used))
+        promised = of.promise(variant, config, timed)
     except Exception as error:  # a line is advice: no call fails for what a formula makes of it
         return f"nothing can be predicted of it ({type(error).__name__}: {error})"
     if promised is None:

@@ -73,6 +73,7 @@ def row(
         grid=cell.grid,
         picked=picked,
         captured=captured,
+        l2_read=timed.l2_read,
         packages=packages,
         commit=stamp.commit().sha,
         dirty=stamp.commit().dirty,

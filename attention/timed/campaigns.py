@@ -42,6 +42,7 @@ class Line(_Read):
     problem: AttentionProblem
     lengths: tuple[int, ...] = ()
     used: tuple[int, ...] = ()
+    l2_read: bool = False
     texts: dict[str, str]
     packages: dict[str, str] = {}
     flags: tuple[str, ...] = ()
@@ -65,6 +66,7 @@ class Line(_Read):
                     cubins=tuple(tile.cubin_sha256.split(STEPS)) if tile.cubin_sha256 else (),
                     flags=self.flags,
                     packages=self.packages,
+                    l2_read=self.l2_read,
                 )
 
 

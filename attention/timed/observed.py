@@ -17,6 +17,7 @@ class Observed:
     rows, used    of packed sequences their rows, queries and keys alike; of slots of a cache the keys in use
     text          the hash of our kernel's text, or the first digits of it (timed.identity)
     cubins        the hash of each step's cubin
+    l2_read       whether what filled the L2 before each call was read; where a memset wrote it, it goes back meanwhile
     """
 
     variant: str
@@ -33,6 +34,7 @@ class Observed:
     flags: tuple[str, ...] = ()
     run: str | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
+    l2_read: bool = False
 
     @property
     def release(self) -> Release:

@@ -88,6 +88,7 @@ def of(timing: Timing) -> Observed:
         flags=timing.flags,
         run=timing.run,
         packages=timing.packages,
+        l2_read=timing.l2_read,
     )
 
 

@@ -1,5 +1,9 @@
 """Whole calls beside one another on a GPU, whoever wrote them: in turns, from a cold L2, with the clock each ran at.
 
+What is read before each call fills the L2 with lines that nobody changed, as a layer's weights do. Until 2026-11-26 a
+memset did, and the call paid for what went back to DRAM meanwhile (l2_write_back.py): on an H100 decoding at head dim
+80 took 171 us or 173, and behind the memset 179 or 215, by which of two configurations it was.
+
 The order is drawn anew each round, from the run's id: what ran before a call heats the GPU, and moved times by up to
 3 % where one call always stood behind the same other. Clock stamps stand outside of the two events that time a call.
 """
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
 
 REPEATS = 15
 SUSTAINED_S = 1.0
-FLUSHED_L2S = 4  # memset of so many times the L2: what is written last stays, and one size leaves some of the rest
+FLUSHED_L2S = 4  # so many times the L2 are read: what is read last stays, and one size leaves some of the rest
 
 
 def alternate(
@@ -43,12 +47,12 @@ def alternate(
     mhz: dict[str, list[float]] = {name: [] for name in calls}
     order, draw = list(calls), random.Random(seed)
     with device.guard("time calls in turns"), on:
-        scratch = cupy.empty(math.ceil(FLUSHED_L2S * (device.machine.l2_bytes or 2**26) / 8), np.uint64)
+        other = cupy.zeros(math.ceil(FLUSHED_L2S * (device.machine.l2_bytes or 2**26) / 8), np.uint64)
         flags, watts = set(device.flags()), list[float | None]()
         for _ in range(repeats):
             draw.shuffle(order)
             for name in order:
-                scratch.fill(1)
+                other.max()
                 took, clock = _bracketed(device, on, calls[name])
                 seconds[name].append(took)
                 mhz[name].append(clock)
@@ -59,6 +63,7 @@ def alternate(
                 *(tuple(seconds[name]), float(np.nanmedian(mhz[name])), tuple(sorted(flags))),
                 clocks_mhz=tuple(None if math.isnan(clock) else clock for clock in mhz[name]),
                 power_w=tuple(watts),
+                l2_read=True,
             )
             for name in calls
         }

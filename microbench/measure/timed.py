@@ -17,7 +17,8 @@ class Timed:
     """One call among others: seconds of each repeat, the clock it ran at, and what disturbed the round (`flags`).
 
     A repeat of a `burst` of calls is their mean. On a GPU `clocks_mhz` and `power_w` stand beside each of `seconds`:
-    the clock of that call, and the board's power at the end of its round; None where the GPU does not say.
+    the clock of that call, and the board's power at the end of its round; None where the GPU does not say. `l2_read`:
+    what filled the L2 before each call was read (measure.alternate).
     """
 
     seconds: tuple[float, ...]
@@ -27,3 +28,4 @@ class Timed:
     burst: int = 1
     clocks_mhz: tuple[float | None, ...] = ()
     power_w: tuple[float | None, ...] = ()
+    l2_read: bool = False

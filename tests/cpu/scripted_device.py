@@ -33,6 +33,12 @@ class DeviceArray(np.ndarray):  # type: ignore[type-arg]
         """A copy on the host, by when everything enqueued has run."""
         return np.array(self)
 
+    def max(self, *given: Any, **named: Any) -> Any:
+        """A read of all of it."""
+        if self.gpu is not None:
+            self.gpu.write(self.nbytes)
+        return super().max(*given, **named)
+
     def fill(self, value: Any) -> None:
         """A memset."""
         super().fill(value)

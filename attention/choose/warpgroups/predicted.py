@@ -47,6 +47,7 @@ def predicted(
     tile: WarpgroupTile,
     efficiency: Efficiency,
     lengths: Lengths = UNKNOWN,
+    l2_written: bool = False,
 ) -> Prediction:
     """A call, launch and all. Raises Unpredicted where the profile lacks a constant."""
     machine = machine_of(profile)
@@ -66,8 +67,8 @@ def predicted(
         if each * times
     ]
     begin = Term("before the first loads", "begin", of("first_load_instructions") / clock, "", 0.0)
-    rows = rows_read(problem, lengths)
-    memory = tuple(_memory(machine, problem, tile, share, rows))
+    read = BYTES * rows_read(problem, lengths) * (problem.head_dim + problem.head_dim_v)
+    memory = _from_l2(machine, problem, tile, share), dram_of(machine, read, l2_written)
     once = (begin, code_of(machine, _lines(problem, tile), clock))
     ends = tuple(_ends(machine, problem, tile, share))
     alone = sum(map(SECONDS, once))
@@ -122,13 +123,9 @@ def _held_latency(machine: Machine) -> float:
     return machine.value(latency) - machine.value(interval)
 
 
-def _memory(
-    machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, share: Dealt, rows: int
-) -> Iterator[Term]:
-    both = tile.head_dim + tile.value_dim
+def _from_l2(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, share: Dealt) -> Term:
     spans = (BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE)
     slots = sum(map(slots_of, (problem.head_dim, problem.head_dim_v), spans))
     l2 = machine.value(L2)
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups
-    yield Term("K and V from L2", "memory", share.in_all * tile.keys * (SLOT * slots + masks) / l2, L2, l2)
-    yield dram_of(machine, BYTES * rows * both)
+    return Term("K and V from L2", "memory", share.in_all * tile.keys * (SLOT * slots + masks) / l2, L2, l2)

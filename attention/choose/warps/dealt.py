@@ -10,6 +10,7 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
+from attention.choose.coefficients import SECTOR
 from attention.choose.lengths import UNKNOWN, Lengths, sequences
 from attention.choose.lines import lines_of, shared_of
 from attention.choose.longest_first import unevenness
@@ -49,7 +50,9 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     count, held = every.count, units * tile.blocks
     empty = (tiles * tile.key_splits - count) / held
     rows = (problem.head_dim, tile.key_span_bytes), (problem.head_dim_v, tile.value_span_bytes)
-    lines = sum([lines_of(*row) + shared_of(*row) for row in rows])
+    # Chunks of 16 bytes lie in pairs in shared memory. Copied beyond ends of rows, a sector still fills two such pairs.
+    pairs = [(dim, SECTOR if tile.key_warps > 1 else span) for dim, span in rows]
+    lines = sum([lines_of(*row) + shared_of(*pair) for row, pair in zip(rows, pairs, strict=True)])
 
     cold = min(1.0, held / count)
 

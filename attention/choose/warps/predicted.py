@@ -69,6 +69,7 @@ def predicted(
     tile: WarpTile,
     efficiency: Efficiency,
     lengths: Lengths = UNKNOWN,
+    l2_written: bool = False,
 ) -> Prediction:
     """A call, launch and all. Raises Unpredicted where the profile lacks a constant."""
     machine = machine_of(profile)
@@ -86,7 +87,8 @@ def predicted(
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     slots = slots_of(problem.head_dim, tile.key_span_bytes) + slots_of(problem.head_dim_v, tile.value_span_bytes)
-    memory = _memory(machine, tile, share, slots, rows_read(problem, lengths))
+    read = BYTES * rows_read(problem, lengths) * (problem.head_dim + problem.head_dim_v)
+    memory = _from_l2(machine, tile, share, slots), dram_of(machine, read, l2_written)
     loads = round(of("block_loads")) * (tile.stages if tile.key_warps > 1 else 1)
     in_flight = loads * blocks[0][0].resident if _alone_on_memory(share) else 0
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
@@ -155,10 +157,6 @@ def _rates(machine: Machine) -> Rates:
     return Rates(**values | {name: values[name] / per_clock for name in ("l2_bytes", "dram_bytes")})
 
 
-def _memory(machine: Machine, tile: WarpTile, share: Dealt, slots: float, rows: int) -> tuple[Term, ...]:
-    both = tile.head_dim + tile.value_dim
+def _from_l2(machine: Machine, tile: WarpTile, share: Dealt, slots: float) -> Term:
     l2 = machine.value(L2)
-    return (
-        Term("K and V from L2", "memory", SLOT * slots * share.slices * tile.step_keys / l2, L2, l2),
-        dram_of(machine, BYTES * rows * both),
-    )
+    return Term("K and V from L2", "memory", SLOT * slots * share.slices * tile.step_keys / l2, L2, l2)

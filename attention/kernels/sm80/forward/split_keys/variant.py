@@ -62,7 +62,19 @@ def _residents(problem: AttentionProblem, tile_keys: int) -> WarpTile:
     found = replace(whole.residents(problem, settled), warps=busy, threads=shape.threads, group=shape.group)
     if shape.key_warps == 1:
         return found
-    return replace(found, key_warps=shape.key_warps, stages=shape.key_stages, smem_bytes=shape.smem_bytes)
+    return replace(
+        found,
+        key_span_bytes=_span_bytes(shape.head_dim),
+        value_span_bytes=_span_bytes(shape.value_dim),
+        key_warps=shape.key_warps,
+        stages=shape.key_stages,
+        smem_bytes=shape.smem_bytes,
+    )
+
+
+def _span_bytes(held_dim: int) -> int:
+    """Of warps that share rows: a line of a row, and whole rows that are none of so many (consecutive.cuh)."""
+    return 2 * held_dim if held_dim % 64 else 128
 
 
 def _why_not(problem: AttentionProblem, shape: Shape, arch: Arch) -> str | None:
