@@ -14,6 +14,7 @@ GROUP_ROWS = 64  # M of wgmma
 LANES = 32
 LINE = 128  # bytes of a line of L2, and of the widest panel that TMA swizzles
 SECTOR = 32  # of which four are a line
+GRANULE = 64  # that DRAM gives at once (dram__bytes_read of rows that end inside of one, Nsight Compute on an H100)
 SLOT = 64  # that a slice of L2 gives in a clock
 FRAGMENT = 16  # rows, and numbers along a row, of what ldmatrix.x4 fetches, and M and K of mma.sync m16n8k16
 SCHEDULERS = 4  # of an SM, each with its own tensor core, MUFU, FP32 lanes and ALU
@@ -146,6 +147,12 @@ TABLE = {
         "count",
         "a line that a warp's cp.async touches is a cycle of the SM's load unit, as many bytes of it as it asks for, "
         "and so is a sector that it touches beside what its bytes fill",
+    ),
+    "drift": Coefficient(
+        1 / 25,
+        "count",
+        "of its own time a block is apart from the one of the next head, which began beside it: 0 to 0.1 by the bytes "
+        "that DRAM gave again (dram__bytes_read, Nsight Compute, 15 calls of split_keys on an H100), 0.041 on average",
     ),
     "turn_trips": Coefficient(
         1.0,

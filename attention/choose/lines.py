@@ -7,6 +7,8 @@ lines_of    lines that spans touch: cp.async of a warp takes a cycle of the SM's
 shared_of   sectors that spans touch beside what their bytes fill: two that share one have it sent twice. Rows of 232
             numbers took an H200's cp.async 26 to 30 % longer where every other one begins inside of a sector than where
             they lie 480 bytes apart, and 13 to 14 % at 72, 88 and 152 (software_pipelined)
+granules_of granules of DRAM that a row touches: where heads lie side by side, one that two of them share is read again
+            if the L2 has lost it meanwhile
 slots_of    what spans take of the L2, whose slices give 64 bytes a clock (Nsight Compute on an H200, l2_bandwidth.py)
             of one request: a span takes 64 bytes for each half of a line that it touches. A rule, and no mechanism that
             was measured alone: where a row begins inside of a sector, each sector that a span touches takes as much.
@@ -19,7 +21,7 @@ from functools import cache
 from math import gcd
 from statistics import fmean
 
-from attention.choose.coefficients import BYTES, LINE, SECTOR, SLOT
+from attention.choose.coefficients import BYTES, GRANULE, LINE, SECTOR, SLOT
 
 
 @cache
@@ -33,6 +35,12 @@ def shared_of(dim: int, span_bytes: int = LINE) -> float:
     """Likewise."""
     touched = fmean(_touched(dim, span_bytes, place, SECTOR) for place in _places(dim))
     return touched - _touched(dim, span_bytes, 0, SECTOR)
+
+
+@cache
+def granules_of(dim: int) -> float:
+    """Likewise, of whole rows."""
+    return fmean(_touched(dim, BYTES * dim, place, GRANULE) for place in _places(dim))
 
 
 @cache

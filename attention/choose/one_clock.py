@@ -13,7 +13,8 @@ constant yet.
 from collections.abc import Sequence
 from functools import lru_cache
 
-from attention.choose.coefficients import of
+from attention.choose.coefficients import BYTES, GRANULE, of
+from attention.choose.lines import granules_of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.queues import together
 from attention.choose.rates import (
@@ -21,11 +22,13 @@ from attention.choose.rates import (
     DRAM_LATENCY,
     FETCH,
     KEPT_MACHINES,
+    L2_SIZE,
     WRITE_BACK,
     WRITTEN_BACK,
     Machine,
     launch_of,
 )
+from attention.problem import AttentionProblem
 
 
 def clock_under(machine: Machine, flops: float, flops_per_clk: float, burst: str, cycles: float) -> float:
@@ -69,11 +72,25 @@ def call_of(
     )
 
 
-def dram_of(machine: Machine, size: float, l2_written: bool) -> Term:
-    """What so many bytes from DRAM take, and what goes back there for them where others have written the L2 full."""
+def dram_of(machine: Machine, problem: AttentionProblem, rows: int, at_once: float, l2_written: bool) -> Term:
+    """What so many rows of Q, K, V and out take, and what goes back for them where others have written the L2 full.
+
+    `at_once`: the share of all blocks that run beside each other. Heads lie side by side, as a projection writes them.
+    """
+    size = BYTES * rows * (problem.head_dim + problem.head_dim_v)
+    size += _again(machine, problem, rows, size * at_once)
     dram, ratio = machine.value(DRAM), machine.values.get(WRITE_BACK, 0.0) if l2_written else 0.0
     returned = min(ratio * size, machine.values.get(WRITTEN_BACK, 0.0))
     return Term("Q, K, V and out from DRAM", "memory", (size + returned) / dram, DRAM, dram)
+
+
+def _again(machine: Machine, problem: AttentionProblem, rows: int, meanwhile: float) -> float:
+    """Bytes that DRAM gives again: of granules that two heads share, whose blocks drift apart while so many go by."""
+    if problem.heads_kv == 1 or L2_SIZE not in machine.values:
+        return 0.0
+    lost = min(1.0, of("drift") * meanwhile / machine.values[L2_SIZE])
+    dims = problem.head_dim, problem.head_dim_v
+    return lost * rows * sum(GRANULE * granules_of(dim) - BYTES * dim for dim in dims)
 
 
 def code_of(machine: Machine, lines: float, clock: float) -> Term:

@@ -67,8 +67,9 @@ def predicted(
         if each * times
     ]
     begin = Term("before the first loads", "begin", of("first_load_instructions") / clock, "", 0.0)
-    read = BYTES * rows_read(problem, lengths) * (problem.head_dim + problem.head_dim_v)
-    memory = _from_l2(machine, problem, tile, share), dram_of(machine, read, l2_written)
+    at_once = min(1.0, profile.sm_count / share.every)
+    dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written)
+    memory = _from_l2(machine, problem, tile, share), dram
     once = (begin, code_of(machine, _lines(problem, tile), clock))
     ends = tuple(_ends(machine, problem, tile, share))
     alone = sum(map(SECONDS, once))

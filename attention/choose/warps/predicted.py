@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from attention.choose.coefficients import BYTES, PRODUCT, SLOT, SYSTEM_BYTES, of
+from attention.choose.coefficients import PRODUCT, SLOT, SYSTEM_BYTES, of
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.lines import slots_of
 from attention.choose.one_clock import call_of, clock_under, code_of, dram_of
@@ -87,8 +87,9 @@ def predicted(
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     slots = slots_of(problem.head_dim, tile.key_span_bytes) + slots_of(problem.head_dim_v, tile.value_span_bytes)
-    read = BYTES * rows_read(problem, lengths) * (problem.head_dim + problem.head_dim_v)
-    memory = _from_l2(machine, tile, share, slots), dram_of(machine, read, l2_written)
+    at_once = min(1.0, profile.sm_count * tile.blocks / share.blocks)
+    dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written)
+    memory = _from_l2(machine, tile, share, slots), dram
     loads = round(of("block_loads")) * (tile.stages if tile.key_warps > 1 else 1)
     in_flight = loads * blocks[0][0].resident if _alone_on_memory(share) else 0
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
