@@ -77,8 +77,8 @@ def dram_of(machine: Machine, problem: AttentionProblem, rows: int, at_once: flo
 
     `at_once`: the share of all blocks that run beside each other. Heads lie side by side, as a projection writes them.
     """
-    size = BYTES * rows * (problem.head_dim + problem.head_dim_v)
-    size += _again(machine, problem, rows, size * at_once)
+    once = BYTES * rows * (problem.head_dim + problem.head_dim_v)
+    size = once + _again(machine, problem, rows, once * at_once)
     dram, ratio = machine.value(DRAM), machine.values.get(WRITE_BACK, 0.0) if l2_written else 0.0
     returned = min(ratio * size, machine.values.get(WRITTEN_BACK, 0.0))
     return Term("Q, K, V and out from DRAM", "memory", (size + returned) / dram, DRAM, dram)

@@ -36,7 +36,7 @@ class DeviceArray(np.ndarray):  # type: ignore[type-arg]
     def max(self, *given: Any, **named: Any) -> Any:
         """A read of all of it."""
         if self.gpu is not None:
-            self.gpu.write(self.nbytes)
+            self.gpu.write(self.nbytes, changed=False)
         return super().max(*given, **named)
 
     def fill(self, value: Any) -> None:
@@ -56,6 +56,7 @@ class ScriptedDevice:
     tick_ns: float = 32.0
     now_ns: float = 1e6
     written_bytes: int = 0  # since a kernel last read its data
+    changed_bytes: int = 0  # that the L2 holds, and DRAM does not yet
     captured: list[Callable[[], None]] | None = None
     disturbed: tuple[str, ...] = ()
     watts: float | None = 500.0
@@ -96,9 +97,10 @@ class ScriptedDevice:
             stamps[sm] = round(self.cycles(sm)), self.now_ns // self.tick_ns * self.tick_ns
         self.now_ns += STAMP_NS
 
-    def write(self, nbytes: int) -> None:
-        """Something else goes through the L2."""
+    def write(self, nbytes: int, changed: bool = True) -> None:
+        """Something else goes through the L2, and stays there changed or as DRAM has it."""
         self.written_bytes += nbytes
+        self.changed_bytes = min(self.l2_bytes, nbytes) if changed else max(0, self.changed_bytes - nbytes)
 
     def bench(self, quick: bool = False) -> CudaBench:
         """The very bench that a probe measures with."""

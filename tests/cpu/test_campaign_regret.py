@@ -54,6 +54,12 @@ def test_the_last_line_of_a_problem_counts():
     assert found.seconds == {pick(96): (3.0, 1.2), pick(112): (3.3, 1.0)}
 
 
+def test_a_cache_that_was_read_full_and_one_that_was_written_full_are_not_compared():
+    read = SECOND.model_copy(update={"l2_read": True})
+    assert judged([FIRST], [read]) == ()
+    assert FIRST.posed == read.posed and FIRST.posed.l2_written and not read.posed.l2_written
+
+
 def test_a_kernel_is_judged_among_its_own():
     (ours,) = choices([ALL], HOPPER)
     assert {path for path, _ in ours.picks} == {HOPPER} and choices([ALL], AMPERE) == ()

@@ -52,6 +52,17 @@ def test_the_flush_is_larger_than_the_cache():
     assert min(written) >= FLUSHED_L2S * device.l2_bytes
 
 
+def test_a_call_finds_nothing_in_the_cache_that_has_to_go_back():
+    device, changed = ScriptedDevice(), []
+
+    def run() -> None:
+        changed.append(device.changed_bytes)
+        device.write(1 << 30)  # its own output
+
+    found = alternate(device, {"a": run, "b": run}, "run", repeats=2)
+    assert changed == [0] * 4 and found["a"].l2_read
+
+
 def test_what_disturbed_a_round_stands_beside_every_call_of_it():
     device = ScriptedDevice(disturbed=("busy", "throttled:power-cap"))
     found = alternate(device, {"a": call(device, 10), "b": call(device, 10)}, "run", repeats=2)
