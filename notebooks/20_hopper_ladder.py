@@ -421,7 +421,7 @@ def by_constants(each):
 UNITS = {
     "products on wgmma": ("Q K^T on wgmma", "P V on wgmma"),
     "softmax": ("exponentials",),
-    "K and V from L2": ("K and V from L2",),
+    "rows by the L2": ("rows by the L2",),
     "all from DRAM": ("Q, K, V and out from DRAM",),
 }
 

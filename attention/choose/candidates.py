@@ -101,18 +101,20 @@ def ties(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     return tuple(each for each in ordered if each.prediction is not None and each.prediction.seconds <= limit)
 
 
-def preference(candidate: Candidate) -> tuple[int, bool, float, str, tuple[int, ...]]:
+def preference(candidate: Candidate) -> tuple[int, bool, int, float, str, tuple[int, ...]]:
     """Among equals what was timed near the problem goes first, the fastest of it; then what was timed at all.
 
-    Of others our own goes before torch's, and what relies least on overlap to hide its work.
+    Of others our own goes before torch's, and what relies least on overlap to hide its work. Of any two, a row's keys
+    are rather shared by fewer blocks: what bringing their parts together takes is hidden only while memory is busy.
     """
+    shared = max((size for axis, size in candidate.config.values if axis == "key_splits"), default=1)
     sizes = tuple(size for _, size in candidate.config.values)
     found = candidate.prediction
     if found is not None and found.efficiency.near:
-        return 0, False, found.seconds, candidate.variant, sizes
+        return 0, False, shared, found.seconds, candidate.variant, sizes
     timed = found is not None and found.efficiency.timings > 0
     work = found.unhidden_seconds if found else 0.0
-    return 1 if timed else 2, candidate.owner != "smscope", work, candidate.variant, sizes
+    return 1 if timed else 2, candidate.owner != "smscope", shared, work, candidate.variant, sizes
 
 
 def unjudged(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:

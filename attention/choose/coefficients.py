@@ -191,6 +191,12 @@ TABLE = {
     "part_trips": Coefficient(
         2.0, "count", "offsets and sums of some parts, and behind a branch on them the outputs (SASS of parts.cuh)"
     ),
+    "part_jumps": Coefficient(
+        2.0,
+        "count",
+        "to code that no block has run before, which comes from DRAM: where a block leaves its part, and where the "
+        "last one adds all (parts.cuh). Straight on, code is fetched ahead (instruction_fetch)",
+    ),
     "added_instructions": Coefficient(560.0, "count", "cycles of the 283 instructions that add eight parts, as above"),
     "pass_instructions": Coefficient(
         500.0, "count", "likewise of a thread's next eight columns: 250 to find them, and as many to divide and store"

@@ -44,6 +44,12 @@ def granules_of(dim: int) -> float:
 
 
 @cache
+def stored_slots_of(dim: int) -> float:
+    """Likewise of a row of out, which quads store 64 bytes at a time."""
+    return fmean(_touched(dim, SLOT, place, SLOT) for place in _places(dim))
+
+
+@cache
 def slots_of(dim: int, span_bytes: int = LINE) -> float:
     """Likewise."""
     units = ((place, SECTOR if place % SECTOR else SLOT) for place in _places(dim))

@@ -73,6 +73,13 @@ def rows_of_all(
 
 
 @lru_cache(maxsize=1024)
+def queries(problem: AttentionProblem, lengths: Lengths = UNKNOWN) -> int:
+    """Rows of Q over all heads, as many as out has."""
+    if lengths:
+        return sum(many * queries(alone) for many, alone in sequences(problem, lengths))
+    return problem.batch * problem.heads_q * problem.mean_lengths[0]
+
+
 def rows_read(problem: AttentionProblem, lengths: Lengths = UNKNOWN) -> int:
     """Rows of Q, and of K that some query sees, over all heads: each comes from DRAM once, as do out's and V's."""
     if lengths:

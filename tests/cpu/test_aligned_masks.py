@@ -13,6 +13,8 @@ from attention.call import NO_EXTRAS, Extras
 from attention.kernels.launch.aligned import aligned, copied
 from attention.kernels.launch.machine import standing_in
 from attention.kernels.launch.ready import Ready
+from attention.kernels.sm90a.forward.warp_specialised.arguments import shape_of
+from attention.kernels.sm90a.forward.warp_specialised.launch import _boxed
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 
@@ -148,3 +150,15 @@ def test_explain_says_that_masks_are_copied() -> None:
     notes = by_path(HOPPER).notes
     (said,) = set(notes(masked)) - set(notes(plain))
     assert said.startswith("a mask is copied first")
+
+
+@pytest.mark.parametrize("leading", [(), (1,), (3,), (1, 3), (2, 1), (2, 3)])
+def test_a_mask_lies_for_tma_as_a_known_call_brings_it(leading: tuple[int, ...]) -> None:
+    """A judged call brings every axis, broadcast; a known one what its caller has."""
+    problem = AttentionProblem(2, 3, 3, 32, 32, 64, dtype="bfloat16", device="cuda", mask="bool")
+    shape, mask, machine = shape_of(problem, by_path(HOPPER).configs()[0]), torch.ones(*leading, 32, 32), MagicMock()
+    _boxed(machine, shape, mask)
+    (own, *_), _ = machine.tensor_map.call_args
+    _boxed(machine, shape, mask.expand(2, 3, 32, 32))
+    (judged, *_), _ = machine.tensor_map.call_args
+    assert own.shape == judged.shape and own.data_ptr() == mask.data_ptr()

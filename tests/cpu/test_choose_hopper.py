@@ -45,9 +45,9 @@ def ours(profile: Profile, length: int = 4096) -> Choice:
 
 
 def test_slower_l2_takes_more_rows_that_share_keys() -> None:
-    before, after = (ours(altered(l2_bandwidth_bytes_per_s=factor), length=1024).pick for factor in (1.0, 0.2))
+    before, after = (ours(altered(l2_bandwidth_bytes_per_s=factor), length=1024).pick for factor in (1.5, 0.2))
     assert before.config["warpgroups"] < after.config["warpgroups"]
-    assert after.prediction is not None and after.prediction.bound_by == "K and V from L2"
+    assert after.prediction is not None and after.prediction.bound_by == "rows by the L2"
 
 
 def test_slower_shared_memory_leaves_only_tiles_that_keep_q_in_registers() -> None:

@@ -175,7 +175,7 @@ def test_slower_products_alone_slow_the_clock():
 
 
 def test_a_slow_l2_becomes_the_bound():
-    assert ours(profile=scaled(H200, "l2_bandwidth_bytes_per_s", 0.1)).bound_by == "K and V from L2"
+    assert ours(profile=scaled(H200, "l2_bandwidth_bytes_per_s", 0.1)).bound_by == "rows by the L2"
 
 
 def test_a_prediction_is_the_sum_of_the_longest_of_each_phase():

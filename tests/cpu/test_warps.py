@@ -282,7 +282,7 @@ def test_a_prediction_is_the_sum_of_what_is_not_memory():
 
 def test_a_slow_l2_becomes_the_bound():
     slow = ours(profile=scaled(H200, "l2_bandwidth_bytes_per_s", 0.05))
-    assert slow.bound_by in ("K and V from L2", "loads of a tile ahead")
+    assert slow.bound_by in ("rows by the L2", "loads of a tile ahead")
 
 
 def test_a_profile_without_latencies_is_predicted_by_the_tile_alone():

@@ -93,11 +93,12 @@ def _masks() -> dict[str, torch.Tensor]:
         "bools": seen.cuda(),
         "bools for all": seen[0, 0].cuda(),
         "floats": torch.randn(1, 8, 200, 200, generator=rng).bfloat16().cuda(),
+        "floats for all": torch.randn(200, 200, generator=rng).bfloat16().cuda(),
         "rows that begin anywhere": wide.cuda()[..., 1:201],
     }
 
 
-@pytest.mark.parametrize("name", ["bools", "bools for all", "floats", "rows that begin anywhere"])
+@pytest.mark.parametrize("name", ["bools", "bools for all", "floats", "floats for all", "rows that begin anywhere"])
 def test_the_second_call_with_a_mask(name: str, nobody_judges: Any) -> None:
     inputs, mask = on_gpu(*[SHAPE] * 3), _masks()[name]
     sdpa(*inputs, mask, **OURS)

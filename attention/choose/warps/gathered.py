@@ -40,5 +40,6 @@ def added(tile: WarpTile, rows: int, parts: int, beyond: float, gathering: float
         Part("parts from L2", read / min(SLOT, rates.l2_bytes / gathering), L2),
         Part("parts from DRAM", beyond * bytes_of(tile, rows) * parts / rates.dram_bytes, DRAM),
         Part("trips for parts", of("part_trips") * times * rates.l2_latency, L2_LATENCY),
+        Part("code of parts for the first time", of("part_jumps") * rates.dram_latency, DRAM_LATENCY),
         Part("parts are added", of("added_instructions") * times + of("pass_instructions") * passes, ""),
     )

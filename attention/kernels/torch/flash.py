@@ -91,7 +91,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
         ),
         edge=(Demand("Q and out", "edge", rows * kv_bytes / columns, "dram_bandwidth_bytes_per_s"),),
         heads=heads,
-        split_keys=few,
+        split_keys=few and problem.window == (-1, -1),  # it splits all keys, and a window lies in a part or two
     )
 
 

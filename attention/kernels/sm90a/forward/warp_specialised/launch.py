@@ -37,7 +37,11 @@ def _maps(machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor
 
 
 def _boxed(machine: Machine, shape: Shape, mask: torch.Tensor) -> bytes:
-    """A warp's rows at a time, or of a pair half a warpgroup's, as far apart as shared memory has them. No swizzle."""
+    """A warp's rows at a time, or of a pair half a warpgroup's, as far apart as shared memory has them. No swizzle.
+
+    `mask`: (B, Hq, Sq, Skv), or without axes before Sq that are alike.
+    """
+    mask = mask[(None,) * (4 - mask.dim())]
     batch, heads, *_ = mask.stride()
     own = mask[slice(None if batch else 1), slice(None if heads else 1)]
     return machine.tensor_map(own, (shape.box_rows, shape.ahead_row // mask.element_size()), 0)
