@@ -4,6 +4,9 @@ What is read before each call fills the L2 with lines that nobody changed, as a 
 memset did, and the call paid for what went back to DRAM meanwhile (l2_write_back.py): on an H100 decoding at head dim
 80 took 171 us or 173, and behind the memset 179 or 215, by which of two configurations it was.
 
+The host has to be ahead, or its launch stands between the two events: a read alone was over before some hosts had come
+to the call, and 25 us became 40. Memsets before it, which cost the host little, give it some 150 us more.
+
 The order is drawn anew each round, from the run's id: what ran before a call heats the GPU, and moved times by up to
 3 % where one call always stood behind the same other. Clock stamps stand outside of the two events that time a call.
 """
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 REPEATS = 15
 SUSTAINED_S = 1.0
+AHEAD = 2  # memsets
 FLUSHED_L2S = 4  # so many times the L2 are read: what is read last stays, and one size leaves some of the rest
 
 
@@ -47,11 +51,14 @@ def alternate(
     mhz: dict[str, list[float]] = {name: [] for name in calls}
     order, draw = list(calls), random.Random(seed)
     with device.guard("time calls in turns"), on:
-        other = cupy.zeros(math.ceil(FLUSHED_L2S * (device.machine.l2_bytes or 2**26) / 8), np.uint64)
+        words = math.ceil(FLUSHED_L2S * (device.machine.l2_bytes or 2**26) / 8)
+        scratch, other = (cupy.zeros(words, np.uint64) for _ in range(2))
         flags, watts = set(device.flags()), list[float | None]()
         for _ in range(repeats):
             draw.shuffle(order)
             for name in order:
+                for _ in range(AHEAD):
+                    scratch.fill(1)
                 other.max()
                 took, clock = _bracketed(device, on, calls[name])
                 seconds[name].append(took)
