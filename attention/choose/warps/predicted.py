@@ -17,7 +17,6 @@ from attention.choose.rates import (
     EX2_LATENCY,
     FFMA,
     FFMA_LATENCY,
-    KEPT_MACHINES,
     L2,
     L2_LATENCY,
     L2_SIZE,
@@ -73,8 +72,9 @@ def predicted(
 ) -> Prediction:
     """A call, launch and all. Raises Unpredicted where the profile lacks a constant."""
     machine = machine_of(profile)
-    tile, rates, cost = _resident(tile, profile.arch), _rates(machine), cost_of(problem)
+    tile, cost = _resident(tile, profile.arch), cost_of(problem)
     share = dealt(problem, tile, profile.sm_count, lengths)
+    rates = _rates(machine, min(profile.sm_count, share.blocks))
     parts = parts_of(problem, tile, lengths)
     blocks, busy = _blocks(tile, cost, share, rates)
     leaves, adds = _brought(machine, problem, tile, parts, share, rates)
@@ -150,11 +150,12 @@ def _alone_on_memory(share: Dealt) -> bool:
     return share.at_least.work.readers == 1
 
 
-@lru_cache(maxsize=KEPT_MACHINES)
-def _rates(machine: Machine) -> Rates:
+@lru_cache(maxsize=2048)
+def _rates(machine: Machine, busy: int) -> Rates:
+    """L2 and DRAM are shared by so many SMs, of which none takes more than its port."""
     values = dict(zip(Rates._fields, map(machine.value, NEEDED), strict=True))
-    per_clock = machine.profile.sm_count * machine.needed_clock_hz
-    return Rates(**values | {name: values[name] / per_clock for name in ("l2_bytes", "dram_bytes")})
+    per_clock = busy * machine.needed_clock_hz
+    return Rates(**values | {name: min(SLOT, values[name] / per_clock) for name in ("l2_bytes", "dram_bytes")})
 
 
 def _by_l2(machine: Machine, problem: AttentionProblem, tile: WarpTile, share: Dealt, lengths: Lengths) -> Term:
