@@ -1,6 +1,6 @@
 """The problems of set a as the last two campaigns of a GPU timed them, and what the model says of every configuration.
 
-Of an H100 problems with masks are left out: the kernels that it timed bring a mask otherwise than today's do.
+Of an H200 problems with masks are left out: the kernels that it timed bring a mask otherwise than today's do.
 """
 
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ def left_out(gpu: str) -> int:
 
 
 def _is_left_out(gpu: str, row: rows.ProblemTiming) -> bool:
-    return gpu != GPUS[0] and row.problem.mask != "none"
+    return gpu == GPUS[0] and row.problem.mask != "none"
 
 
 @dataclass(frozen=True)
