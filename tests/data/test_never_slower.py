@@ -184,6 +184,10 @@ REACHED = {
     ("4133f3eab465", "flash_attn_func"): 0.64,
     ("ac2b2107da9e", "attention.sdpa"): 0.73,
     ("ac2b2107da9e", "flash_attn_func"): 0.71,
+    ("650ed8e8c0bc", "attention.sdpa"): 0.80,
+    ("650ed8e8c0bc", "flash_attn_func"): 0.78,
+    ("a287f8bb9758", "attention.sdpa"): 0.86,
+    ("a287f8bb9758", "flash_attn_func"): 0.86,
 }
 
 
