@@ -2,6 +2,10 @@
 
 In a graph of kernels that each depend on the one before, from one start to the next; from an event before to an event
 after one such kernel; and from the host's call of a launch to the end of its wait, which holds CuPy's call.
+
+Between two events the kernel is behind a memset, as a call is behind the layer before it: the host has long come to the
+launch, and the kernel's code comes from DRAM. Until 2026-11-26 nothing ran before it, so that the first event stood
+there before the host came to the launch: 3.3 us on one H100's host, and 4.5 on another's.
 """
 
 import time
@@ -23,10 +27,10 @@ def builds(_: Point) -> tuple[Build, ...]:
 
 
 def run(bench: Bench, point: Point) -> list[Sample]:
-    """Per node of a 256-node graph; between two events around one node; launch and synchronise from the host."""
+    """Per node of a 256-node graph; around one node, from a cold L2; launch and synchronise from the host."""
     (kernel,) = bench.kernels(point)
     launch = Launch(kernel, 1, 32, ())
-    node, alone = bench.timed(launch, inner=NODES), bench.timed(launch)
+    node, alone = bench.timed(launch, inner=NODES), bench.timed(launch, cold=True)
     host = np.array([_round_trip_ns(bench, launch) for _ in range(200)])
     low, middle, high = np.quantile(host, [0.05, 0.5, 0.95])
     return [
@@ -60,7 +64,7 @@ PROBE = Probe(
     archs=CUDA,
     metrics=(
         Metric("graph_node_ns", "ns", FLOOR),
-        Metric("empty_kernel_ns", "ns", FLOOR, governed_by="host"),
+        Metric("empty_kernel_ns", "ns", FLOOR),
         Metric("host_round_trip_ns", "ns", FLOOR, governed_by="host"),
     ),
     builds=builds,
