@@ -192,10 +192,11 @@ TABLE = {
         2.0, "count", "offsets and sums of some parts, and behind a branch on them the outputs (SASS of parts.cuh)"
     ),
     "part_jumps": Coefficient(
-        2.0,
-        "count",
-        "to code that no block has run before, which comes from DRAM: where a block leaves its part, and where the "
-        "last one adds all (parts.cuh). Straight on, code is fetched ahead (instruction_fetch)",
+        1.0,
+        "rule",
+        "to code that no block has run before, which comes from DRAM: where the last one adds all parts (parts.cuh), as "
+        "another block has left its own by then. Straight on, code is fetched ahead (instruction_fetch). Of none, one "
+        "and two the one with the least error on calls below 16 us",
     ),
     "added_instructions": Coefficient(560.0, "count", "cycles of the 283 instructions that add eight parts, as above"),
     "pass_instructions": Coefficient(
