@@ -13,6 +13,7 @@ from attention.choose.candidates import Candidate, Refusal, legal, named, predic
 from attention.choose.corrections import Corrections
 from attention.choose.evidence import borne_out, never_timed
 from attention.choose.foreseen import reordered
+from attention.choose.lengths import presumed
 from attention.choose.nearest import nearest
 from attention.choose.rates import HOST
 from attention.choose.tuning import Tuning, ranked
@@ -117,7 +118,7 @@ def choose(
             f"No kernel on {profile.gpu} serves {problem}{wanted}: {reasons or f'there is none for {arch.name} yet'}"
             f"{f'; a tuned kernel would serve the same call {hint}' if hint else ''}."
         )
-    ordered = predicted(profile, problem, candidates, efficiencies or Corrections())
+    ordered = predicted(profile, problem, candidates, efficiencies or Corrections(), presumed(problem))
     if published is not None:
         ordered = reordered(ordered, problem, published)
     fastest = next(iter(ranked(tuning, ordered)), None) if tuning is not None else None

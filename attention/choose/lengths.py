@@ -24,6 +24,7 @@ class Run(NamedTuple):
 
 Lengths = tuple[Run, ...]
 UNKNOWN: Lengths = ()
+GROUPS = 4  # of presumed lengths beside the longest
 
 
 def counted(queries: Sequence[int], keys: Sequence[int]) -> Lengths:
@@ -35,6 +36,35 @@ def counted(queries: Sequence[int], keys: Sequence[int]) -> Lengths:
 def told(problem: AttentionProblem, rows: Sequence[int], used: Sequence[int]) -> Lengths:
     """As campaigns tell them: the rows of packed sequences, or the keys that each uses of its slot; else UNKNOWN."""
     return counted(rows or (problem.seq_q,) * len(used), rows or used)
+
+
+@lru_cache(maxsize=1024)
+def presumed(problem: AttentionProblem) -> Lengths:
+    """What a call is taken for: UNKNOWN where a problem says its lengths, else spread between nothing and the longest.
+
+    Of packed sequences the rows in all say how: the length of the share u of all is longest x u^p, whose mean is
+    longest / (p + 1). Of slots of a cache nobody says, and they are taken as evenly full: p = 1.
+    """
+    if not (problem.varlen or problem.ranges) or problem.batch == 1:
+        return UNKNOWN
+    others = problem.batch - 1
+    if problem.varlen:
+        queries = _spread(problem.seq_q, problem.tokens_q - problem.seq_q, others)
+        keys = _spread(problem.seq_kv, problem.tokens_kv - problem.seq_kv, others)
+    else:
+        queries = [problem.seq_q] * min(GROUPS, others)
+        keys = _spread(problem.seq_kv, others * problem.seq_kv // 2, others)
+    many = [others * (at + 1) // len(keys) - others * at // len(keys) for at in range(len(keys))]
+    return Run(1, problem.seq_q, problem.seq_kv), *map(Run, many, queries, keys)
+
+
+def _spread(longest: int, rest: int, others: int) -> list[int]:
+    """The lengths of as many groups of the others, the longest first, that have `rest` in all."""
+    groups = min(GROUPS, others)
+    mean = max(1.0, rest / others)
+    shares = [((at + 0.5) / groups) ** max(0.0, longest / mean - 1) for at in range(groups)]
+    scale = mean * groups / sum(shares)
+    return [min(longest, max(1, round(scale * share))) for share in reversed(shares)]
 
 
 @lru_cache(maxsize=1024)
