@@ -42,8 +42,8 @@ def _key_stages(problem: AttentionProblem, values: Mapping[str, int]) -> int:
 
 
 def _blocks(problem: AttentionProblem, values: Mapping[str, int]) -> int:
-    """A third fits registers up to head dim 96 where warps hold narrow slices."""
-    return 3 if values["key_warps"] > 1 and tuned_head_dim(problem) <= 96 else 2
+    """A third of four warps fits registers up to head dim 96 where these hold narrow slices."""
+    return 3 if values["key_warps"] > 1 and tuned_head_dim(problem) <= 96 else 8 // values["warps"]
 
 
 def _slice_keys(problem: AttentionProblem, values: Mapping[str, int]) -> int:
