@@ -42,12 +42,12 @@ def _key_stages(problem: AttentionProblem, values: Mapping[str, int]) -> int:
 
 
 def _blocks(problem: AttentionProblem, values: Mapping[str, int]) -> int:
-    """Where warps hold narrow slices a third fits registers up to head dim 96, and a fourth below 64.
+    """Where four warps hold narrow slices a third fits registers up to head dim 96, and a fourth below 64.
 
     Head dim 40 took 130 registers of a thread where three were asked for, and 2 to 18 % more time than four do (H100).
     """
     if values["key_warps"] == 1 or tuned_head_dim(problem) > 96:
-        return 2
+        return 8 // values["warps"]
     return 4 if max(problem.head_dim, problem.head_dim_v) <= 48 else 3
 
 

@@ -21,7 +21,7 @@ from attention.tile import Tile, WarpTile
 from attention.variant import Config, Variant, settle
 from microbench.machine.arch import Arch
 
-WARPS = 4
+WARPS = (4, 8)
 MOST_QUERIES = 512  # of more, tiles of 128 rows read K and V less often
 KEYS = 64  # whose addresses 16 rows a warp hold at head dim 128, whatever is asked beside, and of 64 as many bytes
 BLOCKS = 2  # on an SM: while one waits for its first keys the other reads
@@ -39,25 +39,35 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
 
     More blocks than tiles of keys are legal: how long a cache is, a launch that a graph repeats does not know.
     """
-    why_not, tiles = _of_tile(problem, config["tile_keys"], arch)
+    why_not, tiles = _of_tile(problem, config["warps"], config["tile_keys"], arch)
     return why_not or too_many(tiles, config["key_splits"])
 
 
-def _lone(tile_keys: int) -> Config:
-    """Of tiles of so many keys what they have alike, however many blocks share them."""
-    return Config((("warps", WARPS), ("tile_keys", tile_keys), ("key_splits", 1)))
+def _lone(warps: int, tile_keys: int) -> Config:
+    """Of tiles of so many rows and keys what they have alike, however many blocks share them."""
+    return Config((("warps", warps), ("tile_keys", tile_keys), ("key_splits", 1)))
 
 
 @lru_cache(maxsize=64)  # a choice asks for each number of blocks
-def _of_tile(problem: AttentionProblem, tile_keys: int, arch: Arch) -> tuple[str | None, int]:
+def _of_tile(problem: AttentionProblem, warps: int, tile_keys: int, arch: Arch) -> tuple[str | None, int]:
     """Why none may have it, and how many tiles of rows there are."""
-    shape = shape_of(problem, _lone(tile_keys))
-    return _why_not(problem, shape, arch), tiles_of(problem, shape.tile_rows, shape.group)
+    shape = shape_of(problem, _lone(warps, tile_keys))
+    why_not = _of_other_rows(problem, shape) or _why_not(problem, shape, arch)
+    return why_not, tiles_of(problem, shape.tile_rows, shape.group)
+
+
+def _of_other_rows(problem: AttentionProblem, shape: Shape) -> str | None:
+    """Eight warps are for rows that two tiles of four would hold: one of eight reads K and V once."""
+    rows, least, most = problem.seq_q * shape.group, WARPS[0] * shape.warp_rows, shape.warps * shape.warp_rows
+    if shape.warps == WARPS[0] or least < rows <= most:
+        return None
+    return f"is for {least + 1} to {most} rows of a sequence, not {rows}, in a tile of {shape.warps} warps"
 
 
 @lru_cache(maxsize=64)  # likewise
-def _residents(problem: AttentionProblem, tile_keys: int) -> WarpTile:
-    shape, settled = shape_of(problem, _lone(tile_keys)), settle(SETTLED, problem, _lone(tile_keys))
+def _residents(problem: AttentionProblem, warps: int, tile_keys: int) -> WarpTile:
+    lone = _lone(warps, tile_keys)
+    shape, settled = shape_of(problem, lone), settle(SETTLED, problem, lone)
     busy = -(-shape.part_rows // shape.warp_rows) * shape.key_warps
     found = replace(whole.residents(problem, settled), warps=busy, threads=shape.threads, group=shape.group)
     if shape.key_warps == 1:
@@ -84,16 +94,17 @@ def _why_not(problem: AttentionProblem, shape: Shape, arch: Arch) -> str | None:
     built = tuned_head_dim(problem), shape.warps
     widest = max(shape.head_dim, shape.value_dim)
     shared = shape.key_warps > 1 and widest <= 128  # a warp holds no more scores of a tile of twice the keys
-    most = 2 * KEYS if shared or widest <= 64 else KEYS if widest <= 128 else whole.SPILLS.most(problem, *built)
+    twice = shared or widest <= 64 or (widest <= 128 and shape.warps > WARPS[0])  # threads have as many addresses
+    most = 2 * KEYS if twice else KEYS if widest <= 128 else whole.SPILLS.most(problem, *built)
     if shape.tile_keys > most:
         return whole.SPILLS.said(problem, most, *built)
-    wider = shape_of(problem, _lone(2 * shape.tile_keys))
-    if wider.tile_keys <= most and whole.blocks(wider, arch.limits) >= BLOCKS:
+    wider, blocks = shape_of(problem, _lone(shape.warps, 2 * shape.tile_keys)), BLOCKS * WARPS[0] // shape.warps
+    if wider.tile_keys <= most and whole.blocks(wider, arch.limits) >= blocks:
         return f"meets a barrier every {shape.tile_keys} keys, where {wider.tile_keys} fit"
-    half = shape_of(problem, _lone(shape.tile_keys // 2))
+    half = shape_of(problem, _lone(shape.warps, shape.tile_keys // 2))
     if shared:  # what few blocks wait for comes in fewer steps: up to 5 % on an H200
         return None
-    if shape.tile_keys > 16 and whole.blocks(shape, arch.limits) < min(BLOCKS, whole.blocks(half, arch.limits)):
+    if shape.tile_keys > 16 and whole.blocks(shape, arch.limits) < min(blocks, whole.blocks(half, arch.limits)):
         return f"leaves an SM fewer blocks than {half.tile_keys} keys do"
     return None
 
@@ -108,7 +119,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 
 def residents(problem: AttentionProblem, config: Config) -> WarpTile:
     """The same, as warps that share the units of an SM: those that have rows."""
-    return replace(_residents(problem, config["tile_keys"]), key_splits=config["key_splits"])
+    return replace(_residents(problem, config["warps"], config["tile_keys"]), key_splits=config["key_splits"])
 
 
 VARIANT = Variant(
@@ -118,7 +129,7 @@ VARIANT = Variant(
     features=SERVED,
     refuses=refuses,
     space=(
-        ("warps", (WARPS,)),
+        ("warps", WARPS),
         ("tile_keys", (16, 32, 64, 128)),
         ("key_splits", (1, 2, 4, 8, 16, 32, 64)),
     ),
