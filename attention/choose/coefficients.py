@@ -205,8 +205,7 @@ TABLE = {
     "block_loads": Coefficient(
         2.0,
         "count",
-        "of a tile its K and its V. A pipeline has the next tile's on their way; where warps share rows, all that "
-        "shared memory holds are at a station of the queue, on their way or at hand",
+        "of a tile its K and its V: all that shared memory holds are at a station of the queue, on their way or at hand",
     ),
     "tile_instructions": Coefficient(
         100.0,

@@ -89,8 +89,7 @@ def predicted(
     at_once = min(1.0, profile.sm_count * tile.blocks / share.blocks)
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written)
     memory = _by_l2(machine, problem, tile, share, lengths), dram
-    loads = round(of("block_loads")) * (tile.stages if tile.key_warps > 1 else 1)
-    in_flight = loads * blocks[0][0].resident if _alone_on_memory(share) else 0
+    in_flight = round(of("block_loads")) * tile.stages * blocks[0][0].resident
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
     alone = (instructions_of(tile) + left_cycles + added_cycles) / clock + code.seconds
     terms = [*_terms(machine, groups, clock), code]
@@ -143,11 +142,6 @@ def _brought(
     beyond = max(0.0, 1 - machine.values.get(L2_SIZE, math.inf) / (bytes_of(tile, rows) * share.blocks))
     gathering = min(1.0, share.tiles / machine.profile.sm_count)
     return left(tile, rows, beyond, rates), added(tile, rows, parts, beyond, gathering, rates)
-
-
-def _alone_on_memory(share: Dealt) -> bool:
-    """Whether what a block reads is read by no other: then it waits for DRAM at every tile, and not for the first."""
-    return share.at_least.work.readers == 1
 
 
 @lru_cache(maxsize=2048)
