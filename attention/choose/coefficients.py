@@ -241,6 +241,12 @@ TABLE = {
         0.35, "count", "for each key of a tile: a step is 44 of 128 keys, and stands there for a first tile and others"
     ),
     "value_lines": Coefficient(0.29, "count", "for each value dim: rescaling, and one of two ways to store"),
+    "code_jumps": Coefficient(
+        2.0,
+        "count",
+        "of a consumer to code that no block has run before, which comes from DRAM: to its own branch, and behind the "
+        "loops to where it stores. Straight on, code is fetched ahead (instruction_fetch)",
+    ),
     "warp_code_lines": Coefficient(
         130.0,
         "count",

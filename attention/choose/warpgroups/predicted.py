@@ -70,7 +70,10 @@ def predicted(
     at_once = min(1.0, profile.sm_count / share.every)
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written)
     memory = _by_l2(machine, problem, tile, share, lengths), dram
-    once = (begin, code_of(machine, _lines(problem, tile), clock))
+    jumps = Term(
+        "jumps to code", "jumps", of("code_jumps") * machine.value(DRAM_LATENCY) / clock, DRAM_LATENCY, values[DRAM_LATENCY]
+    )
+    once = (begin, code_of(machine, _lines(problem, tile), clock), jumps)
     ends = tuple(_ends(machine, problem, tile, share))
     alone = sum(map(SECONDS, once))
     busy = cycles / clock + sum(map(SECONDS, ends)) + alone
