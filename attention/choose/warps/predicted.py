@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from attention.choose.coefficients import PRODUCT, SLOT, SYSTEM_BYTES, of
@@ -103,7 +102,7 @@ def _resident(tile: WarpTile, arch: str) -> WarpTile:
     limits = by_name(arch).limits
     if not tile.smem_bytes or limits is None:
         return tile
-    return replace(tile, blocks=max(1, min(tile.blocks, limits.smem_bytes // (tile.smem_bytes + SYSTEM_BYTES))))
+    return tile._replace(blocks=max(1, min(tile.blocks, limits.smem_bytes // (tile.smem_bytes + SYSTEM_BYTES))))
 
 
 def _blocks(tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates) -> tuple[list[tuple[Stay, Block]], float]:

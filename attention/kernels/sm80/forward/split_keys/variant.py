@@ -59,11 +59,10 @@ def _of_tile(problem: AttentionProblem, tile_keys: int, arch: Arch) -> tuple[str
 def _residents(problem: AttentionProblem, tile_keys: int) -> WarpTile:
     shape, settled = shape_of(problem, _lone(tile_keys)), settle(SETTLED, problem, _lone(tile_keys))
     busy = -(-shape.part_rows // shape.warp_rows) * shape.key_warps
-    found = replace(whole.residents(problem, settled), warps=busy, threads=shape.threads, group=shape.group)
+    found = whole.residents(problem, settled)._replace(warps=busy, threads=shape.threads, group=shape.group)
     if shape.key_warps == 1:
         return found
-    return replace(
-        found,
+    return found._replace(
         key_span_bytes=_span_bytes(shape.head_dim),
         value_span_bytes=_span_bytes(shape.value_dim),
         key_warps=shape.key_warps,
@@ -108,7 +107,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 
 def residents(problem: AttentionProblem, config: Config) -> WarpTile:
     """The same, as warps that share the units of an SM: those that have rows."""
-    return replace(_residents(problem, config["tile_keys"]), key_splits=config["key_splits"])
+    return _residents(problem, config["tile_keys"])._replace(key_splits=config["key_splits"])
 
 
 VARIANT = Variant(
