@@ -4,11 +4,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 from attention.kernels.common.family import (
+    LONG,
     SERVED,
     STEP,
     held_head_dim,
     notes_of,
     refuses_but_value_dims,
+    resized,
     tiles_of,
     too_large,
 )
@@ -39,8 +41,19 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
 
     More blocks than tiles of keys are legal: how long a cache is, a launch that a graph repeats does not know.
     """
-    why_not, tiles = _of_tile(problem, config["tile_keys"], arch)
-    return why_not or too_many(tiles, config["key_splits"])
+    alike, tile_keys = _of_any_keys(problem), config["tile_keys"]
+    if why_not := _why_not(alike, tile_keys, arch):
+        return why_not
+    return too_many(_tiles(problem, tile_keys), config["key_splits"])
+
+
+@lru_cache(maxsize=64)
+def _of_any_keys(problem: AttentionProblem) -> AttentionProblem:
+    """What stands for all problems of the same queries and heads of a group: no number of keys decides on tiles."""
+    if problem.varlen:  # by the lengths of packed sequences tiles are dealt
+        return problem
+    group = problem.heads_q // problem.heads_kv
+    return resized(problem, batch=1, heads_q=group, heads_kv=1, seq_kv=LONG)
 
 
 def _lone(tile_keys: int) -> Config:
@@ -48,18 +61,25 @@ def _lone(tile_keys: int) -> Config:
     return Config((("warps", WARPS), ("tile_keys", tile_keys), ("key_splits", 1)))
 
 
+@lru_cache(maxsize=1024)
+def _shape(problem: AttentionProblem, tile_keys: int) -> Shape:
+    return shape_of(problem, _lone(tile_keys))
+
+
 @lru_cache(maxsize=64)  # a choice asks for each number of blocks
-def _of_tile(problem: AttentionProblem, tile_keys: int, arch: Arch) -> tuple[str | None, int]:
-    """Why none may have it, and how many tiles of rows there are."""
-    shape = shape_of(problem, _lone(tile_keys))
-    return _why_not(problem, shape, arch), tiles_of(problem, shape.tile_rows, shape.group)
+def _tiles(problem: AttentionProblem, tile_keys: int) -> int:
+    """Of rows."""
+    shape = _shape(_of_any_keys(problem), tile_keys)
+    return tiles_of(problem, shape.tile_rows, shape.group)
 
 
-@lru_cache(maxsize=64)  # likewise
-def _residents(problem: AttentionProblem, tile_keys: int) -> WarpTile:
-    shape, settled = shape_of(problem, _lone(tile_keys)), settle(SETTLED, problem, _lone(tile_keys))
+@lru_cache(maxsize=1024)
+def _residents(problem: AttentionProblem, tile_keys: int, key_splits: int) -> WarpTile:
+    shape, settled = _shape(problem, tile_keys), settle(SETTLED, problem, _lone(tile_keys))
     busy = -(-shape.part_rows // shape.warp_rows) * shape.key_warps
-    found = whole.residents(problem, settled)._replace(warps=busy, threads=shape.threads, group=shape.group)
+    found = whole.residents(problem, settled)._replace(
+        warps=busy, threads=shape.threads, group=shape.group, key_splits=key_splits
+    )
     if shape.key_warps == 1:
         return found
     return found._replace(
@@ -76,7 +96,9 @@ def _span_bytes(held_dim: int) -> int:
     return 2 * held_dim if held_dim % 64 else 128
 
 
-def _why_not(problem: AttentionProblem, shape: Shape, arch: Arch) -> str | None:
+@lru_cache(maxsize=1024)
+def _why_not(problem: AttentionProblem, tile_keys: int, arch: Arch) -> str | None:
+    shape = _shape(problem, tile_keys)
     assert arch.limits is not None
     if too_much := too_large(shape.smem_bytes, arch):
         return too_much
@@ -86,13 +108,13 @@ def _why_not(problem: AttentionProblem, shape: Shape, arch: Arch) -> str | None:
     most = 2 * KEYS if shared or widest <= 64 else KEYS if widest <= 128 else whole.SPILLS.most(problem, *built)
     if shape.tile_keys > most:
         return whole.SPILLS.said(problem, most, *built)
-    wider = shape_of(problem, _lone(2 * shape.tile_keys))
+    wider = _shape(problem, 2 * tile_keys)
     if wider.tile_keys <= most and whole.blocks(wider, arch.limits) >= BLOCKS:
         return f"meets a barrier every {shape.tile_keys} keys, where {wider.tile_keys} fit"
-    half = shape_of(problem, _lone(shape.tile_keys // 2))
     if shared:  # what few blocks wait for comes in fewer steps: up to 5 % on an H200
         return None
-    if shape.tile_keys > 16 and whole.blocks(shape, arch.limits) < min(BLOCKS, whole.blocks(half, arch.limits)):
+    half = _shape(problem, tile_keys // 2)
+    if tile_keys > 16 and whole.blocks(shape, arch.limits) < min(BLOCKS, whole.blocks(half, arch.limits)):
         return f"leaves an SM fewer blocks than {half.tile_keys} keys do"
     return None
 
@@ -107,7 +129,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 
 def residents(problem: AttentionProblem, config: Config) -> WarpTile:
     """The same, as warps that share the units of an SM: those that have rows."""
-    return _residents(problem, config["tile_keys"])._replace(key_splits=config["key_splits"])
+    return _residents(_of_any_keys(problem), config["tile_keys"], config["key_splits"])
 
 
 VARIANT = Variant(
