@@ -6,8 +6,7 @@ from functools import lru_cache
 
 from attention.choose.coefficients import PRODUCT, SLOT, SYSTEM_BYTES, of
 from attention.choose.lengths import UNKNOWN, Lengths
-from attention.choose.lines import slots_of, stored_slots_of
-from attention.choose.one_clock import call_of, clock_under, code_of, dram_of
+from attention.choose.one_clock import call_of, clock_under, code_of, dram_of, l2_of
 from attention.choose.prediction import Efficiency, Prediction, Term
 from attention.choose.rates import (
     DRAM,
@@ -25,7 +24,7 @@ from attention.choose.rates import (
     machine_of,
 )
 from attention.choose.scores import ScoreCost, cost_of
-from attention.choose.shares import queries, rows_read
+from attention.choose.shares import rows_read
 from attention.choose.warps.block import (
     EX2_BESIDE,
     EX2_BESIDE_OTHERS,
@@ -87,7 +86,8 @@ def predicted(
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, profile.sm_count * tile.blocks / share.blocks)
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written)
-    memory = _by_l2(machine, problem, tile, share, lengths), dram
+    spans = tile.key_span_bytes, tile.value_span_bytes
+    memory = l2_of(machine, problem, share.slices * tile.step_keys, spans, lengths), dram
     loads = round(of("block_loads")) * (tile.stages if tile.key_warps > 1 else 1)
     in_flight = loads * blocks[0][0].resident if _alone_on_memory(share) else 0
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
@@ -155,12 +155,3 @@ def _rates(machine: Machine, busy: int) -> Rates:
     values = dict(zip(Rates._fields, map(machine.value, NEEDED), strict=True))
     per_clock = busy * machine.needed_clock_hz
     return Rates(**values | {name: min(SLOT, values[name] / per_clock) for name in ("l2_bytes", "dram_bytes")})
-
-
-def _by_l2(machine: Machine, problem: AttentionProblem, tile: WarpTile, share: Dealt, lengths: Lengths) -> Term:
-    """K and V for each tile of rows; Q, and out."""
-    of_q, of_v = slots_of(problem.head_dim, tile.key_span_bytes), slots_of(problem.head_dim_v, tile.value_span_bytes)
-    keys = share.slices * tile.step_keys * (of_q + of_v)
-    rows = queries(problem, lengths) * (of_q + stored_slots_of(problem.head_dim_v))
-    l2 = machine.value(L2)
-    return Term("rows by the L2", "memory", SLOT * (keys + rows) / l2, L2, l2)
