@@ -118,17 +118,18 @@ def _blocks(tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates) -> tupl
 def _terms(machine: Machine, groups: Sequence[tuple[tuple[Part, ...], float]], clock: float) -> list[Term]:
     """Parts so many times over, those of one name together."""
     cycles: dict[str, float] = {}
-    first: list[Part] = []
+    constants: dict[str, str] = {}
     for parts, times in groups:
-        for part in parts if times else ():
-            name = part.term
+        for name, each, constant in parts if times else ():
             if name in cycles:
-                cycles[name] += part.cycles * times
+                cycles[name] += each * times
             else:
-                cycles[name] = part.cycles * times
-                first.append(part)
+                cycles[name], constants[name] = each * times, constant
     value = machine.values.get
-    return [Term(name, name, cycles[name] / clock, constant, value(constant, 0.0)) for name, _, constant in first]
+    return [
+        Term(name, name, all_of_it / clock, constants[name], value(constants[name], 0.0))
+        for name, all_of_it in cycles.items()
+    ]
 
 
 def _brought(
