@@ -43,8 +43,7 @@ class Tile:
     unpriced: str = ""
 
 
-@dataclass(frozen=True)
-class WarpgroupTile:
+class WarpgroupTile(NamedTuple):  # like Demand and WarpTile hashed and compared in C: a choice looks much up by them
     """A tile of a kernel whose warpgroups share an SM and take the same keys: 64 rows each, by wgmma.
 
     `value_dim` is that of the compiled kernel, as `head_dim` is; `q_in_registers`: Q is no operand from shared memory.
@@ -64,8 +63,7 @@ class WarpgroupTile:
     boxes: int = 0
 
 
-@dataclass(frozen=True)
-class WarpTile:
+class WarpTile(NamedTuple):
     """A tile of a kernel whose warps each multiply and take exponentials for themselves, by mma.sync m16n8k16.
 
     `blocks` of `warps` share an SM. A warp holds `warp_rows` rows and takes the `keys` of a tile in slices; a block

@@ -72,6 +72,11 @@ class Sized:
         """The logarithm of each, as often as it was seen."""
         return tuple(many * math.log(value) for many, value in zip(self.timings, self.values, strict=True))
 
+    @cached_property
+    def seen(self) -> int:
+        """Problems in all."""
+        return sum(self.timings)
+
     def efficiency(self, number: int) -> Efficiency:
         """One of them."""
         return Efficiency(self.values[number], self.timings[number], near=True, overhead_seconds=self.overhead_seconds)
@@ -116,10 +121,10 @@ class Corrections:
     def _weighed(self, sized: Sized, here: Place, word: float, weight: float) -> Efficiency:
         """The mean of the logarithms of problems, and of a word beside them."""
         near = self._near(here)
-        weights = [near[each] for each in sized.at]
+        weights = list(map(near.__getitem__, sized.at))
         off = sum(map(mul, weights, sized.logs)) + weight * math.log(word)
         value = math.exp(off / (sum(map(mul, weights, sized.timings)) + weight))
-        return Efficiency(_figure(value), sum(sized.timings), near=True)
+        return Efficiency(_figure(value), sized.seen, near=True)
 
     def _near(self, here: Place) -> tuple[float, ...]:
         """What each place weighs for a problem at one: every configuration of a choice asks."""

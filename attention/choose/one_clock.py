@@ -13,8 +13,9 @@ constant yet.
 from collections.abc import Sequence
 from functools import lru_cache
 
-from attention.choose.coefficients import BYTES, GRANULE, of
-from attention.choose.lines import granules_of
+from attention.choose.coefficients import BYTES, GRANULE, SLOT, of
+from attention.choose.lengths import Lengths
+from attention.choose.lines import granules_of, slots_of, stored_slots_of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.queues import together
 from attention.choose.rates import (
@@ -22,12 +23,14 @@ from attention.choose.rates import (
     DRAM_LATENCY,
     FETCH,
     KEPT_MACHINES,
+    L2,
     L2_SIZE,
     WRITE_BACK,
     WRITTEN_BACK,
     Machine,
     launch_of,
 )
+from attention.choose.shares import queries
 from attention.problem import AttentionProblem
 
 
@@ -82,6 +85,25 @@ def dram_of(machine: Machine, problem: AttentionProblem, rows: int, at_once: flo
     dram, ratio = machine.value(DRAM), machine.values.get(WRITE_BACK, 0.0) if l2_written else 0.0
     returned = min(ratio * size, machine.values.get(WRITTEN_BACK, 0.0))
     return Term("Q, K, V and out from DRAM", "memory", (size + returned) / dram, DRAM, dram)
+
+
+def l2_of(
+    machine: Machine,
+    problem: AttentionProblem,
+    keys: float,
+    spans: tuple[int, int],
+    lengths: Lengths,
+    mask_bytes: int = 0,
+) -> Term:
+    """K and V of so many `keys`, those of each tile of rows again, with masks; Q, and out.
+
+    `spans`: bytes of a row of K, and of V, that are asked for together. `mask_bytes`: of a key, for a tile of rows.
+    """
+    of_q, of_v = slots_of(problem.head_dim, spans[0]), slots_of(problem.head_dim_v, spans[1])
+    of_keys = keys * (SLOT * (of_q + of_v) + mask_bytes)
+    of_rows = queries(problem, lengths) * SLOT * (of_q + stored_slots_of(problem.head_dim_v))
+    l2 = machine.value(L2)
+    return Term("rows by the L2", "memory", (of_keys + of_rows) / l2, L2, l2)
 
 
 def _again(machine: Machine, problem: AttentionProblem, rows: int, meanwhile: float) -> float:

@@ -11,7 +11,7 @@ It has no parameter beside the demands. With one customer a round is the sum of 
 station's.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 NEAR = 1e-6  # of a round, where the iteration ends
@@ -29,10 +29,14 @@ class Station(NamedTuple):
 
 def round_of(stations: Iterable[Station], thinking: float) -> float:
     """Cycles of a round. `thinking` is spent at no station, beside nobody."""
-    asked = [(each.demand, each.customers - 1) for each in stations if each.demand]
-    alone = thinking + sum(demand for demand, _ in asked)
+    return _round([(each.demand, each.customers - 1) for each in stations if each.demand], thinking)
+
+
+def _round(asked: Sequence[tuple[float, float]], thinking: float) -> float:
+    """By what each station is asked for, and the others that ask."""
+    alone = thinking + sum([demand for demand, _ in asked])
     # From below, where Newton's iteration rises towards the root: the difference is convex and falls.
-    found = max([alone, *(demand * (others + 1) for demand, others in asked)])
+    found = max([alone, *[demand * (others + 1) for demand, others in asked]])
     for _ in range(MOST):
         above, slope = thinking - found, -1.0
         for demand, others in asked:
@@ -51,7 +55,7 @@ def together(demands: Iterable[float], customers: float) -> float:
 
     Between the longest demand, with many of them, and the sum of all, with one.
     """
-    return round_of([Station("", demand, customers, "") for demand in demands], 0.0) / customers
+    return _round([(demand, customers - 1) for demand in demands if demand], 0.0) / customers
 
 
 def stay(station: Station, found: float) -> float:

@@ -40,6 +40,10 @@ class Arch:
     features: frozenset[str]
     limits: Limits | None = None
 
+    def __hash__(self) -> int:
+        """By its name alone: a choice of a kernel looks a hundred rules up by it."""
+        return hash(self.name)
+
     @property
     def capability(self) -> str:
         """'9.0', as documents write it."""

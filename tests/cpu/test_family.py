@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention.kernels.common.family import SERVED, dealt, dealt_tiles, fill, refuses, section_of
+from attention.kernels.common.family import SERVED, dealt, dealt_tiles, fill, of_any_length, refuses, section_of
 from attention.kernels.launch.strided import Launch as StridedLaunch
+from attention.kernels.sm80.forward.software_pipelined import variant as pipelined
+from attention.kernels.sm80.forward.split_keys import variant as split
+from attention.kernels.sm90a.forward.warp_specialised import variant as hopper
 from attention.kernels.sm90a.forward.warp_specialised.arguments import Launch as HopperLaunch
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
@@ -182,3 +185,30 @@ def test_what_is_settled_is_no_axis_has_a_reason_and_may_be_named(path) -> None:
         assert each.name not in axes and each.why
         (other,) = variant.steps(problem, Config((*config.values, (each.name, 7))))
         assert [name for name, _ in other.defines] == [name for name, _ in build.defines] and other != build
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"causal": True, "alignment": "bottom_right"},
+        {"window": (3, 5), "alignment": "bottom_right"},
+        {"window": (100, -1), "alibi": True},
+        {"mask": "float", "mask_dtype": "float32", "ranges": True},
+        {"mask": "bool", "causal": True},
+        {"varlen": True, "tokens_q": 600, "tokens_kv": 2000, "softcap": 30.0},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("heads", "queries", "keys"), [((3, 3), 1, 70), ((8, 2), 33, 33), ((8, 8), 400, 9000)])
+def test_lengths_that_stand_for_all_have_the_tiles_of_each(asked, heads, queries, keys) -> None:
+    problem = AttentionProblem(2, *heads, queries, keys, 80, 96, dtype="bfloat16", device="cuda", **asked)
+    alike, arch = of_any_length(problem), by_name("sm90a")
+    for rules in (pipelined, hopper):
+        for config in rules.VARIANT.configs():
+            assert rules._why_not(alike, config, arch) == rules._why_not(problem, config, arch)
+            assert rules.shape_of(alike, config) == rules.shape_of(problem, config)
+    some_keys = split._of_any_keys(problem)
+    for tile_keys in (16, 32, 64, 128):
+        assert split._why_not(some_keys, tile_keys, arch) == split._why_not(problem, tile_keys, arch)
+        assert split._residents(some_keys, tile_keys, 4) == split._residents(problem, tile_keys, 4)

@@ -68,7 +68,7 @@ def test_a_step_takes_no_less_than_each_pipe():
 
 
 def test_larger_tiles_share_the_waits_among_more_keys():
-    small, large = (steps(replace(TILE, keys=keys)).keys.cycles / keys for keys in (64, 128))
+    small, large = (steps(TILE._replace(keys=keys)).keys.cycles / keys for keys in (64, 128))
     assert large < small
 
 
@@ -76,7 +76,7 @@ def test_larger_tiles_share_the_waits_among_more_keys():
 def test_a_longer_latency_takes_longer(name):
     # Only masks of 32 bits, which no row of shared memory holds ahead, are waited for at L2.
     problem = replace(PLAIN, mask="float", mask_dtype="float32") if name == "l2_latency" else PLAIN
-    tile = replace(TILE, q_in_registers=name == "held_latency")
+    tile = TILE._replace(q_in_registers=name == "held_latency")
     now, then = (steps(tile, problem, rates) for rates in (RATES, RATES._replace(**{name: 4 * getattr(RATES, name)})))
     assert of_four_tiles(then) > of_four_tiles(now)
 
@@ -84,13 +84,13 @@ def test_a_longer_latency_takes_longer(name):
 @pytest.mark.parametrize("held", [False, True])
 def test_behind_short_steps_the_next_rows_come_late_wherever_q_is_kept(held):
     tile = WarpgroupTile(64, 2, 128, 128, held, key_panel=64, value_panel=64)
-    short, long = (steps(replace(tile, keys=keys)) for keys in (64, 128))
+    short, long = (steps(tile._replace(keys=keys)) for keys in (64, 128))
     assert short.changes.cycles + short.late.cycles > 300 > long.changes.cycles + long.late.cycles
 
 
 def test_more_boxes_are_asked_for_later():
     tile = WarpgroupTile(64, 2, 96, 96, q_in_registers=True, key_panel=64, value_panel=64)
-    assert steps(replace(tile, key_panel=32, value_panel=32)).late.cycles > steps(tile).late.cycles
+    assert steps(tile._replace(key_panel=32, value_panel=32)).late.cycles > steps(tile).late.cycles
 
 
 def test_no_rows_are_waited_for_behind_the_last_and_few_keys_leave_room_for_the_next():
@@ -151,7 +151,7 @@ def test_narrow_spans_take_more_slots_of_l2_and_most_where_rows_begin_inside_of_
 
 
 def test_loads_wait_for_each_other_where_memory_is_nearly_as_slow_as_the_sm():
-    tile = replace(OURS.residents(PLAIN, CONFIG), boxes=0)
+    tile = OURS.residents(PLAIN, CONFIG)._replace(boxes=0)
     waits = [each.seconds for each in ours().terms if each.phase == "queue"]
     alone = predicted.predicted(H200, PLAIN, tile, Efficiency())
     assert waits and waits[0] > 0 and ours().seconds == pytest.approx(alone.seconds + waits[0])

@@ -108,14 +108,14 @@ def test_a_block_that_shares_the_sm_takes_longer_but_not_twice_as_long():
 
 @pytest.mark.parametrize("name", Rates._fields)
 def test_what_is_slower_takes_longer(name):
-    narrow = replace(TILE, ahead=1, warp_rows=16)  # products too short to hide the fetching of their fragments
+    narrow = TILE._replace(ahead=1, warp_rows=16)  # products too short to hide the fetching of their fragments
     factor = 4 if name.endswith("latency") else 1 / 4
     slower = RATES._replace(**{name: factor * getattr(RATES, name)})
     assert block_at(narrow, rates=slower).cycles > block_at(narrow).cycles
 
 
 def test_q_that_stays_in_registers_is_not_read_again():
-    assert block_at(replace(TILE, q_in_registers=False)).cycles > block_at().cycles
+    assert block_at(TILE._replace(q_in_registers=False)).cycles > block_at().cycles
 
 
 @pytest.mark.parametrize(("head_dim", "spans"), [(144, (32, 32)), (160, (64, 64)), (192, (128, 128))])
@@ -137,8 +137,8 @@ def test_a_mask_is_waited_for_by_each_panel_and_from_dram_by_blocks_that_begin_t
         found = block_of(tile, masked, work, 2, RATES)
         return next(each.cycles for each in found.parts if each.term == "mask from L2")
 
-    assert waited(TILE) == 2 * waited(replace(TILE, warp_rows=16)) < waited(TILE, cold)
-    lone = replace(TILE, warps=8, blocks=1)
+    assert waited(TILE) == 2 * waited(TILE._replace(warp_rows=16)) < waited(TILE, cold)
+    lone = TILE._replace(warps=8, blocks=1)
     alone, shared = (block_of(lone, masked, WORK, resident, RATES) for resident in (1, 2))
     mask = [next(each.cycles for each in found.parts if each.term == "mask from L2") for found in (alone, shared)]
     assert mask[0] == 1.5 * mask[1]  # two slices a tile, and one wait more behind its barrier
@@ -149,7 +149,7 @@ def test_a_line_that_is_copied_in_parts_takes_the_load_unit_for_each():
 
 
 def test_larger_tiles_meet_fewer_barriers():
-    assert block_at(replace(TILE, keys=128)).cycles < block_at().cycles
+    assert block_at(TILE._replace(keys=128)).cycles < block_at().cycles
 
 
 @pytest.mark.parametrize(
@@ -178,12 +178,12 @@ def test_a_mask_hides_in_every_slice():
 
 
 def test_a_first_tile_hides_no_more_slices_than_have_keys():
-    longer = dealt(replace(PLAIN, seq_kv=4097), replace(TILE, keys=128), 132).at_least.work
+    longer = dealt(replace(PLAIN, seq_kv=4097), TILE._replace(keys=128), 132).at_least.work
     assert (longer.slices, longer.hidden) == (129, 1)
 
 
 def test_a_lone_warp_hides_its_exponentials_behind_its_products():
-    alone = replace(TILE, warps=1)
+    alone = TILE._replace(warps=1)
     apart = block_at(alone, rates=RATES._replace(ex2_beside=0.0, ex2_beside_others=1.0), resident=1)
     beside = block_at(alone, rates=RATES._replace(ex2_beside=1.0, ex2_beside_others=1.0), resident=1)
     exponentials = WORK.slices * TILE.scores / (RATES.ex2 / 4)
@@ -193,7 +193,7 @@ def test_a_lone_warp_hides_its_exponentials_behind_its_products():
 
 def test_scores_of_few_keys_and_rows_wait_for_each_other():
     def waits(keys: int) -> float:
-        tile = replace(TILE, warp_rows=16, keys=keys, slice_keys=keys)
+        tile = TILE._replace(warp_rows=16, keys=keys, slice_keys=keys)
         found = block_at(tile, work=WORK._replace(slices=WORK.slices * 32 / keys))
         return next(part.cycles for part in found.parts if part.term == "waits for products") * keys
 
@@ -223,7 +223,7 @@ def test_a_short_sequence_is_shared_by_no_more_blocks_than_it_has_tiles():
 
 def test_heads_of_a_group_see_what_their_query_sees():
     square = replace(DECODE, seq_q=512, seq_kv=512, causal=True)
-    packed, lone = (dealt(square, replace(split(1), group=group), 132).slices for group in (4, 1))
+    packed, lone = (dealt(square, split(1)._replace(group=group), 132).slices for group in (4, 1))
     assert packed == pytest.approx(lone, rel=0.2)
 
 

@@ -30,7 +30,9 @@ BUGS = {
     "every row is the next one": Bug("consecutive.cuh", "void load(", "from + pass * stride", "from + stride", ANY),
     "chunks lie where no product looks": Bug("consecutive.cuh", "void load(", "Row::bits(row + pass)", "0", ANY),
     "columns that there are not are read": Bug("consecutive.cuh", "void load(", "column < columns", "true", ANY),
-    "keys that there are not are read": Bug("consecutive.cuh", "void load(", "(Whole || row + pass < rows)", "true", ANY),
+    "keys that there are not are read": Bug(
+        "consecutive.cuh", "void load(", "(Whole || row + pass < rows)", "true", ANY
+    ),
     "rows of the next stage are written": Bug("consecutive.cuh", "void load(", "row >= Count - pass", "false", ANY),
     "threads without a row copy one": Bug("consecutive.cuh", "void load(", "row >= kPass", "false", ANY),
     "some rows are left out": Bug("consecutive.cuh", "void load(", "pass += kPass", "pass += 2 * kPass", ANY),

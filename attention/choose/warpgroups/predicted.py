@@ -8,8 +8,7 @@ from functools import lru_cache
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths
-from attention.choose.lines import slots_of, stored_slots_of
-from attention.choose.one_clock import call_of, clock_under, code_of, dram_of
+from attention.choose.one_clock import call_of, clock_under, code_of, dram_of, l2_of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import (
     DRAM,
@@ -27,7 +26,7 @@ from attention.choose.rates import (
     machine_of,
 )
 from attention.choose.scores import cost_of
-from attention.choose.shares import queries, rows_read
+from attention.choose.shares import rows_read
 from attention.choose.warpgroups.dealt import Dealt, dealt
 from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.parts import Rates
@@ -69,10 +68,11 @@ def predicted(
     begin = Term("before the first loads", "begin", of("first_load_instructions") / clock, "", 0.0)
     at_once = min(1.0, profile.sm_count / share.every)
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written)
-    memory = _by_l2(machine, problem, tile, share, lengths), dram
-    jumps = Term(
-        "jumps to code", "jumps", of("code_jumps") * machine.value(DRAM_LATENCY) / clock, DRAM_LATENCY, values[DRAM_LATENCY]
-    )
+    spans = BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE
+    masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups
+    memory = l2_of(machine, problem, share.in_all * tile.keys, spans, lengths, masks), dram
+    latency = values[DRAM_LATENCY]
+    jumps = Term("jumps to code", "jumps", of("code_jumps") * latency / clock, DRAM_LATENCY, latency)
     once = (begin, code_of(machine, _lines(problem, tile), clock), jumps)
     ends = tuple(_ends(machine, problem, tile, share))
     alone = sum(map(SECONDS, once))
@@ -125,14 +125,3 @@ def _held_latency(machine: Machine) -> float:
     known = HELD_LATENCY in machine.values and HELD_INTERVAL in machine.values
     latency, interval = (HELD_LATENCY, HELD_INTERVAL) if known else (LATENCY, INTERVAL)
     return machine.value(latency) - machine.value(interval)
-
-
-def _by_l2(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, share: Dealt, lengths: Lengths) -> Term:
-    """K and V for each tile of rows, with masks; Q, and out."""
-    spans = (BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE)
-    of_q, of_v = (slots_of(*row) for row in zip((problem.head_dim, problem.head_dim_v), spans, strict=True))
-    masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups
-    keys = share.in_all * tile.keys * (SLOT * (of_q + of_v) + masks)
-    rows = queries(problem, lengths) * SLOT * (of_q + stored_slots_of(problem.head_dim_v))
-    l2 = machine.value(L2)
-    return Term("rows by the L2", "memory", (keys + rows) / l2, L2, l2)

@@ -106,13 +106,13 @@ class Asked(NamedTuple):
 @lru_cache(maxsize=2048)
 def block_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> Block:
     """A block's stay where so many are resident on the SM."""
-    asked = tuple(_asked(tile, cost, work, resident, rates))
-    waits = tuple(_waits(tile, cost, work, resident, rates))
-    thinking = sum(each.cycles for each in waits) / work.slices - sum(each.hidden for each in asked)
+    asked = _asked(tile, cost, work, resident, rates)
+    waits = _waits(tile, cost, work, resident, rates)
+    thinking = sum([each.cycles for each in waits]) / work.slices - sum([each.hidden for each in asked])
     found = round_of([each.station for each in asked], thinking)
-    served = (part for each in asked for part in each.parts(found, work.slices))
+    served = [part for each in asked for part in each.parts(found, work.slices)]
     late = _late(tile, work, resident, rates, found)
-    parts = tuple(each for each in (*served, *waits, late) if each.cycles)
+    parts = tuple([each for each in (*served, *waits, late) if each.cycles])
     return Block(parts, found * work.slices + late.cycles)
 
 
@@ -151,11 +151,21 @@ def _late(tile: WarpTile, work: Work, resident: int, rates: Rates, found: float)
     return Part("loads of a tile ahead", further * max(0.0, load - under_way), DRAM_LATENCY)
 
 
-def _asked(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> Iterator[Asked]:
+def _asked(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> tuple[Asked, ...]:
+    alone = _alone_bytes(tile, work) / rates.dram_bytes / work.slices
+    once = Asked(Station("first loads and out", alone, resident, DRAM), 0.0)
+    return (*_of_a_slice(tile, cost, work.hidden / work.slices, work.lines, resident, rates), once)
+
+
+@lru_cache(maxsize=2048)  # blocks of any number of slices ask alike
+def _of_a_slice(
+    tile: WarpTile, cost: ScoreCost, hidden: float, lines: float, resident: int, rates: Rates
+) -> tuple[Asked, ...]:
+    """Where a share of the slices is `hidden`."""
     warps = resident * tile.warps
     # A block's first warp is on every block's first scheduler, and so on: few with rows share what few have.
     of_scheduler = resident * math.ceil(tile.warps / SCHEDULERS)
-    hidden, scores, both = work.hidden / work.slices, tile.scores, tile.head_dim + tile.value_dim
+    scores, both = tile.scores, tile.head_dim + tile.value_dim
     seen = 1 - hidden
     products = PRODUCT * scores * both / (rates.tensor_flops / SCHEDULERS)
     one = scores / (rates.ex2 / SCHEDULERS)  # exponential of each score, which p V hides; softcap's come before it
@@ -167,17 +177,17 @@ def _asked(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Ra
     others = (1 - rates.ex2_beside_others) * cost.special * one  # what its exponentials take of others' products
     q_bytes = 0 if tile.q_in_registers else BYTES * tile.warp_rows * tile.head_dim
     kv_bytes = BYTES * tile.slice_keys * both
-    copied = of("copied_lines") * work.lines * tile.step_keys / tile.warps
+    copied = of("copied_lines") * lines * tile.step_keys / tile.warps
     masked = of("mask_wavefronts") * scores if cost.waiting_loads else 0.0
     # Each warp reads K and V for itself, and copies its share of a tile.
     shared = (kv_bytes + q_bytes) / rates.smem_bytes + copied + masked
-    yield Asked(Station("products on mma.sync", products + in_turn + others, of_scheduler, TENSOR), others, in_turn)
-    yield Asked(
-        Station("exponentials", cost.special * one, of_scheduler, EX2), seen * rates.ex2_beside * min(one, products)
+    return (
+        Asked(Station("products on mma.sync", products + in_turn + others, of_scheduler, TENSOR), others, in_turn),
+        Asked(
+            Station("exponentials", cost.special * one, of_scheduler, EX2), seen * rates.ex2_beside * min(one, products)
+        ),
+        Asked(Station("operands from shared memory", shared, warps, SMEM), seen * min(shared, products)),
     )
-    yield Asked(Station("operands from shared memory", shared, warps, SMEM), seen * min(shared, products))
-    alone = _alone_bytes(tile, work) / rates.dram_bytes / work.slices
-    yield Asked(Station("first loads and out", alone, resident, DRAM), 0.0)
 
 
 def _alone_bytes(tile: WarpTile, work: Work) -> float:
@@ -186,30 +196,60 @@ def _alone_bytes(tile: WarpTile, work: Work) -> float:
     return BYTES * (tile.rows * (tile.head_dim + tile.value_dim) + kv)
 
 
-def _waits(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> tuple[Part, ...]:
-    """Of a whole block, what no unit is asked for."""
-    slices, both, panels = work.slices, tile.head_dim + tile.value_dim, tile.warp_rows / FRAGMENT
+class Waits(NamedTuple):
+    """Of a slice, in cycles: for its products and its fragments, and for these where a key is hidden from a row.
+
+    `mask_trips` are those for a mask, and `hidden_trips` those to shared memory where a key is hidden. `ends` are what
+    a block of any number of slices takes behind its last one.
+    """
+
+    products: float
+    fragments: float
+    late: float
+    late_hidden: float
+    hidden_trips: float
+    mask_trips: float
+    ends: tuple[Part, ...]
+
+
+@lru_cache(maxsize=2048)  # likewise
+def _waits_of_a_slice(tile: WarpTile, waiting_loads: float, resident: int, rates: Rates) -> Waits:
+    both, panels = tile.head_dim + tile.value_dim, tile.warp_rows / FRAGMENT
     fragments = tile.slice_keys / FRAGMENT * both / FRAGMENT
     # Of the products of one fragment, two of m16n8k16 for each panel of rows.
     one = panels * PRODUCT * FRAGMENT**3 / (rates.tensor_flops / SCHEDULERS)
     ahead = max(tile.ahead, of("fragments_ahead")) if tile.q_in_registers else tile.ahead
     late = max(0.0, rates.smem_latency - ahead * one)
     late_hidden = max(0.0, rates.smem_latency - one * (of("shared_fragments_ahead") if tile.key_warps > 1 else 1))
-    exposed = fragments * ((slices - work.hidden) * late + work.hidden * late_hidden)
     # Scores of 8 keys are a chain of products over the head dim, and those of a narrow slice are too few to fill it.
     chained = tile.head_dim / FRAGMENT * max(0.0, rates.product_latency - tile.slice_keys / FRAGMENT * one)
-    products = (of("slice_products") * rates.product_latency + chained) * slices
-    trips = of("slice_trips") * slices + of("hidden_trips") * panels * work.hidden + of("block_trips")
-    loaded = BYTES * tile.keys * both * (1 - 1 / work.readers) * resident / rates.l2_bytes
     stored = panels * (of("stored") * tile.value_dim + of("stored_at_least")) * resident * tile.warps / SCHEDULERS
     # Rows of a panel are asked for together. Who is first brings them from DRAM, and heads that share them wait alike.
-    asked = math.ceil(cost.waiting_loads * FRAGMENT * tile.slice_keys / LANES) * panels
+    masks = math.ceil(waiting_loads * FRAGMENT * tile.slice_keys / LANES) * panels
+    return Waits(
+        of("slice_products") * rates.product_latency + chained,
+        fragments,
+        late,
+        late_hidden,
+        of("hidden_trips") * panels,
+        masks,
+        (Part("out from registers", stored, ""), *_joined(tile, rates)),
+    )
+
+
+def _waits(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> tuple[Part, ...]:
+    """Of a whole block, what no unit is asked for."""
+    slices, of_slice = work.slices, _waits_of_a_slice(tile, cost.waiting_loads, resident, rates)
+    exposed = of_slice.fragments * ((slices - work.hidden) * of_slice.late + work.hidden * of_slice.late_hidden)
+    trips = of("slice_trips") * slices + of_slice.hidden_trips * work.hidden + of("block_trips")
+    both = tile.head_dim + tile.value_dim
+    loaded = BYTES * tile.keys * both * (1 - 1 / work.readers) * resident / rates.l2_bytes
     tiles = slices * tile.step_keys / tile.keys
     together = of("barrier_waits") * tiles if resident == 1 and tile.warps > SCHEDULERS else 0.0
     latency = rates.l2_latency + work.cold * (rates.dram_latency - rates.l2_latency)
-    masks = asked * (slices + together) * latency
+    masks = of_slice.mask_trips * (slices + together) * latency
     return (
-        Part("waits for products", products, LATENCY),
+        Part("waits for products", of_slice.products * slices, LATENCY),
         Part("waits for shared memory", trips * rates.smem_latency, SMEM_LATENCY),
         Part("waits for fragments", exposed, SMEM_LATENCY),
         Part("waits for exponentials", of("exponential_waits") * slices * rates.ex2_latency, EX2_LATENCY),
@@ -220,6 +260,5 @@ def _waits(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Ra
         Part("begin of a block", rates.dram_latency, DRAM_LATENCY),
         Part("instructions of a block", instructions_of(tile), ""),
         Part("instructions of tiles", tiles * _of_a_tile(tile), ""),
-        Part("out from registers", stored, ""),
-        *_joined(tile, rates),
+        *of_slice.ends,
     )

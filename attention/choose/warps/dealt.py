@@ -49,15 +49,11 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     every, tiles = _blocks(problem, tile, lengths)
     count, held = every.count, units * tile.blocks
     empty = (tiles * tile.key_splits - count) / held
-    rows = (problem.head_dim, tile.key_span_bytes), (problem.head_dim_v, tile.value_span_bytes)
-    # Chunks of 16 bytes lie in pairs in shared memory. Copied beyond ends of rows, a sector still fills two such pairs.
-    pairs = [(dim, SECTOR if tile.key_warps > 1 else span) for dim, span in rows]
-    lines = sum([lines_of(*row) + shared_of(*pair) for row, pair in zip(rows, pairs, strict=True)])
-
-    cold = min(1.0, held / count)
+    readers, cold = _readers(problem, tile), min(1.0, held / count)
+    lines = _lines(problem.head_dim, problem.head_dim_v, tile)
 
     def work(slices: float) -> Work:
-        return Work(slices, min(slices, _hidden(problem, tile, slices)), _readers(problem, tile), lines, cold)
+        return Work(slices, min(slices, _hidden(problem, tile, slices)), readers, lines, cold)
 
     alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
     if every.longest == every.shortest:
@@ -77,6 +73,15 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     even = Stay(work(mean), tile.blocks, count / held)
     missing = Stay(work(last_one), 1, 1 / 2)
     return Dealt((even, missing), alone, every.total, empty, count, tiles)
+
+
+@lru_cache(maxsize=1024)
+def _lines(head_dim: int, value_dim: int, tile: WarpTile) -> float:
+    """Of L2 that the copying of a key touches, and sectors a second time."""
+    rows = (head_dim, tile.key_span_bytes), (value_dim, tile.value_span_bytes)
+    # Chunks of 16 bytes lie in pairs in shared memory. Copied beyond ends of rows, a sector still fills two such pairs.
+    pairs = [(dim, SECTOR if tile.key_warps > 1 else span) for dim, span in rows]
+    return sum([lines_of(*row) + shared_of(*pair) for row, pair in zip(rows, pairs, strict=True)])
 
 
 def parts_of(problem: AttentionProblem, tile: WarpTile, lengths: Lengths = UNKNOWN) -> int:

@@ -2,13 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from attention.choose.coefficients import PRODUCT, SLOT, SYSTEM_BYTES, of
 from attention.choose.lengths import UNKNOWN, Lengths
-from attention.choose.lines import slots_of, stored_slots_of
-from attention.choose.one_clock import call_of, clock_under, code_of, dram_of
+from attention.choose.one_clock import call_of, clock_under, code_of, dram_of, l2_of
 from attention.choose.prediction import Efficiency, Prediction, Term
 from attention.choose.rates import (
     DRAM,
@@ -26,7 +24,7 @@ from attention.choose.rates import (
     machine_of,
 )
 from attention.choose.scores import ScoreCost, cost_of
-from attention.choose.shares import queries, rows_read
+from attention.choose.shares import rows_read
 from attention.choose.warps.block import (
     EX2_BESIDE,
     EX2_BESIDE_OTHERS,
@@ -88,7 +86,8 @@ def predicted(
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, profile.sm_count * tile.blocks / share.blocks)
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written)
-    memory = _by_l2(machine, problem, tile, share, lengths), dram
+    spans = tile.key_span_bytes, tile.value_span_bytes
+    memory = l2_of(machine, problem, share.slices * tile.step_keys, spans, lengths), dram
     in_flight = round(of("block_loads")) * tile.stages * blocks[0][0].resident
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
     alone = (instructions_of(tile) + left_cycles + added_cycles) / clock + code.seconds
@@ -102,7 +101,7 @@ def _resident(tile: WarpTile, arch: str) -> WarpTile:
     limits = by_name(arch).limits
     if not tile.smem_bytes or limits is None:
         return tile
-    return replace(tile, blocks=max(1, min(tile.blocks, limits.smem_bytes // (tile.smem_bytes + SYSTEM_BYTES))))
+    return tile._replace(blocks=max(1, min(tile.blocks, limits.smem_bytes // (tile.smem_bytes + SYSTEM_BYTES))))
 
 
 def _blocks(tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates) -> tuple[list[tuple[Stay, Block]], float]:
@@ -118,17 +117,18 @@ def _blocks(tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates) -> tupl
 def _terms(machine: Machine, groups: Sequence[tuple[tuple[Part, ...], float]], clock: float) -> list[Term]:
     """Parts so many times over, those of one name together."""
     cycles: dict[str, float] = {}
-    first: list[Part] = []
+    constants: dict[str, str] = {}
     for parts, times in groups:
-        for part in parts if times else ():
-            name = part.term
+        for name, each, constant in parts if times else ():
             if name in cycles:
-                cycles[name] += part.cycles * times
+                cycles[name] += each * times
             else:
-                cycles[name] = part.cycles * times
-                first.append(part)
+                cycles[name], constants[name] = each * times, constant
     value = machine.values.get
-    return [Term(name, name, cycles[name] / clock, constant, value(constant, 0.0)) for name, _, constant in first]
+    return [
+        Term(name, name, all_of_it / clock, constants[name], value(constants[name], 0.0))
+        for name, all_of_it in cycles.items()
+    ]
 
 
 def _brought(
@@ -150,12 +150,3 @@ def _rates(machine: Machine, busy: int) -> Rates:
     values = dict(zip(Rates._fields, map(machine.value, NEEDED), strict=True))
     per_clock = busy * machine.needed_clock_hz
     return Rates(**values | {name: min(SLOT, values[name] / per_clock) for name in ("l2_bytes", "dram_bytes")})
-
-
-def _by_l2(machine: Machine, problem: AttentionProblem, tile: WarpTile, share: Dealt, lengths: Lengths) -> Term:
-    """K and V for each tile of rows; Q, and out."""
-    of_q, of_v = slots_of(problem.head_dim, tile.key_span_bytes), slots_of(problem.head_dim_v, tile.value_span_bytes)
-    keys = share.slices * tile.step_keys * (of_q + of_v)
-    rows = queries(problem, lengths) * (of_q + stored_slots_of(problem.head_dim_v))
-    l2 = machine.value(L2)
-    return Term("rows by the L2", "memory", SLOT * (keys + rows) / l2, L2, l2)

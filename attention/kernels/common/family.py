@@ -5,6 +5,7 @@ Tiles, registers and pipelines are each kernel's own. No torch here.
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -22,6 +23,7 @@ LOG2_E = math.log2(math.e)
 LEAST_ROWS, MOST_ROWS = 64, 256  # of a tile
 # Softmax scales between which neither 8 / scale nor an ALiBi slope in units of raw scores overflows float32.
 LEAST_SCALE, LARGEST_SCALE = 2.0**-60, 2.0**60
+LONG = 1 << 24  # queries or keys: no edge of a band lies beyond so many
 _ROW_BYTES = tuple(each.device.row_bytes for each in FEATURES if each.device and each.device.row_bytes)
 Sizes = tuple[int, ...]
 
@@ -70,6 +72,24 @@ def _refuses_of_any(problem: AttentionProblem) -> str | None:
     if row_tiles(problem, LEAST_ROWS) * problem.batch * problem.heads_q > LARGEST:
         return f"counts up to {LARGEST} tiles of {LEAST_ROWS} rows"
     return _why_not_scaled(problem)
+
+
+@lru_cache(maxsize=64)
+def of_any_length(problem: AttentionProblem) -> AttentionProblem:
+    """What stands for all problems whose tiles are alike: no length, no batch and no number of heads decides on those.
+
+    Of heads it keeps whether there are pairs. Rules are asked once about it, and not again by each class of lengths.
+    """
+    heads = 2 - problem.heads_q % 2
+    rows = {"tokens_q": LONG, "tokens_kv": 2 * LONG} if problem.varlen else {}
+    return resized(problem, batch=1, heads_q=heads, heads_kv=heads, seq_q=LONG, seq_kv=2 * LONG, **rows)
+
+
+def resized(problem: AttentionProblem, **sizes: int) -> AttentionProblem:
+    """The problem with other sizes; itself where these would hide other keys, or ask for other features."""
+    changes: dict[str, Any] = dict(sizes)
+    found = replace(problem, **changes)
+    return found if (found.features, found.edges) == (problem.features, problem.edges) else problem
 
 
 def too_large(smem_bytes: int, arch: Arch) -> str | None:

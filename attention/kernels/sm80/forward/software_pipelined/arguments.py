@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from attention.kernels.common.family import (
     asked_defines,
@@ -119,6 +119,7 @@ class Shape:
         return 2 * (K_STAGES * k + V_STAGES * v + (0 if passes else q)) + 4 * (self.warps + 1)
 
 
+@lru_cache(maxsize=1024)
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     """The tile of one configuration."""
     config = settle(SETTLED, problem, config)

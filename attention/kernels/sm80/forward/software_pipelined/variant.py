@@ -1,7 +1,7 @@
 """Attention on mma.sync, for Ampere and what speaks its instructions: what it serves and what a tile asks."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from attention.features.mask import WIDE
@@ -11,6 +11,7 @@ from attention.kernels.common.family import (
     STEP,
     held_head_dim,
     notes_of,
+    of_any_length,
     readers,
     refuses_but_value_dims,
     too_large,
@@ -35,6 +36,16 @@ FULL = 32  # keys, where 128 columns of outputs fill 255 registers: at head dim 
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
     """Shared memory of the block, and warps that would have no rows."""
+    alike = of_any_length(problem)
+    if why_not := _why_not(alike, config, arch):
+        return why_not
+    if config["warps"] == 8 and problem.seq_q <= shape_of(alike, config).tile_rows // 2:
+        return f"four warps already hold all {problem.seq_q} queries"
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _why_not(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
     shape = shape_of(problem, config)
     assert arch.limits is not None
     if too_much := too_large(shape.smem_bytes, arch):
@@ -52,8 +63,6 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
         return f"leaves an SM fewer blocks than {half.tile_keys} keys do"
     if shape.warps == 8 and shape.warp_rows == 32:
         return "is tuned with 32 rows a warp for four warps a block, not for eight"
-    if shape.warps == 8 and problem.seq_q <= shape.tile_rows // 2:
-        return f"four warps already hold all {problem.seq_q} queries"
     return None
 
 
@@ -103,6 +112,11 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 
 def residents(problem: AttentionProblem, config: Config) -> WarpTile:
     """The same tile, as eight warps that share the units of an SM."""
+    return _residents(of_any_length(problem), config)
+
+
+@lru_cache(maxsize=1024)
+def _residents(problem: AttentionProblem, config: Config) -> WarpTile:
     shape, settled = shape_of(problem, config), settle(SETTLED, problem, config)
     return WarpTile(
         blocks=settled["blocks"],

@@ -4,11 +4,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 from attention.kernels.common.family import (
+    LONG,
     SERVED,
     STEP,
     held_head_dim,
     notes_of,
     refuses_but_value_dims,
+    resized,
     tiles_of,
     too_large,
 )
@@ -39,8 +41,19 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
 
     More blocks than tiles of keys are legal: how long a cache is, a launch that a graph repeats does not know.
     """
-    why_not, tiles = _of_tile(problem, config["warps"], config["tile_keys"], arch)
-    return why_not or too_many(tiles, config["key_splits"])
+    alike, tile_keys = _of_any_keys(problem), config["tile_keys"]
+    if why_not := _why_not(alike, config["warps"], tile_keys, arch):
+        return why_not
+    return too_many(_tiles(problem, config["warps"], tile_keys), config["key_splits"])
+
+
+@lru_cache(maxsize=64)
+def _of_any_keys(problem: AttentionProblem) -> AttentionProblem:
+    """What stands for all problems of the same queries and heads of a group: no number of keys decides on tiles."""
+    if problem.varlen:  # by the lengths of packed sequences tiles are dealt
+        return problem
+    group = problem.heads_q // problem.heads_kv
+    return resized(problem, batch=1, heads_q=group, heads_kv=1, seq_kv=LONG)
 
 
 def _lone(warps: int, tile_keys: int) -> Config:
@@ -48,12 +61,16 @@ def _lone(warps: int, tile_keys: int) -> Config:
     return Config((("warps", warps), ("tile_keys", tile_keys), ("key_splits", 1)))
 
 
+@lru_cache(maxsize=1024)
+def _shape(problem: AttentionProblem, warps: int, tile_keys: int) -> Shape:
+    return shape_of(problem, _lone(warps, tile_keys))
+
+
 @lru_cache(maxsize=64)  # a choice asks for each number of blocks
-def _of_tile(problem: AttentionProblem, warps: int, tile_keys: int, arch: Arch) -> tuple[str | None, int]:
-    """Why none may have it, and how many tiles of rows there are."""
-    shape = shape_of(problem, _lone(warps, tile_keys))
-    why_not = _of_other_rows(problem, shape) or _why_not(problem, shape, arch)
-    return why_not, tiles_of(problem, shape.tile_rows, shape.group)
+def _tiles(problem: AttentionProblem, warps: int, tile_keys: int) -> int:
+    """Of rows."""
+    shape = _shape(_of_any_keys(problem), warps, tile_keys)
+    return tiles_of(problem, shape.tile_rows, shape.group)
 
 
 def _of_other_rows(problem: AttentionProblem, shape: Shape) -> str | None:
@@ -64,16 +81,17 @@ def _of_other_rows(problem: AttentionProblem, shape: Shape) -> str | None:
     return f"is for {least + 1} to {most} rows of a sequence, not {rows}, in a tile of {shape.warps} warps"
 
 
-@lru_cache(maxsize=64)  # likewise
-def _residents(problem: AttentionProblem, warps: int, tile_keys: int) -> WarpTile:
-    lone = _lone(warps, tile_keys)
-    shape, settled = shape_of(problem, lone), settle(SETTLED, problem, lone)
+@lru_cache(maxsize=1024)
+def _residents(problem: AttentionProblem, warps: int, tile_keys: int, key_splits: int) -> WarpTile:
+    shape = _shape(problem, warps, tile_keys)
+    settled = settle(SETTLED, problem, _lone(warps, tile_keys))
     busy = -(-shape.part_rows // shape.warp_rows) * shape.key_warps
-    found = replace(whole.residents(problem, settled), warps=busy, threads=shape.threads, group=shape.group)
+    found = whole.residents(problem, settled)._replace(
+        warps=busy, threads=shape.threads, group=shape.group, key_splits=key_splits
+    )
     if shape.key_warps == 1:
         return found
-    return replace(
-        found,
+    return found._replace(
         key_span_bytes=_span_bytes(shape.head_dim),
         value_span_bytes=_span_bytes(shape.value_dim),
         key_warps=shape.key_warps,
@@ -87,8 +105,12 @@ def _span_bytes(held_dim: int) -> int:
     return 2 * held_dim if held_dim % 64 else 128
 
 
-def _why_not(problem: AttentionProblem, shape: Shape, arch: Arch) -> str | None:
+@lru_cache(maxsize=1024)
+def _why_not(problem: AttentionProblem, warps: int, tile_keys: int, arch: Arch) -> str | None:
+    shape = _shape(problem, warps, tile_keys)
     assert arch.limits is not None
+    if other_rows := _of_other_rows(problem, shape):
+        return other_rows
     if too_much := too_large(shape.smem_bytes, arch):
         return too_much
     built = tuned_head_dim(problem), shape.warps
@@ -98,13 +120,13 @@ def _why_not(problem: AttentionProblem, shape: Shape, arch: Arch) -> str | None:
     most = 2 * KEYS if twice else KEYS if widest <= 128 else whole.SPILLS.most(problem, *built)
     if shape.tile_keys > most:
         return whole.SPILLS.said(problem, most, *built)
-    wider, blocks = shape_of(problem, _lone(shape.warps, 2 * shape.tile_keys)), BLOCKS * WARPS[0] // shape.warps
+    wider, blocks = _shape(problem, shape.warps, 2 * tile_keys), BLOCKS * WARPS[0] // shape.warps
     if wider.tile_keys <= most and whole.blocks(wider, arch.limits) >= blocks:
         return f"meets a barrier every {shape.tile_keys} keys, where {wider.tile_keys} fit"
-    half = shape_of(problem, _lone(shape.warps, shape.tile_keys // 2))
     if shared:  # what few blocks wait for comes in fewer steps: up to 5 % on an H200
         return None
-    if shape.tile_keys > 16 and whole.blocks(shape, arch.limits) < min(blocks, whole.blocks(half, arch.limits)):
+    half = _shape(problem, shape.warps, tile_keys // 2)
+    if tile_keys > 16 and whole.blocks(shape, arch.limits) < min(blocks, whole.blocks(half, arch.limits)):
         return f"leaves an SM fewer blocks than {half.tile_keys} keys do"
     return None
 
@@ -119,7 +141,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 
 def residents(problem: AttentionProblem, config: Config) -> WarpTile:
     """The same, as warps that share the units of an SM: those that have rows."""
-    return replace(_residents(problem, config["warps"], config["tile_keys"]), key_splits=config["key_splits"])
+    return _residents(_of_any_keys(problem), config["warps"], config["tile_keys"], config["key_splits"])
 
 
 VARIANT = Variant(

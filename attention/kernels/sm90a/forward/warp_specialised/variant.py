@@ -1,7 +1,7 @@
 """Attention on Hopper: one producer warpgroup, two or three consumers on wgmma; what it serves and what a tile asks."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from attention.kernels.common.family import (
@@ -12,6 +12,7 @@ from attention.kernels.common.family import (
     asked_defines,
     held_head_dim,
     notes_of,
+    of_any_length,
     readers,
     refuses_but_value_dims,
     too_large,
@@ -43,6 +44,15 @@ MASK_COPIED = (
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
     """Shared memory of the block, registers of a consumer thread, and warpgroups that would have no rows."""
+    if why_not := _why_not(of_any_length(problem), config, arch):
+        return why_not
+    if config["warpgroups"] == 3 and problem.seq_q <= 2 * GROUP_ROWS:
+        return f"two warpgroups already hold all {problem.seq_q} queries"
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _why_not(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
     shape = shape_of(problem, config)
     if shape.cluster > 1 and not may_share(problem):
         return "shares nothing between two blocks but a mask of an even number of heads, alone or beside causality"
@@ -56,8 +66,6 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
         return SPILLS.said(problem, most, *built, unlike_alone=True)
     if shape.tile_keys < min(64, most) and not too_large(_wider(problem, shape).smem_bytes, arch):
         return f"synchronises its warpgroups every {shape.tile_keys} keys, where {min(64, most)} fit registers"
-    if shape.warpgroups == 3 and problem.seq_q <= 2 * GROUP_ROWS:
-        return f"two warpgroups already hold all {problem.seq_q} queries"
     return None
 
 
@@ -99,11 +107,12 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 
 def warpgroups(problem: AttentionProblem, config: Config) -> WarpgroupTile:
     """The same tile, as warpgroups in lockstep."""
-    return _in_lockstep(shape_of(problem, config))
+    return _in_lockstep(of_any_length(problem), config)
 
 
-@cache
-def _in_lockstep(shape: Shape) -> WarpgroupTile:
+@lru_cache(maxsize=4096)
+def _in_lockstep(problem: AttentionProblem, config: Config) -> WarpgroupTile:
+    shape = shape_of(problem, config)
     sizes = shape.tile_keys, shape.warpgroups, shape.head_dim, shape.value_dim
     panels = {"key_panel": shape.key_panel, "value_panel": shape.value_panel, "boxes": shape.boxes}
     return WarpgroupTile(*sizes, shape.q_in_registers, mask_ahead=shape.ahead_row > 0, **panels)
