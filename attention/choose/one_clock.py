@@ -47,6 +47,7 @@ def clock_under(machine: Machine, flops: float, flops_per_clk: float, burst: str
 
 def call_of(
     machine: Machine,
+    problem: AttentionProblem,
     terms: Sequence[Term],
     memory: Sequence[Term],
     busy_seconds: float,
@@ -61,7 +62,7 @@ def call_of(
     """
     slowest, beside = max(memory, key=SECONDS), busy_seconds - alone_seconds
     waits = (_queue(beside, memory, slowest, in_flight),) if in_flight else ()
-    start = (*waits, _first_loads(machine), *launch_of(machine))
+    start = (*waits, _first_loads(machine, problem.varlen or problem.ranges), *launch_of(machine))
     bound = slowest if slowest.seconds > beside else max(terms, key=SECONDS)
     seconds = alone_seconds + max(beside, slowest.seconds) + sum(map(SECONDS, start))
     seconds = seconds / efficiency.value + efficiency.overhead_seconds
@@ -129,6 +130,7 @@ def _queue(busy_seconds: float, memory: Sequence[Term], slowest: Term, in_flight
 
 
 @lru_cache(maxsize=KEPT_MACHINES)
-def _first_loads(machine: Machine) -> Term:
+def _first_loads(machine: Machine, of_own_lengths: bool) -> Term:
     latency = machine.value(DRAM_LATENCY)
-    return Term("first loads", "start", of("first_loads") * latency / machine.needed_clock_hz, DRAM_LATENCY, latency)
+    trips = of("first_loads") + (of("length_trips") if of_own_lengths else 0.0)
+    return Term("first loads", "start", trips * latency / machine.needed_clock_hz, DRAM_LATENCY, latency)

@@ -80,6 +80,7 @@ def queries(problem: AttentionProblem, lengths: Lengths = UNKNOWN) -> int:
     return problem.batch * problem.heads_q * problem.mean_lengths[0]
 
 
+@lru_cache(maxsize=1024)
 def rows_read(problem: AttentionProblem, lengths: Lengths = UNKNOWN) -> int:
     """Rows of Q, and of K that some query sees, over all heads: each comes from DRAM once, as do out's and V's."""
     if lengths:

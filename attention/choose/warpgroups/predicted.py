@@ -77,7 +77,7 @@ def predicted(
     ends = tuple(_ends(machine, problem, tile, share))
     alone = sum(map(SECONDS, once))
     busy = cycles / clock + sum(map(SECONDS, ends)) + alone
-    return call_of(machine, [*terms, *once, *ends], memory, busy, efficiency, tile.boxes, alone)
+    return call_of(machine, problem, [*terms, *once, *ends], memory, busy, efficiency, tile.boxes, alone)
 
 
 def _ends(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, share: Dealt) -> Iterator[Term]:

@@ -75,7 +75,7 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     return Dealt((even, missing), alone, every.total, empty, count, tiles)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _lines(head_dim: int, value_dim: int, tile: WarpTile) -> float:
     """Of L2 that the copying of a key touches, and sectors a second time."""
     rows = (head_dim, tile.key_span_bytes), (value_dim, tile.value_span_bytes)

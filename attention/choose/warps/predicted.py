@@ -92,7 +92,7 @@ def predicted(
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
     alone = (instructions_of(tile) + left_cycles + added_cycles) / clock + code.seconds
     terms = [*_terms(machine, groups, clock), code]
-    return call_of(machine, terms, memory, cycles / clock + code.seconds, efficiency, in_flight, alone)
+    return call_of(machine, problem, terms, memory, cycles / clock + code.seconds, efficiency, in_flight, alone)
 
 
 @lru_cache(maxsize=2048)

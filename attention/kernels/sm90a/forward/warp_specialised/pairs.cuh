@@ -12,12 +12,15 @@ __device__ __forceinline__ unsigned other_block() { return ptx::cluster_rank() ^
 __device__ __forceinline__ bool takes_tiles() { return !kPair || ptx::cluster_rank() == kTaker; }
 
 // All threads of this block, or of both. At the end no block may be gone while copies and arrivals of the other one are
-// under way.
+// under way. Nothing but the begin of mbarriers is told by it, for which their own fence stands: an arrival that releases
+// all that a thread wrote takes an H100 0.7 us.
 __device__ __forceinline__ void meet() {
-  if constexpr (kPair)
-    ptx::cluster_sync();
-  else
+  if constexpr (kPair) {
+    ptx::cluster_arrive_relaxed();
+    ptx::cluster_wait();
+  } else {
     __syncthreads();
+  }
 }
 
 // The number of the next tile, between the producers of both blocks: told as soon as it is taken, heard when it is needed.
