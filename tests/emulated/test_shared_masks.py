@@ -79,7 +79,7 @@ BUGS = {
     "blocks begin before the other one's barriers are there": Bug(
         KERNEL, "ptx::fence_mbarrier_init();", "meet();", "__syncthreads();", says=f"{RACE}.*mbarrier.init"
     ),
-    "a block ends before the other one": Bug(KERNEL, "    __syncwarp();\n", "meet();", says="ended: "),
+    "a block ends before the other one": Bug("pairs.cuh", "void part_ways()", "ptx::cluster_sync();", says="ended: "),
 }
 
 # Of a band: rows that see other tiles of keys than their block does.

@@ -52,8 +52,5 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     // Asked for anew: an address that lives through both roles is a register that consumers of pairs have not.
     consume(launch, kPair ? Rooms(ptx::shared_base()) : at);
   }
-  if constexpr (kPair) {
-    __syncwarp();
-    meet();
-  }
+  part_ways();
 }

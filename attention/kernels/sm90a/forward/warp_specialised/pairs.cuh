@@ -11,15 +11,22 @@ __device__ __forceinline__ unsigned other_block() { return ptx::cluster_rank() ^
 
 __device__ __forceinline__ bool takes_tiles() { return !kPair || ptx::cluster_rank() == kTaker; }
 
-// All threads of this block, or of both. At the end no block may be gone while copies and arrivals of the other one are
-// under way. Nothing but the begin of mbarriers is told by it, for which their own fence stands: an arrival that releases
-// all that a thread wrote takes an H100 0.7 us.
+// All threads of this block, or of both, at the begin. Nothing is told by it but how mbarriers begin, for which their own
+// fence stands: an arrival that releases all that a thread wrote takes an H100 0.7 us, and this one 0.05.
 __device__ __forceinline__ void meet() {
   if constexpr (kPair) {
     ptx::cluster_arrive_relaxed();
     ptx::cluster_wait();
   } else {
     __syncthreads();
+  }
+}
+
+// At the end no block may be gone while copies and arrivals of the other one are under way.
+__device__ __forceinline__ void part_ways() {
+  if constexpr (kPair) {
+    __syncwarp();
+    ptx::cluster_sync();
   }
 }
 
