@@ -49,7 +49,8 @@ class WarpgroupTile(NamedTuple):  # like Demand and WarpTile hashed and compared
     `value_dim` is that of the compiled kernel, as `head_dim` is; `q_in_registers`: Q is no operand from shared memory.
     `mask_ahead`: a mask comes to shared memory a tile ahead, where it is not read beside the scores. Rows of K and V
     come in panels of so many columns, each a box of its own to TMA, and all stages hold so many `boxes`; 0 where nobody
-    knows.
+    knows. So many neighbouring blocks `share` a mask's rows, which come once for all of them. `seeded`: scores begin as
+    the mask, before their products.
     """
 
     keys: int
@@ -61,6 +62,8 @@ class WarpgroupTile(NamedTuple):  # like Demand and WarpTile hashed and compared
     key_panel: int = 0
     value_panel: int = 0
     boxes: int = 0
+    share: int = 1
+    seeded: bool = False
 
 
 class WarpTile(NamedTuple):

@@ -241,6 +241,12 @@ TABLE = {
         0.35, "count", "for each key of a tile: a step is 44 of 128 keys, and stands there for a first tile and others"
     ),
     "value_lines": Coefficient(0.29, "count", "for each value dim: rescaling, and one of two ways to store"),
+    "parting_trips": Coefficient(
+        4.0,
+        "rule",
+        "to L2 while blocks that share a mask part: a cluster barrier that releases what was written, 0.7 us of an empty "
+        "kernel on an H100",
+    ),
     "code_jumps": Coefficient(
         2.0,
         "count",

@@ -94,7 +94,7 @@ def l2_of(
     keys: float,
     spans: tuple[int, int],
     lengths: Lengths,
-    mask_bytes: int = 0,
+    mask_bytes: float = 0.0,
 ) -> Term:
     """K and V of so many `keys`, those of each tile of rows again, with masks; Q, and out.
 

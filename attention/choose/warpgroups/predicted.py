@@ -69,7 +69,7 @@ def predicted(
     at_once = min(1.0, profile.sm_count / share.every)
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written)
     spans = BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE
-    masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups
+    masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups / tile.share
     memory = l2_of(machine, problem, share.in_all * tile.keys, spans, lengths, masks), dram
     latency = values[DRAM_LATENCY]
     jumps = Term("jumps to code", "jumps", of("code_jumps") * latency / clock, DRAM_LATENCY, latency)
@@ -93,6 +93,9 @@ def _ends(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, shar
     bound = (DRAM, dram) if from_dram > from_l2 else (L2, l2)
     yield Term("first rows of all SMs", "first rows", max(from_dram, from_l2), *bound)
     yield Term("last outputs of all SMs", "last outputs", BYTES * rows * tile.value_dim / of_one, L2, l2)
+    if tile.share > 1:
+        latency = machine.value(L2_LATENCY)
+        yield Term("blocks part", "blocks part", of("parting_trips") * latency / clock, L2_LATENCY, latency)
 
 
 def _lines(problem: AttentionProblem, tile: WarpgroupTile) -> float:

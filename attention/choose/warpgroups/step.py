@@ -50,7 +50,9 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         groups * scores * max(cost.special / rates.ex2, cost.arithmetic / rates.ffma, issued / of("issued_per_clk_sm"))
     )
     loads = 0.0 if tile.mask_ahead else cost.waiting_loads * tile.keys / THREAD_SHARE * rates.l2_latency
-    integers = exposed * of("maxima") + asked * (cost.integers - of("maxima"))
+    # Scores that begin as a mask do so beside other warpgroups' products, as maxima are taken.
+    beside = exposed if tile.seeded else asked
+    integers = exposed * of("maxima") + beside * (cost.integers - of("maxima"))
     softmax, values = latency + integers + special + loads, late + pv + rates.held_latency
     waits = _waits(latency, rates)
     # What of them products do not cover.

@@ -29,7 +29,7 @@ from attention.kernels.sm90a.forward.warp_specialised.arguments import (
 )
 from attention.problem import AttentionProblem
 from attention.tile import Demand, Tile, WarpgroupTile
-from attention.variant import Config, Variant
+from attention.variant import Config, Variant, settle
 from microbench.machine.arch import Arch
 
 SPILLS = spills_of(Path(__file__).parent)
@@ -112,10 +112,18 @@ def warpgroups(problem: AttentionProblem, config: Config) -> WarpgroupTile:
 
 @lru_cache(maxsize=4096)
 def _in_lockstep(problem: AttentionProblem, config: Config) -> WarpgroupTile:
-    shape = shape_of(problem, config)
+    shape, settled = shape_of(problem, config), settle(SETTLED, problem, config)
     sizes = shape.tile_keys, shape.warpgroups, shape.head_dim, shape.value_dim
-    panels = {"key_panel": shape.key_panel, "value_panel": shape.value_panel, "boxes": shape.boxes}
-    return WarpgroupTile(*sizes, shape.q_in_registers, mask_ahead=shape.ahead_row > 0, **panels)
+    return WarpgroupTile(
+        *sizes,
+        shape.q_in_registers,
+        mask_ahead=shape.ahead_row > 0,
+        key_panel=shape.key_panel,
+        value_panel=shape.value_panel,
+        boxes=shape.boxes,
+        share=shape.cluster,
+        seeded=settled["seeded"] > 0,
+    )
 
 
 def notes(problem: AttentionProblem) -> tuple[str, ...]:
