@@ -244,8 +244,8 @@ TABLE = {
     "parting_trips": Coefficient(
         4.0,
         "rule",
-        "to L2 while blocks that share a mask part: a cluster barrier that releases what was written, 0.7 us of an empty "
-        "kernel on an H100",
+        "to L2 while blocks that share a mask part: a cluster barrier that releases what was written, 0.7 us of an "
+        "empty kernel on an H100",
     ),
     "code_jumps": Coefficient(
         2.0,
@@ -263,8 +263,8 @@ TABLE = {
     "length_trips": Coefficient(
         2.0,
         "rule",
-        "to DRAM before the first loads, where sequences' own lengths lie on the device: 0.4 to 1.1 us of an H100's calls "
-        "below 20 us. Of none, one, two and three the one with the least error on those",
+        "to DRAM before the first loads, where sequences' own lengths lie on the device: 0.4 to 1.1 us of an H100's "
+        "calls below 20 us. Of none, one, two and three the one with the least error on those",
     ),
     "first_loads": Coefficient(2.0, "count", "a block's first loads from DRAM: the tensor map, by it the first tile"),
 }

@@ -28,7 +28,8 @@ ARCH = "sm90a"  # what is compiled for where no GPU is named: the architecture o
 BUCKETS = ((1, 64), (65, 96), (97, 128), (129, 192), (193, 256))  # head dims up to those that kernels are tuned at
 LEAST_PER_BUCKET = 24  # builds: two variants stay within 400
 DTYPES = ("bfloat16", "float16")
-
+HEADS = (2, 4, 2)  # batch, and heads of Q and of K, of the problem that stands for a build
+MANY_QUERIES = KEYS = 500
 
 # What decides which code is compiled, a feature's defines and VARLEN: edges of a band, not where they lie.
 Asked = frozenset[str]
@@ -59,11 +60,13 @@ class Build:
     arch: str = ARCH  # of the GPU, whatever generation the kernel was written for
     value_dim: int = 0  # one that no head dim of the bucket has; 0: the head dim
     dealt: bool = False  # of packed sequences so unlike that tiles are dealt by their own lengths
+    few: int = 0  # rows of a tile at most, where few share one; 0: many
 
     @property
     def problem(self) -> AttentionProblem:
         """One problem that needs this build."""
-        problem = problem_of(self.bucket[1], self.dtype, self.asked, self.value_dim)
+        queries = self.few // HEADS[1] * HEADS[2] or MANY_QUERIES
+        problem = problem_of(self.bucket[1], self.dtype, self.asked, self.value_dim, queries)
         # One sequence may be as long as half of all.
         return replace(problem, batch=64, tokens_q=1000, tokens_kv=1000) if self.dealt else problem
 
@@ -86,14 +89,21 @@ class Build:
 
 TRIES = 10_000
 COMPANIES: tuple[Asked, ...] = (frozenset(), frozenset({"CAUSAL"}), frozenset(COMMON[-1].split()))
+# Rows of one tile, queries of all heads that share it, in which warps share rows, or many warps have some.
+FEW_ROWS = (16, 32, 128)
+OF_FEW: tuple[Asked, ...] = tuple(
+    frozenset(names.split()) for names in ("", "CAUSAL", "CAUSAL WINDOW SINKS VARLEN", "CAUSAL RANGES")
+)
 
 
 @cache
-def problem_of(head_dim: int, dtype: str, asked: Asked, value_dim: int = 0) -> AttentionProblem:
+def problem_of(
+    head_dim: int, dtype: str, asked: Asked, value_dim: int = 0, queries: int = MANY_QUERIES
+) -> AttentionProblem:
     """The first random problem that asks for exactly these: an edge that is drawn may hide nothing."""
     for seed in range(TRIES):
         problem = AttentionProblem(
-            *(2, 4, 2, 500, 500, head_dim, value_dim),
+            *(*HEADS, queries, KEYS, head_dim, value_dim),
             dtype=dtype,
             device="cuda",
             varlen=VARLEN in asked,
@@ -145,7 +155,8 @@ def builds_of(path: str, arch: str = ARCH) -> tuple[Build, ...]:
         found |= _of_bucket(by_path(path), arch, bucket, np.random.default_rng([number, 1]), number)
     variant, plain = by_path(path), tuple(found.values())
     more = (_unlike(variant, arch), _between(variant, arch), _dealt(variant, plain))
-    return *plain, *(build for builds in more for build in builds)
+    known = *plain, *(build for builds in more for build in builds)
+    return *known, *_few(variant, arch, {build.defines for build in known})
 
 
 def _unlike(variant: Variant, arch: str) -> Iterator[Build]:
@@ -176,6 +187,28 @@ def _between(variant: Variant, arch: str) -> Iterator[Build]:
             pairs = product(fitting, DTYPES)
             builds = (Build(variant.path, (below + 1, head_dim), dtype, each, asked, arch) for each, dtype in pairs)
             yield from islice((build for build in builds if legal(variant, build)), 1)
+
+
+def _few(variant: Variant, arch: str, known: set[Defines]) -> Iterator[Build]:
+    """Few rows at every head dim that a kernel holds, where they take code of their own: all else takes turns."""
+    held = sorted({variant.pads(dim) for dim in range(1, BUCKETS[-1][1] + 1)})
+    companies, configs, count = cycle(OF_FEW), cycle(variant.configs()), len(variant.configs())
+    for (below, head_dim), few in product(zip([0, *held], held, strict=False), FEW_ROWS):
+        asked, tried = next(companies), islice(configs, count)
+        builds = (
+            Build(variant.path, (below + 1, head_dim), dtype, config, asked, arch, few=few)
+            for config, dtype in product(tried, DTYPES)
+        )
+        able = (build for build in builds if legal(variant, build) and build.defines not in known)
+        for build in islice((build for build in able if _is_of_few(variant, build)), 1):
+            known.add(build.defines)
+            yield build
+
+
+def _is_of_few(variant: Variant, build: Build) -> bool:
+    """Whether many rows have other code, or are not served by such a configuration."""
+    many = replace(build, few=0)
+    return not legal(variant, many) or build.defines != many.defines
 
 
 def _dealt(variant: Variant, builds: tuple[Build, ...]) -> Iterator[Build]:

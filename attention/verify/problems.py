@@ -117,10 +117,16 @@ def _attempt(build: Build, index: int, seed: int, limits: Limits, rng: np.random
             else (heads_kv, group, batch - 1)
         )
     tokens = (0, 0)
+    if build.few:
+        seq_q = int(rng.integers(build.few // 2, build.few + 1)) // group or 1
     if build.dealt:
         heads_kv, group = min(2, heads_kv), min(2, group)
     if VARLEN in asked:
-        lengths = _uneven(rng, limits) if build.dealt else _lengths(rng, int(rng.integers(1, 7)), seq_q, seq_kv)
+        lengths = (
+            _uneven(rng, limits)
+            if build.dealt
+            else _lengths(rng, int(rng.integers(1, 7)), seq_q, seq_kv, build.few > 0)
+        )
         batch = len(lengths)
         spare = (int(rng.integers(1, 100)), int(rng.integers(1, 100))) if rng.random() < 0.1 else (0, 0)
         totals = [sum(each) for each in zip(*lengths, strict=True)]
@@ -183,14 +189,15 @@ def _head_dim(rng: np.random.Generator, bucket: tuple[int, int]) -> int:
     return int(rng.integers(least, most + 1))
 
 
-def _lengths(rng: np.random.Generator, batch: int, seq_q: int, seq_kv: int) -> tuple[tuple[int, int], ...]:
-    """Lengths up to these over the whole batch, some of them 0."""
+def _lengths(rng: np.random.Generator, batch: int, seq_q: int, seq_kv: int, few: bool) -> tuple[tuple[int, int], ...]:
+    """Lengths up to these over the whole batch, some of them 0; up to so many queries each where they are few."""
 
     def one(most: int) -> int:
         kind = rng.random()
         return 0 if kind < 0.15 else most if kind < 0.3 else int(rng.integers(1, most + 1))
 
-    return tuple((one(max(1, seq_q // batch)), one(max(1, seq_kv // batch))) for _ in range(batch))
+    queries = seq_q if few else max(1, seq_q // batch)
+    return tuple((one(queries), one(max(1, seq_kv // batch))) for _ in range(batch))
 
 
 def _uneven(rng: np.random.Generator, limits: Limits) -> tuple[tuple[int, int], ...]:

@@ -64,6 +64,12 @@ def test_a_sample_has_every_head_dim_that_is_held_and_every_number_of_blocks_tha
     assert held == set(range(16, 257, 16))
 
 
+def test_a_sample_has_few_rows_where_warps_share_them_and_where_eight_warps_have_some() -> None:
+    few = [build for build in builds_of("sm80/forward/split_keys") if build.few]
+    assert {dict(build.defines)["KEY_WARPS"] for build in few} == {1, 2, 4}
+    assert {build.config["warps"] for build in few} == {4, 8}
+
+
 def test_a_campaign_is_the_same_wherever_it_is_drawn_and_compiled_to_the_sample() -> None:
     assert drawn(VARIANTS, 60, seed=1, small=True) == CASES
     assert drawn(VARIANTS, 60, seed=2, small=True) != CASES
