@@ -15,6 +15,7 @@ from attention.campaign.plan import Job
 from attention.campaign.rows import ProblemTiming, Set
 from attention.choose.machine import machine_profile
 from attention.errors import ADDS_TORCH
+from attention.timed import campaigns, compiled_here
 from microbench import console
 from microbench.compile import Source
 from microbench.compile.together import compile_together
@@ -23,6 +24,7 @@ from microbench.console.progress import say
 from microbench.console.si import counted
 from microbench.errors import EnvironmentLacks, InputError
 from microbench.machine import nvml, stamp
+from microbench.machine.arch import by_name
 from microbench.results.profile import Profile
 from microbench.run import lock
 from smscope.campaign_asked import Asked, asked_of
@@ -76,6 +78,12 @@ def campaign(
     ahead: Annotated[
         bool, typer.Option("--ahead", help="Compile what is left, without a GPU, and time nothing.")
     ] = False,
+    again: Annotated[
+        bool,
+        typer.Option(
+            "--again", help="Compile what was timed of kernels whose text has changed, so that the same code's count."
+        ),
+    ] = False,
     on: Annotated[
         str | None, typer.Option("--gpu", help="With --plan and --ahead: a profile's name, where it is not here.")
     ] = None,
@@ -106,6 +114,9 @@ def campaign(
             f"{frozen.short} has them. Set b has {counted(len(problems), 'problem')}, the set of use {set_use.COUNT}.",
         )
         return
+    if again:
+        _compile_again(_profile(None), json)
+        return
     asked = asked_of(which, of_freeze, leave_out or ())
     if plan_only or ahead:
         _say_plan(asked, _profile(on), ahead, json)
@@ -113,6 +124,14 @@ def campaign(
     if on is not None:
         raise InputError("--gpu is of --plan and --ahead; a campaign runs on the GPU that is here.")
     _run(asked, number, within, json)
+
+
+def _compile_again(profile: Profile, json: bool) -> None:
+    """By the compiler that is here: another one's cubins would not be those that were timed."""
+    timed = (each for file in campaigns.files(profile.gpu) for _, each in campaigns.observed(file)[0] if each.cubins)
+    found = compiled_here.renew(by_name(profile.arch), timed)
+    said = ", ".join(f"{counted(many, 'build')} of {path}" for path, many in found.items()) or "no kernel of ours"
+    console.show(json, found, f"Of today's text and of code that was timed, not known before: {said}.")
 
 
 def _profile(asked: str | None) -> Profile:

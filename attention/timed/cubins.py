@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from attention.errors import AttentionError
 from attention.kernels.launch.source import source_of
 from attention.timed.identity import text_sha256
+from attention.timed.observed import Observed
 from attention.timed.timing import Timing
 from attention.variant import Config, CudaBuild, Variant, by_path
 from microbench import files, paths
@@ -69,10 +70,9 @@ def renew(arch: Arch, timings: Iterable[Timing]) -> None:
     """
     timed: dict[str, dict[Build, _Timed]] = {}
     for timing in timings:
-        steps = _asked(timing)
-        for asked, cubin in zip(steps, timing.cubins, strict=False):
+        for step, cubin in zip(asked(timing), timing.cubins, strict=False):
             builds = timed.setdefault(timing.variant, {})
-            build = builds.setdefault(build_of(arch.name, asked.kernel, asked.defines), _Timed(asked))
+            build = builds.setdefault(build_of(arch.name, step.kernel, step.defines), _Timed(step))
             build.ran.append((timing.source_sha256, cubin))
     for path, builds in timed.items():
         variant = by_path(path)
@@ -81,7 +81,7 @@ def renew(arch: Arch, timings: Iterable[Timing]) -> None:
         lines = {line for line in on_file if line.text_sha256 == text or line.build not in builds}
         known = {(line.build, line.cubin_sha256) for line in lines}
         lines |= {
-            _line(variant, arch, found.asked, text, sha256)
+            line_of(variant, arch, found.asked, text, sha256)
             for build, found in builds.items()
             for sha256 in found.cubins_of(text)
             if (build, sha256) not in known
@@ -92,7 +92,7 @@ def renew(arch: Arch, timings: Iterable[Timing]) -> None:
             told = {line for line in lines if (line.build, line.cubin_sha256) == (fresh.build, fresh.cubin_sha256)}
             lines = (lines - told) | {fresh, *_alike(fresh, on_file)}
         if lines != on_file:
-            _write(variant, lines)
+            write(variant, lines)
 
 
 class Beside(Frozen):
@@ -194,8 +194,8 @@ def _of_this_text(variant: Variant) -> Iterator[Compiled]:
     return (each for each in read(variant) if each.text_sha256 == text)
 
 
-def _asked(timing: Timing) -> tuple[CudaBuild, ...]:
-    """What a timing was of, where today's kernel has such a configuration, of as many steps."""
+def asked(timing: Timing | Observed) -> tuple[CudaBuild, ...]:
+    """The steps that a timing was of, where today's kernel has such a configuration, of as many steps."""
     try:
         variant = by_path(timing.variant)
         config = Config(tuple((axis, timing.config[axis]) for axis, _ in variant.space))
@@ -215,11 +215,12 @@ def _compiled(variant: Variant, arch: Arch, builds: Sequence[CudaBuild]) -> Iter
             watcher.finished()
             if isinstance(cubin, Cubin):
                 text = text_sha256(variant.path)
-                line = _line(variant, arch, build, text, cubin.sha256)
+                line = line_of(variant, arch, build, text, cubin.sha256)
                 yield line.model_copy(update={"nvrtc": cubin.nvrtc, "code_sha256": cubin.code_sha256})
 
 
-def _line(variant: Variant, arch: Arch, build: CudaBuild, text: str, cubin: str) -> Compiled:
+def line_of(variant: Variant, arch: Arch, build: CudaBuild, text: str, cubin: str) -> Compiled:
+    """One build as it stands on file, whoever compiled it."""
     return Compiled(
         variant=variant.path,
         arch=arch.name,
@@ -230,7 +231,8 @@ def _line(variant: Variant, arch: Arch, build: CudaBuild, text: str, cubin: str)
     )
 
 
-def _write(variant: Variant, rows: Iterable[Compiled]) -> Path:
+def write(variant: Variant, rows: Iterable[Compiled]) -> Path:
+    """All that is on file of a kernel. Raises DataError."""
     path = place_of(variant)
     lines = sorted(row.model_dump_json(exclude_defaults=True) for row in rows)
     try:
