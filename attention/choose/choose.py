@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter
 
 from attention.choose.calibration import Duel
-from attention.choose.candidates import Candidate, Refusal, legal, named, predicted, preference, ties, unjudged
+from attention.choose.candidates import (
+    Candidate,
+    Refusal,
+    legal,
+    named,
+    predicted,
+    preference,
+    rather_ours,
+    ties,
+    unjudged,
+)
 from attention.choose.corrections import Corrections
 from attention.choose.evidence import borne_out, never_timed
 from attention.choose.foreseen import reordered
@@ -126,7 +136,9 @@ def choose(
     if fastest is None and efficiencies is not None and not (unmeasured or only):
         behind = never_timed(problem, arch, candidates, efficiencies)
     able = tuple(each for each in ordered if behind is None or _fused_of_torch(each, variants))
-    tied = (fastest,) if fastest is not None else unjudged(able) or ties(able)
+    tied = (
+        (fastest,) if fastest is not None else unjudged(able) or ties(able if arch.name == HOST else rather_ours(able))
+    )
     pick = min(tied, key=preference)
     mistrust = None
     if arch.name == HOST and duels is not None:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -209,6 +210,6 @@ def test_lengths_that_stand_for_all_have_the_tiles_of_each(asked, heads, queries
             assert rules._why_not(alike, config, arch) == rules._why_not(problem, config, arch)
             assert rules.shape_of(alike, config) == rules.shape_of(problem, config)
     some_keys = split._of_any_keys(problem)
-    for tile_keys in (16, 32, 64, 128):
-        assert split._why_not(some_keys, tile_keys, arch) == split._why_not(problem, tile_keys, arch)
-        assert split._residents(some_keys, tile_keys, 4) == split._residents(problem, tile_keys, 4)
+    for tile in product((4, 8), (16, 32, 64, 128)):
+        assert split._why_not(some_keys, *tile, arch) == split._why_not(problem, *tile, arch)
+        assert split._residents(some_keys, *tile, 4) == split._residents(problem, *tile, 4)
