@@ -28,6 +28,7 @@ class Tile:
     `heads` of a group share a tile's rows, and with them one reading of K and V.
     `split_keys`: tiles of one row go to several units where rows alone would leave units idle.
     `key_splits`: blocks among which the tiles of each row are dealt, whatever the problem; each has an edge of its own.
+    `kernels`: those of a call, each of which waits for the one before.
     `unpriced`: what it costs besides and no constant tells, in words; empty where demands and edge are all.
     """
 
@@ -40,6 +41,7 @@ class Tile:
     heads: int = 1
     split_keys: bool = False
     key_splits: int = 1
+    kernels: int = 1
     unpriced: str = ""
 
 
