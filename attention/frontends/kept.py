@@ -111,7 +111,8 @@ def _of_operator(
 
 def _is_of_flash(plan: Plan) -> bool:
     """Whether the operator of torch's flash attention is all of the call: the rest of a plan took the host 20 us."""
-    return plan.run is flash.forward and plan.problem.causal and flash.is_its_own(plan.problem)
+    problem = plan.problem
+    return plan.run is flash.forward and problem.causal and flash.is_its_own(problem) and problem.head_dim % 8 == 0
 
 
 def _four_dimensional(query: torch.Tensor, extras: Extras) -> Extras:

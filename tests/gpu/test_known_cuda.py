@@ -115,6 +115,16 @@ def test_the_second_call_that_is_causal_from_its_end(nobody_judges: Any) -> None
     torch.testing.assert_close(sdpa(*inputs, bias, **OURS), torch_sdpa(*inputs, seen), **CLOSE)
 
 
+@pytest.mark.parametrize("width", [128, 36])  # the second one is a width that torch pads, above the operator
+def test_the_second_call_by_torchs_flash_attention_that_is_causal_from_its_end(width: int) -> None:
+    shapes = (2, 8, 4, width), (2, 8, 200, width), (2, 8, 200, width)
+    inputs, bias = on_gpu(*shapes), causal_lower_right(4, 200)
+    seen = torch.ones(4, 200, dtype=torch.bool, device="cuda").tril(196)
+    wanted = torch_sdpa(*inputs, seen)
+    for _ in range(2):
+        torch.testing.assert_close(sdpa(*inputs, bias, only="torch_flash"), wanted, **CLOSE)
+
+
 BATCH, STARTS = 2, (0, 70, 200)
 FEATURES: dict[str, Callable[[], dict[str, Any]]] = {
     "slopes": lambda: {"alibi_slopes": torch.rand(8, device="cuda")},
