@@ -16,8 +16,7 @@ struct ConsecutiveLoader {
 
   int row, column;  // of the thread's first chunk; column in elements
 
-  __device__ __forceinline__ ConsecutiveLoader()
-      : row(threadIdx.x / kChunks), column(8 * (threadIdx.x % kChunks)) {}
+  __device__ __forceinline__ ConsecutiveLoader() : row(threadIdx.x / kChunks), column(8 * (threadIdx.x % kChunks)) {}
 
   // As Loader::load.
   template <bool Whole, int Count>
