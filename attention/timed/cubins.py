@@ -46,6 +46,11 @@ class Compiled(Frozen):
     code_sha256: str | None = None  # microbench.compile.Cubin's; None: nobody compiled it here
 
     @property
+    def is_of_the_projects_compiler(self) -> bool:
+        """Whether it can be compiled again wherever the project is, and not by the compiler of some machine alone."""
+        return self.nvrtc is not None and self.nvrtc.startswith(DEFAULT)
+
+    @property
     def build(self) -> "Build":
         return build_of(self.arch, self.kernel, self.defines)
 
@@ -86,7 +91,7 @@ def renew(arch: Arch, timings: Iterable[Timing]) -> None:
             for sha256 in found.cubins_of(text)
             if (build, sha256) not in known
         }
-        compiled = {line.build for line in lines if line.nvrtc}
+        compiled = {line.build for line in lines if line.is_of_the_projects_compiler}
         missing = [found.asked for build, found in builds.items() if build not in compiled]
         for fresh in _compiled(variant, arch, missing):
             told = {line for line in lines if (line.build, line.cubin_sha256) == (fresh.build, fresh.cubin_sha256)}

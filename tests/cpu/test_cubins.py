@@ -3,7 +3,7 @@
 import pytest
 
 from attention.choose import learned, learned_key, samples
-from attention.timed import cubins, identity, timings
+from attention.timed import compiled_here, cubins, identity, timings
 from attention.timed.timing import Timing
 from attention.variant import by_path
 from microbench.compile import Cubin
@@ -174,3 +174,16 @@ def test_corrections_are_of_the_cubins_on_file(nvrtc):
 
 def test_the_hash_of_a_text_is_known_for_every_kernel():
     assert len(identity.text_sha256(HOPPER)) == 64
+
+
+def test_by_the_compiler_of_its_machine_a_campaigns_timing_goes_on_where_the_code_is_the_same(nvrtc, monkeypatch):
+    nvrtc["version"] = "13.0.88"
+    monkeypatch.setattr(compiled_here, "compile_together", lambda _sources: None)
+    monkeypatch.setattr(compiled_here, "compile_all", cubins.compile_all)
+    monkeypatch.setattr(compiled_here, "text_sha256", lambda _: nvrtc["text"])
+    same, other = row("a" * 64, "an earlier text"), row("b" * 64, "an earlier text")
+    assert compiled_here.renew(by_name("sm90a"), map(timings.of, (same, other))) == {HOPPER: 1}
+    assert holds(same) and not holds(other)
+    assert compiled_here.renew(by_name("sm90a"), map(timings.of, (same, other))) == {HOPPER: 0}
+    (line,) = cubins.read(by_path(HOPPER))
+    assert line.nvrtc == "13.0.88" and not line.is_of_the_projects_compiler
