@@ -115,6 +115,8 @@ def campaign(
         )
         return
     if again:
+        if not nvml.visible_gpus():
+            raise InputError("There is no NVIDIA GPU here; --again compiles where campaigns were timed.")
         _compile_again(_profile(None), json)
         return
     asked = asked_of(which, of_freeze, leave_out or ())
