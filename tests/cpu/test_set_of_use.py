@@ -7,6 +7,7 @@ import pytest
 from attention.campaign import doors, rivals, set_use
 from attention.campaign.draw import MOST_BYTES, MOST_FLOPS, bytes_of
 from attention.campaign.set_use import COUNT, MODELS, USES, WEIGHTS, drawn
+from attention.choose import candidates
 from attention.compare.candidates import FLASH_4, MATH, Candidate
 from attention.errors import UnsupportedError
 from attention.problem import AttentionProblem
@@ -87,7 +88,6 @@ def test_a_problem_is_asked_of_every_configuration_of_every_peer_and_of_the_func
         known = {*job.tiles}
         for variant, config in job.picked:
             assert variant.owner == "torch" or (variant, config) in known
-    assert any(variant.owner == "torch" for job in jobs for variant, _ in job.picked)
 
 
 def test_a_kernel_of_flash_attention_4_is_expected_to_be_compiled_once() -> None:
@@ -102,6 +102,7 @@ def test_a_kernel_of_flash_attention_4_is_expected_to_be_compiled_once() -> None
 def test_a_function_whose_first_calls_are_another_kernels_is_called_until_it_settles(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(candidates, "DOUBT_OF_TORCH", -1.0)  # a kernel of torch's is picked wherever it seems faster
     every = [door for job in rivals.jobs_of_use(DRAWN, H200, ()) for door in job.doors]
     settling = [door for door in every if door.settles]
     assert {door.name for door in settling} == {doors.SDPA, doors.FLASH}
