@@ -135,6 +135,10 @@ class EmulatedDevice:
         try:
             return EmulatedKernel(self, kernel, ctypes.PyDLL(str(library)))
         except OSError as error:
+            if toolchain.MACHINE_IS_GONE in str(error):
+                library.unlink(missing_ok=True)
+                library = toolchain.build_kernel(source, name, kernel, defines, include, watched=self.races)
+                return EmulatedKernel(self, kernel, ctypes.PyDLL(str(library)))
             lacks = str(error).rpartition("undefined symbol: ")[2]
             raise BuildError(
                 f"{name} calls {lacks}, which the emulator lacks; microbench/emulator/builtins.hpp is what it has."

@@ -38,6 +38,8 @@ _WATCHED_BY = {
     "g++": ("--param=tsan-instrument-func-entry-exit=0", "--param=tsan-distinguish-volatile=1"),
     "clang++": ("-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-distinguish-volatile=1"),
 }
+# What the loader says of a kernel whose machine lay in a folder that somebody has cleared since.
+MACHINE_IS_GONE = "cannot open shared object file"
 # What the compiler says of CUDA that has no second body here, and what to write instead. The assembler's own errors
 # begin with a capital.
 _HINTS = (
@@ -81,12 +83,16 @@ def _digest(*texts: str | bytes) -> str:
     return hashed.hexdigest()
 
 
-@cache
 def runtime() -> Path:
     """The library of the machine itself: built once, some ten seconds. Raises EnvironmentLacks, BuildError."""
+    return _runtime(_folder())
+
+
+@cache  # of a folder: a kernel that is linked to the machine of another one is lost with that one
+def _runtime(folder_of_cache: Path) -> Path:
     sources = sorted((HERE / "runtime").glob("*.cpp"))
     texts = [file.read_text() for file in [*sources, *sorted((HERE / "runtime").glob("*.hpp")), HERE / "api.hpp"]]
-    library = _folder() / f"runtime-{_digest(*_identity(), *texts)[:32]}.so"
+    library = folder_of_cache / f"runtime-{_digest(*_identity(), *texts)[:32]}.so"
     if not _whole(library):
         with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = [Path(folder) / f"{source.stem}.o" for source in sources]

@@ -1,6 +1,7 @@
 """What the emulator reports, and how it is launched: each rule by the smallest kernel that breaks it."""
 
 import ctypes
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -288,10 +289,10 @@ def test_a_damaged_runtime_is_built_again(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path))
     monkeypatch.setattr(toolchain, "_run", compile_nothing)
-    kept = toolchain.runtime.__wrapped__()
+    kept = toolchain._runtime.__wrapped__(toolchain._folder())
     whole = kept.read_bytes()
     kept.write_bytes(whole[:10])
-    assert toolchain.runtime.__wrapped__() == kept and kept.read_bytes() == whole
+    assert toolchain._runtime.__wrapped__(toolchain._folder()) == kept and kept.read_bytes() == whole
 
 
 def test_without_a_compiler_the_emulator_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,3 +310,21 @@ def test_clocks_go_forward_and_the_sm_is_the_only_one() -> None:
     )
     launch(body, out)
     np.testing.assert_array_equal(out[:3], [1, 1, 0])
+
+
+def test_a_kernel_whose_machine_was_cleared_away_is_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, words = (
+        'extern "C" __global__ void cleared(int* out) { if (!threadIdx.x) out[0] = 7; }',
+        np.zeros(1, np.int32),
+    )
+    libraries, machine = [], toolchain.runtime()
+    for folder in ("gone", "kept"):
+        monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path / folder))
+        shutil.copy(machine, toolchain._folder())
+        libraries.append(toolchain.build_kernel(source, "cleared.cu", "cleared", ()))
+    shutil.copy(*libraries)
+    shutil.rmtree(tmp_path / "gone")
+    EmulatedDevice().load(source, "cleared.cu", kernel="cleared")((1,), (32,), (words,), 0)
+    assert words[0] == 7
