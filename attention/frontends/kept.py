@@ -97,10 +97,11 @@ def _of_operator(
         return None
     operands = None if mask is None else Operands(("mask",), _four_dimensional, HEADS_FIRST)
     if route.plan.owner == "torch":
-        if not trains and mask is None and _is_of_flash(route.plan) and read_in_place(query, key, value):
+        if trains or not read_in_place(query, key, value):
+            return None
+        if mask is None and _is_of_flash(route.plan):
             return _by_flash(True, causality.scale)
-        by_plan = not trains and read_in_place(query, key, value)
-        return ByPlan(route.plan, HEADS_FIRST, operands) if by_plan else None
+        return ByPlan(route.plan, HEADS_FIRST, operands)
     ready = launched(route.plan if route.tally is None else first_of(route.plan), query, key, value)
     if ready is None:
         return None

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from attention.kernels.launch.source import source_of
 from attention.timed import cubins
 from attention.timed.cubins import Build, Compiled
-from attention.timed.identity import text_sha256
 from attention.timed.observed import Observed
 from attention.variant import CudaBuild, by_path
 from microbench.compile import Cubin, compile_all
@@ -39,16 +38,13 @@ def renew(arch: Arch, timings: Iterable[Observed]) -> dict[str, int]:
 
 
 def _written(path: str, arch: Arch, steps: list[CudaBuild], made: tuple[object, ...], ran: set[str]) -> int:
-    variant, text = by_path(path), text_sha256(path)
-    on_file = set(cubins.read(variant))
-    known = {each.cubin_sha256 for each in on_file if each.text_sha256 == text}
+    variant = by_path(path)
+    new = ran - cubins.current(variant)
     fresh: set[Compiled] = {
-        cubins.line_of(variant, arch, step, text, cubin.sha256).model_copy(
-            update={"nvrtc": cubin.nvrtc, "code_sha256": cubin.code_sha256}
-        )
+        cubins.line_of(variant, arch, step, cubin)
         for step, cubin in zip(steps, made, strict=True)
-        if isinstance(cubin, Cubin) and cubin.sha256 in ran - known
+        if isinstance(cubin, Cubin) and cubin.sha256 in new
     }
     if fresh:
-        cubins.write(variant, on_file | fresh)
+        cubins.write(variant, {*cubins.read(variant), *fresh})
     return len(fresh)

@@ -86,7 +86,7 @@ def renew(arch: Arch, timings: Iterable[Timing]) -> None:
         lines = {line for line in on_file if line.text_sha256 == text or line.build not in builds}
         known = {(line.build, line.cubin_sha256) for line in lines}
         lines |= {
-            line_of(variant, arch, found.asked, text, sha256)
+            _line(variant, arch, found.asked, text, sha256)
             for build, found in builds.items()
             for sha256 in found.cubins_of(text)
             if (build, sha256) not in known
@@ -219,13 +219,16 @@ def _compiled(variant: Variant, arch: Arch, builds: Sequence[CudaBuild]) -> Iter
             (cubin,) = compile_all([source_of(variant.folder, build, arch)])
             watcher.finished()
             if isinstance(cubin, Cubin):
-                text = text_sha256(variant.path)
-                line = line_of(variant, arch, build, text, cubin.sha256)
-                yield line.model_copy(update={"nvrtc": cubin.nvrtc, "code_sha256": cubin.code_sha256})
+                yield line_of(variant, arch, build, cubin)
 
 
-def line_of(variant: Variant, arch: Arch, build: CudaBuild, text: str, cubin: str) -> Compiled:
-    """One build as it stands on file, whoever compiled it."""
+def line_of(variant: Variant, arch: Arch, build: CudaBuild, cubin: Cubin) -> Compiled:
+    """What came of a build of today's text, compiled here."""
+    line = _line(variant, arch, build, text_sha256(variant.path), cubin.sha256)
+    return line.model_copy(update={"nvrtc": cubin.nvrtc, "code_sha256": cubin.code_sha256})
+
+
+def _line(variant: Variant, arch: Arch, build: CudaBuild, text: str, cubin: str) -> Compiled:
     return Compiled(
         variant=variant.path,
         arch=arch.name,

@@ -170,34 +170,37 @@ def _unlike(variant: Variant, arch: str) -> Iterator[Build]:
             yield from islice((build for build in able if legal(variant, build)), 1)
 
 
+def _held(variant: Variant) -> list[tuple[int, int]]:
+    """Of each head dim that a kernel holds the least and the largest that are padded to it."""
+    held = sorted({variant.pads(dim) for dim in range(1, BUCKETS[-1][1] + 1)})
+    return [(below + 1, head_dim) for below, head_dim in zip([0, *held], held, strict=False)]
+
+
 def _between(variant: Variant, arch: str) -> Iterator[Build]:
     """Head dims that a kernel holds between those of the buckets: alone, causal, and in company.
 
     Configurations take turns, and so do numbers of blocks that share a row's keys.
     """
-    held = sorted({variant.pads(dim) for dim in range(1, BUCKETS[-1][1] + 1)})
     order = np.random.default_rng(2).permutation(len(variant.configs()))
     configs, parts = [variant.configs()[at] for at in order], cycle(dict(variant.space).get("key_splits", (1,)))
-    for below, head_dim in zip([0, *held], held, strict=False):
-        if any(head_dim == bucket[1] for bucket in BUCKETS):
+    for dims in _held(variant):
+        if any(dims[1] == bucket[1] for bucket in BUCKETS):
             continue
         for asked in COMPANIES:
             wanted = next(parts)
             fitting = (each for each in configs if dict(each.values).get("key_splits", 1) == wanted)
             pairs = product(fitting, DTYPES)
-            builds = (Build(variant.path, (below + 1, head_dim), dtype, each, asked, arch) for each, dtype in pairs)
+            builds = (Build(variant.path, dims, dtype, each, asked, arch) for each, dtype in pairs)
             yield from islice((build for build in builds if legal(variant, build)), 1)
 
 
 def _few(variant: Variant, arch: str, known: set[Defines]) -> Iterator[Build]:
     """Few rows at every head dim that a kernel holds, where they take code of their own: all else takes turns."""
-    held = sorted({variant.pads(dim) for dim in range(1, BUCKETS[-1][1] + 1)})
     companies, configs, count = cycle(OF_FEW), cycle(variant.configs()), len(variant.configs())
-    for (below, head_dim), few in product(zip([0, *held], held, strict=False), FEW_ROWS):
+    for dims, few in product(_held(variant), FEW_ROWS):
         asked, tried = next(companies), islice(configs, count)
         builds = (
-            Build(variant.path, (below + 1, head_dim), dtype, config, asked, arch, few=few)
-            for config, dtype in product(tried, DTYPES)
+            Build(variant.path, dims, dtype, config, asked, arch, few=few) for config, dtype in product(tried, DTYPES)
         )
         able = (build for build in builds if legal(variant, build) and build.defines not in known)
         for build in islice((build for build in able if _is_of_few(variant, build)), 1):

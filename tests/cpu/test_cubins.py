@@ -180,7 +180,6 @@ def test_by_the_compiler_of_its_machine_a_campaigns_timing_goes_on_where_the_cod
     nvrtc["version"] = "13.0.88"
     monkeypatch.setattr(compiled_here, "compile_together", lambda _sources: None)
     monkeypatch.setattr(compiled_here, "compile_all", cubins.compile_all)
-    monkeypatch.setattr(compiled_here, "text_sha256", lambda _: nvrtc["text"])
     same, other = row("a" * 64, "an earlier text"), row("b" * 64, "an earlier text")
     assert compiled_here.renew(by_name("sm90a"), map(timings.of, (same, other))) == {HOPPER: 1}
     assert holds(same) and not holds(other)
