@@ -34,13 +34,14 @@ UNORDERED = "race between blocks: .* is not ordered after the"
 ANY = "race|^out|left"
 BUGS = {
     "outputs are counted before they are there": Bug(
-        "key_splits.cuh", "bool arrive()", "__threadfence();", says=UNORDERED
+        "key_splits.cuh",
+        "bool arrive()",
+        "ptx::count_ordered(counter)",
+        "atomicAdd(counter, 1)",
+        UNORDERED,
     ),
     "one thread arrives before the others have left theirs": Bug(
         "key_splits.cuh", "bool arrive()", "__syncthreads();", says=UNORDERED
-    ),
-    "outputs are read before they are known to be there": Bug(
-        "key_splits.cuh", "== parts - 1;", "__threadfence();", says=UNORDERED
     ),
     "the last by number adds up": Bug(
         "key_splits.cuh",
@@ -56,9 +57,7 @@ BUGS = {
         "launch.key_splits",
         says=ANY,
     ),
-    "counters are left": Bug(
-        "key_splits.cuh", "bool arrive()", "if (last) launch.arrivals[part.tile] = 0;", says="left"
-    ),
+    "counters are left": Bug("key_splits.cuh", "bool arrive()", "if (last) *counter = 0;", says="left"),
     "all tiles arrive at one counter": Bug(
         "key_splits.cuh", "bool arrive()", "launch.arrivals + part.tile", "launch.arrivals", says=ANY
     ),

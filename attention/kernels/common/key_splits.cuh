@@ -74,16 +74,15 @@ struct Gather {
     }
   }
 
-  // Whether this block is the last one of its tile. One thread's fences serve all: the barrier brings their stores
+  // Whether this block is the last one of its tile. One thread's count serves all: the barrier brings their stores
   // before the first, and their loads behind the second.
   __device__ __forceinline__ bool arrive() const {
     const unsigned room = rows.at.k;  // no longer read
     __syncthreads();
     if (threadIdx.x == 0) {
-      __threadfence();
-      const bool last = atomicAdd(launch.arrivals + part.tile, 1) == parts - 1;
-      __threadfence();
-      if (last) launch.arrivals[part.tile] = 0;  // as the next launch on this stream expects it
+      int* counter = launch.arrivals + part.tile;
+      const bool last = ptx::count_ordered(counter) == parts - 1;
+      if (last) *counter = 0;  // as the next launch on this stream expects it
       ptx::store_shared(room, last);
     }
     __syncthreads();

@@ -14,6 +14,12 @@ __device__ __forceinline__ void cp_async16(unsigned shared, const void* global, 
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(used) : "memory");
 }
 
+// The same, where a miss of the L2 brings all 128 bytes of the line.
+__device__ __forceinline__ void cp_async16_line(unsigned shared, const void* global, unsigned used = 16) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(used)
+               : "memory");
+}
+
 // 4 or 8 bytes, through the L1.
 template <int Bytes>
 __device__ __forceinline__ void cp_async(unsigned shared, const void* global) {

@@ -10,7 +10,14 @@ inline u64 load(u64 address) { return emulator::loaded<u64>(emulator::load_globa
 
 inline vec4 load4(u64 address) { return emulator::loaded<vec4>(emulator::load_global, address); }
 
+inline u64 load2_cg(u64 address) { return load(address); }
+
 inline vec4 load4_cg(u64 address) { return load4(address); }
+
+inline void store2(u64 address, u32 x, u32 y) {
+  const u32 two[2] = {x, y};
+  emulator::store_global(address, two, sizeof two);
+}
 
 inline void store4(u64 address, vec4 v) { emulator::store_global(address, &v, sizeof v); }
 
@@ -20,6 +27,14 @@ inline void store4_if(bool really, u64 address, vec4 v) {
 
 inline void store_if(bool really, u64 address, u32 value) {
   if (really) emulator::store_global(address, &value, sizeof value);
+}
+
+// As both fences and the update between them.
+inline int count_ordered(int* counter) {
+  __threadfence();
+  const int before = atomicAdd(counter, 1);
+  __threadfence();
+  return before;
 }
 
 __attribute__((always_inline)) inline void store_shared(u32 address, u32 value) {

@@ -1,10 +1,10 @@
 // Attention forward for few rows and many keys, on sm80 and what came after: the pipeline of all that generation's kernels
 // over a part of the keys, so that all SMs read K and V (the split of Flash-Decoding). With PACK_GQA heads of a group
 // share a tile's rows, and with them one reading of K and V; with KEY_WARPS warps share rows.
+#include "added_parts.cuh"
 #include "config.cuh"
 #include "key_splits.cuh"
 #include "key_warps.cuh"
-#include "parts.cuh"
 #include "pipeline.cuh"
 
 extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
@@ -27,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
   if (parts.count > 1) {
     if (has_rows) parts.leave(self, part.number);
     if (!parts.arrive(self.at.votes)) return;
-    parts.add_up();
+    store_parts(parts);
   } else if (has_rows) {
     const float scale = ptx::load_shared(self.at.second_time) ? launch.scale_log2 : 1.f;
 #pragma unroll

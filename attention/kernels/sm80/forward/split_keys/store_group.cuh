@@ -26,17 +26,15 @@ struct OfRow {
   }
 };
 
-// Eight columns of a row.
-__device__ __forceinline__ void store_chunk(const Launch& launch, const Work& work, int row, int column,
-                                            const float (&o)[8], float sum, float offset) {
+// Four columns of a row.
+__device__ __forceinline__ void store_four(const Launch& launch, const Work& work, int row, int column,
+                                           const float (&o)[4], float sum, float offset) {
   const OfRow mine(work, row);
   const bool none = offset == minus_infinity();
   // As scale_offsets: what overflows with the scale makes its row NaN.
   const Finish found = mine.finished(launch, none ? 0.f : sum + (offset - offset), none ? 0.f : offset);
-  unsigned two[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) two[i] = pack_pair(o[2 * i] * found.inverse, o[2 * i + 1] * found.inverse);
-  ptx::store4(mine.address(launch) + 2 * column, {two[0], two[1], two[2], two[3]});
+  ptx::store2(mine.address(launch) + 2 * column, pack_pair(o[0] * found.inverse, o[1] * found.inverse),
+              pack_pair(o[2] * found.inverse, o[3] * found.inverse));
   if (column == 0) *mine.lse(launch) = found.lse;
 }
 
