@@ -76,9 +76,9 @@ class WarpTile(NamedTuple):
     and Q's with them in every slice unless it stays in registers. Dims are those of the compiled kernel. Threads side
     by side copy `key_span_bytes` of a row of K, `value_span_bytes` of V, and the next threads another row's. Heads of a
     `group` share a block's rows, and `key_splits` blocks the keys of a tile of rows, whose parts all `threads` of the
-    last one bring together: `warps` are those that have rows. `key_warps` of them have the same rows, and each its own
-    slices of every tile; then `stages` tiles are in shared memory, all but one of them under way. A block takes
-    `smem_bytes` of shared memory, where that may leave an SM fewer blocks.
+    last one bring together, so many `parts_at_once`: `warps` are those that have rows. `key_warps` of them have the
+    same rows, and each its own slices of every tile; then `stages` tiles are in shared memory, all but one of them
+    under way. A block takes `smem_bytes` of shared memory, where that may leave an SM fewer blocks.
     """
 
     blocks: int
@@ -98,6 +98,7 @@ class WarpTile(NamedTuple):
     key_warps: int = 1
     stages: int = 2
     smem_bytes: int = 0
+    parts_at_once: int = 16
 
     @property
     def rows(self) -> int:

@@ -20,7 +20,8 @@ FRAGMENT = 16  # rows, and numbers along a row, of what ldmatrix.x4 fetches, and
 SCHEDULERS = 4  # of an SM, each with its own tensor core, MUFU, FP32 lanes and ALU
 FLOAT_BYTES = 4  # of float32, in which blocks leave their parts of outputs
 COPY = 16  # bytes that a thread's cp.async copies
-CHUNK = 8  # columns of a row that a thread adds up, 16 bytes of out
+COLUMNS = 4  # of a row that a thread adds up over all parts
+FEW_PARTS = 8  # come in one batch, and more in larger ones where registers allow (added_parts.cuh)
 STATE_FLOATS = 4  # beside a row's outputs: its offset and sum, in 16 bytes
 SYSTEM_BYTES = 1024  # of shared memory that the system takes of each block (CUDA C++ programming guide)
 THREAD_SHARE = 2  # keys of a tile for each score that a thread holds: 64 rows of 128 threads
@@ -184,12 +185,7 @@ TABLE = {
         650.0, "count", "likewise of a block for which no keys are left: 634 to 650 (167 to 179 instructions)"
     ),
     "arrival_trips": Coefficient(
-        3.0,
-        "count",
-        "to L2 behind what a block leaves, beside its count: stores, and a fence on either side (parts.cuh)",
-    ),
-    "part_trips": Coefficient(
-        2.0, "count", "offsets and sums of some parts, and behind a branch on them the outputs (SASS of parts.cuh)"
+        1.0, "count", "to L2 before a block counts itself: what it leaves, which the count releases (parts.cuh)"
     ),
     "part_jumps": Coefficient(
         1.0,
@@ -198,9 +194,14 @@ TABLE = {
         "another block has left its own by then. Straight on, code is fetched ahead (instruction_fetch). Of none, one "
         "and two the one with the least error on calls below 16 us",
     ),
-    "added_instructions": Coefficient(560.0, "count", "cycles of the 283 instructions that add eight parts, as above"),
+    "added_instructions": Coefficient(
+        37.0,
+        "count",
+        "cycles of the 18 to 20 instructions for a part of four columns: its address, two loads, its sums",
+    ),
+    "batch_instructions": Coefficient(120.0, "count", "likewise of a batch: the largest offset, what came before it"),
     "pass_instructions": Coefficient(
-        500.0, "count", "likewise of a thread's next eight columns: 250 to find them, and as many to divide and store"
+        250.0, "count", "likewise of a thread's next four columns: to find them, to divide and to store"
     ),
     "block_loads": Coefficient(
         2.0,
@@ -224,7 +225,6 @@ TABLE = {
     "join_instructions": Coefficient(
         12.0, "count", "for 16 bytes that a lane leaves: a store, a load, four FMUL and four FFMA, and their addresses"
     ),
-    "parts_at_once": Coefficient(8.0, "count", "of which L2 is asked before the first has come (parts.cuh)"),
     "first_load_instructions": Coefficient(
         950.0,
         "count",

@@ -54,14 +54,19 @@ def call_of(
     efficiency: Efficiency,
     in_flight: int = 0,
     alone_seconds: float = 0.0,
+    unlike: Term | None = None,
 ) -> Prediction:
     """A call, launch and all, of the `terms` that make up the busiest SM's seconds, beside all that memory gives.
 
     `in_flight`: loads that an SM has under way; 0 where nobody knows, so that the slowest alone counts.
-    `alone_seconds`: of the busiest SM's, those beside which no SM loads.
+    `alone_seconds`: of the busiest SM's, those beside which no SM loads. `unlike`: what memory takes at least where
+    blocks end one after another.
     """
     slowest, beside = max(memory, key=SECONDS), busy_seconds - alone_seconds
     waits = (_queue(beside, memory, slowest, in_flight),) if in_flight else ()
+    if unlike:
+        memory = (*memory, unlike)
+        slowest = max(slowest, unlike, key=SECONDS)
     start = (*waits, _first_loads(machine, problem.varlen or problem.ranges), *launch_of(machine))
     bound = slowest if slowest.seconds > beside else max(terms, key=SECONDS)
     seconds = alone_seconds + max(beside, slowest.seconds) + sum(map(SECONDS, start))

@@ -33,6 +33,7 @@ class Dealt(NamedTuple):
     """The stays of the busiest SM; `at_least` is the longest block's alone. `slices` are those of the whole call.
 
     `empty`: blocks for which no keys are left, one after another. `blocks` have keys, those of so many `tiles` of rows.
+    `unlike`: how many blocks have so many slices each, of sequences of their own lengths.
     """
 
     stays: tuple[Stay, ...]
@@ -41,6 +42,7 @@ class Dealt(NamedTuple):
     empty: float
     blocks: int
     tiles: int
+    unlike: tuple[tuple[float, float], ...] = ()
 
 
 @lru_cache(maxsize=4096)
@@ -58,12 +60,13 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
     if every.longest == every.shortest:
         rounds, rest = divmod(count, held)
-        last = (alone._replace(resident=1 if rest <= units else tile.blocks),) if rest else ()
+        last = (alone._replace(resident=math.ceil(rest / units)),) if rest else ()
         return Dealt(
             (alone._replace(resident=tile.blocks, times=rounds), *last), alone, every.total, empty, count, tiles
         )
+    unlike = _unlike(problem, tile, lengths)
     if count <= units:
-        return Dealt((alone,), alone, every.total, empty, count, tiles)
+        return Dealt((alone,), alone, every.total, empty, count, tiles, unlike)
     mean = every.total / count
     in_order = problem.varlen or lengths
     uneven = None if in_order else unevenness(problem, tile.rows, held)
@@ -72,7 +75,7 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     last_one = every.longest if in_order else max(1.0, every.shortest)
     even = Stay(work(mean), tile.blocks, count / held)
     missing = Stay(work(last_one), 1, 1 / 2)
-    return Dealt((even, missing), alone, every.total, empty, count, tiles)
+    return Dealt((even, missing), alone, every.total, empty, count, tiles, unlike)
 
 
 @lru_cache(maxsize=4096)
@@ -101,10 +104,23 @@ def _blocks(problem: AttentionProblem, tile: WarpTile, lengths: Lengths) -> tupl
     if not (tile.key_splits > 1 and (lengths or problem.varlen)):
         return _split(tile, whole), whole.count
     # Each sequence's tiles by themselves: a short one's keys are fewer tiles than blocks that might share them.
-    each = [(many, _split(tile, _rows(alone, *how, UNKNOWN))) for many, alone in sequences(problem, lengths)]
+    each = _each(problem, tile, lengths)
     count = sum(many * of.count for many, of in each)
     longest, shortest = max(of.longest for _, of in each), min(of.shortest for _, of in each)
     return Rows(count, longest, shortest, whole.total), whole.count
+
+
+def _each(problem: AttentionProblem, tile: WarpTile, lengths: Lengths) -> list[tuple[int, Rows]]:
+    """So many sequences, and the blocks of one."""
+    how = tile.rows, tile.step_keys, tile.group
+    return [(many, _split(tile, _rows(alone, *how, UNKNOWN))) for many, alone in sequences(problem, lengths)]
+
+
+def _unlike(problem: AttentionProblem, tile: WarpTile, lengths: Lengths) -> tuple[tuple[float, float], ...]:
+    if not lengths or (problem.edges.right is not None and problem.seq_q > tile.rows):
+        return ()
+    each = _each(problem, tile, lengths)
+    return tuple((many * of.count, of.total / of.count) for many, of in each)
 
 
 def _parts(tile: WarpTile, every: Rows) -> int:

@@ -1,13 +1,13 @@
 """What blocks that share keys of a tile of rows take to bring their parts together, in cycles (split_keys/parts.cuh).
 
 Each leaves its rows and counts itself, on a line that the first of them brings from DRAM. The last one reads what all
-have left, some parts at once, and adds it up: it asks for so many where fewer are left, too. What the L2 does not hold
-of all parts goes to DRAM and comes back.
+have left, a batch of parts at once, and adds it up, a thread four columns of a row at a time (added_parts.cuh). What
+the L2 does not hold of all parts goes to DRAM and comes back.
 """
 
 import math
 
-from attention.choose.coefficients import CHUNK, FLOAT_BYTES, SLOT, STATE_FLOATS, of
+from attention.choose.coefficients import COLUMNS, FEW_PARTS, FLOAT_BYTES, SLOT, STATE_FLOATS, of
 from attention.choose.rates import DRAM, DRAM_LATENCY, L2, L2_LATENCY
 from attention.choose.warps.block import Part, Rates
 from attention.tile import WarpTile
@@ -33,13 +33,15 @@ def added(tile: WarpTile, rows: int, parts: int, beyond: float, gathering: float
 
     The others leave it their share of the L2, of which an SM's port takes as much as a slice gives.
     """
-    passes = math.ceil(rows * tile.value_dim / CHUNK / tile.threads)
-    at_once = math.ceil(parts / of("parts_at_once"))
-    times, read = passes * at_once, bytes_of(tile, rows) * at_once * of("parts_at_once")
+    passes = math.ceil(rows * tile.value_dim / COLUMNS / tile.threads)
+    at_once = FEW_PARTS if parts <= FEW_PARTS else tile.parts_at_once
+    times = passes * math.ceil(parts / at_once)
+    read = bytes_of(tile, rows) * parts
+    instructions = times * (of("batch_instructions") + of("added_instructions") * at_once)
     return (
         Part("parts from L2", read / min(SLOT, rates.l2_bytes / gathering), L2),
-        Part("parts from DRAM", beyond * bytes_of(tile, rows) * parts / rates.dram_bytes, DRAM),
-        Part("trips for parts", of("part_trips") * times * rates.l2_latency, L2_LATENCY),
+        Part("parts from DRAM", beyond * read / rates.dram_bytes, DRAM),
+        Part("trips for parts", times * rates.l2_latency, L2_LATENCY),
         Part("code of parts for the first time", of("part_jumps") * rates.dram_latency, DRAM_LATENCY),
-        Part("parts are added", of("added_instructions") * times + of("pass_instructions") * passes, ""),
+        Part("parts are added", instructions + of("pass_instructions") * passes, ""),
     )

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from attention.choose.coefficients import PRODUCT, SLOT, SYSTEM_BYTES, of
+from attention.choose.coefficients import BYTES, PRODUCT, SLOT, SYSTEM_BYTES, of
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.one_clock import call_of, clock_under, code_of, dram_of, l2_of
 from attention.choose.prediction import Efficiency, Prediction, Term
@@ -39,6 +39,7 @@ from attention.choose.warps.block import (
 )
 from attention.choose.warps.dealt import Dealt, Stay, dealt, parts_of
 from attention.choose.warps.gathered import added, bytes_of, left
+from attention.choose.warps.unlike import seconds_of_all
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
 from microbench.machine.arch import by_name
@@ -92,7 +93,9 @@ def predicted(
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
     alone = (instructions_of(tile) + left_cycles + added_cycles) / clock + code.seconds
     terms = [*_terms(machine, groups, clock), code]
-    return call_of(machine, problem, terms, memory, cycles / clock + code.seconds, efficiency, in_flight, alone)
+    unlike = _unlike(machine, tile, cost, share, rates, clock)
+    busy_seconds = cycles / clock + code.seconds
+    return call_of(machine, problem, terms, memory, busy_seconds, efficiency, in_flight, alone, unlike)
 
 
 @lru_cache(maxsize=2048)
@@ -112,6 +115,19 @@ def _blocks(tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates) -> tupl
         return blocks, cycles
     alone = block_of(tile, cost, share.at_least.work, share.at_least.resident, rates)
     return (blocks, cycles) if cycles >= alone.cycles else ([(share.at_least, alone)], alone.cycles)
+
+
+def _unlike(machine: Machine, tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates, clock: float) -> Term | None:
+    """What blocks of unequal keys take at least."""
+    if not share.unlike:
+        return None
+    whole = share.at_least.work
+    half = whole._replace(slices=whole.slices / 2, hidden=whole.hidden / 2)
+    further = block_of(tile, cost, whole, 1, rates).cycles - block_of(tile, cost, half, 1, rates).cycles
+    places, dram = machine.profile.sm_count * tile.blocks, machine.value(DRAM)
+    shared = BYTES * tile.step_keys * (tile.head_dim + tile.value_dim) / whole.readers / dram
+    seconds = seconds_of_all(share.unlike, places, further / half.slices / clock, shared)
+    return Term("blocks of unequal keys", "memory", seconds, DRAM, dram)
 
 
 def _terms(machine: Machine, groups: Sequence[tuple[tuple[Part, ...], float]], clock: float) -> list[Term]:

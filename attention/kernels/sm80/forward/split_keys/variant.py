@@ -26,6 +26,7 @@ from microbench.machine.arch import Arch
 WARPS = (4, 8)
 MOST_QUERIES = 512  # of more, tiles of 128 rows read K and V less often
 KEYS = 64  # whose addresses 16 rows a warp hold at head dim 128, whatever is asked beside, and of 64 as many bytes
+PARTS_AT_ONCE, FEW_PARTS = 16, 8  # as registers allow (added_parts.cuh)
 BLOCKS = 2  # on an SM: while one waits for its first keys the other reads
 
 
@@ -87,7 +88,11 @@ def _residents(problem: AttentionProblem, warps: int, tile_keys: int, key_splits
     settled = settle(SETTLED, problem, _lone(warps, tile_keys))
     busy = -(-shape.part_rows // shape.warp_rows) * shape.key_warps
     found = whole.residents(problem, settled)._replace(
-        warps=busy, threads=shape.threads, group=shape.group, key_splits=key_splits
+        warps=busy,
+        threads=shape.threads,
+        group=shape.group,
+        key_splits=key_splits,
+        parts_at_once=PARTS_AT_ONCE if settled["blocks"] <= BLOCKS else FEW_PARTS,
     )
     if shape.key_warps == 1:
         return found
