@@ -28,7 +28,7 @@ from microbench.compile.together import compile_together
 from microbench.console import Json
 from microbench.console.progress import say
 from microbench.console.si import counted, written
-from microbench.errors import EnvironmentLacks, InputError
+from microbench.errors import EnvironmentLacks, InputError, NoGpu
 from microbench.machine import nvml, stamp
 from microbench.results.profile import Profile
 from microbench.results.record import DISTURBANCES
@@ -114,13 +114,13 @@ def _parsed(text: str) -> Posed:
 def _gpu() -> nvml.Gpu:
     gpus = nvml.visible_gpus()
     if not gpus:
-        raise EnvironmentLacks(f"There is no NVIDIA GPU to time kernels on ({nvml.why_no_gpu()}).")
+        raise nvml.no_gpu("to time kernels on")
     try:
         import torch
     except ImportError as error:
         raise EnvironmentLacks(f"tune launches kernels through torch, which is not here; {ADDS_TORCH}.") from error
     if not torch.cuda.is_available():
-        raise EnvironmentLacks("This torch sees no NVIDIA GPU; install a CUDA build of it.")
+        raise NoGpu("This torch sees no NVIDIA GPU; install a CUDA build of it.")
     return gpus[0]
 
 

@@ -1,6 +1,6 @@
 """`python -m microbench run|doctor|list|show|check|compare|profile|report|export`: a verb, a screen; `--json` on each.
 
-Exit codes: 0 done; 1 it could not be done, or nothing was measured; 2 a name or option that does not exist; 130 Ctrl-C.
+Exit codes are those of microbench/errors.py.
 """
 
 import sys
