@@ -20,6 +20,7 @@ NEED_A_GPU = {
     "campaign --plan": ("campaign", "--plan"),
     "campaign --again": ("campaign", "--again"),
     "tune": ("tune", "--problem", PROMPT),
+    "tune --plan": ("tune", "--problem", PROMPT, "--plan"),
     "prewarm": ("prewarm", "--shape", "1,8,8,1024,1024,64"),
     "verify": ("verify",),
     "verify one": ("verify", "--only", "ffma_latency"),
