@@ -25,6 +25,7 @@ from microbench.console.si import counted
 from microbench.errors import EnvironmentLacks, InputError, NoGpu
 from microbench.machine import nvml, stamp
 from microbench.machine.arch import by_name
+from microbench.measure.alternate import L2_READ
 from microbench.results.profile import Profile
 from microbench.run import lock
 from smscope.campaign_asked import Asked, asked_of
@@ -257,7 +258,7 @@ def _timed(begun: Campaign, job: Job, device: Any) -> ProblemTiming:
         problem=job.posed.problem,
         lengths=job.posed.lengths,
         used=job.posed.used,
-        l2_read=True,
+        l2_read=L2_READ,
         use=job.use,
         texts=plan.texts(job.arch),
         driver=facts.driver,
