@@ -39,6 +39,7 @@ with needs.one_sentence():
         DtypeError,
         EnvironmentLacks,
         FallbackWarning,
+        NoGpu,
         ProblemError,
         UnsupportedError,
     )
@@ -66,6 +67,7 @@ __all__ = [
     "EnvironmentLacks",
     "Explanation",
     "FallbackWarning",
+    "NoGpu",
     "Prewarmed",
     "ProblemError",
     "UnsupportedError",

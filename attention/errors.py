@@ -7,12 +7,15 @@ AttentionError
 ├── UnsupportedError    (a NotImplementedError) a sound problem that the kernels asked for cannot serve
 ├── LaunchError         (a RuntimeError) the GPU refused a kernel, or a cold kernel met a graph capture
 └── EnvironmentLacks    (an ImportError) a package this call needs is not installed
+    └── NoGpu           (a microbench.errors.NoGpu) no GPU where one is needed; its exit code is that one's
 
 FallbackWarning         (a UserWarning) torch's own kernel serves a call that no tuned kernel can
 
 Where torch's scaled_dot_product_attention refuses the same call, the error here is also of the type that torch raises:
 a RuntimeError for what does not fit, a TypeError for an argument of a wrong type, a NotImplementedError for a dtype.
 """
+
+import microbench.errors
 
 ADDS_TORCH = "`pip install torch` adds it"
 
@@ -49,6 +52,10 @@ class LaunchError(AttentionError, RuntimeError):
 
 class EnvironmentLacks(AttentionError, ImportError):
     """A package this call needs is not installed."""
+
+
+class NoGpu(microbench.errors.NoGpu, EnvironmentLacks):
+    """No GPU, where one is needed."""
 
 
 class FallbackWarning(UserWarning):

@@ -1,5 +1,12 @@
 """The exceptions of microbench. Every message says what happened, on which GPU, and what to do.
 
+A command that ends with one of them has its exit code, and this is where codes are said, for every command:
+
+    0    done, and nothing was wrong
+    1    it could not be done, nothing was measured, or what was found is wrong, slower or off
+    2    it was not begun: a name or option that does not exist, or no GPU where one is needed
+    130  Ctrl-C
+
 SmscopeError
 ├── InputError          a name, shape or option that does not exist (exit code 2)
 │   ├── UnknownGpu
@@ -7,6 +14,7 @@ SmscopeError
 │   └── UnknownArch
 ├── DataError           a file of data/ that cannot be read or written
 ├── EnvironmentLacks    a package or tool that this machine does not have
+│   └── NoGpu           no GPU, or none that torch can use (exit code 2)
 ├── BusyError           another run holds this device
 ├── BuildError          NVRTC refused the source, or its log holds a fatal note
 ├── ContractError       the SASS is not what the probe says it timed
@@ -55,6 +63,15 @@ class DataError(SmscopeError):
 
 class EnvironmentLacks(SmscopeError):
     """A package or tool that this machine does not have."""
+
+
+class NoGpu(EnvironmentLacks):
+    """No GPU where one is needed, or none that torch can use.
+
+    Not 1, which says of most commands that they looked, and that what they found is wrong.
+    """
+
+    exit_code = 2
 
 
 class BusyError(SmscopeError):

@@ -31,6 +31,21 @@ def forget() -> None:
     _said.clear()
 
 
+def told(error: ValidationError) -> str:
+    """What is wrong with a whole file, in our words and without a full stop: who sent it knows no pydantic."""
+    first = error.errors()[0]
+    field = ".".join(map(str, first["loc"]))
+    if first["type"] == "json_invalid":
+        return "it is no JSON, or was cut short"
+    if not field:
+        return "it holds something else"
+    if first["type"] == "missing":
+        return f"it lacks {field}"
+    if first["type"] == "extra_forbidden":
+        return f"it has {field}, which this release does not know"
+    return f"its {field} is none that this release reads"
+
+
 def first_of(error: ValidationError, nowhere: str = "") -> str:
     """Field and reason of the first fault; `nowhere` stands for the field where it is the whole that is at fault."""
     first = error.errors()[0]

@@ -22,9 +22,10 @@ from microbench.compile.together import compile_together
 from microbench.console import Json
 from microbench.console.progress import say
 from microbench.console.si import counted
-from microbench.errors import EnvironmentLacks, InputError
+from microbench.errors import EnvironmentLacks, InputError, NoGpu
 from microbench.machine import nvml, stamp
 from microbench.machine.arch import by_name
+from microbench.measure.alternate import L2_READ
 from microbench.results.profile import Profile
 from microbench.run import lock
 from smscope.campaign_asked import Asked, asked_of
@@ -116,7 +117,7 @@ def campaign(
         return
     if again:
         if not nvml.visible_gpus():
-            raise InputError("There is no NVIDIA GPU here; --again compiles where campaigns were timed.")
+            raise nvml.no_gpu("here", "--again compiles where campaigns were timed")
         _compile_again(_profile(None), json)
         return
     asked = asked_of(which, of_freeze, leave_out or ())
@@ -139,7 +140,7 @@ def _compile_again(profile: Profile, json: bool) -> None:
 def _profile(asked: str | None) -> Profile:
     gpus = nvml.visible_gpus()
     if asked is None and not gpus:
-        raise InputError("There is no NVIDIA GPU here; name a profile by --gpu.")
+        raise nvml.no_gpu("here", "name a profile by --gpu")
     return Profile.load(asked or gpus[0].slug)
 
 
@@ -175,7 +176,7 @@ def _run(asked: Asked, number: int | None, within: str | None, json: bool) -> No
     allowed = budget.started(within)
     gpus = nvml.visible_gpus()
     if not gpus:
-        raise EnvironmentLacks(f"There is no NVIDIA GPU to time kernels on ({nvml.why_no_gpu()}).")
+        raise nvml.no_gpu("to time kernels on")
     try:
         import torch
     except ImportError as error:
@@ -183,7 +184,7 @@ def _run(asked: Asked, number: int | None, within: str | None, json: bool) -> No
             f"A campaign launches kernels through torch, which is not here; {ADDS_TORCH}."
         ) from error
     if not torch.cuda.is_available():
-        raise EnvironmentLacks("This torch sees no NVIDIA GPU; install a CUDA build of it.")
+        raise NoGpu("This torch sees no NVIDIA GPU; install a CUDA build of it.")
     profile = machine_profile("cuda").profile
     if asked.frozen is not None:
         freeze.require_unchanged(asked.frozen, stamp.ROOT)
@@ -257,7 +258,7 @@ def _timed(begun: Campaign, job: Job, device: Any) -> ProblemTiming:
         problem=job.posed.problem,
         lengths=job.posed.lengths,
         used=job.posed.used,
-        l2_read=True,
+        l2_read=L2_READ,
         use=job.use,
         texts=plan.texts(job.arch),
         driver=facts.driver,

@@ -1,7 +1,6 @@
 """`smscope VERB`: every verb of both packages under one name. A verb's module is loaded when that verb is typed.
 
-Exit codes: 0 done; 1 it could not be done, nothing was measured, or a result was wrong; 2 a name or option that does
-not exist; 130 Ctrl-C.
+Exit codes are those of microbench/errors.py.
 """
 
 import importlib

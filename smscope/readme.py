@@ -17,9 +17,9 @@ from microbench.report import markdown, readme, verified
 from microbench.results.profile import Profile, available
 from microbench.verify import results
 from microbench.verify.tables import BuildRow, read_all
-from smscope import kernel_rows
+from smscope import kernel_rows, missed
 
-_COMPARISON = "comparison-"
+_COMPARISON, _ASKED = "comparison-", "asked-"
 VERIFIED: tuple[type[results.Result], ...] = (results.ProbeResult, results.WrappersResult, KernelResult)
 
 
@@ -27,6 +27,8 @@ def generated(name: str) -> str:
     """What belongs into the block called `name`. Raises InputError for an unknown name, UnknownGpu, DataError."""
     if name.startswith(_COMPARISON):
         return comparison(name.removeprefix(_COMPARISON))
+    if name.startswith(_ASKED):
+        return missed.block(name.removeprefix(_ASKED))
     if name == "architectures":
         return architectures()
     if name == "kernels":

@@ -1,8 +1,7 @@
 """The verb `tune`: the top few candidates, ours and torch's, timed on the classes of problems that a program poses."""
 
-import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from attention.ahead import recorded
+from attention.ahead.recorded import RecordedCall
 from attention.campaign import going_on, plan, tune
 from attention.campaign.plan import Job
 from attention.campaign.posed import Posed, parse
@@ -18,7 +18,7 @@ from attention.campaign.tune import Tuned
 from attention.choose import here, tunings, tunings_file
 from attention.choose.candidates import Candidate
 from attention.choose.here import Here
-from attention.choose.machine import machine_profile
+from attention.choose.machine import machine_profile, nameable
 from attention.choose.tunings_file import Line
 from attention.errors import ADDS_TORCH, ProblemError
 from attention.timed.timing import PEER
@@ -28,11 +28,13 @@ from microbench.compile.together import compile_together
 from microbench.console import Json
 from microbench.console.progress import say
 from microbench.console.si import counted, written
-from microbench.errors import EnvironmentLacks, InputError
+from microbench.errors import EnvironmentLacks, InputError, NoGpu
 from microbench.machine import nvml, stamp
 from microbench.results.profile import Profile
 from microbench.results.record import DISTURBANCES
 from microbench.run import lock
+from smscope import tune_plan
+from smscope.tune_plan import kernel
 from smscope.verified import budget
 
 EXAMPLE = "prefill 4 16 16 4096 4096 128 bf16 causal"
@@ -55,10 +57,10 @@ class Done:
     def __str__(self) -> str:
         was = self.tuned.was
         calls = f" ({counted(self.line.calls, 'call')})" if self.line.calls else ""
-        said = f"{self.line.problem}{calls}: {_said(self.now)}, {_time(self.seconds(self.now))}"
+        said = f"{self.line.problem}{calls}: {kernel(self.now)}, {_time(self.seconds(self.now))}"
         if disturbed := [each for each in self.line.flags if each in DISTURBANCES]:
             return f"{said}. The GPU was disturbed ({', '.join(disturbed)}), so that these timings decide nothing."
-        before = "as before" if _said(self.now) == _said(was) else f"before {_said(was)}, {_time(self.seconds(was))}"
+        before = "as before" if kernel(self.now) == kernel(was) else f"before {kernel(was)}, {_time(self.seconds(was))}"
         return f"{said}; {before}."
 
 
@@ -67,6 +69,12 @@ def tune_verb(
     problem: Annotated[list[str] | None, typer.Option("--problem", help=f"{GRAMMAR}: '{EXAMPLE}'. Repeatable.")] = None,
     within: Annotated[str, typer.Option("--budget", help="180s, 3m: what does not fit it is named, and left.")] = "3m",
     plan_only: Annotated[bool, typer.Option("--plan", help="Say what would be timed, and time nothing.")] = False,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--gpu", help="With --plan: a profile, GPU or architecture that need not be here.", autocompletion=nameable
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Time the top few candidates on the classes of problems that you name, or that a program was recorded to pose.
@@ -74,25 +82,41 @@ def tune_verb(
     Candidates are the fastest of ours by prediction and the kernels of torch's that serve. Each class is a line of
     tunings/<gpu>.jsonl in data/, or in the user's data folder, and from then on its fastest candidate runs: as long as
     driver, torch and the kernels' texts are the same. Exit code 1 where a configuration of ours was wrong or failed.
+
+    --plan needs no GPU where --gpu names one.
     """
     if file is None and not problem:
         raise ProblemError(f"tune has nothing to time; give a file of attention.record, or --problem '{EXAMPLE}'.")
     named = [_parsed(each) for each in problem or ()]
     allowed = budget.started(within)
+    calls = recorded.read(file) if file is not None else {}
+    if plan_only and (on is not None or not nvml.visible_gpus()):
+        tune_plan.say_plan(*_todo(named, calls, tune_plan.profile_of(on)), json)
+        return
+    if on is not None:
+        raise InputError("--gpu is of --plan; tune times on the GPU that is here.")
     gpu = _gpu()
     profile = machine_profile("cuda").profile
     found = here.here_of(profile)
     if found is None:
         raise EnvironmentLacks("Neither the driver's module nor NVML says which driver runs here; nothing was timed.")
-    asked = classes_of(named, recorded.read(file) if file is not None else {})
+    todo, left_out = _todo(named, calls, profile)
+    if plan_only:
+        tune_plan.say_plan(todo, left_out, json)
+        return
+    _run(_Machine(gpu, profile, found), todo, left_out, allowed, json)
+
+
+def _todo(
+    named: Sequence[Posed], calls: Mapping[RecordedCall, int], profile: Profile
+) -> tuple[tuple[Tuned, ...], tuple[str, ...]]:
+    """What is timed on the machine of a profile, and what is left out. Raises InputError where nothing remains."""
+    asked = classes_of(named, calls)
     todo, undecided = tune.jobs(asked.classes, profile)
     left_out = (*asked.left_out, *undecided)
     if not todo:
         raise InputError("\n".join((*(f"Left out: {each}." for each in left_out), "That leaves nothing to time.")))
-    if plan_only:
-        _say_plan(todo, left_out, json)
-        return
-    _run(_Machine(gpu, profile, found), todo, left_out, allowed, json)
+    return todo, left_out
 
 
 @dataclass(frozen=True)
@@ -114,46 +138,14 @@ def _parsed(text: str) -> Posed:
 def _gpu() -> nvml.Gpu:
     gpus = nvml.visible_gpus()
     if not gpus:
-        raise EnvironmentLacks(f"There is no NVIDIA GPU to time kernels on ({nvml.why_no_gpu()}).")
+        raise nvml.no_gpu("to time kernels on")
     try:
         import torch
     except ImportError as error:
         raise EnvironmentLacks(f"tune launches kernels through torch, which is not here; {ADDS_TORCH}.") from error
     if not torch.cuda.is_available():
-        raise EnvironmentLacks("This torch sees no NVIDIA GPU; install a CUDA build of it.")
+        raise NoGpu("This torch sees no NVIDIA GPU; install a CUDA build of it.")
     return gpus[0]
-
-
-def _say_plan(todo: Sequence[Tuned], left_out: Sequence[str], json: bool) -> None:
-    expected = plan.estimate([each.job for each in todo], {})
-    told = {
-        "problems": [
-            {
-                "problem": str(each.job.posed),
-                "calls": each.of.calls,
-                "runs": _said(each.was),
-                "candidates": [*(f"{v.path} {c}" for v, c in each.job.tiles), *(p.name for p in each.job.peers)],
-            }
-            for each in todo
-        ],
-        "kernels_to_compile": len(expected.missing),
-        "compile_s": round(expected.compile_s),
-        "timing_s": round(expected.timing_s),
-        "left_out": list(left_out),
-    }
-    lines = [
-        f"{each.job.posed}: {counted(len(each.job.tiles), 'configuration')} of ours, {len(each.job.peers)} of torch's."
-        for each in todo
-    ]
-    console.show(json, told, *lines, _expected(todo, expected), *(f"Left out: {each}." for each in left_out))
-
-
-def _expected(todo: Sequence[Tuned], expected: plan.Estimate) -> str:
-    missing = counted(len(expected.missing), "kernel")
-    return (
-        f"{counted(len(todo), 'problem')}: {missing} to compile on {os.cpu_count()} cores, "
-        f"{budget.told(expected.compile_s)}; timing {budget.told(expected.timing_s)} by the model's predictions."
-    )
 
 
 def _run(machine: _Machine, todo: Sequence[Tuned], left_out: Sequence[str], allowed: budget.Budget, json: bool) -> None:
@@ -162,7 +154,7 @@ def _run(machine: _Machine, todo: Sequence[Tuned], left_out: Sequence[str], allo
     done: list[Done] = []
     with lock.hold("cuda:0", wait=True, say=say, of="campaign"):
         kept: dict[Source, bool] = {}
-        say(_expected(todo, plan.estimate([each.job for each in todo], kept)))
+        say(tune_plan.effort(todo, plan.estimate([each.job for each in todo], kept)))
         from microbench.device.cuda import CudaDevice
 
         device = CudaDevice(torch.cuda.current_device())
@@ -226,17 +218,13 @@ def _told(done: Done) -> dict[str, Any]:
     return {
         "problem": str(done.line.problem),
         "calls": done.line.calls,
-        "before": _said(done.tuned.was),
+        "before": kernel(done.tuned.was),
         "before_seconds": done.seconds(done.tuned.was),
-        "now": _said(done.now),
+        "now": kernel(done.now),
         "now_seconds": done.seconds(done.now),
         "flags": list(done.line.flags),
         "wall_s": done.line.wall_s,
     }
-
-
-def _said(candidate: Candidate) -> str:
-    return f"{candidate.variant} ({candidate.config})" if candidate.config.values else candidate.variant
 
 
 def _time(seconds: float | None) -> str:

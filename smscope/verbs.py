@@ -31,7 +31,7 @@ from microbench.console.si import counted
 from microbench.device import require_measuring
 from microbench.errors import EnvironmentLacks, InputError
 from microbench.machine import arch as archs
-from microbench.machine.nvml import visible_gpus, why_no_gpu
+from microbench.machine import nvml
 from microbench.probes import discover
 from microbench.results import derive
 from microbench.results.profile import Profile, available
@@ -89,7 +89,7 @@ def _slug(device: str | None) -> str | None:
     if device is None or device == "host":
         return device
     index = device.partition(":")[2] or "0"
-    gpus = visible_gpus()
+    gpus = nvml.visible_gpus()
     return gpus[int(index)].slug if index.isdecimal() and int(index) < len(gpus) else None
 
 
@@ -179,8 +179,8 @@ def test_gpu(
     In a checkout this runs all tests with the mark `gpu`, as `make test-gpu` does. An installed package has no tests;
     there it is `smscope verify --quick`.
     """
-    if not visible_gpus():
-        raise EnvironmentLacks(f"There is no NVIDIA GPU to test here ({why_no_gpu()}).")
+    if not nvml.visible_gpus():
+        raise nvml.no_gpu("to test here")
     if paths.CHECKOUT is not None and (paths.CHECKOUT / "tests" / "gpu").is_dir():
         _run_tests(paths.CHECKOUT, arguments or [], json)
         return

@@ -90,10 +90,8 @@ def verify(
         raise InputError("A CPU is verified by `make test`; use --device cuda:N or emulated:<architecture>.")
     gpus = clocks.visible_gpus()
     if not gpus:
-        raise EnvironmentLacks(
-            f"There is no NVIDIA GPU to verify here ({clocks.why_no_gpu()}); `smscope verify --device emulated:sm90a` "
-            "executes the probes without one."
-        )
+        without = "`smscope verify --device emulated:sm90a` executes the probes without one"
+        raise clocks.no_gpu("to verify here", without)
     chosen = device.choose(where)
     index = int(chosen.device.partition(":")[2])
     count = problems or (QUICK_PROBLEMS if quick else PROBLEMS)

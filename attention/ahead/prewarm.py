@@ -14,7 +14,7 @@ from attention.choose.candidates import Candidate
 from attention.choose.classes import representative
 from attention.choose.machine import MachineProfile, machine_profile, named_machine
 from attention.choose.while_new import while_new
-from attention.errors import EnvironmentLacks, UnsupportedError
+from attention.errors import NoGpu, UnsupportedError
 from attention.kernels.launch.source import sources_of
 from attention.kernels.torch.common.limits import needs_positive_scale
 from attention.problem import AttentionProblem
@@ -71,8 +71,8 @@ def prewarm(
     gpu: a profile, GPU or architecture ('h200-sxm-141gb', 'a100', 'sm90a'), by default the GPU of this machine.
     jobs: processes, by default as many as cores. They import the main module: a script calls this under
     `if __name__ == "__main__":`.
-    Raises DataError for a file that cannot be read, UnknownGpu, EnvironmentLacks without NVRTC, or without a GPU where
-    none is named.
+    Raises DataError for a file that cannot be read, UnknownGpu, EnvironmentLacks without NVRTC, NoGpu without a GPU
+    where none is named.
     """
     machine = named_machine(gpu) if gpu is not None else here()
     served = plans(calls_of(calls), machine.profile)
@@ -131,11 +131,11 @@ def _lacks_gradients(profile: Profile, problem: AttentionProblem) -> str | None:
 
 
 def here() -> MachineProfile:
-    """The profile for the GPU of this machine. Raises EnvironmentLacks where torch finds none."""
+    """The profile for the GPU of this machine. Raises NoGpu where torch finds none."""
     try:
         import torch
     except ImportError:
         torch = None  # type: ignore[assignment]
     if torch is None or not torch.cuda.is_available():
-        raise EnvironmentLacks("Torch finds no NVIDIA GPU here to compile for; name one, such as gpu='sm90a'.")
+        raise NoGpu("Torch finds no NVIDIA GPU here to compile for; name one, such as gpu='sm90a'.")
     return machine_profile(f"cuda:{torch.cuda.current_device()}")

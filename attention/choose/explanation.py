@@ -18,6 +18,7 @@ from attention.choose.explain_published import published_parts
 from attention.choose.explain_tables import ConstantUsed
 from attention.choose.explain_tuning import timed
 from attention.choose.published_ranking import PublishedRanking
+from attention.seen import flops_seen
 from microbench.console.si import written
 from microbench.published.boards import Known
 
@@ -58,7 +59,7 @@ class Explanation:
             why = f"not predicted, because {choice.pick.unpredicted}"
         else:
             prediction = choice.pick.prediction
-            speed = choice.problem.flops / prediction.seconds
+            speed = flops_seen(choice.problem) / prediction.seconds
             time = f"{written(prediction.seconds, 's')} ({written(speed, 'FLOP/s')})"
             why = f"predicted {time}, bound by {prediction.bound_by}"
         found = choice.tuning.of(choice.pick) if choice.tuning is not None else None

@@ -1,6 +1,6 @@
 """`python -m attention explain|bench|check|picks|estimate|prewarm`: which kernel runs and why, and how fast it is.
 
-Exit codes: 0 done; 1 it could not be done, or a kernel gave a wrong result; 2 an input that makes no sense; 130 Ctrl-C.
+Exit codes are those of microbench/errors.py.
 """
 
 import sys

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from attention.campaign.posed import read_lengths
+from attention.choose import explain_brief
 from attention.choose.explain import explain_named
 from attention.choose.lengths import UNKNOWN, Lengths, counted
 from attention.choose.machine import machine_profile, nameable, named_machine
@@ -60,6 +61,9 @@ def explain(
     gpu: ExplainedGpu = None,
     only: Only = None,
     backward: Backward = False,
+    brief: Annotated[
+        bool, typer.Option("--brief", help="The pick, its time and bound, and the second best alone.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Which kernel serves a problem, which measured constants decided, and why every other kernel does not."""
@@ -84,6 +88,9 @@ def explain(
     )
     passes = pass_asked(backward)
     explanation = explain_named(machine, problem, only=only, passes=passes, lengths=runs)
+    if brief:
+        console.show(json, explain_brief.told(explanation), *explain_brief.brief(explanation))
+        return
     console.emit(json_module.loads(explanation.to_json())) if json else console.draw(explanation)
 
 

@@ -14,7 +14,7 @@ from attention.choose.machine import UNMEASURED_VARIABLE
 from attention.compare import cells
 from attention.compare.cells import Cell
 from attention.timed.timing import PEER, Timing
-from microbench.errors import DeviceError, EnvironmentLacks
+from microbench.errors import DeviceError, EnvironmentLacks, NoGpu
 from microbench.machine import arch
 from microbench.verify import processes
 from microbench.verify.results import Failure, Result
@@ -96,7 +96,7 @@ def opened(device: int) -> Callable[[Cell], tuple[Any, ...]]:
     from attention.compare import run
 
     if not torch.cuda.is_available():
-        raise EnvironmentLacks("This torch sees no NVIDIA GPU; install a CUDA build of it.")
+        raise NoGpu("This torch sees no NVIDIA GPU; install a CUDA build of it.")
     torch.cuda.set_device(device)
     gpu = run.opened()
 

@@ -1,6 +1,8 @@
 """What `attention bench` prints of each candidate that it timed."""
 
 from attention.compare.bench import Measured
+from attention.seen import flops_seen
+from attention.timed.timing import PRODUCTS, Timing
 from microbench.console.si import written
 
 
@@ -12,10 +14,14 @@ def _ratio(each: Measured, measured: list[Measured]) -> float | None:
     return None
 
 
+def _flops_per_s(timing: Timing) -> float:
+    return flops_seen(timing.problem) * PRODUCTS[timing.passes] / timing.seconds
+
+
 def row(each: Measured, measured: list[Measured]) -> dict[str, object]:
     """One candidate for `--json`."""
     timing = each.timing.model_dump(mode="json", exclude_none=True) if each.timing else None
-    speed = each.timing.tflops if each.timing else None
+    speed = _flops_per_s(each.timing) / 1e12 if each.timing else None
     return {
         "problem": str(each.problem),
         "candidate": each.name,
@@ -38,7 +44,7 @@ def cells(each: Measured, measured: list[Measured]) -> tuple[object, ...]:
         written(predicted, "s") if predicted else None,
         written(each.timing.seconds, "s"),
         f"{written(each.timing.low, 's')} to {written(each.timing.high, 's')}",
-        written(each.timing.tflops * 1e12, "FLOP/s"),
+        written(_flops_per_s(each.timing), "FLOP/s"),
         f"{ratio:.2f} x" if ratio else None,
         "picked" if each.picked else None,
     )

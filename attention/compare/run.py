@@ -21,7 +21,7 @@ from attention.timed.timing import STEPS, Timing
 from attention.variant import Config, Variant, shipped
 from microbench.console.progress import watching
 from microbench.device.cuda import CudaDevice
-from microbench.errors import EnvironmentLacks
+from microbench.errors import NoGpu
 from microbench.machine.arch import Machine, by_name
 from microbench.measure.alternate import alternate
 from microbench.measure.timed import Timed
@@ -87,12 +87,12 @@ def compare(
     """Time every cell on the current GPU, and append what was timed to data/attention/<gpu>.jsonl.
 
     every: all legal configurations of our variants, not the best predicted of each alone.
-    Raises UnknownGpu where this GPU has no profile; EnvironmentLacks without torch, or where it sees no GPU.
+    Raises UnknownGpu where this GPU has no profile; NoGpu where torch sees none.
     """
     import torch
 
     if not torch.cuda.is_available():
-        raise EnvironmentLacks(
+        raise NoGpu(
             "The peers run on an NVIDIA GPU, and torch sees none here; run this on a machine that has one, with a CUDA "
             "build of torch, or leave --peers out to time the CPU's kernels."
         )
@@ -117,7 +117,7 @@ def entry_of(variant: Variant, config: Config) -> Entry:
 
 
 def opened() -> CudaDevice:
-    """The GPU that torch uses, as probes are measured on it. Raises EnvironmentLacks."""
+    """The GPU that torch uses, as probes are measured on it. Raises microbench.errors.EnvironmentLacks."""
     import torch
 
     return CudaDevice(torch.cuda.current_device())

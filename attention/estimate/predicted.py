@@ -19,6 +19,7 @@ from attention.estimate.phases import flops, phases_of
 from attention.kernels.common.family import held_head_dim, held_value_dim, row_tiles, section_of
 from attention.kernels.launch.source import source_of
 from attention.problem import AttentionProblem
+from attention.seen import flops_seen
 from attention.variant import PARTS, Config, Variant
 from microbench.compile import Cubin, require_all
 from microbench.console.si import written
@@ -56,7 +57,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of one configuration of a problem on a GPU. `flops_per_s` counts as AttentionProblem.flops does.
+    """Of one configuration of a problem on a GPU. `flops_per_s` counts the scores that are seen.
 
     tile_cycles    one tile of each of the `blocks` that an SM holds
     terms          units by the time that they are taken, the longest first: it is the bound
@@ -149,7 +150,7 @@ def estimate(variant: Variant, problem: AttentionProblem, config: Config, rates:
         config,
         rates.gpu,
         seconds,
-        problem.flops / seconds,
+        flops_seen(problem) / seconds,
         tile_cycles,
         blocks,
         tuple(sorted(terms, key=lambda term: -term.cycles)),

@@ -14,18 +14,16 @@ from attention.verify.inputs import on_host, poisoned_results, tensors_of
 from attention.verify.oracle import Verdict, judge
 from attention.verify.problems import Case
 from attention.verify.rows import LOST, ForwardProblemRow, append, failed, row_of
-from microbench.errors import EnvironmentLacks
+from microbench.errors import NoGpu
 
 
 def work(cases: Sequence[Case], out: Path, exact: bool, index: int = 0) -> int:
     """Run cases on the `index`-th GPU; a line on stdout tells of each row. Returns the exit status.
 
-    Raises EnvironmentLacks where torch sees no GPU.
+    Raises NoGpu where torch sees no GPU.
     """
     if not torch.cuda.is_available():
-        raise EnvironmentLacks(
-            f"torch {torch.__version__} sees no GPU here; install a torch with CUDA for this driver."
-        )
+        raise NoGpu(f"torch {torch.__version__} sees no GPU here; install a torch with CUDA for this driver.")
     device = torch.device("cuda", index)
     torch.cuda.set_device(device)
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False

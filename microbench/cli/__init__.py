@@ -1,6 +1,6 @@
 """`python -m microbench run|doctor|list|show|check|compare|profile|report|export`: a verb, a screen; `--json` on each.
 
-Exit codes: 0 done; 1 it could not be done, or nothing was measured; 2 a name or option that does not exist; 130 Ctrl-C.
+Exit codes are those of microbench/errors.py.
 """
 
 import sys
@@ -149,7 +149,7 @@ def profile(
 @app.command()
 def report(
     gpu: Annotated[str | None, typer.Argument(help="One machine; all that have a profile by default.")] = None,
-    output: Annotated[Path, typer.Option(help="The folder to write into.")] = Path("reports"),
+    output: Annotated[Path, typer.Option(help="The folder to write into, made where it is missing.")] = Path("reports"),
     json: Json = False,
 ) -> None:
     """Write a page of each machine, figures inside: one HTML file that can be mailed."""
@@ -163,7 +163,7 @@ def report(
     from microbench.report import figures, figures_machine, html
 
     figures.style()
-    written, unread = [], []
+    written, unread, made = [], [], console.made(output)
     for name in [gpu] if gpu else available():
         try:
             machine = Profile.load(name)
@@ -174,7 +174,7 @@ def report(
         pictures = figures_machine.pictures(machine, runs)
         page = html.write(machine, pictures, output)
         written.append({"gpu": machine.gpu, "page": str(page), "figures": len(pictures)})
-    console.show(json, written, *(f"Wrote {one['page']}." for one in written))
+    console.show(json, written, *(f"Wrote {one['page']}." for one in written), *(made if written else ()))
     if unread:
         print(*unread, sep="\n", file=sys.stderr)
         raise typer.Exit(1)

@@ -14,7 +14,7 @@ from microbench import run as runner
 from microbench.console import Json
 from microbench.console.progress import say
 from microbench.console.si import counted
-from microbench.errors import EnvironmentLacks, InputError, SmscopeError, UnknownGpu
+from microbench.errors import InputError, SmscopeError, UnknownGpu
 from microbench.health.expected import by_the_same_instrument, expected
 from microbench.health.findings import findings, judged, nominal_clock, of_data_sheet, slow_sms
 from microbench.health.reference import Reference, reference_of
@@ -98,7 +98,7 @@ def examine_here(where: str | None, wait: bool = True, whole: bool = False) -> E
     """Measure a GPU of this machine for half a minute, and judge it; `wait` for another run that measures it.
 
     The `whole` suite takes minutes, gives every constant, and goes on with a run of it that was interrupted.
-    Raises EnvironmentLacks where it is not there, BusyError where nobody waits.
+    Raises NoGpu, or InputError where it is not there, BusyError where nobody waits.
     """
     gpu = _gpu(where)
     measured = _measured(where, wait, whole)
@@ -110,11 +110,10 @@ def _gpu(where: str | None) -> nvml.Gpu:
     index = (where or "cuda:0").partition(":")[2]
     if (where or "cuda:0").startswith("cuda") and index.isdecimal() and int(index) < len(gpus):
         return gpus[int(index)]
-    why = "no such number" if gpus else nvml.why_no_gpu()
-    raise EnvironmentLacks(
-        f"There is no NVIDIA GPU {f'{where} ' if where else ''}to look at here ({why}); "
-        "--run FILE judges a run that was measured elsewhere."
-    )
+    to, instead = "to look at here", "--run FILE judges a run that was measured elsewhere"
+    if not gpus:
+        raise nvml.no_gpu(f"{where} {to}" if where else to, instead)
+    raise InputError(f"There is no NVIDIA GPU {where} {to} (no such number); {instead}.")
 
 
 def _measured(where: str | None, wait: bool, whole: bool) -> Run:

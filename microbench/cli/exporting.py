@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 def export(
     gpu: Annotated[str | None, typer.Argument(help="One machine; all that have runs by default.")] = None,
-    csv: Annotated[Path | None, typer.Option("--csv", help="Write a CSV file.")] = None,
-    parquet: Annotated[Path | None, typer.Option("--parquet", help="Write a Parquet file (needs pyarrow).")] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write a CSV file, its folder with it.")] = None,
+    parquet: Annotated[Path | None, typer.Option("--parquet", help="The same as Parquet (needs pyarrow).")] = None,
     only: Probes = None,
     json: Json = False,
 ) -> None:
@@ -33,6 +33,7 @@ def export(
     rows = flat(load_runs(gpu, only or None))
     file = csv or parquet
     assert file is not None
+    made = console.made(file.parent)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         if csv is not None:
@@ -44,7 +45,7 @@ def export(
     boards = sorted({(str(kind), str(board)) for kind, board in zip(rows["gpu"], rows["board"], strict=True)})
     value = {"file": str(file), "rows": len(rows), "columns": list(rows.columns), "boards": boards}
     said = f"Wrote {counted(len(rows), 'row')} of {counted(len(boards), 'board')} to {console.near(file)}."
-    console.show(json, value, said)
+    console.show(json, value, said, *made)
 
 
 def flat(rows: "pd.DataFrame") -> "pd.DataFrame":

@@ -82,6 +82,11 @@ def near(path: Path) -> str:
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
+def made(folder: Path) -> tuple[str, ...]:
+    """Asked before a file is written there: a sentence of the folder where that makes it, as every command may."""
+    return () if folder.exists() else (f"Made the folder {near(folder)}.",)
+
+
 def table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     drawn = Table(title=title, title_justify="left")
     for heading in headings:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from microbench.errors import NoGpu
 from microbench.machine.arch import DeviceFacts
 
 # Reasons that slow a clock down; idle and application-clock settings are no throttle (nvml.h, nvmlClocksEventReason*).
@@ -118,6 +119,11 @@ def why_no_gpu() -> str:
     except Exception as error:  # NVML's own error class exists only where NVML loads
         return str(error) or type(error).__name__
     return "CUDA_VISIBLE_DEVICES hides them" if count else "the driver shows none"
+
+
+def no_gpu(to: str, instead: str = "") -> NoGpu:
+    """What a command ends with that needs a GPU `to` do something; `instead` is what can be done without one."""
+    return NoGpu(f"There is no NVIDIA GPU {to} ({why_no_gpu()}){f'; {instead}' if instead else ''}.")
 
 
 def _ask(question: Any) -> Any:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 REPEATS = 15
 SUSTAINED_S = 1.0
 AHEAD = 2  # memsets
+L2_READ = True  # how this module fills the L2, as rows of what it times tell (False: by a memset)
 FLUSHED_L2S = 4  # so many times the L2 are read: what is read last stays, and one size leaves some of the rest
 
 
@@ -70,7 +71,7 @@ def alternate(
                 *(tuple(seconds[name]), float(np.nanmedian(mhz[name])), tuple(sorted(flags))),
                 clocks_mhz=tuple(None if math.isnan(clock) else clock for clock in mhz[name]),
                 power_w=tuple(watts),
-                l2_read=True,
+                l2_read=L2_READ,
             )
             for name in calls
         }

@@ -23,6 +23,7 @@ from smscope.verified.record import Record, Who
 
 # No other names are ever made, and these become those of a folder and a file.
 SLUG = re.compile(r"[a-z0-9][a-z0-9.-]*")
+ASK = "nothing of it is taken. Ask for that file again, or for one more `smscope verify` there"
 RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}")
 
 
@@ -40,7 +41,7 @@ class Received:
 
 def receive(sent: Path) -> Received:
     """Put all of it in its place. Raises DataError, which leaves everything as it was, where any of it cannot be so."""
-    told = record.read(sent)
+    told = record.read(sent, ASK)
     if not SLUG.fullmatch(told.who.gpu):
         raise DataError(f"{sent.name} is of no kind of GPU that can have a folder ({told.who.gpu!r}).")
     if not RUN_ID.fullmatch(told.run_id):

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 
 from attention.compare.apart import PeersResult
 from attention.verify.kernel import KernelResult
-from microbench import paths
+from microbench import faults, paths
 from microbench.errors import DataError
 from microbench.files import Frozen, put
 from microbench.verify.results import ProbeResult, WrappersResult
@@ -139,12 +139,11 @@ def write(record: Record) -> Path:
     return file
 
 
-def read(file: Path) -> Record:
-    """Raises DataError where it is none, or one of a later release."""
+def read(file: Path, instead: str = "it is left as it is") -> Record:
+    """Raises DataError where it is none, or one of a later release; the sentence ends with what happens `instead`."""
     try:
         return Record.model_validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:
-        raise DataError(
-            f"{'/'.join(file.parts[-2:])} is no run of this release's `smscope verify` ({str(error).splitlines()[0]}); "
-            "it is left as it is."
-        ) from error
+        why = faults.told(error) if isinstance(error, ValidationError) else error.strerror
+        named = "/".join(file.parts[-2:])
+        raise DataError(f"{named} is no run of this release's `smscope verify` ({why}); {instead}.") from error

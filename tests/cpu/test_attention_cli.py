@@ -166,7 +166,7 @@ def test_bench_refuses_a_shape_that_makes_no_sense(capsys):
 def test_peers_without_a_gpu_are_one_sentence(capsys, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     code, out, err = run(capsys, "bench", "--peers")
-    assert code == 1 and not out
+    assert code == 2 and not out
     assert "torch sees none here; run this on a machine that has one" in err and err.count("\n") == 1
 
 

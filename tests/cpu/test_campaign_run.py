@@ -21,8 +21,9 @@ from microbench.errors import DataError
 from microbench.files import put
 from microbench.machine import nvml, stamp
 from microbench.machine.arch import by_name
+from microbench.measure import alternate
 from microbench.results import derive
-from smscope import cli, regretting
+from smscope import campaigning, cli, regretting
 from tests.cpu.campaign_rows import AMPERE, GPU, HOPPER, ONE, OTHER, line, tile
 from tests.cpu.commands import called
 from tests.cpu.scripted_campaign import H200, SMALL, Scripted, campaign, machine_of_campaigns  # noqa: F401  a fixture
@@ -154,6 +155,15 @@ def test_a_campaign_is_timed_and_the_next_call_begins_another(
     assert len({*gpu.seeds}) == 6
 
 
+def test_a_line_tells_how_the_timer_fills_the_l2(
+    gpu: Scripted, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert campaigning.L2_READ is alternate.L2_READ is True
+    monkeypatch.setattr(campaigning, "L2_READ", False)
+    campaign(capsys)
+    assert {row.l2_read for row in rows.read(GPU, "a", 1)} == {False}
+
+
 def test_an_interrupted_campaign_goes_on_with_what_is_missing(
     gpu: Scripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -272,7 +282,7 @@ def test_what_makes_no_sense_is_refused(
 def test_a_machine_without_a_gpu_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvml, "visible_gpus", list)
     code, _, err = campaign(capsys)
-    assert code == 1 and "no NVIDIA GPU to time kernels on" in err
+    assert code == 2 and "no NVIDIA GPU to time kernels on" in err
 
 
 def call(device: ScriptedDevice, microseconds: float, told: list[str], name: str) -> Callable[[], None]:

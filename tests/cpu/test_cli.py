@@ -246,6 +246,8 @@ def test_the_table_of_a_machine_and_its_page_with_a_figure_inside(data, tmp_path
     (told,) = json.loads(out)
     assert code == 0
     page = Path(told["page"]).read_text()
+    _, out, _ = call(capsys, "report", "h100-sxm-80gb", "--output", str(tmp_path / "new"))
+    assert f"Made the folder {tmp_path / 'new'}." in "".join(out.splitlines())
     assert "l1_latency_cycles" in page and (told["figures"], page.count("data:image/svg+xml;base64,")) == (1, 1)
 
 

@@ -149,7 +149,7 @@ def test_bench_that_measures_nothing_says_no_picks(data, tmp_path, capsys, monke
 
 def test_the_picks_are_of_the_gpu_that_was_measured(monkeypatch):
     gpus = [nvml.Gpu(index, name, 80 << 30, (9, 0), False) for index, name in enumerate(("H100 PCIe", "H200 NVL"))]
-    monkeypatch.setattr(verbs, "visible_gpus", lambda: gpus)
+    monkeypatch.setattr(nvml, "visible_gpus", lambda: gpus)
     slugs = {None: None, "host": "host", "cuda": gpus[0].slug, "cuda:1": gpus[1].slug, "cuda:7": None}
     assert {device: verbs._slug(device) for device in slugs} == slugs
 
@@ -221,17 +221,17 @@ def test_a_new_probe_adds_its_table_and_touches_no_other(capsys, compiled, verif
 
 
 def test_test_gpu_without_a_gpu_says_why_and_runs_nothing(capsys, monkeypatch):
-    monkeypatch.setattr(verbs, "visible_gpus", list)
-    monkeypatch.setattr(verbs, "why_no_gpu", lambda: "the driver shows none")
+    monkeypatch.setattr(nvml, "visible_gpus", list)
+    monkeypatch.setattr(nvml, "why_no_gpu", lambda: "the driver shows none")
     code, out, err = call(capsys, "test-gpu")
-    assert (code, out, err) == (1, "", "There is no NVIDIA GPU to test here (the driver shows none).\n")
+    assert (code, out, err) == (2, "", "There is no NVIDIA GPU to test here (the driver shows none).\n")
 
 
 def test_test_gpu_in_a_checkout_runs_the_tests_of_the_mark_gpu(tmp_path, capfd, monkeypatch):
     (tmp_path / "tests" / "gpu").mkdir(parents=True)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = gpu: one\n")
     test = "import pytest\n@pytest.mark.gpu\ndef test_it(): assert {}\ndef test_another(): assert False\n"
-    monkeypatch.setattr(verbs, "visible_gpus", lambda: ["a GPU"])
+    monkeypatch.setattr(nvml, "visible_gpus", lambda: ["a GPU"])
     monkeypatch.setattr(verbs.paths, "CHECKOUT", tmp_path)
     for passes, code in ((True, 0), (False, 1)):
         (tmp_path / "tests" / "gpu" / "test_one.py").write_text(test.format(passes))
@@ -243,7 +243,7 @@ def test_test_gpu_in_a_checkout_runs_the_tests_of_the_mark_gpu(tmp_path, capfd, 
 
 def test_test_gpu_of_an_installed_package_verifies_it(capsys, monkeypatch):
     asked = []
-    monkeypatch.setattr(verbs, "visible_gpus", lambda: ["a GPU"])
+    monkeypatch.setattr(nvml, "visible_gpus", lambda: ["a GPU"])
     monkeypatch.setattr(verbs.paths, "CHECKOUT", None)
     monkeypatch.setattr(verbs.verifying, "verify", lambda **options: asked.append(options))
     code, _, err = call(capsys, "test-gpu", "--json")

@@ -25,6 +25,20 @@ def test_csv_has_a_row_a_record_and_both_boards_of_a_kind(two_boards, tmp_path, 
     assert set(pd.read_csv(file)["probe"]) == {"q"}
 
 
+def test_a_folder_that_export_makes_is_said_and_one_that_is_there_is_not(two_boards, tmp_path, capsys):  # noqa: F811
+    file = tmp_path / "deep" / "er" / "runs.csv"
+    _, out, _ = call(capsys, "export", "test-gpu", "--csv", str(file))
+    assert f"Made the folder {file.parent}." in "".join(out.splitlines()) and file.is_file()
+    _, out, _ = call(capsys, "export", "test-gpu", "--csv", str(file))
+    assert "Made" not in out
+
+
+def test_a_folder_that_is_a_file_is_one_sentence(two_boards, tmp_path):  # noqa: F811
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(DataError, match=r"Could not write runs\.csv: File exists; name another file"):
+        exporting.export(csv=tmp_path / "taken" / "runs.csv")
+
+
 def test_an_axis_of_words_and_numbers_is_text_and_a_flag_keeps_its_words():
     given = {"point.n": [1, "all", None], "flags": [("busy", "stolen"), (), ("busy",)], "value": [1.0, 2.0, 3.0]}
     out = exporting.flat(pd.DataFrame(given))

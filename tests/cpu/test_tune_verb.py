@@ -213,7 +213,7 @@ def test_what_makes_no_sense_is_refused(
 def test_a_machine_without_a_gpu_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvml, "visible_gpus", list)
     code, _, err = tuned(capsys, "--problem", PROMPT)
-    assert code == 1 and "no NVIDIA GPU to time kernels on" in err
+    assert code == 2 and "no NVIDIA GPU to time kernels on" in err
 
 
 def test_a_driver_that_nobody_can_name_keys_nothing(

@@ -42,7 +42,7 @@ def test_without_a_gpu_it_says_why_and_what_runs_without_one(
     monkeypatch.setattr(nvml, "visible_gpus", list)
     monkeypatch.setattr(nvml, "why_no_gpu", lambda: "the driver shows none")
     assert call(capsys) == (
-        1,
+        2,
         "",
         "There is no NVIDIA GPU to verify here (the driver shows none); `smscope verify --device emulated:sm90a` "
         "executes the probes without one.\n",

@@ -123,6 +123,47 @@ def test_what_is_not_that_board_s_whole_run_is_one_sentence_and_leaves_nothing(
     assert not list(data.rglob("*"))
 
 
+def _lacking(told: dict[str, Any]) -> None:
+    del told["who"]
+
+
+def _unknown(told: dict[str, Any]) -> None:
+    told["who"]["colour"] = "green"
+
+
+def _strange(told: dict[str, Any]) -> None:
+    told["parts"][0]["seconds"] = "long"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "it is no JSON, or was cut short"),
+        ("{}", "it lacks run_id"),
+        ("[1, 2]", "it holds something else"),
+        ('{"run_id": "2027', "it is no JSON, or was cut short"),
+        ("\x00\xff", "it is no JSON, or was cut short"),
+        (_lacking, "it lacks who"),
+        (_unknown, "it has who.colour, which this release does not know"),
+        (_strange, "its parts.0.seconds is none that this release reads"),
+    ],
+    ids=lambda each: getattr(each, "__name__", None),
+)
+def test_a_broken_file_is_one_sentence_that_says_what_which_file_and_what_to_do(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | Change, why: str
+) -> None:
+    file = tmp_path / "mail.json" if isinstance(text, str) else mail(tmp_path, text)
+    if isinstance(text, str):
+        file.write_text(text)
+    code, out, err = called(capsys, cli.main, "profile", "--from", str(file))
+    named = "/".join(file.parts[-2:])
+    assert (code, out) == (1, "") and err == (
+        f"{named} is no run of this release's `smscope verify` ({why}); nothing of it is taken. Ask for that file "
+        "again, or for one more `smscope verify` there.\n"
+    )
+    assert not list(data.rglob("*"))
+
+
 def test_a_run_that_did_not_end_or_has_a_torn_line_is_not_taken(data: Path, tmp_path: Path) -> None:
     lines = RUN.read_bytes().splitlines(keepends=True)
     for content, said in ((lines[:-1], "did not come to its end"), ([*lines, b"{torn\n"], "has 1 lines that cannot")):

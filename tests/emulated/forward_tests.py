@@ -1,6 +1,6 @@
 """What the forward kernels of all architectures are asked alike; a file's subclass says how its own is run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -85,6 +85,36 @@ class Forward:
         inputs, device = inputs_of(case), EmulatedDevice(mode, case.seed + 1)
         kernel = kernel or (self.packed if case.lengths else self.featured)
         return judge(case, inputs, self.run(device, case, kernel, inputs=inputs, **schedule))
+
+
+@dataclass(frozen=True)
+class Parted:
+    """Cases of a kernel that deals keys in parts: by builds whose heads share rows, and those of a mask by head."""
+
+    cases: Mapping[str, ForwardCase]
+    shared: Forward
+    by_head: Forward
+
+    def why_wrong(self, mode: Mode, name: str, key_splits: int) -> str:
+        """Empty where nothing is."""
+        forward = self.by_head if self.cases[name].mask else self.shared
+        return forward.why_wrong(mode, self.cases[name], key_splits=key_splits)
+
+
+class PartedTests:
+    """What every such kernel is asked of each case."""
+
+    parted: Parted
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        metafunc.parametrize("name", list(self.parted.cases))
+
+    @pytest.mark.slow
+    @pytest.mark.timeout(600)
+    def test_any_number_of_parts_is_right_in_every_mode(self, name: str) -> None:
+        for mode in MODES:
+            for key_splits in (1, 2, 5, 16, 64):
+                assert not self.parted.why_wrong(mode, name, key_splits)
 
 
 class ForwardTests:

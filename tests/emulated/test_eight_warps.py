@@ -9,12 +9,12 @@ from functools import cache
 
 import pytest
 
-from microbench.emulator import MODES, Mode
+from microbench.emulator import MODES
 from tests.emulated.forward_case import ForwardCase
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_planted import Bug, outcome, planted
 from tests.emulated.forward_split_keys import PATH, config_of, run
-from tests.emulated.forward_tests import Forward
+from tests.emulated.forward_tests import Forward, Parted, PartedTests
 
 EVERY = ForwardCase(heads_q=8, heads_kv=1, seq_q=512, seq_kv=512, left=0, right=0, sinks=True)
 SHARED, PACKED = EVERY.problem, replace(EVERY, lengths=((512, 512),), softcap=1.0).problem
@@ -44,21 +44,19 @@ CASES = {
     "a mask and ALiBi": replace(ONE, mask="full", alibi="heads"),
 }
 # Q on its way to registers passes through stages of 64 keys or more.
-FORWARD, BY_HEAD = (
-    Forward(run, *(Kernel(PATH, config_of(64, warps=8), each) for each in (featured, PACKED)))
-    for featured in (SHARED, ALONE)
+PARTED = Parted(
+    CASES,
+    *(
+        Forward(run, *(Kernel(PATH, config_of(64, warps=8), each) for each in (featured, PACKED)))
+        for featured in (SHARED, ALONE)
+    ),
 )
-
-
-def why_wrong(mode: Mode, name: str, key_splits: int) -> str:
-    forward = BY_HEAD if CASES[name].mask else FORWARD
-    return forward.why_wrong(mode, CASES[name], key_splits=key_splits)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_parts_of_up_to_128_rows_are_right_together(name: str) -> None:
     for mode, key_splits in zip(MODES, (1, 3, 16), strict=True):
-        assert not why_wrong(mode, name, key_splits)
+        assert not PARTED.why_wrong(mode, name, key_splits)
 
 
 def test_tiles_of_128_keys_are_right_at_head_dim_128() -> None:
@@ -71,13 +69,8 @@ def test_tiles_of_128_keys_are_right_at_head_dim_128() -> None:
         assert not forward.why_wrong(mode, case, key_splits=key_splits)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", CASES)
-def test_any_number_of_parts_is_right_in_every_mode(name: str) -> None:
-    for mode in MODES:
-        for key_splits in (1, 2, 5, 16, 64):
-            assert not why_wrong(mode, name, key_splits)
+class TestParts(PartedTests):
+    parted = PARTED
 
 
 # The last query alone sees the key that a tile of its own begins with.

@@ -7,12 +7,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from microbench.emulator import MODES, EmulatedDevice, Mode
+from microbench.emulator import MODES, EmulatedDevice
 from tests.emulated.forward_case import ForwardCase, inputs_of
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_planted import Bug, outcome, planted
 from tests.emulated.forward_split_keys import PATH, config_of, run
-from tests.emulated.forward_tests import Forward
+from tests.emulated.forward_tests import Forward, Parted, PartedTests
 
 # Two builds: of heads that share rows, sequences of many lengths in one of them, and of a mask, where none do.
 EVERY = ForwardCase(heads_q=6, heads_kv=2, seq_q=512, seq_kv=512, left=0, right=0, sinks=True)
@@ -45,26 +45,17 @@ CASES = {
 }
 FORWARD = Forward(run, Kernel(PATH, config_of(32), SHARED), Kernel(PATH, config_of(32), PACKED))
 BY_HEAD = Forward(run, Kernel(PATH, config_of(32), ALONE), Kernel(PATH, config_of(32), PACKED))
-
-
-def why_wrong(mode: Mode, name: str, key_splits: int) -> str:
-    forward = BY_HEAD if CASES[name].mask else FORWARD
-    return forward.why_wrong(mode, CASES[name], key_splits=key_splits)
+PARTED = Parted(CASES, FORWARD, BY_HEAD)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_parts_of_a_row_are_right_together(name: str) -> None:
     for key_splits in (1, 3, MOST):
-        assert not why_wrong("random", name, key_splits)
+        assert not PARTED.why_wrong("random", name, key_splits)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", CASES)
-def test_any_number_of_parts_is_right_in_every_mode(name: str) -> None:
-    for mode in MODES:
-        for key_splits in (1, 2, 5, 16, 64):
-            assert not why_wrong(mode, name, key_splits)
+class TestParts(PartedTests):
+    parted = PARTED
 
 
 def test_whoever_arrives_last_leaves_the_same_bits() -> None:
