@@ -18,6 +18,7 @@ from attention.choose.published_figures import headlines, kind_of_profile, neare
 from attention.choose.published_miss import Miss, miss
 from attention.choose.published_torch import cited
 from attention.problem import AttentionProblem
+from attention.seen import flops_seen
 from microbench.console.si import counted, digits, written
 from microbench.published.facts import AttentionFact
 from microbench.published.kinds import SM_CLOCK
@@ -75,7 +76,7 @@ def speed(profile: Profile, problem: AttentionProblem, best: Foreseen) -> Publis
     near = tuple(_peer(fact) for fact in nearest(problem, boards))
     elsewhere = () if near else tuple(_apart(fact) for fact in nearest(problem, other_boards(profile)))
     peers = (*near, *elsewhere, *(_headline(fact) for fact in headlines(boards)))
-    high = problem.flops / best.known.seconds if best.known else None
+    high = flops_seen(problem) / best.known.seconds if best.known else None
     if best.prediction is None:
         return PublishedSpeed(None, high, "", peers, unpredicted=best.unpredicted) if peers else None
     assert high is not None

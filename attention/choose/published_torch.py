@@ -15,6 +15,7 @@ from attention.choose import learned
 from attention.choose.candidates import Candidate
 from attention.choose.prediction import Prediction
 from attention.problem import AttentionProblem
+from attention.seen import flops_seen
 from attention.variant import Config, by_path
 from microbench.console.si import digits, written
 from microbench.published import load
@@ -96,7 +97,7 @@ def beside_torch(
     for torchs_own in torchs:
         figure = _nearest(profile, problem, torchs_own.variant)
         if figure is not None and figure.tflops:
-            ratio = problem.flops / prediction.seconds / (figure.tflops * 1e12)
+            ratio = flops_seen(problem) / prediction.seconds / (figure.tflops * 1e12)
             timed_on, share = _share_elsewhere(path, config, problem)
             as_timed = None if share is None else ratio * share
             at_band = None if low_share is None else ratio * low_share
