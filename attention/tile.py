@@ -79,6 +79,9 @@ class WarpTile(NamedTuple):
     last one bring together, so many `parts_at_once`: `warps` are those that have rows. `key_warps` of them have the
     same rows, and each its own slices of every tile; then `stages` tiles are in shared memory, all but one of them
     under way. A block takes `smem_bytes` of shared memory, where that may leave an SM fewer blocks.
+
+    Where it is not `pipelined`, as FlashAttention-2 is not, scores, softmax and p V of a slice follow one another,
+    every slice takes its maximum, and blocks come in the order of their rows, whatever these see.
     """
 
     blocks: int
@@ -99,6 +102,7 @@ class WarpTile(NamedTuple):
     stages: int = 2
     smem_bytes: int = 0
     parts_at_once: int = 16
+    pipelined: bool = True
 
     @property
     def rows(self) -> int:

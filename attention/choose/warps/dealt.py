@@ -68,7 +68,7 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     if count <= units:
         return Dealt((alone,), alone, every.total, empty, count, tiles, unlike)
     mean = every.total / count
-    in_order = problem.varlen or lengths
+    in_order = problem.varlen or lengths or not tile.pipelined
     uneven = None if in_order else unevenness(problem, tile.rows, held)
     if uneven is not None:
         return Dealt((Stay(work(mean), tile.blocks, uneven * count / held),), alone, every.total, empty, count, tiles)
@@ -143,7 +143,8 @@ def _readers(problem: AttentionProblem, tile: WarpTile) -> int:
 
 def _hidden(problem: AttentionProblem, tile: WarpTile, slices: float) -> float:
     """Slices of a block that take the masked step: all tiles that an edge meets, the first of all in any case."""
-    if problem.mask != "none" or tile.key_warps > 1:  # warps that share rows take the true maximum of every slice
+    # Warps that share rows take the true maximum of every slice, as kernels do that are not pipelined.
+    if problem.mask != "none" or tile.key_warps > 1 or not tile.pipelined:
         return slices
     of_tile = tile.keys / tile.step_keys
     queries = tile.rows // tile.group

@@ -1,7 +1,7 @@
 """Torch's FlashAttention-2 on a GPU: mma.sync, and softmax that waits for the products of its own block.
 
 Tiles as in FlashAttention-2's launch template: 128 queries by 128 keys at head dim 64, else by 64, on four warps.
-Nothing inside overlaps products with exponentials but a second block on the same SM, so that the model adds them up.
+Nothing inside overlaps products with exponentials but a second block on the same SM.
 Few queries take tiles of 64 rows, whose keys are split over blocks while blocks are few; one query shares a tile with
 those of its group.
 """
@@ -18,7 +18,7 @@ from attention.kernels.torch.common.gradients import gradients, lse_of_unseen
 from attention.kernels.torch.common.readable import all_readable, padded, readable
 from attention.kernels.torch.common.tensors import Pair, by_squares, laid_out, no_dropout
 from attention.problem import AttentionProblem
-from attention.tile import Demand, Tile
+from attention.tile import Demand, Tile, WarpTile
 from attention.variant import FEW_QUERIES, Config, Variant
 from microbench.machine.arch import CUDA, Arch
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 WARPS = 4
+ROWS, HELD = 128, 32  # of a tile, and what head dims are held at a multiple of
 HEAD_DIM_MAX_BACKWARD = {"sm86": 192, "sm89": 192, "sm120a": 192}
 SPLIT_ROWS = 64
 # It splits keys where blocks would fill less than 0.8 of two a SM (num_splits_heuristic); 132 SMs stand for all GPUs.
@@ -74,10 +75,8 @@ def _aligned(problem: AttentionProblem) -> bool:
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:
     """Every warp reads all of K and V from shared memory; L2 gives them once to the block."""
-    heads = problem.heads_q // problem.heads_kv if problem.seq_q == 1 and problem.window == (-1, -1) else 1
-    blocks = problem.batch * problem.heads_q // heads * -(-problem.seq_q // SPLIT_ROWS)
-    few = problem.seq_q <= FEW_QUERIES and not problem.varlen and blocks < MOST_SPLIT_BLOCKS
-    rows, columns = SPLIT_ROWS if few else 128, 128 if problem.head_dim <= 64 else 64
+    few, heads = _few(problem), _heads(problem)
+    rows, columns = SPLIT_ROWS if few else ROWS, _columns(problem)
     kv_bytes = columns * 2 * problem.head_dim * problem.element_bytes
     flops, dram_bytes = 4 * rows * columns * problem.head_dim, kv_bytes * heads / readers(problem, rows)
     return Tile(
@@ -95,8 +94,47 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
         edge=(Demand("Q and out", "edge", rows * kv_bytes / columns, "dram_bandwidth_bytes_per_s"),),
         heads=heads,
         split_keys=few and problem.window == (-1, -1),  # it splits all keys, and a window lies in a part or two
-        kernels=2 if few and problem.seq_kv > _part_keys(problem.head_dim) else 1,
+        kernels=2 if _in_parts(problem) else 1,
     )
+
+
+def residents(problem: AttentionProblem, config: Config) -> WarpTile | None:
+    """The same tile as warps that share an SM, where no second kernel adds parts and rows fill half of it."""
+    few = _few(problem)
+    if _in_parts(problem) or (problem.seq_q < SPLIT_ROWS and not few):
+        return None
+    held = -(-problem.head_dim // HELD) * HELD
+    return WarpTile(
+        blocks=2 if held <= 128 else 1,
+        warps=WARPS,
+        warp_rows=(SPLIT_ROWS if few else ROWS) // WARPS,
+        keys=_columns(problem),
+        slice_keys=_columns(problem),
+        head_dim=held,
+        value_dim=held,
+        q_in_registers=False,
+        ahead=1,
+        pipelined=False,
+    )
+
+
+def _heads(problem: AttentionProblem) -> int:
+    """That share a tile's rows."""
+    return problem.heads_q // problem.heads_kv if problem.seq_q == 1 and problem.window == (-1, -1) else 1
+
+
+def _few(problem: AttentionProblem) -> bool:
+    """Whether it takes tiles of few rows, over which keys may be split."""
+    blocks = problem.batch * problem.heads_q // _heads(problem) * -(-problem.seq_q // SPLIT_ROWS)
+    return problem.seq_q <= FEW_QUERIES and not problem.varlen and blocks < MOST_SPLIT_BLOCKS
+
+
+def _in_parts(problem: AttentionProblem) -> bool:
+    return _few(problem) and problem.seq_kv > _part_keys(problem.head_dim)
+
+
+def _columns(problem: AttentionProblem) -> int:
+    return 128 if problem.head_dim <= 64 else 64
 
 
 def _part_keys(head_dim: int) -> int:
@@ -209,6 +247,7 @@ VARIANTS = (
         refuses=refuses,
         features=FEATURES,
         tile=tile,
+        residents=residents,
         rank=1,
         notes=limits.whose_choice,
     ),
