@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from attention.choose.coefficients import PRODUCT, SLOT, SYSTEM_BYTES, of
 from attention.choose.lengths import UNKNOWN, Lengths
@@ -15,6 +15,7 @@ from attention.choose.rates import (
     EX2_LATENCY,
     FFMA,
     FFMA_LATENCY,
+    KEPT_MACHINES,
     L2,
     L2_LATENCY,
     L2_SIZE,
@@ -56,8 +57,12 @@ NEEDED = (
 
 def can(profile: Profile) -> bool:
     """Whether the profile has every constant that this model needs: few published ones have all latencies."""
-    values = machine_of(profile).values
-    return all(name in values for name in (*NEEDED, BURST))
+    return _has_all(machine_of(profile))
+
+
+@lru_cache(maxsize=KEPT_MACHINES)
+def _has_all(machine: Machine) -> bool:
+    return all(name in machine.values for name in (*NEEDED, BURST))
 
 
 def predicted(
@@ -78,8 +83,6 @@ def predicted(
     leaves, adds = _brought(machine, problem, tile, parts, share, rates)
     gathers = max(1.0, share.tiles / (profile.sm_count * tile.blocks))  # one after another on an SM
     rounds, empty = sum([stay.times for stay, _ in blocks]), Part("empty blocks", of("empty_block_instructions"), "")
-    groups = [(block.parts, stay.times) for stay, block in blocks]
-    groups += (leaves, rounds), (adds, gathers), ((empty,), share.empty)
     left_cycles, added_cycles = (sum([part.cycles for part in each]) for each in (leaves, adds))
     cycles = busy + left_cycles * rounds + added_cycles * gathers + empty.cycles * share.empty
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
@@ -91,7 +94,8 @@ def predicted(
     in_flight = round(of("block_loads")) * tile.stages * blocks[0][0].resident
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
     alone = (instructions_of(tile) + left_cycles + added_cycles) / clock + code.seconds
-    terms = [*_terms(machine, groups, clock), code]
+    beside = (leaves, rounds), (adds, gathers), ((empty,), share.empty)
+    terms = partial(_terms, machine, blocks, beside, clock, code)
     return call_of(machine, problem, terms, memory, cycles / clock + code.seconds, efficiency, in_flight, alone)
 
 
@@ -114,8 +118,15 @@ def _blocks(tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates) -> tupl
     return (blocks, cycles) if cycles >= alone.cycles else ([(share.at_least, alone)], alone.cycles)
 
 
-def _terms(machine: Machine, groups: Sequence[tuple[tuple[Part, ...], float]], clock: float) -> list[Term]:
+def _terms(
+    machine: Machine,
+    blocks: Sequence[tuple[Stay, Block]],
+    beside: Sequence[tuple[tuple[Part, ...], float]],
+    clock: float,
+    code: Term,
+) -> list[Term]:
     """Parts so many times over, those of one name together."""
+    groups = [*((block.parts(), stay.times) for stay, block in blocks), *beside]
     cycles: dict[str, float] = {}
     constants: dict[str, str] = {}
     for parts, times in groups:
@@ -125,10 +136,11 @@ def _terms(machine: Machine, groups: Sequence[tuple[tuple[Part, ...], float]], c
             else:
                 cycles[name], constants[name] = each * times, constant
     value = machine.values.get
-    return [
+    made = [
         Term(name, name, all_of_it / clock, constants[name], value(constants[name], 0.0))
         for name, all_of_it in cycles.items()
     ]
+    return [*made, code]
 
 
 def _brought(
