@@ -48,6 +48,7 @@ DECIDING = (
     "choose/samples",
     "choose/scores",
     "choose/shares",
+    "choose/stairs",
     "choose/warpgroups/dealt",
     "choose/warpgroups/handed",
     "choose/warpgroups/parts",
