@@ -48,6 +48,7 @@ DECIDING = (
     "choose/samples",
     "choose/scores",
     "choose/shares",
+    "choose/sized",
     "choose/stairs",
     "choose/warpgroups/dealt",
     "choose/warpgroups/handed",
