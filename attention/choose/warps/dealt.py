@@ -58,10 +58,8 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
     if every.longest == every.shortest:
         rounds, rest = divmod(count, held)
-        last = (alone._replace(resident=1 if rest <= units else tile.blocks),) if rest else ()
-        return Dealt(
-            (alone._replace(resident=tile.blocks, times=rounds), *last), alone, every.total, empty, count, tiles
-        )
+        last = (Stay(alone.work, 1 if rest <= units else tile.blocks, 1.0),) if rest else ()
+        return Dealt((Stay(alone.work, tile.blocks, rounds), *last), alone, every.total, empty, count, tiles)
     if count <= units:
         return Dealt((alone,), alone, every.total, empty, count, tiles)
     mean = every.total / count
