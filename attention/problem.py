@@ -116,8 +116,9 @@ class AttentionProblem:
 
     def __hash__(self) -> int:
         """Computed once: a problem is the key of every cache of a call."""
-        known: int | None = self.__dict__.get("_hash")
-        if known is None:
+        try:
+            known: int = self._hash
+        except AttributeError:
             known = hash(_values(self))
             self._set("_hash", known)
         return known

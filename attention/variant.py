@@ -42,6 +42,11 @@ class Config:
         return self._by_axis[axis]
 
     @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The values alone."""
+        return tuple(value for _, value in self.values)
+
+    @cached_property
     def _by_axis(self) -> dict[str, int]:
         return dict(self.values)
 

@@ -1,6 +1,10 @@
 """Which configurations can serve a problem, how fast each is predicted to be, and which of them are equals."""
 
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Annotated, NamedTuple
+
+from pydantic import PlainSerializer
 
 from attention.choose.corrections import Corrections
 from attention.choose.lengths import UNKNOWN, Lengths
@@ -36,13 +40,15 @@ class Candidate:
     doubtful: str | None = None
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(NamedTuple):  # like Term: a choice makes seventy
     """A variant, or some of its configurations, that cannot serve, and the reason."""
 
     variant: str
     config: Config | None
     reason: str
+
+
+Refusals = tuple[Annotated[Refusal, PlainSerializer(Refusal._asdict)], ...]
 
 
 def legal(
@@ -80,20 +86,17 @@ def predicted(
 ) -> tuple[Candidate, ...]:
     """Candidates with their predictions, fastest first; those without one last, in the order of their rank."""
     judged: list[tuple[tuple[float, float, str, tuple[int, ...]], Candidate]] = []
-    for variant, config in candidates:
-        sizes = tuple(value for _, value in config.values)
-        try:
-            timed = efficiencies.nearest(variant, config, problem)
-            prediction = predict(profile, problem, variant, config, timed, lengths, l2_written)
-            judged.append(
-                (
-                    (prediction.seconds, 0, variant.path, sizes),
-                    Candidate(variant.path, variant.owner, config, prediction),
-                )
-            )
-        except Unpredicted as reason:
-            candidate = Candidate(variant.path, variant.owner, config, None, str(reason), reason.doubtful)
-            judged.append(((float("inf"), variant.rank, variant.path, sizes), candidate))
+    for path, of_variant in groupby(candidates, key=lambda pair: pair[0].path):
+        variants, configs = zip(*of_variant, strict=True)
+        variant: Variant = variants[0]
+        for config, timed in zip(configs, efficiencies.of_each(variant, configs, problem), strict=True):
+            try:
+                prediction = predict(profile, problem, variant, config, timed, lengths, l2_written)
+                key = prediction.seconds, 0, path, config.sizes
+                judged.append((key, Candidate(path, variant.owner, config, prediction)))
+            except Unpredicted as reason:
+                candidate = Candidate(path, variant.owner, config, None, str(reason), reason.doubtful)
+                judged.append(((float("inf"), variant.rank, path, config.sizes), candidate))
     return tuple(candidate for _, candidate in sorted(judged, key=lambda pair: pair[0]))
 
 

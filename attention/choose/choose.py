@@ -12,6 +12,7 @@ from attention.choose.calibration import Duel
 from attention.choose.candidates import (
     Candidate,
     Refusal,
+    Refusals,
     legal,
     named,
     predicted,
@@ -49,7 +50,7 @@ class Choice:
     pick: Candidate
     tied: tuple[Candidate, ...]
     candidates: tuple[Candidate, ...]
-    refused: tuple[Refusal, ...]
+    refused: Refusals
     fallback: str | None = None
     nearest: str | None = None  # the changes with which a tuned kernel would serve, where few will do
     mistrust: str | None = None  # why a kernel of ours that is predicted to be faster is not picked

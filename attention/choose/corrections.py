@@ -29,14 +29,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from operator import mul
 
+import numpy as np
+
 from attention.choose.prediction import Efficiency
 from attention.choose.rates import HOST
+from attention.choose.sized import STEPS, Near, Place, Places, Sized
 from attention.problem import AttentionProblem
 from attention.variant import FEW_QUERIES, Config, Variant
 
 OWN_WORD = 0.5  # problems at hand that a prediction of ours counts for itself
 PRIOR = 0.1  # problems at hand that the median of torch's kernel counts for
-STEPS = 2  # of sizes in an octave: coarser ones pick worse, finer ones no better
 MOST_KEPT = 64
 FEW_ON_HOST = 32  # less than a panel of our CPU kernel, whose lanes are queries
 
@@ -52,36 +54,6 @@ class Kind:
     dtype: str = ""  # on the CPU
 
 
-Place = tuple[int, int, int]  # queries, keys, and batch x heads, in half octaves; on the CPU keys alone, in whole ones
-
-
-@dataclass(frozen=True)
-class Sized:
-    """What lies under one key: at each of the places `at` an efficiency, and the problems that it is the median of.
-
-    `at` counts Corrections.places, which all keys share.
-    """
-
-    at: tuple[int, ...]
-    values: tuple[float, ...]
-    timings: tuple[int, ...]
-    overhead_seconds: float = 0.0
-
-    @cached_property
-    def logs(self) -> tuple[float, ...]:
-        """The logarithm of each, as often as it was seen."""
-        return tuple(many * math.log(value) for many, value in zip(self.timings, self.values, strict=True))
-
-    @cached_property
-    def seen(self) -> int:
-        """Problems in all."""
-        return sum(self.timings)
-
-    def efficiency(self, number: int) -> Efficiency:
-        """One of them."""
-        return Efficiency(self.values[number], self.timings[number], near=True, overhead_seconds=self.overhead_seconds)
-
-
 Exact = tuple[str, Config, int, Kind]
 Width = tuple[str, Config, int]
 
@@ -94,7 +66,7 @@ class Corrections:
     of_width: Mapping[Width, Efficiency] = field(default_factory=dict)
     of_class: Mapping[str, Efficiency] = field(default_factory=dict)
     places: tuple[Place, ...] = ()
-    _weights: dict[Place, tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _kept: dict[Place, Near] = field(default_factory=dict, compare=False, repr=False)
 
     def __bool__(self) -> bool:
         return bool(self.of_class)
@@ -104,36 +76,62 @@ class Corrections:
 
         On a CPU, of this key the nearest size. Else what those of its head dim and number of queries showed, or any.
         """
-        width, kind = variant.pads(problem.head_dim), kind_of(variant, problem)
-        sized = self.exact.get((variant.path, config, width, kind))
-        if _by_schedule(variant):
-            return self._weighed(sized, place_of(variant, problem), 1.0, OWN_WORD) if sized else None
+        return next(self.of_each(variant, (config,), problem))
+
+    def of_each(
+        self, variant: Variant, configs: Iterable[Config], problem: AttentionProblem
+    ) -> Iterator[Efficiency | None]:
+        """The same of several configurations."""
+        width, kind, here = variant.pads(problem.head_dim), kind_of(variant, problem), place_of(variant, problem)
+        by_schedule = _by_schedule(variant)
+        alike = self._by_kind.get((variant.path, width, kind), {})
+        for config in configs:
+            sized = alike.get(config)
+            if not by_schedule:
+                yield self._of_kind(variant, config, problem, sized)
+            else:
+                yield self._weighed(sized, here, 1.0, OWN_WORD) if sized else None
+
+    def _of_kind(
+        self, variant: Variant, config: Config, problem: AttentionProblem, sized: Sized | None
+    ) -> Efficiency | None:
+        """Of a kernel of torch's, or on a CPU."""
+        width, kind, here = variant.pads(problem.head_dim), kind_of(variant, problem), place_of(variant, problem)
         if sized and HOST in variant.archs:
-            here = place_of(variant, problem)
             places = [self.places[each] for each in sized.at]
             return sized.efficiency(min(range(len(places)), key=lambda at: (math.dist(places[at], here), places[at])))
         of_class = self.of_class.get(class_of(variant, problem))
         found = self.of_width.get((_crowd(variant, kind), config, width)) or of_class
         if sized and found:
-            return self._weighed(sized, place_of(variant, problem), found.value, PRIOR)
+            return self._weighed(sized, here, found.value, PRIOR)
         return found
 
     def _weighed(self, sized: Sized, here: Place, word: float, weight: float) -> Efficiency:
         """The mean of the logarithms of problems, and of a word beside them."""
-        near = self._near(here)
-        weights = list(map(near.__getitem__, sized.at))
+        weights, together = self._near(here).of(sized)
         off = sum(map(mul, weights, sized.logs)) + weight * math.log(word)
-        value = math.exp(off / (sum(map(mul, weights, sized.timings)) + weight))
-        return Efficiency(_figure(value), sized.seen, near=True)
+        return Efficiency(_figure(math.exp(off / (together + weight))), sized.seen, near=True)
 
-    def _near(self, here: Place) -> tuple[float, ...]:
-        """What each place weighs for a problem at one: every configuration of a choice asks."""
-        found = self._weights.get(here)
+    def _near(self, here: Place) -> Near:
+        found = self._kept.get(here)
         if found is None:
-            if len(self._weights) >= MOST_KEPT:
-                self._weights.clear()
-            found = self._weights[here] = tuple(math.exp(-math.dist(here, each) / STEPS) for each in self.places)
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            found = self._kept[here] = Near(here, self._grid)
         return found
+
+    @cached_property
+    def _by_kind(self) -> dict[tuple[str, int, Kind], dict[Config, Sized]]:
+        """The exact ones once more: all configurations of a variant are asked about one kind."""
+        found: dict[tuple[str, int, Kind], dict[Config, Sized]] = {}
+        for (variant, config, width, kind), sized in self.exact.items():
+            found.setdefault((variant, width, kind), {})[config] = sized
+        return found
+
+    @cached_property
+    def _grid(self) -> Places:
+        """The places as an array: distances to all of them are taken at once."""
+        return np.array(self.places, dtype=np.int64)
 
     def timed(self, variant: Variant) -> bool:
         """Whether any timing of a GPU kernel holds."""

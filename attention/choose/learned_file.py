@@ -13,8 +13,9 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from attention.choose.calibration import Duel
-from attention.choose.corrections import Corrections, Kind, Place, Sized
+from attention.choose.corrections import Corrections, Kind
 from attention.choose.prediction import Efficiency
+from attention.choose.sized import Place, Sized
 from attention.variant import Config
 from microbench import files, paths
 from microbench.errors import DataError
@@ -160,14 +161,19 @@ def _figures(found: Efficiency) -> Figures:
 
 def _learned(file: File) -> Learned:
     configs: dict[tuple[tuple[str, int], ...], Config] = {}
+    numbers: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def config(values: tuple[tuple[str, int], ...]) -> Config:
         return configs.setdefault(values, Config(values))
 
+    def alike(found: tuple[int, ...]) -> tuple[int, ...]:
+        """One object for what most configurations of a variant share."""
+        return numbers.setdefault(found, found)
+
     known = Corrections(
         {
             (each.variant, config(tuple(zip(each.axes, values, strict=True))), each.head_dim, each.kind): Sized(
-                at, found, timings, overhead
+                alike(at), found, alike(timings), overhead
             )
             for each in file.exact
             for values, at, found, timings, overhead in each.seen

@@ -48,6 +48,8 @@ DECIDING = (
     "choose/samples",
     "choose/scores",
     "choose/shares",
+    "choose/sized",
+    "choose/stairs",
     "choose/warpgroups/dealt",
     "choose/warpgroups/handed",
     "choose/warpgroups/parts",

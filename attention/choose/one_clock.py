@@ -10,13 +10,13 @@ Products slow the clock down (power), and what else runs beside them does not co
 constant yet.
 """
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache, partial
 
 from attention.choose.coefficients import BYTES, GRANULE, SLOT, of
 from attention.choose.lengths import Lengths
 from attention.choose.lines import granules_of, slots_of, stored_slots_of
-from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
+from attention.choose.prediction import SECONDS, Account, Efficiency, Prediction, Term
 from attention.choose.queues import together
 from attention.choose.rates import (
     DRAM,
@@ -48,7 +48,7 @@ def clock_under(machine: Machine, flops: float, flops_per_clk: float, burst: str
 def call_of(
     machine: Machine,
     problem: AttentionProblem,
-    terms: Sequence[Term],
+    terms: Callable[[], Sequence[Term]],
     memory: Sequence[Term],
     busy_seconds: float,
     efficiency: Efficiency,
@@ -63,22 +63,33 @@ def call_of(
     blocks end one after another.
     """
     slowest, beside = max(memory, key=SECONDS), busy_seconds - alone_seconds
-    waits = (_queue(beside, memory, slowest, in_flight),) if in_flight else ()
+    waited = _waited(beside, memory, slowest, in_flight) if in_flight else 0.0
     if unlike:
         memory = (*memory, unlike)
         slowest = max(slowest, unlike, key=SECONDS)
-    start = (*waits, _first_loads(machine, problem.varlen or problem.ranges), *launch_of(machine))
-    bound = slowest if slowest.seconds > beside else max(terms, key=SECONDS)
-    seconds = alone_seconds + max(beside, slowest.seconds) + sum(map(SECONDS, start))
+    start = (_first_loads(machine, problem.own_lengths), *launch_of(machine))
+    seconds = alone_seconds + max(beside, slowest.seconds) + sum([waited, *map(SECONDS, start)])
     seconds = seconds / efficiency.value + efficiency.overhead_seconds
-    return Prediction(
-        seconds=seconds,
-        bound_by=bound.term,
-        terms=(*terms, *memory, *start),
-        cycles=seconds * machine.needed_clock_hz,
-        efficiency=efficiency,
-        unhidden_seconds=seconds,  # nothing is hidden that another schedule would show
-    )
+    cycles = seconds * machine.needed_clock_hz
+    # Nothing is hidden that another schedule would show.
+    account = partial(_account, terms, memory, start, slowest, waited, in_flight, slowest.seconds > beside)
+    return Prediction.accounted(seconds, account, cycles, efficiency, unhidden_seconds=seconds)
+
+
+def _account(
+    terms: Callable[[], Sequence[Term]],
+    memory: Sequence[Term],
+    start: Sequence[Term],
+    slowest: Term,
+    waited: float,
+    in_flight: int,
+    memory_bound: bool,
+) -> Account:
+    """What bounds a call, and all of its terms."""
+    of_sm = terms()
+    bound = slowest if memory_bound else max(of_sm, key=SECONDS)
+    queue = (Term("loads in a queue", "queue", waited, slowest.constant, slowest.rate),) if in_flight else ()
+    return bound.term, (*of_sm, *memory, *queue, *start)
 
 
 def dram_of(machine: Machine, problem: AttentionProblem, rows: int, at_once: float, l2_written: bool) -> Term:
@@ -117,8 +128,13 @@ def _again(machine: Machine, problem: AttentionProblem, rows: int, meanwhile: fl
     if problem.heads_kv == 1 or L2_SIZE not in machine.values:
         return 0.0
     lost = min(1.0, of("drift") * meanwhile / machine.values[L2_SIZE])
-    dims = problem.head_dim, problem.head_dim_v
-    return lost * rows * sum(GRANULE * granules_of(dim) - BYTES * dim for dim in dims)
+    return lost * rows * _shared_bytes(problem.head_dim, problem.head_dim_v)
+
+
+@cache
+def _shared_bytes(*dims: int) -> float:
+    """Of the granules of a row of K and of V, those that are another head's."""
+    return sum(GRANULE * granules_of(dim) - BYTES * dim for dim in dims)
 
 
 def code_of(machine: Machine, lines: float, clock: float) -> Term:
@@ -127,11 +143,10 @@ def code_of(machine: Machine, lines: float, clock: float) -> Term:
     return Term("code for the first time", "code", lines * cycles / clock, FETCH if cycles else "", cycles)
 
 
-def _queue(busy_seconds: float, memory: Sequence[Term], slowest: Term, in_flight: int) -> Term:
+def _waited(busy_seconds: float, memory: Sequence[Term], slowest: Term, in_flight: int) -> float:
     """What loads wait for each other at DRAM and L2, and what was loaded for the SM, where none of them is idle."""
     all_of_it = together((busy_seconds, *map(SECONDS, memory)), in_flight)
-    waited = all_of_it - max(busy_seconds, slowest.seconds)
-    return Term("loads in a queue", "queue", waited, slowest.constant, slowest.rate)
+    return all_of_it - max(busy_seconds, slowest.seconds)
 
 
 @lru_cache(maxsize=KEPT_MACHINES)

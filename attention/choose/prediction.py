@@ -1,8 +1,9 @@
 """What a prediction is: terms of phases, seconds, what bounds it; or why there is none."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import PlainSerializer
 
@@ -43,6 +44,9 @@ class Efficiency:
     overhead_seconds: float = 0.0
 
 
+Account = tuple[str, tuple[Term, ...]]  # what bounds a prediction, and its terms
+
+
 @dataclass(frozen=True)
 class Prediction:
     """Predicted seconds of one configuration: its phases' sum over its efficiency, and the overhead of a call.
@@ -57,6 +61,41 @@ class Prediction:
     cycles: float | None
     efficiency: Efficiency
     unhidden_seconds: float
+
+    @classmethod
+    def accounted(
+        cls,
+        seconds: float,
+        account: Callable[[], Account],
+        cycles: float | None,
+        efficiency: Efficiency,
+        unhidden_seconds: float,
+    ) -> "Prediction":
+        """One whose `account` is asked when somebody reads it: a choice compares seconds, and explains one pick."""
+        found = cls.__new__(cls)
+        found.__dict__.update(
+            seconds=seconds,
+            cycles=cycles,
+            efficiency=efficiency,
+            unhidden_seconds=unhidden_seconds,
+            _account=account,
+        )
+        return found
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What the account says, where nobody has asked it yet: other fields are always there."""
+            account = self.__dict__.get("_account")
+            if account is None or name not in ("bound_by", "terms"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            bound_by, terms = account()
+            self.__dict__.update(bound_by=bound_by, terms=terms)
+            return self.__dict__[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: an account is no data."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 class Unpredicted(Exception):

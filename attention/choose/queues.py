@@ -37,12 +37,13 @@ def _round(asked: Sequence[tuple[float, float]], thinking: float) -> float:
     alone = thinking + sum([demand for demand, _ in asked])
     # From below, where Newton's iteration rises towards the root: the difference is convex and falls.
     found = max([alone, *[demand * (others + 1) for demand, others in asked]])
+    stations = [(demand, others * demand, demand * demand * others) for demand, others in asked]
     for _ in range(MOST):
         above, slope = thinking - found, -1.0
-        for demand, others in asked:
-            free = found - others * demand
+        for demand, taken, bends in stations:
+            free = found - taken
             above += demand * found / free
-            slope -= demand * demand * others / (free * free)
+            slope -= bends / (free * free)
         step = above / slope
         found -= step
         if abs(step) <= NEAR * found:

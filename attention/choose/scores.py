@@ -1,15 +1,14 @@
 """What one score costs beside the products, by pipe: counts of instructions, by the features that are asked for."""
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from attention.choose.coefficients import of
 from attention.features.mask import WIDE, element_bytes
 from attention.problem import AttentionProblem
 
 
-@dataclass(frozen=True)
-class ScoreCost:
+class ScoreCost(NamedTuple):  # hashed and compared in C: blocks and steps are looked up by it
     """Instructions a score: of MUFU, of the FP32 lanes, of the ALU; `waiting_loads` wait for each other in a thread.
 
     `mask_bytes` are those of a mask, 0 without one. `edge` and `first` are what the ALU takes beside where a tile meets

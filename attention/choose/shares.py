@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from attention.choose.lengths import UNKNOWN, Lengths, sequences
+from attention.choose.stairs import Stairs
 from attention.problem import AttentionProblem
 from attention.tile import Tile
 
@@ -64,6 +65,9 @@ def rows_of_all(
         (many * problem.heads_q // heads, _rows_of(alone, rows, columns, row_step, column_step, heads))
         for many, alone in sequences(problem, lengths)
     ]
+    if len(each) == 1:
+        ((many, of),) = each
+        return Rows(many * of.count, of.longest, of.shortest, many * of.total)
     return Rows(
         sum(many * of.count for many, of in each),
         max(of.longest for _, of in each),
@@ -103,6 +107,9 @@ def _rows_of(problem: AttentionProblem, rows: int, columns: int, row_step: int, 
         one = step * -(-keys // column_step)
         last = one * (steps_in_all - (in_all - 1) * steps_of_one)
         return Rows(in_all, one * steps_of_one if in_all > 1 else last, last, one * steps_in_all)
+    if band.left is None and band.right is not None and step == steps_of_one == 1 and in_all <= MOST_STEPS:
+        stairs = Stairs(in_all, row_step, column_step, heads, band.right, keys)
+        return Rows(in_all, float(stairs.met(in_all - 1)), float(stairs.met(0)), float(stairs.met_in_all()))
     # Of more than MOST_STEPS row steps, evenly spaced tile rows stand for all.
     looked_at = min(in_all, max(2, MOST_STEPS // steps_of_one))
     chosen = np.arange(in_all) if looked_at == in_all else np.linspace(0, in_all - 1, looked_at).astype(np.int64)

@@ -98,7 +98,7 @@ def ours(problem: AttentionProblem = PLAIN, profile: Profile = H200) -> Predicti
 
 
 def test_a_block_is_the_sum_of_its_parts():
-    assert sum(part.cycles for part in block_at().parts) == pytest.approx(block_at().cycles, rel=1e-3)
+    assert sum(part.cycles for part in block_at().parts()) == pytest.approx(block_at().cycles, rel=1e-3)
 
 
 def test_a_block_that_shares_the_sm_takes_longer_but_not_twice_as_long():
@@ -135,12 +135,12 @@ def test_a_mask_is_waited_for_by_each_panel_and_from_dram_by_blocks_that_begin_t
 
     def waited(tile: WarpTile, work: Work = WORK) -> float:
         found = block_of(tile, masked, work, 2, RATES)
-        return next(each.cycles for each in found.parts if each.term == "mask from L2")
+        return next(each.cycles for each in found.parts() if each.term == "mask from L2")
 
     assert waited(TILE) == 2 * waited(TILE._replace(warp_rows=16)) < waited(TILE, cold)
     lone = TILE._replace(warps=8, blocks=1)
     alone, shared = (block_of(lone, masked, WORK, resident, RATES) for resident in (1, 2))
-    mask = [next(each.cycles for each in found.parts if each.term == "mask from L2") for found in (alone, shared)]
+    mask = [next(each.cycles for each in found.parts() if each.term == "mask from L2") for found in (alone, shared)]
     assert mask[0] == 1.5 * mask[1]  # two slices a tile, and one wait more behind its barrier
 
 
@@ -195,7 +195,7 @@ def test_scores_of_few_keys_and_rows_wait_for_each_other():
     def waits(keys: int) -> float:
         tile = TILE._replace(warp_rows=16, keys=keys, slice_keys=keys)
         found = block_at(tile, work=WORK._replace(slices=WORK.slices * 32 / keys))
-        return next(part.cycles for part in found.parts if part.term == "waits for products") * keys
+        return next(part.cycles for part in found.parts() if part.term == "waits for products") * keys
 
     assert waits(16) > waits(32) * 1.05
 

@@ -4,7 +4,7 @@ The longest part of each phase counts; the rest is choose.one_clock.
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths
@@ -30,7 +30,7 @@ from attention.choose.shares import rows_read
 from attention.choose.warpgroups.dealt import Dealt, dealt
 from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.parts import Rates
-from attention.choose.warpgroups.step import LATENCY, TENSOR, steps_of
+from attention.choose.warpgroups.step import LATENCY, TENSOR, Steps, steps_of
 from attention.features.mask import element_bytes
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile
@@ -53,31 +53,37 @@ def predicted(
     rates = _rates(machine)
     steps = steps_of(tile, cost_of(problem), rates)
     share = dealt(problem, GROUP_ROWS * tile.warpgroups, tile.keys, profile.sm_count, lengths)
-    groups = [(steps.keys, share.keys), (steps.rows, share.rows), (steps.edges, share.edges)]
-    groups += zip((steps.changes, steps.late), changes(share.keys, share.rows), strict=True)
-    cycles = sum(parts.cycles * times for parts, times in groups)
+    times = share.keys, share.rows, share.edges, *changes(share.keys, share.rows)  # of each of steps
+    cycles = sum([parts.cycles * many for parts, many in zip(steps, times, strict=True)])
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
-    values = machine.values
-    terms = [
-        Term(name, phase, each * times / clock, constant, values.get(constant, 0.0))
-        for parts, times in groups
-        for name, phase, each, constant in parts.each
-        if each * times
-    ]
     begin = Term("before the first loads", "begin", of("first_load_instructions") / clock, "", 0.0)
     at_once = min(1.0, profile.sm_count / share.every)
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written)
     spans = BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups / tile.share
     memory = l2_of(machine, problem, share.in_all * tile.keys, spans, lengths, masks), dram
-    latency = values[DRAM_LATENCY]
+    latency = machine.values[DRAM_LATENCY]
     jumps = Term("jumps to code", "jumps", of("code_jumps") * latency / clock, DRAM_LATENCY, latency)
     once = (begin, code_of(machine, _lines(problem, tile), clock), jumps)
     ends = tuple(_ends(machine, problem, tile, share))
     alone = sum(map(SECONDS, once))
     busy = cycles / clock + sum(map(SECONDS, ends)) + alone
-    return call_of(machine, problem, [*terms, *once, *ends], memory, busy, efficiency, tile.boxes, alone)
+    terms = partial(_terms, machine, steps, times, clock, (*once, *ends))
+    return call_of(machine, problem, terms, memory, busy, efficiency, tile.boxes, alone)
+
+
+def _terms(
+    machine: Machine, steps: Steps, times: tuple[float, ...], clock: float, beside: tuple[Term, ...]
+) -> list[Term]:
+    """Of each of the steps, so many times over, and of what is beside them."""
+    of_steps = [
+        Term(name, phase, each * many / clock, constant, machine.values.get(constant, 0.0))
+        for parts, many in zip(steps, times, strict=True)
+        for name, phase, each, constant in parts.each
+        if each * many
+    ]
+    return [*of_steps, *beside]
 
 
 def _ends(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, share: Dealt) -> Iterator[Term]:

@@ -9,8 +9,8 @@ and the reading of fragments that it fetches ahead; what a step with hidden keys
 """
 
 import math
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, COPY, FRAGMENT, LANES, PRODUCT, SCHEDULERS, of
@@ -81,10 +81,10 @@ class Work(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A block's stay on an SM, in cycles, and its parts."""
+    """A block's stay on an SM, in cycles, and what tells its parts: a choice compares stays, and explains one."""
 
-    parts: tuple[Part, ...]
     cycles: float
+    parts: Callable[[], tuple[Part, ...]]
 
 
 class Asked(NamedTuple):
@@ -108,12 +108,20 @@ def block_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
     """A block's stay where so many are resident on the SM."""
     asked = _asked(tile, cost, work, resident, rates)
     waits = _waits(tile, cost, work, resident, rates)
-    thinking = sum([each.cycles for each in waits]) / work.slices - sum([each.hidden for each in asked])
+    thinking = sum(waits) / work.slices - sum([each.hidden for each in asked])
     found = round_of([each.station for each in asked], thinking)
-    served = [part for each in asked for part in each.parts(found, work.slices)]
     late = _late(tile, work, resident, rates, found)
-    parts = tuple([each for each in (*served, *waits, late) if each.cycles])
-    return Block(parts, found * work.slices + late.cycles)
+    return Block(found * work.slices + late, partial(_parts, asked, waits, found, work.slices, late))
+
+
+def _parts(
+    asked: tuple[Asked, ...], waits: tuple[float, ...], found: float, slices: float, late: float
+) -> tuple[Part, ...]:
+    """Of a block whose slices take a round that was `found`."""
+    served = [part for each in asked for part in each.parts(found, slices)]
+    waited = [Part(name, cycles, constant) for (name, constant), cycles in zip(WAITS, waits, strict=True)]
+    each_of_it = *served, *waited, Part("loads of a tile ahead", late, DRAM_LATENCY)
+    return tuple([each for each in each_of_it if each.cycles])
 
 
 def _of_a_tile(tile: WarpTile) -> float:
@@ -124,13 +132,10 @@ def _of_a_tile(tile: WarpTile) -> float:
     return of("tile_instructions") + of("copy_instructions") * copies
 
 
-def _joined(tile: WarpTile, rates: Rates) -> tuple[Part, ...]:
-    """What warps that share rows take to bring what they have together, half of them at a time."""
+def _joined(tile: WarpTile, rates: Rates) -> tuple[float, float]:
+    """What warps that share rows take to bring what they have together, half of them at a time: waits, instructions."""
     times, words = math.log2(tile.key_warps), tile.value_dim / FRAGMENT * 2 + 1
-    return (
-        Part("waits to join warps", times * of("join_trips") * rates.smem_latency, SMEM_LATENCY),
-        Part("warps are joined", times * of("join_instructions") * words, ""),
-    )
+    return times * of("join_trips") * rates.smem_latency, times * of("join_instructions") * words
 
 
 def instructions_of(tile: WarpTile) -> float:
@@ -138,8 +143,8 @@ def instructions_of(tile: WarpTile) -> float:
     return of("block_instructions") + (of("shared_block_instructions") if tile.threads else 0.0)
 
 
-def _late(tile: WarpTile, work: Work, resident: int, rates: Rates, found: float) -> Part:
-    """What a tile of keys, which is asked for some tiles ahead, comes later than the one before is done with."""
+def _late(tile: WarpTile, work: Work, resident: int, rates: Rates, found: float) -> float:
+    """Cycles that tiles of keys, asked for some tiles ahead, come later than the one before each is done with."""
     slices = tile.keys / tile.step_keys
     first = 1 / work.readers  # of those who read it, who brings it from DRAM
     latency = first * rates.dram_latency + (1 - first) * rates.l2_latency
@@ -148,7 +153,7 @@ def _late(tile: WarpTile, work: Work, resident: int, rates: Rates, found: float)
     under_way = (
         found * slices * (tile.stages - 1) - of("turn_trips") * rates.l2_latency
     )  # until the barrier that waits for it
-    return Part("loads of a tile ahead", further * max(0.0, load - under_way), DRAM_LATENCY)
+    return further * max(0.0, load - under_way)
 
 
 def _asked(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> tuple[Asked, ...]:
@@ -200,7 +205,7 @@ class Waits(NamedTuple):
     """Of a slice, in cycles: for its products and its fragments, and for these where a key is hidden from a row.
 
     `mask_trips` are those for a mask, and `hidden_trips` those to shared memory where a key is hidden. `ends` are what
-    a block of any number of slices takes behind its last one.
+    a block of any number of slices takes behind its last one: the last of WAITS.
     """
 
     products: float
@@ -209,7 +214,7 @@ class Waits(NamedTuple):
     late_hidden: float
     hidden_trips: float
     mask_trips: float
-    ends: tuple[Part, ...]
+    ends: tuple[float, float, float]
 
 
 @lru_cache(maxsize=2048)  # likewise
@@ -233,32 +238,48 @@ def _waits_of_a_slice(tile: WarpTile, waiting_loads: float, resident: int, rates
         late_hidden,
         of("hidden_trips") * panels,
         masks,
-        (Part("out from registers", stored, ""), *_joined(tile, rates)),
+        (stored, *_joined(tile, rates)),
     )
 
 
-def _waits(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> tuple[Part, ...]:
-    """Of a whole block, what no unit is asked for."""
+# Of a whole block, what no unit is asked for, with the constants that it rests on.
+WAITS = (
+    ("waits for products", LATENCY),
+    ("waits for shared memory", SMEM_LATENCY),
+    ("waits for fragments", SMEM_LATENCY),
+    ("waits for exponentials", EX2_LATENCY),
+    ("waits for arithmetic", FFMA_LATENCY),
+    ("mask from L2", L2_LATENCY),
+    ("turns of tiles", L2_LATENCY),
+    ("first K and V from L2", L2),
+    ("begin of a block", DRAM_LATENCY),
+    ("instructions of a block", ""),
+    ("instructions of tiles", ""),
+    ("out from registers", ""),
+    ("waits to join warps", SMEM_LATENCY),
+    ("warps are joined", ""),
+)
+
+
+def _waits(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> tuple[float, ...]:
+    """Cycles of each of WAITS."""
     slices, of_slice = work.slices, _waits_of_a_slice(tile, cost.waiting_loads, resident, rates)
-    exposed = of_slice.fragments * ((slices - work.hidden) * of_slice.late + work.hidden * of_slice.late_hidden)
     trips = of("slice_trips") * slices + of_slice.hidden_trips * work.hidden + of("block_trips")
     both = tile.head_dim + tile.value_dim
-    loaded = BYTES * tile.keys * both * (1 - 1 / work.readers) * resident / rates.l2_bytes
     tiles = slices * tile.step_keys / tile.keys
     together = of("barrier_waits") * tiles if resident == 1 and tile.warps > SCHEDULERS else 0.0
     latency = rates.l2_latency + work.cold * (rates.dram_latency - rates.l2_latency)
-    masks = of_slice.mask_trips * (slices + together) * latency
     return (
-        Part("waits for products", of_slice.products * slices, LATENCY),
-        Part("waits for shared memory", trips * rates.smem_latency, SMEM_LATENCY),
-        Part("waits for fragments", exposed, SMEM_LATENCY),
-        Part("waits for exponentials", of("exponential_waits") * slices * rates.ex2_latency, EX2_LATENCY),
-        Part("waits for arithmetic", of("slice_arithmetic") * slices * rates.ffma_latency, FFMA_LATENCY),
-        Part("mask from L2", masks, L2_LATENCY),
-        Part("turns of tiles", of("turn_trips") * tiles * rates.l2_latency, L2_LATENCY),
-        Part("first K and V from L2", loaded, L2),
-        Part("begin of a block", rates.dram_latency, DRAM_LATENCY),
-        Part("instructions of a block", instructions_of(tile), ""),
-        Part("instructions of tiles", tiles * _of_a_tile(tile), ""),
+        of_slice.products * slices,
+        trips * rates.smem_latency,
+        of_slice.fragments * ((slices - work.hidden) * of_slice.late + work.hidden * of_slice.late_hidden),
+        of("exponential_waits") * slices * rates.ex2_latency,
+        of("slice_arithmetic") * slices * rates.ffma_latency,
+        of_slice.mask_trips * (slices + together) * latency,
+        of("turn_trips") * tiles * rates.l2_latency,
+        BYTES * tile.keys * both * (1 - 1 / work.readers) * resident / rates.l2_bytes,
+        rates.dram_latency,
+        instructions_of(tile),
+        tiles * _of_a_tile(tile),
         *of_slice.ends,
     )

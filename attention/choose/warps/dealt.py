@@ -60,10 +60,8 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
     if every.longest == every.shortest:
         rounds, rest = divmod(count, held)
-        last = (alone._replace(resident=math.ceil(rest / units)),) if rest else ()
-        return Dealt(
-            (alone._replace(resident=tile.blocks, times=rounds), *last), alone, every.total, empty, count, tiles
-        )
+        last = (Stay(alone.work, math.ceil(rest / units), 1.0),) if rest else ()
+        return Dealt((Stay(alone.work, tile.blocks, rounds), *last), alone, every.total, empty, count, tiles)
     unlike = _unlike(problem, tile, lengths)
     if count <= units:
         return Dealt((alone,), alone, every.total, empty, count, tiles, unlike)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from attention.choose.coefficients import BYTES, PRODUCT, SLOT, SYSTEM_BYTES, of
 from attention.choose.lengths import UNKNOWN, Lengths
@@ -15,6 +15,7 @@ from attention.choose.rates import (
     EX2_LATENCY,
     FFMA,
     FFMA_LATENCY,
+    KEPT_MACHINES,
     L2,
     L2_LATENCY,
     L2_SIZE,
@@ -57,8 +58,12 @@ NEEDED = (
 
 def can(profile: Profile) -> bool:
     """Whether the profile has every constant that this model needs: few published ones have all latencies."""
-    values = machine_of(profile).values
-    return all(name in values for name in (*NEEDED, BURST))
+    return _has_all(machine_of(profile))
+
+
+@lru_cache(maxsize=KEPT_MACHINES)
+def _has_all(machine: Machine) -> bool:
+    return all(name in machine.values for name in (*NEEDED, BURST))
 
 
 def predicted(
@@ -79,8 +84,6 @@ def predicted(
     leaves, adds = _brought(machine, problem, tile, parts, share, rates)
     gathers = max(1.0, share.tiles / (profile.sm_count * tile.blocks))  # one after another on an SM
     rounds, empty = sum([stay.times for stay, _ in blocks]), Part("empty blocks", of("empty_block_instructions"), "")
-    groups = [(block.parts, stay.times) for stay, block in blocks]
-    groups += (leaves, rounds), (adds, gathers), ((empty,), share.empty)
     left_cycles, added_cycles = (sum([part.cycles for part in each]) for each in (leaves, adds))
     cycles = busy + left_cycles * rounds + added_cycles * gathers + empty.cycles * share.empty
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
@@ -92,7 +95,8 @@ def predicted(
     in_flight = round(of("block_loads")) * tile.stages * blocks[0][0].resident
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
     alone = (instructions_of(tile) + left_cycles + added_cycles) / clock + code.seconds
-    terms = [*_terms(machine, groups, clock), code]
+    beside = (leaves, rounds), (adds, gathers), ((empty,), share.empty)
+    terms = partial(_terms, machine, blocks, beside, clock, code)
     unlike = _unlike(machine, tile, cost, share, rates, clock)
     busy_seconds = cycles / clock + code.seconds
     return call_of(machine, problem, terms, memory, busy_seconds, efficiency, in_flight, alone, unlike)
@@ -130,8 +134,15 @@ def _unlike(machine: Machine, tile: WarpTile, cost: ScoreCost, share: Dealt, rat
     return Term("blocks of unequal keys", "memory", seconds, DRAM, dram)
 
 
-def _terms(machine: Machine, groups: Sequence[tuple[tuple[Part, ...], float]], clock: float) -> list[Term]:
+def _terms(
+    machine: Machine,
+    blocks: Sequence[tuple[Stay, Block]],
+    beside: Sequence[tuple[tuple[Part, ...], float]],
+    clock: float,
+    code: Term,
+) -> list[Term]:
     """Parts so many times over, those of one name together."""
+    groups = [*((block.parts(), stay.times) for stay, block in blocks), *beside]
     cycles: dict[str, float] = {}
     constants: dict[str, str] = {}
     for parts, times in groups:
@@ -141,10 +152,11 @@ def _terms(machine: Machine, groups: Sequence[tuple[tuple[Part, ...], float]], c
             else:
                 cycles[name], constants[name] = each * times, constant
     value = machine.values.get
-    return [
+    made = [
         Term(name, name, all_of_it / clock, constants[name], value(constants[name], 0.0))
         for name, all_of_it in cycles.items()
     ]
+    return [*made, code]
 
 
 def _brought(

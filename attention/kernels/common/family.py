@@ -5,8 +5,9 @@ Tiles, registers and pipelines are each kernel's own. No torch here.
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Any
 
 from attention.features import FEATURES
@@ -86,10 +87,29 @@ def of_any_length(problem: AttentionProblem) -> AttentionProblem:
 
 
 def resized(problem: AttentionProblem, **sizes: int) -> AttentionProblem:
-    """The problem with other sizes; itself where these would hide other keys, or ask for other features."""
-    changes: dict[str, Any] = dict(sizes)
-    found = replace(problem, **changes)
-    return found if (found.features, found.edges) == (problem.features, problem.edges) else problem
+    """The problem with other sizes; itself where these would hide other keys, or ask for other features.
+
+    One object for all problems that differ in these alone: a hundred rules of a choice are looked up by it.
+    """
+    kind = (*sizes.items(), problem.features, *_all_but(tuple(sizes))(problem))
+    if kind not in _of_kind:
+        if len(_of_kind) >= MOST_KEPT:
+            _of_kind.clear()
+        changes: dict[str, Any] = dict(sizes)
+        found = replace(problem, **changes)
+        _of_kind[kind] = found if (found.features, found.edges) == (problem.features, problem.edges) else None
+    return _of_kind[kind] or problem
+
+
+MOST_KEPT = 4096
+# By all that a resized problem follows from, which is less work to look up than to make; None where it is no such.
+_of_kind: dict[tuple[Any, ...], AttentionProblem | None] = {}
+
+
+@cache
+def _all_but(names: tuple[str, ...]) -> Callable[[AttentionProblem], tuple[Any, ...]]:
+    """The values of all other fields: a problem's edges follow from these too."""
+    return attrgetter(*(each.name for each in fields(AttentionProblem) if each.name not in names))
 
 
 def too_large(smem_bytes: int, arch: Arch) -> str | None:

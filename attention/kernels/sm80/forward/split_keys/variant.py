@@ -42,10 +42,16 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
 
     More blocks than tiles of keys are legal: how long a cache is, a launch that a graph repeats does not know.
     """
-    alike, tile_keys = _of_any_keys(problem), config["tile_keys"]
-    if why_not := _why_not(alike, config["warps"], tile_keys, arch):
-        return why_not
-    return too_many(_tiles(problem, config["warps"], tile_keys), config["key_splits"])
+    why_not, tiles = _of_any_split(problem, config["warps"], config["tile_keys"], arch)
+    return why_not or too_many(tiles, config["key_splits"])
+
+
+@lru_cache(maxsize=64)  # a choice asks for each number of blocks
+def _of_any_split(problem: AttentionProblem, warps: int, tile_keys: int, arch: Arch) -> tuple[str | None, int]:
+    """Why such a tile cannot run, however many blocks share its keys, or None; and tiles of rows."""
+    alike = _of_any_keys(problem)
+    shape = _shape(alike, warps, tile_keys)
+    return _why_not(alike, warps, tile_keys, arch), tiles_of(problem, shape.tile_rows, shape.group)
 
 
 @lru_cache(maxsize=64)
@@ -65,13 +71,6 @@ def _lone(warps: int, tile_keys: int) -> Config:
 @lru_cache(maxsize=1024)
 def _shape(problem: AttentionProblem, warps: int, tile_keys: int) -> Shape:
     return shape_of(problem, _lone(warps, tile_keys))
-
-
-@lru_cache(maxsize=64)  # a choice asks for each number of blocks
-def _tiles(problem: AttentionProblem, warps: int, tile_keys: int) -> int:
-    """Of rows."""
-    shape = _shape(_of_any_keys(problem), warps, tile_keys)
-    return tiles_of(problem, shape.tile_rows, shape.group)
 
 
 def _of_other_rows(problem: AttentionProblem, shape: Shape) -> str | None:
