@@ -81,7 +81,8 @@ class WarpTile(NamedTuple):
     under way. A block takes `smem_bytes` of shared memory, where that may leave an SM fewer blocks.
 
     Where it is not `pipelined`, as FlashAttention-2 is not, scores, softmax and p V of a slice follow one another,
-    every slice takes its maximum, and blocks come in the order of their rows, whatever these see.
+    every slice takes its maximum, and blocks come in the order of their rows, whatever these see. Of two `kernels` the
+    second one adds parts up.
     """
 
     blocks: int
@@ -103,6 +104,7 @@ class WarpTile(NamedTuple):
     smem_bytes: int = 0
     parts_at_once: int = 16
     pipelined: bool = True
+    kernels: int = 1
 
     @property
     def rows(self) -> int:

@@ -59,12 +59,14 @@ DECIDING = (
     "choose/warps/dealt",
     "choose/warps/gathered",
     "choose/warps/predicted",
+    "choose/warps/unlike",
     "problem",
     "band",
     "tile",
     "variant",
     "kernels/common/family",
     "kernels/common/staged",
+    "kernels/torch/common/flash_tile",
     "kernels/torch/common/limits",
 )
 DESCRIBING = ("variant.py", "arguments.py")

@@ -55,6 +55,7 @@ def call_of(
     in_flight: int = 0,
     alone_seconds: float = 0.0,
     unlike: Term | None = None,
+    kernels: int = 1,
 ) -> Prediction:
     """A call, launch and all, of the `terms` that make up the busiest SM's seconds, beside all that memory gives.
 
@@ -67,7 +68,7 @@ def call_of(
     if unlike:
         memory = (*memory, unlike)
         slowest = max(slowest, unlike, key=SECONDS)
-    start = (_first_loads(machine, problem.own_lengths), *launch_of(machine))
+    start = (_first_loads(machine, problem.own_lengths), *launch_of(machine) * kernels)
     seconds = alone_seconds + max(beside, slowest.seconds) + sum([waited, *map(SECONDS, start)])
     seconds = seconds / efficiency.value + efficiency.overhead_seconds
     cycles = seconds * machine.needed_clock_hz

@@ -99,7 +99,7 @@ def predicted(
     terms = partial(_terms, machine, blocks, beside, clock, code)
     unlike = _unlike(machine, tile, cost, share, rates, clock)
     busy_seconds = cycles / clock + code.seconds
-    return call_of(machine, problem, terms, memory, busy_seconds, efficiency, in_flight, alone, unlike)
+    return call_of(machine, problem, terms, memory, busy_seconds, efficiency, in_flight, alone, unlike, tile.kernels)
 
 
 @lru_cache(maxsize=2048)

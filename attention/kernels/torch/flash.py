@@ -1,10 +1,4 @@
-"""Torch's FlashAttention-2 on a GPU: mma.sync, and softmax that waits for the products of its own block.
-
-Tiles as in FlashAttention-2's launch template: 128 queries by 128 keys at head dim 64, else by 64, on four warps.
-Nothing inside overlaps products with exponentials but a second block on the same SM.
-Few queries take tiles of 64 rows, whose keys are split over blocks while blocks are few; one query shares a tile with
-those of its group.
-"""
+"""FlashAttention-2 of torch, mma.sync and softmax that waits for the products of its own block (flash_tile)."""
 
 from __future__ import annotations
 
@@ -12,28 +6,19 @@ from typing import TYPE_CHECKING
 
 from attention.call import NO_EXTRAS, Extras
 from attention.forwarded import Forwarded, Gradients, Wanted
-from attention.kernels.common.family import readers
 from attention.kernels.torch.common import limits
+from attention.kernels.torch.common.flash_tile import residents, tile
 from attention.kernels.torch.common.gradients import gradients, lse_of_unseen
 from attention.kernels.torch.common.readable import all_readable, padded, readable
 from attention.kernels.torch.common.tensors import Pair, by_squares, laid_out, no_dropout
 from attention.problem import AttentionProblem
-from attention.tile import Demand, Tile, WarpTile
-from attention.variant import FEW_QUERIES, Config, Variant
+from attention.variant import Config, Variant
 from microbench.machine.arch import CUDA, Arch
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-WARPS = 4
-ROWS, HELD = 128, 32  # of a tile, and what head dims are held at a multiple of
 HEAD_DIM_MAX_BACKWARD = {"sm86": 192, "sm89": 192, "sm120a": 192}
-SPLIT_ROWS = 64
-# It splits keys where blocks would fill less than 0.8 of two a SM (num_splits_heuristic); 132 SMs stand for all GPUs.
-MOST_SPLIT_BLOCKS = 0.8 * 2 * 132
-# So many keys are one of the parts that it deals out, by head dims up to these (get_num_splits), and more take a second
-# kernel, which adds the parts: 3.6 and 4.3 us on an H100, of 9.8 and 12.7.
-PART_KEYS = ((64, 256), (128, 128), (256, 64))
 
 
 def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
@@ -71,74 +56,6 @@ def withheld(wanted: Wanted) -> str | None:
 
 def _aligned(problem: AttentionProblem) -> bool:
     return problem.alignment == "bottom_right" or problem.seq_q == problem.seq_kv
-
-
-def tile(problem: AttentionProblem, config: Config) -> Tile:
-    """Every warp reads all of K and V from shared memory; L2 gives them once to the block."""
-    few, heads = _few(problem), _heads(problem)
-    rows, columns = SPLIT_ROWS if few else ROWS, _columns(problem)
-    kv_bytes = columns * 2 * problem.head_dim * problem.element_bytes
-    flops, dram_bytes = 4 * rows * columns * problem.head_dim, kv_bytes * heads / readers(problem, rows)
-    return Tile(
-        rows=rows,
-        columns=columns,
-        row_step=rows,
-        column_step=columns,
-        demands=(
-            Demand("products on mma.sync", "products", flops, "mma_bf16_burst_flops_per_s"),
-            Demand("K and V to registers", "products", WARPS * kv_bytes, "smem_bandwidth_bytes_per_clk_sm"),
-            Demand("K and V from L2", "products", kv_bytes, "l2_bandwidth_bytes_per_s"),
-            Demand("K and V from DRAM", "products", dram_bytes, "dram_bandwidth_bytes_per_s"),
-            Demand("exponentials", "softmax", rows * columns, "mufu_ex2_per_clk_sm"),
-        ),
-        edge=(Demand("Q and out", "edge", rows * kv_bytes / columns, "dram_bandwidth_bytes_per_s"),),
-        heads=heads,
-        split_keys=few and problem.window == (-1, -1),  # it splits all keys, and a window lies in a part or two
-        kernels=2 if _in_parts(problem) else 1,
-    )
-
-
-def residents(problem: AttentionProblem, config: Config) -> WarpTile | None:
-    """The same tile as warps that share an SM, where no second kernel adds parts and rows fill half of it."""
-    few = _few(problem)
-    if _in_parts(problem) or (problem.seq_q < SPLIT_ROWS and not few):
-        return None
-    held = -(-problem.head_dim // HELD) * HELD
-    return WarpTile(
-        blocks=2 if held <= 128 else 1,
-        warps=WARPS,
-        warp_rows=(SPLIT_ROWS if few else ROWS) // WARPS,
-        keys=_columns(problem),
-        slice_keys=_columns(problem),
-        head_dim=held,
-        value_dim=held,
-        q_in_registers=False,
-        ahead=1,
-        pipelined=False,
-    )
-
-
-def _heads(problem: AttentionProblem) -> int:
-    """That share a tile's rows."""
-    return problem.heads_q // problem.heads_kv if problem.seq_q == 1 and problem.window == (-1, -1) else 1
-
-
-def _few(problem: AttentionProblem) -> bool:
-    """Whether it takes tiles of few rows, over which keys may be split."""
-    blocks = problem.batch * problem.heads_q // _heads(problem) * -(-problem.seq_q // SPLIT_ROWS)
-    return problem.seq_q <= FEW_QUERIES and not problem.varlen and blocks < MOST_SPLIT_BLOCKS
-
-
-def _in_parts(problem: AttentionProblem) -> bool:
-    return _few(problem) and problem.seq_kv > _part_keys(problem.head_dim)
-
-
-def _columns(problem: AttentionProblem) -> int:
-    return 128 if problem.head_dim <= 64 else 64
-
-
-def _part_keys(head_dim: int) -> int:
-    return next(keys for dim, keys in PART_KEYS if head_dim <= dim)
 
 
 def forward(
