@@ -232,9 +232,9 @@ def added(term: str, parts: int, beyond: float = 0.0, gathering: float = 1.0) ->
     return next(each.cycles for each in every if each.term == term)
 
 
-@pytest.mark.parametrize("term", ["trips for parts", "parts from L2"])
-def test_each_eight_parts_are_asked_for_behind_those_before(term):
-    assert added(term, 8) == added(term, 2) and added(term, 16) == 2 * added(term, 8)
+def test_a_batch_of_parts_is_waited_for_once_and_read_byte_by_byte():
+    trips, read = ([added(term, parts) for parts in (2, 16, 32)] for term in ("trips for parts", "parts from L2"))
+    assert trips[0] == trips[1] == trips[2] / 2 and read[0] == read[1] / 8 == read[2] / 16
 
 
 def test_few_blocks_that_gather_have_more_of_the_l2_each_up_to_what_an_sms_port_takes():

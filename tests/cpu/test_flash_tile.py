@@ -1,0 +1,55 @@
+"""What the model takes torch's FlashAttention-2 for: its tiles, the blocks that share keys, and its second kernel."""
+
+from dataclasses import replace
+
+import pytest
+
+from attention.choose.model import predict
+from attention.kernels.torch.common.flash_tile import in_parts, is_few, residents, tile
+from attention.problem import AttentionProblem
+from attention.variant import Config, by_path
+from microbench.results.profile import Profile
+
+PREFILL = AttentionProblem(4, 16, 16, 2048, 2048, 128, dtype="bfloat16", device="cuda")
+DECODE = replace(PREFILL, batch=1, seq_q=1, seq_kv=8192)
+CONFIG = Config()
+FLASH, H100 = by_path("sm80/forward/torch_flash"), Profile.load("h100-sxm-80gb")
+
+
+def test_blocks_share_keys_as_long_as_blocks_are_few() -> None:
+    few, many = (residents(replace(DECODE, batch=batch), CONFIG) for batch in (1, 12))
+    assert few is not None and many is not None and few.key_splits > many.key_splits > 1
+    assert not is_few(replace(DECODE, batch=64))
+
+
+def test_a_second_kernel_adds_parts_and_is_paid_for() -> None:
+    longer, short = DECODE, replace(DECODE, seq_kv=128)
+    assert in_parts(longer) and not in_parts(short)
+    launches = [
+        [each.term for each in predict(H100, problem, FLASH, CONFIG).terms].count("launch")
+        for problem in (short, longer)
+    ]
+    assert launches == [1, 2]
+    assert tile(longer, CONFIG).kernels == 2
+
+
+def test_a_query_shares_its_tile_with_those_of_its_group() -> None:
+    grouped = residents(replace(DECODE, heads_kv=4), CONFIG)
+    assert grouped is not None and grouped.group == 4
+
+
+def test_few_rows_in_large_tiles_are_predicted_by_rates_alone() -> None:
+    assert residents(replace(DECODE, batch=64), CONFIG) is None
+
+
+@pytest.mark.parametrize("head_dim", [64, 96, 128])
+def test_128_causal_tokens_take_it_longer_than_rates_alone_say(head_dim):
+    """It took 11.1 us of an H100 where rates alone said 5.3, and was picked for it."""
+    short = replace(PREFILL, batch=8, heads_q=8, heads_kv=8, seq_q=128, seq_kv=128, head_dim=head_dim, causal=True)
+    assert predict(H100, short, FLASH, CONFIG).seconds > 8e-6
+
+
+def test_long_causal_calls_wait_for_the_longest_rows_that_begin_last():
+    full = predict(H100, PREFILL, FLASH, CONFIG).seconds
+    causal = predict(H100, replace(PREFILL, causal=True), FLASH, CONFIG).seconds
+    assert full / 2 < causal < full
