@@ -99,6 +99,23 @@ def apply_of(function: type[torch.autograd.Function]) -> Callable[..., Any]:
     return found
 
 
+def alike(*tensors: torch.Tensor) -> Callable[..., bool] | None:
+    """A question to the guards of torch's compiler: whether other tensors are like these, but for address and values.
+
+    Class, dispatch keys with what this thread adds to them and takes away, dtype, device, sizes, strides, and whether a
+    gradient is wanted: 0.3 us for three tensors, where to ask each attribute and to look them up took 1.9. It does not
+    see the keys of modes and of the dispatcher in Python, and says no where one tensor is given twice. Not for nested
+    tensors, on which it ends the process (torch 2.13). None where torch has no such guards, or others.
+    """
+    try:
+        sizes, strides = [list(each.shape) for each in tensors], [list(each.stride()) for each in tensors]
+        guards = _C._dynamo.guards.TensorGuards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
+        found: Callable[..., bool] = guards.check
+        return found if found(*tensors) is True else None
+    except Exception:
+        return None
+
+
 def forget_kernels_of(operator: Any, keys: tuple[str, ...]) -> None:
     """Let the dispatcher in Python, with which symbolic traces run, look up `operator`'s kernels for `keys` again.
 

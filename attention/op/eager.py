@@ -15,6 +15,7 @@ from attention.torch_private import is_observed, only_a_default_device
 
 _C: Any = torch._C
 PLAIN_TYPES = (torch.Tensor, Parameter)
+_include_set = _C._dispatch_tls_local_include_set
 
 
 def _quiet() -> frozenset[int]:
@@ -33,12 +34,12 @@ def is_quiet() -> bool:
 
     A default device is a mode for functions, which asks for a device where a function makes a tensor.
     """
-    return (
-        _C._dispatch_tls_local_include_set().raw_repr() in _QUIET
-        and forward_ad._current_level < 0
-        and (not _C._is_torch_function_mode_enabled() or only_a_default_device())
-        and not is_observed()
-    )
+    return nothing_is_on() and (not _C._is_torch_function_mode_enabled() or only_a_default_device())
+
+
+def nothing_is_on() -> bool:
+    """The same, whatever modes for functions are on."""
+    return _include_set().raw_repr() in _QUIET and forward_ad._current_level < 0 and not is_observed()
 
 
 def needs_no_dispatch(*tensors: torch.Tensor | None) -> bool:

@@ -1,25 +1,28 @@
 """Calls that were served before, found again by all that their way depends on but addresses and values.
 
 Once for a kind of call    it is judged, and its kernel is chosen and made ready: by a front end, which keeps who serves
-Each call                  whether torch has anything to add (op.eager), the kind, and whether addresses can be read
+Each call                  whether torch has anything to add (op.eager), whether addresses can be read, and the kind:
+                           one of the last few of its options by torch's own guards, else it is looked up (1.9 us more)
 
 The tensors of features that a call brings are a part of its kind, strides and what is left of their addresses by 16
 bytes included, which decide what a launch copies. A front end that finds nothing here judges the call.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from attention.kernels.common.layout import READ_BYTES, Where, addresses
-from attention.op.eager import PLAIN_TYPES, is_quiet
-from attention.torch_private import current_device, is_any_autocast, only_a_default_device
+from attention.op.eager import PLAIN_TYPES, is_quiet, nothing_is_on
+from attention.torch_private import alike, current_device, is_any_autocast, only_a_default_device
 
 MOST_KEPT = 4096
+MOST_RECENT = 4  # of the same options and bytes: more are as quickly looked up as asked for one by one
 Given = list[torch.Tensor]  # the tensors of features that a call brings, in its front end's order
 Serve = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, Where, Given], Any]
 Maybe = torch.Tensor | None
+Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 _plain = frozenset(PLAIN_TYPES)
 _is_function_mode_on: Callable[[], bool] = torch._C._is_torch_function_mode_enabled
 # A tensor among the options could have another value in the next call.
@@ -27,15 +30,26 @@ _FIXED = frozenset({bool, int, float, str, type(None)})
 _NONE: Given = []
 
 
+class Kept(NamedTuple):
+    """A kind of calls. `alike` tells one by its tensors, on this device; None where more is to be asked than those."""
+
+    serve: Serve
+    alike: Any
+    device: int
+
+
 class Known:
     """The kinds of one front end's calls, on the current device, each with who serves it.
 
-    `of_cpu`: calls of CPU tensors are kept as well, where something stands in for a GPU.
+    of_cpu   calls of CPU tensors are kept as well, where something stands in for a GPU
+    recent   by their options and the bytes of key those kinds that were served last, which are asked for before all
+             others: one question to torch takes the place of the attributes by which kinds are looked up
     """
 
     def __init__(self, of_cpu: bool = False) -> None:
         self.of_cpu = of_cpu
-        self.calls: dict[tuple[Any, ...], Serve] = {}
+        self.calls: dict[tuple[Any, ...], Kept] = {}
+        self.recent: dict[tuple[Any, ...], tuple[Kept, ...]] = {}
 
     def keeps(self, query: torch.Tensor) -> bool:
         """Whether calls on its device are kept."""
@@ -68,9 +82,33 @@ class Known:
         options: tuple[Any, ...],
         others: tuple[Maybe, ...],
     ) -> Any:
+        serve, where = None, None
         try:
             if query.is_cpu and not self.of_cpu:
                 return None
+            recent = None if others or _is_one_twice(query, key, value) else self.recent.get((options, key.nbytes))
+            if recent is not None and nothing_is_on():
+                where = addresses(query, key, value)  # before the question: of what has any, nested ones lack strides
+                if where is not None and not (query.is_nested or key.is_nested or value.is_nested):
+                    for kept in recent:
+                        if kept.alike(query, key, value) and kept.device == current_device():
+                            serve = kept.serve
+                            break
+        except Exception:
+            return None  # no tensors, or some without memory; options without a hash
+        if serve is None or where is None:
+            return self._looked_up(query, key, value, options, others)
+        return serve(query, key, value, where, _NONE)
+
+    def _looked_up(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        options: tuple[Any, ...],
+        others: tuple[Maybe, ...],
+    ) -> Any:
+        try:
             if not (_are_plain(query, key, value) and is_quiet()) or is_any_autocast():
                 return None
             kind, given = _kind(query, key, value, options), _NONE
@@ -79,11 +117,23 @@ class Known:
                 if not all(map(_is_plain, given)):
                     return None
                 kind += _kinds_of(others)
-            serve = self.calls.get(kind)
-            where = None if serve is None else addresses(query, key, value)
-        except Exception:  # no tensors, or some without strides or memory; options without a hash
+            kept = self.calls.get(kind)
+            where = None if kept is None else addresses(query, key, value)
+        except Exception:  # as above, or without strides
             return None
-        return None if serve is None or where is None else serve(query, key, value, where, given)
+        if kept is None or where is None:
+            return None
+        if kept.alike is not None and not _is_one_twice(query, key, value):
+            self._is_recent(kind, kept, options, (query, key, value))
+        return kept.serve(query, key, value, where, given)
+
+    def _is_recent(self, kind: tuple[Any, ...], kept: Kept, options: tuple[Any, ...], tensors: Triple) -> None:
+        """Ask for this kind first, the next time."""
+        of = options, tensors[1].nbytes
+        before = self.recent.get(of, ())
+        if kept in before:  # and said no: of parameters, say, or in inference mode, which a kind does not tell apart
+            kept = self.calls[kind] = kept._replace(alike=_question(*tensors) or kept.alike)
+        self.recent[of] = (kept, *[each for each in before if each != kept][: MOST_RECENT - 1])
 
     def keep(
         self,
@@ -96,8 +146,16 @@ class Known:
     ) -> None:
         """The next calls like this one, which lies on the current device, are `serve`'s."""
         if len(self.calls) >= MOST_KEPT:
-            self.calls.clear()
-        self.calls[_kind(query, key, value, options) + _kinds_of(others)] = serve
+            self.forget()
+        kind = _kind(query, key, value, options) + _kinds_of(others)
+        kept = self.calls[kind] = Kept(serve, None if others else _question(query, key, value), current_device())
+        if kept.alike is not None:
+            self._is_recent(kind, kept, options, (query, key, value))
+
+    def forget(self) -> None:
+        """All of them."""
+        self.calls.clear()
+        self.recent.clear()
 
 
 def keepable(
@@ -120,6 +178,16 @@ def keepable(
         and all(type(each) in _FIXED for each in flat)
         and _can_be_read(given)
     )
+
+
+def _question(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> Callable[..., bool] | None:
+    """None where it would be no help: with gradients, which it tells of tensors alone, or of one tensor given twice."""
+    wants = query.requires_grad or key.requires_grad or value.requires_grad
+    return None if wants or _is_one_twice(query, key, value) else alike(query, key, value)
+
+
+def _is_one_twice(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
+    return query is key or key is value or value is query
 
 
 def with_gradient(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:

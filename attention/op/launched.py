@@ -12,6 +12,7 @@ from attention.kernels.launch.forms import HEADS_FIRST, Form
 from attention.kernels.launch.launcher import Launcher
 from attention.kernels.launch.machine import machine_of, stand_ins
 from attention.kernels.launch.ready import Ready
+from attention.kernels.launch.repeated import again
 from attention.op.known import Given, Serve
 from attention.op.operands import Operands
 from attention.op.plan import Plan
@@ -39,7 +40,10 @@ def server_of(
     ready: Ready, options: Options, manner: Manner, with_gradient: bool = False, with_lse: bool = False
 ) -> Serve:
     """Who serves a call that brings no tensors of features. With a gradient it gets out alone."""
-    return Trained(ready, (*options, *manner)) if with_gradient else Launched(ready, with_lse=with_lse)
+    if with_gradient:
+        return Trained(ready, (*options, *manner))
+    alone = None if with_lse else again(ready)
+    return Launched(ready, with_lse=with_lse) if alone is None else alone
 
 
 def bringing(

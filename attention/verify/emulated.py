@@ -76,6 +76,9 @@ class Emulated:
     def empty(self, size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         return empty_on_host(size, strides, dtype)
 
+    def scratch(self, size: int) -> None:
+        """As unread."""
+
     def unread(self, size: int) -> None:
         """There is none: what a kernel writes must be a tensor's that it was told of."""
 

@@ -69,7 +69,7 @@ def forget_choices() -> None:
     for cache in (plan.plan_of, plan._pick_of, route._route):
         cache.cache_clear()
     frontend._torchs_kinds.clear()
-    frontend.KNOWN.calls.clear()
+    frontend.KNOWN.forget()
     frontend._cpu_is_torchs = None
 
 

@@ -80,7 +80,7 @@ def test_more_tiles_than_counters_are_not_launched() -> None:
 
     launch = SplitLaunch(tiles=MOST_TILES + 1)
     with pytest.raises(LaunchError, match=f"{MOST_TILES + 1} tiles of rows have their keys split"):
-        _room_for_parts(launch, None, Shape(), None)  # type: ignore[arg-type]
+        _room_for_parts(launch, Shape())
 
 
 def test_the_estimate_deals_tiles_as_the_kernel_does() -> None:

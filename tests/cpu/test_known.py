@@ -13,8 +13,9 @@ from attention.call import Extras, Manner, Options
 from attention.kernels.launch.forms import HEADS_FIRST, ROWS_OF_HEADS
 from attention.kernels.launch.frame import Described
 from attention.kernels.launch.machine import Held, stand_ins, standing_in
-from attention.op.known import Known, keepable
-from attention.op.launched import Launched, Trained, launched, server_of
+from attention.op import known as knowing
+from attention.op.known import MOST_RECENT, Known, keepable
+from attention.op.launched import Trained, launched, server_of
 from attention.op.plan import Plan
 from attention.problem import AttentionProblem
 from attention.variant import by_path
@@ -25,6 +26,7 @@ pytestmark = [
     pytest.mark.usefixtures("host_machine"),
     pytest.mark.filterwarnings("ignore::attention.errors.FallbackWarning"),
     pytest.mark.filterwarnings("ignore:Warning. Profiler clears events:UserWarning"),
+    pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning"),
 ]
 SHAPE = (2, 3, 16, 64)
 PATHS = ("sm80/forward/software_pipelined", "sm90a/forward/warp_specialised")
@@ -34,6 +36,9 @@ OPTIONS = (False, None, "smscope")
 @dataclass(frozen=True, eq=False)
 class Computing(StandIn):
     """A machine that computes, in torch operations, what it is told to launch."""
+
+    def tensor_map(self, tensor: torch.Tensor, *_: Any) -> bytes:
+        return tensor.data_ptr().to_bytes(128, "little")
 
     def launch(self, frame: Described, held: Held, extras: Extras) -> None:
         query, key, value, out, *lse = held
@@ -61,8 +66,12 @@ def kept(request: pytest.FixtureRequest) -> Any:
         known.keep(*tensors, OPTIONS, server_of(ready, Options(), Manner(), trains))
         return known
 
+    def head(tensors: list[torch.Tensor]) -> bytes:
+        found: bytes = plan.run.head(machine, plan.run.shape_of(problem, plan.config), *tensors)  # type: ignore[attr-defined]
+        return found
+
     with standing_in("cpu", machine):
-        keep.machine = machine  # type: ignore[attr-defined]
+        keep.machine, keep.head = machine, head  # type: ignore[attr-defined]
         yield keep
 
 
@@ -112,6 +121,7 @@ OTHERS: dict[str, Callable[[], torch.Tensor]] = {
     "sparse": lambda: drawn()[0].to_sparse(),
     "mkldnn": lambda: drawn()[0].to_mkldnn(),
     "meta": lambda: drawn()[0].to("meta"),
+    "nested": lambda: torch.nested.nested_tensor(list(drawn()[0])),  # torch's guards would end the process
     "at an odd address": _misaligned,
     "a gradient wanted": lambda: drawn(grad=True)[0],
     "no tensor": lambda: [1.0],  # type: ignore[dict-item, return-value]
@@ -125,6 +135,86 @@ def test_another_tensor_is_judged(kept: Any, other: str, at: int) -> None:
     known = kept(*tensors)
     tensors[at] = OTHERS[other]()
     assert known.served(*tensors, OPTIONS) is None
+
+
+def looked_up(known: Known, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The calls that no question found, as they come."""
+    found: list[Any] = []
+    original = Known._looked_up
+    monkeypatch.setattr(Known, "_looked_up", lambda *given: (found.append(given[1:]), original(*given))[1])
+    return found
+
+
+def test_a_recent_kind_is_found_by_one_question(kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = kept(*drawn())
+    met = looked_up(known, monkeypatch)
+    for context in (nullcontext, torch.no_grad, lambda: torch.device("cpu")):
+        tensors = drawn()
+        with context():
+            assert torch.equal(known.served(*tensors, OPTIONS), expected(*tensors))
+    assert not met
+
+
+@pytest.mark.parametrize("other", ["inference mode", "parameters"])
+def test_what_a_kind_does_not_tell_apart_is_asked_for_anew_once(
+    kept: Any, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = kept(*drawn())
+    met = looked_up(known, monkeypatch)
+    for _ in range(3):
+        for inner in (nullcontext(), torch.inference_mode(other == "inference mode")):
+            with inner:
+                tensors = drawn()
+                if other == "parameters" and not isinstance(inner, nullcontext):
+                    tensors[1] = torch.nn.Parameter(tensors[1], requires_grad=False)
+                assert torch.equal(known.served(*tensors, OPTIONS), expected(*tensors))
+    assert len(met) == 1
+
+
+def test_one_tensor_given_twice_is_looked_up(kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    query, key, _ = drawn()
+    known = kept(*drawn())
+    met = looked_up(known, monkeypatch)
+    for _ in range(2):
+        assert torch.equal(known.served(query, key, key, OPTIONS), expected(query, key, key))
+    assert len(met) == 2 and list(map(len, known.recent.values())) == [1]
+
+
+def test_a_tensor_that_wants_a_gradient_is_never_served_without(kept: Any) -> None:
+    """Kept and called without gradients, where it may want one: the next call does."""
+    tensors = drawn(grad=True)
+    with torch.no_grad():
+        known = kept(*tensors)
+        assert known.served(*tensors, OPTIONS) is not None
+    assert known.served(*tensors, OPTIONS) is None
+
+
+def test_few_kinds_are_recent_and_all_are_served(kept: Any) -> None:
+    known = Known(of_cpu=True)
+    every = [[query, *drawn()[1:]] for query in (drawn((2, 3, 16 + n, 64))[0] for n in range(MOST_RECENT + 2))]
+    for n, tensors in enumerate(every):
+        known.keep(*tensors, OPTIONS, lambda *_, n=n: n)
+    for _ in range(2):
+        assert [known.served(*tensors, OPTIONS) for tensors in every] == list(range(len(every)))
+    assert list(map(len, known.recent.values())) == [MOST_RECENT]
+    known.forget()
+    assert [known.served(*tensors, OPTIONS) for tensors in every] == [None] * len(every)
+
+
+def test_without_torchs_guards_calls_are_looked_up(kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knowing, "alike", lambda *_: None)
+    known, tensors = kept(*drawn()), drawn()
+    assert torch.equal(known.served(*tensors, OPTIONS), expected(*tensors)) and not known.recent
+
+
+def test_a_frame_is_told_of_tensors_that_lie_elsewhere(kept: Any) -> None:
+    one, other = drawn(), drawn()
+    known, found = kept(*one), []
+    for tensors in (one, one, other, one):
+        known.served(*tensors, OPTIONS)
+        (frame,) = kept.machine.frames
+        found.append(bytes(frame.memory[: len(kept.head(one))]) == kept.head(tensors))
+    assert found == [True] * 4
 
 
 @pytest.mark.parametrize(
@@ -211,9 +301,9 @@ def test_a_replay_may_save_what_the_operator_saved(kept: Any) -> None:
 
 
 def test_who_serves_says_whether_autograd_is_told(kept: Any) -> None:
-    (serve,) = kept(*drawn()).calls.values()
-    (trained,) = kept(*drawn(grad=True)).calls.values()
-    assert isinstance(serve, Launched) and isinstance(trained, Trained)
+    (serve,) = (each.serve for each in kept(*drawn()).calls.values())
+    (trained,) = (each.serve for each in kept(*drawn(grad=True)).calls.values())
+    assert not isinstance(serve, Trained) and isinstance(trained, Trained)
 
 
 @pytest.mark.parametrize("path", PATHS)

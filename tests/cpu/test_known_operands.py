@@ -53,7 +53,7 @@ Call = Callable[..., Any]
 def judged_and_known(machine: Told, call: Call, first: list[Maybe], others: list[list[Maybe]]) -> None:
     """A call of `first` is kept; each of the others, of its kind, is served like that and as if it were judged."""
     known = kept.KNOWN
-    known.calls.clear()
+    known.forget()
     call(*first)
     (kind,) = known.calls
     for tensors in others:
@@ -65,7 +65,7 @@ def judged_and_known(machine: Told, call: Call, first: list[Maybe], others: list
                 patch.setattr(module, name, lambda *_, **__: pytest.fail("a known call was judged"))
             found = call(*tensors)
         served = dict(known.calls)
-        known.calls.clear()
+        known.forget()
         wanted = call(*tensors)
         assert list(known.calls) == [kind]
         known.calls.update(served)

@@ -84,6 +84,8 @@ class Asked:
     def counters(self, count: int = 2) -> int:
         return 0
 
+    def scratch(self, size: int) -> None: ...
+
     def empty(self, size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         return torch.empty_strided(size, strides, dtype=dtype)
 

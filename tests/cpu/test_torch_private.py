@@ -54,6 +54,27 @@ def test_observers_are_seen_from_every_thread(observer: ExecutionTraceObserver) 
     assert not torch_private.is_observed()
 
 
+def test_guards_tell_what_tensors_are_like() -> None:
+    def drawn(*shape: int) -> list[torch.Tensor]:
+        return [torch.zeros(shape) for _ in range(3)]
+
+    question = torch_private.alike(*drawn(2, 3))
+    assert question is not None and question(*drawn(2, 3)) and not question(*drawn(3, 2))
+    one, two, three = drawn(2, 3)
+    for other in (
+        one.double(),
+        one.T.contiguous().T,
+        one.to("meta"),
+        one.clone().requires_grad_(),
+        torch._neg_view(one),
+    ):
+        assert not question(one, other, three)
+    assert not question(torch._neg_view(one), two, three)
+    assert not question(one, one, three) and torch_private.alike(one, one, three) is None
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not question(one, two, three)
+
+
 def test_transforms_are_told_apart() -> None:
     found: list[bool] = []
 

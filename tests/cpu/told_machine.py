@@ -37,6 +37,9 @@ class StandIn:
     def empty(self, size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         return torch.empty_strided(size, strides, dtype=dtype)
 
+    def scratch(self, size: int) -> int:
+        return 2 << 40
+
     def unread(self, size: int) -> int:
         return 1 << 40
 

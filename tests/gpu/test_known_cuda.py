@@ -37,7 +37,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 @pytest.fixture(autouse=True)
 def unknown() -> None:
     for known in (kept.KNOWN, kept_of_flash.KNOWN):
-        known.calls.clear()
+        known.forget()
 
 
 @pytest.fixture

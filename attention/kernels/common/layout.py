@@ -8,13 +8,14 @@ if TYPE_CHECKING:
     import torch
 
 READ_BYTES = 16  # at once, by our kernels and by torch's
+_WITHIN = READ_BYTES - 1
 Where = tuple[int, int, int]
 
 
 def addresses(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> Where | None:
     """Where they lie; None unless all can be read there, which what has no memory of its own cannot."""
     where = q, k, v = query.data_ptr(), key.data_ptr(), value.data_ptr()
-    return None if (q | k | v) % READ_BYTES or not (q and k and v) else where
+    return None if (q | k | v) & _WITHIN or not (q and k and v) else where
 
 
 def padded_rows(tensor: torch.Tensor) -> torch.Tensor:

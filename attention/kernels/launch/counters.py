@@ -83,10 +83,11 @@ def counters(index: int, count: int = PAIR) -> Counters:
 
 @cache  # behind a function: a default that is left out, and one that is given, would be two of one kind
 def _counters(index: int, count: int) -> Counters:
-    return Counters(driver.zeroed, partial(_identity, index), count)
+    return Counters(driver.zeroed, partial(identity, index), count)
 
 
-def _identity(index: int, stream: int) -> Hashable | None:
+def identity(index: int, stream: int) -> Hashable | None:
+    """What tells a stream from others of its handle; None for torch's own, which live as long as the process."""
     if stream == PER_THREAD:
         if not hasattr(_thread, "token"):
             _thread.token = object()  # and no number, which the next thread might have again

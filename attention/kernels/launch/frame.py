@@ -8,6 +8,7 @@ import ctypes
 from functools import cache
 from typing import Any
 
+from attention.kernels.common.layout import Where
 from attention.kernels.launch import driver
 from attention.kernels.launch.driver import Function
 
@@ -51,20 +52,22 @@ class Described:
 
     argument   the fields of the kernel's argument, to be written before the launch
     memory     the same bytes
+    where      whose addresses the argument begins with, where that is known
     """
 
-    __slots__ = ("argument", "blocks", "function", "memory", "threads")
+    __slots__ = ("argument", "blocks", "function", "memory", "threads", "where")
 
     def __init__(self, function: Any, blocks: int, threads: int, kind: type[ctypes.Structure], template: bytes) -> None:
         self.function, self.blocks, self.threads = function, blocks, threads
         self.memory = bytearray(template)
         self.argument: Any = kind.from_buffer(self.memory)
+        self.where: Where | None = None
 
 
 class Frame(Described):
     """The same with what the driver reads."""
 
-    __slots__ = ("_attribute", "_configuration", "_held", "_where")
+    __slots__ = ("_attribute", "_configuration", "_held", "_launch", "_places")
 
     def __init__(
         self, function: Function, blocks: int, threads: int, kind: type[ctypes.Structure], template: bytes
@@ -76,18 +79,19 @@ class Frame(Described):
         sides = (blocks, 1, 1), (threads, 1, 1)
         self._configuration = Configuration(*sides, function.smem_bytes, None, attributes, int(clusters))
         self._held = ctypes.c_void_p(ctypes.addressof(self.argument))
-        self._where = ctypes.addressof(self._configuration), function.handle, ctypes.addressof(self._held), None
+        self._places = ctypes.addressof(self._configuration), function.handle, ctypes.addressof(self._held), None
+        self._launch = launcher()
 
     def launch(self, stream: int) -> None:
         """Raises LaunchError."""
         self._configuration.stream = stream
-        status = launcher()(*self._where)
+        status = self._launch(*self._places)
         if status:
             self._again(status)
 
     def _again(self, status: int) -> None:
         if status == driver.INVALID_CONTEXT:  # a thread's first call, whose memory torch had at hand
             driver.make_current()
-            status = launcher()(*self._where)
+            status = self._launch(*self._places)
         clusters = f" in clusters of {self.function.cluster}" if self.function.cluster > 1 else ""
         driver.check((driver.bindings().CUresult(status),), f"launch an attention kernel{clusters}")

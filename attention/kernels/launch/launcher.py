@@ -16,7 +16,7 @@ from attention.kernels.common.family import Sizes, fill
 from attention.kernels.common.key_splits import MOST_TILES
 from attention.kernels.common.layout import addresses
 from attention.kernels.launch import waiting
-from attention.kernels.launch.machine import Held, Machine, machine_of
+from attention.kernels.launch.machine import Machine, machine_of
 from attention.kernels.launch.ready import Ready, results_for
 from attention.kernels.launch.strided import FewLaunch, Launch, SplitLaunch
 from attention.kernels.launch.tensors import in_place, readable
@@ -37,7 +37,7 @@ class Launcher:
     deal      write what follows from problem and machine, and give the number of blocks
     head      what the argument begins with: how query, key and value are read where they lie
     lie       write what follows from the strides of query, key and value
-    lend      write where a workspace lies, and give the tensors that hold it; None where there is none
+    room      how many floats blocks leave for one another, beside counters of their arrivals
     bring     the tensors of features as the kernel reads them fast: the caller's, or copies
     boxed     how TMA reads the mask of a call, the `mask_map` of the argument, where the tile has it so (`mask_boxes`)
     counts    persistent blocks take their tiles from `counters`
@@ -50,7 +50,7 @@ class Launcher:
     deal: Callable[[Any, Machine, Any], int]
     head: Callable[[Machine, Any, torch.Tensor, torch.Tensor, torch.Tensor], bytes]
     lie: Callable[[Any, Strides, Strides, Strides], None] = lambda launch, query, key, value: None
-    lend: Callable[[Any, Machine, Any, torch.Tensor], Held] | None = None
+    room: Callable[[Any, Any], int] = lambda launch, shape: 0
     bring: Callable[[Extras], Extras] = lambda extras: extras
     boxed: Callable[[Machine, Any, torch.Tensor], bytes] | None = None
     counts: bool = False
@@ -138,16 +138,12 @@ def _a_block_of_rows(launch: Any, machine: Machine, shape: Any) -> int:
     return _a_block_a_part(launch, machine, shape)
 
 
-def _room_for_parts(launch: Any, machine: Machine, shape: Any, query: torch.Tensor) -> Held:
-    """Torch's memory, which a graph that is captured keeps; the counters are the stream's or the graph's own."""
+def _room_for_parts(launch: Any, shape: Any) -> int:
     if shape.key_splits == 1:
-        return ()
+        return 0
     if launch.tiles > MOST_TILES:
         raise LaunchError(f"{launch.tiles} tiles of rows have their keys split, but counters are for {MOST_TILES}.")
-    floats = launch.tiles * shape.key_splits * shape.partial_floats
-    partials = query.new_empty(floats, dtype=torch.float32)
-    launch.partials, launch.arrivals = partials.data_ptr(), machine.counters(MOST_TILES)
-    return (partials,)
+    return int(launch.tiles * shape.key_splits * shape.partial_floats)
 
 
 def _addresses(machine: Machine, shape: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bytes:
@@ -192,4 +188,5 @@ def _ready(
     template.out_batch, template.out_head, template.out_row, _ = results.out.strides
     blocks = launcher.deal(template, machine, shape)
     written = results.out, results.lse, results.lse_bytes, results.narrow
-    return Ready(launcher, machine, shape, function, blocks, bytes(template), *written)
+    room = launcher.room(template, shape)
+    return Ready(launcher, machine, shape, function, blocks, bytes(template), *written, room=room)

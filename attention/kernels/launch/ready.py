@@ -15,12 +15,14 @@ from typing import Any
 import torch
 
 from attention.call import NO_EXTRAS, Extras
+from attention.kernels.common.key_splits import MOST_TILES
 from attention.kernels.common.layout import Where, empty_lse
 from attention.kernels.launch.forms import HEADS_FIRST, Form, View
 from attention.kernels.launch.frame import Described
 from attention.kernels.launch.machine import Held, Machine
 from attention.kernels.launch.tensors import ADDRESSES, outputs, place
 
+FLOAT_BYTES = 4
 MOST_LIES = 4096
 MOST_HEADS = 256  # that a kind keeps: a program that brings new addresses for ever would fill the memory with them
 
@@ -61,6 +63,20 @@ def results_for(size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dt
     return Results(Lie.of(written), Lie.of(lse), lse.nbytes, None if written is out else Lie.of(out))
 
 
+def lend(argument: Any, machine: Machine, room: int) -> Held:
+    """Write where blocks leave so many floats, and where they count arrivals: the stream's or the graph's own.
+
+    Memory of torch's where it must be of its own, which a graph that is captured keeps.
+    """
+    argument.arrivals = machine.counters(MOST_TILES)
+    argument.partials = lent = machine.scratch(FLOAT_BYTES * room)
+    if lent is not None:
+        return ()
+    partials = machine.empty((room,), (1,), torch.float32)
+    argument.partials = partials.data_ptr()
+    return (partials,)
+
+
 @dataclass(frozen=True, eq=False)
 class Ready:
     """What is decided, and what launches leave for the next ones.
@@ -68,6 +84,7 @@ class Ready:
     kernel    a Launcher: what one kernel has of its own
     out, lse  what the kernel writes, and how that lies
     result    how the first columns of out are given, where out is wider than they are; else None
+    room      how many floats blocks leave for one another
     form      how the caller holds query, key, value, out and lse
     bound     where the addresses stand of the tensors of features to whose strides the template is bound
     heads     what the argument begins with, by the addresses of query, key and value
@@ -85,6 +102,7 @@ class Ready:
     lse: Lie
     lse_bytes: int
     result: Lie | None = None
+    room: int = 0
     form: Form = HEADS_FIRST
     bound: tuple[str, ...] = ()
     heads: dict[Where, bytes] = field(default_factory=dict)
@@ -120,7 +138,7 @@ class Ready:
         out = machine.empty(self.out.size, self.out.strides, self.out.dtype)
         unread = None if with_lse else machine.unread(self.lse_bytes)
         lse = None if unread is not None else machine.empty(self.lse.size, self.lse.strides, self.lse.dtype)
-        head = self.heads.get(where) or self._head(query, key, value, where)
+        head = self.head_of(query, key, value, where)
         try:
             frame = self.frames.pop()  # which no other thread can have then
         except IndexError:
@@ -130,9 +148,7 @@ class Ready:
         argument.out, argument.lse = out.data_ptr(), unread if lse is None else lse.data_ptr()
         if self.kernel.counts:
             argument.counters = machine.counters()
-        lent: Held = ()
-        if self.kernel.lend is not None:
-            lent = self.kernel.lend(argument, machine, self.shape, query)
+        lent = lend(argument, machine, self.room) if self.room else ()
         if self.bound:
             for name, tensor in zip(self.bound, extras, strict=True):
                 setattr(argument, name, tensor.data_ptr())
@@ -159,7 +175,11 @@ class Ready:
             self.masks[mask.data_ptr()] = encoded
         return encoded
 
-    def _head(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, where: Where) -> bytes:
+    def head_of(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, where: Where) -> bytes:
+        """What the argument begins with, for tensors of this kind at these addresses."""
+        found = self.heads.get(where)
+        if found is not None:
+            return found
         if len(self.heads) >= MOST_HEADS:
             self.heads.clear()
         head: bytes = self.kernel.head(self.machine, self.shape, *map(self.form.to_kernel, (query, key, value)))
