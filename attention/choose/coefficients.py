@@ -20,6 +20,7 @@ FRAGMENT = 16  # rows, and numbers along a row, of what ldmatrix.x4 fetches, and
 SCHEDULERS = 4  # of an SM, each with its own tensor core, MUFU, FP32 lanes and ALU
 FLOAT_BYTES = 4  # of float32, in which blocks leave their parts of outputs
 COPY = 16  # bytes that a thread's cp.async copies
+TMA_ROWS = 16  # bytes at whose multiples rows begin that TMA reads
 COLUMNS = 4  # of a row that a thread adds up over all parts
 FEW_PARTS = 8  # come in one batch, and more in larger ones where registers allow (added_parts.cuh)
 STATE_FLOATS = 4  # beside a row's outputs: its offset and sum, in 16 bytes
@@ -241,6 +242,11 @@ TABLE = {
         0.35, "count", "for each key of a tile: a step is 44 of 128 keys, and stands there for a first tile and others"
     ),
     "value_lines": Coefficient(0.29, "count", "for each value dim: rescaling, and one of two ways to store"),
+    "laid_out_instructions": Coefficient(
+        61.0,
+        "rule",
+        "for an element of a mask that torch copies to rows of whole 16 bytes: 239 million bools took an H100 0.5 ms",
+    ),
     "parting_trips": Coefficient(
         4.0,
         "rule",

@@ -52,6 +52,7 @@ DECIDING = (
     "choose/stairs",
     "choose/warpgroups/dealt",
     "choose/warpgroups/handed",
+    "choose/warpgroups/laid_out",
     "choose/warpgroups/parts",
     "choose/warpgroups/predicted",
     "choose/warpgroups/step",

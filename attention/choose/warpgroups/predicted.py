@@ -29,6 +29,7 @@ from attention.choose.scores import cost_of
 from attention.choose.shares import rows_read
 from attention.choose.warpgroups.dealt import Dealt, dealt
 from attention.choose.warpgroups.handed import changes
+from attention.choose.warpgroups.laid_out import mask_laid_out
 from attention.choose.warpgroups.parts import Rates
 from attention.choose.warpgroups.step import LATENCY, TENSOR, Steps, steps_of
 from attention.features.mask import element_bytes
@@ -65,7 +66,7 @@ def predicted(
     memory = l2_of(machine, problem, share.in_all * tile.keys, spans, lengths, masks), dram
     latency = machine.values[DRAM_LATENCY]
     jumps = Term("jumps to code", "jumps", of("code_jumps") * latency / clock, DRAM_LATENCY, latency)
-    once = (begin, code_of(machine, _lines(problem, tile), clock), jumps)
+    once = (begin, code_of(machine, _lines(problem, tile), clock), jumps, *mask_laid_out(machine, problem))
     ends = tuple(_ends(machine, problem, tile, share))
     alone = sum(map(SECONDS, once))
     busy = cycles / clock + sum(map(SECONDS, ends)) + alone
