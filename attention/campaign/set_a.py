@@ -68,6 +68,12 @@ decode   128   32   8      1   2048  128  bf16
 decode    16   32  32      1   2048   64  bf16
 decode    16   16  16      1   8192  128  f16
 decode     8    8   1      1   8192  256  bf16
+decode    32   16   8      1   2048  256  bf16
+decode     1    8   4      1   4096  256  bf16
+decode    64   32  32      1    512   96  bf16
+decode     8   32  32      1   2048   96  bf16
+decode     1   32  32      1   2048   96  bf16
+decode    32   32  32      1   1024   80  bf16
 decode     1   32   8     16   8192  128  bf16
 decode    16   32   8     16   4096  128  bf16
 decode     1   32   8     64  32768  128  bf16

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attention.call import NO_EXTRAS, Extras
-from attention.kernels.launch.aligned import aligned, copied
+from attention.kernels.launch.aligned import aligned, copied, copied_as
 from attention.kernels.launch.machine import standing_in
 from attention.kernels.launch.ready import Ready
 from attention.kernels.sm90a.forward.warp_specialised.arguments import shape_of
@@ -67,6 +67,21 @@ def test_a_launch_reads_the_same_numbers_at_whole_16_bytes(mask: torch.Tensor, r
         assert 2 * held(mask) >= mask.numel()
     else:
         assert not any(place % 16 for place in places)
+
+
+@pytest.mark.parametrize(
+    ("keys", "dtype", "wide"),
+    [
+        (15452, torch.bool, torch.int32),
+        (250, torch.bool, torch.int16),
+        (257, torch.bool, None),
+        (100, torch.float16, torch.int64),
+        (257, torch.float16, None),
+    ],
+)
+def test_rows_are_copied_as_the_widest_integers_that_they_are_made_of(keys, dtype, wide):
+    assert copied_as((1, 1, 8, keys), (8 * keys, 8 * keys, keys, 1), dtype.itemsize, 0) == wide
+    assert copied_as((1, 1, 8, keys), (8 * keys, 8 * keys, keys, 1), dtype.itemsize, 1) is None
 
 
 @given(masks())

@@ -209,3 +209,12 @@ def test_no_number_stands_outside_of_the_table(module):
 
 def test_every_coefficient_says_where_it_is_from():
     assert all(each.kind in ("count", "published", "rule") and each.why for each in coefficients.TABLE.values())
+
+
+def test_a_mask_of_odd_rows_is_copied_before_and_wider_integers_make_it_shorter():
+    masked = replace(PLAIN, seq_q=8192, mask="bool")
+    seconds = [
+        sum(each.seconds for each in ours(replace(masked, seq_kv=keys)).terms if each.term == "mask laid out anew")
+        for keys in (8192, 8196, 8193)
+    ]
+    assert seconds[0] == 0 < 3 * seconds[1] < seconds[2]

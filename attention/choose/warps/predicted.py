@@ -94,7 +94,9 @@ def predicted(
     memory = l2_of(machine, problem, share.slices * tile.step_keys, spans, lengths), dram
     in_flight = round(of("block_loads")) * tile.stages * blocks[0][0].resident
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
-    alone = (instructions_of(tile) + left_cycles + added_cycles) / clock + code.seconds
+    # Its keys have come: no load is under way beside it.
+    last_tile = blocks[-1][1].cycles / blocks[-1][0].work.slices * tile.keys / tile.step_keys
+    alone = (instructions_of(tile) + last_tile + left_cycles + added_cycles) / clock + code.seconds
     beside = (leaves, rounds), (adds, gathers), ((empty,), share.empty)
     terms = partial(_terms, machine, blocks, beside, clock, code)
     unlike = _unlike(machine, tile, cost, share, rates, clock)

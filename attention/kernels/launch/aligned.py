@@ -66,10 +66,10 @@ def copied(sizes: Sizes, strides: Sizes, element_bytes: int, address: int, range
 def copied_as(sizes: Sizes, strides: Sizes, element_bytes: int, address: int) -> torch.dtype | None:
     """Integers of the most bytes that rows are made of, where elements are smaller; torch copies them one by one.
 
-    239 million bools of 15452 a row took an H100 about 0.5 ms one by one.
+    It views no others so, whatever the stride of a single one. 239 million bools of 15452 a row took an H100 about 0.5 ms
+    one by one.
     """
-    steps = [stride for size, stride in zip(sizes[:-1], strides, strict=False) if size > 1]
-    places = address | element_bytes * reduce(or_, steps, sizes[-1])
+    places = address | element_bytes * reduce(or_, strides[:-1], sizes[-1])
     if strides[-1] != 1:
         return None
     return next((dtype for dtype in WIDER if dtype.itemsize > element_bytes and places % dtype.itemsize == 0), None)
