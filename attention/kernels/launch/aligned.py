@@ -66,8 +66,8 @@ def copied(sizes: Sizes, strides: Sizes, element_bytes: int, address: int, range
 def copied_as(sizes: Sizes, strides: Sizes, element_bytes: int, address: int) -> torch.dtype | None:
     """Integers of the most bytes that rows are made of, where elements are smaller; torch copies them one by one.
 
-    It views no others so, whatever the stride of a single one. 239 million bools of 15452 a row took an H100 about 0.5 ms
-    one by one.
+    It views no others so, whatever the stride of a single one. 239 million bools of 15452 a row took an H100 about
+    0.5 ms one by one.
     """
     places = address | element_bytes * reduce(or_, strides[:-1], sizes[-1])
     if strides[-1] != 1:
