@@ -192,6 +192,8 @@ REACHED = {
     ("e489ae7b7796", "flash_attn_func"): 0.95,
     ("19db8ab62829", "attention.sdpa"): 0.87,
     ("19db8ab62829", "flash_attn_func"): 0.87,
+    ("a623a634b604", "attention.sdpa"): 0.90,
+    ("a623a634b604", "flash_attn_func"): 0.92,
 }
 
 
