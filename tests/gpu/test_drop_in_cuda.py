@@ -85,3 +85,17 @@ def test_deterministic_algorithms_give_the_same_bits_again(options, grouped, mon
 def test_a_query_of_fewer_dimensions():
     q, k, v = on_gpu((4, 65, 64), (2, 4, 130, 64), (2, 4, 130, 64))
     torch.testing.assert_close(sdpa(q, k, v, only="smscope"), torch_sdpa(q, k, v), **CLOSE)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("layout", [torch.jagged, torch.strided])
+def test_nested_tensors_are_torchs_while_calls_are_kept(layout):
+    """Strides of jagged ones are symbols, of which torch 2.11 knows no remainder."""
+    kept = on_gpu((2, 4, 64, 64), (2, 4, 64, 64), (2, 4, 64, 64))
+    expected = [sdpa(*kept) for _ in range(3)][-1]
+    parts = [on_gpu((length, 4, 64))[0] for length in (5, 9)]
+    nested = [torch.nested.nested_tensor(parts, layout=layout).transpose(1, 2) for _ in range(3)]
+    for each, alone in zip(sdpa(*nested).unbind(), parts, strict=True):
+        lone = alone.transpose(0, 1)[None]
+        torch.testing.assert_close(each[None], torch_sdpa(lone, lone, lone), **CLOSE)
+    torch.testing.assert_close(sdpa(*kept), expected, rtol=0, atol=0)

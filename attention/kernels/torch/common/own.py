@@ -41,8 +41,9 @@ def scaled_dot_product_attention(
 ) -> torch.Tensor:
     """Torch's function with torch's kernels, from inside of an override too."""
     own = torch_sdpa if torch.compiler.is_compiling() else within.own or torch_sdpa
-    if query.is_cuda and not in_a_graph(query):
-        with suppress(RuntimeError):  # a wrapper of torch.func has no address, a nested tensor no strides
+    # Strides of nested tensors are no numbers (torch 2.11: symbols that know no remainder).
+    if query.is_cuda and not (query.is_nested or key.is_nested or value.is_nested or in_a_graph(query)):
+        with suppress(RuntimeError):  # a wrapper of torch.func has no address
             query, key, value = all_readable(query, key, value)
             attn_mask = attn_mask if attn_mask is None else readable_mask(attn_mask)
     return own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
