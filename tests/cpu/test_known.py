@@ -2,17 +2,15 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from attention.call import Extras, Manner, Options
+from attention.call import Manner, Options
 from attention.kernels.launch.forms import HEADS_FIRST, ROWS_OF_HEADS
-from attention.kernels.launch.frame import Described
-from attention.kernels.launch.machine import Held, stand_ins, standing_in
+from attention.kernels.launch.machine import stand_ins, standing_in
 from attention.op import known as knowing
 from attention.op.known import MOST_RECENT, Known, keepable
 from attention.op.launched import Trained, launched, server_of
@@ -20,7 +18,7 @@ from attention.op.plan import Plan
 from attention.problem import AttentionProblem
 from attention.variant import by_path
 from tests.cpu.test_eager import LOUD, Own
-from tests.cpu.told_machine import StandIn
+from tests.cpu.told_machine import Computing
 
 pytestmark = [
     pytest.mark.usefixtures("host_machine"),
@@ -31,24 +29,6 @@ pytestmark = [
 SHAPE = (2, 3, 16, 64)
 PATHS = ("sm80/forward/software_pipelined", "sm90a/forward/warp_specialised")
 OPTIONS = (False, None, "smscope")
-
-
-@dataclass(frozen=True, eq=False)
-class Computing(StandIn):
-    """A machine that computes, in torch operations, what it is told to launch."""
-
-    def tensor_map(self, tensor: torch.Tensor, *_: Any) -> bytes:
-        return tensor.data_ptr().to_bytes(128, "little")
-
-    def launch(self, frame: Described, held: Held, extras: Extras) -> None:
-        query, key, value, out, *lse = held
-        assert frame.argument.out == out.data_ptr() and frame.argument.lse == (lse[0].data_ptr() if lse else 1 << 40)
-        if query.shape[1] != frame.argument.heads:
-            query, key, value, out = (each.transpose(1, 2) for each in (query, key, value, out))
-        scores = query.double() @ key.double().mT / 8
-        out.copy_(scores.softmax(-1) @ value.double())
-        for each in lse:
-            each.copy_(scores.logsumexp(-1))
 
 
 @pytest.fixture(params=PATHS)

@@ -1,4 +1,4 @@
-"""Machines that stand in for a GPU, for calls of CPU tensors: one keeps what each launch was told."""
+"""Machines that stand in for a GPU, for calls of CPU tensors: one keeps what it was told, another computes it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -69,6 +69,24 @@ class Told(StandIn):
                 tensor = there[told[name]]
                 told[name] = (tensor.dtype, tensor.shape, tensor.tolist())
         self.launches.append({name: bytes(each) if hasattr(each, "_length_") else each for name, each in told.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Computing(StandIn):
+    """A machine that computes, in torch operations, what it is told to launch."""
+
+    def tensor_map(self, tensor: torch.Tensor, *_: Any) -> bytes:
+        return tensor.data_ptr().to_bytes(128, "little")
+
+    def launch(self, frame: Described, held: Held, extras: Sequence[Maybe]) -> None:
+        query, key, value, out, *lse = held
+        assert frame.argument.out == out.data_ptr() and frame.argument.lse == (lse[0].data_ptr() if lse else 1 << 40)
+        if query.shape[1] != frame.argument.heads:
+            query, key, value, out = (each.transpose(1, 2) for each in (query, key, value, out))
+        scores = query.double() @ key.double().mT / 8
+        out.copy_(scores.softmax(-1) @ value.double())
+        for each in lse:
+            each.copy_(scores.logsumexp(-1))
 
 
 def pick_of(path: str) -> Callable[..., _Pick]:
