@@ -6,26 +6,19 @@
 #pragma once
 #include "mask_rows.cuh"
 #include "produce.cuh"
+#include "products.cuh"
 #include "ptx/barrier.cuh"
-#include "ptx/convert.cuh"
 #include "ptx/elect.cuh"
-#include "ptx/ldmatrix.cuh"
 #include "ptx/wgmma.cuh"
 #include "scale_queries.cuh"
 #include "seen.cuh"
 #include "store.cuh"
 
-struct Consumer {
+struct Consumer : Products {
   const Launch& launch;
-  const Rooms& at;
-  const int group;
-  Ring<kStages> v{};  // of the tile of V that is multiplied next; K is there or one tile ahead
   Ring<1> q{};
-  RowPair<kValueDim / 2> o;
-  RowPair<kKeys / 2> s;
   Softmax<2> state{};
-  unsigned p[kKeys / 16][4], held[kQInRegisters ? kHeadDim / 16 : 1][4];
-  MaskRows<RowPair<kKeys / 2>> mask;
+  MaskRows<Scores> mask;
 
   __device__ __forceinline__ void release(unsigned bar) const {
     if (ptx::elect_one()) ptx::mbarrier_arrive(bar);
@@ -57,63 +50,18 @@ struct Consumer {
     }
   }
 
-  // Q, as the operand in registers that a product takes.
-  __device__ __forceinline__ void hold_queries() {
-    constexpr int kSpan = KeyPanels::kSpan;
-    const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane % 16;
-    const unsigned mine = at.q + group * kQBytes + row * kSpan;
-    const unsigned swizzle = (kSpan == 128 ? row % 8 : row / 2 % 4) * 16;
+  // All scores become p as in `exponentials`, each two packed as soon as they are known.
+  __device__ __forceinline__ void exponentials_packed() {
+    const float scale = scale_log2();
 #pragma unroll
-    for (int i = 0; i < kHeadDim / 16; ++i) {
-      const int panel = i * 16 / KeyPanels::kWidth, within = i * 16 % KeyPanels::kWidth * 2;
-      ptx::ldmatrix(held[i], mine + panel * kGroupRows * kSpan + ((within + lane / 16 * 16) ^ swizzle));
+    for (int i = 0; i < kKeys / 4; ++i) {
+#pragma unroll
+      for (int j = 2 * i; j < 2 * i + 2; ++j) {
+        s[j] = ptx::ex2(__fmaf_rn(s[j], scale, -state.offset[Scores::line(j)]));
+        state.sum[Scores::line(j)] += s[j];
+      }
+      pack_two(i);
     }
-  }
-
-  // s = Q K^T
-  __device__ __forceinline__ void multiply_scores(Ring<kStages> k) {
-    constexpr int kSpan = KeyPanels::kSpan;
-    const unsigned long long q_tile = ptx::matrix_descriptor(at.q + group * kQBytes, 16, 8 * kSpan, kSpan);
-    const unsigned long long k_tile = ptx::matrix_descriptor(at.k + k.stage() * kKBytes, 16, 8 * kSpan, kSpan);
-    ptx::wgmma_fence();
-#pragma unroll
-    for (int i = 0; i < kHeadDim / 16; ++i) {
-      const int panel = i * 16 / KeyPanels::kWidth, within = i * 16 % KeyPanels::kWidth * 2;
-      const unsigned long long q_step = (panel * kGroupRows * kSpan + within) >> 4;
-      const unsigned long long k_step = (panel * kKeys * kSpan + within) >> 4;
-      if constexpr (kQInRegisters && kBf16)
-        ptx::wgmma_bf16_rs(s.at, held[i], k_tile + k_step, kSeeded || i > 0);
-      else if constexpr (kQInRegisters)
-        ptx::wgmma_f16_rs(s.at, held[i], k_tile + k_step, kSeeded || i > 0);
-      else if constexpr (kBf16)
-        ptx::wgmma_bf16_ss(s.at, q_tile + q_step, k_tile + k_step, kSeeded || i > 0);
-      else
-        ptx::wgmma_f16_ss(s.at, q_tile + q_step, k_tile + k_step, kSeeded || i > 0);
-    }
-    ptx::wgmma_commit();
-  }
-
-  // o += p V. V lies as keys x value dim: B is MN-major, 16 keys are two groups of eight rows.
-  __device__ __forceinline__ void multiply_values(bool accumulate) {
-    constexpr int kSpan = ValuePanels::kSpan;
-    const unsigned long long v_tile =
-        ptx::matrix_descriptor(at.v + v.stage() * kVBytes, kKeys * kSpan, 8 * kSpan, kSpan);
-    ptx::wgmma_fence();
-#pragma unroll
-    for (int i = 0; i < kKeys / 16; ++i) {
-      const unsigned long long step = (i * 16 * kSpan) >> 4;
-      if constexpr (kBf16)
-        ptx::wgmma_bf16_rs<ptx::Major::MN>(o.at, p[i], v_tile + step, accumulate || i > 0);
-      else
-        ptx::wgmma_f16_rs<ptx::Major::MN>(o.at, p[i], v_tile + step, accumulate || i > 0);
-    }
-    ptx::wgmma_commit();
-  }
-
-  __device__ __forceinline__ void pack() {
-#pragma unroll
-    for (int i = 0; i < kKeys / 4; ++i)
-      p[i / 4][i % 4] = kBf16 ? ptx::pack_bf16(s[2 * i], s[2 * i + 1]) : ptx::pack_f16(s[2 * i], s[2 * i + 1]);
   }
 
   // Scores of keys from `tile` on, as the softmax takes them.
@@ -231,17 +179,23 @@ struct Consumer {
       if (far) come_near(s, state);
     }
     if constexpr (kHideAgain) mask.leave(at);
-    exponentials(s, state, scale_log2());
+    if constexpr (!kBehind) exponentials(s, state, scale_log2());
     if constexpr (kOverlap) {
       ptx::wgmma_wait<0>();
       release(at.v_empty + 8 * v.stage());
     }
     v.advance();
-    if (grown) {
-      rescale(o, correction);
+    if constexpr (kBehind) {
+      if (grown) rescale(o, correction);
+      exponentials_packed();
       if (far) go_back(state, scale_log2());
+    } else {
+      if (grown) {
+        rescale(o, correction);
+        if (far) go_back(state, scale_log2());
+      }
+      pack();
     }
-    pack();
   }
 
   // All tiles of keys of a tile of rows.
@@ -274,7 +228,7 @@ struct Consumer {
 
 __device__ __forceinline__ void consume(const Launch& launch, const Rooms& at) {
   // From one lane to all: ptxas keeps what follows from it in uniform registers.
-  Consumer self{launch, at, __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - 1, 0)};
+  Consumer self{{at, __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - 1, 0)}, launch};
   if (kPingpong && self.group == kWarpgroups - 1) self.pass_turn();
   Slot slot;
   while (true) {
