@@ -52,7 +52,7 @@ def run(
     describe(launch, case, inputs, shape.tile_rows, section)
     point(launch, room, "out")
     launch.tiles, launch.section = launch.tiles // shape.cluster, -(-section // shape.cluster)
-    launch.slack, launch.counters = 8 / launch.scale_log2, counters.ctypes.data
+    launch.counters = counters.ctypes.data
     of_keys = shape.tile_keys, shape.key_panel
     for name, box in (("q", (GROUP_ROWS, of_keys[1])), ("k", of_keys), ("v", (of_keys[0], shape.value_panel))):
         element, swizzle = "bf16" if case.dtype == "bfloat16" else "f16", 2 * box[1]

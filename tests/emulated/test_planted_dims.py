@@ -64,16 +64,16 @@ HOPPER_BUGS = {
         f"{LOST}|{UNORDERED}",
     ),
     "steps of K follow one another without panels": Bug(
-        "consume.cuh", "void multiply_scores(", "i * 16 / KeyPanels::kWidth", "i * 16 / 64"
+        "products.cuh", "void multiply_scores(", "i * 16 / KeyPanels::kWidth", "i * 16 / 64"
     ),
     "V's stages are as long as K's": Bug(
-        "consume.cuh", "void multiply_values(", "v.stage() * kVBytes", "v.stage() * kKBytes", "touches an mbarrier"
+        "products.cuh", "void multiply_values(", "v.stage() * kVBytes", "v.stage() * kKBytes", "touches an mbarrier"
     ),
     "panels of V lie as far apart as those of K": Bug(
-        "consume.cuh", "void multiply_values(", "kKeys * kSpan", "kKeys * KeyPanels::kSpan", "^out: |race"
+        "products.cuh", "void multiply_values(", "kKeys * kSpan", "kKeys * KeyPanels::kSpan", "^out: |race"
     ),
     "steps of V are as long as those of K": Bug(
-        "consume.cuh", "void multiply_values(", "i * 16 * kSpan", "i * 16 * KeyPanels::kSpan", "^out: |race"
+        "products.cuh", "void multiply_values(", "i * 16 * kSpan", "i * 16 * KeyPanels::kSpan", "^out: |race"
     ),
     "rows of V are cleared as rows of K lie": Bug(
         "clear.cuh", "void clear_rows(", "begin * kSpan", "begin * KeyPanels::kSpan", case=BEHIND

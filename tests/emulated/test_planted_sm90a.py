@@ -54,7 +54,7 @@ BUGS = {
         f"{UNORDERED}|{LOST}",
     ),
     "V is multiplied from the stage ahead": Bug(
-        "consume.cuh",
+        "products.cuh",
         "void multiply_values",
         "v.stage() * kVBytes",
         "(v.count + 1) % kStages * kVBytes",
@@ -72,14 +72,16 @@ BUGS = {
         build=HELD,
     ),
     "Q is held from other places": Bug(
-        "consume.cuh", "void hold_queries", "(within + lane / 16 * 16) ^ swizzle", "within + lane / 16 * 16", build=HELD
+        "products.cuh",
+        "void hold_queries",
+        "(within + lane / 16 * 16) ^ swizzle",
+        "within + lane / 16 * 16",
+        build=HELD,
     ),
     "registers are not fenced": Bug(
-        "consume.cuh", "void multiply_values", "ptx::wgmma_fence();", says="without wgmma.fence"
+        "products.cuh", "void multiply_values", "ptx::wgmma_fence();", says="without wgmma.fence"
     ),
-    "V is never released": Bug(
-        "consume.cuh", "come_near(s, state);\n    }", "release(at.v_empty + 8 * v.stage());", says=LOST
-    ),
+    "V is never released": Bug("consume.cuh", "void end_values()", "release(at.v_empty + 8 * v.stage());", says=LOST),
     "a skipped tile is not released": Bug(
         "consume.cuh", "void skip()", "release(at.k_empty + 8 * k.stage());", says=LOST
     ),
@@ -132,8 +134,13 @@ BUGS = {
     "offsets stay near": Bug(
         "consume.cuh", "int first(", "if (far) go_back(state, scale_log2());", says="^lse: ", case=FAR
     ),
-    "outputs are not rescaled": Bug("consume.cuh", "void step(", "rescale(o, correction);"),
-    "outputs are not cleared": Bug("consume.cuh", "void multiply_values", "accumulate || i > 0", "true"),
+    "outputs are not rescaled": Bug("consume.cuh", "void raise()", "rescale(o, correction);"),
+    "a guess is kept that failed": Bug(
+        "consume.cuh", "void step(", "if (!guess()) raise<true>();", "guess();", case=FAR
+    ),
+    "the sums of a guess are forgotten": Bug("consume.cuh", "bool guess()", "state.sum[h] += added[h];"),
+    "p is written while it is multiplied": Bug("consume.cuh", "void end_values()", "ptx::wgmma_wait<0>();", says=""),
+    "outputs are not cleared": Bug("products.cuh", "void multiply_values", "accumulate || i > 0", "true"),
     "rows past the end are stored": Bug(
         "store.cuh", "void store_rows(", "row + 8 * h < work.queries", "true", "out of bounds: st.global"
     ),

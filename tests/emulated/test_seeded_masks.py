@@ -25,7 +25,7 @@ CASES = {
     "bytes": (replace(SHARED, mask="shared"), CONFIG),
     "bytes of each head, causal": (replace(SHARED, mask="full", right=0), CONFIG),
 }
-CONSUMER, SCALE, ROWS = "consume.cuh", "scale_queries.cuh", "mask_rows.cuh"
+CONSUMER, SCALE, ROWS, PRODUCTS = "consume.cuh", "scale_queries.cuh", "mask_rows.cuh", "products.cuh"
 STEP = "One tile of keys after the first"
 OF_FLOATS = {
     "Q is read before all have scaled it": Bug(
@@ -36,16 +36,16 @@ OF_FLOATS = {
     ),
     "half of Q is scaled": Bug(SCALE, "void scale_rows(", "at < bytes", "at < bytes / 2"),
     "a scale of half as much": Bug(SCALE, "float power_of_two(", "1.25f", "0.75f"),
-    "products forget the mask": Bug(CONSUMER, "wgmma_bf16_ss(s.at", "kSeeded || i > 0", "i > 0"),
+    "products forget the mask": Bug(PRODUCTS, "wgmma_bf16_ss(s.at", "kSeeded || i > 0", "i > 0"),
     "no tile but the first begins as its mask": Bug(CONSUMER, STEP, "mask.seed(s, launch, at);", says="deadlock: "),
     "rows are not left": Bug(ROWS, "void seed(", "if (!kHideAgain) leave(at);", says="deadlock: "),
     "exponents count raw scores": Bug(CONSUMER, "float scale_log2()", "kLog2E", "launch.scale_log2"),
 }
 OF_BYTES = {
     "the first tile's NaN are not hidden": Bug(CONSUMER, "first(const Work& work", "mask.hide_again(s, at);"),
-    "other tiles' NaN are not hidden": Bug(CONSUMER, STEP, "mask.hide_again(s, at);"),
+    "other tiles' NaN are not hidden": Bug(CONSUMER, "void raise()", "mask.hide_again(s, at);"),
     "rows are left before they are hidden again": Bug(ROWS, "void seed(", "!kHideAgain", "true", says=""),
-    "a NaN makes no score larger": Bug(ROWS, "outgrows(", "largest_or_nan(s, h)", "s.largest(h)"),
+    "a guess of NaN is kept": Bug(CONSUMER, "bool guess()", "added[h] <= kMostOfTile", "!(added[h] > kMostOfTile)"),
     "a second key is seen": Bug("features/mask.cuh", "void seed_two(", "kUnseen", "0u"),
     "a first key is seen": Bug("features/mask.cuh", "void seed_two(", "0xff800000u", "0u"),
 }

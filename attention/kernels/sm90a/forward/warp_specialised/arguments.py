@@ -75,9 +75,6 @@ FIELDS = of_kernel(
         *members("long long", "out_row out_head out_batch", "in elements, as all strides"),
         Member("int*", "counters", "{tiles taken, blocks that are done}, both 0 before and after a launch"),
     ),
-    scales=(
-        Member("float", "slack", "8 / scale_log2: may a score exceed its row's maximum before outputs are rescaled"),
-    ),
     # gridDim, read in the loop, takes a register that the producer has not.
     tail=(Member("int", "blocks", "of the grid"),),
     last=(Member("ptx::TensorMap", "mask_map", "of rows of a mask, where they come by TMA"),),

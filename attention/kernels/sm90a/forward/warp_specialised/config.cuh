@@ -76,10 +76,11 @@ constexpr bool kMaskHeld = kBoxes && !kSeeded && kWarpgroups == 2 && !kSoftcap &
                            kValueDim >= (kMask ? 192 : 128) &&
                            kKeys * 3 / 4 + kValueDim / 2 + kHeldOfMask + (kQInRegisters ? kHeadDim / 4 : 0) <= 192;
 
-// Exponentials behind the warpgroup's own product with V, each two packed as soon as they are known: the MUFU has work while
-// p is packed, and of three warpgroups two others' run beside the wait. On an H100 (exponentials_behind_values.csv) 1 to 6 %
-// less at value dim 64 and 1 % at 96; causal 128 1.5 %, which without an edge took 0.3 to 3.6 % more.
-constexpr bool kBehind = kOverlap && kWarpgroups == 3 && (kValueDim < 128 || kCausal);
+// The largest scores of a tile are looked for where a guess without them fails, but where lanes read the mask: its rows see
+// a first key anywhere. No p of a guess exceeds the sum of a tile's, which float16 holds; 32 of a thread's numbers reach it
+// where their maximum has grown by 2^8, FlashAttention-4's bound for outputs that are rescaled lazily.
+constexpr bool kGuesses = kLazy && (!kHiding || kBoxes);
+constexpr float kMostOfTile = 8192.f;
 
 // 64 Ki registers a SM: (168 at launch) * 384 or (128) * 512, redistributed in steps of 8. What lives in both roles is
 // spilled in both where the producer's do not hold it: with these features, or with three panels of K or more than four

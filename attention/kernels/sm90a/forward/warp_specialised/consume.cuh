@@ -39,7 +39,6 @@ struct Consumer : Products {
 
   // Of scores as products leave them.
   __device__ __forceinline__ float scale_log2() const { return kScaledQ ? kLog2E : launch.scale_log2; }
-  __device__ __forceinline__ float slack() const { return kScaledQ ? kSlackLog2 / kLog2E : launch.slack; }
 
   // Q as products take it.
   __device__ __forceinline__ void prepare_queries() const {
@@ -50,18 +49,56 @@ struct Consumer : Products {
     }
   }
 
-  // All scores become p as in `exponentials`, each two packed as soon as they are known.
-  __device__ __forceinline__ void exponentials_packed() {
+  // p of a tile by the largest scores so far; whether these serve all rows of the warp.
+  //
+  // A row's sum says so: below kMostOfTile no p is beyond what is multiplied well. The scores stay as they are for those
+  // that it does not serve, which costs as many exponentials again, but a tile without a larger score, as nearly all
+  // are, is not searched for its largest: 34 of 349 instructions at 128 keys, and what waits for them.
+  __device__ __forceinline__ bool guess() {
     const float scale = scale_log2();
+    float added[2] = {0.f, 0.f}, offset[2];
+    bool served = true;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) offset[h] = guessed_offset(state, h, scale);
 #pragma unroll
     for (int i = 0; i < kKeys / 4; ++i) {
-#pragma unroll
-      for (int j = 2 * i; j < 2 * i + 2; ++j) {
-        s[j] = ptx::ex2(__fmaf_rn(s[j], scale, -state.offset[Scores::line(j)]));
-        state.sum[Scores::line(j)] += s[j];
-      }
-      pack_two(i);
+      const int h = Scores::line(2 * i);
+      const float one = ptx::ex2(__fmaf_rn(s[2 * i], scale, -offset[h]));
+      const float other = ptx::ex2(__fmaf_rn(s[2 * i + 1], scale, -offset[h]));
+      added[h] += one;
+      added[h] += other;
+      pack(i, one, other);
     }
+#pragma unroll
+    for (int h = 0; h < 2; ++h) served &= added[h] <= kMostOfTile && !is_far(state.offset[h]);
+    if (!__all_sync(~0u, served)) return false;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) state.sum[h] += added[h];
+    return true;
+  }
+
+  // p * V of the tile before is in the outputs.
+  __device__ __forceinline__ void end_values() {
+    if constexpr (kOverlap) {
+      ptx::wgmma_wait<0>();
+      release(at.v_empty + 8 * v.stage());
+    }
+    v.advance();
+  }
+
+  // p of a tile by the largest scores with it, to which outputs and sums are brought.
+  template <bool Guessed>
+  __device__ __forceinline__ void raise() {
+    float correction[2];
+    mask.hide_again(s, at);
+    const bool far = __any_sync(~0u, raise_maxima < false, kHiding || !kLazy > (s, state, correction, scale_log2()));
+    if (far) come_near(s, state);
+    if constexpr (kHideAgain && !Guessed) mask.leave(at);
+    exponentials(s, state, scale_log2());
+    if constexpr (!Guessed) end_values();
+    rescale(o, correction);
+    if (far) go_back(state, scale_log2());
+    pack();
   }
 
   // Scores of keys from `tile` on, as the softmax takes them.
@@ -142,7 +179,6 @@ struct Consumer : Products {
   template <bool Masked>
   __device__ __forceinline__ void step(const Work& work, int row, int tile, int least, bool accumulate) {
     const Ring<kStages> k{v.count + 1};
-    float correction[2];
     mask.seed(s, launch, at);
     if constexpr (kOverlap) {
       ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
@@ -167,34 +203,12 @@ struct Consumer : Products {
     release(at.k_empty + 8 * k.stage());
     adjust<Masked>(work, row, tile);
     if (!kMaskHeld && tile > least) fetch<true>(work, tile - 1);
-    constexpr bool every_tile = kHiding || !kLazy, hidden = kBoxes && kLazy;
-    const bool grown = Masked || (hidden ? __any_sync(~0u, outgrows(s, state, slack()))
-                                         : every_tile || __any_sync(~0u, exceeds(s, state, slack())));
-    // What far rows need stands inside the branches that a tile without a larger score skips anyway: a branch of its own
-    // on the way of every tile cost 2 to 3 % on an H200.
-    bool far = false;
-    if (grown) {
-      mask.hide_again(s, at);
-      far = __any_sync(~0u, raise_maxima<false, every_tile>(s, state, correction, scale_log2()));
-      if (far) come_near(s, state);
-    }
-    if constexpr (kHideAgain) mask.leave(at);
-    if constexpr (!kBehind) exponentials(s, state, scale_log2());
-    if constexpr (kOverlap) {
-      ptx::wgmma_wait<0>();
-      release(at.v_empty + 8 * v.stage());
-    }
-    v.advance();
-    if constexpr (kBehind) {
-      if (grown) rescale(o, correction);
-      exponentials_packed();
-      if (far) go_back(state, scale_log2());
+    if constexpr (kGuesses && !Masked) {
+      end_values();
+      if (!guess()) raise<true>();
+      if constexpr (kHideAgain) mask.leave(at);
     } else {
-      if (grown) {
-        rescale(o, correction);
-        if (far) go_back(state, scale_log2());
-      }
-      pack();
+      raise<false>();
     }
   }
 

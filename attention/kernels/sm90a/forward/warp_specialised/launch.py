@@ -1,6 +1,5 @@
 """The launch: tensor maps to the kernel, and blocks that stay, at most one an SM."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,11 @@ from attention.kernels.sm90a.forward.warp_specialised.arguments import (
     shape_of,
 )
 
-# A score may exceed its row's maximum by 8 in log2 before outputs are rescaled: p below 2^8 (FlashAttention-4's rule).
-SLACK_LOG2 = 8.0
-
 
 def _deal(launch: Any, machine: Machine, shape: Shape) -> int:
     launch.tiles //= shape.cluster
     launch.section = -(-launch.section // shape.cluster)
     launch.blocks = shape.cluster * min(machine.sm_count // shape.cluster, launch.tiles)
-    launch.slack = SLACK_LOG2 / launch.scale_log2 if launch.scale_log2 > 0 else math.inf
     return int(launch.blocks)
 
 

@@ -12,31 +12,13 @@
 #include "ptx/mbarrier.cuh"
 #include "schedule.cuh"
 
-// FMNMX.NAN: fmaxf passes over NaN.
-template <class Scores>
-__device__ __forceinline__ float largest_or_nan(const Scores& s, int line) {
-  float most = minus_infinity();
-#pragma unroll
-  for (int i = 0; i < Scores::kCount; ++i)
-    if (Scores::line(i) == line) most = ptx::max_nan(most, s[i]);
-  return most;
-}
-
-// As exceeds() tells it, of rows that may have seen no key: compared as floats, of which -inf is the least; as an integer
-// it is the largest below 0. exceeds() would say yes for each such row, and so for nearly all 64 rows of a product where
-// 5 % of all rows see nothing: that was slower than to rescale at every tile.
-template <class Scores>
-__device__ __forceinline__ bool outgrows(const Scores& s, const Softmax<Scores::kRows>& state, float slack) {
-  bool any = false;
-#pragma unroll
-  for (int h = 0; h < Scores::kRows; ++h) {
-    const float limit = __fmaf_rn(state.most[h], 1.f - 0x1p-18f, slack);
-    if constexpr (kHideAgain)
-      any |= !(largest_or_nan(s, h) <= fmaxf(limit, __uint_as_float(kUnseen)));
-    else
-      any |= s.largest(h) > limit;
-  }
-  return any;
+// What exp2 subtracts in a guess: of a row that has seen no key so little that the first one's p is +inf, where one that is
+// hidden has 0. 5 % of such rows are in nearly all products of 64: a search for the largest in each was slower than to
+// rescale at every tile.
+__device__ __forceinline__ float guessed_offset(const Softmax<2>& state, int h, float scale_log2) {
+  constexpr float kLeast = -3.40282347e38f;
+  if (state.most[h] != minus_infinity()) return state.offset[h];
+  return kHideAgain ? .75f * __uint_as_float(kUnseen) * scale_log2 : kLeast;
 }
 
 template <class Scores>

@@ -68,12 +68,12 @@ struct Products {
     ptx::wgmma_commit();
   }
 
-  __device__ __forceinline__ void pack_two(int i) {
-    p[i / 4][i % 4] = kBf16 ? ptx::pack_bf16(s[2 * i], s[2 * i + 1]) : ptx::pack_f16(s[2 * i], s[2 * i + 1]);
+  __device__ __forceinline__ void pack(int i, float one, float other) {
+    p[i / 4][i % 4] = kBf16 ? ptx::pack_bf16(one, other) : ptx::pack_f16(one, other);
   }
 
   __device__ __forceinline__ void pack() {
 #pragma unroll
-    for (int i = 0; i < kKeys / 4; ++i) pack_two(i);
+    for (int i = 0; i < kKeys / 4; ++i) pack(i, s[2 * i], s[2 * i + 1]);
   }
 };

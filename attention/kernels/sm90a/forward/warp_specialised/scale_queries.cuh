@@ -5,7 +5,7 @@
 #include "ptx/convert.cuh"
 #include "ptx/memory.cuh"
 
-constexpr float kLog2E = 1.44269504f, kSlackLog2 = 8.f;  // the launch's SLACK_LOG2
+constexpr float kLog2E = 1.44269504f;
 
 // The one that x is nearly.
 __device__ __forceinline__ float power_of_two(float x) {
