@@ -4,9 +4,10 @@
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -221,25 +222,35 @@ class Results:
 def poisoned_results(exact: bool = False) -> Iterator[Results]:
     """Inside, out and lse of any kernel are NaN before they are written, and so is what torch.empty gives."""
     results = Results(exact)
-    names: dict[str, tuple[Callable[..., torch.Tensor], Callable[..., torch.Tensor]]] = {
-        "empty_out": (layout.empty_out, results.out),
-        "empty_lse": (layout.empty_lse, results.lse),
-        "empty_on_host": (layout.empty_on_host, results.on_host),
-        "empty_on_current_gpu": (torch_private.empty_on_current_gpu, results.on_gpu),
+    poisoned: dict[Callable[..., torch.Tensor], Callable[..., torch.Tensor]] = {
+        layout.empty_out: results.out,
+        layout.empty_lse: results.lse,
+        layout.empty_on_host: results.on_host,
+        torch_private.empty_on_current_gpu: results.on_gpu,
     }
-    modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == "attention"]
-    places = [
-        (module, name) for module in modules for name, (plain, _) in names.items() if vars(module).get(name) is plain
-    ]
+    places = list(_held(poisoned))
     fills = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
-    for module, name in places:
-        setattr(module, name, names[name][1])
+    for holder, name, held, plain in places:
+        new = poisoned[plain]
+        setattr(holder, name, staticmethod(new) if isinstance(held, staticmethod) else new)
     torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined]
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         yield results
     finally:
-        for module, name in places:
-            setattr(module, name, names[name][0])
+        for holder, name, held, _ in places:
+            setattr(holder, name, held)
         torch.use_deterministic_algorithms(False)
         torch.utils.deterministic.fill_uninitialized_memory = fills  # type: ignore[attr-defined]
+
+
+def _held(plain: Collection[Any]) -> Iterator[tuple[Any, str, Any, Any]]:
+    """Where modules of ours and their classes hold one of these functions: holder, name, what it holds, and which."""
+    modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == "attention"]
+    for module in modules:
+        own = (each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__)
+        for holder in (module, *(each for each in own if each is not Results)):
+            for name, held in list(vars(holder).items()):
+                function = held.__func__ if isinstance(held, staticmethod) else held
+                if any(function is each for each in plain):
+                    yield holder, name, held, function
