@@ -79,8 +79,15 @@ TABLE = {
         "try_wait on K, the turn or the try_wait on V, the vote: each a trip to shared memory at least",
     ),
     "exponential_waits": Coefficient(1.0, "count", "the first exponential's result, before which no pair is packed"),
-    "arithmetic_waits": Coefficient(
-        8.0, "count", "dependent: five levels of a tree of maxima over 64 scores (three inputs), scale, sum, pack"
+    "arithmetic_waits": Coefficient(3.0, "count", "dependent: scale, sum, pack"),
+    "maxima_waits": Coefficient(
+        5.0, "count", "likewise where a tile is searched: levels of a tree of maxima over 64 scores (three inputs)"
+    ),
+    "late_mask_trips": Coefficient(
+        2.0,
+        "rule",
+        "to L2, for a mask's next rows where exponentials stand between them and the last: a box of TMA takes about two. "
+        "Of none, one and two the one with the least error on set a; a third warpgroup hides it",
     ),
     "exposed": Coefficient(
         1.0,
@@ -95,10 +102,11 @@ TABLE = {
         "agree. What features ask of the ALU stays exposed: so an H100 took ALiBi and bool masks",
     ),
     "late_products": Coefficient(
-        0.5,
+        1.5,
         "rule",
-        "of one warpgroup's scores, where three take turns: the first softmax begins before the last products end, "
-        "unless a feature asks more of the ALU. Of none, one half and one the one with the least error on set a",
+        "times one warpgroup's scores, where three take turns: the first softmax begins behind its own products, when "
+        "those of the others are under way, unless a feature asks more of the ALU. Of one half, one, one and a half and "
+        "two the one with the least regret on set a",
     ),
     "between_rows": Coefficient(
         76.0, "count", "instructions from a tile of rows' number to its first product, taken as each waiting for one"

@@ -11,14 +11,15 @@ from attention.problem import AttentionProblem
 class ScoreCost(NamedTuple):  # hashed and compared in C: blocks and steps are looked up by it
     """Instructions a score: of MUFU, of the FP32 lanes, of the ALU; `waiting_loads` wait for each other in a thread.
 
-    `mask_bytes` are those of a mask, 0 without one. `edge` and `first` are what the ALU takes beside where a tile meets
-    an edge of the band, and in a first tile. `rescales`: outputs are rescaled at every tile, as a warpgroup does beside
-    a mask that no TMA brings.
+    `maxima` are of the ALU too, where a tile is searched for its largest scores. `mask_bytes` are those of a mask, 0
+    without one. `edge` and `first` are what the ALU takes beside where a tile meets an edge of the band, and in a first
+    tile. `rescales`: a warpgroup searches every tile and rescales its outputs, as beside a mask that no TMA brings.
     """
 
     special: float
     arithmetic: float
     integers: float
+    maxima: float
     waiting_loads: float
     mask_bytes: int
     edge: float
@@ -29,7 +30,7 @@ class ScoreCost(NamedTuple):  # hashed and compared in C: blocks and steps are l
 @lru_cache  # every candidate of a choice asks
 def cost_of(problem: AttentionProblem) -> ScoreCost:
     """By the problem's features and band."""
-    special, arithmetic, integers = of("exponentials"), of("arithmetic"), of("maxima")
+    special, arithmetic, integers, maxima = of("exponentials"), of("arithmetic"), 0.0, of("maxima")
     if problem.softcap:
         special += of("softcap_special")
         arithmetic += of("softcap_arithmetic")
@@ -38,7 +39,7 @@ def cost_of(problem: AttentionProblem) -> ScoreCost:
         integers += of("alibi_integers")
     waits = 0.0
     if problem.mask != "none":
-        integers += of("hidden_maxima")
+        maxima += of("hidden_maxima")
         waits = of("wide_mask_waits") if problem.mask_dtype == WIDE else of("mask_waits")
     if problem.mask == "bool":
         integers += of("mask_tests") + of("hidden")
@@ -51,6 +52,7 @@ def cost_of(problem: AttentionProblem) -> ScoreCost:
         special,
         arithmetic,
         integers,
+        maxima,
         waits,
         element_bytes(problem),
         hidden + compared,

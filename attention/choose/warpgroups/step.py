@@ -1,8 +1,9 @@
 """What a tile of keys costs W warpgroups that share an SM, and what lies around the tiles of a tile of rows.
 
 products    of all warpgroups interleave, instruction by instruction: they end together, and softmaxes begin together;
-            of three, half of one's scores are multiplied when the first softmaxes have begun
-a step      W qk, then max(latency + exposed integers + W exponentials + waits, W pv + latency), then conversions
+            of three, half of their scores are multiplied when the first softmax has begun
+a step      W qk, then max(latency + exposed integers + W exponentials + waits, W pv + latency)
+searched    every tile beside a mask that no TMA brings: maxima are exposed integers, and conversions follow a step
 around      the first tile has no product of the tile before beside its softmax, the last product no softmax beside it
 """
 
@@ -41,20 +42,24 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     q_bytes = BYTES * GROUP_ROWS * tile.head_dim
     few = groups < of("hidden_from")
     one = _product(tile, tile.head_dim, 0 if tile.q_in_registers else q_bytes, rates)
-    late = 0.0 if few or cost.integers > of("maxima") else of("late_products") * one
+    late = 0.0 if few or cost.integers else of("late_products") * one
     qk, pv = groups * one - late, groups * _product(tile, tile.value_dim, 0, rates)
     alone = of("exposed") if few else 0.0  # warpgroups whose integers nothing hides
     exposed, asked = (each * scores / of("alu_per_clk_sm") for each in (alone, of("exposed")))
-    issued = cost.special + cost.arithmetic + cost.integers + of("conversions")
+    # A guess finds no maxima, and packs beside its exponentials.
+    maxima, conversions = (cost.maxima, of("conversions")) if cost.rescales else (0.0, 0.0)
+    issued = cost.special + cost.arithmetic + cost.integers + maxima + of("conversions")
     special = (
         groups * scores * max(cost.special / rates.ex2, cost.arithmetic / rates.ffma, issued / of("issued_per_clk_sm"))
     )
     loads = 0.0 if tile.mask_ahead else cost.waiting_loads * tile.keys / THREAD_SHARE * rates.l2_latency
+    if few and tile.seeded and cost.mask_bytes == 1:  # read again where a guess fails, its place is free behind it alone
+        loads += of("late_mask_trips") * rates.l2_latency
     # Scores that begin as a mask do so beside other warpgroups' products, as maxima are taken.
     beside = exposed if tile.seeded else asked
-    integers = exposed * of("maxima") + beside * (cost.integers - of("maxima"))
+    integers = exposed * maxima + beside * cost.integers
     softmax, values = latency + integers + special + loads, late + pv + rates.held_latency
-    waits = _waits(latency, rates)
+    waits = _waits(latency, cost.rescales, rates)
     # What of them products do not cover.
     shown = max(0.0, min(1.0, 1.0 + (softmax - values) / sum(each.cycles for each in waits)))
     by_softmax = (
@@ -67,7 +72,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         Part("Q K^T on wgmma", "scores", qk, TENSOR),
         by_softmax,
         Part("P V on wgmma", "softmax", values, TENSOR),
-        Part("conversions", "conversions", exposed * of("conversions"), ""),
+        Part("conversions", "conversions", exposed * conversions, ""),
         *(each._replace(cycles=shown * each.cycles) for each in waits),
         *((rescaled,) if cost.rescales else ()),
         *((_mask(groups * scores, cost.mask_bytes, rates),) if tile.mask_ahead and cost.mask_bytes else ()),
@@ -91,13 +96,14 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     )
 
 
-def _waits(latency: float, rates: Rates) -> tuple[Part, ...]:
+def _waits(latency: float, searched: bool, rates: Rates) -> tuple[Part, ...]:
     """Of a step: what stands between its scores and its last exponential."""
+    arithmetic = of("arithmetic_waits") + (of("maxima_waits") if searched else 0.0)
     return (
         Part("waits for products", "product waits", of("product_waits") * latency, LATENCY),
         Part("waits for shared memory", "shared waits", of("shared_waits") * rates.smem_latency, SMEM_LATENCY),
         Part("waits for exponentials", "ex2 waits", of("exponential_waits") * rates.ex2_latency, EX2_LATENCY),
-        Part("waits for arithmetic", "arithmetic waits", of("arithmetic_waits") * rates.ffma_latency, FFMA_LATENCY),
+        Part("waits for arithmetic", "arithmetic waits", arithmetic * rates.ffma_latency, FFMA_LATENCY),
     )
 
 

@@ -176,7 +176,7 @@ def _of_a_slice(
     one = scores / (rates.ex2 / SCHEDULERS)  # exponential of each score, which p V hides; softcap's come before it
     arithmetic = cost.arithmetic + hidden * of("hidden_arithmetic")
     # A slice that every row sees takes no maximum (rows.cuh), but what features ask for stays.
-    integers = cost.integers - of("maxima") + of("conversions") + hidden * cost.first
+    integers = cost.integers + cost.maxima - of("maxima") + of("conversions") + hidden * cost.first
     in_turn = (arithmetic / rates.ffma + integers / of("alu_per_clk_sm")) * scores * SCHEDULERS
     in_turn *= 1 - rates.ffma_beside_others
     others = (1 - rates.ex2_beside_others) * cost.special * one  # what its exponentials take of others' products
