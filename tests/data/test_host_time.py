@@ -1,7 +1,4 @@
-"""What a call costs the host, beside torch's own in the same run: ratios of the newest run on file of each GPU.
-
-Asked of the H200's host; what is on file since calls are kept is an H100's, and the H200's runs are older.
-"""
+"""What a call costs the host, beside torch's own in the same run: ratios of an H200's newest run on file."""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +8,7 @@ import pytest
 
 from microbench import paths
 
-GPU = "h100-sxm-80gb"
+GPU = "h200-sxm-141gb"
 MOST = {
     ("attention.sdpa", "torch sdpa"): 1.6,
     ("attention.sdpa with grad", "torch sdpa with grad"): 2.2,
