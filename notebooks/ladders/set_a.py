@@ -1,7 +1,4 @@
-"""The problems of set a as the last two campaigns of a GPU timed them, and what the model says of every configuration.
-
-Of an H200 problems with masks are left out: the kernels that it timed bring a mask otherwise than today's do.
-"""
+"""The problems of set a as a GPU's last two campaigns timed them, and what the model says of every configuration."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,21 +19,11 @@ SHORT = {"": "all of ours", HOPPER: "sm90a", AMPERE: "sm80"}
 @cache
 def problems(gpu: str) -> tuple[Judged, ...]:
     """Those that both campaigns timed, with the configurations that were right in each."""
-    timed = (rows.read(gpu, "a", number) for number in campaigns(gpu))
-    return judged(*(tuple(row for row in found if not _is_left_out(gpu, row)) for found in timed))
+    return judged(*(rows.read(gpu, "a", number) for number in campaigns(gpu)))
 
 
 def campaigns(gpu: str) -> tuple[int, ...]:
     return tuple(rows.campaigns(gpu, "a")[-CAMPAIGNS:])
-
-
-def left_out(gpu: str) -> int:
-    """How many problems were timed and are not looked at."""
-    return sum(_is_left_out(gpu, row) for row in rows.read(gpu, "a", campaigns(gpu)[0]))
-
-
-def _is_left_out(gpu: str, row: rows.ProblemTiming) -> bool:
-    return gpu == GPUS[0] and row.problem.mask != "none"
 
 
 @dataclass(frozen=True)
