@@ -86,8 +86,8 @@ TABLE = {
     "late_mask_trips": Coefficient(
         2.0,
         "rule",
-        "to L2, for a mask's next rows where exponentials stand between them and the last: a box of TMA takes about two. "
-        "Of none, one and two the one with the least error on set a; a third warpgroup hides it",
+        "to L2, for a mask's next rows where exponentials stand between them and the last: a box of TMA takes some "
+        "two. Of none, one and two the one with the least error on set a; a third warpgroup hides it",
     ),
     "exposed": Coefficient(
         1.0,
@@ -105,8 +105,8 @@ TABLE = {
         1.5,
         "rule",
         "times one warpgroup's scores, where three take turns: the first softmax begins behind its own products, when "
-        "those of the others are under way, unless a feature asks more of the ALU. Of one half, one, one and a half and "
-        "two the one with the least regret on set a",
+        "those of the others are under way, unless a feature asks more of the ALU. Of one half, one, one and a half "
+        "and two the one with the least regret on set a",
     ),
     "between_rows": Coefficient(
         76.0, "count", "instructions from a tile of rows' number to its first product, taken as each waiting for one"
