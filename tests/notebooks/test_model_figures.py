@@ -63,7 +63,7 @@ def test_faster_exponentials_change_some_tiles_and_cost_no_place_time(causal: bo
 
 
 def test_a_choice_turns_at_the_factor_that_is_told_and_not_before() -> None:
-    problem = choice_map.posed(2048, 128, causal=True)
+    problem = choice_map.posed(4096, 128, causal=True)
 
     def tile(factor: float) -> object:
         profile = constants.scaled(H200, EX2, factor)
