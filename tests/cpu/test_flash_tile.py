@@ -1,6 +1,7 @@
 """What the model takes torch's FlashAttention-2 for: its tiles, the blocks that share keys, and its second kernel."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,12 @@ from microbench.results.profile import Profile
 PREFILL = AttentionProblem(4, 16, 16, 2048, 2048, 128, dtype="bfloat16", device="cuda")
 DECODE = replace(PREFILL, batch=1, seq_q=1, seq_kv=8192)
 CONFIG = Config()
+
+
+def decode(seq_q: int = 1, **asked: Any) -> AttentionProblem:
+    return AttentionProblem(1, 16, 16, seq_q, 8192, 128, dtype="bfloat16", device="cuda", **asked)
+
+
 FLASH, H100 = by_path("sm80/forward/torch_flash"), Profile.load("h100-sxm-80gb")
 
 
@@ -38,8 +45,24 @@ def test_a_query_shares_its_tile_with_those_of_its_group() -> None:
     assert grouped is not None and grouped.group == 4
 
 
-def test_few_rows_in_large_tiles_are_predicted_by_rates_alone() -> None:
-    assert residents(replace(DECODE, batch=64), CONFIG) is None
+def test_few_rows_in_large_tiles_take_as_long_as_many() -> None:
+    few, many = (predict(H100, replace(DECODE, batch=64, seq_q=rows), FLASH, CONFIG).seconds for rows in (2, 128))
+    assert 0.9 * many < few <= many
+
+
+def test_parts_beyond_a_window_are_empty() -> None:
+    windowed = decode(window=(4095, -1), alignment="bottom_right")
+    whole, half = (residents(each, CONFIG) for each in (DECODE, windowed))
+    assert whole and half and half.key_splits == pytest.approx(whole.key_splits / 2, abs=1)
+
+
+def test_several_queries_beside_ranges_of_keys_are_packed_and_share_no_keys() -> None:
+    assert not in_parts(decode(seq_q=8, ranges=True)) and in_parts(decode(ranges=True))
+
+
+def test_the_largest_head_dims_have_tiles_of_their_own() -> None:
+    found = [residents(replace(PREFILL, head_dim=dim, head_dim_v=dim), CONFIG) for dim in (192, 256)]
+    assert [each.rows for each in found if each] == [128, 64]
 
 
 @pytest.mark.parametrize("head_dim", [64, 96, 128])

@@ -15,6 +15,7 @@ from attention.variant import FEW_QUERIES, Config
 WARPS = 4
 ROWS, SPLIT_ROWS = 128, 64
 HELD = 32  # of whose multiples are the head dims that it is built for
+LARGE = 224  # beyond which head dims have a template of their own
 SMS = 132  # stand for all GPUs: of two blocks an SM it fills 0.8 before it splits no keys, and 0.85 of the best it can
 MOST_SPLIT_BLOCKS, ENOUGH, MOST_SPLITS = 0.8 * 2 * SMS, 0.85, 128  # num_splits_heuristic
 # So many keys are one of the parts that it deals out, by head dims up to these (get_num_splits), and more take a second
@@ -48,21 +49,23 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 
 
 def residents(problem: AttentionProblem, config: Config) -> WarpTile | None:
-    """The same tile as warps that share an SM, but for few rows in large tiles: warps without rows multiply as well."""
-    few, held = is_few(problem), -(-problem.head_dim // HELD) * HELD
-    if problem.seq_q < SPLIT_ROWS and not few:
-        return None
+    """The same tile as warps that share an SM, of which those without rows multiply as well.
+
+    Of the largest head dims it is of 64 rows on Hopper, so that an SM has room for two (run_mha_fwd_hdim256).
+    """
+    held = -(-problem.head_dim // HELD) * HELD
+    small = is_few(problem) or held > LARGE
     return WarpTile(
-        blocks=2 if held <= 128 else 1,
+        blocks=2 if small or held <= 128 else 1,
         warps=WARPS,
-        warp_rows=(SPLIT_ROWS if few else ROWS) // WARPS,
+        warp_rows=(SPLIT_ROWS if small else ROWS) // WARPS,
         keys=_columns(problem),
         slice_keys=_columns(problem),
         head_dim=held,
         value_dim=held,
         q_in_registers=False,
         ahead=1,
-        group=shared_heads(problem) if few else 1,
+        group=shared_heads(problem),
         key_splits=_splits(problem),
         threads=32 * WARPS,
         pipelined=False,
@@ -77,7 +80,12 @@ def shared_heads(problem: AttentionProblem) -> int:
 
 def is_few(problem: AttentionProblem) -> bool:
     """Whether it takes tiles of few rows, over which keys may be split."""
-    return problem.seq_q <= FEW_QUERIES and not problem.varlen and _few_blocks(problem) < MOST_SPLIT_BLOCKS
+    return problem.seq_q <= FEW_QUERIES and not _is_packed(problem) and _few_blocks(problem) < MOST_SPLIT_BLOCKS
+
+
+def _is_packed(problem: AttentionProblem) -> bool:
+    """Whether sequences are given by where each begins, as several queries beside ranges of keys are, too."""
+    return problem.varlen or (problem.ranges and problem.seq_q > 1)
 
 
 def in_parts(problem: AttentionProblem) -> bool:
@@ -91,7 +99,7 @@ def _few_blocks(problem: AttentionProblem) -> int:
 
 def _splits(problem: AttentionProblem) -> int:
     """Blocks that share the keys of a tile: the fewest that fill the GPU nearly as well as any number of them."""
-    if not in_parts(problem) or problem.window != (-1, -1):
+    if not in_parts(problem):
         return 1
     parts, places = math.ceil(problem.seq_kv / _part_keys(problem.head_dim)), 2 * SMS
     filled = [0.0]
@@ -99,7 +107,15 @@ def _splits(problem: AttentionProblem) -> int:
         rounds = _few_blocks(problem) * splits / places
         alike = splits > 1 and math.ceil(parts / splits) == math.ceil(parts / (splits - 1))
         filled.append(0.0 if alike else rounds / math.ceil(rounds))
-    return next(splits for splits, share in enumerate(filled) if share >= ENOUGH * max(filled))
+    chosen = next(splits for splits, share in enumerate(filled) if share >= ENOUGH * max(filled))
+    return max(1, round(chosen * _seen(problem)))
+
+
+def _seen(problem: AttentionProblem) -> float:
+    """The share of all keys that lie in a window of the queries: the other parts are empty."""
+    left, right = problem.window
+    reach = problem.seq_q + left + max(right, 0) if left >= 0 else problem.seq_kv
+    return min(1.0, reach / problem.seq_kv)
 
 
 def _part_keys(head_dim: int) -> int:
