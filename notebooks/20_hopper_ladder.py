@@ -669,6 +669,13 @@ table(
 #   at head dim 64 no product hides.
 # - **Rescaling lazily beside a mask**: 564 became 596.
 #
+# What was tried since has its times in `data/experiments` (an H200, whole problems and one block alone on an SM):
+#
+# - **Turns at the exponentials**, in place of turns at products. Predicted: a quarter of a step at head dim 64. Three
+#   warpgroups lost 2 to 9 %: a warp's exponentials take 850 cycles beside products, whoever else has the MUFU.
+# - **p guessed before the tile's maximum is known.** Predicted: 5 % at head dim 64. Measured: 8 %, and 2 to 4 % at the
+#   others. It is in the kernel that the first page shows, and not in the H100's rungs above.
+#
 # **What being right cost.** The warp that clears V has no cost that we could measure in the packed cells, but
 # producers are short of registers, and what lives in both trades is spilled in both where theirs do not hold it. Three
 # causes were found: `gridDim`, which ptxas keeps in a register where a loop reads it (the number of blocks is an
