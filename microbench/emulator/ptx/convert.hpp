@@ -18,6 +18,7 @@ inline float2 unpack_bf16(unsigned word) { return {__uint_as_float(word << 16), 
 // is no finite number is only cut.
 inline unsigned round_tf32(float x) {
   unsigned word = __float_as_uint(x);
+  if ((word & 0x7FFFFFFF) > 0x7F800000) return 0x7FFFFFFF;  // NaN, whatever its lower bits are
   if ((word & 0x7FFFFFFF) < 0x7F800000) word += 0x1000;
   return word & ~0x1FFFu;
 }

@@ -9,7 +9,7 @@
 //   BF16              1 bfloat16, 0 float16
 //   OVERLAP           1: scores of a tile are multiplied before p * V of the tile before, and softmax runs beside it
 //   PINGPONG          1: warpgroups take turns at issuing products
-//   LAZY              1: outputs are rescaled where a maximum has grown by more than 2^8, else wherever it has grown
+//   LAZY              1: p is guessed by the largest scores so far, and outputs are rescaled where that fails; else always
 //   DYNAMIC           1: blocks take tiles from a counter, else every gridDim.x-th
 //   CLUSTER           2: two blocks share a mask's rows (shared_mask.cuh); not given where each block is by itself
 //   SEEDED            with CLUSTER: 1: scores begin as the mask, 2: and Q is scaled by a power of two, 0: neither

@@ -51,7 +51,7 @@ struct Consumer : Products {
 
   // p of a tile by the largest scores so far; whether these serve all rows of the warp.
   //
-  // A row's sum says so: below kMostOfTile no p is beyond what is multiplied well. The scores stay as they are for those
+  // A thread's part of a row's sum says so: no p of its is beyond it. The scores stay as they are for those
   // that it does not serve, which costs as many exponentials again, but a tile without a larger score, as nearly all
   // are, is not searched for its largest: 34 of 349 instructions at 128 keys, and what waits for them.
   __device__ __forceinline__ bool guess() {
@@ -89,9 +89,10 @@ struct Consumer : Products {
   // p of a tile by the largest scores with it, to which outputs and sums are brought.
   template <bool Guessed>
   __device__ __forceinline__ void raise() {
+    constexpr bool kEveryTile = kHiding || !kLazy;
     float correction[2];
     mask.hide_again(s, at);
-    const bool far = __any_sync(~0u, raise_maxima < false, kHiding || !kLazy > (s, state, correction, scale_log2()));
+    const bool far = __any_sync(~0u, raise_maxima<false, kEveryTile>(s, state, correction, scale_log2()));
     if (far) come_near(s, state);
     if constexpr (kHideAgain && !Guessed) mask.leave(at);
     exponentials(s, state, scale_log2());

@@ -14,11 +14,11 @@
 
 // What exp2 subtracts in a guess: of a row that has seen no key so little that the first one's p is +inf, where one that is
 // hidden has 0. 5 % of such rows are in nearly all products of 64: a search for the largest in each was slower than to
-// rescale at every tile.
+// rescale at every tile. A mask's float of -3e38 hides its key by the scale, and leaves a largest score that is finite.
 __device__ __forceinline__ float guessed_offset(const Softmax<2>& state, int h, float scale_log2) {
   constexpr float kLeast = -3.40282347e38f;
-  if (state.most[h] != minus_infinity()) return state.offset[h];
-  return kHideAgain ? .75f * __uint_as_float(kUnseen) * scale_log2 : kLeast;
+  if (state.most[h] * (kBoxes ? scale_log2 : 1.f) != minus_infinity()) return state.offset[h];
+  return kHideAgain ? fmaxf(.75f * __uint_as_float(kUnseen) * scale_log2, kLeast) : kLeast;
 }
 
 template <class Scores>
