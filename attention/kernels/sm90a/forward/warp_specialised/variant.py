@@ -34,7 +34,8 @@ from microbench.machine.arch import Arch
 
 SPILLS = spills_of(Path(__file__).parent)
 # Keys fewer than the next larger head dim on file holds beside features: narrow panels of V took addresses of their own
-# (one of 105 compiled tiles spilled without it, at head dim 80).
+# (one of 105 compiled tiles spilled without it, at head dim 80). And fewer for a value dim unlike, beside Q in registers
+# (128 and 64 causal at 144 keys).
 BETWEEN = 16
 MASK_COPIED = (
     "a mask is copied first where its keys are not contiguous, or a row begins at no multiple of 16 bytes (of 4 beside "
@@ -60,7 +61,8 @@ def _why_not(problem: AttentionProblem, config: Config, arch: Arch) -> str | Non
         return too_much
     built = (tuned_head_dim(problem, config), shape.warpgroups, int(shape.q_in_registers))
     most = SPILLS.most(problem, *built, unlike_alone=True)
-    if shape.head_dim not in HEAD_DIMS and asked_defines(problem) - {"CAUSAL"}:
+    between = shape.head_dim not in HEAD_DIMS and asked_defines(problem) - {"CAUSAL"}
+    if between or (shape.q_in_registers and shape.value_dim != shape.head_dim):
         most -= BETWEEN
     if shape.tile_keys > most:
         return SPILLS.said(problem, most, *built, unlike_alone=True)
