@@ -34,8 +34,8 @@ from microbench.machine.arch import Arch
 
 SPILLS = spills_of(Path(__file__).parent)
 # Keys fewer than the next larger head dim on file holds beside features: narrow panels of V took addresses of their own
-# (one of 105 compiled tiles spilled without it, at head dim 80). And fewer for a value dim unlike, beside Q in registers
-# (128 and 64 causal at 144 keys).
+# (one of 105 compiled tiles spilled without it, at head dim 80). Fewer too of a value dim unlike, beside Q in
+# registers: 128 and 64 spill with 144, causal.
 BETWEEN = 16
 MASK_COPIED = (
     "a mask is copied first where its keys are not contiguous, or a row begins at no multiple of 16 bytes (of 4 beside "
