@@ -53,9 +53,8 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         groups * scores * max(cost.special / rates.ex2, cost.arithmetic / rates.ffma, issued / of("issued_per_clk_sm"))
     )
     loads = 0.0 if tile.mask_ahead else cost.waiting_loads * tile.keys / THREAD_SHARE * rates.l2_latency
-    if (
-        few and tile.seeded and cost.mask_bytes == 1
-    ):  # read again where a guess fails, its place is free behind it alone
+    # Rows of bools are read again where a guess fails, so that their place is free behind it alone.
+    if few and tile.seeded and cost.mask_bytes == 1:
         loads += of("late_mask_trips") * rates.l2_latency
     # Scores that begin as a mask do so beside other warpgroups' products, as maxima are taken.
     beside = exposed if tile.seeded else asked

@@ -48,7 +48,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
     )
 
 
-def residents(problem: AttentionProblem, config: Config) -> WarpTile | None:
+def residents(problem: AttentionProblem, config: Config) -> WarpTile:
     """The same tile as warps that share an SM, of which those without rows multiply as well.
 
     Of the largest head dims it is of 64 rows on Hopper, so that an SM has room for two (run_mha_fwd_hdim256).
