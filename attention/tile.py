@@ -52,7 +52,8 @@ class WarpgroupTile(NamedTuple):  # like Demand and WarpTile hashed and compared
     `mask_ahead`: a mask comes to shared memory a tile ahead, where it is not read beside the scores. Rows of K and V
     come in panels of so many columns, each a box of its own to TMA, and all stages hold so many `boxes`; 0 where nobody
     knows. So many neighbouring blocks `share` a mask's rows, which come once for all of them. `seeded`: scores begin as
-    the mask, before their products.
+    the mask, before their products. A ring holds `stages` tiles of K and as many of V; of more than two, tiles of rows
+    cross: the first scores of one are multiplied beside the last p V of the one before.
     """
 
     keys: int
@@ -66,6 +67,11 @@ class WarpgroupTile(NamedTuple):  # like Demand and WarpTile hashed and compared
     boxes: int = 0
     share: int = 1
     seeded: bool = False
+    stages: int = 2
+
+    @property
+    def crosses(self) -> bool:
+        return self.stages > 2
 
 
 class WarpTile(NamedTuple):

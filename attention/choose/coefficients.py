@@ -83,12 +83,6 @@ TABLE = {
     "maxima_waits": Coefficient(
         5.0, "count", "likewise where a tile is searched: levels of a tree of maxima over 64 scores (three inputs)"
     ),
-    "late_mask_trips": Coefficient(
-        2.0,
-        "rule",
-        "to L2, for a mask's next rows where exponentials stand between them and the last: a box of TMA takes some "
-        "two. Of none, one and two the one with the least error on set a; a third warpgroup hides it",
-    ),
     "exposed": Coefficient(
         1.0,
         "rule",
@@ -108,6 +102,12 @@ TABLE = {
         "those of the others are under way, unless a feature asks more of the ALU. Of one half, one, one and a half "
         "and two the one with the least regret on set a",
     ),
+    "crossed_ends": Coefficient(
+        0.5,
+        "rule",
+        "of a first softmax, or of the last values before it, where tiles of rows cross: one warpgroup's are beside "
+        "the other's. Of none, one half and all the one with the least error on set a",
+    ),
     "between_rows": Coefficient(
         76.0, "count", "instructions from a tile of rows' number to its first product, taken as each waiting for one"
     ),
@@ -125,7 +125,6 @@ TABLE = {
         "times as long as counted, since two warps of consumers take turns with it at its scheduler: 1.6 to 2.4 by "
         "clocks in the kernel (H200, head dims 64 to 128). Of 1, 1.5, 2 and 3 the one with the least regret on set a",
     ),
-    "stages": Coefficient(2.0, "count", "tiles of K, and of V, that a ring holds"),
     "stored": Coefficient(
         2.0, "count", "instructions a warp and value dim of the epilogue: 275, 409, 674 for 64, 128, 256 (and 141)"
     ),

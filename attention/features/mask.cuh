@@ -40,7 +40,7 @@ constexpr int kMaskBytes = kMask ? 1 : kBias32 ? 4 : 2;
 using MaskOne = MaskWords<kMaskBytes>::One;
 using MaskTwo = MaskWords<kMaskBytes>::Two;
 // Twos on their way at a time, in 16 registers: with twice as many, tiles that hold without a mask spill.
-constexpr int kMaskAtOnce = kBias32 ? 8 : 16;
+constexpr int kMaskAtOnce = kBias32 ? 8 : 16, kFewAtOnce = 2;
 
 __device__ __forceinline__ void change_two(float& first, float& second, MaskTwo two, float scale) {
   if constexpr (kMask) {
@@ -250,14 +250,12 @@ struct MaskAt {
   }
 };
 
-// `ahead`: where this warp's rows lie in shared memory, of a kernel that keeps room for them.
-template <class Scores>
-__device__ __forceinline__ void change_mask(Scores& s, const Launch& launch, const Work& work, int row, int column,
-                                            unsigned ahead) {
-  constexpr int kTwos = Scores::kCount / 2, kAtOnce = kMaskAtOnce < kTwos ? kMaskAtOnce : kTwos;
+// So many twos at a time.
+template <int AtOnce, class Scores>
+__device__ __forceinline__ void change_by_memory(Scores& s, const Launch& launch, const Work& work, int row,
+                                                 int column) {
+  constexpr int kTwos = Scores::kCount / 2, kAtOnce = AtOnce < kTwos ? AtOnce : kTwos;
   const float scale = mask_scale(launch);
-  if constexpr (kAheadRow > 0)
-    return each_two<Scores>(ahead, [&](int i, MaskTwo two) { change_two(s[i], s[i + 1], two, scale); });
   const MaskAt<Scores> mask(launch, work, row, column);
 #pragma unroll
   for (int begin = 0; begin < kTwos; begin += kAtOnce) {
@@ -275,5 +273,17 @@ __device__ __forceinline__ void change_mask(Scores& s, const Launch& launch, con
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i)
       if (const int at = 2 * (begin + i); begin + i < kTwos) change_two(s[at], s[at + 1], twos[i], scale);
+  }
+}
+
+// `ahead`: where this warp's rows lie in shared memory, of a kernel that keeps room for them.
+template <class Scores>
+__device__ __forceinline__ void change_mask(Scores& s, const Launch& launch, const Work& work, int row, int column,
+                                            unsigned ahead) {
+  if constexpr (kAheadRow > 0) {
+    const float scale = mask_scale(launch);
+    each_two<Scores>(ahead, [&](int i, MaskTwo two) { change_two(s[i], s[i + 1], two, scale); });
+  } else {
+    change_by_memory<kMaskAtOnce>(s, launch, work, row, column);
   }
 }

@@ -93,12 +93,18 @@ def toolchain(variant: Variant) -> str:
 
 
 def _tile(variant: Variant, keys: int, builds: tuple[CudaBuild, ...], known: Spills) -> Tile:
-    """Configurations of so many keys: some differ in no define."""
-    return Tile(keys, tuple(source for build in dict.fromkeys(builds) for source in _sources(variant, build, known)))
+    """Configurations of so many keys: some differ in no define, and longer rings have limits of their own."""
+    shortest = min(map(_stages, builds))
+    each = dict.fromkeys(build for build in builds if _stages(build) == shortest)
+    return Tile(keys, tuple(source for build in each for source in _sources(variant, build, known)))
 
 
 def _keys(build: CudaBuild) -> int:
     return int(dict(build.defines)["TILE_KEYS"])
+
+
+def _stages(build: CudaBuild) -> int:
+    return int(dict(build.defines).get("STAGES", 0))
 
 
 def _sources(variant: Variant, build: CudaBuild, known: Spills) -> Iterator[Source]:

@@ -2,6 +2,7 @@
 
 import ast
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from attention.choose.warpgroups.step import Steps, steps_of
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile
 from attention.variant import Config, by_path
+from microbench.machine.arch import by_name
 from microbench.results.profile import Profile
 
 RATES = Rates(
@@ -41,12 +43,17 @@ RATES = Rates(
     dram_latency=667,
 )
 TILE = WarpgroupTile(128, 2, 64, 64, q_in_registers=False)
+CROSSED = WarpgroupTile(128, 2, 64, 64, q_in_registers=True, stages=4)
 PLAIN = AttentionProblem(4, 32, 32, 4096, 4096, 64, dtype="bfloat16", device="cuda")
 PACKED = replace(PLAIN, batch=9, varlen=True, tokens_q=4096 + 8 * 128, tokens_kv=4096 + 8 * 128)
 CONFIG = Config((("tile_keys", 128), ("warpgroups", 3), ("stages", 2), ("q_in_registers", 0)))
 OURS = by_path("sm90a/forward/warp_specialised")
 H200 = Profile.load("h200-sxm-141gb")
 HARMLESS = (0, 1, 1e-9, 2, 4096, 1024)  # nothing, one, a nano, a half's or a pair's 2, sizes of caches
+
+
+def made(values: dict[str, int]) -> Config:
+    return Config(tuple(values.items()))
 
 
 def steps(tile: WarpgroupTile = TILE, problem: AttentionProblem = PLAIN, rates: Rates = RATES) -> Steps:
@@ -94,8 +101,27 @@ def test_more_boxes_are_asked_for_later():
 
 
 def test_no_rows_are_waited_for_behind_the_last_and_few_keys_leave_room_for_the_next():
-    assert changes(keys=8, rows=1) == (0, 0)
-    assert changes(keys=8, rows=4) == (3, 0) and changes(keys=16, rows=4) == (3, 3)
+    assert changes(TILE, keys=8, rows=1) == (0, 0)
+    assert changes(TILE, keys=8, rows=4) == (3, 0) and changes(TILE, keys=16, rows=4) == (3, 3)
+    assert changes(CROSSED, keys=16, rows=4) == (3, 0)
+
+
+def test_rows_that_cross_end_sooner_and_are_no_faster_between():
+    held, crossed = (steps(tile) for tile in (CROSSED._replace(stages=2), CROSSED))
+    assert crossed.rows.cycles < held.rows.cycles and crossed.keys == held.keys
+
+
+def test_rows_cross_where_they_are_short_and_q_is_in_registers():
+    short = replace(PLAIN, seq_q=256, seq_kv=256)
+    config = {"tile_keys": 128, "warpgroups": 2, "stages": 3, "q_in_registers": 1}
+    asked = partial(OURS.illegal, arch=by_name("sm90a"))
+    assert asked(short, made(config)) is None
+    assert "up to 512 keys" in asked(replace(short, seq_kv=513), made(config))
+    assert "head dims up to 96" in asked(replace(short, head_dim=128, head_dim_v=128), made(config))
+    assert "Q in registers" in asked(short, made(config | {"q_in_registers": 0}))
+    assert "causal and packed" in asked(replace(short, softcap=30.0), made(config))
+    assert "beyond 128 keys" in asked(short, made(config | {"tile_keys": 144}))
+    assert "rings of 4" in asked(short, made(config | {"tile_keys": 96}))
 
 
 @pytest.mark.parametrize(

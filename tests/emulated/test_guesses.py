@@ -18,7 +18,7 @@ from tests.emulated.forward_sm90a import PATH, config_of, in_blocks_of, run, wit
 
 KEYS = 200  # four tiles of 64, visited from the last to the first
 PLAIN = ForwardCase(heads_q=1, heads_kv=1, seq_q=40, seq_kv=KEYS, scaled=0.125)
-CONSUMER, ROWS = "consume.cuh", "mask_rows.cuh"
+SOFTMAX, ROWS = "row_softmax.cuh", "mask_rows.cuh"
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,18 @@ class Unserved:
         return inputs
 
 
-SCALED = "state.most[h] * (kBoxes ? scale_log2 : 1.f) != minus_infinity()"
-UNSEEN = Bug(ROWS, "guessed_offset(", SCALED, "true")
-FINITE = Bug(ROWS, "guessed_offset(", SCALED, "state.most[h] != minus_infinity()")
+UNSEEN = Bug(ROWS, "guessed_offset(", "state.most[h] != minus_infinity()", "true")
+FINITE = Bug(SOFTMAX, "void weigh(", "forget_unseen(state, scale_log2());")
 LOW = np.full(KEYS, -2048.0)  # -256, times log2(e): exp2 of it is 0
 ROWS_OF = {
     "far": Unserved(
-        PLAIN, 2.0**17, np.full(KEYS, 5.0 * 2.0**16), Bug(CONSUMER, "guess()", "!is_far(state.offset[h])", "true")
+        PLAIN, 2.0**17, np.full(KEYS, 5.0 * 2.0**16), Bug(SOFTMAX, "guess()", "!is_far(state.offset[h])", "true")
     ),
     "grown beyond float16": Unserved(
         replace(PLAIN, dtype="float16"),
         1.0,
         np.where(np.arange(KEYS) < 64, 240.0, 0.0),
-        Bug(CONSUMER, "guess()", "added[h] <= kMostOfTile", "true"),
+        Bug(SOFTMAX, "guess()", "added[h] <= kMostOfTile", "true"),
     ),
     "unseen, of bools": Unserved(replace(PLAIN, mask="full"), 1.0, LOW, UNSEEN),
     "unseen, of floats": Unserved(replace(PLAIN, mask="bias"), 1.0, LOW, UNSEEN),

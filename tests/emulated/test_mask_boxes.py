@@ -38,10 +38,10 @@ BUGS = {
     "barriers expect another arrival": Bug("forward_sm90a.cu", "at.mask_full + 8 * warp, ", "1", "2", says=STUCK),
     "the tile that was read comes again": Bug(
         *("consume.cuh", "adjust<Masked>(work, row, tile);", "tile - 1", "tile"),
-        also=(Bug("consume.cuh", "void hold_mask(", "tile - 1", "tile"),),
+        also=(Bug("row_softmax.cuh", "void hold_mask(", "tile - 1", "tile"),),
     ),
     "no tile is brought behind the first": Bug(
-        "consume.cuh", "int tile = first(work, row)", "if (tile > least) fetch<true>(work, tile - 1);", says=STUCK
+        "consume.cuh", "bool run(", "if (tile > least) fetch<true>(work, tile - 1);", says=STUCK
     ),
 }
 

@@ -181,7 +181,7 @@ BUGS = {
     ),
     "no tile is brought behind the first": (
         ALL,
-        Bug("consume.cuh", "int tile = first(work, row)", "if (tile > least) fetch<true>(work, tile - 1);"),
+        Bug("consume.cuh", "bool run(", "if (tile > least) fetch<true>(work, tile - 1);"),
     ),
     "keys beyond the last are read by chunks": (
         CHUNKS,

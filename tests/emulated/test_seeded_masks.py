@@ -25,7 +25,8 @@ CASES = {
     "bytes": (replace(SHARED, mask="shared"), CONFIG),
     "bytes of each head, causal": (replace(SHARED, mask="full", right=0), CONFIG),
 }
-CONSUMER, SCALE, ROWS, PRODUCTS = "consume.cuh", "scale_queries.cuh", "mask_rows.cuh", "products.cuh"
+CONSUMER, SOFTMAX, SCALE = "consume.cuh", "row_softmax.cuh", "scale_queries.cuh"
+ROWS, PRODUCTS = "mask_rows.cuh", "products.cuh"
 STEP = "One tile of keys after the first"
 OF_FLOATS = {
     "Q is read before all have scaled it": Bug(
@@ -38,14 +39,13 @@ OF_FLOATS = {
     "a scale of half as much": Bug(SCALE, "float power_of_two(", "1.25f", "0.75f"),
     "products forget the mask": Bug(PRODUCTS, "wgmma_bf16_ss(s.at", "kSeeded || i > 0", "i > 0"),
     "no tile but the first begins as its mask": Bug(CONSUMER, STEP, "mask.seed(s, launch, at);", says="deadlock: "),
-    "rows are not left": Bug(ROWS, "void seed(", "if (!kHideAgain) leave(at);", says="deadlock: "),
-    "exponents count raw scores": Bug(CONSUMER, "float scale_log2()", "kLog2E", "launch.scale_log2"),
+    "rows are not left": Bug(ROWS, "void seed(", "leave(at);", says="deadlock: "),
+    "exponents count raw scores": Bug(SOFTMAX, "float scale_log2()", "kLog2E", "launch.scale_log2"),
 }
 OF_BYTES = {
-    "the first tile's NaN are not hidden": Bug(CONSUMER, "first(const Work& work", "mask.hide_again(s, at);"),
-    "other tiles' NaN are not hidden": Bug(CONSUMER, "void raise()", "mask.hide_again(s, at);"),
-    "rows are left before they are hidden again": Bug(ROWS, "void seed(", "!kHideAgain", "true", says=""),
-    "a guess of NaN is kept": Bug(CONSUMER, "bool guess()", "added[h] <= kMostOfTile", "!(added[h] > kMostOfTile)"),
+    "NaN are not hidden": Bug(SOFTMAX, "void weigh(", "mask.hide_again(s, launch, work, place.row, place.column);"),
+    "NaN is no doubt": Bug(ROWS, "bool doubtful(", "!(most < kHuge)", "most >= kHuge"),
+    "a guess of NaN is kept": Bug(SOFTMAX, "bool guess()", "added[h] <= kMostOfTile", "!(added[h] > kMostOfTile)"),
     "a second key is seen": Bug("features/mask.cuh", "void seed_two(", "kUnseen", "0u"),
     "a first key is seen": Bug("features/mask.cuh", "void seed_two(", "0xff800000u", "0u"),
 }

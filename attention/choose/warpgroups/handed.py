@@ -1,10 +1,11 @@
 """What lies between two tiles of rows: when the next one's Q can be there, and when a warpgroup asks for it.
 
-One thread asks for everything, a box at a time. The last tile of V has room when that of two tiles before was
-multiplied, and only behind it does the thread find the next rows, by three or four divisions, and ask for their first K
-and for their Q. From there the first warpgroup takes one step, its last product, its own outputs and its way to the
-next rows. With 64 keys a step is so short that the next rows come late, wherever Q is kept; so they do where a tile has
-many boxes, at head dims 96 and 160 (panels of 32 numbers).
+One thread asks for everything, a box at a time. The last tile of V has room when that of a ring's length before was
+multiplied, and only behind it does the thread find the next rows, by three or four divisions, and ask for their first
+K and for their Q. From there the first warpgroup takes a step for each tile of the ring but one, its last product, its
+own outputs and its way to the next rows; where rows cross, the steps and that way alone. With 64 keys and a ring of two
+a step is so short that the next rows come late, wherever Q is kept; so they do where a tile has many boxes, at head
+dims 96 and 160 (panels of 32 numbers).
 
 Clocks in the kernel (an H200, head dims 64 to 128) have the thread at 1550 to 3050 cycles from its last V to its last
 Q, 1.6 to 2.4 times what it takes alone, and Q 1430 to 1750 more on its way where somebody waits for it: of 512 causal
@@ -34,7 +35,9 @@ def handed(tile: WarpgroupTile, step: float, last: float, rates: Rates) -> Hande
     groups, l2 = tile.warpgroups, rates.l2_bytes
     q_bytes = BYTES * GROUP_ROWS * tile.head_dim
     k_bytes = BYTES * tile.keys * tile.head_dim
-    ready = step + last + stored(tile) + of("between_rows") * rates.ffma_latency
+    ready = (tile.stages - 1) * step + of("between_rows") * rates.ffma_latency
+    if not tile.crosses:
+        ready += last + stored(tile)
     asks = _asks(tile.head_dim, tile.key_panel)  # of K's tile, and of each warpgroup's Q
     found = _asks(tile.value_dim, tile.value_panel) + of("beside_consumers") * of("found_instructions")
     asked = found + asks + groups * asks
@@ -51,10 +54,10 @@ def handed(tile: WarpgroupTile, step: float, last: float, rates: Rates) -> Hande
     )
 
 
-def changes(keys: float, rows: float) -> tuple[float, float]:
+def changes(tile: WarpgroupTile, keys: float, rows: float) -> tuple[float, float]:
     """How often rows change, and how often behind more tiles of keys than a ring holds, of so many tiles of both."""
     times = max(0.0, rows - 1)
-    return times, times * min(1.0, max(0.0, keys / max(1.0, rows) - of("stages")))
+    return times, times * min(1.0, max(0.0, keys / max(1.0, rows) - tile.stages))
 
 
 def stored(tile: WarpgroupTile) -> float:

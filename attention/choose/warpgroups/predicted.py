@@ -54,7 +54,7 @@ def predicted(
     rates = _rates(machine)
     steps = steps_of(tile, cost_of(problem), rates)
     share = dealt(problem, GROUP_ROWS * tile.warpgroups, tile.keys, profile.sm_count, lengths)
-    times = share.keys, share.rows, share.edges, *changes(share.keys, share.rows)  # of each of steps
+    times = share.keys, share.rows, share.edges, *changes(tile, share.keys, share.rows)  # of each of steps
     cycles = sum([parts.cycles * many for parts, many in zip(steps, times, strict=True)])
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)

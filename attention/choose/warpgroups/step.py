@@ -4,7 +4,8 @@ products    of all warpgroups interleave, instruction by instruction: they end t
             of three, half of their scores are multiplied when the first softmax has begun
 a step      W qk, then max(latency + exposed integers + W exponentials + waits, W pv + latency)
 searched    every tile beside a mask that no TMA brings: maxima are exposed integers, and conversions follow a step
-around      the first tile has no product of the tile before beside its softmax, the last product no softmax beside it
+around      the first tile has no product of the tile before beside its softmax, the last product no softmax beside it;
+            where tiles of rows cross, part of both
 """
 
 from functools import lru_cache
@@ -53,9 +54,6 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         groups * scores * max(cost.special / rates.ex2, cost.arithmetic / rates.ffma, issued / of("issued_per_clk_sm"))
     )
     loads = 0.0 if tile.mask_ahead else cost.waiting_loads * tile.keys / THREAD_SHARE * rates.l2_latency
-    # Rows of bools are read again where a guess fails, so that their place is free behind it alone.
-    if few and tile.seeded and cost.mask_bytes == 1:
-        loads += of("late_mask_trips") * rates.l2_latency
     # Scores that begin as a mask do so beside other warpgroups' products, as maxima are taken.
     beside = exposed if tile.seeded else asked
     integers = exposed * maxima + beside * cost.integers
@@ -79,10 +77,11 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         *((_mask(groups * scores, cost.mask_bytes, rates),) if tile.mask_ahead and cost.mask_bytes else ()),
     )
     following = handed(tile, keys.cycles, values, rates)
+    ends = min(softmax, values) * (of("crossed_ends") if tile.crosses else 1.0)
     return Steps(
         keys,
         Parts.of(
-            Part("first softmax or last values", "ends", min(softmax, values), TENSOR if values < softmax else EX2),
+            Part("first softmax or last values", "ends", ends, TENSOR if values < softmax else EX2),
             Part("masks of the first tile", "first masks", exposed * cost.first, ""),
             *((_held(q_bytes, rates),) if tile.q_in_registers else ()),
             Part("between tiles of rows", "between", of("between_rows") * rates.ffma_latency, FFMA_LATENCY),

@@ -30,15 +30,17 @@ struct Softmax {
 // The difference of two maxima makes it 1 to the last bit where the maximum stays, and roundings of offsets do not add
 // up: all but the last one's and p's own cancel. The minimum is 0 where both are -inf. One FFMA of the old maximum has
 // the new offset's rounding, up to 2^-20 from 16 on, in every correction: 264 tiles took lse beyond its tolerance (H200).
-// `EveryTile` is 0 where a correction is rare enough for it.
+// `EveryTile` is 0 where a correction is rare enough for it. Scores below `least` are of no key.
 template <bool First, bool EveryTile = true, class Scores>
 __device__ __forceinline__ bool raise_maxima(const Scores& s, Softmax<Scores::kRows>& state,
-                                             float (&correction)[Scores::kRows], float scale_log2) {
+                                             float (&correction)[Scores::kRows], float scale_log2,
+                                             float least = minus_infinity()) {
   bool far = false;
 #pragma unroll
   for (int h = 0; h < Scores::kRows; ++h) {
     float most = s.largest(h);
     most = Scores::most(First ? most : fmaxf(most, state.most[h]));
+    if (most < least) most = minus_infinity();
     const float scaled = most * scale_log2;
     state.offset[h] = scaled == minus_infinity() ? 0.f : scaled;
     const bool beyond = is_far(state.offset[h]);

@@ -4,25 +4,15 @@
 // n runs on the other units while that second product is still under way. With PINGPONG warpgroups issue in turn, so
 // that one's softmax runs under the other's products.
 #pragma once
-#include "mask_rows.cuh"
 #include "produce.cuh"
-#include "products.cuh"
 #include "ptx/barrier.cuh"
-#include "ptx/elect.cuh"
 #include "ptx/wgmma.cuh"
-#include "scale_queries.cuh"
+#include "row_softmax.cuh"
 #include "seen.cuh"
 #include "store.cuh"
 
-struct Consumer : Products {
-  const Launch& launch;
+struct Consumer : RowSoftmax {
   Ring<1> q{};
-  Softmax<2> state{};
-  MaskRows<Scores> mask;
-
-  __device__ __forceinline__ void release(unsigned bar) const {
-    if (ptx::elect_one()) ptx::mbarrier_arrive(bar);
-  }
 
   // Here the warp is together. An aligned instruction says so to ptxas; behind a loop that some lanes might leave
   // early, it keeps counters and descriptors out of uniform registers, and puts a chain of adds and R2UR before each
@@ -37,9 +27,6 @@ struct Consumer : Products {
     if (kPingpong) ptx::barrier_arrive(1 + (group + 1) % kWarpgroups, 256);
   }
 
-  // Of scores as products leave them.
-  __device__ __forceinline__ float scale_log2() const { return kScaledQ ? kLog2E : launch.scale_log2; }
-
   // Q as products take it.
   __device__ __forceinline__ void prepare_queries() const {
     if constexpr (kScaledQ) {
@@ -47,80 +34,6 @@ struct Consumer : Products {
       ptx::fence_proxy_async();
       ptx::barrier_sync(1 + kWarpgroups + group, 128);
     }
-  }
-
-  // p of a tile by the largest scores so far; whether these serve all rows of the warp.
-  //
-  // A thread's part of a row's sum says so: no p of its is beyond it. The scores stay as they are for those
-  // that it does not serve, which costs as many exponentials again, but a tile without a larger score, as nearly all
-  // are, is not searched for its largest: 34 of 349 instructions at 128 keys, and what waits for them.
-  __device__ __forceinline__ bool guess() {
-    const float scale = scale_log2();
-    float added[2] = {0.f, 0.f}, offset[2];
-    bool served = true;
-#pragma unroll
-    for (int h = 0; h < 2; ++h) offset[h] = guessed_offset(state, h, scale);
-#pragma unroll
-    for (int i = 0; i < kKeys / 4; ++i) {
-      const int h = Scores::line(2 * i);
-      const float one = ptx::ex2(__fmaf_rn(s[2 * i], scale, -offset[h]));
-      const float other = ptx::ex2(__fmaf_rn(s[2 * i + 1], scale, -offset[h]));
-      added[h] += one;
-      added[h] += other;
-      pack(i, one, other);
-    }
-#pragma unroll
-    for (int h = 0; h < 2; ++h) served &= added[h] <= kMostOfTile && !is_far(state.offset[h]);
-    if (!__all_sync(~0u, served)) return false;
-#pragma unroll
-    for (int h = 0; h < 2; ++h) state.sum[h] += added[h];
-    return true;
-  }
-
-  // p * V of the tile before is in the outputs.
-  __device__ __forceinline__ void end_values() {
-    if constexpr (kOverlap) {
-      ptx::wgmma_wait<0>();
-      release(at.v_empty + 8 * v.stage());
-    }
-    v.advance();
-  }
-
-  // p of a tile by the largest scores with it, to which outputs and sums are brought.
-  template <bool Guessed>
-  __device__ __forceinline__ void raise() {
-    constexpr bool kEveryTile = kHiding || !kLazy;
-    float correction[2];
-    mask.hide_again(s, at);
-    const bool far = __any_sync(~0u, raise_maxima<false, kEveryTile>(s, state, correction, scale_log2()));
-    if (far) come_near(s, state);
-    if constexpr (kHideAgain && !Guessed) mask.leave(at);
-    exponentials(s, state, scale_log2());
-    if constexpr (!Guessed) end_values();
-    rescale(o, correction);
-    if (far) go_back(state, scale_log2());
-    pack();
-  }
-
-  // Scores of keys from `tile` on, as the softmax takes them.
-  template <bool Masked>
-  __device__ __forceinline__ void adjust(const Work& work, int row, int tile) {
-    const int lane = threadIdx.x % 32, mine = row + threadIdx.x / 32 % 4 * 16 + lane / 4,
-              column = tile * kKeys + lane % 4 * 2;
-    mask.change(s, launch, work, at, mine, column);
-    if constexpr (Masked) hide_outside(s, work, mine, column);
-  }
-
-  // On its way while the scores of the tile before become p; not `Whole`, keys may end within the tile.
-  template <bool Whole>
-  __device__ __forceinline__ void fetch(const Work& work, int tile) {
-    mask.template fetch<Whole>(launch, work, at, tile * kKeys);
-  }
-
-  // While scores are multiplied.
-  __device__ __forceinline__ void hold_mask(const Work& work, int tile, int least) {
-    mask.hold(at);
-    if (kMaskHeld && tile > least) fetch<true>(work, tile - 1);
   }
 
   // A tile of keys that none of these rows sees: the producer and the other warpgroups count on every consumer.
@@ -135,16 +48,10 @@ struct Consumer : Products {
     v.advance();
   }
 
-  // The first tile of keys that one of these rows sees.
-  __device__ __forceinline__ int first(const Work& work, int row) {
-    int tile = work.last - 1;
-    if constexpr (kCausal) {
-      const int mine = at_diagonal(work, row);
-      for (; tile > max(mine, work.first); --tile) skip();
-    }
+  // Q and the first tile of keys that one of these rows sees are there, the latter in stage `k`.
+  __device__ __forceinline__ void begin(const Work& work, int tile, Ring<kStages> k) {
     mask.begin(launch, work, at);
     fetch<false>(work, tile);
-    float correction[2];
     ptx::mbarrier_wait(at.q_full + 8 * group, q.parity());
     q.advance();
     together();
@@ -158,20 +65,49 @@ struct Consumer : Products {
       __syncwarp();
       release(at.q_empty + 8 * group);
     }
-    ptx::mbarrier_wait(at.k_full + 8 * v.stage(), v.parity());
+    ptx::mbarrier_wait(at.k_full + 8 * k.stage(), k.parity());
+  }
+
+  // That tile, with no other products under way.
+  __device__ __forceinline__ int first(const Work& work, int row) {
+    int tile = work.last - 1;
+    if constexpr (kCausal) {
+      const int mine = at_diagonal(work, row);
+      for (; tile > max(mine, work.first); --tile) skip();
+    }
+    begin(work, tile, v);
     await_turn();
     multiply_scores(v);
     pass_turn();
     mask.hold(at);
     ptx::wgmma_wait<0>();
     release(at.k_empty + 8 * v.stage());
+    float correction[2];
     adjust<true>(work, row, tile);
-    mask.hide_again(s, at);
-    if constexpr (kHideAgain) mask.leave(at);
-    const bool far = __any_sync(~0u, raise_maxima<true>(s, state, correction, scale_log2()));
-    if (far) come_near(s, state);
-    exponentials(s, state, scale_log2());
-    if (far) go_back(state, scale_log2());
+    weigh<true>(work, row, tile, correction);
+    pack();
+    return tile;
+  }
+
+  // That tile beside p * V of the last one of the rows before, which are stored.
+  __device__ __forceinline__ int cross(const Work& work, int row, const Work& before, int row_before, bool accumulate) {
+    const Ring<kStages> k{v.count + 1};
+    const int tile = work.last - 1;
+    begin(work, tile, k);
+    await_turn();
+    multiply_scores(k);
+    ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
+    multiply_values(accumulate);
+    pass_turn();
+    mask.hold(at);
+    ptx::wgmma_wait<1>();
+    release(at.k_empty + 8 * k.stage());
+    const Softmax<2> whole = state;
+    float correction[2];
+    adjust<true>(work, row, tile);
+    weigh<true>(work, row, tile, correction);
+    end_values();
+    store(before, row_before, whole);
     pack();
     return tile;
   }
@@ -206,17 +142,14 @@ struct Consumer : Products {
     if (!kMaskHeld && tile > least) fetch<true>(work, tile - 1);
     if constexpr (kGuesses && !Masked) {
       end_values();
-      if (!guess()) raise<true>();
-      if constexpr (kHideAgain) mask.leave(at);
+      if (!guess()) raise<true>(work, row, tile);
     } else {
-      raise<false>();
+      raise<false>(work, row, tile);
     }
   }
 
-  // All tiles of keys of a tile of rows.
-  __device__ __forceinline__ void run(const Work& work) {
-    const int row = work.row + group * kGroupRows;
-    int tile = first(work, row);
+  // All tiles of keys of a tile of rows but the first, `tile`, and p * V of the last; whether there were any.
+  __device__ __forceinline__ bool run(const Work& work, int row, int tile) {
     const int least = least_seen(work, row, tile);
     bool accumulate = false;
     if (tile > least) fetch<true>(work, tile - 1);
@@ -231,31 +164,86 @@ struct Consumer : Products {
       for (; tile >= least; --tile, accumulate = true) step<true>(work, row, tile, least, accumulate);
 
     if (!kQInRegisters) release(at.q_empty + 8 * group);
+    return accumulate;
+  }
+
+  // p * V of the last tile, and all that is left of these rows.
+  __device__ __forceinline__ void last(const Work& work, int row, bool accumulate) {
     ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
     multiply_values(accumulate);
     ptx::wgmma_wait<0>();
     release(at.v_empty + 8 * v.stage());
     v.advance();
     if constexpr (kWindow)
-      for (; tile >= work.first; --tile) skip();
+      for (int tile = least_seen(work, row, first_seen(work, row)); tile > work.first; --tile) skip();
+  }
+
+  __device__ __forceinline__ void store(const Work& work, int row, const Softmax<2>& whole) const {
+    store_rows(launch, work, Place(row, 0).row, threadIdx.x % 32, o, whole);
+  }
+
+  __device__ __forceinline__ int first_row(const Work& work) const { return work.row + group * kGroupRows; }
+
+  __device__ __forceinline__ void store_unseen(const Work& work) const {
+    store_nothing(launch, work, Place(first_row(work), 0).row, threadIdx.x % 32);
+  }
+
+  __device__ __forceinline__ ptx::vec4 next(Slot& slot) const { return receive(at, slot, threadIdx.x % 32); }
+
+  // All tiles of rows, one after another.
+  __device__ __forceinline__ void take_rows() {
+    Slot slot;
+    while (true) {
+      const ptx::vec4 number = next(slot);
+      if (number.x == kNoTile) break;
+      const Work work = work_of(launch, number);
+      if (work.sees_nothing()) {
+        store_unseen(work);
+      } else {
+        const int row = first_row(work);
+        const bool accumulate = run(work, row, first(work, row));
+        last(work, row, accumulate);
+        store(work, first_row(work), state);
+      }
+    }
+  }
+
+  // The same, where the next rows cross these: those that begin with the last tile of keys.
+  __device__ __forceinline__ void take_rows_crossed() {
+    Slot slot;
+    ptx::vec4 number = next(slot);
+    while (number.x != kNoTile) {
+      Work work = work_of(launch, number);
+      if (work.sees_nothing()) {
+        store_unseen(work);
+        number = next(slot);
+        continue;
+      }
+      int row = first_row(work), tile = first(work, row);
+      bool accumulate;
+      while (true) {
+        accumulate = run(work, row, tile);
+        number = next(slot);
+        if (number.x == kNoTile) break;
+        const Work following = work_of(launch, number);
+        const int its_row = first_row(following);
+        if (following.sees_nothing() || first_seen(following, its_row) < following.last - 1) break;
+        tile = cross(following, its_row, work, row, accumulate);
+        work = following;
+        row = its_row;
+      }
+      last(work, row, accumulate);
+      store(work, row, state);
+    }
   }
 };
 
 __device__ __forceinline__ void consume(const Launch& launch, const Rooms& at) {
   // From one lane to all: ptxas keeps what follows from it in uniform registers.
-  Consumer self{{at, __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - 1, 0)}, launch};
+  Consumer self{{{at, __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128 - 1, 0)}, launch}};
   if (kPingpong && self.group == kWarpgroups - 1) self.pass_turn();
-  Slot slot;
-  while (true) {
-    const ptx::vec4 tile = receive(at, slot, threadIdx.x % 32);
-    if (tile.x == kNoTile) break;
-    const Work work = work_of(launch, tile);
-    const int row = work.row + self.group * kGroupRows + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
-    if (work.sees_nothing()) {
-      store_nothing(launch, work, row, threadIdx.x % 32);
-    } else {
-      self.run(work);
-      store_rows(launch, work, row, threadIdx.x % 32, self.o, self.state);
-    }
-  }
+  if constexpr (kCrosses)
+    self.take_rows_crossed();
+  else
+    self.take_rows();
 }

@@ -12,13 +12,43 @@
 #include "ptx/mbarrier.cuh"
 #include "schedule.cuh"
 
+// Scores below it are of no key that counts. Under bools a hidden one may be finite, and lies far below: kUnseen and what
+// products add.
+__device__ __forceinline__ float least_seen_score() {
+  return kHideAgain ? .75f * __uint_as_float(kUnseen) : minus_infinity();
+}
+
+// What overflows by the scale alone counts for none: a mask's float of -3e38 hides its key so.
+__device__ __forceinline__ void forget_unseen(Softmax<2>& state, float scale_log2) {
+#pragma unroll
+  for (int h = 0; h < 2; ++h)
+    if (state.most[h] * scale_log2 == minus_infinity()) state.most[h] = minus_infinity();
+}
+
 // What exp2 subtracts in a guess: of a row that has seen no key so little that the first one's p is +inf, where one that is
 // hidden has 0. 5 % of such rows are in nearly all products of 64: a search for the largest in each was slower than to
-// rescale at every tile. A mask's float of -3e38 hides its key by the scale, and leaves a largest score that is finite.
+// rescale at every tile.
 __device__ __forceinline__ float guessed_offset(const Softmax<2>& state, int h, float scale_log2) {
   constexpr float kLeast = -3.40282347e38f;
-  if (state.most[h] * (kBoxes ? scale_log2 : 1.f) != minus_infinity()) return state.offset[h];
-  return kHideAgain ? fmaxf(.75f * __uint_as_float(kUnseen) * scale_log2, kLeast) : kLeast;
+  if (state.most[h] != minus_infinity()) return state.offset[h];
+  return kHideAgain ? fmaxf(least_seen_score() * scale_log2, kLeast) : kLeast;
+}
+
+// Whether products gave so much that a key that bools hide may pass for one that is seen, or a NaN may be none: scores of
+// 2^120 are no model's.
+template <class Scores>
+__device__ __forceinline__ bool doubtful(const Scores& s) {
+  constexpr float kHuge = 0x1p120f;
+  bool any = false;
+#pragma unroll
+  for (int h = 0; h < Scores::kRows; ++h) {
+    float most = minus_infinity();
+#pragma unroll
+    for (int i = 0; i < Scores::kCount; ++i)
+      if (Scores::line(i) == h) most = ptx::max_nan(most, s[i]);
+    any |= !(most < kHuge) || (most < -kHuge && most > least_seen_score());
+  }
+  return any;
 }
 
 template <class Scores>
@@ -86,14 +116,16 @@ struct MaskRows {
       wait(at);
       const float scale = kScaledQ ? 1.f : mask_scale(launch);
       each_two<Scores>(rows(at), [&](int i, MaskTwo two) { seed_two(s[i], s[i + 1], two, scale); });
-      if (!kHideAgain) leave(at);
+      leave(at);
     }
   }
 
-  // Exactly, and whatever products gave.
-  __device__ __forceinline__ void hide_again(Scores& s, const Rooms& at) const {
+  // Exactly, and whatever products gave. Rows in shared memory are the next tile's by now: that they stay until these
+  // scores are p took an H200 10 % of head dim 64.
+  __device__ __forceinline__ static void hide_again(Scores& s, const Launch& launch, const Work& work, int row,
+                                                    int column) {
     if constexpr (kHideAgain)
-      each_two<Scores>(rows(at), [&](int i, MaskTwo two) { change_two(s[i], s[i + 1], two, 0.f); });
+      if (__any_sync(~0u, doubtful(s))) change_by_memory<kFewAtOnce>(s, launch, work, row, column);
   }
 
   __device__ __forceinline__ void leave(const Rooms& at) {

@@ -20,6 +20,7 @@ from attention.kernels.common.family import (
 from attention.kernels.common.spills import spills_of
 from attention.kernels.sm90a.forward.warp_specialised.arguments import (
     GROUP_ROWS,
+    RING,
     SETTLED,
     Shape,
     build_of,
@@ -37,6 +38,11 @@ SPILLS = spills_of(Path(__file__).parent)
 # (one of 105 compiled tiles spilled without it, at head dim 80). Fewer too of a value dim unlike, beside Q in
 # registers: 128 and 64 spill with 144, causal.
 BETWEEN = 16
+# Rows that cross took an H200 3 to 8 % less time at head dims 64 and 80 with up to 512 keys, nothing less at 128, and
+# up to 4 % more at 1024 keys and beyond.
+MOST_CROSSED, MOST_CROSSED_DIM, CROSSED_KEYS, MOST_STAGES = 512, 96, 384, 4
+MOST_CROSSED_TILE = {2: 128, 3: 80}  # keys of a tile, by warpgroups
+CROSSED = {"CAUSAL", "VARLEN"}
 MASK_COPIED = (
     "a mask is copied first where its keys are not contiguous, or a row begins at no multiple of 16 bytes (of 4 beside "
     "ranges, where each head and sequence has a mask of its own)"
@@ -47,8 +53,25 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     """Shared memory of the block, registers of a consumer thread, and warpgroups that would have no rows."""
     if why_not := _why_not(of_any_length(problem), config, arch):
         return why_not
+    if config["stages"] > RING and (why_not := _why_not_crossed(problem, config)):
+        return why_not
     if config["warpgroups"] == 3 and problem.seq_q <= 2 * GROUP_ROWS:
         return f"two warpgroups already hold all {problem.seq_q} queries"
+    return None
+
+
+def _why_not_crossed(problem: AttentionProblem, config: Config) -> str | None:
+    """Where tiles of rows do not cross one another: consume.cuh."""
+    if problem.seq_kv > MOST_CROSSED or problem.head_dim > MOST_CROSSED_DIM:
+        return f"is for up to {MOST_CROSSED} keys and head dims up to {MOST_CROSSED_DIM}, of which rows cross"
+    if not config["q_in_registers"]:
+        return "needs Q in registers, so that the next rows' is there before the last product of these"
+    if problem.head_dim_v != problem.head_dim or not asked_defines(problem) <= CROSSED:
+        return "was compiled for causal and packed problems alone"
+    if config["tile_keys"] > (most := MOST_CROSSED_TILE[config["warpgroups"]]):
+        return f"may spill beyond {most} keys where rows cross"
+    if config["stages"] != (wanted := min(MOST_STAGES, -(-CROSSED_KEYS // config["tile_keys"]))):
+        return f"rows that cross take rings of {wanted} such tiles: {CROSSED_KEYS} keys, or {MOST_STAGES} tiles"
     return None
 
 
@@ -125,6 +148,7 @@ def _in_lockstep(problem: AttentionProblem, config: Config) -> WarpgroupTile:
         boxes=shape.boxes,
         share=shape.cluster,
         seeded=settled["seeded"] > 0,
+        stages=shape.stages,
     )
 
 
@@ -143,7 +167,7 @@ VARIANT = Variant(
     space=(
         ("tile_keys", (32, 48, 64, 80, 96, 112, 128, 144, 160, 176)),
         ("warpgroups", (2, 3)),
-        ("stages", (2,)),
+        ("stages", (RING, 3, MOST_STAGES)),
         ("q_in_registers", (0, 1)),
     ),
     settled=SETTLED,
