@@ -88,6 +88,15 @@ class Given(NamedTuple):
 
     mask: torch.Tensor
     brought: torch.Tensor
+    in_tiles: bool = False
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("layout", ("one head", "one row", "whole"))
+def test_keys_of_a_mask_in_float32_come_in_tiles_where_heads_share_it(emulator: None, layout: str, mode: Mode) -> None:
+    """As an axis of TMA's, of keys in whole tiles; a mask of its own for each head does not."""
+    given = require_right(by_path(PATH).load(), "float32", layout, 192, mode, late=True)
+    assert given.in_tiles == (layout == "one head")
 
 
 # Of value dim 64 outputs are rescaled at every tile; of 128 two warpgroups hold a mask's numbers while scores are
@@ -141,7 +150,7 @@ def require_right(
     assert compare(out.float().numpy(), wanted.double().numpy(), low.double().numpy(), dtype).ok
     (_, frame, _, extras) = met.call_args.args
     assert met.call_args.args[0] is machine and frame.argument.mask == extras.mask.data_ptr()
-    return Given(mask, extras.mask)
+    return Given(mask, extras.mask, bool(frame.argument.mask_in_tiles))
 
 
 def attended(

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from attention.features import FEATURES
+from attention.features.mask import WIDE
 from attention.problem import LARGEST, AttentionProblem
 from microbench.machine.arch import Arch
 
@@ -22,6 +23,7 @@ SERVED = frozenset({"variable lengths", *(word for each in FEATURES if each.devi
 MOST_EMPTY = 3  # tiles of rows of a grid for each of a dealt one: all packings timed so far have fewer
 LOG2_E = math.log2(math.e)
 LEAST_ROWS, MOST_ROWS = 64, 256  # of a tile
+MASKED_SECTION = 16  # heads of a section that have a mask of float32 in common
 # Softmax scales between which neither 8 / scale nor an ALiBi slope in units of raw scores overflows float32.
 LEAST_SCALE, LARGEST_SCALE = 2.0**-60, 2.0**60
 LONG = 1 << 24  # queries or keys: no edge of a band lies beyond so many
@@ -255,13 +257,17 @@ def readers(problem: AttentionProblem, tile_rows: int) -> int:
 
 
 def section_of(problem: AttentionProblem) -> int:
-    """Heads that a section of the causal schedule takes together.
+    """Heads that a section of a schedule by sections takes together.
 
     About 32, as far as their K and V fit 32 MB of the L2, but about 16 where they do not: fewer leave SMs idle at the
     end of a section, and more bring too many heads' K and V from DRAM at a time. From two thirds to four thirds of
     that, the number that leaves the last section fullest. (Measured with the sm90a kernel on an H100 at 4 to 256 heads,
     512 to 16384 keys and head dims 64, 128 and 256.)
+
+    Beside a mask in float32 that is not causal 16, which bring the fewest bytes of K, V and the mask at a time.
     """
+    if problem.mask_dtype == WIDE and not problem.causal:
+        return MASKED_SECTION
     heads, both = heads_of(problem), padded_head_dim(problem.head_dim) + held_value_dim(problem, padded_head_dim)
     keys = max(1, problem.tokens_kv) if dealt(problem) else problem.mean_lengths[1]
     kv_bytes = 2 * keys * both * problem.heads_kv / problem.heads_q  # a query head's share

@@ -1,8 +1,8 @@
 // Which rows a tile number stands for, and which keys those rows see.
 //
-// Without a mask, neighbours in time are rows of the same head, so that their K and V meet in the L2. Causal rows see
-// different numbers of keys: sections of heads (common.family.section_of) are taken one after another, longest
-// rows first, so that the blocks end together.
+// Neighbours in time are rows of the same head, so that their K and V meet in the L2. Causal rows see different numbers of
+// keys: sections of heads (common.family.section_of) are taken one after another, longest rows first, so that the blocks
+// end together. So are those of a mask in float32 that heads share: its rows meet in the L2 too.
 //
 // Packed sequences of like lengths have each as many tiles as the longest. With DEALT, for lengths that are very unlike,
 // each has its own: those of sequence b begin at number b + query_starts[b] / kTileRows of a head. That leaves it room
@@ -38,6 +38,7 @@ constexpr int kCluster = CLUSTER;
 #else
 constexpr int kCluster = 1;
 #endif
+constexpr bool kBySections = kCausal || (kCluster > 1 && kBias32);
 // Sequences have lengths of their own, and behind their last key lies what may be NaN.
 constexpr bool kOwnLengths = kVarlen || kRanges;
 
@@ -93,7 +94,7 @@ __device__ __forceinline__ int sequence_of(const Launch& launch, int row_tile) {
 __device__ __forceinline__ ptx::vec4 divided(const Launch& launch, int tile) {
   if (tile >= launch.tiles) return {kNoTile, 0, 0, 0};
   int row_tile, pair;
-  if (kCausal) {
+  if (kBySections) {
     const int section_tiles = launch.section * launch.row_tiles,
               pairs = (kDealt ? 1 : launch.batch) * (launch.heads / kCluster);
     const int section = tile / section_tiles, within = tile - section * section_tiles;

