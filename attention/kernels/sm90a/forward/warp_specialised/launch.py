@@ -46,7 +46,7 @@ def _boxed(machine: Machine, shape: Shape, mask: torch.Tensor) -> bytes:
     tiles, beyond = divmod(mask.shape[-1], shape.tile_keys)
     in_tiles = shape.cluster > 1 and mask.dtype is torch.float32 and own.shape[1] == 1 and not beyond
     if in_tiles:
-        own = own.squeeze(1).unflatten(-1, (tiles, shape.tile_keys)).transpose(1, 2)
+        own = own.view(own.shape[0], own.shape[2], tiles, shape.tile_keys).transpose(1, 2)
     encoded = machine.tensor_map(own, (shape.box_rows, shape.ahead_row // mask.element_size()), 0)
     return encoded + int(in_tiles).to_bytes(4, "little")
 
