@@ -54,7 +54,7 @@ def predicted(
     rates = _rates(machine)
     steps = steps_of(tile, cost_of(problem), rates)
     share = dealt(problem, GROUP_ROWS * tile.warpgroups, tile.keys, profile.sm_count, lengths)
-    times = share.keys, share.rows, share.edges, *changes(tile, share.keys, share.rows)  # of each of steps
+    times = share.keys, share.rows, share.edges, *changes(tile, share.keys, share.rows), 1.0  # of each of steps
     cycles = sum([parts.cycles * many for parts, many in zip(steps, times, strict=True)])
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
@@ -108,7 +108,8 @@ def _ends(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, shar
 def _lines(problem: AttentionProblem, tile: WarpgroupTile) -> float:
     """Of code that a warpgroup runs through."""
     edges = (problem.edges.left is not None) + (problem.edges.right is not None)
-    return of("code_lines") + of("key_lines") * tile.keys * (2 + edges) + of("value_lines") * tile.value_dim
+    keys, values = 2 + edges + tile.crosses, 1 + tile.crosses
+    return of("code_lines") + of("key_lines") * tile.keys * keys + of("value_lines") * tile.value_dim * values
 
 
 @lru_cache(maxsize=KEPT_MACHINES)

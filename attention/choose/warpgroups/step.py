@@ -5,7 +5,7 @@ products    of all warpgroups interleave, instruction by instruction: they end t
 a step      W qk, then max(latency + exposed integers + W exponentials + waits, W pv + latency)
 searched    every tile beside a mask that no TMA brings: maxima are exposed integers, and conversions follow a step
 around      the first tile has no product of the tile before beside its softmax, the last product no softmax beside it;
-            where tiles of rows cross, part of both
+            where tiles of rows cross, of an SM's first and last rows, and part of it between
 """
 
 from functools import lru_cache
@@ -24,8 +24,8 @@ TENSOR, LATENCY = "wgmma_n128_bf16_flops_per_clk_sm", "wgmma_n128_bf16_latency_c
 class Steps(NamedTuple):
     """Parts of each tile of keys, of each tile of rows, and what a tile of keys costs beside at an edge of the band.
 
-    `changes` come where another tile of rows follows, and `late` where that is behind more tiles of keys than a ring
-    holds.
+    `changes` come where another tile of rows follows, `late` where that is behind more tiles of keys than a ring holds,
+    and `once` on every SM.
     """
 
     keys: Parts
@@ -33,6 +33,7 @@ class Steps(NamedTuple):
     edges: Parts
     changes: Parts
     late: Parts
+    once: Parts
 
 
 @lru_cache(maxsize=1024)
@@ -77,11 +78,12 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         *((_mask(groups * scores, cost.mask_bytes, rates),) if tile.mask_ahead and cost.mask_bytes else ()),
     )
     following = handed(tile, keys.cycles, values, rates)
-    ends = min(softmax, values) * (of("crossed_ends") if tile.crosses else 1.0)
+    ends = Part("first softmax or last values", "ends", min(softmax, values), TENSOR if values < softmax else EX2)
+    crossed = of("crossed_ends") if tile.crosses else 1.0
     return Steps(
         keys,
         Parts.of(
-            Part("first softmax or last values", "ends", ends, TENSOR if values < softmax else EX2),
+            ends._replace(cycles=crossed * ends.cycles),
             Part("masks of the first tile", "first masks", exposed * cost.first, ""),
             *((_held(q_bytes, rates),) if tile.q_in_registers else ()),
             Part("between tiles of rows", "between", of("between_rows") * rates.ffma_latency, FFMA_LATENCY),
@@ -93,6 +95,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         ),
         Parts.of(following.queries),
         Parts.of(following.late),
+        Parts.of(ends._replace(cycles=(1 - crossed) * ends.cycles)),
     )
 
 
