@@ -71,7 +71,7 @@ def test_noise_within_the_constants_intervals_moves_no_pick() -> None:
 
 
 def test_a_head_dim_is_corrected_as_the_one_that_it_is_padded_to() -> None:
-    profile = Profile.load("h200-sxm-141gb")  # whose timings are of today's kernel
+    profile = H100  # whose timings are of today's kernel
     efficiencies = learned.of_machine(profile)
     pick = choose(profile, problem(128), efficiencies=efficiencies).pick
     wide, narrow = (efficiencies.nearest(by_path(OURS), pick.config, problem(width)) for width in (128, 120))

@@ -67,7 +67,7 @@ def served(spoil: Callable[[Pair], None]) -> Callable[..., Pair]:
         q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, problem: object, config: object, extras: Extras
     ) -> Pair:
         case = next(case for case in CASES if case.problem is problem)
-        results = layout.empty_out(q, q.shape[-1]), layout.empty_lse(q)
+        results = layout.empty_out(q, v.shape[-1]), layout.empty_lse(q)
         assert all(bool(torch.isnan(each).all()) for each in results)
         for piece in oracle.pieces(case, inputs.Tensors(q, k, v, extras), *results):
             piece.out.copy_(piece.low.out)

@@ -196,6 +196,8 @@ REACHED = {
     ("a623a634b604", "flash_attn_func"): 0.92,
     ("a43f2b6ce0e7", "attention.sdpa"): 0.87,
     ("a43f2b6ce0e7", "flash_attn_func"): 0.84,
+    ("917940a74c04", "attention.sdpa"): 0.79,
+    ("917940a74c04", "flash_attn_func"): 0.81,
 }
 
 
