@@ -45,6 +45,9 @@ class Tile:
     unpriced: str = ""
 
 
+RING = 2  # tiles of K, and of V, that a ring of warpgroups holds where tiles of rows do not cross one another
+
+
 class WarpgroupTile(NamedTuple):  # like Demand and WarpTile hashed and compared in C: a choice looks much up by them
     """A tile of a kernel whose warpgroups share an SM and take the same keys: 64 rows each, by wgmma.
 
@@ -67,11 +70,11 @@ class WarpgroupTile(NamedTuple):  # like Demand and WarpTile hashed and compared
     boxes: int = 0
     share: int = 1
     seeded: bool = False
-    stages: int = 2
+    stages: int = RING
 
     @property
     def crosses(self) -> bool:
-        return self.stages > 2
+        return self.stages > RING
 
 
 class WarpTile(NamedTuple):

@@ -1,6 +1,7 @@
 """The committed comparison on an H200: at least as fast as was promised."""
 
 import math
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -19,18 +20,31 @@ from microbench.machine import stamp
 from microbench.machine.arch import by_name
 from microbench.results.profile import Profile
 
+
+def last_run(rows: Sequence[Timing]) -> list[Timing]:
+    """The rows of the last run."""
+    last = max(row.run for row in rows if row.run)
+    return [row for row in rows if row.run == last]
+
+
+def prompts(rows: Iterable[Timing]) -> list[Timing]:
+    """Those of many queries."""
+    return [row for row in rows if row.shape[3] > FEW_QUERIES]
+
+
 GPU = "h200-sxm-141gb"
 ROWS, PROBLEMS = timings.read(GPU)
-LAST = max(row.run for row in ROWS if row.run)
-WHOLE = [row for row in ROWS if row.run == LAST]
-FINAL = [row for row in WHOLE if row.shape[3] > FEW_QUERIES]
+WHOLE = last_run(ROWS)
+FINAL = prompts(WHOLE)
 FEW = [row for row in WHOLE if row.shape[3] <= FEW_QUERIES]
+# An H100's last run is younger than an H200's: rows cross in its kernel, where they are short.
+TODAYS = last_run(timings.read("h100-sxm-80gb")[0])
 
 
-def ratios(variant: str, peer: str = "") -> dict[bool, list[float]]:
+def ratios(variant: str, peer: str = "", rows: Iterable[Timing] = FINAL) -> dict[bool, list[float]]:
     """Best peer's time over ours, of the configuration that was picked; by whether the cell is on the grid."""
     found: dict[bool, list[float]] = {True: [], False: []}
-    for result in by_cell(row for row in FINAL if row.variant in (variant, peer) or not peer):
+    for result in by_cell(row for row in rows if row.variant in (variant, peer) or not peer):
         ratio = result.ratio(variant)
         if ratio is not None:
             found[result.cell.grid].append(ratio)
@@ -114,11 +128,6 @@ def test_every_result_kept_the_rule_of_error() -> None:
     assert all(row.error <= row.allowed_error for row in WHOLE)
 
 
-# The last run of an H100 is younger than that of an H200: rows cross in its kernel, where they are short.
-NEWER, _ = timings.read("h100-sxm-80gb")
-TODAYS = [row for row in NEWER if row.run == max(each.run for each in NEWER if each.run)]
-
-
 def timed(variant: str) -> list[Timing]:
     """The rows of a kernel of ours, all of committed code."""
     own = [row for row in TODAYS if row.variant == variant]
@@ -132,15 +141,10 @@ def test_what_was_timed_of_the_ampere_kernel_is_what_the_tree_holds() -> None:
 
 def test_the_hopper_kernel_of_the_newer_run_is_todays_and_the_first_page_says_so() -> None:
     assert all(row.cubin_sha256 in cubins.current(by_path(HOPPER)) for row in timed(HOPPER))
-    found = [ratio for result in by_cell(timed_beside()) if result.cell.grid and (ratio := result.ratio(HOPPER))]
+    found = ratios(HOPPER, rows=prompts(TODAYS))[True]
     assert len(found) == 18 and mean(found) >= 1.09 and min(found) >= 1.02
     said = f"an H100 gave {mean(found):.3f} as their mean and {min(found):.3f} at least"
     assert said in (stamp.ROOT / "README.md").read_text()
-
-
-def timed_beside() -> list[Timing]:
-    """The same run's prompts, peers and all."""
-    return [row for row in TODAYS if row.shape[3] > FEW_QUERIES]
 
 
 LINES = tuple(line for variant in shipped() if variant.builds for line in cubins.read(variant))

@@ -11,6 +11,7 @@ from attention.kernels.sm90a.forward.warp_specialised.arguments import (
     Shape,
     shape_of,
 )
+from attention.tile import RING
 from attention.variant import Config
 from microbench.emulator import EmulatedDevice, TensorMap
 from microbench.emulator.tensor_map import Element
@@ -20,10 +21,10 @@ from tests.emulated.forward_launch import Kernel, bring_features, describe, mask
 PATH = "sm90a/forward/warp_specialised"
 
 
-def config_of(tile_keys: int, warpgroups: int = 2, *, q_in_registers: int = 0) -> Config:
+def config_of(tile_keys: int, warpgroups: int = 2, *, stages: int = RING, q_in_registers: int = 0) -> Config:
     """A point of the variant's space."""
     return Config(
-        (("tile_keys", tile_keys), ("warpgroups", warpgroups), ("stages", 2), ("q_in_registers", q_in_registers))
+        (("tile_keys", tile_keys), ("warpgroups", warpgroups), ("stages", stages), ("q_in_registers", q_in_registers))
     )
 
 

@@ -22,8 +22,7 @@ SHORT = ForwardCase(batch=2, heads_q=4, heads_kv=2, seq_q=200, seq_kv=150)
 
 def crossed(warpgroups: int = 2, stages: int = 4) -> Config:
     """A configuration whose rows cross."""
-    values = dict(config_of(64, warpgroups, q_in_registers=1).values) | {"stages": stages}
-    return Config(tuple(values.items()))
+    return config_of(64, warpgroups, stages=stages, q_in_registers=1)
 
 
 CASES = {

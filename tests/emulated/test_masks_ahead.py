@@ -88,7 +88,7 @@ class Given(NamedTuple):
 
     mask: torch.Tensor
     brought: torch.Tensor
-    in_tiles: bool = False
+    in_tiles: bool
 
 
 @pytest.mark.parametrize("mode", MODES)

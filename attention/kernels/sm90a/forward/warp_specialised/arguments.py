@@ -17,11 +17,11 @@ from attention.kernels.common.family import (
 )
 from attention.kernels.launch.launch_struct import LSE, Member, members, of_kernel, structure
 from attention.problem import AttentionProblem
+from attention.tile import RING
 from attention.variant import Config, CudaBuild, Settled, settle
 
 KERNEL = "attention_forward_sm90a"
 GROUP_ROWS, WARP_ROWS = 64, 16
-RING = 2  # tiles of K, and of V, on their way; tiles of rows cross one another where there are more (config.cuh)
 EVERYWHERE = "it brings something to the whole kernel at every head dim (H100, the ladder of notebook 20)"
 # Of pairs of blocks, which share a mask; without one these words are missing, and other builds keep their machine code.
 OF_PAIRS = ("cluster", "seeded")
@@ -121,7 +121,7 @@ class Shape:
     @property
     def boxes(self) -> int:
         """Of K and V, a panel each, that are under way: longer rings brought none sooner (H200, rows that cross)."""
-        return min(RING, self.stages) * (-(-self.head_dim // self.key_panel) + -(-self.value_dim // self.value_panel))
+        return RING * (-(-self.head_dim // self.key_panel) + -(-self.value_dim // self.value_panel))
 
     @property
     def box_rows(self) -> int:

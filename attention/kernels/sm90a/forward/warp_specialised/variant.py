@@ -20,7 +20,6 @@ from attention.kernels.common.family import (
 from attention.kernels.common.spills import spills_of
 from attention.kernels.sm90a.forward.warp_specialised.arguments import (
     GROUP_ROWS,
-    RING,
     SETTLED,
     Shape,
     build_of,
@@ -29,7 +28,7 @@ from attention.kernels.sm90a.forward.warp_specialised.arguments import (
     tuned_head_dim,
 )
 from attention.problem import AttentionProblem
-from attention.tile import Demand, Tile, WarpgroupTile
+from attention.tile import RING, Demand, Tile, WarpgroupTile
 from attention.variant import Config, Variant, settle
 from microbench.machine.arch import Arch
 
