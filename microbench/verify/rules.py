@@ -10,6 +10,7 @@ from microbench.errors import ContractError
 from microbench.machine import arch as archs
 from microbench.probe import Budget, Build
 from microbench.sass import cubin as images
+from microbench.sass.overtaken import overtaken
 
 
 class Rules(Protocol):
@@ -69,12 +70,13 @@ class Whole:
     launch_smem_bytes: int = 0
 
     def broken(self, cubin: Cubin) -> tuple[str, ...]:
-        """A spill, an instruction that is missing, a block that is too large."""
+        """A spill, an instruction that is missing, a block that is too large, an arrival that overtakes a load."""
         found = cubin.instructions()
         missing = [f"holds no {opcode}" for opcode in self.holds if not any(sass.matches(i, opcode) for i in found)]
         local = [f"{i.text} goes to local memory" for i in found if i.head in ("LDL", "STL")][:1]
         excess = _excess(cubin, self.budget, self.launch_smem_bytes)
-        return (*(tuple(_spills(cubin)) or local), *missing, *excess, *_software(cubin))
+        early = [f"{arrival.text} does not wait for {load.text}" for load, arrival in overtaken(found)][:1]
+        return (*(tuple(_spills(cubin)) or local), *missing, *excess, *early, *_software(cubin))
 
     def signature(self, cubin: Cubin) -> tuple[str, ...]:
         """Those opcodes, without their modifiers: a kernel has each in many forms."""

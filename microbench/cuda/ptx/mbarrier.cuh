@@ -6,6 +6,10 @@
 //   a producer    mbarrier_arrive_expect(bar, bytes); tensor_load(..., bar);
 //   consumers     mbarrier_wait(bar, phase & 1);
 //
+// An arrival does not wait for this thread's loads, though it is a release: behind stores of other warps a load from shared
+// memory came more than a microsecond later, when its room was written anew (H100, H200). What was read has to be used
+// before, or fence_proxy_async stands between.
+//
 // In a cluster, a thread also arrives at another block's mbarrier, by its mapped address (cluster.cuh); it waits at its
 // own block's only. Its inits become known to other blocks by fence_mbarrier_init and the cluster's barrier.
 #pragma once

@@ -42,10 +42,6 @@ BETWEEN = 16
 MOST_CROSSED, MOST_CROSSED_DIM, CROSSED_KEYS, MOST_STAGES = 512, 96, 384, 4
 MOST_CROSSED_TILE = {2: 128, 3: 80}  # keys of a tile, by warpgroups
 CROSSED = {"CAUSAL", "VARLEN"}
-HUNG = (
-    "is not launched in pairs beside causality, Q in registers: with bools, 128 keys and head dim 88 an H100 did not "
-    "come to an end, and why is not known"
-)
 MASK_COPIED = (
     "a mask is copied first where its keys are not contiguous, or a row begins at no multiple of 16 bytes (of 4 beside "
     "ranges, where each head and sequence has a mask of its own)"
@@ -83,8 +79,6 @@ def _why_not(problem: AttentionProblem, config: Config, arch: Arch) -> str | Non
     shape = shape_of(problem, config)
     if shape.cluster > 1 and not may_share(problem):
         return "shares nothing between two blocks but a mask of an even number of heads, alone or beside causality"
-    if shape.cluster > 1 and problem.causal and shape.q_in_registers:
-        return HUNG
     if too_much := too_large(shape.smem_bytes, arch):
         return too_much
     built = (tuned_head_dim(problem, config), shape.warpgroups, int(shape.q_in_registers))
