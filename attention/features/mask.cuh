@@ -194,18 +194,18 @@ __device__ __forceinline__ float mask_scale(const Launch& launch) {
 }
 
 // Two neighbours each of 16 rows that lie at `rows`, s[i] and the next one's: ldmatrix deals out 16 bits as products deal
-// out scores.
-template <class Scores, class Use>
+// out scores, so many matrices at a time.
+template <class Scores, int Matrices = 4, class Use>
 __device__ __forceinline__ void each_two(unsigned rows, const Use& use) {
   const int lane = threadIdx.x % 32;
   if constexpr (kMaskBytes == 2) {
-    const unsigned mine = rows + lane % 16 * kAheadRow + lane / 16 * 16;
+    const unsigned mine = rows + lane % 16 * kAheadRow + lane % (8 * Matrices) / 16 * 16;
 #pragma unroll
-    for (int i = 0; i < Scores::kCount / 8; ++i) {
-      unsigned twos[4];
-      ptx::ldmatrix(twos, mine + 32 * i);
+    for (int i = 0; i < Scores::kCount; i += 2 * Matrices) {
+      unsigned twos[Matrices];
+      ptx::ldmatrix(twos, mine + 4 * i);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) use(8 * i + 2 * j, twos[j]);
+      for (int j = 0; j < Matrices; ++j) use(i + 2 * j, twos[j]);
     }
   } else {
     const unsigned mine = rows + lane / 4 * kAheadRow + lane % 4 * 2 * kMaskBytes;
