@@ -1,7 +1,7 @@
 """Candidates that took the GPU with them, noted beside the compiled kernels: the next call goes on without them.
 
-An illegal access ends every context of its process, and a call begun again would meet the same candidate first. A note
-holds for the commit that it was made at.
+An illegal access ends every context of its process, a kernel that does not end keeps the GPU, and a call begun again
+would meet the same candidate first. A note holds for the commit that it was made at.
 """
 
 from collections.abc import Mapping

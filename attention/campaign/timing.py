@@ -18,6 +18,7 @@ from attention.campaign import eager, lost
 from attention.campaign.doors import Door
 from attention.campaign.plan import SAMPLES, Job
 from attention.campaign.rows import TileTiming
+from attention.campaign.watch import Watch
 from attention.compare.candidates import MATH, TORCHS, Candidate
 from attention.compare.graphed import Graphed
 from attention.compare.written import Written, written
@@ -56,8 +57,10 @@ def timed(device: "CudaDevice", job: Job, seed: str) -> tuple[tuple[TileTiming, 
             *map(_doors_line, job.doors),
         )
         return tuple(line.model_copy(update={"failure": why}) for line in lines), ()
-    stream = torch.cuda.current_stream().cuda_stream
-    samples = staged(device, {key: call.replay for key, call in calls.items()}, seed, stream)
+    stream, watch = torch.cuda.current_stream().cuda_stream, Watch(job.posed)
+    with watch.over():
+        replays = {key: watch.noting(key, call.replay) for key, call in calls.items()}
+        samples = staged(device, replays, seed, stream)
     flags = sorted({flag for each in samples.values() for flag in each.flags})
     done = {key: with_samples(tile, samples.get(key)) for key, tile in found.items()}
     if job.doors:
@@ -90,7 +93,7 @@ def prepared(job: Job, here: "torch.device") -> tuple[dict[str, TileTiming], dic
     part = checked.part_of(job.posed, given)
     found: dict[str, TileTiming] = {}
     calls: dict[str, Graphed] = {}
-    left_out = lost.known(job.posed)
+    left_out, watch = lost.known(job.posed), Watch(job.posed)
 
     def try_one(key: str, line: TileTiming, prepare: Callable[[], Callable[[], Any]], code: Callable[[], Any]) -> None:
         if key in left_out:
@@ -99,7 +102,7 @@ def prepared(job: Job, here: "torch.device") -> tuple[dict[str, TileTiming], dic
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             try:
-                with torch.no_grad():
+                with torch.no_grad(), watch.over(key):
                     call = prepare()
                     error = part.judged(call())
                     if error.ok:
