@@ -7,7 +7,17 @@ the L2 does not hold of all parts goes to DRAM and comes back.
 
 import math
 
-from attention.choose.coefficients import COLUMNS, FEW_PARTS, FLOAT_BYTES, SLOT, STATE_FLOATS, of
+from attention.choose.coefficients import (
+    COLUMNS,
+    COMBINED,
+    COMBINING_BLOCKS,
+    COMBINING_THREADS,
+    FEW_PARTS,
+    FLOAT_BYTES,
+    SLOT,
+    STATE_FLOATS,
+    of,
+)
 from attention.choose.rates import DRAM, DRAM_LATENCY, L2, L2_LATENCY
 from attention.choose.warps.block import Part, Rates
 from attention.tile import WarpTile
@@ -19,10 +29,18 @@ def bytes_of(tile: WarpTile, rows: int) -> int:
 
 
 def left(tile: WarpTile, rows: int, beyond: float, rates: Rates) -> tuple[Part, ...]:
-    """Of each block, which stays for it: what it leaves, a share of it `beyond` the L2, and that it is counted."""
-    return (
+    """Of each block, which stays for it: what it leaves, a share of it `beyond` the L2, and that it is counted.
+
+    A second kernel counts nobody: it begins when all have ended.
+    """
+    parts = (
         Part("parts to L2", bytes_of(tile, rows) / rates.l2_bytes, L2),
         Part("parts to DRAM", beyond * bytes_of(tile, rows) / rates.dram_bytes, DRAM),
+    )
+    if tile.kernels > 1:
+        return parts
+    return (
+        *parts,
         Part("trips for arrivals", of("arrival_trips") * rates.l2_latency, L2_LATENCY),
         Part("count of arrivals", rates.dram_latency, DRAM_LATENCY),
     )
@@ -44,4 +62,23 @@ def added(tile: WarpTile, rows: int, parts: int, beyond: float, gathering: float
         Part("trips for parts", times * rates.l2_latency, L2_LATENCY),
         Part("code of parts for the first time", of("part_jumps") * rates.dram_latency, DRAM_LATENCY),
         Part("parts are added", instructions + of("pass_instructions") * passes, ""),
+    )
+
+
+def combined(tile: WarpTile, rows: float, parts: int, beyond: float, rates: Rates) -> tuple[Part, ...]:
+    """Of an SM in a second kernel, which adds up so many rows.
+
+    As FlashAttention-2's does (flash_fwd_splitkv_combine_kernel): a block asks for the sums of its rows, and then for
+    one part after another. Its instructions are counted as ours are.
+    """
+    block_rows = COMBINED // math.gcd(tile.value_dim, COMBINING_THREADS)
+    blocks, read = max(1.0, rows / block_rows), bytes_of(tile, 1) * max(rows, block_rows) * parts
+    rounds = math.ceil(blocks / COMBINING_BLOCKS)
+    instructions = of("pass_instructions") + of("batch_instructions") + of("added_instructions") * parts
+    return (
+        Part("parts from L2", read / rates.l2_bytes, L2),
+        Part("parts from DRAM", beyond * read / rates.dram_bytes, DRAM),
+        Part("trips for parts", rounds * (1 + parts) * rates.l2_latency, L2_LATENCY),
+        Part("begin of a second kernel", rates.dram_latency, DRAM_LATENCY),
+        Part("parts are added", blocks * instructions, ""),
     )

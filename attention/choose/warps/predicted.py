@@ -39,7 +39,7 @@ from attention.choose.warps.block import (
     instructions_of,
 )
 from attention.choose.warps.dealt import Dealt, Stay, dealt, parts_of
-from attention.choose.warps.gathered import added, bytes_of, left
+from attention.choose.warps.gathered import added, bytes_of, combined, left
 from attention.choose.warps.unlike import seconds_of_all
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
@@ -82,7 +82,8 @@ def predicted(
     parts = parts_of(problem, tile, lengths)
     blocks, busy = _blocks(tile, cost, share, rates)
     leaves, adds = _brought(machine, problem, tile, parts, share, rates)
-    gathers = max(1.0, share.tiles / (profile.sm_count * tile.blocks))  # one after another on an SM
+    # One after another on an SM, but of a second kernel.
+    gathers = 1.0 if tile.kernels > 1 else max(1.0, share.tiles / (profile.sm_count * tile.blocks))
     rounds, empty = sum([stay.times for stay, _ in blocks]), Part("empty blocks", of("empty_block_instructions"), "")
     left_cycles, added_cycles = (sum([part.cycles for part in each]) for each in (leaves, adds))
     cycles = busy + left_cycles * rounds + added_cycles * gathers + empty.cycles * share.empty
@@ -170,6 +171,9 @@ def _brought(
     rows = min(tile.rows, problem.seq_q * tile.group)
     # Of all parts; the L2 holds them where the profile does not say how much it holds.
     beyond = max(0.0, 1 - machine.values.get(L2_SIZE, math.inf) / (bytes_of(tile, rows) * share.blocks))
+    if tile.kernels > 1:
+        of_sm = share.tiles * rows / machine.profile.sm_count
+        return left(tile, rows, beyond, rates), combined(tile, of_sm, parts, beyond, rates)
     gathering = min(1.0, share.tiles / machine.profile.sm_count)
     return left(tile, rows, beyond, rates), added(tile, rows, parts, beyond, gathering, rates)
 

@@ -1,8 +1,9 @@
 """What a tile of FlashAttention-2 asks of a GPU, in torch's build of it.
 
 Tiles as in its launch template: 128 queries by 128 keys at head dim 64, else by 64, on four warps. Nothing inside
-overlaps products with exponentials but a second block on the same SM. Few queries take tiles of 64 rows, whose keys are
-split over blocks while blocks are few; one query shares a tile with those of its group.
+overlaps products with exponentials but a second block on the same SM. Where blocks are few, of however many queries,
+tiles are of 64 rows whose keys are split over blocks (profiled on an H100, up to 1024 queries); one query shares a tile
+with those of its group.
 """
 
 import math
@@ -10,7 +11,7 @@ import math
 from attention.kernels.common.family import readers
 from attention.problem import AttentionProblem
 from attention.tile import Demand, Tile, WarpTile
-from attention.variant import FEW_QUERIES, Config
+from attention.variant import Config
 
 WARPS = 4
 ROWS, SPLIT_ROWS = 128, 64
@@ -19,7 +20,7 @@ LARGE = 224  # beyond which head dims have a template of their own
 SMS = 132  # stand for all GPUs: of two blocks an SM it fills 0.8 before it splits no keys, and 0.85 of the best it can
 MOST_SPLIT_BLOCKS, ENOUGH, MOST_SPLITS = 0.8 * 2 * SMS, 0.85, 128  # num_splits_heuristic
 # So many keys are one of the parts that it deals out, by head dims up to these (get_num_splits), and more take a second
-# kernel, which adds the parts: 3.6 and 4.3 us on an H100, of 9.8 and 12.7.
+# kernel, which adds the parts: 3.7 to 8.8 us on an H100, of 10 to 65.
 PART_KEYS = ((64, 256), (128, 128), (256, 64))
 
 
@@ -79,8 +80,8 @@ def shared_heads(problem: AttentionProblem) -> int:
 
 
 def is_few(problem: AttentionProblem) -> bool:
-    """Whether it takes tiles of few rows, over which keys may be split."""
-    return problem.seq_q <= FEW_QUERIES and not _is_packed(problem) and _few_blocks(problem) < MOST_SPLIT_BLOCKS
+    """Whether its blocks are few: then it takes tiles of few rows, over which keys may be split."""
+    return not _is_packed(problem) and _few_blocks(problem) < MOST_SPLIT_BLOCKS
 
 
 def _is_packed(problem: AttentionProblem) -> bool:
