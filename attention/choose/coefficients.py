@@ -23,10 +23,8 @@ COPY = 16  # bytes that a thread's cp.async copies
 TMA_ROWS = 16  # bytes at whose multiples rows begin that TMA reads
 COLUMNS = 4  # of a row that a thread adds up over all parts
 FEW_PARTS = 8  # come in one batch, and more in larger ones where registers allow (added_parts.cuh)
-COMBINING_THREADS = (
-    128  # of a block of FlashAttention-2's kernel that adds parts up, and an SM has room for so many blocks:
-)
-COMBINING_BLOCKS = 2048 // COMBINING_THREADS
+COMBINING_THREADS = 128  # of a block of FlashAttention-2's kernel that adds parts up
+COMBINING_BLOCKS = 2048 // COMBINING_THREADS  # of which an SM's threads have room for so many
 COMBINED = 512  # numbers that such a block loads at a time, of whole rows (kBlockM in run_flash_splitkv_fwd)
 STATE_FLOATS = 4  # beside a row's outputs: its offset and sum, in 16 bytes
 SYSTEM_BYTES = 1024  # of shared memory that the system takes of each block (CUDA C++ programming guide)

@@ -71,7 +71,7 @@ def predict(
         seconds, most = sum(map(SECONDS, links)), max(links, key=SECONDS)
         terms.append(Term(chain, phase, seconds, most.constant, most.rate, tuple(links)))
         longest[phase] = max(seconds, longest.get(phase, 0.0))
-    launch = launch_of(machine) * tile.kernels
+    launch = launch_of(machine, tile.kernels)
     terms += launch
     seconds = (sum(longest.values()) + sum(map(SECONDS, launch))) / efficiency.value + efficiency.overhead_seconds
     bound = max(terms, key=SECONDS)

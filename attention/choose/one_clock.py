@@ -68,7 +68,7 @@ def call_of(
     if unlike:
         memory = (*memory, unlike)
         slowest = max(slowest, unlike, key=SECONDS)
-    start = (_first_loads(machine, problem.own_lengths), *launch_of(machine) * kernels)
+    start = (_first_loads(machine, problem.own_lengths), *launch_of(machine, kernels))
     seconds = alone_seconds + max(beside, slowest.seconds) + sum([waited, *map(SECONDS, start)])
     seconds = seconds / efficiency.value + efficiency.overhead_seconds
     cycles = seconds * machine.needed_clock_hz

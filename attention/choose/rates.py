@@ -12,7 +12,7 @@ from microbench.results.profile import Profile
 from microbench.results.profile_constant import ProfileConstant
 
 HOST = "host"
-LAUNCH = "event_to_event_empty_kernel_ns"
+LAUNCH, NEXT = "event_to_event_empty_kernel_ns", "graph_kernel_interval_ns"
 # What every model of an SM's residents asks for, whatever multiplies.
 EX2, EX2_LATENCY = "mufu_ex2_per_clk_sm", "mufu_ex2_latency_cycles"
 FFMA, FFMA_LATENCY = "ffma_per_clk_sm", "ffma_latency_cycles"
@@ -124,7 +124,14 @@ def _nearest_level(machine: Machine, resident_bytes: float) -> str:
 
 
 @lru_cache(maxsize=KEPT_MACHINES)
-def launch_of(machine: Machine) -> tuple[Term, ...]:
-    """From one kernel's end to the next one's begin and end, of a kernel that does nothing; none where nobody says."""
+def launch_of(machine: Machine, kernels: int = 1) -> tuple[Term, ...]:
+    """From one kernel's end to the next one's begin and end, of a kernel that does nothing; none where nobody says.
+
+    Of a call's further kernels from one's begin to the next one's, which a graph launches without the host.
+    """
     nanoseconds = machine.values.get(LAUNCH)
-    return (Term("launch", "launch", nanoseconds * NS, LAUNCH, nanoseconds),) if nanoseconds else ()
+    if not nanoseconds:
+        return ()
+    further = NEXT if NEXT in machine.values else LAUNCH
+    next_one = Term("launch", "launch", machine.values[further] * NS, further, machine.values[further])
+    return (Term("launch", "launch", nanoseconds * NS, LAUNCH, nanoseconds), *(kernels - 1) * (next_one,))

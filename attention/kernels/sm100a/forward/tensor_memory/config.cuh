@@ -27,9 +27,10 @@
 constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kQueryTiles = QUERY_TILES, kStages = STAGES;
 constexpr int kPolynomial = POLYNOMIAL;
 constexpr bool kBf16 = BF16, kDynamic = DYNAMIC, kVarlen = VARLEN;
-constexpr bool kSlotsAwaited = true;  // schedule.cuh
-#define VALUE_STEP 32                 // columns of one piece of outputs, and of the narrowest panel of V
+#define VALUE_STEP 32  // columns of one piece of outputs, and of the narrowest panel of V
 #include "value_dim.cuh"
+
+constexpr bool kSlotsAwaited = true;  // schedule.cuh
 
 // A tile of rows is a block's, or that of both blocks of a pair: they must see the same keys.
 constexpr int kGroup = CTA_GROUP;
