@@ -8,6 +8,7 @@ from attention.campaign.freeze import Freeze
 from attention.campaign.plan import Job
 from attention.campaign.rows import DRAWN, Set
 from microbench.errors import InputError
+from microbench.machine import stamp
 from microbench.results.profile import Profile
 
 WITH_PEERS = ("floors", "use")
@@ -47,8 +48,14 @@ def asked_of(which: str, of_freeze: str | None, without: Sequence[str]) -> Asked
 
 
 def _freeze(which: Set, asked: str | None) -> Freeze:
+    """The one that is named; else that of today's model, by whose choices its sets are judged, or the only one."""
+    if asked is not None:
+        return freeze.named(asked)
     every = freeze.freezes()
-    if asked is None and len(every) != 1:
-        there = ", ".join(each.short for each in every) or "none; `smscope campaign --freeze GPU` writes one"
+    of_today = [each for each in every if not freeze.changed(each, freeze.hashes_of(stamp.ROOT, each.gpu))]
+    (found, *more) = of_today or every or (None,)
+    if found is None or more:
+        there = ", ".join(each.short for each in of_today or every)
+        there = there or "none; `smscope campaign --freeze GPU` writes one"
         raise InputError(f"Set {which} is drawn from a freeze; name it by --of (there are: {there}).")
-    return every[0] if asked is None else freeze.named(asked)
+    return found

@@ -69,7 +69,7 @@ def campaign(
     ] = None,
     of_freeze: Annotated[
         str | None,
-        typer.Option("--of", help="With --set b or use: the freeze, by its commit; the only one by default."),
+        typer.Option("--of", help="With --set b or use: the freeze, by its commit; by default that of today's model."),
     ] = None,
     leave_out: Annotated[
         list[str] | None,

@@ -14,13 +14,14 @@ from attention.campaign.plan import Job
 from attention.campaign.posed import Posed, parse
 from attention.campaign.rows import TileTiming
 from microbench.compile import Source
-from microbench.errors import DataError
+from microbench.errors import DataError, InputError
 from microbench.files import put
 from microbench.machine import nvml, stamp
 from microbench.machine.arch import by_name
 from microbench.measure import alternate
 from microbench.results import derive
 from smscope import campaigning, cli, regretting
+from smscope.campaign_asked import asked_of
 from tests.cpu.campaign_rows import AMPERE, GPU, HOPPER, ONE, OTHER, line, tile
 from tests.cpu.commands import called
 from tests.cpu.scripted_campaign import H200, SMALL, Scripted, campaign, machine_of_campaigns  # noqa: F401  a fixture
@@ -225,6 +226,21 @@ def test_set_b_is_timed_of_the_frozen_model_alone(gpu: Scripted, capsys: pytest.
     put(rows.file_of(GPU, "a", 1).parents[1] / "freeze-abababababab.json", frozen.model_dump_json())
     code, _, err = campaign(capsys, "--set", "b")
     assert code == 2 and "Since the freeze" in err and gpu.timed == []
+
+
+def test_of_several_freezes_that_of_todays_model_is_meant(data: Path) -> None:
+    today, other = freeze.hashes_of(stamp.ROOT, GPU), {"attention/choose/model.py": "another"}
+    for commit, hashes in (("ab" * 20, other), ("cd" * 20, today), ("ef" * 20, other)):
+        frozen = Freeze(gpu=GPU, commit=commit, hashes=hashes)
+        put(data / "campaigns" / f"freeze-{frozen.short}.json", frozen.model_dump_json())
+    found = asked_of("b", None, ()).frozen
+    assert found is not None and found.commit == "cd" * 20
+    put(
+        data / "campaigns" / "freeze-cdcdcdcdcdcd.json",
+        frozen.model_copy(update={"commit": "cd" * 20}).model_dump_json(),
+    )
+    with pytest.raises(InputError, match="there are: abababababab, cdcdcdcdcdcd, efefefefefef"):
+        asked_of("b", None, ())
 
 
 def test_a_plan_needs_no_gpu(capsys: pytest.CaptureFixture[str]) -> None:
