@@ -51,13 +51,18 @@ def loops(instructions: Sequence[Instruction]) -> tuple[Loop, ...]:
     )
 
 
+def falls_through(instruction: Instruction) -> bool:
+    """Whether the next instruction may follow."""
+    if instruction.target is not None:
+        return instruction.conditional
+    return instruction.predicate != "" or instruction.head not in _ENDS
+
+
 def _successors(instruction: Instruction, at: int, index: dict[int, int]) -> list[int]:
     successors = []
-    jumps = instruction.target is not None
-    if jumps and instruction.target in index:
+    if instruction.target in index:
         successors.append(index[instruction.target])
-    falls_through = instruction.conditional if jumps else instruction.predicate != "" or instruction.head not in _ENDS
-    if falls_through and instruction.address + 16 in index:
+    if falls_through(instruction) and instruction.address + 16 in index:
         successors.append(at + 1)
     return successors
 

@@ -8,10 +8,10 @@ behind the stores of other warps came later than an arrival, the other block's a
 from collections.abc import Iterator, Sequence
 
 from microbench.sass.instruction import Instruction
+from microbench.sass.loops import falls_through
 
 _LOADS = ("LDS", "LDSM")
 _FENCES = ("MEMBAR",)  # fence.proxy.async has one too, and behind it no row was read late (H200)
-_ENDS = ("EXIT", "RET", "BRA", "JMP", "BRX")
 
 
 def overtaken(instructions: Sequence[Instruction]) -> Iterator[tuple[Instruction, Instruction]]:
@@ -23,7 +23,7 @@ def overtaken(instructions: Sequence[Instruction]) -> Iterator[tuple[Instruction
     for instruction in instructions:
         for scoreboard in instruction.waits:
             pending.pop(scoreboard, None)
-        if instruction.head in _FENCES or (instruction.head in _ENDS and not instruction.predicate):
+        if instruction.head in _FENCES or not falls_through(instruction):
             pending.clear()
         elif instruction.head in _LOADS and instruction.control.write_barrier is not None:
             pending[instruction.control.write_barrier] = instruction

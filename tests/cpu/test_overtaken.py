@@ -31,8 +31,9 @@ def test_an_arrival_may_wait_for_the_load_itself() -> None:
     assert not [*overtaken(assemble(LOAD, (ARRIVAL, word(waits=(2,)))))]
 
 
-def test_a_branch_with_a_condition_waits_for_nothing() -> None:
-    code = assemble(("LDSM.16.M88.4 R4, [R2]", word(write=1)), "@!P0 BRA 0x400", ARRIVAL)
+@pytest.mark.parametrize("branch", ["@!P0 BRA 0x400", "BRA.U UP0, 0x400", "BRA.DIV UR8, 0x400"])
+def test_a_branch_with_a_condition_waits_for_nothing(branch: str) -> None:
+    code = assemble(("LDSM.16.M88.4 R4, [R2]", word(write=1)), branch, ARRIVAL)
     assert len([*overtaken(code)]) == 1
 
 
