@@ -52,10 +52,10 @@ def _freeze(which: Set, asked: str | None) -> Freeze:
     if asked is not None:
         return freeze.named(asked)
     every = freeze.freezes()
-    of_today = [each for each in every if not freeze.changed(each, freeze.hashes_of(stamp.ROOT, each.gpu))]
-    (found, *more) = of_today or every or (None,)
-    if found is None or more:
-        there = ", ".join(each.short for each in of_today or every)
-        there = there or "none; `smscope campaign --freeze GPU` writes one"
+    now = {gpu: freeze.hashes_of(stamp.ROOT, gpu) for gpu in {each.gpu for each in every}}
+    of_today = tuple(each for each in every if not freeze.changed(each, now[each.gpu]))
+    meant = of_today or every
+    if len(meant) != 1:
+        there = ", ".join(each.short for each in meant) or "none; `smscope campaign --freeze GPU` writes one"
         raise InputError(f"Set {which} is drawn from a freeze; name it by --of (there are: {there}).")
-    return found
+    return meant[0]

@@ -230,15 +230,16 @@ def test_set_b_is_timed_of_the_frozen_model_alone(gpu: Scripted, capsys: pytest.
 
 def test_of_several_freezes_that_of_todays_model_is_meant(data: Path) -> None:
     today, other = freeze.hashes_of(stamp.ROOT, GPU), {"attention/choose/model.py": "another"}
-    for commit, hashes in (("ab" * 20, other), ("cd" * 20, today), ("ef" * 20, other)):
+
+    def write(commit: str, hashes: dict[str, str]) -> None:
         frozen = Freeze(gpu=GPU, commit=commit, hashes=hashes)
         put(data / "campaigns" / f"freeze-{frozen.short}.json", frozen.model_dump_json())
+
+    for commit, hashes in (("ab" * 20, other), ("cd" * 20, today), ("ef" * 20, other)):
+        write(commit, hashes)
     found = asked_of("b", None, ()).frozen
     assert found is not None and found.commit == "cd" * 20
-    put(
-        data / "campaigns" / "freeze-cdcdcdcdcdcd.json",
-        frozen.model_copy(update={"commit": "cd" * 20}).model_dump_json(),
-    )
+    write("cd" * 20, other)
     with pytest.raises(InputError, match="there are: abababababab, cdcdcdcdcdcd, efefefefefef"):
         asked_of("b", None, ())
 
