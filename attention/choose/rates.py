@@ -129,9 +129,9 @@ def launch_of(machine: Machine, kernels: int = 1) -> tuple[Term, ...]:
 
     Of a call's further kernels from one's begin to the next one's, which a graph launches without the host.
     """
-    nanoseconds = machine.values.get(LAUNCH)
-    if not nanoseconds:
+    found = machine.values
+    if not found.get(LAUNCH):
         return ()
-    further = NEXT if NEXT in machine.values else LAUNCH
-    next_one = Term("launch", "launch", machine.values[further] * NS, further, machine.values[further])
-    return (Term("launch", "launch", nanoseconds * NS, LAUNCH, nanoseconds), *(kernels - 1) * (next_one,))
+    further = NEXT if NEXT in found else LAUNCH
+    names = (LAUNCH, *(kernels - 1) * (further,))
+    return tuple(Term("launch", "launch", found[name] * NS, name, found[name]) for name in names)

@@ -81,9 +81,7 @@ def predicted(
     rates = _rates(machine, min(profile.sm_count, share.blocks))
     parts = parts_of(problem, tile, lengths)
     blocks, busy = _blocks(tile, cost, share, rates)
-    leaves, adds = _brought(machine, problem, tile, parts, share, rates)
-    # One after another on an SM, but of a second kernel.
-    gathers = 1.0 if tile.kernels > 1 else max(1.0, share.tiles / (profile.sm_count * tile.blocks))
+    leaves, adds, gathers = _brought(machine, problem, tile, parts, share, rates)
     rounds, empty = sum([stay.times for stay, _ in blocks]), Part("empty blocks", of("empty_block_instructions"), "")
     left_cycles, added_cycles = (sum([part.cycles for part in each]) for each in (leaves, adds))
     cycles = busy + left_cycles * rounds + added_cycles * gathers + empty.cycles * share.empty
@@ -164,18 +162,18 @@ def _terms(
 
 def _brought(
     machine: Machine, problem: AttentionProblem, tile: WarpTile, parts: int, share: Dealt, rates: Rates
-) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
-    """What bringing parts together takes of each block, and of the last one beside."""
+) -> tuple[tuple[Part, ...], tuple[Part, ...], float]:
+    """What bringing parts together takes of each block, and of a tile's last one; how many of these an SM has."""
     if parts == 1:
-        return (), ()
+        return (), (), 1.0
     rows = min(tile.rows, problem.seq_q * tile.group)
     # Of all parts; the L2 holds them where the profile does not say how much it holds.
     beyond = max(0.0, 1 - machine.values.get(L2_SIZE, math.inf) / (bytes_of(tile, rows) * share.blocks))
+    leaves, sms = left(tile, rows, beyond, rates), machine.profile.sm_count
     if tile.kernels > 1:
-        of_sm = share.tiles * rows / machine.profile.sm_count
-        return left(tile, rows, beyond, rates), combined(tile, of_sm, parts, beyond, rates)
-    gathering = min(1.0, share.tiles / machine.profile.sm_count)
-    return left(tile, rows, beyond, rates), added(tile, rows, parts, beyond, gathering, rates)
+        return leaves, combined(tile, share.tiles * rows / sms, parts, beyond, rates), 1.0
+    adds = added(tile, rows, parts, beyond, min(1.0, share.tiles / sms), rates)
+    return leaves, adds, max(1.0, share.tiles / (sms * tile.blocks))
 
 
 @lru_cache(maxsize=2048)
