@@ -56,7 +56,8 @@ class WarpgroupTile(NamedTuple):  # like Demand and WarpTile hashed and compared
     come in panels of so many columns, each a box of its own to TMA, and all stages hold so many `boxes`; 0 where nobody
     knows. So many neighbouring blocks `share` a mask's rows, which come once for all of them. `seeded`: scores begin as
     the mask, before their products. A ring holds `stages` tiles of K and as many of V; of more than two, tiles of rows
-    cross: the first scores of one are multiplied beside the last p V of the one before.
+    cross: the first scores of one are multiplied beside the last p V of the one before. The keys of a tile of rows are
+    dealt to `key_splits` blocks, whose parts all SMs bring together.
     """
 
     keys: int
@@ -71,6 +72,7 @@ class WarpgroupTile(NamedTuple):  # like Demand and WarpTile hashed and compared
     share: int = 1
     seeded: bool = False
     stages: int = RING
+    key_splits: int = 1
 
     @property
     def crosses(self) -> bool:

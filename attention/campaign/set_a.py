@@ -43,6 +43,11 @@ prefill    1    8   2  16384  16384  256  bf16  causal
 prefill    4   25  25   4096   4096   80  bf16
 prefill    4   20  20   2048   2048  112  bf16  causal
 prefill    2   16  16   4096   4096  160  bf16  causal
+prefill    1    2   2   2048   2048  128  bf16
+prefill    1    2   2   4096   4096   64  bf16  causal
+prefill    1    1   1   8192   8192  128  bf16  causal
+prefill    1    2   1   2048   2048  256  bf16  causal
+prefill    1    3   3   4096   4096   80  bf16
 short    128   12  12    128    128   64  bf16
 short     64   16  16    256    256   64  bf16
 short     32   32   8    512    512   64  bf16  causal
@@ -52,6 +57,7 @@ short      1   32   8    512    512  128  bf16  causal
 short     64    8   8    256    256  256  f16
 short     32   16  16    512    512   96  bf16
 short     16   10  10    197    197   80  f16
+short      1   16  16    512    512   64  bf16
 packed     0   16  16      0      0  128  bf16  causal lengths=16x1024
 packed     0   32   8      0      0  128  bf16  causal lengths=4096+512+2048+1024+3000+128+1500+2560+1516
 packed     0   16  16      0      0  128  bf16  causal lengths=8192+63x128

@@ -27,6 +27,9 @@ COMBINING_THREADS = 128  # of a block of FlashAttention-2's kernel that adds par
 COMBINING_BLOCKS = 2048 // COMBINING_THREADS  # of which an SM's threads have room for so many
 COMBINED = 512  # numbers that such a block loads at a time, of whole rows (kBlockM in run_flash_splitkv_fwd)
 STATE_FLOATS = 4  # beside a row's outputs: its offset and sum, in 16 bytes
+RUN = 4  # words of 16 bytes a lane, and parts, that a warp brings together at a time (sm90a split_keys/partials.cuh)
+WORD_COLUMNS = 8  # of outputs, that such words of a warp are
+SHARED_STATE_FLOATS = 8  # of a row of theirs: four lanes leave the softmax of two
 SYSTEM_BYTES = 1024  # of shared memory that the system takes of each block (CUDA C++ programming guide)
 THREAD_SHARE = 2  # keys of a tile for each score that a thread holds: 64 rows of 128 threads
 
@@ -213,6 +216,26 @@ TABLE = {
     "batch_instructions": Coefficient(120.0, "count", "likewise of a batch: the largest offset, what came before it"),
     "pass_instructions": Coefficient(
         250.0, "count", "likewise of a thread's next four columns: to find them, to divide and to store"
+    ),
+    "left_at_least": Coefficient(
+        60.0, "count", "instructions of a warp that leaves its part of a tile, beside a store for each word of outputs"
+    ),
+    "await_trips": Coefficient(
+        3.0, "count", "to L2 behind the last part: it is counted, others see the count, and ask for what was left"
+    ),
+    "shared_part_instructions": Coefficient(
+        780.0,
+        "count",
+        "cycles of a lone warp from its last part to its share of all rows, by the stall counts of its SASS: 206 "
+        "instructions, of divisions most of all",
+    ),
+    "run_instructions": Coefficient(
+        850.0, "count", "likewise of each run of that share: 114 instructions to find it, 229 to divide and to store"
+    ),
+    "run_part_instructions": Coefficient(
+        170.0,
+        "count",
+        "likewise of each of its parts: 670 of 333 instructions for four, whether there are so many or not",
     ),
     "block_loads": Coefficient(
         2.0,

@@ -18,6 +18,7 @@ EX2, EX2_LATENCY = "mufu_ex2_per_clk_sm", "mufu_ex2_latency_cycles"
 FFMA, FFMA_LATENCY = "ffma_per_clk_sm", "ffma_latency_cycles"
 SMEM, SMEM_LATENCY = "smem_bandwidth_bytes_per_clk_sm", "smem_latency_cycles"
 L2, L2_LATENCY = "l2_bandwidth_bytes_per_s", "l2_latency_cycles"
+COALESCED = "l2_coalesced_bandwidth_bytes_per_clk_sm"  # of whole lines that warps ask for
 DRAM, DRAM_LATENCY = "dram_bandwidth_bytes_per_s", "dram_latency_cycles"
 L2_SIZE, WRITE_BACK, WRITTEN_BACK = "l2_size_bytes", "l2_write_back_ratio", "l2_write_back_bytes"
 FETCH = "instruction_fetch_cold_cycles_per_line"

@@ -256,7 +256,12 @@ def told_apart(variant: Variant, problem: AttentionProblem, turn: int = 0) -> tu
     alike: dict[tuple[CudaBuild, ...], list[Config]] = {}
     for config in variant.configs():
         alike.setdefault(variant.steps(problem, config), []).append(config)
-    return tuple(each[turn % len(each)] for each in alike.values())
+    in_turn = (each[turn % len(each) :] + each[: turn % len(each)] for each in alike.values())
+    return tuple(next((config for config in each if _is_legal(variant, problem, config)), each[0]) for each in in_turn)
+
+
+def _is_legal(variant: Variant, problem: AttentionProblem, config: Config) -> bool:
+    return variant.illegal is None or variant.illegal(problem, config, by_name(variant.archs[0])) is None
 
 
 def legal(variant: Variant, build: Build) -> bool:

@@ -64,6 +64,8 @@ def walks(variant: Variant) -> Iterator[Walk]:
         company = asked_defines(asked)
         for head_dim in () if company & known.free else HEAD_DIMS:
             problem = as_served(variant, at(asked, head_dim), arch)
+            if not set(problem.features) <= variant.features:
+                continue
             builds = [build for config in variant.configs() for build in variant.steps(problem, config)]
             builds.sort(key=lambda build: (known.shape_of(build), _keys(build)))
             for shape, of_shape in groupby(builds, key=known.shape_of):

@@ -34,6 +34,7 @@ RATES = Rates(
     ffma=128,
     smem_bytes=128,
     l2_bytes=36,
+    line_bytes=64,
     product_latency=54,
     held_latency=44,
     smem_latency=23,

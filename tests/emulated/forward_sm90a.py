@@ -48,8 +48,23 @@ def run(
     inputs: Inputs | None = None,
 ) -> Outputs:
     """Launch it with so many blocks, and heads of a section of the causal schedule. Raises DeviceError."""
-    inputs, shape = inputs or inputs_of(case), shape_of(kernel.problem, kernel.config)
-    room, launch, counters = room_of(device, case, inputs), Launch(blocks=blocks), device.full(2, 0, np.int32)
+    return run_with(
+        Launch(blocks=blocks), shape_of(kernel.problem, kernel.config), device, case, kernel, section, inputs
+    )
+
+
+def run_with(
+    launch: Any,
+    shape: Shape,
+    device: EmulatedDevice,
+    case: ForwardCase,
+    kernel: Kernel,
+    section: int,
+    inputs: Inputs | None,
+) -> Outputs:
+    """The same of any kernel whose argument begins as this one's."""
+    inputs = inputs or inputs_of(case)
+    room, counters = room_of(device, case, inputs), device.full(2, 0, np.int32)
     describe(launch, case, inputs, shape.tile_rows, section)
     point(launch, room, "out")
     launch.tiles, launch.section = launch.tiles // shape.cluster, -(-section // shape.cluster)
@@ -63,7 +78,11 @@ def run(
     if shape.mask_boxes:
         kept.append(box_mask(device, case, inputs, launch, shape))
     kernel.load(device)(
-        (blocks,), (shape.threads,), (np.void(bytes(launch)),), shared_mem=shape.smem_bytes, cluster=(shape.cluster,)
+        (launch.blocks,),
+        (shape.threads,),
+        (np.void(bytes(launch)),),
+        shared_mem=shape.smem_bytes,
+        cluster=(shape.cluster,),
     )
     del kept
     return room.outputs(f"left the counters at {counters}" if counters.any() else "")

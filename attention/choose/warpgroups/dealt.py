@@ -5,34 +5,46 @@ missing on the average, which is a short one where the longest go first (causal)
 Few that go longest first are dealt out one by one (choose.longest_first).
 """
 
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
 from attention.choose.coefficients import GROUP_ROWS, of
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.longest_first import unevenness
-from attention.choose.shares import rows_of_all
+from attention.choose.shares import Rows, rows_of_all
 from attention.problem import AttentionProblem
 
 
 class Dealt(NamedTuple):
-    """Of the busiest SM; `in_all` are the tiles of keys of the whole call, and `every` its tiles of rows."""
+    """Of the busiest SM; `in_all` are the tiles of keys of the whole call, and `every` its tiles of rows.
+
+    Where blocks share the keys of a tile of rows, each of its `parts` counts as one.
+    """
 
     keys: float
     rows: float
     edges: float
     in_all: float
     every: int
+    parts: int = 1
 
 
 @lru_cache(maxsize=4096)
-def dealt(problem: AttentionProblem, tile_rows: int, tile_keys: int, units: int, lengths: Lengths = UNKNOWN) -> Dealt:
-    """Deal the tiles of rows of all heads and sequences to the SMs."""
+def dealt(
+    problem: AttentionProblem,
+    tile_rows: int,
+    tile_keys: int,
+    units: int,
+    lengths: Lengths = UNKNOWN,
+    key_splits: int = 1,
+) -> Dealt:
+    """Deal the tiles of rows of all heads and sequences to the SMs, or so many parts of the keys of each."""
     every = rows_of_all(problem, tile_rows, tile_keys, tile_rows, tile_keys, lengths=lengths)
+    if key_splits > 1:
+        return _in_parts(problem, every, tile_keys, units, key_splits)
     count, in_all, longest = every.count, every.total, every.longest
-    met = of("edge_tiles") + (GROUP_ROWS - 1) / tile_keys
-    # The first tile of keys is masked anyway, and with it the right edge's first.
-    edges = (met if problem.edges.left is not None else 0.0) + (met - 1 if problem.edges.right is not None else 0.0)
+    edges = _edges(problem, tile_keys)
     if longest == every.shortest:
         rounds = -(-count // units)
         return Dealt(rounds * longest, rounds, rounds * edges, in_all, count)
@@ -45,3 +57,23 @@ def dealt(problem: AttentionProblem, tile_rows: int, tile_keys: int, units: int,
         keys, rows = uneven * in_all / units, uneven * count / units
     even = Dealt(keys, rows, rows * edges, in_all, count)
     return even if even.keys > longest else Dealt(longest, 1, edges, in_all, count)
+
+
+def _edges(problem: AttentionProblem, tile_keys: int) -> float:
+    """Tiles of keys of a tile of rows that an edge meets, beside the first one."""
+    met = of("edge_tiles") + (GROUP_ROWS - 1) / tile_keys
+    # The first tile of keys is masked anyway, and with it the right edge's first.
+    return (met if problem.edges.left is not None else 0.0) + (met - 1 if problem.edges.right is not None else 0.0)
+
+
+def _in_parts(problem: AttentionProblem, every: Rows, tile_keys: int, units: int, key_splits: int) -> Dealt:
+    """Parts of a tile of rows differ by a tile of keys at most, and one of them has the edge.
+
+    Of two rounds an SM with a part of middle length has two such, as the longest go first, and some SM the longer ones.
+    """
+    parts = max(1, min(key_splits, math.ceil(every.longest)))
+    count, longest, shortest = every.count * parts, every.longest / parts, every.shortest / parts
+    rounds = -(-count // units)
+    middle = longest - (longest - shortest) * min(1.0, units * rounds / 2 / count)
+    keys = max(math.ceil(longest), every.total / units, rounds * math.ceil(middle) if rounds > 1 else 0.0)
+    return Dealt(keys, rounds, _edges(problem, tile_keys), every.total, count, parts)

@@ -14,7 +14,7 @@ tokens at head dim 128 warpgroups wait 300 to 1300 cycles with tiles of 64 keys,
 
 from typing import NamedTuple
 
-from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, of
+from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, WORD_COLUMNS, of
 from attention.choose.rates import DRAM_LATENCY
 from attention.choose.warpgroups.parts import Part, Rates
 from attention.tile import WarpgroupTile
@@ -61,7 +61,9 @@ def changes(tile: WarpgroupTile, keys: float, rows: float) -> tuple[float, float
 
 
 def stored(tile: WarpgroupTile) -> float:
-    """Instructions of one warpgroup's epilogue."""
+    """Instructions of one warpgroup's epilogue, or of leaving a part."""
+    if tile.key_splits > 1:
+        return of("left_at_least") + tile.value_dim / WORD_COLUMNS
     return of("stored") * tile.value_dim + of("stored_at_least")
 
 

@@ -7,6 +7,7 @@ class Rates(NamedTuple):
     """Of one SM, per clock; latencies in cycles, of products beyond their interval.
 
     `product_latency` is that of two operands in shared memory, `held_latency` where the first is in registers.
+    `line_bytes`: from L2, or to it, of whole lines that a warp asks for.
     """
 
     tensor_flops: float
@@ -14,6 +15,7 @@ class Rates(NamedTuple):
     ffma: float
     smem_bytes: float
     l2_bytes: float
+    line_bytes: float
     product_latency: float
     held_latency: float
     smem_latency: float

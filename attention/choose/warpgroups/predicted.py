@@ -11,6 +11,7 @@ from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.one_clock import call_of, clock_under, code_of, dram_of, l2_of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import (
+    COALESCED,
     DRAM,
     DRAM_LATENCY,
     EX2,
@@ -28,10 +29,11 @@ from attention.choose.rates import (
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_read
 from attention.choose.warpgroups.dealt import Dealt, dealt
+from attention.choose.warpgroups.gathered import gathered
 from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.laid_out import mask_laid_out
-from attention.choose.warpgroups.parts import Rates
-from attention.choose.warpgroups.step import LATENCY, TENSOR, Steps, steps_of
+from attention.choose.warpgroups.parts import Parts, Rates
+from attention.choose.warpgroups.step import LATENCY, TENSOR, steps_of
 from attention.features.mask import element_bytes
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile
@@ -52,9 +54,11 @@ def predicted(
     """A call, launch and all. Raises Unpredicted where the profile lacks a constant."""
     machine = machine_of(profile)
     rates = _rates(machine)
-    steps = steps_of(tile, cost_of(problem), rates)
-    share = dealt(problem, GROUP_ROWS * tile.warpgroups, tile.keys, profile.sm_count, lengths)
-    times = share.keys, share.rows, share.edges, *changes(tile, share.keys, share.rows), 1.0  # of each of steps
+    units = profile.sm_count
+    share = dealt(problem, GROUP_ROWS * tile.warpgroups, tile.keys, units, lengths, tile.key_splits)
+    brought = Parts.of(*gathered(tile, share.parts, share.every, units, rates))
+    steps = *steps_of(tile, cost_of(problem), rates), brought
+    times = share.keys, share.rows, share.edges, *changes(tile, share.keys, share.rows), 1.0, 1.0  # of each of steps
     cycles = sum([parts.cycles * many for parts, many in zip(steps, times, strict=True)])
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
@@ -75,7 +79,7 @@ def predicted(
 
 
 def _terms(
-    machine: Machine, steps: Steps, times: tuple[float, ...], clock: float, beside: tuple[Term, ...]
+    machine: Machine, steps: tuple[Parts, ...], times: tuple[float, ...], clock: float, beside: tuple[Term, ...]
 ) -> list[Term]:
     """Of each of the steps, so many times over, and of what is beside them."""
     of_steps = [
@@ -121,6 +125,7 @@ def _rates(machine: Machine) -> Rates:
         ffma=machine.value(FFMA),
         smem_bytes=machine.value(SMEM),
         l2_bytes=machine.value(L2) / per_clock,
+        line_bytes=machine.values.get(COALESCED, machine.value(L2) / per_clock),
         product_latency=machine.value(LATENCY) - machine.value(INTERVAL),
         held_latency=_held_latency(machine),
         smem_latency=machine.value(SMEM_LATENCY),

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from attention.choose.coefficients import BYTES, GROUP_ROWS, PRODUCT, THREAD_SHARE, of
 from attention.choose.rates import EX2, EX2_LATENCY, FFMA, FFMA_LATENCY, L2_LATENCY, SMEM, SMEM_LATENCY
 from attention.choose.scores import ScoreCost
+from attention.choose.warpgroups.gathered import left
 from attention.choose.warpgroups.handed import handed, stored
 from attention.choose.warpgroups.parts import Part, Parts, Rates
 from attention.tile import WarpgroupTile
@@ -88,6 +89,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
             *((_held(q_bytes, rates),) if tile.q_in_registers else ()),
             Part("between tiles of rows", "between", of("between_rows") * rates.ffma_latency, FFMA_LATENCY),
             Part("out from registers", "out", groups * stored(tile), ""),
+            *left(tile, rates),
         ),
         Parts.of(
             Part("masks at edges", "masks", exposed * cost.edge, ""),

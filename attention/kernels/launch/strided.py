@@ -19,14 +19,14 @@ FIELDS = of_kernel(_HEAD)
 Launch = structure(FIELDS)
 
 # Of kernels that may deal the keys of a tile of rows to several blocks (common/key_splits.cuh).
-_SPLIT = (
+SPLIT = (
     Member("float*", "partials", "what the blocks of a tile leave for the one that arrives last"),
     Member("int*", "arrivals", "of the blocks of each tile, 0 before and after a launch"),
     Member("int", "key_splits", "blocks of a tile"),
 )
-SPLIT_FIELDS = of_kernel(_HEAD, tail=_SPLIT)
+SPLIT_FIELDS = of_kernel(_HEAD, tail=SPLIT)
 SplitLaunch = structure(SPLIT_FIELDS)
 
 # And of those that leave them row by row.
-FEW_FIELDS = of_kernel(_HEAD, tail=(*_SPLIT, Member("int", "part_rows", "of a tile, that any sequence uses")))
+FEW_FIELDS = of_kernel(_HEAD, tail=(*SPLIT, Member("int", "part_rows", "of a tile, that any sequence uses")))
 FewLaunch = structure(FEW_FIELDS)

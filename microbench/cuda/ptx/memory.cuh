@@ -58,6 +58,12 @@ __device__ __forceinline__ void store4(u64 address, vec4 v) {
                : "memory");
 }
 
+// Of floats: as words they are copied first where the compiler likes, and ptxas lets no wgmma run beside others whose
+// sums are read before these are waited for.
+__device__ __forceinline__ void store4(u64 address, float x, float y, float z, float w) {
+  asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(address), "f"(x), "f"(y), "f"(z), "f"(w) : "memory");
+}
+
 // Stores under a predicate, without a branch.
 __device__ __forceinline__ void store4_if(bool really, u64 address, vec4 v) {
   asm volatile("{ .reg .pred p; setp.ne.u32 p, %0, 0; @p st.global.v4.u32 [%1], {%2, %3, %4, %5}; }" ::"r"((u32)really),
@@ -78,6 +84,13 @@ __device__ __forceinline__ int count_ordered(int* counter) {
   int before;
   asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
   return before;
+}
+
+// A word that other blocks count in: whoever counted (count_ordered) had written before what is read behind this.
+__device__ __forceinline__ int load_acquire(const int* word) {
+  int value;
+  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
 }
 
 // The 32-bit address of this block's dynamic shared memory.

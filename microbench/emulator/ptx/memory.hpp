@@ -21,6 +21,11 @@ inline void store2(u64 address, u32 x, u32 y) {
 
 inline void store4(u64 address, vec4 v) { emulator::store_global(address, &v, sizeof v); }
 
+inline void store4(u64 address, float x, float y, float z, float w) {
+  const float four[4] = {x, y, z, w};
+  emulator::store_global(address, four, sizeof four);
+}
+
 inline void store4_if(bool really, u64 address, vec4 v) {
   if (really) store4(address, v);
 }
@@ -35,6 +40,14 @@ inline int count_ordered(int* counter) {
   const int before = atomicAdd(counter, 1);
   __threadfence();
   return before;
+}
+
+// Behind a volatile read, by which a block looks out for others (runtime/global_races.cpp): these run before it is made.
+inline int load_acquire(const int* word) {
+  (void)*static_cast<const volatile int*>(word);
+  const int value = atomicAdd(const_cast<int*>(word), 0);
+  __threadfence();
+  return value;
 }
 
 __attribute__((always_inline)) inline void store_shared(u32 address, u32 value) {

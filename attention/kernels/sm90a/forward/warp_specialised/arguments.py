@@ -68,21 +68,20 @@ def _seeded(problem: AttentionProblem) -> int:
     return 2 if problem.dtype == "bfloat16" and math.frexp(problem.softmax_scale)[0] == 0.5 else 1
 
 
-FIELDS = of_kernel(
-    head=(
-        *members("ptx::TensorMap", "q k v"),
-        Member("void*", "out"),
-        LSE,
-        *members("long long", "out_row out_head out_batch", "in elements, as all strides"),
-        Member("int*", "counters", "{tiles taken, blocks that are done}, both 0 before and after a launch"),
-    ),
-    # gridDim, read in the loop, takes a register that the producer has not.
-    tail=(Member("int", "blocks", "of the grid"),),
-    last=(
-        Member("ptx::TensorMap", "mask_map", "of rows of a mask, where they come by TMA"),
-        Member("int", "mask_in_tiles", "its axis of keys is tiles and keys of one (launch.py)"),
-    ),
+HEAD = (
+    *members("ptx::TensorMap", "q k v"),
+    Member("void*", "out"),
+    LSE,
+    *members("long long", "out_row out_head out_batch", "in elements, as all strides"),
+    Member("int*", "counters", "{tiles taken, blocks that are done}, both 0 before and after a launch"),
 )
+# gridDim, read in the loop, takes a register that the producer has not.
+TAIL = (Member("int", "blocks", "of the grid"),)
+LAST = (
+    Member("ptx::TensorMap", "mask_map", "of rows of a mask, where they come by TMA"),
+    Member("int", "mask_in_tiles", "its axis of keys is tiles and keys of one (launch.py)"),
+)
+FIELDS = of_kernel(HEAD, tail=TAIL, last=LAST)
 Launch = structure(FIELDS)
 
 

@@ -24,7 +24,8 @@ def _deal(launch: Any, machine: Machine, shape: Shape) -> int:
     return int(launch.blocks)
 
 
-def _maps(machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bytes:
+def maps(machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bytes:
+    """How TMA reads Q, K and V: a box of a warpgroup's rows, or of a tile's keys, a panel wide."""
     boxes = (GROUP_ROWS, shape.key_panel), (shape.tile_keys, shape.key_panel), (shape.tile_keys, shape.value_panel)
     return b"".join(
         machine.tensor_map(tensor, box, 2 * box[1]) for tensor, box in zip((query, key, value), boxes, strict=True)
@@ -52,5 +53,5 @@ def _boxed(machine: Machine, shape: Shape, mask: torch.Tensor) -> bytes:
 
 
 forward = Launcher(
-    *(Path(__file__).parent, Launch, shape_of, build_of, _deal, _maps), bring=aligned, boxed=_boxed, counts=True
+    *(Path(__file__).parent, Launch, shape_of, build_of, _deal, maps), bring=aligned, boxed=_boxed, counts=True
 )

@@ -3,6 +3,7 @@
 #pragma once
 #include "clear.cuh"
 #include "pairs.cuh"
+#include "parts.cuh"
 #include "ptx/mbarrier.cuh"
 #include "schedule.cuh"
 
@@ -29,12 +30,13 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
   Ring<1> q;
   Slot slot;
   Numbers<kPair> numbers;
+  Takes takes(launch);
   int next = blockIdx.x / kCluster;
   // Beside the last V of the tile before. Taken ahead of the first loads, these waited for the counter (1 to 8 % of a
   // small call, H200), and of few unequal tiles a block took two at once (up to a third of the time, H100).
   const auto advance = [&] {
     if (kDynamic && !takes_tiles()) return;
-    next = kDynamic ? take_tile(launch) : next + gridDim.x / kCluster;
+    next = kDynamic ? takes.next(launch) : next + gridDim.x / kCluster;
     if (kDynamic) numbers.tell(at, next);
   };
   // Behind that V: the other block may be late.
@@ -42,11 +44,11 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
     if (kDynamic && !takes_tiles()) next = numbers.hear(at);
   };
   while (true) {
-    ptx::vec4 tile_at = divided(launch, next);
+    ptx::vec4 tile_at = takes.told(launch, next);
     if (kPair) tile_at.y += ptx::cluster_rank();
     publish(at, slot, tile_at);
     if (tile_at.x == kNoTile) break;
-    const Work work = work_of(launch, tile_at);
+    const Part work = Part::of(launch, tile_at);
     if (work.sees_nothing()) {
       advance();
       hear();
@@ -81,5 +83,5 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
     load_v(key, last);
     hear();
   }
-  if (kDynamic && takes_tiles()) put_counters_back(launch);
+  if (kDynamic && !kKeyParts && takes_tiles()) put_counters_back(launch);
 }

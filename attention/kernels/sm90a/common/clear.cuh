@@ -3,6 +3,7 @@
 // of V lands on a barrier of its own, and a warp of the producer's warpgroup clears what reaches over the end before the
 // consumers hear of it.
 #pragma once
+#include "parts.cuh"
 #include "ptx/barrier.cuh"
 #include "schedule.cuh"
 
@@ -25,7 +26,7 @@ __device__ __forceinline__ void clear(const Launch& launch, const Rooms& at) {
   while (true) {
     const ptx::vec4 tile = receive(at, slot, lane);
     if (tile.x == kNoTile) break;
-    const Work work = work_of(launch, tile);
+    const Part work = Part::of(launch, tile);
     if (work.sees_nothing()) continue;
     ptx::mbarrier_wait(at.v_raw + 8 * v.stage(), parities >> v.stage() & 1);
     parities ^= 1u << v.stage();

@@ -4,6 +4,7 @@
 // n runs on the other units while that second product is still under way. With PINGPONG warpgroups issue in turn, so
 // that one's softmax runs under the other's products.
 #pragma once
+#include "partials.cuh"
 #include "produce.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/wgmma.cuh"
@@ -208,6 +209,28 @@ struct Consumer : RowSoftmax {
     }
   }
 
+  // The same of parts of their keys, which the block leaves that took them: the next number's message says who did.
+  __device__ __forceinline__ void take_parts() {
+    Slot slot;
+    ptx::vec4 number = next(slot);
+    while (number.x != kNoTile) {
+      const Part work = Part::of(launch, number);
+      const bool nothing = work.sees_nothing();
+      if (!nothing) {
+        const int row = first_row(work);
+        const bool accumulate = run(work, row, first(work, row));
+        last(work, row, accumulate);
+      }
+      number = next(slot);
+      if (!work.is_left(number)) continue;
+      if (nothing)
+        store_unseen(work);
+      else
+        Partials{launch}.leave(work, threadIdx.x / 32 - 4, o, state);
+    }
+    Partials{launch}.bring_together(threadIdx.x / 32 - 4);
+  }
+
   // The same, where the next rows cross these: those that begin with the last tile of keys.
   __device__ __forceinline__ void take_rows_crossed() {
     Slot slot;
@@ -244,6 +267,8 @@ __device__ __forceinline__ void consume(const Launch& launch, const Rooms& at) {
   if (kPingpong && self.group == kWarpgroups - 1) self.pass_turn();
   if constexpr (kCrosses)
     self.take_rows_crossed();
+  else if constexpr (kKeyParts)
+    self.take_parts();
   else
     self.take_rows();
 }

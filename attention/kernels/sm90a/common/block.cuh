@@ -1,0 +1,57 @@
+// A block of a kernel of this generation: its mbarriers, and who of its threads does what. One producer warpgroup fetches
+// by TMA, two or three consumer warpgroups multiply by wgmma and keep the softmax in registers. Blocks are persistent:
+// while consumers finish a tile of rows, the producer has the first keys of the next one under way. A second warp clears V
+// behind the ends of sequences that lie in larger tensors, or a third one fetches the rows of a mask for both blocks of a
+// pair.
+#pragma once
+#include "config.cuh"
+#include "consume.cuh"
+#include "produce.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "shared_mask.cuh"
+
+__device__ __forceinline__ void run_block(const Launch& launch) {
+  const Rooms at(ptx::shared_base());
+  if (threadIdx.x == 0) {
+    for (int group = 0; group < kWarpgroups; ++group) {
+      ptx::mbarrier_init(at.q_full + 8 * group, 1);
+      ptx::mbarrier_init(at.q_empty + 8 * group, 4);
+    }
+    for (int stage = 0; stage < kStages; ++stage) {
+      ptx::mbarrier_init(at.k_full + 8 * stage, 1);
+      ptx::mbarrier_init(at.v_full + 8 * stage, 1);
+      ptx::mbarrier_init(at.k_empty + 8 * stage, 4 * kWarpgroups);
+      ptx::mbarrier_init(at.v_empty + 8 * stage, 4 * kWarpgroups);
+      if (kOwnLengths) ptx::mbarrier_init(at.v_raw + 8 * stage, 1);
+    }
+    if (kBoxes && !kPair)
+      for (int warp = 0; warp < 4 * kWarpgroups; ++warp) ptx::mbarrier_init(at.mask_full + 8 * warp, 1);
+    if constexpr (kPair) {
+      for (int group = 0; group < kWarpgroups; ++group) {
+        ptx::mbarrier_init(at.mask_full + 8 * group, 1);
+        ptx::mbarrier_init(at.mask_empty + 8 * group, 2 * 4);
+      }
+      ptx::mbarrier_init(at.number_full, 1);
+      ptx::mbarrier_init(at.number_empty, 1);
+    }
+    for (int slot = 0; slot < 2; ++slot) {
+      ptx::mbarrier_init(at.tile_full + 8 * slot, 1);
+      ptx::mbarrier_init(at.tile_empty + 8 * slot, 4 * kWarpgroups + kOwnLengths + kPair);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  meet();
+
+  if (threadIdx.x < 128) {
+    ptx::setmaxnreg_decrease<kProducerRegisters>();
+    if (threadIdx.x == 0) produce(launch, at);
+    if (kOwnLengths && threadIdx.x / 32 == 1) clear(launch, at);
+    if (kPair && threadIdx.x / 32 == 2) bring_masks(launch, at);
+  } else {
+    ptx::setmaxnreg_increase<kConsumerRegisters>();
+    // Asked for anew: an address that lives through both roles is a register that consumers of pairs have not.
+    consume(launch, kPair ? Rooms(ptx::shared_base()) : at);
+  }
+  part_ways();
+}

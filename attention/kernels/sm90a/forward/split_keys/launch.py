@@ -1,0 +1,30 @@
+"""The launch: that of the kernel for many rows, over the parts of all tiles, with room for what these leave."""
+
+from pathlib import Path
+from typing import Any
+
+from attention.errors import LaunchError
+from attention.kernels.common.key_splits import MOST_TILES
+from attention.kernels.launch.launcher import Launcher
+from attention.kernels.launch.machine import Machine
+from attention.kernels.sm90a.forward.split_keys.arguments import Launch, Shape, build_of, shape_of
+from attention.kernels.sm90a.forward.warp_specialised.launch import maps
+
+
+def _deal(launch: Any, machine: Machine, shape: Shape) -> int:
+    """Heads one after another: all rows of a head read its keys at a time, where a section's would bring them again."""
+    launch.section = 1
+    launch.key_splits = shape.key_splits
+    launch.blocks = min(machine.sm_count, launch.tiles * shape.key_splits)
+    return int(launch.blocks)
+
+
+def _room(launch: Any, shape: Shape) -> int:
+    """Of all parts, each of which has a counter, and one is of all blocks."""
+    parts = int(launch.tiles * shape.key_splits)
+    if parts >= MOST_TILES:
+        raise LaunchError(f"{parts} parts of keys are dealt to blocks, but counters are for {MOST_TILES - 1}.")
+    return parts * shape.partial_floats
+
+
+forward = Launcher(*(Path(__file__).parent, Launch, shape_of, build_of, _deal, maps), room=_room, counts=True)
