@@ -31,6 +31,7 @@ UNLIKE = ((192, 128), (128, 64), (64, 256))  # head and value dims of multi-head
 BETWEEN = (48, 80, 112, 160)  # held between those that kernels are tuned at: diffusion and vision models ask for them
 DIMS = (*((each, each) for each in (*HEAD_DIMS, *BETWEEN)), *UNLIKE)
 FEW, FEW_HEADS = 8, 4  # queries, and heads of keys, of a step of decoding
+FEW_TILES = 1024  # queries of as many heads, of a kernel that deals their keys to all SMs
 CELLS = ((16, 1024), (4, 4096), (1, 16384))  # batch and length: 16 Ki tokens, as FlashAttention's benchmark has it
 
 
@@ -148,10 +149,12 @@ def _all(variant: Variant, arch: Arch, asked: Sequence[AttentionProblem]) -> Ite
 
 
 def as_served(variant: Variant, problem: AttentionProblem, arch: Arch) -> AttentionProblem:
-    """The problem as a kernel serves it: in float16 where it has no bfloat16, of few queries where it has no more."""
+    """The problem as a kernel serves it: in float16 where it has no bfloat16, of few queries or few heads."""
     if problem.dtype == "bfloat16" and variant.refuses(problem, arch):
         problem = replace(problem, dtype="float16")
-    return replace(problem, heads_kv=FEW_HEADS, seq_q=FEW) if variant.refuses(problem, arch) else problem
+    few_queries = replace(problem, heads_kv=FEW_HEADS, seq_q=FEW)
+    few_tiles = replace(problem, dtype="bfloat16", batch=1, heads_q=FEW_HEADS, heads_kv=FEW_HEADS, seq_q=FEW_TILES)
+    return next((each for each in (problem, few_queries, few_tiles) if not variant.refuses(each, arch)), problem)
 
 
 def at(problem: AttentionProblem, head_dim: int, head_dim_v: int = 0) -> AttentionProblem:

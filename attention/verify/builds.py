@@ -30,6 +30,7 @@ LEAST_PER_BUCKET = 24  # builds: two variants stay within 400
 DTYPES = ("bfloat16", "float16")
 HEADS = (2, 4, 2)  # batch, and heads of Q and of K, of the problem that stands for a build
 MANY_QUERIES = KEYS = 500
+CACHE = 4000  # keys of few rows
 
 # What decides which code is compiled, a feature's defines and VARLEN: edges of a band, not where they lie.
 Asked = frozenset[str]
@@ -66,7 +67,8 @@ class Build:
     def problem(self) -> AttentionProblem:
         """One problem that needs this build."""
         queries = self.few // HEADS[1] * HEADS[2] or MANY_QUERIES
-        problem = problem_of(self.bucket[1], self.dtype, self.asked, self.value_dim, queries)
+        keys = CACHE if self.few else KEYS
+        problem = problem_of(self.bucket[1], self.dtype, self.asked, self.value_dim, queries, keys)
         # One sequence may be as long as half of all.
         return replace(problem, batch=64, tokens_q=1000, tokens_kv=1000) if self.dealt else problem
 
@@ -98,12 +100,12 @@ OF_FEW: tuple[Asked, ...] = tuple(
 
 @cache
 def problem_of(
-    head_dim: int, dtype: str, asked: Asked, value_dim: int = 0, queries: int = MANY_QUERIES
+    head_dim: int, dtype: str, asked: Asked, value_dim: int = 0, queries: int = MANY_QUERIES, keys: int = KEYS
 ) -> AttentionProblem:
     """The first random problem that asks for exactly these: an edge that is drawn may hide nothing."""
     for seed in range(TRIES):
         problem = AttentionProblem(
-            *(*HEADS, queries, KEYS, head_dim, value_dim),
+            *(*HEADS, queries, keys, head_dim, value_dim),
             dtype=dtype,
             device="cuda",
             varlen=VARLEN in asked,
@@ -188,9 +190,9 @@ def _between(variant: Variant, arch: str) -> Iterator[Build]:
             continue
         for asked in COMPANIES:
             wanted = next(parts)
-            fitting = (each for each in configs if dict(each.values).get("key_splits", 1) == wanted)
-            pairs = product(fitting, DTYPES)
-            builds = (Build(variant.path, dims, dtype, each, asked, arch) for each, dtype in pairs)
+            fitting = [each for each in configs if dict(each.values).get("key_splits", 1) == wanted]
+            pairs = product((0, FEW_ROWS[-1]), fitting, DTYPES)  # so many blocks may be for few rows alone
+            builds = (Build(variant.path, dims, dtype, each, asked, arch, few=few) for few, each, dtype in pairs)
             yield from islice((build for build in builds if legal(variant, build)), 1)
 
 

@@ -3,21 +3,31 @@
 from dataclasses import replace
 
 from attention.kernels.common.family import VARLEN
+from attention.variant import by_path
 from attention.verify.builds import ARCH, Build, builds_of
 from attention.verify.problems import Case, Limits, case_of
 
 BUCKETS = ((1, 64), (97, 128), (193, 256))
 # Some tiles of rows and keys, none of them whole, and a ring that comes round; a tool takes a thousand times as long.
 FEW = Limits(shortest=385, longest=450, pairs=10**6, elements=2**20)
-# More tiles of rows than an H100 has SMs: blocks that stay take a second one.
+# More tiles of rows than an H100 has SMs: blocks that stay take a second one. Fewer where parts of their keys count.
 MANY = replace(FEW, heads=(1, 4, 12), pairs=10**7, elements=2**23)
+MANY_PARTS = replace(MANY, heads=(1, 4, 2))
 
 
 def checked(variants: tuple[str, ...], seed: int, arch: str = ARCH) -> list[Case]:
     """A few cases of each variant, numbered in order. The last of a variant has many heads."""
     found = [covering(variant, arch) for variant in variants]
     chosen = [(build, build is few[-1]) for few in found for build in few]
-    return [case_of(build, i, seed, MANY if many else FEW) for i, (build, many) in enumerate(chosen)]
+    return [case_of(build, i, seed, _many(build) if many else FEW) for i, (build, many) in enumerate(chosen)]
+
+
+def _many(build: Build) -> Limits:
+    """Of a kernel that is for few tiles of rows, as many as it takes."""
+    batch, heads_kv, group = (0, 0, 0) if MANY.heads is None else MANY.heads
+    sizes = {"batch": batch, "heads_q": heads_kv * group, "heads_kv": heads_kv, "seq_q": MANY.longest}
+    problem = replace(build.problem, **sizes, tokens_q=batch * MANY.longest * build.problem.varlen)
+    return MANY_PARTS if by_path(build.variant).refusal(problem, build.written_for) else MANY
 
 
 def covering(variant: str, arch: str = ARCH) -> list[Build]:

@@ -8,7 +8,7 @@ from attention.verify.problems import Case, drawn
 
 CPU = torch.device("cpu")
 VARIANTS = tuned()
-CASES = drawn(VARIANTS, 60, seed=1, small=True)
+CASES = drawn(VARIANTS, 80, seed=1, small=True)
 Pair = tuple[torch.Tensor, torch.Tensor]
 
 

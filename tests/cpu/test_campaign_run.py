@@ -13,6 +13,7 @@ from attention.campaign.going_on import go_on
 from attention.campaign.plan import Job
 from attention.campaign.posed import Posed, parse
 from attention.campaign.rows import TileTiming
+from attention.kernels.launch.source import sources_of
 from microbench.compile import Source
 from microbench.errors import DataError, InputError
 from microbench.files import put
@@ -53,7 +54,10 @@ def test_a_job_is_every_legal_configuration_of_every_kernel_of_ours() -> None:
     (job,) = plan.jobs([ONE], H200)
     serving = {each.path for each in plan.variants("sm90a") if not each.refuses(ONE.problem, by_name("sm90a"))}
     assert {variant.path for variant, _ in job.tiles} == serving >= {AMPERE, HOPPER}
-    assert len(job.tiles) == len(job.sources) > 15 and job.estimate_s > plan.PROBLEM_S + 15 * plan.PREPARE_S
+    here = by_name("sm90a")
+    codes = {source for variant, config in job.tiles for source in sources_of(variant, ONE.problem, config, here)}
+    assert set(job.sources) == codes and len(codes) == len(job.sources) > 15
+    assert job.estimate_s > plan.PROBLEM_S + 15 * plan.PREPARE_S
 
 
 def test_a_problem_is_left_until_one_line_holds_each_of_its_configurations() -> None:
@@ -193,7 +197,8 @@ def test_the_model_is_judged_by_two_campaigns(gpu: Scripted, capsys: pytest.Capt
     code, out, _ = called(capsys, cli.main, "regret", GPU, "--brief", "--json")
     every, *each = json.loads(out)
     assert code == 1 and every["problems"] == 3 and every["floor"]["mean"] == 0 and every["faults"]
-    assert [one["variant"] for one in each] == [AMPERE, "sm80/forward/split_keys", HOPPER]
+    split = ["sm80/forward/split_keys", "sm90a/forward/split_keys"]
+    assert [one["variant"] for one in each] == [AMPERE, *split, HOPPER]
     assert {one["variant"]: one["problems"] for one in each}[HOPPER] == 3
     assert "measured constants" in called(capsys, cli.main, "regret", GPU, "--brief")[1]
 

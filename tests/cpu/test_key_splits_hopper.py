@@ -40,7 +40,8 @@ def test_parts_are_legal_that_fill_the_gpu_with_the_largest_tile_and_an_even_one
 
 
 def test_few_keys_are_dealt_to_as_many_blocks_as_there_are_tiles_of_them() -> None:
-    assert legal(replace(FEW, heads_q=1, heads_kv=1, seq_kv=600)) == {112: {6}, 176: {4}}
+    assert legal(replace(FEW, heads_q=4, heads_kv=4, seq_kv=600)) == {112: {2, 3, 4, 5, 6}, 176: {2, 3, 4}}
+    assert legal(replace(FEW, heads_q=1, heads_kv=1, seq_kv=600)) == {112: {6}, 176: {4, 5, 6}}  # 32 to 48 of 132 SMs
 
 
 def test_three_warpgroups_need_rows_for_a_third() -> None:
@@ -52,7 +53,7 @@ def test_three_warpgroups_need_rows_for_a_third() -> None:
     [
         ({"seq_q": 32}, "more than 32 queries, not 32"),
         ({"heads_q": 32, "seq_q": 4096}, "up to 132 tiles of 192 rows to several blocks, not of 704"),
-        ({"seq_kv": 159}, "160 keys or more, not 159"),
+        ({"seq_kv": 127}, "128 keys or more, not 127"),
         ({"dtype": "float32"}, "float16 and bfloat16"),
         ({"softcap": 30.0}, "has no softcap"),
     ],

@@ -194,7 +194,7 @@ def test_a_call_whose_gradients_no_fused_kernel_has_is_torchs_from_sdpa_and_ours
 def test_the_verb_says_what_it_did_and_refuses_to_do_nothing(capsys, monkeypatch):
     monkeypatch.setattr("attention.ahead.prewarm.is_kept", lambda _: True)
     with pytest.raises(SystemExit) as ended:
-        main(["prewarm", "--shape", "1,2,2,600,600,64", "--causal", "--gpu", "h200-sxm-141gb", "--json"])
+        main(["prewarm", "--shape", "1,32,32,600,600,64", "--causal", "--gpu", "h200-sxm-141gb", "--json"])
     told = json.loads(capsys.readouterr().out)
     assert not ended.value.code and (told["compiled"], told["kept"], told["refused"]) == (0, 1, [])
     assert told["calls"][0]["variant"] == "sm90a/forward/warp_specialised"

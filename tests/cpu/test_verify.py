@@ -94,7 +94,7 @@ def test_every_probe_and_kernel_of_the_gpu_gets_a_file_and_a_line_a_run(
     probes = {Path("probes") / f"{name}.jsonl" for name in verifying._probes("sm90a")}
     wrappers = {Path("wrappers") / f"{name}.jsonl" for name in compare.NAMES}
     kernels = {Path("kernels") / f"{path.replace('/', '-')}.jsonl" for path in tuned("sm90a")}
-    assert files == probes | wrappers | kernels and len(kernels) == 3
+    assert files == probes | wrappers | kernels and len(kernels) == 4
     assert call(capsys, "--quick", "--only", "ffma_latency")[0] == 0
     folder = data / "verification" / "h100-sxm-80gb"
     first, second = results.read(folder / "probes" / "ffma_latency.jsonl", ProbeResult)

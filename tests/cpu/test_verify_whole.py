@@ -62,11 +62,11 @@ def test_a_whole_run_is_one_file_with_every_step_in_order_and_a_page(capsys: Cap
     assert steps_of(run) == ["doctor", "probes", "wrappers", "kernels", "peers"]
     assert [part.key for part in run.parts] == list(run.planned)
     kernels = [part.name for part in run.parts if part.step == "kernels"]
-    ours = (KERNEL, "sm80/forward/software_pipelined", "sm80/forward/split_keys")
-    assert kernels[:3] == [f"{name} 0-249" for name in ours]
-    assert [name.rpartition(" ")[2] for name in kernels[::3]] == ["0-249", "250-499", "500-599"]
+    ours = ("sm90a/forward/split_keys", KERNEL, "sm80/forward/software_pipelined", "sm80/forward/split_keys")
+    assert kernels[:4] == [f"{name} 0-249" for name in ours]
+    assert [name.rpartition(" ")[2] for name in kernels[::4]] == ["0-249", "250-499", "500-599"]
     seeds = [part.result.seed for part in run.parts if isinstance(part.result, KernelResult)]
-    assert seeds == [5, 5, 5, 6, 6, 6, 7, 7, 7]  # other problems in each part
+    assert seeds == [5] * 4 + [6] * 4 + [7] * 4  # other problems in each part
     assert (run.who.gpu, run.who.driver, run.who.uuid_sha256) == (GPU, "580.1", "a board")
     assert f"| kernels | `{KERNEL} 0-249` | 250 of 250 problems right" in section(page, "Confirmed")
     assert section(page, "Refuted").strip() == "Nothing."
@@ -136,7 +136,7 @@ def test_a_part_without_a_result_is_the_exit_code_and_said(capsys: Capsys, monke
     code, out, _ = call(capsys, "--quick", "--json")
     run, page = only()
     broken = [part.step for part in run.parts if part.verdict == "broken"]
-    assert code == 1 and broken == ["kernels"] * 3
+    assert code == 1 and broken == ["kernels"] * 4
     assert "kernels, ended without a result" in page and section(page, "Refuted").strip() == "Nothing."
     rows = json.loads(out)
     assert [row["part"] for row in rows if not row["ok"]] == [part.key for part in run.parts if part.failed]

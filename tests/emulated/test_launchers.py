@@ -33,6 +33,8 @@ PATHS = (
 )
 PARTS = 8
 each_kernel = pytest.mark.parametrize("path", PATHS)
+# Those for few tiles of rows deal none by lengths, and have some features alone.
+each_of_every_feature = pytest.mark.parametrize("path", [path for path in PATHS if "ALiBi" in by_path(path).features])
 
 
 def test_every_kernel_of_ours_is_executed_here() -> None:
@@ -44,7 +46,7 @@ def test_random_problems_are_right(path: str) -> None:
     require_right(emulated.cases_with(by_path(path), most=6))
 
 
-@pytest.mark.parametrize("path", [path for path in PATHS if "variable lengths" in by_path(path).features])
+@each_of_every_feature
 def test_sequences_of_very_unlike_lengths_are_right_in_every_mode(path: str) -> None:
     builds = [each for each in builds_of(path, by_path(path).archs[0]) if each.dealt and each.bucket[1] <= 96]
     cases = [case_of(build, number, 1, emulated.SMALL) for number, build in enumerate(builds)]
@@ -70,7 +72,7 @@ def require_right(cases: list[Case], mode: Mode = "lazy") -> None:
     assert not wrong
 
 
-@each_kernel
+@each_of_every_feature
 def test_a_wrong_feature_is_seen(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The launcher forgets the tensors of features, and slopes are read through null."""
     (case, *_) = emulated.cases_with(by_path(path), named("alibi"))

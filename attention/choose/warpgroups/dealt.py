@@ -55,7 +55,9 @@ def dealt(
         keys, rows = in_all / units + last / 2, count / units + 1 / 2
     else:
         keys, rows = uneven * in_all / units, uneven * count / units
-    even = Dealt(keys, rows, rows * edges, in_all, count)
+    even, rounds = Dealt(keys, rows, rows * edges, in_all, count), -(-count // units)
+    if even.keys > rounds * longest:  # no worse than of rows that all see as much as the longest
+        return Dealt(rounds * longest, rounds, rounds * edges, in_all, count)
     return even if even.keys > longest else Dealt(longest, 1, edges, in_all, count)
 
 

@@ -58,10 +58,11 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
         return Work(slices, min(slices, _hidden(problem, tile, slices)), readers, lines, cold)
 
     alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
+    rounds, rest = divmod(count, held)
+    last = (Stay(alone.work, math.ceil(rest / units), 1.0),) if rest else ()
+    equal = Dealt((Stay(alone.work, tile.blocks, rounds), *last), alone, every.total, empty, count, tiles)
     if every.longest == every.shortest:
-        rounds, rest = divmod(count, held)
-        last = (Stay(alone.work, math.ceil(rest / units), 1.0),) if rest else ()
-        return Dealt((Stay(alone.work, tile.blocks, rounds), *last), alone, every.total, empty, count, tiles)
+        return equal
     unlike = _unlike(problem, tile, lengths)
     if count <= units:
         return Dealt((alone,), alone, every.total, empty, count, tiles, unlike)
@@ -71,6 +72,8 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     if uneven is not None:
         return Dealt((Stay(work(mean), tile.blocks, uneven * count / held),), alone, every.total, empty, count, tiles)
     last_one = every.longest if in_order else max(1.0, every.shortest)
+    if not lengths and mean * count / held + last_one / 2 > every.longest * -(-count // held):
+        return equal  # no worse than of blocks that all see as much as the longest
     even = Stay(work(mean), tile.blocks, count / held)
     missing = Stay(work(last_one), 1, 1 / 2)
     return Dealt((even, missing), alone, every.total, empty, count, tiles, unlike)

@@ -54,9 +54,9 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
     """As of many rows, of the tile with the most keys that fit or one that parts are made of evenly."""
     parts, most = config["key_splits"], _most_parts(problem.seq_kv, config["tile_keys"])
-    if parts > most:
-        return f"deals {problem.seq_kv} keys to {parts} blocks, which are tiles for {most}"
     numbers = tiles_of(problem, GROUP_ROWS * config["warpgroups"]) * parts
+    if parts > most and numbers >= LEAST_NUMBERS:
+        return f"deals {problem.seq_kv} keys to {parts} blocks, which are tiles for {most}"
     if numbers > MOST_NUMBERS or (numbers < LEAST_NUMBERS and parts < most):
         return f"deals {numbers} parts of tiles to the SMs, which {LEAST_NUMBERS} to {MOST_NUMBERS} fill"
     if config["warpgroups"] == 3 and problem.seq_q <= 2 * GROUP_ROWS:
