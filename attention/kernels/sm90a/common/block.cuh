@@ -1,8 +1,8 @@
 // A block of a kernel of this generation: its mbarriers, and who of its threads does what. One producer warpgroup fetches
 // by TMA, two or three consumer warpgroups multiply by wgmma and keep the softmax in registers. Blocks are persistent:
 // while consumers finish a tile of rows, the producer has the first keys of the next one under way. A second warp clears V
-// behind the ends of sequences that lie in larger tensors, or a third one fetches the rows of a mask for both blocks of a
-// pair.
+// behind the ends of sequences that lie in larger tensors, a third one fetches the rows of a mask for both blocks of a
+// pair, or a fourth puts counters back where blocks share keys.
 #pragma once
 #include "config.cuh"
 #include "consume.cuh"
@@ -48,6 +48,7 @@ __device__ __forceinline__ void run_block(const Launch& launch) {
     if (threadIdx.x == 0) produce(launch, at);
     if (kOwnLengths && threadIdx.x / 32 == 1) clear(launch, at);
     if (kPair && threadIdx.x / 32 == 2) bring_masks(launch, at);
+    if (kKeyParts && threadIdx.x / 32 == 3) Partials{launch}.put_all_back();
   } else {
     ptx::setmaxnreg_increase<kConsumerRegisters>();
     // Asked for anew: an address that lives through both roles is a register that consumers of pairs have not.

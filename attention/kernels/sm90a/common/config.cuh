@@ -15,6 +15,7 @@
 //   CLUSTER           2: two blocks share a mask's rows (shared_mask.cuh); not given where each block is by itself
 //   SEEDED            with CLUSTER: 1: scores begin as the mask, 2: and Q is scaled by a power of two, 0: neither
 //   VARLEN            1: sequences of many lengths, packed one after another
+//   KEY_PARTS         1: several blocks share the keys of a tile of rows (parts.cuh); not given where none do
 // and those of features, which launch.cuh names, with AHEAD_ROW: what they read ahead of scores, in bytes a row. It is
 // generated, with Launch, the one argument: kernels.launch.source.
 #pragma once
@@ -25,6 +26,11 @@ constexpr bool kQInRegisters = Q_IN_REGISTERS, kBf16 = BF16, kOverlap = OVERLAP,
 constexpr bool kLazy = LAZY, kDynamic = DYNAMIC;
 constexpr bool kVarlen = VARLEN;
 constexpr bool kSlotsAwaited = false;  // schedule.cuh
+#ifdef KEY_PARTS
+constexpr bool kKeyParts = KEY_PARTS;
+#else
+constexpr bool kKeyParts = false;
+#endif
 #ifdef CLUSTER
 constexpr bool kPair = true;
 #else
@@ -94,7 +100,8 @@ static_assert(!kCrosses || kQInRegisters);
 // spilled in both where the producer's do not hold it: with these features, or with three panels of K or more than four
 // of either, they must be more, whatever the tile is.
 constexpr int kPanelsOfRow = KeyPanels::kCount > ValuePanels::kCount ? KeyPanels::kCount : ValuePanels::kCount;
-constexpr bool kMany = kVarlen || kCrowded || kPair, kManyPanels = KeyPanels::kCount == 3 || kPanelsOfRow > 4;
+constexpr bool kMany = kVarlen || kCrowded || kPair || kKeyParts,
+               kManyPanels = KeyPanels::kCount == 3 || kPanelsOfRow > 4;
 constexpr int kProducerRegisters = kWarpgroups == 3 ? (kManyPanels ? 56 : 32) : (kMany || kManyPanels ? 40 : 24);
 constexpr int kConsumerRegisters = kWarpgroups == 3 ? (kManyPanels ? 152 : 160) : (kMany || kManyPanels ? 232 : 240);
 

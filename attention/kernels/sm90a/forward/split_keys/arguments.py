@@ -44,4 +44,4 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     """What config.cuh asks of NVRTC, and what a launch takes: however many parts there are, the same."""
     build = whole.build_of(problem, settle(SETTLED, problem, config))
-    return CudaBuild(KERNEL, build.defines, build.threads, build.smem_bytes)
+    return CudaBuild(KERNEL, (*build.defines, ("KEY_PARTS", 1)), build.threads, build.smem_bytes)

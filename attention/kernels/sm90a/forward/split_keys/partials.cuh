@@ -56,8 +56,7 @@ struct Partials {
     const int first = begin / kOfTile * launch.key_splits, beyond = (end + kOfTile - 1) / kOfTile * launch.key_splits;
 #pragma unroll 1
     for (int part = first + threadIdx.x - 128; part < beyond; part += kConsumerThreads) await(part);
-    ptx::barrier_sync(kMeeting, kConsumerThreads);
-    if (warp == 0) put_all_back();
+    ptx::barrier_sync(kMeeting, kConsumerThreads + 32);
     const int last = begin + share(end - begin, warp + 1, kWarps);
 #pragma unroll 1
     for (int at = begin + share(end - begin, warp, kWarps); at < last;) {
@@ -78,8 +77,10 @@ struct Partials {
     }
   }
 
-  // By a warp of the last block that waits for nobody any more, as the next launch on this stream expects counters.
+  // By a warp beside the consumers, which would wait for the count: when the last block waits for nobody any more, counters
+  // are left as the next launch on this stream expects them.
   __device__ __forceinline__ void put_all_back() const {
+    ptx::barrier_sync(kMeeting, kConsumerThreads + 32);
     const int lane = threadIdx.x % 32;
     int before = 0;
     if (lane == 0) before = ptx::count_ordered(launch.counters + 1);

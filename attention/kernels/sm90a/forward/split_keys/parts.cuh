@@ -10,8 +10,7 @@
 #include "ptx/memory.cuh"
 #include "schedule.cuh"
 
-constexpr bool kKeyParts = true;
-static_assert(kDynamic && !kPair && !kCrosses && !kDealt);
+static_assert(kKeyParts && kDynamic && !kPair && !kCrosses && !kDealt);
 
 // Of each number, in `launch.arrivals`: how many warps have left their rows, and whether somebody has taken it, which is
 // counted of those that blocks begin with alone. Behind them, how many blocks have begun.

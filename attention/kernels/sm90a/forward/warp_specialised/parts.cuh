@@ -2,7 +2,7 @@
 #pragma once
 #include "schedule.cuh"
 
-constexpr bool kKeyParts = false;
+static_assert(!kKeyParts);
 
 struct Part : Work {
   __device__ __forceinline__ static Part of(const Launch& launch, const ptx::vec4& tile) {
