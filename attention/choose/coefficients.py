@@ -220,6 +220,15 @@ TABLE = {
     "left_at_least": Coefficient(
         60.0, "count", "instructions of a warp that leaves its part of a tile, beside a store for each word of outputs"
     ),
+    "part_lines": Coefficient(
+        107.0, "count", "of code that a warpgroup runs through for parts: to leave, to wait, to bring together (SASS)"
+    ),
+    "part_found_instructions": Coefficient(
+        340.0,
+        "count",
+        "cycles before a block's first loads beside those of a whole tile, by the stall counts of its SASS: 862 for "
+        "521, as a number is divided by parts, and keys are",
+    ),
     "await_trips": Coefficient(
         3.0, "count", "to L2 behind the last part: it is counted, others see the count, and ask for what was left"
     ),

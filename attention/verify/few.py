@@ -24,9 +24,11 @@ def checked(variants: tuple[str, ...], seed: int, arch: str = ARCH) -> list[Case
 
 def _many(build: Build) -> Limits:
     """Of a kernel that is for few tiles of rows, as many as it takes."""
-    batch, heads_kv, group = (0, 0, 0) if MANY.heads is None else MANY.heads
-    sizes = {"batch": batch, "heads_q": heads_kv * group, "heads_kv": heads_kv, "seq_q": MANY.longest}
-    problem = replace(build.problem, **sizes, tokens_q=batch * MANY.longest * build.problem.varlen)
+    assert MANY.heads is not None
+    batch, heads_kv, group = MANY.heads
+    tokens = MANY.longest if build.problem.varlen else 0
+    rows = replace(build.problem, batch=batch, seq_q=MANY.longest, tokens_q=batch * tokens)
+    problem = replace(rows, heads_q=heads_kv * group, heads_kv=heads_kv)
     return MANY_PARTS if by_path(build.variant).refusal(problem, build.written_for) else MANY
 
 

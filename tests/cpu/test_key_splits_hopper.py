@@ -69,10 +69,8 @@ def test_the_workspace_has_room_for_what_every_part_leaves() -> None:
 def test_however_many_parts_there_are_the_code_is_the_same() -> None:
     assert SPLIT.steps(FEW, config(2)) == SPLIT.steps(FEW, config(8))
     (build,) = SPLIT.steps(FEW, config(2))
-    assert build.kernel.endswith("_split") and build.defines == (
-        *WHOLE.steps(FEW, WHOLE_TILE)[0].defines,
-        ("KEY_PARTS", 1),
-    )
+    (whole,) = WHOLE.steps(FEW, WHOLE_TILE)
+    assert build.kernel.endswith("_split") and build.defines == (*whole.defines, ("KEY_PARTS", 1))
 
 
 def test_more_parts_than_counters_are_not_launched() -> None:

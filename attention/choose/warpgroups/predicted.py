@@ -62,7 +62,8 @@ def predicted(
     cycles = sum([parts.cycles * many for parts, many in zip(steps, times, strict=True)])
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
-    begin = Term("before the first loads", "begin", of("first_load_instructions") / clock, "", 0.0)
+    found = of("first_load_instructions") + (of("part_found_instructions") if tile.key_splits > 1 else 0.0)
+    begin = Term("before the first loads", "begin", found / clock, "", 0.0)
     at_once = min(1.0, profile.sm_count / share.every)
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written)
     spans = BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE
@@ -113,7 +114,8 @@ def _lines(problem: AttentionProblem, tile: WarpgroupTile) -> float:
     """Of code that a warpgroup runs through."""
     edges = (problem.edges.left is not None) + (problem.edges.right is not None)
     keys, values = 2 + edges + tile.crosses, 1 + tile.crosses
-    return of("code_lines") + of("key_lines") * tile.keys * keys + of("value_lines") * tile.value_dim * values
+    parts = of("part_lines") if tile.key_splits > 1 else 0.0
+    return of("code_lines") + of("key_lines") * tile.keys * keys + of("value_lines") * tile.value_dim * values + parts
 
 
 @lru_cache(maxsize=KEPT_MACHINES)

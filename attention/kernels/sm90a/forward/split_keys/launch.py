@@ -11,9 +11,17 @@ from attention.kernels.sm90a.forward.split_keys.arguments import Launch, Shape, 
 from attention.kernels.sm90a.forward.warp_specialised.launch import maps
 
 
+KEPT_BYTES = 32 << 20  # of an L2 of 50, as common.family.section_of has it
+
+
 def _deal(launch: Any, machine: Machine, shape: Shape) -> int:
-    """Heads one after another: all rows of a head read its keys at a time, where a section's would bring them again."""
-    launch.section = 1
+    """Sections of heads whose K and V stay in the L2: of more keys some rows of a head would bring them again.
+
+    Of eight heads with 32768 keys that took an H100 a fifth of the time; one after another, few heads of causal rows
+    begin their longest late.
+    """
+    of_head = 2 * launch.keys * (shape.head_dim + shape.value_dim) // launch.heads_per_kv
+    launch.section = min(launch.section, max(1, KEPT_BYTES // of_head))
     launch.key_splits = shape.key_splits
     launch.blocks = min(machine.sm_count, launch.tiles * shape.key_splits)
     return int(launch.blocks)
