@@ -13,6 +13,8 @@ from attention.choose.coefficients import GROUP_ROWS, of
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.longest_first import unevenness
 from attention.choose.shares import Rows, rows_of_all
+from attention.kernels.common.family import dealt as by_lengths
+from attention.kernels.common.family import heads_of, section_of
 from attention.problem import AttentionProblem
 
 
@@ -48,10 +50,10 @@ def dealt(
     if longest == every.shortest:
         rounds = -(-count // units)
         return Dealt(rounds * longest, rounds, rounds * edges, in_all, count)
-    in_order = problem.varlen or lengths
-    uneven = None if in_order else unevenness(problem, tile_rows, units)
+    packed = problem.varlen or lengths
+    uneven = None if packed else unevenness(problem, tile_rows, units)
     if uneven is None:
-        last = longest if in_order else max(1.0, every.shortest)
+        last = _last(problem, tile_rows, every, units) if packed else max(1.0, every.shortest)
         keys, rows = in_all / units + last / 2, count / units + 1 / 2
     else:
         keys, rows = uneven * in_all / units, uneven * count / units
@@ -59,6 +61,22 @@ def dealt(
     if even.keys > rounds * longest:  # no worse than of rows that all see as much as the longest
         return Dealt(rounds * longest, rounds, rounds * edges, in_all, count)
     return even if even.keys > longest else Dealt(longest, 1, edges, in_all, count)
+
+
+def _last(problem: AttentionProblem, tile_rows: int, every: Rows, units: int) -> float:
+    """The tile of rows that a packed call ends with: half of it is missing on the average.
+
+    Causal ones go longest first in a section of heads and sequences, or where tiles are dealt by lengths in a sequence.
+    Then the longest of all is late only where less goes with it than it takes.
+    """
+    longest, shortest = every.longest, max(1.0, every.shortest)
+    if problem.edges.right is None:
+        return longest
+    if by_lengths(problem):
+        rows = -(-problem.seq_q // tile_rows) * problem.heads_q
+        return shortest + max(0.0, longest - shortest - rows * longest / 2 / units)
+    sections = -(-heads_of(problem) // section_of(problem))
+    return shortest + max(0.0, longest - shortest - every.total / units / sections) / sections
 
 
 def _edges(problem: AttentionProblem, tile_keys: int) -> float:

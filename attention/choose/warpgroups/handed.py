@@ -39,7 +39,8 @@ def handed(tile: WarpgroupTile, step: float, last: float, rates: Rates) -> Hande
     if not tile.crosses:
         ready += last + stored(tile)
     asks = _asks(tile.head_dim, tile.key_panel)  # of K's tile, and of each warpgroup's Q
-    found = _asks(tile.value_dim, tile.value_panel) + of("beside_consumers") * of("found_instructions")
+    divided = of("found_instructions") + (of("part_found_instructions") if tile.key_splits > 1 else 0.0)
+    found = _asks(tile.value_dim, tile.value_panel) + of("beside_consumers") * divided
     asked = found + asks + groups * asks
     own = 0.0
     if not tile.q_in_registers:  # its room is free behind the last product of scores

@@ -47,8 +47,9 @@ __device__ __forceinline__ ptx::vec4 receive(const Rooms& at, Slot& slot, int la
   ptx::mbarrier_wait(at.tile_full + 8 * slot.stage(), slot.parity());
   ptx::vec4 tile{0, 0, 0, 0};
   if (lane == 0) tile = ptx::load_shared4(at.tile + 16 * slot.stage());
-  // An arrival does not wait for loads, but this one for the shuffles before it. ptxas puts it ahead of them for sm_100a,
-  // where it therefore hangs on what was read; asked everywhere, builds that were timed would be ordered anew.
+  // An arrival does not wait for loads, but this one for the shuffles before it. ptxas puts it ahead of them for sm_100a
+  // and where blocks share keys on sm_90a: there it hangs on what was read. Asked everywhere, builds that were timed would
+  // be ordered anew.
   const bool read = !kSlotsAwaited || tile.w == 0;
   tile = {__shfl_sync(~0u, tile.x, 0), __shfl_sync(~0u, tile.y, 0), __shfl_sync(~0u, tile.z, 0), 0};
   if (lane == 0 && read) ptx::mbarrier_arrive(at.tile_empty + 8 * slot.stage());

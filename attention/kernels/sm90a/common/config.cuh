@@ -25,12 +25,12 @@ constexpr int kHeadDim = HEAD_DIM, kKeys = TILE_KEYS, kWarpgroups = WARPGROUPS, 
 constexpr bool kQInRegisters = Q_IN_REGISTERS, kBf16 = BF16, kOverlap = OVERLAP, kPingpong = PINGPONG;
 constexpr bool kLazy = LAZY, kDynamic = DYNAMIC;
 constexpr bool kVarlen = VARLEN;
-constexpr bool kSlotsAwaited = false;  // schedule.cuh
 #ifdef KEY_PARTS
 constexpr bool kKeyParts = KEY_PARTS;
 #else
 constexpr bool kKeyParts = false;
 #endif
+constexpr bool kSlotsAwaited = kKeyParts;  // schedule.cuh
 #ifdef CLUSTER
 constexpr bool kPair = true;
 #else

@@ -10,7 +10,6 @@ from attention.kernels.launch.machine import Machine
 from attention.kernels.sm90a.forward.split_keys.arguments import Launch, Shape, build_of, shape_of
 from attention.kernels.sm90a.forward.warp_specialised.launch import maps
 
-
 KEPT_BYTES = 32 << 20  # of an L2 of 50, as common.family.section_of has it
 
 
