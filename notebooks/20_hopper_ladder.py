@@ -97,7 +97,8 @@ Markdown(
 # %% [markdown]
 # ## The kernel
 #
-# `attention/kernels/sm90a/forward/warp_specialised/`. A block stays on its SM and works through tiles of query rows.
+# `attention/kernels/sm90a/forward/warp_specialised/`, and what it has in common with the kernel that splits keys in
+# `attention/kernels/sm90a/common/`. A block stays on its SM and works through tiles of query rows.
 # Its warpgroups have two trades, and the producers' has a helper.
 #
 # - **One thread of the producer warpgroup** does nothing but fetch: K and V tiles by TMA into two rings, newest keys
@@ -136,8 +137,8 @@ table(
 
 # %%
 def function(file: str, name: str) -> str:
-    """One member function of the kernel's sources, with the comment above it."""
-    lines = (KERNELS / HOPPER / file).read_text().split("\n")
+    """One member function of the headers of Hopper's kernels, with the comment above it."""
+    lines = (KERNELS / "sm90a" / "common" / file).read_text().split("\n")
     at = next(i for i, line in enumerate(lines) if f" {name}(" in line and line.endswith("{"))
     end = lines.index(lines[at][: len(lines[at]) - len(lines[at].lstrip())] + "}", at)
     while lines[at - 1].strip().startswith(("//", "template")):
