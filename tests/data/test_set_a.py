@@ -1,8 +1,8 @@
 """What the model's constants make of the problems of set a, as an H200 timed them twice.
 
 Rules of the model were chosen by such timings, so that this keeps what was reached and proves nothing; set b does. An
-H200's last two campaigns are of kernels that differ in nothing that takes time. An H100's are of the Hopper forward before, of which problems with
-masks are left out: they were read otherwise.
+H200's last two campaigns are of kernels that differ in nothing that takes time. An H100's are of the Hopper forward
+before, of which problems with masks are left out: they were read otherwise.
 """
 
 from functools import cache

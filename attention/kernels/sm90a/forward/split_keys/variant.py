@@ -1,5 +1,6 @@
 """Attention on Hopper for few tiles of rows and many keys: what it serves and what a tile asks."""
 
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from attention.kernels.common.family import (
     refuses_but_value_dims,
     tiles_of,
 )
-from attention.kernels.common.key_splits import workspace_bytes
+from attention.kernels.common.key_splits import parts, workspace_bytes
 from attention.kernels.common.spills import spills_of
 from attention.kernels.sm90a.forward.split_keys.arguments import SETTLED, build_of, shape_of
 from attention.kernels.sm90a.forward.warp_specialised import variant as whole
@@ -53,11 +54,11 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
     """As of many rows, of the tile with the most keys that fit or one that parts are made of evenly."""
-    parts, most = config["key_splits"], _most_parts(problem.seq_kv, config["tile_keys"])
-    numbers = tiles_of(problem, GROUP_ROWS * config["warpgroups"]) * parts
-    if parts > most and numbers >= LEAST_NUMBERS:
-        return f"deals {problem.seq_kv} keys to {parts} blocks, which are tiles for {most}"
-    if numbers > MOST_NUMBERS or (numbers < LEAST_NUMBERS and parts < most):
+    wanted, most = config["key_splits"], _most_parts(problem.seq_kv, config["tile_keys"])
+    numbers = tiles_of(problem, GROUP_ROWS * config["warpgroups"]) * wanted
+    if wanted > most and numbers >= LEAST_NUMBERS:
+        return f"deals {problem.seq_kv} keys to {wanted} blocks, which are tiles for {most}"
+    if numbers > MOST_NUMBERS or (numbers < LEAST_NUMBERS and wanted < most):
         return f"deals {numbers} parts of tiles to the SMs, which {LEAST_NUMBERS} to {MOST_NUMBERS} fill"
     if config["warpgroups"] == 3 and problem.seq_q <= 2 * GROUP_ROWS:
         return f"two warpgroups already hold all {problem.seq_q} queries"
@@ -66,7 +67,7 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
 
 def _most_parts(keys: int, tile_keys: int) -> int:
     """Blocks that may share so many keys, each with a tile of them."""
-    return max(parts for parts in PARTS if parts == PARTS[0] or parts <= -(-keys // tile_keys))
+    return max(each for each in PARTS if each == PARTS[0] or each <= -(-keys // tile_keys))
 
 
 @lru_cache(maxsize=1024)
@@ -75,9 +76,7 @@ def _why_not(problem: AttentionProblem, tile_keys: int, warpgroups: int, arch: A
         return why_not
     most = max(keys for keys in TILE_KEYS if not _why_not_held(problem, keys, warpgroups, arch))
     even = EVEN if warpgroups == 2 else most  # of three, 112 keys spill at head dim 64, causal, where 128 do not
-    return (
-        None if tile_keys in (most, even) else f"takes tiles of {most} keys" + (f", or {EVEN}" if even != most else "")
-    )
+    return None if tile_keys in (most, even) else f"takes tiles of {most} keys, or of {even}"
 
 
 @lru_cache(maxsize=1024)
@@ -98,8 +97,9 @@ def _as_whole(problem: AttentionProblem, tile_keys: int, warpgroups: int) -> Con
 
 
 def tile(problem: AttentionProblem, config: Config) -> Tile:
-    """That of the kernel for many rows."""
-    return whole.tile(problem, _as_whole(problem, config["tile_keys"], config["warpgroups"]))
+    """That of the kernel for many rows, with blocks that share its keys."""
+    found, shape = whole.tile(problem, settle(SETTLED, problem, config)), shape_of(problem, config)
+    return replace(found, edge=(*found.edge, *parts(shape)), key_splits=shape.key_splits)
 
 
 def warpgroups(problem: AttentionProblem, config: Config) -> WarpgroupTile:
