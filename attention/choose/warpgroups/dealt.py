@@ -1,8 +1,8 @@
 """How many tiles of keys, tiles of rows and edges the busiest SM works through.
 
 Equal tiles of rows come in whole rounds. Unequal ones are dealt as SMs become free: half of the last one is still
-missing on the average, which is a short one where the longest go first (causal), and a long one of packed sequences.
-Few that go longest first are dealt out one by one (choose.longest_first).
+missing on the average, which is a short one where the longest go first (causal), and a long one of packed sequences
+without causality. Few that go longest first are dealt out one by one (choose.longest_first).
 """
 
 import math
