@@ -34,9 +34,7 @@ OVERWRITTEN = "race: cp.async.bulk.tensor load .* not ordered after the read by 
 SOFTMAX = "row_softmax.cuh"
 HELD = 1  # the build that holds Q in registers
 BUGS = {
-    "mbarriers are not fenced": Bug(
-        "forward_sm90a.cu", "", "ptx::fence_mbarrier_init();", says="without fence.mbarrier_init"
-    ),
+    "mbarriers are not fenced": Bug("block.cuh", "", "ptx::fence_mbarrier_init();", says="without fence.mbarrier_init"),
     "too few bytes are expected": Bug(
         "produce.cuh",
         "void load_tile",

@@ -34,7 +34,8 @@ CASES = {
     "more queries than keys": (replace(SHARED, right=0, aligned="bottom_right", seq_q=300, seq_kv=40), pair()),
     "one key": (replace(SHARED, seq_kv=1), pair()),
 }
-PAIRS, MASK, ROWS, KERNEL = "pairs.cuh", "shared_mask.cuh", "mask_rows.cuh", "forward_sm90a.cu"
+PAIRS, MASK, ROWS, BLOCK = "pairs.cuh", "shared_mask.cuh", "mask_rows.cuh", "block.cuh"
+KERNEL = "forward_sm90a.cu"
 RACE, STUCK = "race: ", "deadlock: "
 TELL, HEAR, FETCH, BRING, RELEASE = "void tell(", "int hear(", "void fetch_rows(", "void bring_masks(", "void release("
 BUGS = {
@@ -52,7 +53,7 @@ BUGS = {
         "produce.cuh", "    hear();\n  }\n", "takes_tiles()", "true", says="atomic update"
     ),
     "both blocks take the same head": Bug(
-        "produce.cuh", "divided(launch, next)", "tile_at.y += ptx::cluster_rank();", says=RACE
+        "produce.cuh", "takes.told(launch, next)", "tile_at.y += ptx::cluster_rank();", says=RACE
     ),
     "rows are overwritten that this block has not read": Bug(
         MASK, BRING, "ptx::mbarrier_wait(at.mask_empty + 8 * group, turns[group].parity() ^ 1);", says="more arrivals"
@@ -74,10 +75,10 @@ BUGS = {
         MASK, "arrive_expect(full", "at.ahead + group * kGroupRows * kAheadRow", "at.ahead", says=RACE
     ),
     "barriers expect this block's warps alone": Bug(
-        KERNEL, "at.mask_empty + 8 * group, ", "2 * 4", "4", says=f"{RACE}|{STUCK}|more arrivals"
+        BLOCK, "at.mask_empty + 8 * group, ", "2 * 4", "4", says=f"{RACE}|{STUCK}|more arrivals"
     ),
     "blocks begin before the other one's barriers are there": Bug(
-        KERNEL, "ptx::fence_mbarrier_init();", "meet();", "__syncthreads();", says=f"{RACE}.*mbarrier.init"
+        BLOCK, "ptx::fence_mbarrier_init();", "meet();", "__syncthreads();", says=f"{RACE}.*mbarrier.init"
     ),
     "a block ends before the other one": Bug("pairs.cuh", "void part_ways()", "ptx::cluster_sync();", says="ended: "),
 }
