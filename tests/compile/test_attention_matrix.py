@@ -109,7 +109,7 @@ def test_no_build_is_compiled_twice_and_every_head_dim_is_there() -> None:
 
 
 def test_combinations_are_every_build_once() -> None:
-    (hopper,) = (variant for variant in OURS if variant.path.startswith("sm90a"))
+    (hopper,) = (variant for variant in OURS if variant.path == "sm90a/forward/warp_specialised")
     asked = list(build_matrix.combinations())
     config = build_matrix.legal(hopper, build_matrix.LONG, archs.by_name("sm90a"))[0]
     assert len({hopper.steps(problem, config) for problem in asked}) == len(asked) == 134
@@ -117,7 +117,7 @@ def test_combinations_are_every_build_once() -> None:
 
 @pytest.mark.parametrize("head_dim", [*build_matrix.HEAD_DIMS, *build_matrix.BETWEEN])
 def test_some_configuration_serves_all_features_together_at_every_head_dim(head_dim: int) -> None:
-    for variant in OURS:
+    for variant in (each for each in OURS if "softcap" in each.features):  # others serve some features alone
         for asked in (*build_matrix.FEATURES, *build_matrix.combinations()):
             for arch in map(archs.by_name, variant.archs):
                 problem = build_matrix.as_served(variant, build_matrix.at(asked, head_dim), arch)

@@ -27,9 +27,10 @@ def on_file(variant: Variant) -> Spills:
 @pytest.mark.timeout(600)
 @each_of_ours
 def test_the_limits_of_crowded_tiles_are_what_ptxas_says(variant: Variant) -> None:
-    known, crowded = on_file(variant), asked_defines(CROWDED)
+    known, all_served = on_file(variant), "softcap" in variant.features
+    crowded = asked_defines(CROWDED) if all_served else frozenset({"CAUSAL", "VARLEN"})
     sampled = [walk for walk in walks(variant) if walk.company == crowded and walk.shape[0] in (64, 256)]
-    assert len(sampled) >= 4
+    assert len(sampled) >= (4 if all_served else 3)
     for walk in sampled:
         assert walk.most() == known.most_keys[walk.shape][crowded], "run `attention check --limits`"
 

@@ -34,7 +34,8 @@ PATHS = (
 PARTS = 8
 each_kernel = pytest.mark.parametrize("path", PATHS)
 # Those for few tiles of rows deal none by lengths, and have some features alone.
-each_of_every_feature = pytest.mark.parametrize("path", [path for path in PATHS if "ALiBi" in by_path(path).features])
+OF_EVERY_FEATURE = tuple(path for path in PATHS if "ALiBi" in by_path(path).features)
+each_of_every_feature = pytest.mark.parametrize("path", OF_EVERY_FEATURE)
 
 
 def test_every_kernel_of_ours_is_executed_here() -> None:

@@ -35,7 +35,7 @@ BUGS = {
     "every sequence has the first one's rows": Bug(FILE, FETCH, "launch.mask_batch ? work.batch : 0", "0"),
     "fewer bytes are expected": Bug(FILE, FETCH, "kWarpRows * kAheadRow", "16", says=""),
     "more bytes are expected": Bug(FILE, FETCH, "kWarpRows * kAheadRow", "2 * kWarpRows * kAheadRow", says=STUCK),
-    "barriers expect another arrival": Bug("forward_sm90a.cu", "at.mask_full + 8 * warp, ", "1", "2", says=STUCK),
+    "barriers expect another arrival": Bug("block.cuh", "at.mask_full + 8 * warp, ", "1", "2", says=STUCK),
     "the tile that was read comes again": Bug(
         *("consume.cuh", "adjust<Masked>(work, row, tile);", "tile - 1", "tile"),
         also=(Bug("row_softmax.cuh", "void hold_mask(", "tile - 1", "tile"),),

@@ -14,7 +14,7 @@ from tests.emulated.forward_case import ForwardCase
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_planted import Bug, outcome, planted
 from tests.emulated.forward_sm80 import PATH, config_of, run
-from tests.emulated.test_launchers import PATHS
+from tests.emulated.test_launchers import OF_EVERY_FEATURE
 
 FLOATS = ForwardCase(batch=2, seq_q=70, seq_kv=133, mask="bias")
 BYTES = replace(FLOATS, mask="full")
@@ -68,7 +68,7 @@ def masked(path: str, seed: int) -> list[Case]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", OF_EVERY_FEATURE)
 def test_random_problems_are_right(path: str, mode: Mode) -> None:
     cases = masked(path, 1)
     assert len(cases) >= 5

@@ -17,7 +17,7 @@ from tests.emulated.forward_case import inputs_of, judge
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_planted import Bug, outcome, planted
 from tests.emulated.ranges_planted import BUGS, CASE
-from tests.emulated.test_launchers import PATHS
+from tests.emulated.test_launchers import OF_EVERY_FEATURE
 
 CLEARED = Bug("clear.cuh", "void clear(", "work.keys - (work.last - 1) * kKeys", "kKeys")
 FULL = replace(CASE, right=None)
@@ -34,7 +34,7 @@ def ranged(path: str, seed: int) -> list[Case]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", OF_EVERY_FEATURE)
 def test_random_problems_are_right(path: str, mode: Mode) -> None:
     wrong = [f"{row.problem}: {row.reason}" for row in emulated.judged(ranged(path, 1), mode) if not row.ok]
     assert not wrong
