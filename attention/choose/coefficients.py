@@ -6,7 +6,8 @@ alternatives by timings (set a of the H200's campaigns, and since the second ver
 that those timings are no proof of them: a set b that is drawn later is.
 """
 
-from typing import Literal, NamedTuple
+from attention.choose.coefficient import Coefficient
+from attention.choose.part_coefficients import PARTS
 
 BYTES = 2  # of float16 and bfloat16
 PRODUCT = 2  # FLOP of one multiply-add
@@ -32,14 +33,6 @@ WORD_COLUMNS = 8  # of outputs, that such words of a warp are
 SHARED_STATE_FLOATS = 8  # of a row of theirs: four lanes leave the softmax of two
 SYSTEM_BYTES = 1024  # of shared memory that the system takes of each block (CUDA C++ programming guide)
 THREAD_SHARE = 2  # keys of a tile for each score that a thread holds: 64 rows of 128 threads
-
-
-class Coefficient(NamedTuple):
-    """`why` derives the value."""
-
-    value: float
-    kind: Literal["count", "published", "rule"]
-    why: str
 
 
 TABLE = {
@@ -198,54 +191,7 @@ TABLE = {
     "empty_block_instructions": Coefficient(
         650.0, "count", "likewise of a block for which no keys are left: 634 to 650 (167 to 179 instructions)"
     ),
-    "arrival_trips": Coefficient(
-        1.0, "count", "to L2 before a block counts itself: what it leaves, which the count releases (parts.cuh)"
-    ),
-    "part_jumps": Coefficient(
-        1.0,
-        "rule",
-        "to code that no block has run before, which comes from DRAM: where the last one adds all parts (parts.cuh); "
-        "another block has left its own by then. Straight on, code is fetched ahead (instruction_fetch). Of none, one "
-        "and two the one with the least error on calls below 16 us",
-    ),
-    "added_instructions": Coefficient(
-        37.0,
-        "count",
-        "cycles of the 18 to 20 instructions for a part of four columns: its address, two loads, its sums",
-    ),
-    "batch_instructions": Coefficient(120.0, "count", "likewise of a batch: the largest offset, what came before it"),
-    "pass_instructions": Coefficient(
-        250.0, "count", "likewise of a thread's next four columns: to find them, to divide and to store"
-    ),
-    "left_at_least": Coefficient(
-        60.0, "count", "instructions of a warp that leaves its part of a tile, beside a store for each word of outputs"
-    ),
-    "part_lines": Coefficient(
-        107.0, "count", "of code that a warpgroup runs through for parts: to leave, to wait, to bring together (SASS)"
-    ),
-    "part_found_instructions": Coefficient(
-        340.0,
-        "count",
-        "cycles before a block's first loads beside those of a whole tile, by the stall counts of its SASS: 862 for "
-        "521, as a number is divided by parts, and keys are",
-    ),
-    "await_trips": Coefficient(
-        3.0, "count", "to L2 behind the last part: it is counted, others see the count, and ask for what was left"
-    ),
-    "shared_part_instructions": Coefficient(
-        780.0,
-        "count",
-        "cycles of a lone warp from its last part to its share of all rows, by the stall counts of its SASS: 206 "
-        "instructions, of divisions most of all",
-    ),
-    "run_instructions": Coefficient(
-        850.0, "count", "likewise of each run of that share: 114 instructions to find it, 229 to divide and to store"
-    ),
-    "run_part_instructions": Coefficient(
-        170.0,
-        "count",
-        "likewise of each of its parts: 670 of 333 instructions for four, whether there are so many or not",
-    ),
+    **PARTS,
     "block_loads": Coefficient(
         2.0,
         "count",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from attention.kernels.common.family import SERVED
 from attention.timed.timing import STEPS
 from attention.variant import by_path
 from attention.verify.builds import Build, builds_of, tuned
@@ -36,7 +37,7 @@ def test_committed_results_are_of_tiles_dealt_by_lengths(variant: str) -> None:
     assert not never_ran(variant, [build for build in builds_of(variant) if build.dealt]), RUN
 
 
-@pytest.mark.parametrize("variant", [path for path in tuned() if "softcap" in by_path(path).features])
+@pytest.mark.parametrize("variant", [path for path in tuned() if by_path(path).features >= SERVED])
 def test_tiles_dealt_by_lengths_take_no_register_that_is_spilled(variant: str) -> None:
     made = compile_all([source for build in builds_of(variant) if build.dealt for source in build.sources])
     assert made and all(isinstance(cubin, Cubin) and cubin.resources.spill_store_bytes == 0 for cubin in made)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attention.kernels.common.family import HEAD_DIMS, asked_defines
+from attention.kernels.common.family import HEAD_DIMS, SERVED, asked_defines
 from attention.kernels.common.spills import NAME, Spills, spills_of
 from attention.kernels.launch.source import sources_of
 from attention.problem import AttentionProblem
@@ -27,7 +27,7 @@ def on_file(variant: Variant) -> Spills:
 @pytest.mark.timeout(600)
 @each_of_ours
 def test_the_limits_of_crowded_tiles_are_what_ptxas_says(variant: Variant) -> None:
-    known, all_served = on_file(variant), "softcap" in variant.features
+    known, all_served = on_file(variant), variant.features >= SERVED
     crowded = asked_defines(CROWDED) if all_served else frozenset({"CAUSAL", "VARLEN"})
     sampled = [walk for walk in walks(variant) if walk.company == crowded and walk.shape[0] in (64, 256)]
     assert len(sampled) >= (4 if all_served else 3)

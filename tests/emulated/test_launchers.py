@@ -6,7 +6,7 @@ import torch
 from attention.call import Extras
 from attention.cli.check import named
 from attention.errors import LaunchError
-from attention.kernels.common.family import dealt
+from attention.kernels.common.family import SERVED, dealt
 from attention.kernels.common.layout import addresses
 from attention.kernels.launch.forms import ROWS_OF_HEADS
 from attention.kernels.launch.machine import stand_ins
@@ -34,7 +34,7 @@ PATHS = (
 PARTS = 8
 each_kernel = pytest.mark.parametrize("path", PATHS)
 # Those for few tiles of rows deal none by lengths, and have some features alone.
-OF_EVERY_FEATURE = tuple(path for path in PATHS if "ALiBi" in by_path(path).features)
+OF_EVERY_FEATURE = tuple(path for path in PATHS if by_path(path).features >= SERVED)
 each_of_every_feature = pytest.mark.parametrize("path", OF_EVERY_FEATURE)
 
 

@@ -64,7 +64,7 @@ def predicted(
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     found = of("first_load_instructions") + (of("part_found_instructions") if tile.key_splits > 1 else 0.0)
     begin = Term("before the first loads", "begin", found / clock, "", 0.0)
-    at_once = min(1.0, profile.sm_count / share.every)
+    at_once = min(1.0, units / share.every)
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written)
     spans = BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups / tile.share

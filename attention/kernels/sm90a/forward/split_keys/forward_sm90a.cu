@@ -1,5 +1,5 @@
 // Attention forward for sm90a where tiles of rows alone leave SMs idle: the kernel of all that architecture's rows over a
-// part of the keys (common/parts.cuh of this architecture's kernels).
+// part of the keys (parts.cuh).
 #include "block.cuh"
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)

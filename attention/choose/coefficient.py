@@ -1,0 +1,11 @@
+"""A number of the models with its derivation: choose.coefficients is the table of all."""
+
+from typing import Literal, NamedTuple
+
+
+class Coefficient(NamedTuple):
+    """`why` derives the value."""
+
+    value: float
+    kind: Literal["count", "published", "rule"]
+    why: str
