@@ -124,7 +124,7 @@ class CudaBench:
         return found
 
     def tensor_map(self, array: Any, box: tuple[int, ...], swizzle: Swizzle) -> Any:
-        """Its misses bring in 256 bytes, as those of attention's kernels do."""
+        """Its misses bring in 256 bytes, as those of attention's kernels did before 2026-11-27."""
         return tensor_map.parameter(tensor_map.encode(array, box, "u16", swizzle, PROMOTION_BYTES))
 
     def footprint(self, nbytes: int) -> int:
