@@ -45,6 +45,7 @@ class Tile:
     unpriced: str = ""
 
 
+FETCH_BYTES = 128  # that a miss of TMA's brings into the L2 at least (kernels.launch.tensor_map)
 RING = 2  # tiles of K, and of V, that a ring of warpgroups holds where tiles of rows do not cross one another
 
 

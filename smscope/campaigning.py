@@ -15,6 +15,7 @@ from attention.campaign.plan import Job
 from attention.campaign.rows import ProblemTiming, Set
 from attention.choose.machine import machine_profile
 from attention.errors import ADDS_TORCH
+from attention.tile import FETCH_BYTES
 from attention.timed import campaigns, compiled_here
 from microbench import console
 from microbench.compile import Source
@@ -259,6 +260,7 @@ def _timed(begun: Campaign, job: Job, device: Any) -> ProblemTiming:
         lengths=job.posed.lengths,
         used=job.posed.used,
         l2_read=L2_READ,
+        fetch_bytes=FETCH_BYTES,
         use=job.use,
         texts=plan.texts(job.arch),
         driver=facts.driver,

@@ -107,6 +107,7 @@ class ProblemTiming(Frozen):
     lengths: tuple[int, ...] = ()
     used: tuple[int, ...] = ()
     l2_read: bool = False  # what filled the L2 before each sample was read; before 2026-11-26 a memset wrote it
+    fetch_bytes: int = 256  # that a miss of TMA's brought into the L2; lines since 2026-11-27 say 128
     use: str | None = None  # of the set of use: what it is a use of, and the model
     texts: dict[str, str]  # of each kernel, by variant (timed.identity)
     driver: str | None = None

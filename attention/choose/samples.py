@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from attention.choose.calibration import Sample
+from attention.choose.coefficients import BYTES, GRANULE
 from attention.choose.lengths import Lengths, told
 from attention.choose.model import predict
 from attention.choose.prediction import Unpredicted
 from attention.problem import AttentionProblem
+from attention.tile import FETCH_BYTES
 from attention.timed import cubins, timing_faults
 from attention.timed.identity import text_sha256
 from attention.timed.observed import Observed
@@ -17,6 +19,7 @@ from microbench.machine.arch import Arch, by_name
 from microbench.results.profile import Profile
 from microbench.results.record import DISTURBANCES
 
+BY_TENSOR_MAPS = "sm90a/forward/", "sm100a/forward/"
 Asked = tuple[str, Config, AttentionProblem, Lengths, bool]
 
 
@@ -40,7 +43,7 @@ class Known:
         A kernel of torch's is timed on problems that torch serves in another way as well, by a mask for example.
         """
         variant = self.variants.get((timed.passes, timed.variant))
-        if variant is None:
+        if variant is None or _fetched_otherwise(variant, timed):
             return None
         if variant.owner == "torch":
             return variant if variant.refusal(timed.problem, self.arch) is None else None
@@ -59,6 +62,13 @@ class Known:
             except Unpredicted:
                 self.promises[asked] = None
         return self.promises[asked]
+
+
+def _fetched_otherwise(variant: Variant, timed: Observed) -> bool:
+    """Whether TMA's misses brought in another size, where that is not alike: of rows that end inside of a granule."""
+    rows = BYTES * timed.problem.head_dim, BYTES * timed.problem.head_dim_v
+    by_maps = variant.path.startswith(BY_TENSOR_MAPS)
+    return by_maps and timed.fetch_bytes != FETCH_BYTES and any(each % GRANULE for each in rows)
 
 
 def known(profile: Profile, variants: tuple[Variant, ...] | None = None) -> Known:

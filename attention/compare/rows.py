@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from attention.compare.bound import bound_seconds
 from attention.compare.cells import Cell
 from attention.oracle.reference import Comparison
+from attention.tile import FETCH_BYTES
 from attention.timed.timing import Pass, Timing
 from attention.variant import Config
 from microbench.machine import stamp
@@ -74,6 +75,7 @@ def row(
         picked=picked,
         captured=captured,
         l2_read=timed.l2_read,
+        fetch_bytes=FETCH_BYTES,
         packages=packages,
         commit=stamp.commit().sha,
         dirty=stamp.commit().dirty,

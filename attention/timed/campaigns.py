@@ -43,6 +43,7 @@ class Line(_Read):
     lengths: tuple[int, ...] = ()
     used: tuple[int, ...] = ()
     l2_read: bool = False
+    fetch_bytes: int = 256
     texts: dict[str, str]
     packages: dict[str, str] = {}
     flags: tuple[str, ...] = ()
@@ -67,6 +68,7 @@ class Line(_Read):
                     flags=self.flags,
                     packages=self.packages,
                     l2_read=self.l2_read,
+                    fetch_bytes=self.fetch_bytes,
                 )
 
 

@@ -18,6 +18,7 @@ class Observed:
     text          the hash of our kernel's text, or the first digits of it (timed.identity)
     cubins        the hash of each step's cubin
     l2_read       whether what filled the L2 before each call was read; where a memset wrote it, it goes back meanwhile
+    fetch_bytes   that a miss of TMA's brought into the L2
     """
 
     variant: str
@@ -35,6 +36,7 @@ class Observed:
     run: str | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
     l2_read: bool = False
+    fetch_bytes: int = 256
 
     @property
     def release(self) -> Release:

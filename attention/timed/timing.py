@@ -50,6 +50,7 @@ class Timing(Frozen):
     captured: bool | None = None  # in a CUDA graph
     cubin_sha256: str | None = None  # of a kernel of several steps theirs, joined by +
     l2_read: bool = False  # on a GPU: what filled the L2 before each call was read; before 2026-11-26 a memset wrote it
+    fetch_bytes: int = 256  # that a miss of TMA's brought into the L2; lines since 2026-11-27 say 128
     # Version 2: what else was asked, and under what conditions the GPU was.
     passes: Pass = "forward"
     features: dict[str, float | bool | str] = Field(default_factory=dict)  # fields of a problem beside those above

@@ -89,6 +89,7 @@ def of(timing: Timing) -> Observed:
         run=timing.run,
         packages=timing.packages,
         l2_read=timing.l2_read,
+        fetch_bytes=timing.fetch_bytes,
     )
 
 

@@ -9,6 +9,7 @@ from attention.campaign.posed import parse
 from attention.choose import learned, learned_file, learned_key, samples
 from attention.choose.corrections import Corrections
 from attention.choose.model import predict
+from attention.tile import FETCH_BYTES
 from attention.timed import timings
 from attention.timed.observed import Observed, of_newest_torch
 from attention.variant import Config, by_path
@@ -73,6 +74,16 @@ def test_disturbed_lines_other_code_failures_and_strangers_teach_nothing(
 ) -> None:
     append(SQUARE, tile(0.01).model_copy(update=of_tile), **of_line)
     assert not taught()
+
+
+def test_timings_of_wider_misses_teach_where_rows_are_whole_granules(data: Path) -> None:
+    odd = SQUARE.replace(" 128 ", " 72 ")
+    append(odd, tile(2 * promised(odd)), fetch_bytes=256)
+    assert not taught()
+    append(SQUARE, tile(2 * promised(SQUARE)), fetch_bytes=256)
+    assert taught().of_class[OURS].timings == 1
+    append(odd, tile(2 * promised(odd)), fetch_bytes=FETCH_BYTES, campaign=2)
+    assert taught().of_class[OURS].timings == 2
 
 
 def test_a_line_that_was_drawn_from_a_freeze_teaches_once_that_has_its_verdict(data: Path) -> None:

@@ -6,6 +6,7 @@ from functools import lru_cache
 import torch
 
 from attention.kernels.launch.driver import bindings, check
+from attention.tile import FETCH_BYTES
 
 ELEMENTS = {torch.bool: "UINT8", torch.float16: "FLOAT16", torch.bfloat16: "BFLOAT16", torch.float32: "FLOAT32"}
 ALIGNMENT_BYTES = 16  # of the base address and of every stride (CUDA driver API, cuTensorMapEncodeTiled)
@@ -69,7 +70,7 @@ def encode(
             [driver.cuuint32_t(1)] * 4,
             driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
             getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{f'{swizzle}B' if swizzle else 'NONE'}"),
-            driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+            getattr(driver.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_L2_{FETCH_BYTES}B"),
             driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         ),
         f"describe a tensor of {shape} with strides {strides}",
