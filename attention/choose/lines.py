@@ -9,9 +9,6 @@ shared_of   sectors that spans touch beside what their bytes fill: two that shar
             they lie 480 bytes apart, and 13 to 14 % at 72, 88 and 152 (software_pipelined)
 granules_of granules of DRAM that a row touches: where heads lie side by side, one that two of them share is read again
             if the L2 has lost it meanwhile
-asked_of    granules that spans of TMA touch: each is a miss of its own, and DRAM streams as many a second whatever of
-            them is wanted. Of 8 heads' caches of 184 and 232 numbers an H200 brought 2.85 and 2.9 TB/s to warpgroups,
-            and 4.1 of 192: 0.70 and 0.71, where 0.72 and 0.71 of such granules are wanted (fetched_bytes.csv)
 slots_of    what spans take of the L2, whose slices give 64 bytes a clock (Nsight Compute on an H200, l2_bandwidth.py)
             of one request: a span takes 64 bytes for each half of a line that it touches. A rule, and no mechanism that
             was measured alone: where a row begins inside of a sector, each sector that a span touches takes as much.
@@ -44,12 +41,6 @@ def shared_of(dim: int, span_bytes: int = LINE) -> float:
 def granules_of(dim: int) -> float:
     """Likewise, of whole rows."""
     return fmean(_touched(dim, BYTES * dim, place, GRANULE) for place in _places(dim))
-
-
-@cache
-def asked_of(dim: int, span_bytes: int = LINE) -> float:
-    """Likewise, of spans."""
-    return fmean(_touched(dim, span_bytes, place, GRANULE) for place in _places(dim))
 
 
 @cache

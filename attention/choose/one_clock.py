@@ -15,7 +15,7 @@ from functools import cache, lru_cache, partial
 
 from attention.choose.coefficients import BYTES, GRANULE, SLOT, of
 from attention.choose.lengths import Lengths
-from attention.choose.lines import asked_of, granules_of, slots_of, stored_slots_of
+from attention.choose.lines import granules_of, slots_of, stored_slots_of
 from attention.choose.prediction import SECONDS, Account, Efficiency, Prediction, Term
 from attention.choose.queues import together
 from attention.choose.rates import (
@@ -93,24 +93,13 @@ def _account(
     return bound.term, (*of_sm, *memory, *queue, *start)
 
 
-def dram_of(
-    machine: Machine,
-    problem: AttentionProblem,
-    rows: int,
-    at_once: float,
-    l2_written: bool,
-    spans: tuple[int, int] | None = None,
-) -> Term:
+def dram_of(machine: Machine, problem: AttentionProblem, rows: int, at_once: float, l2_written: bool) -> Term:
     """What so many rows of Q, K, V and out take, and what goes back for them where others have written the L2 full.
 
     `at_once`: the share of all blocks that run beside each other. Heads lie side by side, as a projection writes them.
-    `spans`: bytes of a row of K, and of V, that TMA asks for together.
     """
     once = BYTES * rows * (problem.head_dim + problem.head_dim_v)
-    if spans:
-        size = rows * GRANULE * (asked_of(problem.head_dim, spans[0]) + asked_of(problem.head_dim_v, spans[1]))
-    else:
-        size = once + _again(machine, problem, rows, once * at_once)
+    size = once + _again(machine, problem, rows, once * at_once)
     dram, ratio = machine.value(DRAM), machine.values.get(WRITE_BACK, 0.0) if l2_written else 0.0
     returned = min(ratio * size, machine.values.get(WRITTEN_BACK, 0.0))
     return Term("Q, K, V and out from DRAM", "memory", (size + returned) / dram, DRAM, dram)

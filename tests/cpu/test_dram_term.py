@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from attention.choose.lines import asked_of, granules_of
+from attention.choose.lines import granules_of
 from attention.choose.one_clock import dram_of
 from attention.choose.rates import DRAM, WRITE_BACK, WRITTEN_BACK, machine_of
 from attention.problem import AttentionProblem
@@ -46,10 +46,3 @@ def test_what_others_wrote_goes_back_until_nothing_of_it_is_left() -> None:
     problem = of_dim(128)
     assert given(problem, l2_written=True, rows=1000) == pytest.approx(512_000 * (1 + ratio))
     assert given(problem, l2_written=True) == pytest.approx(once(128) + all_of_it)
-
-
-@pytest.mark.parametrize(("dim", "wanted"), [(64, 1.0), (192, 1.0), (184, 0.72), (232, 0.71), (72, 0.60), (80, 0.71)])
-def test_spans_of_tma_are_given_each_granule_that_they_touch(dim: int, wanted: float) -> None:
-    found = dram_of(H200, of_dim(dim), ROWS, 1.0, False, (128, 128)).seconds * H200.value(DRAM)
-    assert found == pytest.approx(ROWS * 128 * asked_of(dim))
-    assert once(dim) / found == pytest.approx(wanted, abs=0.006)

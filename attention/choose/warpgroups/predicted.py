@@ -65,8 +65,8 @@ def predicted(
     found = of("first_load_instructions") + (of("part_found_instructions") if tile.key_splits > 1 else 0.0)
     begin = Term("before the first loads", "begin", found / clock, "", 0.0)
     at_once = min(1.0, units / share.every)
+    dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written)
     spans = BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE
-    dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written, spans)
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups / tile.share
     memory = l2_of(machine, problem, share.in_all * tile.keys, spans, lengths, masks), dram
     latency = machine.values[DRAM_LATENCY]
