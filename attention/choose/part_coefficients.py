@@ -38,6 +38,12 @@ PARTS = {
         "cycles before a block's first loads beside those of a whole tile, by the stall counts of its SASS: 862 for "
         "521, as a number is divided by parts, and keys are",
     ),
+    "part_tiles": Coefficient(
+        2.0,
+        "rule",
+        "tiles of keys that a part counts as beside its own, to find the SM that ends last: begin and end take 2.3 us "
+        "for tiles of 1.0 (an H200, 112 keys, head dim 128, by the model's own terms)",
+    ),
     "await_trips": Coefficient(
         3.0, "count", "to L2 behind the last part: it is counted, others see the count, and ask for what was left"
     ),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from attention.choose.coefficients import GROUP_ROWS, of
 from attention.choose.lengths import UNKNOWN, Lengths
-from attention.choose.longest_first import unevenness
+from attention.choose.longest_first import busiest_of_parts, unevenness
 from attention.choose.shares import Rows, rows_of_all
 from attention.kernels.common.family import dealt as by_lengths
 from attention.kernels.common.family import heads_of, section_of
@@ -44,7 +44,7 @@ def dealt(
     """Deal the tiles of rows of all heads and sequences to the SMs, or so many parts of the keys of each."""
     every = rows_of_all(problem, tile_rows, tile_keys, tile_rows, tile_keys, lengths=lengths)
     if key_splits > 1:
-        return _in_parts(problem, every, tile_keys, units, key_splits)
+        return _in_parts(problem, every, (tile_rows, tile_keys), units, key_splits)
     count, in_all, longest = every.count, every.total, every.longest
     edges = _edges(problem, tile_keys)
     if longest == every.shortest:
@@ -86,14 +86,17 @@ def _edges(problem: AttentionProblem, tile_keys: int) -> float:
     return (met if problem.edges.left is not None else 0.0) + (met - 1 if problem.edges.right is not None else 0.0)
 
 
-def _in_parts(problem: AttentionProblem, every: Rows, tile_keys: int, units: int, key_splits: int) -> Dealt:
-    """Parts of a tile of rows differ by a tile of keys at most, and one of them has the edge.
-
-    Of two rounds an SM with a part of middle length has two such, as the longest go first, and some SM the longer ones.
-    """
+def _in_parts(problem: AttentionProblem, every: Rows, tile: tuple[int, int], units: int, key_splits: int) -> Dealt:
+    """Parts of a tile of rows differ by a tile of keys at most, and one of them has the edge."""
     parts = max(1, min(key_splits, math.ceil(every.longest)))
-    count, longest, shortest = every.count * parts, every.longest / parts, every.shortest / parts
-    rounds = -(-count // units)
-    middle = longest - (longest - shortest) * min(1.0, units * rounds / 2 / count)
-    keys = max(math.ceil(longest), every.total / units, rounds * math.ceil(middle) if rounds > 1 else 0.0)
-    return Dealt(keys, rounds, _edges(problem, tile_keys), every.total, count, parts)
+    count, longest = every.count * parts, every.longest / parts
+    rounds, edges = -(-count // units), _edges(problem, tile[1])
+    if rounds > 1 and every.longest > every.shortest and not problem.own_lengths:
+        taken, rows = busiest_of_parts(problem, *tile, key_splits, units)
+        return Dealt(max(taken, every.total / units), rows, edges, every.total, count, parts)
+    if rounds > 1:
+        # An SM with a part of middle length has two such, as the longest go first, and some SM the longer ones.
+        shortest = every.shortest / parts
+        middle = longest - (longest - shortest) * min(1.0, units * rounds / 2 / count)
+        longest = max(longest, rounds * math.ceil(middle))
+    return Dealt(max(math.ceil(longest), every.total / units), rounds, edges, every.total, count, parts)
