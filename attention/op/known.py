@@ -31,11 +31,15 @@ _NONE: Given = []
 
 
 class Kept(NamedTuple):
-    """A kind of calls. `alike` tells one by its tensors, on this device; None where more is to be asked than those."""
+    """A kind of calls. `alike` tells one by its tensors, on this device; None where more is to be asked than those.
+
+    `places`: what is left by 16 bytes of the addresses of the tensors of features.
+    """
 
     serve: Serve
     alike: Any
     device: int
+    places: tuple[int, ...] = ()
 
 
 class Known:
@@ -82,23 +86,28 @@ class Known:
         options: tuple[Any, ...],
         others: tuple[Maybe, ...],
     ) -> Any:
-        serve, where = None, None
+        serve, where, given = None, None, _NONE
         try:
             if query.is_cpu and not self.of_cpu:
                 return None
-            recent = None if others or _is_one_twice(query, key, value) else self.recent.get((options, key.nbytes))
+            recent = None if _is_one_twice(query, key, value) else self.recent.get(_of(options, key, others))
             if recent is not None and nothing_is_on():
                 where = addresses(query, key, value)  # before the question: of what has any, nested ones lack strides
                 if where is not None and not (query.is_nested or key.is_nested or value.is_nested):
+                    given = _given(others) if others else _NONE
                     for kept in recent:
-                        if kept.alike(query, key, value) and kept.device == current_device():
+                        if (
+                            kept.alike(query, key, value, *given)
+                            and kept.device == current_device()
+                            and (not given or kept.places == _places_of(given))
+                        ):
                             serve = kept.serve
                             break
         except Exception:
             return None  # no tensors, or some without memory; options without a hash
         if serve is None or where is None:
             return self._looked_up(query, key, value, options, others)
-        return serve(query, key, value, where, _NONE)
+        return serve(query, key, value, where, given)
 
     def _looked_up(
         self,
@@ -113,7 +122,7 @@ class Known:
                 return None
             kind, given = _kind(query, key, value, options), _NONE
             if others:
-                given = [each for each in others if each is not None]
+                given = _given(others)
                 if not all(map(_is_plain, given)):
                     return None
                 kind += _kinds_of(others)
@@ -124,15 +133,17 @@ class Known:
         if kept is None or where is None:
             return None
         if kept.alike is not None and not _is_one_twice(query, key, value):
-            self._is_recent(kind, kept, options, (query, key, value))
+            self._is_recent(kind, kept, options, (query, key, value), others)
         return kept.serve(query, key, value, where, given)
 
-    def _is_recent(self, kind: tuple[Any, ...], kept: Kept, options: tuple[Any, ...], tensors: Triple) -> None:
+    def _is_recent(
+        self, kind: tuple[Any, ...], kept: Kept, options: tuple[Any, ...], tensors: Triple, others: tuple[Maybe, ...]
+    ) -> None:
         """Ask for this kind first, the next time."""
-        of = options, tensors[1].nbytes
+        of = _of(options, tensors[1], others)
         before = self.recent.get(of, ())
         if kept in before:  # and said no: of parameters, say, or in inference mode, which a kind does not tell apart
-            kept = self.calls[kind] = kept._replace(alike=_question(*tensors) or kept.alike)
+            kept = self.calls[kind] = kept._replace(alike=_question(*tensors, *_given(others)) or kept.alike)
         self.recent[of] = (kept, *[each for each in before if each != kept][: MOST_RECENT - 1])
 
     def keep(
@@ -148,9 +159,11 @@ class Known:
         if len(self.calls) >= MOST_KEPT:
             self.forget()
         kind = _kind(query, key, value, options) + _kinds_of(others)
-        kept = self.calls[kind] = Kept(serve, None if others else _question(query, key, value), current_device())
+        given = _given(others)
+        question = _question(query, key, value, *given)
+        kept = self.calls[kind] = Kept(serve, question, current_device(), _places_of(given))
         if kept.alike is not None:
-            self._is_recent(kind, kept, options, (query, key, value))
+            self._is_recent(kind, kept, options, (query, key, value), others)
 
     def forget(self) -> None:
         """All of them."""
@@ -180,10 +193,23 @@ def keepable(
     )
 
 
-def _question(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> Callable[..., bool] | None:
+def _question(*tensors: torch.Tensor) -> Callable[..., bool] | None:
     """None where it would be no help: with gradients, which it tells of tensors alone, or of one tensor given twice."""
-    wants = query.requires_grad or key.requires_grad or value.requires_grad
-    return None if wants or _is_one_twice(query, key, value) else alike(query, key, value)
+    wants = any([each.requires_grad for each in tensors])
+    return None if wants or _is_one_twice(*tensors[:3]) else alike(*tensors)
+
+
+def _given(others: tuple[Maybe, ...]) -> Given:
+    return [each for each in others if each is not None]
+
+
+def _of(options: tuple[Any, ...], key: torch.Tensor, others: tuple[Maybe, ...]) -> tuple[Any, ...]:
+    """What recent kinds are kept by. Two of them may bring like tensors of features, at other places."""
+    return (options, key.nbytes, *[each is None for each in others]) if others else (options, key.nbytes)
+
+
+def _places_of(given: Sequence[torch.Tensor]) -> tuple[int, ...]:
+    return tuple([each.data_ptr() % READ_BYTES for each in given])
 
 
 def _is_one_twice(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:

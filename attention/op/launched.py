@@ -63,7 +63,8 @@ def bringing(
     lie = zip(operands.names, given, strict=True)
     copied = tuple(at for at, (name, each) in enumerate(lie) if getattr(extras, name).data_ptr() != each.data_ptr())
     bound = ready.bound_to(extras, operands.names)
-    return Launched(bound, replace(operands, copied=copied) if copied else None, with_lse)
+    alone = None if with_lse or copied else again(bound)
+    return Launched(bound, replace(operands, copied=copied) if copied else None, with_lse) if alone is None else alone
 
 
 @dataclass(frozen=True, eq=False)

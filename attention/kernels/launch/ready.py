@@ -155,9 +155,7 @@ class Ready:
         elif extras is not NO_EXTRAS:
             place(argument, extras)  # type: ignore[arg-type]
         if self.kernel.boxed is not None and self.shape.mask_boxes:
-            mask = extras[self.bound.index("mask")] if self.bound else extras.mask  # type: ignore[union-attr]
-            at, encoded = self.kernel.argument.mask_map.offset, self.masks.get(mask.data_ptr()) or self._mask(mask)
-            frame.memory[at : at + len(encoded)] = encoded
+            self.box(frame, extras[self.bound.index("mask")] if self.bound else extras.mask)  # type: ignore[union-attr]
         held = (query, key, value, out, *lent) if lse is None else (query, key, value, out, lse, *lent)
         machine.launch(frame, held, extras)
         if self.bound or extras is NO_EXTRAS:  # else the next launch might find addresses that it does not bring
@@ -166,6 +164,11 @@ class Ready:
             wide, out = out, machine.empty(self.result.size, self.result.strides, self.result.dtype)
             out.copy_(wide[..., : out.shape[-1]])
         return out, lse
+
+    def box(self, frame: Described, mask: torch.Tensor) -> None:
+        """Write how TMA reads this mask."""
+        at, encoded = self.kernel.argument.mask_map.offset, self.masks.get(mask.data_ptr()) or self._mask(mask)
+        frame.memory[at : at + len(encoded)] = encoded
 
     def _mask(self, mask: torch.Tensor) -> bytes:
         encoded: bytes = self.kernel.boxed(self.machine, self.shape, mask)

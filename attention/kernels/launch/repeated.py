@@ -23,18 +23,20 @@ Again = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, Where, Sequence[torc
 def again(ready: Ready) -> Again | None:
     """Out of tensors of this kind at these addresses; that gives None where another machine stands in for theirs.
 
-    None where a launch has more to do: tensors of features, an lse too long to be nobody's, columns to be cut off.
+    `given` are the tensors of features to which the launch is bound. None where a launch has more to do: an lse too
+    long to be nobody's, columns to be cut off.
     """
     kernel, machine, kind = ready.kernel, ready.machine, ready.kernel.argument
     unread = machine.unread(ready.lse_bytes)
-    if unread is None or ready.bound or ready.result is not None:
+    if unread is None or ready.result is not None:
         return None
     first = kind.from_buffer_copy(ready.template)
     first.lse = unread
     described = ready.function, ready.blocks, ready.shape.threads, kind, bytes(first)
     size, strides, dtype = ready.out.size, ready.out.strides, ready.out.dtype
     counts, room, empty, launch = kernel.counts, ready.room, machine.empty, machine.launch
-    head_of, frames = ready.head_of, list[Described]()
+    head_of, frames, bound = ready.head_of, list[Described](), ready.bound
+    boxed = bound.index("mask") if kernel.boxed is not None and ready.shape.mask_boxes and bound else None
 
     def serve(
         query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, where: Where, given: Sequence[torch.Tensor]
@@ -51,11 +53,16 @@ def again(ready: Ready) -> Again | None:
             frame.memory[: len(head)] = head
             frame.where = where
         argument = frame.argument
+        if bound:
+            for name, tensor in zip(bound, given, strict=True):
+                setattr(argument, name, tensor.data_ptr())
+            if boxed is not None:
+                ready.box(frame, given[boxed])
         argument.out = out.data_ptr()
         if counts:
             argument.counters = machine.counters()
         held = (query, key, value, out, *lend(argument, machine, room)) if room else (query, key, value, out)
-        launch(frame, held, NO_EXTRAS)
+        launch(frame, held, given if bound else NO_EXTRAS)
         frames.append(frame)
         return out
 
