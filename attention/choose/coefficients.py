@@ -18,6 +18,7 @@ SECTOR = 32  # of which four are a line
 GRANULE = 64  # that DRAM gives at once (dram__bytes_read of rows that end inside of one, Nsight Compute on an H100)
 SLOT = 64  # that a slice of L2 gives in a clock
 FRAGMENT = 16  # rows, and numbers along a row, of what ldmatrix.x4 fetches, and M and K of mma.sync m16n8k16
+FRAGMENT_TURNS = 4  # of the banks, 128 bytes each, that ldmatrix.x4 takes
 SCHEDULERS = 4  # of an SM, each with its own tensor core, MUFU, FP32 lanes and ALU
 FLOAT_BYTES = 4  # of float32, in which blocks leave their parts of outputs
 COPY = 16  # bytes that a thread's cp.async copies
@@ -196,6 +197,13 @@ TABLE = {
         2.0,
         "count",
         "of a tile its K and its V: all that shared memory holds are at a station of the queue, under way or at hand",
+    ),
+    "memory_sharers": Coefficient(
+        2.0,
+        "rule",
+        "SMs that wait for each other's loads at L2 and DRAM: those of a TPC. One would wait too long for its own, and "
+        "all of them for nothing. Of one to four, 16 and 132 the one with the least regret on sets a of an H100 and of "
+        "an H200",
     ),
     "tile_instructions": Coefficient(
         100.0,

@@ -3,8 +3,8 @@
     clock   = highest - tensor share * (highest - clock of products alone)
     seconds = alone + max(cycles / clock - alone, the slowest memory) + loads in a queue + first loads + launch
 
-An SM, the L2 and the DRAM are stations of a closed network (choose.queues), and its customers are the loads that an SM
-has under way: with few of them whoever is nearly as slow as the slowest is waited for.
+SMs, the L2 and the DRAM are stations of a closed network (choose.queues), and its customers are the loads that SMs
+have under way: with few of them whoever is nearly as slow as the slowest is waited for.
 `alone` are the SM's seconds in which memory has nothing to bring: the first block's begin, the last one's end.
 Products slow the clock down (power), and what else runs beside them does not count: the energy of a byte from L2 is no
 constant yet.
@@ -146,7 +146,7 @@ def code_of(machine: Machine, lines: float, clock: float) -> Term:
 
 def _waited(busy_seconds: float, memory: Sequence[Term], slowest: Term, in_flight: int) -> float:
     """What loads wait for each other at DRAM and L2, and what was loaded for the SM, where none of them is idle."""
-    all_of_it = together((busy_seconds, *map(SECONDS, memory)), in_flight)
+    all_of_it = together(busy_seconds, map(SECONDS, memory), in_flight, round(of("memory_sharers")))
     return all_of_it - max(busy_seconds, slowest.seconds)
 
 

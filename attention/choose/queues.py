@@ -14,7 +14,7 @@ station's.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-NEAR = 1e-6  # of a round, where the iteration ends
+NEAR = 1e-4  # of a round, where the iteration ends: Newton leaves about the square of its last step
 MOST = 30  # iterations: Newton's take four or five
 
 
@@ -51,12 +51,15 @@ def _round(asked: Sequence[tuple[float, float]], thinking: float) -> float:
     return found
 
 
-def together(demands: Iterable[float], customers: float) -> float:
-    """How long work takes that asks for so much of each station, cut into many parts of which so many are under way.
+def together(own: float, shared: Iterable[float], customers: int, sharers: int) -> float:
+    """How long work takes that asks for so much of its own station and of shared ones, cut into many parts.
 
-    Between the longest demand, with many of them, and the sum of all, with one.
+    Of each of the `sharers` so many parts are under way, and each asks for as much of its own station and of the shared
+    ones, whose demands are one sharer's share of them. Between the longest demand, with many parts, and the sum of all,
+    with one part of one sharer.
     """
-    return _round([(demand, customers - 1) for demand in demands if demand], 0.0) / customers
+    common = [(demand / sharers, customers * sharers - 1) for demand in shared if demand]
+    return _round([(own, customers - 1), *common], 0.0) / customers
 
 
 def stay(station: Station, found: float) -> float:

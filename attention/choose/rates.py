@@ -17,6 +17,7 @@ LAUNCH, NEXT = "event_to_event_empty_kernel_ns", "graph_kernel_interval_ns"
 EX2, EX2_LATENCY = "mufu_ex2_per_clk_sm", "mufu_ex2_latency_cycles"
 FFMA, FFMA_LATENCY = "ffma_per_clk_sm", "ffma_latency_cycles"
 SMEM, SMEM_LATENCY = "smem_bandwidth_bytes_per_clk_sm", "smem_latency_cycles"
+BANK_TURN = "smem_conflict_latency_cycles_per_way"  # of a load that asks a bank for several rows
 L2, L2_LATENCY = "l2_bandwidth_bytes_per_s", "l2_latency_cycles"
 COALESCED = "l2_coalesced_bandwidth_bytes_per_clk_sm"  # of whole lines that warps ask for
 DRAM, DRAM_LATENCY = "dram_bandwidth_bytes_per_s", "dram_latency_cycles"

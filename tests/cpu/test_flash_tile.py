@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from attention.choose.model import predict
-from attention.choose.warps.block import Rates
 from attention.choose.warps.gathered import combined
+from attention.choose.warps.work import Rates
 from attention.kernels.torch.common.flash_tile import in_parts, is_few, residents, tile
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path

@@ -185,8 +185,10 @@ def test_loads_wait_for_each_other_where_memory_is_nearly_as_slow_as_the_sm():
 
 
 def test_with_many_loads_under_way_the_slowest_alone_counts():
-    assert together((3, 2, 1), 1) == pytest.approx(6) and together((3, 2, 1), 1e6) == pytest.approx(3, rel=1e-4)
-    assert together((3, 2, 1), 4) > together((3, 2, 1), 8) > 3
+    many = 1_000_000
+    assert together(3, (2, 1), 1, 1) == pytest.approx(6) and together(3, (2, 1), many, 1) == pytest.approx(3, rel=1e-4)
+    assert together(3, (2, 1), 4, 1) > together(3, (2, 1), 8, 1) > 3
+    assert together(3, (2, 1), 4, 1) > together(3, (2, 1), 4, 2) > together(3, (2, 1), 4, many) > 3
 
 
 @pytest.mark.parametrize(

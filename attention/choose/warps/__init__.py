@@ -1,5 +1,7 @@
 """Warps that share an SM, each at its own pace, in SM cycles: they queue at its units.
 
+work        what an SM gives, what a block does, and what that takes
+waits       what a block waits for beside its units, and its instructions
 block       what a slice of keys asks of each unit and waits for, and with it a block's stay on an SM
 dealt       slices of a block, blocks of the busiest SM, and slices that hide some key
 predicted   blocks times counts over one clock: a Prediction

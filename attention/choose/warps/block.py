@@ -13,78 +13,34 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from attention.choose.coefficients import BYTES, COPY, FRAGMENT, LANES, PRODUCT, SCHEDULERS, of
+from attention.choose.coefficients import BYTES, PRODUCT, SCHEDULERS, of
 from attention.choose.queues import Station, round_of, stay
-from attention.choose.rates import (
-    DRAM,
-    DRAM_LATENCY,
-    EX2,
-    EX2_LATENCY,
-    FFMA,
-    FFMA_LATENCY,
-    L2,
-    L2_LATENCY,
-    SMEM,
-    SMEM_LATENCY,
-)
+from attention.choose.rates import DRAM, DRAM_LATENCY, EX2, FFMA, SMEM
 from attention.choose.scores import ScoreCost
+from attention.choose.warps.waits import WAITS, waits_of
+from attention.choose.warps.work import TENSOR, Part, Rates, Work
 from attention.tile import WarpTile
 
-TENSOR, LATENCY = "mma_bf16_flops_per_clk_sm", "mma_bf16_latency_cycles"
 # How much of the shorter one hides beside products: of the same warp, and of others on its scheduler.
 EX2_BESIDE = "mma_bf16_beside_ex2_overlap_ratio"
 EX2_BESIDE_OTHERS = "mma_bf16_beside_ex2_other_warps_overlap_ratio"
 FFMA_BESIDE_OTHERS = "mma_bf16_beside_ffma_other_warps_overlap_ratio"
 
 
-class Rates(NamedTuple):
-    """Of one SM, per clock, L2's and DRAM's bandwidth shared evenly; latencies in cycles, and shares that hide."""
+class Block(NamedTuple):
+    """A block's stay on an SM, in cycles, and what tells its parts: a choice compares stays, and explains one.
 
-    tensor_flops: float
-    ex2: float
-    ffma: float
-    smem_bytes: float
-    l2_bytes: float
-    dram_bytes: float
-    product_latency: float
-    ex2_latency: float
-    ffma_latency: float
-    smem_latency: float
-    l2_latency: float
-    dram_latency: float
-    ex2_beside: float
-    ex2_beside_others: float
-    ffma_beside_others: float
-
-
-class Part(NamedTuple):
-    """Cycles of a block that rest on a constant of the profile; parts follow one another."""
-
-    term: str
-    cycles: float
-    constant: str
-
-
-class Work(NamedTuple):
-    """What a block does: `slices` of keys, of which `hidden` have a key that some row does not see.
-
-    `readers`: blocks that read the same K and V, of which one brings them from DRAM. `lines` of L2 are touched by the
-    copying of a key, its K and its V, and sectors a second time. `cold`: the share of all blocks that begin together,
-    for which nobody has brought a mask.
+    `entered` is spent before its first keys have come, `ended` behind its last ones.
     """
 
-    slices: float
-    hidden: float
-    readers: int
-    lines: float
-    cold: float = 0.0
-
-
-class Block(NamedTuple):
-    """A block's stay on an SM, in cycles, and what tells its parts: a choice compares stays, and explains one."""
-
     cycles: float
+    entered: float
+    ended: float
     parts: Callable[[], tuple[Part, ...]]
+
+    def last_tile(self, tiles: float) -> float:
+        """Cycles behind the coming of the last of so many tiles: no load is under way beside it."""
+        return (self.cycles - self.entered - self.ended) / tiles + self.ended
 
 
 class Asked(NamedTuple):
@@ -107,11 +63,14 @@ class Asked(NamedTuple):
 def block_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> Block:
     """A block's stay where so many are resident on the SM."""
     asked = _asked(tile, cost, work, resident, rates)
-    waits = _waits(tile, cost, work, resident, rates)
+    within, entering, ending = waits_of(tile, cost, work, resident, rates)
+    waits = *within, *entering, *ending
     thinking = sum(waits) / work.slices - sum([each.hidden for each in asked])
     found = round_of([each.station for each in asked], thinking)
     late = _late(tile, work, resident, rates, found)
-    return Block(found * work.slices + late, partial(_parts, asked, waits, found, work.slices, late))
+    entered = stay(asked[-1].station, found) * work.slices + sum(entering)
+    parts = partial(_parts, asked, waits, found, work.slices, late)
+    return Block(found * work.slices + late, entered, sum(ending), parts)
 
 
 def _parts(
@@ -122,25 +81,6 @@ def _parts(
     waited = [Part(name, cycles, constant) for (name, constant), cycles in zip(WAITS, waits, strict=True)]
     each_of_it = *served, *waited, Part("loads of a tile ahead", late, DRAM_LATENCY)
     return tuple([each for each in each_of_it if each.cycles])
-
-
-def _of_a_tile(tile: WarpTile) -> float:
-    """Cycles behind the barrier in which warps that share rows ask for a tile ahead, beside no product of their own."""
-    if tile.key_warps == 1:
-        return 0.0
-    copies = BYTES * tile.keys * (tile.head_dim + tile.value_dim) / COPY / tile.threads
-    return of("tile_instructions") + of("copy_instructions") * copies
-
-
-def _joined(tile: WarpTile, rates: Rates) -> tuple[float, float]:
-    """What warps that share rows take to bring what they have together, half of them at a time: waits, instructions."""
-    times, words = math.log2(tile.key_warps), tile.value_dim / FRAGMENT * 2 + 1
-    return times * of("join_trips") * rates.smem_latency, times * of("join_instructions") * words
-
-
-def instructions_of(tile: WarpTile) -> float:
-    """Cycles before a block's first loads, and behind its last keys, in which it finds its place."""
-    return of("block_instructions") + (of("shared_block_instructions") if tile.threads else 0.0)
 
 
 def _late(tile: WarpTile, work: Work, resident: int, rates: Rates, found: float) -> float:
@@ -199,87 +139,3 @@ def _alone_bytes(tile: WarpTile, work: Work) -> float:
     """What a block reads before its first product, and writes behind its last."""
     kv = tile.keys * (tile.head_dim + tile.value_dim) / work.readers
     return BYTES * (tile.rows * (tile.head_dim + tile.value_dim) + kv)
-
-
-class Waits(NamedTuple):
-    """Of a slice, in cycles: for its products and its fragments, and for these where a key is hidden from a row.
-
-    `mask_trips` are those for a mask, and `hidden_trips` those to shared memory where a key is hidden. `ends` are what
-    a block of any number of slices takes behind its last one: the last of WAITS.
-    """
-
-    products: float
-    fragments: float
-    late: float
-    late_hidden: float
-    hidden_trips: float
-    mask_trips: float
-    ends: tuple[float, float, float]
-
-
-@lru_cache(maxsize=2048)  # likewise
-def _waits_of_a_slice(tile: WarpTile, waiting_loads: float, resident: int, rates: Rates) -> Waits:
-    both, panels = tile.head_dim + tile.value_dim, tile.warp_rows / FRAGMENT
-    fragments = tile.slice_keys / FRAGMENT * both / FRAGMENT
-    # Of the products of one fragment, two of m16n8k16 for each panel of rows.
-    one = panels * PRODUCT * FRAGMENT**3 / (rates.tensor_flops / SCHEDULERS)
-    ahead = max(tile.ahead, of("fragments_ahead")) if tile.q_in_registers else tile.ahead
-    late = max(0.0, rates.smem_latency - ahead * one)
-    late_hidden = max(0.0, rates.smem_latency - one * (of("shared_fragments_ahead") if tile.key_warps > 1 else 1))
-    # Scores of 8 keys are a chain of products over the head dim, and those of a narrow slice are too few to fill it.
-    chained = tile.head_dim / FRAGMENT * max(0.0, rates.product_latency - tile.slice_keys / FRAGMENT * one)
-    stored = panels * (of("stored") * tile.value_dim + of("stored_at_least")) * resident * tile.warps / SCHEDULERS
-    # Rows of a panel are asked for together. Who is first brings them from DRAM, and heads that share them wait alike.
-    masks = math.ceil(waiting_loads * FRAGMENT * tile.slice_keys / LANES) * panels
-    return Waits(
-        of("slice_products") * rates.product_latency + chained,
-        fragments,
-        late,
-        late_hidden,
-        of("hidden_trips") * panels,
-        masks,
-        (stored, *_joined(tile, rates)),
-    )
-
-
-# Of a whole block, what no unit is asked for, with the constants that it rests on.
-WAITS = (
-    ("waits for products", LATENCY),
-    ("waits for shared memory", SMEM_LATENCY),
-    ("waits for fragments", SMEM_LATENCY),
-    ("waits for exponentials", EX2_LATENCY),
-    ("waits for arithmetic", FFMA_LATENCY),
-    ("mask from L2", L2_LATENCY),
-    ("turns of tiles", L2_LATENCY),
-    ("first K and V from L2", L2),
-    ("begin of a block", DRAM_LATENCY),
-    ("instructions of a block", ""),
-    ("instructions of tiles", ""),
-    ("out from registers", ""),
-    ("waits to join warps", SMEM_LATENCY),
-    ("warps are joined", ""),
-)
-
-
-def _waits(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> tuple[float, ...]:
-    """Cycles of each of WAITS."""
-    slices, of_slice = work.slices, _waits_of_a_slice(tile, cost.waiting_loads, resident, rates)
-    trips = of("slice_trips") * slices + of_slice.hidden_trips * work.hidden + of("block_trips")
-    both = tile.head_dim + tile.value_dim
-    tiles = slices * tile.step_keys / tile.keys
-    together = of("barrier_waits") * tiles if resident == 1 and tile.warps > SCHEDULERS else 0.0
-    latency = rates.l2_latency + work.cold * (rates.dram_latency - rates.l2_latency)
-    return (
-        of_slice.products * slices,
-        trips * rates.smem_latency,
-        of_slice.fragments * ((slices - work.hidden) * of_slice.late + work.hidden * of_slice.late_hidden),
-        of("exponential_waits") * slices * rates.ex2_latency,
-        of("slice_arithmetic") * slices * rates.ffma_latency,
-        of_slice.mask_trips * (slices + together) * latency,
-        of("turn_trips") * tiles * rates.l2_latency,
-        BYTES * tile.keys * both * (1 - 1 / work.readers) * resident / rates.l2_bytes,
-        rates.dram_latency,
-        instructions_of(tile),
-        tiles * _of_a_tile(tile),
-        *of_slice.ends,
-    )

@@ -15,7 +15,7 @@ from attention.choose.lengths import UNKNOWN, Lengths, sequences
 from attention.choose.lines import lines_of, shared_of
 from attention.choose.longest_first import unevenness
 from attention.choose.shares import Rows, rows_of_all
-from attention.choose.warps.block import Work
+from attention.choose.warps.work import Work
 from attention.kernels.common.family import row_tiles
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile

@@ -19,7 +19,7 @@ from attention.choose.coefficients import (
     of,
 )
 from attention.choose.rates import DRAM, DRAM_LATENCY, L2, L2_LATENCY
-from attention.choose.warps.block import Part, Rates
+from attention.choose.warps.work import Part, Rates
 from attention.tile import WarpTile
 
 

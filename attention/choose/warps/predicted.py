@@ -9,6 +9,7 @@ from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.one_clock import call_of, clock_under, code_of, dram_of, l2_of
 from attention.choose.prediction import Efficiency, Prediction, Term
 from attention.choose.rates import (
+    BANK_TURN,
     DRAM,
     DRAM_LATENCY,
     EX2,
@@ -26,21 +27,12 @@ from attention.choose.rates import (
 )
 from attention.choose.scores import ScoreCost, cost_of
 from attention.choose.shares import rows_read
-from attention.choose.warps.block import (
-    EX2_BESIDE,
-    EX2_BESIDE_OTHERS,
-    FFMA_BESIDE_OTHERS,
-    LATENCY,
-    TENSOR,
-    Block,
-    Part,
-    Rates,
-    block_of,
-    instructions_of,
-)
+from attention.choose.warps.block import EX2_BESIDE, EX2_BESIDE_OTHERS, FFMA_BESIDE_OTHERS, Block, block_of
 from attention.choose.warps.dealt import Dealt, Stay, dealt, parts_of
 from attention.choose.warps.gathered import added, bytes_of, combined, left
 from attention.choose.warps.unlike import seconds_of_all
+from attention.choose.warps.waits import instructions_of
+from attention.choose.warps.work import LATENCY, TENSOR, Part, Rates
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
 from microbench.machine.arch import by_name
@@ -93,8 +85,8 @@ def predicted(
     memory = l2_of(machine, problem, share.slices * tile.step_keys, spans, lengths), dram
     in_flight = round(of("block_loads")) * tile.stages * blocks[0][0].resident
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
-    # Its keys have come: no load is under way beside it.
-    last_tile = blocks[-1][1].cycles / blocks[-1][0].work.slices * tile.keys / tile.step_keys
+    last = blocks[-1]
+    last_tile = last[1].last_tile(max(1.0, last[0].work.slices * tile.step_keys / tile.keys))
     alone = (instructions_of(tile) + last_tile + left_cycles + added_cycles) / clock + code.seconds
     beside = (leaves, rounds), (adds, gathers), ((empty,), share.empty)
     terms = partial(_terms, machine, blocks, beside, clock, code)
@@ -179,6 +171,7 @@ def _brought(
 @lru_cache(maxsize=2048)
 def _rates(machine: Machine, busy: int) -> Rates:
     """L2 and DRAM are shared by so many SMs, of which none takes more than its port."""
-    values = dict(zip(Rates._fields, map(machine.value, NEEDED), strict=True))
+    values = dict(zip(Rates._fields[: len(NEEDED)], map(machine.value, NEEDED), strict=True))
     per_clock = busy * machine.needed_clock_hz
-    return Rates(**values | {name: min(SLOT, values[name] / per_clock) for name in ("l2_bytes", "dram_bytes")})
+    shared = {name: min(SLOT, values[name] / per_clock) for name in ("l2_bytes", "dram_bytes")}
+    return Rates(**values | shared, turn_latency=machine.values.get(BANK_TURN, 0.0))

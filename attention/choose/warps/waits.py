@@ -1,0 +1,117 @@
+"""What a block of warps waits for while it asks no unit, and its instructions beside those of slices, in cycles."""
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+from attention.choose.coefficients import BYTES, COPY, FRAGMENT, LANES, PRODUCT, SCHEDULERS, of
+from attention.choose.rates import (
+    DRAM_LATENCY,
+    EX2_LATENCY,
+    FFMA_LATENCY,
+    L2,
+    L2_LATENCY,
+    SMEM_LATENCY,
+)
+from attention.choose.scores import ScoreCost
+from attention.choose.warps.work import LATENCY, Rates, Work
+from attention.tile import WarpTile
+
+
+class Waits(NamedTuple):
+    """Of a slice, in cycles: for its products and its fragments, and for these where a key is hidden from a row.
+
+    `mask_trips` are those for a mask, and `hidden_trips` those to shared memory where a key is hidden. `ends` are what
+    a block of any number of slices takes behind its last one: the last of WAITS.
+    """
+
+    products: float
+    fragments: float
+    late: float
+    late_hidden: float
+    hidden_trips: float
+    mask_trips: float
+    ends: tuple[float, float, float]
+
+
+@lru_cache(maxsize=2048)  # likewise
+def _waits_of_a_slice(tile: WarpTile, waiting_loads: float, resident: int, rates: Rates) -> Waits:
+    both, panels = tile.head_dim + tile.value_dim, tile.warp_rows / FRAGMENT
+    fragments = tile.slice_keys / FRAGMENT * both / FRAGMENT
+    # Of the products of one fragment, two of m16n8k16 for each panel of rows.
+    one = panels * PRODUCT * FRAGMENT**3 / (rates.tensor_flops / SCHEDULERS)
+    ahead = max(tile.ahead, of("fragments_ahead")) if tile.q_in_registers else tile.ahead
+    late = max(0.0, rates.fragment_latency - ahead * one)
+    late_hidden = max(0.0, rates.fragment_latency - one * (of("shared_fragments_ahead") if tile.key_warps > 1 else 1))
+    # Scores of 8 keys are a chain of products over the head dim, and those of a narrow slice are too few to fill it.
+    chained = tile.head_dim / FRAGMENT * max(0.0, rates.product_latency - tile.slice_keys / FRAGMENT * one)
+    stored = panels * (of("stored") * tile.value_dim + of("stored_at_least")) * resident * tile.warps / SCHEDULERS
+    # Rows of a panel are asked for together. Who is first brings them from DRAM, and heads that share them wait alike.
+    masks = math.ceil(waiting_loads * FRAGMENT * tile.slice_keys / LANES) * panels
+    return Waits(
+        of("slice_products") * rates.product_latency + chained,
+        fragments,
+        late,
+        late_hidden,
+        of("hidden_trips") * panels,
+        masks,
+        (stored, *_joined(tile, rates)),
+    )
+
+
+# Of a whole block, what no unit is asked for, with the constants that it rests on: while it has keys, before the first
+# have come, and behind the last.
+WITHIN = (
+    ("waits for products", LATENCY),
+    ("waits for shared memory", SMEM_LATENCY),
+    ("waits for fragments", SMEM_LATENCY),
+    ("waits for exponentials", EX2_LATENCY),
+    ("waits for arithmetic", FFMA_LATENCY),
+    ("mask from L2", L2_LATENCY),
+    ("turns of tiles", L2_LATENCY),
+    ("instructions of tiles", ""),
+)
+ENTERING = (("first K and V from L2", L2), ("begin of a block", DRAM_LATENCY), ("instructions of a block", ""))
+ENDING = (("out from registers", ""), ("waits to join warps", SMEM_LATENCY), ("warps are joined", ""))
+WAITS = *WITHIN, *ENTERING, *ENDING
+Each = tuple[float, ...]  # cycles
+
+
+def waits_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> tuple[Each, Each, Each]:
+    """Cycles of each WITHIN, of each ENTERING, and of each ENDING."""
+    slices, of_slice = work.slices, _waits_of_a_slice(tile, cost.waiting_loads, resident, rates)
+    trips = of("slice_trips") * slices + of_slice.hidden_trips * work.hidden + of("block_trips")
+    tiles = slices * tile.step_keys / tile.keys
+    together = of("barrier_waits") * tiles if resident == 1 and tile.warps > SCHEDULERS else 0.0
+    latency = rates.l2_latency + work.cold * (rates.dram_latency - rates.l2_latency)
+    within = (
+        of_slice.products * slices,
+        trips * rates.smem_latency,
+        of_slice.fragments * ((slices - work.hidden) * of_slice.late + work.hidden * of_slice.late_hidden),
+        of("exponential_waits") * slices * rates.ex2_latency,
+        of("slice_arithmetic") * slices * rates.ffma_latency,
+        of_slice.mask_trips * (slices + together) * latency,
+        of("turn_trips") * tiles * rates.l2_latency,
+        tiles * _of_a_tile(tile),
+    )
+    first = BYTES * tile.keys * (tile.head_dim + tile.value_dim) * (1 - 1 / work.readers) * resident / rates.l2_bytes
+    return within, (first, rates.dram_latency, instructions_of(tile)), of_slice.ends
+
+
+def _of_a_tile(tile: WarpTile) -> float:
+    """Cycles behind the barrier in which warps that share rows ask for a tile ahead, beside no product of their own."""
+    if tile.key_warps == 1:
+        return 0.0
+    copies = BYTES * tile.keys * (tile.head_dim + tile.value_dim) / COPY / tile.threads
+    return of("tile_instructions") + of("copy_instructions") * copies
+
+
+def _joined(tile: WarpTile, rates: Rates) -> tuple[float, float]:
+    """What warps that share rows take to bring what they have together, half of them at a time: waits, instructions."""
+    times, words = math.log2(tile.key_warps), tile.value_dim / FRAGMENT * 2 + 1
+    return times * of("join_trips") * rates.smem_latency, times * of("join_instructions") * words
+
+
+def instructions_of(tile: WarpTile) -> float:
+    """Cycles before a block's first loads, and behind its last keys, in which it finds its place."""
+    return of("block_instructions") + (of("shared_block_instructions") if tile.threads else 0.0)
