@@ -53,15 +53,17 @@ class Described:
     argument   the fields of the kernel's argument, to be written before the launch
     memory     the same bytes
     where      whose addresses the argument begins with, where that is known
+    given      the addresses of the tensors of features that were written last, where a launch is bound to some
     """
 
-    __slots__ = ("argument", "blocks", "function", "memory", "threads", "where")
+    __slots__ = ("argument", "blocks", "function", "given", "memory", "threads", "where")
 
     def __init__(self, function: Any, blocks: int, threads: int, kind: type[ctypes.Structure], template: bytes) -> None:
         self.function, self.blocks, self.threads = function, blocks, threads
         self.memory = bytearray(template)
         self.argument: Any = kind.from_buffer(self.memory)
         self.where: Where | None = None
+        self.given: list[int] | None = None
 
 
 class Frame(Described):

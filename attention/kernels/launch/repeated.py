@@ -53,11 +53,12 @@ def again(ready: Ready) -> Again | None:
             frame.memory[: len(head)] = head
             frame.where = where
         argument = frame.argument
-        if bound:
-            for name, tensor in zip(bound, given, strict=True):
-                setattr(argument, name, tensor.data_ptr())
+        if bound and frame.given != (brought := [each.data_ptr() for each in given]):
+            for name, address in zip(bound, brought, strict=True):
+                setattr(argument, name, address)
             if boxed is not None:
                 ready.box(frame, given[boxed])
+            frame.given = brought
         argument.out = out.data_ptr()
         if counts:
             argument.counters = machine.counters()
