@@ -10,8 +10,10 @@ longest tile begins late: 400 tiles of such a call took an H100's SMs 30 to 40 %
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attention.choose.coefficients import of
+from attention.choose.lengths import Lengths, sequences
 from attention.problem import AttentionProblem
 
 MOST_ROUNDS = 8  # of a tile for every unit: with more the busiest has what the mean has, and half of a short tile
@@ -30,6 +32,32 @@ def unevenness(problem: AttentionProblem, tile_rows: int, units: int) -> float |
     begin, end = problem.band(queries, keys).keys(first, first + tile_rows - 1, keys)
     of_head = end - begin
     sizes = np.tile(of_head, heads) if problem.edges.right is None else np.repeat(np.sort(of_head)[::-1], heads)
+    return _busiest_over_mean(sizes, units)
+
+
+@lru_cache(maxsize=1024)
+def unevenness_of_packed(problem: AttentionProblem, tile_rows: int, units: int, lengths: Lengths) -> float | None:
+    """The same of sequences of their own lengths without a right edge, as if the longest came first.
+
+    An H200's 132 SMs got 276 tiles of 128 rows, 240 of them of two sequences of 3700 and 3906 keys, in two rounds of
+    these, 6 % more than the mean; of 164 such tiles of 192 rows, 53 % more. None where a right edge sorts tiles by
+    sections, and where tiles are many or no more than a tile for every unit.
+    """
+    if problem.edges.right is not None:
+        return None
+    sizes: list[NDArray[np.int64]] = []
+    count = 0
+    for many, alone in sequences(problem, lengths):
+        first, keys = np.arange(0, alone.seq_q, tile_rows), alone.seq_kv
+        count += many * problem.heads_q * len(first)
+        if count > MOST_ROUNDS * units:
+            return None
+        begin, end = alone.band(alone.seq_q, keys).keys(first, first + tile_rows - 1, keys)
+        sizes.append(np.tile(end - begin, many * problem.heads_q))
+    return _busiest_over_mean(np.sort(np.concatenate(sizes))[::-1], units) if count > units else None
+
+
+def _busiest_over_mean(sizes: NDArray[np.int64], units: int) -> float | None:
     loads = np.zeros(units)
     for at in range(0, len(sizes), units):
         dealt = sizes[at : at + units]

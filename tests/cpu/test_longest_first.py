@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention.choose.longest_first import MOST_ROUNDS, unevenness
+from attention.choose.lengths import counted
+from attention.choose.longest_first import MOST_ROUNDS, unevenness, unevenness_of_packed
 from attention.choose.warpgroups.dealt import dealt
 from attention.problem import AttentionProblem
 
@@ -48,3 +49,34 @@ def test_the_busiest_sm_of_few_works_through_more_than_its_share():
     assert one.keys == pytest.approx(unevenness(CAUSAL, 192, 132) * one.in_all / 132)
     many = replace(CAUSAL, batch=16)
     assert dealt(many, 192, 80, 132).keys < 1.01 * dealt(many, 192, 80, 132).in_all / 132
+
+
+# Packed, without causality: 64, 3700, 1024 and 3906 keys, four heads of head dim 96.
+PACKED = AttentionProblem(
+    4, 4, 4, 3906, 3906, 96, dtype="bfloat16", device="cuda", varlen=True, tokens_q=8694, tokens_kv=8694
+)
+LENGTHS = counted((64, 3700, 1024, 3906), (64, 3700, 1024, 3906))
+
+
+def in_that_order(tile_rows):
+    loads = [0.0] * 132
+    sizes = [keys for keys in (64, 3700, 1024, 3906) for _ in range(4 * -(-keys // tile_rows))]
+    for size in sizes:
+        heapq.heapreplace(loads, loads[0] + size)
+    return max(loads) * 132 / sum(sizes)
+
+
+@pytest.mark.parametrize("tile_rows", [128, 192])
+def test_packed_tiles_of_few_long_sequences_come_in_rounds(tile_rows):
+    """Of 192 rows in two rounds of the longest, 1.5 times the mean; of 128 nearly evenly."""
+    found = unevenness_of_packed(PACKED, tile_rows, 132, LENGTHS)
+    assert found == pytest.approx(in_that_order(tile_rows), rel=0.03)
+    share = dealt(PACKED, tile_rows, 96, 132, LENGTHS)
+    assert share.keys == pytest.approx(found * share.in_all / 132)
+
+
+def test_many_packed_tiles_few_and_causal_ones_are_not_dealt_one_by_one():
+    causal, lone = replace(PACKED, causal=True), counted((3906,), (3906,))
+    assert unevenness_of_packed(causal, 128, 132, LENGTHS) is None
+    assert unevenness_of_packed(PACKED, 128, 132, lone) is None
+    assert unevenness_of_packed(PACKED, 128, 132, counted((3906,) * 40, (3906,) * 40)) is None

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from attention.choose.coefficients import GROUP_ROWS, of
 from attention.choose.lengths import UNKNOWN, Lengths
-from attention.choose.longest_first import busiest_of_parts, unevenness
+from attention.choose.longest_first import busiest_of_parts, unevenness, unevenness_of_packed
 from attention.choose.shares import Rows, rows_of_all
 from attention.kernels.common.family import dealt as by_lengths
 from attention.kernels.common.family import heads_of, section_of
@@ -51,7 +51,10 @@ def dealt(
         rounds = -(-count // units)
         return Dealt(rounds * longest, rounds, rounds * edges, in_all, count)
     packed = problem.varlen or lengths
-    uneven = None if packed else unevenness(problem, tile_rows, units)
+    if packed:
+        uneven = unevenness_of_packed(problem, tile_rows, units, lengths)
+    else:
+        uneven = unevenness(problem, tile_rows, units)
     if uneven is None:
         last = _last(problem, tile_rows, every, units) if packed else max(1.0, every.shortest)
         keys, rows = in_all / units + last / 2, count / units + 1 / 2
