@@ -198,6 +198,12 @@ REACHED = {
     ("a43f2b6ce0e7", "flash_attn_func"): 0.84,
     ("917940a74c04", "attention.sdpa"): 0.79,
     ("917940a74c04", "flash_attn_func"): 0.81,
+    ("468cd889f042", "attention.sdpa"): 0.93,
+    ("468cd889f042", "flash_attn_func"): 0.90,
+    ("7aeea9b83ad8", "attention.sdpa"): 0.90,
+    ("7aeea9b83ad8", "flash_attn_func"): 0.92,
+    ("795ae456ad50", "attention.sdpa"): 0.93,
+    ("795ae456ad50", "flash_attn_func"): 0.93,
 }
 
 
