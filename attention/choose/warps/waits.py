@@ -34,7 +34,7 @@ class Waits(NamedTuple):
     ends: tuple[float, float, float]
 
 
-@lru_cache(maxsize=2048)  # likewise
+@lru_cache(maxsize=2048)  # blocks of any number of slices wait alike
 def _waits_of_a_slice(tile: WarpTile, waiting_loads: float, resident: int, rates: Rates) -> Waits:
     both, panels = tile.head_dim + tile.value_dim, tile.warp_rows / FRAGMENT
     fragments = tile.slice_keys / FRAGMENT * both / FRAGMENT
