@@ -20,11 +20,12 @@ from microbench.files import Frozen
 # What the model is made of, and what draws; the profile of the GPU that is judged stands beside them.
 MODEL = (
     *("attention/choose/**/*.py", "attention/features/*.py", "attention/kernels/common/*.py"),
-    *("attention/kernels/*/*/*/variant.py", "attention/kernels/*/*/*/arguments.py", "attention/kernels/*/*/*/*.json"),
+    *("attention/kernels/*/*/*/variant.py", "attention/kernels/*/*/*/arguments.py", "attention/kernels/*/*/*/asked.py"),
+    "attention/kernels/*/*/*/*.json",
     *("attention/problem.py", "attention/variant.py", "attention/tile.py", "attention/feature.py", "attention/band.py"),
     *("attention/campaign/set_a.py", "attention/campaign/draw.py", "attention/campaign/posed.py"),
     *("attention/campaign/set_use.py", "attention/campaign/uses.py"),
-    "microbench/machine/arch.py",
+    *("microbench/machine/arch.py", "microbench/results/profile.py", "microbench/results/profile_constant.py"),
 )
 AGAIN = "git has it as it was committed"
 Kept = TypeVar("Kept", bound=Frozen)
