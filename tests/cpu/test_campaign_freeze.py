@@ -1,8 +1,6 @@
 """A freeze names a commit and what the model was at it; whatever is changed since is named."""
 
-import ast
 import subprocess
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ from attention.campaign.freeze import Freeze, Verdict
 from microbench.errors import DataError, InputError
 from microbench.machine import stamp
 from tests.cpu.campaign_rows import GPU
+from tests.cpu.imports import imported
 
 MODEL = "attention/choose/model.py"
 # What a pick by constants imports and does not rest on: how calls, errors, files and machines are told, and launches.
@@ -99,29 +98,6 @@ def test_the_model_of_this_tree_is_in_a_freeze() -> None:
 def test_a_file_that_is_gone_is_named() -> None:
     frozen = Freeze(gpu=GPU, commit="c" * 40, hashes={"a": "1", "b": "2"})
     assert freeze.changed(frozen, {"a": "1", "c": "3"}) == ("b", "c")
-
-
-def imported(start: Iterable[Path], root: Path) -> set[Path]:
-    """The files that these import, and what those import, wherever in a file; names of packages aside."""
-    found: set[Path] = set()
-    ahead = list(start)
-    while ahead:
-        file = ahead.pop()
-        if file not in found:
-            found.add(file)
-            ahead += [
-                each for name in _names(file) if (each := (root / name.replace(".", "/")).with_suffix(".py")).is_file()
-            ]
-    return found
-
-
-def _names(file: Path) -> Iterator[str]:
-    for each in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(each, ast.ImportFrom) and each.module:
-            yield each.module
-            yield from (f"{each.module}.{name.name}" for name in each.names)
-        elif isinstance(each, ast.Import):
-            yield from (name.name for name in each.names)
 
 
 def test_a_freeze_holds_every_file_that_a_pick_by_constants_rests_on() -> None:
