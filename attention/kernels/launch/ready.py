@@ -150,12 +150,10 @@ class Ready:
             argument.counters = machine.counters()
         lent = lend(argument, machine, self.room) if self.room else ()
         if self.bound:
-            for name, tensor in zip(self.bound, extras, strict=True):
-                setattr(argument, name, tensor.data_ptr())
+            self.bring(frame, extras)
         elif extras is not NO_EXTRAS:
             place(argument, extras)  # type: ignore[arg-type]
-        if self.kernel.boxed is not None and self.shape.mask_boxes:
-            self.box(frame, extras[self.bound.index("mask")] if self.bound else extras.mask)  # type: ignore[union-attr]
+            self._box(frame, extras.mask)  # type: ignore[union-attr]
         held = (query, key, value, out, *lent) if lse is None else (query, key, value, out, lse, *lent)
         machine.launch(frame, held, extras)
         if self.bound or extras is NO_EXTRAS:  # else the next launch might find addresses that it does not bring
@@ -165,10 +163,18 @@ class Ready:
             out.copy_(wide[..., : out.shape[-1]])
         return out, lse
 
-    def box(self, frame: Described, mask: torch.Tensor) -> None:
-        """Write how TMA reads this mask."""
-        at, encoded = self.kernel.argument.mask_map.offset, self.masks.get(mask.data_ptr()) or self._mask(mask)
-        frame.memory[at : at + len(encoded)] = encoded
+    def bring(self, frame: Described, given: Sequence[torch.Tensor]) -> None:
+        """Write the addresses of the tensors of features to whose strides the launch is bound: those of `bound`."""
+        for name, tensor in zip(self.bound, given, strict=True):
+            setattr(frame.argument, name, tensor.data_ptr())
+            if name == "mask":
+                self._box(frame, tensor)
+
+    def _box(self, frame: Described, mask: torch.Tensor) -> None:
+        """Write how TMA reads this mask, where the tile has it so."""
+        if self.kernel.boxed is not None and self.shape.mask_boxes:
+            at, encoded = self.kernel.argument.mask_map.offset, self.masks.get(mask.data_ptr()) or self._mask(mask)
+            frame.memory[at : at + len(encoded)] = encoded
 
     def _mask(self, mask: torch.Tensor) -> bytes:
         encoded: bytes = self.kernel.boxed(self.machine, self.shape, mask)

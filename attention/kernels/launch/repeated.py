@@ -36,7 +36,6 @@ def again(ready: Ready) -> Again | None:
     size, strides, dtype = ready.out.size, ready.out.strides, ready.out.dtype
     counts, room, empty, launch = kernel.counts, ready.room, machine.empty, machine.launch
     head_of, frames, bound = ready.head_of, list[Described](), ready.bound
-    boxed = bound.index("mask") if kernel.boxed is not None and ready.shape.mask_boxes and bound else None
 
     def serve(
         query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, where: Where, given: Sequence[torch.Tensor]
@@ -54,10 +53,7 @@ def again(ready: Ready) -> Again | None:
             frame.where = where
         argument = frame.argument
         if bound and frame.given != (brought := [each.data_ptr() for each in given]):
-            for name, address in zip(bound, brought, strict=True):
-                setattr(argument, name, address)
-            if boxed is not None:
-                ready.box(frame, given[boxed])
+            ready.bring(frame, given)
             frame.given = brought
         argument.out = out.data_ptr()
         if counts:
