@@ -25,11 +25,10 @@ def unevenness(problem: AttentionProblem, tile_rows: int, units: int) -> float |
 
     None where there is no more than a tile for every unit, and where there are many.
     """
-    heads, queries, keys = problem.batch * problem.heads_q, problem.seq_q, problem.seq_kv
-    first = np.arange(0, queries, tile_rows)
-    if not units < heads * len(first) <= MOST_ROUNDS * units:
+    heads = problem.batch * problem.heads_q
+    if not units < heads * -(-problem.seq_q // tile_rows) <= MOST_ROUNDS * units:
         return None
-    begin, end = problem.band(queries, keys).keys(first, first + tile_rows - 1, keys)
+    begin, end = _keys_of_tiles(problem, tile_rows)
     of_head = end - begin
     sizes = np.tile(of_head, heads) if problem.edges.right is None else np.repeat(np.sort(of_head)[::-1], heads)
     return _busiest_over_mean(sizes, units)
@@ -48,13 +47,19 @@ def unevenness_of_packed(problem: AttentionProblem, tile_rows: int, units: int, 
     sizes: list[NDArray[np.int64]] = []
     count = 0
     for many, alone in sequences(problem, lengths):
-        first, keys = np.arange(0, alone.seq_q, tile_rows), alone.seq_kv
-        count += many * problem.heads_q * len(first)
+        count += many * problem.heads_q * -(-alone.seq_q // tile_rows)
         if count > MOST_ROUNDS * units:
             return None
-        begin, end = alone.band(alone.seq_q, keys).keys(first, first + tile_rows - 1, keys)
+        begin, end = _keys_of_tiles(alone, tile_rows)
         sizes.append(np.tile(end - begin, many * problem.heads_q))
     return _busiest_over_mean(np.sort(np.concatenate(sizes))[::-1], units) if count > units else None
+
+
+def _keys_of_tiles(problem: AttentionProblem, tile_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first key that each tile of a head's rows sees, and the one behind its last."""
+    queries, keys = problem.seq_q, problem.seq_kv
+    first = np.arange(0, queries, tile_rows)
+    return problem.band(queries, keys).keys(first, first + tile_rows - 1, keys)
 
 
 def _busiest_over_mean(sizes: NDArray[np.int64], units: int) -> float | None:
@@ -77,9 +82,7 @@ def busiest_of_parts(
     its unit has no second one: of 192 parts of a causal call an H200's second ones were short with tiles of 112 keys,
     and as long as the first with 176 (4 heads, 2048 tokens).
     """
-    queries, keys = problem.seq_q, problem.seq_kv
-    first = np.arange(0, queries, tile_rows)
-    begin, end = problem.band(queries, keys).keys(first, first + tile_rows - 1, keys)
+    begin, end = _keys_of_tiles(problem, tile_rows)
     tiles = np.sort(np.maximum(1, -(-end // tile_keys) - begin // tile_keys))[::-1]
     of_row = np.repeat(tiles, problem.batch * problem.heads_q)[:, None]
     parts, number = np.minimum(key_splits, of_row), np.arange(key_splits)

@@ -16,7 +16,7 @@ from attention.choose.model import predict
 from attention.choose.prediction import Prediction
 from attention.choose.queues import Station, round_of, stay
 from attention.choose.scores import cost_of
-from attention.choose.warps import block, gathered, predicted, waits
+from attention.choose.warps import block, gathered, predicted, waits, work
 from attention.choose.warps import dealt as dealing
 from attention.choose.warps.block import Block, block_of
 from attention.choose.warps.dealt import dealt
@@ -53,16 +53,8 @@ CONFIG = Config((("warps", 4), ("tile_keys", 64)))
 OURS = by_path("sm80/forward/software_pipelined")
 SPLIT_CONFIG = Config((("warps", 4), ("tile_keys", 64), ("key_splits", 4)))
 H200 = Profile.load("h200-sxm-141gb")
-HARMLESS = (
-    0,
-    1,
-    1e-4,
-    2,
-    3,
-    30,
-    2048,
-    4096,
-)  # nothing, one, half of a last block, a cube's 3, an iteration's end, caches
+# Nothing, one, half of a last block, a cube's 3, an iteration's end, caches.
+HARMLESS = (0, 1, 1e-4, 2, 3, 30, 2048, 4096)
 
 demands = st.floats(0, 1e4)
 stations = st.lists(st.tuples(demands, st.integers(1, 16)), min_size=1, max_size=5).map(
@@ -282,17 +274,6 @@ def test_a_prediction_is_the_sum_of_what_is_not_memory():
     assert found.seconds == pytest.approx(sum(each.seconds for each in found.terms if each.phase != "memory"), rel=1e-3)
 
 
-def test_parts_of_one_tile_load_it_once():
-    """256 keys of head dim 256 in four parts of two tiles, and in eight of one: 11.94 and 11.55 us on an H200."""
-    few = by_path("sm80/forward/split_keys")
-    problem = AttentionProblem(8, 8, 4, 1, 256, 256, dtype="bfloat16", device="cuda", softcap=50.0)
-    four, eight = (
-        predict(H200, problem, few, Config((("warps", 4), ("tile_keys", 32), ("key_splits", parts)))).seconds
-        for parts in (4, 8)
-    )
-    assert eight < four
-
-
 def test_a_slow_l2_becomes_the_bound():
     slow = ours(profile=scaled(H200, "l2_bandwidth_bytes_per_s", 0.05))
     assert slow.bound_by in ("rows by the L2", "loads of a tile ahead")
@@ -304,7 +285,7 @@ def test_a_profile_without_latencies_is_predicted_by_the_tile_alone():
     assert not predicted.can(poorer) and {each.phase for each in ours(profile=poorer).terms} >= {"tile", "softmax"}
 
 
-@pytest.mark.parametrize("module", [block, dealing, gathered, predicted, queues, waits])
+@pytest.mark.parametrize("module", [block, dealing, gathered, predicted, queues, waits, work])
 def test_no_number_stands_outside_of_the_table(module):
     tree = ast.parse(Path(module.__file__).read_text())
     numbers = [

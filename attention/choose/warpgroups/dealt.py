@@ -2,7 +2,8 @@
 
 Equal tiles of rows come in whole rounds. Unequal ones are dealt as SMs become free: half of the last one is still
 missing on the average, which is a short one where the longest go first (causal), and a long one of packed sequences
-without causality. Few that go longest first are dealt out one by one (choose.longest_first).
+without causality. Few that go longest first, and few packed ones without causality, are dealt out one by one
+(choose.longest_first).
 """
 
 import math

@@ -85,8 +85,8 @@ def predicted(
     memory = l2_of(machine, problem, share.slices * tile.step_keys, spans, lengths), dram
     in_flight = round(of("block_loads")) * tile.stages * blocks[0][0].resident
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
-    last = blocks[-1]
-    last_tile = last[1].last_tile(max(1.0, last[0].work.slices * tile.step_keys / tile.keys))
+    last, its_block = blocks[-1]
+    last_tile = its_block.last_tile(max(1.0, last.work.slices * tile.step_keys / tile.keys))
     alone = (instructions_of(tile) + last_tile + left_cycles + added_cycles) / clock + code.seconds
     beside = (leaves, rounds), (adds, gathers), ((empty,), share.empty)
     terms = partial(_terms, machine, blocks, beside, clock, code)
