@@ -46,13 +46,13 @@ FINITE = Bug(SOFTMAX, "void weigh(", "forget_unseen(state, scale_log2());")
 LOW = np.full(KEYS, -2048.0)  # -256, times log2(e): exp2 of it is 0
 ROWS_OF = {
     "far": Unserved(
-        PLAIN, 2.0**17, np.full(KEYS, 5.0 * 2.0**16), Bug(SOFTMAX, "guess()", "!is_far(state.offset[h])", "true")
+        PLAIN, 2.0**17, np.full(KEYS, 5.0 * 2.0**16), Bug(SOFTMAX, "bool guess(", "!is_far(state.offset[h])", "true")
     ),
     "grown beyond float16": Unserved(
         replace(PLAIN, dtype="float16"),
         1.0,
         np.where(np.arange(KEYS) < 64, 240.0, 0.0),
-        Bug(SOFTMAX, "guess()", "added[h] <= kMostOfTile", "true"),
+        Bug(SOFTMAX, "bool guess(", "added[h] <= kMostOfTile", "true"),
     ),
     "unseen, of bools": Unserved(replace(PLAIN, mask="full"), 1.0, LOW, UNSEEN),
     "unseen, of floats": Unserved(replace(PLAIN, mask="bias"), 1.0, LOW, UNSEEN),

@@ -78,7 +78,12 @@ BUGS = {
     "registers are not fenced": Bug(
         "products.cuh", "void multiply_values", "ptx::wgmma_fence();", says="without wgmma.fence"
     ),
-    "V is never released": Bug(SOFTMAX, "void end_values()", "release(at.v_empty + 8 * v.stage());", says=LOST),
+    "V is never released": Bug(
+        SOFTMAX,
+        "unsigned end_values()",
+        "released = ptx::mbarrier_arrive_if(ptx::elect_one(), at.v_empty + 8 * v.stage());",
+        says=LOST,
+    ),
     "a skipped tile is not released": Bug(
         "consume.cuh", "void skip()", "release(at.k_empty + 8 * v.stage());", says=LOST
     ),
@@ -131,10 +136,10 @@ BUGS = {
     "offsets stay near": Bug(SOFTMAX, "void weigh(", "if (far) go_back(state, scale_log2());", says="^lse: ", case=FAR),
     "outputs are not rescaled": Bug(SOFTMAX, "void raise(", "rescale(o, correction);"),
     "a guess is kept that failed": Bug(
-        "consume.cuh", "void step(", "if (!guess()) raise<true>(work, row, tile);", "guess();", case=FAR
+        "consume.cuh", "void step(", "if (!guess(end_values())) raise<true>(work, row, tile);", "guess(end_values());", case=FAR
     ),
-    "the sums of a guess are forgotten": Bug(SOFTMAX, "bool guess()", "state.sum[h] += added[h];"),
-    "p is written while it is multiplied": Bug(SOFTMAX, "void end_values()", "ptx::wgmma_wait<0>();", says=""),
+    "the sums of a guess are forgotten": Bug(SOFTMAX, "bool guess(", "state.sum[h] += added[h];"),
+    "p is written while it is multiplied": Bug(SOFTMAX, "unsigned end_values()", "ptx::wgmma_wait<0>();", says=""),
     "outputs are not cleared": Bug("products.cuh", "void multiply_values", "accumulate || i > 0", "true"),
     "rows past the end are stored": Bug(
         "store.cuh", "void store_rows(", "row + 8 * h < work.queries", "true", "out of bounds: st.global"

@@ -45,7 +45,7 @@ OF_FLOATS = {
 OF_BYTES = {
     "NaN are not hidden": Bug(SOFTMAX, "void weigh(", "mask.hide_again(s, launch, work, place.row, place.column);"),
     "NaN is no doubt": Bug(ROWS, "bool doubtful(", "!(most < kHuge)", "most >= kHuge"),
-    "a guess of NaN is kept": Bug(SOFTMAX, "bool guess()", "added[h] <= kMostOfTile", "!(added[h] > kMostOfTile)"),
+    "a guess of NaN is kept": Bug(SOFTMAX, "bool guess(", "added[h] <= kMostOfTile", "!(added[h] > kMostOfTile)"),
     "a second key is seen": Bug("features/mask.cuh", "void seed_two(", "kUnseen", "0u"),
     "a first key is seen": Bug("features/mask.cuh", "void seed_two(", "0xff800000u", "0u"),
 }

@@ -38,6 +38,19 @@ __device__ __forceinline__ void mbarrier_arrive(unsigned bar) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
 }
 
+// An arrival where `arrives`, and a word of it, whatever it says: 0 where not. ptxas puts an arrival anywhere before the
+// next wait, and so behind all that the wait does not need; what needs this word stays behind the arrival.
+__device__ __forceinline__ unsigned mbarrier_arrive_if(bool arrives, unsigned bar) {
+  unsigned word;
+  asm volatile(
+      "{ .reg .pred p; .reg .b64 phase; .reg .b32 rest; setp.ne.u32 p, %2, 0; mov.b64 phase, 0; "
+      "@p mbarrier.arrive.shared::cta.b64 phase, [%1]; mov.b64 {%0, rest}, phase; }"
+      : "=r"(word)
+      : "r"(bar), "r"(static_cast<unsigned>(arrives))
+      : "memory");
+  return word;
+}
+
 // Expect `bytes` more in this phase, and arrive.
 __device__ __forceinline__ void mbarrier_arrive_expect(unsigned bar, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");

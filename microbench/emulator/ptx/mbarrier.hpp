@@ -6,6 +6,10 @@ namespace ptx {
 using emulator::fence_mbarrier_init, emulator::mbarrier_expect, emulator::mbarrier_init, emulator::mbarrier_invalidate;
 using emulator::mbarrier_test, emulator::mbarrier_wait;
 inline void mbarrier_arrive(unsigned bar) { emulator::mbarrier_arrive(bar, 1, 0); }
+inline unsigned mbarrier_arrive_if(bool arrives, unsigned bar) {
+  if (arrives) mbarrier_arrive(bar);
+  return arrives ? ~0u : 0;  // a word may be anything
+}
 inline void mbarrier_arrive_expect(unsigned bar, unsigned bytes) { emulator::mbarrier_arrive(bar, 1, bytes); }
 
 // Scopes are one here: every arrival releases to the whole cluster.

@@ -142,8 +142,7 @@ struct Consumer : RowSoftmax {
     adjust<Masked>(work, row, tile);
     if (!kMaskHeld && tile > least) fetch<true>(work, tile - 1);
     if constexpr (kGuesses && !Masked) {
-      end_values();
-      if (!guess()) raise<true>(work, row, tile);
+      if (!guess(end_values())) raise<true>(work, row, tile);
     } else {
       raise<false>(work, row, tile);
     }

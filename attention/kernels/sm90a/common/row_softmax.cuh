@@ -26,12 +26,20 @@ struct RowSoftmax : Products {
   // Of scores as products leave them.
   __device__ __forceinline__ float scale_log2() const { return kScaledQ ? kLog2E : launch.scale_log2; }
 
+  // 0, which ptxas does not know: what it is added to waits for `word`. No 2^24 heads are launched.
+  __device__ __forceinline__ unsigned nothing_of(unsigned word) const {
+    return word & static_cast<unsigned>(launch.heads) >> 24;
+  }
+
   // p of a tile by the largest scores so far; whether these serve all rows of the warp.
   //
   // A thread's part of a row's sum says so: no p of its is beyond it. The scores stay as they are for those
   // that it does not serve, which costs as many exponentials again, but a tile without a larger score, as nearly all
   // are, is not searched for its largest: 34 of 349 instructions at 128 keys, and what waits for them.
-  __device__ __forceinline__ bool guess() {
+  //
+  // The second half waits for `released`, the word of the arrival that gives V back. Where nothing did, ptxas gave it back
+  // behind all exponentials in some builds, which took 3 to 6 % longer than their twins (H200, early_releases.csv).
+  __device__ __forceinline__ bool guess(unsigned released) {
     const float scale = scale_log2();
     float added[2] = {0.f, 0.f}, offset[2];
     bool served = true;
@@ -39,6 +47,9 @@ struct RowSoftmax : Products {
     for (int h = 0; h < 2; ++h) offset[h] = guessed_offset(state, h, scale);
 #pragma unroll
     for (int i = 0; i < kKeys / 4; ++i) {
+      if (i == kKeys / 8)
+#pragma unroll
+        for (float& each : offset) each = __uint_as_float(__float_as_uint(each) | nothing_of(released));
       const int h = Scores::line(2 * i);
       const float one = ptx::ex2(__fmaf_rn(s[2 * i], scale, -offset[h]));
       const float other = ptx::ex2(__fmaf_rn(s[2 * i + 1], scale, -offset[h]));
@@ -54,13 +65,15 @@ struct RowSoftmax : Products {
     return true;
   }
 
-  // p * V of the tile before is in the outputs.
-  __device__ __forceinline__ void end_values() {
+  // p * V of the tile before is in the outputs; a word of the arrival that gives V back.
+  __device__ __forceinline__ unsigned end_values() {
+    unsigned released = 0;
     if constexpr (kOverlap) {
       ptx::wgmma_wait<0>();
-      release(at.v_empty + 8 * v.stage());
+      released = ptx::mbarrier_arrive_if(ptx::elect_one(), at.v_empty + 8 * v.stage());
     }
     v.advance();
+    return released;
   }
 
   // Scores become p by the largest with them, which serves the tiles that follow; what outputs are multiplied by.
