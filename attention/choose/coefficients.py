@@ -25,6 +25,7 @@ COPY = 16  # bytes that a thread's cp.async copies
 TMA_ROWS = 16  # bytes at whose multiples rows begin that TMA reads
 COLUMNS = 4  # of a row that a thread adds up over all parts
 FEW_PARTS = 8  # come in one batch, and more in larger ones where registers allow (added_parts.cuh)
+FEWEST_PARTS, SOME_SPANS, MOST_SPANS = 4, 2, 4  # of so many columns, of a row at a time: 8 parts of two, or 4 of four
 COMBINING_THREADS = 128  # of a block of FlashAttention-2's kernel that adds parts up
 COMBINING_BLOCKS = 2048 // COMBINING_THREADS  # of which an SM's threads have room for so many
 COMBINED = 512  # numbers that such a block loads at a time, of whole rows (kBlockM in run_flash_splitkv_fwd)
@@ -45,9 +46,8 @@ TABLE = {
     "exponentials": Coefficient(1.0, "count", "MUFU.EX2: 64 for 64"),
     "softcap_special": Coefficient(2.0, "count", "tanh takes MUFU.EX2 and MUFU.RCP: 64 and 64 for 64"),
     "softcap_arithmetic": Coefficient(4.0, "count", "tanh takes two FMUL, one FADD and one FFMA"),
-    "alibi_arithmetic": Coefficient(1.0, "count", "FFMA subtracts slope times distance"),
-    "alibi_integers": Coefficient(
-        2.0, "count", "ISETP, VIADD, IADD3 and I2FP, 32 to 38 of each for 64: rows of a pair share a distance"
+    "alibi_arithmetic": Coefficient(
+        1.5, "count", "FADD gives a distance, which rows of a pair share: 32 for 64; FFMA subtracts slope times that"
     ),
     "mask_waits": Coefficient(
         1 / 32,

@@ -1,6 +1,6 @@
 """Coefficients of keys that blocks share, for choose.coefficients: to leave parts, and to bring them together.
 
-The first five are of kernels of warps, whose last block adds a tile's parts up, the others of warpgroups, where each
+The first six are of kernels of warps, whose last block adds a tile's parts up, the others of warpgroups, where each
 block has a share of all rows.
 """
 
@@ -21,6 +21,9 @@ PARTS = {
         37.0,
         "count",
         "cycles of the 18 to 20 instructions for a part of four columns: its address, two loads, its sums",
+    ),
+    "span_instructions": Coefficient(
+        14.0, "count", "likewise of its next four columns: a load and sums, 473 cycles of eight parts for 358"
     ),
     "batch_instructions": Coefficient(120.0, "count", "likewise of a batch: the largest offset, what came before it"),
     "pass_instructions": Coefficient(

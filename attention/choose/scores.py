@@ -36,7 +36,6 @@ def cost_of(problem: AttentionProblem) -> ScoreCost:
         arithmetic += of("softcap_arithmetic")
     if problem.alibi:
         arithmetic += of("alibi_arithmetic")
-        integers += of("alibi_integers")
     waits = 0.0
     if problem.mask != "none":
         maxima += of("hidden_maxima")

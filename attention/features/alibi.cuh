@@ -6,10 +6,9 @@ template <class Scores>
 __device__ __forceinline__ void change_alibi(Scores& s, const Launch& launch, const Work& work, int row, int column) {
   const float slope =
       launch.alibi[work.batch * launch.alibi_batch + work.head * launch.alibi_head] * launch.alibi_scale;
-  const int ahead = row + work.keys - work.queries - column;  // the diagonal's key of row g less the key of s[0]
+  const float ahead = row + work.keys - work.queries - column;  // the diagonal's key of row g less the key of s[0]
 #pragma unroll
   for (int i = 0; i < Scores::kCount; ++i) {
-    const int distance = ahead + Scores::row(i) - Scores::column(i);
-    s[i] -= slope * static_cast<float>(abs(distance));
+    s[i] -= slope * fabsf(ahead + (Scores::row(i) - Scores::column(i)));
   }
 }

@@ -119,7 +119,9 @@ BUGS = {
     "the last part is left out": Bug(
         "added_parts.cuh", "void add(", "begin + i >= parts.count", "begin + i >= parts.count - 1"
     ),
-    "a part counts twice": Bug("added_parts.cuh", "some[i] = ptx::load4_cg(", "from + i * stride", "from"),
+    "a part counts twice": Bug("added_parts.cuh", "ask(some[i],", "from + i * stride", "from"),
+    "all spans are the first one": Bug("added_parts.cuh", "void ask(", "span * kStep", "0"),
+    "all spans are stored as the first one": Bug("store_group.cuh", "void store_spans(", "out + 2 * at", "out", ANY),
     "a part weighs as its neighbour does": Bug(
         "added_parts.cuh", "states[i] = ptx::load2_cg(", "from + i * stride", "from"
     ),

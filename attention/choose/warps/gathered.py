@@ -1,11 +1,12 @@
 """What blocks that share keys of a tile of rows take to bring their parts together, in cycles (split_keys/parts.cuh).
 
 Each leaves its rows and counts itself, on a line that the first of them brings from DRAM. The last one reads what all
-have left, a batch of parts at once, and adds it up, a thread four columns of a row at a time (added_parts.cuh). What
-the L2 does not hold of all parts goes to DRAM and comes back.
+have left, a batch of parts at once, and adds it up, a thread four columns of a row at a time, or more where there are
+more rows than threads for them (added_parts.cuh). What the L2 does not hold of all parts goes to DRAM and comes back.
 """
 
 import math
+from dataclasses import dataclass
 
 from attention.choose.coefficients import (
     COLUMNS,
@@ -13,8 +14,11 @@ from attention.choose.coefficients import (
     COMBINING_BLOCKS,
     COMBINING_THREADS,
     FEW_PARTS,
+    FEWEST_PARTS,
     FLOAT_BYTES,
+    MOST_SPANS,
     SLOT,
+    SOME_SPANS,
     STATE_FLOATS,
     of,
 )
@@ -46,16 +50,34 @@ def left(tile: WarpTile, rows: int, beyond: float, rates: Rates) -> tuple[Part, 
     )
 
 
+@dataclass(frozen=True)
+class Batch:
+    """What a thread asks for at a time: so many parts, of so many spans of columns each."""
+
+    parts: int
+    spans: int
+
+
+def batch_of(tile: WarpTile, rows: int, parts: int) -> Batch:
+    """Of a block that adds up so many parts: store_parts in added_parts.cuh."""
+    if tile.key_warps == 1:
+        return Batch(FEWEST_PARTS, MOST_SPANS)
+    if rows * tile.value_dim > COLUMNS * tile.threads:
+        return Batch(FEW_PARTS, SOME_SPANS)
+    return Batch(FEW_PARTS if parts <= FEW_PARTS else tile.parts_at_once, 1)
+
+
 def added(tile: WarpTile, rows: int, parts: int, beyond: float, gathering: float, rates: Rates) -> tuple[Part, ...]:
     """Of the block that arrives last, where `gathering` is the share of SMs that have one.
 
     The others leave it their share of the L2, of which an SM's port takes as much as a slice gives.
     """
-    passes = math.ceil(rows * tile.value_dim / COLUMNS / tile.threads)
-    at_once = FEW_PARTS if parts <= FEW_PARTS else tile.parts_at_once
-    times = passes * math.ceil(parts / at_once)
+    batch = batch_of(tile, rows, parts)
+    passes = math.ceil(rows * tile.value_dim / COLUMNS / batch.spans / tile.threads)
+    times = passes * math.ceil(parts / batch.parts)
     read = bytes_of(tile, rows) * parts
-    instructions = times * (of("batch_instructions") + of("added_instructions") * at_once)
+    added_up = of("added_instructions") + of("span_instructions") * (batch.spans - 1)
+    instructions = times * (of("batch_instructions") + added_up * batch.parts)
     return (
         Part("parts from L2", read / min(SLOT, rates.l2_bytes / gathering), L2),
         Part("parts from DRAM", beyond * read / rates.dram_bytes, DRAM),

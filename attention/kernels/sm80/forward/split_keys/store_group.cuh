@@ -26,15 +26,21 @@ struct OfRow {
   }
 };
 
-// Four columns of a row.
-__device__ __forceinline__ void store_four(const Launch& launch, const Work& work, int row, int column,
-                                           const float (&o)[4], float sum, float offset) {
+// Of a row four columns from `column` on, and as many every `Step` columns.
+template <int Step, int Count>
+__device__ __forceinline__ void store_spans(const Launch& launch, const Work& work, int row, int column,
+                                            const float (&o)[Count], float sum, float offset) {
   const OfRow mine(work, row);
   const bool none = offset == minus_infinity();
   // As scale_offsets: what overflows with the scale makes its row NaN.
   const Finish found = mine.finished(launch, none ? 0.f : sum + (offset - offset), none ? 0.f : offset);
-  ptx::store2(mine.address(launch) + 2 * column, pack_pair(o[0] * found.inverse, o[1] * found.inverse),
-              pack_pair(o[2] * found.inverse, o[3] * found.inverse));
+  const ptx::u64 out = mine.address(launch) + 2 * column;
+#pragma unroll
+  for (int i = 0, at = 0; i < Count; i += 4, at += Step) {
+    if (column + at >= out_columns(launch)) break;
+    ptx::store2(out + 2 * at, pack_pair(o[i] * found.inverse, o[i + 1] * found.inverse),
+                pack_pair(o[i + 2] * found.inverse, o[i + 3] * found.inverse));
+  }
   if (column == 0) *mine.lse(launch) = found.lse;
 }
 
