@@ -118,6 +118,7 @@ class Variant:
     tile        the demands of one tile; None where nothing is known of the inside of the kernel
     residents   the same tile as the warps or warpgroups that share an SM, which predict it then, unless None
     builds      the cubins behind a configuration, one for each step, for a variant that is a CUDA kernel of ours
+    launch_of   the problem that one launch serves: another one where a call takes two such, one after the other
     workspace   bytes of device memory that its steps or blocks share, beside the tensors of the call
     signature   opcodes that each such cubin holds: without one of them it is not the kernel that was written
     pads        the head dim that it computes with, for a problem's
@@ -147,6 +148,7 @@ class Variant:
     features: frozenset[str] = frozenset()
     withheld: Callable[[Wanted], str | None] = lambda _: None
     builds: Callable[[AttentionProblem, Config], tuple[CudaBuild, ...]] | None = None
+    launch_of: Callable[[AttentionProblem], AttentionProblem] = lambda problem: problem
     workspace: Callable[[AttentionProblem, Config], int] = lambda problem, config: 0
     signature: tuple[str, ...] = ()
     pads: Callable[[int], int] = lambda head_dim: head_dim

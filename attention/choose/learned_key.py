@@ -73,6 +73,7 @@ DECIDING = (
     "tile",
     "variant",
     "kernels/common/family",
+    "kernels/common/halves",
     "kernels/common/key_splits",
     "kernels/common/staged",
     "kernels/common/staged_tile",

@@ -7,6 +7,8 @@
 A kernel that describes its warps or warpgroups is predicted by them instead (choose.warps, choose.warpgroups): how they
 share an SM decides more than any rate of a pipe.
 
+A call that takes two launches, one after the other, takes twice the time of one.
+
 A unit is an SM of a GPU or a logical core of a CPU. Every rate is a constant of the profile; none is typed here. What a
 profile lacks, or holds in doubt (measured on a busy machine), makes a variant unpredicted, with the constant's name:
 never a guess.
@@ -40,6 +42,8 @@ def predict(
     """
     if variant.tile is None:
         raise Unpredicted("nothing is known of the inside of this kernel")
+    if (launched := variant.launch_of(problem)) is not problem:
+        return predict(profile, launched, variant, config, efficiency, lengths, l2_written).twice()
     efficiency = efficiency or Efficiency()
     residents = variant.residents(problem, config) if variant.residents else None
     if isinstance(residents, WarpgroupTile):

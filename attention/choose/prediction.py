@@ -21,6 +21,10 @@ class Term(NamedTuple):  # a choice makes a hundred and more, and a frozen datac
     rate: float
     links: tuple["Term", ...] = ()
 
+    def twice(self) -> "Term":
+        """What it takes in two launches."""
+        return self._replace(seconds=2 * self.seconds, links=tuple(each.twice() for each in self.links))
+
     @property
     def constants(self) -> tuple[str, ...]:
         """All that it rests on; none where it is counted in instructions of a published rate."""
@@ -81,6 +85,15 @@ class Prediction:
             _account=account,
         )
         return found
+
+    def twice(self) -> "Prediction":
+        """Of two such launches, one after the other."""
+
+        def account() -> Account:
+            return self.bound_by, tuple(each.twice() for each in self.terms)
+
+        cycles = None if self.cycles is None else 2 * self.cycles
+        return Prediction.accounted(2 * self.seconds, account, cycles, self.efficiency, 2 * self.unhidden_seconds)
 
     if not TYPE_CHECKING:
 

@@ -182,6 +182,8 @@ def _require(variant: Variant, problem: AttentionProblem, rates: Rates) -> None:
         )
     if refusal := variant.refusal(problem, rates.arch):
         raise ProblemError(f"{variant.path} {refusal}.")
+    if variant.launch_of(problem) is not problem:
+        raise ProblemError(f"The static estimate follows one launch, and value dim {problem.head_dim_v} takes two.")
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from tests.cpu.scripted_campaign import H200, Scripted, campaign, machine_of_cam
 TORCHS = ("peer/torch_flash", "peer/torch_cudnn", "peer/torch_efficient")
 PROBLEMS = (
     parse("prefill 4 51 51 4096 4096 40 bf16"),
-    parse("prefill 4 8 8 4096 4096 64/512 bf16"),
+    parse("prefill 4 8 8 4096 4096 64/528 bf16"),
     parse("features 4 16 16 4096 4096 128 bf16 mask"),
 )
 CPU = torch.device("cpu")
@@ -50,7 +50,7 @@ def test_the_set_asks_every_point_and_no_problem_twice() -> None:
 
 def test_our_pick_stands_first_before_our_next_best_and_every_peer() -> None:
     first, masked = rivals.jobs(PROBLEMS, H200, rivals.every())
-    assert first.posed == PROBLEMS[0] and masked.posed == PROBLEMS[2]  # nobody of ours has values of 512
+    assert first.posed == PROBLEMS[0] and masked.posed == PROBLEMS[2]  # nobody of ours has values of 528
     assert tuple(each.name for each in first.peers) == TORCHS
     for job in (first, masked):
         choice = learned.choice_on(H200, job.posed.problem, only="smscope")

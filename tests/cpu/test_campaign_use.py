@@ -109,7 +109,7 @@ def test_a_plan_of_use_needs_no_gpu_and_compiles_ahead(
 
 
 def test_a_problem_that_no_kernel_of_ours_serves_is_left_until_a_line_is_of_it() -> None:
-    posed = parse("prefill 1 8 8 512 512 64/512 bf16")
+    posed = parse("prefill 1 8 8 512 512 64/528 bf16")
     (job,) = rivals.jobs_of_use([Used("prefill", "a", posed)], H200, ())
     assert job.tiles == () and plan.left([job], []) == (job,)
     assert plan.left([job], [line(posed, TileTiming(variant=MATH, config={}))]) == ()

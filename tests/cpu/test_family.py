@@ -140,15 +140,15 @@ def test_value_dims_of_any_multiple_of_16_are_served_and_counted(path: str) -> N
         tile = variant.tile(problem, config)
         flops = next(each.amount for each in tile.demands if each.term.startswith("products"))
         assert flops == 2 * tile.rows * tile.columns * (-(-dims[0] // 16) * 16 + dims[1])
-    for value_dim in (72, 512):
+    for value_dim in (72, 264, 528):
         unlike = replace(PLAIN, head_dim=64, head_dim_v=value_dim, scale=None)
-        assert f"multiples of 16 up to 256, not {value_dim}" in str(variant.refusal(unlike, arch))
+        assert f"multiples of 16 up to 512, not {value_dim}" in str(variant.refusal(unlike, arch))
 
 
 def test_blackwell_serves_the_value_dims_of_hopper_and_holds_them_at_the_next_multiple_of_32() -> None:
     hopper, blackwell = by_path(UNLIKE_SERVED[1]), by_path("sm100a/forward/tensor_memory")
     arch = by_name("sm100a")
-    for value_dim in (*range(8, 257, 8), 512):
+    for value_dim in (*range(8, 257, 8), 264, 528):
         problem = replace(PLAIN, head_dim=68, head_dim_v=value_dim, scale=None)
         refused = blackwell.refusal(problem, arch)
         assert refused == hopper.refusal(problem, by_name("sm90a"))

@@ -18,6 +18,7 @@ from microbench.machine.arch import Arch
 DTYPES = ("float16", "bfloat16")
 HEAD_DIMS = (64, 96, 128, 192, 256)  # that kernels are tuned at
 STEP = 16  # of head dims: the K of one product of 16-bit numbers
+MOST_VALUES = 2 * HEAD_DIMS[-1]  # value dims: what two launches hold (common/halves.py)
 VARLEN = "VARLEN"  # the define by which sequences are packed
 SERVED = frozenset({"variable lengths", *(word for each in FEATURES if each.device for word in each.device.serves)})
 MOST_EMPTY = 3  # tiles of rows of a grid for each of a dealt one: all packings timed so far have fewer
@@ -52,14 +53,15 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
 def refuses_but_value_dims(step: int) -> Callable[[AttentionProblem, Arch], str | None]:
     """The same of a kernel that takes value dims unlike head dims where they are multiples of `step`.
 
-    They are held as they are: what is padded of V would be columns of out that nobody asked for.
+    They are held as they are: what is padded of V would be columns of out that nobody asked for. Those beyond what one
+    launch holds come here as a half of them.
     """
 
     def refuses_some(problem: AttentionProblem, arch: Arch) -> str | None:
         unlike = problem.head_dim != problem.head_dim_v
         if problem.dtype in DTYPES and unlike and (problem.head_dim_v % step or problem.head_dim_v > HEAD_DIMS[-1]):
             return (
-                f"serves value dims unlike head dims where they are multiples of {step} up to {HEAD_DIMS[-1]}, "
+                f"serves value dims unlike head dims where they are multiples of {step} up to {MOST_VALUES}, "
                 f"not {problem.head_dim_v}"
             )
         return _refuses_of_any(problem)

@@ -13,6 +13,7 @@ import torch
 from attention.call import NO_EXTRAS, Extras
 from attention.errors import LaunchError
 from attention.kernels.common.family import Sizes, fill
+from attention.kernels.common.halves import half_of
 from attention.kernels.common.key_splits import MOST_TILES
 from attention.kernels.common.layout import addresses
 from attention.kernels.launch import waiting
@@ -178,15 +179,16 @@ def _ready(
     config: Config,
 ) -> Ready:
     """`asked` is the query of the caller, whose result lies as that does; the others are as the kernel reads them."""
-    shape = launcher.shape_of(problem, config)
+    half = half_of(problem)
+    shape = launcher.shape_of(half, config)
     with waiting.on_behalf_of(problem):
-        function = machine.function(launcher.folder, launcher.build_of(problem, config))
+        function = machine.function(launcher.folder, launcher.build_of(half, config))
     results = results_for(asked, asked_strides, getattr(torch, problem.dtype), problem.head_dim_v)
     template: ctypes.Structure = launcher.argument()
-    fill(template, problem, query, key, shape.tile_rows, getattr(shape, "group", 1))
+    fill(template, half, query, key, shape.tile_rows, getattr(shape, "group", 1))
     launcher.lie(template, query_strides, key_strides, value_strides)
     template.out_batch, template.out_head, template.out_row, _ = results.out.strides
     blocks = launcher.deal(template, machine, shape)
     written = results.out, results.lse, results.lse_bytes, results.narrow
-    room = launcher.room(template, shape)
-    return Ready(launcher, machine, shape, function, blocks, bytes(template), *written, room=room)
+    room, columns = launcher.room(template, shape), half.head_dim_v if half is not problem else 0
+    return Ready(launcher, machine, shape, function, blocks, bytes(template), *written, room=room, columns=columns)

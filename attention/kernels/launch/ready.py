@@ -85,6 +85,7 @@ class Ready:
     out, lse  what the kernel writes, and how that lies
     result    how the first columns of out are given, where out is wider than they are; else None
     room      how many floats blocks leave for one another
+    columns   of V and out that each of two launches has, where one does not hold all; else 0
     form      how the caller holds query, key, value, out and lse
     bound     where the addresses stand of the tensors of features to whose strides the template is bound
     heads     what the argument begins with, by the addresses of query, key and value
@@ -103,6 +104,7 @@ class Ready:
     lse_bytes: int
     result: Lie | None = None
     room: int = 0
+    columns: int = 0
     form: Form = HEADS_FIRST
     bound: tuple[str, ...] = ()
     heads: dict[Where, bytes] = field(default_factory=dict)
@@ -156,12 +158,26 @@ class Ready:
             self._box(frame, extras.mask)  # type: ignore[union-attr]
         held = (query, key, value, out, *lent) if lse is None else (query, key, value, out, lse, *lent)
         machine.launch(frame, held, extras)
+        if self.columns:
+            self._launch_again(frame, held, where, extras)
         if self.bound or extras is NO_EXTRAS:  # else the next launch might find addresses that it does not bring
             self.frames.append(frame)
         if self.result is not None:
             wide, out = out, machine.empty(self.result.size, self.result.strides, self.result.dtype)
             out.copy_(wide[..., : out.shape[-1]])
         return out, lse
+
+    def _launch_again(
+        self, frame: Described, held: Held, where: Where, extras: Extras | Sequence[torch.Tensor]
+    ) -> None:
+        """The launch that was made over the last columns of V and out; it writes the same lse once more."""
+        query, key, value, out, *_ = held
+        first = value.shape[-1] - self.columns
+        beyond = first * value.element_size()
+        head = self.head_of(query, key, value[..., first:], (*where[:2], where[2] + beyond))
+        frame.memory[: len(head)] = head
+        frame.argument.out = out.data_ptr() + beyond
+        self.machine.launch(frame, held, extras)
 
     def bring(self, frame: Described, given: Sequence[torch.Tensor]) -> None:
         """Write the addresses of the tensors of features to whose strides the launch is bound: those of `bound`."""
@@ -185,10 +201,11 @@ class Ready:
         return encoded
 
     def head_of(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, where: Where) -> bytes:
-        """What the argument begins with, for tensors of this kind at these addresses."""
+        """What the argument begins with, for tensors of this kind at these addresses; of V for one launch."""
         found = self.heads.get(where)
         if found is not None:
             return found
+        value = value[..., : self.columns] if self.columns else value
         if len(self.heads) >= MOST_HEADS:
             self.heads.clear()
         head: bytes = self.kernel.head(self.machine, self.shape, *map(self.form.to_kernel, (query, key, value)))

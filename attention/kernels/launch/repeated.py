@@ -24,11 +24,11 @@ def again(ready: Ready) -> Again | None:
     """Out of tensors of this kind at these addresses; that gives None where another machine stands in for theirs.
 
     `given` are the tensors of features to which the launch is bound. None where a launch has more to do: an lse too
-    long to be nobody's, columns to be cut off.
+    long to be nobody's, columns to be cut off, or others to be launched for.
     """
     kernel, machine, kind = ready.kernel, ready.machine, ready.kernel.argument
     unread = machine.unread(ready.lse_bytes)
-    if unread is None or ready.result is not None:
+    if unread is None or ready.result is not None or ready.columns:
         return None
     first = kind.from_buffer_copy(ready.template)
     first.lse = unread

@@ -12,6 +12,7 @@ from attention.kernels.common.family import (
     refuses_but_value_dims,
     too_large,
 )
+from attention.kernels.common.halves import in_halves
 from attention.kernels.sm100a.forward.tensor_memory.arguments import (
     SCORE_COLUMNS,
     VALUE_STEP,
@@ -113,7 +114,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
     )
 
 
-VARIANT = Variant(
+ONE_LAUNCH = Variant(
     summary="TMA, tcgen05 with scores, P and outputs in tensor memory, a role for every warp",
     owner="smscope",
     archs=("sm100a", "sm103a"),
@@ -129,3 +130,4 @@ VARIANT = Variant(
     rank=-1,
     notes=notes_of(padded_head_dim),
 )
+VARIANT = in_halves(ONE_LAUNCH)

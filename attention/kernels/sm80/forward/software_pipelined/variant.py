@@ -16,6 +16,7 @@ from attention.kernels.common.family import (
     refuses_but_value_dims,
     too_large,
 )
+from attention.kernels.common.halves import in_halves
 from attention.kernels.common.spills import spills_of
 from attention.kernels.sm80.forward.software_pipelined.arguments import (
     SETTLED,
@@ -137,7 +138,7 @@ def _slice(shape: Shape) -> int:
     return min(shape.tile_keys, shape.warp_rows)
 
 
-VARIANT = Variant(
+ONE_LAUNCH = Variant(
     summary="cp.async, ldmatrix and mma.sync, scores of one slice beside p V of another",
     owner="smscope",
     archs=("sm80", "sm86", "sm89", "sm90a", "sm120a"),
@@ -154,3 +155,4 @@ VARIANT = Variant(
     rank=-1,
     notes=notes_of(held_head_dim),
 )
+VARIANT = in_halves(ONE_LAUNCH)

@@ -14,6 +14,7 @@ from attention.kernels.common.family import (
     tiles_of,
     too_large,
 )
+from attention.kernels.common.halves import in_halves
 from attention.kernels.common.key_splits import parts, too_many, workspace_bytes
 from attention.kernels.sm80.forward.software_pipelined import variant as whole
 from attention.kernels.sm80.forward.software_pipelined.arguments import tuned_head_dim
@@ -148,7 +149,7 @@ def residents(problem: AttentionProblem, config: Config) -> WarpTile:
     return _residents(_of_any_keys(problem), config["warps"], config["tile_keys"], config["key_splits"])
 
 
-VARIANT = Variant(
+ONE_LAUNCH = Variant(
     summary="cp.async and mma.sync over a part of the keys, heads of a group in one tile of rows",
     owner="smscope",
     archs=whole.VARIANT.archs,
@@ -170,3 +171,4 @@ VARIANT = Variant(
     rank=-1,
     notes=notes_of(held_head_dim),
 )
+VARIANT = in_halves(ONE_LAUNCH)

@@ -15,6 +15,7 @@ from attention.kernels.common.family import (
     refuses_but_value_dims,
     tiles_of,
 )
+from attention.kernels.common.halves import in_halves
 from attention.kernels.common.key_splits import parts, workspace_bytes
 from attention.kernels.common.spills import spills_of
 from attention.kernels.sm90a.forward.split_keys.arguments import SETTLED, build_of, shape_of
@@ -108,7 +109,7 @@ def warpgroups(problem: AttentionProblem, config: Config) -> WarpgroupTile:
     return found._replace(key_splits=config["key_splits"])
 
 
-VARIANT = Variant(
+ONE_LAUNCH = Variant(
     summary="the kernel of many rows over a part of the keys, whose parts all blocks bring together",
     owner="smscope",
     archs=whole.VARIANT.archs,
@@ -130,3 +131,4 @@ VARIANT = Variant(
     rank=-1,
     notes=notes_of(held_head_dim),
 )
+VARIANT = in_halves(ONE_LAUNCH)

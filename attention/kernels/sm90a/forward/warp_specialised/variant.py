@@ -17,6 +17,7 @@ from attention.kernels.common.family import (
     refuses_but_value_dims,
     too_large,
 )
+from attention.kernels.common.halves import in_halves
 from attention.kernels.common.spills import spills_of
 from attention.kernels.sm90a.forward.warp_specialised.arguments import (
     GROUP_ROWS,
@@ -160,7 +161,7 @@ def notes(problem: AttentionProblem) -> tuple[str, ...]:
     return said if problem.mask == "none" else (*said, MASK_COPIED)
 
 
-VARIANT = Variant(
+ONE_LAUNCH = Variant(
     summary="TMA producer, wgmma consumers, softmax of one tile beside the products of another",
     owner="smscope",
     archs=("sm90a",),
@@ -182,3 +183,4 @@ VARIANT = Variant(
     rank=-1,
     notes=notes,
 )
+VARIANT = in_halves(ONE_LAUNCH)
