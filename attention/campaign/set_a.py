@@ -84,12 +84,16 @@ decode     1   32   8     16   8192  128  bf16
 decode    16   32   8     16   4096  128  bf16
 decode     1   32   8     64  32768  128  bf16
 decode     8   16   2    128   4096   64  bf16
+decode    16    8   1      8   2048  128  bf16
+decode     4   32   8      6   3000  128  bf16
+decode     2   64   8      5   4096   64  bf16
 features   4   16  16   4096   4096  128  bf16  causal softcap=30
 features   4    8   4   4096   4096  256  bf16  causal softcap=50
 features   2   16  16   4096   4096  128  bf16  mask
 features   2   32  32   2048   2048   64  bf16  mask
 features   4   16  16   4096   4096  128  bf16  causal alibi
 features   8   32  32   1024   1024   64  bf16  causal alibi
+features   4   32  32   2048   2048   64  bf16  alibi
 features   4   64   8   2048   2048   64  bf16  causal sinks
 features   2   64   8   4096   4096   64  bf16  causal window=128 sinks
 features   2   16  16   8192   8192  128  bf16  causal window=1024
