@@ -22,7 +22,6 @@ from attention.choose.rates import (
     DRAM,
     DRAM_LATENCY,
     FETCH,
-    KEPT_MACHINES,
     L2,
     L2_SIZE,
     WRITE_BACK,
@@ -33,23 +32,30 @@ from attention.choose.rates import (
 from attention.choose.shares import queries
 from attention.problem import AttentionProblem
 
+MEMORY_SHARERS = round(of("memory_sharers"))
+
 
 def clock_under(machine: Machine, flops: float, flops_per_clk: float, burst: str, cycles: float) -> float:
     """SM clock in Hz, by the share of the tensor cores' cycles that so much work takes of the busiest SM's `cycles`.
 
     `flops_per_clk` are an SM's, and `burst` names the constant of products alone.
     """
-    units = machine.profile.sm_count
-    taken = min(1.0, flops / flops_per_clk / units / cycles)
-    highest, alone = machine.needed_clock_hz, machine.value(burst) / flops_per_clk / units
-    return highest - taken * max(0.0, highest - alone)
+    highest = machine.needed_clock_hz
+    taken = min(1.0, flops / flops_per_clk / machine.profile.sm_count / cycles)
+    return highest - taken * _slowed(machine, flops_per_clk, burst)
+
+
+@lru_cache(maxsize=1024)
+def _slowed(machine: Machine, flops_per_clk: float, burst: str) -> float:
+    """Hz by which products alone slow the clock down."""
+    return max(0.0, machine.needed_clock_hz - machine.value(burst) / flops_per_clk / machine.profile.sm_count)
 
 
 def call_of(
     machine: Machine,
     problem: AttentionProblem,
     terms: Callable[[], Sequence[Term]],
-    memory: Sequence[Term],
+    memory: tuple[Term, Term],
     busy_seconds: float,
     efficiency: Efficiency,
     in_flight: int = 0,
@@ -57,23 +63,25 @@ def call_of(
     unlike: Term | None = None,
     kernels: int = 1,
 ) -> Prediction:
-    """A call, launch and all, of the `terms` that make up the busiest SM's seconds, beside all that memory gives.
+    """A call, launch and all, of the `terms` that make up the busiest SM's seconds, beside `memory`: L2 and DRAM.
 
     `in_flight`: loads that an SM has under way; 0 where nobody knows, so that the slowest alone counts.
     `alone_seconds`: of the busiest SM's, those beside which no SM loads. `unlike`: what memory takes at least where
     blocks end one after another.
     """
-    slowest, beside = max(memory, key=SECONDS), busy_seconds - alone_seconds
+    l2, dram = memory
+    slowest, beside = dram if dram.seconds > l2.seconds else l2, busy_seconds - alone_seconds
     waited = _waited(beside, memory, slowest, in_flight) if in_flight else 0.0
+    beside_it: tuple[Term, ...] = memory
     if unlike:
-        memory = (*memory, unlike)
+        beside_it = *memory, unlike
         slowest = max(slowest, unlike, key=SECONDS)
-    start = (_first_loads(machine, problem.own_lengths), *launch_of(machine, kernels))
-    seconds = alone_seconds + max(beside, slowest.seconds) + sum([waited, *map(SECONDS, start)])
+    start = _start(machine, problem.own_lengths, kernels)
+    seconds = alone_seconds + max(beside, slowest.seconds) + sum(map(SECONDS, start), waited)
     seconds = seconds / efficiency.value + efficiency.overhead_seconds
     cycles = seconds * machine.needed_clock_hz
     # Nothing is hidden that another schedule would show.
-    account = partial(_account, terms, memory, start, slowest, waited, in_flight, slowest.seconds > beside)
+    account = partial(_account, terms, beside_it, start, slowest, waited, in_flight, slowest.seconds > beside)
     return Prediction.accounted(seconds, account, cycles, efficiency, unhidden_seconds=seconds)
 
 
@@ -93,6 +101,7 @@ def _account(
     return bound.term, (*of_sm, *memory, *queue, *start)
 
 
+@lru_cache(maxsize=1024)  # most blocks of a call run at once, or as large a share of them
 def dram_of(machine: Machine, problem: AttentionProblem, rows: int, at_once: float, l2_written: bool) -> Term:
     """What so many rows of Q, K, V and out take, and what goes back for them where others have written the L2 full.
 
@@ -120,7 +129,7 @@ def l2_of(
     of_q, of_v = slots_of(problem.head_dim, spans[0]), slots_of(problem.head_dim_v, spans[1])
     of_keys = keys * (SLOT * (of_q + of_v) + mask_bytes)
     of_rows = queries(problem, lengths) * SLOT * (of_q + stored_slots_of(problem.head_dim_v))
-    l2 = machine.value(L2)
+    l2 = machine.values[L2]
     return Term("rows by the L2", "memory", (of_keys + of_rows) / l2, L2, l2)
 
 
@@ -146,11 +155,15 @@ def code_of(machine: Machine, lines: float, clock: float) -> Term:
 
 def _waited(busy_seconds: float, memory: Sequence[Term], slowest: Term, in_flight: int) -> float:
     """What loads wait for each other at DRAM and L2, and what was loaded for the SM, where none of them is idle."""
-    all_of_it = together(busy_seconds, map(SECONDS, memory), in_flight, round(of("memory_sharers")))
+    all_of_it = together(busy_seconds, [each.seconds for each in memory], in_flight, MEMORY_SHARERS)
     return all_of_it - max(busy_seconds, slowest.seconds)
 
 
-@lru_cache(maxsize=KEPT_MACHINES)
+@lru_cache(maxsize=1024)
+def _start(machine: Machine, of_own_lengths: bool, kernels: int) -> tuple[Term, ...]:
+    return _first_loads(machine, of_own_lengths), *launch_of(machine, kernels)
+
+
 def _first_loads(machine: Machine, of_own_lengths: bool) -> Term:
     latency = machine.value(DRAM_LATENCY)
     trips = of("first_loads") + (of("length_trips") if of_own_lengths else 0.0)

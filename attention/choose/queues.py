@@ -29,15 +29,20 @@ class Station(NamedTuple):
 
 def round_of(stations: Iterable[Station], thinking: float) -> float:
     """Cycles of a round. `thinking` is spent at no station, beside nobody."""
-    return _round([(each.demand, each.customers - 1) for each in stations if each.demand], thinking)
+    return round_among([(each.demand, each.customers - 1) for each in stations if each.demand], thinking)
 
 
-def _round(asked: Sequence[tuple[float, float]], thinking: float) -> float:
-    """By what each station is asked for, and the others that ask."""
-    alone = thinking + sum([demand for demand, _ in asked])
+def round_among(asked: Sequence[tuple[float, float]], thinking: float) -> float:
+    """The same by what each station is asked for, which is something, and the others that ask."""
+    in_turn = longest = 0.0
+    stations = []
+    for demand, others in asked:
+        in_turn += demand
+        if demand * (others + 1) > longest:
+            longest = demand * (others + 1)
+        stations.append((demand, others * demand, demand * demand * others))
     # From below, where Newton's iteration rises towards the root: the difference is convex and falls.
-    found = max([alone, *[demand * (others + 1) for demand, others in asked]])
-    stations = [(demand, others * demand, demand * demand * others) for demand, others in asked]
+    found = max(thinking + in_turn, longest)
     for _ in range(MOST):
         above, slope = thinking - found, -1.0
         for demand, taken, bends in stations:
@@ -58,10 +63,16 @@ def together(own: float, shared: Iterable[float], customers: int, sharers: int) 
     ones, whose demands are one sharer's share of them. Between the longest demand, with many parts, and the sum of all,
     with one part of one sharer.
     """
-    common = [(demand / sharers, customers * sharers - 1) for demand in shared if demand]
-    return _round([(own, customers - 1), *common], 0.0) / customers
+    others = customers * sharers - 1
+    asked = [(own, customers - 1), *[(demand / sharers, others) for demand in shared if demand]]
+    return round_among(asked, 0.0) / customers
 
 
 def stay(station: Station, found: float) -> float:
     """Cycles of a round at one station, waiting and served."""
-    return station.demand / (1 - (station.customers - 1) * station.demand / found)
+    return stay_among(station.demand, station.customers - 1, found)
+
+
+def stay_among(demand: float, others: float, found: float) -> float:
+    """The same beside so many others."""
+    return demand / (1 - others * demand / found)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from attention.choose.prediction import Term, Unpredicted
 from attention.variant import MEMORY
@@ -61,7 +61,7 @@ class Machine:
             raise Unpredicted(f"{lacks}; `{bench}` on it measures what it can")
         raise Unpredicted(f"{doubt(constant)}", name)
 
-    @property
+    @cached_property
     def needed_clock_hz(self) -> float:
         """The clock at which rates per clock were measured; raises Unpredicted without one."""
         if self.clock_hz is None:

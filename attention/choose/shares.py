@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,11 +24,10 @@ class Share:
     busy_units: int
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Tile rows of a head or a call, as full tiles' worth of scores: the longest, the shortest, and all together."""
+class Rows(NamedTuple):
+    """A number of tile rows of a head or a call, as full tiles' worth of scores: the longest, the shortest, and all."""
 
-    count: int
+    number: int
     longest: float
     shortest: float
     total: float
@@ -41,7 +41,7 @@ def share_of_busiest(problem: AttentionProblem, tile: Tile, units: int, lengths:
     blocks, as evenly as whole tiles allow.
     """
     every = rows_of_all(problem, tile.rows, tile.columns, tile.row_step, tile.column_step, tile.heads, lengths)
-    count, total = every.count * tile.key_splits, every.total
+    count, total = every.number * tile.key_splits, every.total
     rounds = -(-count // units)
     even = every.longest == every.shortest
     longest = every.longest if tile.key_splits == 1 else float(math.ceil(every.longest / tile.key_splits))
@@ -67,9 +67,9 @@ def rows_of_all(
     ]
     if len(each) == 1:
         ((many, of),) = each
-        return Rows(many * of.count, of.longest, of.shortest, many * of.total)
+        return Rows(many * of.number, of.longest, of.shortest, many * of.total)
     return Rows(
-        sum(many * of.count for many, of in each),
+        sum(many * of.number for many, of in each),
         max(of.longest for _, of in each),
         min(of.shortest for _, of in each),
         sum(many * of.total for many, of in each),

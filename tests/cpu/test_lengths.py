@@ -42,7 +42,7 @@ def test_a_sequence_alone_is_as_long_as_it_is():
 
 def test_tiles_are_those_of_every_sequence():
     found = rows_of_all(UNEVEN.problem, 128, 128, 128, 128, lengths=UNEVEN.counted)
-    assert (found.count, found.longest) == (16 * (32 + 3 * 24 + 12), 32)
+    assert (found.number, found.longest) == (16 * (32 + 3 * 24 + 12), 32)
     assert found.total == 16 * (32**2 + 3 * 24**2 + 12)
 
 

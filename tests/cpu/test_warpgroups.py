@@ -150,7 +150,7 @@ def test_a_masked_problem_takes_the_hopper_forward(head_dim, mask):
 def test_packed_sequences_are_the_longest_and_the_rest_alike():
     assert [(count, one.seq_q, one.seq_kv) for count, one in sequences(PACKED)] == [(1, 4096, 4096), (8, 128, 128)]
     found = rows_of_all(PACKED, 128, 128, 128, 128)
-    assert (found.count, found.longest, found.shortest) == (32 * (32 + 8), 32, 1)
+    assert (found.number, found.longest, found.shortest) == (32 * (32 + 8), 32, 1)
     assert found.total == 32 * (32 * 32 + 8)
     alike = replace(PLAIN, batch=4, varlen=True, tokens_q=4 * 4096, tokens_kv=4 * 4096)
     assert deal(alike, 128, 128, 132).in_all == deal(PLAIN, 128, 128, 132).in_all

@@ -46,7 +46,7 @@ def dealt(
     every = rows_of_all(problem, tile_rows, tile_keys, tile_rows, tile_keys, lengths=lengths)
     if key_splits > 1:
         return _in_parts(problem, every, (tile_rows, tile_keys), units, key_splits)
-    count, in_all, longest = every.count, every.total, every.longest
+    count, in_all, longest = every.number, every.total, every.longest
     edges = _edges(problem, tile_keys)
     if longest == every.shortest:
         rounds = -(-count // units)
@@ -93,7 +93,7 @@ def _edges(problem: AttentionProblem, tile_keys: int) -> float:
 def _in_parts(problem: AttentionProblem, every: Rows, tile: tuple[int, int], units: int, key_splits: int) -> Dealt:
     """Parts of a tile of rows differ by a tile of keys at most, and one of them has the edge."""
     parts = max(1, min(key_splits, math.ceil(every.longest)))
-    count, longest = every.count * parts, every.longest / parts
+    count, longest = every.number * parts, every.longest / parts
     rounds, edges = -(-count // units), _edges(problem, tile[1])
     if rounds > 1 and every.longest > every.shortest and not problem.own_lengths:
         taken, rows = busiest_of_parts(problem, *tile, key_splits, units)

@@ -3,8 +3,8 @@
 The longest part of each phase counts; the rest is choose.one_clock.
 """
 
-from collections.abc import Iterator
 from functools import lru_cache, partial
+from operator import attrgetter, mul
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths
@@ -28,7 +28,7 @@ from attention.choose.rates import (
 )
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_read
-from attention.choose.warpgroups.dealt import Dealt, dealt
+from attention.choose.warpgroups.dealt import dealt
 from attention.choose.warpgroups.gathered import gathered
 from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.laid_out import mask_laid_out
@@ -40,6 +40,7 @@ from attention.tile import WarpgroupTile
 from microbench.results.profile import Profile
 
 INTERVAL, BURST = "wgmma_n128_bf16_interval_cycles", "wgmma_n128_bf16_burst_flops_per_s"
+CYCLES = attrgetter("cycles")
 HELD_INTERVAL, HELD_LATENCY = "wgmma_n128_bf16_rs_interval_cycles", "wgmma_n128_bf16_rs_latency_cycles"
 
 
@@ -56,23 +57,21 @@ def predicted(
     rates = _rates(machine)
     units = profile.sm_count
     share = dealt(problem, GROUP_ROWS * tile.warpgroups, tile.keys, units, lengths, tile.key_splits)
-    brought = Parts.of(*gathered(tile, share.parts, share.every, units, rates))
-    steps = *steps_of(tile, cost_of(problem), rates), brought
-    times = share.keys, share.rows, share.edges, *changes(tile, share.keys, share.rows), 1.0, 1.0  # of each of steps
-    cycles = sum([parts.cycles * many for parts, many in zip(steps, times, strict=True)])
+    steps: tuple[Parts, ...] = steps_of(tile, cost_of(problem), rates)
+    times: tuple[float, ...] = share.keys, share.rows, share.edges, *changes(tile, share.keys, share.rows), 1.0
+    if tile.key_splits > 1:
+        brought = Parts.of(*gathered(tile, share.parts, share.every, units, rates))
+        steps, times = (*steps, brought), (*times, 1.0)
+    cycles = sum(map(mul, map(CYCLES, steps), times))
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
-    found = of("first_load_instructions") + (of("part_found_instructions") if tile.key_splits > 1 else 0.0)
-    begin = Term("before the first loads", "begin", found / clock, "", 0.0)
     at_once = min(1.0, units / share.every)
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written)
     spans = BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups / tile.share
     memory = l2_of(machine, problem, share.in_all * tile.keys, spans, lengths, masks), dram
-    latency = machine.values[DRAM_LATENCY]
-    jumps = Term("jumps to code", "jumps", of("code_jumps") * latency / clock, DRAM_LATENCY, latency)
-    once = (begin, code_of(machine, _lines(problem, tile), clock), jumps, *mask_laid_out(machine, problem))
-    ends = tuple(_ends(machine, problem, tile, share))
+    once = *_begin(machine, problem, tile, clock), *mask_laid_out(machine, problem)
+    ends = _ends(machine, problem, tile, min(units, share.every))
     alone = sum(map(SECONDS, once))
     busy = cycles / clock + sum(map(SECONDS, ends)) + alone
     terms = partial(_terms, machine, steps, times, clock, (*once, *ends))
@@ -92,27 +91,42 @@ def _terms(
     return [*of_steps, *beside]
 
 
-def _ends(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, share: Dealt) -> Iterator[Term]:
+def _begin(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, clock: float) -> tuple[Term, Term, Term]:
+    """What a block does before its first loads, and code that its SM does not hold."""
+    found = of("first_load_instructions") + (of("part_found_instructions") if tile.key_splits > 1 else 0.0)
+    latency, edges = machine.values[DRAM_LATENCY], problem.edges
+    lines = _lines(tile, (edges.left is not None) + (edges.right is not None))
+    return (
+        Term("before the first loads", "begin", found / clock, "", 0.0),
+        code_of(machine, lines, clock),
+        Term("jumps to code", "jumps", of("code_jumps") * latency / clock, DRAM_LATENCY, latency),
+    )
+
+
+def _ends(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, busy: int) -> tuple[Term, ...]:
     """First rows and last outputs, which all SMs that have a tile bring at once, and no product runs beside.
 
     Q is read once, so that it comes from DRAM; outputs have to come to the L2 alone.
     """
-    busy, rows = min(machine.profile.sm_count, share.every), min(GROUP_ROWS * tile.warpgroups, problem.seq_q)
-    l2, dram, clock = machine.value(L2), machine.value(DRAM), machine.needed_clock_hz
+    l2, dram, clock = machine.values[L2], machine.values[DRAM], machine.needed_clock_hz
     of_one = min(l2 / busy, SLOT * clock)  # an SM's own port gives as much as a slice of L2
-    q, k = BYTES * rows * tile.head_dim, BYTES * min(tile.keys, problem.seq_kv) * tile.head_dim
+    row_bytes = BYTES * min(GROUP_ROWS * tile.warpgroups, problem.seq_q)
+    q, k = row_bytes * tile.head_dim, BYTES * min(tile.keys, problem.seq_kv) * tile.head_dim
     from_dram, from_l2 = busy * q / dram, (q + k) / of_one
-    bound = (DRAM, dram) if from_dram > from_l2 else (L2, l2)
-    yield Term("first rows of all SMs", "first rows", max(from_dram, from_l2), *bound)
-    yield Term("last outputs of all SMs", "last outputs", BYTES * rows * tile.value_dim / of_one, L2, l2)
-    if tile.share > 1:
-        latency = machine.value(L2_LATENCY)
-        yield Term("blocks part", "blocks part", of("parting_trips") * latency / clock, L2_LATENCY, latency)
+    if from_dram > from_l2:
+        first = Term("first rows of all SMs", "first rows", from_dram, DRAM, dram)
+    else:
+        first = Term("first rows of all SMs", "first rows", from_l2, L2, l2)
+    last = Term("last outputs of all SMs", "last outputs", row_bytes * tile.value_dim / of_one, L2, l2)
+    if tile.share == 1:
+        return first, last
+    latency = machine.values[L2_LATENCY]
+    return first, last, Term("blocks part", "blocks part", of("parting_trips") * latency / clock, L2_LATENCY, latency)
 
 
-def _lines(problem: AttentionProblem, tile: WarpgroupTile) -> float:
-    """Of code that a warpgroup runs through."""
-    edges = (problem.edges.left is not None) + (problem.edges.right is not None)
+@lru_cache(maxsize=1024)
+def _lines(tile: WarpgroupTile, edges: int) -> float:
+    """Of code that a warpgroup runs through, whose rows meet so many edges."""
     keys, values = 2 + edges + tile.crosses, 1 + tile.crosses
     parts = of("part_lines") if tile.key_splits > 1 else 0.0
     return of("code_lines") + of("key_lines") * tile.keys * keys + of("value_lines") * tile.value_dim * values + parts

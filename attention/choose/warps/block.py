@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, PRODUCT, SCHEDULERS, of
-from attention.choose.queues import Station, round_of, stay
+from attention.choose.queues import Station, round_among, stay, stay_among
 from attention.choose.rates import DRAM, DRAM_LATENCY, EX2, FFMA, SMEM
 from attention.choose.scores import ScoreCost
 from attention.choose.warps.waits import WAITS, waits_of
@@ -59,25 +59,41 @@ class Asked(NamedTuple):
                 yield Part("arithmetic", each * self.arithmetic / demand, FFMA)
 
 
+class Slice(NamedTuple):
+    """What a slice asks of each station, how much of it all its warp hides, and each demand with the others' number."""
+
+    asked: tuple[Asked, ...]
+    hidden: float
+    queue: tuple[tuple[float, float], ...]
+
+
 @lru_cache(maxsize=2048)
 def block_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> Block:
     """A block's stay where so many are resident on the SM."""
-    asked = _asked(tile, cost, work, resident, rates)
+    slices = work.slices
+    asked, hidden, queue = _of_a_slice(tile, cost, work.hidden / slices, work.lines, resident, rates)
+    once = _alone_bytes(tile, work) / rates.dram_bytes / slices
     within, entering, ending = waits_of(tile, cost, work, resident, rates)
     waits = *within, *entering, *ending
-    thinking = sum(waits) / work.slices - sum([each.hidden for each in asked])
-    found = round_of([each.station for each in asked], thinking)
+    found = round_among((*queue, (once, resident - 1)), sum(waits) / slices - hidden)
     late = _late(tile, work, resident, rates, found)
-    entered = stay(asked[-1].station, found) * work.slices + sum(entering)
-    parts = partial(_parts, asked, waits, found, work.slices, late)
-    return Block(found * work.slices + late, entered, sum(ending), parts)
+    entered = stay_among(once, resident - 1, found) * slices + sum(entering)
+    parts = partial(_parts, asked, once, resident, waits, found, slices, late)
+    return Block(found * slices + late, entered, sum(ending), parts)
 
 
 def _parts(
-    asked: tuple[Asked, ...], waits: tuple[float, ...], found: float, slices: float, late: float
+    asked: tuple[Asked, ...],
+    once: float,
+    resident: int,
+    waits: tuple[float, ...],
+    found: float,
+    slices: float,
+    late: float,
 ) -> tuple[Part, ...]:
     """Of a block whose slices take a round that was `found`."""
-    served = [part for each in asked for part in each.parts(found, slices)]
+    alone = Asked(Station("first loads and out", once, resident, DRAM), 0.0)
+    served = [part for each in (*asked, alone) for part in each.parts(found, slices)]
     waited = [Part(name, cycles, constant) for (name, constant), cycles in zip(WAITS, waits, strict=True)]
     each_of_it = *served, *waited, Part("loads of a tile ahead", late, DRAM_LATENCY)
     return tuple([each for each in each_of_it if each.cycles])
@@ -96,16 +112,8 @@ def _late(tile: WarpTile, work: Work, resident: int, rates: Rates, found: float)
     return further * max(0.0, load - under_way)
 
 
-def _asked(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: Rates) -> tuple[Asked, ...]:
-    alone = _alone_bytes(tile, work) / rates.dram_bytes / work.slices
-    once = Asked(Station("first loads and out", alone, resident, DRAM), 0.0)
-    return (*_of_a_slice(tile, cost, work.hidden / work.slices, work.lines, resident, rates), once)
-
-
 @lru_cache(maxsize=2048)  # blocks of any number of slices ask alike
-def _of_a_slice(
-    tile: WarpTile, cost: ScoreCost, hidden: float, lines: float, resident: int, rates: Rates
-) -> tuple[Asked, ...]:
+def _of_a_slice(tile: WarpTile, cost: ScoreCost, hidden: float, lines: float, resident: int, rates: Rates) -> Slice:
     """Where a share of the slices is `hidden`."""
     warps = resident * tile.warps
     # A block's first warp is on every block's first scheduler, and so on: few with rows share what few have.
@@ -126,13 +134,15 @@ def _of_a_slice(
     masked = of("mask_wavefronts") * scores if cost.waiting_loads else 0.0
     # Each warp reads K and V for itself, and copies its share of a tile.
     shared = (kv_bytes + q_bytes) / rates.smem_bytes + copied + masked
-    return (
+    asked = (
         Asked(Station("products on mma.sync", products + in_turn + others, of_scheduler, TENSOR), others, in_turn),
         Asked(
             Station("exponentials", cost.special * one, of_scheduler, EX2), seen * rates.ex2_beside * min(one, products)
         ),
         Asked(Station("operands from shared memory", shared, warps, SMEM), seen * min(shared, products)),
     )
+    queue = tuple((each.station.demand, each.station.customers - 1) for each in asked if each.station.demand)
+    return Slice(asked, sum([each.hidden for each in asked]), queue)
 
 
 def _alone_bytes(tile: WarpTile, work: Work) -> float:

@@ -32,7 +32,8 @@ class Stay(NamedTuple):
 class Dealt(NamedTuple):
     """The stays of the busiest SM; `at_least` is the longest block's alone. `slices` are those of the whole call.
 
-    `empty`: blocks for which no keys are left, one after another. `blocks` have keys, those of so many `tiles` of rows.
+    `empty`: blocks for which no keys are left, one after another. `blocks` have keys, those of so many `tiles` of rows;
+    `parts` of them share the keys of the longest.
     `unlike`: how many blocks have so many slices each, of sequences of their own lengths.
     """
 
@@ -42,14 +43,17 @@ class Dealt(NamedTuple):
     empty: float
     blocks: int
     tiles: int
+    parts: int
     unlike: tuple[tuple[float, float], ...] = ()
 
 
 @lru_cache(maxsize=4096)
 def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Lengths = UNKNOWN) -> Dealt:
     """Deal the blocks of all heads and sequences to the SMs."""
-    every, tiles = _blocks(problem, tile, lengths)
-    count, held = every.count, units * tile.blocks
+    whole = _rows(problem, tile.rows, tile.step_keys, tile.group, lengths)
+    parts = _parts(tile, whole)
+    every, tiles = _blocks(problem, tile, lengths, whole), whole.number
+    count, held = every.number, units * tile.blocks
     empty = (tiles * tile.key_splits - count) / held
     readers, cold = _readers(problem, tile), min(1.0, held / count)
     lines = _lines(problem.head_dim, problem.head_dim_v, tile)
@@ -59,24 +63,26 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
 
     alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
     rounds, rest = divmod(count, held)
+    full = (Stay(alone.work, tile.blocks, rounds),) if rounds else ()
     last = (Stay(alone.work, math.ceil(rest / units), 1.0),) if rest else ()
-    equal = Dealt((Stay(alone.work, tile.blocks, rounds), *last), alone, every.total, empty, count, tiles)
+    all_of_it = every.total, empty, count, tiles, parts
+    equal = Dealt((*full, *last), alone, *all_of_it)
     if every.longest == every.shortest:
         return equal
     unlike = _unlike(problem, tile, lengths)
     if count <= units:
-        return Dealt((alone,), alone, every.total, empty, count, tiles, unlike)
+        return Dealt((alone,), alone, *all_of_it, unlike)
     mean = every.total / count
     in_order = problem.varlen or lengths or not tile.pipelined
     uneven = None if in_order else unevenness(problem, tile.rows, held)
     if uneven is not None:
-        return Dealt((Stay(work(mean), tile.blocks, uneven * count / held),), alone, every.total, empty, count, tiles)
+        return Dealt((Stay(work(mean), tile.blocks, uneven * count / held),), alone, *all_of_it)
     last_one = every.longest if in_order else max(1.0, every.shortest)
     if not lengths and mean * count / held + last_one / 2 > every.longest * -(-count // held):
         return equal  # no worse than of blocks that all see as much as the longest
     even = Stay(work(mean), tile.blocks, count / held)
     missing = Stay(work(last_one), 1, 1 / 2)
-    return Dealt((even, missing), alone, every.total, empty, count, tiles, unlike)
+    return Dealt((even, missing), alone, *all_of_it, unlike)
 
 
 @lru_cache(maxsize=4096)
@@ -88,27 +94,20 @@ def _lines(head_dim: int, value_dim: int, tile: WarpTile) -> float:
     return sum([lines_of(*row) + shared_of(*pair) for row, pair in zip(rows, pairs, strict=True)])
 
 
-def parts_of(problem: AttentionProblem, tile: WarpTile, lengths: Lengths = UNKNOWN) -> int:
-    """Blocks that share the keys of the longest tile of rows: each has a tile of keys or more."""
-    return 1 if tile.key_splits == 1 else _parts(tile, _rows(problem, tile.rows, tile.step_keys, tile.group, lengths))
-
-
 @lru_cache(maxsize=4096)  # a choice asks for each number of blocks
 def _rows(problem: AttentionProblem, rows: int, slice_keys: int, group: int, lengths: Lengths) -> Rows:
     return rows_of_all(problem, rows, slice_keys, rows, slice_keys, group, lengths)
 
 
-def _blocks(problem: AttentionProblem, tile: WarpTile, lengths: Lengths) -> tuple[Rows, int]:
-    """Blocks that have keys, each a tile's rows or a part of their keys; and how many tiles of rows there are."""
-    how = tile.rows, tile.step_keys, tile.group
-    whole = _rows(problem, *how, lengths)
+def _blocks(problem: AttentionProblem, tile: WarpTile, lengths: Lengths, whole: Rows) -> Rows:
+    """Blocks that have keys, each one of the `whole` tiles of rows or a part of their keys."""
     if not (tile.key_splits > 1 and (lengths or problem.varlen)):
-        return _split(tile, whole), whole.count
+        return _split(tile, whole)
     # Each sequence's tiles by themselves: a short one's keys are fewer tiles than blocks that might share them.
     each = _each(problem, tile, lengths)
-    count = sum(many * of.count for many, of in each)
+    count = sum(many * of.number for many, of in each)
     longest, shortest = max(of.longest for _, of in each), min(of.shortest for _, of in each)
-    return Rows(count, longest, shortest, whole.total), whole.count
+    return Rows(count, longest, shortest, whole.total)
 
 
 def _each(problem: AttentionProblem, tile: WarpTile, lengths: Lengths) -> list[tuple[int, Rows]]:
@@ -121,10 +120,13 @@ def _unlike(problem: AttentionProblem, tile: WarpTile, lengths: Lengths) -> tupl
     if not lengths or (problem.edges.right is not None and problem.seq_q > tile.rows):
         return ()
     each = _each(problem, tile, lengths)
-    return tuple((many * of.count, of.total / of.count) for many, of in each)
+    return tuple((many * of.number, of.total / of.number) for many, of in each)
 
 
 def _parts(tile: WarpTile, every: Rows) -> int:
+    """Blocks that share the keys of the longest tile of rows: each has a tile of keys or more."""
+    if tile.key_splits == 1:
+        return 1
     return max(1, min(tile.key_splits, math.ceil(every.longest * tile.step_keys / tile.keys)))
 
 
@@ -134,7 +136,7 @@ def _split(tile: WarpTile, every: Rows) -> Rows:
     if parts == 1:
         return every
     longest, shortest = (math.ceil(each / slices / parts) * slices for each in (every.longest, every.shortest))
-    return Rows(every.count * parts, longest, shortest, every.total)
+    return Rows(every.number * parts, longest, shortest, every.total)
 
 
 def _readers(problem: AttentionProblem, tile: WarpTile) -> int:

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 from functools import lru_cache, partial
+from operator import attrgetter
+from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, PRODUCT, SLOT, SYSTEM_BYTES, of
 from attention.choose.lengths import UNKNOWN, Lengths
@@ -28,7 +30,7 @@ from attention.choose.rates import (
 from attention.choose.scores import ScoreCost, cost_of
 from attention.choose.shares import rows_read
 from attention.choose.warps.block import EX2_BESIDE, EX2_BESIDE_OTHERS, FFMA_BESIDE_OTHERS, Block, block_of
-from attention.choose.warps.dealt import Dealt, Stay, dealt, parts_of
+from attention.choose.warps.dealt import Dealt, Stay, dealt
 from attention.choose.warps.gathered import added, bytes_of, combined, left
 from attention.choose.warps.unlike import seconds_of_all
 from attention.choose.warps.waits import instructions_of
@@ -39,6 +41,8 @@ from microbench.machine.arch import by_name
 from microbench.results.profile import Profile
 
 BURST = "mma_bf16_burst_flops_per_s"
+CYCLES = attrgetter("cycles")
+EMPTY = Part("empty blocks", of("empty_block_instructions"), "")
 # In the order of Rates.
 NEEDED = (
     *(TENSOR, EX2, FFMA, SMEM, L2, DRAM),
@@ -46,6 +50,22 @@ NEEDED = (
     *(SMEM_LATENCY, L2_LATENCY, DRAM_LATENCY),
     *(EX2_BESIDE, EX2_BESIDE_OTHERS, FFMA_BESIDE_OTHERS),
 )
+
+
+class Brought(NamedTuple):
+    """What bringing parts together takes of each block, and of a tile's last one, in parts and in cycles.
+
+    An SM has so many `times` such a last one.
+    """
+
+    leaves: tuple[Part, ...]
+    adds: tuple[Part, ...]
+    times: float
+    left: float
+    added: float
+
+
+WHOLE = Brought((), (), 1.0, 0, 0)
 
 
 def can(profile: Profile) -> bool:
@@ -71,12 +91,9 @@ def predicted(
     tile, cost = _resident(tile, profile.arch), cost_of(problem)
     share = dealt(problem, tile, profile.sm_count, lengths)
     rates = _rates(machine, min(profile.sm_count, share.blocks))
-    parts = parts_of(problem, tile, lengths)
-    blocks, busy = _blocks(tile, cost, share, rates)
-    leaves, adds, gathers = _brought(machine, problem, tile, parts, share, rates)
-    rounds, empty = sum([stay.times for stay, _ in blocks]), Part("empty blocks", of("empty_block_instructions"), "")
-    left_cycles, added_cycles = (sum([part.cycles for part in each]) for each in (leaves, adds))
-    cycles = busy + left_cycles * rounds + added_cycles * gathers + empty.cycles * share.empty
+    blocks, busy, rounds = _blocks(tile, cost, share, rates)
+    brought = _brought(machine, problem, tile, share, rates)
+    cycles = busy + brought.left * rounds + brought.added * brought.times + EMPTY.cycles * share.empty
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, profile.sm_count * tile.blocks / share.blocks)
@@ -87,10 +104,9 @@ def predicted(
     code = code_of(machine, of("warp_code_lines") + of("warp_dim_lines") * (tile.head_dim + tile.value_dim), clock)
     last, its_block = blocks[-1]
     last_tile = its_block.last_tile(max(1.0, last.work.slices * tile.step_keys / tile.keys))
-    alone = (instructions_of(tile) + last_tile + left_cycles + added_cycles) / clock + code.seconds
-    beside = (leaves, rounds), (adds, gathers), ((empty,), share.empty)
-    terms = partial(_terms, machine, blocks, beside, clock, code)
-    unlike = _unlike(machine, tile, cost, share, rates, clock)
+    alone = (instructions_of(tile) + last_tile + brought.left + brought.added) / clock + code.seconds
+    terms = partial(_terms, machine, blocks, brought, rounds, share.empty, clock, code)
+    unlike = _unlike(machine, tile, cost, share, rates, clock) if share.unlike else None
     busy_seconds = cycles / clock + code.seconds
     return call_of(machine, problem, terms, memory, busy_seconds, efficiency, in_flight, alone, unlike, tile.kernels)
 
@@ -104,20 +120,26 @@ def _resident(tile: WarpTile, arch: str) -> WarpTile:
     return tile._replace(blocks=max(1, min(tile.blocks, limits.smem_bytes // (tile.smem_bytes + SYSTEM_BYTES))))
 
 
-def _blocks(tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates) -> tuple[list[tuple[Stay, Block]], float]:
-    """The busiest SM's blocks, and their cycles: no less than the longest one's alone."""
-    blocks = [(each, block_of(tile, cost, each.work, each.resident, rates)) for each in share.stays if each.times]
-    cycles = sum([block.cycles * stay.times for stay, block in blocks])
-    if blocks and blocks[-1][0].work is share.at_least.work:
-        return blocks, cycles
-    alone = block_of(tile, cost, share.at_least.work, share.at_least.resident, rates)
-    return (blocks, cycles) if cycles >= alone.cycles else ([(share.at_least, alone)], alone.cycles)
+def _blocks(
+    tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates
+) -> tuple[list[tuple[Stay, Block]], float, float]:
+    """The busiest SM's blocks, their cycles, no less than the longest one's alone, and how many follow one another."""
+    blocks, cycles, rounds = [], 0.0, 0.0
+    for stay in share.stays:
+        if stay.times:
+            block = block_of(tile, cost, stay.work, stay.resident, rates)
+            blocks.append((stay, block))
+            cycles += block.cycles * stay.times
+            rounds += stay.times
+    longest = share.at_least
+    if blocks and blocks[-1][0].work is longest.work:
+        return blocks, cycles, rounds
+    alone = block_of(tile, cost, longest.work, longest.resident, rates)
+    return (blocks, cycles, rounds) if cycles >= alone.cycles else ([(longest, alone)], alone.cycles, longest.times)
 
 
-def _unlike(machine: Machine, tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates, clock: float) -> Term | None:
+def _unlike(machine: Machine, tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates, clock: float) -> Term:
     """What blocks of unequal keys take at least."""
-    if not share.unlike:
-        return None
     whole = share.at_least.work
     half = whole._replace(slices=whole.slices / 2, hidden=whole.hidden / 2)
     further = block_of(tile, cost, whole, 1, rates).cycles - block_of(tile, cost, half, 1, rates).cycles
@@ -130,11 +152,14 @@ def _unlike(machine: Machine, tile: WarpTile, cost: ScoreCost, share: Dealt, rat
 def _terms(
     machine: Machine,
     blocks: Sequence[tuple[Stay, Block]],
-    beside: Sequence[tuple[tuple[Part, ...], float]],
+    brought: Brought,
+    rounds: float,
+    empty: float,
     clock: float,
     code: Term,
 ) -> list[Term]:
     """Parts so many times over, those of one name together."""
+    beside = (brought.leaves, rounds), (brought.adds, brought.times), ((EMPTY,), empty)
     groups = [*((block.parts(), stay.times) for stay, block in blocks), *beside]
     cycles: dict[str, float] = {}
     constants: dict[str, str] = {}
@@ -152,20 +177,20 @@ def _terms(
     return [*made, code]
 
 
-def _brought(
-    machine: Machine, problem: AttentionProblem, tile: WarpTile, parts: int, share: Dealt, rates: Rates
-) -> tuple[tuple[Part, ...], tuple[Part, ...], float]:
-    """What bringing parts together takes of each block, and of a tile's last one; how many of these an SM has."""
+def _brought(machine: Machine, problem: AttentionProblem, tile: WarpTile, share: Dealt, rates: Rates) -> Brought:
+    parts = share.parts
     if parts == 1:
-        return (), (), 1.0
+        return WHOLE
     rows = min(tile.rows, problem.seq_q * tile.group)
     # Of all parts; the L2 holds them where the profile does not say how much it holds.
     beyond = max(0.0, 1 - machine.values.get(L2_SIZE, math.inf) / (bytes_of(tile, rows) * share.blocks))
     leaves, sms = left(tile, rows, beyond, rates), machine.profile.sm_count
     if tile.kernels > 1:
-        return leaves, combined(tile, share.tiles * rows / sms, parts, beyond, rates), 1.0
-    adds = added(tile, rows, parts, beyond, min(1.0, share.tiles / sms), rates)
-    return leaves, adds, max(1.0, share.tiles / (sms * tile.blocks))
+        adds, times = combined(tile, share.tiles * rows / sms, parts, beyond, rates), 1.0
+    else:
+        adds = added(tile, rows, parts, beyond, min(1.0, share.tiles / sms), rates)
+        times = max(1.0, share.tiles / (sms * tile.blocks))
+    return Brought(leaves, adds, times, sum(map(CYCLES, leaves)), sum(map(CYCLES, adds)))
 
 
 @lru_cache(maxsize=2048)

@@ -21,8 +21,9 @@ from attention.tile import WarpTile
 class Waits(NamedTuple):
     """Of a slice, in cycles: for its products and its fragments, and for these where a key is hidden from a row.
 
-    `mask_trips` are those for a mask, and `hidden_trips` those to shared memory where a key is hidden. `ends` are what
-    a block of any number of slices takes behind its last one: the last of WAITS.
+    `mask_trips` are those for a mask, and `hidden_trips` those to shared memory where a key is hidden. `of_tile` comes
+    with each tile, `first_bytes` before the first slice, and `begin` before that. `ends` are what a block of any number
+    of slices takes behind its last one: the last of WAITS.
     """
 
     products: float
@@ -31,6 +32,9 @@ class Waits(NamedTuple):
     late_hidden: float
     hidden_trips: float
     mask_trips: float
+    of_tile: float
+    first_bytes: int
+    begin: float
     ends: tuple[float, float, float]
 
 
@@ -55,6 +59,9 @@ def _waits_of_a_slice(tile: WarpTile, waiting_loads: float, resident: int, rates
         late_hidden,
         of("hidden_trips") * panels,
         masks,
+        _of_a_tile(tile),
+        BYTES * tile.keys * both,
+        instructions_of(tile),
         (stored, *_joined(tile, rates)),
     )
 
@@ -92,10 +99,10 @@ def waits_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
         of("slice_arithmetic") * slices * rates.ffma_latency,
         of_slice.mask_trips * (slices + together) * latency,
         of("turn_trips") * tiles * rates.l2_latency,
-        tiles * _of_a_tile(tile),
+        tiles * of_slice.of_tile,
     )
-    first = BYTES * tile.keys * (tile.head_dim + tile.value_dim) * (1 - 1 / work.readers) * resident / rates.l2_bytes
-    return within, (first, rates.dram_latency, instructions_of(tile)), of_slice.ends
+    first = of_slice.first_bytes * (1 - 1 / work.readers) * resident / rates.l2_bytes
+    return within, (first, rates.dram_latency, of_slice.begin), of_slice.ends
 
 
 def _of_a_tile(tile: WarpTile) -> float:

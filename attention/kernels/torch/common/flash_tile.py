@@ -103,12 +103,13 @@ def _splits(problem: AttentionProblem) -> int:
     if not in_parts(problem):
         return 1
     parts, places = math.ceil(problem.seq_kv / _part_keys(problem.head_dim)), 2 * SMS
-    filled = [0.0]
+    filled, blocks, before = [0.0], _few_blocks(problem), 0
     for splits in range(1, min(MOST_SPLITS, places, parts) + 1):
-        rounds = _few_blocks(problem) * splits / places
-        alike = splits > 1 and math.ceil(parts / splits) == math.ceil(parts / (splits - 1))
-        filled.append(0.0 if alike else rounds / math.ceil(rounds))
-    chosen = next(splits for splits, share in enumerate(filled) if share >= ENOUGH * max(filled))
+        rounds, of_one = blocks * splits / places, -(-parts // splits)
+        filled.append(0.0 if of_one == before else rounds / math.ceil(rounds))
+        before = of_one
+    enough = ENOUGH * max(filled)
+    chosen = next(splits for splits, share in enumerate(filled) if share >= enough)
     return max(1, round(chosen * _seen(problem)))
 
 
