@@ -104,6 +104,14 @@ class CudaBuild:
     cluster: int = 1
 
 
+@dataclass(frozen=True, eq=False)
+class Lasting:
+    """A rule about what `stands_for` a problem, and for all problems that it decides alike on."""
+
+    stands_for: Callable[[AttentionProblem], AttentionProblem]
+    rule: Callable[[AttentionProblem, Config, Arch], str | None]
+
+
 @dataclass(frozen=True)
 class Variant:
     """One kernel. Where its file lies fills in `module`, and `path` for a kernel of ours.
@@ -115,6 +123,7 @@ class Variant:
     settled     choices beside them, by a rule each
     withheld    why a call cannot have a backward, by what it wants or torch's switches, or None
     illegal     why one configuration cannot run (registers, shared memory, threads), or None
+    lasting     the first part of `illegal`, where it is a rule about all problems of a kind: asked once of each kind
     tile        the demands of one tile; None where nothing is known of the inside of the kernel
     residents   the same tile as the warps or warpgroups that share an SM, which predict it then, unless None
     builds      the cubins behind a configuration, one for each step, for a variant that is a CUDA kernel of ours
@@ -145,6 +154,7 @@ class Variant:
     space: tuple[tuple[str, tuple[int, ...]], ...] = ()
     settled: tuple[Settled, ...] = ()
     illegal: Callable[[AttentionProblem, Config, Arch], str | None] | None = None
+    lasting: Lasting | None = None
     features: frozenset[str] = frozenset()
     withheld: Callable[[Wanted], str | None] = lambda _: None
     builds: Callable[[AttentionProblem, Config], tuple[CudaBuild, ...]] | None = None

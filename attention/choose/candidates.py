@@ -1,6 +1,7 @@
 """Which configurations can serve a problem, how fast each is predicted to be, and which of them are equals."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from typing import Annotated, NamedTuple
 
@@ -67,9 +68,11 @@ def legal(
         if reason:
             refused.append(Refusal(variant.path, None, reason))
             continue
-        for config in variant.configs():
-            against = variant.illegal(problem, config, arch) if variant.illegal else None
-            if against:
+        stands = variant.lasting.stands_for(problem) if variant.lasting else None
+        for config, never in _by_kind(variant, stands, arch):
+            if never:
+                refused.append(never)
+            elif variant.illegal and (against := variant.illegal(problem, config, arch)):
                 refused.append(Refusal(variant.path, config, against))
             else:
                 allowed.append((variant, config))
@@ -148,6 +151,18 @@ def withheld_from(wanted: Wanted, passes: str, arch: str) -> tuple[Refusal, ...]
     """The variants of a pass on an architecture that this process leaves out for such a call, by torch's switches."""
     here = (variant for variant in shipped(passes) if arch in variant.archs)
     return tuple(Refusal(each.path, None, reason) for each in here if (reason := each.withheld(wanted)))
+
+
+@lru_cache(maxsize=256)
+def _by_kind(
+    variant: Variant, stands: AttentionProblem | None, arch: Arch
+) -> tuple[tuple[Config, Refusal | None], ...]:
+    """Every configuration, and the refusal of those that can serve no problem of the kind that one `stands` for."""
+    found: list[tuple[Config, Refusal | None]] = []
+    for config in variant.configs():
+        against = variant.lasting.rule(stands, config, arch) if variant.lasting and stands else None
+        found.append((config, Refusal(variant.path, config, against) if against else None))
+    return tuple(found)
 
 
 def _outside(variant: Variant, arch: Arch, only: str | None) -> str | None:

@@ -28,7 +28,7 @@ from attention.kernels.sm80.forward.software_pipelined.arguments import (
 )
 from attention.problem import AttentionProblem
 from attention.tile import Demand, Tile, WarpTile
-from attention.variant import Config, Variant, settle
+from attention.variant import Config, Lasting, Variant, settle
 from microbench.machine.arch import Arch, Limits
 
 SPILLS = spills_of(Path(__file__).parent)
@@ -147,6 +147,7 @@ ONE_LAUNCH = Variant(
     space=(("warps", (4, 8)), ("tile_keys", (16, 32, 64, 128))),
     settled=SETTLED,
     illegal=illegal,
+    lasting=Lasting(of_any_length, _why_not),
     tile=tile,
     residents=residents,
     builds=lambda problem, config: (build_of(problem, config),),

@@ -21,7 +21,7 @@ from attention.kernels.sm80.forward.software_pipelined.arguments import tuned_he
 from attention.kernels.sm80.forward.split_keys.arguments import SETTLED, Shape, build_of, shape_of
 from attention.problem import AttentionProblem
 from attention.tile import Tile, WarpTile
-from attention.variant import Config, Variant, settle
+from attention.variant import Config, Lasting, Variant, settle
 from microbench.machine.arch import Arch
 
 WARPS = (4, 8)
@@ -110,6 +110,10 @@ def _span_bytes(held_dim: int) -> int:
     return 2 * held_dim if held_dim % 64 else 128
 
 
+def _why_not_any_split(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
+    return _why_not(problem, config["warps"], config["tile_keys"], arch)
+
+
 @lru_cache(maxsize=1024)
 def _why_not(problem: AttentionProblem, warps: int, tile_keys: int, arch: Arch) -> str | None:
     shape = _shape(problem, warps, tile_keys)
@@ -162,6 +166,7 @@ ONE_LAUNCH = Variant(
     ),
     settled=SETTLED,
     illegal=illegal,
+    lasting=Lasting(_of_any_keys, _why_not_any_split),
     tile=tile,
     residents=residents,
     builds=lambda problem, config: (build_of(problem, config),),

@@ -56,7 +56,7 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
     """As of many rows, of the tile with the most keys that fit or one that parts are made of evenly."""
     wanted, most = config["key_splits"], _most_parts(problem.seq_kv, config["tile_keys"])
-    numbers = tiles_of(problem, GROUP_ROWS * config["warpgroups"]) * wanted
+    numbers = _tiles(problem, config["warpgroups"]) * wanted
     if wanted > most and numbers >= LEAST_NUMBERS:
         return f"deals {problem.seq_kv} keys to {wanted} blocks, which are tiles for {most}"
     if numbers > MOST_NUMBERS or (numbers < LEAST_NUMBERS and wanted < most):
@@ -66,6 +66,12 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     return _why_not(of_any_length(problem), config["tile_keys"], config["warpgroups"], arch)
 
 
+@lru_cache(maxsize=64)  # a choice asks for each number of blocks, and for each tile of keys
+def _tiles(problem: AttentionProblem, warpgroups: int) -> int:
+    return tiles_of(problem, GROUP_ROWS * warpgroups)
+
+
+@lru_cache(maxsize=64)
 def _most_parts(keys: int, tile_keys: int) -> int:
     """Blocks that may share so many keys, each with a tile of them."""
     return max(each for each in PARTS if each == PARTS[0] or each <= -(-keys // tile_keys))

@@ -30,7 +30,7 @@ from attention.kernels.sm90a.forward.warp_specialised.arguments import (
 )
 from attention.problem import AttentionProblem
 from attention.tile import RING, Demand, Tile, WarpgroupTile
-from attention.variant import Config, Variant, settle
+from attention.variant import Config, Lasting, Variant, settle
 from microbench.machine.arch import Arch
 
 SPILLS = spills_of(Path(__file__).parent)
@@ -175,6 +175,7 @@ ONE_LAUNCH = Variant(
     ),
     settled=SETTLED,
     illegal=illegal,
+    lasting=Lasting(of_any_length, _why_not),
     tile=tile,
     residents=warpgroups,
     builds=lambda problem, config: (build_of(problem, config),),
