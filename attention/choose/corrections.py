@@ -27,13 +27,12 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from operator import mul
 
 import numpy as np
 
 from attention.choose.prediction import Efficiency
 from attention.choose.rates import HOST
-from attention.choose.sized import STEPS, Near, Place, Places, Sized
+from attention.choose.sized import NONE_ALIKE, STEPS, Alike, Near, Place, Places, Sized
 from attention.problem import AttentionProblem
 from attention.variant import FEW_QUERIES, Config, Variant
 
@@ -84,33 +83,34 @@ class Corrections:
         """The same of several configurations."""
         width, kind, here = variant.pads(problem.head_dim), kind_of(variant, problem), place_of(variant, problem)
         by_schedule = _by_schedule(variant)
-        alike = self._by_kind.get((variant.path, width, kind), {})
+        alike = self._by_kind.get((variant.path, width, kind), NONE_ALIKE)
         for config in configs:
-            sized = alike.get(config)
+            row = alike.row.get(config)
             if not by_schedule:
-                yield self._of_kind(variant, config, problem, sized)
+                yield self._of_kind(variant, config, problem, alike, row)
             else:
-                yield self._weighed(sized, here, 1.0, OWN_WORD) if sized else None
+                yield None if row is None else self._weighed(alike, row, here, 1.0, OWN_WORD)
 
     def _of_kind(
-        self, variant: Variant, config: Config, problem: AttentionProblem, sized: Sized | None
+        self, variant: Variant, config: Config, problem: AttentionProblem, alike: Alike, row: int | None
     ) -> Efficiency | None:
         """Of a kernel of torch's, or on a CPU."""
         width, kind, here = variant.pads(problem.head_dim), kind_of(variant, problem), place_of(variant, problem)
-        if sized and HOST in variant.archs:
+        if row is not None and HOST in variant.archs:
+            sized = alike.keys[row]
             places = [self.places[each] for each in sized.at]
             return sized.efficiency(min(range(len(places)), key=lambda at: (math.dist(places[at], here), places[at])))
         of_class = self.of_class.get(class_of(variant, problem))
         found = self.of_width.get((_crowd(variant, kind), config, width)) or of_class
-        if sized and found:
-            return self._weighed(sized, here, found.value, PRIOR)
+        if row is not None and found:
+            return self._weighed(alike, row, here, found.value, PRIOR)
         return found
 
-    def _weighed(self, sized: Sized, here: Place, word: float, weight: float) -> Efficiency:
+    def _weighed(self, alike: Alike, row: int, here: Place, word: float, weight: float) -> Efficiency:
         """The mean of the logarithms of problems, and of a word beside them."""
-        weights, together = self._near(here).of(sized)
-        off = sum(map(mul, weights, sized.logs)) + weight * math.log(word)
-        return Efficiency(_figure(math.exp(off / (together + weight))), sized.seen, near=True)
+        near = self._near(here).of(alike)
+        off = near.logs[row] + weight * math.log(word)
+        return Efficiency(_figure(math.exp(off / (near.together[row] + weight))), alike.keys[row].seen, near=True)
 
     def _near(self, here: Place) -> Near:
         found = self._kept.get(here)
@@ -121,12 +121,12 @@ class Corrections:
         return found
 
     @cached_property
-    def _by_kind(self) -> dict[tuple[str, int, Kind], dict[Config, Sized]]:
+    def _by_kind(self) -> dict[tuple[str, int, Kind], Alike]:
         """The exact ones once more: all configurations of a variant are asked about one kind."""
         found: dict[tuple[str, int, Kind], dict[Config, Sized]] = {}
         for (variant, config, width, kind), sized in self.exact.items():
             found.setdefault((variant, width, kind), {})[config] = sized
-        return found
+        return {key: Alike(of) for key, of in found.items()}
 
     @cached_property
     def _grid(self) -> Places:

@@ -1,11 +1,10 @@
 """Problems that were timed under one key, by their sizes, and what they weigh for another: see corrections."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from operator import itemgetter, mul
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from attention.choose.prediction import Efficiency
 STEPS = 2  # of sizes in an octave: coarser ones pick worse, finer ones no better
 Place = tuple[int, int, int]  # queries, keys, and batch x heads, in half octaves; on the CPU keys alone, in whole ones
 Places = np.ndarray[Any, np.dtype[np.int64]]
+Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,6 @@ class Sized:
     overhead_seconds: float = 0.0
 
     @cached_property
-    def logs(self) -> tuple[float, ...]:
-        """The logarithm of each, as often as it was seen."""
-        return tuple(many * math.log(value) for many, value in zip(self.timings, self.values, strict=True))
-
-    @cached_property
-    def chosen(self) -> Callable[[tuple[float, ...]], tuple[float, ...]]:
-        """What takes its places out of what there is for each."""
-        return itemgetter(*self.at) if len(self.at) > 1 else itemgetter(slice(self.at[0], self.at[0] + 1))
-
-    @cached_property
     def seen(self) -> int:
         """Problems in all."""
         return sum(self.timings)
@@ -48,26 +38,75 @@ class Sized:
         return Efficiency(self.values[number], self.timings[number], near=True, overhead_seconds=self.overhead_seconds)
 
 
+@dataclass(frozen=True, eq=False)
+class Alike:
+    """What lies under the keys of one kind side by side, for a choice asks for all configurations of a variant.
+
+    `row` is a key's; what was not timed at a place of another one counts nothing.
+    """
+
+    by_key: Mapping[Any, Sized]
+
+    @cached_property
+    def keys(self) -> tuple[Sized, ...]:
+        """In the order of rows."""
+        return tuple(self.by_key.values())
+
+    @cached_property
+    def row(self) -> dict[Any, int]:
+        """Where a key stands."""
+        return {key: row for row, key in enumerate(self.by_key)}
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The places of all keys."""
+        return sorted({number for each in self.keys for number in each.at})
+
+    @cached_property
+    def timings(self) -> Floats:
+        """How often each was timed at each place."""
+        return self._table(lambda many, _: many)
+
+    @cached_property
+    def logs(self) -> Floats:
+        """The logarithm of each efficiency, as often as it was seen."""
+        return self._table(lambda many, value: many * math.log(value))
+
+    def _table(self, entry: Callable[[int, float], float]) -> Floats:
+        column = {number: at for at, number in enumerate(self.numbers)}
+        found = np.zeros((len(self.keys), len(column)))
+        for row, each in enumerate(self.keys):
+            for number, many, value in zip(each.at, each.timings, each.values, strict=True):
+                found[row, column[number]] = entry(many, value)
+        return found
+
+
+NONE_ALIKE = Alike({})
+
+
+class Weighed(NamedTuple):
+    """Of each key the weight of all its problems, and the sum of their logarithms by it."""
+
+    together: list[float]
+    logs: list[float]
+
+
 class Near:
     """What each place weighs for a problem at one of them; a choice asks for many keys."""
 
     def __init__(self, here: Place, places: Places) -> None:
         squares = np.square(places - here).sum(axis=1).tolist()
-        self.weights = tuple(map(_weight, squares))
-        self.last: tuple[Any, Any, tuple[float, ...], float] = None, None, (), 0.0
+        self.weights: Floats = np.array(list(map(_weight, squares)))
+        self._known: dict[Alike, Weighed] = {}
 
-    def of(self, sized: Sized) -> tuple[tuple[float, ...], float]:
-        """Of the places of a key, and of all its problems together.
-
-        Configurations of a variant are asked for one after another, and most were timed on the same problems: such keys
-        share the numbers of their places (learned_file).
-        """
-        at, timings, weights, together = self.last
-        if at is not sized.at or timings is not sized.timings:
-            weights = sized.chosen(self.weights)
-            together = sum(map(mul, weights, sized.timings))
-            self.last = sized.at, sized.timings, weights, together
-        return weights, together
+    def of(self, alike: Alike) -> Weighed:
+        """The keys of a kind. Problems are added up one after another: in pairs they would end in other digits."""
+        found = self._known.get(alike)
+        if found is None:
+            weights = self.weights[alike.numbers]
+            sums = [(weights * table).cumsum(axis=1)[:, -1].tolist() for table in (alike.timings, alike.logs)]
+            found = self._known[alike] = Weighed(*sums)
+        return found
 
 
 @lru_cache(maxsize=4096)
