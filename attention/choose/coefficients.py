@@ -49,6 +49,12 @@ TABLE = {
     "alibi_arithmetic": Coefficient(
         1.5, "count", "FADD gives a distance, which rows of a pair share: 32 for 64; FFMA subtracts slope times that"
     ),
+    "alibi_failed": Coefficient(
+        0.25,
+        "rule",
+        "of tiles without causality: half lie behind the diagonal, towards which scores grow, and half of the slopes "
+        "from 2^-8 to 1 make them outgrow a guess within a tile (row_softmax.cuh)",
+    ),
     "mask_waits": Coefficient(
         1 / 32,
         "count",

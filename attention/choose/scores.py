@@ -13,7 +13,9 @@ class ScoreCost(NamedTuple):  # hashed and compared in C: blocks and steps are l
 
     `maxima` are of the ALU too, where a tile is searched for its largest scores. `mask_bytes` are those of a mask, 0
     without one. `edge` and `first` are what the ALU takes beside where a tile meets an edge of the band, and in a first
-    tile. `rescales`: a warpgroup searches every tile and rescales its outputs, as beside a mask that no TMA brings.
+    tile. `distances` are those of FP32 that come before all exponentials of a tile, and `failed` the share of tiles
+    whose scores outgrow a guess, so that exponentials are taken again. `rescales`: a warpgroup searches every tile and
+    rescales its outputs, as beside a mask that no TMA brings.
     """
 
     special: float
@@ -24,6 +26,8 @@ class ScoreCost(NamedTuple):  # hashed and compared in C: blocks and steps are l
     mask_bytes: int
     edge: float
     first: float
+    distances: float
+    failed: float
     rescales: bool
 
 
@@ -34,8 +38,11 @@ def cost_of(problem: AttentionProblem) -> ScoreCost:
     if problem.softcap:
         special += of("softcap_special")
         arithmetic += of("softcap_arithmetic")
+    distances = failed = 0.0
     if problem.alibi:
-        arithmetic += of("alibi_arithmetic")
+        distances = of("alibi_arithmetic")
+        arithmetic += distances
+        failed = of("alibi_failed") if problem.edges.right is None else 0.0
     waits = 0.0
     if problem.mask != "none":
         maxima += of("hidden_maxima")
@@ -56,5 +63,7 @@ def cost_of(problem: AttentionProblem) -> ScoreCost:
         element_bytes(problem),
         hidden + compared,
         hidden + max(of("first_compared"), compared),
+        distances,
+        failed,
         problem.mask != "none" and problem.ranges,
     )

@@ -136,7 +136,11 @@ BUGS = {
     "offsets stay near": Bug(SOFTMAX, "void weigh(", "if (far) go_back(state, scale_log2());", says="^lse: ", case=FAR),
     "outputs are not rescaled": Bug(SOFTMAX, "void raise(", "rescale(o, correction);"),
     "a guess is kept that failed": Bug(
-        "consume.cuh", "void step(", "if (!guess(end_values())) raise<true>(work, row, tile);", "guess(end_values());", case=FAR
+        "consume.cuh",
+        "void step(",
+        "if (!guess(end_values())) raise<true>(work, row, tile);",
+        "guess(end_values());",
+        case=FAR,
     ),
     "the sums of a guess are forgotten": Bug(SOFTMAX, "bool guess(", "state.sum[h] += added[h];"),
     "p is written while it is multiplied": Bug(SOFTMAX, "unsigned end_values()", "ptx::wgmma_wait<0>();", says=""),

@@ -55,6 +55,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     special = (
         groups * scores * max(cost.special / rates.ex2, cost.arithmetic / rates.ffma, issued / of("issued_per_clk_sm"))
     )
+    special += groups * scores * (cost.distances / rates.ffma + cost.failed * _again(cost, rates))
     loads = 0.0 if tile.mask_ahead else cost.waiting_loads * tile.keys / THREAD_SHARE * rates.l2_latency
     # Scores that begin as a mask do so beside other warpgroups' products, as maxima are taken.
     beside = exposed if tile.seeded else asked
@@ -99,6 +100,11 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         Parts.of(following.late),
         Parts.of(ends._replace(cycles=(1 - crossed) * ends.cycles)),
     )
+
+
+def _again(cost: ScoreCost, rates: Rates) -> float:
+    """Cycles of a score that no guess served: its maximum is searched for, its exponential taken once more."""
+    return cost.maxima / of("alu_per_clk_sm") + cost.special / rates.ex2
 
 
 def _waits(latency: float, searched: bool, rates: Rates) -> tuple[Part, ...]:

@@ -5,7 +5,8 @@ fragments of the SM's shared memory. What comes once for a block or a tile is sp
 
 Arithmetic takes turns with products at a scheduler, whosever they are, and exponentials run beside them but for what a
 probe saw wait (mma_sync_beside_ex2, mma_sync_beside_ffma). A warp hides its own exponentials behind its own products,
-and the reading of fragments that it fetches ahead; what a step with hidden keys does, it does in turn.
+and the reading of fragments that it fetches ahead, but not the copies of the next tile, which stand before the first of
+them; what a step with hidden keys does, it does in turn.
 """
 
 import math
@@ -139,7 +140,7 @@ def _of_a_slice(tile: WarpTile, cost: ScoreCost, hidden: float, lines: float, re
         Asked(
             Station("exponentials", cost.special * one, of_scheduler, EX2), seen * rates.ex2_beside * min(one, products)
         ),
-        Asked(Station("operands from shared memory", shared, warps, SMEM), seen * min(shared, products)),
+        Asked(Station("operands from shared memory", shared, warps, SMEM), seen * min(shared - copied, products)),
     )
     queue = tuple((each.station.demand, each.station.customers - 1) for each in asked if each.station.demand)
     return Slice(asked, sum([each.hidden for each in asked]), queue)
