@@ -26,7 +26,7 @@ struct RowSoftmax : Products {
   // Of scores as products leave them.
   __device__ __forceinline__ float scale_log2() const { return kScaledQ ? kLog2E : launch.scale_log2; }
 
-  // 0, which ptxas does not know: what it is added to waits for `word`. No 2^24 heads are launched.
+  // 0, which ptxas does not know: what it is joined to waits for `word`. (2^24 heads would move an offset's last bits.)
   __device__ __forceinline__ unsigned nothing_of(unsigned word) const {
     return word & static_cast<unsigned>(launch.heads) >> 24;
   }
