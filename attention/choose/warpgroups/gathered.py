@@ -43,7 +43,9 @@ def gathered(tile: WarpgroupTile, parts: int, numbers: int, units: int, rates: R
     of_runs = of("run_instructions") + of("run_part_instructions") * RUN * math.ceil(parts / RUN)
     return (
         Part("parts are awaited", "awaited", of("await_trips") * rates.l2_latency, L2_LATENCY),
-        Part("code of parts for the first time", "part code", of("part_jumps") * rates.dram_latency, DRAM_LATENCY),
+        Part(
+            "code of parts for the first time", "part code", of("shared_part_jumps") * rates.dram_latency, DRAM_LATENCY
+        ),
         Part("parts from L2", "brought", numbers * bytes_of(tile) / units / rates.line_bytes, COALESCED),
         Part("parts are added", "added", of("shared_part_instructions") + of_runs * runs, ""),
     )
