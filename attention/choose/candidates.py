@@ -1,16 +1,20 @@
 """Which configurations can serve a problem, how fast each is predicted to be, and which of them are equals."""
 
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
+from operator import itemgetter
 from typing import Annotated, NamedTuple
 
 from pydantic import PlainSerializer
 
 from attention.choose.corrections import Corrections
+from attention.choose.floor import floors
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.model import predict
-from attention.choose.prediction import Prediction, Unpredicted
+from attention.choose.prediction import Efficiency, Prediction, Unpredicted
 from attention.forwarded import Wanted
 from attention.problem import AttentionProblem
 from attention.variant import Config, Owner, Variant, shipped
@@ -50,6 +54,8 @@ class Refusal(NamedTuple):  # like Term: a choice makes seventy
 
 
 Refusals = tuple[Annotated[Refusal, PlainSerializer(Refusal._asdict)], ...]
+Timed = tuple[Variant, Config, Efficiency | None]  # what can serve, and what timings say of it
+Judged = tuple[tuple[float, float, str, tuple[int, ...]], Candidate]  # by what candidates are sorted
 
 
 def legal(
@@ -88,19 +94,73 @@ def predicted(
     l2_written: bool = False,
 ) -> tuple[Candidate, ...]:
     """Candidates with their predictions, fastest first; those without one last, in the order of their rank."""
-    judged: list[tuple[tuple[float, float, str, tuple[int, ...]], Candidate]] = []
-    for path, of_variant in groupby(candidates, key=lambda pair: pair[0].path):
-        variants, configs = zip(*of_variant, strict=True)
-        variant: Variant = variants[0]
-        for config, timed in zip(configs, efficiencies.of_each(variant, configs, problem), strict=True):
-            try:
-                prediction = predict(profile, problem, variant, config, timed, lengths, l2_written)
-                key = prediction.seconds, 0, path, config.sizes
-                judged.append((key, Candidate(path, variant.owner, config, prediction)))
-            except Unpredicted as reason:
-                candidate = Candidate(path, variant.owner, config, None, str(reason), reason.doubtful)
-                judged.append(((float("inf"), variant.rank, path, config.sizes), candidate))
-    return tuple(candidate for _, candidate in sorted(judged, key=lambda pair: pair[0]))
+    asked = [
+        (variant, config, timed)
+        for variant, configs in _by_variant(candidates)
+        for config, timed in zip(configs, efficiencies.of_each(variant, configs, problem), strict=True)
+    ]
+    return _fastest_first([_judged(profile, problem, each, lengths, l2_written) for each in asked])
+
+
+def leading(
+    profile: Profile,
+    problem: AttentionProblem,
+    candidates: list[tuple[Variant, Config]],
+    efficiencies: Corrections,
+    lengths: Lengths = UNKNOWN,
+) -> tuple[tuple[Candidate, ...], Callable[[], tuple[Candidate, ...]]]:
+    """Torch's candidates, and those of ours that may be picked or tie; and how to ask for all, as predicted() has them.
+
+    Left out is what by its floor lies beyond the tie band of one of ours, or beyond that and DOUBT_OF_TORCH of torch's:
+    neither ties() nor rather_ours() tells whether it was there. Torch's are all predicted, as unjudged() asks for them,
+    and then the lowest floors, so that there soon is a fast one.
+    """
+    waiting: list[tuple[float, Timed]] = []
+    for variant, configs in _by_variant(candidates):
+        ours = variant.owner == "smscope"
+        least = floors(profile, problem, variant, configs, lengths) if ours else [0.0] * len(configs)
+        for floor, config, timed in zip(least, configs, efficiencies.of_each(variant, configs, problem), strict=True):
+            corrected = floor / timed.value + timed.overhead_seconds if floor and timed else floor
+            waiting.append((corrected, (variant, config, timed)))
+    waiting.sort(key=itemgetter(0))
+    judged: list[Judged] = []
+    limit = math.inf
+    for floor, each in waiting:
+        if floor > limit:
+            break
+        (seconds, *_), candidate = found = _judged(profile, problem, each, lengths)
+        judged.append(found)
+        doubt = 0.0 if candidate.owner == "smscope" else DOUBT_OF_TORCH
+        limit = min(limit, seconds * (1 + doubt) * (1 + TIE_BAND))
+
+    def every() -> tuple[Candidate, ...]:
+        others = [_judged(profile, problem, each, lengths) for _, each in waiting[len(judged) :]]
+        return _fastest_first([*judged, *others])
+
+    return _fastest_first(judged), every
+
+
+def _by_variant(candidates: list[tuple[Variant, Config]]) -> Iterator[tuple[Variant, tuple[Config, ...]]]:
+    for _, pairs in groupby(candidates, key=lambda pair: pair[0].path):
+        variants, configs = zip(*pairs, strict=True)
+        yield variants[0], configs
+
+
+def _judged(
+    profile: Profile, problem: AttentionProblem, each: Timed, lengths: Lengths, l2_written: bool = False
+) -> Judged:
+    variant, config, timed = each
+    path = variant.path
+    try:
+        prediction = predict(profile, problem, variant, config, timed, lengths, l2_written)
+    except Unpredicted as reason:
+        candidate = Candidate(path, variant.owner, config, None, str(reason), reason.doubtful)
+        return (math.inf, variant.rank, path, config.sizes), candidate
+    return (prediction.seconds, 0, path, config.sizes), Candidate(path, variant.owner, config, prediction)
+
+
+def _fastest_first(judged: list[Judged]) -> tuple[Candidate, ...]:
+    return tuple(candidate for _, candidate in sorted(judged, key=itemgetter(0)))
 
 
 def ties(ordered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:

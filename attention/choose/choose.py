@@ -3,8 +3,9 @@
 The same profile, problem and timings give the same Choice in every process: nothing is raced, nothing is random.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
@@ -13,9 +14,9 @@ from attention.choose.candidates import (
     Candidate,
     Refusal,
     Refusals,
+    leading,
     legal,
     named,
-    predicted,
     preference,
     rather_ours,
     ties,
@@ -42,6 +43,7 @@ class Choice:
     """The pick, everything it beat (best first), and everything that could not take part.
 
     `tied` are the candidates inside the tie band of the fastest prediction. `fallback` says why no tuned kernel serves.
+    Candidates that cannot win are predicted when somebody reads `candidates`: see `of_leading`.
     """
 
     problem: AttentionProblem
@@ -56,6 +58,27 @@ class Choice:
     mistrust: str | None = None  # why a kernel of ours that is predicted to be faster is not picked
     passes: str = "forward"
     tuning: Tuning | None = None  # what `smscope tune` timed of this class, where that decided
+
+    @classmethod
+    def of_leading(cls, every: Callable[[], tuple[Candidate, ...]], **others: Any) -> "Choice":
+        """One that asks `every` for its candidates when somebody reads them: a call needs no more than the pick."""
+        found = cls.__new__(cls)
+        found.__dict__.update(others, _every=every)
+        return found
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The candidates, where nobody has read them yet: other fields are always there."""
+            every = self.__dict__.get("_every")
+            if every is None or name != "candidates":
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            found = self.__dict__["candidates"] = every()
+            return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: how to predict is no data."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def mistrusted(self) -> tuple[Candidate, ...]:
@@ -129,7 +152,9 @@ def choose(
             f"No kernel on {profile.gpu} serves {problem}{wanted}: {reasons or f'there is none for {arch.name} yet'}"
             f"{f'; a tuned kernel would serve the same call {hint}' if hint else ''}."
         )
-    ordered = predicted(profile, problem, candidates, efficiencies or Corrections(), presumed(problem))
+    ordered, every = leading(profile, problem, candidates, efficiencies or Corrections(), presumed(problem))
+    if tuning is not None or published is not None:  # they may turn on any, by other figures
+        ordered = every()
     if published is not None:
         ordered = reordered(ordered, problem, published)
     fastest = next(iter(ranked(tuning, ordered)), None) if tuning is not None else None
@@ -144,12 +169,24 @@ def choose(
     mistrust = None
     if arch.name == HOST and duels is not None:
         pick, mistrust = borne_out(pick, ordered, problem, variants, duels)
-    served = bool(only) or any(_is_of(candidate, tuned) for candidate in able)
+    sought = {each.path for each in tuned}
+    served = bool(only) or (behind is None and any(variant.path in sought for variant, _ in candidates))
     fallback = None if served else behind or _why_fallback(refused, arch, tuned)
     hint = None if served or behind else nearest(problem, arch, tuned)
     by = tuning if fastest is not None else None
-    return Choice(
-        problem, profile.gpu, profile.arch, pick, tied, ordered, refused, fallback, hint, mistrust, passes, by
+    return Choice.of_leading(
+        every if tuning is None and published is None else lambda: ordered,
+        problem=problem,
+        gpu=profile.gpu,
+        arch=profile.arch,
+        pick=pick,
+        tied=tied,
+        refused=refused,
+        fallback=fallback,
+        nearest=hint,
+        mistrust=mistrust,
+        passes=passes,
+        tuning=by,
     )
 
 
@@ -162,10 +199,6 @@ def _tuned(variants: tuple[Variant, ...]) -> tuple[Variant, ...]:
     """The kernels without which a call falls back: ours, and of a pass for which there are none every fused one."""
     ours = tuple(variant for variant in variants if variant.owner == "smscope")
     return ours or tuple(variant for variant in variants if variant.fused)
-
-
-def _is_of(candidate: Candidate, variants: tuple[Variant, ...]) -> bool:
-    return any(each.path == candidate.variant for each in variants)
 
 
 def _fused_of_torch(candidate: Candidate, variants: tuple[Variant, ...]) -> bool:

@@ -1,0 +1,70 @@
+"""What kernels of ours take at least: the products of the busiest SM, on tensor cores that nothing keeps waiting.
+
+A prediction counts these products too, and whatever it adds takes longer: keys come in whole tiles, blocks in whole
+rounds, exponentials and loads stand beside or behind them, and the clock falls. So none is below its floor, which takes
+a twentieth of the time.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from attention.choose.coefficients import GROUP_ROWS, PRODUCT, SCHEDULERS
+from attention.choose.lengths import UNKNOWN, Lengths
+from attention.choose.rates import machine_of
+from attention.choose.shares import rows_of_all
+from attention.choose.warpgroups.step import TENSOR as WGMMA
+from attention.choose.warps.predicted import can as can_by_warps
+from attention.choose.warps.work import TENSOR as MMA_SYNC
+from attention.problem import AttentionProblem
+from attention.tile import WarpgroupTile, WarpTile
+from attention.variant import Config, Variant
+from microbench.results.profile import Profile
+
+
+def floors(
+    profile: Profile,
+    problem: AttentionProblem,
+    variant: Variant,
+    configs: Sequence[Config],
+    lengths: Lengths = UNKNOWN,
+) -> list[float]:
+    """Seconds of each, where no timings correct them; 0 where nothing is known of its warps or warpgroups."""
+    machine, units = machine_of(profile), profile.sm_count
+    if variant.residents is None or machine.clock_hz is None or variant.launch_of(problem) is not problem:
+        return [0.0] * len(configs)
+    wgmma, mma_sync = machine.values.get(WGMMA), machine.values.get(MMA_SYNC) if can_by_warps(profile) else None
+    found = []
+    for config in configs:
+        tile = variant.residents(problem, config)
+        if isinstance(tile, WarpgroupTile) and wgmma:
+            flops_per_clk, (rows, keys) = wgmma, _of_warpgroups(tile, problem, units, lengths)
+        elif isinstance(tile, WarpTile) and mma_sync:
+            flops_per_clk, (rows, keys) = mma_sync, _of_warps(tile, problem, units, lengths)
+        else:
+            found.append(0.0)
+            continue
+        flops = PRODUCT * rows * keys * (tile.head_dim + tile.value_dim)
+        found.append(flops / flops_per_clk / machine.clock_hz)
+    return found
+
+
+def _of_warpgroups(tile: WarpgroupTile, problem: AttentionProblem, units: int, lengths: Lengths) -> tuple[float, float]:
+    """Rows that are multiplied, and keys that the busiest SM multiplies them by."""
+    rows = GROUP_ROWS * tile.warpgroups
+    longest, of_all = _keys(problem, rows, 1, lengths)
+    # Parts are dealt one by one, and the SM that ends last may have short ones (longest_first).
+    return rows, max(longest if tile.key_splits == 1 else 0.0, of_all / units)
+
+
+def _of_warps(tile: WarpTile, problem: AttentionProblem, units: int, lengths: Lengths) -> tuple[float, float]:
+    """The same, with as many warps at each scheduler as at the one that has the most."""
+    rows = SCHEDULERS * -(-tile.warps // SCHEDULERS) * tile.warp_rows / tile.key_warps
+    longest, of_all = _keys(problem, tile.rows, tile.group, lengths)
+    return rows, max(longest / tile.key_splits, of_all / units)
+
+
+@lru_cache(maxsize=1024)  # tiles of any number of keys see as many
+def _keys(problem: AttentionProblem, rows: int, group: int, lengths: Lengths) -> tuple[float, float]:
+    """That the longest tile of rows sees, and all of them together."""
+    every = rows_of_all(problem, rows, 1, rows, 1, group, lengths)
+    return every.longest, every.total
