@@ -14,7 +14,7 @@ from typing import Any
 
 from attention.kernels.common.family import HEAD_DIMS, MOST_VALUES, STEP
 from attention.problem import AttentionProblem
-from attention.variant import Settled, Variant
+from attention.variant import Lasting, Settled, Variant
 
 HELD = HEAD_DIMS[-1]  # value columns
 
@@ -48,11 +48,16 @@ def in_halves(variant: Variant) -> Variant:
         for name in ("refuses", "illegal", "tile", "residents", "builds", "workspace")
         if (formula := getattr(variant, name)) is not None
     }
-    return replace(variant, **asked, settled=tuple(map(_settled, variant.settled)), notes=told, launch_of=half_of)
+    settled, lasting = tuple(map(_settled, variant.settled)), variant.lasting and _lasting(variant.lasting)
+    return replace(variant, **asked, settled=settled, lasting=lasting, notes=told, launch_of=half_of)
 
 
 def _of_half(formula: Callable[..., Any]) -> Callable[..., Any]:
     return lambda problem, *others, **named: formula(half_of(problem), *others, **named)
+
+
+def _lasting(part: Lasting) -> Lasting:
+    return replace(part, stands_for=_of_half(part.stands_for))
 
 
 def _settled(choice: Settled) -> Settled:
