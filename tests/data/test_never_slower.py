@@ -204,6 +204,8 @@ REACHED = {
     ("7aeea9b83ad8", "flash_attn_func"): 0.92,
     ("795ae456ad50", "attention.sdpa"): 0.93,
     ("795ae456ad50", "flash_attn_func"): 0.93,
+    ("66ca94fbf25f", "attention.sdpa"): 0.91,
+    ("66ca94fbf25f", "flash_attn_func"): 0.91,
 }
 
 

@@ -96,6 +96,10 @@ constexpr float kMostOfTile = 8192.f;
 constexpr bool kCrosses = kStages > 2;
 static_assert(!kCrosses || kQInRegisters);
 
+// V is given back before the second half of a guess (row_softmax.cuh). Of more than 64 value columns the fastest tile of a
+// problem took 1 to 2 % longer so, beside a mask 1 to 4, where rows cross up to 5 (H200, sets a 16 and 19, floors 4 and 5).
+constexpr bool kReleasesFirst = kValueDim <= 64 && !kHiding && !kCrosses;
+
 // 64 Ki registers a SM: (168 at launch) * 384 or (128) * 512, redistributed in steps of 8. What lives in both roles is
 // spilled in both where the producer's do not hold it: with these features, or with three panels of K or more than four
 // of either, they must be more, whatever the tile is.

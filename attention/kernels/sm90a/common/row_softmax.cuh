@@ -37,8 +37,9 @@ struct RowSoftmax : Products {
   // that it does not serve, which costs as many exponentials again, but a tile without a larger score, as nearly all
   // are, is not searched for its largest: 34 of 349 instructions at 128 keys, and what waits for them.
   //
-  // The second half waits for `released`, the word of the arrival that gives V back. Where nothing did, ptxas gave it back
-  // behind all exponentials in some builds, which took 3 to 6 % longer than their twins (H200, early_releases.csv).
+  // With kReleasesFirst the second half waits for `released`, the word of the arrival that gives V back. Where nothing
+  // does, ptxas gives it back behind all exponentials in some builds, which take 3 to 6 % longer than their twins (H200,
+  // early_releases.csv).
   __device__ __forceinline__ bool guess(unsigned released) {
     const float scale = scale_log2();
     float added[2] = {0.f, 0.f}, offset[2];
@@ -47,7 +48,7 @@ struct RowSoftmax : Products {
     for (int h = 0; h < 2; ++h) offset[h] = guessed_offset(state, h, scale);
 #pragma unroll
     for (int i = 0; i < kKeys / 4; ++i) {
-      if (i == kKeys / 8)
+      if (kReleasesFirst && i == kKeys / 8)
 #pragma unroll
         for (float& each : offset) each = __uint_as_float(__float_as_uint(each) | nothing_of(released));
       const int h = Scores::line(2 * i);
@@ -65,12 +66,16 @@ struct RowSoftmax : Products {
     return true;
   }
 
-  // p * V of the tile before is in the outputs; a word of the arrival that gives V back.
+  // p * V of the tile before is in the outputs; a word of the arrival that gives V back, or 0.
   __device__ __forceinline__ unsigned end_values() {
     unsigned released = 0;
     if constexpr (kOverlap) {
       ptx::wgmma_wait<0>();
-      released = ptx::mbarrier_arrive_if(ptx::elect_one(), at.v_empty + 8 * v.stage());
+      const unsigned bar = at.v_empty + 8 * v.stage();
+      if constexpr (kReleasesFirst)
+        released = ptx::mbarrier_arrive_if(ptx::elect_one(), bar);
+      else
+        release(bar);
     }
     v.advance();
     return released;
