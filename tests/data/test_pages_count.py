@@ -13,9 +13,9 @@ CALLS = (stamp.ROOT / "docs" / "calls.md").read_text(encoding="utf-8")
 
 @pytest.mark.parametrize("gpu", ["h100-sxm-80gb", "h200-sxm-141gb"])
 def test_the_page_of_calls_says_how_many_problems_of_floors_there_are_and_how_many_ours_serve(gpu: str) -> None:
-    (said,) = re.findall(r"the (\d+) problems that ours serve, of (\d+)", CALLS)
+    (said,) = re.findall(r"our pick and every peer installed on (\d+) problems", CALLS)
     served = rivals.jobs(set_floors.problems(), Profile.load(gpu), ())
-    assert tuple(map(int, said)) == (len(served), len(set_floors.problems()))
+    assert int(said) == len(served) == len(set_floors.problems())
 
 
 def test_it_says_how_many_problems_of_use_are_drawn() -> None:

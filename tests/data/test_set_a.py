@@ -28,7 +28,7 @@ def problems(variant: str = OURS, gpu: str = GPU) -> tuple[Judged, ...]:
 
 def test_the_hopper_forwards_tile_is_chosen_by_constants_alone() -> None:
     found = regrets(problems(), choosers.by_constants(H200))
-    assert found.mean <= 0.0085 and found.worst <= 0.06
+    assert found.mean <= 0.0085 and found.worst <= 0.065
 
 
 @pytest.mark.parametrize("other", ["FlashAttention-4's tiles", "one tile each"])
@@ -58,7 +58,7 @@ def test_predictions_of_the_ampere_forward_are_near_what_was_timed(profile: Prof
 
 def test_among_all_kernels_of_ours_constants_alone_choose_well() -> None:
     found = regrets(problems(""), choosers.by_constants(H200))
-    assert found.mean <= 0.007 and found.worst <= 0.06
+    assert found.mean <= 0.007 and found.worst <= 0.065
 
 
 def test_constants_of_another_board_choose_nearly_as_well_on_it() -> None:
