@@ -58,7 +58,8 @@ class WarpgroupTile(NamedTuple):  # like Demand and WarpTile hashed and compared
     knows. So many neighbouring blocks `share` a mask's rows, which come once for all of them. `seeded`: scores begin as
     the mask, before their products. A ring holds `stages` tiles of K and as many of V; of more than two, tiles of rows
     cross: the first scores of one are multiplied beside the last p V of the one before. The keys of a tile of rows are
-    dealt to `key_splits` blocks, whose parts all SMs bring together.
+    dealt to `key_splits` blocks, whose parts all SMs bring together. Heads of a `group` share rows, whole queries of
+    them in each of the `warpgroups` that have some.
     """
 
     keys: int
@@ -74,6 +75,7 @@ class WarpgroupTile(NamedTuple):  # like Demand and WarpTile hashed and compared
     seeded: bool = False
     stages: int = RING
     key_splits: int = 1
+    group: int = 1
 
     @property
     def crosses(self) -> bool:

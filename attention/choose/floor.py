@@ -51,7 +51,8 @@ def floors(
 def _of_warpgroups(tile: WarpgroupTile, problem: AttentionProblem, units: int, lengths: Lengths) -> tuple[float, float]:
     """Rows that are multiplied, and keys that the busiest SM multiplies them by."""
     rows = GROUP_ROWS * tile.warpgroups
-    longest, of_all = _keys(problem, rows, 1, lengths)
+    queries = tile.warpgroups * (GROUP_ROWS // tile.group)
+    longest, of_all = _keys(problem, queries * tile.group, tile.group, lengths)
     # Parts are dealt one by one, and the SM that ends last may have short ones (longest_first).
     return rows, max(longest if tile.key_splits == 1 else 0.0, of_all / units)
 

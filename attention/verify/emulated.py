@@ -55,14 +55,15 @@ class Emulated:
         given: dict[str, Any] = {"kernel": build.kernel, "defines": build.defines, "include": headers_of(folder)}
         return self.device.load(source.read_text(encoding="utf-8"), source.name, **given), build
 
-    def tensor_map(self, tensor: torch.Tensor, box: tuple[int, int], swizzle: int) -> bytes:
+    def tensor_map(self, tensor: torch.Tensor, box: tuple[int, ...], swizzle: int) -> bytes:
         (element, bits), strides = ELEMENTS[tensor.dtype], list(tensor.stride())
         # A dimension of one element may carry any stride; the map wants a legal one all the same.
-        for axis in range(2, -1, -1):
+        for axis in range(tensor.dim() - 2, -1, -1):
             if tensor.shape[axis] == 1:
                 strides[axis] = (strides[axis + 1] or 1) * -(-tensor.shape[axis + 1] // 16) * 16
         array = torch.as_strided(tensor, tensor.shape, strides).view(bits).numpy()
-        return TensorMap(array, (1, 1, *box), element, swizzle=swizzle).emulated().tobytes()  # type: ignore[arg-type]
+        sides = (*(1,) * (tensor.dim() - len(box)), *box)
+        return TensorMap(array, sides, element, swizzle=swizzle).emulated().tobytes()  # type: ignore[arg-type]
 
     @cached_property
     def _counters(self) -> dict[int, Array]:

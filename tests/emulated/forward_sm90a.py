@@ -5,12 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from attention.kernels.sm90a.forward.warp_specialised.arguments import (
-    GROUP_ROWS,
-    Launch,
-    Shape,
-    shape_of,
-)
+from attention.kernels.sm90a.forward.warp_specialised.arguments import Launch, Shape, shape_of
+from attention.kernels.sm90a.packed import GROUP_ROWS, queries_of
 from attention.tile import RING
 from attention.variant import Config
 from microbench.emulator import EmulatedDevice, TensorMap
@@ -65,14 +61,25 @@ def run_with(
     """The same of any kernel whose argument begins as this one's."""
     inputs = inputs or inputs_of(case)
     room, counters = room_of(device, case, inputs), device.full(2, 0, np.int32)
-    describe(launch, case, inputs, shape.tile_rows, section)
+    describe(launch, case, inputs, shape.tile_rows, section, group=shape.group)
     point(launch, room, "out")
     launch.tiles, launch.section = launch.tiles // shape.cluster, -(-section // shape.cluster)
     launch.counters = counters.ctypes.data
-    of_keys = shape.tile_keys, shape.key_panel
-    for name, box in (("q", (GROUP_ROWS, of_keys[1])), ("k", of_keys), ("v", (of_keys[0], shape.value_panel))):
-        element, swizzle = "bf16" if case.dtype == "bfloat16" else "f16", 2 * box[1]
-        encoded = TensorMap(room.held[name].array, (1, 1, *box), element, swizzle=swizzle).emulated()
+    queries = room.held["q"].array
+    of_queries: tuple[int, ...] = 1, GROUP_ROWS, shape.key_panel
+    if shape.group > 1:
+        queries, of_queries = by_groups(queries, shape.group), (queries_of(shape.group), shape.group, shape.key_panel)
+    boxes = (
+        ("q", queries, of_queries),
+        *(
+            (name, room.held[name].array, (1, shape.tile_keys, panel))
+            for name, panel in (("k", shape.key_panel), ("v", shape.value_panel))
+        ),
+    )
+    for name, array, box in boxes:
+        element, swizzle = "bf16" if case.dtype == "bfloat16" else "f16", 2 * box[-1]
+        sides = (*(1,) * (array.ndim - len(box)), *box)
+        encoded = TensorMap(array, sides, element, swizzle=swizzle).emulated()
         ctypes.memmove(ctypes.addressof(getattr(launch, name)), encoded.tobytes(), len(encoded.tobytes()))
     kept = bring_features(device, case, kernel.defines, inputs, launch)
     if shape.mask_boxes:
@@ -86,6 +93,13 @@ def run_with(
     )
     del kept
     return room.outputs(f"left the counters at {counters}" if counters.any() else "")
+
+
+def by_groups(array: Array, group: int) -> Array:
+    """(B, H, S, D) as (B, H / group, S, group, D), where it lies."""
+    (batch, heads, rows, width), (of_batch, of_head, of_row, unit) = array.shape, array.strides
+    size, strides = (batch, heads // group, rows, group, width), (of_batch, group * of_head, of_row, of_head, unit)
+    return np.lib.stride_tricks.as_strided(array, size, strides)
 
 
 def box_mask(device: EmulatedDevice, case: ForwardCase, inputs: Inputs, launch: Any, shape: Shape) -> Array:

@@ -32,7 +32,8 @@ def run(
     """Launch it with so many blocks and parts; all counters are 0 again behind it. Raises DeviceError."""
     shape = shape_of(kernel.problem, kernel.config)
     parts = key_splits or shape.key_splits
-    tiles = (len(case.lengths) or case.batch) * case.heads_q * -(-case.longest[0] // shape.tile_rows)
+    heads, rows = case.heads_q // shape.group, case.longest[0] * shape.group
+    tiles = (len(case.lengths) or case.batch) * heads * -(-rows // shape.tile_rows)
     partials = device.full(tiles * parts * shape.partial_floats, np.nan, np.float32)
     arrivals = device.full(tiles * parts + 1, 0, np.int32)
     launch = Launch(blocks=blocks, key_splits=parts)

@@ -7,6 +7,7 @@ without causality. Few that go longest first, and few packed ones without causal
 """
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -31,6 +32,12 @@ class Dealt(NamedTuple):
     in_all: float
     every: int
     parts: int = 1
+
+
+@lru_cache(maxsize=64)
+def by_groups(problem: AttentionProblem, group: int) -> AttentionProblem:
+    """A call whose heads share rows, as one of so many fewer heads: tiles of its rows are counted in queries."""
+    return problem if group == 1 else replace(problem, heads_q=problem.heads_q // group)
 
 
 @lru_cache(maxsize=4096)

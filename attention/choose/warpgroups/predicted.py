@@ -28,7 +28,7 @@ from attention.choose.rates import (
 )
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_read
-from attention.choose.warpgroups.dealt import dealt
+from attention.choose.warpgroups.dealt import by_groups, dealt
 from attention.choose.warpgroups.gathered import gathered
 from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.laid_out import mask_laid_out
@@ -56,7 +56,8 @@ def predicted(
     machine = machine_of(profile)
     rates = _rates(machine)
     units = profile.sm_count
-    share = dealt(problem, GROUP_ROWS * tile.warpgroups, tile.keys, units, lengths, tile.key_splits)
+    queries, keys = tile.warpgroups * (GROUP_ROWS // tile.group), tile.keys
+    share = dealt(by_groups(problem, tile.group), queries, keys, units, lengths, tile.key_splits)
     steps: tuple[Parts, ...] = steps_of(tile, cost_of(problem), rates)
     times: tuple[float, ...] = share.keys, share.rows, share.edges, *changes(tile, share.keys, share.rows), 1.0
     if tile.key_splits > 1:
@@ -110,7 +111,7 @@ def _ends(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, busy
     """
     l2, dram, clock = machine.values[L2], machine.values[DRAM], machine.needed_clock_hz
     of_one = min(l2 / busy, SLOT * clock)  # an SM's own port gives as much as a slice of L2
-    row_bytes = BYTES * min(GROUP_ROWS * tile.warpgroups, problem.seq_q)
+    row_bytes = BYTES * min(GROUP_ROWS * tile.warpgroups, problem.seq_q * tile.group)
     q, k = row_bytes * tile.head_dim, BYTES * min(tile.keys, problem.seq_kv) * tile.head_dim
     from_dram, from_l2 = busy * q / dram, (q + k) / of_one
     if from_dram > from_l2:

@@ -16,7 +16,7 @@ from attention.choose.lines import lines_of, shared_of
 from attention.choose.longest_first import unevenness
 from attention.choose.shares import Rows, rows_of_all
 from attention.choose.warps.work import Work
-from attention.kernels.common.family import row_tiles
+from attention.kernels.common.family import readers
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
 
@@ -55,11 +55,11 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     every, tiles = _blocks(problem, tile, lengths, whole), whole.number
     count, held = every.number, units * tile.blocks
     empty = (tiles * tile.key_splits - count) / held
-    readers, cold = _readers(problem, tile), min(1.0, held / count)
+    of_keys, cold = readers(problem, tile.rows, tile.group), min(1.0, held / count)
     lines = _lines(problem.head_dim, problem.head_dim_v, tile)
 
     def work(slices: float) -> Work:
-        return Work(slices, min(slices, _hidden(problem, tile, slices)), readers, lines, cold)
+        return Work(slices, min(slices, _hidden(problem, tile, slices)), of_keys, lines, cold)
 
     alone = Stay(work(max(1.0, every.longest)), 1, 1.0)
     rounds, rest = divmod(count, held)
@@ -137,11 +137,6 @@ def _split(tile: WarpTile, every: Rows) -> Rows:
         return every
     longest, shortest = (math.ceil(each / slices / parts) * slices for each in (every.longest, every.shortest))
     return Rows(every.number * parts, longest, shortest, every.total)
-
-
-def _readers(problem: AttentionProblem, tile: WarpTile) -> int:
-    """Blocks that read the same keys: those of a head's tiles of rows, and of its group's where heads share none."""
-    return row_tiles(problem, tile.rows, tile.group) * (problem.heads_q // problem.heads_kv // tile.group)
 
 
 def _hidden(problem: AttentionProblem, tile: WarpTile, slices: float) -> float:

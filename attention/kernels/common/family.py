@@ -253,9 +253,9 @@ def tiles_of(problem: AttentionProblem, tile_rows: int, group: int = 1) -> int:
     return tiles_of_head(problem, tile_rows, group) * heads_of(problem) // group
 
 
-def readers(problem: AttentionProblem, tile_rows: int) -> int:
-    """How many tile rows read the same keys, one of them from DRAM: those of a head, and of its group."""
-    return row_tiles(problem, tile_rows) * (problem.heads_q // problem.heads_kv)
+def readers(problem: AttentionProblem, tile_rows: int, group: int = 1) -> int:
+    """How many tile rows read the same keys, one of them from DRAM: those of a head, and of the others of its group."""
+    return row_tiles(problem, tile_rows, group) * (problem.heads_q // problem.heads_kv // group)
 
 
 def section_of(problem: AttentionProblem) -> int:

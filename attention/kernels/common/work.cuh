@@ -10,7 +10,9 @@
 // search finds the sequence of a tile, without a table that somebody would have to make first.
 //
 // With PACK_GQA the query heads that share K and V share tiles of rows as well: row r is query r / group of the group's
-// head r % group (FlashAttention-3 has the name). Heads of a launch are then those of K and V.
+// head r % group (FlashAttention-3 has the name). Heads of a launch are then those of K and V. 1 serves any group, a larger
+// number that group alone. With PACK_SPAN so many rows begin with a query of their own, as a box of TMA does: behind the
+// last whole query of a span rows are nobody's.
 //
 // With RANGES a sequence uses a part of its rows alone (features/ranges.cuh): queries and keys are those that are used,
 // and `rows` are all of its slot, of which those that are not used are written too.
@@ -31,7 +33,11 @@ constexpr bool kDealt = DEALT;
 #ifndef PACK_GQA
 #define PACK_GQA 0
 #endif
-constexpr bool kPackGqa = PACK_GQA;
+constexpr bool kPackGqa = PACK_GQA > 0;
+#ifndef PACK_SPAN
+#define PACK_SPAN 1
+#endif
+constexpr int kPackSpan = PACK_SPAN;
 
 #ifdef CLUSTER
 constexpr int kCluster = CLUSTER;
@@ -43,15 +49,15 @@ constexpr bool kBySections = kCausal || (kCluster > 1 && kBias32);
 constexpr bool kOwnLengths = kVarlen || kRanges;
 
 // Query heads that share a tile's rows. Builds in which none do have no such member: it would move registers.
-template <bool Packed>
+template <int Packed>
 struct GroupOfRows {
-  static constexpr int group = 1;
+  static constexpr int group = Packed ? Packed : 1;
 
   __device__ __forceinline__ static GroupOfRows of(int) { return {}; }
 };
 
 template <>
-struct GroupOfRows<true> {
+struct GroupOfRows<1> {
   int group;
 
   __device__ __forceinline__ static GroupOfRows of(int heads) { return {heads}; }
@@ -59,14 +65,24 @@ struct GroupOfRows<true> {
 
 // A tile of query rows: its first row, and the sequence it belongs to. `query_start` and `key_start` are where that
 // sequence lies in its tensors, `plane` is their batch: 0 where packed. Keys [first, last) come in tiles.
-struct Work : RowsOfSlot<kRanges>, GroupOfRows<kPackGqa> {
+struct Work : RowsOfSlot<kRanges>, GroupOfRows<PACK_GQA> {
   int row, head, batch;
   int plane, queries, keys, query_start, key_start;
   int right, left, first, last;
 
   __device__ __forceinline__ bool sees_nothing() const { return first == last; }
-  __device__ __forceinline__ int query_of(int row) const { return kPackGqa ? row / group : row; }
-  __device__ __forceinline__ int head_of(int row) const { return kPackGqa ? head * group + row % group : head; }
+  __device__ __forceinline__ int query_of(int row) const {
+    if (kPackGqa && kPackSpan > 1) return row / kPackSpan * (kPackSpan / group) + row % kPackSpan / group;
+    return kPackGqa ? row / group : row;
+  }
+  __device__ __forceinline__ int head_of(int row) const {
+    if (kPackGqa && kPackSpan > 1) return head * group + row % kPackSpan % group;
+    return kPackGqa ? head * group + row % group : head;
+  }
+  // Whether it is a query's.
+  __device__ __forceinline__ bool has(int row) const {
+    return !kPackGqa || kPackSpan == 1 || row % kPackSpan < kPackSpan / group * group;
+  }
 };
 
 constexpr unsigned kNoTile = ~0u;
@@ -116,7 +132,7 @@ __device__ __forceinline__ ptx::vec4 divided(const Launch& launch, int tile) {
 }
 
 __device__ __forceinline__ Work work_of(const Launch& launch, const ptx::vec4& tile) {
-  const auto group = GroupOfRows<kPackGqa>::of(launch.heads_per_kv);
+  const auto group = GroupOfRows<PACK_GQA>::of(launch.heads_per_kv);
   Work work{{}, group, static_cast<int>(tile.x), static_cast<int>(tile.y), static_cast<int>(tile.z)};
   work.plane = kVarlen ? 0 : work.batch;
   work.query_start = kVarlen ? launch.query_starts[work.batch] : 0;

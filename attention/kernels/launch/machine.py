@@ -32,7 +32,7 @@ UNREAD_BYTES = 1 << 20  # the lse of 262,144 rows: of a call with more the host'
 class Machine(Protocol):
     """What a launch asks of a machine.
 
-    tensor_map   the 128 bytes by which TMA copies boxes (rows, columns) of a (B, H, S, D) tensor
+    tensor_map   the 128 bytes by which TMA copies boxes (..., rows, columns) of a tensor of four or five dimensions
     counters     the address of so many ints that are 0 whenever nothing of this stream runs
     empty        a tensor of a size, strides in elements, and a dtype
     scratch      the address of so many bytes that a launch on this stream has while it runs; None where there are not
@@ -45,7 +45,7 @@ class Machine(Protocol):
     def sm_count(self) -> int: ...
     def __hash__(self) -> int: ...
     def function(self, folder: Path, build: CudaBuild) -> Any: ...
-    def tensor_map(self, tensor: torch.Tensor, box: tuple[int, int], swizzle: int) -> bytes: ...
+    def tensor_map(self, tensor: torch.Tensor, box: tuple[int, ...], swizzle: int) -> bytes: ...
     def counters(self, count: int = PAIR) -> int: ...
     def empty(self, size: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor: ...
     def scratch(self, size: int) -> int | None: ...
@@ -70,7 +70,7 @@ class Gpu:
         """Raises BuildError or LaunchError."""
         return function_of(torch.device("cuda", self.index), folder, build)
 
-    def tensor_map(self, tensor: torch.Tensor, box: tuple[int, int], swizzle: int) -> bytes:
+    def tensor_map(self, tensor: torch.Tensor, box: tuple[int, ...], swizzle: int) -> bytes:
         return tensor_map.encode(tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype, box, swizzle)
 
     def counters(self, count: int = PAIR) -> int:

@@ -1,7 +1,9 @@
-"""Tensor maps of 4-D tensors, for TMA: (batch, heads, sequence, head dim) or a mask's, any legal strides."""
+"""Tensor maps for TMA: of (batch, heads, sequence, head dim), of heads in groups, or of a mask; any legal strides."""
 
 import ctypes
 from functools import lru_cache
+from itertools import accumulate
+from operator import mul
 
 import torch
 
@@ -35,39 +37,39 @@ def encode(
     shape: tuple[int, ...],
     strides: tuple[int, ...],
     dtype: torch.dtype,
-    box: tuple[int, int],
+    box: tuple[int, ...],
     swizzle: int,
 ) -> bytes:
     """The 128 bytes of a tensor map; cached by everything that they follow from.
 
     Args:
         address: of the first element.
-        shape: (batch, heads, sequence, head dim).
+        shape: of four or five dimensions, as (batch, heads, sequence, head dim).
         strides: in elements, of the same dimensions. 0 of rows: one is read for all, as an H200 does by such a map.
         dtype: of an element.
-        box: (rows, columns) that one copy moves.
+        box: (..., rows, columns) that one copy moves: the last sides of it, which is 1 along all before.
         swizzle: span in bytes, 32, 64 or 128; 0 is none.
     """
     # A miss brings in a line: two of them took an H200 up to 16 % longer where rows begin inside of one, and 10 % where
     # K and V stream from DRAM (data/experiments, "What a miss of TMA brings in").
     driver, size = bindings(), dtype.itemsize
-    batch, heads, rows, width = shape
     # A dimension of one element may carry any stride; the map wants a legal one all the same.
-    dense, unit = (heads * rows * width, rows * width, width), ALIGNMENT_BYTES // size
+    dense, unit = tuple(accumulate(reversed(shape[1:]), mul))[::-1], ALIGNMENT_BYTES // size
     outer = [
         size * (own if count > 1 else -(-d // unit) * unit)
-        for own, count, d in zip(strides[:3], shape[:3], dense, strict=True)
+        for own, count, d in zip(strides[:-1], shape[:-1], dense, strict=True)
     ]
+    sides = (*box[::-1], *(1,) * (len(shape) - len(box)))
     kind = getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{ELEMENTS[dtype]}")
     encoded = check(
         driver.cuTensorMapEncodeTiled(
             kind,
-            4,
+            len(shape),
             address,
-            [driver.cuuint64_t(size) for size in (width, rows, heads, batch)],
+            [driver.cuuint64_t(count) for count in reversed(shape)],
             [driver.cuuint64_t(stride) for stride in reversed(outer)],
-            [driver.cuuint32_t(side) for side in (box[1], box[0], 1, 1)],
-            [driver.cuuint32_t(1)] * 4,
+            [driver.cuuint32_t(side) for side in sides],
+            [driver.cuuint32_t(1)] * len(shape),
             driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
             getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{f'{swizzle}B' if swizzle else 'NONE'}"),
             getattr(driver.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_L2_{FETCH_BYTES}B"),

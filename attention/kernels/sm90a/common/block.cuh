@@ -13,6 +13,7 @@
 
 __device__ __forceinline__ void run_block(const Launch& launch) {
   const Rooms at(ptx::shared_base());
+  if constexpr (kPackGqa) clear_rows_of_nobody(at);
   if (threadIdx.x == 0) {
     for (int group = 0; group < kWarpgroups; ++group) {
       ptx::mbarrier_init(at.q_full + 8 * group, 1);

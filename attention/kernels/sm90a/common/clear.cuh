@@ -7,14 +7,25 @@
 #include "ptx/barrier.cuh"
 #include "schedule.cuh"
 
-// From row `begin` on.
-__device__ __forceinline__ void clear_rows(unsigned tile, int begin, int lane) {
-  constexpr int kSpan = ValuePanels::kSpan;
+// Of so many rows those from `begin` on, by so many threads.
+template <class Panels, int Rows, int Threads>
+__device__ __forceinline__ void clear_rows(unsigned tile, int begin, int thread) {
+  constexpr int kSpan = Panels::kSpan;
 #pragma unroll 1
-  for (int panel = 0; panel < ValuePanels::kCount; ++panel)
+  for (int panel = 0; panel < Panels::kCount; ++panel)
 #pragma unroll 1
-    for (int at = begin * kSpan + lane * 16; at < kKeys * kSpan; at += 32 * 16)
-      ptx::store_shared4(tile + panel * kKeys * kSpan + at, {0, 0, 0, 0});
+    for (int at = begin * kSpan + thread * 16; at < Rows * kSpan; at += Threads * 16)
+      ptx::store_shared4(tile + panel * Rows * kSpan + at, {0, 0, 0, 0});
+}
+
+// Rows behind a warpgroup's last whole query, which no box of TMA brings: what lay there may be NaN, whose guesses fail.
+__device__ __forceinline__ void clear_rows_of_nobody(const Rooms& at) {
+  constexpr int kGroup = Work::group;
+  if constexpr (kGroupRows % kGroup == 0) return;
+#pragma unroll 1
+  for (int each = 0; each < kWarpgroups; ++each)
+    clear_rows<KeyPanels, kGroupRows, kThreads>(at.q + each * kQBytes, kGroupRows / kGroup * kGroup, threadIdx.x);
+  ptx::fence_proxy_async();
 }
 
 // By a whole warp, beside the producer: tiles of rows, and of V, come in the same order.
@@ -30,7 +41,7 @@ __device__ __forceinline__ void clear(const Launch& launch, const Rooms& at) {
     if (work.sees_nothing()) continue;
     ptx::mbarrier_wait(at.v_raw + 8 * v.stage(), parities >> v.stage() & 1);
     parities ^= 1u << v.stage();
-    clear_rows(at.v + v.stage() * kVBytes, work.keys - (work.last - 1) * kKeys, lane);
+    clear_rows<ValuePanels, kKeys, 32>(at.v + v.stage() * kVBytes, work.keys - (work.last - 1) * kKeys, lane);
     ptx::fence_proxy_async();
     __syncwarp();
     if (lane == 0) ptx::mbarrier_arrive(at.v_full + 8 * v.stage());

@@ -16,6 +16,7 @@
 //   SEEDED            with CLUSTER: 1: scores begin as the mask, 2: and Q is scaled by a power of two, 0: neither
 //   VARLEN            1: sequences of many lengths, packed one after another
 //   KEY_PARTS         1: several blocks share the keys of a tile of rows (parts.cuh); not given where none do
+//   PACK_GQA          so many heads of a group share a warpgroup's rows (work.cuh); not given where none do
 // and those of features, which launch.cuh names, with AHEAD_ROW: what they read ahead of scores, in bytes a row. It is
 // generated, with Launch, the one argument: kernels.launch.source.
 #pragma once
@@ -31,6 +32,12 @@ constexpr bool kKeyParts = KEY_PARTS;
 constexpr bool kKeyParts = false;
 #endif
 constexpr bool kSlotsAwaited = kKeyParts;  // schedule.cuh
+#ifdef PACK_GQA
+constexpr bool kShared = true;
+#define PACK_SPAN 64  // of a warpgroup
+#else
+constexpr bool kShared = false;
+#endif
 #ifdef CLUSTER
 constexpr bool kPair = true;
 #else
@@ -104,7 +111,7 @@ constexpr bool kReleasesFirst = kValueDim <= 64 && !kHiding && !kCrosses;
 // spilled in both where the producer's do not hold it: with these features, or with three panels of K or more than four
 // of either, they must be more, whatever the tile is.
 constexpr int kPanelsOfRow = KeyPanels::kCount > ValuePanels::kCount ? KeyPanels::kCount : ValuePanels::kCount;
-constexpr bool kMany = kVarlen || kCrowded || kPair || kKeyParts,
+constexpr bool kMany = kVarlen || kCrowded || kPair || kKeyParts || kShared,
                kManyPanels = KeyPanels::kCount == 3 || kPanelsOfRow > 4;
 constexpr int kProducerRegisters = kWarpgroups == 3 ? (kManyPanels ? 56 : 32) : (kMany || kManyPanels ? 40 : 24);
 constexpr int kConsumerRegisters = kWarpgroups == 3 ? (kManyPanels ? 152 : 160) : (kMany || kManyPanels ? 232 : 240);

@@ -4,6 +4,7 @@
 // n runs on the other units while that second product is still under way. With PINGPONG warpgroups issue in turn, so
 // that one's softmax runs under the other's products.
 #pragma once
+#include "packed_rows.cuh"
 #include "partials.cuh"
 #include "produce.cuh"
 #include "ptx/barrier.cuh"
@@ -47,6 +48,19 @@ struct Consumer : RowSoftmax {
     ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
     release(at.v_empty + 8 * v.stage());
     v.advance();
+  }
+
+  // Where heads share rows queries may be too few for this warpgroup, which then leaves the tensor cores to the others.
+  __device__ __forceinline__ bool has_none(const Work& work) const {
+    return !work.sees_nothing() && work.query_of(first_row(work)) >= work.queries;
+  }
+
+  __device__ __forceinline__ void pass_by(const Work& work) {
+    ptx::mbarrier_wait(at.q_full + 8 * group, q.parity());
+    q.advance();
+#pragma unroll 1
+    for (int tile = work.last; tile > work.first; --tile) skip();
+    release(at.q_empty + 8 * group);
   }
 
   // Q and the first tile of keys that one of these rows sees are there, the latter in stage `k`.
@@ -155,10 +169,10 @@ struct Consumer : RowSoftmax {
     if (tile > least) fetch<true>(work, tile - 1);
     --tile;
     if constexpr (kCausal) {
-      const int whole = (row + work.right + 1) / kKeys;  // tiles below this one are seen in full by every row
+      const int whole = seen_whole(work, row);
       for (; tile >= max(least, whole); --tile, accumulate = true) step<true>(work, row, tile, least, accumulate);
     }
-    const int seen = kWindow ? max(least, (row + kGroupRows - 1 + work.left + kKeys - 1) / kKeys) : least;
+    const int seen = kWindow ? max(least, seen_by_all(work, row)) : least;
     for (; tile >= seen; --tile, accumulate = true) step<false>(work, row, tile, least, accumulate);
     if constexpr (kWindow)
       for (; tile >= least; --tile, accumulate = true) step<true>(work, row, tile, least, accumulate);
@@ -179,13 +193,20 @@ struct Consumer : RowSoftmax {
   }
 
   __device__ __forceinline__ void store(const Work& work, int row, const Softmax<2>& whole) const {
-    store_rows(launch, work, Place(row, 0).row, threadIdx.x % 32, o, whole);
+    if constexpr (kPackGqa)
+      store_fragment(launch, work, Place(row, 0).row, threadIdx.x % 32, o, whole);
+    else
+      store_rows(launch, work, Place(row, 0).row, threadIdx.x % 32, o, whole);
+    if constexpr (kPackGqa && kRanges) store_none(launch, work, Place(row, 0).row, threadIdx.x % 32, false);
   }
 
   __device__ __forceinline__ int first_row(const Work& work) const { return work.row + group * kGroupRows; }
 
   __device__ __forceinline__ void store_unseen(const Work& work) const {
-    store_nothing(launch, work, Place(first_row(work), 0).row, threadIdx.x % 32);
+    if constexpr (kPackGqa)
+      store_none(launch, work, Place(first_row(work), 0).row, threadIdx.x % 32, true);
+    else
+      store_nothing(launch, work, Place(first_row(work), 0).row, threadIdx.x % 32);
   }
 
   __device__ __forceinline__ ptx::vec4 next(Slot& slot) const { return receive(at, slot, threadIdx.x % 32); }
@@ -197,6 +218,12 @@ struct Consumer : RowSoftmax {
       const ptx::vec4 number = next(slot);
       if (number.x == kNoTile) break;
       const Work work = work_of(launch, number);
+      if constexpr (kPackGqa)
+        if (has_none(work)) {
+          pass_by(work);
+          store_unseen(work);
+          continue;
+        }
       if (work.sees_nothing()) {
         store_unseen(work);
       } else {
@@ -215,7 +242,11 @@ struct Consumer : RowSoftmax {
     while (number.x != kNoTile) {
       const Part work = Part::of(launch, number);
       const bool nothing = work.sees_nothing();
-      if (!nothing) {
+      bool none = false;
+      if constexpr (kPackGqa) none = has_none(work);
+      if (none) {
+        pass_by(work);
+      } else if (!nothing) {
         const int row = first_row(work);
         const bool accumulate = run(work, row, first(work, row));
         last(work, row, accumulate);
@@ -225,7 +256,7 @@ struct Consumer : RowSoftmax {
       if (nothing)
         store_unseen(work);
       else
-        Partials{launch}.leave(work, threadIdx.x / 32 - 4, o, state);
+        Partials{launch}.leave(work, threadIdx.x / 32 - 4, !none, o, state);
     }
     Partials{launch}.bring_together(threadIdx.x / 32 - 4);
   }

@@ -15,6 +15,22 @@ __device__ __forceinline__ void load_rows(unsigned to, const ptx::TensorMap* map
     ptx::tensor_load(to + panel * rows * Panels::kSpan, map, full, panel * Panels::kWidth, row, head, batch);
 }
 
+// Q of a warpgroup, whose rows begin with `row`. Of a group's heads a box has as many whole queries as 64 rows hold.
+__device__ __forceinline__ void load_queries(const Launch& launch, const Rooms& at, const Work& work, int group) {
+  const int row = work.row + group * kGroupRows;
+  const unsigned full = at.q_full + 8 * group, to = at.q + group * kQBytes;
+  if constexpr (kPackGqa) {
+    ptx::mbarrier_arrive_expect(full, kGroupRows / work.group * work.group * KeyPanels::kRowBytes);
+#pragma unroll
+    for (int panel = 0; panel < KeyPanels::kCount; ++panel)
+      ptx::tensor_load(to + panel * kGroupRows * KeyPanels::kSpan, &launch.q, full, panel * KeyPanels::kWidth, 0,
+                       work.query_start + work.query_of(row), work.head, work.plane);
+  } else {
+    ptx::mbarrier_arrive_expect(full, kQBytes);
+    load_rows<KeyPanels>(to, &launch.q, full, kGroupRows, work.query_start + row, work.head, work.plane);
+  }
+}
+
 // Into the ring's next stage as soon as that is empty; `full` is where the bytes are counted.
 template <class Panels>
 __device__ __forceinline__ void load_tile(unsigned to, const ptx::TensorMap* map, unsigned full, unsigned empty,
@@ -54,7 +70,7 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
       hear();
       continue;
     }
-    const int kv_head = work.head / launch.heads_per_kv;
+    const int kv_head = kPackGqa ? work.head : work.head / launch.heads_per_kv;
     const auto load_k = [&](int key, Ring<kStages> turn) {
       load_tile<KeyPanels>(at.k, &launch.k, at.k_full + 8 * turn.stage(), at.k_empty, turn, key, kv_head, work.plane);
     };
@@ -67,11 +83,8 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
     int key = work.key_start + (work.last - 1) * kKeys;
     load_k(key, ring);
     for (int group = 0; group < kWarpgroups; ++group) {
-      const unsigned full = at.q_full + 8 * group;
       ptx::mbarrier_wait(at.q_empty + 8 * group, q.parity() ^ 1);
-      ptx::mbarrier_arrive_expect(full, kQBytes);
-      load_rows<KeyPanels>(at.q + group * kQBytes, &launch.q, full, kGroupRows,
-                           work.query_start + work.row + group * kGroupRows, work.head, work.plane);
+      load_queries(launch, at, work, group);
     }
     q.advance();
     bool last = true;

@@ -26,12 +26,11 @@ class Shape(whole.Shape):
     """A tile, and the blocks that share its keys."""
 
     key_splits: int = 1
-    group: int = 1
 
     @property
     def partial_floats(self) -> int:
         """What one part leaves: of each row its outputs and its softmax."""
-        return self.tile_rows * (self.value_dim + STATE_FLOATS)
+        return self.held_rows * (self.value_dim + STATE_FLOATS)
 
 
 def shape_of(problem: AttentionProblem, config: Config) -> Shape:

@@ -19,7 +19,7 @@ def _deal(launch: Any, machine: Machine, shape: Shape) -> int:
     Of eight heads with 32768 keys that took an H100 a fifth of the time; one after another, few heads of causal rows
     begin their longest late.
     """
-    of_head = 2 * launch.keys * (shape.head_dim + shape.value_dim) // launch.heads_per_kv
+    of_head = 2 * launch.keys * (shape.head_dim + shape.value_dim) // (launch.heads_per_kv // shape.group)
     launch.section = min(launch.section, max(1, KEPT_BYTES // of_head))
     launch.key_splits = shape.key_splits
     launch.blocks = min(machine.sm_count, launch.tiles * shape.key_splits)

@@ -1,5 +1,6 @@
 // What parts of a tile's keys leave in global memory, and how they are brought together (parts.cuh).
 #pragma once
+#include "packed_rows.cuh"
 #include "parts.cuh"
 #include "ptx/barrier.cuh"
 #include "store.cuh"
@@ -33,16 +34,24 @@ struct Partials {
                             static_cast<unsigned>(pair / launch.heads), 0});
   }
 
-  // By a warp of consumers.
-  __device__ __forceinline__ void leave(const Part& part, int warp, const Outputs& o, const Softmax<2>& state) const {
+  // By a warp of consumers, which may have rows of nobody alone.
+  __device__ __forceinline__ void leave(const Part& part, int warp, bool any, const Outputs& o,
+                                        const Softmax<2>& state) const {
     const int tile = tile_at(part);
     const ptx::u64 to = word_of(tile, part.number, warp, 0);
+    if (any) {
 #pragma unroll
-    for (int i = 0; i < kWords; ++i) ptx::store4(to + 512 * i, o[4 * i], o[4 * i + 1], o[4 * i + 2], o[4 * i + 3]);
-    ptx::store4(to + 512 * kWords, state.most[0], state.most[1], Outputs::sum(state.sum[0]),
-                Outputs::sum(state.sum[1]));
-    if (kRanges && part.number == 0)
-      store_unused(launch, part, part.row + 16 * warp + threadIdx.x % 32 / 4, threadIdx.x % 32);
+      for (int i = 0; i < kWords; ++i) ptx::store4(to + 512 * i, o[4 * i], o[4 * i + 1], o[4 * i + 2], o[4 * i + 3]);
+      ptx::store4(to + 512 * kWords, state.most[0], state.most[1], Outputs::sum(state.sum[0]),
+                  Outputs::sum(state.sum[1]));
+    }
+    if (kRanges && part.number == 0) {
+      const int row = part.row + 16 * warp + threadIdx.x % 32 / 4;
+      if constexpr (kPackGqa)
+        store_none(launch, part, row, threadIdx.x % 32, false);
+      else
+        store_unused(launch, part, row, threadIdx.x % 32);
+    }
     __syncwarp();
     if (threadIdx.x % 32 == 0) ptx::count_ordered(launch.arrivals + tile * launch.key_splits + part.number);
   }
@@ -95,7 +104,7 @@ struct Partials {
   __device__ __forceinline__ void add(int tile, int warp, int word, int run) const {
     const Work work = work_at(tile);
     const int parts = Part::parts(launch, work);
-    if (work.sees_nothing() || work.row + 16 * warp >= work.queries) return;
+    if (work.sees_nothing() || work.query_of(work.row + 16 * warp) >= work.queries) return;
     Softmax<2> all{{minus_infinity(), minus_infinity()}, {0.f, 0.f}, {0.f, 0.f}};
     Run o{};
     const ptx::u64 stride = 512ull * kWarps * (kWords + 1);
@@ -159,20 +168,33 @@ struct Partials {
   __device__ __forceinline__ void store(const Work& work, int first, int word, int run, const Run& o,
                                         const Softmax<2>& all) const {
     const int lane = threadIdx.x % 32, column = 8 * word + lane % 4 * 2;
-    const float sink = kLogit ? logit(launch, work) : 0.f;
+    const float sink = kLogit && !kPackGqa ? logit(launch, work) : 0.f;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const Finish finished = finish(all.sum[h], all.offset[h], sink);
+      Finish finished = finish(all.sum[h], all.offset[h], sink);
       const int row = first + lane / 4 + 8 * h;
-      const bool inside = row < work.queries;
-      const ptx::u64 out = row_address(launch, work, row) + 2 * column;
+      bool inside = row < work.queries;
+      ptx::u64 out = row_address(launch, work, row) + 2 * column;
+      if constexpr (kPackGqa) {
+        const OfRow mine(work, row);
+        finished = mine.finished(launch, all.sum[h], all.offset[h]);
+        inside = mine.is_used();
+        out = mine.address(launch) + 2 * column;
+      }
 #pragma unroll
       for (int j = 0; j < kRun; ++j)
         ptx::store_if(inside && j < run && column + 8 * j < out_columns(launch), out + 16 * j,
                       pack_pair(o[4 * j + 2 * h] * finished.inverse, o[4 * j + 2 * h + 1] * finished.inverse));
-      ptx::store_if(inside && column == 0, reinterpret_cast<ptx::u64>(lse_of(launch, work, row)),
+      ptx::store_if(inside && column == 0, reinterpret_cast<ptx::u64>(lse_at(work, row)),
                     __float_as_uint(finished.lse));
     }
+  }
+
+  __device__ __forceinline__ float* lse_at(const Work& work, int row) const {
+    if constexpr (kPackGqa)
+      return OfRow(work, row).lse(launch);
+    else
+      return lse_of(launch, work, row);
   }
 
   __device__ __forceinline__ static ptx::vec4 words(float x, float y, float z, float w) {

@@ -20,7 +20,8 @@ from attention.kernels.common.key_splits import parts, workspace_bytes
 from attention.kernels.common.spills import spills_of
 from attention.kernels.sm90a.forward.split_keys.arguments import SETTLED, build_of, shape_of
 from attention.kernels.sm90a.forward.warp_specialised import variant as whole
-from attention.kernels.sm90a.forward.warp_specialised.arguments import GROUP_ROWS, tuned_head_dim
+from attention.kernels.sm90a.forward.warp_specialised.arguments import tuned_head_dim
+from attention.kernels.sm90a.packed import packed, queries_of
 from attention.problem import AttentionProblem
 from attention.tile import Tile, WarpgroupTile
 from attention.variant import Config, Variant, settle
@@ -30,9 +31,10 @@ SPILLS = spills_of(Path(__file__).parent)
 TILE_KEYS = (64, 80, 96, 112, 128, 144, 160, 176)
 EVEN = 112  # keys of a tile that parts are made of more evenly, where there is room for more
 PARTS = (2, 3, 4, 5, 6, 8, 11, 16)
+WARPGROUPS = (2, 3)
 # Numbers of the schedule that fill the SMs: an H20 has 78, an H100 or H200 up to 132, and twice as many are two rounds.
 LEAST_NUMBERS, MOST_NUMBERS = 64, 264
-MOST_FEW = 32  # queries that fill no more than a quarter of the smallest tile: sm80/forward/split_keys packs heads then
+MOST_FEW = 32  # rows that fill no more than half of a warpgroup: sm80/forward/split_keys has tiles of 16
 
 
 def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
@@ -41,13 +43,11 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
         return "deals no tiles by each sequence's own length"
     if problem.varlen and problem.ranges:
         return "has room for ranges of rows, or for packed sequences"
-    if problem.seq_q <= MOST_FEW:
-        return f"is written for more than {MOST_FEW} queries, not {problem.seq_q}"
-    most = 3 * GROUP_ROWS
-    if (tiles := tiles_of(problem, most)) > MOST_NUMBERS // PARTS[0]:
-        return (
-            f"deals the keys of up to {MOST_NUMBERS // PARTS[0]} tiles of {most} rows to several blocks, not of {tiles}"
-        )
+    rows = problem.seq_q * max(1, packed(problem, WARPGROUPS[0]))
+    if rows <= MOST_FEW:
+        return f"is written for more than {MOST_FEW} rows, of queries or of a group's heads, not {rows}"
+    if (tiles := min(_tiles(problem, each) for each in WARPGROUPS)) > MOST_NUMBERS // PARTS[0]:
+        return f"deals the keys of up to {MOST_NUMBERS // PARTS[0]} tiles of rows to several blocks, not of {tiles}"
     if problem.seq_kv < PARTS[0] * TILE_KEYS[0]:
         return f"is written for {PARTS[0] * TILE_KEYS[0]} keys or more, not {problem.seq_kv}"
     return refuses_but_value_dims(STEP)(problem, arch)
@@ -61,14 +61,16 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
         return f"deals {problem.seq_kv} keys to {wanted} blocks, which are tiles for {most}"
     if numbers > MOST_NUMBERS or (numbers < LEAST_NUMBERS and wanted < most):
         return f"deals {numbers} parts of tiles to the SMs, which {LEAST_NUMBERS} to {MOST_NUMBERS} fill"
-    if config["warpgroups"] == 3 and problem.seq_q <= 2 * GROUP_ROWS:
+    held = 2 * queries_of(max(1, packed(problem, config["warpgroups"])))
+    if config["warpgroups"] == 3 and problem.seq_q <= held:
         return f"two warpgroups already hold all {problem.seq_q} queries"
     return _why_not(of_any_length(problem), config["tile_keys"], config["warpgroups"], arch)
 
 
 @lru_cache(maxsize=64)  # a choice asks for each number of blocks, and for each tile of keys
 def _tiles(problem: AttentionProblem, warpgroups: int) -> int:
-    return tiles_of(problem, GROUP_ROWS * warpgroups)
+    group = max(1, packed(problem, warpgroups))
+    return tiles_of(problem, warpgroups * queries_of(group) * group, group)
 
 
 @lru_cache(maxsize=64)
@@ -123,7 +125,7 @@ ONE_LAUNCH = Variant(
     refuses=refuses,
     space=(
         ("tile_keys", TILE_KEYS),
-        ("warpgroups", (2, 3)),
+        ("warpgroups", WARPGROUPS),
         ("key_splits", PARTS),
     ),
     settled=SETTLED,

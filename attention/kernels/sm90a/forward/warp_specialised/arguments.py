@@ -16,15 +16,17 @@ from attention.kernels.common.family import (
     value_defines,
 )
 from attention.kernels.launch.launch_struct import LSE, Member, members, of_kernel, structure
+from attention.kernels.sm90a.packed import GROUP_ROWS, packed, queries_of
 from attention.problem import AttentionProblem
 from attention.tile import RING
 from attention.variant import Config, CudaBuild, Settled, settle
 
 KERNEL = "attention_forward_sm90a"
-GROUP_ROWS, WARP_ROWS = 64, 16
+WARP_ROWS = 16
 EVERYWHERE = "it brings something to the whole kernel at every head dim (H100, the ladder of notebook 20)"
-# Of pairs of blocks, which share a mask; without one these words are missing, and other builds keep their machine code.
-OF_PAIRS = ("cluster", "seeded")
+# Of pairs of blocks, which share a mask, and of heads that share rows; without these the words are missing, and other
+# builds keep their machine code.
+OF_PAIRS, OF_GROUPS = ("cluster", "seeded"), ("pack_gqa",)
 ALONE = {"CAUSAL", "MASK", "BIAS", "BIAS32"}  # what else takes registers, value dims too, was not compiled beside them
 MOST_SHARED, MOST_BOOLS_SEEDED = 128, 64  # head dims
 
@@ -51,6 +53,12 @@ SETTLED = (
         "scores that begin as the mask take 5 to 18 % less time at head dim 64, and floats up to 9 at 128; bools "
         "there take up to 7 % more with two warpgroups, and with three the fastest takes as long (H200)",
         concerns=lambda problem: problem.mask != "none",
+    ),
+    Settled(
+        "pack_gqa",
+        lambda problem, values: packed(problem, values["warpgroups"]),
+        "heads of a group share tiles of rows where these are fewer then by a quarter: K and V are read once for all",
+        concerns=lambda problem: problem.heads_q > problem.heads_kv,
     ),
 )
 
@@ -90,6 +98,7 @@ class Shape:
     """One compiled kernel's tile: head and value dim, keys of a tile, consumer warpgroups, stages; where Q is kept.
 
     `ahead_row`: bytes of shared memory a query row of what a feature reads ahead of the scores; `mask_boxes`: by TMA.
+    Heads of a `group` share a tile's rows.
     """
 
     head_dim: int
@@ -101,11 +110,17 @@ class Shape:
     ahead_row: int = 0
     mask_boxes: bool = False
     cluster: int = 1
+    group: int = 1
+
+    @property
+    def held_rows(self) -> int:
+        """That shared memory and products have of a tile."""
+        return GROUP_ROWS * self.warpgroups
 
     @property
     def tile_rows(self) -> int:
-        """Query rows of one tile."""
-        return GROUP_ROWS * self.warpgroups
+        """Query rows of one tile, of all heads that share it."""
+        return self.warpgroups * queries_of(self.group) * self.group
 
     @property
     def key_panel(self) -> int:
@@ -140,7 +155,7 @@ class Shape:
         """
         key_row, value_row = (2 * -(-dim // _panel(dim)) * _panel(dim) for dim in (self.head_dim, self.value_dim))
         keys = self.stages * self.tile_keys
-        held = (self.tile_rows + keys) * key_row + keys * value_row + self.tile_rows * self.ahead_row
+        held = (self.held_rows + keys) * key_row + keys * value_row + self.held_rows * self.ahead_row
         of_masks = 2 * self.warpgroups + 3 if self.cluster > 1 else 4 * self.warpgroups if self.mask_boxes else 0
         return held + 8 * (2 * self.warpgroups + 5 * self.stages + 4 + of_masks) + 16 * 2
 
@@ -161,7 +176,8 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
 @cache
 def _shape(head_dim: int, value_dim: int, config: Config, ahead: int, boxes: bool) -> Shape:
     sizes = config["tile_keys"], config["warpgroups"], config["stages"]
-    return Shape(head_dim, value_dim, *sizes, bool(config["q_in_registers"]), ahead, boxes, config["cluster"])
+    held, group = bool(config["q_in_registers"]), max(1, config["pack_gqa"])
+    return Shape(head_dim, value_dim, *sizes, held, ahead, boxes, config["cluster"], group)
 
 
 def tuned_head_dim(problem: AttentionProblem, config: Config) -> int:
@@ -176,11 +192,12 @@ def tuned_head_dim(problem: AttentionProblem, config: Config) -> int:
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     """What config.cuh asks of NVRTC, and what a launch takes."""
     shape, config = shape_of(problem, config), settle(SETTLED, problem, config)
+    missing = (*(OF_PAIRS if shape.cluster == 1 else ()), *(OF_GROUPS if shape.group == 1 else ()))
     defines = (
         ("HEAD_DIM", shape.head_dim),
         *value_defines(problem),
         *((axis.upper(), config[axis]) for axis in ("tile_keys", "warpgroups", "stages", "q_in_registers")),
-        *((each.name.upper(), config[each.name]) for each in SETTLED if shape.cluster > 1 or each.name not in OF_PAIRS),
+        *((each.name.upper(), config[each.name]) for each in SETTLED if each.name not in missing),
         *feature_defines(problem),
         *ahead_defines(problem, shape.tile_keys),
         *schedule_defines(problem),

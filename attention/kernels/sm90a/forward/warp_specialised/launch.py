@@ -8,13 +8,8 @@ import torch
 from attention.kernels.launch.aligned import aligned
 from attention.kernels.launch.launcher import Launcher
 from attention.kernels.launch.machine import Machine
-from attention.kernels.sm90a.forward.warp_specialised.arguments import (
-    GROUP_ROWS,
-    Launch,
-    Shape,
-    build_of,
-    shape_of,
-)
+from attention.kernels.sm90a.forward.warp_specialised.arguments import Launch, Shape, build_of, shape_of
+from attention.kernels.sm90a.packed import GROUP_ROWS, queries_of
 
 
 def _deal(launch: Any, machine: Machine, shape: Shape) -> int:
@@ -25,11 +20,23 @@ def _deal(launch: Any, machine: Machine, shape: Shape) -> int:
 
 
 def maps(machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bytes:
-    """How TMA reads Q, K and V: a box of a warpgroup's rows, or of a tile's keys, a panel wide."""
-    boxes = (GROUP_ROWS, shape.key_panel), (shape.tile_keys, shape.key_panel), (shape.tile_keys, shape.value_panel)
-    return b"".join(
-        machine.tensor_map(tensor, box, 2 * box[1]) for tensor, box in zip((query, key, value), boxes, strict=True)
-    )
+    """How TMA reads Q, K and V: a box of a warpgroup's rows, or of a tile's keys, a panel wide.
+
+    Of heads that share rows, of as many queries of the group as a warpgroup holds.
+    """
+    of_keys, of_values = (shape.tile_keys, shape.key_panel), (shape.tile_keys, shape.value_panel)
+    of_queries: tuple[int, ...] = GROUP_ROWS, shape.key_panel
+    if shape.group > 1:
+        query, of_queries = _by_groups(query, shape.group), (queries_of(shape.group), shape.group, shape.key_panel)
+    boxes = (query, of_queries), (key, of_keys), (value, of_values)
+    return b"".join(machine.tensor_map(tensor, box, 2 * box[-1]) for tensor, box in boxes)
+
+
+def _by_groups(query: torch.Tensor, group: int) -> torch.Tensor:
+    """(B, H, S, D) as (B, H / group, S, group, D)."""
+    (batch, heads, rows, width), (of_batch, of_head, of_row, unit) = query.shape, query.stride()
+    size, strides = (batch, heads // group, rows, group, width), (of_batch, group * of_head, of_row, of_head, unit)
+    return query.as_strided(size, strides)
 
 
 def _boxed(machine: Machine, shape: Shape, mask: torch.Tensor) -> bytes:

@@ -20,7 +20,6 @@ from attention.kernels.common.family import (
 from attention.kernels.common.halves import in_halves
 from attention.kernels.common.spills import spills_of
 from attention.kernels.sm90a.forward.warp_specialised.arguments import (
-    GROUP_ROWS,
     SETTLED,
     Shape,
     build_of,
@@ -28,6 +27,7 @@ from attention.kernels.sm90a.forward.warp_specialised.arguments import (
     shape_of,
     tuned_head_dim,
 )
+from attention.kernels.sm90a.packed import packed, queries_of
 from attention.problem import AttentionProblem
 from attention.tile import RING, Demand, Tile, WarpgroupTile
 from attention.variant import Config, Lasting, Variant, settle
@@ -53,10 +53,21 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     """Shared memory of the block, registers of a consumer thread, and warpgroups that would have no rows."""
     if why_not := _why_not(of_any_length(problem), config, arch):
         return why_not
+    group = packed(problem, config["warpgroups"])
+    if group and (why_not := _why_not_packed(of_any_length(problem), config)):
+        return why_not
     if config["stages"] > RING and (why_not := _why_not_crossed(problem, config)):
         return why_not
-    if config["warpgroups"] == 3 and problem.seq_q <= 2 * GROUP_ROWS:
+    held = 2 * queries_of(max(1, group))
+    if config["warpgroups"] == 3 and problem.seq_q <= held:
         return f"two warpgroups already hold all {problem.seq_q} queries"
+    return None
+
+
+def _why_not_packed(problem: AttentionProblem, config: Config) -> str | None:
+    """Of heads that share rows."""
+    if config["q_in_registers"] or config["stages"] > RING:
+        return "keeps rows of a group's heads in shared memory: few tiles of them follow one another"
     return None
 
 
@@ -111,7 +122,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
     """Every warpgroup reads K and V from shared memory, and its rows of Q unless it keeps them."""
     shape = shape_of(problem, config)
     rows, columns, both = shape.tile_rows, shape.tile_keys, shape.head_dim + shape.value_dim
-    kv_bytes = 2 * columns * both
+    kv_bytes, of_one = 2 * columns * both, readers(problem, rows, shape.group)
     operand_bytes = shape.warpgroups * kv_bytes + (0 if shape.q_in_registers else 2 * rows * shape.head_dim)
     return Tile(
         rows=rows,
@@ -125,17 +136,21 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
             Demand("exponentials", "tile", rows * columns, "mufu_ex2_per_clk_sm"),
             Demand("operands from shared memory", "tile", operand_bytes, "smem_bandwidth_bytes_per_clk_sm"),
             Demand("K and V from L2", "tile", kv_bytes, "l2_bandwidth_bytes_per_s"),
-            Demand("K and V from DRAM", "tile", kv_bytes / readers(problem, rows), "dram_bandwidth_bytes_per_s"),
+            Demand("K and V from DRAM", "tile", kv_bytes / of_one, "dram_bandwidth_bytes_per_s"),
             # Products of a step are taken in turns, and the first of a turn starts behind the last of the one before.
             Demand("turns", "turns", 2, "wgmma_n128_bf16_latency_cycles"),
         ),
         edge=(Demand("Q and out", "edge", 2 * rows * both, "dram_bandwidth_bytes_per_s"),),
+        heads=shape.group,
     )
 
 
 def warpgroups(problem: AttentionProblem, config: Config) -> WarpgroupTile:
-    """The same tile, as warpgroups in lockstep."""
-    return _in_lockstep(of_any_length(problem), config)
+    """The same tile, as warpgroups in lockstep: those that have rows."""
+    found, group = _in_lockstep(of_any_length(problem), config), packed(problem, config["warpgroups"])
+    if not group:
+        return found
+    return found._replace(warpgroups=min(found.warpgroups, -(-problem.seq_q // queries_of(group))), group=group)
 
 
 @lru_cache(maxsize=4096)
