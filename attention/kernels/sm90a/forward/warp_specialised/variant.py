@@ -64,10 +64,16 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
     return None
 
 
+@lru_cache(maxsize=1024)
 def _why_not_packed(problem: AttentionProblem, config: Config) -> str | None:
-    """Of heads that share rows."""
+    """Of heads that share rows, whose places take registers."""
     if config["q_in_registers"] or config["stages"] > RING:
         return "keeps rows of a group's heads in shared memory: few tiles of them follow one another"
+    built = tuned_head_dim(problem, config), config["warpgroups"], config["q_in_registers"]
+    most = SPILLS.most(problem, *built, unlike_alone=True) - BETWEEN
+    crowded = problem.head_dim_v <= HEAD_DIMS[0] or held_head_dim(problem.head_dim) not in HEAD_DIMS
+    if crowded and config["tile_keys"] > most:
+        return f"may spill beyond {most} keys where heads of a group share rows"
     return None
 
 
