@@ -97,8 +97,8 @@ class ProblemTiming(Frozen):
     set: Set
     campaign: int = Field(ge=1)
     freeze: str | None = None  # the commit from which the set was drawn
-    commit: str | None
-    dirty: bool | None
+    commit: str | None = None
+    dirty: bool | None = None  # of a copy that carries no stamp nobody knows
     seed: str  # of the orders
     measured_utc: str
     wall_s: float  # checks, captures and samples
