@@ -60,7 +60,10 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     # Scores that begin as a mask do so beside other warpgroups' products, as maxima are taken.
     beside = exposed if tile.seeded else asked
     integers = exposed * maxima + beside * cost.integers
-    softmax, values = latency + integers + special + loads, late + pv + rates.held_latency
+    values = late + pv + rates.held_latency
+    if groups == 1:
+        special = _beside_own_products(scores, cost, pv, rates)
+    softmax = latency + integers + special + loads
     waits = _waits(latency, cost.rescales, rates)
     # What of them products do not cover.
     shown = max(0.0, min(1.0, 1.0 + (softmax - values) / sum(each.cycles for each in waits)))
@@ -100,6 +103,17 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         Parts.of(following.late),
         Parts.of(ends._replace(cycles=(1 - crossed) * ends.cycles)),
     )
+
+
+def _beside_own_products(scores: int, cost: ScoreCost, values: float, rates: Rates) -> float:
+    """Of a warpgroup by itself: p V, its exponentials, and its arithmetic, which take turns but for what probes saw hide.
+
+    Of several the others' softmaxes fill what is left of the tensor cores.
+    """
+    special, arithmetic = scores * cost.special / rates.ex2, scores * (cost.arithmetic + cost.distances) / rates.ffma
+    hidden = rates.ex2_beside * min(special, values) + rates.ffma_beside * min(arithmetic, values)
+    again = scores * cost.failed * _again(cost, rates)
+    return values + special + arithmetic + again - hidden
 
 
 def _again(cost: ScoreCost, rates: Rates) -> float:
