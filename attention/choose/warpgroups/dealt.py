@@ -40,6 +40,23 @@ def by_groups(problem: AttentionProblem, group: int) -> AttentionProblem:
     return problem if group == 1 else replace(problem, heads_q=problem.heads_q // group)
 
 
+@lru_cache(maxsize=1024)
+def idle_steps(right: int, warpgroups: int, keys: int) -> tuple[float, ...]:
+    """Of a tile of rows, tiles of keys that 1, 2, ... of its warpgroups take while causality hides them from the others.
+
+    The mean of those that lie differently to tiles of keys. `right`: the last key that a query sees, beside the
+    diagonal. Three warpgroups take tiles of 64 keys in three steps of 1, 2 and 3 of them, of 96 in steps of 2 and 3.
+    """
+    rows = GROUP_ROWS * warpgroups
+    alike = keys // math.gcd(rows, keys)
+    counts = [0] * (warpgroups - 1)
+    for first in range(0, rows * alike, rows):
+        last = [(first + GROUP_ROWS * (group + 1) + right - 1) // keys for group in range(warpgroups)]
+        for busy in range(1, warpgroups):
+            counts[busy - 1] += last[warpgroups - busy] - last[warpgroups - busy - 1]
+    return tuple(each / alike for each in counts)
+
+
 @lru_cache(maxsize=4096)
 def dealt(
     problem: AttentionProblem,

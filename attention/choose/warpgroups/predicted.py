@@ -28,7 +28,7 @@ from attention.choose.rates import (
 )
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_read
-from attention.choose.warpgroups.dealt import by_groups, dealt
+from attention.choose.warpgroups.dealt import by_groups, dealt, idle_steps
 from attention.choose.warpgroups.gathered import gathered
 from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.laid_out import mask_laid_out
@@ -65,21 +65,34 @@ def predicted(
         brought = Parts.of(*gathered(tile, share.parts, share.every, units, rates))
         steps, times = (*steps, brought), (*times, 1.0)
     cycles = sum(map(mul, map(CYCLES, steps), times))
+    if problem.edges.right is not None and tile.group == 1:
+        cycles -= (share.rows if tile.key_splits == 1 else 1.0) * _spared(problem, tile, rates)
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, units / share.every)
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written)
     spans = BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups / tile.share
-    # Fewer SMs are given no more each: of 8 of them two kernels of other ways got 35 bytes a clock, as all do (H200).
-    asked = max(share.in_all, units * share.keys) * tile.keys
-    memory = l2_of(machine, problem, asked, spans, lengths, masks), dram
+    memory = l2_of(machine, problem, share.in_all * tile.keys, spans, lengths, masks), dram
     once = *_begin(machine, problem, tile, clock), *mask_laid_out(machine, problem)
     ends = _ends(machine, problem, tile, min(units, share.every))
     alone = sum(map(SECONDS, once))
     busy = cycles / clock + sum(map(SECONDS, ends)) + alone
     terms = partial(_terms, machine, steps, times, clock, (*once, *ends))
     return call_of(machine, problem, terms, memory, busy, efficiency, tile.boxes, alone)
+
+
+@lru_cache(maxsize=1024)
+def _spared(problem: AttentionProblem, tile: WarpgroupTile, rates: Rates) -> float:
+    """Cycles of a tile of rows that its steps do not take, as causality leaves some warpgroups nothing to do in them.
+
+    Of parts of its keys one has the edge.
+    """
+    cost = cost_of(problem)
+    whole = steps_of(tile, cost, rates).keys.cycles
+    fewer = (steps_of(tile._replace(warpgroups=busy), cost, rates).keys.cycles for busy in range(1, tile.warpgroups))
+    steps = idle_steps(problem.edges.right or 0, tile.warpgroups, tile.keys)
+    return sum(times * (whole - each) for times, each in zip(steps, fewer, strict=True))
 
 
 def _terms(

@@ -89,14 +89,14 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         keys,
         Parts.of(
             ends._replace(cycles=crossed * ends.cycles),
-            Part("masks of the first tile", "first masks", exposed * cost.first, ""),
+            Part("masks of the first tile", "first masks", asked * cost.first, ""),
             *((_held(q_bytes, rates),) if tile.q_in_registers else ()),
             Part("between tiles of rows", "between", of("between_rows") * rates.ffma_latency, FFMA_LATENCY),
             Part("out from registers", "out", groups * stored(tile), ""),
             *left(tile, rates),
         ),
         Parts.of(
-            Part("masks at edges", "masks", exposed * cost.edge, ""),
+            Part("masks at edges", "masks", asked * cost.edge, ""),
             *(() if cost.rescales else (rescaled,)),
         ),
         Parts.of(following.queries),
