@@ -161,10 +161,10 @@ BUGS = {
         "work.query_of(work.row)",
     ),
     "lse lies as if heads were groups": Bug(
-        "store_group.cuh", "float* lse(", "launch.heads * work.group", "launch.heads", ANY, case=USED
+        "packed_rows.cuh", "float* lse(", "launch.heads * work.group", "launch.heads", ANY, case=USED
     ),
     "every head has its group's sink": Bug(
-        "store_group.cuh", "OfRow(const Work& tile", "work.head = tile.head_of(row);", says=ANY, case=SINKS
+        "packed_rows.cuh", "OfRow(const Work& tile", "work.head = tile.head_of(row);", says=ANY, case=SINKS
     ),
     "rows that nobody uses are left as they were": Bug(
         "store_group.cuh", "const bool unused =", "mine.query < work.rows", "false", says=ANY, case=USED

@@ -3,7 +3,8 @@
 step           parts of a tile of keys, of a tile of rows, and of a tile whose keys are partly hidden
 handed         what lies between a tile of rows and the next: who asks for it, and when it comes
 parts          rates of one SM, and what is made of them
-dealt          how many of each the busiest SM works through; packed sequences by their longest and the rest
+dealt          how many of each the busiest SM works through; packed sequences by their longest and the rest; and
+               steps in which causality leaves some warpgroups nothing to do
 predicted      parts times counts over one clock: a Prediction
 
 What a score costs beside the products is choose.scores, lines that a row touches are choose.lines, and every number is

@@ -42,9 +42,9 @@ def by_groups(problem: AttentionProblem, group: int) -> AttentionProblem:
 
 @lru_cache(maxsize=1024)
 def idle_steps(right: int, warpgroups: int, keys: int) -> tuple[float, ...]:
-    """Of a tile of rows, tiles of keys that 1, 2, ... of its warpgroups take while causality hides them from the others.
+    """Tiles of keys that 1, 2, ... warpgroups of a tile of rows take while causality hides them from the others.
 
-    The mean of those that lie differently to tiles of keys. `right`: the last key that a query sees, beside the
+    The mean of tiles of rows that lie differently to tiles of keys. `right`: the last key that a query sees, beside the
     diagonal. Three warpgroups take tiles of 64 keys in three steps of 1, 2 and 3 of them, of 96 in steps of 2 and 3.
     """
     rows = GROUP_ROWS * warpgroups

@@ -28,7 +28,7 @@ from attention.choose.rates import (
 )
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_read
-from attention.choose.warpgroups.dealt import by_groups, dealt, idle_steps
+from attention.choose.warpgroups.dealt import Dealt, by_groups, dealt, idle_steps
 from attention.choose.warpgroups.gathered import gathered
 from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.laid_out import mask_laid_out
@@ -64,9 +64,10 @@ def predicted(
     if tile.key_splits > 1:
         brought = Parts.of(*gathered(tile, share.parts, share.every, units, rates))
         steps, times = (*steps, brought), (*times, 1.0)
-    cycles = sum(map(mul, map(CYCLES, steps), times))
     if problem.edges.right is not None and tile.group == 1:
-        cycles -= (share.rows if tile.key_splits == 1 else 1.0) * _spared(problem, tile, rates)
+        fewer, many = _of_fewer(problem, tile, share, rates)
+        steps, times = (*steps, *fewer), (times[0] - sum(many), *times[1:], *many)
+    cycles = sum(map(mul, map(CYCLES, steps), times))
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, units / share.every)
@@ -82,28 +83,32 @@ def predicted(
     return call_of(machine, problem, terms, memory, busy, efficiency, tile.boxes, alone)
 
 
-@lru_cache(maxsize=1024)
-def _spared(problem: AttentionProblem, tile: WarpgroupTile, rates: Rates) -> float:
-    """Cycles of a tile of rows that its steps do not take, as causality leaves some warpgroups nothing to do in them.
+def _of_fewer(
+    problem: AttentionProblem, tile: WarpgroupTile, share: Dealt, rates: Rates
+) -> tuple[list[Parts], list[float]]:
+    """Steps of 1, 2, ... warpgroups, and how many of the busiest SM's are such: causality leaves the others none.
 
-    Of parts of its keys one has the edge.
+    Of parts of a tile of rows one has the edge. Each tile of rows has a step of all its warpgroups.
     """
-    cost = cost_of(problem)
-    whole = steps_of(tile, cost, rates).keys.cycles
-    fewer = (steps_of(tile._replace(warpgroups=busy), cost, rates).keys.cycles for busy in range(1, tile.warpgroups))
-    steps = idle_steps(problem.edges.right or 0, tile.warpgroups, tile.keys)
-    return sum(times * (whole - each) for times, each in zip(steps, fewer, strict=True))
+    of_rows = idle_steps(problem.edges.right or 0, tile.warpgroups, tile.keys)
+    rows = share.rows if tile.key_splits == 1 else 1.0
+    rows *= min(1.0, max(0.0, share.keys - share.rows) / (rows * sum(of_rows))) if sum(of_rows) else 0.0
+    alone = (tile._replace(warpgroups=busy) for busy in range(1, tile.warpgroups))
+    return [steps_of(each, cost_of(problem), rates).keys for each in alone], [rows * each for each in of_rows]
 
 
 def _terms(
     machine: Machine, steps: tuple[Parts, ...], times: tuple[float, ...], clock: float, beside: tuple[Term, ...]
 ) -> list[Term]:
     """Of each of the steps, so many times over, and of what is beside them."""
+    seconds: dict[tuple[str, str, str], float] = {}
+    for parts, many in zip(steps, times, strict=True):
+        for name, phase, each, constant in parts.each:
+            seconds[name, phase, constant] = seconds.get((name, phase, constant), 0.0) + each * many / clock
     of_steps = [
-        Term(name, phase, each * many / clock, constant, machine.values.get(constant, 0.0))
-        for parts, many in zip(steps, times, strict=True)
-        for name, phase, each, constant in parts.each
-        if each * many
+        Term(name, phase, found, constant, machine.values.get(constant, 0.0))
+        for (name, phase, constant), found in seconds.items()
+        if found
     ]
     return [*of_steps, *beside]
 

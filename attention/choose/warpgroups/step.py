@@ -2,7 +2,8 @@
 
 products    of all warpgroups interleave, instruction by instruction: they end together, and softmaxes begin together;
             of three, half of their scores are multiplied when the first softmax has begun
-a step      W qk, then max(latency + exposed integers + W exponentials + waits, W pv + latency)
+a step      W qk, then max(latency + exposed integers + W exponentials + waits, W pv + latency); of a warpgroup by itself
+            pv, exponentials and arithmetic take turns but for what probes saw hide
 searched    every tile beside a mask that no TMA brings: maxima are exposed integers, and conversions follow a step
 around      the first tile has no product of the tile before beside its softmax, the last product no softmax beside it;
             where tiles of rows cross, of an SM's first and last rows, and part of it between
@@ -106,7 +107,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
 
 
 def _beside_own_products(scores: int, cost: ScoreCost, values: float, rates: Rates) -> float:
-    """Of a warpgroup by itself: p V, its exponentials, and its arithmetic, which take turns but for what probes saw hide.
+    """P V of a warpgroup by itself, its exponentials and arithmetic: they take turns but for what probes saw hide.
 
     Of several the others' softmaxes fill what is left of the tensor cores.
     """
