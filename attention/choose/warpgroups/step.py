@@ -2,7 +2,7 @@
 
 products    of all warpgroups interleave, instruction by instruction: they end together, and softmaxes begin together;
             of three, half of their scores are multiplied when the first softmax has begun
-a step      W qk, then max(latency + exposed integers + W exponentials + waits, W pv + latency); of a warpgroup by itself
+a step      W qk, then max(latency + exposed integers + W exponentials + waits, W pv + latency); of a lone warpgroup
             pv, exponentials and arithmetic take turns but for what probes saw hide
 searched    every tile beside a mask that no TMA brings: maxima are exposed integers, and conversions follow a step
 around      the first tile has no product of the tile before beside its softmax, the last product no softmax beside it;
