@@ -62,7 +62,8 @@ def _spread(longest: int, rest: int, others: int) -> list[int]:
     """The lengths of as many groups of the others, the longest first, that have `rest` in all."""
     groups = min(GROUPS, others)
     mean = max(1.0, rest / others)
-    shares = [((at + 0.5) / groups) ** max(0.0, longest / mean - 1) for at in range(groups)]
+    # Over the largest: of a longest one beside very short ones all others are nothing to a float.
+    shares = [((at + 0.5) / (groups - 0.5)) ** max(0.0, longest / mean - 1) for at in range(groups)]
     scale = mean * groups / sum(shares)
     return [min(longest, max(1, round(scale * share))) for share in reversed(shares)]
 

@@ -1,12 +1,14 @@
 """The limits on file are what this toolchain says: the most keys of a tile that ptxas holds in registers."""
 
+from dataclasses import replace
+
 import pytest
 
 from attention.kernels.common.family import HEAD_DIMS, SERVED, asked_defines
 from attention.kernels.common.spills import NAME, Spills, spills_of
 from attention.kernels.launch.source import sources_of
 from attention.problem import AttentionProblem
-from attention.variant import Config, Variant, shipped
+from attention.variant import Config, Variant, by_path, shipped
 from attention.verify.build_matrix import CROWDED, UNLIKE, as_served, at, combinations, legal, long
 from attention.verify.limits import toolchain, walks
 from microbench.compile import require_all
@@ -86,6 +88,30 @@ def test_what_is_on_file_under_no_limit_of_its_own_spills_nothing_by_the_next_on
     on_file(variant)
     for asked in (long(causal=True), long(causal=True, mask="bool")):
         assert spilling(variant, asked, variant.archs[0], *dims) == []
+
+
+# Causal and packed companies are the crowded ones that heads may share rows in; a group of 7 leaves a row to nobody.
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("path", ["sm90a/forward/split_keys", "sm90a/forward/warp_specialised"])
+@pytest.mark.parametrize(("heads", "dim"), [(8, 64), (7, 64), (7, 80), (8, 128)])
+def test_rows_that_heads_of_a_group_share_spill_nothing(path: str, heads: int, dim: int) -> None:
+    variant, arch = by_path(path), by_name("sm90a")
+    on_file(variant)
+    asked = replace(
+        long(causal=True), heads_q=4 * heads, heads_kv=4, seq_q=8, seq_kv=4096, head_dim=dim, head_dim_v=dim
+    )
+    for problem in (asked, replace(asked, varlen=True, tokens_q=16, tokens_kv=8192)):
+        sources = [
+            source
+            for config in largest(variant, problem, arch)
+            for source in sources_of(variant, problem, config, arch)
+        ]
+        assert all(("PACK_GQA", heads) in source.defines for source in sources)
+        assert not [
+            source.defines
+            for source, cubin in zip(sources, require_all(sources), strict=True)
+            if cubin.resources.spills
+        ]
 
 
 @pytest.mark.slow

@@ -51,8 +51,8 @@ def test_three_warpgroups_need_rows_for_a_third() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"seq_q": 32}, "more than 32 queries, not 32"),
-        ({"heads_q": 32, "seq_q": 4096}, "up to 132 tiles of 192 rows to several blocks, not of 704"),
+        ({"seq_q": 32}, "more than 32 rows, of queries or of a group's heads, not 32"),
+        ({"heads_q": 32, "seq_q": 4096}, "up to 132 tiles of rows to several blocks, not of 704"),
         ({"seq_kv": 127}, "128 keys or more, not 127"),
         ({"dtype": "float32"}, "float16 and bfloat16"),
         ({"softcap": 30.0}, "has no softcap"),

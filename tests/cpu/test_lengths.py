@@ -1,11 +1,12 @@
 """Real lengths of packed sequences and of slots: what they change in a prediction, and what they leave alone."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from attention.campaign.posed import parse
-from attention.choose.lengths import Lengths, Run, counted, sequences
+from attention.choose.lengths import Lengths, Run, counted, presumed, sequences
 from attention.choose.model import predict
 from attention.choose.shares import rows_of_all, rows_read
 from attention.problem import AttentionProblem
@@ -71,3 +72,12 @@ def test_a_problem_is_the_same_whatever_its_lengths():
     other = parse("packed 0 16 16 0 0 128 bf16 lengths=4096+2900+3100+3000+12x100")
     assert other.problem == UNEVEN.problem and other.counted != UNEVEN.counted
     assert replace(other.problem) == UNEVEN.problem
+
+
+def test_sequences_of_which_one_has_nearly_all_rows_are_presumed_to_have_some():
+    for batch, more in product((2, 3, 300), (0, 1, 5)):
+        asked = replace(
+            EVEN.problem, batch=batch, seq_q=60_000, seq_kv=60_000, tokens_q=60_000 + more, tokens_kv=60_000 + more
+        )
+        longest, *others = presumed(asked)
+        assert longest.queries == 60_000 and all(1 <= each.queries <= 60_000 for each in others)

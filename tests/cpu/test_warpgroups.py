@@ -18,6 +18,7 @@ from attention.choose.queues import together
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_of_all, rows_read, sequences
 from attention.choose.warpgroups import dealt, gathered, handed, parts, predicted, step
+from attention.choose.warpgroups.dealt import by_groups, idle_steps
 from attention.choose.warpgroups.dealt import dealt as deal
 from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.parts import Rates
@@ -42,6 +43,8 @@ RATES = Rates(
     ffma_latency=4,
     l2_latency=280,
     dram_latency=667,
+    ex2_beside=0.67,
+    ffma_beside=0.21,
 )
 TILE = WarpgroupTile(128, 2, 64, 64, q_in_registers=False)
 CROSSED = WarpgroupTile(128, 2, 64, 64, q_in_registers=True, stages=4)
@@ -247,3 +250,54 @@ def test_a_mask_of_odd_rows_is_copied_before_and_wider_integers_make_it_shorter(
         for keys in (8192, 8196, 8193)
     ]
     assert seconds[0] == 0 < 3 * seconds[1] < seconds[2]
+
+
+def test_a_lone_warpgroup_hides_no_more_than_probes_saw():
+    one, two = steps(TILE._replace(warpgroups=1)).keys.cycles, steps().keys.cycles
+    hiding = steps(TILE._replace(warpgroups=1), rates=RATES._replace(ex2_beside=1.0, ffma_beside=1.0)).keys.cycles
+    assert two / 2 < one < two and hiding < one
+
+
+@pytest.mark.parametrize(
+    ("warpgroups", "keys", "expected"),
+    [
+        (2, 128, (0,)),  # both see a tile's first key and its last
+        (2, 64, (1,)),
+        (3, 64, (1, 1)),
+        (3, 96, (0, 1)),
+        (3, 128, (0.5, 0.5)),
+        (1, 128, ()),
+    ],
+)
+def test_causality_leaves_warpgroups_nothing_to_do_where_tiles_lie_so(warpgroups, keys, expected):
+    assert idle_steps(0, warpgroups, keys) == expected
+    every = [sum(busy * times for busy, times in enumerate(idle_steps(5, warpgroups, keys), 1))]
+    assert all(0 <= each <= warpgroups * (64 * warpgroups // keys + 1) for each in every)
+
+
+@pytest.mark.parametrize("keys", [64, 96, 128])
+def test_steps_of_fewer_warpgroups_take_less_and_no_term_is_negative(keys):
+    config = Config((("tile_keys", keys), ("warpgroups", 3), ("stages", 2), ("q_in_registers", 0)))
+    for queries in (1000, 4096):
+        causal = predict(H200, replace(PLAIN, seq_q=queries, seq_kv=queries, causal=True), OURS, config)
+        assert all(each.seconds > 0 for each in causal.terms)
+        assert causal.seconds < predict(H200, replace(PLAIN, seq_q=queries, seq_kv=queries), OURS, config).seconds
+
+
+def test_heads_that_share_rows_are_counted_in_queries():
+    asked = replace(PLAIN, heads_kv=4, seq_q=11)
+    together, alone = deal(by_groups(asked, 8), 16, 128, 132), deal(asked, 128, 128, 132)
+    assert (together.every, alone.every) == (4 * 4, 4 * 32) and together.in_all == alone.in_all / 8
+    assert by_groups(asked, 1) is asked
+
+
+def test_a_tile_that_heads_share_says_which_of_its_warpgroups_have_rows():
+    config = Config((("tile_keys", 128), ("warpgroups", 2), ("stages", 2), ("q_in_registers", 0)))
+    assert OURS.residents is not None
+    found = [OURS.residents(replace(PLAIN, heads_kv=4, seq_q=queries), config) for queries in (8, 9, 16, 128)]
+    assert [(each.group, each.warpgroups) for each in found if isinstance(each, WarpgroupTile)] == [
+        (8, 1),
+        (8, 2),
+        (8, 2),
+        (1, 2),
+    ]

@@ -36,9 +36,11 @@ def timed() -> Corrections:
         for path, ratio in ratios.items()
         for queries in (1, 4096)
     ]
-    split = by_path(SPLIT)
     found += [
-        Observation(split, config, problem(1, 16384, batch), 0.2) for config in split.configs() for batch in (1, 8)
+        Observation(by_path(path), config, problem(1, 16384, batch), 0.2)
+        for path in (SPLIT, OURS)
+        for config in by_path(path).configs()
+        for batch in (1, 8)
     ]
     return corrections(found)
 

@@ -34,7 +34,7 @@ class Dealt(NamedTuple):
     parts: int = 1
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def by_groups(problem: AttentionProblem, group: int) -> AttentionProblem:
     """A call whose heads share rows, as one of so many fewer heads: tiles of its rows are counted in queries."""
     return problem if group == 1 else replace(problem, heads_q=problem.heads_q // group)

@@ -5,6 +5,7 @@ The longest part of each phase counts; the rest is choose.one_clock.
 
 from functools import lru_cache, partial
 from operator import attrgetter, mul
+from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths
@@ -26,7 +27,7 @@ from attention.choose.rates import (
     Machine,
     machine_of,
 )
-from attention.choose.scores import cost_of
+from attention.choose.scores import ScoreCost, cost_of
 from attention.choose.shares import rows_read
 from attention.choose.warpgroups.dealt import Dealt, by_groups, dealt, idle_steps
 from attention.choose.warpgroups.gathered import gathered
@@ -59,14 +60,16 @@ def predicted(
     units = profile.sm_count
     queries, keys = tile.warpgroups * (GROUP_ROWS // tile.group), tile.keys
     share = dealt(by_groups(problem, tile.group), queries, keys, units, lengths, tile.key_splits)
-    steps: tuple[Parts, ...] = steps_of(tile, cost_of(problem), rates)
+    cost = cost_of(problem)
+    steps: tuple[Parts, ...] = steps_of(tile, cost, rates)
     times: tuple[float, ...] = share.keys, share.rows, share.edges, *changes(tile, share.keys, share.rows), 1.0
     if tile.key_splits > 1:
         brought = Parts.of(*gathered(tile, share.parts, share.every, units, rates))
         steps, times = (*steps, brought), (*times, 1.0)
     if problem.edges.right is not None and tile.group == 1:
-        fewer, many = _of_fewer(problem, tile, share, rates)
-        steps, times = (*steps, *fewer), (times[0] - sum(many), *times[1:], *many)
+        fewer = _fewer(problem.edges.right, tile, cost, rates)
+        many = fewer.times(share, tile.key_splits)
+        steps, times = (*steps, *fewer.steps), (times[0] - sum(many), *times[1:], *many)
     cycles = sum(map(mul, map(CYCLES, steps), times))
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
@@ -83,18 +86,27 @@ def predicted(
     return call_of(machine, problem, terms, memory, busy, efficiency, tile.boxes, alone)
 
 
-def _of_fewer(
-    problem: AttentionProblem, tile: WarpgroupTile, share: Dealt, rates: Rates
-) -> tuple[list[Parts], list[float]]:
-    """Steps of 1, 2, ... warpgroups, and how many of the busiest SM's are such: causality leaves the others none.
+class Fewer(NamedTuple):
+    """Steps of 1, 2, ... warpgroups, and how many of each a tile of rows has, in all `together`."""
 
-    Of parts of a tile of rows one has the edge. Each tile of rows has a step of all its warpgroups.
-    """
-    of_rows = idle_steps(problem.edges.right or 0, tile.warpgroups, tile.keys)
-    rows = share.rows if tile.key_splits == 1 else 1.0
-    rows *= min(1.0, max(0.0, share.keys - share.rows) / (rows * sum(of_rows))) if sum(of_rows) else 0.0
+    steps: tuple[Parts, ...]
+    of_rows: tuple[float, ...]
+    together: float
+
+    def times(self, share: Dealt, key_splits: int) -> list[float]:
+        """Of the busiest SM. Of parts of a tile of rows one has the edge; each has a step of all its warpgroups."""
+        rows = share.rows if key_splits == 1 else 1.0
+        most = max(0.0, share.keys - share.rows)
+        times = min(rows, most / self.together) if self.together else 0.0
+        return [times * each for each in self.of_rows]
+
+
+@lru_cache(maxsize=1024)
+def _fewer(right: int, tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Fewer:
+    """As causality leaves the other warpgroups of a tile of rows nothing to do."""
+    of_rows = idle_steps(right, tile.warpgroups, tile.keys)
     alone = (tile._replace(warpgroups=busy) for busy in range(1, tile.warpgroups))
-    return [steps_of(each, cost_of(problem), rates).keys for each in alone], [rows * each for each in of_rows]
+    return Fewer(tuple(steps_of(each, cost, rates).keys for each in alone), of_rows, sum(of_rows))
 
 
 def _terms(

@@ -7,7 +7,6 @@ took 1564 us so, 299 packed, and 437 by sm80/forward/split_keys; of 15 and 4 on 
 No torch here.
 """
 
-from attention.kernels.common.family import dealt
 from attention.problem import AttentionProblem
 
 GROUP_ROWS = 64  # M of wgmma
@@ -24,16 +23,14 @@ def group_of(problem: AttentionProblem) -> int:
 def packed(problem: AttentionProblem, warpgroups: int) -> int:
     """Heads that share a tile of rows of so many warpgroups, else 0.
 
-    ALiBi and masks are of one head, and dealt tiles of one sequence, as in sm80/forward/split_keys.
+    ALiBi and masks are of one head, as in sm80/forward/split_keys. Tiles that are dealt by lengths are of many queries.
     """
     group = group_of(problem)
     if group == 1 or group > GROUP_ROWS or problem.head_dim_v > MOST_VALUES:
         return 0
-    if problem.alibi or problem.mask != "none" or dealt(problem):
-        return 0
     alone = group * -(-problem.seq_q // (GROUP_ROWS * warpgroups))
     together = -(-problem.seq_q // (queries_of(group) * warpgroups))
-    return group if FEWER * together <= alone else 0
+    return 0 if FEWER * together > alone or problem.alibi or problem.mask != "none" else group
 
 
 def queries_of(group: int) -> int:

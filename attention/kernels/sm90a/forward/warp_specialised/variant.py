@@ -43,6 +43,7 @@ BETWEEN = 16
 MOST_CROSSED, MOST_CROSSED_DIM, CROSSED_KEYS, MOST_STAGES = 512, 96, 384, 4
 MOST_CROSSED_TILE = {2: 128, 3: 80}  # keys of a tile, by warpgroups
 CROSSED = {"CAUSAL", "VARLEN"}
+PACKED_KEYS = (64, 80, 112, 128)  # others brought 1 % at most (H200, ten problems of 8 to 96 rows of a group)
 MASK_COPIED = (
     "a mask is copied first where its keys are not contiguous, or a row begins at no multiple of 16 bytes (of 4 beside "
     "ranges, where each head and sequence has a mask of its own)"
@@ -67,6 +68,8 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
 @lru_cache(maxsize=1024)
 def _why_not_packed(problem: AttentionProblem, config: Config) -> str | None:
     """Of heads that share rows, whose places take registers."""
+    if config["tile_keys"] not in PACKED_KEYS:
+        return f"takes tiles of {', '.join(map(str, PACKED_KEYS))} keys where heads of a group share rows"
     if config["q_in_registers"] or config["stages"] > RING:
         return "keeps rows of a group's heads in shared memory: few tiles of them follow one another"
     built = tuned_head_dim(problem, config), config["warpgroups"], config["q_in_registers"]
