@@ -1,6 +1,6 @@
 """What each timing on file shows: the model's own promise beside it, while the code is what was timed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from attention.choose.calibration import Sample
@@ -25,7 +25,7 @@ Asked = tuple[str, Config, AttentionProblem, Lengths, bool]
 
 @dataclass(frozen=True)
 class Known:
-    """The variants that a timing may name, by its passes, with the texts of ours and the cubins that they compile to.
+    """The variants that a timing may name, by its passes, with the texts of ours and the builds of their cubins.
 
     `promises` are predictions that were made: campaigns time a problem again and again.
     """
@@ -34,7 +34,7 @@ class Known:
     arch: Arch
     variants: dict[tuple[str, str], Variant]
     texts: dict[str, str]
-    cubins: dict[str, frozenset[str]]
+    builds: dict[str, Mapping[str, frozenset[cubins.Build]]]
     promises: dict[Asked, float | None] = field(default_factory=dict)
 
     def of(self, timed: Observed) -> Variant | None:
@@ -47,9 +47,10 @@ class Known:
             return None
         if variant.owner == "torch":
             return variant if variant.refusal(timed.problem, self.arch) is None else None
-        same_text = timed.text and self.texts[variant.path].startswith(timed.text)
-        same_code = timed.cubins and self.cubins[variant.path].issuperset(timed.cubins)
-        return variant if same_text or same_code else None
+        builds = self.builds[variant.path]
+        if timed.cubins and builds.keys() >= set(timed.cubins):
+            return variant if cubins.is_of_todays_builds(timed, self.arch.name, builds) else None
+        return variant if timed.text and self.texts[variant.path].startswith(timed.text) else None
 
     def promise(self, variant: Variant, config: Config, timed: Observed) -> float | None:
         """The model's own seconds of what was timed; None where nothing is predicted."""
@@ -82,7 +83,7 @@ def known(profile: Profile, variants: tuple[Variant, ...] | None = None) -> Know
         by_name(profile.arch),
         {(variant.passes, variant.path): variant for variant in every} | peers,
         {variant.path: text_sha256(variant.path) for variant in own},
-        {variant.path: cubins.current(variant) for variant in own},
+        {variant.path: cubins.builds_of(variant) for variant in own},
     )
 
 

@@ -6,7 +6,7 @@ was timed once more. A build whose machine code comes out the same is the same k
 are called, and so are the cubins that another compiler had made of it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,7 +65,27 @@ def build_of(arch: str, kernel: str, defines: Defines) -> Build:
 
 def current(variant: Variant) -> frozenset[str]:
     """The cubins that are known to be this tree's."""
-    return frozenset(each.cubin_sha256 for each in _of_this_text(variant))
+    return frozenset(builds_of(variant))
+
+
+def builds_of(variant: Variant) -> Mapping[str, frozenset[Build]]:
+    """What was asked of a compiler that made them: of one cubin several builds, where a switch changes nothing."""
+    found: dict[str, set[Build]] = {}
+    for each in _of_this_text(variant):
+        found.setdefault(each.cubin_sha256, set()).add(each.build)
+    return {cubin: frozenset(builds) for cubin, builds in found.items()}
+
+
+def is_of_todays_builds(timing: Observed, arch: str, builds: Mapping[str, frozenset[Build]]) -> bool:
+    """Whether its cubins are what this tree launches for its problem and configuration.
+
+    A cubin may be of today's text, and a problem's another one by now: a rule that was settled anew says so.
+    """
+    steps = asked(timing)
+    return bool(steps) and all(
+        build_of(arch, step.kernel, step.defines) in builds[cubin]
+        for step, cubin in zip(steps, timing.cubins, strict=True)
+    )
 
 
 def renew(arch: Arch, timings: Iterable[Timing]) -> None:
