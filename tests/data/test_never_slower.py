@@ -206,6 +206,10 @@ REACHED = {
     ("795ae456ad50", "flash_attn_func"): 0.93,
     ("66ca94fbf25f", "attention.sdpa"): 0.91,
     ("66ca94fbf25f", "flash_attn_func"): 0.91,
+    ("a0fd8f73d0a9", "attention.sdpa"): 0.92,
+    ("a0fd8f73d0a9", "flash_attn_func"): 0.91,
+    ("cce0b790c4d7", "attention.sdpa"): 0.94,
+    ("cce0b790c4d7", "flash_attn_func"): 0.94,
 }
 
 
