@@ -21,7 +21,7 @@ from microbench.files import Frozen
 MODEL = (
     *("attention/choose/**/*.py", "attention/features/*.py", "attention/kernels/common/*.py"),
     *("attention/kernels/*/*/*/variant.py", "attention/kernels/*/*/*/arguments.py", "attention/kernels/*/*/*/asked.py"),
-    "attention/kernels/*/*/*/*.json",
+    *("attention/kernels/sm*/*.py", "attention/kernels/*/*/*/*.json"),
     *("attention/problem.py", "attention/variant.py", "attention/tile.py", "attention/feature.py", "attention/band.py"),
     *("attention/campaign/set_a.py", "attention/campaign/draw.py", "attention/campaign/posed.py"),
     *("attention/campaign/set_use.py", "attention/campaign/uses.py"),
