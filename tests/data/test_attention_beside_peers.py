@@ -10,6 +10,7 @@ from attention.choose.choose import choose
 from attention.choose.classes import representative
 from attention.compare.results import AMPERE, HOPPER, by_cell, mean
 from attention.kernels.launch.loaded import cubin_of
+from attention.kernels.sm90a.packed import packed
 from attention.timed import cubins, timings
 from attention.timed.cubins import Compiled
 from attention.timed.identity import text_sha256
@@ -90,6 +91,8 @@ def lost_by(rows: list[Timing]) -> list[float]:
     efficiencies = learned.of_machine(profile)
     lost = []
     for result in by_cell(rows):
+        if packed(result.cell.problem, 2):  # its heads share rows now, and had tiles of their own when this was timed
+            continue
         seconds: dict[str, float] = {}
         for row in result.timings:
             name = row.variant.replace("peer/", "")
@@ -109,8 +112,8 @@ def test_the_chooser_takes_what_was_among_the_fastest_of_ours_and_of_torchs() ->
 
 def test_the_chooser_loses_little_where_queries_are_few() -> None:
     lost = lost_by(FEW)
-    # The run was cut off before its last four cells, of few queries.
-    assert len(lost) == 54 and max(lost) <= 1.41 and mean(lost) <= 1.05
+    # Of 54 cells: in the others heads share rows now. The run was cut off before its last four, of few queries.
+    assert len(lost) == 26 and max(lost) <= 1.41 and mean(lost) <= 1.05
 
 
 def test_every_timing_says_under_what_it_was_taken() -> None:

@@ -98,7 +98,7 @@ BUGS = {
     "what is behind the end is not cleared": Bug(
         "clear.cuh",
         "void clear(",
-        "clear_rows(at.v + v.stage() * kVBytes, work.keys - (work.last - 1) * kKeys, lane);",
+        "clear_rows<ValuePanels, kKeys, 32>(at.v + v.stage() * kVBytes, work.keys - (work.last - 1) * kKeys, lane);",
         case=BEHIND,
     ),
     "cleared rows are not fenced": Bug(
