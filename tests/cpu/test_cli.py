@@ -251,8 +251,12 @@ def test_the_table_of_a_machine_and_its_page_with_a_figure_inside(data, tmp_path
     assert "l1_latency_cycles" in page and (told["figures"], page.count("data:image/svg+xml;base64,")) == (1, 1)
 
 
+def digits(file: Path) -> object:
+    return json.loads(file.read_text(), parse_float=lambda text: f"{float(text):.12g}")
+
+
 def test_profiles_of_this_checkout_follow_from_its_runs(data):
-    """`make profile` changes nothing: what is committed is what the committed runs give, byte for byte."""
+    """`make profile` changes nothing but last digits, which a CPU's vector units decide: a slope is fitted by LAPACK."""
     from microbench.probes import discover
 
     profiles = sorted((paths.SHIPPED / "profiles").glob("*.json"))
@@ -260,4 +264,4 @@ def test_profiles_of_this_checkout_follow_from_its_runs(data):
     shutil.copytree(paths.SHIPPED / "runs", data / "runs", dirs_exist_ok=True)
     for profile in profiles:
         again = derive.write(derive.derive(profile.stem, discover()).profile)
-        assert again.read_bytes() == profile.read_bytes(), f"{profile.name} is stale; run `make profile`"
+        assert digits(again) == digits(profile), f"{profile.name} is stale; run `make profile`"
