@@ -256,7 +256,7 @@ def digits(file: Path) -> object:
 
 
 def test_profiles_of_this_checkout_follow_from_its_runs(data):
-    """`make profile` changes nothing but last digits, which a CPU's vector units decide: a slope is fitted by LAPACK."""
+    """`make profile` changes nothing but last digits, which a CPU decides: a slope is fitted by LAPACK."""
     from microbench.probes import discover
 
     profiles = sorted((paths.SHIPPED / "profiles").glob("*.json"))
