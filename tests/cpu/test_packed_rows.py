@@ -4,16 +4,19 @@ from dataclasses import replace
 
 import pytest
 
+from attention.choose.warpgroups.dealt import by_groups, dealt
 from attention.kernels.common.family import fill
 from attention.kernels.sm90a.forward.split_keys import arguments as split
 from attention.kernels.sm90a.forward.warp_specialised import arguments as whole
 from attention.kernels.sm90a.packed import GROUP_ROWS, packed, queries_of
 from attention.problem import AttentionProblem
+from attention.tile import WarpgroupTile
 from attention.variant import Config, by_path
 from microbench.machine.arch import by_name
 
 FEW = AttentionProblem(2, 32, 4, 11, 4096, 128, dtype="bfloat16", device="cuda", causal=True, alignment="bottom_right")
 CONFIG = Config((("tile_keys", 128), ("warpgroups", 2), ("stages", 2), ("q_in_registers", 0)))
+PLAIN = AttentionProblem(4, 32, 32, 4096, 4096, 64, dtype="bfloat16", device="cuda")
 HOPPER = by_path("sm90a/forward/warp_specialised")
 
 
@@ -64,3 +67,21 @@ def test_a_tile_of_rows_that_heads_share_is_of_few_numbers_of_keys_and_holds_no_
     legal = [dict(each.values) for each in HOPPER.configs() if not HOPPER.illegal(FEW, each, arch)]  # type: ignore[misc]
     assert {each["tile_keys"] for each in legal} == {64, 80, 112, 128}
     assert {(each["warpgroups"], each["stages"], each["q_in_registers"]) for each in legal} == {(2, 2, 0)}
+
+
+def test_heads_that_share_rows_are_counted_in_queries() -> None:
+    asked = replace(PLAIN, heads_kv=4, seq_q=11)
+    together, alone = dealt(by_groups(asked, 8), 16, 128, 132), dealt(asked, 128, 128, 132)
+    assert (together.every, alone.every) == (4 * 4, 4 * 32) and together.in_all == alone.in_all / 8
+    assert by_groups(asked, 1) is asked
+
+
+def test_a_tile_that_heads_share_says_which_of_its_warpgroups_have_rows() -> None:
+    assert HOPPER.residents is not None
+    found = [HOPPER.residents(replace(PLAIN, heads_kv=4, seq_q=queries), CONFIG) for queries in (8, 9, 16, 128)]
+    assert [(each.group, each.warpgroups) for each in found if isinstance(each, WarpgroupTile)] == [
+        (8, 1),
+        (8, 2),
+        (8, 2),
+        (1, 2),
+    ]

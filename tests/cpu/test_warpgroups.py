@@ -18,8 +18,8 @@ from attention.choose.queues import together
 from attention.choose.scores import cost_of
 from attention.choose.shares import rows_of_all, rows_read, sequences
 from attention.choose.warpgroups import dealt, gathered, handed, parts, predicted, step
-from attention.choose.warpgroups.dealt import by_groups, idle_steps
 from attention.choose.warpgroups.dealt import dealt as deal
+from attention.choose.warpgroups.dealt import idle_steps
 from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.parts import Rates
 from attention.choose.warpgroups.step import Steps, steps_of
@@ -282,22 +282,3 @@ def test_steps_of_fewer_warpgroups_take_less_and_no_term_is_negative(keys):
         causal = predict(H200, replace(PLAIN, seq_q=queries, seq_kv=queries, causal=True), OURS, config)
         assert all(each.seconds > 0 for each in causal.terms)
         assert causal.seconds < predict(H200, replace(PLAIN, seq_q=queries, seq_kv=queries), OURS, config).seconds
-
-
-def test_heads_that_share_rows_are_counted_in_queries():
-    asked = replace(PLAIN, heads_kv=4, seq_q=11)
-    together, alone = deal(by_groups(asked, 8), 16, 128, 132), deal(asked, 128, 128, 132)
-    assert (together.every, alone.every) == (4 * 4, 4 * 32) and together.in_all == alone.in_all / 8
-    assert by_groups(asked, 1) is asked
-
-
-def test_a_tile_that_heads_share_says_which_of_its_warpgroups_have_rows():
-    config = Config((("tile_keys", 128), ("warpgroups", 2), ("stages", 2), ("q_in_registers", 0)))
-    assert OURS.residents is not None
-    found = [OURS.residents(replace(PLAIN, heads_kv=4, seq_q=queries), config) for queries in (8, 9, 16, 128)]
-    assert [(each.group, each.warpgroups) for each in found if isinstance(each, WarpgroupTile)] == [
-        (8, 1),
-        (8, 2),
-        (8, 2),
-        (1, 2),
-    ]
