@@ -172,10 +172,13 @@ def test_a_kernel_of_two_steps_is_two_builds_and_a_timing_holds_by_both(monkeypa
     two = replace(real, builds=lambda problem, config: STEPS, workspace=lambda problem, config: 4096)
     assert {job.source.kernel for job in build_matrix.jobs([two], wanted=("sm90a",))} == {step.kernel for step in STEPS}
     assert two.workspace(CACHED, Config()) == 4096 and real.workspace(CACHED, Config()) == 0
-    monkeypatch.setattr(samples.cubins, "current", lambda _: frozenset({"a" * 64, "b" * 64}))
+    first, second = (frozenset({samples.cubins.build_of("sm90a", step.kernel, step.defines)}) for step in STEPS)
+    monkeypatch.setattr(samples.cubins, "builds_of", lambda _: {"a" * 64: first, "b" * 64: second})
+    monkeypatch.setattr(samples.cubins, "asked", lambda _: STEPS)
     known = samples.known(hopper_profile(), (two,))
     row = {"gpu": "h100-test", "shape": (1, 1, 1, 1, 1, 64, 64), "dtype": "bfloat16"}
-    for second, holds in (("b", True), ("c", False)):
-        timing = made_up(1.0, real.path, **row, cubin_sha256=f"{'a' * 64}+{second * 64}")
+    # In turn: both steps as they are launched today, a cubin nobody knows, and those of another problem's builds.
+    for cubins, holds in (("ab", True), ("ac", False), ("ba", False)):
+        timing = made_up(1.0, real.path, **row, cubin_sha256="+".join(each * 64 for each in cubins))
         assert (known.of(timings.of(timing)) is two) == holds
     assert real.steps(replace(CACHED, dtype="bfloat16"), real.configs()[0]) and len(two.steps(CACHED, Config())) == 2

@@ -36,6 +36,8 @@ NUMBERED_ANEW = {
     ("h100-sxm-80gb", "a-14"): "a 2",
     ("h100-sxm-80gb", "floors-7"): "floors 1",
 }
+# Timed from an archive of the commit they name that carried no stamp: nothing in it says whether the tree was dirty.
+WITHOUT_STAMP = {("h200-sxm-141gb", "a-20"): 89, ("h200-sxm-141gb", "floors-6"): 52}
 
 
 def test_the_model_is_what_was_frozen_until_its_verdict() -> None:
@@ -53,9 +55,11 @@ def test_every_line_is_of_its_file_and_says_what_ran() -> None:
         found = lines(file.parent.name, file.name)
         assert found and {row.gpu for row in found} == {file.parent.name}
         assert {f"{row.set}-{row.campaign}" for row in found} == {file.stem}
+        unstamped = WITHOUT_STAMP.get((file.parent.name, file.stem), 0)
+        assert [row.dirty for row in found] == [None] * unstamped + [False] * (len(found) - unstamped)
         for row in found:
             drawn_as = NUMBERED_ANEW.get((file.parent.name, file.stem), f"{row.set} {row.campaign}")
-            assert row.commit and row.dirty is False and row.seed.startswith(drawn_as)
+            assert row.commit and not row.dirty and row.seed.startswith(drawn_as)
             assert "busy" not in row.flags
             for tile in row.tiles:
                 assert tile.failure or tile.cubin_sha256 or (tile.is_peer and row.set in BESIDE) or tile.is_door
