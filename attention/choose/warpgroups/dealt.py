@@ -40,21 +40,25 @@ def by_groups(problem: AttentionProblem, group: int) -> AttentionProblem:
     return problem if group == 1 else replace(problem, heads_q=problem.heads_q // group)
 
 
-@lru_cache(maxsize=1024)
-def idle_steps(right: int, warpgroups: int, keys: int) -> tuple[float, ...]:
+@lru_cache(maxsize=4096)
+def idle_steps(right: int, warpgroups: int, keys: int, tiles: int = 0, every: int = 0) -> tuple[float, ...]:
     """Tiles of keys that 1, 2, ... warpgroups of a tile of rows take while causality hides them from the others.
 
-    The mean of tiles of rows that lie differently to tiles of keys. `right`: the last key that a query sees, beside the
-    diagonal. Three warpgroups take tiles of 64 keys in three steps of 1, 2 and 3 of them, of 96 in steps of 2 and 3.
+    The mean of a head's `tiles` of rows, which see so many of `every` key; or, where they are more or none are given, of
+    tiles of rows that lie differently to tiles of keys. `right`: the last key that a query sees, beside the diagonal.
+    Three warpgroups take tiles of 64 keys in three steps of 1, 2 and 3 of them, of 96 in steps of 2 and 3.
     """
     rows = GROUP_ROWS * warpgroups
     alike = keys // math.gcd(rows, keys)
-    counts = [0] * (warpgroups - 1)
-    for first in range(0, rows * alike, rows):
-        last = [(first + GROUP_ROWS * (group + 1) + right - 1) // keys for group in range(warpgroups)]
+    given = 0 < tiles <= alike
+    number, behind = (tiles, -(-every // keys) - 1) if given else (alike, math.inf)
+    counts = [0.0] * (warpgroups - 1)
+    for first in range(0, rows * number, rows):
+        sees = [(first + GROUP_ROWS * (group + 1) + right - 1) // keys for group in range(warpgroups)]
+        last = [max(-1, min(behind, each)) for each in sees]
         for busy in range(1, warpgroups):
             counts[busy - 1] += last[warpgroups - busy] - last[warpgroups - busy - 1]
-    return tuple(each / alike for each in counts)
+    return tuple(each / number for each in counts)
 
 
 @lru_cache(maxsize=4096)

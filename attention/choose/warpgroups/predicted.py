@@ -67,7 +67,7 @@ def predicted(
         brought = Parts.of(*gathered(tile, share.parts, share.every, units, rates))
         steps, times = (*steps, brought), (*times, 1.0)
     if problem.edges.right is not None and tile.group == 1:
-        fewer = _fewer(problem.edges.right, tile, cost, rates)
+        fewer = _fewer(tile, cost, rates, *_seen(problem, queries))
         many = fewer.times(share, tile.key_splits)
         steps, times = (*steps, *fewer.steps), (times[0] - sum(many), *times[1:], *many)
     cycles = sum(map(mul, map(CYCLES, steps), times))
@@ -101,10 +101,18 @@ class Fewer(NamedTuple):
         return [times * each for each in self.of_rows]
 
 
+def _seen(problem: AttentionProblem, tile_rows: int) -> tuple[int, int, int]:
+    """The last key that the first query sees, a head's tiles of rows, and its keys; of all packed ones no number of tiles."""
+    queries, keys = problem.mean_lengths
+    if problem.own_lengths:
+        return problem.edges.right or 0, 0, 0
+    return problem.band(queries, keys).right or 0, -(-queries // tile_rows), keys
+
+
 @lru_cache(maxsize=1024)
-def _fewer(right: int, tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Fewer:
+def _fewer(tile: WarpgroupTile, cost: ScoreCost, rates: Rates, right: int, tiles: int, keys: int) -> Fewer:
     """As causality leaves the other warpgroups of a tile of rows nothing to do."""
-    of_rows = idle_steps(right, tile.warpgroups, tile.keys)
+    of_rows = idle_steps(right, tile.warpgroups, tile.keys, tiles, keys)
     alone = (tile._replace(warpgroups=busy) for busy in range(1, tile.warpgroups))
     return Fewer(tuple(steps_of(each, cost, rates).keys for each in alone), of_rows, sum(of_rows))
 
