@@ -79,6 +79,7 @@ BUGS = {
         "products.cuh", "void multiply_values", "ptx::wgmma_fence();", says="without wgmma.fence"
     ),
     "V is never released": Bug(SOFTMAX, "unsigned end_values()", "ptx::elect_one()", "false", says=LOST),
+    "K is never released": Bug(SOFTMAX, "unsigned end_keys(", "release(bar);", says=LOST),
     "a skipped tile is not released": Bug(
         "consume.cuh", "void skip()", "release(at.k_empty + 8 * v.stage());", says=LOST
     ),
@@ -133,8 +134,8 @@ BUGS = {
     "a guess is kept that failed": Bug(
         "consume.cuh",
         "void step(",
-        "if (!guess(end_values())) raise<true>(work, row, tile);",
-        "guess(end_values());",
+        "if (!guess(keys, end_values())) raise<true>(work, row, tile);",
+        "guess(keys, end_values());",
         case=FAR,
     ),
     "the sums of a guess are forgotten": Bug(SOFTMAX, "bool guess(", "state.sum[h] += added[h];"),

@@ -152,11 +152,11 @@ struct Consumer : RowSoftmax {
       ptx::wgmma_wait<0>();
       release(at.v_empty + 8 * v.stage());
     }
-    release(at.k_empty + 8 * k.stage());
+    const unsigned keys = end_keys(at.k_empty + 8 * k.stage());
     adjust<Masked>(work, row, tile);
     if (!kMaskHeld && tile > least) fetch<true>(work, tile - 1);
     if constexpr (kGuesses && !Masked) {
-      if (!guess(end_values())) raise<true>(work, row, tile);
+      if (!guess(keys, end_values())) raise<true>(work, row, tile);
     } else {
       raise<false>(work, row, tile);
     }

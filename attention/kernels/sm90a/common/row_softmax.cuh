@@ -23,6 +23,13 @@ struct RowSoftmax : Products {
     if (ptx::elect_one()) ptx::mbarrier_arrive(bar);
   }
 
+  // K is multiplied; a word of the arrival that gives it back, or 0.
+  __device__ __forceinline__ unsigned end_keys(unsigned bar) const {
+    if constexpr (kKeysFirst) return ptx::mbarrier_arrive_if(ptx::elect_one(), bar);
+    release(bar);
+    return 0;
+  }
+
   // Of scores as products leave them.
   __device__ __forceinline__ float scale_log2() const { return kScaledQ ? kLog2E : launch.scale_log2; }
 
@@ -37,10 +44,11 @@ struct RowSoftmax : Products {
   // that it does not serve, which costs as many exponentials again, but a tile without a larger score, as nearly all
   // are, is not searched for its largest: 34 of 349 instructions at 128 keys, and what waits for them.
   //
-  // With kReleasesFirst the second half waits for `released`, the word of the arrival that gives V back. Where nothing
-  // does, ptxas gives it back behind all exponentials in some builds, which take 3 to 6 % longer than their twins (H200,
-  // early_releases.csv).
-  __device__ __forceinline__ bool guess(unsigned released) {
+  // With kReleasesFirst the second half waits for `released`, the word of the arrival that gives V back, and with
+  // kKeysFirst all but the first eighth for `keys`, that of K's. Where nothing does, ptxas gives them back behind all
+  // exponentials in some builds, which take longer than their twins: 3 to 6 % where it is V, and up to 20 where it is K
+  // (early_releases.csv, early_keys.csv).
+  __device__ __forceinline__ bool guess(unsigned keys, unsigned released) {
     const float scale = scale_log2();
     float added[2] = {0.f, 0.f}, offset[2];
     bool served = true;
@@ -48,6 +56,9 @@ struct RowSoftmax : Products {
     for (int h = 0; h < 2; ++h) offset[h] = guessed_offset(state, h, scale);
 #pragma unroll
     for (int i = 0; i < kKeys / 4; ++i) {
+      if (kKeysFirst && i == kKeys / 32)
+#pragma unroll
+        for (float& each : offset) each = __uint_as_float(__float_as_uint(each) | nothing_of(keys));
       if (kReleasesFirst && i == kKeys / 8)
 #pragma unroll
         for (float& each : offset) each = __uint_as_float(__float_as_uint(each) | nothing_of(released));
