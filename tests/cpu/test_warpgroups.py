@@ -275,6 +275,12 @@ def test_causality_leaves_warpgroups_nothing_to_do_where_tiles_lie_so(warpgroups
     assert all(0 <= each <= warpgroups * (64 * warpgroups // keys + 1) for each in every)
 
 
+@pytest.mark.parametrize(("keys", "expected"), [(128, 0), (144, 0), (80, 0.5), (64, 1)])
+def test_of_few_tiles_of_rows_the_steps_are_their_own(keys, expected):
+    # 220 queries are two tiles of 128 rows, whose last keys are in as many tiles of 128 or 144 for both warpgroups.
+    assert idle_steps(0, 2, keys, 2, 220) == (expected,)
+
+
 @pytest.mark.parametrize("keys", [64, 96, 128])
 def test_steps_of_fewer_warpgroups_take_less_and_no_term_is_negative(keys):
     config = Config((("tile_keys", keys), ("warpgroups", 3), ("stages", 2), ("q_in_registers", 0)))

@@ -44,9 +44,9 @@ def by_groups(problem: AttentionProblem, group: int) -> AttentionProblem:
 def idle_steps(right: int, warpgroups: int, keys: int, tiles: int = 0, every: int = 0) -> tuple[float, ...]:
     """Tiles of keys that 1, 2, ... warpgroups of a tile of rows take while causality hides them from the others.
 
-    The mean of a head's `tiles` of rows, which see so many of `every` key; or, where they are more or none are given, of
-    tiles of rows that lie differently to tiles of keys. `right`: the last key that a query sees, beside the diagonal.
-    Three warpgroups take tiles of 64 keys in three steps of 1, 2 and 3 of them, of 96 in steps of 2 and 3.
+    The mean of a head's `tiles` of rows, before `every` key; where they are many, or not given, of tiles of rows that
+    lie differently to tiles of keys. `right`: the last key that a query sees, beside the diagonal. Three warpgroups
+    take tiles of 64 keys in three steps of 1, 2 and 3 of them, of 96 in steps of 2 and 3.
     """
     rows = GROUP_ROWS * warpgroups
     alike = keys // math.gcd(rows, keys)

@@ -102,7 +102,7 @@ class Fewer(NamedTuple):
 
 
 def _seen(problem: AttentionProblem, tile_rows: int) -> tuple[int, int, int]:
-    """The last key that the first query sees, a head's tiles of rows, and its keys; of all packed ones no number of tiles."""
+    """The last key that the first query sees, a head's tiles of rows and its keys; 0 where each has its own lengths."""
     queries, keys = problem.mean_lengths
     if problem.own_lengths:
         return problem.edges.right or 0, 0, 0
