@@ -104,7 +104,8 @@ def table(
         add(regrets(mine, choosers.by_constants(other.profile), other.name), other.rival)
     add(regrets(mine, choosers.by_constants(constants.ones(profile)), ONES), True)
     add(regrets(mine, choosers.flash_attention_4, FA4), True)
-    add(regrets(mine, choosers.one_tile_each(a), ONE_TILE), True)
+    if a:  # a kernel that is younger than the last set A has no best tile on it
+        add(regrets(mine, choosers.one_tile_each(a), ONE_TILE), True)
     every = {str(each.posed): each for each in (*a, *mine)}.values()
     taught = choosers.timings_of(profile, every)
     for name, alike in ((TWINS, choosers.twins), (HEAD_DIM, choosers.of_one_head_dim)):
