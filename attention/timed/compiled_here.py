@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from attention.kernels.launch.source import source_of
 from attention.timed import cubins
-from attention.timed.cubins import Build, Compiled
+from attention.timed.cubins import Build
 from attention.timed.observed import Observed
 from attention.variant import CudaBuild, by_path
 from microbench.compile import Cubin, compile_all
@@ -38,13 +38,15 @@ def renew(arch: Arch, timings: Iterable[Observed]) -> dict[str, int]:
 
 
 def _written(path: str, arch: Arch, steps: list[CudaBuild], made: tuple[object, ...], ran: set[str]) -> int:
+    """Cubins of one code are not alike to the byte: those of earlier texts go on by the code on file."""
     variant = by_path(path)
-    new = ran - cubins.current(variant)
-    fresh: set[Compiled] = {
+    new, on_file = ran - cubins.current(variant), set(cubins.read(variant))
+    compiled = [
         cubins.line_of(variant, arch, step, cubin)
         for step, cubin in zip(steps, made, strict=True)
-        if isinstance(cubin, Cubin) and cubin.sha256 in new
-    }
-    if fresh:
-        cubins.write(variant, {*cubins.read(variant), *fresh})
-    return len(fresh)
+        if isinstance(cubin, Cubin)
+    ]
+    found = {line for each in compiled for line in (each, *cubins.alike(each, on_file)) if line.cubin_sha256 in new}
+    if found:
+        cubins.write(variant, on_file | found)
+    return len(found)

@@ -115,7 +115,7 @@ def renew(arch: Arch, timings: Iterable[Timing]) -> None:
         missing = [found.asked for build, found in builds.items() if build not in compiled]
         for fresh in _compiled(variant, arch, missing):
             told = {line for line in lines if (line.build, line.cubin_sha256) == (fresh.build, fresh.cubin_sha256)}
-            lines = (lines - told) | {fresh, *_alike(fresh, on_file)}
+            lines = (lines - told) | {fresh, *alike(fresh, on_file)}
         if lines != on_file:
             write(variant, lines)
 
@@ -166,7 +166,7 @@ class _Timed:
         return {cubin for timed, cubin in self.ran if timed == text}
 
 
-def _alike(fresh: Compiled, on_file: set[Compiled]) -> Iterator[Compiled]:
+def alike(fresh: Compiled, on_file: set[Compiled]) -> Iterator[Compiled]:
     """The cubins of earlier texts of a build from which the same compiler makes what it makes of today's."""
     of_build = [line for line in on_file if line.build == fresh.build]
     same = {fresh.code_sha256, fresh.cubin_sha256} | _as_fast(fresh.code_sha256)

@@ -186,3 +186,16 @@ def test_by_the_compiler_of_its_machine_a_campaigns_timing_goes_on_where_the_cod
     assert compiled_here.renew(by_name("sm90a"), map(timings.of, (same, other))) == {HOPPER: 0}
     (line,) = cubins.read(by_path(HOPPER))
     assert line.nvrtc == "13.0.88" and not line.is_of_the_projects_compiler
+
+
+def test_it_goes_on_where_the_code_is_the_same_and_the_cubin_is_not(nvrtc, monkeypatch):
+    nvrtc.update(version="13.0.88", code="c0de")
+    monkeypatch.setattr(compiled_here, "compile_together", lambda _sources: None)
+    monkeypatch.setattr(compiled_here, "compile_all", cubins.compile_all)
+    timed = row("a" * 64, "before")
+    assert compiled_here.renew(by_name("sm90a"), [timings.of(timed)]) == {HOPPER: 1}
+    nvrtc.update(text="with a comment more", cubin="b" * 64)
+    assert not holds(timed)
+    assert compiled_here.renew(by_name("sm90a"), [timings.of(timed)]) == {HOPPER: 1} and holds(timed)
+    nvrtc.update(text="with an instruction more", cubin="d" * 64, code="other")
+    assert compiled_here.renew(by_name("sm90a"), [timings.of(timed)]) == {HOPPER: 0} and not holds(timed)
