@@ -1,6 +1,7 @@
 """The campaigns on file: sound lines, orders of their own, and a model that did not change under a set B."""
 
 import subprocess
+from functools import cache
 
 from attention.campaign import draw, freeze, rows, set_a, set_use
 from attention.campaign.rows import ProblemTiming
@@ -73,19 +74,32 @@ def test_every_line_is_of_its_file_and_says_what_ran() -> None:
                 assert not any(tile.is_door for tile in row.tiles)
 
 
+@cache
+def descends(commit: str, from_one: str) -> bool:
+    asked = ["git", "-C", str(ROOT), "merge-base", "--is-ancestor", from_one, commit]
+    return subprocess.run(asked, capture_output=True).returncode == 0
+
+
+@cache
+def uses(frozen: str) -> frozenset[tuple[str, str]]:
+    return frozenset((str(each.posed), str(each)) for each in set_use.drawn(frozen))
+
+
+@cache
+def problems(frozen: str) -> frozenset[str]:
+    return frozenset(str(each) for each in draw.drawn(frozen, set_a.problems()))
+
+
 def test_a_drawn_set_is_its_freezes_and_was_timed_after_it() -> None:
     frozen = {each.commit for each in freeze.freezes()}
     for file in FILES:
         for row in lines(file.parent.name, file.name) if file.name.startswith(("b-", "use-")) else ():
             assert row.freeze in frozen and row.commit is not None
-            told = subprocess.run(
-                ["git", "-C", str(ROOT), "merge-base", "--is-ancestor", row.freeze, row.commit], capture_output=True
-            )
-            assert told.returncode == 0, f"{row.commit} does not descend from {row.freeze}"
+            assert descends(row.commit, row.freeze), f"{row.commit} does not descend from {row.freeze}"
             if row.set == "use":
-                assert (str(row.posed), row.use) in {(str(each.posed), str(each)) for each in set_use.drawn(row.freeze)}
+                assert (str(row.posed), row.use) in uses(row.freeze)
             elif row.freeze not in VERDICTS:
-                assert str(row.posed) in {str(each) for each in draw.drawn(row.freeze, set_a.problems())}
+                assert str(row.posed) in problems(row.freeze)
 
 
 def test_a_verdict_is_what_its_campaigns_give() -> None:
