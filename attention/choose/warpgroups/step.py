@@ -52,6 +52,8 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     exposed, asked = (each * scores / of("alu_per_clk_sm") for each in (alone, of("exposed")))
     # A guess finds no maxima, and packs beside its exponentials.
     maxima, conversions = (cost.maxima, of("conversions")) if cost.rescales else (0.0, 0.0)
+    # Where no guess serves, at an edge and in a first tile, maxima are found, and numbers are packed behind them.
+    searched = 0.0 if cost.rescales else of("maxima") + of("conversions")
     issued = cost.special + cost.arithmetic + cost.integers + maxima + of("conversions")
     special = (
         groups * scores * max(cost.special / rates.ex2, cost.arithmetic / rates.ffma, issued / of("issued_per_clk_sm"))
@@ -90,14 +92,14 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         keys,
         Parts.of(
             ends._replace(cycles=crossed * ends.cycles),
-            Part("masks of the first tile", "first masks", asked * cost.first, ""),
+            Part("masks of the first tile", "first masks", asked * (cost.first + searched), ""),
             *((_held(q_bytes, rates),) if tile.q_in_registers else ()),
             Part("between tiles of rows", "between", of("between_rows") * rates.ffma_latency, FFMA_LATENCY),
             Part("out from registers", "out", groups * stored(tile), ""),
             *left(tile, rates),
         ),
         Parts.of(
-            Part("masks at edges", "masks", asked * cost.edge, ""),
+            Part("masks at edges", "masks", asked * (cost.edge + searched), ""),
             *(() if cost.rescales else (rescaled,)),
         ),
         Parts.of(following.queries),
