@@ -97,12 +97,12 @@ def test_measured_constants_chose_within_the_mean_that_was_asked_of_14_sets_and_
 @pytest.mark.parametrize(
     ("short", "variant", "mean", "worst"),
     [
-        *((FIRST, "", 1.85, 28.1), (SECOND, "", 0.74, 10.9), (THIRD, "", 2.06, 35.2), (FOURTH, "", 1.83, 34.7)),
-        *((FIFTH, "", 1.42, 12.9), (SIXTH, "", 0.28, 5.7), (SEVENTH, "", 1.19, 19.1), (EIGHTH, "", 0.88, 10.7)),
-        *((NINTH, "", 1.12, 8.5), (TENTH, "", 0.94, 8.4), (ELEVENTH, "", 0.75, 8.3), (TWELFTH, "", 0.72, 7.0)),
+        *((FIRST, "", 1.78, 28.1), (SECOND, "", 0.74, 10.9), (THIRD, "", 2.06, 35.2), (FOURTH, "", 1.83, 34.7)),
+        *((FIFTH, "", 1.49, 12.9), (SIXTH, "", 0.31, 5.7), (SEVENTH, "", 1.19, 19.1), (EIGHTH, "", 0.88, 10.7)),
+        *((NINTH, "", 0.94, 6.9), (TENTH, "", 0.94, 8.4), (ELEVENTH, "", 0.75, 8.3), (TWELFTH, "", 0.66, 5.1)),
         *((FOURTEENTH, "", 1.17, 13.2), (FIFTEENTH, "", 1.02, 13.9), (SIXTEENTH, "", 0.51, 5.2)),
         *((EIGHTEENTH, "", 0.44, 4.3), (NINETEENTH, "", 1.40, 18.5), (TWENTIETH, "", 0.68, 4.3)),
-        *((TWENTY_FIRST, "", 0.26, 4.0), (TWENTY_SECOND, "", 0.85, 6.2)),
+        *((TWENTY_FIRST, "", 0.26, 4.0), (TWENTY_SECOND, "", 1.01, 10.4)),
         *((TWENTY_THIRD, "", 0.56, 8.1), (TWENTY_FOURTH, "", 0.85, 8.2), (TWENTY_FIFTH, "", 0.87, 10.4)),
         *((TWENTY_SIXTH, "", 0.75, 7.9), (TWENTY_SEVENTH, "", 0.16, 2.4), (LAST, "", 0.24, 4.1)),
         *((FIRST, AMPERE, 0.68, 6.6), (SECOND, AMPERE, 0.40, 3.8), (SIXTH, AMPERE, 0.38, 8.8)),
