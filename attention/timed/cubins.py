@@ -168,7 +168,8 @@ class _Timed:
 
 def alike(fresh: Compiled, on_file: set[Compiled]) -> Iterator[Compiled]:
     """The cubins of earlier texts of a build from which the same compiler makes what it makes of today's."""
-    of_build = [line for line in on_file if line.build == fresh.build]
+    build = fresh.build
+    of_build = [line for line in on_file if line.build == build]
     same = {fresh.code_sha256, fresh.cubin_sha256} | _as_fast(fresh.code_sha256)
     texts = {line.text_sha256 for line in of_build if {line.code_sha256, line.cubin_sha256} & same}
     for line in of_build:
