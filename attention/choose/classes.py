@@ -19,6 +19,9 @@ EIGHTHS, HALVES = 8, 2
 QUERIES_OF_FEW = (1, 2, 4, 8, 16, 64, FEW_QUERIES)
 OF_A_CACHE = 16  # queries at most: a token, or a draft of some. 128 queries of as many keys are no step of decoding
 LEAST_KEYS = 128  # of a cache: below, a call is its launch
+# A window before a round number of keys would be whole tiles, where nearly every window begins and ends within one:
+# half a tile of the smallest, and a key.
+UNALIGNED = 33
 ROUNDED = ("batch", "seq_q", "seq_kv", "tokens_q", "tokens_kv")
 MOST_KEPT = 4096
 _unrounded = attrgetter(*(each.name for each in fields(AttentionProblem) if each.name not in ROUNDED))
@@ -31,7 +34,7 @@ def representative(problem: AttentionProblem) -> AttentionProblem:
     few = problem.device == "cuda" and not problem.varlen and problem.seq_q <= FEW_QUERIES
     seq_q = next(size for size in QUERIES_OF_FEW if problem.seq_q <= size) if few else rounded(problem.seq_q)
     if few and problem.seq_q <= OF_A_CACHE:
-        seq_kv = max(LEAST_KEYS, rounded(problem.seq_kv, HALVES))
+        seq_kv = max(LEAST_KEYS, rounded(problem.seq_kv, HALVES)) - (UNALIGNED if problem.edges.left is not None else 0)
     else:
         seq_kv = rounded(problem.seq_kv)
         if seq_kv == seq_q and problem.seq_kv != problem.seq_q:

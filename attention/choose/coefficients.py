@@ -95,6 +95,13 @@ TABLE = {
         "of two warpgroups one's integers (maxima, masks, conversions) run beside the other's exponentials, and one's "
         "are exposed. Of five rules (none, one's, all, each for masks apart) the one with the least regret on set a",
     ),
+    "guessed_ahead": Coefficient(
+        1 / 8,
+        "count",
+        "exponentials of a thread and value dim before p V of the tile before is awaited: 8 or 9 of 64, 9 or 10 of 80, "
+        "11 or 12 of 96, 15 or 16 of 128, of 64 to 128 keys alike (16 builds whose heads share rows). Builds that take "
+        "all of them ahead are no faster: a warp issues its products one behind another, exponentials behind the last",
+    ),
     "hidden_from": Coefficient(
         3.0,
         "rule",

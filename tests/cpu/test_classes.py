@@ -25,6 +25,12 @@ def test_a_growing_cache_has_two_classes_an_octave() -> None:
     assert found == {128 << octave for octave in range(11)} | {192 << octave for octave in range(10)}
 
 
+def test_a_window_of_a_cache_lies_across_tiles() -> None:
+    asked = {"window": (127, -1), "alignment": "bottom_right"}
+    found = [representative(replace(DECODE, seq_kv=keys, **asked)).seq_kv for keys in (130, 350, 9000)]
+    assert found == [192 - 33, 384 - 33, 12288 - 33]
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_an_octave_of_prompts_has_eight_classes(causal: bool) -> None:
     prompts = (replace(DECODE, seq_q=n, seq_kv=n, causal=causal) for n in range(1025, 2049))

@@ -258,6 +258,16 @@ def test_a_lone_warpgroup_hides_no_more_than_probes_saw():
     assert two / 2 < one < two and hiding < one
 
 
+def test_a_lone_warpgroup_that_guesses_hides_what_stands_before_its_products_wait():
+    def lost(keys: int, values: int) -> float:
+        alone = TILE._replace(keys=keys, value_dim=values, warpgroups=1)
+        searching, guessing = (steps(alone._replace(group=group)).keys.cycles for group in (1, 8))
+        return guessing - searching
+
+    assert lost(64, 256) == pytest.approx(RATES.held_latency)  # all of it
+    assert lost(64, 256) < lost(64, 128) < lost(128, 128)
+
+
 @pytest.mark.parametrize(
     ("warpgroups", "keys", "expected"),
     [

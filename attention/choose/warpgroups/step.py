@@ -65,7 +65,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     integers = exposed * maxima + beside * cost.integers
     values = late + pv + rates.held_latency
     if groups == 1:
-        special = _beside_own_products(scores, cost, pv, rates)
+        special = _beside_own_products(tile, cost, pv, rates)
     softmax = latency + integers + special + loads
     waits = _waits(latency, cost.rescales, rates)
     # What of them products do not cover.
@@ -108,15 +108,20 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     )
 
 
-def _beside_own_products(scores: int, cost: ScoreCost, values: float, rates: Rates) -> float:
+def _beside_own_products(tile: WarpgroupTile, cost: ScoreCost, values: float, rates: Rates) -> float:
     """P V of a warpgroup by itself, its exponentials and arithmetic: they take turns but for what probes saw hide.
 
-    Of several the others' softmaxes fill what is left of the tensor cores.
+    Of several the others' softmaxes fill what is left of the tensor cores. Of a guess only what comes before the
+    product is awaited is beside it, and the product's latency stands between. A warpgroup that causality leaves alone
+    searches its tile, and packs behind the product.
     """
+    scores = GROUP_ROWS * tile.keys
     special, arithmetic = scores * cost.special / rates.ex2, scores * (cost.arithmetic + cost.distances) / rates.ffma
-    hidden = rates.ex2_beside * min(special, values) + rates.ffma_beside * min(arithmetic, values)
+    guessed = tile.group > 1
+    share = min(1.0, of("guessed_ahead") * tile.value_dim * THREAD_SHARE / tile.keys) if guessed else 1.0
+    hidden = rates.ex2_beside * min(share * special, values) + rates.ffma_beside * min(share * arithmetic, values)
     again = scores * cost.failed * _again(cost, rates)
-    return values + special + arithmetic + again - hidden
+    return values + (rates.held_latency if guessed else 0.0) + special + arithmetic + again - hidden
 
 
 def _again(cost: ScoreCost, rates: Rates) -> float:
