@@ -124,6 +124,8 @@ class Variant:
     withheld    why a call cannot have a backward, by what it wants or torch's switches, or None
     illegal     why one configuration cannot run (registers, shared memory, threads), or None
     lasting     the first part of `illegal`, where it is a rule about all problems of a kind: asked once of each kind
+    outdone     why a choice leaves it out where another kernel of ours serves too, as timings showed, or None; a call
+                that names it is served by it
     tile        the demands of one tile; None where nothing is known of the inside of the kernel
     residents   the same tile as the warps or warpgroups that share an SM, which predict it then, unless None
     builds      the cubins behind a configuration, one for each step, for a variant that is a CUDA kernel of ours
@@ -155,6 +157,7 @@ class Variant:
     settled: tuple[Settled, ...] = ()
     illegal: Callable[[AttentionProblem, Config, Arch], str | None] | None = None
     lasting: Lasting | None = None
+    outdone: Callable[[AttentionProblem, Arch], str | None] = lambda problem, arch: None
     features: frozenset[str] = frozenset()
     withheld: Callable[[Wanted], str | None] = lambda _: None
     builds: Callable[[AttentionProblem, Config], tuple[CudaBuild, ...]] | None = None

@@ -17,6 +17,7 @@ from attention.choose.model import predict
 from attention.choose.prediction import Unpredicted
 from attention.variant import Config, Variant, by_path
 from microbench.errors import DataError
+from microbench.machine.arch import by_name
 from microbench.results.profile import Profile
 
 NO_TIMINGS = Corrections()
@@ -29,10 +30,15 @@ FLASH_ATTENTION_4 = (
 
 
 def by_constants(profile: Profile, timings: Corrections = NO_TIMINGS) -> Chooser:
-    """The model's pick, tie band and all, by the constants of a profile; with `timings`, by those too."""
+    """The model's pick, tie band and all, by the constants of a profile; with `timings`, by those too.
+
+    Not of kernels that others outdo on the architecture of the newest, whosever constants these are.
+    """
 
     def choose(posed: Posed, picks: Sequence[Pick]) -> Pick:
-        tiles = [(by_path(path), config) for path, config in picks]
+        every = [(by_path(path), config) for path, config in picks]
+        arch = by_name(max((variant for variant, _ in every), key=_generation).archs[0])
+        tiles = [each for each in every if not each[0].outdone(posed.problem, arch)] or every
         found = min(
             ties(predicted(profile, posed.problem, tiles, timings, posed.counted, posed.l2_written)), key=preference
         )

@@ -80,7 +80,7 @@ def jobs(problems: Iterable[Posed], profile: Profile) -> tuple[Job, ...]:
 
 def job_of(posed: Posed, profile: Profile) -> Job:
     """A problem with every configuration of ours that is legal, if any is."""
-    tiles, _ = legal(posed.problem, by_name(profile.arch), variants(profile.arch))
+    tiles, _ = legal(posed.problem, by_name(profile.arch), variants(profile.arch), outdone=True)
     slow = posed.flops / SLOW_FLOPS_PER_S
     candidates = predicted(profile, posed.problem, tiles, Corrections(), posed.counted)
     each = (slow if one.prediction is None else one.prediction.seconds for one in candidates)

@@ -64,8 +64,12 @@ def legal(
     variants: tuple[Variant, ...],
     only: str | None = None,
     withheld: tuple[Refusal, ...] = (),
+    outdone: bool = False,
 ) -> tuple[list[tuple[Variant, Config]], tuple[Refusal, ...]]:
-    """Every (variant, configuration) that can serve, and every refusal with its reason."""
+    """Every (variant, configuration) that can serve, and every refusal with its reason.
+
+    Not those of kernels that others of ours outdo, unless `only` names them; with `outdone` those too.
+    """
     allowed: list[tuple[Variant, Config]] = []
     refused: list[Refusal] = []
     left_out = {each.variant: each.reason for each in withheld}
@@ -82,7 +86,13 @@ def legal(
                 refused.append(Refusal(variant.path, config, against))
             else:
                 allowed.append((variant, config))
-    return allowed, tuple(refused)
+    if outdone:
+        return allowed, tuple(refused)
+    behind = {each.path: why for each, _ in allowed if only != each.name and (why := each.outdone(problem, arch))}
+    ahead = [each for each in allowed if each[0].path not in behind]
+    if not behind or not any(variant.owner == "smscope" and variant.fused for variant, _ in ahead):
+        return allowed, tuple(refused)
+    return ahead, (*refused, *(Refusal(path, None, why) for path, why in behind.items()))
 
 
 def predicted(

@@ -27,6 +27,10 @@ from microbench.machine.arch import Arch
 WARPS = (4, 8)
 MOST_QUERIES = 512  # of more, tiles of 128 rows read K and V less often
 KEYS = 64  # whose addresses 16 rows a warp hold at head dim 128, whatever is asked beside, and of 64 as many bytes
+# Beside kernels of warpgroups it is for few queries or long caches: of 297 problems with more queries and fewer keys,
+# on an H100 and an H200, its best tile was the fastest of one, by 2.6 %, and 3 % or more behind in all but three.
+WARPGROUPS = "sm90a"
+FEW_BESIDE, LONG_BESIDE = 64, 2048
 PARTS_AT_ONCE, FEW_PARTS = 16, 8  # as registers allow (added_parts.cuh)
 BLOCKS = 2  # on an SM: while one waits for its first keys the other reads
 
@@ -36,6 +40,13 @@ def refuses(problem: AttentionProblem, arch: Arch) -> str | None:
     if problem.seq_q > MOST_QUERIES:
         return f"is written for up to {MOST_QUERIES} queries, not {problem.seq_q}"
     return refuses_but_value_dims(STEP)(problem, arch)
+
+
+def outdone(problem: AttentionProblem, arch: Arch) -> str | None:
+    """Many queries of few keys, where warpgroups have kernels."""
+    if arch.name != WARPGROUPS or problem.seq_q <= FEW_BESIDE or problem.seq_kv >= LONG_BESIDE:
+        return None
+    return f"is slower than others of ours with more than {FEW_BESIDE} queries and less than {LONG_BESIDE} keys"
 
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
@@ -165,6 +176,7 @@ ONE_LAUNCH = Variant(
         ("key_splits", (1, 2, 4, 8, 16, 32, 64)),
     ),
     settled=SETTLED,
+    outdone=outdone,
     illegal=illegal,
     lasting=Lasting(_of_any_keys, _why_not_any_split),
     tile=tile,
