@@ -59,7 +59,8 @@ class WarpgroupTile(NamedTuple):  # like Demand and WarpTile hashed and compared
     the mask, before their products. A ring holds `stages` tiles of K and as many of V; of more than two, tiles of rows
     cross: the first scores of one are multiplied beside the last p V of the one before. The keys of a tile of rows are
     dealt to `key_splits` blocks, whose parts all SMs bring together. Heads of a `group` share rows, whole queries of
-    them in each of the `warpgroups` that have some.
+    them in each of the `warpgroups` that have some. Among so many `sequences` that of a tile of rows is searched for; 1
+    where its number says which.
     """
 
     keys: int
@@ -76,6 +77,7 @@ class WarpgroupTile(NamedTuple):  # like Demand and WarpTile hashed and compared
     stages: int = RING
     key_splits: int = 1
     group: int = 1
+    sequences: int = 1
 
     @property
     def crosses(self) -> bool:

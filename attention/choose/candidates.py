@@ -73,11 +73,14 @@ def legal(
     allowed: list[tuple[Variant, Config]] = []
     refused: list[Refusal] = []
     left_out = {each.variant: each.reason for each in withheld}
+    behind: dict[str, str] = {}
     for variant in variants:
         reason = _outside(variant, arch, only) or variant.refusal(problem, arch) or left_out.get(variant.path)
         if reason:
             refused.append(Refusal(variant.path, None, reason))
             continue
+        if not outdone and only != variant.name and (why := variant.outdone(problem, arch)):
+            behind[variant.path] = why
         stands = variant.lasting.stands_for(problem) if variant.lasting else None
         for config, never in _by_kind(variant, stands, arch):
             if never:
@@ -86,11 +89,8 @@ def legal(
                 refused.append(Refusal(variant.path, config, against))
             else:
                 allowed.append((variant, config))
-    if outdone:
-        return allowed, tuple(refused)
-    behind = {each.path: why for each, _ in allowed if only != each.name and (why := each.outdone(problem, arch))}
-    ahead = [each for each in allowed if each[0].path not in behind]
-    if not behind or not any(variant.owner == "smscope" and variant.fused for variant, _ in ahead):
+    ahead = [each for each in allowed if each[0].path not in behind] if behind else []
+    if not any(variant.owner == "smscope" and variant.fused for variant, _ in ahead):
         return allowed, tuple(refused)
     return ahead, (*refused, *(Refusal(path, None, why) for path, why in behind.items()))
 

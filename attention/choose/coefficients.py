@@ -130,6 +130,11 @@ TABLE = {
         "cycles of the producing thread from its last V to the next rows' K, by the stall counts and waits of its "
         "SASS: 577 in a full call, 728 in a causal one, which divides once more",
     ),
+    "search_instructions": Coefficient(
+        107.0,
+        "count",
+        "likewise of each halving, where a tile's sequence is searched for: 74 and a load of a length that L1 holds",
+    ),
     "room_instructions": Coefficient(40.0, "count", "likewise to wait for a tile's room and say how many bytes come"),
     "box_instructions": Coefficient(70.0, "count", "likewise of each box of it: 66 to 72 (a loop around UTMALDG)"),
     "beside_consumers": Coefficient(

@@ -99,6 +99,22 @@ def test_behind_short_steps_the_next_rows_come_late_wherever_q_is_kept(held):
     assert short.changes.cycles + short.late.cycles > 300 > long.changes.cycles + long.late.cycles
 
 
+def test_a_sequence_that_is_searched_for_is_found_later():
+    late = [steps(TILE._replace(sequences=many, keys=64)).late.cycles for many in (1, 2, 64, 65)]
+    halving = coefficients.of("beside_consumers") * coefficients.of("search_instructions")
+    assert late[3] - late[2] == pytest.approx(halving) and late[0] <= late[1] <= late[2]
+
+
+def test_rows_that_causality_ends_apart_cross_less_and_few_unequal_ones_end_later():
+    def gain(batch: int, **asked: bool) -> float:
+        short = replace(PLAIN, batch=batch, seq_q=256, seq_kv=256, **asked)
+        axes = {"tile_keys": 64, "warpgroups": 2, "q_in_registers": 1}
+        crossed, alone = (predict(H200, short, OURS, made({**axes, "stages": stages})).seconds for stages in (4, 2))
+        return 1 - crossed / alone
+
+    assert gain(64) > gain(64, causal=True) > 0 > gain(2, causal=True)
+
+
 def test_more_boxes_are_asked_for_later():
     tile = WarpgroupTile(64, 2, 96, 96, q_in_registers=True, key_panel=64, value_panel=64)
     assert steps(tile._replace(key_panel=32, value_panel=32)).late.cycles > steps(tile).late.cycles

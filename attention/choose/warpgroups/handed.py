@@ -2,16 +2,18 @@
 
 One thread asks for everything, a box at a time. The last tile of V has room when that of a ring's length before was
 multiplied, and only behind it does the thread find the next rows, by three or four divisions, and ask for their first
-K and for their Q. From there the first warpgroup takes a step for each tile of the ring but one, its last product, its
-own outputs and its way to the next rows; where rows cross, the steps and that way alone. With 64 keys and a ring of two
-a step is so short that the next rows come late, wherever Q is kept; so they do where a tile has many boxes, at head
-dims 96 and 160 (panels of 32 numbers).
+K and for their Q. Of packed sequences that are dealt by their own lengths it searches for the tile's besides. From
+there the first warpgroup takes a step for each tile of the ring but one, its last product, its own outputs and its way
+to the next rows; where rows cross, the steps and that way alone. With 64 keys and a ring of two a step is so short that
+the next rows come late, wherever Q is kept; so they do where a tile has many boxes, at head dims 96 and 160 (panels of
+32 numbers).
 
 Clocks in the kernel (an H200, head dims 64 to 128) have the thread at 1550 to 3050 cycles from its last V to its last
 Q, 1.6 to 2.4 times what it takes alone, and Q 1430 to 1750 more on its way where somebody waits for it: of 512 causal
 tokens at head dim 128 warpgroups wait 300 to 1300 cycles with tiles of 64 keys, and next to nothing with 128.
 """
 
+import math
 from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, WORD_COLUMNS, of
@@ -40,7 +42,8 @@ def handed(tile: WarpgroupTile, step: float, last: float, rates: Rates) -> Hande
         ready += last + stored(tile)
     asks = _asks(tile.head_dim, tile.key_panel)  # of K's tile, and of each warpgroup's Q
     divided = of("found_instructions") + (of("part_found_instructions") if tile.key_splits > 1 else 0.0)
-    found = _asks(tile.value_dim, tile.value_panel) + of("beside_consumers") * divided
+    searched = of("search_instructions") * math.ceil(math.log2(tile.sequences))
+    found = _asks(tile.value_dim, tile.value_panel) + of("beside_consumers") * (divided + searched)
     asked = found + asks + groups * asks
     own = 0.0
     if not tile.q_in_registers:  # its room is free behind the last product of scores

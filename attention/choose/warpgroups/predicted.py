@@ -37,7 +37,7 @@ from attention.choose.warpgroups.parts import Parts, Rates
 from attention.choose.warpgroups.step import LATENCY, TENSOR, steps_of
 from attention.features.mask import element_bytes
 from attention.problem import AttentionProblem
-from attention.tile import WarpgroupTile
+from attention.tile import RING, WarpgroupTile
 from microbench.results.profile import Profile
 
 INTERVAL, BURST = "wgmma_n128_bf16_interval_cycles", "wgmma_n128_bf16_burst_flops_per_s"
@@ -68,6 +68,8 @@ def predicted(
         steps, times = (*steps, brought), (*times, 1.0)
     if problem.edges.right is not None and tile.group == 1:
         fewer = _fewer(tile, cost, rates, *_seen(problem, queries))
+        if tile.crosses:
+            steps, times = _crossed_in_part(tile, steps, times, share, fewer, cost, rates)
         many = fewer.times(share, tile.key_splits)
         steps, times = (*steps, *fewer.steps), (times[0] - sum(many), *times[1:], *many)
     cycles = sum(map(mul, map(CYCLES, steps), times))
@@ -84,6 +86,29 @@ def predicted(
     busy = cycles / clock + sum(map(SECONDS, ends)) + alone
     terms = partial(_terms, machine, steps, times, clock, (*once, *ends))
     return call_of(machine, problem, terms, memory, busy, efficiency, tile.boxes, alone)
+
+
+def _crossed_in_part(
+    tile: WarpgroupTile,
+    steps: tuple[Parts, ...],
+    times: tuple[float, ...],
+    share: Dealt,
+    fewer: "Fewer",
+    cost: ScoreCost,
+    rates: Rates,
+) -> tuple[tuple[Parts, ...], tuple[float, ...]]:
+    """Where causality hides the last tile of keys from all warpgroups but one, that one's rows alone cross.
+
+    Without crossing a longer ring brings nothing. By it blocks take numbers that many tiles of keys earlier, and as
+    rows are unequal they end further apart, by half of that on the average.
+    """
+    keys, *others = times
+    apart = min(1.0, fewer.together) * (tile.warpgroups - 1) / tile.warpgroups
+    ring = tile._replace(stages=RING)
+    of_ring = share.rows, share.edges, *changes(ring, share.keys, share.rows), 1.0
+    further = (tile.stages - RING) / 2 if share.rows > 1 else 0.0
+    mixed = *((1 - apart) * each for each in others), *(apart * each for each in of_ring)
+    return (*steps, *steps_of(ring, cost, rates)[1:]), (keys + further, *mixed)
 
 
 class Fewer(NamedTuple):

@@ -10,6 +10,7 @@ from attention.kernels.common.family import (
     STEP,
     ahead_row,
     asked_defines,
+    dealt,
     held_head_dim,
     notes_of,
     of_any_length,
@@ -157,6 +158,8 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 def warpgroups(problem: AttentionProblem, config: Config) -> WarpgroupTile:
     """The same tile, as warpgroups in lockstep: those that have rows."""
     found, group = _in_lockstep(of_any_length(problem), config), packed(problem, config["warpgroups"])
+    if dealt(problem):
+        found = found._replace(sequences=problem.batch)
     if not group:
         return found
     return found._replace(warpgroups=min(found.warpgroups, -(-problem.seq_q // queries_of(group))), group=group)
