@@ -210,6 +210,10 @@ REACHED = {
     ("a0fd8f73d0a9", "flash_attn_func"): 0.91,
     ("cce0b790c4d7", "attention.sdpa"): 0.94,
     ("cce0b790c4d7", "flash_attn_func"): 0.94,
+    ("b82f0501dd7f", "attention.sdpa"): 0.92,
+    ("b82f0501dd7f", "flash_attn_func"): 0.88,
+    ("d5dc3f831b24", "attention.sdpa"): 0.90,
+    ("d5dc3f831b24", "flash_attn_func"): 0.85,
 }
 
 

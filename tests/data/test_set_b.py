@@ -1,4 +1,4 @@
-"""What the sets b of twenty-six verdicts gave, and that the first page says so.
+"""What the sets b of twenty-eight verdicts gave, and that the first page says so.
 
 That a verdict follows from its campaigns is test_campaigns', while the model's files are those that were judged. By
 constants alone, among all kernels of ours, a mean regret of 1.0 % and 5 % at worst were asked: the mean held of the
@@ -44,8 +44,9 @@ SIXTEENTH, EIGHTEENTH, NINETEENTH = "917940a74c04", "778c3ec0fa3f", "f686663fc9d
 TWENTIETH, TWENTY_FIRST, TWENTY_SECOND = "468cd889f042", "7aeea9b83ad8", "795ae456ad50"
 TWENTY_THIRD, TWENTY_FOURTH = "e8d34f846c5e", "66ca94fbf25f"
 TWENTY_FIFTH, TWENTY_SIXTH, TWENTY_SEVENTH = "10fc26603bd1", "a0fd8f73d0a9", "cce0b790c4d7"
-LAST = "9270149539ea"  # the twenty-eighth
-PACKED = (TWENTY_FIFTH, TWENTY_SIXTH, TWENTY_SEVENTH, LAST)
+TWENTY_EIGHTH, TWENTY_NINTH = "9270149539ea", "b82f0501dd7f"
+LAST = "d5dc3f831b24"  # the thirtieth
+PACKED = (TWENTY_FIFTH, TWENTY_SIXTH, TWENTY_SEVENTH, TWENTY_EIGHTH, TWENTY_NINTH, LAST)
 GPUS = (
     dict.fromkeys((FIRST, SECOND, THIRD), H100)
     | dict.fromkeys((FOURTH, FIFTH, SIXTH, SEVENTH), H200)
@@ -53,7 +54,7 @@ GPUS = (
     | {FIFTEENTH: H200, SIXTEENTH: H100, EIGHTEENTH: H200}
     | dict.fromkeys((NINETEENTH, TWENTIETH, TWENTY_FIRST, TWENTY_SECOND, TWENTY_THIRD, TWENTY_FOURTH), H200)
     | dict.fromkeys((TWENTY_FIFTH, TWENTY_SIXTH, TWENTY_SEVENTH), H200)
-    | {LAST: H100}
+    | {TWENTY_EIGHTH: H100, TWENTY_NINTH: H200, LAST: H200}
 )
 PUBLISHED, OF_A100 = "published and data sheet", "published of a100"
 OF_H100, OF_H200 = f"measured on {H100}", f"measured on {H200}"
@@ -84,34 +85,36 @@ def test_it_says_what_the_verdicts_before_gave() -> None:
     assert f"lost {', '.join(first)} and {last} %" in README
 
 
-def test_measured_constants_chose_within_the_mean_that_was_asked_of_14_sets_and_within_the_worst_of_three() -> None:
+def test_measured_constants_chose_within_the_mean_that_was_asked_of_16_sets_and_within_the_worst_of_three() -> None:
     line = {short: given(short)["measured constants"] for short in GPUS}
     within = [short for short in GPUS if float(line[short][2]) <= 1.0]
     assert within == [
         *(SECOND, FIFTH, SIXTH, TWELFTH, SIXTEENTH, EIGHTEENTH, TWENTIETH, TWENTY_FIRST),
         *(TWENTY_THIRD, TWENTY_FOURTH, *PACKED),
     ]
-    assert [short for short in GPUS if float(line[short][3]) <= 5.0] == [SIXTEENTH, TWENTY_FIRST, LAST]
+    assert [short for short in GPUS if float(line[short][3]) <= 5.0] == [SIXTEENTH, TWENTY_FIRST, TWENTY_EIGHTH]
 
 
 @pytest.mark.parametrize(
     ("short", "variant", "mean", "worst"),
     [
-        *((FIRST, "", 1.78, 28.1), (SECOND, "", 0.74, 10.9), (THIRD, "", 2.06, 35.2), (FOURTH, "", 1.83, 34.7)),
-        *((FIFTH, "", 1.49, 12.9), (SIXTH, "", 0.31, 5.7), (SEVENTH, "", 1.19, 19.1), (EIGHTH, "", 0.88, 10.7)),
-        *((NINTH, "", 0.94, 6.9), (TENTH, "", 0.94, 8.4), (ELEVENTH, "", 0.75, 8.3), (TWELFTH, "", 0.66, 5.1)),
+        *((FIRST, "", 1.78, 28.1), (SECOND, "", 0.74, 10.9), (THIRD, "", 2.06, 35.2), (FOURTH, "", 1.09, 16.0)),
+        *((FIFTH, "", 1.42, 12.9), (SIXTH, "", 0.31, 5.7), (SEVENTH, "", 1.19, 19.1), (EIGHTH, "", 0.92, 10.7)),
+        *((NINTH, "", 0.94, 6.9), (TENTH, "", 0.99, 8.4), (ELEVENTH, "", 0.75, 8.3), (TWELFTH, "", 0.66, 5.1)),
         *((FOURTEENTH, "", 1.17, 13.2), (FIFTEENTH, "", 1.02, 13.9), (SIXTEENTH, "", 0.51, 5.2)),
-        *((EIGHTEENTH, "", 0.44, 4.3), (NINETEENTH, "", 1.40, 18.5), (TWENTIETH, "", 0.68, 4.3)),
-        *((TWENTY_FIRST, "", 0.26, 4.0), (TWENTY_SECOND, "", 1.01, 10.4)),
+        *((EIGHTEENTH, "", 0.47, 4.3), (NINETEENTH, "", 1.40, 18.5), (TWENTIETH, "", 0.63, 4.3)),
+        *((TWENTY_FIRST, "", 0.26, 4.0), (TWENTY_SECOND, "", 1.00, 10.4)),
         *((TWENTY_THIRD, "", 0.56, 8.1), (TWENTY_FOURTH, "", 0.85, 8.2), (TWENTY_FIFTH, "", 0.87, 10.4)),
-        *((TWENTY_SIXTH, "", 0.75, 7.9), (TWENTY_SEVENTH, "", 0.16, 2.4), (LAST, "", 0.24, 4.1)),
+        *((TWENTY_SIXTH, "", 0.83, 7.9), (TWENTY_SEVENTH, "", 0.16, 2.4), (TWENTY_EIGHTH, "", 0.24, 4.1)),
+        *((TWENTY_NINTH, "", 0.77, 7.9), (LAST, "", 0.79, 10.0)),
         *((FIRST, AMPERE, 0.68, 6.6), (SECOND, AMPERE, 0.40, 3.8), (SIXTH, AMPERE, 0.38, 8.8)),
         *((SEVENTH, AMPERE, 0.81, 7.6), (TWELFTH, AMPERE, 0.95, 10.5), (FOURTEENTH, AMPERE, 0.41, 3.5)),
         *((FIFTEENTH, AMPERE, 0.49, 5.1), (SIXTEENTH, AMPERE, 0.56, 6.3), (EIGHTEENTH, AMPERE, 0.40, 3.1)),
         *((NINETEENTH, AMPERE, 0.86, 8.3), (TWENTIETH, AMPERE, 0.41, 4.2)),
         *((TWENTY_FIRST, AMPERE, 0.45, 9.4), (TWENTY_SECOND, AMPERE, 2.06, 32.3)),
         *((TWENTY_THIRD, AMPERE, 0.31, 4.2), (TWENTY_FOURTH, AMPERE, 0.99, 17.1), (TWENTY_FIFTH, AMPERE, 1.14, 18.5)),
-        *((TWENTY_SIXTH, AMPERE, 0.59, 5.4), (TWENTY_SEVENTH, AMPERE, 0.31, 6.5), (LAST, AMPERE, 0.34, 4.4)),
+        *((TWENTY_SIXTH, AMPERE, 0.59, 5.4), (TWENTY_SEVENTH, AMPERE, 0.31, 6.5), (TWENTY_EIGHTH, AMPERE, 0.34, 4.4)),
+        *((TWENTY_NINTH, AMPERE, 1.72, 27.6), (LAST, AMPERE, 0.90, 12.0)),
     ],
 )
 def test_todays_model_loses_so_much(short: str, variant: str, mean: float, worst: float) -> None:
@@ -138,19 +141,21 @@ def test_they_are_told_apart_from_who_knows_less(short: str, chooser: str) -> No
     assert float(given(short)[chooser][5]) < 0
 
 
-def test_constants_that_others_published_of_this_gpu_are_told_apart_by_twelve_of_the_last_twenty() -> None:
+def test_constants_that_others_published_of_this_gpu_are_told_apart_by_12_of_the_last_22() -> None:
     apart = TENTH, ELEVENTH, TWELFTH, SIXTEENTH, EIGHTEENTH, NINETEENTH, TWENTY_FIRST, TWENTY_THIRD, TWENTY_FOURTH
-    apart += TWENTY_SIXTH, TWENTY_SEVENTH, LAST
+    apart += TWENTY_SIXTH, TWENTY_SEVENTH, TWENTY_EIGHTH
     assert all(float(given(short)[PUBLISHED][5]) < 0 for short in apart)
     assert all(
         float(given(short)[PUBLISHED][5]) >= 0
-        for short in (SIXTH, EIGHTH, NINTH, FOURTEENTH, FIFTEENTH, TWENTIETH, TWENTY_SECOND, TWENTY_FIFTH)
+        for short in (SIXTH, EIGHTH, NINTH, FOURTEENTH, FIFTEENTH, TWENTIETH, TWENTY_SECOND, TWENTY_FIFTH, LAST)
     )
 
 
-def test_48_problems_told_an_a100s_published_constants_apart_six_times_and_what_was_measured_on_an_h100_once() -> None:
-    apart = EIGHTEENTH, TWENTY_FIRST, TWENTY_THIRD, TWENTY_FOURTH, TWENTY_SIXTH, TWENTY_SEVENTH
-    alike = NINETEENTH, TWENTIETH, TWENTY_SECOND, TWENTY_FIFTH
+def test_48_problems_told_an_a100s_published_constants_apart_seven_times_and_what_was_measured_on_an_h100_once() -> (
+    None
+):
+    apart = EIGHTEENTH, TWENTY_FIRST, TWENTY_THIRD, TWENTY_FOURTH, TWENTY_SIXTH, TWENTY_SEVENTH, TWENTY_NINTH
+    alike = NINETEENTH, TWENTIETH, TWENTY_SECOND, TWENTY_FIFTH, LAST
     assert all(float(given(short)[OF_A100][5]) < 0 for short in apart)
     assert all(float(given(short)[OF_A100][5]) > 0 for short in alike)
     for short in (*apart, *alike):
@@ -158,10 +163,15 @@ def test_48_problems_told_an_a100s_published_constants_apart_six_times_and_what_
         assert low < 0 and (high < 0) == (short == TWENTY_THIRD)
 
 
-def test_by_the_last_one_all_are_told_apart_but_what_was_measured_on_an_h200() -> None:
-    (verdict,) = (each for each in freeze.verdicts() if each.freeze.startswith(LAST))
+def test_by_the_twenty_eighth_all_are_told_apart_but_what_was_measured_on_an_h200() -> None:
+    (verdict,) = (each for each in freeze.verdicts() if each.freeze.startswith(TWENTY_EIGHTH))
     (fault,) = (line for line in verdict.lines if line.startswith("all kernels: fault: "))
-    assert OF_H200 in fault and float(given(LAST)[OF_H200][5]) > 0 > float(given(LAST)[OF_A100][5])
+    assert OF_H200 in fault and float(given(TWENTY_EIGHTH)[OF_H200][5]) > 0 > float(given(TWENTY_EIGHTH)[OF_A100][5])
+
+
+def test_by_the_last_one_what_was_measured_on_an_h100_loses_less_and_is_not_told_apart() -> None:
+    other, own = given(LAST)[OF_H100], given(LAST)["measured constants"]
+    assert float(other[2]) < float(own[2]) and float(other[4]) < 0 < float(other[5])
 
 
 def test_of_the_twenty_third_all_others_that_were_asked_for_are_told_apart() -> None:
