@@ -93,7 +93,7 @@ def _summary(grid: list[Result], cells: list[Result]) -> str:
     least = min(cells, key=_ratio)
     return (
         f"Geometric mean of the ratio: **{mean(map(_ratio, grid)):.3f}** over these {counted(len(grid), 'cell')}, "
-        f"**{mean(map(_ratio, cells)):.3f}** over all {len(cells)} of the run. "
+        f"**{mean(map(_ratio, cells)):.3f}** over all {len(cells)} on file. "
         f"Least: **{_ratio(least):.3f}** ({least.cell}).{_sustained(cells)}"
     )
 

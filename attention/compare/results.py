@@ -93,10 +93,21 @@ class Climb:
 
 
 def last_run(gpu: str) -> tuple[Result, ...]:
-    """The cells of the last comparison on a GPU; none where there was no comparison."""
-    rows = [row for row in timings.read(gpu)[0] if row.run]
-    last = max((row.run or "" for row in rows), default="")
-    return by_cell(row for row in rows if row.run == last)
+    """The cells of the last comparison on a GPU that went beyond the grid, each of the last that has it; none without.
+
+    A run that stops behind the grid's cells says nothing of the others. Ratios are of one run in each cell.
+    """
+    runs: dict[str, list[Timing]] = {}
+    for row in timings.read(gpu)[0]:
+        if row.run:
+            runs.setdefault(row.run, []).append(row)
+    beyond = max(
+        (run for run, rows in runs.items() if not all(row.grid for row in rows)), default=max(runs, default="")
+    )
+    found: dict[Cell, Result] = {}
+    for run in sorted(run for run in runs if run >= beyond):
+        found |= {each.cell: each for each in by_cell(runs[run])}
+    return tuple(found.values())
 
 
 def every_configuration(gpu: str, variant: str = HOPPER) -> tuple[Result, ...]:

@@ -150,3 +150,12 @@ def test_bench_beside_peers_draws_what_it_timed(data, monkeypatch) -> None:
     assert ran.exit_code == 0 and path.name in ran.stderr and "1.13" not in ran.stdout
     with Image.open(path) as picture:
         assert min(picture.size) > 300
+
+
+def test_a_run_that_stops_behind_the_grid_gives_its_cells_alone(data) -> None:
+    write([*cell(run="1"), *cell(run="1", shape=(2, 4, 4, 3000, 3000, 64, 64), lengths=(3000, 1096), grid=False)])
+    write([*cell(run="2")])
+    assert [(each.cell.grid, {row.run for row in each.timings}) for each in results.last_run(GPU)] == [
+        (True, {"2"}),
+        (False, {"1"}),
+    ]

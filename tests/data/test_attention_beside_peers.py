@@ -35,7 +35,7 @@ def prompts(rows: Iterable[Timing]) -> list[Timing]:
 
 GPU = "h200-sxm-141gb"
 ROWS, PROBLEMS = timings.read(GPU)
-WHOLE = last_run(ROWS)
+WHOLE = [row for result in results.last_run(GPU) for row in result.timings]
 FINAL = prompts(WHOLE)
 FEW = [row for row in WHOLE if row.shape[3] <= FEW_QUERIES]
 # An H100's last run is younger than an H200's: rows cross in its kernel, where they are short.
