@@ -8,6 +8,7 @@ import pytest
 from attention.choose import learned
 from attention.choose.choose import choose
 from attention.choose.classes import representative
+from attention.compare import results
 from attention.compare.results import AMPERE, HOPPER, by_cell, mean
 from attention.kernels.launch.loaded import cubin_of
 from attention.kernels.sm90a.packed import packed
