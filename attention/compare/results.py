@@ -97,10 +97,7 @@ def last_run(gpu: str) -> tuple[Result, ...]:
 
     A run that stops behind the grid's cells says nothing of the others. Ratios are of one run in each cell.
     """
-    runs: dict[str, list[Timing]] = {}
-    for row in timings.read(gpu)[0]:
-        if row.run:
-            runs.setdefault(row.run, []).append(row)
+    runs = _runs(gpu)
     beyond = max(
         (run for run, rows in runs.items() if not all(row.grid for row in rows)), default=max(runs, default="")
     )
@@ -115,15 +112,21 @@ def every_configuration(gpu: str, variant: str = HOPPER) -> tuple[Result, ...]:
 
     Of few queries several are timed in each run, for the chooser: those cells are left out.
     """
-    runs: dict[str, list[Timing]] = {}
-    for row in timings.read(gpu)[0]:
-        if row.run:
-            runs.setdefault(row.run, []).append(row)
+    runs = _runs(gpu)
     for _, rows in sorted(runs.items(), reverse=True):
         found = tuple(each for each in by_cell(rows) if not each.cell.few)
         if any(each.best_peer and sum(row.variant == variant for row in each.timings) > 1 for each in found):
             return found
     return ()
+
+
+def _runs(gpu: str) -> dict[str, list[Timing]]:
+    """The rows of each comparison on a GPU, by its name."""
+    found: dict[str, list[Timing]] = {}
+    for row in timings.read(gpu)[0]:
+        if row.run:
+            found.setdefault(row.run, []).append(row)
+    return found
 
 
 def by_cell(rows: Iterable[Timing]) -> tuple[Result, ...]:
