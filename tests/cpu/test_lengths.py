@@ -22,6 +22,7 @@ OURS = pytest.mark.parametrize(("variant", "config"), [(HOPPER, HOPPER_TILE), (A
 UNEVEN = parse("packed 0 16 16 0 0 128 bf16 lengths=4096+3x3000+12x100")
 EVEN = parse("packed 0 16 16 0 0 128 bf16 lengths=16x1024")
 USED = parse("decode 16 32 8 1 8192 128 bf16 used=8192+15x512")
+HARDLY = parse("decode 16 32 8 1 8192 128 bf16 used=4096+15x512")  # what the longest alone takes is half a slot's
 
 
 def seconds(problem: AttentionProblem, lengths: Lengths, variant: Variant, config: Config) -> float:
@@ -65,7 +66,7 @@ def test_sequences_of_one_length_are_what_they_were(variant, config):
 
 @OURS
 def test_a_cache_that_is_hardly_used_is_read_faster(variant, config):
-    assert seconds(USED.problem, USED.counted, variant, config) < 0.55 * seconds(USED.problem, (), variant, config)
+    assert seconds(HARDLY.problem, HARDLY.counted, variant, config) < seconds(HARDLY.problem, (), variant, config) / 2
 
 
 def test_a_problem_is_the_same_whatever_its_lengths():
