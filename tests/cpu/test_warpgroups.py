@@ -15,53 +15,23 @@ from attention.choose.lines import lines_of, slots_of
 from attention.choose.model import predict
 from attention.choose.prediction import Efficiency, Prediction, Unpredicted
 from attention.choose.queues import together
-from attention.choose.scores import cost_of
 from attention.choose.shares import rows_of_all, rows_read, sequences
 from attention.choose.warpgroups import dealt, gathered, handed, parts, predicted, step
 from attention.choose.warpgroups.dealt import dealt as deal
-from attention.choose.warpgroups.dealt import idle_steps
 from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.parts import Rates
-from attention.choose.warpgroups.step import Steps, steps_of
+from attention.choose.warpgroups.step import Steps
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile
-from attention.variant import Config, by_path
+from attention.variant import Config
 from microbench.machine.arch import by_name
 from microbench.results.profile import Profile
+from tests.cpu.warpgroup_tiles import H200, OURS, PLAIN, RATES, TILE, made, steps
 
-RATES = Rates(
-    tensor_flops=4096,
-    ex2=16,
-    ffma=128,
-    smem_bytes=128,
-    l2_bytes=36,
-    line_bytes=64,
-    product_latency=54,
-    held_latency=44,
-    smem_latency=23,
-    ex2_latency=17,
-    ffma_latency=4,
-    l2_latency=280,
-    dram_latency=667,
-    ex2_beside=0.67,
-    ffma_beside=0.21,
-)
-TILE = WarpgroupTile(128, 2, 64, 64, q_in_registers=False)
 CROSSED = WarpgroupTile(128, 2, 64, 64, q_in_registers=True, stages=4)
-PLAIN = AttentionProblem(4, 32, 32, 4096, 4096, 64, dtype="bfloat16", device="cuda")
 PACKED = replace(PLAIN, batch=9, varlen=True, tokens_q=4096 + 8 * 128, tokens_kv=4096 + 8 * 128)
 CONFIG = Config((("tile_keys", 128), ("warpgroups", 3), ("stages", 2), ("q_in_registers", 0)))
-OURS = by_path("sm90a/forward/warp_specialised")
-H200 = Profile.load("h200-sxm-141gb")
 HARMLESS = (0, 1, 1e-9, 2, 4096, 1024)  # nothing, one, a nano, a half's or a pair's 2, sizes of caches
-
-
-def made(values: dict[str, int]) -> Config:
-    return Config(tuple(values.items()))
-
-
-def steps(tile: WarpgroupTile = TILE, problem: AttentionProblem = PLAIN, rates: Rates = RATES) -> Steps:
-    return steps_of(tile, cost_of(problem), rates)
 
 
 def of_four_tiles(found: Steps) -> float:
@@ -103,16 +73,6 @@ def test_a_sequence_that_is_searched_for_is_found_later():
     late = [steps(TILE._replace(sequences=many, keys=64)).late.cycles for many in (1, 2, 64, 65)]
     halving = coefficients.of("beside_consumers") * coefficients.of("search_instructions")
     assert late[3] - late[2] == pytest.approx(halving) and late[0] <= late[1] <= late[2]
-
-
-def test_rows_that_causality_ends_apart_cross_less_and_few_unequal_ones_end_later():
-    def gain(batch: int, **asked: bool) -> float:
-        short = replace(PLAIN, batch=batch, seq_q=256, seq_kv=256, **asked)
-        axes = {"tile_keys": 64, "warpgroups": 2, "q_in_registers": 1}
-        crossed, alone = (predict(H200, short, OURS, made({**axes, "stages": stages})).seconds for stages in (4, 2))
-        return 1 - crossed / alone
-
-    assert gain(64) > gain(64, causal=True) > 0 > gain(2, causal=True)
 
 
 def test_more_boxes_are_asked_for_later():
@@ -266,51 +226,3 @@ def test_a_mask_of_odd_rows_is_copied_before_and_wider_integers_make_it_shorter(
         for keys in (8192, 8196, 8193)
     ]
     assert seconds[0] == 0 < 3 * seconds[1] < seconds[2]
-
-
-def test_a_lone_warpgroup_hides_no_more_than_probes_saw():
-    one, two = steps(TILE._replace(warpgroups=1)).keys.cycles, steps().keys.cycles
-    hiding = steps(TILE._replace(warpgroups=1), rates=RATES._replace(ex2_beside=1.0, ffma_beside=1.0)).keys.cycles
-    assert two / 2 < one < two and hiding < one
-
-
-def test_a_lone_warpgroup_that_guesses_hides_what_stands_before_its_products_wait():
-    def lost(keys: int, values: int) -> float:
-        alone = TILE._replace(keys=keys, value_dim=values, warpgroups=1)
-        searching, guessing = (steps(alone._replace(group=group)).keys.cycles for group in (1, 8))
-        return guessing - searching
-
-    assert lost(64, 256) == pytest.approx(RATES.held_latency)  # all of it
-    assert lost(64, 256) < lost(64, 128) < lost(128, 128)
-
-
-@pytest.mark.parametrize(
-    ("warpgroups", "keys", "expected"),
-    [
-        (2, 128, (0,)),  # both see a tile's first key and its last
-        (2, 64, (1,)),
-        (3, 64, (1, 1)),
-        (3, 96, (0, 1)),
-        (3, 128, (0.5, 0.5)),
-        (1, 128, ()),
-    ],
-)
-def test_causality_leaves_warpgroups_nothing_to_do_where_tiles_lie_so(warpgroups, keys, expected):
-    assert idle_steps(0, warpgroups, keys) == expected
-    every = [sum(busy * times for busy, times in enumerate(idle_steps(5, warpgroups, keys), 1))]
-    assert all(0 <= each <= warpgroups * (64 * warpgroups // keys + 1) for each in every)
-
-
-@pytest.mark.parametrize(("keys", "expected"), [(128, 0), (144, 0), (80, 0.5), (64, 1)])
-def test_of_few_tiles_of_rows_the_steps_are_their_own(keys, expected):
-    # 220 queries are two tiles of 128 rows, whose last keys are in as many tiles of 128 or 144 for both warpgroups.
-    assert idle_steps(0, 2, keys, 2, 220) == (expected,)
-
-
-@pytest.mark.parametrize("keys", [64, 96, 128])
-def test_steps_of_fewer_warpgroups_take_less_and_no_term_is_negative(keys):
-    config = Config((("tile_keys", keys), ("warpgroups", 3), ("stages", 2), ("q_in_registers", 0)))
-    for queries in (1000, 4096):
-        causal = predict(H200, replace(PLAIN, seq_q=queries, seq_kv=queries, causal=True), OURS, config)
-        assert all(each.seconds > 0 for each in causal.terms)
-        assert causal.seconds < predict(H200, replace(PLAIN, seq_q=queries, seq_kv=queries), OURS, config).seconds
