@@ -77,7 +77,7 @@ def spread(values) -> str:
 # cuDNN, and packed sequences are not set up for FlexAttention here.
 
 # %%
-figure = peers_figure.beside_peers(beside, profile.name)
+figure = peers_figure.beside_peers([each for each in beside if not each.cell.few], profile.name)
 
 # %%
 every_row = [row for each in beside for row in each.timings]
