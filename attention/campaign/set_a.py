@@ -87,6 +87,35 @@ decode     8   16   2    128   4096   64  bf16
 decode    16    8   1      8   2048  128  bf16
 decode     4   32   8      6   3000  128  bf16
 decode     2   64   8      5   4096   64  bf16
+decode     1   32   8      1    512  128  bf16
+decode     1   32   8      1   2048  128  bf16
+decode     1   32   4      1   1024  128  bf16
+decode     1   32   4      1  16384  128  bf16
+decode     1   64   8      1   1024  128  bf16
+decode     1   64   8      1   4096  128  bf16
+decode     1   64   8      1  32768  128  bf16
+decode     1   28   4      1    768  128  bf16
+decode     4   32   8      1    512  128  bf16
+decode     4   32   8      1   4096  128  bf16
+decode     8   28   4      1   4096  128  bf16
+decode    16   16   2      1   1024  128  bf16
+decode    16    8   2      1    256  128  bf16
+decode    64   32   8      1    512  128  bf16
+decode    64   64   8      1    640  128  bf16
+decode   128   16   2      1    384  128  bf16
+decode   256   28   4      1    896  128  bf16
+decode   256    8   1      1   1536  128  bf16
+decode     1   64   8      1   1024   64  bf16
+decode    16   12  12      1    384   64  bf16
+decode    64   32   8      1   1024   64  bf16
+decode     8   32   8      1   2048   64  bf16
+decode     1    8   4      1   1024  256  bf16
+decode     8    8   4      1    400  256  bf16
+decode     1   32   4     12   1500  128  bf16  causal
+decode     4   16   2     14   2048  128  bf16  causal
+decode     8   32   8      8   8192  128  bf16  causal
+decode    16   16   2     10    320  128  bf16  causal
+decode     1    8   4     12    400  256  bf16  causal
 features   4   16  16   4096   4096  128  bf16  causal softcap=30
 features   4    8   4   4096   4096  256  bf16  causal softcap=50
 features   2   16  16   4096   4096  128  bf16  mask
@@ -100,6 +129,13 @@ features   2   16  16   8192   8192  128  bf16  causal window=1024
 features   1   32  32   8192   8192   64  bf16  causal window=512
 features   2    8   4   8192   8192  256  bf16  causal window=4096 softcap=50
 features   0   16  16      0      0  128  bf16  causal window=1024 lengths=8192+4096+2x2048
+features   1   64   8      1   4096   64  bf16  sinks
+features  16   16   2      1   2048   64  bf16  window=128
+features   1   32   8      1   2048  128  bf16  used=700
+features   1   32   4      1   8192  128  bf16  used=5000
+features  16   32   8      1    512  128  bf16  used=65+390+80+90+490+270+280+310+384+312+157+350+84+300+274+417
+features  64   28   4      1    768  128  bf16  used=16x600+16x450+16x300+16x200
+features   8   12  12      1   1024   64  bf16  used=850+540+630+550+900+300+370+840
 """
 
 

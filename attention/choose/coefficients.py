@@ -187,6 +187,12 @@ TABLE = {
         "a trip to L2 at the barrier behind every tile of keys: it waits for the slowest warp and the loads of the "
         "tile. Of none, one half, one and two the one with the least error on set a",
     ),
+    "shared_turn_trips": Coefficient(
+        0.5,
+        "rule",
+        "likewise where warps share rows: all tiles but one are under way, so that the loads of the tile have mostly "
+        "come. Of none, one half and one the one with the least regret on set a and the sets of use",
+    ),
     "barrier_waits": Coefficient(
         1.0,
         "rule",

@@ -31,9 +31,10 @@ def lines_of(dim: int, span_bytes: int = LINE) -> float:
 
 
 @cache
-def shared_of(dim: int, span_bytes: int = LINE) -> float:
-    """Likewise."""
-    touched = fmean(_touched(dim, span_bytes, place, SECTOR) for place in _places(dim))
+def shared_of(dim: int, span_bytes: int = LINE, inside: bool = False) -> float:
+    """Likewise; of those alone that begin `inside` of a sector, where some do."""
+    places = [place for place in _places(dim) if place % SECTOR] if inside else _places(dim)
+    touched = fmean(_touched(dim, span_bytes, place, SECTOR) for place in places or _places(dim))
     return touched - _touched(dim, span_bytes, 0, SECTOR)
 
 

@@ -61,7 +61,7 @@ def run_with(
     """The same of any kernel whose argument begins as this one's."""
     inputs = inputs or inputs_of(case)
     room, counters = room_of(device, case, inputs), device.full(2, 0, np.int32)
-    describe(launch, case, inputs, shape.tile_rows, section, group=shape.group)
+    describe(launch, case, inputs, shape.tile_rows, section, "DEALT" in kernel.defines, shape.group)
     point(launch, room, "out")
     launch.tiles, launch.section = launch.tiles // shape.cluster, -(-section // shape.cluster)
     launch.counters = counters.ctypes.data

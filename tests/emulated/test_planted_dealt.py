@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 
 from microbench.emulator import MODES, Mode
+from tests.emulated import forward_sm90a
 from tests.emulated.forward_case import ForwardCase
 from tests.emulated.forward_launch import Kernel
 from tests.emulated.forward_planted import Bug, outcome, planted
@@ -59,3 +60,11 @@ def test_without_a_mistake_every_row_of_every_sequence_is_right(emulator: None, 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_mistake_is_found(emulator: None, bug: str, mode: Mode) -> None:
     assert outcome(run, kernel(), mode, CASE, 1 + list(BUGS).index(bug))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_tiles_that_blocks_take_off_a_counter_are_found_alike(emulator: None, mode: Mode) -> None:
+    dealt = Kernel(forward_sm90a.PATH, forward_sm90a.config_of(64), CASE.problem, (("DEALT", 1),))
+    built = planted(dealt, "forward_sm90a.cu", (BUGS["the search goes up alone"],))
+    assert not outcome(forward_sm90a.run, built, mode, CASE, 0)
+    assert outcome(forward_sm90a.run, built, mode, CASE, 1)

@@ -57,6 +57,9 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     empty = (tiles * tile.key_splits - count) / held
     of_keys, cold = readers(problem, tile.rows, tile.group), min(1.0, held / count)
     lines = _lines(problem.head_dim, problem.head_dim_v, tile)
+    if tile.key_warps > 1 and problem.heads_kv % 2 == 0:
+        inside = _lines(problem.head_dim, problem.head_dim_v, tile, inside=True)
+        lines += (inside - lines) / max(1.0, count / held)
 
     def work(slices: float) -> Work:
         return Work(slices, min(slices, _hidden(problem, tile, slices)), of_keys, lines, cold)
@@ -86,12 +89,16 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
 
 
 @lru_cache(maxsize=4096)
-def _lines(head_dim: int, value_dim: int, tile: WarpTile) -> float:
-    """Of L2 that the copying of a key touches, and sectors a second time."""
+def _lines(head_dim: int, value_dim: int, tile: WarpTile, inside: bool = False) -> float:
+    """Of L2 that the copying of a key touches, and sectors a second time; of all heads or of those `inside` of sectors.
+
+    Where an even number of heads lie side by side, and a row ends inside of a sector, all rows of every other head
+    begin there: its blocks are late, until each place has had those of several heads.
+    """
     rows = (head_dim, tile.key_span_bytes), (value_dim, tile.value_span_bytes)
     # Chunks of 16 bytes lie in pairs in shared memory. Copied beyond ends of rows, a sector still fills two such pairs.
     pairs = [(dim, SECTOR if tile.key_warps > 1 else span) for dim, span in rows]
-    return sum([lines_of(*row) + shared_of(*pair) for row, pair in zip(rows, pairs, strict=True)])
+    return sum([lines_of(*row) + shared_of(*pair, inside) for row, pair in zip(rows, pairs, strict=True)])
 
 
 @lru_cache(maxsize=4096)  # a choice asks for each number of blocks

@@ -56,23 +56,32 @@ struct Partials {
     if (threadIdx.x % 32 == 0) ptx::count_ordered(launch.arrivals + tile * launch.key_splits + part.number);
   }
 
-  // This block's share of all rows, by all of its consumers: so many words after one another, and of these a warp its
-  // share.
+  // This block's share of all rows, by all of its consumers. They are dealt in runs of as many words as a warp's share has:
+  // dealt word by word a share lay across rows of two warps, and took as long as two.
   __device__ __forceinline__ void bring_together(int warp) const {
-    constexpr int kOfTile = kWarps * kWords;
-    const int begin = share(launch.tiles * kOfTile, blockIdx.x, gridDim.x);
-    const int end = share(launch.tiles * kOfTile, blockIdx.x + 1, gridDim.x);
-    const int first = begin / kOfTile * launch.key_splits, beyond = (end + kOfTile - 1) / kOfTile * launch.key_splits;
+    const int words = launch.tiles * kWarps * kWords, warps = gridDim.x * kWarps;
+    const int run = words <= warps ? 1 : words <= 2 * warps ? 2 : kRun;
+    const int runs = launch.tiles * kWarps * runs_of(run);
+    const int begin = share(runs, blockIdx.x, gridDim.x), end = share(runs, blockIdx.x + 1, gridDim.x);
+    const int first = rows_at(begin, run) / kWarps * launch.key_splits;
+    const int beyond = (rows_at(end - 1, run) / kWarps + 1) * launch.key_splits;
 #pragma unroll 1
     for (int part = first + threadIdx.x - 128; part < beyond; part += kConsumerThreads) await(part);
     ptx::barrier_sync(kMeeting, kConsumerThreads + 32);
     const int last = begin + share(end - begin, warp + 1, kWarps);
 #pragma unroll 1
-    for (int at = begin + share(end - begin, warp, kWarps); at < last;) {
-      const int word = at % kWords, run = min(min(kRun, last - at), kWords - word);
-      add(at / kOfTile, at % kOfTile / kWords, word, run);
-      at += run;
+    for (int at = begin + share(end - begin, warp, kWarps); at < last; ++at) {
+      const int rows = rows_at(at, run), word = (at - rows * runs_of(run)) * run;
+      add(rows / kWarps, rows % kWarps, word, min(run, kWords - word));
     }
+  }
+
+  // Runs of a warp's rows, and whose rows one is of: by three constants, as a division by what is none takes 100 cycles.
+  __device__ __forceinline__ static int runs_of(int run) {
+    return run == 1 ? kWords : run == 2 ? (kWords + 1) / 2 : (kWords + kRun - 1) / kRun;
+  }
+  __device__ __forceinline__ static int rows_at(int at, int run) {
+    return run == 1 ? at / kWords : run == 2 ? at / ((kWords + 1) / 2) : at / ((kWords + kRun - 1) / kRun);
   }
 
   __device__ __forceinline__ static int share(unsigned all, unsigned number, unsigned count) {
