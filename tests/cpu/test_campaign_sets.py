@@ -28,7 +28,15 @@ def test_set_a_spans_what_kernels_are_asked():
         "float16",
     }
     assert {each.heads_q // each.heads_kv for each in problems} > {1, 4, 8}
-    assert {name for each in A for name in each.features} == {"window", "softcap", "mask", "alibi", "sinks", "packed"}
+    assert {name for each in A for name in each.features} == {
+        "window",
+        "softcap",
+        "mask",
+        "alibi",
+        "sinks",
+        "packed",
+        "ranges",
+    }
 
 
 @pytest.mark.parametrize("each", A, ids=str)

@@ -34,6 +34,7 @@ class Dealt(NamedTuple):
 
     `empty`: blocks for which no keys are left, one after another. `blocks` have keys, those of so many `tiles` of rows;
     `parts` of them share the keys of the longest.
+    `apart`: whether every other head's blocks take longer, so that places are free one after another.
     `unlike`: how many blocks have so many slices each, of sequences of their own lengths.
     """
 
@@ -44,6 +45,7 @@ class Dealt(NamedTuple):
     blocks: int
     tiles: int
     parts: int
+    apart: bool
     unlike: tuple[tuple[float, float], ...] = ()
 
 
@@ -56,10 +58,10 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     count, held = every.number, units * tile.blocks
     empty = (tiles * tile.key_splits - count) / held
     of_keys, cold = readers(problem, tile.rows, tile.group), min(1.0, held / count)
-    lines = _lines(problem.head_dim, problem.head_dim_v, tile)
+    lines, inside = _lines(problem.head_dim, problem.head_dim_v, tile), 0.0
     if tile.key_warps > 1 and problem.heads_kv % 2 == 0:
-        inside = _lines(problem.head_dim, problem.head_dim_v, tile, inside=True)
-        lines += (inside - lines) / max(1.0, count / held)
+        inside = max(0.0, _lines(problem.head_dim, problem.head_dim_v, tile, inside=True) - lines)
+    lines += inside / max(1.0, count / held)
 
     def work(slices: float) -> Work:
         return Work(slices, min(slices, _hidden(problem, tile, slices)), of_keys, lines, cold)
@@ -68,7 +70,7 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     rounds, rest = divmod(count, held)
     full = (Stay(alone.work, tile.blocks, rounds),) if rounds else ()
     last = (Stay(alone.work, math.ceil(rest / units), 1.0),) if rest else ()
-    all_of_it = every.total, empty, count, tiles, parts
+    all_of_it = every.total, empty, count, tiles, parts, inside > 0
     equal = Dealt((*full, *last), alone, *all_of_it)
     if every.longest == every.shortest:
         return equal
