@@ -5,10 +5,10 @@ they hold at most so many keys: a call's own lengths lie on the device, and read
 and who types them, knows them all. They are no part of a problem, whose identity stays what is on file.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import groupby
 from typing import NamedTuple
 
 from attention.problem import AttentionProblem
@@ -28,9 +28,12 @@ GROUPS = 4  # of presumed lengths beside the longest
 
 
 def counted(queries: Sequence[int], keys: Sequence[int]) -> Lengths:
-    """The lengths of sequences, a number of each: those without a query are left out, those without a key have one."""
-    pairs = Counter((rows, max(1, seen)) for rows, seen in zip(queries, keys, strict=True) if rows)
-    return tuple(Run(many, *pair) for pair, many in sorted(pairs.items(), reverse=True))
+    """The lengths of sequences as they follow one another, a number of each.
+
+    Those without a query are left out, and those without a key have one.
+    """
+    pairs = ((rows, max(1, seen)) for rows, seen in zip(queries, keys, strict=True) if rows)
+    return tuple(Run(sum(1 for _ in alike), *pair) for pair, alike in groupby(pairs))
 
 
 def told(problem: AttentionProblem, rows: Sequence[int], used: Sequence[int]) -> Lengths:

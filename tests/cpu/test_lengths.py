@@ -29,8 +29,8 @@ def seconds(problem: AttentionProblem, lengths: Lengths, variant: Variant, confi
     return predict(H200, problem, variant, config, lengths=lengths).seconds
 
 
-def test_lengths_are_counted_and_what_asks_nothing_is_left_out():
-    assert counted((5, 0, 7, 5), (9, 9, 0, 9)) == (Run(1, 7, 1), Run(2, 5, 9))
+def test_lengths_are_counted_as_they_follow_and_what_asks_nothing_is_left_out():
+    assert counted((5, 0, 7, 5, 5), (9, 9, 0, 9, 9)) == (Run(1, 5, 9), Run(1, 7, 1), Run(2, 5, 9))
     assert UNEVEN.counted == (Run(1, 4096, 4096), Run(3, 3000, 3000), Run(12, 100, 100))
     assert USED.counted == (Run(1, 1, 8192), Run(15, 1, 512)) and parse("short 4 8 8 128 128 64 f16").counted == ()
 

@@ -75,6 +75,14 @@ def test_packed_tiles_of_few_long_sequences_come_in_rounds(tile_rows):
     assert share.keys == pytest.approx(found * share.in_all / 132)
 
 
+def test_of_tiles_dealt_by_lengths_a_head_follows_the_other_and_who_comes_last_is_late():
+    lengths = (1408, 64, 640, 3072)
+    problem = replace(PACKED, seq_q=3072, seq_kv=3072, tokens_q=5184, tokens_kv=5184)
+    late, early = (unevenness_of_packed(problem, 128, 132, counted(each, each)) for each in (lengths, lengths[::-1]))
+    assert late == pytest.approx(35 * 132 / 2892, rel=0.1)  # 24 tiles of keys behind 11
+    assert early < late
+
+
 def test_many_packed_tiles_few_and_causal_ones_are_not_dealt_one_by_one():
     causal, lone = replace(PACKED, causal=True), counted((3906,), (3906,))
     assert unevenness_of_packed(causal, 128, 132, LENGTHS) is None
