@@ -93,16 +93,16 @@ class Climb:
 
 
 def last_run(gpu: str) -> tuple[Result, ...]:
-    """The cells of the last comparison on a GPU that went beyond the grid, each of the last that has it; none without.
+    """The cells of the last comparison on a GPU of the grid and beyond, each of the last that has it; none without.
 
-    A run that stops behind the grid's cells says nothing of the others. Ratios are of one run in each cell.
+    A run of one of both says nothing of the other's cells. Ratios are of one run in each cell.
     """
     runs = _runs(gpu)
-    beyond = max(
-        (run for run, rows in runs.items() if not all(row.grid for row in rows)), default=max(runs, default="")
+    both = max(
+        (run for run, rows in runs.items() if len({row.grid for row in rows}) > 1), default=max(runs, default="")
     )
     found: dict[Cell, Result] = {}
-    for run in sorted(run for run in runs if run >= beyond):
+    for run in sorted(run for run in runs if run >= both):
         found |= {each.cell: each for each in by_cell(runs[run])}
     return tuple(found.values())
 

@@ -13,6 +13,7 @@ from attention.campaign.set_use import Used
 from attention.compare.candidates import FLASH_4
 from microbench import paths
 from microbench.errors import DataError
+from microbench.machine import stamp
 from smscope import cli, using
 from tests.cpu.campaign_rows import GPU, line, tile
 from tests.cpu.commands import called
@@ -214,11 +215,34 @@ REACHED = {
     ("b82f0501dd7f", "flash_attn_func"): 0.88,
     ("d5dc3f831b24", "attention.sdpa"): 0.90,
     ("d5dc3f831b24", "flash_attn_func"): 0.85,
+    ("0367b7d706e6", "attention.sdpa"): 0.95,
+    ("0367b7d706e6", "flash_attn_func"): 0.96,
+    ("b80209a13339", "attention.sdpa"): 0.92,
+    ("b80209a13339", "flash_attn_func"): 0.92,
 }
+MET = "0367b7d706e6"
 
 
 @pytest.mark.parametrize(("frozen", "function"), REACHED)
 def test_what_a_function_reached_on_file(frozen: str, function: str) -> None:
     found, _ = using.judged(freeze.named(frozen).gpu, of_freeze=frozen)
     (standing,) = (each for each in found.standings if each.function == function and each.by == "GPU")
-    assert REACHED[frozen, function] <= standing.share and not found.met
+    assert REACHED[frozen, function] <= standing.share and found.met == (frozen == MET)
+
+
+def test_the_first_page_says_what_users_calls_reached_of_the_last_two_draws() -> None:
+    (told,) = (
+        line for line in (stamp.ROOT / "README.md").read_text().splitlines() if line.startswith("What measuring")
+    )
+    of = {
+        (frozen, each.function): each
+        for frozen in ("0367b7d706e6", "b80209a13339")
+        for each in using.judged("h200-sxm-141gb", of_freeze=frozen)[0].standings
+        if each.by == "GPU"
+    }
+    sdpa, flash = (
+        [f"{100 * each.share:.1f}" for (_, function), each in of.items() if function == name]
+        for name in ("attention.sdpa", "flash_attn_func")
+    )
+    assert f"on {sdpa[0]} and {sdpa[1]} % of them" in told and f"on {flash[0]} and {flash[1]} (" in told
+    assert all(each.least >= 0.9 for each in of.values())
