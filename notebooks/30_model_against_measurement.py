@@ -187,7 +187,7 @@ Markdown(
 
 # %%
 COSTS = {profile: {kernel: ablation.costs(profile.gpu, kernel) for kernel in set_a.SHORT} for profile in PROFILES}
-CHOSE = {H200: "a-22 before parts came in even runs", H100: "misses of TMA brought in two lines"}
+CHOSE = {H200: "a-22 before even runs", H100: "misses of TMA brought in two lines"}
 figure = figure_choosers.choosers(
     [(f"{profile.name} ({CHOSE[profile]})", COSTS[profile]) for profile in PROFILES],
     f"{set_a.source(*PROFILES)}\nBars: 95 % of resampled means. Dashes: measured constants, among all of ours.",
