@@ -86,6 +86,20 @@ def test_whoever_takes_a_part_leaves_the_same_bits() -> None:
         np.testing.assert_array_equal(first.lse, other.lse)
 
 
+# One tile of rows with four, eight and ten words a lane, whose runs have four, two and one by the number of warps.
+FEW = ForwardCase(seq_q=70, seq_kv=203, heads_q=1)
+FEW_OF = {width: replace(FEW, head_dim=width) for width in (32, 64, 80)}
+
+
+@pytest.mark.parametrize("blocks", [3, 5, 11])
+@pytest.mark.parametrize("width", FEW_OF)
+def test_runs_are_as_long_as_a_warps_share(width: int, blocks: int) -> None:
+    case = FEW_OF[width]
+    assert not FORWARD.why_wrong(
+        "random", case, Kernel(PATH, config_of(32), case.problem), key_splits=16, blocks=blocks
+    )
+
+
 # Two tiles of rows, the second one cut short, and seven of keys.
 CASE = replace(SOME, batch=1, heads_q=2, heads_kv=1, spread=12.0)
 UNORDERED = "race.* is not ordered after the"
@@ -131,6 +145,7 @@ BUGS = {
     "its sum is not rescaled": Bug("partials.cuh", "weigh(before, all, weights);", "all.sum[1] *= weights[1];"),
     "parts are not rescaled": Bug("partials.cuh", "void weigh(", "ptx::ex2(is_far(all.offset[h]) ? far : near)", "1.f"),
     "a warp's share ends where it begins": Bug("partials.cuh", "const int last = begin", "warp + 1", "warp", says=ANY),
+    "a run has a word alone": Bug("partials.cuh", "void bring_together(", "min(run, kWords - word)", "1", says=ANY),
     "columns are those of the lane beside": Bug("partials.cuh", "void store(", "lane % 4 * 2", "(lane ^ 1) % 4 * 2"),
     "keys of a part are those of the next one too": Bug(
         "parts.cuh", "static Part of(", "tiles * (number + 1) / part.count", "tiles", says=ANY
