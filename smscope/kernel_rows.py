@@ -79,18 +79,23 @@ def _told(found: Iterable[KernelResult]) -> str:
 def _told_of(results_of_gpu: list[KernelResult]) -> str:
     """A run has several parts, each of problems of its own: those of one commit are counted together.
 
-    Of several runs the one of most problems counts, and the last of these: a later one may have been cut short.
+    Of several runs one of today's text counts before others, then the one of most problems, and the last of these: a
+    later one may have been cut short, or have had compute-sanitizer look at a few problems of the same seed.
     """
+    gpu, kernel = results_of_gpu[-1].gpu, results_of_gpu[-1].kernel
     runs: dict[tuple[bool, str | None], dict[int, KernelResult]] = {}
     for each in results_of_gpu:
-        runs.setdefault((not each.quick, each.commit), {})[each.seed] = each
+        of_run = runs.setdefault((not each.quick, each.commit), {})
+        if each.seed not in of_run or each.problems >= of_run[each.seed].problems:
+            of_run[each.seed] = each
     last = {key: number for number, each in enumerate(results_of_gpu) for key in [(not each.quick, each.commit)]}
-    fullest = max(runs, key=lambda key: (key[0], sum(each.problems for each in runs[key].values()), last[key]))
+    todays = {key: {each.text_sha256 for each in of.values()} == {text_sha256(kernel)} for key, of in runs.items()}
+    problems_of = {key: sum(each.problems for each in of.values()) for key, of in runs.items()}
+    fullest = max(runs, key=lambda key: (key[0], todays[key], problems_of[key], last[key]))
     parts = runs[fullest].values()
-    problems, right = (sum(getattr(each, name) for each in parts) for name in ("problems", "right"))
+    problems, right = problems_of[fullest], sum(each.right for each in parts)
     tried = counted(problems, "problem")
-    gpu, kernel = results_of_gpu[-1].gpu, results_of_gpu[-1].kernel
-    earlier = "" if {each.text_sha256 for each in parts} == {text_sha256(kernel)} else " (an earlier text)"
+    earlier = "" if todays[fullest] else " (an earlier text)"
     checked = next((each for each in reversed(results_of_gpu) if each.sanitizer), results_of_gpu[-1])
     return f"{tried if right == problems else f'{right} of {tried}'} on {gpu}{earlier}{_checked(checked)}"
 

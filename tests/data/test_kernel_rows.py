@@ -80,6 +80,20 @@ def test_a_run_of_an_earlier_text_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     assert row_of(monkeypatch, found[0])[4].startswith("100 problems on h200, ")
 
 
+def test_a_run_of_todays_text_stands_before_a_fuller_one_of_an_earlier_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    earlier = [ran("h200", "sm90a", 100, seed=seed, commit="a" * 40, text_sha256="e" * 64) for seed in (0, 1)]
+    todays = ran("h200", "sm90a", 100, day=2, commit="b" * 40)
+    assert row_of(monkeypatch, *earlier, todays)[4].startswith("100 problems on h200, ")
+
+
+def test_a_few_problems_of_the_same_seed_under_the_sanitizer_take_none_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, few = (
+        ran("h200", "sm90a", 100, commit="a" * 40),
+        ran("h200", "sm90a", 20, day=2, problems=20, commit="a" * 40),
+    )
+    assert row_of(monkeypatch, whole, few)[4].startswith("100 problems on h200, ")
+
+
 def test_the_last_full_run_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     later_and_quick = ran("v100", "sm70", 7, day=3, quick=True)
     row = row_of(monkeypatch, ran("v100", "sm70", 98), later_and_quick, ran("v100", "sm70", 99, day=2))
