@@ -152,10 +152,22 @@ def test_bench_beside_peers_draws_what_it_timed(data, monkeypatch) -> None:
         assert min(picture.size) > 300
 
 
+BEYOND = {"shape": (2, 4, 4, 3000, 3000, 64, 64), "lengths": (3000, 1096), "grid": False}
+
+
 def test_a_run_that_stops_behind_the_grid_gives_its_cells_alone(data) -> None:
-    write([*cell(run="1"), *cell(run="1", shape=(2, 4, 4, 3000, 3000, 64, 64), lengths=(3000, 1096), grid=False)])
+    write([*cell(run="1"), *cell(run="1", **BEYOND)])
     write([*cell(run="2")])
     assert [(each.cell.grid, {row.run for row in each.timings}) for each in results.last_run(GPU)] == [
         (True, {"2"}),
         (False, {"1"}),
+    ]
+
+
+def test_a_run_beyond_the_grid_alone_leaves_the_grid_to_the_runs_before(data) -> None:
+    write([*cell(run="1"), *cell(run="1", **BEYOND)])
+    write([*cell(run="2"), *cell(run="3", **BEYOND)])
+    assert [(each.cell.grid, {row.run for row in each.timings}) for each in results.last_run(GPU)] == [
+        (True, {"2"}),
+        (False, {"3"}),
     ]
