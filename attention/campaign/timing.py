@@ -1,23 +1,23 @@
 """One problem on a GPU: every candidate checked, captured, and timed in turns with the others.
 
 A candidate is a configuration of ours, a peer, or a function that users call; each may fail in any way: its line says
-why it has no samples. One that takes more than FAR times the best one's first samples gets no more of them: it is on
-file as slow as it is, and no second of the GPU is spent on knowing better. The timer is microbench.measure.alternate:
-from a cold L2, the order drawn anew each round, with the SM clock beside each sample and the board's power beside each
-round. Where a problem has functions that users call, and little to do, those and peers are timed outside of graphs too.
+why it has no samples. One that is far behind has few: it is on file as slow as it is, and no second of the GPU is
+spent on knowing better (campaign.staged). The timer is microbench.measure.alternate: from a cold L2, the order drawn
+anew each round, with the SM clock beside each sample and the board's power beside each round. Where a problem has
+functions that users call, and little to do, those and peers are timed outside of graphs too.
 """
 
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attention.campaign import eager, lost
 from attention.campaign.doors import Door
-from attention.campaign.plan import SAMPLES, Job
+from attention.campaign.plan import Job
 from attention.campaign.rows import TileTiming
+from attention.campaign.staged import FAR, staged
 from attention.campaign.watch import Watch
 from attention.compare.candidates import MATH, TORCHS, Candidate
 from attention.compare.graphed import Graphed
@@ -28,16 +28,12 @@ from attention.timed.timing import PEER, STEPS
 from attention.variant import Config, Variant
 from microbench.errors import DeviceError
 from microbench.machine.arch import by_name
-from microbench.measure.alternate import alternate
 from microbench.measure.timed import Timed
 
 if TYPE_CHECKING:
     import torch
 
     from microbench.device.cuda import CudaDevice
-
-FAR, LEAST = 3.0, 2
-ENOUGH, ROUNDS_S = 5, 2.0  # samples of any other configuration at the least; seconds of one problem's samples
 
 
 def timed(device: "CudaDevice", job: Job, seed: str) -> tuple[tuple[TileTiming, ...], tuple[str, ...]]:
@@ -60,7 +56,7 @@ def timed(device: "CudaDevice", job: Job, seed: str) -> tuple[tuple[TileTiming, 
     stream, watch = torch.cuda.current_stream().cuda_stream, Watch(job.posed)
     with watch.over():
         replays = {key: watch.noting(key, call.replay) for key, call in calls.items()}
-        samples = staged(device, replays, seed, stream)
+        samples = staged(device, replays, seed, stream, {key for key, line in found.items() if line.is_door})
     flags = sorted({flag for each in samples.values() for flag in each.flags})
     done = {key: with_samples(tile, samples.get(key)) for key, tile in found.items()}
     if job.doors:
@@ -144,21 +140,6 @@ def _doors_line(door: Door) -> TileTiming:
     return TileTiming(variant=door.name, config={}, names=door.names)
 
 
-def staged(
-    device: "CudaDevice", calls: Mapping[str, Callable[[], Any]], seed: str, stream: int = 0
-) -> dict[str, Timed]:
-    """LEAST samples of every call, and more of those that are not FAR behind the best. Raises DeviceError."""
-    if not calls:
-        return {}
-    first = alternate(device, calls, f"{seed} first", stream, LEAST)
-    best = min(min(each.seconds) for each in first.values())
-    near = {name: call for name, call in calls.items() if min(first[name].seconds) <= FAR * best}
-    each_round = sum(min(first[name].seconds) for name in near)
-    samples = max(ENOUGH, min(SAMPLES, int(ROUNDS_S / each_round)))
-    more = alternate(device, near, f"{seed} more", stream, samples - LEAST)
-    return {name: _joined(first[name], more[name]) if name in more else first[name] for name in calls}
-
-
 def with_samples(tile: TileTiming, samples: Timed | None) -> TileTiming:
     """A configuration's line with its samples; as it was where there are none."""
     if samples is None:
@@ -195,16 +176,6 @@ def _judged(error: Comparison, captured: bool) -> dict[str, Any]:
         "captured": captured,
         "failure": None if error.ok else f"wrong: {error}",
     }
-
-
-def _joined(first: Timed, more: Timed) -> Timed:
-    return replace(
-        first,
-        seconds=first.seconds + more.seconds,
-        clocks_mhz=first.clocks_mhz + more.clocks_mhz,
-        power_w=first.power_w + more.power_w,
-        flags=tuple(sorted({*first.flags, *more.flags})),
-    )
 
 
 def _require_alive(failure: Exception, by: str) -> None:
