@@ -7,6 +7,7 @@ that those timings are no proof of them: a set b that is drawn later is.
 """
 
 from attention.choose.coefficient import Coefficient
+from attention.choose.mask_coefficients import MASKS
 from attention.choose.part_coefficients import PARTS
 
 BYTES = 2  # of float16 and bfloat16
@@ -55,18 +56,6 @@ TABLE = {
         "of tiles without causality: half lie behind the diagonal, towards which scores grow, and half of the slopes "
         "from 2^-8 to 1 make them outgrow a guess within a tile (row_softmax.cuh)",
     ),
-    "mask_waits": Coefficient(
-        1 / 32,
-        "count",
-        "16 loads of two scores each are on their way at a time (features/mask.cuh), of one panel of 16 rows of a warp",
-    ),
-    "wide_mask_waits": Coefficient(1 / 16, "count", "likewise 8, of two floats of 32 bits each"),
-    "mask_reads": Coefficient(
-        1 / 64, "count", "ldmatrix.x4 gives 256 scores' mask in 4 cycles, and a load of a half or two floats 64 scores'"
-    ),
-    "mask_tests": Coefficient(1.0, "count", "LOP3 or ISETP asks whether a byte is 0: 64 for 64"),
-    "bias_arithmetic": Coefficient(1.0, "count", "FFMA adds a float in units of scores: 64 for 64"),
-    "bias_integers": Coefficient(1.0, "count", "PRMT or SHL widens a float of 16 bits: 64 for 64"),
     "hidden": Coefficient(1.0, "count", "FSEL takes -inf for a score that is not seen: 64 for 64"),
     "hidden_maxima": Coefficient(0.5, "count", "FMNMX takes one score, where VIMNMX3 takes two: 64 for 64 against 30"),
     "first_compared": Coefficient(0.42, "count", "ISETP of the end of the keys in a first tile: 27 for 64"),
@@ -166,9 +155,6 @@ TABLE = {
         "likewise where warps share rows, of K and, beside the exponentials, of V: 4 to 8 are fetched before the first "
         "product (SASS of key_loop.cuh)",
     ),
-    "mask_wavefronts": Coefficient(
-        1 / 8, "count", "a load of 64 scores' mask touches 8 rows, and each is a cycle of the SM's load unit"
-    ),
     "copied_lines": Coefficient(
         1.0,
         "count",
@@ -216,6 +202,7 @@ TABLE = {
     "empty_block_instructions": Coefficient(
         650.0, "count", "likewise of a block for which no keys are left: 634 to 650 (167 to 179 instructions)"
     ),
+    **MASKS,
     **PARTS,
     "block_loads": Coefficient(
         2.0,
@@ -262,17 +249,6 @@ TABLE = {
         0.35, "count", "for each key of a tile: a step is 44 of 128 keys, and stands there for a first tile and others"
     ),
     "value_lines": Coefficient(0.29, "count", "for each value dim: rescaling, and one of two ways to store"),
-    "laid_out_instructions": Coefficient(
-        61.0,
-        "rule",
-        "for an element of a mask that torch copies to rows of whole 16 bytes: 239 million bools took an H100 0.5 ms",
-    ),
-    "parting_trips": Coefficient(
-        4.0,
-        "rule",
-        "to L2 while blocks that share a mask part: a cluster barrier that releases what was written, 0.7 us of an "
-        "empty kernel on an H100",
-    ),
     "code_jumps": Coefficient(
         2.0,
         "count",

@@ -12,10 +12,10 @@ class ScoreCost(NamedTuple):  # hashed and compared in C: blocks and steps are l
     """Instructions a score: of MUFU, of the FP32 lanes, of the ALU; `waiting_loads` wait for each other in a thread.
 
     `maxima` are of the ALU too, where a tile is searched for its largest scores. `mask_bytes` are those of a mask, 0
-    without one. `edge` and `first` are what the ALU takes beside where a tile meets an edge of the band, and in a first
-    tile. `distances` are those of FP32 that come before all exponentials of a tile, and `failed` the share of tiles
-    whose scores outgrow a guess, so that exponentials are taken again. `rescales`: a warpgroup searches every tile and
-    rescales its outputs, as beside a mask that no TMA brings.
+    without one. The band has so many `edges`. `edge` and `first` are what the ALU takes beside where a tile meets one,
+    and in a first tile. `distances` are those of FP32 that come before all exponentials of a tile, and `failed` the
+    share of tiles whose scores outgrow a guess, so that exponentials are taken again. `rescales`: a warpgroup searches
+    every tile and rescales its outputs, as beside a mask that no TMA brings.
     """
 
     special: float
@@ -24,6 +24,7 @@ class ScoreCost(NamedTuple):  # hashed and compared in C: blocks and steps are l
     maxima: float
     waiting_loads: float
     mask_bytes: int
+    edges: int
     edge: float
     first: float
     distances: float
@@ -52,7 +53,8 @@ def cost_of(problem: AttentionProblem) -> ScoreCost:
     elif problem.mask == "float":
         arithmetic += of("bias_arithmetic")
         integers += 0.0 if problem.mask_dtype == WIDE else of("bias_integers")
-    compared = of("edge_compared") * ((problem.edges.left is not None) + (problem.edges.right is not None))
+    edges = (problem.edges.left is not None) + (problem.edges.right is not None)
+    compared = of("edge_compared") * edges
     hidden = of("hidden") + of("hidden_maxima")
     return ScoreCost(
         special,
@@ -61,6 +63,7 @@ def cost_of(problem: AttentionProblem) -> ScoreCost:
         maxima,
         waits,
         element_bytes(problem),
+        edges,
         hidden + compared,
         hidden + max(of("first_compared"), compared),
         distances,

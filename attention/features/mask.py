@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 Mask = Literal["none", "bool", "float"]
 MASKS: tuple[Mask, ...] = get_args(Mask)
 NO_MASK = ("without the mask", {"mask": "none"})
-WIDE = "float32"
+WIDE, WIDE_BYTES = "float32", 4
 
 
 def element_bytes(problem: Problem) -> int:
     """Of a mask as kernels on a GPU read it; 0 without one."""
     if problem.mask == "none":
         return 0
-    return 1 if problem.mask == "bool" else 4 if problem.mask_dtype == WIDE else 2
+    return 1 if problem.mask == "bool" else WIDE_BYTES if problem.mask_dtype == WIDE else 2
 
 
 def row_bytes(problem: Problem, keys: int) -> int:
     """From a row of a mask to the next in shared memory: so many that reads of eight rows meet no bank twice."""
     element = element_bytes(problem)
-    unit = 32 if element == 4 else 16
+    unit = 32 if element == WIDE_BYTES else 16
     return (-(-keys * element // unit) | 1) * unit if element else 0
 
 

@@ -188,7 +188,11 @@ def _ends(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, busy
     if tile.share == 1:
         return first, last
     latency = machine.values[L2_LATENCY]
-    return first, last, Term("blocks part", "blocks part", of("parting_trips") * latency / clock, L2_LATENCY, latency)
+    return (
+        first,
+        last,
+        Term("blocks meet and part", "blocks part", of("parting_trips") * latency / clock, L2_LATENCY, latency),
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -17,6 +17,7 @@ from attention.choose.rates import EX2, EX2_LATENCY, FFMA, FFMA_LATENCY, L2_LATE
 from attention.choose.scores import ScoreCost
 from attention.choose.warpgroups.gathered import left
 from attention.choose.warpgroups.handed import handed, stored
+from attention.choose.warpgroups.masks import mask_of_rows, mask_of_step
 from attention.choose.warpgroups.parts import Part, Parts, Rates
 from attention.tile import WarpgroupTile
 
@@ -60,9 +61,9 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     )
     special += groups * scores * (cost.distances / rates.ffma + cost.failed * _again(cost, rates))
     loads = 0.0 if tile.mask_ahead else cost.waiting_loads * tile.keys / THREAD_SHARE * rates.l2_latency
-    # Scores that begin as a mask do so beside other warpgroups' products, as maxima are taken.
-    beside = exposed if tile.seeded else asked
-    integers = exposed * maxima + beside * cost.integers
+    # Scores begin as a mask before their products, each warpgroup's, which three hide as they hide maxima.
+    seeds = groups * of("seeds") * exposed if tile.seeded else asked * cost.integers
+    integers = exposed * maxima + seeds
     values = late + pv + rates.held_latency
     if groups == 1:
         special = _beside_own_products(tile, cost, pv, rates)
@@ -83,19 +84,22 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         Part("conversions", "conversions", exposed * conversions, ""),
         *(each._replace(cycles=shown * each.cycles) for each in waits),
         *((rescaled,) if cost.rescales else ()),
-        *((_mask(groups * scores, cost.mask_bytes, rates),) if tile.mask_ahead and cost.mask_bytes else ()),
+        *mask_of_step(tile, cost, rates),
     )
     following = handed(tile, keys.cycles, values, rates)
+    # Two begin a tile of rows together, unless an edge leaves one of them without its first keys.
+    searching = groups if few and not cost.edges else 1
     ends = Part("first softmax or last values", "ends", min(softmax, values), TENSOR if values < softmax else EX2)
     crossed = of("crossed_ends") if tile.crosses else 1.0
     return Steps(
         keys,
         Parts.of(
             ends._replace(cycles=crossed * ends.cycles),
-            Part("masks of the first tile", "first masks", asked * (cost.first + searched), ""),
+            Part("masks of the first tile", "first masks", searching * asked * (cost.first + searched), ""),
             *((_held(q_bytes, rates),) if tile.q_in_registers else ()),
             Part("between tiles of rows", "between", of("between_rows") * rates.ffma_latency, FFMA_LATENCY),
             Part("out from registers", "out", groups * stored(tile), ""),
+            *mask_of_rows(tile, cost, rates),
             *left(tile, rates),
         ),
         Parts.of(
@@ -138,12 +142,6 @@ def _waits(latency: float, searched: bool, rates: Rates) -> tuple[Part, ...]:
         Part("waits for exponentials", "ex2 waits", of("exponential_waits") * rates.ex2_latency, EX2_LATENCY),
         Part("waits for arithmetic", "arithmetic waits", arithmetic * rates.ffma_latency, FFMA_LATENCY),
     )
-
-
-def _mask(scores: int, mask_bytes: int, rates: Rates) -> Part:
-    """Written to shared memory, and read by instructions that take two scores of each lane, a cycle at the least."""
-    reads = max(mask_bytes / rates.smem_bytes, of("mask_reads"))
-    return Part("mask through shared memory", "mask", scores * (mask_bytes / rates.smem_bytes + reads), SMEM)
 
 
 def _product(tile: WarpgroupTile, width: int, read_bytes: int, rates: Rates) -> float:

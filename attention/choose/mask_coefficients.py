@@ -1,0 +1,33 @@
+"""Coefficients of masks, for choose.coefficients: what a score costs, and what comes with tiles of keys and calls."""
+
+from attention.choose.coefficient import Coefficient
+
+MASKS = {
+    "mask_waits": Coefficient(
+        1 / 32,
+        "count",
+        "16 loads of two scores each are on their way at a time (features/mask.cuh), of one panel of 16 rows of a warp",
+    ),
+    "wide_mask_waits": Coefficient(1 / 16, "count", "likewise 8, of two floats of 32 bits each"),
+    "mask_trips": Coefficient(
+        4.0, "count", "to shared memory: a mask's rows have come, the first are read, no box overtakes that, it is told"
+    ),
+    "seeds": Coefficient(1.25, "count", "LOP3, IMAD or PRMT of a score that begins as its mask, and LDSM: 80 for 64"),
+    "mask_tests": Coefficient(1.0, "count", "LOP3 or ISETP asks whether a byte is 0: 64 for 64"),
+    "bias_arithmetic": Coefficient(1.0, "count", "FFMA adds a float in units of scores: 64 for 64"),
+    "bias_integers": Coefficient(1.0, "count", "PRMT or SHL widens a float of 16 bits: 64 for 64"),
+    "mask_wavefronts": Coefficient(
+        1 / 8, "count", "a load of 64 scores' mask touches 8 rows, and each is a cycle of the SM's load unit"
+    ),
+    "laid_out_instructions": Coefficient(
+        61.0,
+        "rule",
+        "for an element of a mask that torch copies to rows of whole 16 bytes: 239 million bools took an H100 0.5 ms",
+    ),
+    "parting_trips": Coefficient(
+        8.0,
+        "rule",
+        "to L2 while blocks that share a mask meet, and while they part: a cluster barrier that releases what was "
+        "written, 0.7 us of an empty kernel on an H100 for four trips. Of 4 and 8 the one with the least error",
+    ),
+}
