@@ -106,10 +106,14 @@ class CudaBuild:
 
 @dataclass(frozen=True, eq=False)
 class Lasting:
-    """A rule about what `stands_for` a problem, and for all problems that it decides alike on."""
+    """A rule about what `stands_for` a problem, and for all problems that it decides alike on.
+
+    `rest` is what `illegal` asks beside it, of a launch's problem: nothing where it is None.
+    """
 
     stands_for: Callable[[AttentionProblem], AttentionProblem]
     rule: Callable[[AttentionProblem, Config, Arch], str | None]
+    rest: Callable[[AttentionProblem, Config, Arch], str | None] | None = None
 
 
 @dataclass(frozen=True)

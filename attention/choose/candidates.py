@@ -81,11 +81,13 @@ def legal(
             continue
         if not outdone and only != variant.name and (why := variant.outdone(problem, arch)):
             behind[variant.path] = why
-        stands = variant.lasting.stands_for(problem) if variant.lasting else None
+        lasting = variant.lasting
+        stands = lasting.stands_for(problem) if lasting else None
+        launched, rest = (variant.launch_of(problem), lasting.rest) if lasting else (problem, variant.illegal)
         for config, never in _by_kind(variant, stands, arch):
             if never:
                 refused.append(never)
-            elif variant.illegal and (against := variant.illegal(problem, config, arch)):
+            elif rest and (against := rest(launched, config, arch)):
                 refused.append(Refusal(variant.path, config, against))
             else:
                 allowed.append((variant, config))

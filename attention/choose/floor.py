@@ -1,8 +1,9 @@
-"""What kernels of ours take at least: the products of the busiest SM, on tensor cores that nothing keeps waiting.
+"""What kernels of ours take at least: a launch, and memory or the products of the busiest SM, whichever takes longer.
 
-A prediction counts these products too, and whatever it adds takes longer: keys come in whole tiles, blocks in whole
-rounds, exponentials and loads stand beside or behind them, and the clock falls. So none is below its floor, which takes
-a twentieth of the time.
+A prediction counts all of it too, and whatever it adds takes longer: keys come in whole tiles, exponentials and loads
+stand beside or behind products, DRAM gives some bytes again, and the clock falls. What a block of warps does between
+two others is counted as well, since of few queries all tiles wait for the same bytes. So none is below its floor, which
+takes a tenth of the time.
 """
 
 from collections.abc import Sequence
@@ -10,10 +11,14 @@ from functools import lru_cache
 
 from attention.choose.coefficients import GROUP_ROWS, PRODUCT, SCHEDULERS
 from attention.choose.lengths import UNKNOWN, Lengths
-from attention.choose.rates import machine_of
-from attention.choose.shares import rows_of_all
+from attention.choose.one_clock import dram_of, start_of
+from attention.choose.prediction import SECONDS
+from attention.choose.rates import DRAM_LATENCY, L2_LATENCY, Machine, machine_of
+from attention.choose.shares import rows_of_all, rows_read
 from attention.choose.warpgroups.step import TENSOR as WGMMA
+from attention.choose.warps.gathered import trips_of_part
 from attention.choose.warps.predicted import can as can_by_warps
+from attention.choose.warps.waits import instructions_of
 from attention.choose.warps.work import TENSOR as MMA_SYNC
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile, WarpTile
@@ -30,21 +35,26 @@ def floors(
 ) -> list[float]:
     """Seconds of each, where no timings correct them; 0 where nothing is known of its warps or warpgroups."""
     machine, units = machine_of(profile), profile.sm_count
-    if variant.residents is None or machine.clock_hz is None or variant.launch_of(problem) is not problem:
-        return [0.0] * len(configs)
+    known = variant.residents is not None and machine.clock_hz and variant.launch_of(problem) is problem
     wgmma, mma_sync = machine.values.get(WGMMA), machine.values.get(MMA_SYNC) if can_by_warps(profile) else None
+    if not known or not (wgmma or mma_sync):
+        return [0.0] * len(configs)
+    assert variant.residents is not None and machine.clock_hz is not None
+    memory = dram_of(machine, problem, rows_read(problem, lengths), 0.0, False).seconds
+    start = sum(map(SECONDS, start_of(machine, problem.own_lengths, 1)))
     found = []
     for config in configs:
-        tile = variant.residents(problem, config)
+        tile, alone = variant.residents(problem, config), 0.0
         if isinstance(tile, WarpgroupTile) and wgmma:
             flops_per_clk, (rows, keys) = wgmma, _of_warpgroups(tile, problem, units, lengths)
         elif isinstance(tile, WarpTile) and mma_sync:
             flops_per_clk, (rows, keys) = mma_sync, _of_warps(tile, problem, units, lengths)
+            alone = _between(machine, tile, problem, units, lengths) / machine.clock_hz
         else:
             found.append(0.0)
             continue
         flops = PRODUCT * rows * keys * (tile.head_dim + tile.value_dim)
-        found.append(flops / flops_per_clk / machine.clock_hz)
+        found.append(start + alone + max(memory, flops / flops_per_clk / machine.clock_hz))
     return found
 
 
@@ -62,6 +72,17 @@ def _of_warps(tile: WarpTile, problem: AttentionProblem, units: int, lengths: Le
     rows = SCHEDULERS * -(-tile.warps // SCHEDULERS) * tile.warp_rows / tile.key_warps
     longest, of_all = _keys(problem, tile.rows, tile.group, lengths)
     return rows, max(longest / tile.key_splits, of_all / units)
+
+
+def _between(machine: Machine, tile: WarpTile, problem: AttentionProblem, units: int, lengths: Lengths) -> float:
+    """Cycles between the blocks of a place, beside which it loads nothing: nothing is counted of unlike lengths."""
+    if lengths or problem.varlen:
+        return 0.0
+    longest, of_all = _keys(problem, tile.rows, tile.group, lengths)
+    parts = max(1, min(tile.key_splits, int(longest) // tile.keys))
+    rounds = of_all / longest * parts // (units * tile.blocks) if longest else 0
+    left = trips_of_part(machine.values[L2_LATENCY], machine.values[DRAM_LATENCY]) if parts > 1 else 0.0
+    return max(1.0, rounds) * (instructions_of(tile) + left * (tile.kernels == 1))
 
 
 @lru_cache(maxsize=1024)  # tiles of any number of keys see as many

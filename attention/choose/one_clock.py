@@ -76,7 +76,7 @@ def call_of(
     if unlike:
         beside_it = *memory, unlike
         slowest = max(slowest, unlike, key=SECONDS)
-    start = _start(machine, problem.own_lengths, kernels)
+    start = start_of(machine, problem.own_lengths, kernels)
     seconds = alone_seconds + max(beside, slowest.seconds) + sum(map(SECONDS, start), waited)
     seconds = seconds / efficiency.value + efficiency.overhead_seconds
     cycles = seconds * machine.needed_clock_hz
@@ -160,7 +160,8 @@ def _waited(busy_seconds: float, memory: Sequence[Term], slowest: Term, in_fligh
 
 
 @lru_cache(maxsize=1024)
-def _start(machine: Machine, of_own_lengths: bool, kernels: int) -> tuple[Term, ...]:
+def start_of(machine: Machine, of_own_lengths: bool, kernels: int) -> tuple[Term, ...]:
+    """What comes before all blocks: their first loads, and the launch of so many kernels."""
     return _first_loads(machine, of_own_lengths), *launch_of(machine, kernels)
 
 

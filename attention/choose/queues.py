@@ -14,8 +14,8 @@ station's.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-NEAR = 1e-4  # of a round, where the iteration ends: Newton leaves about the square of its last step
-MOST = 30  # iterations: Newton's take four or five
+NEAR = 1e-3  # of a round, where the iteration ends: Newton leaves about the square of its last step
+MOST = 30  # iterations: Newton's take three or four
 
 
 class Station(NamedTuple):

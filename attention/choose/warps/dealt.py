@@ -7,7 +7,7 @@ by one (choose.longest_first).
 """
 
 import math
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from attention.choose.coefficients import SECTOR
@@ -19,6 +19,8 @@ from attention.choose.warps.work import Work
 from attention.kernels.common.family import readers
 from attention.problem import AttentionProblem
 from attention.tile import WarpTile
+
+KeyRows = tuple[tuple[int, int], tuple[int, int]]  # of K and of V: the dim, and bytes that are copied side by side
 
 
 class Stay(NamedTuple):
@@ -49,7 +51,6 @@ class Dealt(NamedTuple):
     unlike: tuple[tuple[float, float], ...] = ()
 
 
-@lru_cache(maxsize=4096)
 def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Lengths = UNKNOWN) -> Dealt:
     """Deal the blocks of all heads and sequences to the SMs."""
     whole = _rows(problem, tile.rows, tile.step_keys, tile.group, lengths)
@@ -58,10 +59,11 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     count, held = every.number, units * tile.blocks
     empty = (tiles * tile.key_splits - count) / held
     of_keys, cold = readers(problem, tile.rows, tile.group), min(1.0, held / count)
-    lines, inside = _lines(problem.head_dim, problem.head_dim_v, tile), 0.0
+    rows = (problem.head_dim, tile.key_span_bytes), (problem.head_dim_v, tile.value_span_bytes)
+    lines, inside = _lines(rows, tile.key_warps > 1), 0.0
     if tile.key_warps > 1 and problem.heads_kv % 2 == 0:
-        inside = max(0.0, _lines(problem.head_dim, problem.head_dim_v, tile, inside=True) - lines)
-    lines += inside / max(1.0, count / held)
+        inside = max(0.0, _lines_inside(rows) - lines)
+        lines += inside / max(1.0, count / held)
 
     def work(slices: float) -> Work:
         return Work(slices, min(slices, _hidden(problem, tile, slices)), of_keys, lines, cold)
@@ -90,17 +92,23 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     return Dealt((even, missing), alone, *all_of_it, unlike)
 
 
-@lru_cache(maxsize=4096)
-def _lines(head_dim: int, value_dim: int, tile: WarpTile, inside: bool = False) -> float:
-    """Of L2 that the copying of a key touches, and sectors a second time; of all heads or of those `inside` of sectors.
+@cache
+def _lines(rows: KeyRows, in_pairs: bool) -> float:
+    """Of L2 that the copying of a key touches, and sectors a second time, on the average over all heads.
+
+    `in_pairs`: chunks of 16 bytes lie in pairs in shared memory. Copied beyond ends of rows, a sector still fills two.
+    """
+    return sum([lines_of(dim, span) + shared_of(dim, SECTOR if in_pairs else span) for dim, span in rows])
+
+
+@cache
+def _lines_inside(rows: KeyRows) -> float:
+    """The same in pairs, of heads whose rows begin inside of sectors.
 
     Where an even number of heads lie side by side, and a row ends inside of a sector, all rows of every other head
     begin there: its blocks are late, until each place has had those of several heads.
     """
-    rows = (head_dim, tile.key_span_bytes), (value_dim, tile.value_span_bytes)
-    # Chunks of 16 bytes lie in pairs in shared memory. Copied beyond ends of rows, a sector still fills two such pairs.
-    pairs = [(dim, SECTOR if tile.key_warps > 1 else span) for dim, span in rows]
-    return sum([lines_of(*row) + shared_of(*pair, inside) for row, pair in zip(rows, pairs, strict=True)])
+    return sum([lines_of(dim, span) + shared_of(dim, SECTOR, inside=True) for dim, span in rows])
 
 
 @lru_cache(maxsize=4096)  # a choice asks for each number of blocks

@@ -50,6 +50,11 @@ def left(tile: WarpTile, rows: int, beyond: float, rates: Rates) -> tuple[Part, 
     )
 
 
+def trips_of_part(l2_latency: float, dram_latency: float) -> float:
+    """The last two of these, in cycles."""
+    return of("arrival_trips") * l2_latency + dram_latency
+
+
 @dataclass(frozen=True)
 class Batch:
     """What a thread asks for at a time: so many parts, of so many spans of columns each."""

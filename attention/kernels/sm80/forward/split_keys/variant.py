@@ -54,16 +54,18 @@ def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None
 
     More blocks than tiles of keys are legal: how long a cache is, a launch that a graph repeats does not know.
     """
-    why_not, tiles = _of_any_split(problem, config["warps"], config["tile_keys"], arch)
-    return why_not or too_many(tiles, config["key_splits"])
+    return _why_not_any_split(_of_any_keys(problem), config, arch) or _why_not_split(problem, config, arch)
+
+
+def _why_not_split(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
+    splits = config["key_splits"]
+    return None if splits == 1 else too_many(_tiles(problem, config["warps"], config["tile_keys"]), splits)
 
 
 @lru_cache(maxsize=64)  # a choice asks for each number of blocks
-def _of_any_split(problem: AttentionProblem, warps: int, tile_keys: int, arch: Arch) -> tuple[str | None, int]:
-    """Why such a tile cannot run, however many blocks share its keys, or None; and tiles of rows."""
-    alike = _of_any_keys(problem)
-    shape = _shape(alike, warps, tile_keys)
-    return _why_not(alike, warps, tile_keys, arch), tiles_of(problem, shape.tile_rows, shape.group)
+def _tiles(problem: AttentionProblem, warps: int, tile_keys: int) -> int:
+    shape = _shape(_of_any_keys(problem), warps, tile_keys)
+    return tiles_of(problem, shape.tile_rows, shape.group)
 
 
 @lru_cache(maxsize=64)
@@ -178,7 +180,7 @@ ONE_LAUNCH = Variant(
     settled=SETTLED,
     outdone=outdone,
     illegal=illegal,
-    lasting=Lasting(_of_any_keys, _why_not_any_split),
+    lasting=Lasting(_of_any_keys, _why_not_any_split, _why_not_split),
     tile=tile,
     residents=residents,
     builds=lambda problem, config: (build_of(problem, config),),

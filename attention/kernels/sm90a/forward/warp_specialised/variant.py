@@ -53,17 +53,23 @@ MASK_COPIED = (
 
 def illegal(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
     """Shared memory of the block, registers of a consumer thread, and warpgroups that would have no rows."""
-    if why_not := _why_not(of_any_length(problem), config, arch):
-        return why_not
-    group = packed(problem, config["warpgroups"])
-    if group and (why_not := _why_not_packed(of_any_length(problem), config)):
-        return why_not
-    if config["stages"] > RING and (why_not := _why_not_crossed(problem, config)):
-        return why_not
-    held = 2 * queries_of(max(1, group))
+    return _why_not(of_any_length(problem), config, arch) or _why_not_of_lengths(problem, config, arch)
+
+
+def _why_not_of_lengths(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
+    group, held = _held(problem, config["warpgroups"])
     if config["warpgroups"] == 3 and problem.seq_q <= held:
         return f"two warpgroups already hold all {problem.seq_q} queries"
-    return None
+    if group and (why_not := _why_not_packed(of_any_length(problem), config)):
+        return why_not
+    return _why_not_crossed(problem, config) if config["stages"] > RING else None
+
+
+@lru_cache(maxsize=64)  # a choice asks for each tile of keys
+def _held(problem: AttentionProblem, warpgroups: int) -> tuple[int, int]:
+    """Heads that share a tile's rows, or 0, and the queries that two warpgroups hold."""
+    group = packed(problem, warpgroups)
+    return group, 2 * queries_of(max(1, group))
 
 
 @lru_cache(maxsize=1024)
@@ -202,7 +208,7 @@ ONE_LAUNCH = Variant(
     ),
     settled=SETTLED,
     illegal=illegal,
-    lasting=Lasting(of_any_length, _why_not),
+    lasting=Lasting(of_any_length, _why_not, _why_not_of_lengths),
     tile=tile,
     residents=warpgroups,
     builds=lambda problem, config: (build_of(problem, config),),
