@@ -66,6 +66,11 @@ packed     0   32  32      0      0   64  bf16  lengths=64x256
 packed     0   32  32      0      0   64  bf16  lengths=4096+512+2048+1024+3000+128+1500+2560+1516
 packed     0    8   8      0      0  256  bf16  causal lengths=4096+1024+2048+512
 packed     0   16  16      0      0   96  f16   lengths=1536+2x700+9x300
+packed     0   32   8      0      0  128  bf16  causal lengths=128+417+64+972+64+167+355+799+875+519+768+128+896
+packed     0   16   4      0      0  128  bf16  causal lengths=1024+409+64+782+1002+64+620+124+618+128+515+369+1024+768
+packed     0    8   1      0      0  128  bf16  causal lengths=1901+1544+3456+1825+2304+4096+2304+2580
+packed     0   14   2      0      0   64  bf16  causal lengths=748+128+128+128+744+64+640+128+516+768+64+64+440+64
+packed     0   12  12      0      0   64  bf16  lengths=64+64+128+730+678+128+752+404+128+64+512+375+730+1012
 decode    16   32   8      1   1024  128  bf16
 decode     1   32   8      1   8192  128  bf16
 decode     1   32   8      1  65536  128  bf16
@@ -116,10 +121,31 @@ decode     4   16   2     14   2048  128  bf16  causal
 decode     8   32   8      8   8192  128  bf16  causal
 decode    16   16   2     10    320  128  bf16  causal
 decode     1    8   4     12    400  256  bf16  causal
+decode     1   32   4      1    256  128  bf16
+decode     2   32   4      1    540  128  bf16
+decode    16    4   1      1    384  128  bf16
+decode     1   16   4      1   1400  128  bf16
+decode     2   16   2      1   2200  128  bf16
+decode     4   14   2      1   5000  128  bf16
+decode    32   64   8      1    700  128  bf16
+decode     4   64   8      1    384   64  bf16
 features   4   16  16   4096   4096  128  bf16  causal softcap=30
 features   4    8   4   4096   4096  256  bf16  causal softcap=50
 features   2   16  16   4096   4096  128  bf16  mask
 features   2   32  32   2048   2048   64  bf16  mask
+features   2   32  32   2048   2048   64  bf16  causal mask
+features   8    1   1   4096   4096   64  bf16  mask
+features   4    3   3   2048   2048   96  bf16  mask
+features   8    8   2   2048   2048  192  bf16  mask
+features  16   12  12    256    256   64  bf16  mask
+features   2   32  32   2048   2048   64  bf16  bias
+features   2   32  32   2048   2048   64  bf16  bias=f32
+features   2   16  16   4096   4096  128  bf16  bias
+features   2   16  16   4096   4096  128  bf16  bias=f32
+features   1   12  12    512    512   64  bf16  bias
+features  32   12  12    512    512   64  bf16  bias
+features   4   64  64    256    256   64  bf16  bias
+features  32   12  12    128    128   64  bf16  bias
 features   4   16  16   4096   4096  128  bf16  causal alibi
 features   8   32  32   1024   1024   64  bf16  causal alibi
 features   4   32  32   2048   2048   64  bf16  alibi
