@@ -249,6 +249,9 @@ TABLE = {
         0.35, "count", "for each key of a tile: a step is 44 of 128 keys, and stands there for a first tile and others"
     ),
     "value_lines": Coefficient(0.29, "count", "for each value dim: rescaling, and one of two ways to store"),
+    "group_lines": Coefficient(
+        67.0, "count", "likewise where heads of a group share rows, whose places are found one by one: 536 instructions"
+    ),
     "code_jumps": Coefficient(
         2.0,
         "count",

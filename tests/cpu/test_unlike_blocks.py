@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attention.choose.warps.unlike import seconds_of_all
+from attention.choose.unlike import seconds_of_all
 
 OWN, SHARED = 1e-6, 2e-8
 BLOCKS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 200)), min_size=1, max_size=6)

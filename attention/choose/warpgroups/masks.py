@@ -25,13 +25,11 @@ def mask_of_step(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> tuple[Pa
     return (Part("mask through shared memory", "mask", trips + asked + wide, SMEM_LATENCY),)
 
 
-def mask_of_rows(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> tuple[Part, ...]:
-    """Of each tile of rows."""
-    if not tile.mask_ahead:
-        return ()
+def mask_of_rows(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Part:
+    """Of each tile of rows that has several of keys."""
     found = of("found_instructions") if tile.share > 1 else 0.0
     comes = rates.dram_latency + _bytes(tile, cost) / rates.l2_bytes
-    return (Part("first rows of a mask", "first rows of a mask", found + _asked() + comes, DRAM_LATENCY),)
+    return Part("first rows of a mask", "first rows of a mask", found + _asked() + comes, DRAM_LATENCY)
 
 
 def _bytes(tile: WarpgroupTile, cost: ScoreCost) -> int:

@@ -8,7 +8,7 @@ from operator import attrgetter, mul
 from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
-from attention.choose.lengths import UNKNOWN, Lengths
+from attention.choose.lengths import UNKNOWN, Lengths, sequences
 from attention.choose.one_clock import call_of, clock_under, code_of, dram_of, l2_of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import (
@@ -28,11 +28,13 @@ from attention.choose.rates import (
     machine_of,
 )
 from attention.choose.scores import ScoreCost, cost_of
-from attention.choose.shares import rows_read
+from attention.choose.shares import rows_of_all, rows_read
+from attention.choose.unlike import seconds_of_all
 from attention.choose.warpgroups.dealt import Dealt, by_groups, dealt, idle_steps
 from attention.choose.warpgroups.gathered import gathered
 from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.laid_out import mask_laid_out
+from attention.choose.warpgroups.masks import mask_of_rows
 from attention.choose.warpgroups.parts import Parts, Rates
 from attention.choose.warpgroups.step import LATENCY, TENSOR, steps_of
 from attention.features.mask import element_bytes
@@ -63,6 +65,10 @@ def predicted(
     cost = cost_of(problem)
     steps: tuple[Parts, ...] = steps_of(tile, cost, rates)
     times: tuple[float, ...] = share.keys, share.rows, share.edges, *changes(tile, share.keys, share.rows), 1.0
+    if tile.mask_ahead:
+        # Of rows that are one tile of keys the next one's are asked for while these are multiplied.
+        longer = min(1.0, max(0.0, share.keys / share.rows - 1))
+        steps, times = (*steps, Parts.of(mask_of_rows(tile, cost, rates))), (*times, longer * share.rows)
     if tile.key_splits > 1:
         brought = Parts.of(*gathered(tile, share.parts, share.every, units, rates))
         steps, times = (*steps, brought), (*times, 1.0)
@@ -85,7 +91,26 @@ def predicted(
     alone = sum(map(SECONDS, once))
     busy = cycles / clock + sum(map(SECONDS, ends)) + alone
     terms = partial(_terms, machine, steps, times, clock, (*once, *ends))
-    return call_of(machine, problem, terms, memory, busy, efficiency, tile.boxes, alone)
+    unlike = _unlike(machine, problem, tile, steps[0], lengths, clock) if lengths else None
+    return call_of(machine, problem, terms, memory, busy, efficiency, tile.boxes, alone, unlike)
+
+
+def _unlike(
+    machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, step: Parts, lengths: Lengths, clock: float
+) -> Term | None:
+    """What memory takes at least where tiles of rows that have unequal keys end one after another; each has an SM."""
+    rows = tile.warpgroups * (GROUP_ROWS // tile.group)
+    if problem.seq_q > rows or tile.key_splits > 1:
+        return None
+    size, dram = (rows, tile.keys), machine.value(DRAM)
+    each = [
+        (many, rows_of_all(alone, *size, *size)) for many, alone in sequences(by_groups(problem, tile.group), lengths)
+    ]
+    blocks = [(float(many * every.number), every.total / every.number) for many, every in each]
+    readers = 1 if tile.group > 1 else problem.heads_q // problem.heads_kv
+    shared = BYTES * tile.keys * (tile.head_dim + tile.value_dim) / readers / dram
+    seconds = seconds_of_all(blocks, machine.profile.sm_count, step.cycles / clock, shared)
+    return Term("tiles of unequal keys", "memory", seconds, DRAM, dram)
 
 
 def _crossed_in_part(
@@ -199,7 +224,7 @@ def _ends(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, busy
 def _lines(tile: WarpgroupTile, edges: int) -> float:
     """Of code that a warpgroup runs through, whose rows meet so many edges."""
     keys, values = 2 + edges + tile.crosses, 1 + tile.crosses
-    parts = of("part_lines") if tile.key_splits > 1 else 0.0
+    parts = (of("part_lines") if tile.key_splits > 1 else 0.0) + (of("group_lines") if tile.group > 1 else 0.0)
     return of("code_lines") + of("key_lines") * tile.keys * keys + of("value_lines") * tile.value_dim * values + parts
 
 

@@ -17,7 +17,7 @@ from attention.choose.rates import EX2, EX2_LATENCY, FFMA, FFMA_LATENCY, L2_LATE
 from attention.choose.scores import ScoreCost
 from attention.choose.warpgroups.gathered import left
 from attention.choose.warpgroups.handed import handed, stored
-from attention.choose.warpgroups.masks import mask_of_rows, mask_of_step
+from attention.choose.warpgroups.masks import mask_of_step
 from attention.choose.warpgroups.parts import Part, Parts, Rates
 from attention.tile import WarpgroupTile
 
@@ -99,7 +99,6 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
             *((_held(q_bytes, rates),) if tile.q_in_registers else ()),
             Part("between tiles of rows", "between", of("between_rows") * rates.ffma_latency, FFMA_LATENCY),
             Part("out from registers", "out", groups * stored(tile), ""),
-            *mask_of_rows(tile, cost, rates),
             *left(tile, rates),
         ),
         Parts.of(

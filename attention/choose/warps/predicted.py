@@ -29,10 +29,10 @@ from attention.choose.rates import (
 )
 from attention.choose.scores import ScoreCost, cost_of
 from attention.choose.shares import rows_read
+from attention.choose.unlike import seconds_of_all
 from attention.choose.warps.block import EX2_BESIDE, EX2_BESIDE_OTHERS, FFMA_BESIDE_OTHERS, Block, block_of
 from attention.choose.warps.dealt import Dealt, Stay, dealt
 from attention.choose.warps.gathered import added, bytes_of, combined, left
-from attention.choose.warps.unlike import seconds_of_all
 from attention.choose.warps.waits import instructions_of
 from attention.choose.warps.work import LATENCY, TENSOR, Part, Rates
 from attention.problem import AttentionProblem
