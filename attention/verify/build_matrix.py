@@ -79,15 +79,15 @@ class AttentionRow(BuildRow):
 
 
 def combinations() -> Iterator[AttentionProblem]:
-    """Everything that calls may ask for together, each build once: a mask comes alone."""
+    """Everything that calls may ask for together, each build once: a mask comes beside a band and a softcap alone."""
     alone = [each for feature in DRAWN if _comes_alone(feature) for each in alternatives(feature)]
     others = [drawn(feature) for feature in DRAWN if not _comes_alone(feature)]
     for causal, left, varlen, *chosen in product((False, True), repeat=3 + len(others)):
         asked = {name: value for fields in compress(others, chosen) for name, value in fields.items()}
         yield long(causal=causal, window=(1024 if left else -1, -1), varlen=varlen, **asked)
     for asked in alone:
-        for causal in (False, True):
-            yield long(causal=causal, **asked)
+        for causal, left, softcap in product((False, True), (False, True), (0.0, 50.0)):
+            yield long(causal=causal, window=(1024 if left else -1, -1), softcap=softcap, **asked)
 
 
 def with_feature(feature: Feature) -> tuple[AttentionProblem, ...]:
