@@ -12,7 +12,8 @@ import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from attention.choose.corrections import Corrections, Observation, class_of, corrections
+from attention.choose.corrections import Corrections, Observation, corrections
+from attention.choose.kinds import class_of
 from attention.choose.rates import HOST
 from attention.problem import AttentionProblem
 from attention.variant import Config, Variant

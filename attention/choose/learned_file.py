@@ -13,7 +13,8 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from attention.choose.calibration import Duel
-from attention.choose.corrections import Corrections, Kind
+from attention.choose.corrections import Corrections
+from attention.choose.kinds import Kind
 from attention.choose.prediction import Efficiency
 from attention.choose.sized import Place, Sized
 from attention.variant import Config
@@ -68,7 +69,7 @@ class File(Frozen):
     """What was learned of one machine, and the key of what it was learned from."""
 
     key: str  # first, so that a file that is out of date is not parsed
-    schema_version: Literal[3]
+    schema_version: Literal[4]
     gpu: str
     compares: bool
     left_out: dict[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -129,7 +130,7 @@ def _file(gpu: str, key: str, learned: Learned) -> File:
     known = learned.corrections
     return File(
         key=key,
-        schema_version=3,
+        schema_version=4,
         gpu=gpu,
         compares=learned.compares,
         left_out=dict(learned.left_out),

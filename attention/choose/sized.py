@@ -11,7 +11,7 @@ import numpy as np
 from attention.choose.prediction import Efficiency
 
 STEPS = 2  # of sizes in an octave: coarser ones pick worse, finer ones no better
-Place = tuple[int, int, int]  # queries, keys, and batch x heads, in half octaves; on the CPU keys alone, in whole ones
+Place = tuple[int, ...]  # coordinates in half octaves: choose.kinds
 Places = np.ndarray[Any, np.dtype[np.int64]]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -15,7 +15,7 @@ import torch
 from torch.overrides import handle_torch_function, has_torch_function
 
 from attention.call import NO_EXTRAS, Call, Extras, Manner, Options
-from attention.choose.corrections import FEW_ON_HOST
+from attention.choose.kinds import FEW_ON_HOST
 from attention.errors import ProblemError, UnsupportedError
 from attention.frontends.inputs import (
     autocast,
