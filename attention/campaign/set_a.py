@@ -48,6 +48,10 @@ prefill    1    2   2   4096   4096   64  bf16  causal
 prefill    1    1   1   8192   8192  128  bf16  causal
 prefill    1    2   1   2048   2048  256  bf16  causal
 prefill    1    3   3   4096   4096   80  bf16
+prefill    2    8   8   1024   1024   80  f16
+prefill    2    4   1   1200   1200  128  bf16  causal
+prefill   16   32  32    256    256   96  bf16  causal
+prefill   32    4   4    360    360   96  bf16  causal
 short    128   12  12    128    128   64  bf16
 short     64   16  16    256    256   64  bf16
 short     32   32   8    512    512   64  bf16  causal
@@ -129,6 +133,12 @@ decode     2   16   2      1   2200  128  bf16
 decode     4   14   2      1   5000  128  bf16
 decode    32   64   8      1    700  128  bf16
 decode     4   64   8      1    384   64  bf16
+decode     2    8   4      1    600  256  bf16
+decode     8    4   2      1    384  256  bf16
+decode    64   32   8      1    300  128  bf16
+decode    64   64   8      1    640   64  bf16
+decode     2   32   8     12    768  128  bf16  causal
+decode     8   64   8      6   2560  128  bf16  causal
 features   4   16  16   4096   4096  128  bf16  causal softcap=30
 features   4    8   4   4096   4096  256  bf16  causal softcap=50
 features   2   16  16   4096   4096  128  bf16  mask
@@ -162,6 +172,8 @@ features   1   32   4      1   8192  128  bf16  used=5000
 features  16   32   8      1    512  128  bf16  used=65+390+80+90+490+270+280+310+384+312+157+350+84+300+274+417
 features  64   28   4      1    768  128  bf16  used=16x600+16x450+16x300+16x200
 features   8   12  12      1   1024   64  bf16  used=850+540+630+550+900+300+370+840
+features   8   32  32      6   1024   96  bf16  causal used=900+760+1024+480+330+810+640+150
+features   4   12  12    128    128   64  bf16  mask
 """
 
 

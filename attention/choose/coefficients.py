@@ -252,8 +252,8 @@ TABLE = {
     "port_cycles": Coefficient(
         1.2,
         "rule",
-        "of an SM's port for what takes 64 bytes of a slice (lines.py): so an H200's cp.async took heads whose rows begin "
-        "inside of sectors (decode_sectors.csv), and TMA head dim 216 by 56 SMs",
+        "of an SM's port for what takes 64 bytes of a slice (lines.py): so an H200's cp.async took heads whose rows "
+        "begin inside of sectors (decode_sectors.csv), and TMA head dim 216 by 56 SMs",
     ),
     "group_lines": Coefficient(
         67.0, "count", "likewise where heads of a group share rows, whose places are found one by one: 536 instructions"
