@@ -8,6 +8,7 @@ import pytest
 from attention.campaign.posed import parse
 from attention.choose import learned, learned_file, learned_key, samples
 from attention.choose.corrections import Corrections
+from attention.choose.lengths import presumed
 from attention.choose.model import predict
 from attention.tile import FETCH_BYTES
 from attention.timed import timings
@@ -21,6 +22,7 @@ from tests.cpu.timing_rows import made_up
 
 SQUARE = "prefill 4 16 16 4096 4096 128 bf16 causal"
 PACKED = "packed 0 16 16 0 0 128 bf16 causal lengths=4096+4x1024+8x16"
+SLOTS = "decode 4 32 8 1 4096 128 bf16 used=4096+700+90+2000"
 FLASH, CUDNN = "sm80/forward/torch_flash", "sm90a/forward/torch_cudnn"
 PROFILE = hopper_profile().model_copy(update={"gpu": GPU})
 
@@ -51,9 +53,17 @@ def test_what_a_campaign_times_again_counts_once_by_its_median(data: Path) -> No
     assert (found.value, found.timings) == (pytest.approx(1 / 3), 1)
 
 
-def test_a_prediction_beside_a_timing_is_by_the_lengths_that_the_campaign_knew(data: Path) -> None:
-    assert promised(PACKED) != predict(PROFILE, parse(PACKED).problem, by_path(OURS), CONFIG).seconds
-    append(PACKED, tile(2 * promised(PACKED)))
+def test_a_packing_is_held_against_what_a_call_predicts_which_does_not_know_its_lengths(data: Path) -> None:
+    problem = parse(PACKED).problem
+    of_call = predict(PROFILE, problem, by_path(OURS), CONFIG, lengths=presumed(problem)).seconds
+    assert promised(PACKED) != of_call
+    append(PACKED, tile(2 * of_call))
+    assert taught().of_class[OURS].value == pytest.approx(1 / 2)
+
+
+def test_slots_are_held_against_what_is_predicted_of_the_keys_that_they_use(data: Path) -> None:
+    assert promised(SLOTS) != predict(PROFILE, parse(SLOTS).problem, by_path(OURS), CONFIG).seconds
+    append(SLOTS, tile(2 * promised(SLOTS)))
     assert taught().of_class[OURS].value == pytest.approx(1 / 2)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from attention.choose import learned
 from attention.choose.choose import UNPROVEN, choose
-from attention.choose.corrections import Corrections, Observation, corrections
+from attention.choose.corrections import OWN_WORD, Corrections, Observation, corrections
 from attention.choose.machine import published_for
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path, shipped
@@ -127,8 +127,12 @@ def test_few_queries_are_corrected_by_few_queries():
     found = corrections(Observation(ours, config, each, ratio) for each, ratio in alone)
     for each, ratio in alone:
         nearest = found.nearest(ours, config, each)
-        # A timing at hand beside the model's own word, which is half of one.
-        assert nearest is not None and nearest.near and nearest.value == pytest.approx(ratio ** (1 / 1.5), rel=1e-5)
+        # A timing at hand beside the model's own word, which is a share of one.
+        assert (
+            nearest is not None
+            and nearest.near
+            and nearest.value == pytest.approx(ratio ** (1 / (1 + OWN_WORD)), rel=1e-5)
+        )
 
 
 def test_a_correction_of_ours_lies_between_its_timings_and_nearer_to_the_nearest():
