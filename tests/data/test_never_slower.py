@@ -219,8 +219,14 @@ REACHED = {
     ("0367b7d706e6", "flash_attn_func"): 0.96,
     ("b80209a13339", "attention.sdpa"): 0.92,
     ("b80209a13339", "flash_attn_func"): 0.92,
+    ("6f799dcfc20a", "attention.sdpa"): 0.94,
+    ("6f799dcfc20a", "flash_attn_func"): 0.92,
+    ("b56c67b6f1da", "attention.sdpa"): 0.97,
+    ("b56c67b6f1da", "flash_attn_func"): 0.94,
+    ("ec953d77e87d", "attention.sdpa"): 0.96,
+    ("ec953d77e87d", "flash_attn_func"): 0.95,
 }
-MET = "0367b7d706e6"
+MET = "0367b7d706e6", "ec953d77e87d"
 LAST_TWO = tuple(dict.fromkeys(frozen for frozen, _ in REACHED))[-2:]
 
 
@@ -228,7 +234,7 @@ LAST_TWO = tuple(dict.fromkeys(frozen for frozen, _ in REACHED))[-2:]
 def test_what_a_function_reached_on_file(frozen: str, function: str) -> None:
     found, _ = using.judged(freeze.named(frozen).gpu, of_freeze=frozen)
     (standing,) = (each for each in found.standings if each.function == function and each.by == "GPU")
-    assert REACHED[frozen, function] <= standing.share and found.met == (frozen == MET)
+    assert REACHED[frozen, function] <= standing.share and found.met == (frozen in MET)
 
 
 def test_the_first_page_says_what_users_calls_reached_of_the_last_two_draws() -> None:
@@ -246,4 +252,6 @@ def test_the_first_page_says_what_users_calls_reached_of_the_last_two_draws() ->
         for name in ("attention.sdpa", "flash_attn_func")
     )
     assert f"on {sdpa[0]} and {sdpa[1]} % of them" in told and f"on {flash[0]} and {flash[1]} (" in told
-    assert all(each.least >= 0.9 for each in of.values())
+    for frozen in LAST_TWO:
+        least = min(each.least for (of_freeze, _), each in of.items() if of_freeze == frozen)
+        assert f"{100 * (1 - least):.1f}" in told
