@@ -16,7 +16,7 @@ from attention.choose.model import predict
 from attention.choose.prediction import Efficiency, Prediction, Unpredicted
 from attention.choose.queues import together
 from attention.choose.shares import rows_of_all, rows_read, sequences
-from attention.choose.warpgroups import dealt, gathered, handed, parts, predicted, step
+from attention.choose.warpgroups import dealt, gathered, handed, masks, parts, predicted, step
 from attention.choose.warpgroups.dealt import dealt as deal
 from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.parts import Rates
@@ -206,7 +206,7 @@ def test_what_is_known_of_a_tile_is_told_where_a_constant_is_lacking():
     assert found.at_least is not None and found.at_least.bound_by == "products on wgmma"
 
 
-@pytest.mark.parametrize("module", [step, handed, gathered, parts, scores, dealt, predicted, lines, one_clock])
+@pytest.mark.parametrize("module", [step, handed, gathered, masks, parts, scores, dealt, predicted, lines, one_clock])
 def test_no_number_stands_outside_of_the_table(module):
     tree = ast.parse(Path(module.__file__).read_text())
     numbers = [

@@ -1,0 +1,59 @@
+"""What masks, unequal keys and an SM's port take of warpgroups."""
+
+from dataclasses import replace
+
+from attention.choose.lengths import told
+from attention.choose.model import predict
+from attention.choose.scores import cost_of
+from attention.choose.warpgroups.masks import mask_of_rows, mask_of_step
+from attention.problem import AttentionProblem
+from attention.tile import WarpgroupTile
+from attention.variant import Config
+from tests.cpu.warpgroup_tiles import H200, OURS, PLAIN, RATES, TILE, steps
+
+BOOL, WIDE = replace(PLAIN, mask="bool"), replace(PLAIN, mask="float", mask_dtype="float32")
+LONE = TILE._replace(mask_ahead=True)
+PAIR = LONE._replace(share=2)
+CONFIG = Config((("tile_keys", 64), ("warpgroups", 2), ("stages", 2), ("q_in_registers", 0)))
+FEW = AttentionProblem(64, 32, 8, 1, 1024, 128, dtype="bfloat16", device="cuda", ranges=True)
+
+
+def of_step(tile: WarpgroupTile, problem: AttentionProblem = BOOL) -> float:
+    return sum(part.cycles for part in mask_of_step(tile, cost_of(problem), RATES))
+
+
+def test_a_mask_is_handed_over_at_any_number_of_keys_alike_unless_its_words_are_wide() -> None:
+    wider = PAIR._replace(keys=256)
+    assert of_step(PAIR) == of_step(wider) > 0 and of_step(PAIR, WIDE) < of_step(wider, WIDE)
+    assert mask_of_step(TILE, cost_of(BOOL), RATES) == ()
+
+
+def test_a_block_by_itself_asks_for_its_rows_in_each_step_and_a_pair_finds_them_once_more() -> None:
+    assert of_step(LONE) > of_step(PAIR)
+    lone, pair = (mask_of_rows(tile, cost_of(BOOL), RATES).cycles for tile in (LONE, PAIR))
+    assert RATES.dram_latency < lone < pair
+
+
+def test_two_warpgroups_search_their_first_tiles_side_by_side_but_where_an_edge_sets_them_apart() -> None:
+    def first(problem: AttentionProblem, warpgroups: int) -> float:
+        found = steps(TILE._replace(warpgroups=warpgroups), problem).rows.each
+        return next(part.cycles for part in found if part.term == "masks of the first tile")
+
+    causal = replace(PLAIN, causal=True)
+    assert first(PLAIN, 2) == 2 * first(PLAIN, 1) and first(PLAIN, 3) == first(PLAIN, 1)
+    assert first(causal, 2) == first(causal, 1)
+
+
+def test_slots_that_are_unevenly_full_end_one_after_another() -> None:
+    even, uneven = told(FEW, (), (512,) * 64), told(FEW, (), (*(1024,) * 16, *(341,) * 48))
+    seconds = [predict(H200, FEW, OURS, CONFIG, lengths=lengths) for lengths in (even, uneven)]
+    assert seconds[1].seconds > 1.05 * seconds[0].seconds and seconds[1].bound_by == "tiles of unequal keys"
+
+
+def test_of_few_tiles_of_rows_the_port_bounds_boxes_that_begin_inside_of_sectors() -> None:
+    few = AttentionProblem(4, 2, 2, 860, 860, 200, dtype="bfloat16", device="cuda")
+    whole, inside, wider = (
+        predict(H200, replace(few, head_dim=dim, head_dim_v=dim, scale=None), OURS, CONFIG).seconds
+        for dim in (208, 216, 224)
+    )
+    assert inside > 1.1 * whole and inside > wider
