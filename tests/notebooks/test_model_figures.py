@@ -24,8 +24,9 @@ def test_layers_that_count_follow_each_other_up_to_the_prediction(gpu: str) -> N
             found = predict(profile, each.posed.problem, by_path(path), config)
             for shown in (stack.layers(found), stack.gathered(stack.layers(found), 0.02 * found.seconds)):
                 count = sorted((layer for layer in shown if layer.counts), key=lambda layer: (layer.begin, layer.end))
-                assert count[0].begin == 0 and count[-1].end == pytest.approx(found.seconds)
-                assert all(one.end == pytest.approx(other.begin) for one, other in pairwise(count))
+                # Parts of a round add up to it as nearly as it was found (choose.queues).
+                assert count[0].begin == 0 and count[-1].end == pytest.approx(found.seconds, rel=1e-5)
+                assert all(one.end == pytest.approx(other.begin, rel=1e-5) for one, other in pairwise(count))
 
 
 @every_gpu
