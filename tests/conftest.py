@@ -6,12 +6,17 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.shipped_data import lay_out
 
 ROOT = Path(__file__).resolve().parents[1]
 VARIABLE = "SMSCOPE_DATA"  # microbench.paths reads it when it is imported, in this process and in those of the tests
 WORKER = "PYTEST_XDIST_WORKER"  # of pytest-xdist, whose first process has laid the data out
+
+# Hypothesis asserts times by default, of an example and of drawing one: a busy machine fails what is right.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 # Not in pytest_configure: a folder's own conftest.py is imported before that, and microbench.paths with it.
 if WORKER not in os.environ:
