@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from attention.kernels.common.family import late
 from attention.kernels.launch.strided import FewLaunch, Launch, SplitLaunch
 from attention.kernels.sm80.forward.split_keys.arguments import STATE_FLOATS
 from attention.problem import AttentionProblem
@@ -105,13 +106,16 @@ def room_of(device: EmulatedDevice, case: ForwardCase, inputs: Inputs) -> Room:
 
 
 def point(launch: Any, room: Room, *names: str) -> None:
-    """Write where these tensors lie, and how far apart batches, heads and rows are."""
+    """Write where these tensors lie, how far apart batches, heads and rows are, and of which K and V begin late."""
     launch.lse = room.lse[1].ctypes.data
     for name in names:
         array = room.held[name].array
         setattr(launch, name, array.ctypes.data)
         for axis, stride in zip(("batch", "head", "row"), array.strides, strict=False):
             setattr(launch, f"{name}_{axis}", stride // 2)
+    for name in "kv":
+        array = room.held[name].array
+        setattr(launch, f"{name}_late", late(array.shape[-1], tuple(stride // 2 for stride in array.strides)))
 
 
 def describe(

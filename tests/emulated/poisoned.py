@@ -11,8 +11,9 @@ from microbench.emulator import EmulatedDevice
 Array = NDArray[Any]
 Memory = Literal["bhsd", "bshd"]  # the order in which batch, heads, sequence and head dim lie
 
-# Room around every tensor: rows before and behind each sequence, columns behind each row; all of it NaN.
-ROWS, COLUMNS = 3, 8
+# Room around every tensor: rows before and behind each sequence, columns behind each row; all of it NaN. These columns
+# are a whole sector: rows begin inside of one where they would without.
+ROWS, COLUMNS = 3, 16
 POISON = 0xFFFF  # a NaN of either 16-bit type, as EmulatedDevice.empty leaves it
 
 

@@ -99,7 +99,7 @@ BUGS = {
         FIVE,
     ),
     "K and V are those of a query head": Bug(
-        "produce.cuh", "const int kv_head", "kPackGqa ? work.head : work.head / launch.heads_per_kv", "0", ANY
+        "work.cuh", "int kv_head_of(", "kPackGqa ? work.head : work.head / launch.heads_per_kv", "0", ANY
     ),
     "tiles seen in full begin by rows": Bug(
         "seen.cuh", "int seen_whole(", "work.query_of(row) + work.right", "row + work.right", ANY

@@ -41,7 +41,7 @@ AMPERE_BUGS = {
         "pipeline.cuh", "void seen_tile(", "kPrimes && i < kSlices - 1", "i < kSlices - 1"
     ),
     "outputs have as many columns as Q": Bug(
-        "store.cuh", "void store_rows(", "column < out_columns(launch)", "column < launch.head_dim"
+        "store.cuh", "void store_rows(", "is_within(column, out_columns(launch))", "column < launch.head_dim"
     ),
 }
 
@@ -84,7 +84,7 @@ HOPPER_BUGS = {
     "outputs have as many columns as Q": Bug(
         "store.cuh",
         "void store_rows(",
-        "column < out_columns(launch)",
+        "is_within(column, out_columns(launch))",
         "column < launch.head_dim",
         "wrote beside|out of bounds|race",
     ),

@@ -32,6 +32,7 @@ LEAST_SCALE, LARGEST_SCALE = 2.0**-60, 2.0**60
 LONG = 1 << 24  # queries or keys: no edge of a band lies beyond so many
 _ROW_BYTES = tuple(each.device.row_bytes for each in FEATURES if each.device and each.device.row_bytes)
 Sizes = tuple[int, ...]
+Strides = tuple[int, ...]  # in elements
 
 
 @cache
@@ -162,6 +163,21 @@ def held_value_dim(problem: AttentionProblem, pads: Callable[[int], int] = held_
 def value_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:
     """VALUE_DIM where value dims are unlike: other builds have no such word, and keep their machine code."""
     return () if problem.head_dim == problem.head_dim_v else (("VALUE_DIM", problem.head_dim_v),)
+
+
+def lead_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:
+    """LEAD where rows may begin inside of a sector, with so many columns to spare: others keep their machine code."""
+    dims = problem.head_dim, problem.head_dim_v
+    return (("LEAD", STEP // 2),) if any(dim % STEP == STEP // 2 for dim in dims) else ()
+
+
+def late(dim: int, strides: Strides) -> int:
+    """1 where rows (B, H, S, `dim`) of every other head begin inside of a sector of 32 bytes (common/lead.cuh).
+
+    Of a tensor that itself begins so it is the other ones, which are then read as they lie.
+    """
+    _, of_head, of_row, _ = strides
+    return int(dim % STEP == of_head % STEP == STEP // 2 and of_row % STEP == 0)
 
 
 def schedule_defines(problem: AttentionProblem) -> tuple[tuple[str, int], ...]:

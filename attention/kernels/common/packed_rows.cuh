@@ -33,6 +33,7 @@ struct OfRow {
 // A warp's fragment; `row` is that of o[0]. As store_rows has it.
 __device__ __forceinline__ void store_fragment(const Launch& launch, const Work& work, int row, int lane,
                                                const RowPair<kValueDim / 2>& o, const Softmax<2>& state) {
+  const int lead = lead_of_outputs(launch, work);
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const OfRow mine(work, row + 8 * h);
@@ -47,8 +48,8 @@ __device__ __forceinline__ void store_fragment(const Launch& launch, const Work&
         words[j] = i < kValueDim / 2 ? pack_pair(o[i] * found.inverse, o[i + 1] * found.inverse) : 0;
       }
       transpose_quad(words, lane % 4);
-      const int column = 32 * quad + 8 * (lane % 4);
-      ptx::store4_if(mine.is_used() && column < out_columns(launch), out + 2 * column,
+      const int column = 32 * quad + 8 * (lane % 4) - lead;
+      ptx::store4_if(mine.is_used() && is_within(column, out_columns(launch)), out + 2 * column,
                      {words[0], words[1], words[2], words[3]});
     }
     ptx::store_if(mine.is_used() && lane % 4 == 0, reinterpret_cast<ptx::u64>(mine.lse(launch)),

@@ -5,6 +5,7 @@
 // columns of one row: 16 bytes a lane, 64 a quad, whole sectors.
 #pragma once
 #include "features.cuh"
+#include "lead.cuh"
 #include "online_softmax.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/memory.cuh"
@@ -75,6 +76,7 @@ __device__ __forceinline__ void store_rows(const Launch& launch, const Work& wor
                                            const RowPair<kValueDim / 2>& o, const Softmax<2>& state) {
   const int t = lane % 4;
   const float sink = kLogit ? logit(launch, work) : 0.f;
+  const int lead = lead_of_outputs(launch, work);
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const Finish finished = finish(RowPair<kValueDim / 2>::sum(state.sum[h]), state.offset[h], sink);
@@ -89,8 +91,8 @@ __device__ __forceinline__ void store_rows(const Launch& launch, const Work& wor
         words[j] = i < kValueDim / 2 ? pack_pair(o[i] * finished.inverse, o[i + 1] * finished.inverse) : 0;
       }
       transpose_quad(words, t);
-      const int column = 32 * quad + 8 * t;
-      ptx::store4_if(inside && column < out_columns(launch), out + 2 * column,
+      const int column = 32 * quad + 8 * t - lead;
+      ptx::store4_if(inside && is_within(column, out_columns(launch)), out + 2 * column,
                      {words[0], words[1], words[2], words[3]});
     }
     ptx::store_if(inside && t == 0, reinterpret_cast<ptx::u64>(lse_of(launch, work, row + 8 * h)),

@@ -85,6 +85,11 @@ struct Work : RowsOfSlot<kRanges>, GroupOfRows<PACK_GQA> {
   }
 };
 
+// The head of K and V that a tile's rows see.
+__device__ __forceinline__ int kv_head_of(const Launch& launch, const Work& work) {
+  return kPackGqa ? work.head : work.head / launch.heads_per_kv;
+}
+
 constexpr unsigned kNoTile = ~0u;
 
 // The first of a sequence's tiles of rows, of those of all sequences of a head.

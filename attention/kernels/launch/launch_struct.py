@@ -39,6 +39,7 @@ def members(kind: str, names: str, says: str = "") -> tuple[Member, ...]:
 LSE = Member("float*", "lse", "(batch, heads, queries), or (heads, all queries) where packed; natural logarithm")
 SIZES = members("int", "batch heads heads_per_kv queries keys head_dim", "where packed, rows of all that tensors hold")
 SCHEDULE = members("int", "row_tiles tiles section", "of attention/kernels/common/work.cuh")
+LATENESS = members("int", "k_late v_late", "1 where every other head's rows begin inside of a sector (common/lead.cuh)")
 SCALE = Member("float", "scale_log2", "of scores as features left them")
 SCHEDULE_ORDER = 15  # behind the band's fields, by which tiles are dealt
 # Whose fields lie among the others, where timed and verified builds read them. Those of any further feature lie behind

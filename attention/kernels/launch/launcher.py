@@ -12,7 +12,7 @@ import torch
 
 from attention.call import NO_EXTRAS, Extras
 from attention.errors import LaunchError
-from attention.kernels.common.family import Sizes, fill
+from attention.kernels.common.family import Sizes, Strides, fill, late
 from attention.kernels.common.halves import half_of
 from attention.kernels.common.key_splits import MOST_TILES
 from attention.kernels.common.layout import addresses
@@ -23,8 +23,6 @@ from attention.kernels.launch.strided import FewLaunch, Launch, SplitLaunch
 from attention.kernels.launch.tensors import in_place, readable
 from attention.problem import AttentionProblem
 from attention.variant import Config, CudaBuild
-
-Strides = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +35,7 @@ class Launcher:
     build_of  what NVRTC compiles
     deal      write what follows from problem and machine, and give the number of blocks
     head      what the argument begins with: how query, key and value are read where they lie
-    lie       write what follows from the strides of query, key and value
+    lie       write what follows from the problem and the strides of query, key and value
     room      how many floats blocks leave for one another, beside counters of their arrivals
     bring     the tensors of features as the kernel reads them fast: the caller's, or copies
     boxed     how TMA reads the mask of a call, the `mask_map` of the argument, where the tile has it so (`mask_boxes`)
@@ -50,7 +48,7 @@ class Launcher:
     build_of: Callable[[AttentionProblem, Config], CudaBuild]
     deal: Callable[[Any, Machine, Any], int]
     head: Callable[[Machine, Any, torch.Tensor, torch.Tensor, torch.Tensor], bytes]
-    lie: Callable[[Any, Strides, Strides, Strides], None] = lambda launch, query, key, value: None
+    lie: Callable[[Any, AttentionProblem, Strides, Strides, Strides], None] = lambda launch, problem, *strides: None
     room: Callable[[Any, Any], int] = lambda launch, shape: 0
     bring: Callable[[Extras], Extras] = lambda extras: extras
     boxed: Callable[[Machine, Any, torch.Tensor], bytes] | None = None
@@ -104,7 +102,7 @@ def strided(
     build_of: Callable[[AttentionProblem, Config], CudaBuild],
 ) -> Launcher:
     """That of a kernel which reads tensors by address and strides, a block for each tile of rows."""
-    return Launcher(folder, Launch, shape_of, build_of, _a_block_each, _addresses, _strides)
+    return Launcher(folder, Launch, shape_of, build_of, _a_block_each, _addresses, _strides_and_lateness)
 
 
 def split_strided(
@@ -122,7 +120,8 @@ def few_strided(
     build_of: Callable[[AttentionProblem, Config], CudaBuild],
 ) -> Launcher:
     """The same of a kernel whose blocks leave their parts row by row."""
-    return Launcher(folder, FewLaunch, shape_of, build_of, _a_block_of_rows, _addresses, _strides, _room_for_parts)
+    rows = _a_block_of_rows, _addresses, _strides_and_lateness, _room_for_parts
+    return Launcher(folder, FewLaunch, shape_of, build_of, *rows)
 
 
 def _a_block_each(launch: Any, machine: Machine, shape: Any) -> int:
@@ -151,7 +150,17 @@ def _addresses(machine: Machine, shape: Any, query: torch.Tensor, key: torch.Ten
     return struct.pack("3Q", query.data_ptr(), key.data_ptr(), value.data_ptr())
 
 
-def _strides(launch: Any, query: Strides, key: Strides, value: Strides) -> None:
+def lateness(launch: Any, problem: AttentionProblem, query: Strides, key: Strides, value: Strides) -> None:
+    """Of which tensors the kernel reads rows of every other head from eight columns before (common/lead.cuh)."""
+    launch.k_late, launch.v_late = late(problem.head_dim, key), late(problem.head_dim_v, value)
+
+
+def _strides_and_lateness(launch: Any, problem: AttentionProblem, query: Strides, key: Strides, value: Strides) -> None:
+    _strides(launch, problem, query, key, value)
+    lateness(launch, problem, query, key, value)
+
+
+def _strides(launch: Any, problem: AttentionProblem, query: Strides, key: Strides, value: Strides) -> None:
     launch.q_batch, launch.q_head, launch.q_row, _ = query
     launch.k_batch, launch.k_head, launch.k_row, _ = key
     launch.v_batch, launch.v_head, launch.v_row, _ = value
@@ -186,7 +195,7 @@ def _ready(
     results = results_for(asked, asked_strides, getattr(torch, problem.dtype), problem.head_dim_v)
     template: ctypes.Structure = launcher.argument()
     fill(template, half, query, key, shape.tile_rows, getattr(shape, "group", 1))
-    launcher.lie(template, query_strides, key_strides, value_strides)
+    launcher.lie(template, half, query_strides, key_strides, value_strides)
     template.out_batch, template.out_head, template.out_row, _ = results.out.strides
     blocks = launcher.deal(template, machine, shape)
     written = results.out, results.lse, results.lse_bytes, results.narrow

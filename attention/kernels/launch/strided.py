@@ -3,7 +3,7 @@
 No torch here: it is told the build matrix as well.
 """
 
-from attention.kernels.launch.launch_struct import LSE, Member, members, of_kernel, structure
+from attention.kernels.launch.launch_struct import LATENESS, LSE, Member, members, of_kernel, structure
 
 _HEAD = (
     *members("const void*", "q k v"),
@@ -15,7 +15,7 @@ _HEAD = (
         for member in members("long long", f"{name}_row {name}_head {name}_batch", "in elements, multiples of 8")
     ),
 )
-FIELDS = of_kernel(_HEAD)
+FIELDS = of_kernel(_HEAD, last=LATENESS)
 Launch = structure(FIELDS)
 
 # Of kernels that may deal the keys of a tile of rows to several blocks (common/key_splits.cuh).
@@ -28,5 +28,6 @@ SPLIT_FIELDS = of_kernel(_HEAD, tail=SPLIT)
 SplitLaunch = structure(SPLIT_FIELDS)
 
 # And of those that leave them row by row.
-FEW_FIELDS = of_kernel(_HEAD, tail=(*SPLIT, Member("int", "part_rows", "of a tile, that any sequence uses")))
+_OF_ROWS = Member("int", "part_rows", "of a tile, that any sequence uses")
+FEW_FIELDS = of_kernel(_HEAD, tail=(*SPLIT, _OF_ROWS), last=LATENESS)
 FewLaunch = structure(FEW_FIELDS)

@@ -12,6 +12,7 @@ struct Pipeline : Rows {
   const unsigned short *k_from, *v_from;  // the next tile to load
   unsigned k_now, v_now;                  // stages of the tile at hand
   bool pending;                           // whether p holds a slice
+  int k_lead = 0, v_lead = 0;             // columns before the first of a row (lead.cuh)
 
   __device__ __forceinline__ explicit Pipeline(const Launch& launch) : Rows(launch) {}
 
@@ -90,12 +91,12 @@ struct Pipeline : Rows {
   }
 
   __device__ __forceinline__ void load_next_k() {
-    loader.load<true, kKeys>(next_k(k_now), k_from, launch.k_row, 0, launch.head_dim);
+    loader.load<true, kKeys>(next_k(k_now), k_from, launch.k_row, 0, launch.head_dim, k_lead);
     k_from -= kKeys * launch.k_row;
   }
 
   __device__ __forceinline__ void load_next_v() {
-    v_loader().load<true, kKeys>(next_v(v_now), v_from, launch.v_row, 0, out_columns(launch));
+    v_loader().load<true, kKeys>(next_v(v_now), v_from, launch.v_row, 0, out_columns(launch), v_lead);
     v_from -= kKeys * launch.v_row;
     ptx::cp_async_commit();
   }
@@ -146,6 +147,11 @@ struct Pipeline : Rows {
     return static_cast<const unsigned short*>(base) + work.plane * batch + head + row + column;
   }
 
+  __device__ __forceinline__ void find_leads(int kv_head) {
+    k_lead = lead_of_keys(launch, kv_head);
+    v_lead = lead_of_values(launch, kv_head);
+  }
+
   // Q of heads that share rows.
   __device__ __forceinline__ void load_group(const Work& work) const {
     constexpr int kPass = kThreads / KeyRow::kGroup, kCount = kPass < kTileRows ? kPass : kTileRows;
@@ -153,31 +159,35 @@ struct Pipeline : Rows {
 #pragma unroll
     for (int pass = 0; pass < kTileRows; pass += kPass) {
       const int row = work.row + loader.row + pass;
-      const unsigned short* from = first_row(work, launch.q, launch.q_batch, work.head_of(row) * launch.q_head,
-                                             (work.query_start + work.query_of(row)) * launch.q_row, loader.column);
-      loader.load<false, kCount>(at.q + pass * KeyRow::kBytes, from, 0, rows - pass, launch.head_dim);
+      const unsigned short* from =
+          first_row(work, launch.q, launch.q_batch, work.head_of(row) * launch.q_head,
+                    (work.query_start + work.query_of(row)) * launch.q_row, loader.column - k_lead);
+      loader.load<false, kCount>(at.q + pass * KeyRow::kBytes, from, 0, rows - pass, launch.head_dim, k_lead);
     }
   }
 
   // Q, and the last tile of keys, whose end may lie outside of the sequence.
   __device__ __forceinline__ void begin(const Work& work) {
-    const int kv_head = kPackGqa ? work.head : work.head / launch.heads_per_kv, tile = work.last - 1;
-    const unsigned short* q_from = first_row(work, launch.q, launch.q_batch, work.head * launch.q_head,
-                                             (work.query_start + work.row + loader.row) * launch.q_row, loader.column);
+    const int kv_head = kv_head_of(launch, work), tile = work.last - 1;
+    find_leads(kv_head);
+    const unsigned short* q_from =
+        first_row(work, launch.q, launch.q_batch, work.head * launch.q_head,
+                  (work.query_start + work.row + loader.row) * launch.q_row, loader.column - k_lead);
     const int key = work.key_start + tile * kKeys + loader.row;
     const int v_key = kUnlike ? key - loader.row + v_loader().row : key;
-    k_from = first_row(work, launch.k, launch.k_batch, kv_head * launch.k_head, key * launch.k_row, loader.column);
-    v_from =
-        first_row(work, launch.v, launch.v_batch, kv_head * launch.v_head, v_key * launch.v_row, v_loader().column);
+    k_from =
+        first_row(work, launch.k, launch.k_batch, kv_head * launch.k_head, key * launch.k_row, loader.column - k_lead);
+    v_from = first_row(work, launch.v, launch.v_batch, kv_head * launch.v_head, v_key * launch.v_row,
+                       v_loader().column - v_lead);
     k_now = at.k + kKBytes;
     v_now = at.v;
     pending = false;
     if constexpr (kPackGqa)
       load_group(work);
     else
-      loader.load<false, kTileRows>(at.q, q_from, launch.q_row, work.queries - work.row, launch.head_dim);
-    loader.load<false, kKeys>(k_now, k_from, launch.k_row, work.keys - tile * kKeys, launch.head_dim);
-    v_loader().load<false, kKeys>(v_now, v_from, launch.v_row, work.keys - tile * kKeys, out_columns(launch));
+      loader.load<false, kTileRows>(at.q, q_from, launch.q_row, work.queries - work.row, launch.head_dim, k_lead);
+    loader.load<false, kKeys>(k_now, k_from, launch.k_row, work.keys - tile * kKeys, launch.head_dim, k_lead);
+    v_loader().load<false, kKeys>(v_now, v_from, launch.v_row, work.keys - tile * kKeys, out_columns(launch), v_lead);
     k_from -= kKeys * launch.k_row;
     v_from -= kKeys * launch.v_row;
     ptx::cp_async_commit();

@@ -2,43 +2,45 @@
 // warpgroup as soon as that one has done with the last.
 #pragma once
 #include "clear.cuh"
+#include "lead.cuh"
 #include "pairs.cuh"
 #include "parts.cuh"
 #include "ptx/mbarrier.cuh"
 #include "schedule.cuh"
 
+// From `column` on, which is negative where nothing is before a row's first number (lead.cuh): TMA gives zeros for that.
 template <class Panels>
-__device__ __forceinline__ void load_rows(unsigned to, const ptx::TensorMap* map, unsigned full, int rows, int row,
-                                          int head, int batch) {
+__device__ __forceinline__ void load_rows(unsigned to, const ptx::TensorMap* map, unsigned full, int rows, int column,
+                                          int row, int head, int batch) {
 #pragma unroll
   for (int panel = 0; panel < Panels::kCount; ++panel)
-    ptx::tensor_load(to + panel * rows * Panels::kSpan, map, full, panel * Panels::kWidth, row, head, batch);
+    ptx::tensor_load(to + panel * rows * Panels::kSpan, map, full, column + panel * Panels::kWidth, row, head, batch);
 }
 
 // Q of a warpgroup, whose rows begin with `row`. Of a group's heads a box has as many whole queries as 64 rows hold.
 __device__ __forceinline__ void load_queries(const Launch& launch, const Rooms& at, const Work& work, int group) {
-  const int row = work.row + group * kGroupRows;
+  const int row = work.row + group * kGroupRows, column = -lead_of_keys(launch, kv_head_of(launch, work));
   const unsigned full = at.q_full + 8 * group, to = at.q + group * kQBytes;
   if constexpr (kPackGqa) {
     ptx::mbarrier_arrive_expect(full, kGroupRows / work.group * work.group * KeyPanels::kRowBytes);
 #pragma unroll
     for (int panel = 0; panel < KeyPanels::kCount; ++panel)
-      ptx::tensor_load(to + panel * kGroupRows * KeyPanels::kSpan, &launch.q, full, panel * KeyPanels::kWidth, 0,
-                       work.query_start + work.query_of(row), work.head, work.plane);
+      ptx::tensor_load(to + panel * kGroupRows * KeyPanels::kSpan, &launch.q, full, column + panel * KeyPanels::kWidth,
+                       0, work.query_start + work.query_of(row), work.head, work.plane);
   } else {
     ptx::mbarrier_arrive_expect(full, kQBytes);
-    load_rows<KeyPanels>(to, &launch.q, full, kGroupRows, work.query_start + row, work.head, work.plane);
+    load_rows<KeyPanels>(to, &launch.q, full, kGroupRows, column, work.query_start + row, work.head, work.plane);
   }
 }
 
 // Into the ring's next stage as soon as that is empty; `full` is where the bytes are counted.
 template <class Panels>
 __device__ __forceinline__ void load_tile(unsigned to, const ptx::TensorMap* map, unsigned full, unsigned empty,
-                                          const Ring<kStages>& ring, int row, int head, int plane) {
+                                          const Ring<kStages>& ring, int column, int row, int head, int plane) {
   constexpr int kBytes = kKeys * Panels::kRowBytes;
   ptx::mbarrier_wait(empty + 8 * ring.stage(), ring.parity() ^ 1);
   ptx::mbarrier_arrive_expect(full, kBytes);
-  load_rows<Panels>(to + ring.stage() * kBytes, map, full, kKeys, row, head, plane);
+  load_rows<Panels>(to + ring.stage() * kBytes, map, full, kKeys, column, row, head, plane);
 }
 
 __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
@@ -70,13 +72,14 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
       hear();
       continue;
     }
-    const int kv_head = kPackGqa ? work.head : work.head / launch.heads_per_kv;
+    const int kv_head = kv_head_of(launch, work);
     const auto load_k = [&](int key, Ring<kStages> turn) {
-      load_tile<KeyPanels>(at.k, &launch.k, at.k_full + 8 * turn.stage(), at.k_empty, turn, key, kv_head, work.plane);
+      load_tile<KeyPanels>(at.k, &launch.k, at.k_full + 8 * turn.stage(), at.k_empty, turn,
+                           -lead_of_keys(launch, kv_head), key, kv_head, work.plane);
     };
     const auto load_v = [&](int key, bool last) {
       load_tile<ValuePanels>(at.v, &launch.v, (kOwnLengths && last ? at.v_raw : at.v_full) + 8 * ring.stage(),
-                             at.v_empty, ring, key, kv_head, work.plane);
+                             at.v_empty, ring, -lead_of_values(launch, kv_head), key, kv_head, work.plane);
       ring.advance();
     };
     const int first = work.key_start + work.first * kKeys;

@@ -9,6 +9,7 @@ from attention.kernels.common.family import (
     feature_defines,
     held_head_dim,
     held_value_dim,
+    lead_defines,
     padded_head_dim,
     schedule_defines,
     value_defines,
@@ -134,6 +135,7 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     defines = (
         ("HEAD_DIM", shape.head_dim),
         *value_defines(problem),
+        *lead_defines(problem),
         ("WARPS", shape.warps),
         ("ROWS_PER_WARP", shape.warp_rows),
         *((axis.upper(), config[axis]) for axis in DEFINED),

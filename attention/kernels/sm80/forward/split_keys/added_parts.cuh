@@ -28,7 +28,7 @@ struct AddedParts {
 #pragma unroll 1
     for (int at = threadIdx.x; at < rows * kChunks; at += kThreads) {
       const int row = at / kChunks, column = at % kChunks * 4;
-      if (column >= out_columns(launch)) continue;
+      if (!kLead && column >= out_columns(launch)) continue;
 #pragma unroll
       for (float& x : o) x = 0.f;
       sum = 0.f;

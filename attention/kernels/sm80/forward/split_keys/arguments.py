@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from attention.kernels.common.family import dealt, feature_defines, schedule_defines, value_defines
+from attention.kernels.common.family import dealt, feature_defines, lead_defines, schedule_defines, value_defines
 from attention.kernels.launch import strided
 from attention.kernels.sm80.forward.software_pipelined import arguments as whole
 from attention.kernels.sm80.forward.software_pipelined.arguments import tuned_head_dim
@@ -129,6 +129,7 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     defines = (
         ("HEAD_DIM", shape.head_dim),
         *value_defines(problem),
+        *lead_defines(problem),
         ("WARPS", shape.warps),
         ("ROWS_PER_WARP", shape.warp_rows),
         *(

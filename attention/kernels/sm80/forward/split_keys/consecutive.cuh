@@ -23,11 +23,11 @@ struct ConsecutiveLoader {
 
   // As Loader::load.
   template <bool Whole, int Count>
-  __device__ __forceinline__ void load(unsigned to, const unsigned short* from, long long stride, int rows,
-                                       int columns) const {
+  __device__ __forceinline__ void load(unsigned to, const unsigned short* from, long long stride, int rows, int columns,
+                                       int lead) const {
     if (row >= kPass) return;
     const unsigned place = to + row * Row::kBytes + 2 * column;
-    const bool inside = column < columns;
+    const bool inside = is_within(column - lead, columns);
 #pragma unroll
     for (int pass = 0; pass < Count; pass += kPass) {
       if (Count - pass < kPass && row >= Count - pass) continue;

@@ -27,8 +27,9 @@ struct KeyLoop : Pipeline {
   __device__ __forceinline__ void load_tile(const Work& work, int number) {
     const int tile = work.last - 1 - number, stage = number % kStages, rows = work.keys - tile * kKeys;
     if (tile >= work.first) {
-      k_loader.template load<Whole, kKeys>(at.k + stage * kKBytes, k_from, launch.k_row, rows, launch.head_dim);
-      v_loader.template load<Whole, kKeys>(at.v + stage * kVBytes, v_from, launch.v_row, rows, out_columns(launch));
+      k_loader.template load<Whole, kKeys>(at.k + stage * kKBytes, k_from, launch.k_row, rows, launch.head_dim, k_lead);
+      v_loader.template load<Whole, kKeys>(at.v + stage * kVBytes, v_from, launch.v_row, rows, out_columns(launch),
+                                           v_lead);
       k_from -= kKeys * launch.k_row;
       v_from -= kKeys * launch.v_row;
     }
@@ -56,17 +57,19 @@ struct KeyLoop : Pipeline {
 
   // Where the last tile of keys lies; Q is on its way. Not shared with Pipeline::begin, whose builds it would reorder.
   __device__ __forceinline__ void aim(const Work& work) {
-    const int kv_head = kPackGqa ? work.head : work.head / launch.heads_per_kv;
+    const int kv_head = kv_head_of(launch, work);
+    find_leads(kv_head);
     const int key = work.key_start + (work.last - 1) * kKeys;
     k_from = first_row(work, launch.k, launch.k_batch, kv_head * launch.k_head, (key + k_loader.row) * launch.k_row,
-                       k_loader.column);
+                       k_loader.column - k_lead);
     v_from = first_row(work, launch.v, launch.v_batch, kv_head * launch.v_head, (key + v_loader.row) * launch.v_row,
-                       v_loader.column);
+                       v_loader.column - v_lead);
     if constexpr (kPackGqa) return load_group(work);
     const long long row = work.query_start + work.row + loader.row;
-    loader.load<false, kTileRows>(
-        at.q, first_row(work, launch.q, launch.q_batch, work.head * launch.q_head, row * launch.q_row, loader.column),
-        launch.q_row, work.queries - work.row, launch.head_dim);
+    loader.load<false, kTileRows>(at.q,
+                                  first_row(work, launch.q, launch.q_batch, work.head * launch.q_head,
+                                            row * launch.q_row, loader.column - k_lead),
+                                  launch.q_row, work.queries - work.row, launch.head_dim, k_lead);
   }
 
   // As Pipeline::run.

@@ -10,10 +10,14 @@ __device__ __forceinline__ void store_spans(const Launch& launch, const Work& wo
   const bool none = offset == minus_infinity();
   // As scale_offsets: what overflows with the scale makes its row NaN.
   const Finish found = mine.finished(launch, none ? 0.f : sum + (offset - offset), none ? 0.f : offset);
-  const ptx::u64 out = mine.address(launch) + 2 * column;
+  const int first = column - lead_of_outputs(launch, work);
+  const ptx::u64 out = mine.address(launch) + 2 * first;
 #pragma unroll
   for (int i = 0, at = 0; i < Count; i += 4, at += Step) {
-    if (column + at >= out_columns(launch)) break;
+    if (!is_within(first + at, out_columns(launch))) {
+      if (kLead) continue;
+      break;
+    }
     ptx::store2(out + 2 * at, pack_pair(o[i] * found.inverse, o[i + 1] * found.inverse),
                 pack_pair(o[i + 2] * found.inverse, o[i + 3] * found.inverse));
   }

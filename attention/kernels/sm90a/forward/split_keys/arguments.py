@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 
-from attention.kernels.launch.launch_struct import of_kernel, structure
+from attention.kernels.launch.launch_struct import LATENESS, of_kernel, structure
 from attention.kernels.launch.strided import SPLIT
 from attention.kernels.sm90a.forward.warp_specialised import arguments as whole
 from attention.problem import AttentionProblem
@@ -11,7 +11,7 @@ from attention.variant import Config, CudaBuild, Settled, settle
 
 KERNEL = "attention_forward_sm90a_split"
 STATE_FLOATS = 8  # of a row: the four lanes that have a part of it each leave the softmax of both of their rows
-FIELDS = of_kernel(whole.HEAD, tail=whole.TAIL, last=(*whole.LAST, *SPLIT))
+FIELDS = of_kernel(whole.HEAD, tail=whole.TAIL, last=(*whole.LAST, *SPLIT, *LATENESS))
 Launch = structure(FIELDS)
 
 SETTLED = (

@@ -5,7 +5,7 @@ from typing import Any
 
 from attention.errors import LaunchError
 from attention.kernels.common.key_splits import MOST_TILES
-from attention.kernels.launch.launcher import Launcher
+from attention.kernels.launch.launcher import Launcher, lateness
 from attention.kernels.launch.machine import Machine
 from attention.kernels.sm90a.forward.split_keys.arguments import Launch, Shape, build_of, shape_of
 from attention.kernels.sm90a.forward.warp_specialised.launch import maps
@@ -34,4 +34,4 @@ def _room(launch: Any, shape: Shape) -> int:
     return parts * shape.partial_floats
 
 
-forward = Launcher(*(Path(__file__).parent, Launch, shape_of, build_of, _deal, maps), room=_room, counts=True)
+forward = Launcher(*(Path(__file__).parent, Launch, shape_of, build_of, _deal, maps, lateness, _room), counts=True)

@@ -176,7 +176,7 @@ struct Partials {
   // As store_rows, which has all columns of a row.
   __device__ __forceinline__ void store(const Work& work, int first, int word, int run, const Run& o,
                                         const Softmax<2>& all) const {
-    const int lane = threadIdx.x % 32, column = 8 * word + lane % 4 * 2;
+    const int lane = threadIdx.x % 32, held = 8 * word + lane % 4 * 2, column = held - lead_of_outputs(launch, work);
     const float sink = kLogit && !kPackGqa ? logit(launch, work) : 0.f;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -192,10 +192,9 @@ struct Partials {
       }
 #pragma unroll
       for (int j = 0; j < kRun; ++j)
-        ptx::store_if(inside && j < run && column + 8 * j < out_columns(launch), out + 16 * j,
+        ptx::store_if(inside && j < run && is_within(column + 8 * j, out_columns(launch)), out + 16 * j,
                       pack_pair(o[4 * j + 2 * h] * finished.inverse, o[4 * j + 2 * h + 1] * finished.inverse));
-      ptx::store_if(inside && column == 0, reinterpret_cast<ptx::u64>(lse_at(work, row)),
-                    __float_as_uint(finished.lse));
+      ptx::store_if(inside && held == 0, reinterpret_cast<ptx::u64>(lse_at(work, row)), __float_as_uint(finished.lse));
     }
   }
 

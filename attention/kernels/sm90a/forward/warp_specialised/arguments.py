@@ -11,11 +11,12 @@ from attention.kernels.common.family import (
     feature_defines,
     held_head_dim,
     held_value_dim,
+    lead_defines,
     padded_head_dim,
     schedule_defines,
     value_defines,
 )
-from attention.kernels.launch.launch_struct import LSE, Member, members, of_kernel, structure
+from attention.kernels.launch.launch_struct import LATENESS, LSE, Member, members, of_kernel, structure
 from attention.kernels.sm90a.packed import GROUP_ROWS, packed, queries_of
 from attention.problem import AttentionProblem
 from attention.tile import RING
@@ -89,7 +90,7 @@ LAST = (
     Member("ptx::TensorMap", "mask_map", "of rows of a mask, where they come by TMA"),
     Member("int", "mask_in_tiles", "its axis of keys is tiles and keys of one (launch.py)"),
 )
-FIELDS = of_kernel(HEAD, tail=TAIL, last=LAST)
+FIELDS = of_kernel(HEAD, tail=TAIL, last=(*LAST, *LATENESS))
 Launch = structure(FIELDS)
 
 
@@ -196,6 +197,7 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     defines = (
         ("HEAD_DIM", shape.head_dim),
         *value_defines(problem),
+        *lead_defines(problem),
         *((axis.upper(), config[axis]) for axis in ("tile_keys", "warpgroups", "stages", "q_in_registers")),
         *((each.name.upper(), config[each.name]) for each in SETTLED if each.name not in missing),
         *feature_defines(problem),

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from attention.kernels.launch.aligned import aligned
-from attention.kernels.launch.launcher import Launcher
+from attention.kernels.launch.launcher import Launcher, lateness
 from attention.kernels.launch.machine import Machine
 from attention.kernels.sm90a.forward.warp_specialised.arguments import Launch, Shape, build_of, shape_of
 from attention.kernels.sm90a.packed import GROUP_ROWS, queries_of
@@ -60,5 +60,8 @@ def _boxed(machine: Machine, shape: Shape, mask: torch.Tensor) -> bytes:
 
 
 forward = Launcher(
-    *(Path(__file__).parent, Launch, shape_of, build_of, _deal, maps), bring=aligned, boxed=_boxed, counts=True
+    *(Path(__file__).parent, Launch, shape_of, build_of, _deal, maps, lateness),
+    bring=aligned,
+    boxed=_boxed,
+    counts=True,
 )
