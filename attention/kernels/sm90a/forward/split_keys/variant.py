@@ -5,7 +5,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from attention.kernels.common.family import (
-    HEAD_DIMS,
     STEP,
     asked_defines,
     dealt,
@@ -94,7 +93,7 @@ def _why_not_held(problem: AttentionProblem, tile_keys: int, warpgroups: int, ar
     config = _as_whole(problem, tile_keys, warpgroups)
     built = tuned_head_dim(problem, config), warpgroups, 0
     most = SPILLS.most(problem, *built, unlike_alone=True)
-    if held_head_dim(problem.head_dim) not in HEAD_DIMS and asked_defines(problem) - {"CAUSAL"}:
+    if whole.is_between(problem, held_head_dim(problem.head_dim)) and asked_defines(problem) - {"CAUSAL"}:
         most -= whole.BETWEEN
     if tile_keys > most:
         return SPILLS.said(problem, most, *built, unlike_alone=True)

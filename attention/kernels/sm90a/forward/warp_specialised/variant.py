@@ -12,6 +12,7 @@ from attention.kernels.common.family import (
     asked_defines,
     dealt,
     held_head_dim,
+    lead_defines,
     notes_of,
     of_any_length,
     readers,
@@ -81,7 +82,7 @@ def _why_not_packed(problem: AttentionProblem, config: Config) -> str | None:
         return "keeps rows of a group's heads in shared memory: few tiles of them follow one another"
     built = tuned_head_dim(problem, config), config["warpgroups"], config["q_in_registers"]
     most = SPILLS.most(problem, *built, unlike_alone=True) - BETWEEN
-    crowded = problem.head_dim_v <= HEAD_DIMS[0] or held_head_dim(problem.head_dim) not in HEAD_DIMS
+    crowded = problem.head_dim_v <= HEAD_DIMS[0] or is_between(problem, held_head_dim(problem.head_dim))
     if crowded and config["tile_keys"] > most:
         return f"may spill beyond {most} keys where heads of a group share rows"
     return None
@@ -115,13 +116,21 @@ def _why_not(problem: AttentionProblem, config: Config, arch: Arch) -> str | Non
     # Three panels of K beside features: ptxas spilled 16 bytes of 48 keys at head dims 192 and 128, packed and capped.
     of_keys = shape.warpgroups == 3 and shape.head_dim > max(shape.value_dim, 128)
     unlike = shape.value_dim != shape.head_dim
-    if (beside and (of_keys or shape.head_dim not in HEAD_DIMS)) or (shape.q_in_registers and unlike):
+    if (beside and (of_keys or is_between(problem, shape.head_dim))) or (shape.q_in_registers and unlike):
         most -= BETWEEN
     if shape.tile_keys > most:
         return SPILLS.said(problem, most, *built, unlike_alone=True)
     if shape.tile_keys < min(64, most) and not too_large(_wider(problem, shape).smem_bytes, arch):
         return f"synchronises its warpgroups every {shape.tile_keys} keys, where {min(64, most)} fit registers"
     return None
+
+
+def is_between(problem: AttentionProblem, held_dim: int) -> bool:
+    """Whether builds of the head dim differ from those on file: rows that begin inside of sectors take addresses too.
+
+    At 120 with a window, softcap and sinks, 80 keys spilled that do not at 128.
+    """
+    return held_dim not in HEAD_DIMS or bool(lead_defines(problem))
 
 
 def _wider(problem: AttentionProblem, shape: Shape) -> Shape:
