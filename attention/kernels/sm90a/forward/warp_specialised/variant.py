@@ -38,7 +38,7 @@ from microbench.machine.arch import Arch
 SPILLS = spills_of(Path(__file__).parent)
 # Keys fewer than the next larger head dim on file holds beside features: narrow panels of V took addresses of their own
 # (one of 105 compiled tiles spilled without it, at head dim 80). Fewer too of a value dim unlike, beside Q in
-# registers: 128 and 64 spill with 144, causal.
+# registers (128 and 64 spill with 144, causal), or of rows that begin inside of sectors (120 with 144).
 BETWEEN = 16
 # Rows that cross took an H200 3 to 8 % less time at head dims 64 and 80 with up to 512 keys, nothing less at 128, and
 # up to 4 % more at 1024 keys and beyond.
@@ -116,7 +116,8 @@ def _why_not(problem: AttentionProblem, config: Config, arch: Arch) -> str | Non
     # Three panels of K beside features: ptxas spilled 16 bytes of 48 keys at head dims 192 and 128, packed and capped.
     of_keys = shape.warpgroups == 3 and shape.head_dim > max(shape.value_dim, 128)
     unlike = shape.value_dim != shape.head_dim
-    if (beside and (of_keys or is_between(problem, shape.head_dim))) or (shape.q_in_registers and unlike):
+    held = shape.q_in_registers and (unlike or lead_defines(problem))
+    if held or (beside and (of_keys or is_between(problem, shape.head_dim))):
         most -= BETWEEN
     if shape.tile_keys > most:
         return SPILLS.said(problem, most, *built, unlike_alone=True)
@@ -128,7 +129,7 @@ def _why_not(problem: AttentionProblem, config: Config, arch: Arch) -> str | Non
 def is_between(problem: AttentionProblem, held_dim: int) -> bool:
     """Whether builds of the head dim differ from those on file: rows that begin inside of sectors take addresses too.
 
-    At 120 with a window, softcap and sinks, 80 keys spilled that do not at 128.
+    At 120 three warpgroups spilled with a window, softcap, sinks and 80 keys, which do not at 128.
     """
     return held_dim not in HEAD_DIMS or bool(lead_defines(problem))
 
