@@ -52,6 +52,24 @@ prefill    2    8   8   1024   1024   80  f16
 prefill    2    4   1   1200   1200  128  bf16  causal
 prefill   16   32  32    256    256   96  bf16  causal
 prefill   32    4   4    360    360   96  bf16  causal
+prefill    2   16  16    784    784   72  bf16
+prefill   16   16  16    576    576   72  bf16
+prefill   64   16  16    196    196   72  bf16
+prefill    1   16  16   2304   2304   72  bf16
+prefill    4   16  16   3600   3600   72  bf16
+prefill    1   16  16    900    900   72  bf16
+prefill    4   16  16   2304    300   72  bf16
+prefill   16   16  16   1156    128   72  bf16
+prefill    4   16  16   2048   2048   72  bf16  causal
+prefill    2    8   8   3600   3600   40  f16
+prefill    8    8   8   2304   2304   40  f16
+prefill    4    8   8   3600     77   40  f16
+prefill   16    8   8   1024     77   40  f16
+prefill    2   16  16   3600    300   88  bf16
+prefill    1   16  16   2304   2304   88  bf16
+prefill   16   16  16    257    257   88  bf16
+decode     4   16   8      1   8192   72  bf16
+decode    16   16  16      1   1024   88  bf16
 short    128   12  12    128    128   64  bf16
 short     64   16  16    256    256   64  bf16
 short     32   32   8    512    512   64  bf16  causal
