@@ -1,7 +1,9 @@
 """What a row of K or V asks of a load unit and of the L2, cut into the spans that are asked for one by one.
 
 A span is what one box of TMA has of a row, or neighbouring threads of cp.async. Rows of heads side by side, or one
-below another, begin at multiples of their own bytes, so that all such places are as likely.
+below another, begin at multiples of their own bytes, so that all such places are as likely. Where heads are even in
+number all rows of a head begin inside of sectors, or none, and kernels let spans begin with a sector (`leads`,
+kernels/common/lead.cuh).
 
 lines_of    lines that spans touch: cp.async of a warp takes a cycle of the SM's load unit for each (coefficients)
 shared_of   sectors that spans touch beside what their bytes fill: two that share one have it sent twice. Rows of 232
@@ -22,19 +24,24 @@ from math import gcd
 from statistics import fmean
 
 from attention.choose.coefficients import BYTES, GRANULE, LINE, SECTOR, SLOT
+from attention.problem import AttentionProblem
+
+
+def leads(problem: AttentionProblem) -> bool:
+    """Whether spans of K and V begin with a sector, wherever rows do."""
+    return problem.heads_kv % 2 == 0
 
 
 @cache
-def lines_of(dim: int, span_bytes: int = LINE) -> float:
+def lines_of(dim: int, span_bytes: int = LINE, leads: bool = False) -> float:
     """Of a row of so many numbers, on the average over its places."""
-    return fmean(_touched(dim, span_bytes, place, LINE) for place in _places(dim))
+    return fmean(_touched(dim, span_bytes, place, LINE, leads) for place in _places(dim))
 
 
 @cache
-def shared_of(dim: int, span_bytes: int = LINE, inside: bool = False) -> float:
-    """Likewise; of those alone that begin `inside` of a sector, where some do."""
-    places = [place for place in _places(dim) if place % SECTOR] if inside else _places(dim)
-    touched = fmean(_touched(dim, span_bytes, place, SECTOR) for place in places or _places(dim))
+def shared_of(dim: int, span_bytes: int = LINE, leads: bool = False) -> float:
+    """Likewise."""
+    touched = fmean(_touched(dim, span_bytes, place, SECTOR, leads) for place in _places(dim))
     return touched - _touched(dim, span_bytes, 0, SECTOR)
 
 
@@ -51,10 +58,10 @@ def stored_slots_of(dim: int) -> float:
 
 
 @cache
-def slots_of(dim: int, span_bytes: int = LINE) -> float:
+def slots_of(dim: int, span_bytes: int = LINE, leads: bool = False) -> float:
     """Likewise."""
-    units = ((place, SECTOR if place % SECTOR else SLOT) for place in _places(dim))
-    return fmean(_touched(dim, span_bytes, place, unit) for place, unit in units)
+    units = ((place, SECTOR if place % SECTOR and not leads else SLOT) for place in _places(dim))
+    return fmean(_touched(dim, span_bytes, place, unit, leads) for place, unit in units)
 
 
 def _places(dim: int) -> range:
@@ -62,8 +69,8 @@ def _places(dim: int) -> range:
     return range(0, LINE, gcd(BYTES * dim, LINE))
 
 
-def _touched(dim: int, span_bytes: int, place: int, unit: int) -> int:
+def _touched(dim: int, span_bytes: int, place: int, unit: int, leads: bool = False) -> int:
     """Aligned units of so many bytes that spans of a row touch, a unit again for each span."""
-    row = BYTES * dim
-    spans = ((place + begin, place + min(row, begin + span_bytes)) for begin in range(0, row, span_bytes))
-    return sum(-(-end // unit) - begin // unit for begin, end in spans)
+    end, first = place + BYTES * dim, place - place % SECTOR if leads else place
+    spans = ((max(place, begin), min(end, begin + span_bytes)) for begin in range(first, end, span_bytes))
+    return sum(-(-beyond // unit) - begin // unit for begin, beyond in spans)

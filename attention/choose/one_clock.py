@@ -15,7 +15,7 @@ from functools import cache, lru_cache, partial
 
 from attention.choose.coefficients import BYTES, GRANULE, SLOT, of
 from attention.choose.lengths import Lengths
-from attention.choose.lines import granules_of, slots_of, stored_slots_of
+from attention.choose.lines import granules_of, leads, slots_of, stored_slots_of
 from attention.choose.prediction import SECONDS, Account, Efficiency, Prediction, Term
 from attention.choose.queues import together
 from attention.choose.rates import (
@@ -126,7 +126,8 @@ def l2_of(
 
     `spans`: bytes of a row of K, and of V, that are asked for together. `mask_bytes`: of a key, for a tile of rows.
     """
-    of_q, of_v = slots_of(problem.head_dim, spans[0]), slots_of(problem.head_dim_v, spans[1])
+    begin = leads(problem)
+    of_q, of_v = slots_of(problem.head_dim, spans[0], begin), slots_of(problem.head_dim_v, spans[1], begin)
     of_keys = keys * (SLOT * (of_q + of_v) + mask_bytes)
     of_rows = queries(problem, lengths) * SLOT * (of_q + stored_slots_of(problem.head_dim_v))
     l2 = machine.values[L2]

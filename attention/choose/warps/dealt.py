@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from attention.choose.coefficients import SECTOR
 from attention.choose.lengths import UNKNOWN, Lengths, sequences
-from attention.choose.lines import lines_of, shared_of
+from attention.choose.lines import leads, lines_of, shared_of
 from attention.choose.longest_first import unevenness
 from attention.choose.shares import Rows, rows_of_all
 from attention.choose.warps.work import Work
@@ -36,7 +36,6 @@ class Dealt(NamedTuple):
 
     `empty`: blocks for which no keys are left, one after another. `blocks` have keys, those of so many `tiles` of rows;
     `parts` of them share the keys of the longest.
-    `apart`: whether every other head's blocks take longer, so that places are free one after another.
     `unlike`: how many blocks have so many slices each, of sequences of their own lengths.
     """
 
@@ -47,7 +46,6 @@ class Dealt(NamedTuple):
     blocks: int
     tiles: int
     parts: int
-    apart: bool
     unlike: tuple[tuple[float, float], ...] = ()
 
 
@@ -60,10 +58,7 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     empty = (tiles * tile.key_splits - count) / held
     of_keys, cold = readers(problem, tile.rows, tile.group), min(1.0, held / count)
     rows = (problem.head_dim, tile.key_span_bytes), (problem.head_dim_v, tile.value_span_bytes)
-    lines, inside = _lines(rows, tile.key_warps > 1), 0.0
-    if tile.key_warps > 1 and problem.heads_kv % 2 == 0:
-        inside = max(0.0, _lines_inside(rows) - lines)
-        lines += inside / max(1.0, count / held)
+    lines = _lines(rows, tile.key_warps > 1, leads(problem))
 
     def work(slices: float) -> Work:
         return Work(slices, min(slices, _hidden(problem, tile, slices)), of_keys, lines, cold)
@@ -72,7 +67,7 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     rounds, rest = divmod(count, held)
     full = (Stay(alone.work, tile.blocks, rounds),) if rounds else ()
     last = (Stay(alone.work, math.ceil(rest / units), 1.0),) if rest else ()
-    all_of_it = every.total, empty, count, tiles, parts, inside > 0
+    all_of_it = every.total, empty, count, tiles, parts
     equal = Dealt((*full, *last), alone, *all_of_it)
     if every.longest == every.shortest:
         return equal
@@ -93,22 +88,12 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
 
 
 @cache
-def _lines(rows: KeyRows, in_pairs: bool) -> float:
+def _lines(rows: KeyRows, in_pairs: bool, leads: bool) -> float:
     """Of L2 that the copying of a key touches, and sectors a second time, on the average over all heads.
 
     `in_pairs`: chunks of 16 bytes lie in pairs in shared memory. Copied beyond ends of rows, a sector still fills two.
     """
-    return sum([lines_of(dim, span) + shared_of(dim, SECTOR if in_pairs else span) for dim, span in rows])
-
-
-@cache
-def _lines_inside(rows: KeyRows) -> float:
-    """The same in pairs, of heads whose rows begin inside of sectors.
-
-    Where an even number of heads lie side by side, and a row ends inside of a sector, all rows of every other head
-    begin there: its blocks are late, until each place has had those of several heads.
-    """
-    return sum([lines_of(dim, span) + shared_of(dim, SECTOR, inside=True) for dim, span in rows])
+    return sum([lines_of(dim, span, leads) + shared_of(dim, SECTOR if in_pairs else span, leads) for dim, span in rows])
 
 
 @lru_cache(maxsize=4096)  # a choice asks for each number of blocks

@@ -105,7 +105,7 @@ def predicted(
     last, its_block = blocks[-1]
     last_tile = its_block.last_tile(max(1.0, last.work.slices * tile.step_keys / tile.keys))
     # Between two blocks of a place none loads there: what one leaves, and what the next does before its first loads.
-    between = (1.0 if share.apart else max(1.0, rounds)) * (instructions_of(tile) + brought.left)
+    between = max(1.0, rounds) * (instructions_of(tile) + brought.left)
     alone = (between + last_tile + brought.added) / clock + code.seconds
     terms = partial(_terms, machine, blocks, brought, rounds, share.empty, clock, code)
     unlike = _unlike(machine, tile, cost, share, rates, clock) if share.unlike else None
