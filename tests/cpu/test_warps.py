@@ -120,7 +120,7 @@ def test_rows_are_copied_in_spans_of_their_swizzle(head_dim, spans):
 
 @pytest.mark.parametrize(("head_dim", "lines"), [(64, 2), (96, 6), (144, 18), (168, 34.5), (248, 17.75)])
 def test_spans_that_cross_lines_touch_more_of_them(head_dim, lines):
-    problem = replace(PLAIN, head_dim=head_dim, head_dim_v=head_dim)
+    problem = replace(PLAIN, heads_q=33, heads_kv=33, head_dim=head_dim, head_dim_v=head_dim)
     assert dealt(problem, OURS.residents(problem, CONFIG), 132).at_least.work.lines == lines
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attention.choose.lines import shared_of
+from attention.choose.lines import lines_of, shared_of, slots_of
 from attention.choose.model import predict
 from attention.choose.prediction import Prediction
 from attention.choose.warps.dealt import Dealt, dealt
@@ -41,29 +41,23 @@ def test_memory_does_not_hide_what_lies_between_two_blocks_of_a_place():
     assert four_each.seconds - one_each.seconds > 2 * instructions_of(tile) / H200.clock_hz
 
 
-def test_where_blocks_end_apart_others_load_meanwhile():
-    of_aligned, of_inside = (ours(head_dim, 32).seconds / ours(head_dim, 8).seconds for head_dim in (192, 200))
-    assert shared(200, 8).apart and not shared(192, 8).apart
-    assert of_inside < of_aligned
+def test_an_even_number_of_heads_has_no_sector_sent_twice_and_an_odd_one_some():
+    assert shared(200, 8).at_least.work.lines < shared(200, 8, heads=1).at_least.work.lines
+    assert shared(192, 8).at_least.work.lines == shared(192, 8, heads=1).at_least.work.lines
 
 
-def test_an_odd_number_of_heads_takes_turns_at_beginning_inside_of_a_sector():
-    assert not shared(200, 8, heads=1).apart
-    assert shared(200, 8).at_least.work.lines > shared(200, 8, heads=1).at_least.work.lines
-
-
-def test_more_blocks_of_a_place_are_of_more_heads():
-    assert shared(200, 8).at_least.work.lines > shared(200, 32).at_least.work.lines
-
-
-@pytest.mark.parametrize("head_dim", [40, 72, 200, 248])
-def test_rows_inside_of_sectors_have_twice_as_much_sent_again_as_all_of_them(head_dim):
-    assert shared_of(head_dim, 32, inside=True) == 2 * shared_of(head_dim, 32) > 0
+@pytest.mark.parametrize("head_dim", [40, 72, 104, 200, 248])
+@pytest.mark.parametrize("span_bytes", [32, 64, 128])
+def test_spans_that_begin_with_a_sector_share_none(head_dim, span_bytes):
+    assert shared_of(head_dim, span_bytes, leads=True) <= 0 < shared_of(head_dim, 32)
+    assert slots_of(head_dim, span_bytes, leads=True) < slots_of(head_dim, span_bytes)
+    assert lines_of(head_dim, span_bytes, leads=True) <= lines_of(head_dim, span_bytes)
 
 
 @pytest.mark.parametrize("head_dim", [48, 64, 112, 256])
 def test_rows_of_whole_sectors_begin_inside_of_none(head_dim):
-    assert shared_of(head_dim, 32, inside=True) == shared_of(head_dim, 32) == 0
+    assert shared_of(head_dim, 32) == shared_of(head_dim, 32, leads=True) == 0
+    assert slots_of(head_dim, 64) == slots_of(head_dim, 64, leads=True)
 
 
 def test_warps_that_share_rows_have_the_loads_of_a_tile_under_way_longer():

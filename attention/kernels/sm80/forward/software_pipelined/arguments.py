@@ -21,7 +21,6 @@ from attention.variant import Config, CudaBuild, Settled, settle
 FIELDS = strided.FIELDS
 KERNEL = "attention_forward_sm80"
 K_STAGES, V_STAGES = 2, 3
-MOST_LEADING = 240  # head dim: eight warps have no register left at 248 for where a row begins
 DEFINED = ("tile_keys", "slice_keys", "blocks", "q_in_registers", "ahead", "fence")
 FREE = {"CAUSAL", "SINKS"}  # no register in the loop
 
@@ -136,7 +135,7 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     defines = (
         ("HEAD_DIM", shape.head_dim),
         *value_defines(problem),
-        *(lead_defines(problem) if shape.head_dim <= MOST_LEADING else ()),
+        *lead_defines(problem),
         ("WARPS", shape.warps),
         ("ROWS_PER_WARP", shape.warp_rows),
         *((axis.upper(), config[axis]) for axis in DEFINED),

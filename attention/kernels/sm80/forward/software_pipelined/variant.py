@@ -32,6 +32,7 @@ from attention.variant import Config, Lasting, Variant, settle
 from microbench.machine.arch import Arch, Limits
 
 SPILLS = spills_of(Path(__file__).parent)
+LEADING, LEAST = 248, 16  # head dim, keys: eight warps have no register left for where a row begins beside 32 keys
 FULL = 32  # keys, where 128 columns of outputs fill 255 registers: at head dim 112 64 keys spill on sm86 and sm89
 
 
@@ -55,6 +56,8 @@ def _why_not(problem: AttentionProblem, config: Config, arch: Arch) -> str | Non
     most = SPILLS.most(problem, *built)
     if built[0] == 128 and shape.value_dim not in HEAD_DIMS:
         most = min(most, FULL)
+    if problem.head_dim == LEADING and shape.warps == 8:
+        most = LEAST
     if shape.tile_keys > most:
         return SPILLS.said(problem, most, *built)
     if shape.tile_keys == 16 and most >= 32 and _of_keys(shape, 32).smem_bytes <= arch.limits.smem_bytes_per_block:
