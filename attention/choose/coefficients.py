@@ -249,12 +249,6 @@ TABLE = {
         0.35, "count", "for each key of a tile: a step is 44 of 128 keys, and stands there for a first tile and others"
     ),
     "value_lines": Coefficient(0.29, "count", "for each value dim: rescaling, and one of two ways to store"),
-    "port_cycles": Coefficient(
-        1.2,
-        "rule",
-        "of an SM's port for what takes 64 bytes of a slice (lines.py): so an H200's cp.async took heads whose rows "
-        "begin inside of sectors (decode_sectors.csv), and TMA head dim 216 by 56 SMs",
-    ),
     "group_lines": Coefficient(
         67.0, "count", "likewise where heads of a group share rows, whose places are found one by one: 536 instructions"
     ),

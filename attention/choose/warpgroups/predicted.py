@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths, sequences
-from attention.choose.lines import leads, slots_of
 from attention.choose.one_clock import call_of, clock_under, code_of, dram_of, l2_of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import (
@@ -80,11 +79,7 @@ def predicted(
         many = fewer.times(share, tile.key_splits)
         steps, times = (*steps, *fewer.steps), (times[0] - sum(many), *times[1:], *many)
     spans = BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE
-    begin = leads(problem)
-    slots = slots_of(problem.head_dim, spans[0], begin) + slots_of(problem.head_dim_v, spans[1], begin)
-    port = share.keys * tile.keys * slots
-    # The busiest SM's own loads, whoever else loads: of few tiles of rows whose rows begin inside of sectors.
-    cycles = max(of("port_cycles") * port, sum(map(mul, map(CYCLES, steps), times)))
+    cycles = sum(map(mul, map(CYCLES, steps), times))
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, units / share.every)

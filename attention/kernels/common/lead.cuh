@@ -4,7 +4,7 @@
 // then has each sector sent for each of its halves, and a box of TMA touches one sector more. Read from eight columns
 // before, two halves come together; a head dim is held at the next multiple of 16, which leaves room for that. Q lies as K
 // does, so that products are the same, and outputs as V, until they are stored. Calls of head dims 152 and 216 take 17 to
-// 30 % less time, of 232 4 to 14, one query on a long cache 5 to 17 (H200).
+// 32 % less time, of 232 4 to 15, one query on a long cache 3 to 16 (H200, row_leads.csv).
 //
 // A build with LEAD, which is that many columns, knows of it; launch.k_late and v_late say whether tensors lie so.
 #pragma once
