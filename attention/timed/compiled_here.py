@@ -41,12 +41,16 @@ def _written(path: str, arch: Arch, steps: list[CudaBuild], made: tuple[object, 
     """Cubins of one code are not alike to the byte: those of earlier texts go on by the code on file."""
     variant = by_path(path)
     new, on_file = ran - cubins.current(variant), set(cubins.read(variant))
+    of_build = dict[Build, set[cubins.Compiled]]()
+    for line in on_file:
+        of_build.setdefault(line.build, set()).add(line)
     compiled = [
         cubins.line_of(variant, arch, step, cubin)
         for step, cubin in zip(steps, made, strict=True)
         if isinstance(cubin, Cubin)
     ]
-    found = {line for each in compiled for line in (each, *cubins.alike(each, on_file)) if line.cubin_sha256 in new}
+    earlier = ((each, *cubins.alike(each, of_build.get(each.build, set()))) for each in compiled)
+    found = {line for lines in earlier for line in lines if line.cubin_sha256 in new}
     if found:
         cubins.write(variant, on_file | found)
     return len(found)
