@@ -1,4 +1,4 @@
-"""What the sets b of 33 verdicts gave, and that the first page says so.
+"""What the sets b of 34 verdicts gave, and that the first page says so.
 
 That a verdict follows from its campaigns is test_campaigns', while the model's files are those that were judged. By
 constants alone, among all kernels of ours, a mean regret of 1.0 % and 5 % at worst were asked: the mean held of the
@@ -52,12 +52,13 @@ TWENTY_EIGHTH, TWENTY_NINTH = "9270149539ea", "b82f0501dd7f"
 THIRTIETH, THIRTY_FIRST = "d5dc3f831b24", "0367b7d706e6"
 THIRTY_SECOND, THIRTY_THIRD = "b80209a13339", "6f799dcfc20a"
 THIRTY_FOURTH = "b56c67b6f1da"
-LAST = "ec953d77e87d"  # the thirty-fifth
+THIRTY_FIFTH = "ec953d77e87d"
+LAST = "1ef85525c6e6"  # the thirty-sixth
 PACKED = (
     *(TWENTY_FIFTH, TWENTY_SIXTH, TWENTY_SEVENTH, TWENTY_EIGHTH, TWENTY_NINTH),
-    *(THIRTIETH, THIRTY_FIRST, THIRTY_SECOND, THIRTY_THIRD, THIRTY_FOURTH, LAST),
+    *(THIRTIETH, THIRTY_FIRST, THIRTY_SECOND, THIRTY_THIRD, THIRTY_FOURTH, THIRTY_FIFTH, LAST),
 )
-LEADING: tuple[str, ...] = ()
+LEADING = (LAST,)  # their rows that begin inside of sectors were read from there
 GPUS = (
     dict.fromkeys((FIRST, SECOND, THIRD), H100)
     | dict.fromkeys((FOURTH, FIFTH, SIXTH, SEVENTH), H200)
@@ -66,7 +67,8 @@ GPUS = (
     | dict.fromkeys((NINETEENTH, TWENTIETH, TWENTY_FIRST, TWENTY_SECOND, TWENTY_THIRD, TWENTY_FOURTH), H200)
     | dict.fromkeys((TWENTY_FIFTH, TWENTY_SIXTH, TWENTY_SEVENTH), H200)
     | {TWENTY_EIGHTH: H100}
-    | dict.fromkeys((TWENTY_NINTH, THIRTIETH, THIRTY_FIRST, THIRTY_SECOND, THIRTY_THIRD, THIRTY_FOURTH, LAST), H200)
+    | dict.fromkeys((TWENTY_NINTH, THIRTIETH, THIRTY_FIRST, THIRTY_SECOND, THIRTY_THIRD), H200)
+    | dict.fromkeys((THIRTY_FOURTH, THIRTY_FIFTH, LAST), H200)
 )
 PUBLISHED, OF_A100 = "published and data sheet", "published of a100"
 OF_H100, OF_H200 = f"measured on {H100}", f"measured on {H200}"
@@ -102,12 +104,12 @@ def test_it_says_what_the_verdicts_before_gave() -> None:
     assert f"lost {', '.join(first)} and {last} %" in README
 
 
-def test_measured_constants_chose_within_the_mean_that_was_asked_of_19_sets_and_within_the_worst_of_three() -> None:
+def test_measured_constants_chose_within_the_mean_that_was_asked_of_20_sets_and_within_the_worst_of_three() -> None:
     line = {short: given(short)["measured constants"] for short in GPUS}
     within = [short for short in GPUS if float(line[short][2]) <= 1.0]
     assert within == [
         *(SECOND, FIFTH, SIXTH, TWELFTH, SIXTEENTH, EIGHTEENTH, TWENTIETH, TWENTY_FIRST),
-        *(TWENTY_THIRD, TWENTY_FOURTH, *(short for short in PACKED if short not in (THIRTY_THIRD, LAST))),
+        *(TWENTY_THIRD, TWENTY_FOURTH, *(short for short in PACKED if short not in (THIRTY_THIRD, THIRTY_FIFTH))),
     ]
     assert [short for short in GPUS if float(line[short][3]) <= 5.0] == [SIXTEENTH, TWENTY_FIRST, TWENTY_EIGHTH]
 
@@ -115,27 +117,29 @@ def test_measured_constants_chose_within_the_mean_that_was_asked_of_19_sets_and_
 @pytest.mark.parametrize(
     ("short", "variant", "mean", "worst"),
     [
-        *((FIRST, "", 1.65, 28.1), (SECOND, "", 0.51, 4.4), (THIRD, "", 2.06, 35.2), (FOURTH, "", 0.97, 10.4)),
-        *((FIFTH, "", 1.37, 12.9), (SIXTH, "", 0.30, 5.7), (SEVENTH, "", 1.26, 19.1), (EIGHTH, "", 1.00, 10.7)),
-        *((NINTH, "", 0.87, 6.9), (TENTH, "", 0.77, 8.4), (ELEVENTH, "", 1.02, 8.3), (TWELFTH, "", 0.66, 5.1)),
-        *((FOURTEENTH, "", 0.97, 13.2), (FIFTEENTH, "", 1.00, 13.9), (SIXTEENTH, "", 0.69, 6.3)),
-        *((EIGHTEENTH, "", 0.73, 5.8), (NINETEENTH, "", 1.34, 18.5), (TWENTIETH, "", 0.54, 4.2)),
-        *((TWENTY_FIRST, "", 0.32, 4.0), (TWENTY_SECOND, "", 0.85, 10.4)),
-        *((TWENTY_THIRD, "", 0.71, 8.1), (TWENTY_FOURTH, "", 0.81, 8.2), (TWENTY_FIFTH, "", 0.82, 10.4)),
-        *((TWENTY_SIXTH, "", 0.80, 7.9), (TWENTY_SEVENTH, "", 0.16, 2.4), (TWENTY_EIGHTH, "", 0.67, 12.6)),
-        *((TWENTY_NINTH, "", 0.81, 7.9), (THIRTIETH, "", 0.87, 10.0)),
-        *((THIRTY_FIRST, "", 0.51, 9.6), (THIRTY_SECOND, "", 0.62, 8.9)),
-        *((THIRTY_THIRD, "", 1.17, 24.5), (LAST, "", 0.60, 6.2)),
-        *((FIRST, AMPERE, 0.68, 6.6), (SECOND, AMPERE, 0.40, 3.8), (SIXTH, AMPERE, 0.38, 8.8)),
-        *((SEVENTH, AMPERE, 0.81, 7.6), (TWELFTH, AMPERE, 0.95, 10.5), (FOURTEENTH, AMPERE, 0.41, 3.5)),
-        *((FIFTEENTH, AMPERE, 0.49, 5.1), (SIXTEENTH, AMPERE, 0.56, 6.3), (EIGHTEENTH, AMPERE, 0.40, 3.1)),
-        *((NINETEENTH, AMPERE, 0.86, 8.3), (TWENTIETH, AMPERE, 0.41, 4.2)),
-        *((TWENTY_FIRST, AMPERE, 0.45, 9.4), (TWENTY_SECOND, AMPERE, 2.06, 32.3)),
-        *((TWENTY_THIRD, AMPERE, 0.31, 4.2), (TWENTY_FOURTH, AMPERE, 0.99, 17.1), (TWENTY_FIFTH, AMPERE, 1.14, 18.5)),
-        *((TWENTY_SIXTH, AMPERE, 0.59, 5.4), (TWENTY_SEVENTH, AMPERE, 0.31, 6.5), (TWENTY_EIGHTH, AMPERE, 0.34, 4.4)),
-        *((TWENTY_NINTH, AMPERE, 1.72, 27.6), (THIRTIETH, AMPERE, 0.90, 12.0)),
-        *((THIRTY_FIRST, AMPERE, 2.04, 29.3), (THIRTY_SECOND, AMPERE, 1.52, 45.0)),
-        *((THIRTY_THIRD, AMPERE, 1.16, 16.4), (LAST, AMPERE, 0.66, 14.0)),
+        *((FIRST, "", 1.94, 28.1), (SECOND, "", 0.49, 4.4), (THIRD, "", 2.06, 35.2), (FOURTH, "", 1.29, 10.4)),
+        *((FIFTH, "", 1.33, 12.9), (SIXTH, "", 0.30, 2.7), (SEVENTH, "", 1.20, 9.6), (EIGHTH, "", 1.31, 10.7)),
+        *((NINTH, "", 0.99, 6.9), (TENTH, "", 0.87, 8.4), (ELEVENTH, "", 0.99, 8.3), (TWELFTH, "", 0.72, 5.1)),
+        *((FOURTEENTH, "", 0.94, 13.2), (FIFTEENTH, "", 1.04, 13.9), (SIXTEENTH, "", 0.64, 5.2)),
+        *((EIGHTEENTH, "", 0.79, 5.6), (NINETEENTH, "", 0.78, 4.6), (TWENTIETH, "", 0.40, 4.2)),
+        *((TWENTY_FIRST, "", 0.25, 2.8), (TWENTY_SECOND, "", 0.98, 10.4)),
+        *((TWENTY_THIRD, "", 0.69, 8.1), (TWENTY_FOURTH, "", 0.98, 8.2), (TWENTY_FIFTH, "", 0.58, 5.2)),
+        *((TWENTY_SIXTH, "", 0.51, 7.9), (TWENTY_SEVENTH, "", 0.15, 2.0), (TWENTY_EIGHTH, "", 0.34, 4.1)),
+        *((TWENTY_NINTH, "", 0.98, 7.9), (THIRTIETH, "", 1.00, 10.0)),
+        *((THIRTY_FIRST, "", 0.28, 5.2), (THIRTY_SECOND, "", 0.72, 8.9)),
+        *((THIRTY_THIRD, "", 0.46, 5.0), (THIRTY_FOURTH, "", 0.28, 2.1)),
+        *((THIRTY_FIFTH, "", 1.04, 6.6), (LAST, "", 0.66, 7.9)),
+        *((FIRST, AMPERE, 0.64, 6.6), (SECOND, AMPERE, 0.47, 3.8), (SIXTH, AMPERE, 0.13, 1.5)),
+        *((SEVENTH, AMPERE, 0.39, 4.0), (TWELFTH, AMPERE, 1.04, 10.5), (FOURTEENTH, AMPERE, 0.44, 3.5)),
+        *((FIFTEENTH, AMPERE, 0.47, 5.1), (SIXTEENTH, AMPERE, 0.48, 6.3), (EIGHTEENTH, AMPERE, 0.41, 3.1)),
+        *((NINETEENTH, AMPERE, 1.09, 8.3), (TWENTIETH, AMPERE, 0.29, 3.6)),
+        *((TWENTY_FIRST, AMPERE, 0.52, 9.4), (TWENTY_SECOND, AMPERE, 0.33, 3.2)),
+        *((TWENTY_THIRD, AMPERE, 0.31, 4.2), (TWENTY_FOURTH, AMPERE, 0.71, 9.1), (TWENTY_FIFTH, AMPERE, 1.52, 18.5)),
+        *((TWENTY_SIXTH, AMPERE, 0.50, 3.3), (TWENTY_SEVENTH, AMPERE, 0.37, 6.5), (TWENTY_EIGHTH, AMPERE, 0.44, 4.4)),
+        *((TWENTY_NINTH, AMPERE, 1.98, 27.6), (THIRTIETH, AMPERE, 0.76, 7.8)),
+        *((THIRTY_FIRST, AMPERE, 2.44, 29.3), (THIRTY_SECOND, AMPERE, 1.69, 45.0)),
+        *((THIRTY_THIRD, AMPERE, 1.26, 16.4), (THIRTY_FOURTH, AMPERE, 0.75, 14.0)),
+        *((THIRTY_FIFTH, AMPERE, 0.53, 6.5), (LAST, AMPERE, 0.60, 8.2)),
     ],
 )
 def test_todays_model_loses_so_much(short: str, variant: str, mean: float, worst: float) -> None:
@@ -166,18 +170,19 @@ def test_they_are_told_apart_from_who_knows_less(short: str, chooser: str) -> No
     assert float(given(short)[chooser][5]) < 0
 
 
-def test_constants_that_others_published_of_this_gpu_are_told_apart_by_15_of_the_last_26() -> None:
+def test_constants_that_others_published_of_this_gpu_are_told_apart_by_16_of_the_last_27() -> None:
     apart = TENTH, ELEVENTH, TWELFTH, SIXTEENTH, EIGHTEENTH, NINETEENTH, TWENTY_FIRST, TWENTY_THIRD, TWENTY_FOURTH
-    apart += TWENTY_SIXTH, TWENTY_SEVENTH, TWENTY_EIGHTH, THIRTY_FIRST, THIRTY_SECOND, THIRTY_THIRD
-    alike = SIXTH, EIGHTH, NINTH, FOURTEENTH, FIFTEENTH, TWENTIETH, TWENTY_SECOND, TWENTY_FIFTH, THIRTIETH, LAST
+    apart += TWENTY_SIXTH, TWENTY_SEVENTH, TWENTY_EIGHTH, THIRTY_FIRST, THIRTY_SECOND, THIRTY_THIRD, LAST
+    alike = SIXTH, EIGHTH, NINTH, FOURTEENTH, FIFTEENTH, TWENTIETH, TWENTY_SECOND, TWENTY_FIFTH, THIRTIETH
+    alike += THIRTY_FOURTH, THIRTY_FIFTH
     assert all(float(given(short)[PUBLISHED][5]) < 0 for short in apart)
     assert all(float(given(short)[PUBLISHED][5]) >= 0 for short in alike)
 
 
-def test_48_problems_told_an_a100s_constants_apart_eleven_times_and_what_was_measured_on_an_h100_three_times() -> None:
+def test_48_problems_told_an_a100s_constants_apart_twelve_times_and_what_was_measured_on_an_h100_three_times() -> None:
     apart = EIGHTEENTH, TWENTY_FIRST, TWENTY_THIRD, TWENTY_FOURTH, TWENTY_SIXTH, TWENTY_SEVENTH, TWENTY_NINTH
-    apart += THIRTY_FIRST, THIRTY_SECOND, THIRTY_THIRD, LAST
-    alike = NINETEENTH, TWENTIETH, TWENTY_SECOND, TWENTY_FIFTH, THIRTIETH
+    apart += THIRTY_FIRST, THIRTY_SECOND, THIRTY_THIRD, THIRTY_FOURTH, LAST
+    alike = NINETEENTH, TWENTIETH, TWENTY_SECOND, TWENTY_FIFTH, THIRTIETH, THIRTY_FIFTH
     assert all(float(given(short)[OF_A100][5]) < 0 for short in apart)
     assert all(float(given(short)[OF_A100][5]) > 0 for short in alike)
     for short in (*apart, *alike):
