@@ -22,7 +22,7 @@ def test_set_a_has_sixty_problems_and_more_of_every_class_no_two_alike():
 def test_set_a_spans_what_kernels_are_asked():
     problems = [each.problem for each in A]
     assert {64, 96, 128, 192, 256} < {each.head_dim for each in problems}
-    assert max(each.seq_q for each in problems) == 65536 and min(each.seq_kv for each in problems) == 128
+    assert max(each.seq_q for each in problems) == 65536 and min(each.seq_kv for each in problems) == 77
     assert {1, 128} <= {each.batch for each in problems} and {each.dtype for each in problems} == {
         "bfloat16",
         "float16",
@@ -120,7 +120,7 @@ def test_a_draw_follows_from_the_commit_alone():
 
 def test_what_a_set_lacks_is_named():
     assert draw.new_in(A, A).lacks == "two head dims, a pair of features, a class of (queries, keys)"
-    more = [*A, parse("features 1 8 8 300 300 72 f16 softcap=20 sinks"), parse("short 1 8 8 300 300 88 f16")]
+    more = [*A, parse("features 1 8 8 300 300 104 f16 softcap=20 sinks"), parse("short 1 8 8 300 300 120 f16")]
     assert draw.new_in(more, A).lacks == "a class of (queries, keys)"
 
 
