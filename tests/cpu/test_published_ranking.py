@@ -200,7 +200,8 @@ def test_the_ratio_to_torchs_names_the_figure_that_it_is_of(gpu, causal, figure)
 
 def test_timings_of_the_same_kernel_elsewhere_give_the_ratio_at_their_share_of_its_prediction():
     beside = ranked(published("a100")).beside_torch
-    assert beside.timed_on in ("h100-sxm-80gb", "h200-sxm-141gb") and 0 < beside.as_timed < beside.ratio
+    assert beside.timed_on in ("h100-sxm-80gb", "h200-sxm-141gb")
+    assert beside.as_timed == pytest.approx(beside.ratio, rel=0.1) and beside.as_timed != beside.ratio
     assert ranked(published("b200"), replace(FULL, causal=True)).beside_torch.as_timed is None
 
 
