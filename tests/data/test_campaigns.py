@@ -91,7 +91,7 @@ def uses(frozen: str) -> frozenset[tuple[str, str]]:
 
 @cache
 def problems(frozen: str) -> frozenset[str]:
-    """By set A as it was: it has three more head dims since the thirty-sixth freeze, which earlier draws do not know."""
+    """By set A as it was: it has more head dims since the thirty-sixth freeze, which earlier draws did not know."""
     later = () if descends(frozen, THIRTY_SIXTH) else (40, 72, 88)
     known = [each for each in set_a.problems() if each.problem.head_dim not in later]
     return frozenset(str(each) for each in draw.drawn(frozen, known))
