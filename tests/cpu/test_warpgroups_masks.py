@@ -50,10 +50,10 @@ def test_slots_that_are_unevenly_full_end_one_after_another() -> None:
     assert seconds[1].seconds > 1.05 * seconds[0].seconds and seconds[1].bound_by == "tiles of unequal keys"
 
 
-def test_of_few_tiles_of_rows_the_port_bounds_boxes_that_begin_inside_of_sectors() -> None:
+def test_rows_that_begin_inside_of_sectors_take_what_their_columns_say() -> None:
     few = AttentionProblem(4, 2, 2, 860, 860, 200, dtype="bfloat16", device="cuda")
     whole, inside, wider = (
         predict(H200, replace(few, head_dim=dim, head_dim_v=dim, scale=None), OURS, CONFIG).seconds
         for dim in (208, 216, 224)
     )
-    assert inside > 1.1 * whole and inside > wider
+    assert whole < inside <= 1.02 * wider
