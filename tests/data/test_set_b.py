@@ -22,7 +22,7 @@ thirty-first. The first seven were timed behind a memset. Rows of constants othe
 that took costs for rates: of the fifth cycles a line, and of the seventh what is written back. The thirteenth freeze
 has one campaign (b-18) and no verdict: what it showed is in the model that was frozen next. Nor has the seventeenth
 one: a tile of its set did not come to an end, and b-23 holds the 38 problems before it. Rows that begin inside of
-sectors were read from there before the thirty-sixth: of head dims that are odd eights sets a hold no timing of that.)
+sectors are read from there since the thirty-sixth: problems of earlier sets that have such are left out as well.)
 """
 
 import re
