@@ -104,6 +104,13 @@ TABLE = {
         "those of the others are under way, unless a feature asks more of the ALU. Of one half, one, one and a half "
         "and two the one with the least regret on set a",
     ),
+    "turns": Coefficient(
+        1.0,
+        "rule",
+        "a trip to shared memory for each warpgroup of three, which takes its turn at a barrier (consume.cuh), where "
+        "their products last longer than their softmaxes: without it all came 2 to 7 % too fast at head dims 80 to 192 "
+        "(H200). Of none, one and two the one with the least regret on set a and the sets of use",
+    ),
     "crossed_ends": Coefficient(
         0.5,
         "rule",

@@ -33,15 +33,15 @@ def leads(problem: AttentionProblem) -> bool:
 
 
 @cache
-def lines_of(dim: int, span_bytes: int = LINE, leads: bool = False) -> float:
+def lines_of(dim: int, span_bytes: int = LINE, from_sector: bool = False) -> float:
     """Of a row of so many numbers, on the average over its places."""
-    return fmean(_touched(dim, span_bytes, place, LINE, leads) for place in _places(dim))
+    return fmean(_touched(dim, span_bytes, place, LINE, from_sector) for place in _places(dim))
 
 
 @cache
-def shared_of(dim: int, span_bytes: int = LINE, leads: bool = False) -> float:
+def shared_of(dim: int, span_bytes: int = LINE, from_sector: bool = False) -> float:
     """Likewise."""
-    touched = fmean(_touched(dim, span_bytes, place, SECTOR, leads) for place in _places(dim))
+    touched = fmean(_touched(dim, span_bytes, place, SECTOR, from_sector) for place in _places(dim))
     return touched - _touched(dim, span_bytes, 0, SECTOR)
 
 
@@ -58,10 +58,10 @@ def stored_slots_of(dim: int) -> float:
 
 
 @cache
-def slots_of(dim: int, span_bytes: int = LINE, leads: bool = False) -> float:
+def slots_of(dim: int, span_bytes: int = LINE, from_sector: bool = False) -> float:
     """Likewise."""
-    units = ((place, SECTOR if place % SECTOR and not leads else SLOT) for place in _places(dim))
-    return fmean(_touched(dim, span_bytes, place, unit, leads) for place, unit in units)
+    units = ((place, SECTOR if place % SECTOR and not from_sector else SLOT) for place in _places(dim))
+    return fmean(_touched(dim, span_bytes, place, unit, from_sector) for place, unit in units)
 
 
 def _places(dim: int) -> range:
@@ -69,8 +69,8 @@ def _places(dim: int) -> range:
     return range(0, LINE, gcd(BYTES * dim, LINE))
 
 
-def _touched(dim: int, span_bytes: int, place: int, unit: int, leads: bool = False) -> int:
+def _touched(dim: int, span_bytes: int, place: int, unit: int, from_sector: bool = False) -> int:
     """Aligned units of so many bytes that spans of a row touch, a unit again for each span."""
-    end, first = place + BYTES * dim, place - place % SECTOR if leads else place
+    end, first = place + BYTES * dim, place - place % SECTOR if from_sector else place
     spans = ((max(place, begin), min(end, begin + span_bytes)) for begin in range(first, end, span_bytes))
     return sum(-(-beyond // unit) - begin // unit for begin, beyond in spans)

@@ -65,6 +65,8 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     seeds = groups * of("seeds") * exposed if tile.seeded else asked * cost.integers
     integers = exposed * maxima + seeds
     values = late + pv + rates.held_latency
+    # Where three take turns, tensor cores wait for each one's begin; two wait for softmaxes anyway.
+    turns = 0.0 if few else groups * of("turns") * rates.smem_latency
     if groups == 1:
         special = _beside_own_products(tile, cost, pv, rates)
     softmax = latency + integers + special + loads
@@ -80,7 +82,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     keys = Parts.of(
         Part("Q K^T on wgmma", "scores", qk, TENSOR),
         by_softmax,
-        Part("P V on wgmma", "softmax", values, TENSOR),
+        Part("P V on wgmma", "softmax", values + turns, TENSOR),
         Part("conversions", "conversions", exposed * conversions, ""),
         *(each._replace(cycles=shown * each.cycles) for each in waits),
         *((rescaled,) if cost.rescales else ()),

@@ -88,12 +88,13 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
 
 
 @cache
-def _lines(rows: KeyRows, in_pairs: bool, leads: bool) -> float:
+def _lines(rows: KeyRows, in_pairs: bool, from_sector: bool) -> float:
     """Of L2 that the copying of a key touches, and sectors a second time, on the average over all heads.
 
     `in_pairs`: chunks of 16 bytes lie in pairs in shared memory. Copied beyond ends of rows, a sector still fills two.
     """
-    return sum([lines_of(dim, span, leads) + shared_of(dim, SECTOR if in_pairs else span, leads) for dim, span in rows])
+    lines = (lines_of(dim, span, from_sector) for dim, span in rows)
+    return sum(lines) + sum(shared_of(dim, SECTOR if in_pairs else span, from_sector) for dim, span in rows)
 
 
 @lru_cache(maxsize=4096)  # a choice asks for each number of blocks
