@@ -174,6 +174,13 @@ TABLE = {
         "of its own time a block is apart from the one of the next head, which began beside it: 0 to 0.1 by the bytes "
         "that DRAM gave again (dram__bytes_read, Nsight Compute, 15 calls of split_keys on an H100), 0.041 on average",
     ),
+    "missed_sectors": Coefficient(
+        1 / 2,
+        "rule",
+        "that the L2 misses beside, of a line that two heads' rows share, where blocks do not keep step: 0.6 to 1.1 by "
+        "its counters, of which DRAM gives few (Nsight Compute, head dims 112 and 208 on an H200), and none where each "
+        "block has an SM alone. Of none, a half and one the one with the least regret on sets a, b and of use",
+    ),
     "turn_trips": Coefficient(
         1.0,
         "rule",

@@ -40,7 +40,7 @@ def floors(
     if not known or not (wgmma or mma_sync):
         return [0.0] * len(configs)
     assert variant.residents is not None and machine.clock_hz is not None
-    memory = dram_of(machine, problem, rows_read(problem, lengths), 0.0, False).seconds
+    memory = dram_of(machine, problem, rows_read(problem, lengths), 0.0, in_step=True, l2_written=False).seconds
     start = sum(map(SECONDS, start_of(machine, problem.own_lengths, 1)))
     found = []
     for config in configs:

@@ -11,6 +11,7 @@ shared_of   sectors that spans touch beside what their bytes fill: two that shar
             they lie 480 bytes apart, and 13 to 14 % at 72, 88 and 152 (software_pipelined)
 granules_of granules of DRAM that a row touches: where heads lie side by side, one that two of them share is read again
             if the L2 has lost it meanwhile
+inside_of   of rows those that begin inside of a line, in which another head's row ends
 slots_of    what spans take of the L2, whose slices give 64 bytes a clock (Nsight Compute on an H200, l2_bandwidth.py)
             of one request: a span takes 64 bytes for each half of a line that it touches. A rule, and no mechanism that
             was measured alone: where a row begins inside of a sector, each sector that a span touches takes as much.
@@ -49,6 +50,12 @@ def shared_of(dim: int, span_bytes: int = LINE, from_sector: bool = False) -> fl
 def granules_of(dim: int) -> float:
     """Likewise, of whole rows."""
     return fmean(_touched(dim, BYTES * dim, place, GRANULE) for place in _places(dim))
+
+
+@cache
+def inside_of(dim: int) -> float:
+    """Likewise."""
+    return fmean(map(bool, _places(dim)))
 
 
 @cache

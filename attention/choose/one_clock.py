@@ -13,9 +13,9 @@ constant yet.
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
 
-from attention.choose.coefficients import BYTES, GRANULE, SLOT, of
+from attention.choose.coefficients import BYTES, GRANULE, SECTOR, SLOT, of
 from attention.choose.lengths import Lengths
-from attention.choose.lines import granules_of, leads, slots_of, stored_slots_of
+from attention.choose.lines import granules_of, inside_of, leads, slots_of, stored_slots_of
 from attention.choose.prediction import SECONDS, Account, Efficiency, Prediction, Term
 from attention.choose.queues import together
 from attention.choose.rates import (
@@ -102,13 +102,16 @@ def _account(
 
 
 @lru_cache(maxsize=1024)  # most blocks of a call run at once, or as large a share of them
-def dram_of(machine: Machine, problem: AttentionProblem, rows: int, at_once: float, l2_written: bool) -> Term:
+def dram_of(
+    machine: Machine, problem: AttentionProblem, rows: int, at_once: float, in_step: bool, l2_written: bool
+) -> Term:
     """What so many rows of Q, K, V and out take, and what goes back for them where others have written the L2 full.
 
-    `at_once`: the share of all blocks that run beside each other. Heads lie side by side, as a projection writes them.
+    `at_once`: the share of all blocks that run beside each other; `in_step`: each has an SM to itself. Heads lie side
+    by side, as a projection writes them.
     """
     once = BYTES * rows * (problem.head_dim + problem.head_dim_v)
-    size = once + _again(machine, problem, rows, once * at_once)
+    size = once + _again(machine, problem, rows, once * at_once) + (0.0 if in_step else _missed(problem, rows))
     dram, ratio = machine.value(DRAM), machine.values.get(WRITE_BACK, 0.0) if l2_written else 0.0
     returned = min(ratio * size, machine.values.get(WRITTEN_BACK, 0.0))
     return Term("Q, K, V and out from DRAM", "memory", (size + returned) / dram, DRAM, dram)
@@ -140,6 +143,13 @@ def _again(machine: Machine, problem: AttentionProblem, rows: int, meanwhile: fl
         return 0.0
     lost = min(1.0, of("drift") * meanwhile / machine.values[L2_SIZE])
     return lost * rows * _shared_bytes(problem.head_dim, problem.head_dim_v)
+
+
+def _missed(problem: AttentionProblem, rows: int) -> float:
+    """Bytes that the L2 misses beside: of lines that two heads share, whose blocks do not keep step."""
+    if problem.heads_kv == 1:
+        return 0.0
+    return of("missed_sectors") * SECTOR * rows * (inside_of(problem.head_dim) + inside_of(problem.head_dim_v))
 
 
 @cache

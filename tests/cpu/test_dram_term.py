@@ -15,9 +15,11 @@ ROWS = 1 << 20
 DECODE = AttentionProblem(16, 8, 4, 1, 16384, 80, dtype="bfloat16", device="cuda")
 
 
-def given(problem: AttentionProblem, at_once: float = 1.0, l2_written: bool = False, rows: int = ROWS) -> float:
+def given(
+    problem: AttentionProblem, at_once: float = 1.0, in_step: bool = True, l2_written: bool = False, rows: int = ROWS
+) -> float:
     """Bytes that it takes the time of."""
-    return dram_of(H200, problem, rows, at_once, l2_written).seconds * H200.value(DRAM)
+    return dram_of(H200, problem, rows, at_once, in_step, l2_written).seconds * H200.value(DRAM)
 
 
 def of_dim(dim: int) -> AttentionProblem:
@@ -39,6 +41,16 @@ def test_a_granule_that_two_heads_share_comes_again_where_many_blocks_run_for_lo
     few, many, most = (given(problem, at_once) for at_once in (0.01, 0.1, 0.2))
     assert once(dim) < few < many < most <= ROWS * 128 * granules_of(dim)
     assert given(replace(problem, heads_q=2, heads_kv=1)) == pytest.approx(once(dim))
+
+
+@pytest.mark.parametrize(
+    ("dim", "begun"), [(64, 0.0), (128, 0.0), (96, 1 / 2), (112, 3 / 4), (240, 3 / 4), (104, 7 / 8)]
+)
+def test_lines_that_two_heads_share_take_half_a_sector_more_where_blocks_keep_no_step(dim: int, begun: float) -> None:
+    apart, beside = (given(of_dim(dim), 0.01, in_step) for in_step in (False, True))
+    assert apart - beside == pytest.approx(ROWS * 2 * begun * 16)
+    of_one = replace(of_dim(dim), heads_q=2, heads_kv=1)
+    assert given(of_one, 0.01, in_step=False) == given(of_one, 0.01)
 
 
 def test_what_others_wrote_goes_back_until_nothing_of_it_is_left() -> None:

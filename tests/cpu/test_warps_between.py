@@ -49,15 +49,15 @@ def test_an_even_number_of_heads_has_no_sector_sent_twice_and_an_odd_one_some():
 @pytest.mark.parametrize("head_dim", [40, 72, 104, 200, 248])
 @pytest.mark.parametrize("span_bytes", [32, 64, 128])
 def test_spans_that_begin_with_a_sector_share_none(head_dim, span_bytes):
-    assert shared_of(head_dim, span_bytes, leads=True) <= 0 < shared_of(head_dim, 32)
-    assert slots_of(head_dim, span_bytes, leads=True) < slots_of(head_dim, span_bytes)
-    assert lines_of(head_dim, span_bytes, leads=True) <= lines_of(head_dim, span_bytes)
+    assert shared_of(head_dim, span_bytes, from_sector=True) <= 0 < shared_of(head_dim, 32)
+    assert slots_of(head_dim, span_bytes, from_sector=True) < slots_of(head_dim, span_bytes)
+    assert lines_of(head_dim, span_bytes, from_sector=True) <= lines_of(head_dim, span_bytes)
 
 
 @pytest.mark.parametrize("head_dim", [48, 64, 112, 256])
 def test_rows_of_whole_sectors_begin_inside_of_none(head_dim):
-    assert shared_of(head_dim, 32) == shared_of(head_dim, 32, leads=True) == 0
-    assert slots_of(head_dim, 64) == slots_of(head_dim, 64, leads=True)
+    assert shared_of(head_dim, 32) == shared_of(head_dim, 32, from_sector=True) == 0
+    assert slots_of(head_dim, 64) == slots_of(head_dim, 64, from_sector=True)
 
 
 def test_warps_that_share_rows_have_the_loads_of_a_tile_under_way_longer():

@@ -83,7 +83,7 @@ def predicted(
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, units / share.every)
-    dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written)
+    dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, share.every <= units, l2_written)
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups / tile.share
     memory = l2_of(machine, problem, share.in_all * tile.keys, spans, lengths, masks), dram
     once = *_begin(machine, problem, tile, clock), *mask_laid_out(machine, problem)

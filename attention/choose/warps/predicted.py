@@ -97,7 +97,8 @@ def predicted(
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, profile.sm_count * tile.blocks / share.blocks)
-    dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, l2_written)
+    in_step = share.blocks <= profile.sm_count
+    dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, in_step, l2_written)
     spans = tile.key_span_bytes, tile.value_span_bytes
     memory = l2_of(machine, problem, share.slices * tile.step_keys, spans, lengths), dram
     in_flight = round(of("block_loads")) * tile.stages * blocks[0][0].resident
