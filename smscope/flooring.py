@@ -28,7 +28,7 @@ def floors(
         int | None, typer.Option(min=1, help="One campaign; by default each problem's last line.")
     ] = None,
     of_freeze: Annotated[
-        str | None, typer.Option("--of", help="With --set use: the freeze; the only one that was timed by default.")
+        str | None, typer.Option("--of", help="With --set use: the freeze; by default the last that was timed.")
     ] = None,
     json: Json = False,
 ) -> None:

@@ -8,9 +8,9 @@ import typer
 
 from attention.campaign import freeze, plan, rows
 from attention.campaign.freeze import Freeze, Verdict
-from attention.campaign.regret import Judged, Regrets, judged
+from attention.campaign.regret import Judged, Regrets, choices, judged
 from attention.campaign.rows import Set
-from attention.campaign.table import Line, Other, Table, table
+from attention.campaign.table import MEASURED, Line, Other, Table, table
 from attention.choose import constants
 from microbench import console
 from microbench.console import Json
@@ -34,7 +34,10 @@ SHEETS = {"h100-sxm-80gb": (H100,), "h200-sxm-141gb": (H100, Kind("h200", ("H200
 def regret(
     gpu: Annotated[str, typer.Argument(help="A profile's name: h200-sxm-141gb.")],
     which: Annotated[str, typer.Option("--set", help="The set that is judged: a or b.")] = "a",
-    of_freeze: Annotated[str | None, typer.Option("--of", help="With --set b: the freeze, by its commit.")] = None,
+    of_freeze: Annotated[
+        str | None,
+        typer.Option("--of", help="With --set b: the freeze, by its commit; by default the last that was timed."),
+    ] = None,
     brief: Annotated[bool, typer.Option("--brief", help="Without each constant halved and doubled.")] = False,
     write: Annotated[bool, typer.Option("--write", help="With --set b: put the verdict on file.")] = False,
     json: Json = False,
@@ -42,19 +45,22 @@ def regret(
     """Judge the model by two campaigns on file: mean and worst regret of its picks, beside other ways to choose.
 
     A regret is how much longer a pick takes than the fastest configuration, by the mean of both campaigns. The floor is
-    the regret of the first campaign's fastest in the second. Three tables: all our kernels, and each among its own
+    the regret of the first campaign's fastest in the second; of set a the last one will do where the other is of other
+    kernels, and there is no floor. A table of all our kernels, and one of each that was timed, among its own
     configurations. No GPU is needed. Exit code 1 where a limit of the model is broken.
     """
     if which not in ("a", "b"):
         raise InputError(f"There is no set {which!r}; use a or b.")
-    frozen = _frozen(of_freeze) if which == "b" else None
-    if write and frozen is None:
-        raise InputError("A verdict is of set b; pass --set b with --write.")
+    if which == "a" and (write or of_freeze):
+        raise InputError("A freeze and a verdict are of set b; pass --set b with --of and --write.")
+    frozen = _frozen(gpu, of_freeze) if which == "b" else None
     found, numbers = tables(gpu, frozen, brief and not write)
+    if frozen is not None and not write:
+        _say_what_changed(frozen)
     if json:
         console.emit([_told(each) for each in found])
     else:
-        console.draw(*(_drawn(each) for each in found))
+        console.draw(*(_drawn(each, len(numbers)) for each in found))
         for each in found:
             for fault in each.faults:
                 say(f"{each.variant or 'all kernels'}: {fault}.")
@@ -65,12 +71,15 @@ def regret(
 
 
 def tables(gpu: str, frozen: Freeze | None, brief: bool = False) -> tuple[list[Table], tuple[int, ...]]:
-    """The tables of set A, or of the set B of a freeze: of all kernels, then of each; and the campaigns' numbers."""
+    """The tables of set A, or of the set B of a freeze: of all kernels, then of each; and the campaigns' numbers.
+
+    Of a kernel that no problem leaves a choice, as one that is younger than the campaigns, there is none.
+    """
     profile = Profile.load(gpu)
-    typed, of_typed = campaigns(gpu, "a", None, least=1 if frozen else 2)
+    typed, of_typed = campaigns(gpu, "a", None, least=1)
     problems, numbers = campaigns(gpu, "b", frozen) if frozen else (typed, of_typed)
     others = tuple(other_constants(profile))
-    asked = ("", *(variant.path for variant in plan.variants(profile.arch)))
+    asked = ["", *(each.path for each in plan.variants(profile.arch) if choices(problems, each.path))]
     found = [table(profile, problems, typed, others, variant=each, each_constant=not brief) for each in asked]
     return found, numbers
 
@@ -81,7 +90,7 @@ def campaigns(
     """The problems of the last two campaigns of the same kernels, and their numbers. Raises InputError without two.
 
     Of set B the campaigns of one freeze alone. With `least` 1 the last one will do where the other is of other kernels:
-    of set A beside a set B, which is where rivals learn.
+    of set A, by which rivals learn beside a set B.
     """
     commit = frozen.commit if frozen else None
     numbers = [number for number in rows.campaigns(gpu, which) if _of(gpu, which, number, commit)]
@@ -94,6 +103,8 @@ def campaigns(
     first, second = (_of(gpu, which, number, commit) for number in last)
     say(f"Set {which}: campaign {last[0]} begun {first[0].measured_utc}, campaign {last[1]} {second[0].measured_utc}.")
     texts = second[-1].texts
+    if texts != plan.texts(Profile.load(gpu).arch):
+        say(f"Campaign {last[1]} timed other texts of our kernels than today's, which the model is of.")
     if least < 2 and all(row.texts == texts for row in second) and first[-1].texts != texts:
         say(f"Campaign {last[0]} is of other kernels and does not count.")
         return judged(second), tuple(last[-1:])
@@ -108,12 +119,30 @@ def _of(gpu: str, which: Set, number: int, commit: str | None) -> tuple[rows.Pro
     return tuple(row for row in rows.read(gpu, which, number) if row.freeze == commit)
 
 
-def _frozen(asked: str | None) -> Freeze:
-    every = freeze.freezes()
-    if asked is None and len(every) != 1:
-        there = ", ".join(each.short for each in every) or "none yet"
-        raise InputError(f"Name a freeze by --of (there are: {there}).")
-    return every[0] if asked is None else freeze.named(asked)
+def _frozen(gpu: str, asked: str | None) -> Freeze:
+    """The freeze that is named, else the last one whose set b was timed on the GPU."""
+    timed = {row.freeze: None for number in rows.campaigns(gpu, "b") for row in rows.read(gpu, "b", number)}
+    there = [each for each in timed if each]
+    if not there:
+        raise InputError(f"No set b was timed on {gpu}; `smscope campaign --freeze {gpu}` draws one.")
+    if asked is None:
+        return freeze.named(there[-1])
+    found = [each for each in there if each.startswith(asked)]
+    if len(found) != 1:
+        every = ", ".join(each[:12] for each in there)
+        raise InputError(f"{asked!r} names no one freeze whose set b was timed on {gpu} (there are: {every}).")
+    return freeze.named(found[0])
+
+
+def _say_what_changed(frozen: Freeze) -> None:
+    """Choices are those of today's model, and a verdict is of the one that was frozen."""
+    if not freeze.changed(frozen, freeze.hashes_of(stamp.ROOT, frozen.gpu)):
+        return
+    given = [each for each in freeze.verdicts() if each.freeze == frozen.commit]
+    begin = f"all kernels: {MEASURED}: "
+    then = [line.removeprefix(begin) for each in given for line in each.lines if line.startswith(begin)]
+    lost = f"; by the verdict on file the model of then lost {then[0]}" if then else ""
+    say(f"The model has changed since freeze {frozen.short}, and this is what today's would choose{lost}.")
 
 
 def other_constants(profile: Profile) -> Iterator[Other]:
@@ -164,9 +193,11 @@ def _against(line: Line) -> str:
     return f" ({line.against[0]:+.2%} to {line.against[1]:+.2%})" if line.against else ""
 
 
-def _drawn(each: Table) -> Any:
+def _drawn(each: Table, campaigns: int) -> Any:
     headings = ("chooser", "mean regret", "worst", "measured minus this, 95 %")
-    lines: list[tuple[object, ...]] = [("floor", f"{each.floor.mean:.2%}", f"{each.floor.worst:.1%}", "")]
+    lines: list[tuple[object, ...]] = []
+    if campaigns > 1:
+        lines.append(("floor", f"{each.floor.mean:.2%}", f"{each.floor.worst:.1%}", ""))
     for line in each.lines:
         found = line.regrets
         lines.append((found.name, f"{found.mean:.2%}", f"{found.worst:.1%}", _against(line).strip(" ()")))

@@ -34,14 +34,16 @@ def say_verdict(gpu: str, number: int | None, of_freeze: str | None, json: bool)
 
 
 def judged(gpu: str, number: int | None = None, of_freeze: str | None = None) -> tuple[Verdict, str]:
-    """The verdict on a GPU, and the commit of the freeze that was drawn from. Raises InputError."""
+    """The verdict on a GPU, and the commit of the freeze that was drawn from: the last one. Raises InputError."""
     numbers = [each for each in rows.campaigns(gpu, "use") if number in (None, each)]
     lines = [line for each in numbers for line in rows.read(gpu, "use", each)]
     freezes = list(dict.fromkeys(line.freeze for line in lines if line.freeze))
-    asked = [each for each in freezes if each.startswith(of_freeze or "")]
+    if not freezes:
+        raise InputError(f"No set of use was timed on {gpu}; `smscope campaign --set use` times one.")
+    asked = freezes[-1:] if of_freeze is None else [each for each in freezes if each.startswith(of_freeze)]
     if len(asked) != 1:
-        there = ", ".join(each[:12] for each in freezes) or "none; `smscope campaign --set use` times one"
-        raise InputError(f"{gpu} has no one freeze whose set of use was timed; name it by --of (there are: {there}).")
+        there = ", ".join(each[:12] for each in freezes)
+        raise InputError(f"{of_freeze!r} names no one freeze whose set of use was timed on {gpu} (there are: {there}).")
     (frozen,) = asked
     drawn = {str(each.posed): None for each in set_use.drawn(frozen)}
     return verdict([line for line in lines if line.freeze == frozen], drawn.keys()), frozen

@@ -15,7 +15,7 @@ from notebooks.ladders import set_a
 from smscope.regretting import other_constants
 
 FACTORS = (0.5, 2.0)
-FLOOR, OTHER_BOARD = "floor: campaign 1's fastest", "measured on the other board"
+FLOOR, OTHER_BOARD = "floor: the first campaign's fastest", "measured on the other board"
 # Whose constants, as `smscope regret` names them and as the figure does. Of GPUs that nobody measured two are enough.
 PUBLISHED = {
     "published and data sheet": "published of this GPU",
@@ -97,6 +97,11 @@ def worths(gpu: str) -> tuple[Worth, ...]:
     found = [_worth(profile, mine, picks, name) for name in names]
     measured = _mean(mine, picks)
     return tuple(sorted(found, key=lambda each: (-each.most(measured), -sum(each.changed), each.name)))
+
+
+def worth_of(found: Iterable[Worth], name: str) -> Worth | None:
+    """None where no kernel that was timed on the GPU reads the constant."""
+    return next((each for each in found if each.name == name), None)
 
 
 def _worth(profile: Profile, mine: tuple[Judged, ...], picks: tuple[Pick, ...], name: str) -> Worth:

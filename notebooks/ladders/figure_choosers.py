@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from microbench.report.figures import PALETTE
-from notebooks.ladders.ablation import Cost, Worth, measured_of
+from notebooks.ladders.ablation import Cost, Worth, measured_of, worth_of
 from notebooks.ladders.set_a import SHORT
 from notebooks.ladders.sourced import GREY
 
@@ -67,18 +67,19 @@ def _mark(axes: Axes, row: float, cost: Cost, colour: str) -> None:
 def worths(of_gpu: Sequence[tuple[str, float, Sequence[Worth]]], source: str) -> Figure:
     """The mean regret with each constant halved (to the left) and doubled (to the right), by the first GPU's order.
 
-    Beside the name of each GPU stands its mean regret with the constants as measured. What changes no pick on any of
-    them is left out.
+    A line stands where the constants are as measured. What changes no pick on any of them is left out, and a GPU has no
+    marks for a constant that no kernel reads which was timed on it.
     """
-    shown = [
-        each.name for each in of_gpu[0][2] if any(_of(found, each.name).changed != (0, 0) for _, _, found in of_gpu)
-    ]
+    moving = {each.name for _, _, found in of_gpu for each in found if each.changed != (0, 0)}
+    shown = [name for name in dict.fromkeys(each.name for _, _, found in of_gpu for each in found) if name in moving]
     figure, panels = plt.subplots(
         1, len(of_gpu), figsize=(11.5, 1.9 + 0.27 * len(shown)), sharey=True, sharex=True, layout="constrained"
     )
     for axes, (gpu, measured, found) in zip(panels, of_gpu, strict=True):
         for row, name in enumerate(shown):
-            halved, doubled = _of(found, name).regrets
+            if (worth := worth_of(found, name)) is None:
+                continue
+            halved, doubled = worth.regrets
             axes.plot([halved, measured, doubled], [row] * 3, color=GREY, linewidth=1.2)
             axes.plot(halved, row, "<", color=RED, markersize=7)
             axes.plot(doubled, row, ">", color=BLUE, markersize=7)
@@ -98,7 +99,3 @@ def worths(of_gpu: Sequence[tuple[str, float, Sequence[Worth]]], source: str) ->
     figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False, fontsize=9)
     figure.supxlabel(source, x=0.01, ha="left", fontsize=7, color=GREY)
     return figure
-
-
-def _of(found: Sequence[Worth], name: str) -> Worth:
-    return next((each for each in found if each.name == name), Worth(name, (0.0, 0.0), (0, 0)))

@@ -2,13 +2,16 @@
 
 from itertools import pairwise
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 
 from attention.choose import constants, turning
 from attention.choose.model import predict
 from attention.variant import by_path
 from microbench.results.profile import Profile
-from notebooks.ladders import ablation, choice_map, kept, set_a, stack
+from notebooks.ladders import ablation, choice_map, figure_choosers, kept, set_a, stack
+from notebooks.ladders.ablation import Worth
 
 EX2, LAUNCH = "mufu_ex2_per_clk_sm", "event_to_event_empty_kernel_ns"
 H200 = Profile.load("h200-sxm-141gb")
@@ -42,6 +45,14 @@ def test_a_launch_that_all_configurations_share_is_worth_nothing_to_a_choice(gpu
     assert max(found[LAUNCH].changed) <= len(set_a.problems(gpu)) / 80
     assert found[LAUNCH].regrets == pytest.approx((measured, measured), abs=1e-3)
     assert min(found[EX2].changed) > 0 and found[EX2].most(measured) > 0
+
+
+def test_a_constant_that_no_timed_kernel_reads_has_no_marks_and_the_others_keep_theirs() -> None:
+    both, alone = Worth("a", (0.02, 0.01), (3, 1)), Worth("b", (0.01, 0.03), (0, 2))
+    figure = figure_choosers.worths([("one", 0.01, (alone, both)), ("other", 0.01, (both,))], "")
+    rows = [{float(np.asarray(line.get_ydata())[0]) for line in axes.lines[:-1]} for axes in figure.axes]
+    assert rows == [{0.0, 1.0}, {1.0}] and ablation.worth_of((both,), "b") is None
+    plt.close(figure)
 
 
 def test_the_figure_of_choosers_draws_the_regrets_of_today() -> None:
