@@ -29,6 +29,11 @@ class Within(threading.local):
 within = Within()
 
 
+def is_narrower(mask: torch.Tensor, query: torch.Tensor) -> bool:
+    """Whether torch's kernel for a CPU reads a mask of 32 bits as one of 64: sums are wrong then (torch 2.13)."""
+    return query.dtype is torch.float64 and mask.dtype is torch.float32
+
+
 def scaled_dot_product_attention(
     query: torch.Tensor,
     key: torch.Tensor,
@@ -46,4 +51,6 @@ def scaled_dot_product_attention(
         with suppress(RuntimeError):  # a wrapper of torch.func has no address
             query, key, value = all_readable(query, key, value)
             attn_mask = attn_mask if attn_mask is None else readable_mask(attn_mask)
+    if attn_mask is not None and is_narrower(attn_mask, query):
+        attn_mask = attn_mask.double()
     return own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
