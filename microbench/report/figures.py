@@ -107,7 +107,7 @@ def against_bytes_in_flight(curves: Sequence[Curve], bound: float | None, unit: 
     log_bytes(axes, "bytes in flight per SM")
     axes.set(ylim=(0, None), ylabel=unit, title=title)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: si(value)))
-    axes.legend(loc="lower right")
+    axes.legend(loc="best", fontsize=9)
     return figure
 
 

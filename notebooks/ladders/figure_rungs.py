@@ -30,6 +30,7 @@ def rungs(climbs: Sequence[Climb], letters: Mapping[tuple[str, ...], str]) -> Fi
             axes.set_title(f"head dim {dim}, {'causal' if causal else 'full'}", fontsize=10)
             axes.set_ylim(0, top)
         row[0].set_ylabel("TFLOPS", fontsize=9)
+    figure.supxlabel("rung; a line ends where its kernel takes no further idea", fontsize=9)
     if climbs:
         grid[0][0].legend(title="sequence", fontsize=8, title_fontsize=8, loc="lower right")
     figure.suptitle("Up the ladder", fontsize=13)
