@@ -88,7 +88,7 @@ def _best_of_each_variant(choice: Choice) -> list[Candidate]:
     best: dict[str, Candidate] = {}
     for each in choice.candidates:
         best.setdefault(each.variant, each)
-    return [*best.values(), choice.pick]
+    return list(dict.fromkeys((*best.values(), choice.pick)))
 
 
 def refusals(choice: Choice) -> Table:

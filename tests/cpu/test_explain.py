@@ -8,6 +8,7 @@ import pytest
 import attention
 from attention import AttentionProblem, Explanation, ProblemError, explain
 from attention.choose.explain import explain_on
+from attention.choose.explain_tables import SHOWN_CANDIDATES, candidates
 from microbench.errors import UnknownGpu
 from microbench.machine.cpu import host_slug
 from tests.cpu.attention_profiles import hopper_profile, host_profile, saved
@@ -70,6 +71,15 @@ def test_a_lead_that_no_timings_bear_out_is_a_note():
     found = explain_on(host_profile(), LONG)
     assert found.choice.pick.variant == "host/forward/torch_sdpa"
     assert any("too few timings on this CPU" in note and "smscope bench-attention" in note for note in found.notes)
+
+
+def test_a_candidate_has_one_row_and_those_not_shown_are_counted():
+    choice = explain_on(host_profile(), LONG).choice
+    assert choice.pick not in choice.candidates[:SHOWN_CANDIDATES]
+    table = candidates(choice)
+    rows = list(zip(*(column.cells for column in table.columns), strict=True))
+    assert len(set(rows)) == len(rows)
+    assert f"{len(choice.candidates) - len(rows)} slower ones not shown" in str(table.title)
 
 
 def test_explain_takes_the_arguments_of_sdpa_and_arrays_too(data):
