@@ -43,8 +43,9 @@ def record(path: str | Path) -> Iterator[Counter[RecordedCall]]:
     """Inside of this `with`, note each kind of eager call of this thread; at its end, append them to a file.
 
     Noted are sdpa, the functions with flash-attn's arguments, and torch's scaled_dot_product_attention, which
-    attention.install() serves. Calls that torch makes inside of another function that a mode may replace, as
-    nn.MultiheadAttention's is, are hidden from every mode; those of a compiled graph may be.
+    attention.install() serves. Calls without queries or keys are not noted: they run no kernel. Calls that torch makes
+    inside of another function that a mode may replace, as nn.MultiheadAttention's is, are hidden from every mode; those
+    of a compiled graph may be.
     What was noted is written where the program fails, too. Raises DataError where the file cannot be written.
     """
     mode = _Recorder()
@@ -71,26 +72,34 @@ class _Recorder(TorchFunctionMode):
         result = func(*args, **options)  # a call that fails has no kernel
         if func is sdpa or func is TORCHS or func in FLASH:
             try:
-                self.counts[_flash(func, args, options) if func in FLASH else _plain(args, options)] += 1
+                call = _flash(func, args, options) if func in FLASH else _plain(args, options)
+                if call is not None:
+                    self.counts[call] += 1
             except (AttentionError, TypeError, AttributeError) as error:  # nested tensors, shapes that are symbols
                 self.unread[str(error)] += 1
         return result
 
 
-def _plain(args: tuple[Any, ...], options: dict[str, Any]) -> RecordedCall:
+def _plain(args: tuple[Any, ...], options: dict[str, Any]) -> RecordedCall | None:
+    """None where there is nothing to compute: no kernel runs, and a problem counts a size of 0 as 1."""
     call = _SDPA.bind(*args, **options)
     call.apply_defaults()
     given = call.arguments
     query, key, value = autocast(given["query"], given["key"], given["value"])
+    if 0 in (query.numel(), key.numel(), value.numel()):
+        return None
     problem = problem_of(query, key, value, *(given[name] for name in NAMES[3:]))
     return RecordedCall(problem, "sdpa", trained(query, key, value), given["only"] or "")
 
 
-def _flash(func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> RecordedCall:
+def _flash(func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> RecordedCall | None:
+    """None as from _plain."""
     call = signature(func).bind(*args, **options)
     given = call.arguments
     given["q"], given["k"], given["v"] = autocast(given["q"], given["k"], given["v"])
     found = posed(func, call.args, call.kwargs)
+    if found.empty:
+        return None
     gradients = trained(given["q"], given["k"], given["v"])
     ranged = found.ranged if given["q"].is_cuda and not gradients else None
     return RecordedCall(ranged or found.problem, "flash_attn", gradients, found.given["only"] or "")

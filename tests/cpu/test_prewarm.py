@@ -13,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attention import AttentionProblem, flash_attn_func, prewarm, record, sdpa
+from attention import AttentionProblem, flash_attn_func, flash_attn_varlen_func, prewarm, record, sdpa
 from attention.ahead import recorded
 from attention.ahead.prewarm import plans
 from attention.ahead.recorded import RecordedCall
@@ -136,6 +136,22 @@ def test_every_door_is_recorded_once_a_call_and_a_program_that_fails_leaves_its_
     ((often, _),) = found.most_common(1)
     assert often.gradients and often.problem == AttentionProblem(1, 4, 2, 9, 9, 16, causal=True)
     assert Counter(call.door for call in found) == {"sdpa": 2, "flash_attn": 2}
+
+
+def test_a_call_with_nothing_to_compute_is_not_recorded(tmp_path):
+    path = tmp_path / "calls.jsonl"
+    one, rows = torch.zeros(1, 4, 8, 16), torch.zeros(8, 4, 16)
+    starts, none = torch.tensor([0, 8], dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+    with record(path):
+        for empty in (torch.zeros(0, 4, 8, 16), torch.zeros(1, 4, 0, 16)):
+            sdpa(empty, empty, empty)
+            F(empty, empty, empty)
+            flash_attn_func(*[empty.transpose(1, 2)] * 3)
+        sdpa(empty, one, one)
+        sdpa(one, empty, empty)
+        flash_attn_varlen_func(rows[:0], rows, rows, starts * 0, starts, 0, 8)
+        flash_attn_varlen_func(rows[:0], rows[:0], rows[:0], none, none, 0, 0)
+    assert not path.exists()
 
 
 @pytest.mark.parametrize(

@@ -51,12 +51,14 @@ class Posed:
     """A call's problem, all of its arguments, and how many packed sequences each of the caller's is cut into.
 
     `ranged`: the same where a kernel reads which rows are used, and nothing is cut; None where all of them are.
+    `empty`: there are no queries or no keys, which the problem counts as 1.
     """
 
     problem: AttentionProblem
     given: dict[str, Any]
     parts: int
     ranged: AttentionProblem | None = None
+    empty: bool = False
 
 
 def _explained(
@@ -99,4 +101,4 @@ def posed(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, 
     rows_that_fit(layout, given["q"], extras, found.batch)
     problem = found.cut(extras.parts()).problem(asked, extras.operands)
     ranged = None if extras.parts() == 1 else found.problem(asked, extras.ranged())
-    return Posed(problem, given | others, extras.parts(), ranged)
+    return Posed(problem, given | others, extras.parts(), ranged, found.empty)
