@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any
 
-from attention.problem import AttentionProblem
+from attention.problem import LARGEST, AttentionProblem
 from attention.variant import FEW_QUERIES
 
 EIGHTHS, HALVES = 8, 2
@@ -58,9 +58,12 @@ def representative(problem: AttentionProblem) -> AttentionProblem:
 
 
 def rounded(size: int, parts: int = EIGHTHS) -> int:
-    """Up to the next part of an octave: 9 values from 1024 to 2048; sizes up to twice as many are themselves."""
+    """Up to the next part of an octave: 9 values from 1024 to 2048; sizes up to twice as many are themselves.
+
+    The last value is the largest that a problem may have, just below an octave's end.
+    """
     step = 1 << max(0, size.bit_length() - parts.bit_length())
-    return -(-size // step) * step
+    return min(LARGEST, -(-size // step) * step)
 
 
 def _alike(one: AttentionProblem, other: AttentionProblem) -> bool:

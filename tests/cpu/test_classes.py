@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from attention.choose import classes
 from attention.choose.classes import representative, rounded
-from attention.problem import AttentionProblem
+from attention.problem import LARGEST, AttentionProblem
 
 DECODE = AttentionProblem(1, 32, 8, 1, 1, 128, dtype="bfloat16", device="cuda")
 lengths = st.integers(1, 200_000)
@@ -81,6 +81,14 @@ def test_what_is_kept_for_a_class_is_what_each_of_it_would_get(
     found = representative(second)
     classes._of_class.clear()
     assert found == representative(second)
+
+
+@pytest.mark.parametrize("name", ["batch", "seq_q", "seq_kv", "tokens_q", "tokens_kv"])
+@pytest.mark.parametrize("size", [LARGEST, 2_000_000_000])
+def test_the_largest_size_of_a_problem_is_not_rounded_beyond_it(name: str, size: int) -> None:
+    packed = {"varlen": True} if name.startswith("tokens") else {}
+    found = representative(replace(DECODE, **{"seq_q": 1000, "seq_kv": 1000, name: size}, **packed))
+    assert getattr(found, name) in (2_013_265_920, LARGEST) and representative(found) == found
 
 
 def test_a_problem_is_in_the_class_that_it_stands_for() -> None:
