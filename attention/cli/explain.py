@@ -52,7 +52,7 @@ def explain(
         list[str] | None, typer.Option("--feature", help="Such as softcap=30, alibi, sinks, mask=bool. Repeatable.")
     ] = None,
     varlen: Annotated[
-        str | None, typer.Option("--varlen", help="Packed: TQ,TKV rows in all; B sequences of at most Sq and Skv.")
+        str | None, typer.Option("--varlen", help="Packed: TQ,TKV rows in all; B sequences, the longest of Sq and Skv.")
     ] = None,
     lengths: Annotated[
         str | None,
@@ -95,15 +95,21 @@ def explain(
 
 
 def packed(text: str, shape: str) -> tuple[int, int]:
-    """Packed rows of queries and of keys, at least one and no more than the shape has room for. Raises ProblemError."""
+    """Packed rows of queries and of keys: as many as the longest sequence has, up to a shape's room for them.
+
+    Raises ProblemError.
+    """
     tokens, most = pair("--varlen", text, "4096,4096"), AttentionProblem.parse_shape(shape)
-    room = most.batch * most.seq_q, most.batch * most.seq_kv
-    if not all(1 <= asked <= there for asked, there in zip(tokens, room, strict=True)):
-        raise ProblemError(
-            f"--varlen {text} does not fit B={most.batch} sequences of at most {most.seq_q} queries and {most.seq_kv} "
-            f"keys; give 1 to {room[0]} rows of queries and 1 to {room[1]} of keys."
-        )
-    return tokens
+    longest, batch = (most.seq_q, most.seq_kv), most.batch
+    if all(each <= asked <= batch * each for asked, each in zip(tokens, longest, strict=True)):
+        return tokens
+    rows = [f"{each} to {batch * each}" if batch > 1 else f"{each}" for each in longest]
+    needed = [max(min(each, asked), -(-asked // batch)) for asked, each in zip(tokens, longest, strict=True)]
+    other = f", or --shape {_shape(most, batch, *needed)}" if min(tokens) >= 1 else ""
+    raise ProblemError(
+        f"--varlen {text} does not fit B={batch} sequences of which the longest has {longest[0]} queries and "
+        f"{longest[1]} keys; give {rows[0]} rows of queries and {rows[1]} of keys{other}."
+    )
 
 
 def lengths_of(text: str, shape: str) -> Lengths:
@@ -117,9 +123,15 @@ def lengths_of(text: str, shape: str) -> Lengths:
         raise ProblemError(
             f"--lengths {text} are {len(found)} sequences of {min(found)} to {max(found)} rows, and the shape is of "
             f"{most.batch} with at most {most.seq_q} queries and {most.seq_kv} keys; give lengths from 1 on, and "
-            f"--shape {len(found)},{most.heads_q},{most.heads_kv},{max(found)},{max(found)},{most.head_dim}."
+            f"--shape {_shape(most, len(found), max(found), max(found))}."
         )
     return counted(found, found)
+
+
+def _shape(like: AttentionProblem, batch: int, queries: int, keys: int) -> str:
+    """As typed for --shape, of the heads and head dims of a problem."""
+    dims = f"{like.head_dim}" + (f",{like.head_dim_v}" if like.head_dim_v != like.head_dim else "")
+    return f"{batch},{like.heads_q},{like.heads_kv},{queries},{keys},{dims}"
 
 
 def pair(option: str, text: str, example: str = "1024,0") -> tuple[int, int]:
