@@ -4,7 +4,7 @@ A figure counts where it is of a kernel that torch calls, of this kind of GPU, p
 precision, at lengths within an octave of the problem's. Our side of the ratio is a prediction that nothing corrects:
 kernels take longer than their terms, and boards run below or above the clock of their data sheet. Where published
 forwards say how much of such a prediction is reached, or timings of our kernel on another GPU, the ratio is given there
-too: its slow end. Torch's kernel serves in any case until ours has run on the architecture.
+too: its slow end, never above the highest. Torch's kernel serves in any case until ours has run on the architecture.
 """
 
 import math
@@ -42,7 +42,8 @@ class BesideTorch:
 
     `ratio` is by the terms alone, None where it is not predicted, and `why` then says why. `as_timed` is the same at
     the share of its prediction that our kernel reaches on the GPU `timed_on`, None where no timing of it is on file;
-    `at_band` at the lowest share that published forwards reach of theirs, None where too few are on file.
+    where that prediction was too slow it is above `ratio`, and bears out no more than that. `at_band` is the same at
+    the lowest share that published forwards reach of theirs, None where too few are on file.
     """
 
     ratio: float | None
@@ -54,8 +55,10 @@ class BesideTorch:
 
     @property
     def slow_end(self) -> float | None:
-        """The least ratio that anything on file speaks for."""
-        return min((each for each in (self.as_timed, self.at_band) if each is not None), default=None)
+        """The least ratio that anything on file speaks for, and no more than `ratio`, which is the most."""
+        if self.ratio is None or (self.as_timed is None and self.at_band is None):
+            return None
+        return min(each for each in (self.ratio, self.as_timed, self.at_band) if each is not None)
 
     def __str__(self) -> str:
         if self.ratio is None:
@@ -64,10 +67,14 @@ class BesideTorch:
             f"by a model that no such GPU bears out ours has at most {digits(self.ratio)} of the speed of {self.kernel}"
         )
         if self.at_band is not None:
-            said += f", {digits(self.at_band)} at the slow end of its interval"
+            said += f", {digits(min(self.ratio, self.at_band))} at the slow end of its interval"
         if self.as_timed is not None:
             share = digits(self.as_timed / self.ratio)
-            said += f", {digits(self.as_timed)} if it reaches {share} of its prediction, as on {self.timed_on}"
+            said += (
+                f", {digits(self.as_timed)} if it reaches {share} of its prediction, as on {self.timed_on}"
+                if self.as_timed < self.ratio
+                else f", and all of that if it does as on {self.timed_on}, where it reached {share} of its prediction"
+            )
         return f"Beside torch: {said}. {self._verdict()} {self.why}."
 
     def _verdict(self) -> str:

@@ -215,6 +215,18 @@ def test_torchs_kernel_serves_where_the_slow_end_of_ours_does_not_beat_its_publi
     assert "No slow end is known, so torch's kernel serves." in str(replace(beside, at_band=None))
 
 
+@pytest.mark.parametrize("gpu", ["a100", "rtx-4090"])
+def test_the_slow_end_is_never_above_the_most(gpu):
+    beside = replace(ranked(published(gpu)).beside_torch, at_band=None)
+    assert beside.as_timed > beside.ratio == beside.slow_end
+    assert f"and all of that if it does as on {beside.timed_on}, where it reached 1.01 of its pred" in str(beside)
+    assert ("The slow end beats torch's" in str(beside)) == (beside.ratio > 1)
+    slower = replace(beside, as_timed=0.9 * beside.ratio)
+    assert slower.slow_end == slower.as_timed
+    assert f", {digits(slower.as_timed)} if it reaches 0.900 of its prediction, as on" in str(slower)
+    assert replace(beside, at_band=2 * beside.ratio).slow_end == beside.ratio
+
+
 @pytest.mark.parametrize(
     ("gpu", "changes", "why"),
     [
