@@ -18,12 +18,14 @@ from attention.choose.kinds import Kind
 from attention.choose.prediction import Efficiency
 from attention.choose.sized import Place, Sized
 from attention.variant import Config
-from microbench import files, paths
+from microbench import faults, files, paths
 from microbench.errors import DataError
 from microbench.files import Frozen
 
 FOLDER = "corrections"
 HEAD = 256  # bytes of a file that hold its key
+BEGINNING, END = b'{"key":', b"}"
+LAST = 8  # bytes that hold its end, and a line's
 
 
 @dataclass(frozen=True)
@@ -82,21 +84,63 @@ class File(Frozen):
 
 
 def read(gpu: str, key: str) -> Learned | None:
-    """What was learned from what `key` stands for, or a key that begins so; None where no file holds that."""
-    for file in (*places(gpu, tuple(paths.data_roots())), _kept() / f"{gpu}.json"):
-        with suppress(OSError, ValidationError):
-            text = file.read_bytes()
-            if key.encode() in text[:HEAD]:
-                return _learned(File.model_validate_json(text))
+    """What was learned from what `key` stands for, or a key that begins so; None where no file holds that.
+
+    A DataWarning names a file beside the profiles that cannot be read.
+    """
+    for file in places(gpu, tuple(paths.data_roots())):
+        text = _bytes(file)
+        if text is None:
+            continue
+        is_current = key.encode() in text[:HEAD]
+        if is_current or _is_plainly_none(text):
+            found = _parsed(file, text)
+            if found is not None and is_current:
+                return _learned(found)
+    with suppress(OSError, ValidationError):
+        text = (_kept() / f"{gpu}.json").read_bytes()
+        if key.encode() in text[:HEAD]:
+            return _learned(File.model_validate_json(text))
     return None
 
 
 def campaigns_of(gpu: str) -> Mapping[str, int]:
     """The bytes of each campaign's file that counted when what lies beside the profiles was written."""
     for file in places(gpu, tuple(paths.data_roots())):
-        with suppress(OSError, ValidationError):
-            return File.model_validate_json(file.read_bytes()).campaigns
+        text = _bytes(file)
+        found = None if text is None else _parsed(file, text)
+        if found is not None:
+            return found.campaigns
     return {}
+
+
+def _bytes(file: Path) -> bytes | None:
+    """None where there is none, or none that can be read: a DataWarning says so."""
+    try:
+        return file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        _name(file, error.strerror or str(error))
+        return None
+
+
+def _is_plainly_none(text: bytes) -> bool:
+    """What can be said without parsing it, which takes 12 ms that a first call does not pay for one out of date."""
+    return not (text.startswith(BEGINNING) and text[-LAST:].rstrip().endswith(END))
+
+
+def _parsed(file: Path, text: bytes) -> File | None:
+    """None where it is none of these files: predictions follow without it, and a DataWarning says so."""
+    try:
+        return File.model_validate_json(text)
+    except ValidationError as error:
+        _name(file, faults.told(error))
+        return None
+
+
+def _name(file: Path, why: str) -> None:
+    faults.leave_out(file, [f"{why}; `{paths.typed('profile')}` writes it again"])
 
 
 @cache

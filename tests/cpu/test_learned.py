@@ -65,6 +65,35 @@ def test_a_file_that_cannot_be_read_is_derived_anew(profile, derived, told):
     assert in_a_new_process(profile) == good and len(derived) == 2
 
 
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ("", "it is no JSON, or was cut short"),
+        ("garbage", "it is no JSON, or was cut short"),
+        ('{"key":"KEY', "it is no JSON, or was cut short"),
+        ('{"key":"another"', "it is no JSON, or was cut short"),
+        ('{"key":"KEY","schema_version":3}', "its schema_version is none that this release reads"),
+    ],
+)
+def test_a_file_beside_the_profiles_that_cannot_be_read_is_named_by_every_process(profile, derived, told, says):
+    good, file = in_a_new_process(profile), learned.write(profile)
+    assert file is not None
+    file.write_text(told.replace("KEY", learned_key.key_of(profile)))
+    for _ in range(2):
+        learned.faults.forget()
+        with pytest.warns(DataWarning, match=f"{file.name}: {says}; `.*profile` writes it again. This is left") as said:
+            assert in_a_new_process(profile) == good
+        assert len(said) == 1
+
+
+@pytest.mark.filterwarnings("error::microbench.errors.DataWarning")
+def test_a_file_beside_the_profiles_that_is_out_of_date_is_no_fault(profile, derived):
+    file = learned.write(profile)
+    assert file is not None
+    file.write_text(file.read_text().replace(learned_key.key_of(profile), "another"))
+    assert in_a_new_process(profile) == in_a_new_process(profile)
+
+
 def test_where_nothing_can_be_kept_it_is_derived_each_time(profile, derived, monkeypatch, tmp_path):
     (tmp_path / "a file").write_text("")
     monkeypatch.setattr(learned_file, "_kept", lambda: tmp_path / "a file" / "below")
