@@ -30,6 +30,7 @@ def export(
         raise EnvironmentLacks("Parquet needs pyarrow, which is not installed: `pip install pyarrow`, or use --csv.")
     from microbench.results.frame import load_runs
 
+    _require_known(only or [])
     rows = flat(load_runs(gpu, only or None))
     file = csv or parquet
     assert file is not None
@@ -46,6 +47,17 @@ def export(
     value = {"file": str(file), "rows": len(rows), "columns": list(rows.columns), "boards": boards}
     said = f"Wrote {counted(len(rows), 'row')} of {counted(len(boards), 'board')} to {console.near(file)}."
     console.show(json, value, said, *made)
+
+
+def _require_known(names: list[str]) -> None:
+    """Raise UnknownProbe for a name that neither the suite nor a run knows: probes may lie outside of the tree."""
+    from microbench.probes import discover, named
+    from microbench.results.record import read_all
+
+    outside = set(names).difference(probe.name for probe in discover()) if names else set()
+    for name in sorted(outside):
+        if not any(run.records for run in read_all(None, {name})[0]):
+            named(name)
 
 
 def flat(rows: "pd.DataFrame") -> "pd.DataFrame":

@@ -39,6 +39,16 @@ def test_a_folder_that_is_a_file_is_one_sentence(two_boards, tmp_path):  # noqa:
         exporting.export(csv=tmp_path / "taken" / "runs.csv")
 
 
+def test_an_unknown_probe_is_refused_beside_a_known_one_too(two_boards, tmp_path, capsys):  # noqa: F811
+    file = tmp_path / "runs.csv"
+    for known in ((), ("--only", "q"), ("--only", "ffma_latency")):
+        code, out, err = call(capsys, "export", "--csv", str(file), *known, "--only", "ffma_latenzy")
+        assert (code, out, file.exists()) == (2, "", False)
+        assert "No probe is called 'ffma_latenzy'; did you mean" in err and err.count("\n") == 1
+    code, _, err = call(capsys, "export", "--csv", str(file), "--only", "ffma_latency")
+    assert code == 1 and "No run holds a row of ffma_latency" in err
+
+
 def test_an_axis_of_words_and_numbers_is_text_and_a_flag_keeps_its_words():
     given = {"point.n": [1, "all", None], "flags": [("busy", "stolen"), (), ("busy",)], "value": [1.0, 2.0, 3.0]}
     out = exporting.flat(pd.DataFrame(given))
