@@ -238,7 +238,8 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | None, str | None]
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
-            yield number, None, f"not valid JSON ({error.msg} at column {error.colno})"
+            what = error.msg.removesuffix(" at")  # as in "Unterminated string starting at"
+            yield number, None, f"not valid JSON ({what} at column {error.colno})"
             continue
         except (RecursionError, ValueError) as error:  # brackets without end, a number of 5000 digits
             yield number, None, f"not readable JSON ({error})"

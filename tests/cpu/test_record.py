@@ -58,6 +58,16 @@ def test_a_half_written_last_line_does_not_swallow_the_next_one(tmp_path):
     assert [r.value for r in run.records] == [1.0, 2.0] and len(run.problems) == 1 and "line 3" in run.problems[0]
 
 
+def test_where_a_line_was_cut_short_is_said_once(tmp_path):
+    file = tmp_path / "run.jsonl"
+    files.append(file, ENVIRONMENT)
+    with file.open("a") as stream:
+        stream.write('{"kind": "record", "run\n{"kind"\n')
+    cut, bare = record.read(file).problems
+    assert "not valid JSON (Unterminated string starting at column 20)" in cut
+    assert "not valid JSON (Expecting ':' delimiter at column 8)" in bare
+
+
 def test_without_an_environment_the_file_is_refused_by_name(tmp_path):
     file = tmp_path / "run.jsonl"
     files.append(file, row())
