@@ -20,7 +20,7 @@ from attention.kernels.common.family import held_head_dim, held_value_dim, row_t
 from attention.kernels.launch.source import source_of
 from attention.problem import AttentionProblem
 from attention.seen import flops_seen
-from attention.variant import PARTS, Config, Variant
+from attention.variant import PARTS, Config, Variant, by_path
 from microbench.compile import Cubin, require_all
 from microbench.console.si import written
 from microbench.errors import UnknownGpu
@@ -177,8 +177,10 @@ def _require(variant: Variant, problem: AttentionProblem, rates: Rates) -> None:
     if variant.path not in BLOCK_A_TILE or variant.tile is None:
         raise AttentionError(f"{variant.path} launches no block a tile of rows; the static estimate cannot follow it.")
     if rates.arch.name not in variant.archs:
+        able = [f"--variant {path}" for path in BLOCK_A_TILE if rates.arch.name in by_path(path).archs]
         raise ProblemError(
-            f"{variant.path} runs on {', '.join(variant.archs)}, not on the {rates.arch.name} of {rates.gpu}."
+            f"{variant.path} runs on {', '.join(variant.archs)}, not on the {rates.arch.name} of {rates.gpu}; "
+            f"{' and '.join(able) or 'no kernel that the static estimate follows'} can be estimated there."
         )
     if refusal := variant.refusal(problem, rates.arch):
         raise ProblemError(f"{variant.path} {refusal}.")

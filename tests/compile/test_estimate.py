@@ -21,6 +21,7 @@ from microbench import paths
 from microbench.compile import require_all
 from microbench.errors import UnknownGpu
 from microbench.issue import sm
+from microbench.machine.arch import by_name
 
 VOLTA, AMPERE = by_path("sm70/forward/quad_pair"), by_path(held.VARIANT)
 V100 = rates_of("v100-pcie")
@@ -157,6 +158,14 @@ def test_what_no_sm_holds_and_what_no_gpu_of_its_kind_runs_is_refused() -> None:
         estimate(VOLTA, problem(128), VOLTA.configs()[0], rates_of(held.GPU))
     with pytest.raises(UnknownGpu, match="too little was measured"):
         rates_of("host-amd-epyc-f26m2-2c")
+
+
+def test_where_a_kernel_does_not_run_those_that_can_be_estimated_are_named() -> None:
+    with pytest.raises(ProblemError, match="; --variant sm80/forward/software_pipelined can be estimated there"):
+        estimate_all(VOLTA, problem(128), rates_of(held.GPU))
+    blackwell = replace(V100, gpu="b200", arch=by_name("sm100a"))
+    with pytest.raises(ProblemError, match="of b200; no kernel that the static estimate follows can be estimated"):
+        estimate_all(VOLTA, problem(128), blackwell)
 
 
 def test_features_and_kernels_that_stay_on_an_sm_are_refused() -> None:
