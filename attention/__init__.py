@@ -41,6 +41,7 @@ with needs.one_sentence():
         FallbackWarning,
         NoGpu,
         ProblemError,
+        RankError,
         UnsupportedError,
     )
     from attention.problem import AttentionProblem
@@ -70,6 +71,7 @@ __all__ = [
     "NoGpu",
     "Prewarmed",
     "ProblemError",
+    "RankError",
     "UnsupportedError",
     "choose",
     "explain",

@@ -3,6 +3,7 @@
 AttentionError
 ├── ProblemError        (a ValueError and a RuntimeError) shapes or options that describe no attention problem
 │   ├── ArgumentError   (a TypeError as well) an argument of a type that is none of its own
+│   ├── RankError       (an IndexError as well) a mask of fewer dimensions than torch's kernel reads
 │   └── DtypeError      (an UnsupportedError as well) a dtype that no kernel computes in
 ├── UnsupportedError    (a NotImplementedError) a sound problem that the kernels asked for cannot serve
 ├── LaunchError         (a RuntimeError) the GPU refused a kernel, or a cold kernel met a graph capture
@@ -12,7 +13,8 @@ AttentionError
 FallbackWarning         (a UserWarning) torch's own kernel serves a call that no tuned kernel can
 
 Where torch's scaled_dot_product_attention refuses the same call, the error here is also of the type that torch raises:
-a RuntimeError for what does not fit, a TypeError for an argument of a wrong type, a NotImplementedError for a dtype.
+a RuntimeError for what does not fit, a TypeError for an argument of a wrong type, a NotImplementedError for a dtype,
+an IndexError for dimensions that a mask lacks.
 """
 
 import microbench.errors
@@ -34,6 +36,10 @@ class ProblemError(AttentionError, ValueError, RuntimeError):
 
 class ArgumentError(ProblemError, TypeError):
     """An argument of a type that is none of its own: a list for a tensor, a string for a flag."""
+
+
+class RankError(ProblemError, IndexError):
+    """A mask of fewer dimensions than torch's kernel reads, which has to be given whole."""
 
 
 class UnsupportedError(AttentionError, NotImplementedError):

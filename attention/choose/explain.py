@@ -22,6 +22,7 @@ from attention.forwarded import Wanted
 from attention.judge.arguments import number, require_arrays, require_bools
 from attention.judge.bias import MASK_AND_CAUSAL, aligned_bottom_right, is_causal_bias
 from attention.judge.call import judged
+from attention.judge.flat_mask import fails_in_torch, refused
 from attention.judge.shapes import SDPA, copied_first
 from attention.problem import AttentionProblem
 from attention.variant import by_path, settle
@@ -65,11 +66,18 @@ def explain(
         raise ProblemError("explain needs query, key and value, or one AttentionProblem; give all three tensors.")
     problem = problem_of(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     explained = explain_call(problem, (query, key, value), gpu=gpu, only=only, passes=passes)
-    if gpu is not None or only == "smscope" or "torch" not in sys.modules:
+    if gpu is not None or only == "smscope":
         return explained
+    asked = _asked_of_torch() if "torch" in sys.modules else ()
+    if not asked and explained.choice.pick.owner == "torch" and fails_in_torch(problem, (query, key, value), attn_mask):
+        raise refused(attn_mask, query, key)
+    return replace(explained, cautions=(*explained.cautions, *asked))
+
+
+def _asked_of_torch() -> tuple[str, ...]:
     from attention.torch_private import asked_of_torch
 
-    return replace(explained, cautions=(*explained.cautions, *asked_of_torch()))
+    return asked_of_torch()
 
 
 def problem_of(

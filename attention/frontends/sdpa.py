@@ -29,6 +29,7 @@ from attention.frontends.kept import KNOWN, alignment_of, keep, served_with
 from attention.frontends.route import ASKED_OF_TORCH, Route, route_of
 from attention.judge.arguments import number, require_bools
 from attention.judge.bias import MASK_AND_CAUSAL, aligned_bottom_right, is_causal_bias
+from attention.judge.flat_mask import is_flat, refused
 from attention.kernels.torch.common import own
 from attention.op import dispatch
 from attention.op.plan import cpu_is_torchs, warn_once
@@ -215,7 +216,12 @@ def _judged(
         if bottom_right:  # torch's own function takes a CausalBias by the name that attention.sdpa may stand for
             attn_mask, is_causal = lower_right_mask(query, key), False
         torchs = own.scaled_dot_product_attention
-        return torchs(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+        try:
+            return torchs(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+        except IndexError as error:
+            if is_flat(attn_mask):
+                raise refused(attn_mask, query, key) from error
+            raise
     q, k, v, mask = query, key, value, attn_mask
     if route.fold:
         q, k, v = four_dimensions(query, key, value, enable_gqa)

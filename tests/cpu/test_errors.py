@@ -3,9 +3,20 @@
 import numpy as np
 import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import attention
-from attention import ArgumentError, AttentionError, DtypeError, ProblemError, UnsupportedError, errors, explain, sdpa
+from attention import (
+    ArgumentError,
+    AttentionError,
+    DtypeError,
+    ProblemError,
+    RankError,
+    UnsupportedError,
+    errors,
+    explain,
+    sdpa,
+)
 
 pytestmark = [pytest.mark.usefixtures("host_machine"), pytest.mark.filterwarnings("ignore::attention.FallbackWarning")]
 
@@ -37,6 +48,8 @@ WRONG = {
     "a mask of whole numbers": (((Q, Q, Q, SEEN.int()), {}), RuntimeError),
     "a mask that does not broadcast": (((Q, Q, Q, SEEN[:5]), {}), RuntimeError),
     "a mask of too many dimensions": (((Q, Q, Q, SEEN.expand(1, 1, 1, 1, 8, 8)), {}), RuntimeError),
+    "a mask of one dimension": (((Q, Q, Q, SEEN[0]), {}), IndexError),
+    "a mask of no dimension": (((Q, Q, Q, SEEN[0, 0]), {}), IndexError),
     "a dropout above 1": (((Q, Q, Q), {"dropout_p": 2.0}), RuntimeError),
     "a dropout below 0": (((Q, Q, Q), {"dropout_p": -1.0}), RuntimeError),
     "a word for the dropout": (((Q, Q, Q), {"dropout_p": "much"}), TypeError),
@@ -71,6 +84,22 @@ def test_an_explanation_refuses_the_plain_arguments_that_the_call_refuses(wrong)
     assert isinstance(ours.value, AttentionError)
 
 
+@pytest.mark.parametrize("mask", [SEEN[0], SEEN[0, 0], Q[0, 0, 0, 0]], ids=["keys", "one bool", "one float"])
+def test_a_flat_mask_is_served_where_torch_serves_it_and_else_refused_as_explained(mask):
+    for call in (sdpa, explain):
+        with pytest.raises(RankError, match=r"attn_mask has shape \(.*; pass attn_mask\.expand\(8, 8\)"):
+            call(Q, Q, Q, mask)
+    half = mask.clone().requires_grad_() if mask.is_floating_point() else mask
+    served = [((Q[0], Q[0], Q[0], mask), {}), ((TWO, Q, Q, mask), {}), ((Q[:, :, :0], Q, Q, mask), {})]
+    served += [((Q, Q, Q, half), {"dropout_p": 0.0 if half.requires_grad else 1.0})]
+    for tensors, options in served:
+        torch.testing.assert_close(sdpa(*tensors, **options), torch_sdpa(*tensors, **options))
+        assert explain(*tensors, **options).choice.pick.owner == "torch"
+    with sdpa_kernel(SDPBackend.MATH):
+        torch.testing.assert_close(sdpa(Q, Q, Q, mask), torch_sdpa(Q, Q, Q, mask))
+        assert explain(Q, Q, Q, mask).cautions
+
+
 @pytest.mark.parametrize("only", [None, "smscope"])
 def test_a_call_that_torch_refuses_by_its_arguments_names_is_a_type_error(only):
     for tensors, options in (((Q, Q), {}), ((Q, Q, Q), {"causal": True})):
@@ -97,7 +126,7 @@ def test_the_tree_is_what_its_docstring_says():
     assert issubclass(ProblemError, ValueError) and issubclass(ProblemError, RuntimeError)
     assert issubclass(ArgumentError, TypeError) and issubclass(UnsupportedError, NotImplementedError)
     assert issubclass(DtypeError, ProblemError) and issubclass(DtypeError, UnsupportedError)
-    assert issubclass(errors.LaunchError, RuntimeError)
+    assert issubclass(errors.LaunchError, RuntimeError) and issubclass(RankError, IndexError)
     tree = {name for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, AttentionError)}
     assert all(name in (errors.__doc__ or "") for name in tree)
     assert tree - {"LaunchError"} <= set(attention.__all__)
