@@ -103,8 +103,10 @@ def compare(
 
     compared = verdict.compare(profile)
     columns = ("constant", "unit", "ours", "published", "rows", "best row", "verdict", "why")
-    drawn = console.table(f"{gpu} against the literature", columns, published_rows(compared))
-    console.show(json, [asdict(row) for row in compared], drawn)
+    lines = published_rows(compared)
+    drawn = console.table(f"{gpu} against the literature", columns, lines)
+    nothing = f"No source publishes a constant of {profile.gpu}: there is nothing to compare; name a second profile."
+    console.show(json, [asdict(row) for row in compared], drawn if lines else nothing)
 
 
 def _compare_with(here: Profile, gpu: str, other: str, json: bool) -> None:

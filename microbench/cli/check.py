@@ -83,7 +83,11 @@ def _methods(profile: Profile, json: bool) -> None:
     title = f"{profile.gpu}: {len(rows)} constants by two methods, which must agree within {AGREEMENT:.0%}"
     headings = ("constant", "unit", "first", "numba", "deviation", "agree")
     lines = [(r.constant, r.unit, r.first, r.second, f"{r.deviation:+.2%}", "yes" if r.agrees else "NO") for r in rows]
-    console.show(json, [asdict(row) for row in rows], console.table(title, headings, lines))
+    nothing = (
+        f"No constant of {profile.gpu} was measured by two methods: there is nothing to check; "
+        "`smscope check` without a name compiles the probes instead."
+    )
+    console.show(json, [asdict(row) for row in rows], console.table(title, headings, lines) if rows else nothing)
     if not all(row.agrees for row in rows):
         raise typer.Exit(1)
 

@@ -221,6 +221,21 @@ def test_two_methods_must_agree_within_3_percent(data, capsys, second, code):
     assert (ended, row["agrees"], row["deviation"]) == (code, code == 0, pytest.approx(second / 100 - 1))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("compare", "one", "--published"), "No source publishes a constant of one: there is nothing to compare; "),
+        (("check", "one"), "No constant of one was measured by two methods: there is nothing to check; "),
+    ],
+)
+def test_nothing_to_compare_or_to_check_is_one_sentence_and_no_empty_table(data, capsys, arguments, said):
+    save("one", constant("a_cycles", 10.0))
+    code, out, _ = call(capsys, *arguments)
+    assert code == 0 and " ".join(out.split()).startswith(said) and out.rstrip().endswith(".") and "┃" not in out
+    told = json.loads(call(capsys, *arguments, "--json")[1])
+    assert {row["verdict"] for row in told} <= {"no published value"}
+
+
 def test_every_distinct_build_of_every_point_is_checked_once_per_architecture():
     from microbench.probes import discover
 
