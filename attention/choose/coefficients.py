@@ -185,13 +185,8 @@ TABLE = {
         1.0,
         "rule",
         "a trip to L2 at the barrier behind every tile of keys: it waits for the slowest warp and the loads of the "
-        "tile. Of none, one half, one and two the one with the least error on set a",
-    ),
-    "shared_turn_trips": Coefficient(
-        0.5,
-        "rule",
-        "likewise where warps share rows: all tiles but one are under way, so that the loads of the tile have mostly "
-        "come. Of none, one half and one the one with the least regret on set a and the sets of use",
+        "tile. Of none, one half, one and two the one with the least error on set a; where warps share rows, of none, "
+        "one half, one and one and a half the one with the least regret on sets a, b and of use together",
     ),
     "barrier_waits": Coefficient(
         1.0,

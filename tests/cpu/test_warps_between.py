@@ -6,7 +6,7 @@ from attention.choose.lines import lines_of, shared_of, slots_of
 from attention.choose.model import predict
 from attention.choose.prediction import Prediction
 from attention.choose.warps.dealt import Dealt, dealt
-from attention.choose.warps.waits import instructions_of, turn_trips
+from attention.choose.warps.waits import instructions_of
 from attention.problem import AttentionProblem
 from attention.variant import Config, by_path
 from microbench.results.profile import Profile
@@ -58,8 +58,3 @@ def test_spans_that_begin_with_a_sector_share_none(head_dim, span_bytes):
 def test_rows_of_whole_sectors_begin_inside_of_none(head_dim):
     assert shared_of(head_dim, 32) == shared_of(head_dim, 32, from_sector=True) == 0
     assert slots_of(head_dim, 64) == slots_of(head_dim, 64, from_sector=True)
-
-
-def test_warps_that_share_rows_have_the_loads_of_a_tile_under_way_longer():
-    alone = PIPELINED.residents(decode(128), Config((("warps", 4), ("tile_keys", 64))))
-    assert turn_trips(SPLIT.residents(decode(128), config(128, 8))) < turn_trips(alone)

@@ -18,7 +18,7 @@ from attention.choose.coefficients import BYTES, PRODUCT, SCHEDULERS, of
 from attention.choose.queues import Station, round_among, stay, stay_among
 from attention.choose.rates import DRAM, DRAM_LATENCY, EX2, FFMA, SMEM
 from attention.choose.scores import ScoreCost
-from attention.choose.warps.waits import WAITS, turn_trips, waits_of
+from attention.choose.warps.waits import WAITS, waits_of
 from attention.choose.warps.work import TENSOR, Part, Rates, Work
 from attention.tile import WarpTile
 
@@ -107,9 +107,8 @@ def _late(tile: WarpTile, work: Work, resident: int, rates: Rates, found: float)
     latency = first * rates.dram_latency + (1 - first) * rates.l2_latency
     load = latency + BYTES * tile.keys * (tile.head_dim + tile.value_dim) * resident / rates.l2_bytes
     further = max(0.0, work.slices / slices - 1)
-    under_way = (
-        found * slices * (tile.stages - 1) - turn_trips(tile) * rates.l2_latency
-    )  # until the barrier that waits for it
+    # Until the barrier that waits for it.
+    under_way = found * slices * (tile.stages - 1) - of("turn_trips") * rates.l2_latency
     return further * max(0.0, load - under_way)
 
 

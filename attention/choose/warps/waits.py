@@ -98,16 +98,11 @@ def waits_of(tile: WarpTile, cost: ScoreCost, work: Work, resident: int, rates: 
         of("exponential_waits") * slices * rates.ex2_latency,
         of("slice_arithmetic") * slices * rates.ffma_latency,
         of_slice.mask_trips * (slices + together) * latency,
-        turn_trips(tile) * tiles * rates.l2_latency,
+        of("turn_trips") * tiles * rates.l2_latency,
         tiles * of_slice.of_tile,
     )
     first = of_slice.first_bytes * (1 - 1 / work.readers) * resident / rates.l2_bytes
     return within, (first, rates.dram_latency, of_slice.begin), of_slice.ends
-
-
-def turn_trips(tile: WarpTile) -> float:
-    """To L2, at the barrier behind a tile of keys."""
-    return of("shared_turn_trips") if tile.key_warps > 1 else of("turn_trips")
 
 
 def _of_a_tile(tile: WarpTile) -> float:
