@@ -58,7 +58,7 @@ tune: ready-dev ## Time the top few kernels on your problems, 3 minutes: ARGS=ca
 profile: ready-bench ## Derive every profile again from data/runs, and data/corrections from data/attention
 	@$(RUN) -m smscope profile $(ARGS)
 
-test: ready-dev ## Every test that needs no GPU, on all cores: at most 20 minutes of one
+test: ready-dev ## Every test that needs no GPU, on all cores: 45 minutes of one
 	@$(RUN) -m pytest -q $(CORES) -m "not slow and not gpu" $(ARGS)
 
 test-all: ready-dev ## Those, and the slow ones

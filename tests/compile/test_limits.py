@@ -16,7 +16,11 @@ from microbench.machine.arch import Arch, by_name
 
 OURS = [variant for variant in shipped() if (variant.folder / NAME).is_file()]
 LATE = (72,), (104,), (152,), (216,)  # whose rows begin within sectors, which takes addresses of their own
+READ_LATE = "sm80", "sm90a"  # whose kernels read such rows from the sector's begin
 each_of_ours = pytest.mark.parametrize("variant", OURS, ids=lambda variant: variant.path)
+each_that_reads_late = pytest.mark.parametrize(
+    "variant", [each for each in OURS if each.path.startswith(READ_LATE)], ids=lambda variant: variant.path
+)
 
 
 def on_file(variant: Variant) -> Spills:
@@ -82,10 +86,19 @@ def spilling(variant: Variant, asked: AttentionProblem, arch: str, *dims: int) -
 
 @pytest.mark.timeout(600)
 @each_of_ours
-@pytest.mark.parametrize("dims", [(48,), (112,), (240,), *LATE, *UNLIKE], ids=str)
+@pytest.mark.parametrize("dims", [(48,), (112,), (240,), *UNLIKE], ids=str)
 def test_what_is_on_file_under_no_limit_of_its_own_spills_nothing_by_the_next_ones(
     variant: Variant, dims: tuple[int, ...]
 ) -> None:
+    on_file(variant)
+    for asked in (long(causal=True), long(causal=True, mask="bool")):
+        assert spilling(variant, asked, variant.archs[0], *dims) == []
+
+
+@pytest.mark.timeout(600)
+@each_that_reads_late
+@pytest.mark.parametrize("dims", LATE, ids=str)
+def test_nor_does_what_reads_rows_from_the_begin_of_a_sector(variant: Variant, dims: tuple[int, ...]) -> None:
     on_file(variant)
     for asked in (long(causal=True), long(causal=True, mask="bool")):
         assert spilling(variant, asked, variant.archs[0], *dims) == []
