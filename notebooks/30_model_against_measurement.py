@@ -265,16 +265,8 @@ figure = figure_choosers.worths(
 
 
 # %%
-def worth_cells(worth) -> tuple[str, str]:
-    if worth is None:  # of kernels that are younger than the GPU's campaigns
-        return "not read", "not read"
-    halved, doubled = (f"{each:.2%} ({many})" for each, many in zip(worth.regrets, worth.changed, strict=True))
-    return halved, doubled
-
-
 def worth_line(name) -> tuple[str, ...]:
-    both = (ablation.worth_of(WORTHS[profile], name) for profile in PROFILES)
-    return f"`{name}`", *(cell for each in both for cell in worth_cells(each))
+    return f"`{name}`", *(cell for profile in PROFILES for cell in ablation.worth_cells(WORTHS[profile], name))
 
 
 OF_GPU = " | ".join(f"{profile.name}: halved | doubled" for profile in PROFILES)

@@ -76,7 +76,7 @@ def tables(gpu: str, frozen: Freeze | None, brief: bool = False) -> tuple[list[T
     Of a kernel that no problem leaves a choice, as one that is younger than the campaigns, there is none.
     """
     profile = Profile.load(gpu)
-    typed, of_typed = campaigns(gpu, "a", None, least=1)
+    typed, of_typed = campaigns(gpu, "a", None)
     problems, numbers = campaigns(gpu, "b", frozen) if frozen else (typed, of_typed)
     others = tuple(other_constants(profile))
     asked = ["", *(each.path for each in plan.variants(profile.arch) if choices(problems, each.path))]
@@ -84,13 +84,10 @@ def tables(gpu: str, frozen: Freeze | None, brief: bool = False) -> tuple[list[T
     return found, numbers
 
 
-def campaigns(
-    gpu: str, which: Set, frozen: Freeze | None, least: int = 2
-) -> tuple[tuple[Judged, ...], tuple[int, ...]]:
+def campaigns(gpu: str, which: Set, frozen: Freeze | None) -> tuple[tuple[Judged, ...], tuple[int, ...]]:
     """The problems of the last two campaigns of the same kernels, and their numbers. Raises InputError without two.
 
-    Of set B the campaigns of one freeze alone. With `least` 1 the last one will do where the other is of other kernels:
-    of set A, by which rivals learn beside a set B.
+    Of set B the campaigns of one freeze alone. Of set A the last one will do where the other is of other kernels.
     """
     commit = frozen.commit if frozen else None
     numbers = [number for number in rows.campaigns(gpu, which) if _of(gpu, which, number, commit)]
@@ -105,7 +102,7 @@ def campaigns(
     texts = second[-1].texts
     if texts != plan.texts(Profile.load(gpu).arch):
         say(f"Campaign {last[1]} timed other texts of our kernels than today's, which the model is of.")
-    if least < 2 and all(row.texts == texts for row in second) and first[-1].texts != texts:
+    if frozen is None and all(row.texts == texts for row in second) and first[-1].texts != texts:
         say(f"Campaign {last[0]} is of other kernels and does not count.")
         return judged(second), tuple(last[-1:])
     if any(row.texts != texts for row in (*first, *second)):
@@ -121,17 +118,8 @@ def _of(gpu: str, which: Set, number: int, commit: str | None) -> tuple[rows.Pro
 
 def _frozen(gpu: str, asked: str | None) -> Freeze:
     """The freeze that is named, else the last one whose set b was timed on the GPU."""
-    timed = {row.freeze: None for number in rows.campaigns(gpu, "b") for row in rows.read(gpu, "b", number)}
-    there = [each for each in timed if each]
-    if not there:
-        raise InputError(f"No set b was timed on {gpu}; `smscope campaign --freeze {gpu}` draws one.")
-    if asked is None:
-        return freeze.named(there[-1])
-    found = [each for each in there if each.startswith(asked)]
-    if len(found) != 1:
-        every = ", ".join(each[:12] for each in there)
-        raise InputError(f"{asked!r} names no one freeze whose set b was timed on {gpu} (there are: {every}).")
-    return freeze.named(found[0])
+    timed = (row.freeze for number in rows.campaigns(gpu, "b") for row in rows.read(gpu, "b", number))
+    return freeze.named(freeze.timed(timed, asked, f"set b was timed on {gpu}"))
 
 
 def _say_what_changed(frozen: Freeze) -> None:

@@ -5,12 +5,11 @@ from typing import Any
 
 import typer
 
-from attention.campaign import host_choice, rows, set_use
+from attention.campaign import freeze, host_choice, rows, set_use
 from attention.campaign.host_choice import HostCost
 from attention.campaign.never_slower import MOST, Ratio, Standing, Verdict, verdict
 from microbench import console
 from microbench.console.si import counted, written
-from microbench.errors import InputError
 
 HEADINGS = ("problem", "use", "function", "by", "ratio", "it chose", "time", "the best", "time")
 MOST_LETTERS = 100
@@ -37,14 +36,7 @@ def judged(gpu: str, number: int | None = None, of_freeze: str | None = None) ->
     """The verdict on a GPU, and the commit of the freeze that was drawn from: the last one. Raises InputError."""
     numbers = [each for each in rows.campaigns(gpu, "use") if number in (None, each)]
     lines = [line for each in numbers for line in rows.read(gpu, "use", each)]
-    freezes = list(dict.fromkeys(line.freeze for line in lines if line.freeze))
-    if not freezes:
-        raise InputError(f"No set of use was timed on {gpu}; `smscope campaign --set use` times one.")
-    asked = freezes[-1:] if of_freeze is None else [each for each in freezes if each.startswith(of_freeze)]
-    if len(asked) != 1:
-        there = ", ".join(each[:12] for each in freezes)
-        raise InputError(f"{of_freeze!r} names no one freeze whose set of use was timed on {gpu} (there are: {there}).")
-    (frozen,) = asked
+    frozen = freeze.timed((line.freeze for line in lines), of_freeze, f"set of use was timed on {gpu}")
     drawn = {str(each.posed): None for each in set_use.drawn(frozen)}
     return verdict([line for line in lines if line.freeze == frozen], drawn.keys()), frozen
 

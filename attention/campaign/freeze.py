@@ -8,7 +8,7 @@ Between the two no hash may change. Where one does, another freeze draws another
 
 import hashlib
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -93,6 +93,21 @@ def named(commit: str) -> Freeze:
     if len(found) != 1:
         there = ", ".join(each.short for each in freezes()) or "none yet"
         raise InputError(f"{commit!r} names no one freeze (there are: {there}).")
+    return found[0]
+
+
+def timed(commits: Iterable[str | None], asked: str | None, what: str) -> str:
+    """The commit that is named among those of timed lines, else the last of them. Raises InputError.
+
+    `what`: which set was timed, and where, as an error says it.
+    """
+    there = list(dict.fromkeys(each for each in commits if each))
+    if not there:
+        raise InputError(f"No {what}; `smscope campaign` times one.")
+    found = there[-1:] if asked is None else [each for each in there if each.startswith(asked)]
+    if len(found) != 1:
+        every = ", ".join(each[:12] for each in there)
+        raise InputError(f"{asked!r} names no one freeze whose {what} (there are: {every}).")
     return found[0]
 
 

@@ -91,6 +91,8 @@ def sdpa(
             known = served_with(attn_mask, query, key, value, is_causal, scale, enable_gqa, strict, only)
         if known is not None:
             return known
+    if type(attn_mask) is _Tensor and type(query) is _Tensor and own.is_narrower(attn_mask, query):
+        attn_mask = attn_mask.double()
     try:
         if (
             not is_tracing
@@ -102,11 +104,7 @@ def sdpa(
             # Torch 2.13 reads past the end of a value that has fewer rows than key, unless it has more heads.
             and (key_bytes := key.nbytes) == value.nbytes
             # A CausalBias holds nothing that could be added. Torch 2.13 takes a mask beside is_causal: refused here.
-            # It reads a float32 mask beside float64 as if it were float64: cast below.
-            and (
-                attn_mask is None
-                or (type(attn_mask) is _Tensor and is_causal is False and not own.is_narrower(attn_mask, query))
-            )
+            and (attn_mask is None or (type(attn_mask) is _Tensor and is_causal is False))
             and dropout_p == 0.0
             and (scale is None or scale > 0.0)  # see needs_positive_scale
             and (
@@ -136,9 +134,6 @@ def sdpa(
             return torch_sdpa(query, key, value, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa)
     except Exception:
         pass  # judged below, where the error names what is wrong
-    if type(attn_mask) is _Tensor and type(query) is _Tensor and own.is_narrower(attn_mask, query):
-        attn_mask = attn_mask.double()
-        return sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, strict=strict, only=only)
     return _judged(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, strict, only)
 
 

@@ -104,6 +104,14 @@ def worth_of(found: Iterable[Worth], name: str) -> Worth | None:
     return next((each for each in found if each.name == name), None)
 
 
+def worth_cells(found: Iterable[Worth], name: str) -> tuple[str, ...]:
+    """Mean regrets, and how many picks change, of a constant halved and doubled."""
+    worth = worth_of(found, name)
+    if worth is None:
+        return ("not read",) * len(FACTORS)
+    return tuple(f"{each:.2%} ({many})" for each, many in zip(worth.regrets, worth.changed, strict=True))
+
+
 def _worth(profile: Profile, mine: tuple[Judged, ...], picks: tuple[Pick, ...], name: str) -> Worth:
     halved, doubled = (_picks(constants.scaled(profile, name, factor), mine) for factor in FACTORS)
     changed = [sum(one != other for one, other in zip(picks, each, strict=True)) for each in (halved, doubled)]

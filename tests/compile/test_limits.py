@@ -18,9 +18,6 @@ OURS = [variant for variant in shipped() if (variant.folder / NAME).is_file()]
 LATE = (72,), (104,), (152,), (216,)  # whose rows begin within sectors, which takes addresses of their own
 READ_LATE = "sm80", "sm90a"  # whose kernels read such rows from the sector's begin
 each_of_ours = pytest.mark.parametrize("variant", OURS, ids=lambda variant: variant.path)
-each_that_reads_late = pytest.mark.parametrize(
-    "variant", [each for each in OURS if each.path.startswith(READ_LATE)], ids=lambda variant: variant.path
-)
 
 
 def on_file(variant: Variant) -> Spills:
@@ -84,21 +81,23 @@ def spilling(variant: Variant, asked: AttentionProblem, arch: str, *dims: int) -
     ]
 
 
+def beside(variant: Variant) -> tuple[tuple[int, ...], ...]:
+    """Head dims, and value dims, that builds differ by and no limit is on file for."""
+    return (*LATE, *UNLIKE) if variant.path.startswith(READ_LATE) else UNLIKE
+
+
 @pytest.mark.timeout(600)
-@each_of_ours
-@pytest.mark.parametrize("dims", [(48,), (112,), (240,), *UNLIKE], ids=str)
+@pytest.mark.parametrize(
+    ("variant", "dims"),
+    [
+        pytest.param(each, dims, id=f"{each.path}-{dims}")
+        for each in OURS
+        for dims in ((48,), (112,), (240,), *beside(each))
+    ],
+)
 def test_what_is_on_file_under_no_limit_of_its_own_spills_nothing_by_the_next_ones(
     variant: Variant, dims: tuple[int, ...]
 ) -> None:
-    on_file(variant)
-    for asked in (long(causal=True), long(causal=True, mask="bool")):
-        assert spilling(variant, asked, variant.archs[0], *dims) == []
-
-
-@pytest.mark.timeout(600)
-@each_that_reads_late
-@pytest.mark.parametrize("dims", LATE, ids=str)
-def test_nor_does_what_reads_rows_from_the_begin_of_a_sector(variant: Variant, dims: tuple[int, ...]) -> None:
     on_file(variant)
     for asked in (long(causal=True), long(causal=True, mask="bool")):
         assert spilling(variant, asked, variant.archs[0], *dims) == []

@@ -39,8 +39,8 @@ NUMBERED_ANEW = {
 }
 # Timed from an archive of the commit they name that carried no stamp: nothing in it says whether the tree was dirty.
 WITHOUT_STAMP = {("h200-sxm-141gb", "a-20"): 89, ("h200-sxm-141gb", "floors-6"): 52}
-# Lines timed from an archive of the commit they name, stamped while the tree it was made beside had other changes.
 THIRTY_SIXTH = "1ef85525c6e6"
+# Lines timed from an archive of the commit they name, stamped while the tree it was made beside had other changes.
 STAMPED_DIRTY = {("h200-sxm-141gb", "a-23"): range(125, 157)}
 
 

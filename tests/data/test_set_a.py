@@ -64,9 +64,9 @@ def test_predictions_of_the_ampere_forward_are_near_what_was_timed(profile: Prof
 
 def test_among_all_kernels_of_ours_constants_alone_choose_well() -> None:
     found = regrets(problems(""), choosers.by_constants(H200))
-    # 12 queries of 32 heads on eight, 768 keys: tiles of 64 keys, where four blocks for 112 take 11.7 us for 13.5. The
-    # 89 problems of campaign 22 lose 0.5 % and 4.3 at worst, the 74 that joined since, most of a few microseconds, 2.3.
-    assert found.mean <= 0.0135 and found.worst <= 0.16
+    # The worst is the same mask. The 89 problems of campaign 22 lose 0.5 %, the 74 that joined since, most of a few
+    # microseconds, four times as much.
+    assert found.mean <= 0.0125 and found.worst <= 0.13
 
 
 def test_constants_of_another_board_choose_nearly_as_well_on_it() -> None:

@@ -39,10 +39,10 @@ def test_every_problem_of_the_set_is_there(gpu: str) -> None:
 
 @every_gpu
 def test_a_launch_that_all_configurations_share_is_worth_nothing_to_a_choice(gpu: str) -> None:
-    """But where the tie band, a share of all seconds, holds a configuration more: one problem of 80 at most."""
+    """But where the tie band, a share of all seconds, holds one configuration more."""
     found = {each.name: each for each in ablation.worths(gpu)}
     measured = ablation.measured_of(ablation.costs(gpu)).regrets.mean
-    assert max(found[LAUNCH].changed) <= len(set_a.problems(gpu)) / 80
+    assert max(found[LAUNCH].changed) <= 1
     assert found[LAUNCH].regrets == pytest.approx((measured, measured), abs=1e-3)
     assert min(found[EX2].changed) > 0 and found[EX2].most(measured) > 0
 
