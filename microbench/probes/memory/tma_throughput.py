@@ -40,6 +40,7 @@ STAGE_ROWS = BOX_ROWS * BOXES_HIGH
 STAGE_BYTES = STAGE_ROWS * ROW_BYTES
 FOOTPRINT_BYTES = 4 * KIB * KIB
 THREADS = 128
+TRIES = 4  # to wait for a stage
 TRIPS = 512  # 8 MiB an SM: 0.14 ms at 30 bytes a clock
 # Counter, parity, stage and chunk; and of each box the four words of its descriptor: where to, mbarrier, coordinates.
 AROUND = (
@@ -55,14 +56,14 @@ def boxes(width: int) -> int:
 
 
 def builds(point: Point) -> tuple[Build, ...]:
-    """A trip: a stage's arrival, then its copies, then the wait for the next stage, whose answer closes the loop."""
+    """A trip: a stage's arrival, then its copies, then tries to wait for the next stage, whose last closes the loop."""
     width, stages = int(point["width"]), int(point["bytes_in_flight"]) // STAGE_BYTES
     copies = boxes(width)
-    ops = (OpCount(ARRIVE, 1), OpCount(LOAD, copies), OpCount(TRY, 1))
+    ops = (OpCount(ARRIVE, 1), OpCount(LOAD, copies), OpCount(TRY, TRIES))
     contract = loop(*ops, overhead=(Overhead(AROUND, 8, 24 + 5 * copies),))
     contract = replace(contract, closed_by=TRY, before=((ARRIVE, LOAD), (LOAD, TRY)))
-    defines = (("WIDTH", width), ("BOX_ROWS", BOX_ROWS), ("HIGH", BOXES_HIGH), ("STAGES", stages), ("THREADS", THREADS))
-    return (Build(defines, contract),)
+    ring = ("WIDTH", width), ("BOX_ROWS", BOX_ROWS), ("HIGH", BOXES_HIGH), ("STAGES", stages)
+    return (Build((*ring, ("THREADS", THREADS), ("TRIES", TRIES)), contract),)
 
 
 def landed(rows: NDArray[np.uint32], width: int) -> NDArray[np.uint32]:
