@@ -116,6 +116,8 @@ class SassContract:
     overhead    what else stands there
     clocks      readings of the SM's clock in the whole kernel; 0 where events time it
     closed_by   the opcode of the loop's wait, whose answer the closing branch reads: without that nobody waits
+    asked_again the opcode of a wait whose no has the loop ask again, as long as it takes: the branch that reads its answer
+                leaves nothing out
     before      pairs of declared opcodes: each operation of the first stands before every one of the second
     beside      the contracts of other warps' loops, which run meanwhile between the same two readings
     """
@@ -126,6 +128,7 @@ class SassContract:
     overhead: tuple[Overhead, ...] = ()
     clocks: Literal[0, 2] = 2
     closed_by: str = ""
+    asked_again: str = ""
     before: tuple[tuple[str, str], ...] = ()
     beside: tuple["SassContract", ...] = ()
 

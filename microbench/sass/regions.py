@@ -56,13 +56,34 @@ def second_branches(contract: SassContract, instructions: Instructions) -> Itera
     """A second branch in a timed loop: part of it may run less often than the loop goes round.
 
     One way out is the loop's own: its closing branch, or where that one has no condition an EXIT, or a CALL that ptxas
-    writes for a long jump.
+    writes for a long jump. To ask again for what has not come leaves nothing out.
     """
     loop = _the_loop(contract, instructions)
-    branches = [i for i in loop.body if i.head in _CONTROL_FLOW and i is not loop.closing]
+    asking = _asking_again(contract, loop, instructions)
+    branches = [i for i in loop.body if i.head in _CONTROL_FLOW and i is not loop.closing and i not in asking]
     leaves = branches[:1] if not loop.closing.conditional and branches and branches[0].head in ("EXIT", "CALL") else []
     for instruction in branches[len(leaves) :][:1]:
         yield f"{at(instruction)} is a second branch in the timed loop; what it leaves out would count as done"
+
+
+def _asking_again(contract: SassContract, loop: Loop, instructions: Instructions) -> set[Instruction]:
+    """Branches into, around and out of loops within this one that hold the contract's wait and nothing else."""
+    if not contract.asked_again:
+        return set()
+    idle = [each for each in loops(instructions) if set(each.body) < set(loop.body) and _is_idle(each, contract)]
+    within = {i for each in idle for i in each.body}
+    inner = {i.address for i in within}
+    behind = {each.end + 16 for each in idle}
+    return {
+        i
+        for i in loop.body
+        if i in within or i.target in inner or (i.head == "BRA" and not i.conditional and i.address in behind)
+    }
+
+
+def _is_idle(loop: Loop, contract: SassContract) -> bool:
+    others = [i for i in loop.body if i is not loop.closing and i.head not in ("YIELD", "NOP")]
+    return bool(others) and all(matches(i, contract.asked_again) for i in others)
 
 
 def unanswered(contract: SassContract, instructions: Instructions) -> Iterator[str]:

@@ -2,7 +2,7 @@
 // once. The map's boxes are BOX_ROWS rows of WIDTH bytes, and a stage holds HIGH of them below each other and as many
 // side by side as make 128 bytes.
 #include "ptx/elect.cuh"
-#include "ptx/mbarrier_try.cuh"
+#include "ptx/mbarrier.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/tma.cuh"
 #include "timing.cuh"
@@ -22,12 +22,11 @@ __device__ __forceinline__ void fill(const ptx::TensorMap* map, unsigned base, u
 }
 
 // mask, step: of chunks of kRows rows. out: a word a thread, of what the last loads of all stages brought.
-// Dynamic shared memory: the stages, an mbarrier for each, a word, and 1024 bytes to align them.
+// Dynamic shared memory: the stages, an mbarrier for each, and 1024 bytes to align them.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     tma_throughput(const __grid_constant__ ptx::TensorMap map, int mask, int step, int trips, unsigned* out,
                    long long* clocks) {
   const unsigned base = (ptx::shared_base() + 1023) & ~1023u, bars = base + STAGES * kStageBytes;
-  const unsigned told = bars + 8 * STAGES;
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < STAGES; ++stage) ptx::mbarrier_init(bars + 8 * stage, 1);
     ptx::fence_mbarrier_init();
@@ -38,34 +37,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #pragma unroll 1
       for (int stage = 0; stage < STAGES; ++stage) fill(&map, base, bars, stage, mask, step);
     }
-    // All of them: from DRAM they take longer than a try is patient.
-#pragma unroll
-    for (int stage = 0; stage < STAGES; ++stage) ptx::mbarrier_wait(bars + 8 * stage, 0);
+    ptx::mbarrier_wait(bars, 0);
     __syncwarp();
     const long long start = ptx::clock64();
     if (ptx::elect_one()) {
-      int t = 0;
-      bool more;
-      // A loop in the loop would be a second branch, so that a trip tries TRIES times: the hardware's patience ends
-      // within some hundred cycles (one try a trip gave up in 168 of 216 runs, H200). The last answer closes the loop,
-      // and a no ends it early, which the word shows.
 #pragma unroll 1
-      do {
+      for (int t = 0; t < trips; ++t) {
         fill(&map, base, bars, t + STAGES, mask, step);
-        ++t;
-        bool come;
-#pragma unroll
-        for (int i = 0; i < TRIES; ++i) come = ptx::mbarrier_try(bars + 8 * (t % STAGES), t / STAGES % 2);
-        more = (t < trips) & come;
-      } while (more);
-      ptx::store_shared(told, t);
+        ptx::mbarrier_wait(bars + 8 * ((t + 1) % STAGES), (t + 1) / STAGES % 2);
+      }
     }
     __syncwarp();
     const long long end = ptx::clock64();
-    report(clocks, ptx::load_shared(told) == trips ? start : 0, end);
+    report(clocks, start, end);
   }
   __syncthreads();
-  trips = ptx::load_shared(told);
   unsigned sum = 0;
   for (int stage = 0; stage < STAGES; ++stage) {
     const int loads = (trips + 2 * STAGES - 1 - stage) / STAGES;  // of this stage

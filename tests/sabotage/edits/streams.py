@@ -7,6 +7,8 @@ SUMMED = "  unsigned sum = 0;\n"
 STREAM: dict[str, Value] = {"bytes_in_flight": 32768}
 SCATTERED: dict[str, Value] = {"order": "scattered", "footprint_bytes": 8 << 20, **STREAM}
 
+WAIT = "ptx::mbarrier_wait(bars + 8 * ((t + 1) % STAGES), (t + 1) / STAGES % 2);"
+
 
 def stream(what: str, probe: str, by: By, says: str, *texts: Text) -> Edit:
     point = {"l2_bandwidth": SCATTERED, "l1_bandwidth": STREAM}.get(probe, {"mode": "read", **STREAM})
@@ -123,7 +125,8 @@ STREAMS = (
         "a stage that nobody waits for",
         "contract",
         "TRYWAIT",
-        ("ptx::mbarrier_try(bars + 8 * (t % STAGES), t / STAGES % 2)", "t >= 0"),
+        (WAIT, ""),
     ),
+    boxes("a stage that every other trip waits for", "contract", "second branch", (WAIT, f"if (t & 1) {WAIT}")),
     boxes("all boxes from one column", "results", "differ", ("box % kPanels * (WIDTH / 2)", "0 * box")),
 )
