@@ -51,7 +51,7 @@ BUGS = {
         "consume.cuh", CROSS, "store(before, row_before, whole);", "store(before, row_before, state);"
     ),
     "the next rows are the same ones": Bug(
-        "consume.cuh", "void take_rows_crossed()", "first_row(following)", "first_row(work)", says=""
+        "take_rows.cuh", "void take_rows_crossed()", "first_row(following)", "first_row(work)", says=""
     ),
     "K is not released": Bug("consume.cuh", CROSS, "release(at.k_empty + 8 * k.stage());", says="deadlock: "),
     "keys past the end are not hidden": Bug(

@@ -112,7 +112,7 @@ BUGS = {
         says=f"{UNORDERED}|race",
     ),
     "nobody has the first turn": Bug(
-        "consume.cuh",
+        "take_rows.cuh",
         "void consume(",
         "if (kPingpong && self.group == kWarpgroups - 1) self.pass_turn();",
         says="deadlock: .*bar.sync",

@@ -43,8 +43,8 @@ OF_FLOATS = {
     "exponents count raw scores": Bug(SOFTMAX, "float scale_log2()", "kLog2E", "launch.scale_log2"),
 }
 OF_BYTES = {
-    "NaN are not hidden": Bug(SOFTMAX, "void weigh(", "mask.hide_again(s, launch, work, place.row, place.column);"),
-    "NaN is no doubt": Bug(ROWS, "bool doubtful(", "!(most < kHuge)", "most >= kHuge"),
+    "NaN are not hidden": Bug(ROWS, "hide_again(", "hide_by_memory(s, launch, work, row, column);"),
+    "NaN is no doubt": Bug(ROWS, "bool doubtful(", "!(at[h] < kHuge)", "at[h] >= kHuge"),
     "a guess of NaN is kept": Bug(SOFTMAX, "bool guess(", "added[h] <= kMostOfTile", "!(added[h] > kMostOfTile)"),
     "a second key is seen": Bug("features/mask.cuh", "void seed_two(", "kUnseen", "0u"),
     "a first key is seen": Bug("features/mask.cuh", "void seed_two(", "0xff800000u", "0u"),

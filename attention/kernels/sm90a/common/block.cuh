@@ -5,11 +5,11 @@
 // pair, or a fourth puts counters back where blocks share keys.
 #pragma once
 #include "config.cuh"
-#include "consume.cuh"
 #include "produce.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "shared_mask.cuh"
+#include "take_rows.cuh"
 
 __device__ __forceinline__ void run_block(const Launch& launch) {
   const Rooms at(ptx::shared_base());

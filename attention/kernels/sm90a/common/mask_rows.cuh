@@ -34,21 +34,58 @@ __device__ __forceinline__ float guessed_offset(const Softmax<2>& state, int h, 
   return kHideAgain ? fmaxf(least_seen_score() * scale_log2, kLeast) : kLeast;
 }
 
-// Whether products gave so much that a key that bools hide may pass for one that is seen, or a NaN may be none: scores of
-// 2^120 are no model's.
+// A thread's largest score of each of its rows, of a tile that bools hide keys of: all that raise_maxima asks of scores.
+//
+// NaN are the largest, so that one search serves the question for doubt too.
 template <class Scores>
-__device__ __forceinline__ bool doubtful(const Scores& s) {
-  constexpr float kHuge = 0x1p120f;
-  bool any = false;
+struct Largest {
+  static constexpr int kRows = Scores::kRows;
+  float at[kRows];
+
+  __device__ __forceinline__ explicit Largest(const Scores& s) {
 #pragma unroll
-  for (int h = 0; h < Scores::kRows; ++h) {
-    float most = minus_infinity();
+    for (int h = 0; h < kRows; ++h) {
+      at[h] = minus_infinity();
 #pragma unroll
-    for (int i = 0; i < Scores::kCount; ++i)
-      if (Scores::line(i) == h) most = ptx::max_nan(most, s[i]);
-    any |= !(most < kHuge) || (most < -kHuge && most > least_seen_score());
+      for (int i = 0; i < Scores::kCount; ++i)
+        if (Scores::line(i) == h) at[h] = ptx::max_nan(at[h], s[i]);
+    }
   }
-  return any;
+
+  __device__ __forceinline__ float largest(int line) const { return at[line]; }
+  __device__ __forceinline__ static float most(float x) { return Scores::most(x); }
+
+  // Whether products gave so much that a key that bools hide may pass for one that is seen, or a NaN may be none: scores
+  // of 2^120 are no model's.
+  __device__ __forceinline__ bool doubtful() const {
+    constexpr float kHuge = 0x1p120f;
+    bool any = false;
+#pragma unroll
+    for (int h = 0; h < kRows; ++h) any |= !(at[h] < kHuge) || (at[h] < -kHuge && at[h] > least_seen_score());
+    return any;
+  }
+};
+
+// Scores of keys that bools hide, whatever these are. A bit each, in a loop: loads beside each score were 10 of 31 KB of
+// code that nobody runs and everybody jumps over. Within the loop over tiles they stay (change_by_memory), for a loop in it
+// has ptxas order all of it otherwise, and long calls took 1 to 2 % more time (H200).
+template <class Scores>
+__device__ __forceinline__ void hide_by_memory(Scores& s, const Launch& launch, const Work& work, int row, int column) {
+  constexpr int kBits = 32, kLoads = 4;
+  const MaskOne* first = mask_of(launch, work);
+#pragma unroll
+  for (int begin = 0; begin < Scores::kCount; begin += kBits) {
+    unsigned seen = 0;
+#pragma unroll kLoads
+    for (int i = 0; i < kBits; ++i) {
+      const int at = begin + i, line = min(row + Scores::row(at), work.queries - 1);
+      const int key = min(column + Scores::column(at), work.keys - 1);
+      seen |= (ptx::read_only(first + line * launch.mask_row + key * launch.mask_key) ? 1u : 0u) << i;
+    }
+#pragma unroll
+    for (int i = 0; i < kBits; ++i)
+      if (begin + i < Scores::kCount && !(seen >> i & 1)) s[begin + i] = minus_infinity();
+  }
 }
 
 template <class Scores>
@@ -123,12 +160,18 @@ struct MaskRows {
     }
   }
 
-  // Exactly, and whatever products gave. Rows in shared memory are the next tile's by now: that they stay until these
-  // scores are p took an H200 10 % of head dim 64.
-  __device__ __forceinline__ static void hide_again(Scores& s, const Launch& launch, const Work& work, int row,
-                                                    int column) {
-    if constexpr (kHideAgain)
-      if (__any_sync(~0u, doubtful(s))) change_by_memory<kFewAtOnce>(s, launch, work, row, column);
+  // Exactly, and whatever products gave; the largest that are left. Rows in shared memory are the next tile's by now: that
+  // they stay until these scores are p took an H200 10 % of head dim 64.
+  template <bool First>
+  __device__ __forceinline__ static Largest<Scores> hide_again(Scores& s, const Launch& launch, const Work& work,
+                                                               int row, int column) {
+    const Largest<Scores> found(s);
+    if (!__any_sync(~0u, found.doubtful())) return found;
+    if constexpr (First)
+      hide_by_memory(s, launch, work, row, column);
+    else
+      change_by_memory<kFewAtOnce>(s, launch, work, row, column);
+    return Largest<Scores>(s);
   }
 
   __device__ __forceinline__ void leave(const Rooms& at) {

@@ -92,14 +92,23 @@ struct RowSoftmax : Products {
     return released;
   }
 
+  // By scores or by their largest.
+  template <bool First, class Found>
+  __device__ __forceinline__ bool raise_by(const Found& found, float (&correction)[2]) {
+    constexpr bool kEveryTile = kHiding || !kLazy;
+    return raise_maxima<First, kEveryTile>(found, state, correction, scale_log2(), least_seen_score());
+  }
+
   // Scores become p by the largest with them, which serves the tiles that follow; what outputs are multiplied by.
   template <bool First>
   __device__ __forceinline__ void weigh(const Work& work, int row, int tile, float (&correction)[2]) {
     const Place place(row, tile);
-    mask.hide_again(s, launch, work, place.row, place.column);
-    constexpr bool kEveryTile = kHiding || !kLazy;
-    const bool far =
-        __any_sync(~0u, raise_maxima<First, kEveryTile>(s, state, correction, scale_log2(), least_seen_score()));
+    bool beyond;
+    if constexpr (kHideAgain)
+      beyond = raise_by<First>(mask.template hide_again<First>(s, launch, work, place.row, place.column), correction);
+    else
+      beyond = raise_by<First>(s, correction);
+    const bool far = __any_sync(~0u, beyond);
     forget_unseen(state, scale_log2());
     if (far) come_near(s, state);
     exponentials(s, state, scale_log2());
