@@ -116,8 +116,7 @@ class SassContract:
     overhead    what else stands there
     clocks      readings of the SM's clock in the whole kernel; 0 where events time it
     closed_by   the opcode of the loop's wait, whose answer the closing branch reads: without that nobody waits
-    asked_again the opcode of a wait whose no has the loop ask again, as long as it takes: the branch that reads its answer
-                leaves nothing out
+    asked_again the opcode of a wait that is asked again until it has come, in a loop of its own: nothing is left out
     before      pairs of declared opcodes: each operation of the first stands before every one of the second
     beside      the contracts of other warps' loops, which run meanwhile between the same two readings
     """

@@ -2,8 +2,8 @@
 
 One thread of each SM keeps a ring of mbarrier stages filled; nobody reads what arrives. A stage is 128 rows of 128
 bytes in boxes of 64 rows, one, two or four of them side by side, so that every width moves the same bytes of the same
-rows. A box's swizzle is as wide as its rows. What has not come is asked for again: hardware keeps nobody for as long as a
-stage takes (of runs that tried once or four times a trip 168 of 216 gave up, H200).
+rows. A box's swizzle is as wide as its rows. What has not come is asked for again: hardware keeps nobody for as long as
+a stage takes (of runs that tried once or four times a trip 168 of 216 gave up, H200).
 
 place       'whole': rows begin at multiples of 128 bytes, those of a box at multiples of its width. 'across': a row
             begins 144 bytes behind the one before it, as at head dim 72, so that boxes begin at every multiple of 16
