@@ -16,6 +16,8 @@ from microbench.sass import static_table
 from microbench.sass.instruction import Instruction
 from tests.cpu.listing import FITS, assemble, bracket, looped, word
 
+TRY = "SYNCS.PHASECHK.TRANS64.TRYWAIT"
+
 Region = Literal["straight", "loop"]
 ARCH = by_name("sm90a")
 COUNTER = Overhead(("IADD3", "ISETP"), 2, 2)
@@ -142,6 +144,20 @@ def test_a_second_branch_in_a_timed_loop_fails() -> None:
     declared = SassContract((OpCount("FADD", 2),), "loop", 1, (COUNTER, Overhead(("BRA",), 0, 1)))
     skips = looped("FADD R0, R0, R70", "@P1 BRA 0x40", "FADD R0, R0, R70")
     assert any("second branch" in violation for violation in violations(declared, skips))
+
+
+@pytest.mark.parametrize("beside", ["YIELD", "FADD R0, R0, R70"])
+@pytest.mark.parametrize("asked_again", [TRY, ""])
+def test_only_a_wait_that_is_asked_again_leaves_nothing_out(asked_again: str, beside: str) -> None:
+    around = Overhead((TRY, "YIELD", "BRA"), 1, 6)
+    declared = SassContract((OpCount("FADD", 2),), "loop", None, (COUNTER, around), asked_again=asked_again)
+    add, ask, close = "FADD R0, R0, R70", f"{TRY} P1, [R4], R5", "ISETP.NE.AND P0, PT, R80, RZ, PT"
+    body = (add, ask, "@!P1 BRA 0xb0", add, "IADD3 R80, R80, -0x1, RZ", close, "@P0 BRA 0x10")
+    read = "CS2R R90, SR_CLOCKLO"
+    again = (beside, ask, "@!P1 BRA 0xb0", "BRA 0x40")
+    found = violations(declared, assemble(read, *body, read, "STG.E [R2.64], R0", "EXIT", *again, "BRA 0xf0"))
+    left_out = any("second branch" in violation for violation in found)
+    assert left_out == (asked_again == "" or beside != "YIELD")
 
 
 @pytest.mark.parametrize("way_out", ["@P0 EXIT", "@P0 CALL.REL.NOINC 0x70"])
