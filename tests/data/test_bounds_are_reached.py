@@ -22,6 +22,7 @@ FURTHER = {
     "mma_sync_throughput": 0.45,  # on Hopper only wgmma feeds the tensor cores in full
     "mma_sync_latency": 0.15,  # one product of one warp: the bound is the tensor core's time for it
     "l2_bandwidth": 0.45,  # the L2's slices end at half of what the ports of all SMs could take
+    "tma_throughput": 0.5,  # a row of 128 bytes takes 1.5 cycles, and the port would take one a cycle
     "mbarrier_handover_latency": 0.07,  # 52 cycles, and no instruction's result comes earlier than 4
     "mma_sync_beside_ffma": 0.15,  # an FFMA hides 0.16 of a product's time or less, on both boards
     "mma_sync_soak": 0.3,  # as its bursts, for seconds, in which the power limit sets the clock; zeros draw 40 % of it
