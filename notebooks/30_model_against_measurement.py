@@ -190,7 +190,7 @@ Markdown(
 
 # %%
 COSTS = {profile: {kernel: ablation.costs(profile.gpu, kernel) for kernel in set_a.SHORT} for profile in PROFILES}
-CHOSE = {H200: "campaign a-23 of an earlier text of our kernels", H100: "an earlier text of our kernels"}
+CHOSE = {H200: "campaign a-24 of an earlier text of our kernels", H100: "an earlier text of our kernels"}
 figure = figure_choosers.choosers(
     [(f"{profile.name}\n{CHOSE[profile]}", COSTS[profile]) for profile in PROFILES],
     f"{set_a.source(*PROFILES)}\nBars: 95 % of resampled means. Dashes: measured constants, among all of ours.",
