@@ -36,7 +36,7 @@ def regret(
     which: Annotated[str, typer.Option("--set", help="The set that is judged: a or b.")] = "a",
     of_freeze: Annotated[
         str | None,
-        typer.Option("--of", help="With --set b: the freeze, by its commit; by default the last that was timed."),
+        typer.Option("--of", help="With --set b: the freeze, by its commit; by default the last one timed twice."),
     ] = None,
     brief: Annotated[bool, typer.Option("--brief", help="Without each constant halved and doubled.")] = False,
     write: Annotated[bool, typer.Option("--write", help="With --set b: put the verdict on file.")] = False,
@@ -117,9 +117,13 @@ def _of(gpu: str, which: Set, number: int, commit: str | None) -> tuple[rows.Pro
 
 
 def _frozen(gpu: str, asked: str | None) -> Freeze:
-    """The freeze that is named, else the last one whose set b was timed on the GPU."""
-    timed = (row.freeze for number in rows.campaigns(gpu, "b") for row in rows.read(gpu, "b", number))
-    return freeze.named(freeze.timed(timed, asked, f"set b was timed on {gpu}"))
+    """The freeze that is named, else the last one whose set b was timed on the GPU, twice where one was."""
+    timed: dict[str | None, set[int]] = {}
+    for number in rows.campaigns(gpu, "b"):
+        for row in rows.read(gpu, "b", number):
+            timed.setdefault(row.freeze, set()).add(number)
+    twice = [commit for commit, numbers in timed.items() if len(numbers) > 1]
+    return freeze.named(freeze.timed(timed if asked or not twice else twice, asked, f"set b was timed on {gpu}"))
 
 
 def _say_what_changed(frozen: Freeze) -> None:

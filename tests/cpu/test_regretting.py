@@ -34,6 +34,17 @@ def test_by_default_the_last_freeze_that_was_timed_is_judged(capsys: Capture) ->
     assert f"changed since freeze {verdict.freeze[:12]}" in err and line.rpartition(": ")[2] in err
 
 
+def test_a_freeze_that_was_timed_once_waits_for_its_second_campaign(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once, of_set = last_freeze(H100), rows.campaigns
+    monkeypatch.setattr(rows, "campaigns", lambda gpu, which: of_set(gpu, which)[: -1 if which == "b" else None])
+    _, _, err = called(capsys, cli.main, "regret", H100, "--set", "b", "--brief", "--json")
+    assert "Set b: campaign " in err and "changed since freeze " in err and once[:12] not in err
+    code, _, err = called(capsys, cli.main, "regret", H100, "--set", "b", "--of", once[:12])
+    assert code == 2 and "needs two campaigns" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
