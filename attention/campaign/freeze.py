@@ -71,6 +71,9 @@ def freeze(root: Path, gpu: str) -> tuple[Freeze, Path]:
     if changed:
         names = ", ".join(line.split()[-1] for line in changed.splitlines())
         raise InputError(f"{names} is not as HEAD has it; commit, and freeze again.")
+    unknown = {*found} - {*(_git(root, "ls-files", "--", *found) or "").splitlines()}
+    if unknown:  # git ignores a board's own profile, and no other checkout would have it
+        raise InputError(f"{', '.join(sorted(unknown))} is in no commit; remove it, and freeze again.")
     frozen = Freeze(gpu=gpu, commit=commit, hashes=found)
     place = paths.writable_data() / FOLDER / f"freeze-{frozen.short}.json"
     files.put(place, frozen.model_dump_json(indent=1) + "\n")

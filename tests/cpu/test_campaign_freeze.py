@@ -66,6 +66,13 @@ def test_what_is_not_committed_cannot_be_frozen(checkout: Path) -> None:
         freeze.freeze(checkout, GPU)
 
 
+def test_a_boards_own_profile_which_git_ignores_cannot_be_frozen(checkout: Path) -> None:
+    (checkout / ".git" / "info" / "exclude").write_text("/data/profiles/*--*.json\n")
+    (checkout / "data" / "profiles" / f"{GPU}--6882419d.json").write_text("{}")
+    with pytest.raises(InputError, match=r"6882419d\.json is in no commit; remove it"):
+        freeze.freeze(checkout, GPU)
+
+
 def test_without_git_there_is_no_commit_to_name(checkout: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     (bare / "data" / "profiles").mkdir(parents=True)
