@@ -21,12 +21,12 @@ from microbench.results.record import Record, Run
 
 KINDS = ("h100-sxm-80gb", "h200-sxm-141gb")
 FILES = [file for kind in KINDS for file in record.run_files(kind)]
-# What is off in a committed run, and truly so: the first soaks told the median of five seconds' watts, each known to
-# 10 %; and of the probes of composites alone one window read 2040 MHz on a board that admits 1980.
 TMA = [
     *("tma_128_byte_rows_across_per_clk_sm", "tma_64_byte_rows_per_clk_sm", "tma_128_byte_rows_per_clk_sm"),
     *("tma_32_byte_rows_across_per_clk_sm", "tma_32_byte_rows_per_clk_sm", "tma_64_byte_rows_across_per_clk_sm"),
 ]
+# What is off in a committed run, and truly so: the first soaks told the median of five seconds' watts, each known to
+# 10 %; and of the probes of composites alone one window read 2040 MHz on a board that admits 1980.
 OFF = {
     "20261123T130933Z-7d9071": ["wgmma_bf16_zeros_sustained_power_w"],
     "20261125T210102Z-51fe0a": ["clock"],

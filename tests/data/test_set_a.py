@@ -1,8 +1,8 @@
 """What the model's constants make of the problems of set a, as an H200 timed them twice.
 
 Rules of the model were chosen by such timings, so that this keeps what was reached and proves nothing; set b does. An
-H200's last two campaigns are of kernels that differ in nothing that takes time. An H100's are of the Hopper forward
-before, of which problems with masks are left out: they were read otherwise.
+H200's last two campaigns are of kernels that differ in bools of few keys, up to 10 % of their time, and in ALiBi, 3 to
+5 %. An H100's are of the Hopper forward before, of which problems with masks are left out: they were read otherwise.
 """
 
 from functools import cache
@@ -18,6 +18,7 @@ GPU, OTHER = "h200-sxm-141gb", "h100-sxm-80gb"
 OURS = "sm90a/forward/warp_specialised"
 AMPERE = "sm80/forward/software_pipelined"
 H200, H100 = Profile.load(GPU), Profile.load(OTHER)
+DISTURBED = "B=1 Hq=16 Hkv=4 Sq=1 Skv=1400 D=128 "  # of the H200's campaign 25
 
 
 @cache
@@ -58,10 +59,22 @@ def test_the_ampere_forwards_tile_is_chosen_by_constants_alone() -> None:
 
 @pytest.mark.parametrize("profile", [H200, H100], ids=lambda each: each.gpu)
 def test_predictions_of_the_ampere_forward_are_near_what_was_timed(profile: Profile) -> None:
-    found = errors(problems(AMPERE, profile.gpu), choosers.predictor(profile))
-    # Of one problem of the H200's a-25 three candidates that are timed twice took 2.7 to 6.8 times what a-24 has.
-    disturbed = {H200.gpu: 3.4, H100.gpu: 2.0}[profile.gpu]
-    assert found.mean <= 0.10 and max(found.of_class.values()) <= 0.20 and found.worst_factor <= disturbed
+    timed = [each for each in problems(AMPERE, profile.gpu) if not str(each.posed).startswith(DISTURBED)]
+    found = errors(timed, choosers.predictor(profile))
+    assert found.mean <= 0.10 and max(found.of_class.values()) <= 0.20 and found.worst_factor <= 2.0
+
+
+def test_the_problem_that_is_left_out_was_disturbed() -> None:
+    """A configuration of two samples, in microseconds: 42 and 43 in one campaign, 450 and 63 in the next."""
+    before, after = (
+        next(row for row in rows.read(GPU, "a", number) if str(row.posed).startswith(DISTURBED)) for number in (24, 25)
+    )
+    of = {"warps": 4, "tile_keys": 32}
+    alone, disturbed = (
+        next(tile.median for tile in row.tiles if (tile.variant, tile.config) == (AMPERE, of))
+        for row in (before, after)
+    )
+    assert disturbed > 5 * alone
 
 
 def test_among_all_kernels_of_ours_constants_alone_choose_well() -> None:
