@@ -90,14 +90,14 @@ def campaigns(gpu: str, which: Set, frozen: Freeze | None) -> tuple[tuple[Judged
     Of set B the campaigns of one freeze alone. Of set A the last one will do where the other is of other kernels.
     """
     commit = frozen.commit if frozen else None
-    numbers = [number for number in rows.campaigns(gpu, which) if _of(gpu, which, number, commit)]
-    if len(numbers) < 2:
+    every = {number: _of(gpu, which, number, commit) for number in rows.campaigns(gpu, which)}
+    last = [number for number, found in every.items() if found][-2:]
+    if len(last) < 2:
         raise InputError(
-            f"A judgement needs two campaigns of set {which} on {gpu}, and {len(numbers)} are on file; "
+            f"A judgement needs two campaigns of set {which} on {gpu}, and {len(last)} are on file; "
             "`smscope campaign` adds one."
         )
-    last = numbers[-2:]
-    first, second = (_of(gpu, which, number, commit) for number in last)
+    first, second = (every[number] for number in last)
     say(f"Set {which}: campaign {last[0]} begun {first[0].measured_utc}, campaign {last[1]} {second[0].measured_utc}.")
     texts = second[-1].texts
     if texts != plan.texts(Profile.load(gpu).arch):

@@ -65,15 +65,16 @@ def freeze(root: Path, gpu: str) -> tuple[Freeze, Path]:
     found = hashes_of(root, gpu)
     if f"data/profiles/{gpu}.json" not in found:
         raise InputError(f"There is no profile of {gpu} to freeze.")
-    commit, changed = _git(root, "rev-parse", "HEAD"), _git(root, "status", "--porcelain", "--", *found)
-    if not commit or changed is None:
+    commit = _git(root, "rev-parse", "HEAD")
+    status = _git(root, "status", "--porcelain", "--ignored", "--", *found)
+    if not commit or status is None:
         raise InputError("A freeze names a commit, and git names none here; freeze in a checkout.")
+    ignored = {line.split()[-1] for line in status.splitlines() if line.startswith("!!")}
+    changed = [name for line in status.splitlines() if (name := line.split()[-1]) not in ignored]
     if changed:
-        names = ", ".join(line.split()[-1] for line in changed.splitlines())
-        raise InputError(f"{names} is not as HEAD has it; commit, and freeze again.")
-    unknown = {*found} - {*(_git(root, "ls-files", "--", *found) or "").splitlines()}
-    if unknown:  # git ignores a board's own profile, and no other checkout would have it
-        raise InputError(f"{', '.join(sorted(unknown))} is in no commit; remove it, and freeze again.")
+        raise InputError(f"{', '.join(changed)} is not as HEAD has it; commit, and freeze again.")
+    if ignored:  # a board's own profile, which no other checkout would have
+        raise InputError(f"{', '.join(sorted(ignored))} is in no commit; remove it, and freeze again.")
     frozen = Freeze(gpu=gpu, commit=commit, hashes=found)
     place = paths.writable_data() / FOLDER / f"freeze-{frozen.short}.json"
     files.put(place, frozen.model_dump_json(indent=1) + "\n")
@@ -92,11 +93,8 @@ def verdicts(folder: Path | None = None) -> tuple[Verdict, ...]:
 
 def named(commit: str) -> Freeze:
     """The freeze of a commit, by the begin of its hash. Raises InputError."""
-    found = [each for each in freezes() if each.commit.startswith(commit)]
-    if len(found) != 1:
-        there = ", ".join(each.short for each in freezes()) or "none yet"
-        raise InputError(f"{commit!r} names no one freeze (there are: {there}).")
-    return found[0]
+    every = {each.commit: each for each in freezes()}
+    return every[_one(commit, every)]
 
 
 def timed(commits: Iterable[str | None], asked: str | None, what: str) -> str:
@@ -107,10 +105,16 @@ def timed(commits: Iterable[str | None], asked: str | None, what: str) -> str:
     there = list(dict.fromkeys(each for each in commits if each))
     if not there:
         raise InputError(f"No {what}; `smscope campaign` times one.")
-    found = there[-1:] if asked is None else [each for each in there if each.startswith(asked)]
+    return there[-1] if asked is None else _one(asked, there, f" whose {what}")
+
+
+def _one(asked: str, there: Iterable[str], whose: str = "") -> str:
+    """The only commit that begins so. Raises InputError."""
+    every = list(there)
+    found = [each for each in every if each.startswith(asked)]
     if len(found) != 1:
-        every = ", ".join(each[:12] for each in there)
-        raise InputError(f"{asked!r} names no one freeze whose {what} (there are: {every}).")
+        known = ", ".join(each[:12] for each in every) or "none yet"
+        raise InputError(f"{asked!r} names no one freeze{whose} (there are: {known}).")
     return found[0]
 
 
