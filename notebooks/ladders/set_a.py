@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from attention.campaign import choosers, rows
+from attention.campaign import choosers, plan, rows
 from attention.campaign.posed import Posed
 from attention.campaign.regret import Judged, Pick, judged
 from attention.compare.results import AMPERE, HOPPER
@@ -30,6 +30,14 @@ def problems(gpu: str) -> tuple[Judged, ...]:
 
 def campaigns(gpu: str) -> tuple[int, ...]:
     return tuple(rows.campaigns(gpu, "a")[-CAMPAIGNS:])
+
+
+def earlier_text(gpu: str) -> str:
+    """Which of them timed other kernels than today's, in few words; nothing where none did."""
+    today, numbers = plan.texts(Profile.load(gpu).arch), campaigns(gpu)
+    other = [number for number in numbers if rows.read(gpu, "a", number)[-1].texts != today]
+    which = "" if len(other) == len(numbers) else f"campaign {' and '.join(f'a-{each}' for each in other)} of "
+    return f"{which}an earlier text of our kernels" if other else ""
 
 
 @dataclass(frozen=True)

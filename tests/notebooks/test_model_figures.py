@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from attention.campaign import plan, rows
 from attention.choose import constants, turning
 from attention.choose.model import predict
 from attention.variant import by_path
@@ -35,6 +36,17 @@ def test_layers_that_count_follow_each_other_up_to_the_prediction(gpu: str) -> N
 @every_gpu
 def test_every_problem_of_the_set_is_there(gpu: str) -> None:
     assert len(set_a.problems(gpu)) == {"h100-sxm-80gb": 71, "h200-sxm-141gb": 181}[gpu]
+
+
+def test_the_figure_of_choosers_names_the_campaigns_of_an_earlier_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(set_a, "campaigns", lambda _: (24, 25))
+    first, last = (rows.read(H200.gpu, "a", number)[-1].texts for number in (24, 25))
+    said = []
+    for texts in (last, first, {}):
+        monkeypatch.setattr(plan, "texts", lambda _, texts=texts: texts)
+        said.append(set_a.earlier_text(H200.gpu))
+    earlier = "an earlier text of our kernels"
+    assert said == [f"campaign a-24 of {earlier}", f"campaign a-25 of {earlier}", earlier]
 
 
 @every_gpu
