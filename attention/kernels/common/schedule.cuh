@@ -56,3 +56,12 @@ __device__ __forceinline__ ptx::vec4 receive(const Rooms& at, Slot& slot, int la
   slot.advance();
   return tile;
 }
+
+// By one thread. An arrival does not wait for loads: this one hangs on what was read.
+__device__ __forceinline__ ptx::vec4 receive_alone(const Rooms& at, Slot& slot) {
+  ptx::mbarrier_wait(at.tile_full + 8 * slot.stage(), slot.parity());
+  const ptx::vec4 tile = ptx::load_shared4(at.tile + 16 * slot.stage());
+  if (tile.w == 0) ptx::mbarrier_arrive(at.tile_empty + 8 * slot.stage());
+  slot.advance();
+  return {tile.x, tile.y, tile.z, 0};
+}

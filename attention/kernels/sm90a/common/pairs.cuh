@@ -24,10 +24,7 @@ __device__ __forceinline__ void meet() {
 
 // At the end no block may be gone while copies and arrivals of the other one are under way.
 __device__ __forceinline__ void part_ways() {
-  if constexpr (kPair) {
-    __syncwarp();
-    ptx::cluster_sync();
-  }
+  if constexpr (kPair) ptx::cluster_sync();
 }
 
 // The number of the next tile, between the producers of both blocks: told as soon as it is taken, heard when it is needed.

@@ -37,16 +37,15 @@ __device__ __forceinline__ void fetch_rows(const Launch& launch, const Work& wor
     ptx::tensor_load(to + half * kAheadRow, &launch.mask_map, full, key, row + half, work.head, batch);
 }
 
-// By a whole warp: the rows of every warpgroup, tile of keys by tile of keys.
+// By one thread: the rows of every warpgroup, tile of keys by tile of keys.
 __device__ __forceinline__ void bring_masks(const Launch& launch, const Rooms& at) {
-  const int lane = threadIdx.x % 32;
   Slot slot;
   Ring<1> turns[kWarpgroups];
   while (true) {
-    const ptx::vec4 tile_at = receive(at, slot, lane);
+    const ptx::vec4 tile_at = receive_alone(at, slot);
     if (tile_at.x == kNoTile) break;
     const Work work = work_of(launch, tile_at);
-    if (work.sees_nothing() || lane != 0) continue;
+    if (work.sees_nothing()) continue;
 #pragma unroll 1
     for (int tile = work.last - 1; tile >= work.first; --tile)
 #pragma unroll
