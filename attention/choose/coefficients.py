@@ -50,11 +50,10 @@ TABLE = {
     "alibi_arithmetic": Coefficient(
         1.5, "count", "FADD gives a distance, which rows of a pair share: 32 for 64; FFMA subtracts slope times that"
     ),
-    "alibi_failed": Coefficient(
-        0.25,
-        "rule",
-        "of tiles without causality: half lie behind the diagonal, towards which scores grow, and half of the slopes "
-        "from 2^-8 to 1 make them outgrow a guess within a tile (row_softmax.cuh)",
+    "guess_serves": Coefficient(
+        13.0,
+        "count",
+        "powers of 2 that a thread's p of a tile add up to at most, of a tile that a guess serves (kMostOfTile)",
     ),
     "hidden": Coefficient(1.0, "count", "FSEL takes -inf for a score that is not seen: 64 for 64"),
     "hidden_maxima": Coefficient(0.5, "count", "FMNMX takes one score, where VIMNMX3 takes two: 64 for 64 against 30"),

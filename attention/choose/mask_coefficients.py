@@ -24,6 +24,23 @@ MASKS = {
         "rule",
         "for an element of a mask that torch copies to rows of whole 16 bytes: 239 million bools took an H100 0.5 ms",
     ),
+    "late_warpgroups": Coefficient(
+        0.5,
+        "rule",
+        "of three, whose rows see their first key behind a first tile: exponentials that are taken again count for so "
+        "many, since the others' run beside them; of two warpgroups each one's stand alone. Of a half and all of them "
+        "the one with the least regret (set a 24 and 25, b-25 to b-50, use-14 to use-20)",
+    ),
+    "mask_lines": Coefficient(
+        70.0,
+        "count",
+        "of code: what scores begin as, and tiles that no guess serves. An SM misses 30 to 70 lines a tile of rows "
+        "(Nsight Compute, 14 builds of 256 tokens on an H200, code_of_masks.csv)",
+    ),
+    "seeded_bool_lines": Coefficient(
+        0.3, "count", "likewise for each key of scores that begin as bools, which are asked for doubt and hidden anew"
+    ),
+    "held_lines": Coefficient(192.0, "count", "of code that an SM holds: 24 KiB, and no 32 (instruction_fetch, H200)"),
     "parting_trips": Coefficient(
         8.0,
         "rule",

@@ -4,6 +4,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from attention.choose.coefficients import of
+from attention.choose.guesses import behind_the_diagonal
 from attention.features.mask import WIDE, element_bytes
 from attention.problem import AttentionProblem
 
@@ -13,9 +14,9 @@ class ScoreCost(NamedTuple):  # hashed and compared in C: blocks and steps are l
 
     `maxima` are of the ALU too, where a tile is searched for its largest scores. `mask_bytes` are those of a mask, 0
     without one. The band has so many `edges`. `edge` and `first` are what the ALU takes beside where a tile meets one,
-    and in a first tile. `distances` are those of FP32 that come before all exponentials of a tile, and `failed` the
-    share of tiles whose scores outgrow a guess, so that exponentials are taken again. `rescales`: a warpgroup searches
-    every tile and rescales its outputs, as beside a mask that no TMA brings.
+    and in a first tile. `distances` are those of FP32 that come before all exponentials of a tile. Of `slopes` heads
+    scores grow towards the diagonal, behind which the share `behind` of all tiles lies (guesses.py). `rescales`: a
+    warpgroup searches every tile and rescales its outputs, as beside a mask that no TMA brings.
     """
 
     special: float
@@ -28,7 +29,8 @@ class ScoreCost(NamedTuple):  # hashed and compared in C: blocks and steps are l
     edge: float
     first: float
     distances: float
-    failed: float
+    slopes: int
+    behind: float
     rescales: bool
 
 
@@ -39,11 +41,9 @@ def cost_of(problem: AttentionProblem) -> ScoreCost:
     if problem.softcap:
         special += of("softcap_special")
         arithmetic += of("softcap_arithmetic")
-    distances = failed = 0.0
-    if problem.alibi:
-        distances = of("alibi_arithmetic")
-        arithmetic += distances
-        failed = of("alibi_failed") if problem.edges.right is None else 0.0
+    distances = of("alibi_arithmetic") if problem.alibi else 0.0
+    arithmetic += distances
+    grows = problem.alibi and problem.edges.right is None
     waits = 0.0
     if problem.mask != "none":
         maxima += of("hidden_maxima")
@@ -67,6 +67,7 @@ def cost_of(problem: AttentionProblem) -> ScoreCost:
         hidden + compared,
         hidden + max(of("first_compared"), compared),
         distances,
-        failed,
+        problem.heads_q if grows else 0,
+        behind_the_diagonal(problem) if grows else 0.0,
         problem.mask != "none" and problem.ranges,
     )

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+from attention.choose.guesses import behind_the_diagonal, outgrown
 from attention.choose.lengths import told
 from attention.choose.model import predict
 from attention.choose.scores import cost_of
-from attention.choose.warpgroups.masks import mask_of_rows, mask_of_step
+from attention.choose.warpgroups.masks import mask_lines, mask_of_rows, mask_of_step
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile
 from attention.variant import Config
@@ -28,10 +29,50 @@ def test_a_mask_is_handed_over_at_any_number_of_keys_alike_unless_its_words_are_
     assert mask_of_step(TILE, cost_of(BOOL), RATES) == ()
 
 
-def test_a_block_by_itself_asks_for_its_rows_in_each_step_and_a_pair_finds_them_once_more() -> None:
+def of_rows(tile: WarpgroupTile, term: str) -> float:
+    return next(part.cycles for part in mask_of_rows(tile, cost_of(BOOL), RATES) if part.term == term)
+
+
+def test_a_block_by_itself_asks_for_its_rows_in_each_step_and_awaits_the_first_ones() -> None:
     assert of_step(LONE) > of_step(PAIR)
-    lone, pair = (mask_of_rows(tile, cost_of(BOOL), RATES).cycles for tile in (LONE, PAIR))
-    assert RATES.dram_latency < lone < pair
+    lone, pair = (of_rows(tile, "first rows of a mask") for tile in (LONE, PAIR))
+    assert RATES.dram_latency < lone and pair == 0
+
+
+def test_rows_that_see_their_first_key_late_are_weighed_once_more_which_others_hide_of_three_warpgroups() -> None:
+    two, wider, three = (
+        of_rows(tile, "first keys behind a first tile")
+        for tile in (PAIR, PAIR._replace(keys=2 * PAIR.keys), PAIR._replace(warpgroups=3))
+    )
+    assert two < wider < 2 * two and three < two
+
+
+def test_bools_that_scores_begin_as_are_more_code_than_floats() -> None:
+    floats = replace(PLAIN, mask="float")
+    seeded, plain = (mask_lines(PAIR._replace(seeded=each), cost_of(BOOL)) for each in (True, False))
+    assert seeded > plain == mask_lines(PAIR._replace(seeded=True), cost_of(floats)) > 0
+
+
+def test_code_that_an_sm_does_not_hold_is_fetched_for_each_tile_of_rows_under_a_mask() -> None:
+    def dropped(keys: int, **asked: object) -> float:
+        problem = AttentionProblem(16, 12, 12, keys, keys, 64, dtype="bfloat16", device="cuda", **asked)  # type: ignore[arg-type]
+        config = Config((("tile_keys", 128), ("warpgroups", 2), ("stages", 2), ("q_in_registers", 0)))
+        terms = predict(H200, problem, OURS, config).terms
+        return sum(term.seconds for term in terms if term.term == "code that was dropped")
+
+    assert dropped(256, mask="bool") > dropped(256, mask="float") > 0
+    assert dropped(128, mask="bool") == dropped(256) == 0
+
+
+def test_steeper_heads_and_longer_tiles_outgrow_a_guess_more_often() -> None:
+    assert 0 < outgrown(16, 64) < outgrown(16, 128) < 1
+    assert outgrown(1, 4) < outgrown(1, 4096) == 1
+
+
+def test_a_window_leaves_more_of_the_tiles_behind_the_diagonal() -> None:
+    whole = AttentionProblem(1, 8, 8, 1024, 1024, 64, dtype="bfloat16", device="cuda", alibi=True)
+    near = replace(whole, window=(64, -1))
+    assert behind_the_diagonal(whole) == 0.5 < behind_the_diagonal(near) < 1
 
 
 def test_two_warpgroups_search_their_first_tiles_side_by_side_but_where_an_edge_sets_them_apart() -> None:

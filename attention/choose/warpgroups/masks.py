@@ -2,13 +2,13 @@
 
 A warpgroup waits for its rows of a tile of keys, reads them, sees to it that no box of TMA comes before they are read,
 and says so: none of it runs beside its own products. Of a block by itself a lane of each warp asks for the next rows in
-between; of a pair a warp beside the producer does, which finds a tile of rows for itself. There is room for one tile of
-keys, so that nobody asks for the first rows before their tile's number is told.
+between; of a pair a warp beside the producer does, as soon as both blocks have read a tile of keys.
 """
 
 from attention.choose.coefficients import GROUP_ROWS, of
-from attention.choose.rates import DRAM_LATENCY, SMEM_LATENCY
+from attention.choose.rates import DRAM_LATENCY, EX2, SMEM_LATENCY
 from attention.choose.scores import ScoreCost
+from attention.choose.warpgroups.again import again
 from attention.choose.warpgroups.parts import Part, Rates
 from attention.features.mask import WIDE_BYTES
 from attention.tile import WarpgroupTile
@@ -20,16 +20,31 @@ def mask_of_step(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> tuple[Pa
         return ()
     trips = of("mask_trips") * rates.smem_latency
     asked = _asked() if tile.share == 1 else 0.0
-    # Words of 32 bits: a load has two scores' of each lane, and takes two cycles.
-    wide = _bytes(tile, cost) / rates.smem_bytes if cost.mask_bytes == WIDE_BYTES else 0.0
+    # Words of 32 bits: a load has two scores' of each lane, and takes two cycles; each warpgroup waits for its own.
+    wide = _bytes(tile, cost) / tile.warpgroups / rates.smem_bytes if cost.mask_bytes == WIDE_BYTES else 0.0
     return (Part("mask through shared memory", "mask", trips + asked + wide, SMEM_LATENCY),)
 
 
-def mask_of_rows(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Part:
-    """Of each tile of rows that has several of keys."""
-    found = of("found_instructions") if tile.share > 1 else 0.0
-    comes = rates.dram_latency + _bytes(tile, cost) / rates.l2_bytes
-    return Part("first rows of a mask", "first rows of a mask", found + _asked() + comes, DRAM_LATENCY)
+def mask_of_rows(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> tuple[Part, ...]:
+    """Of each tile of rows that has several of keys.
+
+    A block by itself asks for the first rows when it begins; a pair's come while the rows before end. Some row of a
+    warpgroup sees its first key behind the first tile, as where keys are padding: no guess serves that.
+    """
+    late = again(tile, cost, rates) * tile.warpgroups
+    if tile.warpgroups >= of("hidden_from"):
+        late *= of("late_warpgroups")
+    comes = rates.dram_latency + _bytes(tile, cost) / rates.l2_bytes + _asked() if tile.share == 1 else 0.0
+    return (
+        Part("first rows of a mask", "first rows of a mask", comes, DRAM_LATENCY),
+        Part("first keys behind a first tile", "first keys", late, EX2),
+    )
+
+
+def mask_lines(tile: WarpgroupTile, cost: ScoreCost) -> float:
+    """Of code, beside what a warpgroup runs through without a mask, of rows that have several tiles of keys."""
+    of_bools = of("seeded_bool_lines") * tile.keys if tile.seeded and cost.mask_bytes == 1 else 0.0
+    return of("mask_lines") + of_bools
 
 
 def _bytes(tile: WarpgroupTile, cost: ScoreCost) -> int:

@@ -17,6 +17,7 @@ from attention.choose.rates import (
     DRAM_LATENCY,
     EX2,
     EX2_LATENCY,
+    FETCH,
     FFMA,
     FFMA_LATENCY,
     KEPT_MACHINES,
@@ -34,8 +35,8 @@ from attention.choose.warpgroups.dealt import Dealt, by_groups, dealt, idle_step
 from attention.choose.warpgroups.gathered import gathered
 from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.laid_out import mask_laid_out
-from attention.choose.warpgroups.masks import mask_of_rows
-from attention.choose.warpgroups.parts import Parts, Rates
+from attention.choose.warpgroups.masks import mask_lines, mask_of_rows
+from attention.choose.warpgroups.parts import Part, Parts, Rates
 from attention.choose.warpgroups.step import LATENCY, TENSOR, steps_of
 from attention.features.mask import element_bytes
 from attention.problem import AttentionProblem
@@ -65,10 +66,12 @@ def predicted(
     cost = cost_of(problem)
     steps: tuple[Parts, ...] = steps_of(tile, cost, rates)
     times: tuple[float, ...] = share.keys, share.rows, share.edges, *changes(tile, share.keys, share.rows), 1.0
-    if tile.mask_ahead:
-        # Of rows that are one tile of keys the next one's are asked for while these are multiplied.
-        longer = min(1.0, max(0.0, share.keys / share.rows - 1))
-        steps, times = (*steps, Parts.of(mask_of_rows(tile, cost, rates))), (*times, longer * share.rows)
+    # Rows that are one tile of keys meet no guess, and the next one's mask is asked for while these are multiplied.
+    longer = min(1.0, max(0.0, share.keys / share.rows - 1)) if tile.mask_ahead else 0.0
+    lines = _lines(tile, cost, longer > 0)
+    if longer:
+        steps, times = (*steps, Parts.of(*mask_of_rows(tile, cost, rates))), (*times, longer * share.rows)
+        steps, times = (*steps, Parts.of(_anew(machine, lines))), (*times, share.rows)
     if tile.key_splits > 1:
         brought = Parts.of(*gathered(tile, share.parts, share.every, units, rates))
         steps, times = (*steps, brought), (*times, 1.0)
@@ -86,7 +89,7 @@ def predicted(
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, share.every <= units, l2_written)
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups / tile.share
     memory = l2_of(machine, problem, share.in_all * tile.keys, spans, lengths, masks), dram
-    once = *_begin(machine, problem, tile, clock), *mask_laid_out(machine, problem)
+    once = *_begin(machine, tile, lines, clock), *mask_laid_out(machine, problem)
     ends = _ends(machine, problem, tile, min(units, share.every))
     alone = sum(map(SECONDS, once))
     busy = cycles / clock + sum(map(SECONDS, ends)) + alone
@@ -183,11 +186,16 @@ def _terms(
     return [*of_steps, *beside]
 
 
-def _begin(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, clock: float) -> tuple[Term, Term, Term]:
+def _anew(machine: Machine, lines: float) -> Part:
+    """Code of a tile of rows that an SM has dropped since the one before: beside a mask there is more of it."""
+    dropped = max(0.0, lines - of("held_lines"))
+    return Part("code that was dropped", "code anew", dropped * machine.values.get(FETCH, 0.0), FETCH)
+
+
+def _begin(machine: Machine, tile: WarpgroupTile, lines: float, clock: float) -> tuple[Term, Term, Term]:
     """What a block does before its first loads, and code that its SM does not hold."""
     found = of("first_load_instructions") + (of("part_found_instructions") if tile.key_splits > 1 else 0.0)
-    latency, edges = machine.values[DRAM_LATENCY], problem.edges
-    lines = _lines(tile, (edges.left is not None) + (edges.right is not None))
+    latency = machine.values[DRAM_LATENCY]
     return (
         Term("before the first loads", "begin", found / clock, "", 0.0),
         code_of(machine, lines, clock),
@@ -221,11 +229,12 @@ def _ends(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, busy
 
 
 @lru_cache(maxsize=1024)
-def _lines(tile: WarpgroupTile, edges: int) -> float:
-    """Of code that a warpgroup runs through, whose rows meet so many edges."""
-    keys, values = 2 + edges + tile.crosses, 1 + tile.crosses
+def _lines(tile: WarpgroupTile, cost: ScoreCost, guesses_under_mask: bool) -> float:
+    """Of code that a warpgroup runs through."""
+    keys, values = 2 + cost.edges + tile.crosses, 1 + tile.crosses
+    of_all = of("code_lines") + of("key_lines") * tile.keys * keys + of("value_lines") * tile.value_dim * values
     parts = (of("part_lines") if tile.key_splits > 1 else 0.0) + (of("group_lines") if tile.group > 1 else 0.0)
-    return of("code_lines") + of("key_lines") * tile.keys * keys + of("value_lines") * tile.value_dim * values + parts
+    return of_all + parts + (mask_lines(tile, cost) if guesses_under_mask else 0.0)
 
 
 @lru_cache(maxsize=KEPT_MACHINES)

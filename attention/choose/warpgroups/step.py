@@ -13,8 +13,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, PRODUCT, THREAD_SHARE, of
-from attention.choose.rates import EX2, EX2_LATENCY, FFMA, FFMA_LATENCY, L2_LATENCY, SMEM, SMEM_LATENCY
+from attention.choose.rates import EX2, FFMA, FFMA_LATENCY, L2_LATENCY, SMEM
 from attention.choose.scores import ScoreCost
+from attention.choose.warpgroups.again import outgrown_of_step, waits_of
 from attention.choose.warpgroups.gathered import left
 from attention.choose.warpgroups.handed import handed, stored
 from attention.choose.warpgroups.masks import mask_of_step
@@ -59,7 +60,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     special = (
         groups * scores * max(cost.special / rates.ex2, cost.arithmetic / rates.ffma, issued / of("issued_per_clk_sm"))
     )
-    special += groups * scores * (cost.distances / rates.ffma + cost.failed * _again(cost, rates))
+    special += groups * (scores * cost.distances / rates.ffma + outgrown_of_step(tile, cost, rates))
     loads = 0.0 if tile.mask_ahead else cost.waiting_loads * tile.keys / THREAD_SHARE * rates.l2_latency
     # Scores begin as a mask before their products, each warpgroup's, which three hide as they hide maxima.
     seeds = groups * of("seeds") * exposed if tile.seeded else asked * cost.integers
@@ -70,7 +71,10 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     if groups == 1:
         special = _beside_own_products(tile, cost, pv, rates)
     softmax = latency + integers + special + loads
-    waits = _waits(latency, cost.rescales, rates)
+    waits = (
+        Part("waits for products", "product waits", of("product_waits") * latency, LATENCY),
+        *waits_of(cost.rescales, rates),
+    )
     # What of them products do not cover.
     shown = max(0.0, min(1.0, 1.0 + (softmax - values) / sum(each.cycles for each in waits)))
     by_softmax = (
@@ -125,24 +129,8 @@ def _beside_own_products(tile: WarpgroupTile, cost: ScoreCost, values: float, ra
     guessed = tile.group > 1
     share = min(1.0, of("guessed_ahead") * tile.value_dim * THREAD_SHARE / tile.keys) if guessed else 1.0
     hidden = rates.ex2_beside * min(share * special, values) + rates.ffma_beside * min(share * arithmetic, values)
-    again = scores * cost.failed * _again(cost, rates)
+    again = outgrown_of_step(tile, cost, rates)
     return values + (rates.held_latency if guessed else 0.0) + special + arithmetic + again - hidden
-
-
-def _again(cost: ScoreCost, rates: Rates) -> float:
-    """Cycles of a score that no guess served: its maximum is searched for, its exponential taken once more."""
-    return cost.maxima / of("alu_per_clk_sm") + cost.special / rates.ex2
-
-
-def _waits(latency: float, searched: bool, rates: Rates) -> tuple[Part, ...]:
-    """Of a step: what stands between its scores and its last exponential."""
-    arithmetic = of("arithmetic_waits") + (of("maxima_waits") if searched else 0.0)
-    return (
-        Part("waits for products", "product waits", of("product_waits") * latency, LATENCY),
-        Part("waits for shared memory", "shared waits", of("shared_waits") * rates.smem_latency, SMEM_LATENCY),
-        Part("waits for exponentials", "ex2 waits", of("exponential_waits") * rates.ex2_latency, EX2_LATENCY),
-        Part("waits for arithmetic", "arithmetic waits", arithmetic * rates.ffma_latency, FFMA_LATENCY),
-    )
 
 
 def _product(tile: WarpgroupTile, width: int, read_bytes: int, rates: Rates) -> float:
