@@ -229,6 +229,8 @@ REACHED = {
     ("1ef85525c6e6", "flash_attn_func"): 0.97,
     ("703689f197e9", "attention.sdpa"): 0.94,
     ("703689f197e9", "flash_attn_func"): 0.94,
+    ("f09828abd638", "attention.sdpa"): 0.95,
+    ("f09828abd638", "flash_attn_func"): 0.94,
 }
 MET = "0367b7d706e6", "ec953d77e87d", "1ef85525c6e6"
 LAST_TWO = tuple(dict.fromkeys(frozen for frozen, _ in REACHED))[-2:]
