@@ -21,7 +21,7 @@
 # choice is how much longer it takes than the best.
 #
 # Rules of the model were chosen by such timings, so that these figures prove nothing. The H200's a-25 is of today's
-# machine code but for masks that two blocks share, which take 1 to 6 % less since, and a-24 of the text before it, in
+# machine code but for masks that two blocks share, which take up to 6 % less since, and a-24 of the text before it, in
 # which bools were searched twice and ALiBi's slopes loaded in each tile. The H100's campaigns are of a Hopper forward
 # that gave K back late in many builds of few keys (up to 20 % longer), whose misses brought in two lines and whose
 # heads shared no rows. A proof is set b alone, drawn and timed after a freeze. Of the thirty-ninth (verdict

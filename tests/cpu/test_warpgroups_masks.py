@@ -54,14 +54,16 @@ def test_bools_that_scores_begin_as_are_more_code_than_floats() -> None:
 
 
 def test_code_that_an_sm_does_not_hold_is_fetched_for_each_tile_of_rows_under_a_mask() -> None:
-    def dropped(keys: int, **asked: object) -> float:
-        problem = AttentionProblem(16, 12, 12, keys, keys, 64, dtype="bfloat16", device="cuda", **asked)  # type: ignore[arg-type]
-        config = Config((("tile_keys", 128), ("warpgroups", 2), ("stages", 2), ("q_in_registers", 0)))
+    two_tiles = AttentionProblem(16, 12, 12, 256, 256, 64, dtype="bfloat16", device="cuda")
+    one_tile = replace(two_tiles, seq_q=128, seq_kv=128)
+    config = Config((("tile_keys", 128), ("warpgroups", 2), ("stages", 2), ("q_in_registers", 0)))
+
+    def dropped(problem: AttentionProblem) -> float:
         terms = predict(H200, problem, OURS, config).terms
         return sum(term.seconds for term in terms if term.term == "code that was dropped")
 
-    assert dropped(256, mask="bool") > dropped(256, mask="float") > 0
-    assert dropped(128, mask="bool") == dropped(256) == 0
+    assert dropped(replace(two_tiles, mask="bool")) > dropped(replace(two_tiles, mask="float")) > 0
+    assert dropped(replace(one_tile, mask="bool")) == dropped(two_tiles) == 0
 
 
 def test_steeper_heads_and_longer_tiles_outgrow_a_guess_more_often() -> None:

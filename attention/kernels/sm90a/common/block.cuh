@@ -47,7 +47,7 @@ __device__ __forceinline__ void run_block(const Launch& launch) {
   if (threadIdx.x < 128) {
     ptx::setmaxnreg_decrease<kProducerRegisters>();
     // Lanes of a pair that do not fetch would wait at the end for the one that does. A warp that waits at two places asks an
-    // mbarrier again and again, where one lane alone sleeps: 1 to 6 % of a masked call (H200, waiting_lanes.csv).
+    // mbarrier again and again, where one lane alone sleeps: up to 6 % of a masked call (H200, waiting_lanes.csv).
     if (kPair && threadIdx.x % 32 != 0) return;
     if (threadIdx.x == 0) produce(launch, at);
     if (kOwnLengths && threadIdx.x / 32 == 1) clear(launch, at);
