@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from attention.kernels.sm90a.forward.warp_specialised.arguments import Launch, Shape, shape_of
+from attention.kernels.sm90a.forward.warp_specialised.arguments import SHARED_KEYS, Launch, Shape, shape_of
+from attention.kernels.sm90a.forward.warp_specialised.launch import deal_to_clusters
 from attention.kernels.sm90a.packed import GROUP_ROWS, queries_of
 from attention.tile import RING
 from attention.variant import Config
@@ -32,6 +33,11 @@ def without_turns(config: Config) -> Config:
 def in_blocks_of(count: int, config: Config) -> Config:
     """The same where so many blocks share a mask's rows."""
     return Config((*config.values, ("cluster", count)))
+
+
+def in_pairs_on_keys(config: Config) -> Config:
+    """The same where two blocks share K and V."""
+    return Config((*config.values, ("cluster", 2), (SHARED_KEYS, 1)))
 
 
 def run(
@@ -63,7 +69,7 @@ def run_with(
     room, counters = room_of(device, case, inputs), device.full(2, 0, np.int32)
     describe(launch, case, inputs, shape.tile_rows, section, "DEALT" in kernel.defines, shape.group)
     point(launch, room, "out")
-    launch.tiles, launch.section = launch.tiles // shape.cluster, -(-section // shape.cluster)
+    deal_to_clusters(launch, shape)
     launch.counters = counters.ctypes.data
     queries = room.held["q"].array
     of_queries: tuple[int, ...] = 1, GROUP_ROWS, shape.key_panel
@@ -72,7 +78,7 @@ def run_with(
     boxes = (
         ("q", queries, of_queries),
         *(
-            (name, room.held[name].array, (1, shape.tile_keys, panel))
+            (name, room.held[name].array, (1, shape.box_keys, panel))
             for name, panel in (("k", shape.key_panel), ("v", shape.value_panel))
         ),
     )

@@ -17,7 +17,8 @@
 // With RANGES a sequence uses a part of its rows alone (features/ranges.cuh): queries and keys are those that are used,
 // and `rows` are all of its slot, of which those that are not used are written too.
 //
-// With CLUSTER its blocks take the same rows of as many neighbouring heads, the first of which a tile names.
+// With CLUSTER its blocks take the same rows of as many neighbouring heads, the first of which a tile names. With
+// SHARED_KEYS they take as many neighbouring tiles of rows of one head, which go over the same keys.
 //
 // config.cuh is the kernel's own: the tile, the features, and its Launch.
 #pragma once
@@ -43,6 +44,11 @@ constexpr int kPackSpan = PACK_SPAN;
 constexpr int kCluster = CLUSTER;
 #else
 constexpr int kCluster = 1;
+#endif
+#ifdef SHARED_KEYS
+constexpr int kHeadsOfCluster = 1, kRowsOfCluster = kTileRows * kCluster;
+#else
+constexpr int kHeadsOfCluster = kCluster, kRowsOfCluster = kTileRows;
 #endif
 constexpr bool kBySections = kCausal || (kCluster > 1 && kBias32);
 // Sequences have lengths of their own, and behind their last key lies what may be NaN.
@@ -117,7 +123,7 @@ __device__ __forceinline__ ptx::vec4 divided(const Launch& launch, int tile) {
   int row_tile, pair;
   if (kBySections) {
     const int section_tiles = launch.section * launch.row_tiles,
-              pairs = (kDealt ? 1 : launch.batch) * (launch.heads / kCluster);
+              pairs = (kDealt ? 1 : launch.batch) * (launch.heads / kHeadsOfCluster);
     const int section = tile / section_tiles, within = tile - section * section_tiles;
     const int width = min(launch.section, pairs - section * launch.section);
     row_tile = launch.row_tiles - 1 - within / width;
@@ -132,8 +138,9 @@ __device__ __forceinline__ ptx::vec4 divided(const Launch& launch, int tile) {
     return {static_cast<unsigned>(row_tile * kTileRows), static_cast<unsigned>(pair), static_cast<unsigned>(sequence),
             0};
   }
-  const unsigned head = pair % (launch.heads / kCluster) * kCluster, batch = pair / (launch.heads / kCluster);
-  return {static_cast<unsigned>(row_tile * kTileRows), head, batch, 0};
+  const int heads = launch.heads / kHeadsOfCluster;
+  const unsigned head = pair % heads * kHeadsOfCluster, batch = pair / heads;
+  return {static_cast<unsigned>(row_tile * kRowsOfCluster), head, batch, 0};
 }
 
 __device__ __forceinline__ Work work_of(const Launch& launch, const ptx::vec4& tile) {
@@ -153,7 +160,8 @@ __device__ __forceinline__ Work work_of(const Launch& launch, const ptx::vec4& t
     if (kWindow) begin = max(0, work.query_of(work.row) + work.left);
   } else {
     // Not by query_of: ptxas would order the sums otherwise, and builds that were timed would be others.
-    if (kCausal) end = min(end, work.row + kTileRows + work.right);
+    const int row = kRowsOfCluster == kTileRows ? work.row : work.row / kRowsOfCluster * kRowsOfCluster;
+    if (kCausal) end = min(end, row + kRowsOfCluster + work.right);
     if (kWindow) begin = max(0, work.row + work.left);
   }
   const int first = kPackGqa ? work.query_of(work.row) : work.row;

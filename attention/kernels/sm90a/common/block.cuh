@@ -22,17 +22,18 @@ __device__ __forceinline__ void run_block(const Launch& launch) {
     for (int stage = 0; stage < kStages; ++stage) {
       ptx::mbarrier_init(at.k_full + 8 * stage, 1);
       ptx::mbarrier_init(at.v_full + 8 * stage, 1);
-      ptx::mbarrier_init(at.k_empty + 8 * stage, 4 * kWarpgroups);
-      ptx::mbarrier_init(at.v_empty + 8 * stage, 4 * kWarpgroups);
+      ptx::mbarrier_init(at.k_empty + 8 * stage, 4 * kWarpgroups * kReaders);
+      ptx::mbarrier_init(at.v_empty + 8 * stage, 4 * kWarpgroups * kReaders);
       if (kOwnLengths) ptx::mbarrier_init(at.v_raw + 8 * stage, 1);
     }
     if (kBoxes && !kPair)
       for (int warp = 0; warp < 4 * kWarpgroups; ++warp) ptx::mbarrier_init(at.mask_full + 8 * warp, 1);
-    if constexpr (kPair) {
+    if constexpr (kPair)
       for (int group = 0; group < kWarpgroups; ++group) {
         ptx::mbarrier_init(at.mask_full + 8 * group, 1);
         ptx::mbarrier_init(at.mask_empty + 8 * group, 2 * 4);
       }
+    if constexpr (kTwoBlocks) {
       ptx::mbarrier_init(at.number_full, 1);
       ptx::mbarrier_init(at.number_empty, 1);
     }
@@ -48,7 +49,7 @@ __device__ __forceinline__ void run_block(const Launch& launch) {
     ptx::setmaxnreg_decrease<kProducerRegisters>();
     // Lanes of a pair that do not fetch would wait at the end for the one that does. A warp that waits at two places asks an
     // mbarrier again and again, where one lane alone sleeps: up to 6 % of a masked call (H200, waiting_lanes.csv).
-    if (kPair && threadIdx.x % 32 != 0) return;
+    if (kTwoBlocks && threadIdx.x % 32 != 0) return;
     if (threadIdx.x == 0) produce(launch, at);
     if (kOwnLengths && threadIdx.x / 32 == 1) clear(launch, at);
     if (kPair && threadIdx.x / 32 == 2) bring_masks(launch, at);
@@ -56,7 +57,7 @@ __device__ __forceinline__ void run_block(const Launch& launch) {
   } else {
     ptx::setmaxnreg_increase<kConsumerRegisters>();
     // Asked for anew: an address that lives through both roles is a register that consumers of pairs have not.
-    consume(launch, kPair ? Rooms(ptx::shared_base()) : at);
+    consume(launch, kTwoBlocks ? Rooms(ptx::shared_base()) : at);
   }
   part_ways();
 }

@@ -13,6 +13,7 @@
 //                     every tile
 //   DYNAMIC           1: blocks take tiles from a counter, else every gridDim.x-th
 //   CLUSTER           2: two blocks share a mask's rows (shared_mask.cuh); not given where each block is by itself
+//   SHARED_KEYS       with CLUSTER: 1: they share K and V instead (shared_keys.cuh); not given where they do not
 //   SEEDED            with CLUSTER: 1: scores begin as the mask, 2: and Q is scaled by a power of two, 0: neither
 //   VARLEN            1: sequences of many lengths, packed one after another
 //   KEY_PARTS         1: several blocks share the keys of a tile of rows (parts.cuh); not given where none do
@@ -38,11 +39,14 @@ constexpr bool kShared = true;
 #else
 constexpr bool kShared = false;
 #endif
-#ifdef CLUSTER
-constexpr bool kPair = true;
+#ifdef SHARED_KEYS
+constexpr bool kPair = false, kKeysOfTwo = true;
+#elif defined CLUSTER
+constexpr bool kPair = true, kKeysOfTwo = false;
 #else
-constexpr bool kPair = false;
+constexpr bool kPair = false, kKeysOfTwo = false;
 #endif
+constexpr bool kTwoBlocks = kPair || kKeysOfTwo;
 #include "value_dim.cuh"
 
 constexpr int kGroupRows = 64, kTileRows = kGroupRows * kWarpgroups;
@@ -71,6 +75,7 @@ constexpr int kKBytes = kKeys * KeyPanels::kRowBytes, kVBytes = kKeys * ValuePan
 constexpr bool kBoxes = kAheadRow > 0 && !kRanges;
 constexpr int kWarpRows = 16;
 static_assert(!kPair || kBoxes);
+static_assert(!kKeysOfTwo || !(kVarlen || kRanges || kWindow || kKeyParts || kShared));
 
 // Scores begin as the mask, and products are added to it: that saves an instruction each, and bools two. A warp spends two
 // instructions and a half on each score with a mask where it spends four without, and issues one in two clocks in either
@@ -105,7 +110,9 @@ static_assert(!kCrosses || kQInRegisters);
 
 // V is given back before the second half of a guess (row_softmax.cuh). Of more than 64 value columns the fastest tile of a
 // problem took 1 to 2 % longer so, beside a mask 1 to 4, where rows cross up to 5 (H200, sets a 16 and 19, floors 4 and 5).
-constexpr bool kReleasesFirst = kValueDim <= 64 && !kHiding && !kCrosses;
+// Up to 96 three warpgroups with 96 keys took 0.7 to 2.1 less, with 64 and 80 from 4 less to 3 more (released_values.csv).
+constexpr bool kReleasesFirst =
+    (kValueDim <= 64 || (kValueDim <= 96 && kWarpgroups == 3 && kKeys >= 96)) && !kHiding && !kCrosses;
 
 // K is given back before most of a guess (row_softmax.cuh): of few keys a step is shorter than the way there and back. Of
 // up to 96 keys and 96 or 128 value columns it takes 0 to 15 % less time, of 112 from 3 less to 3.5 more (H100).
@@ -115,7 +122,7 @@ constexpr bool kKeysFirst = kOverlap && kWarpgroups == 2 && kKeys <= 96 && kValu
 // spilled in both where the producer's do not hold it: with these features, or with three panels of K or more than four
 // of either, they must be more, whatever the tile is.
 constexpr int kPanelsOfRow = KeyPanels::kCount > ValuePanels::kCount ? KeyPanels::kCount : ValuePanels::kCount;
-constexpr bool kMany = kVarlen || kCrowded || kPair || kKeyParts || kShared,
+constexpr bool kMany = kVarlen || kCrowded || kTwoBlocks || kKeyParts || kShared,
                kManyPanels = KeyPanels::kCount == 3 || kPanelsOfRow > 4;
 constexpr int kProducerRegisters = kWarpgroups == 3 ? (kManyPanels ? 56 : 32) : (kMany || kManyPanels ? 40 : 24);
 constexpr int kConsumerRegisters = kWarpgroups == 3 ? (kManyPanels ? 152 : 160) : (kMany || kManyPanels ? 232 : 240);

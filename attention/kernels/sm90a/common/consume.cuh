@@ -41,11 +41,11 @@ struct Consumer : RowSoftmax {
   __device__ __forceinline__ void skip() {
     together();
     ptx::mbarrier_wait(at.k_full + 8 * v.stage(), v.parity());
-    release(at.k_empty + 8 * v.stage());
+    give_back(at.k_empty + 8 * v.stage());
     await_turn();
     pass_turn();
     ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
-    release(at.v_empty + 8 * v.stage());
+    give_back(at.v_empty + 8 * v.stage());
     v.advance();
   }
 
@@ -95,7 +95,7 @@ struct Consumer : RowSoftmax {
     pass_turn();
     mask.hold(at);
     ptx::wgmma_wait<0>();
-    release(at.k_empty + 8 * v.stage());
+    give_back(at.k_empty + 8 * v.stage());
     float correction[2];
     adjust<true>(work, row, tile);
     weigh<true>(work, row, tile, correction);
@@ -115,7 +115,7 @@ struct Consumer : RowSoftmax {
     pass_turn();
     mask.hold(at);
     ptx::wgmma_wait<1>();
-    release(at.k_empty + 8 * k.stage());
+    give_back(at.k_empty + 8 * k.stage());
     const Softmax<2> whole = state;
     float correction[2];
     adjust<true>(work, row, tile);
@@ -149,7 +149,7 @@ struct Consumer : RowSoftmax {
       pass_turn();
       hold_mask(work, tile, least);
       ptx::wgmma_wait<0>();
-      release(at.v_empty + 8 * v.stage());
+      give_back(at.v_empty + 8 * v.stage());
     }
     const unsigned keys = end_keys(at.k_empty + 8 * k.stage());
     adjust<Masked>(work, row, tile);
@@ -185,7 +185,7 @@ struct Consumer : RowSoftmax {
     ptx::mbarrier_wait(at.v_full + 8 * v.stage(), v.parity());
     multiply_values(accumulate);
     ptx::wgmma_wait<0>();
-    release(at.v_empty + 8 * v.stage());
+    give_back(at.v_empty + 8 * v.stage());
     v.advance();
     if constexpr (kWindow)
       for (int tile = least_seen(work, row, first_seen(work, row)); tile > work.first; --tile) skip();

@@ -1,5 +1,6 @@
-// Two blocks of a cluster that take the same rows of two neighbouring heads, and so see the same tiles of keys: a pair. The
-// first block takes tiles off the counter, and tells the second one their numbers.
+// Two blocks of a cluster that go over the same tiles of keys: a pair. They take the same rows of two neighbouring heads, or
+// neighbouring tiles of rows of one (shared_keys.cuh). The first block takes tiles off the counter, and tells the second
+// one their numbers.
 #pragma once
 #include "ptx/cluster.cuh"
 #include "schedule.cuh"
@@ -9,12 +10,12 @@ constexpr unsigned short kBothBlocks = 3;
 
 __device__ __forceinline__ unsigned other_block() { return ptx::cluster_rank() ^ 1; }
 
-__device__ __forceinline__ bool takes_tiles() { return !kPair || ptx::cluster_rank() == kTaker; }
+__device__ __forceinline__ bool takes_tiles() { return !kTwoBlocks || ptx::cluster_rank() == kTaker; }
 
 // All threads of this block, or of both, at the begin. Nothing is told by it but how mbarriers begin, for which their own
 // fence stands: an arrival that releases all that a thread wrote takes an H100 0.7 us, and this one 0.05.
 __device__ __forceinline__ void meet() {
-  if constexpr (kPair) {
+  if constexpr (kTwoBlocks) {
     ptx::cluster_arrive_relaxed();
     ptx::cluster_wait();
   } else {
@@ -24,7 +25,7 @@ __device__ __forceinline__ void meet() {
 
 // At the end no block may be gone while copies and arrivals of the other one are under way.
 __device__ __forceinline__ void part_ways() {
-  if constexpr (kPair) ptx::cluster_sync();
+  if constexpr (kTwoBlocks) ptx::cluster_sync();
 }
 
 // The number of the next tile, between the producers of both blocks: told as soon as it is taken, heard when it is needed.

@@ -7,6 +7,7 @@
 #include "parts.cuh"
 #include "ptx/mbarrier.cuh"
 #include "schedule.cuh"
+#include "shared_keys.cuh"
 
 // From `column` on, which is negative where nothing is before a row's first number (lead.cuh): TMA gives zeros for that.
 template <class Panels>
@@ -40,14 +41,17 @@ __device__ __forceinline__ void load_tile(unsigned to, const ptx::TensorMap* map
   constexpr int kBytes = kKeys * Panels::kRowBytes;
   ptx::mbarrier_wait(empty + 8 * ring.stage(), ring.parity() ^ 1);
   ptx::mbarrier_arrive_expect(full, kBytes);
-  load_rows<Panels>(to + ring.stage() * kBytes, map, full, kKeys, column, row, head, plane);
+  if constexpr (kKeysOfTwo)
+    load_half<Panels>(to + ring.stage() * kBytes, map, full, column, row, head, plane);
+  else
+    load_rows<Panels>(to + ring.stage() * kBytes, map, full, kKeys, column, row, head, plane);
 }
 
 __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
   Ring<kStages> ring;  // a tile of K and that of V take the same turn
   Ring<1> q;
   Slot slot;
-  Numbers<kPair> numbers;
+  Numbers<kTwoBlocks> numbers;
   Takes takes(launch);
   int next = blockIdx.x / kCluster;
   // Beside the last V of the tile before. Taken ahead of the first loads, these waited for the counter (1 to 8 % of a
@@ -64,6 +68,7 @@ __device__ __forceinline__ void produce(const Launch& launch, const Rooms& at) {
   while (true) {
     ptx::vec4 tile_at = takes.told(launch, next);
     if (kPair) tile_at.y += ptx::cluster_rank();
+    if (kKeysOfTwo && tile_at.x != kNoTile) tile_at.x += ptx::cluster_rank() * kTileRows;
     publish(at, slot, tile_at);
     if (tile_at.x == kNoTile) break;
     const Part work = Part::of(launch, tile_at);

@@ -5,6 +5,7 @@
 #include "products.cuh"
 #include "ptx/elect.cuh"
 #include "scale_queries.cuh"
+#include "shared_keys.cuh"
 
 struct RowSoftmax : Products {
   const Launch& launch;
@@ -23,10 +24,24 @@ struct RowSoftmax : Products {
     if (ptx::elect_one()) ptx::mbarrier_arrive(bar);
   }
 
+  // A stage of K or V, to whoever fetches into it.
+  __device__ __forceinline__ void give_back(unsigned bar) const {
+    if (!ptx::elect_one()) return;
+    ptx::mbarrier_arrive(bar);
+    tell_other(bar);
+  }
+
+  // The same, and a word of the arrival: 0 where this lane does not arrive.
+  __device__ __forceinline__ unsigned give_back_first(unsigned bar) const {
+    const bool elected = ptx::elect_one();
+    if (elected) tell_other(bar);
+    return ptx::mbarrier_arrive_if(elected, bar);
+  }
+
   // K is multiplied; a word of the arrival that gives it back, or 0.
   __device__ __forceinline__ unsigned end_keys(unsigned bar) const {
-    if constexpr (kKeysFirst) return ptx::mbarrier_arrive_if(ptx::elect_one(), bar);
-    release(bar);
+    if constexpr (kKeysFirst) return give_back_first(bar);
+    give_back(bar);
     return 0;
   }
 
@@ -84,9 +99,9 @@ struct RowSoftmax : Products {
       ptx::wgmma_wait<0>();
       const unsigned bar = at.v_empty + 8 * v.stage();
       if constexpr (kReleasesFirst)
-        released = ptx::mbarrier_arrive_if(ptx::elect_one(), bar);
+        released = give_back_first(bar);
       else
-        release(bar);
+        give_back(bar);
     }
     v.advance();
     return released;

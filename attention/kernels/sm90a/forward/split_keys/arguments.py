@@ -17,7 +17,8 @@ Launch = structure(FIELDS)
 SETTLED = (
     Settled("stages", lambda problem, _: RING, "rows of many keys do not cross one another"),
     Settled("q_in_registers", lambda problem, _: 0, "few tiles of rows follow one another, which it brings forward"),
-    *whole.SETTLED,
+    Settled(whole.SHARED_KEYS, lambda problem, _: 0, "each block has a part of the keys", concerns=lambda _: False),
+    *(each for each in whole.SETTLED if each.name != whole.SHARED_KEYS),
 )
 
 

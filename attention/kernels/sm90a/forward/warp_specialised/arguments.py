@@ -25,11 +25,13 @@ from attention.variant import Config, CudaBuild, Settled, settle
 KERNEL = "attention_forward_sm90a"
 WARP_ROWS = 16
 EVERYWHERE = "it brings something to the whole kernel at every head dim (H100, the ladder of notebook 20)"
-# Of pairs of blocks, which share a mask, and of heads that share rows; without these the words are missing, and other
-# builds keep their machine code.
-OF_PAIRS, OF_GROUPS = ("cluster", "seeded"), ("pack_gqa",)
+# Of pairs of blocks, of a mask that these share, and of heads that share rows; without these the words are missing, and
+# other builds keep their machine code.
+OF_PAIRS, OF_MASKS, OF_GROUPS = ("cluster",), ("seeded",), ("pack_gqa",)
 ALONE = {"CAUSAL", "MASK", "BIAS", "BIAS32"}  # what else takes registers, value dims too, was not compiled beside them
 MOST_SHARED, MOST_BOOLS_SEEDED = 128, 64  # head dims
+SHARED_KEYS = "shared_keys"
+KEYS_DIM, LEAST_KEYS = 256, 8192  # head dim and rows of pairs that share K and V
 
 SETTLED = (
     Settled("overlap", lambda problem, _: 1, EVERYWHERE),
@@ -42,15 +44,22 @@ SETTLED = (
     Settled("lazy", lambda problem, _: 1, EVERYWHERE),
     Settled("dynamic", lambda problem, _: 1, EVERYWHERE),
     Settled(
+        SHARED_KEYS,
+        lambda problem, _: int(_shares_keys(problem)),
+        "two blocks share K and V: 0.8 % of the time of 16384 tokens at head dim 256, causal 2.3 (H200), where power "
+        "sets the clock; at other head dims, of shorter rows or of heads that share keys at most 1 %, and up to 5 more",
+        concerns=lambda problem: problem.head_dim == KEYS_DIM,
+    ),
+    Settled(
         "cluster",
-        lambda problem, _: 2 if may_share(problem) and problem.head_dim <= MOST_SHARED else 1,
+        lambda problem, values: 2 if values[SHARED_KEYS] or _shares_mask(problem) else 1,
         "two blocks share a mask's rows: 2 to 24 % of the time at head dim 64 and up to 14 at 128 (H200, 1k to 16k "
         "tokens), nothing at 256, where products take longer; a mask of its own for each head takes no longer",
         concerns=lambda problem: problem.mask != "none",
     ),
     Settled(
         "seeded",
-        lambda problem, values: _seeded(problem) if values["cluster"] > 1 else 0,
+        lambda problem, values: _seeded(problem) if values["cluster"] > 1 and not values[SHARED_KEYS] else 0,
         "scores that begin as the mask take 5 to 18 % less time at head dim 64, and floats up to 9 at 128; bools "
         "there take up to 7 % more with two warpgroups, and with three the fastest takes as long (H200)",
         concerns=lambda problem: problem.mask != "none",
@@ -68,6 +77,17 @@ def may_share(problem: AttentionProblem) -> bool:
     """Whether pairs of heads may have a mask in common, which comes by TMA."""
     alike = problem.head_dim == problem.head_dim_v
     return problem.mask != "none" and problem.heads_q % 2 == 0 and alike and asked_defines(problem) <= ALONE
+
+
+def _shares_mask(problem: AttentionProblem) -> bool:
+    return may_share(problem) and problem.head_dim <= MOST_SHARED
+
+
+def _shares_keys(problem: AttentionProblem) -> bool:
+    """Whether neighbouring tiles of rows share K and V: of long rows at the largest head dim, causal or not."""
+    if (problem.head_dim, problem.head_dim_v) != (KEYS_DIM, KEYS_DIM) or problem.heads_q != problem.heads_kv:
+        return False
+    return min(problem.seq_q, problem.seq_kv) >= LEAST_KEYS and asked_defines(problem) <= {"CAUSAL"}
 
 
 def _seeded(problem: AttentionProblem) -> int:
@@ -99,7 +119,7 @@ class Shape:
     """One compiled kernel's tile: head and value dim, keys of a tile, consumer warpgroups, stages; where Q is kept.
 
     `ahead_row`: bytes of shared memory a query row of what a feature reads ahead of the scores; `mask_boxes`: by TMA.
-    Heads of a `group` share a tile's rows.
+    Blocks of a `cluster` share a mask, or where it `shares_keys` K and V. Heads of a `group` share a tile's rows.
     """
 
     head_dim: int
@@ -111,6 +131,7 @@ class Shape:
     ahead_row: int = 0
     mask_boxes: bool = False
     cluster: int = 1
+    shares_keys: bool = False
     group: int = 1
 
     @property
@@ -144,6 +165,11 @@ class Shape:
         return WARP_ROWS if self.cluster == 1 else GROUP_ROWS // 2
 
     @property
+    def box_keys(self) -> int:
+        """Keys of a box of K or V."""
+        return self.tile_keys // self.cluster if self.shares_keys else self.tile_keys
+
+    @property
     def threads(self) -> int:
         """Consumers and the producer warpgroup."""
         return 128 * (self.warpgroups + 1)
@@ -152,7 +178,7 @@ class Shape:
     def smem_bytes(self) -> int:
         """Q, rings of K and V, rows of a feature, mbarriers (of V uncleared and masks too), two slots of 16 bytes.
 
-        Of a pair, a number beside its barriers.
+        Of a pair, a number beside its barriers, and room for those of a mask, which where it shares keys is empty.
         """
         key_row, value_row = (2 * -(-dim // _panel(dim)) * _panel(dim) for dim in (self.head_dim, self.value_dim))
         keys = self.stages * self.tile_keys
@@ -178,7 +204,7 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
 def _shape(head_dim: int, value_dim: int, config: Config, ahead: int, boxes: bool) -> Shape:
     sizes = config["tile_keys"], config["warpgroups"], config["stages"]
     held, group = bool(config["q_in_registers"]), max(1, config["pack_gqa"])
-    return Shape(head_dim, value_dim, *sizes, held, ahead, boxes, config["cluster"], group)
+    return Shape(head_dim, value_dim, *sizes, held, ahead, boxes, config["cluster"], bool(config[SHARED_KEYS]), group)
 
 
 def tuned_head_dim(problem: AttentionProblem, config: Config) -> int:
@@ -193,7 +219,12 @@ def tuned_head_dim(problem: AttentionProblem, config: Config) -> int:
 def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
     """What config.cuh asks of NVRTC, and what a launch takes."""
     shape, config = shape_of(problem, config), settle(SETTLED, problem, config)
-    missing = (*(OF_PAIRS if shape.cluster == 1 else ()), *(OF_GROUPS if shape.group == 1 else ()))
+    missing = {
+        *(OF_PAIRS if shape.cluster == 1 else ()),
+        *(OF_MASKS if shape.cluster == 1 or shape.shares_keys else ()),
+        *(OF_GROUPS if shape.group == 1 else ()),
+        *(() if shape.shares_keys else (SHARED_KEYS,)),
+    }
     defines = (
         ("HEAD_DIM", shape.head_dim),
         *value_defines(problem),

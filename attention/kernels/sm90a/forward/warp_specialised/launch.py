@@ -13,18 +13,28 @@ from attention.kernels.sm90a.packed import GROUP_ROWS, queries_of
 
 
 def _deal(launch: Any, machine: Machine, shape: Shape) -> int:
-    launch.tiles //= shape.cluster
-    launch.section = -(-launch.section // shape.cluster)
+    deal_to_clusters(launch, shape)
     launch.blocks = shape.cluster * min(machine.sm_count // shape.cluster, launch.tiles)
     return int(launch.blocks)
 
 
+def deal_to_clusters(launch: Any, shape: Shape) -> None:
+    """Each number of the schedule is of a cluster: of its neighbouring heads, or of neighbouring tiles of rows."""
+    if shape.shares_keys:
+        heads = launch.tiles // launch.row_tiles
+        launch.row_tiles = -(-launch.row_tiles // shape.cluster)
+        launch.tiles = launch.row_tiles * heads
+    else:
+        launch.tiles //= shape.cluster
+        launch.section = -(-launch.section // shape.cluster)
+
+
 def maps(machine: Machine, shape: Shape, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bytes:
-    """How TMA reads Q, K and V: a box of a warpgroup's rows, or of a tile's keys, a panel wide.
+    """How TMA reads Q, K and V: a box of a warpgroup's rows, or of what a block fetches of a tile's keys, a panel wide.
 
     Of heads that share rows, of as many queries of the group as a warpgroup holds.
     """
-    of_keys, of_values = (shape.tile_keys, shape.key_panel), (shape.tile_keys, shape.value_panel)
+    of_keys, of_values = (shape.box_keys, shape.key_panel), (shape.box_keys, shape.value_panel)
     of_queries: tuple[int, ...] = GROUP_ROWS, shape.key_panel
     if shape.group > 1:
         query, of_queries = _by_groups(query, shape.group), (queries_of(shape.group), shape.group, shape.key_panel)

@@ -106,7 +106,7 @@ def _why_not_crossed(problem: AttentionProblem, config: Config) -> str | None:
 @lru_cache(maxsize=4096)
 def _why_not(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
     shape = shape_of(problem, config)
-    if shape.cluster > 1 and not may_share(problem):
+    if shape.cluster > 1 and not (may_share(problem) or shape.shares_keys):
         return "shares nothing between two blocks but a mask of an even number of heads, alone or beside causality"
     if too_much := too_large(shape.smem_bytes, arch):
         return too_much
@@ -192,7 +192,7 @@ def _in_lockstep(problem: AttentionProblem, config: Config) -> WarpgroupTile:
         key_panel=shape.key_panel,
         value_panel=shape.value_panel,
         boxes=shape.boxes,
-        share=shape.cluster,
+        share=1 if shape.shares_keys else shape.cluster,
         seeded=settled["seeded"] > 0,
         stages=shape.stages,
     )
