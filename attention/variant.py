@@ -70,6 +70,8 @@ class Config:
 class Settled:
     """A choice that is no axis of a space, since one rule won; a configuration may name another value.
 
+    Where it became an axis later, the rule tells what configurations were built with that are older.
+
     `rule` is told the problem, and the values of the configuration and of all that is settled before. `concerns` says
     for which problems there is a choice to explain.
     """
@@ -200,6 +202,12 @@ class Variant:
     def folder(self) -> Path:
         """The folder that holds its files."""
         return KERNELS / self.path
+
+    def config_of(self, problem: AttentionProblem, named: Mapping[str, int]) -> Config:
+        """What a file calls by its axes, newer ones by the rules that settled them before. Raises KeyError."""
+        if any(axis not in named for axis, _ in self.space):
+            named = dict(settle(self.settled, problem, Config(tuple(named.items()))).values)
+        return Config(tuple((axis, named[axis]) for axis, _ in self.space))
 
     def configs(self) -> tuple[Config, ...]:
         """Every point of the space, legal or not."""

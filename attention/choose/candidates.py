@@ -84,10 +84,10 @@ def legal(
         lasting = variant.lasting
         stands = lasting.stands_for(problem) if lasting else None
         launched, rest = (variant.launch_of(problem), lasting.rest) if lasting else (problem, variant.illegal)
-        for config, never in _by_kind(variant, stands, arch):
-            if never:
-                refused.append(never)
-            elif rest and (against := rest(launched, config, arch)):
+        ever, never = _by_kind(variant, stands, arch)
+        refused += never
+        for config in ever:
+            if rest and (against := rest(launched, config, arch)):
                 refused.append(Refusal(variant.path, config, against))
             else:
                 allowed.append((variant, config))
@@ -228,13 +228,16 @@ def withheld_from(wanted: Wanted, passes: str, arch: str) -> tuple[Refusal, ...]
 @lru_cache(maxsize=256)
 def _by_kind(
     variant: Variant, stands: AttentionProblem | None, arch: Arch
-) -> tuple[tuple[Config, Refusal | None], ...]:
-    """Every configuration, and the refusal of those that can serve no problem of the kind that one `stands` for."""
-    found: list[tuple[Config, Refusal | None]] = []
+) -> tuple[tuple[Config, ...], tuple[Refusal, ...]]:
+    """The configurations that can serve a problem of the kind that one `stands` for, and why others never can."""
+    ever, never = [], []
     for config in variant.configs():
         against = variant.lasting.rule(stands, config, arch) if variant.lasting and stands else None
-        found.append((config, Refusal(variant.path, config, against) if against else None))
-    return tuple(found)
+        if against:
+            never.append(Refusal(variant.path, config, against))
+        else:
+            ever.append(config)
+    return tuple(ever), tuple(never)
 
 
 def _outside(variant: Variant, arch: Arch, only: str | None) -> str | None:

@@ -234,7 +234,8 @@ def _settled(choice: Choice) -> tuple[str, ...]:
     """What the pick is built with beside its configuration."""
     choices = by_path(choice.pick.variant).settled
     values = settle(choices, choice.problem, choice.pick.config)
-    asked = (each for each in choices if each.concerns(choice.problem))
+    axes = dict(choice.pick.config.values)
+    asked = (each for each in choices if each.name not in axes and each.concerns(choice.problem))
     return tuple(f"{each.name}={values[each.name]} is settled, because {each.why}" for each in asked)
 
 

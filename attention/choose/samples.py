@@ -99,8 +99,8 @@ def sample(timed: Observed, of: Known) -> Sample | str | None:
         return None
     if fault := timing_faults.of_config(timed.config, variant):
         return fault
-    config = Config(tuple((axis, timed.config[axis]) for axis, _ in variant.space))
     try:
+        config = variant.config_of(timed.problem, timed.config)
         promised = of.promise(variant, config, timed)
     except Exception as error:  # a line is advice: no call fails for what a formula makes of it
         return f"nothing can be predicted of it ({type(error).__name__}: {error})"

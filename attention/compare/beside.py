@@ -101,7 +101,7 @@ def _old(folder: Path, gpu: str) -> Iterator[Old]:
                 longest[cubin] = timing
     for cubin, timing in longest.items():
         variant = by_path(timing.variant)
-        config = Config(tuple((axis, timing.config[axis]) for axis, _ in variant.space))
+        config = variant.config_of(timing.problem, timing.config)
         (build,) = variant.steps(timing.problem, config)
         codes = {line.cubin_sha256: line.code_sha256 for line in cubins.read(variant)}
         if (code := codes.get(cubin)) is not None:

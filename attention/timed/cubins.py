@@ -19,7 +19,7 @@ from attention.kernels.launch.source import source_of
 from attention.timed.identity import text_sha256
 from attention.timed.observed import Observed
 from attention.timed.timing import Timing
-from attention.variant import Config, CudaBuild, Variant, by_path
+from attention.variant import CudaBuild, Variant, by_path
 from microbench import files, paths
 from microbench.compile import Cubin, Defines, compile_all
 from microbench.compile.nvrtc import DEFAULT, installed
@@ -224,7 +224,7 @@ def asked(timing: Timing | Observed) -> tuple[CudaBuild, ...]:
     """The steps that a timing was of, where today's kernel has such a configuration, of as many steps."""
     try:
         variant = by_path(timing.variant)
-        config = Config(tuple((axis, timing.config[axis]) for axis, _ in variant.space))
+        config = variant.config_of(timing.problem, timing.config)
         steps = variant.steps(timing.problem, config)
     except (AttentionError, KeyError, ValueError):
         return ()

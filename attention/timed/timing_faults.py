@@ -42,7 +42,8 @@ def of_config(config: Mapping[str, int], variant: Variant) -> str | None:
     """Why a configuration is none of the variant's."""
     axes = dict(variant.space)
     unknown = [axis for axis in config if axis not in axes]
-    missing = [axis for axis in axes if axis not in config]
+    later = {each.name for each in variant.settled}  # an axis was settled by a rule before
+    missing = [axis for axis in axes if axis not in config and axis not in later]
     if unknown or missing:
         return f"config: {variant.path} has no {', '.join(unknown)}" if unknown else f"config: no {', '.join(missing)}"
     wrong = [f"{axis}={value}" for axis, value in config.items() if value not in axes[axis]]

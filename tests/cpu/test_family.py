@@ -186,7 +186,9 @@ def test_what_is_settled_is_no_axis_has_a_reason_and_may_be_named(path) -> None:
         assert each.name not in axes and each.why
         (other,) = variant.steps(problem, Config((*config.values, (each.name, 7))))
         mine, its = ([name for name, _ in all_of.defines if name != each.name.upper()] for all_of in (build, other))
-        assert mine == its and other != build
+        if each.name != "shared_keys":  # blocks that share K and V share no mask, whose words are missing then
+            assert mine == its
+        assert other != build
 
 
 @pytest.mark.parametrize(
@@ -213,6 +215,6 @@ def test_lengths_that_stand_for_all_have_the_tiles_of_each(asked, heads, queries
             assert rules._why_not(alike, config, arch) == rules._why_not(problem, config, arch)
             assert rules.shape_of(alike, config) == rules.shape_of(problem, config)
     some_keys = split._of_any_keys(problem)
-    for tile in product((4, 8), (16, 32, 64, 128)):
+    for tile in product((4, 8), (16, 32, 64, 128), (0, 2, 3)):
         assert split._why_not(some_keys, *tile, arch) == split._why_not(problem, *tile, arch)
         assert split._residents(some_keys, *tile, 4) == split._residents(problem, *tile, 4)

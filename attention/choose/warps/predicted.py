@@ -107,6 +107,8 @@ def predicted(
     last_tile = its_block.last_tile(max(1.0, last.work.slices * tile.step_keys / tile.keys))
     # Between two blocks of a place none loads there: what one leaves, and what the next does before its first loads.
     between = max(1.0, rounds) * (instructions_of(tile) + brought.left)
+    if not share.unlike:  # a wave of like blocks ends at once, and the first loads of the next are on their way alone
+        between += rates.dram_latency * min(1.0, max(0.0, rounds - 1.0))
     alone = (between + last_tile + brought.added) / clock + code.seconds
     terms = partial(_terms, machine, blocks, brought, rounds, share.empty, clock, code)
     unlike = _unlike(machine, tile, cost, share, rates, clock) if share.unlike else None

@@ -15,6 +15,7 @@ FIELDS = strided.FEW_FIELDS
 KERNEL = "attention_forward_sm80_split"
 WARP_ROWS, LEAST_SLICE = 16, 16  # the M and the K of a product
 OWN = ("warp_rows", "q_in_registers", "slice_keys", "blocks")  # settled otherwise than for many rows
+FEW_STAGES, MOST_STAGES = 2, 3  # tiles of keys in shared memory, all but one of them on their way
 STATE_FLOATS = 4  # of a row: its offset and sum, in 16 bytes
 
 
@@ -31,14 +32,10 @@ def _key_warps(problem: AttentionProblem, values: Mapping[str, int]) -> int:
 
 
 def _key_stages(problem: AttentionProblem, values: Mapping[str, int]) -> int:
-    """None where warps have rows of their own.
-
-    On an H200 a third one is worth 2 to 8 %, but where it takes an SM's third block: 384 blocks of head dim 64 then run
-    in two waves.
-    """
+    """None where warps have rows of their own, and three where a third one takes no block from an SM."""
     if values["key_warps"] == 1:
         return 0
-    return 2 if values["tile_keys"] == 128 and tuned_head_dim(problem) == 64 else 3
+    return FEW_STAGES if values["tile_keys"] == 128 and tuned_head_dim(problem) == 64 else MOST_STAGES
 
 
 def _blocks(problem: AttentionProblem, values: Mapping[str, int]) -> int:
@@ -73,7 +70,7 @@ SETTLED = (
         _q_in_registers,
         "16 rows of Q fit beside outputs of up to 192 columns, and of 256 spilled 4 to 24 bytes (float16)",
     ),
-    Settled("key_stages", _key_stages, "all tiles but one are on their way"),
+    Settled("key_stages", _key_stages, "all tiles but one are on their way; timings older than its axis are of this"),
     Settled("slice_keys", _slice_keys, "registers hold the scores of no more, and a warp has its part of a tile"),
     Settled("blocks", _blocks, "registers are kept for so many on an SM"),
     *(each for each in whole.SETTLED if each.name not in OWN),

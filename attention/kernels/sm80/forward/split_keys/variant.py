@@ -18,7 +18,14 @@ from attention.kernels.common.halves import in_halves
 from attention.kernels.common.key_splits import parts, too_many, workspace_bytes
 from attention.kernels.sm80.forward.software_pipelined import variant as whole
 from attention.kernels.sm80.forward.software_pipelined.arguments import tuned_head_dim
-from attention.kernels.sm80.forward.split_keys.arguments import SETTLED, Shape, build_of, shape_of
+from attention.kernels.sm80.forward.split_keys.arguments import (
+    FEW_STAGES,
+    MOST_STAGES,
+    SETTLED,
+    Shape,
+    build_of,
+    shape_of,
+)
 from attention.problem import AttentionProblem
 from attention.tile import Tile, WarpTile
 from attention.variant import Config, Lasting, Variant, settle
@@ -77,14 +84,20 @@ def _of_any_keys(problem: AttentionProblem) -> AttentionProblem:
     return resized(problem, batch=1, heads_q=group, heads_kv=1, seq_kv=LONG)
 
 
-def _lone(warps: int, tile_keys: int) -> Config:
+def _tile_of(config: Config) -> tuple[int, int, int | None]:
+    """Warps, keys, and how many tiles of them; None where that is left to what is settled, which takes long to ask."""
+    return config["warps"], config["tile_keys"], dict(config.values).get("key_stages")
+
+
+def _lone(warps: int, tile_keys: int, key_stages: int | None = None) -> Config:
     """Of tiles of so many rows and keys what they have alike, however many blocks share them."""
-    return Config((("warps", warps), ("tile_keys", tile_keys), ("key_splits", 1)))
+    stages = () if key_stages is None else (("key_stages", key_stages),)
+    return Config((("warps", warps), ("tile_keys", tile_keys), ("key_splits", 1), *stages))
 
 
 @lru_cache(maxsize=1024)
-def _shape(problem: AttentionProblem, warps: int, tile_keys: int) -> Shape:
-    return shape_of(problem, _lone(warps, tile_keys))
+def _shape(problem: AttentionProblem, warps: int, tile_keys: int, key_stages: int | None = None) -> Shape:
+    return shape_of(problem, _lone(warps, tile_keys, key_stages))
 
 
 def _of_other_rows(problem: AttentionProblem, shape: Shape) -> str | None:
@@ -96,8 +109,10 @@ def _of_other_rows(problem: AttentionProblem, shape: Shape) -> str | None:
 
 
 @lru_cache(maxsize=1024)
-def _residents(problem: AttentionProblem, warps: int, tile_keys: int, key_splits: int) -> WarpTile:
-    shape = _shape(problem, warps, tile_keys)
+def _residents(
+    problem: AttentionProblem, warps: int, tile_keys: int, key_stages: int | None, key_splits: int
+) -> WarpTile:
+    shape = _shape(problem, warps, tile_keys, key_stages)
     settled = settle(SETTLED, problem, _lone(warps, tile_keys))
     busy = -(-shape.part_rows // shape.warp_rows) * shape.key_warps
     found = whole.residents(problem, settled)._replace(
@@ -124,13 +139,18 @@ def _span_bytes(held_dim: int) -> int:
 
 
 def _why_not_any_split(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
-    return _why_not(problem, config["warps"], config["tile_keys"], arch)
+    return _why_not(problem, *_tile_of(config), arch)
 
 
 @lru_cache(maxsize=1024)
-def _why_not(problem: AttentionProblem, warps: int, tile_keys: int, arch: Arch) -> str | None:
-    shape = _shape(problem, warps, tile_keys)
+def _why_not(problem: AttentionProblem, warps: int, tile_keys: int, key_stages: int | None, arch: Arch) -> str | None:
+    usual, shape = _shape(problem, warps, tile_keys), _shape(problem, warps, tile_keys, key_stages)
     assert arch.limits is not None
+    few, many = usual.key_stages, shape.key_stages
+    if few != many and (few, many) != (FEW_STAGES, MOST_STAGES):
+        return (
+            f"holds {few} tiles of keys, not {many}" if few else "has warps with rows of their own, and two tiles of K"
+        )
     if other_rows := _of_other_rows(problem, shape):
         return other_rows
     if too_much := too_large(shape.smem_bytes, arch):
@@ -163,7 +183,7 @@ def tile(problem: AttentionProblem, config: Config) -> Tile:
 
 def residents(problem: AttentionProblem, config: Config) -> WarpTile:
     """The same, as warps that share the units of an SM: those that have rows."""
-    return _residents(_of_any_keys(problem), config["warps"], config["tile_keys"], config["key_splits"])
+    return _residents(_of_any_keys(problem), *_tile_of(config), config["key_splits"])
 
 
 ONE_LAUNCH = Variant(
@@ -176,6 +196,7 @@ ONE_LAUNCH = Variant(
         ("warps", WARPS),
         ("tile_keys", (16, 32, 64, 128)),
         ("key_splits", (1, 2, 4, 8, 16, 32, 64)),
+        ("key_stages", (0, FEW_STAGES, MOST_STAGES)),
     ),
     settled=SETTLED,
     outdone=outdone,
