@@ -72,10 +72,9 @@ def test_the_hopper_kernel_is_ahead_of_every_peer_in_every_cell() -> None:
     assert min(found[True] + found[False]) > 1.0
 
 
-def test_the_grid_is_a_tenth_ahead_of_the_best_peer_and_one_cell_by_less_than_two_per_cent() -> None:
-    """That cell, head dim 256 and 16 Ki causal tokens, was ahead by 2.2 % in the run before."""
-    least, *others = sorted(ratios(HOPPER)[True])
-    assert mean((least, *others)) >= 1.10 and least >= 1.017 and min(others) >= 1.02
+def test_the_grid_is_a_tenth_ahead_of_the_best_peer_and_every_cell_by_two_per_cent() -> None:
+    found = ratios(HOPPER)[True]
+    assert mean(found) >= 1.10 and min(found) >= 1.02
 
 
 def test_the_ampere_kernel_is_ahead_of_flash_attention_2_on_the_same_gpu() -> None:

@@ -112,11 +112,14 @@ def shape_of(problem: AttentionProblem, config: Config) -> Shape:
     settled = settle(SETTLED, problem, config)
     tile = whole.shape_of(problem, settled)
     group = problem.heads_q // problem.heads_kv if settled["pack_gqa"] else 1
-    key_warps = settled["key_warps"]
+    key_warps, key_stages = settled["key_warps"], _key_stages(problem, dict(settled.values))
+    if key_stages:
+        # A choice may be of another problem of its class, whose warps have rows of their own.
+        key_stages = max(key_stages, settled["key_stages"])
     used = min(tile.tile_rows // key_warps, problem.seq_q * group)
     return Shape(
         *(tile.head_dim, tile.value_dim, tile.warps, tile.warp_rows, tile.tile_keys, tile.q_in_registers),
-        *(group, settled["key_splits"], used, key_warps, settled["key_stages"]),
+        *(group, settled["key_splits"], used, key_warps, key_stages),
     )
 
 
@@ -129,10 +132,8 @@ def build_of(problem: AttentionProblem, config: Config) -> CudaBuild:
         *lead_defines(problem),
         ("WARPS", shape.warps),
         ("ROWS_PER_WARP", shape.warp_rows),
-        *(
-            (axis.upper(), settled[axis])
-            for axis in (*whole.DEFINED, "pack_gqa", "idle_warps", "key_warps", "key_stages")
-        ),
+        *((axis.upper(), settled[axis]) for axis in (*whole.DEFINED, "pack_gqa", "idle_warps", "key_warps")),
+        ("KEY_STAGES", shape.key_stages),
         ("KEY_PARTS", 1),
         *feature_defines(problem),
         *schedule_defines(problem),

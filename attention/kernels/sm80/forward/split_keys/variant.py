@@ -39,6 +39,7 @@ KEYS = 64  # whose addresses 16 rows a warp hold at head dim 128, whatever is as
 WARPGROUPS = "sm90a"
 FEW_BESIDE, LONG_BESIDE = 64, 2048
 PARTS_AT_ONCE, FEW_PARTS = 16, 8  # as registers allow (added_parts.cuh)
+ALONE = "has warps with rows of their own, and rings of two tiles of K"
 BLOCKS = 2  # on an SM: while one waits for its first keys the other reads
 
 
@@ -144,13 +145,10 @@ def _why_not_any_split(problem: AttentionProblem, config: Config, arch: Arch) ->
 
 @lru_cache(maxsize=1024)
 def _why_not(problem: AttentionProblem, warps: int, tile_keys: int, key_stages: int | None, arch: Arch) -> str | None:
-    usual, shape = _shape(problem, warps, tile_keys), _shape(problem, warps, tile_keys, key_stages)
+    shape = _shape(problem, warps, tile_keys, key_stages)
     assert arch.limits is not None
-    few, many = usual.key_stages, shape.key_stages
-    if few != many and (few, many) != (FEW_STAGES, MOST_STAGES):
-        return (
-            f"holds {few} tiles of keys, not {many}" if few else "has warps with rows of their own, and two tiles of K"
-        )
+    if key_stages not in (None, shape.key_stages):
+        return f"holds {shape.key_stages} tiles of keys, as warps share rows" if shape.key_stages else ALONE
     if other_rows := _of_other_rows(problem, shape):
         return other_rows
     if too_much := too_large(shape.smem_bytes, arch):
