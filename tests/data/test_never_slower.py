@@ -231,6 +231,10 @@ REACHED = {
     ("703689f197e9", "flash_attn_func"): 0.94,
     ("f09828abd638", "attention.sdpa"): 0.95,
     ("f09828abd638", "flash_attn_func"): 0.94,
+    ("e8d2d4d47f8a", "attention.sdpa"): 0.92,
+    ("e8d2d4d47f8a", "flash_attn_func"): 0.88,
+    ("b794180a59bf", "attention.sdpa"): 0.95,
+    ("b794180a59bf", "flash_attn_func"): 0.95,
 }
 MET = "0367b7d706e6", "ec953d77e87d", "1ef85525c6e6"
 LAST_TWO = tuple(dict.fromkeys(frozen for frozen, _ in REACHED))[-2:]

@@ -1,4 +1,4 @@
-"""What the sets b of 37 verdicts gave, and that the first page says so.
+"""What the sets b of 39 verdicts gave, and that the first page says so.
 
 That a verdict follows from its campaigns is test_campaigns', while the model's files are those that were judged. By
 constants alone, among all kernels of ours, a mean regret of 1.0 % and 5 % at worst were asked: the mean held of the
@@ -24,7 +24,8 @@ has one campaign (b-18) and no verdict: what it showed is in the model that was 
 one: a tile of its set did not come to an end, and b-23 holds the 38 problems before it. Rows that begin inside of
 sectors are read from there since the thirty-sixth: problems of earlier sets that have such are left out as well. Bools
 were searched twice, and ALiBi's slopes loaded in each tile, before the thirty-eighth, and lanes of pairs of blocks that
-share a mask waited at two places before the thirty-ninth.)
+share a mask waited at two places before the thirty-ninth. Before the fortieth three warpgroups gave V back
+late beside 96 keys, and a third stage of the decode kernel was no choice.)
 """
 
 import re
@@ -57,13 +58,15 @@ THIRTY_FOURTH = "b56c67b6f1da"
 THIRTY_FIFTH = "ec953d77e87d"
 THIRTY_SIXTH = "1ef85525c6e6"
 THIRTY_SEVENTH, THIRTY_EIGHTH = "703689f197e9", "27d73cbfb3bd"
-LAST = "f09828abd638"  # the thirty-ninth
+THIRTY_NINTH, FORTIETH = "f09828abd638", "e8d2d4d47f8a"
+LAST = "b794180a59bf"  # the forty-first
 PACKED = (
     *(TWENTY_FIFTH, TWENTY_SIXTH, TWENTY_SEVENTH, TWENTY_EIGHTH, TWENTY_NINTH),
     *(THIRTIETH, THIRTY_FIRST, THIRTY_SECOND, THIRTY_THIRD, THIRTY_FOURTH, THIRTY_FIFTH, THIRTY_SIXTH),
-    *(THIRTY_SEVENTH, THIRTY_EIGHTH, LAST),
+    *(THIRTY_SEVENTH, THIRTY_EIGHTH, THIRTY_NINTH, FORTIETH, LAST),
 )
-LEADING = (THIRTY_SIXTH, THIRTY_SEVENTH, THIRTY_EIGHTH, LAST)  # rows that begin inside of sectors were read from there
+# Rows that begin inside of sectors were read from there.
+LEADING = (THIRTY_SIXTH, THIRTY_SEVENTH, THIRTY_EIGHTH, THIRTY_NINTH, FORTIETH, LAST)
 GPUS = (
     dict.fromkeys((FIRST, SECOND, THIRD), H100)
     | dict.fromkeys((FOURTH, FIFTH, SIXTH, SEVENTH), H200)
@@ -73,7 +76,8 @@ GPUS = (
     | dict.fromkeys((TWENTY_FIFTH, TWENTY_SIXTH, TWENTY_SEVENTH), H200)
     | {TWENTY_EIGHTH: H100}
     | dict.fromkeys((TWENTY_NINTH, THIRTIETH, THIRTY_FIRST, THIRTY_SECOND, THIRTY_THIRD), H200)
-    | dict.fromkeys((THIRTY_FOURTH, THIRTY_FIFTH, THIRTY_SIXTH, THIRTY_SEVENTH, THIRTY_EIGHTH, LAST), H200)
+    | dict.fromkeys((THIRTY_FOURTH, THIRTY_FIFTH, THIRTY_SIXTH, THIRTY_SEVENTH, THIRTY_EIGHTH), H200)
+    | dict.fromkeys((THIRTY_NINTH, FORTIETH, LAST), H200)
 )
 PUBLISHED, OF_A100 = "published and data sheet", "published of a100"
 OF_H100, OF_H200 = f"measured on {H100}", f"measured on {H200}"
@@ -109,7 +113,7 @@ def test_it_says_what_the_verdicts_before_gave() -> None:
     assert f"lost {', '.join(first)} and {last} %" in README
 
 
-def test_measured_constants_chose_within_the_mean_that_was_asked_of_23_sets_and_within_the_worst_of_three() -> None:
+def test_measured_constants_chose_within_the_mean_that_was_asked_of_25_sets_and_within_the_worst_of_three() -> None:
     line = {short: given(short)["measured constants"] for short in GPUS}
     within = [short for short in GPUS if float(line[short][2]) <= 1.0]
     assert within == [
@@ -134,7 +138,12 @@ def test_measured_constants_chose_within_the_mean_that_was_asked_of_23_sets_and_
         *((THIRTY_FIRST, "", 0.47, 5.9), (THIRTY_SECOND, "", 0.61, 8.9)),
         *((THIRTY_THIRD, "", 0.46, 5.0), (THIRTY_FOURTH, "", 0.26, 2.1)),
         *((THIRTY_FIFTH, "", 1.00, 6.6), (THIRTY_SIXTH, "", 0.54, 7.9), (THIRTY_SEVENTH, "", 0.53, 4.9)),
-        *((THIRTY_EIGHTH, "", 0.76, 10.8), (LAST, "", 0.58, 5.7)),
+        *(
+            (THIRTY_EIGHTH, "", 0.76, 10.8),
+            (THIRTY_NINTH, "", 0.58, 5.7),
+            (FORTIETH, "", 0.59, 6.7),
+            (LAST, "", 0.62, 8.1),
+        ),
         *((FIRST, AMPERE, 0.64, 6.6), (SECOND, AMPERE, 0.47, 3.8), (SIXTH, AMPERE, 0.13, 1.5)),
         *((SEVENTH, AMPERE, 0.39, 4.0), (TWELFTH, AMPERE, 1.04, 10.5), (FOURTEENTH, AMPERE, 0.44, 3.5)),
         *((FIFTEENTH, AMPERE, 0.47, 5.1), (SIXTEENTH, AMPERE, 0.48, 6.3), (EIGHTEENTH, AMPERE, 0.41, 3.1)),
@@ -146,7 +155,8 @@ def test_measured_constants_chose_within_the_mean_that_was_asked_of_23_sets_and_
         *((THIRTY_FIRST, AMPERE, 2.44, 29.3), (THIRTY_SECOND, AMPERE, 1.69, 45.0)),
         *((THIRTY_THIRD, AMPERE, 1.26, 16.4), (THIRTY_FOURTH, AMPERE, 0.75, 14.0)),
         *((THIRTY_FIFTH, AMPERE, 0.53, 6.5), (THIRTY_SIXTH, AMPERE, 0.60, 8.2)),
-        *((THIRTY_SEVENTH, AMPERE, 0.42, 4.8), (THIRTY_EIGHTH, AMPERE, 0.11, 1.6), (LAST, AMPERE, 0.25, 6.0)),
+        *((THIRTY_SEVENTH, AMPERE, 0.42, 4.8), (THIRTY_EIGHTH, AMPERE, 0.11, 1.6), (THIRTY_NINTH, AMPERE, 0.25, 6.0)),
+        *((FORTIETH, AMPERE, 0.29, 3.0), (LAST, AMPERE, 0.12, 5.3)),
     ],
 )
 def test_todays_model_loses_so_much(short: str, variant: str, mean: float, worst: float) -> None:
@@ -177,20 +187,20 @@ def test_they_are_told_apart_from_who_knows_less(short: str, chooser: str) -> No
     assert float(given(short)[chooser][5]) < 0
 
 
-def test_constants_that_others_published_of_this_gpu_are_told_apart_by_18_of_the_last_30() -> None:
+def test_constants_that_others_published_of_this_gpu_are_told_apart_by_19_of_the_last_32() -> None:
     apart = TENTH, ELEVENTH, TWELFTH, SIXTEENTH, EIGHTEENTH, NINETEENTH, TWENTY_FIRST, TWENTY_THIRD, TWENTY_FOURTH
     apart += TWENTY_SIXTH, TWENTY_SEVENTH, TWENTY_EIGHTH, THIRTY_FIRST, THIRTY_SECOND, THIRTY_THIRD, THIRTY_SIXTH
-    apart += THIRTY_EIGHTH, LAST
+    apart += THIRTY_EIGHTH, THIRTY_NINTH, FORTIETH
     alike = SIXTH, EIGHTH, NINTH, FOURTEENTH, FIFTEENTH, TWENTIETH, TWENTY_SECOND, TWENTY_FIFTH, THIRTIETH
-    alike += THIRTY_FOURTH, THIRTY_FIFTH, THIRTY_SEVENTH
+    alike += THIRTY_FOURTH, THIRTY_FIFTH, THIRTY_SEVENTH, LAST
     assert all(float(given(short)[PUBLISHED][5]) < 0 for short in apart)
     assert all(float(given(short)[PUBLISHED][5]) >= 0 for short in alike)
 
 
-def test_48_problems_told_an_a100s_constants_apart_15_times_and_what_was_measured_on_an_h100_three_times() -> None:
+def test_48_problems_told_an_a100s_constants_apart_17_times_and_what_was_measured_on_an_h100_three_times() -> None:
     apart = EIGHTEENTH, TWENTY_FIRST, TWENTY_THIRD, TWENTY_FOURTH, TWENTY_SIXTH, TWENTY_SEVENTH, TWENTY_NINTH
     apart += THIRTY_FIRST, THIRTY_SECOND, THIRTY_THIRD, THIRTY_FOURTH, THIRTY_SIXTH, THIRTY_SEVENTH
-    apart += THIRTY_EIGHTH, LAST
+    apart += THIRTY_EIGHTH, THIRTY_NINTH, FORTIETH, LAST
     alike = NINETEENTH, TWENTIETH, TWENTY_SECOND, TWENTY_FIFTH, THIRTIETH, THIRTY_FIFTH
     assert all(float(given(short)[OF_A100][5]) < 0 for short in apart)
     assert all(float(given(short)[OF_A100][5]) > 0 for short in alike)
@@ -232,9 +242,10 @@ def test_predictions_beyond_what_was_asked_are_of_rows_that_many_blocks_share_an
             TWENTY_SECOND,
             TWENTY_THIRD,
             TWENTY_FOURTH,
-            *PACKED,
+            *PACKED[:-1],
         }
         & set(beyond)
+        and PACKED[-1] == LAST in beyond
     )
     once, again = (
         next(each for each in rows.read(H100, "b", number) if str(each.posed).startswith("B=8 Hq=4 Hkv=1 Sq=489"))
