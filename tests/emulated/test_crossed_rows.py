@@ -53,7 +53,7 @@ BUGS = {
     "the next rows are the same ones": Bug(
         "take_rows.cuh", "void take_rows_crossed()", "first_row(following)", "first_row(work)", says=""
     ),
-    "K is not released": Bug("consume.cuh", CROSS, "release(at.k_empty + 8 * k.stage());", says="deadlock: "),
+    "K is not released": Bug("consume.cuh", CROSS, "give_back(at.k_empty + 8 * k.stage());", says="deadlock: "),
     "keys past the end are not hidden": Bug(
         "consume.cuh", CROSS, "adjust<true>(work, row, tile);", "adjust<false>(work, row, tile);"
     ),

@@ -78,10 +78,10 @@ BUGS = {
     "registers are not fenced": Bug(
         "products.cuh", "void multiply_values", "ptx::wgmma_fence();", says="without wgmma.fence"
     ),
-    "V is never released": Bug(SOFTMAX, "unsigned end_values()", "ptx::elect_one()", "false", says=LOST),
-    "K is never released": Bug(SOFTMAX, "unsigned end_keys(", "release(bar);", says=LOST),
+    "V is never released": Bug(SOFTMAX, "unsigned end_values()", "released = give_back_first(bar);", says=LOST),
+    "K is never released": Bug(SOFTMAX, "unsigned end_keys(", "give_back(bar);", says=LOST),
     "a skipped tile is not released": Bug(
-        "consume.cuh", "void skip()", "release(at.k_empty + 8 * v.stage());", says=LOST
+        "consume.cuh", "void skip()", "give_back(at.k_empty + 8 * v.stage());", says=LOST
     ),
     "Q is overwritten while it is read": Bug(
         "produce.cuh",
