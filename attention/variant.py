@@ -203,12 +203,6 @@ class Variant:
         """The folder that holds its files."""
         return KERNELS / self.path
 
-    def config_of(self, problem: AttentionProblem, named: Mapping[str, int]) -> Config:
-        """What a file calls by its axes, newer ones by the rules that settled them before. Raises KeyError."""
-        if any(axis not in named for axis, _ in self.space):
-            named = dict(settle(self.settled, problem, Config(tuple(named.items()))).values)
-        return Config(tuple((axis, named[axis]) for axis, _ in self.space))
-
     def configs(self) -> tuple[Config, ...]:
         """Every point of the space, legal or not."""
         return _points(self.space)

@@ -12,6 +12,7 @@ from attention.problem import AttentionProblem
 from attention.tile import FETCH_BYTES
 from attention.timed import cubins, timing_faults
 from attention.timed.identity import text_sha256
+from attention.timed.named import config_of
 from attention.timed.observed import Observed
 from attention.timed.timing import PEER
 from attention.variant import Config, Variant, every_shipped
@@ -100,7 +101,7 @@ def sample(timed: Observed, of: Known) -> Sample | str | None:
     if fault := timing_faults.of_config(timed.config, variant):
         return fault
     try:
-        config = variant.config_of(timed.problem, timed.config)
+        config = config_of(variant, timed.problem, timed.config)
         promised = of.promise(variant, config, timed)
     except Exception as error:  # a line is advice: no call fails for what a formula makes of it
         return f"nothing can be predicted of it ({type(error).__name__}: {error})"

@@ -26,6 +26,7 @@ from attention.kernels.launch.driver import Function
 from attention.kernels.launch.loaded import cubin_of
 from attention.kernels.launch.machine import Gpu, standing_in
 from attention.timed import cubins, timings
+from attention.timed.named import config_of
 from attention.timed.timing import Timing
 from attention.variant import Config, CudaBuild, Variant, by_path
 from microbench.console.progress import watching
@@ -101,7 +102,7 @@ def _old(folder: Path, gpu: str) -> Iterator[Old]:
                 longest[cubin] = timing
     for cubin, timing in longest.items():
         variant = by_path(timing.variant)
-        config = variant.config_of(timing.problem, timing.config)
+        config = config_of(variant, timing.problem, timing.config)
         (build,) = variant.steps(timing.problem, config)
         codes = {line.cubin_sha256: line.code_sha256 for line in cubins.read(variant)}
         if (code := codes.get(cubin)) is not None:

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from attention.errors import AttentionError
 from attention.kernels.launch.source import source_of
 from attention.timed.identity import text_sha256
+from attention.timed.named import config_of
 from attention.timed.observed import Observed
 from attention.timed.timing import Timing
 from attention.variant import CudaBuild, Variant, by_path
@@ -224,7 +225,7 @@ def asked(timing: Timing | Observed) -> tuple[CudaBuild, ...]:
     """The steps that a timing was of, where today's kernel has such a configuration, of as many steps."""
     try:
         variant = by_path(timing.variant)
-        config = variant.config_of(timing.problem, timing.config)
+        config = config_of(variant, timing.problem, timing.config)
         steps = variant.steps(timing.problem, config)
     except (AttentionError, KeyError, ValueError):
         return ()

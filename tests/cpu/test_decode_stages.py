@@ -6,6 +6,7 @@ import pytest
 
 from attention.choose.model import predict
 from attention.problem import AttentionProblem
+from attention.timed.named import config_of
 from attention.timed.timing_faults import of_config
 from attention.variant import Config, by_path
 from microbench.machine.arch import by_name
@@ -32,8 +33,8 @@ def defined(problem: AttentionProblem, configuration: Config) -> tuple[int, int]
 def test_a_timing_that_is_older_than_the_axis_is_of_what_was_settled_then(queries, head_dim, stages) -> None:
     problem = replace(ONE, seq_q=queries, head_dim=head_dim, head_dim_v=head_dim)
     assert of_config(OLDER, KERNEL) is None
-    assert KERNEL.config_of(problem, OLDER) == config(stages)
-    assert KERNEL.config_of(problem, OLDER | {"key_stages": 3}) == config(3)
+    assert config_of(KERNEL, problem, OLDER) == config(stages)
+    assert config_of(KERNEL, problem, OLDER | {"key_stages": 3}) == config(3)
 
 
 @pytest.mark.parametrize("queries", [1, 4, 8, 9, 16, 40])

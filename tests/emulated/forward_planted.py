@@ -65,9 +65,14 @@ def planted(kernel: Kernel, file: str, bugs: Collection[Bug]) -> Kernel:
 def outcome(
     run: Callable[..., Outputs], kernel: Kernel, mode: Mode, case: ForwardCase, number: int, **schedule: int
 ) -> str:
-    """What the emulator reports, or else what is wrong with the outputs; empty where nothing is. 0 is no mistake."""
-    device, inputs = EmulatedDevice(mode), inputs_of(case)
+    """What is wrong with one mistake armed; 0 is no mistake."""
     kernel.library().plant(ctypes.c_int(number))
+    return wrong_of(run, kernel, mode, case, **schedule)
+
+
+def wrong_of(run: Callable[..., Outputs], kernel: Kernel, mode: Mode, case: ForwardCase, **schedule: int) -> str:
+    """What the emulator reports, or else what is wrong with the outputs; empty where nothing is."""
+    device, inputs = EmulatedDevice(mode), inputs_of(case)
     try:
         return judge(case, inputs, run(device, case, kernel, inputs=inputs, **schedule))
     except DeviceError as error:

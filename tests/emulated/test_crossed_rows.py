@@ -14,7 +14,7 @@ from attention.variant import Config
 from microbench.emulator import MODES, Mode
 from tests.emulated.forward_case import ForwardCase
 from tests.emulated.forward_launch import Kernel
-from tests.emulated.forward_planted import Bug, outcome, planted
+from tests.emulated.forward_planted import Bug, outcome, planted, wrong_of
 from tests.emulated.forward_sm90a import PATH, config_of, run, without_turns
 
 SHORT = ForwardCase(batch=2, heads_q=4, heads_kv=2, seq_q=200, seq_kv=150)
@@ -72,8 +72,7 @@ def mistaken() -> Kernel:
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_every_row_is_right(emulator: None, name: str, blocks: int, mode: Mode) -> None:
     case, config = CASES[name]
-    made = planted(Kernel(PATH, config, case.problem), "forward_sm90a.cu", ())
-    assert not outcome(run, made, mode, case, 0, blocks=blocks)
+    assert not wrong_of(run, Kernel(PATH, config, case.problem), mode, case, blocks=blocks)
 
 
 @pytest.mark.parametrize("mode", MODES)

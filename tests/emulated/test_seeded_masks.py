@@ -11,7 +11,7 @@ import pytest
 from microbench.emulator import MODES, EmulatedDevice, Mode
 from tests.emulated.forward_case import ForwardCase, inputs_of, judge
 from tests.emulated.forward_launch import Kernel
-from tests.emulated.forward_planted import Bug, outcome, planted
+from tests.emulated.forward_planted import Bug, outcome, planted, wrong_of
 from tests.emulated.forward_sm90a import PATH, config_of, in_blocks_of, run, without_turns
 
 SHARED = ForwardCase(batch=2, heads_q=4, heads_kv=2, seq_q=200, spread=3.0, mask="shared bias")
@@ -76,9 +76,7 @@ def of_poisoned_keys(name: str, number: int, mode: Mode) -> str:
 @pytest.mark.parametrize("name", CASES)
 def test_every_row_is_right(emulator: None, name: str, mode: Mode) -> None:
     case, config = CASES[name]
-    assert not outcome(
-        run, planted(Kernel(PATH, config, case.problem), "forward_sm90a.cu", ()), mode, case, 0, blocks=4
-    )
+    assert not wrong_of(run, Kernel(PATH, config, case.problem), mode, case, blocks=4)
 
 
 @pytest.mark.parametrize("mode", MODES)

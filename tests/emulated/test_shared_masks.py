@@ -10,7 +10,7 @@ from attention.variant import Config
 from microbench.emulator import MODES, Mode
 from tests.emulated.forward_case import ForwardCase
 from tests.emulated.forward_launch import Kernel
-from tests.emulated.forward_planted import Bug, outcome, planted
+from tests.emulated.forward_planted import Bug, outcome, planted, wrong_of
 from tests.emulated.forward_sm90a import PATH, config_of, in_blocks_of, run, without_turns
 
 SHARED = ForwardCase(batch=2, heads_q=4, heads_kv=2, seq_q=200, mask="shared bias")
@@ -107,7 +107,7 @@ def kernel(name: str) -> Kernel:
 @pytest.mark.parametrize("name", CASES)
 def test_every_row_is_right(emulator: None, name: str, mode: Mode) -> None:
     case, config = CASES[name]
-    assert not outcome(run, planted(Kernel(PATH, config, case.problem), KERNEL, ()), mode, case, 0, blocks=4)
+    assert not wrong_of(run, Kernel(PATH, config, case.problem), mode, case, blocks=4)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -107,13 +107,13 @@ def predicted(
     last_tile = its_block.last_tile(max(1.0, last.work.slices * tile.step_keys / tile.keys))
     # Between two blocks of a place none loads there: what one leaves, and what the next does before its first loads.
     between = max(1.0, rounds) * (instructions_of(tile) + brought.left)
-    if not share.unlike:  # a wave of like blocks ends at once, and the first loads of the next are on their way alone
+    if share.unlike:
+        at_least: Term | None = _unlike(machine, tile, cost, share, rates, clock)
+    else:  # a wave of like blocks ends at once, and the first loads of the next are on their way alone
         between += rates.dram_latency * min(1.0, max(0.0, rounds - 1.0))
+        at_least = _waves(profile.sm_count, tile, cost, share, rates, clock, dram)
     alone = (between + last_tile + brought.added) / clock + code.seconds
     terms = partial(_terms, machine, blocks, brought, rounds, share.empty, clock, code)
-    at_least = _waves(profile.sm_count, tile, cost, share, rates, clock, dram)
-    if share.unlike:
-        at_least = _unlike(machine, tile, cost, share, rates, clock)
     busy_seconds = cycles / clock + code.seconds
     return call_of(machine, problem, terms, memory, busy_seconds, efficiency, in_flight, alone, at_least, tile.kernels)
 
@@ -154,7 +154,7 @@ def _waves(
     """
     places = sm_count * tile.blocks
     rest = share.blocks % places
-    if share.unlike or share.blocks <= places or not rest:
+    if share.blocks <= places or not rest:
         return None
     last = block_of(tile, cost, share.stays[-1].work, math.ceil(rest / sm_count), rates).cycles / clock
     part = dram.seconds * rest / share.blocks
