@@ -6,6 +6,7 @@ alternatives by timings (set a of the H200's campaigns, and since the second ver
 that those timings are no proof of them: a set b that is drawn later is.
 """
 
+from attention.choose.code_coefficients import CODE
 from attention.choose.coefficient import Coefficient
 from attention.choose.mask_coefficients import MASKS
 from attention.choose.part_coefficients import PARTS
@@ -71,6 +72,11 @@ TABLE = {
         3.0,
         "count",
         "try_wait on K, the turn or the try_wait on V, the vote: each a trip to shared memory at least",
+    ),
+    "handed_waits": Coefficient(
+        2.0,
+        "count",
+        "of those the ones on K and V, which take a lone warpgroup as long as a hand-over: nothing runs beside",
     ),
     "exponential_waits": Coefficient(1.0, "count", "the first exponential's result, before which no pair is packed"),
     "arithmetic_waits": Coefficient(3.0, "count", "dependent: scale, sum, pack"),
@@ -210,6 +216,7 @@ TABLE = {
     "empty_block_instructions": Coefficient(
         650.0, "count", "likewise of a block for which no keys are left: 634 to 650 (167 to 179 instructions)"
     ),
+    **CODE,
     **MASKS,
     **PARTS,
     "block_loads": Coefficient(
@@ -247,32 +254,6 @@ TABLE = {
         "cycles from a persistent block's begin to its first loads of K and Q, by the stall counts and waits of its "
         "SASS: 820 to 1030 for K (230 instructions, of divisions and of barriers' begin most of all), 112 more for Q",
     ),
-    "code_lines": Coefficient(
-        40.0,
-        "count",
-        "of 128 bytes that a warpgroup runs through for the first time, beside those that grow with a tile: of 148 in "
-        "a full call of 128 keys and 64 value dims (SASS from begin to end, without what no such call takes)",
-    ),
-    "key_lines": Coefficient(
-        0.35, "count", "for each key of a tile: a step is 44 of 128 keys, and stands there for a first tile and others"
-    ),
-    "value_lines": Coefficient(0.29, "count", "for each value dim: rescaling, and one of two ways to store"),
-    "group_lines": Coefficient(
-        67.0, "count", "likewise where heads of a group share rows, whose places are found one by one: 536 instructions"
-    ),
-    "code_jumps": Coefficient(
-        2.0,
-        "count",
-        "of a consumer to code that no block has run before, which comes from DRAM: to its own branch, and behind the "
-        "loops to where it stores. Straight on, code is fetched ahead (instruction_fetch)",
-    ),
-    "warp_code_lines": Coefficient(
-        130.0,
-        "count",
-        "likewise of a kernel of warps, from its begin to the end of its loops (150 to 245, some of which no full call "
-        "takes) and where it stores (20 to 60)",
-    ),
-    "warp_dim_lines": Coefficient(0.3, "count", "for each number of a row of K and of V, beside those"),
     "length_trips": Coefficient(
         2.0,
         "rule",

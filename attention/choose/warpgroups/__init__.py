@@ -2,6 +2,7 @@
 
 step           parts of a tile of keys, of a tile of rows, and of a tile whose keys are partly hidden
 handed         what lies between a tile of rows and the next: who asks for it, and when it comes
+code           lines of code that come first, again, or from far off
 parts          rates of one SM, and what is made of them
 dealt          how many of each the busiest SM works through; packed sequences by their longest and the rest; and
                steps in which causality leaves some warpgroups nothing to do

@@ -2,7 +2,7 @@
 
 from attention.choose.coefficients import GROUP_ROWS, of
 from attention.choose.guesses import outgrown
-from attention.choose.rates import EX2_LATENCY, FFMA_LATENCY, SMEM_LATENCY
+from attention.choose.rates import EX2_LATENCY, FFMA_LATENCY, HANDOVER, SMEM_LATENCY
 from attention.choose.scores import ScoreCost
 from attention.choose.warpgroups.parts import Part, Rates
 from attention.tile import WarpgroupTile
@@ -22,11 +22,13 @@ def outgrown_of_step(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> floa
     return cost.behind * outgrown(cost.slopes, tile.keys) * again(tile, cost, rates)
 
 
-def waits_of(searched: bool, rates: Rates) -> tuple[Part, ...]:
+def waits_of(searched: bool, rates: Rates, lone: bool = False) -> tuple[Part, ...]:
     """What stands between a tile's scores and its last exponential, beside the product's own latency."""
+    handed = of("handed_waits") if lone else 0.0
+    shared = handed * rates.handover_latency + (of("shared_waits") - handed) * rates.smem_latency
     arithmetic = of("arithmetic_waits") + (of("maxima_waits") if searched else 0.0)
     return (
-        Part("waits for shared memory", "shared waits", of("shared_waits") * rates.smem_latency, SMEM_LATENCY),
+        Part("waits for shared memory", "shared waits", shared, HANDOVER if lone else SMEM_LATENCY),
         Part("waits for exponentials", "ex2 waits", of("exponential_waits") * rates.ex2_latency, EX2_LATENCY),
         Part("waits for arithmetic", "arithmetic waits", arithmetic * rates.ffma_latency, FFMA_LATENCY),
     )

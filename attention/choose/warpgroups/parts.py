@@ -20,6 +20,7 @@ class Rates(NamedTuple):
     product_latency: float
     held_latency: float
     smem_latency: float
+    handover_latency: float
     ex2_latency: float
     ffma_latency: float
     l2_latency: float

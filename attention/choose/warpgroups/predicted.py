@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths, sequences
-from attention.choose.one_clock import call_of, clock_under, code_of, dram_of, l2_of
+from attention.choose.one_clock import call_of, clock_under, dram_of, l2_of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import (
     COALESCED,
@@ -17,9 +17,9 @@ from attention.choose.rates import (
     DRAM_LATENCY,
     EX2,
     EX2_LATENCY,
-    FETCH,
     FFMA,
     FFMA_LATENCY,
+    HANDOVER,
     KEPT_MACHINES,
     L2,
     L2_LATENCY,
@@ -31,13 +31,14 @@ from attention.choose.rates import (
 from attention.choose.scores import ScoreCost, cost_of
 from attention.choose.shares import rows_of_all, rows_read
 from attention.choose.unlike import seconds_of_all
+from attention.choose.warpgroups.code import begin, code_anew, lines_of
 from attention.choose.warpgroups.dealt import Dealt, by_groups, dealt, idle_steps
 from attention.choose.warpgroups.gathered import gathered
 from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.laid_out import mask_laid_out
-from attention.choose.warpgroups.masks import mask_lines, mask_of_rows
-from attention.choose.warpgroups.parts import Part, Parts, Rates
-from attention.choose.warpgroups.step import LATENCY, TENSOR, steps_of
+from attention.choose.warpgroups.masks import mask_of_rows
+from attention.choose.warpgroups.parts import Parts, Rates
+from attention.choose.warpgroups.step import LATENCY, TENSOR, begun_together, steps_of
 from attention.features.mask import element_bytes
 from attention.problem import AttentionProblem
 from attention.tile import RING, WarpgroupTile
@@ -68,10 +69,10 @@ def predicted(
     times: tuple[float, ...] = share.keys, share.rows, share.edges, *changes(tile, share.keys, share.rows), 1.0
     # Rows that are one tile of keys meet no guess, and the next one's mask is asked for while these are multiplied.
     longer = min(1.0, max(0.0, share.keys / share.rows - 1)) if tile.mask_ahead else 0.0
-    lines = _lines(tile, cost, longer > 0)
+    lines = lines_of(tile, cost, longer > 0)
     if longer:
         steps, times = (*steps, Parts.of(*mask_of_rows(tile, cost, rates))), (*times, longer * share.rows)
-        steps, times = (*steps, Parts.of(_anew(machine, lines))), (*times, share.rows)
+        steps, times = (*steps, Parts.of(code_anew(machine, lines))), (*times, share.rows)
     if tile.key_splits > 1:
         brought = Parts.of(*gathered(tile, share.parts, share.every, units, rates))
         steps, times = (*steps, brought), (*times, 1.0)
@@ -81,6 +82,7 @@ def predicted(
             steps, times = _crossed_in_part(tile, steps, times, share, fewer, cost, rates)
         many = fewer.times(share, tile.key_splits)
         steps, times = (*steps, *fewer.steps), (times[0] - sum(many), *times[1:], *many)
+        steps, times = (*steps, begun_together(tile, cost, rates)), (*times, share.rows * max(0.0, 1 - fewer.together))
     spans = BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE
     cycles = sum(map(mul, map(CYCLES, steps), times))
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
@@ -89,7 +91,7 @@ def predicted(
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, share.every <= units, l2_written)
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups / tile.share
     memory = l2_of(machine, problem, share.in_all * tile.keys, spans, lengths, masks), dram
-    once = *_begin(machine, tile, lines, clock), *mask_laid_out(machine, problem)
+    once = *begin(machine, problem, tile, lines, clock), *mask_laid_out(machine, problem)
     ends = _ends(machine, problem, tile, min(units, share.every))
     alone = sum(map(SECONDS, once))
     busy = cycles / clock + sum(map(SECONDS, ends)) + alone
@@ -186,23 +188,6 @@ def _terms(
     return [*of_steps, *beside]
 
 
-def _anew(machine: Machine, lines: float) -> Part:
-    """Code of a tile of rows that an SM has dropped since the one before: beside a mask there is more of it."""
-    dropped = max(0.0, lines - of("held_lines"))
-    return Part("code that was dropped", "code anew", dropped * machine.values.get(FETCH, 0.0), FETCH)
-
-
-def _begin(machine: Machine, tile: WarpgroupTile, lines: float, clock: float) -> tuple[Term, Term, Term]:
-    """What a block does before its first loads, and code that its SM does not hold."""
-    found = of("first_load_instructions") + (of("part_found_instructions") if tile.key_splits > 1 else 0.0)
-    latency = machine.values[DRAM_LATENCY]
-    return (
-        Term("before the first loads", "begin", found / clock, "", 0.0),
-        code_of(machine, lines, clock),
-        Term("jumps to code", "jumps", of("code_jumps") * latency / clock, DRAM_LATENCY, latency),
-    )
-
-
 def _ends(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, busy: int) -> tuple[Term, ...]:
     """First rows and last outputs, which all SMs that have a tile bring at once, and no product runs beside.
 
@@ -228,15 +213,6 @@ def _ends(machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, busy
     )
 
 
-@lru_cache(maxsize=1024)
-def _lines(tile: WarpgroupTile, cost: ScoreCost, guesses_under_mask: bool) -> float:
-    """Of code that a warpgroup runs through."""
-    keys, values = 2 + cost.edges + tile.crosses, 1 + tile.crosses
-    of_all = of("code_lines") + of("key_lines") * tile.keys * keys + of("value_lines") * tile.value_dim * values
-    parts = (of("part_lines") if tile.key_splits > 1 else 0.0) + (of("group_lines") if tile.group > 1 else 0.0)
-    return of_all + parts + (mask_lines(tile, cost) if guesses_under_mask else 0.0)
-
-
 @lru_cache(maxsize=KEPT_MACHINES)
 def _rates(machine: Machine) -> Rates:
     per_clock = machine.profile.sm_count * machine.needed_clock_hz
@@ -250,6 +226,7 @@ def _rates(machine: Machine) -> Rates:
         product_latency=machine.value(LATENCY) - machine.value(INTERVAL),
         held_latency=_held_latency(machine),
         smem_latency=machine.value(SMEM_LATENCY),
+        handover_latency=machine.values.get(HANDOVER, machine.value(SMEM_LATENCY)),
         ex2_latency=machine.value(EX2_LATENCY),
         ffma_latency=machine.value(FFMA_LATENCY),
         l2_latency=machine.value(L2_LATENCY),

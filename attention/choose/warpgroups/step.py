@@ -73,7 +73,7 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
     softmax = latency + integers + special + loads
     waits = (
         Part("waits for products", "product waits", of("product_waits") * latency, LATENCY),
-        *waits_of(cost.rescales, rates),
+        *waits_of(cost.rescales, rates, lone=groups == 1),
     )
     # What of them products do not cover.
     shown = max(0.0, min(1.0, 1.0 + (softmax - values) / sum(each.cycles for each in waits)))
@@ -115,6 +115,16 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         Parts.of(following.late),
         Parts.of(ends._replace(cycles=(1 - crossed) * ends.cycles)),
     )
+
+
+def begun_together(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Parts:
+    """What a causal tile of rows takes more whose two warpgroups meet their first keys together, and search both."""
+    if tile.warpgroups >= of("hidden_from") or cost.rescales:
+        return Parts.of()
+    asked = of("exposed") * GROUP_ROWS * tile.keys / of("alu_per_clk_sm")
+    more = (tile.warpgroups - 1) * asked * (cost.first + of("maxima") + of("conversions"))
+    beside = _product(tile, tile.head_dim, 0, rates)
+    return Parts.of(Part("masks of the first tile", "first masks", max(0.0, more - beside), ""))
 
 
 def _beside_own_products(tile: WarpgroupTile, cost: ScoreCost, values: float, rates: Rates) -> float:
