@@ -62,4 +62,5 @@ def _laid(problem: AttentionProblem, tile: WarpgroupTile) -> float:
         of_key += of("laid_crossed_key_lines")
         beside += of("laid_crossed_lines")
     beside += of("laid_group_lines") * (tile.group > 1) + of("laid_part_lines") * (tile.key_splits > 1)
-    return of("laid_lines") + of_key * tile.keys + beside
+    lines: float = of("laid_lines") + of_key * tile.keys + beside
+    return lines

@@ -138,8 +138,17 @@ def _split(tile: WarpTile, every: Rows) -> Rows:
     parts, slices = _parts(tile, every), tile.keys // tile.step_keys
     if parts == 1:
         return every
-    longest, shortest = (math.ceil(each / slices / parts) * slices for each in (every.longest, every.shortest))
-    return Rows(every.number * parts, longest, shortest, every.total)
+    most, least = (math.ceil(each / slices) for each in (every.longest, every.shortest))
+    longest, shortest = (math.ceil(each / parts) * slices for each in (most, least))
+    return Rows(round(every.number * _blocks_of_rows(parts, most, least)), longest, shortest, every.total)
+
+
+def _blocks_of_rows(parts: int, most: int, least: int) -> float:
+    """Of the mean tile of rows, which has `least` to `most` tiles of keys, as many of each, and no block without one."""
+    if parts <= least:
+        return parts
+    fewer = (least + parts) * (parts - least + 1) / 2  # where each block has one tile
+    return (fewer + (most - parts) * parts) / (most - least + 1)
 
 
 def _hidden(problem: AttentionProblem, tile: WarpTile, slices: float) -> float:

@@ -42,7 +42,6 @@ from microbench.results.profile import Profile
 
 BURST = "mma_bf16_burst_flops_per_s"
 CYCLES = attrgetter("cycles")
-EMPTY = Part("empty blocks", of("empty_block_instructions"), "")
 # In the order of Rates.
 NEEDED = (
     *(TENSOR, EX2, FFMA, SMEM, L2, DRAM),
@@ -93,7 +92,10 @@ def predicted(
     rates = _rates(machine, min(profile.sm_count, share.blocks))
     blocks, busy, rounds = _blocks(tile, cost, share, rates)
     brought = _brought(machine, problem, tile, share, rates)
-    cycles = busy + brought.left * rounds + brought.added * brought.times + EMPTY.cycles * share.empty
+    empty = Part(
+        "empty blocks", of("empty_block_instructions") + of("empty_block_trips") * rates.l2_latency, L2_LATENCY
+    )
+    cycles = busy + brought.left * rounds + brought.added * brought.times + empty.cycles * share.empty
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, profile.sm_count * tile.blocks / share.blocks)
@@ -113,7 +115,7 @@ def predicted(
         between += rates.dram_latency * min(1.0, max(0.0, rounds - 1.0))
         at_least = _waves(profile.sm_count, tile, cost, share, rates, clock, dram)
     alone = (between + last_tile + brought.added) / clock + code.seconds
-    terms = partial(_terms, machine, blocks, brought, rounds, share.empty, clock, code)
+    terms = partial(_terms, machine, blocks, brought, rounds, (empty, share.empty), clock, code)
     busy_seconds = cycles / clock + code.seconds
     return call_of(machine, problem, terms, memory, busy_seconds, efficiency, in_flight, alone, at_least, tile.kernels)
 
@@ -177,12 +179,12 @@ def _terms(
     blocks: Sequence[tuple[Stay, Block]],
     brought: Brought,
     rounds: float,
-    empty: float,
+    empty: tuple[Part, float],
     clock: float,
     code: Term,
 ) -> list[Term]:
     """Parts so many times over, those of one name together."""
-    beside = (brought.leaves, rounds), (brought.adds, brought.times), ((EMPTY,), empty)
+    beside = (brought.leaves, rounds), (brought.adds, brought.times), ((empty[0],), empty[1])
     groups = [*((block.parts(), stay.times) for stay, block in blocks), *beside]
     cycles: dict[str, float] = {}
     constants: dict[str, str] = {}
@@ -201,7 +203,7 @@ def _terms(
 
 
 def _brought(machine: Machine, problem: AttentionProblem, tile: WarpTile, share: Dealt, rates: Rates) -> Brought:
-    parts = share.parts
+    parts = max(1, round(share.blocks / share.tiles))
     if parts == 1:
         return WHOLE
     rows = min(tile.rows, problem.seq_q * tile.group)
