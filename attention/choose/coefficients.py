@@ -219,8 +219,9 @@ TABLE = {
     "empty_block_trips": Coefficient(
         2.0,
         "rule",
-        "to L2 from a block's end to the next one's begin in its place, where none has keys: 24,576 blocks of which one "
-        "in 64 has some took an H200 1150 to 1300 cycles each. Of none, one, two and three the one with the least error",
+        "to L2 from a block's end to the next one's begin in its place, where none has keys: one of 24,576 blocks, of "
+        "which one in 64 has some, took an H200 1150 to 1300 cycles. Of none, one, two and three the one with the "
+        "least error",
     ),
     **CODE,
     **MASKS,

@@ -144,7 +144,7 @@ def _split(tile: WarpTile, every: Rows) -> Rows:
 
 
 def _blocks_of_rows(parts: int, most: int, least: int) -> float:
-    """Of the mean tile of rows, which has `least` to `most` tiles of keys, as many of each, and no block without one."""
+    """Blocks of the mean tile of rows: as many have each number of tiles of keys, from `least` to `most`."""
     if parts <= least:
         return parts
     fewer = (least + parts) * (parts - least + 1) / 2  # where each block has one tile
