@@ -186,6 +186,14 @@ TABLE = {
         "its counters, of which DRAM gives few (Nsight Compute, head dims 112 and 208 on an H200), and none where each "
         "block has an SM alone. Of none, a half and one the one with the least regret on sets a, b and of use",
     ),
+    "missed_granules": Coefficient(
+        1 / 2,
+        "rule",
+        "that DRAM gives again at least, of those that two heads share, where blocks that do not keep step ask by "
+        "boxes of TMA: a tile's rows come panel by panel, and large tiles took up to 20 % longer than small ones at "
+        "head dims 112 and 120. Of none, a quarter, a half, three and all the one with the least regret on sets b "
+        "and of use",
+    ),
     "turn_trips": Coefficient(
         1.0,
         "rule",

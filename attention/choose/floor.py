@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from attention.choose.coefficients import GROUP_ROWS, PRODUCT, SCHEDULERS
 from attention.choose.lengths import UNKNOWN, Lengths
-from attention.choose.one_clock import dram_of, start_of
+from attention.choose.one_clock import IN_STEP, dram_of, start_of
 from attention.choose.prediction import SECONDS
 from attention.choose.rates import DRAM_LATENCY, L2_LATENCY, Machine, machine_of
 from attention.choose.shares import rows_of_all, rows_read
@@ -40,7 +40,7 @@ def floors(
     if not known or not (wgmma or mma_sync):
         return [0.0] * len(configs)
     assert variant.residents is not None and machine.clock_hz is not None
-    memory = dram_of(machine, problem, rows_read(problem, lengths), 0.0, in_step=True, l2_written=False).seconds
+    memory = dram_of(machine, problem, rows_read(problem, lengths), 0.0, IN_STEP, l2_written=False).seconds
     start = sum(map(SECONDS, start_of(machine, problem.own_lengths, 1)))
     found = []
     for config in configs:

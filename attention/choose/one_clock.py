@@ -12,6 +12,7 @@ constant yet.
 
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
+from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, GRANULE, SECTOR, SLOT, of
 from attention.choose.lengths import Lengths
@@ -101,17 +102,28 @@ def _account(
     return bound.term, (*of_sm, *memory, *queue, *start)
 
 
+class Missed(NamedTuple):
+    """Of what two heads share, the share that comes again for the second: sectors of a line, and granules at least."""
+
+    sectors: float
+    granules: float
+
+
+IN_STEP = Missed(0.0, 0.0)  # each block has an SM to itself
+BY_ROWS, BY_BOXES = Missed(of("missed_sectors"), 0.0), Missed(of("missed_sectors"), of("missed_granules"))
+
+
 @lru_cache(maxsize=1024)  # most blocks of a call run at once, or as large a share of them
 def dram_of(
-    machine: Machine, problem: AttentionProblem, rows: int, at_once: float, in_step: bool, l2_written: bool
+    machine: Machine, problem: AttentionProblem, rows: int, at_once: float, missed: Missed, l2_written: bool
 ) -> Term:
     """What so many rows of Q, K, V and out take, and what goes back for them where others have written the L2 full.
 
-    `at_once`: the share of all blocks that run beside each other; `in_step`: each has an SM to itself. Heads lie side
-    by side, as a projection writes them.
+    `at_once`: the share of all blocks that run beside each other. Heads lie side by side, as a projection writes them.
     """
-    once = BYTES * rows * (problem.head_dim + problem.head_dim_v)
-    size = once + _again(machine, problem, rows, once * at_once) + (0.0 if in_step else _missed(problem, rows))
+    size: float = BYTES * rows * (problem.head_dim + problem.head_dim_v)
+    if problem.heads_kv > 1:
+        size += _again(machine, problem, rows, size * at_once, missed)
     dram, ratio = machine.value(DRAM), machine.values.get(WRITE_BACK, 0.0) if l2_written else 0.0
     returned = min(ratio * size, machine.values.get(WRITTEN_BACK, 0.0))
     return Term("Q, K, V and out from DRAM", "memory", (size + returned) / dram, DRAM, dram)
@@ -137,19 +149,16 @@ def l2_of(
     return Term("rows by the L2", "memory", (of_keys + of_rows) / l2, L2, l2)
 
 
-def _again(machine: Machine, problem: AttentionProblem, rows: int, meanwhile: float) -> float:
-    """Bytes that DRAM gives again: of granules that two heads share, whose blocks drift apart while so many go by."""
-    if problem.heads_kv == 1 or L2_SIZE not in machine.values:
-        return 0.0
+def _again(machine: Machine, problem: AttentionProblem, rows: int, meanwhile: float, missed: Missed) -> float:
+    """Bytes that DRAM gives again: of granules that two heads share, whose blocks drift apart while so many go by.
+
+    And what the L2 misses of sectors beside.
+    """
+    sectors = missed.sectors * SECTOR * rows * (inside_of(problem.head_dim) + inside_of(problem.head_dim_v))
+    if L2_SIZE not in machine.values:
+        return sectors
     lost = min(1.0, of("drift") * meanwhile / machine.values[L2_SIZE])
-    return lost * rows * _shared_bytes(problem.head_dim, problem.head_dim_v)
-
-
-def _missed(problem: AttentionProblem, rows: int) -> float:
-    """Bytes that the L2 misses beside: of lines that two heads share, whose blocks do not keep step."""
-    if problem.heads_kv == 1:
-        return 0.0
-    return of("missed_sectors") * SECTOR * rows * (inside_of(problem.head_dim) + inside_of(problem.head_dim_v))
+    return sectors + max(lost, missed.granules) * rows * _shared_bytes(problem.head_dim, problem.head_dim_v)
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, GROUP_ROWS, LINE, PRODUCT, SLOT, of
 from attention.choose.lengths import UNKNOWN, Lengths, sequences
-from attention.choose.one_clock import call_of, clock_under, dram_of, l2_of
+from attention.choose.one_clock import BY_BOXES, IN_STEP, call_of, clock_under, dram_of, l2_of
 from attention.choose.prediction import SECONDS, Efficiency, Prediction, Term
 from attention.choose.rates import (
     COALESCED,
@@ -88,7 +88,14 @@ def predicted(
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, units / share.every)
-    dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, share.every <= units, l2_written)
+    dram = dram_of(
+        machine,
+        problem,
+        rows_read(problem, lengths),
+        at_once,
+        IN_STEP if share.every <= units else BY_BOXES,
+        l2_written,
+    )
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups / tile.share
     memory = l2_of(machine, problem, share.in_all * tile.keys, spans, lengths, masks), dram
     once = *begin(machine, problem, tile, lines, clock), *mask_laid_out(machine, problem)

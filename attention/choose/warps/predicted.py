@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from attention.choose.coefficients import BYTES, PRODUCT, SLOT, SYSTEM_BYTES, of
 from attention.choose.lengths import UNKNOWN, Lengths
-from attention.choose.one_clock import call_of, clock_under, code_of, dram_of, l2_of
+from attention.choose.one_clock import BY_ROWS, IN_STEP, call_of, clock_under, code_of, dram_of, l2_of
 from attention.choose.prediction import Efficiency, Prediction, Term
 from attention.choose.rates import (
     BANK_TURN,
@@ -99,8 +99,8 @@ def predicted(
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
     at_once = min(1.0, profile.sm_count * tile.blocks / share.blocks)
-    in_step = share.blocks <= profile.sm_count
-    dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, in_step, l2_written)
+    missed = IN_STEP if share.blocks <= profile.sm_count else BY_ROWS
+    dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, missed, l2_written)
     spans = tile.key_span_bytes, tile.value_span_bytes
     memory = l2_of(machine, problem, share.slices * tile.step_keys, spans, lengths), dram
     in_flight = round(of("block_loads")) * tile.stages * blocks[0][0].resident
