@@ -35,7 +35,7 @@ class Dealt(NamedTuple):
     """The stays of the busiest SM; `at_least` is the longest block's alone. `slices` are those of the whole call.
 
     `empty`: blocks for which no keys are left, one after another. `blocks` have keys, those of so many `tiles` of rows;
-    `parts` of them share the keys of the longest.
+    `parts` of them share the keys of the longest. So many `places` the GPU has for them. `alike`: all take as long.
     `unlike`: how many blocks have so many slices each, of sequences of their own lengths.
     """
 
@@ -46,6 +46,8 @@ class Dealt(NamedTuple):
     blocks: int
     tiles: int
     parts: int
+    places: int
+    alike: bool = False
     unlike: tuple[tuple[float, float], ...] = ()
 
 
@@ -67,13 +69,13 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
     rounds, rest = divmod(count, held)
     full = (Stay(alone.work, tile.blocks, rounds),) if rounds else ()
     last = (Stay(alone.work, math.ceil(rest / units), 1.0),) if rest else ()
-    all_of_it = every.total, empty, count, tiles, parts
-    equal = Dealt((*full, *last), alone, *all_of_it)
+    all_of_it = every.total, empty, count, tiles, parts, held
+    equal = Dealt((*full, *last), alone, *all_of_it, alike=True)
     if every.longest == every.shortest:
         return equal
     unlike = _unlike(problem, tile, lengths)
     if count <= units:
-        return Dealt((alone,), alone, *all_of_it, unlike)
+        return Dealt((alone,), alone, *all_of_it, unlike=unlike)
     mean = every.total / count
     in_order = problem.varlen or lengths or not tile.pipelined
     uneven = None if in_order else unevenness(problem, tile.rows, held)
@@ -84,7 +86,7 @@ def dealt(problem: AttentionProblem, tile: WarpTile, units: int, lengths: Length
         return equal  # no worse than of blocks that all see as much as the longest
     even = Stay(work(mean), tile.blocks, count / held)
     missing = Stay(work(last_one), 1, 1 / 2)
-    return Dealt((even, missing), alone, *all_of_it, unlike)
+    return Dealt((even, missing), alone, *all_of_it, unlike=unlike)
 
 
 @cache
@@ -140,15 +142,21 @@ def _split(tile: WarpTile, every: Rows) -> Rows:
         return every
     most, least = (math.ceil(each / slices) for each in (every.longest, every.shortest))
     longest, shortest = (math.ceil(each / parts) * slices for each in (most, least))
-    return Rows(round(every.number * _blocks_of_rows(parts, most, least)), longest, shortest, every.total)
+    blocks = _parts_of_rows(parts, most, least, every.total / every.number / slices)
+    return Rows(round(every.number * blocks), longest, shortest, every.total)
 
 
-def _blocks_of_rows(parts: int, most: int, least: int) -> float:
-    """Blocks of the mean tile of rows: as many have each number of tiles of keys, from `least` to `most`."""
+def _parts_of_rows(parts: int, most: int, least: int, mean: float) -> float:
+    """Parts that have keys, of the mean tile of rows, which has so many tiles of them in the `mean`.
+
+    Below a diagonal numbers of tiles from `least` to `most` are equally frequent, and in a window all have the most.
+    """
     if parts <= least:
         return parts
-    fewer = (least + parts) * (parts - least + 1) / 2  # where each block has one tile
-    return (fewer + (most - parts) * parts) / (most - least + 1)
+    fewer = (least + parts) * (parts - least + 1) / 2  # where each part has one tile
+    below = (fewer + (most - parts) * parts) / (most - least + 1)
+    share = min(1.0, max(0.0, 2 * (most - mean) / (most - least)))
+    return share * below + (1 - share) * parts
 
 
 def _hidden(problem: AttentionProblem, tile: WarpTile, slices: float) -> float:

@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import NamedTuple
 
-from attention.choose.coefficients import BYTES, PRODUCT, SLOT, SYSTEM_BYTES, of
+from attention.choose.coefficients import PRODUCT, SLOT, SYSTEM_BYTES, of
 from attention.choose.lengths import UNKNOWN, Lengths
 from attention.choose.one_clock import BY_ROWS, IN_STEP, call_of, clock_under, code_of, dram_of, l2_of
 from attention.choose.prediction import Efficiency, Prediction, Term
@@ -29,7 +29,7 @@ from attention.choose.rates import (
 )
 from attention.choose.scores import ScoreCost, cost_of
 from attention.choose.shares import rows_read
-from attention.choose.unlike import seconds_of_all
+from attention.choose.warps.at_least import of_unlike, of_waves
 from attention.choose.warps.block import EX2_BESIDE, EX2_BESIDE_OTHERS, FFMA_BESIDE_OTHERS, Block, block_of
 from attention.choose.warps.dealt import Dealt, Stay, dealt
 from attention.choose.warps.gathered import added, bytes_of, combined, left
@@ -62,6 +62,10 @@ class Brought(NamedTuple):
     times: float
     left: float
     added: float
+
+    def over(self, rounds: float) -> tuple[tuple[tuple[Part, ...], float], ...]:
+        """The parts, and how often they come where so many blocks follow one another."""
+        return (self.leaves, rounds), (self.adds, self.times)
 
 
 WHOLE = Brought((), (), 1.0, 0, 0)
@@ -98,7 +102,7 @@ def predicted(
     cycles = busy + brought.left * rounds + brought.added * brought.times + empty.cycles * share.empty
     flops = PRODUCT * share.slices * tile.warps * tile.scores * (tile.head_dim + tile.value_dim)
     clock = clock_under(machine, flops, rates.tensor_flops, BURST, cycles)
-    at_once = min(1.0, profile.sm_count * tile.blocks / share.blocks)
+    at_once = min(1.0, share.places / share.blocks)
     missed = IN_STEP if share.blocks <= profile.sm_count else BY_ROWS
     dram = dram_of(machine, problem, rows_read(problem, lengths), at_once, missed, l2_written)
     spans = tile.key_span_bytes, tile.value_span_bytes
@@ -109,13 +113,15 @@ def predicted(
     last_tile = its_block.last_tile(max(1.0, last.work.slices * tile.step_keys / tile.keys))
     # Between two blocks of a place none loads there: what one leaves, and what the next does before its first loads.
     between = max(1.0, rounds) * (instructions_of(tile) + brought.left)
-    if share.unlike:
-        at_least: Term | None = _unlike(machine, tile, cost, share, rates, clock)
-    else:  # a wave of like blocks ends at once, and the first loads of the next are on their way alone
-        between += rates.dram_latency * min(1.0, max(0.0, rounds - 1.0))
-        at_least = _waves(profile.sm_count, tile, cost, share, rates, clock, dram)
+    if share.alike and rounds > 1:  # blocks end together, and first loads of the next ones are on their way alone
+        between += rates.dram_latency * min(1.0, rounds - 1)
     alone = (between + last_tile + brought.added) / clock + code.seconds
-    terms = partial(_terms, machine, blocks, brought, rounds, (empty, share.empty), clock, code)
+    at_least = None
+    if share.unlike:
+        at_least = of_unlike(machine, tile, cost, share, rates, clock)
+    elif share.alike:
+        at_least = of_waves(share, its_block.cycles / clock - alone, dram)
+    terms = partial(_terms, machine, blocks, (*brought.over(rounds), ((empty,), share.empty)), clock, code)
     busy_seconds = cycles / clock + code.seconds
     return call_of(machine, problem, terms, memory, busy_seconds, efficiency, in_flight, alone, at_least, tile.kernels)
 
@@ -147,44 +153,14 @@ def _blocks(
     return (blocks, cycles, rounds) if cycles >= alone.cycles else ([(longest, alone)], alone.cycles, longest.times)
 
 
-def _waves(
-    sm_count: int, tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates, clock: float, dram: Term
-) -> Term | None:
-    """What waves of like blocks take at least: those of the last one, which are few, ask DRAM for less than it gives.
-
-    320 blocks of 1500 keys at head dim 64 took an H200 39.9 us where 264 run at once, and 34.4 where all do (use-23).
-    """
-    places = sm_count * tile.blocks
-    rest = share.blocks % places
-    if share.blocks <= places or not rest:
-        return None
-    last = block_of(tile, cost, share.stays[-1].work, math.ceil(rest / sm_count), rates).cycles / clock
-    part = dram.seconds * rest / share.blocks
-    return Term("waves of like blocks", "memory", dram.seconds + max(0.0, last - part), dram.constant, dram.rate)
-
-
-def _unlike(machine: Machine, tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates, clock: float) -> Term:
-    """What blocks of unequal keys take at least."""
-    whole = share.at_least.work
-    half = whole._replace(slices=whole.slices / 2, hidden=whole.hidden / 2)
-    further = block_of(tile, cost, whole, 1, rates).cycles - block_of(tile, cost, half, 1, rates).cycles
-    places, dram = machine.profile.sm_count * tile.blocks, machine.value(DRAM)
-    shared = BYTES * tile.step_keys * (tile.head_dim + tile.value_dim) / whole.readers / dram
-    seconds = seconds_of_all(share.unlike, places, further / half.slices / clock, shared)
-    return Term("blocks of unequal keys", "memory", seconds, DRAM, dram)
-
-
 def _terms(
     machine: Machine,
     blocks: Sequence[tuple[Stay, Block]],
-    brought: Brought,
-    rounds: float,
-    empty: tuple[Part, float],
+    beside: Sequence[tuple[Sequence[Part], float]],
     clock: float,
     code: Term,
 ) -> list[Term]:
     """Parts so many times over, those of one name together."""
-    beside = (brought.leaves, rounds), (brought.adds, brought.times), ((empty[0],), empty[1])
     groups = [*((block.parts(), stay.times) for stay, block in blocks), *beside]
     cycles: dict[str, float] = {}
     constants: dict[str, str] = {}
@@ -203,18 +179,19 @@ def _terms(
 
 
 def _brought(machine: Machine, problem: AttentionProblem, tile: WarpTile, share: Dealt, rates: Rates) -> Brought:
-    parts = max(1, round(share.blocks / share.tiles))
-    if parts == 1:
+    if share.parts == 1:
         return WHOLE
     rows = min(tile.rows, problem.seq_q * tile.group)
     # Of all parts; the L2 holds them where the profile does not say how much it holds.
     beyond = max(0.0, 1 - machine.values.get(L2_SIZE, math.inf) / (bytes_of(tile, rows) * share.blocks))
     leaves, sms = left(tile, rows, beyond, rates), machine.profile.sm_count
+    # Of many tiles of rows the mean counts, and of few the one with most parts, which ends last.
+    parts = max(1, round(share.blocks / share.tiles)) if share.tiles > share.places else share.parts
     if tile.kernels > 1:
         adds, times = combined(tile, share.tiles * rows / sms, parts, beyond, rates), 1.0
     else:
         adds = added(tile, rows, parts, beyond, min(1.0, share.tiles / sms), rates)
-        times = max(1.0, share.tiles / (sms * tile.blocks))
+        times = max(1.0, share.tiles / share.places)
     return Brought(leaves, adds, times, sum(map(CYCLES, leaves)), sum(map(CYCLES, adds)))
 
 

@@ -1,0 +1,34 @@
+"""What memory takes at least where blocks come one after another: waves of like ones, and unequal ones that run out."""
+
+from attention.choose.coefficients import BYTES
+from attention.choose.prediction import Term
+from attention.choose.rates import DRAM, Machine
+from attention.choose.scores import ScoreCost
+from attention.choose.unlike import seconds_of_all
+from attention.choose.warps.block import block_of
+from attention.choose.warps.dealt import Dealt
+from attention.choose.warps.work import Rates
+from attention.tile import WarpTile
+
+
+def of_waves(share: Dealt, last_seconds: float, dram: Term) -> Term | None:
+    """Blocks of the last wave, which are few, ask DRAM for less than it gives: no less than one of them by itself.
+
+    320 blocks of 1500 keys at head dim 64 took an H200 39.9 us where 264 run at once, and 34.4 where all do (use-23).
+    """
+    rest = share.blocks % share.places
+    if share.blocks <= share.places or not rest:
+        return None
+    seconds = dram.seconds + max(0.0, last_seconds - dram.seconds * rest / share.blocks)
+    return Term("waves of like blocks", "memory", seconds, dram.constant, dram.rate)
+
+
+def of_unlike(machine: Machine, tile: WarpTile, cost: ScoreCost, share: Dealt, rates: Rates, clock: float) -> Term:
+    """Blocks of unequal keys, of which the longest has its place while others are through."""
+    whole = share.at_least.work
+    half = whole._replace(slices=whole.slices / 2, hidden=whole.hidden / 2)
+    further = block_of(tile, cost, whole, 1, rates).cycles - block_of(tile, cost, half, 1, rates).cycles
+    dram = machine.value(DRAM)
+    shared = BYTES * tile.step_keys * (tile.head_dim + tile.value_dim) / whole.readers / dram
+    seconds = seconds_of_all(share.unlike, share.places, further / half.slices / clock, shared)
+    return Term("blocks of unequal keys", "memory", seconds, DRAM, dram)
