@@ -61,22 +61,22 @@ def call_of(
     efficiency: Efficiency,
     in_flight: int = 0,
     alone_seconds: float = 0.0,
-    unlike: Term | None = None,
+    at_least: Term | None = None,
     kernels: int = 1,
 ) -> Prediction:
     """A call, launch and all, of the `terms` that make up the busiest SM's seconds, beside `memory`: L2 and DRAM.
 
     `in_flight`: loads that an SM has under way; 0 where nobody knows, so that the slowest alone counts.
-    `alone_seconds`: of the busiest SM's, those beside which no SM loads. `unlike`: what memory takes at least where
-    blocks end one after another.
+    `alone_seconds`: of the busiest SM's, those beside which no SM loads. `at_least`: what memory takes where blocks
+    end one after another.
     """
     l2, dram = memory
     slowest, beside = dram if dram.seconds > l2.seconds else l2, busy_seconds - alone_seconds
     waited = _waited(beside, memory, slowest, in_flight) if in_flight else 0.0
     beside_it: tuple[Term, ...] = memory
-    if unlike:
-        beside_it = *memory, unlike
-        slowest = max(slowest, unlike, key=SECONDS)
+    if at_least:
+        beside_it = *memory, at_least
+        slowest = max(slowest, at_least, key=SECONDS)
     start = start_of(machine, problem.own_lengths, kernels)
     seconds = alone_seconds + max(beside, slowest.seconds) + sum(map(SECONDS, start), waited)
     seconds = seconds / efficiency.value + efficiency.overhead_seconds

@@ -19,7 +19,8 @@ from attention.choose.tuning import Measured, Tuning
 from attention.choose.tunings_file import TEXT_DIGITS, Line, Raw
 from attention.errors import AttentionError
 from attention.problem import AttentionProblem
-from attention.variant import Config
+from attention.timed.named import config_of
+from attention.variant import Config, by_path
 from microbench import faults, paths
 from microbench.errors import DataWarning
 from microbench.results.profile import Profile
@@ -110,9 +111,22 @@ def _say(raw: Raw, line: Line, stale: str) -> None:
 def tuning(line: Line) -> Tuning:
     """What a line says of the candidates that were right."""
     measured = [
-        Measured(each.variant, Config(tuple(each.config.items())), statistics.median(each.seconds), len(each.seconds))
+        Measured(
+            each.variant,
+            _config(each.variant, line.problem, each.config),
+            statistics.median(each.seconds),
+            len(each.seconds),
+        )
         for each in line.candidates
         if each.seconds and each.failure is None
     ]
     ordered = tuple(sorted(measured, key=lambda each: each.seconds))
     return Tuning(line.problem, ordered, line.driver, line.torch, line.measured_utc)
+
+
+def _config(variant: str, problem: AttentionProblem, named: Mapping[str, int]) -> Config:
+    """As a candidate of today names it; as the line does where no kernel of today is meant."""
+    try:
+        return config_of(by_path(variant), problem, named)
+    except (AttentionError, KeyError):
+        return Config(tuple(named.items()))

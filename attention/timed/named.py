@@ -7,7 +7,7 @@ from attention.variant import Config, Variant, settle
 
 
 def config_of(variant: Variant, problem: AttentionProblem, named: Mapping[str, int]) -> Config:
-    """The same with today's axes: a newer one is what the rule gave that settled it before. Raises KeyError."""
+    """Today's configuration: an axis that the file does not name has the value of its old rule. Raises KeyError."""
     if any(axis not in named for axis, _ in variant.space):
         named = dict(settle(variant.settled, problem, Config(tuple(named.items()))).values)
     return Config(tuple((axis, named[axis]) for axis, _ in variant.space))

@@ -2,7 +2,10 @@
 
 step           parts of a tile of keys, of a tile of rows, and of a tile whose keys are partly hidden
 handed         what lies between a tile of rows and the next: who asks for it, and when it comes
+masks          what a mask costs a step, and a tile of rows; laid_out, where it is laid out anew before
+again          what a tile takes that no guess serves
 code           lines of code that come first, again, or from far off
+gathered       what parts of a row's keys take to be brought together
 parts          rates of one SM, and what is made of them
 dealt          how many of each the busiest SM works through; packed sequences by their longest and the rest; and
                steps in which causality leaves some warpgroups nothing to do

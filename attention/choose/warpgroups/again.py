@@ -24,11 +24,13 @@ def outgrown_of_step(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> floa
 
 def waits_of(searched: bool, rates: Rates, lone: bool = False) -> tuple[Part, ...]:
     """What stands between a tile's scores and its last exponential, beside the product's own latency."""
-    handed = of("handed_waits") if lone else 0.0
-    shared = handed * rates.handover_latency + (of("shared_waits") - handed) * rates.smem_latency
     arithmetic = of("arithmetic_waits") + (of("maxima_waits") if searched else 0.0)
+    handed = of("handed_waits") if lone and rates.handover_latency else 0.0
+    handovers = Part("waits for K and V", "handed waits", handed * rates.handover_latency, HANDOVER)
+    trips = (of("shared_waits") - handed) * rates.smem_latency
     return (
-        Part("waits for shared memory", "shared waits", shared, HANDOVER if lone else SMEM_LATENCY),
+        *((handovers,) if handed else ()),
+        Part("waits for shared memory", "shared waits", trips, SMEM_LATENCY),
         Part("waits for exponentials", "ex2 waits", of("exponential_waits") * rates.ex2_latency, EX2_LATENCY),
         Part("waits for arithmetic", "arithmetic waits", arithmetic * rates.ffma_latency, FFMA_LATENCY),
     )

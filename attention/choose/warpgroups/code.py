@@ -18,7 +18,7 @@ from attention.tile import RING, WarpgroupTile
 
 
 @lru_cache(maxsize=1024)
-def lines_of(tile: WarpgroupTile, cost: ScoreCost, guesses_under_mask: bool) -> float:
+def code_lines_of(tile: WarpgroupTile, cost: ScoreCost, guesses_under_mask: bool) -> float:
     """Lines of code that a warpgroup runs through."""
     keys, values = 2 + cost.edges + tile.crosses, 1 + tile.crosses
     of_all = of("code_lines") + of("key_lines") * tile.keys * keys + of("value_lines") * tile.value_dim * values
@@ -32,7 +32,7 @@ def code_anew(machine: Machine, lines: float) -> Part:
     return Part("code that was dropped", "code anew", dropped * machine.values.get(FETCH, 0.0), FETCH)
 
 
-def begin(
+def before_first_tile(
     machine: Machine, problem: AttentionProblem, tile: WarpgroupTile, lines: float, clock: float
 ) -> tuple[Term, ...]:
     """What a block does before its first loads, and code that its SM does not hold."""

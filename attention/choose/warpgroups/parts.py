@@ -7,6 +7,7 @@ class Rates(NamedTuple):
     """Of one SM, per clock; latencies in cycles, of products beyond their interval.
 
     `product_latency` is that of two operands in shared memory, `held_latency` where the first is in registers.
+    `handover_latency`: through an mbarrier; 0 where a profile has none.
     `line_bytes`: from L2, or to it, of whole lines that a warp asks for. `ex2_beside` and `ffma_beside`: how much hides
     of a warpgroup's own exponentials, or arithmetic, beside its own products, of the shorter one.
     """

@@ -31,14 +31,14 @@ from attention.choose.rates import (
 from attention.choose.scores import ScoreCost, cost_of
 from attention.choose.shares import rows_of_all, rows_read
 from attention.choose.unlike import seconds_of_all
-from attention.choose.warpgroups.code import begin, code_anew, lines_of
+from attention.choose.warpgroups.code import before_first_tile, code_anew, code_lines_of
 from attention.choose.warpgroups.dealt import Dealt, by_groups, dealt, idle_steps
 from attention.choose.warpgroups.gathered import gathered
 from attention.choose.warpgroups.handed import changes
 from attention.choose.warpgroups.laid_out import mask_laid_out
 from attention.choose.warpgroups.masks import mask_of_rows
 from attention.choose.warpgroups.parts import Parts, Rates
-from attention.choose.warpgroups.step import LATENCY, TENSOR, begun_together, steps_of
+from attention.choose.warpgroups.step import LATENCY, TENSOR, steps_of
 from attention.features.mask import element_bytes
 from attention.problem import AttentionProblem
 from attention.tile import RING, WarpgroupTile
@@ -66,23 +66,31 @@ def predicted(
     share = dealt(by_groups(problem, tile.group), queries, keys, units, lengths, tile.key_splits)
     cost = cost_of(problem)
     steps: tuple[Parts, ...] = steps_of(tile, cost, rates)
-    times: tuple[float, ...] = share.keys, share.rows, share.edges, *changes(tile, share.keys, share.rows), 1.0
+    causal, edged = problem.edges.right is not None, share.rows if tile.key_splits == 1 else min(1.0, share.rows)
+    fewer = _fewer(tile, cost, rates, *_seen(problem, queries)) if causal and tile.group == 1 else None
+    together = share.rows - (edged * min(1.0, fewer.together if fewer else 1.0) if causal else 0.0)
+    times: tuple[float, ...] = (
+        share.keys,
+        share.rows,
+        share.edges,
+        *changes(tile, share.keys, share.rows),
+        1.0,
+        together,
+    )
     # Rows that are one tile of keys meet no guess, and the next one's mask is asked for while these are multiplied.
     longer = min(1.0, max(0.0, share.keys / share.rows - 1)) if tile.mask_ahead else 0.0
-    lines = lines_of(tile, cost, longer > 0)
+    lines = code_lines_of(tile, cost, longer > 0)
     if longer:
         steps, times = (*steps, Parts.of(*mask_of_rows(tile, cost, rates))), (*times, longer * share.rows)
         steps, times = (*steps, Parts.of(code_anew(machine, lines))), (*times, share.rows)
     if tile.key_splits > 1:
         brought = Parts.of(*gathered(tile, share.parts, share.every, units, rates))
         steps, times = (*steps, brought), (*times, 1.0)
-    if problem.edges.right is not None and tile.group == 1:
-        fewer = _fewer(tile, cost, rates, *_seen(problem, queries))
+    if fewer:
         if tile.crosses:
             steps, times = _crossed_in_part(tile, steps, times, share, fewer, cost, rates)
         many = fewer.times(share, tile.key_splits)
         steps, times = (*steps, *fewer.steps), (times[0] - sum(many), *times[1:], *many)
-        steps, times = (*steps, begun_together(tile, cost, rates)), (*times, share.rows * max(0.0, 1 - fewer.together))
     spans = BYTES * tile.key_panel or LINE, BYTES * tile.value_panel or LINE
     cycles = sum(map(mul, map(CYCLES, steps), times))
     flops = PRODUCT * share.in_all * GROUP_ROWS * tile.warpgroups * tile.keys * (tile.head_dim + tile.value_dim)
@@ -98,7 +106,7 @@ def predicted(
     )
     masks = element_bytes(problem) * GROUP_ROWS * tile.warpgroups / tile.share
     memory = l2_of(machine, problem, share.in_all * tile.keys, spans, lengths, masks), dram
-    once = *begin(machine, problem, tile, lines, clock), *mask_laid_out(machine, problem)
+    once = *before_first_tile(machine, problem, tile, lines, clock), *mask_laid_out(machine, problem)
     ends = _ends(machine, problem, tile, min(units, share.every))
     alone = sum(map(SECONDS, once))
     busy = cycles / clock + sum(map(SECONDS, ends)) + alone
@@ -142,7 +150,7 @@ def _crossed_in_part(
     keys, *others = times
     apart = min(1.0, fewer.together) * (tile.warpgroups - 1) / tile.warpgroups
     ring = tile._replace(stages=RING)
-    of_ring = share.rows, share.edges, *changes(ring, share.keys, share.rows), 1.0
+    of_ring = share.rows, share.edges, *changes(ring, share.keys, share.rows), *others[-2:]
     further = (tile.stages - RING) / 2 if share.rows > 1 else 0.0
     mixed = *((1 - apart) * each for each in others), *(apart * each for each in of_ring)
     return (*steps, *steps_of(ring, cost, rates)[1:]), (keys + further, *mixed)
@@ -233,7 +241,7 @@ def _rates(machine: Machine) -> Rates:
         product_latency=machine.value(LATENCY) - machine.value(INTERVAL),
         held_latency=_held_latency(machine),
         smem_latency=machine.value(SMEM_LATENCY),
-        handover_latency=machine.values.get(HANDOVER, machine.value(SMEM_LATENCY)),
+        handover_latency=machine.values.get(HANDOVER, 0.0),
         ex2_latency=machine.value(EX2_LATENCY),
         ffma_latency=machine.value(FFMA_LATENCY),
         l2_latency=machine.value(L2_LATENCY),

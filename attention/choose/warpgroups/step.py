@@ -29,7 +29,7 @@ class Steps(NamedTuple):
     """Parts of each tile of keys, of each tile of rows, and what a tile of keys costs beside at an edge of the band.
 
     `changes` come where another tile of rows follows, `late` where that is behind more tiles of keys than a ring holds,
-    and `once` on every SM.
+    and `once` on every SM. `together` comes where warpgroups meet the first keys of a tile of rows together.
     """
 
     keys: Parts
@@ -38,6 +38,7 @@ class Steps(NamedTuple):
     changes: Parts
     late: Parts
     once: Parts
+    together: Parts
 
 
 @lru_cache(maxsize=1024)
@@ -93,15 +94,17 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         *mask_of_step(tile, cost, rates),
     )
     following = handed(tile, keys.cycles, values, rates)
-    # Two begin a tile of rows together, unless an edge leaves one of them without its first keys.
-    searching = groups if few and not cost.edges else 1
+    # Each of two searches its first tile; under an edge the second one's product hides some of the first one's search.
+    of_first = asked * (cost.first + searched)
+    hidden = of("searched_beside") * one if cost.edges else 0.0
+    again = (groups - 1) * max(0.0, of_first - hidden) if few else 0.0
     ends = Part("first softmax or last values", "ends", min(softmax, values), TENSOR if values < softmax else EX2)
     crossed = of("crossed_ends") if tile.crosses else 1.0
     return Steps(
         keys,
         Parts.of(
             ends._replace(cycles=crossed * ends.cycles),
-            Part("masks of the first tile", "first masks", searching * asked * (cost.first + searched), ""),
+            Part("masks of the first tile", "first masks", of_first, ""),
             *((_held(q_bytes, rates),) if tile.q_in_registers else ()),
             Part("between tiles of rows", "between", of("between_rows") * rates.ffma_latency, FFMA_LATENCY),
             Part("out from registers", "out", groups * stored(tile), ""),
@@ -114,17 +117,8 @@ def steps_of(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Steps:
         Parts.of(following.queries),
         Parts.of(following.late),
         Parts.of(ends._replace(cycles=(1 - crossed) * ends.cycles)),
+        Parts.of(Part("masks of the first tile", "first masks", again, "")),
     )
-
-
-def begun_together(tile: WarpgroupTile, cost: ScoreCost, rates: Rates) -> Parts:
-    """What a causal tile of rows takes more whose two warpgroups meet their first keys together, and search both."""
-    if tile.warpgroups >= of("hidden_from") or cost.rescales:
-        return Parts.of()
-    asked = of("exposed") * GROUP_ROWS * tile.keys / of("alu_per_clk_sm")
-    more = (tile.warpgroups - 1) * asked * (cost.first + of("maxima") + of("conversions"))
-    beside = _product(tile, tile.head_dim, 0, rates)
-    return Parts.of(Part("masks of the first tile", "first masks", max(0.0, more - beside), ""))
 
 
 def _beside_own_products(tile: WarpgroupTile, cost: ScoreCost, values: float, rates: Rates) -> float:
