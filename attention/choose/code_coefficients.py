@@ -56,7 +56,7 @@ CODE = {
         "rule",
         "of a kernel's code that its launch asks for ahead, 74 KiB: more than 64 and less than 80 (instruction_fetch). "
         "Causal calls of few rows took an H200 0.1 to 0.4 us more than the model had where the producer's code ends "
-        "there, and 1.8 to 5 where it ends 4 to 10 KiB further on (106 builds and problems of use). Of 64, 68, 72, 74, 76 "
-        "and 80 KiB those from 72 to 76 have the least regret",
+        "there, and 1.8 to 5 where it ends 4 to 10 KiB further on (106 builds and problems of use). Of 64, 68, 72, 74, "
+        "76 and 80 KiB those from 72 to 76 have the least regret",
     ),
 }

@@ -6,7 +6,7 @@ meets a compiled kernel.
 """
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import cycle, islice, product
@@ -259,11 +259,13 @@ def told_apart(variant: Variant, problem: AttentionProblem, turn: int = 0) -> tu
     for config in variant.configs():
         alike.setdefault(variant.steps(problem, config), []).append(config)
     in_turn = (each[turn % len(each) :] + each[: turn % len(each)] for each in alike.values())
-    return tuple(next((config for config in each if _is_legal(variant, problem, config)), each[0]) for each in in_turn)
+    return tuple(next(_legal_of(variant, problem, each), each[0]) for each in in_turn)
 
 
-def _is_legal(variant: Variant, problem: AttentionProblem, config: Config) -> bool:
-    return variant.illegal is None or variant.illegal(problem, config, by_name(variant.archs[0])) is None
+def _legal_of(variant: Variant, problem: AttentionProblem, configs: Sequence[Config]) -> Iterator[Config]:
+    """Those that are legal on the first of its architectures that has any come first."""
+    for arch in map(by_name, variant.archs):
+        yield from (each for each in configs if variant.illegal is None or variant.illegal(problem, each, arch) is None)
 
 
 def legal(variant: Variant, build: Build) -> bool:

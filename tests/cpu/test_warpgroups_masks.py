@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from attention.choose.guesses import behind_the_diagonal, outgrown
 from attention.choose.lengths import told
 from attention.choose.model import predict
@@ -10,7 +12,7 @@ from attention.choose.warpgroups.masks import mask_lines, mask_of_rows, mask_of_
 from attention.problem import AttentionProblem
 from attention.tile import WarpgroupTile
 from attention.variant import Config
-from tests.cpu.warpgroup_tiles import H200, OURS, PLAIN, RATES, TILE, steps
+from tests.cpu.warpgroup_tiles import H200, OURS, PLAIN, RATES, TILE, made, steps
 
 BOOL, WIDE = replace(PLAIN, mask="bool"), replace(PLAIN, mask="float", mask_dtype="float32")
 LONE = TILE._replace(mask_ahead=True)
@@ -82,9 +84,22 @@ def test_two_warpgroups_search_their_first_tiles_side_by_side_but_where_an_edge_
         found = steps(TILE._replace(warpgroups=warpgroups), problem).rows.each
         return next(part.cycles for part in found if part.term == "masks of the first tile")
 
+    def again(problem: AttentionProblem, warpgroups: int) -> float:
+        return steps(TILE._replace(warpgroups=warpgroups), problem).together.cycles
+
     causal = replace(PLAIN, causal=True)
-    assert first(PLAIN, 2) == 2 * first(PLAIN, 1) and first(PLAIN, 3) == first(PLAIN, 1)
-    assert first(causal, 2) == first(causal, 1)
+    assert again(PLAIN, 2) == first(PLAIN, 2) and again(PLAIN, 1) == again(PLAIN, 3) == 0
+    assert 0 < again(causal, 2) < first(causal, 2)
+
+
+def test_two_warpgroups_meet_a_diagonal_together_in_tiles_as_long_as_their_rows() -> None:
+    def searched(tile_keys: int, causal: bool = True) -> float:
+        config = made({"tile_keys": tile_keys, "warpgroups": 2, "stages": 2, "q_in_registers": 0})
+        terms = predict(H200, replace(PLAIN, seq_q=256, seq_kv=256, causal=causal), OURS, config).terms
+        return sum(term.seconds for term in terms if term.term == "masks of the first tile") / tile_keys
+
+    assert searched(128) > 1.3 * searched(64)
+    assert searched(128, causal=False) == pytest.approx(searched(64, causal=False), rel=0.05)
 
 
 def test_slots_that_are_unevenly_full_end_one_after_another() -> None:

@@ -18,6 +18,7 @@ RATES = Rates(
     product_latency=54,
     held_latency=44,
     smem_latency=23,
+    handover_latency=52,
     ex2_latency=17,
     ffma_latency=4,
     l2_latency=280,

@@ -147,7 +147,7 @@ def _split(tile: WarpTile, every: Rows) -> Rows:
 
 
 def _parts_of_rows(parts: int, most: int, least: int, mean: float) -> float:
-    """Parts that have keys, of the mean tile of rows, which has so many tiles of them in the `mean`.
+    """Parts that have keys, of the mean tile of rows: no more are asked for than the longest has tiles.
 
     Below a diagonal numbers of tiles from `least` to `most` are equally frequent, and in a window all have the most.
     """
