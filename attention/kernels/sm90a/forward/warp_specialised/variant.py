@@ -107,7 +107,7 @@ def _why_not_crossed(problem: AttentionProblem, config: Config) -> str | None:
 def _why_not(problem: AttentionProblem, config: Config, arch: Arch) -> str | None:
     shape = shape_of(problem, config)
     if shape.cluster > 1 and not (may_share(problem) or shape.shares_keys):
-        return "shares nothing between two blocks but a mask of an even number of heads, alone or beside causality"
+        return "shares between blocks K and V of long rows, or a mask of an even number of heads, if causal or not"
     if too_much := too_large(shape.smem_bytes, arch):
         return too_much
     built = (tuned_head_dim(problem, config), shape.warpgroups, int(shape.q_in_registers))
