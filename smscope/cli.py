@@ -104,7 +104,7 @@ def smscope(
     """
     from microbench import console  # no --help and no completion waits for it
 
-    console.plain_warnings()
+    console.plainly()
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from attention.campaign import plan, rows, set_floors
 from attention.campaign.floors import Against, Ratio, Standing, standings
-from microbench import console
+from microbench import console, paths
 from microbench.console import Json
 from microbench.console.progress import say
 from microbench.console.si import counted, written
@@ -52,7 +52,8 @@ def floors(
     lines = [line for each in numbers for line in rows.read(slug, "floors", each)]
     if not lines:
         which = f"campaign {number}" if number else "campaign"
-        raise InputError(f"{slug} has no {which} of the set of floors; `smscope campaign --set floors` times one.")
+        times = f"`smscope campaign --set floors` times one{paths.runs_elsewhere()}."
+        raise InputError(f"{slug} has no {which} of the set of floors; {times}")
     found = standings(lines)
     missed = [each for each in found if each.missed]
     if json:
@@ -71,7 +72,7 @@ def _timed(which: rows.Set) -> str:
     timed = [each for each in available() if rows.campaigns(each, which)]
     here = [each.slug for each in nvml.visible_gpus() if each.slug in timed]
     if not here and len(timed) != 1:
-        there = ", ".join(timed) or f"none yet; `smscope campaign --set {which}` times one"
+        there = ", ".join(timed) or f"none yet; `smscope campaign --set {which}` times one{paths.runs_elsewhere()}"
         raise InputError(f"Name a GPU whose floors were timed (there are: {there}).")
     return (here or timed)[0]
 

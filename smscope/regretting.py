@@ -12,7 +12,7 @@ from attention.campaign.regret import Judged, Regrets, choices, judged
 from attention.campaign.rows import Set
 from attention.campaign.table import MEASURED, Line, Other, Table, table
 from attention.choose import constants
-from microbench import console
+from microbench import console, paths
 from microbench.console import Json
 from microbench.console.progress import say
 from microbench.console.si import counted
@@ -95,7 +95,7 @@ def campaigns(gpu: str, which: Set, frozen: Freeze | None) -> tuple[tuple[Judged
     if len(last) < 2:
         raise InputError(
             f"A judgement needs two campaigns of set {which} on {gpu}, and {len(last)} are on file; "
-            "`smscope campaign` adds one."
+            f"`smscope campaign` adds one{paths.runs_elsewhere()}."
         )
     first, second = (every[number] for number in last)
     say(f"Set {which}: campaign {last[0]} begun {first[0].measured_utc}, campaign {last[1]} {second[0].measured_utc}.")

@@ -137,5 +137,5 @@ def here() -> MachineProfile:
     except ImportError:
         torch = None  # type: ignore[assignment]
     if torch is None or not torch.cuda.is_available():
-        raise NoGpu("Torch finds no NVIDIA GPU here to compile for; name one, such as gpu='sm90a'.")
+        raise NoGpu("Torch finds no NVIDIA GPU here to compile for; name one: gpu='sm90a', or --gpu sm90a.")
     return machine_profile(f"cuda:{torch.cuda.current_device()}")

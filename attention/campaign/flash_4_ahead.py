@@ -8,10 +8,9 @@ not have imported it before. A class that is not compiled here is compiled where
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 
 from attention.campaign import rivals
@@ -19,6 +18,7 @@ from attention.campaign.plan import Job
 from attention.campaign.posed import Posed
 from attention.compare.candidates import FLASH_4, Candidate
 from microbench import paths
+from microbench.console.processes import beside
 from microbench.console.progress import say, watching
 from microbench.console.si import counted
 
@@ -72,8 +72,7 @@ def _compile(missing: Sequence[_Class], fits: Callable[[float], bool]) -> None:
     waiting = list(reversed(missing))
     processes = min(os.cpu_count() or 1, MOST_PROCESSES, len(missing))
     running: dict[Future[str], _Class] = {}
-    # Not forked: a process that has opened a GPU must not be copied.
-    with watching(len(missing)) as watcher, ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with watching(len(missing)) as watcher, beside(processes) as pool:
         while running or waiting:
             while waiting and len(running) < processes and fits(rivals.JIT_S):
                 one = waiting.pop()

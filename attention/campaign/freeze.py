@@ -104,7 +104,7 @@ def timed(commits: Iterable[str | None], asked: str | None, what: str) -> str:
     """
     there = list(dict.fromkeys(each for each in commits if each))
     if not there:
-        raise InputError(f"No {what}; `smscope campaign` times one.")
+        raise InputError(f"No {what}; `smscope campaign` times one{paths.runs_elsewhere()}.")
     return there[-1] if asked is None else _one(asked, there, f" whose {what}")
 
 

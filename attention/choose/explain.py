@@ -207,6 +207,7 @@ def explain_on(
         ),
         cautions=tuple(cautions),
         known=known,
+        stand_in=caution or "",
         untimed=would_decide(profile, problem) if _tunes(choice) else "",
     )
 

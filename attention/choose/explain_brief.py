@@ -12,13 +12,16 @@ def brief(explained: Explanation) -> Iterator[str]:
     yield f"{explained.headline()}."
     for name, each in seconds_of(explained):
         yield f"{name}: {_said(explained, each)}."
-    if explained.cautions:
-        yield f"{counted(len(explained.cautions), 'caution')} not shown: leave out --brief."
+    if explained.stand_in:
+        yield f"{explained.stand_in[0].upper()}{explained.stand_in[1:]}."
+    if others := len(explained.cautions) - bool(explained.stand_in):
+        yield f"{counted(others, 'caution')} not shown: leave out --brief."
 
 
 def told(explained: Explanation) -> dict[str, object]:
     """The same for a program."""
     found: dict[str, object] = {"problem": str(explained.choice.problem), "gpu": explained.choice.gpu}
+    found["stand_in"] = explained.stand_in
     found["pick"] = _told(explained, explained.choice.pick)
     for name, each in seconds_of(explained):
         found[name.lower().replace(" ", "_")] = _told(explained, each)

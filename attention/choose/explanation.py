@@ -40,6 +40,7 @@ class Explanation:
     cautions: tuple[str, ...]
     known: Known | None = None  # of a GPU that nobody measured
     published: PublishedRanking | None = None  # of ours, by published constants of such a GPU
+    stand_in: str = ""  # the first of the cautions, where the profile is another GPU's
     untimed: str = ""  # what one `smscope tune` would decide, where it has not
 
     def to_json(self, indent: int | None = None) -> str:

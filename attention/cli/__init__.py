@@ -29,7 +29,7 @@ app.command()(prewarm.prewarm)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    console.plain_warnings()
+    console.plainly()
     try:
         app(arguments, prog_name="python -m attention")
     except (AttentionError, SmscopeError) as error:

@@ -6,10 +6,9 @@ those of what is free. What was compiled stays in the cubin cache, so that a wal
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
 from itertools import groupby
-from multiprocessing import get_context
 
 from attention.kernels.common.family import HEAD_DIMS, asked_defines
 from attention.kernels.common.spills import Company, Shape, Spills, spills_of
@@ -18,6 +17,7 @@ from attention.variant import CudaBuild, Variant
 from attention.verify.build_matrix import as_served, at, combinations
 from microbench.compile import Source, require_all
 from microbench.compile.nvrtc import DEFAULT, choose
+from microbench.console.processes import beside
 from microbench.console.progress import watching
 from microbench.errors import BuildError
 from microbench.machine.arch import by_name
@@ -78,7 +78,7 @@ def walks(variant: Variant) -> Iterator[Walk]:
 def walked(variant: Variant) -> Spills:
     """What ptxas says now. Raises EnvironmentLacks, DataError."""
     todo, most_keys = list(walks(variant)), dict[Shape, dict[Company, int]]()
-    with watching(len(todo)) as watch, ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+    with watching(len(todo)) as watch, beside() as pool:
         running = {pool.submit(walk.most): walk for walk in todo}
         for done in as_completed(running):
             walk = running[done]

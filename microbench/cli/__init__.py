@@ -183,7 +183,7 @@ def report(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    console.plain_warnings()
+    console.plainly()
     try:
         app(arguments, prog_name="python -m microbench")
     except SmscopeError as error:

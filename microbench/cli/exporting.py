@@ -42,7 +42,7 @@ def export(
         else:
             rows.to_parquet(file, index=False)
     except OSError as error:
-        raise DataError(f"Could not write {file.name}: {error.strerror}; name another file.") from error
+        raise DataError(f"Could not write {console.near(file)}: {error.strerror}; name another file.") from error
     boards = sorted({(str(kind), str(board)) for kind, board in zip(rows["gpu"], rows["board"], strict=True)})
     value = {"file": str(file), "rows": len(rows), "columns": list(rows.columns), "boards": boards}
     said = f"Wrote {counted(len(rows), 'row')} of {counted(len(boards), 'board')} to {console.near(file)}."

@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
 
 from microbench.compile import Cubin, Source, cache, compile_all, is_kept
+from microbench.console.processes import beside
 from microbench.console.progress import watching
 from microbench.errors import EnvironmentLacks
 
@@ -41,8 +41,7 @@ def compile_together(sources: Iterable[Source], jobs: int | None = None) -> Comp
     refused: list[str] = []
     compilers: set[str] = set()
     workers = min(cores, max(1, len(parts)))
-    # Not forked: a process that has opened a GPU must not be copied.
-    with watching(len(wanted)) as watch, ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with watching(len(wanted)) as watch, beside(workers) as pool:
         running = {pool.submit(_compiled, part): len(part) for part in parts}
         for done in as_completed(running):
             try:

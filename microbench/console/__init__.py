@@ -5,6 +5,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,8 +67,14 @@ def smscope() -> str:
     return "smscope" if shutil.which("smscope") == str(ours) else f"{python()} -m smscope"
 
 
-def plain_warnings() -> None:
-    """On a command line a warning of data is its sentence alone, without the line of ours that met it."""
+def plainly() -> None:
+    """On a command line a warning of data is its sentence alone, without the line of ours that met it.
+
+    A sign that the terminal has not, such as the µ of microseconds in ASCII, is a question mark.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     usual = warnings.formatwarning
 
     def said(

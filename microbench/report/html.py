@@ -58,6 +58,6 @@ def write(profile: Profile, pictures: Sequence[Picture], folder: Path, published
     try:
         files.put(file, html(profile, pictures, published))
     except OSError as error:
-        text = f"Could not write {file.name}: {error.strerror}. Free some space or name another folder."
+        text = f"Could not write {file}: {error.strerror}. Free some space or name another folder."
         raise DataError(text) from error
     return file

@@ -85,7 +85,8 @@ class Profile(Frozen):
         for unit in ("_burst_flops_per_s", "_flops_per_s", "_bytes_per_s", "_per_s", ""):
             if f"{name}{unit}" in self:
                 return self[f"{name}{unit}"]
-        raise KeyError(f"The profile of {self.gpu} holds no peak {name!r}; run `make bench` there, never guess.")
+        bench = paths.typed("bench")
+        raise KeyError(f"The profile of {self.gpu} holds no peak {name!r}; `{bench}` there measures it, never guess.")
 
 
 Read = Callable[[Path], Profile | None]

@@ -5,12 +5,11 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import groupby
-from multiprocessing import get_context
 
 from microbench.compile import Cubin, Source, compile_all, source_of
+from microbench.console.processes import beside
 from microbench.errors import SmscopeError, sentence
 from microbench.machine import arch as archs
 from microbench.machine.arch import Arch, Machine
@@ -99,7 +98,7 @@ def run(todo: Sequence[Job]) -> Iterator[Checked]:
         for batch in batches:
             yield from check_batch(batch)
         return
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with beside(processes) as pool:
         for done in pool.map(check_batch, batches):
             yield from done
 

@@ -10,6 +10,7 @@ from attention.choose.explain import explain_named
 from attention.choose.explain_brief import brief, seconds_of
 from attention.choose.machine import MachineProfile, named_machine
 from attention.problem import AttentionProblem
+from microbench.console.si import counted
 from tests.cpu.attention_profiles import host_profile, saved
 from tests.cpu.commands import called
 from tests.cpu.tuning_lines import CUDNN, HERE, POSED, SLOW_TILE, h200, here_is, line, stored, timed
@@ -31,9 +32,11 @@ def test_brief_is_the_first_sentence_and_what_comes_second(capsys: pytest.Captur
     assert kernel.startswith("Second kernel: ") and explained.choice.pick.variant not in kernel
 
 
-def test_brief_says_how_many_cautions_it_leaves_out() -> None:
-    explained = explain_named(named_machine("h100"), PROBLEM)
-    assert list(brief(explained))[-1] == f"{len(explained.cautions)} cautions not shown: leave out --brief."
+def test_brief_says_how_many_cautions_it_leaves_out_but_names_the_gpu_that_stands_in() -> None:
+    explained = explain_named(named_machine("h100-pcie"), PROBLEM)
+    *_, stands_in, others = brief(explained)
+    assert stands_in == f"{explained.cautions[0]}." and "h100-sxm-80gb stands for it" in stands_in
+    assert others.startswith(counted(len(explained.cautions) - 1, "caution"))
 
 
 def test_brief_for_a_program_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:

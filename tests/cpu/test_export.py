@@ -35,7 +35,7 @@ def test_a_folder_that_export_makes_is_said_and_one_that_is_there_is_not(two_boa
 
 def test_a_folder_that_is_a_file_is_one_sentence(two_boards, tmp_path):  # noqa: F811
     (tmp_path / "taken").write_text("")
-    with pytest.raises(DataError, match=r"Could not write runs\.csv: File exists; name another file"):
+    with pytest.raises(DataError, match=r"Could not write .*runs\.csv: File exists; name another file"):
         exporting.export(csv=tmp_path / "taken" / "runs.csv")
 
 
@@ -79,5 +79,5 @@ def test_exactly_one_file_is_named(data, given):
 
 
 def test_a_file_that_cannot_be_written_is_one_sentence(two_boards):  # noqa: F811
-    with pytest.raises(DataError, match="Could not write full: No space left on device"):
+    with pytest.raises(DataError, match=r"Could not write .*full: No space left on device"):
         exporting.export(csv=Path("/dev/full"))
